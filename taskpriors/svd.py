@@ -166,3 +166,12 @@ def class_means(X: Tensor, y: Tensor, counts: Tensor) -> Tensor:  # shape (K, r)
     "Mean row of each class."
     sums = torch.zeros(len(counts), X.shape[1], dtype=X.dtype, device=X.device).index_add_(0, y, X)
     return sums / counts[:, None]
+
+# %% ../nbs/workshop/07_svd.ipynb #b4511f6b
+def labelled_points(
+    features: ArrayLike, labels: ArrayLike, caller: str, *, min_rows: int = 2
+) -> tuple[Tensor, Tensor, Tensor]:
+    "Features, and the classes 0..K-1 of their rows with the points of each, or a refusal."
+    X = checks.check_features(features, caller, min_rows=min_rows).detach()
+    y, counts = present_classes(labels, caller, n=len(X), device=X.device)
+    return X, y, counts

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -65,27 +64,22 @@ def synthetic_accuracy(
     seed = checks.check_count(seed, caller, "seed", low=0)
     encoder = score.image_encoder(model, input_size, s.normalize, normalize_by, device)
     standard, robust = [], []
-    bar = blocks.open_bar(
-        checks.check_flag(progress, caller, "progress"), total=len(s.scales), unit="scale"
-    )
+    progress = checks.check_flag(progress, caller, "progress")
+    bar = blocks.open_bar(progress, total=len(s.scales), unit="scale")
     with evaluating(encoder.network.forward, encoder.network.device), bar:
         for scale in s.scales:
             task = score.task_at(scale, s, encoder.shape)
-            words = np.random.SeedSequence([seed, round(scale * 1e9)]).generate_state(2, np.uint64)
-            train, test = (int(v >> np.uint64(2)) for v in words)
+            train, test = score.sample_seeds(seed, scale)
             z, y = score.task_features(encoder, task, s.n_train, train, batch_size)
-            head = robust_probing.robust_linear_probe(nn.Flatten(), z, y, 0.0, n_classes=2).on(
-                encoder.differentiable
-            )
+            probe = robust_probing.robust_linear_probe(nn.Flatten(), z, y, 0.0, n_classes=2)
+            head = probe.on(encoder.differentiable)
             right, held = [], []
-            for x, y in task.batches(
-                s.n_test, batch_size=batch_size, seed=test, device=encoder.network.device
-            ):
+            device = encoder.network.device
+            for x, y in task.batches(s.n_test, batch_size=batch_size, seed=test, device=device):
                 with torch.no_grad():
                     right.append(head(x).argmax(1) == y)
-                held.append(
-                    ~robust_probing.pgd_attack(head, x, y, attack_eps, n_steps=n_steps).success
-                )
+                attack = robust_probing.pgd_attack(head, x, y, attack_eps, n_steps=n_steps)
+                held.append(~attack.success)
             standard.append(torch.cat(right).double().mean())
             robust.append(torch.cat(held).double().mean())
             bar.update()

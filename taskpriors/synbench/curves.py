@@ -124,10 +124,7 @@ _CHOICES = {
 SAMPLE_BYTES = 20  # a label, and a feature in both precisions, at the very least
 
 
-def checked_settings(
-    settings: SynBenchSettings | None,  # None is what the derivation asks for
-    changes: dict,  # field -> value
-) -> SynBenchSettings:
+def checked_settings(settings: SynBenchSettings | None, changes: dict) -> SynBenchSettings:
     "Settings with some fields changed, or a sentence about a field that cannot be used."
     caller = "synbench_score"
     remedy = "pass SynBenchSettings() or .paper()"
@@ -160,12 +157,8 @@ def checked_settings(
     return s
 
 # %% ../../nbs/synbench/03_curves.ipynb #acbb9c75
-def mean_margin(
-    margin: Tensor,  # scaled margins, samples along the last axis
-    correct: Tensor,  # same shape, bool
-    batch: int | None = None,  # samples in a batch; None is all at once
-) -> Tensor:
-    "Mean margin of the correct samples; 0 without any."
+def mean_margin(margin: Tensor, correct: Tensor, batch: int | None = None) -> Tensor:
+    "Mean margin of the correct samples along the last axis, or of batches of it; 0 without any."
     if batch is not None:
         parts = zip(margin.split(batch, -1), correct.split(batch, -1), strict=True)
         return torch.stack([mean_margin(m, c) for m, c in parts]).mean(0)
@@ -224,13 +217,10 @@ class SynBenchResult(results.Result):
         tensors = {f.name: getattr(self, f.name) for f in fields(self)}
         tensors = {name: v for name, v in tensors.items() if isinstance(v, Tensor)}
         if (direction := settings.pop("direction")) is not None:
-            tensors["direction"] = checks.check_tensor(
-                direction, "SynBenchResult.save", "direction"
-            )
-        kind = f"SynBenchResult {_LAYOUT}"
-        return store.save_tensors(
-            path, tensors, dict(meta, kind=kind, settings=settings), sidecar=False
-        )
+            caller = "SynBenchResult.save"
+            tensors["direction"] = checks.check_tensor(direction, caller, "direction")
+        meta |= dict(kind=f"SynBenchResult {_LAYOUT}", settings=settings)
+        return store.save_tensors(path, tensors, meta, sidecar=False)
 
     @classmethod
     def load(

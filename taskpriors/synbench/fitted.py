@@ -19,11 +19,8 @@ from . import curves
 from .gaussians import Colored
 
 # %% ../../nbs/synbench/11_fitted.ipynb #89370539
-def fitted_covariance(
-    residuals: Tensor,  # images about their class means, shape (n, d), float64
-    n_means: int = 1,  # K, of class means that were taken away
-) -> Colored:  # for `synthetic_task`
-    "Covariance of images, shrunk towards a multiple of the identity (Ledoit and Wolf 2004)."
+def fitted_covariance(residuals: Tensor, n_means: int = 1) -> Colored:
+    "Covariance of images about `n_means` class means, shrunk as Ledoit and Wolf (2004) do."
     n, d = residuals.shape
     _, s, V = torch.linalg.svd(residuals, full_matrices=False)
     nonzero = s > s[0] * 1e-10

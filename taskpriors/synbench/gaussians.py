@@ -27,10 +27,7 @@ from ..signatures import documented
 class Diagonal:
     "Independent pixels; one variance for all of them is Gaussian-I."
 
-    def __init__(
-        self,
-        variance: float | ArrayLike = 1.0,  # a number, or shape (d,)
-    ) -> None:
+    def __init__(self, variance: float | ArrayLike = 1.0) -> None:  # a number, or shape (d,)
         v = torch.atleast_1d(checks.check_numbers(variance, "Diagonal", "variance"))
         self.variance = v
         if v.ndim != 1 or v.numel() == 0:
@@ -62,10 +59,7 @@ class Diagonal:
 class Dense:
     "Any covariance of a small image, given as a d x d matrix."
 
-    def __init__(
-        self,
-        Sigma: ArrayLike,  # shape (d, d)
-    ) -> None:
+    def __init__(self, Sigma: ArrayLike) -> None:  # shape (d, d)
         S = checks.check_square(Sigma, "Dense", "Sigma").detach().double()
         lam, F = torch.linalg.eigh(S)
         if lam[0] < -1e-8 * lam[-1] or lam[-1] <= 0:
@@ -96,11 +90,8 @@ class Dense:
 class Banded:
     "Equal blocks that are band matrices: row k couples a pixel with its k-th successor."
 
-    def __init__(
-        self,
-        diagonals: ArrayLike,  # (bandwidth + 1,) for a Toeplitz block, or (bandwidth + 1, size)
-        size: int,  # pixels in a block
-    ) -> None:
+    def __init__(self, diagonals: ArrayLike, size: int) -> None:
+        "A block of `size` pixels: (bandwidth + 1,) numbers if it is Toeplitz, else that many rows."
         from scipy.linalg import LinAlgError, cholesky_banded
 
         b = checks.check_numbers(diagonals, "Banded", "diagonals").double()
@@ -145,11 +136,8 @@ class Banded:
 class Kronecker:
     "One covariance per axis of the image; that of two pixels is the product over axes."
 
-    def __init__(
-        self,
-        factors: Sequence,  # one matrix, or None for the identity, per axis
-        shape: Sequence[int],  # image shape
-    ) -> None:
+    def __init__(self, factors: Sequence, shape: Sequence[int]) -> None:
+        "A matrix, or None for the identity, for each axis of an image of this shape."
         self.shape = tuple(shape)
         self.parts = [None if f is None else Dense(f) for f in factors]
         sizes = [n if p is None else len(p.F) for p, n in zip(self.parts, self.shape, strict=True)]
@@ -185,11 +173,9 @@ class Colored:
     "A covariance given by what it does to white noise."
 
     def __init__(
-        self,
-        color: Callable,  # (n, d) -> (n, d), linear
-        solve: Callable | None = None,  # (n, d) -> (n, d), linear
-        rank: int | None = None,  # None is full rank
+        self, color: Callable, solve: Callable | None = None, rank: int | None = None
     ) -> None:
+        "Linear maps of (n, d) numbers to as many; without a rank it is full."
         self._color = color
         self._solve = solve
         self._rank = rank
@@ -220,27 +206,20 @@ class Colored:
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #ff9e483c
 def heptadiagonal(
-    shape: Sequence[int],  # image shape (channels, height, width)
-    *,
-    diagonals: ArrayLike = (1.0, 0.5, 0.25, 0.125),  # variance, covariances with next pixels
+    shape: Sequence[int], *, diagonals: ArrayLike = (1.0, 0.5, 0.25, 0.125)
 ) -> Banded:
-    "Gaussian-H: band matrices of bandwidth three, one per channel (Section 4.4)."
+    "Gaussian-H: for each channel of (c, h, w) a band of variance and three covariances (4.4)."
     sides = checks.check_several(shape, "heptadiagonal", "shape")
     shape = [checks.check_count(n, "heptadiagonal", "shape") for n in sides]
     return Banded(diagonals, math.prod(shape[1:]))
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #c0fdb0d1
-def rows_of_one_seed(
-    dim: int,  # numbers in a row
-) -> int:
-    "Rows drawn from one seed: a power of two, about a quarter of a million numbers."
+def rows_of_one_seed(dim: int) -> int:
+    "Rows of `dim` numbers from one seed: a power of two, about a quarter of a million numbers."
     return 2 ** min(max(int(math.log2(2**18 / dim)), 4), 10)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #3158158c
-def _task_root(
-    seed,  # an int, a torch.Generator, or None
-    caller: str,
-) -> int:
+def _task_root(seed, caller: str) -> int:
     "An integer that all randomness of a task derives from."
     if isinstance(seed, int) and not isinstance(seed, bool):
         return checks.check_count(seed, caller, "seed", low=0)
@@ -254,12 +233,8 @@ class NoiseStream(NamedTuple):
     dim: int  # numbers in a row
     device: torch.device | str
 
-    def fill(
-        self,
-        i: int,  # number of the block
-        out: Tensor,  # a whole block
-    ) -> Tensor:
-        "Fill `out` with the normal numbers of block `i`."
+    def fill(self, i: int, out: Tensor) -> Tensor:
+        "Fill `out`, a whole block, with the normal numbers of block `i`."
         word = np.random.SeedSequence([self.root, i]).generate_state(1, np.uint64)[0]
         g = torch.Generator(device=out.device).manual_seed(int(word >> np.uint64(1)))
         return out.normal_(generator=g)
@@ -285,9 +260,7 @@ class NoiseStream(NamedTuple):
         return out
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #d0b723d4
-def balanced_labels(
-    root: int, start: int, stop: int, tau: float
-) -> Tensor:  # shape (stop - start,), int64
+def balanced_labels(root: int, start: int, stop: int, tau: float) -> Tensor:  # int64
     "Labels of which each stretch holds its share of ones, to one label."
     v = np.random.default_rng([root, 2**32]).random()
     edges = torch.floor(torch.arange(start, stop + 1, dtype=torch.float64) * tau + v)
@@ -445,9 +418,7 @@ def synthetic_task(
     unit = u / u.norm()
     lost = float((unit - cov.project(unit[None])[0]).norm())
     if lost > 1e-6:
-        rule = (
-            "the mean must lie in the range of the covariance, or the classes differ without noise"
-        )
+        rule = "the mean must lie in the covariance's range, or the classes differ without noise"
         remedy = "pass a direction that is constant where the noise is not"
         checks.refuse(caller, rule, f"a share of {lost:.3g} outside of it", remedy)
     return SyntheticTask(
@@ -460,17 +431,12 @@ def synthetic_task(
     )
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #8e61982a
-def _root_factor(
-    X: Tensor,  # sample, shape (n, d)
-) -> Tensor:  # R with R^T R the covariance of the sample, shape (min(n, d), d)
+def _root_factor(X: Tensor) -> Tensor:  # R with R^T R the covariance of X, shape (min(n, d), d)
     X = (X - X.mean(0)) / math.sqrt(len(X) - 1)
     return X if len(X) <= X.shape[1] else torch.linalg.qr(X, mode="r")[1]
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #dd350d2c
-def frechet_distance(
-    features: ArrayLike,  # shape (n, d)
-    reference: ArrayLike,  # shape (m, d)
-) -> float:  # at least 0
+def frechet_distance(features: ArrayLike, reference: ArrayLike) -> float:  # at least 0
     "Squared Frechet distance of the Gaussians fitted to two samples; biased upwards by about d/n."
     caller = "frechet_distance"
     X = checks.check_features(features, caller, "features").detach().double()
@@ -496,15 +462,11 @@ class GaussianFit(Result):
     squared_distances: Tensor  # one per image
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #a3580b62
-def mahalanobis(
-    images: ArrayLike,  # shape (n, *shape)
-    task: SyntheticTask,  # whose clouds they are compared with
-) -> Tensor:  # squared lengths in units of the noise, shape (n,), float64
+def mahalanobis(images: ArrayLike, task: SyntheticTask) -> Tensor:  # shape (n,), float64
     "Squared Mahalanobis distances from the centre of a task (Table 11)."
     caller = "mahalanobis"
-    checks.check_instance(
-        task, SyntheticTask, caller, "task", remedy="pass what synthetic_task returns"
-    )
+    remedy = "pass what synthetic_task returns"
+    checks.check_instance(task, SyntheticTask, caller, "task", remedy=remedy)
     x = checks.check_numbers(images, caller, "images")
     if x.ndim < 2 or tuple(x.shape[1:]) != task.shape:
         rule = f"images must have shape (n, {', '.join(map(str, task.shape))})"
@@ -514,11 +476,8 @@ def mahalanobis(
     return (v * task.covariance.solve(v)).sum(1)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #d50a2760
-def rejects_gaussian(
-    images: ArrayLike,  # shape (n, *shape), n at least 5
-    task: SyntheticTask,  # hypothesis: they were drawn from it
-) -> GaussianFit:  # p-values and distances
-    "Goodness of fit of images to a synthetic task (A.19)."
+def rejects_gaussian(images: ArrayLike, task: SyntheticTask) -> GaussianFit:
+    "Goodness of fit of five images or more to a synthetic task (A.19)."
     from scipy import stats
 
     m = mahalanobis(images, task)

@@ -17,9 +17,7 @@ from ..inputs.accepted_models import ModelLike, load_encoder
 from ..inputs.named_models import timm_config
 
 # %% ../../nbs/synbench/10_networks.ipynb #705ed2df
-def _pixel_scale(
-    transform,
-):  # of a PIL image: shape of what it makes, means and deviations of channels
+def _pixel_scale(transform):  # shape of what it makes of images, means and deviations of channels
     "A black and a white image tell how channels are scaled; a gray one checks that they are."
     from PIL import Image
 

@@ -38,11 +38,8 @@ class _Spectrum(NamedTuple):
         return out
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #6dfbaf25
-def covariance_spectrum(
-    Sigma: Tensor,  # shape (d, d), or (d,) for its diagonal
-    rtol: float,  # eigenvalues up to rtol times the largest do not count
-) -> _Spectrum:
-    "The eigenvalues that count, and the way into their basis and back."
+def covariance_spectrum(Sigma: Tensor, rtol: float) -> _Spectrum:
+    "Eigenvalues of a covariance (d, d), or of its diagonal (d,), above `rtol` times the largest."
     diagonal = Sigma.ndim == 1
     lam, F = (Sigma, None) if diagonal else torch.linalg.eigh(Sigma)
     if lam.max() <= 0 or lam.min() < -1e-8 * lam.max():
@@ -53,17 +50,13 @@ def covariance_spectrum(
     return _Spectrum(lam[keep], keep, None if F is None else F[:, keep])
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #fbd1cbf3
-def ridge_of_radius(  # type: ignore[return]  # the hundredth step returns
-    m: Tensor,  # mean in the eigenbasis, shape (r,)
-    lam: Tensor,  # eigenvalues, shape (r,)
-    eps: Tensor,  # radii, 0 <= eps < norm of m, shape (n_eps,)
-) -> tuple[Tensor, int]:  # k, shape (n_eps,), and the number of steps
-    "Ridge of each eps: the root k of |k m/(lam + k)| = eps."
+def ridge_of_radius(m: Tensor, lam: Tensor, eps: Tensor) -> tuple[Tensor, int]:
+    "Root k of |k m/(lam + k)| = eps for each eps in [0, |m|), and the number of steps."
     e = eps.clamp_min(torch.finfo(m.dtype).tiny)
     base = torch.log(e / (m.norm() - e))
     low, high = base + lam.min().log(), base + lam.max().log()
     t = (low + high) / 2
-    for step in range(1, 101):
+    for step in range(1, 101):  # noqa: B007 - it is returned
         share = torch.sigmoid(t[:, None] - lam.log())  # k/(lam + k)
         z2 = (share * m) ** 2
         f = z2.sum(1).log() / 2 - e.log()
@@ -71,8 +64,9 @@ def ridge_of_radius(  # type: ignore[return]  # the hundredth step returns
         newton = t - f * z2.sum(1) / (z2 * (1 - share)).sum(1).clamp_min(1e-300)
         last, t = t, torch.where((newton > low) & (newton < high), newton, (low + high) / 2)
         settled = ((t - last).abs() <= 1e-15 * (1 + t.abs())) | (eps == 0)  # there k = 0
-        if settled.all() or step == 100:
-            return torch.where(eps > 0, t.exp(), 0.0), step
+        if settled.all():
+            break
+    return torch.where(eps > 0, t.exp(), 0.0), step
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #6b5e1b39
 def _norm_and_slope(u: np.ndarray, p: float) -> tuple[float, np.ndarray]:
@@ -82,15 +76,8 @@ def _norm_and_slope(u: np.ndarray, p: float) -> tuple[float, np.ndarray]:
     return norm, np.sign(u) * (abs(u) / norm) ** (p - 1)
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #07fb859f
-def _in_smooth_ball(
-    A: np.ndarray,  # whitens: |A (mu - z)|^2 is least
-    mu: np.ndarray,  # its direction is the start
-    b: np.ndarray,  # A mu
-    eps: float,
-    p: float,
-    *,
-    F: np.ndarray | None = None,  # shape (d, r): the attack is F times the unknowns
-) -> np.ndarray:  # the unknowns, z without F
+def _in_smooth_ball(A, mu, b, eps, p, *, F=None) -> np.ndarray:
+    "The u of least |A u - b| with |F u|_p <= eps, from the direction of `mu`; F may be I."
     from scipy.optimize import minimize
 
     A = A * eps
@@ -111,10 +98,7 @@ def _in_smooth_ball(
     return eps * u
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #18add625
-def lp_norm(
-    v: Tensor,  # shape (..., d)
-    p: float,
-) -> Tensor:  # shape (...)
+def lp_norm(v: Tensor, p: float) -> Tensor:  # without the last dimension
     "Norm of vectors that neither overflows nor underflows at large p."
     if p in (1, 2, math.inf):
         return torch.linalg.vector_norm(v, p, dim=-1)
@@ -130,13 +114,8 @@ def dual_exponent(p: float) -> float:
     return 1.0 if p == math.inf else p / (p - 1)
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #f8460ec9
-def _attack_in_range(
-    mu: Tensor,  # within the range of Sigma
-    base: _Spectrum,
-    eps: float,
-    p: float,
-) -> tuple[Tensor, Tensor]:  # z and w
-    "The attacker's shift within the range of a singular Sigma, and the rule against it."
+def _attack_in_range(mu: Tensor, base: _Spectrum, eps: float, p: float) -> tuple[Tensor, Tensor]:
+    "The attacker's shift z within the range of a singular Sigma, as `mu` is, and the rule w."
     from scipy.optimize import brentq, lsq_linear
 
     F = base.back(torch.eye(len(base.lam), dtype=mu.dtype, device=mu.device)).T.cpu().numpy()
@@ -170,13 +149,8 @@ def _attack_in_range(
     return torch.from_numpy(z).to(mu), torch.from_numpy(w).to(mu)
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #05e11c3a
-def _attack(
-    mu: Tensor,  # within the range of Sigma
-    base: _Spectrum,
-    eps: Tensor,  # one radius
-    p: float,
-) -> tuple[Tensor, Tensor]:  # z and w = pinv(Sigma)(mu - z)
-    "The attacker's shift of the mean in any ball, and the rule against it."
+def _attack(mu: Tensor, base: _Spectrum, eps: Tensor, p: float) -> tuple[Tensor, Tensor]:
+    "The attacker's shift z of the mean in any ball, and the rule w = pinv(Sigma) (mu - z)."
     if len(base.lam) < len(mu):
         z, w = _attack_in_range(mu, base, float(eps), p)
         return z * min(1.0, float(eps / lp_norm(z, p))), w
@@ -351,14 +325,9 @@ def _checked_problem(
     if radii.ndim > 1 or radii.numel() == 0 or radii.min() < 0:
         rule, got = "eps must be one or several numbers of at least 0", str(radii.tolist())[:60]
         checks.refuse(caller, rule, got, "pass radii")
-    return _Problem(
-        mu=mu.double(),
-        Sigma=Sigma.double().to(mu.device),
-        center=center.double().to(mu.device),
-        eps=radii,
-        p=math.inf if p == math.inf else checks.check_number(p, caller, "p", low=1),
-        rtol=rtol,
-    )
+    p = math.inf if p == math.inf else checks.check_number(p, caller, "p", low=1)
+    Sigma, center = Sigma.double().to(mu.device), center.double().to(mu.device)
+    return _Problem(mu=mu.double(), Sigma=Sigma, center=center, eps=radii, p=p, rtol=rtol)
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #8d8e0b61
 def duality_gap(

@@ -9,6 +9,7 @@ __all__ = ['Attack', 'pgd_attack', 'RobustProbe', 'robust_linear_probe', 'choose
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -64,13 +65,9 @@ def _check_clip(x: Tensor, clip: tuple | None, caller: str):
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #ab55b1e2
 def attack_inputs(
-    logits: Callable,  # from images to class scores (n, n_classes)
-    images: ArrayLike,  # shape (n, ...)
-    labels: ArrayLike,  # true classes, shape (n,)
-    clip: tuple | None,  # (lowest, highest) pixel, or None
-    caller: str,  # the attack in whose name it refuses
+    logits: Callable, images: ArrayLike, labels: ArrayLike, clip: tuple | None, caller: str
 ) -> tuple[Tensor, Tensor]:
-    "Return images and labels as tensors if they and the scores can be attacked."
+    "Return images and labels as tensors if they and the scores (n, n_classes) can be attacked."
     x, y = _inputs(logits, images, labels, caller)
     _check_clip(x, clip, caller)
     with torch.enable_grad():
@@ -86,25 +83,17 @@ def attack_inputs(
     return x, y
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #f085c28b
-def per_image(
-    v: Tensor,  # one number per image, shape (n,)
-    x: Tensor,  # images, shape (n, ...)
-) -> Tensor:  # shape (n, 1, ...)
-    "Numbers in a shape that multiplies each image by its own."
+def per_image(v: Tensor, x: Tensor) -> Tensor:  # (n,) -> (n, 1, ...)
+    "Numbers in a shape that multiplies each image of `x` by its own."
     return v.view(-1, *[1] * (x.ndim - 1))
 
 
-def image_norms(
-    x: Tensor,  # images, shape (n, ...)
-) -> Tensor:  # shape (n, 1, ...)
+def image_norms(x: Tensor) -> Tensor:  # shape (n, 1, ...)
     "2-norm of each image."
     return per_image(x.flatten(1).norm(dim=1), x)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #3f43b243
-def into_ball(
-    delta: Tensor,  # shape (n, ...)
-    eps: float,
-) -> Tensor:
+def into_ball(delta: Tensor, eps: float) -> Tensor:
     "Shorten the changes of images that are longer than the radius."
     return delta * (eps / image_norms(delta).clamp_min(1e-12)).clamp_max(1)
 
@@ -225,12 +214,9 @@ class _Module(nn.Module):
 
 
 def art_classifier(
-    logits: Callable,  # from images to class scores, differentiable
-    x: Tensor,  # images between 0 and 1, shape (n, channels, height, width)
-    n_classes: int,
-    caller: str,  # the attack in whose name it refuses
+    logits: Callable, x: Tensor, n_classes: int, caller: str
 ) -> Any:  # PyTorchClassifier
-    "A function as the library adversarial-robustness-toolbox attacks it."
+    "A function of images between 0 and 1 as the library adversarial-robustness-toolbox attacks it."
     try:
         from art.estimators.classification import PyTorchClassifier
     except ImportError:
@@ -248,25 +234,15 @@ def art_classifier(
 
 
 def autoattack(
-    logits: Callable,  # from images to class scores, differentiable
-    images: ArrayLike,  # between 0 and 1, shape (n, channels, height, width)
-    labels: ArrayLike,  # true classes, shape (n,)
-    eps: float,  # largest 2-norm of the perturbation
-    *,
-    n_classes: int,  # number of class scores
-) -> Attack:  # the attacked images
-    "AutoAttack in the 2-norm, by the library adversarial-robustness-toolbox."
+    logits: Callable, images: ArrayLike, labels: ArrayLike, eps: float, *, n_classes: int
+) -> Attack:
+    "AutoAttack on images (n, c, h, w) between 0 and 1, by adversarial-robustness-toolbox."
     caller = "autoattack"
     x, y = attack_inputs(logits, images, labels, (0.0, 1.0), caller)
     eps = checks.check_number(eps, caller, "eps", low=0, low_open=True)
     n_classes = checks.check_count(n_classes, caller, "n_classes", low=2)
     model = art_classifier(logits, x, n_classes, caller)
-    from art.attacks.evasion import (
-        AutoAttack,
-        AutoProjectedGradientDescent,
-        DeepFool,
-        SquareAttack,
-    )
+    from art.attacks.evasion import AutoAttack, AutoProjectedGradientDescent, DeepFool, SquareAttack
 
     batch_size = 64
     quiet = dict(batch_size=batch_size, verbose=False)
@@ -333,13 +309,8 @@ class RobustProbe(Result):
         return float(guess.eq(y).double().mean())
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #63af9874
-def _plain_probe(
-    z: Tensor,  # features, shape (n, d)
-    y: Tensor,  # labels
-    n_classes: int,
-    l2: float,
-) -> tuple[Tensor, Tensor]:  # head with intercepts, shape (n_classes, d + 1), and its loss
-    "Minimiser of mean cross-entropy + l2/2 |W|^2 on fixed features."
+def _plain_probe(z: Tensor, y: Tensor, n_classes: int, l2: float) -> tuple[Tensor, Tensor]:
+    "Minimiser (n_classes, d + 1) of mean cross-entropy + l2/2 |W|^2 on features, and its loss."
     shape = (n_classes, z.shape[1] + 1)
     W = torch.zeros(shape, dtype=torch.float64, device=z.device, requires_grad=True)
     z = z.double()
@@ -356,38 +327,24 @@ def _plain_probe(
     return W.detach(), loss.detach()
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #447998be
-class _Training(NamedTuple):
-    "How a head is trained."
-
-    l2: float  # weight of |W|^2/2
-    n_epochs: int
-    lr: float  # first step size of Adam
-    batch_size: int
-    g: torch.Generator  # order of the batches
-    ascent: _Ascent  # the attack
-
-
 def _adversarial(
-    f: Callable,  # images -> standardised features
-    x: Tensor,
-    y: Tensor,
-    W: Tensor,  # first head, shape (n_classes, d + 1)
-    training: _Training,
-) -> tuple[Tensor, Tensor]:  # head, and mean loss of each epoch
+    f: Callable, x, y, W: Tensor, ascent: _Ascent, *, l2, n_epochs, lr, batch_size, g
+) -> tuple[Tensor, Tensor]:
+    "Head (n_classes, d + 1) trained from W on features f, and the mean loss of each epoch."
     W = W.clone().requires_grad_()
 
     def head(x):
         return (f(x) @ W[:, :-1].T + W[:, -1]).to(x.device)
 
-    opt, losses = torch.optim.Adam([W], training.lr), []
-    rounds = training.n_epochs * math.ceil(len(x) / training.batch_size)
+    opt, losses = torch.optim.Adam([W], lr), []
+    rounds = n_epochs * math.ceil(len(x) / batch_size)
     fall = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: 1 - i / rounds)
-    for _ in range(training.n_epochs):
+    for _ in range(n_epochs):
         total = 0.0
-        for i in torch.randperm(len(x), generator=training.g).split(training.batch_size):
-            delta = _climb(head, x[i], y[i], torch.zeros_like(x[i]), training.ascent).delta
+        for i in torch.randperm(len(x), generator=g).split(batch_size):
+            delta = _climb(head, x[i], y[i], torch.zeros_like(x[i]), ascent).delta
             loss = F.cross_entropy(head(x[i] + delta), y[i])
-            penalty = training.l2 / 2 * W[:, :-1].square().sum()
+            penalty = l2 / 2 * W[:, :-1].square().sum()
             W.grad = torch.autograd.grad(loss + penalty, W)[0]
             opt.step()
             fall.step()
@@ -430,14 +387,10 @@ def robust_linear_probe(
     _check_clip(x, clip, caller)
     n_epochs = checks.check_count(n_epochs, caller, "n_epochs", high=checks.MOST_ROUNDS)
     n_steps = checks.check_count(n_steps, caller, "n_steps", high=checks.MOST_ROUNDS)
-    training = _Training(
-        l2=l2,
-        n_epochs=n_epochs,
-        lr=checks.check_number(lr, caller, "lr", low=0, high=1e6),
-        batch_size=checks.check_count(batch_size, caller, "batch_size"),
-        g=g,
-        ascent=_Ascent(eps=eps, n_steps=n_steps, step=2.5 * eps / n_steps, clip=clip),
-    )
+    lr = checks.check_number(lr, caller, "lr", low=0, high=1e6)
+    batch_size = checks.check_count(batch_size, caller, "batch_size")
+    ascent = _Ascent(eps=eps, n_steps=n_steps, step=2.5 * eps / n_steps, clip=clip)
+    train = partial(_adversarial, l2=l2, n_epochs=n_epochs, lr=lr, batch_size=batch_size, g=g)
     with evaluating(features_fn):
         with torch.no_grad():
             z = torch.cat([features_fn(b).flatten(1).float() for b in x.split(256)])
@@ -450,7 +403,7 @@ def robust_linear_probe(
         W, loss = _plain_probe((z - mean) / scale, classes, max(n_labels, 2), l2)
         losses = loss.float()[None]
         if eps > 0:
-            W, losses = _adversarial(standardised, x, y, W.float(), training)
+            W, losses = train(standardised, x, y, W.float(), ascent)
     weight = W[:, :-1].float() / scale
     bias = W[:, -1].float() - weight @ mean
     return RobustProbe(weight=weight, bias=bias, eps=eps, losses=losses)
@@ -467,16 +420,12 @@ def choose_eps(
 
     Reference: Ko et al., SynBench, Section 4.3.
     """
-    remedy = "pass what synbench_score returns"
-    s = checks.check_instance(
-        result, SynBenchResult, "choose_eps", "result", remedy=remedy
-    ).settings
-    t = (
-        s.threshold[0]
-        if threshold is None
-        else checks.check_number(threshold, "choose_eps", "threshold")
-    )
+    caller, remedy = "choose_eps", "pass what synbench_score returns"
+    s = checks.check_instance(result, SynBenchResult, caller, "result", remedy=remedy).settings
+    t = s.threshold[0]
+    if threshold is not None:
+        t = checks.check_number(threshold, caller, "threshold")
     if t not in s.threshold:
         rule = f"threshold must be one of {s.threshold}"
-        checks.refuse("choose_eps", rule, t, "score the model at it")
+        checks.refuse(caller, rule, t, "score the model at it")
     return s.eps[int(result.score[:, s.threshold.index(t)].argmax())]

@@ -61,11 +61,9 @@ _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 def _pixel_statistics(
-    normalize: str,  # of the settings
-    normalize_by: tuple | None,  # ((means), (deviations)) of the call
-    config: Mapping,  # of timm
-    n_channels: int,
-) -> tuple[Tensor, Tensor]:  # mean and deviation, per channel or one for all
+    normalize: str, normalize_by: tuple | None, config: Mapping, n_channels: int
+) -> tuple[Tensor, Tensor]:
+    "Mean and deviation, per channel or one for all; `config` is timm's."
     caller = "synbench_score"
     statistics: Any = ((0.0,), (1.0,))
     if normalize == "imagenet":
@@ -88,11 +86,11 @@ def _pixel_statistics(
 
 # %% ../../nbs/synbench/03_score.ipynb #e56bc7a3
 def image_encoder(
-    model: str | Callable,  # a timm name, a module or a function
+    model: str | Callable,
     input_size: tuple | None,
     normalize: str,
     normalize_by: tuple | None,
-    device: str | torch.device | None,  # None is where the model is
+    device: str | torch.device | None,
 ) -> ImageEncoder:
     "A model with its image size and pixel statistics; `evaluating` moves it to the device."
     caller = "synbench_score"
@@ -142,9 +140,7 @@ def task_features(
 
 # %% ../../nbs/synbench/03_score.ipynb #bd8ad41d
 def feature_rules(
-    features: ArrayLike,  # of the training samples, shape (n, d)
-    labels: ArrayLike,  # 0 or 1, shape (n,)
-    settings: SynBenchSettings | None = None,  # eps, tau, treatment of the covariance
+    features: ArrayLike, labels: ArrayLike, settings: SynBenchSettings | None = None
 ) -> RobustBayes | None:  # one rule per eps; None if the features are constant
     "Robust Bayes rules of two Gaussians fitted to labelled features (Algorithm 1, lines 11-13)."
     s = SynBenchSettings() if settings is None else settings
@@ -178,6 +174,12 @@ def feature_rules(
     )
 
 # %% ../../nbs/synbench/03_score.ipynb #3fca69e6
+def sample_seeds(seed: int, scale: float) -> tuple[int, int]:
+    "Seeds of the training and of the test sample of one scale."
+    words = np.random.SeedSequence([seed, round(scale * 1e9)]).generate_state(2, np.uint64)
+    return int(words[0] >> np.uint64(2)), int(words[1] >> np.uint64(2))
+
+
 def task_at(scale: float, s: SynBenchSettings, shape: tuple) -> gaussians.SyntheticTask:
     "The task of one scale."
     center = s.pixel_mean
@@ -230,8 +232,7 @@ class _Scale(NamedTuple):
 def _measure_scale(run: _Run, scale: float) -> _Scale:
     s, batch_size = run.settings, run.batch_size
     task = task_at(scale, s, run.encoder.shape)
-    words = np.random.SeedSequence([run.seed, round(scale * 1e9)]).generate_state(2, np.uint64)
-    train, test = (int(v >> np.uint64(2)) for v in words)
+    train, test = sample_seeds(run.seed, scale)
     z_train, y_train = task_features(run.encoder, task, max(run.sizes), train, batch_size)
     z, y = task_features(run.encoder, task, s.n_test, test, batch_size)
     correct, margin = [], []
@@ -295,9 +296,9 @@ def score_by_n(
     if isinstance(sizes, (list, tuple)) and not sizes:
         remedy = "pass at least one number of training samples"
         checks.refuse("score_by_n", "sizes must not be empty", "none", remedy)
-    sizes = (
-        [sizes] if isinstance(sizes, int) else checks.check_several(sizes, "score_by_n", "sizes")
-    )
+    if isinstance(sizes, int):
+        sizes = [sizes]
+    sizes = checks.check_several(sizes, "score_by_n", "sizes")
     progress = checks.check_flag(progress, "score_by_n", "progress")
     encoder = image_encoder(model, input_size, s.normalize, normalize_by, device)
     run = _Run(

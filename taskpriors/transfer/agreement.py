@@ -161,12 +161,9 @@ class Comparison(Result):
 
 # %% ../../nbs/transfer/01_agreement.ipynb #beab3ff7
 def exchanges(
-    n: int,  # models
-    n_resamples: int,  # most exchanges
-    generator: torch.Generator | None,  # of a sample
-    families: list | None = None,  # positions of the members of each; None exchanges models
+    n: int, n_resamples: int, generator: torch.Generator | None, families: list | None = None
 ) -> np.ndarray:  # of 0 and 1, shape (n_exchanges, n)
-    "Which models are exchanged: all ways if few enough, or a sample."
+    "Which of n models, or families of them, are exchanged: all ways if few enough, or a sample."
     units = n if families is None else len(families)
     if 2**units <= n_resamples:
         swaps = (np.arange(2**units)[:, None] >> np.arange(units)) & 1
@@ -181,11 +178,11 @@ def exchanges(
 
 # %% ../../nbs/transfer/01_agreement.ipynb #9c747b53
 def exchange_p_value(
-    gap: Callable,  # of (first, second, truth): how much the first is better
-    first: np.ndarray,  # scores of one metric, shape (..., n), on the scale of the second
-    second: np.ndarray,  # scores of another, same shape
-    truth: np.ndarray,  # what they should predict, same shape
-    swaps: np.ndarray,  # as exchanges returns them, shape (n_exchanges, n)
+    gap: Callable,
+    first: np.ndarray,
+    second: np.ndarray,
+    truth: np.ndarray,
+    swaps: np.ndarray,
     *,
     n_units: int,  # models, or families, that are exchanged
 ) -> float:  # two-sided
@@ -313,9 +310,7 @@ def partial_agreement(
     )
 
 # %% ../../nbs/transfer/01_agreement.ipynb #a15a6afd
-def static_order(
-    truths: ArrayLike,  # truth of several tasks, shape (n_tasks, n_models), larger is better
-) -> torch.Tensor:  # shape (n_tasks, n_models), larger is better
+def static_order(truths: ArrayLike) -> torch.Tensor:  # (n_tasks, n_models), larger is better
     "Mean rank of each model on all tasks but one: the static order that a score must beat."
     from scipy import stats
 

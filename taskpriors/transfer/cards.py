@@ -89,9 +89,8 @@ def describe_metric(
         near = difflib.get_close_matches(str(metric), registry.METRICS, 3) or ["taskpriors.METRICS"]
         remedy = f"see {' or '.join(near)}"
         if isinstance(metric, str) and metric in registry.COMBINED:
-            remedy = (
-                f"it is made over a table of {' and '.join(registry.terms_of([metric]))}; see these"
-            )
+            terms = " and ".join(registry.terms_of([metric]))
+            remedy = f"it is made over a table of {terms}; see these"
         rule = "metric must be a name in METRICS"
         checks.refuse("describe_metric", rule, repr(metric)[:60], remedy)
     m = registry.METRICS[metric]
@@ -116,8 +115,5 @@ def card_table() -> DataFrame:
     import pandas as pd
 
     cards = [describe_metric(name) for name in registry.METRICS]
-    rows = [
-        dict(metric=c.name, better=c.direction.split()[0], needs=c.needs, trap=c.trap)
-        for c in cards
-    ]
-    return pd.DataFrame(rows).set_index("metric")
+    facts = [(c.name, c.direction.split()[0], c.needs, c.trap) for c in cards]
+    return pd.DataFrame(facts, columns=["metric", "better", "needs", "trap"]).set_index("metric")

@@ -21,7 +21,7 @@ import taskpriors.results as results
 from ..blocks import map_blocks
 from ..checks import ArrayLike, Axes, ExecutorLike
 from ..signatures import documented
-from ..svd import FeatureSVD, present_classes
+from ..svd import FeatureSVD, labelled_points
 from .discriminants import varying_svd
 from .heads import fit_head
 
@@ -105,16 +105,10 @@ class LossCurve(results.Result):
         return ax
 
 # %% ../../nbs/transfer/07_code_length.ipynb #3cf44b6e
-def curve_sizes(
-    n_max: int,  # most training points
-    n_points: int = 10,  # sizes wanted
-    n_min: int = 10,  # least training points, at most half of n_max
-) -> list[int]:  # increasing, ends at n_max
-    "Log-spaced training-set sizes without repetition."
-    n_max, n_points, n_min = (
-        checks.check_count(v, "curve_sizes", name)
-        for name, v in dict(n_max=n_max, n_points=n_points, n_min=n_min).items()
-    )
+def curve_sizes(n_max: int, n_points: int = 10, n_min: int = 10) -> list[int]:
+    "Log-spaced training-set sizes without repetition, from at most half of `n_max` up to it."
+    sizes = dict(n_max=n_max, n_points=n_points, n_min=n_min)
+    n_max, n_points, n_min = (checks.check_count(v, "curve_sizes", k) for k, v in sizes.items())
     low = max(1, min(n_min, n_max // 2))
     steps = max(1, n_points - 1)
     grid = [round(low * (n_max / low) ** (i / steps)) for i in range(n_points)]
@@ -154,22 +148,19 @@ def loss_curve(
     executor: ExecutorLike | None = None,  # over the sizes, for a learner of your own
 ) -> LossCurve:
     "Held-out loss at log-spaced training-set sizes, nested in one permutation."
-    X = checks.check_features(features, "loss_curve", min_rows=4).detach()
-    y, counts = present_classes(labels, "loss_curve", n=len(X), device=X.device)
-    share = checks.check_number(
-        valid, "loss_curve", "valid", low=0, high=1, low_open=True, high_open=True
-    )
-    n_points = checks.check_load(n_points, "loss_curve", "n_points", bytes_each=64)
-    n_min = checks.check_count(n_min, "loss_curve", "n_min")
-    executor = checks.check_executor(executor, "loss_curve")
+    caller = "loss_curve"
+    X, y, counts = labelled_points(features, labels, caller, min_rows=4)
+    held = checks.check_number(valid, caller, "valid", low=0, high=1, low_open=True, high_open=True)
+    n_points = checks.check_load(n_points, caller, "n_points", bytes_each=64)
+    n_min = checks.check_count(n_min, caller, "n_min")
+    executor = checks.check_executor(executor, caller)
     if learner is not None and (not callable(learner) or isinstance(learner, type)):
         rule = "learner must be a function of training points, classes, test points and n_classes"
-        checks.refuse("loss_curve", rule, type(learner).__name__, "see linear_learner", TypeError)
-    order = torch.randperm(len(X), generator=checks.check_generator(seed, "loss_curve")).to(
-        X.device
-    )
-    test, pool = order.tensor_split([min(len(X) - 2, max(1, round(share * len(X))))])
-    Z = varying_svd(X, svd, "loss_curve").scores
+        checks.refuse(caller, rule, type(learner).__name__, "see linear_learner", TypeError)
+    g = checks.check_generator(seed, caller)
+    order = torch.randperm(len(X), generator=g).to(X.device)
+    test, pool = order.tensor_split([min(len(X) - 2, max(1, round(held * len(X))))])
+    Z = varying_svd(X, svd, caller).scores
     if learner is None:
         learner, executor = partial(linear_learner, last={}), None
     judge = partial(_held_out_loss, learner=learner, split=_Split(Z, y, len(counts), test, pool))
@@ -205,10 +196,8 @@ def code_length(
 def _curve(features, labels, curve: LossCurve | None, caller: str, options: dict) -> LossCurve:
     if curve is None:
         return loss_curve(features, labels, **options)
-    if not isinstance(curve, LossCurve):
-        remedy = "pass loss_curve(features, labels)"
-        checks.refuse(caller, "curve must be a LossCurve", type(curve).__name__, remedy, TypeError)
-    return curve
+    remedy = "pass loss_curve(features, labels)"
+    return checks.check_instance(curve, LossCurve, caller, "curve", remedy=remedy)
 
 # %% ../../nbs/transfer/07_code_length.ipynb #0cbdd3ab
 @documented

@@ -17,7 +17,7 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
-from ..svd import FeatureSVD, class_means, present_classes, use_svd
+from ..svd import FeatureSVD, class_means, labelled_points, present_classes, use_svd
 from . import heads
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #7ccdf748
@@ -58,8 +58,7 @@ def h_score(
 
     Reference: Bao et al. 2019, An information-theoretic approach to transferability.
     """
-    X = checks.check_features(features, "h_score").detach()
-    y, counts = present_classes(labels, "h_score", n=len(X), device=X.device)
+    X, y, counts = labelled_points(features, labels, "h_score")
     block_size = checks.check_count(block_size, "h_score", "block_size")
     if len(counts) == len(X):
         got = f"{len(X)} classes of one point each, so the value is the rank for any features"
@@ -92,11 +91,7 @@ def ledoit_wolf_shrinkage(svd: FeatureSVD) -> float:  # in [0, 1]
     return float(noise / distance)
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #3a51c0ea
-def varying_svd(
-    X: Tensor,  # features that were checked, shape (n, d)
-    svd: FeatureSVD | None,  # feature_svd(X), or None to compute it
-    caller: str,  # who asks
-) -> FeatureSVD:  # of rank one at least
+def varying_svd(X: Tensor, svd: FeatureSVD | None, caller: str) -> FeatureSVD:
     "Return the SVD of features, or refuse features that are equal at all points."
     svd = use_svd(X, svd, caller)
     if len(svd.S) == 0:
@@ -119,8 +114,7 @@ def regularized_h_score(
 
     Reference: Ibrahim et al. 2021, Newer is not always better.
     """
-    X = checks.check_features(features, "regularized_h_score").detach()
-    y, counts = present_classes(labels, "regularized_h_score", n=len(X), device=X.device)
+    X, y, counts = labelled_points(features, labels, "regularized_h_score")
     svd = varying_svd(X, svd, "regularized_h_score")
     rho = ledoit_wolf_shrinkage(svd)
     variance = svd.S.square() / svd.n
@@ -131,13 +125,12 @@ def regularized_h_score(
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #df5e3922
 def _within_covariance(
-    Z: Tensor,  # coordinates of the points, shape (n, r)
-    y: Tensor,  # classes 0..K-1, shape (n,)
-    counts: Tensor,  # points per class, shape (K,)
-    means: Tensor,  # of the classes, shape (K, r)
-    squares: Tensor | None,  # diagonal of Z.T @ Z if that is diagonal, shape (r,)
+    Z: Tensor, y: Tensor, counts: Tensor, means: Tensor, squares: Tensor | None
 ) -> Tensor:  # shape (r, r)
-    "Mean over points of the outer product of the residual from the class mean."
+    """Mean over points of the outer product of the residual from the class mean.
+
+    `squares` is the diagonal of Z.T @ Z if that is diagonal.
+    """
     n = len(Z)
     if squares is not None:
         W = (torch.diag(squares) - means.T @ (counts[:, None] * means)) / n
@@ -192,15 +185,13 @@ def sfda(
 
     Reference: Shao et al. 2022, Not all models are equal.
     """
-    X = checks.check_features(features, "sfda").detach()
-    y, counts = present_classes(labels, "sfda", n=len(X), device=X.device)
+    X, y, counts = labelled_points(features, labels, "sfda")
     if shrinkage is not None:
         shrinkage = checks.check_number(shrinkage, "sfda", "shrinkage", low=0, high=1)
     svd = varying_svd(X, svd, "sfda")
     label = y[:, None]
-    first = lda_posterior(
-        svd.scores, y, counts, shrinkage=shrinkage, d=svd.d, squares=svd.S.square()
-    )
+    squares = svd.S.square()
+    first = lda_posterior(svd.scores, y, counts, shrinkage=shrinkage, d=svd.d, squares=squares)
     most = len(X) - max(len(counts), 3)
     if len(svd.S) > most:
         rule = f"features must have rank at most {most}, or any labels separate"
@@ -277,8 +268,7 @@ def gbc(
 
     Reference: Pandy et al. 2022, Transferability estimation using Bhattacharyya class separability.
     """
-    X = checks.check_features(features, "gbc").detach()
-    y, counts = present_classes(labels, "gbc", n=len(X), device=X.device)
+    X, y, counts = labelled_points(features, labels, "gbc")
     p = checks.check_count(n_components, "gbc", "n_components")
     kind = checks.check_choice(covariance, ("diagonal", "spherical"), "gbc", "covariance")
     Z = varying_svd(X, svd, "gbc").scores[:, :p]
@@ -316,12 +306,9 @@ def transrate(
 
     Reference: Huang et al. 2022, Frustratingly easy transferability estimation.
     """
-    X = checks.check_features(features, "transrate").detach()
-    y, counts = present_classes(labels, "transrate", n=len(X), device=X.device)
+    X, y, counts = labelled_points(features, labels, "transrate")
     eps = checks.check_number(eps, "transrate", "eps", low=1e-100, high=1e100)
-    by_class = (
-        checks.check_choice(weights, ("classes", "points"), "transrate", "weights") == "classes"
-    )
+    checks.check_choice(weights, ("classes", "points"), "transrate", "weights")
     svd = use_svd(X, svd, "transrate")
     whole = (svd.S.square() / (len(y) * eps)).log1p().sum() / 2
     class_rates = []
@@ -331,7 +318,7 @@ def transrate(
         G = gram / (len(Z) * eps) + torch.eye(len(gram), dtype=Z.dtype, device=Z.device)
         class_rates.append(torch.linalg.cholesky(G).diagonal().log().sum())
     rates = torch.stack(class_rates)
-    share = torch.full_like(rates, 1 / len(counts)) if by_class else counts / len(y)
+    share = counts / len(y) if weights == "points" else torch.full_like(rates, 1 / len(counts))
     return float(whole - (share * rates).sum())
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #8e2030f3
@@ -370,21 +357,19 @@ def linear_valid(
 
     Reference: Ding et al. 2022, PACTran, B.5.
     """
-    X = checks.check_features(features, "linear_valid", min_rows=4).detach()
-    y, _ = present_classes(labels, "linear_valid", n=len(X), device=X.device)
-    a_values = checks.check_several(a, "linear_valid", "a")
-    grid = sorted(
-        checks.check_number(v, "linear_valid", "a", low=0, low_open=True) for v in a_values
-    )
+    caller = "linear_valid"
+    X, y, _ = labelled_points(features, labels, caller, min_rows=4)
+    a_values = checks.check_several(a, caller, "a")
+    grid = sorted(checks.check_number(v, caller, "a", low=0, low_open=True) for v in a_values)
     if isinstance(train, str):
-        checks.check_choice(train, ("first",), "linear_valid", "train")
+        checks.check_choice(train, ("first",), caller, "train")
         train = torch.arange(len(X)) < len(X) // 2
-    mask = checks.check_split(train, len(X), "linear_valid", seed=seed).to(X.device)
+    mask = checks.check_split(train, len(X), caller, seed=seed).to(X.device)
     present = y[mask].unique()
     if len(present) < 2:
         rule, remedy = "the training part must hold at least two classes", "pass train=.5"
-        checks.refuse("linear_valid", rule, "one", f"shuffle the points or {remedy}")
-    Z = varying_svd(X, svd, "linear_valid").scores
+        checks.refuse(caller, rule, "one", f"shuffle the points or {remedy}")
+    Z = varying_svd(X, svd, caller).scores
     head = None
     errors = []
     for weight in grid:

@@ -16,30 +16,20 @@ from torch import Tensor
 
 import taskpriors.checks as checks
 from ..checks import ArrayLike, Axes
-from ..results import Result
+from ..results import Result, new_axes
 from ..signatures import documented
 from ..svd import FeatureSVD, present_classes, use_svd
 
 # %% ../../nbs/transfer/05_evidence.ipynb #368dc58e
-def evidence_profile(
-    lam: Tensor,  # alpha/beta, one value per target, shape (t,)
-    s2: Tensor,  # squared singular values, shape (k,)
-    z: Tensor,  # squared projections of the targets, shape (k, t)
-    rest: Tensor,  # squared length outside the features' span, shape (t,)
-    n: int,  # number of points (degrees of freedom)
-) -> Tensor:  # shape (t,), nats per point
-    "Evidence per point at the best noise level, as a function of the ratio of precisions."
+def evidence_profile(lam: Tensor, s2: Tensor, z: Tensor, rest: Tensor, n: int) -> Tensor:
+    "Evidence per point at the best noise level, for each target at its ratio of precisions `lam`."
     g = 1 + s2[:, None] / lam
     q = rest + (z / g).sum(0)
     return -0.5 * (math.log(2 * math.pi) + 1 + (q / n).log() + g.log().sum(0) / n)
 
 # %% ../../nbs/transfer/05_evidence.ipynb #2cf86ac9
-def golden_max(
-    f: Callable,  # function of a tensor of positions, elementwise
-    low: Tensor,  # left ends
-    high: Tensor,  # right ends
-) -> Tensor:  # positions of the maxima
-    "Golden-section search for a maximum in every bracket at once."
+def golden_max(f: Callable, low: Tensor, high: Tensor) -> Tensor:
+    "Golden-section search for a maximum in every bracket at once; `f` acts on each position."
     ratio = (5**0.5 - 1) / 2
     for _ in range(40):  # which shrink a bracket to 4e-9 of its width
         inner_low = high - ratio * (high - low)
@@ -51,12 +41,7 @@ def golden_max(
 
 # %% ../../nbs/transfer/05_evidence.ipynb #d32c0bc3
 def best_ratio(
-    s2: Tensor,  # squared singular values, shape (k,)
-    z: Tensor,  # squared projections, shape (k, t)
-    rest: Tensor,  # squared length outside the span, shape (t,)
-    n: int,  # degrees of freedom
-    *,
-    per_decade: int = 5,  # grid points per factor of ten
+    s2: Tensor, z: Tensor, rest: Tensor, n: int, *, per_decade: int = 5
 ) -> Tensor:  # shape (t,), alpha/beta
     "Ratio of precisions that maximises the evidence of every target: a grid, then golden section."
 
@@ -84,8 +69,6 @@ class Evidence(Result):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Evidence of each target against the dimensions it uses."
-        from taskpriors.results import new_axes
-
         ax = new_axes(ax)
         ax.scatter(self.effective_dimension.cpu(), self.value.cpu())
         ax.set(xlabel="effective dimension", ylabel="evidence (nats per point)")
@@ -101,22 +84,16 @@ class Projections(NamedTuple):
     n: int  # degrees of freedom
 
 # %% ../../nbs/transfer/05_evidence.ipynb #ca921da9
-def centred_projections(
-    T: Tensor,  # targets, shape (n, t), float64
-    svd: FeatureSVD,  # of the features
-) -> Projections:
-    "Projections of the centred targets on the centred features."
+def centred_projections(T: Tensor, svd: FeatureSVD) -> Projections:
+    "Projections of the centred targets (n, t) on the centred features."
     T = T - T.mean(0)
     inside = svd.U.T @ T
     rest = (T - svd.U @ inside).square().sum(0)
     return Projections(svd.S.square(), inside.square(), rest, svd.n - 1)
 
 # %% ../../nbs/transfer/05_evidence.ipynb #35071034
-def raw_projections(
-    T: Tensor,  # targets, shape (n, t), float64
-    svd: FeatureSVD,  # of the features
-) -> Projections:
-    "Projections of the targets on the features as they are."
+def raw_projections(T: Tensor, svd: FeatureSVD) -> Projections:
+    "Projections of the targets (n, t) on the features as they are."
     W, S = svd.rotation
     mean = T.mean(0)
     inside = svd.U.T @ T
@@ -128,11 +105,8 @@ def raw_projections(
     return Projections(S.square(), projected.square(), rest, svd.n)
 
 # %% ../../nbs/transfer/05_evidence.ipynb #c7231f4f
-def gram_projections(
-    F: Tensor,  # features that were checked, shape (n, d)
-    T: Tensor,  # targets, shape (n, t), float64
-) -> Projections | None:
-    "Raw projections from the Gram matrix, or None where squaring would lose digits."
+def gram_projections(F: Tensor, T: Tensor) -> Projections | None:
+    "Raw projections from the Gram matrix of `F`, or None where squaring would lose digits."
     copy = 0 if F.dtype == torch.float64 else F.numel()
     n_bytes = 8 * (copy + 2 * T.numel() + 3 * F.shape[1] ** 2)
     checks.check_memory(n_bytes, "log_evidence", "pass fewer points or features", device=F.device)

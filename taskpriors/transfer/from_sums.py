@@ -25,11 +25,8 @@ class ClassSums(NamedTuple):
     inside: Tensor  # U' T, shape (r, q), float64
     share: Tensor  # of the points in each class, shape (q,), float64
 
-    def above_rounding(
-        self,
-        eps: float,  # spacing of the features' numbers at one
-    ) -> "CutSums":
-        "The sums without the directions that rounding of the features makes."
+    def above_rounding(self, eps: float) -> tuple["ClassSums", float]:
+        "The sums without directions of rounding, `eps` at one, and the least eigenvalue of others."
         d = len(self.V)
         squares = self.n * self.mean.square().sum()
         largest = max(squares.item(), self.s[0].item() ** 2)
@@ -38,21 +35,11 @@ class ClassSums(NamedTuple):
         least += d * torch.finfo(torch.float64).eps * largest
         keep = self.s**2 > least
         s, V, inside = self.s[keep], self.V[:, keep], self.inside[keep]
-        return CutSums(self._replace(s=s, V=V, inside=inside), least)
-
-
-class CutSums(NamedTuple):
-    "Sums without directions of rounding."
-
-    sums: ClassSums
-    least: float  # eigenvalue that is not rounding
+        return self._replace(s=s, V=V, inside=inside), least
 
 # %% ../../nbs/transfer/06_from_sums.ipynb #e9a6b050
-def logme_from_sums(
-    sums: ClassSums,  # of all points
-    eps: float,  # spacing of the features' numbers at one: torch.finfo(dtype).eps
-) -> float:  # minus infinity where the labels are a linear function of the features
-    "Mean over classes of the greatest log evidence (You et al. 2021), as `logme` has it."
+def logme_from_sums(sums: ClassSums, eps: float) -> float:
+    "Mean greatest log evidence of the classes, as `logme`; minus infinity if they are linear in X."
     sums, least = sums.above_rounding(eps)
     n, share = sums.n, sums.share
     gram = (sums.V * sums.s**2) @ sums.V.T + n * torch.outer(sums.mean, sums.mean)
@@ -65,20 +52,12 @@ def logme_from_sums(
         return -math.inf
     parts = (w[keep], z, rest, n)
     ratios = [evidence.best_ratio(*parts), torch.full_like(rest, math.inf)]
-    return (
-        torch.stack([evidence.evidence_profile(ratio, *parts) for ratio in ratios])
-        .amax(0)
-        .mean()
-        .item()
-    )
+    values = torch.stack([evidence.evidence_profile(ratio, *parts) for ratio in ratios])
+    return values.amax(0).mean().item()
 
 # %% ../../nbs/transfer/06_from_sums.ipynb #d8e05c6a
-def h_score_from_sums(
-    sums: ClassSums,  # of all points
-    fourth: float,  # mean of |x - mean|^4 over the points
-    eps: float,  # spacing of the features' numbers at one: torch.finfo(dtype).eps
-) -> float:
-    "Variance between classes over shrunk variance (Ibrahim et al. 2021), as `regularized_h_score`."
+def h_score_from_sums(sums: ClassSums, fourth: float, eps: float) -> float:
+    "`regularized_h_score` from sums, the mean of |x - mean|^4 over the points among them."
     sums, _ = sums.above_rounding(eps)
     n, d = sums.n, len(sums.V)
     variance = sums.s**2 / n

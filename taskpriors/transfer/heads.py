@@ -20,7 +20,7 @@ from torch import Tensor
 import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..results import Result
-from ..svd import FeatureSVD, present_classes, use_svd
+from ..svd import FeatureSVD, labelled_points, use_svd
 
 # %% ../../nbs/transfer/03_heads.ipynb #40c8f1b7
 class HeadProblem(NamedTuple):
@@ -49,10 +49,7 @@ def _total(v: Tensor) -> Tensor:
     return v.sum(dtype=torch.float64)
 
 
-def risk_and_slope(
-    theta: np.ndarray,  # flat head: weights and intercept, class by class
-    problem: HeadProblem,  # to minimise
-) -> tuple[float, np.ndarray]:
+def risk_and_slope(theta: np.ndarray, problem: HeadProblem) -> tuple[float, np.ndarray]:
     "Regularised risk and its gradient at a flat vector, as L-BFGS wants them."
     A, Y, beta = problem
     n = len(A)
@@ -65,10 +62,7 @@ def risk_and_slope(
     return value.item(), slope
 
 # %% ../../nbs/transfer/03_heads.ipynb #0e91d6b8
-def hessian_trace(
-    features: Tensor,  # centred features, shape (n, d)
-    probs: Tensor,  # class probabilities of the head, shape (n, K)
-) -> Tensor:  # a number
+def hessian_trace(features: Tensor, probs: Tensor) -> Tensor:  # of centred features
     "Trace of the Hessian of the mean cross-entropy in weights and intercept (eqs. 20 and 21)."
     weights = 1 + torch.linalg.vecdot(features, features)
     return (weights @ (probs - probs.square())).sum() / len(probs)
@@ -143,13 +137,8 @@ def _polish(problem, theta, tol, max_passes, *, n_steps=4) -> HeadSearch:
     return best._replace(passes=passes)
 
 # %% ../../nbs/transfer/03_heads.ipynb #87294763
-def least_risk(
-    problem: HeadProblem,  # to minimise
-    theta: np.ndarray,  # flat head, where to start
-    tol: float,  # largest gradient entry at the optimum
-    max_passes: int,  # passes over the data at most
-) -> HeadSearch:
-    "Head of least regularised risk."
+def least_risk(problem: HeadProblem, theta: np.ndarray, tol: float, max_passes: int) -> HeadSearch:
+    "Head of least regularised risk, from a flat head, to a largest gradient entry of `tol`."
     search = HeadSearch(theta, math.inf, 0)
     if problem.A.numel() >= 1e5:
         single = problem.to(torch.float32)
@@ -177,11 +166,7 @@ class Frame(NamedTuple):
         return W if self.basis is None else self.basis @ W
 
 
-def head_frame(
-    X: Tensor,  # features that were checked, shape (n, d)
-    svd: FeatureSVD | None,  # feature_svd(X), if at hand
-    caller: str,  # who asks
-) -> Frame:
+def head_frame(X: Tensor, svd: FeatureSVD | None, caller: str) -> Frame:
     "The shortest coordinates at hand."
     if svd is not None:
         svd = use_svd(X, svd, caller)
@@ -246,8 +231,7 @@ def fit_head(
 ) -> HeadFit:
     "Multinomial logistic head with an l2 penalty and a free intercept, at its optimum (B.5: RER)."
     caller = "fit_head"
-    X = checks.check_features(features, caller).detach()
-    y, counts = present_classes(labels, caller, n=len(X), device=X.device)
+    X, y, counts = labelled_points(features, labels, caller)
     beta = checks.check_number(beta, caller, "beta", low=1e-150, high=1e150)  # 1/beta is finite
     tol = checks.check_number(tol, caller, "tol", low=0, low_open=True)
     max_iter = checks.check_count(max_iter, caller, "max_iter")
@@ -276,12 +260,7 @@ def fit_head(
 
 # %% ../../nbs/transfer/03_heads.ipynb #d6a5e203
 def use_head(
-    features: ArrayLike,  # shape (n, d)
-    labels: ArrayLike,  # class of each point, shape (n,)
-    a: float,  # beta/n
-    head: HeadFit | None,  # for that beta, or None to fit it
-    caller: str,  # who asks
-    **kw: Any,  # of fit_head
+    features: ArrayLike, labels: ArrayLike, a: float, head: HeadFit | None, caller: str, **kw: Any
 ) -> HeadFit:
     "Return `head` if it is the one for `beta = a n`, or fit it; warn if it did not converge."
     X = checks.check_features(features, caller).detach()

@@ -123,11 +123,8 @@ def gride(
     return float(brentq(slope, low * (1 - 1e-9), high * (1 + 1e-9)))
 
 # %% ../../nbs/transfer/10_intrinsic_dimension.ipynb #5654e9f7
-def tree_lengths(
-    X: Tensor,  # points that were checked, shape (n, d)
-    sizes: list,  # numbers of points
-) -> list[float]:
-    "Length of the minimum spanning tree of the first n points, for each n."
+def tree_lengths(X: Tensor, sizes: list) -> list[float]:
+    "Length of the minimum spanning tree of the first n points, for each n of `sizes`."
     from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import pdist, squareform
 

@@ -16,18 +16,14 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
-from ..svd import FeatureSVD, present_classes, use_svd
+from ..svd import FeatureSVD, labelled_points, present_classes, use_svd
 
 if TYPE_CHECKING:
     from sklearn.mixture import GaussianMixture
 
 # %% ../../nbs/transfer/02_leep.ipynb #7dd63e06
 def joint_probability(
-    source_probs: Tensor,  # shape (n, n_source)
-    y: Tensor,  # classes 0..K-1, shape (n,)
-    n_classes: int,  # K
-    *,
-    block_size: int = 1024,  # points at a time, a few MB for a thousand source classes
+    source_probs: Tensor, y: Tensor, n_classes: int, *, block_size: int = 1024
 ) -> Tensor:  # shape (K, n_source), float64, sums to one
     "Empirical joint distribution of target class and source class, streamed over the points."
     shape = (n_classes, source_probs.shape[1])
@@ -92,12 +88,8 @@ def nce(
     return float(total / J.sum())
 
 # %% ../../nbs/transfer/02_leep.ipynb #48fe0e27
-def mixture_size(
-    n: int,  # number of points
-    n_classes: int,  # number of classes K
-    rule: str = "pactran",  # "pactran" or "five" (5 K, Li et al. 2021)
-) -> int:
-    "Number of mixture components by a published rule, at most the number of points."
+def mixture_size(n: int, n_classes: int, rule: str = "pactran") -> int:
+    'Mixture components by the rule "pactran" or "five" (5 K, Li et al. 2021), at most n.'
     checks.check_choice(rule, ("pactran", "five"), "mixture_size", "rule")
     n = checks.check_count(n, "mixture_size", "n")
     n_classes = checks.check_count(n_classes, "mixture_size", "n_classes")
@@ -113,12 +105,9 @@ class FittedMixture(NamedTuple):
 
 
 def fitted_mixture(
-    svd: FeatureSVD,  # of the features, shape (n, d)
-    n_components: int,  # mixture components
-    variance: float = 0.8,  # share of the variance the principal components hold
-    seed: int = 0,  # of the mixture's initialisation
+    svd: FeatureSVD, n_components: int, variance: float = 0.8, seed: int = 0
 ) -> FittedMixture:
-    "A full-covariance Gaussian mixture on the leading principal components."
+    "A full-covariance Gaussian mixture on the components with this share of the variance."
     from sklearn.mixture import GaussianMixture
 
     caller = "mixture_probs"
@@ -151,15 +140,10 @@ def mixture_probs(
 
 # %% ../../nbs/transfer/02_leep.ipynb #5236c468
 def task_mixture(
-    features: ArrayLike,  # shape (n, d)
-    labels: ArrayLike,  # class of each point, shape (n,)
-    *,
-    seed: int = 0,  # of the mixture's initialisation
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    features: ArrayLike, labels: ArrayLike, *, seed: int = 0, svd: FeatureSVD | None = None
 ) -> Tensor:  # shape (n, mixture_size(n, K))
     "Posterior of a mixture with as many components as points and classes ask for."
-    X = checks.check_features(features, "mixture_probs").detach()
-    _, counts = present_classes(labels, "mixture_probs", n=len(X))
+    X, _, counts = labelled_points(features, labels, "mixture_probs")
     return mixture_probs(X, mixture_size(len(X), len(counts)), seed=seed, svd=svd)
 
 # %% ../../nbs/transfer/02_leep.ipynb #6c27dc6f
@@ -179,8 +163,7 @@ def nleep(
     leep(mixture_probs(features, n_components), labels).
     Reference: Li et al. 2021, N-LEEP.
     """
-    X = checks.check_features(features, "nleep").detach()
-    y, counts = present_classes(labels, "nleep", n=len(X))
+    X, y, counts = labelled_points(features, labels, "nleep")
     if mixture is None:
         if n_components is None:
             n_components = mixture_size(len(X), len(counts))

@@ -22,9 +22,7 @@ from ..results import Result
 from ..signatures import documented
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #1ebf30ad
-def distinct_points(
-    features: ArrayLike,  # shape (n, d)
-) -> Tensor:  # shape (n_distinct,), index of the first occurrence of each point, increasing
+def distinct_points(features: ArrayLike) -> Tensor:  # of first occurrences, increasing
     "Indices of the points that are not copies of an earlier point."
     X = checks.check_features(features, "distinct_points").detach()
     _, inverse = X.unique(dim=0, return_inverse=True)
@@ -69,11 +67,7 @@ def nearest_neighbours(
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #d8d37ef6
 def use_neighbours(
-    features: ArrayLike,  # shape (n, d)
-    k: int,  # neighbours that are needed
-    neighbours: Neighbours
-    | None,  # nearest_neighbours(features, at least k), or None to compute it
-    caller: str,  # who asks
+    features: ArrayLike, k: int, neighbours: Neighbours | None, caller: str
 ) -> Neighbours:
     "Return `neighbours` if it belongs to `features` and holds `k` of them, or compute it."
     X = checks.check_features(features, caller).detach()
@@ -89,10 +83,7 @@ def use_neighbours(
     return svd.note_origin(neighbours, X)
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #3251214d
-def unit_rows(
-    X: Tensor,  # features that were checked, shape (..., d)
-    caller: str,  # whose argument it is
-) -> Tensor:  # the same shape, float64
+def unit_rows(X: Tensor, caller: str) -> Tensor:  # the same shape, float64
     "Rows divided by their norms; a zero row is refused."
     norm = X.double().norm(dim=-1, keepdim=True)
     if (norm == 0).any():
@@ -117,8 +108,7 @@ def knn_accuracy(
 
     Reference: Cover and Hart 1967, Nearest neighbor pattern classification.
     """
-    X = checks.check_features(features, "knn_accuracy").detach()
-    y, counts = svd.present_classes(labels, "knn_accuracy", n=len(X), device=X.device)
+    X, y, counts = svd.labelled_points(features, labels, "knn_accuracy")
     checks.check_choice(metric, ("euclidean", "cosine"), "knn_accuracy", "metric")
     k = checks.check_count(k, "knn_accuracy", "k", high=len(X) - 1)
     if metric == "cosine":
@@ -146,22 +136,21 @@ def cluster_learnability(
 
     Reference: Lu et al. 2022, Using representation expressiveness and learnability.
     """
+    caller = "cluster_learnability"
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
-    X = checks.check_features(features, "cluster_learnability", min_rows=4).detach()
+    X = checks.check_features(features, caller, min_rows=4).detach()
     if n_clusters is None:
         n_clusters = max(2, round(len(X) ** 0.5))
-    n_clusters = checks.check_count(
-        n_clusters, "cluster_learnability", "n_clusters", low=2, high=len(X)
-    )
-    order = torch.randperm(len(X), generator=checks.check_generator(seed, "cluster_learnability"))
+    n_clusters = checks.check_count(n_clusters, caller, "n_clusters", low=2, high=len(X))
+    order = torch.randperm(len(X), generator=checks.check_generator(seed, caller))
     F = X.double()[order.to(X.device)]
     F = F - F.mean(0)
     scale = F.square().mean().sqrt()
     if scale == 0:
         rule = "features must differ between points"
-        checks.refuse("cluster_learnability", rule, "identical rows", "pass features that vary")
+        checks.refuse(caller, rule, "identical rows", "pass features that vary")
     F = F / scale
     start = np.random.RandomState(int(order[0]))
     means = KMeans(n_clusters, n_init=1, random_state=start, algorithm="elkan")
@@ -169,7 +158,7 @@ def cluster_learnability(
         warnings.simplefilter("ignore", ConvergenceWarning)
         clusters = torch.from_numpy(means.fit_predict(F.cpu().numpy())).to(X.device)
     if all_pairs is not None:
-        all_pairs = pairs.use_pairs(features, all_pairs, "cluster_learnability")
+        all_pairs = pairs.use_pairs(features, all_pairs, caller)
     if all_pairs is not None and all_pairs.seed == seed:
         earlier = all_pairs.earlier
     else:

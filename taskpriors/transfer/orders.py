@@ -52,10 +52,7 @@ STATISTICS: dict[str, Callable] = {
 }
 
 # %% ../../nbs/transfer/00_orders.ipynb #3a93d3a7
-def places_held(
-    v: np.ndarray,  # one number per model, shape (n,)
-    k: int,  # places
-) -> np.ndarray:  # in [0, 1], shape (n,)
+def places_held(v: np.ndarray, k: int) -> np.ndarray:  # in [0, 1], shape (n,)
     "Share of each model in the top list of `k`."
     last = np.sort(v)[-k]
     above = v > last
@@ -63,13 +60,8 @@ def places_held(
     return above + tied * (k - above.sum()) / tied.sum()
 
 
-def order_statistic(
-    method: str,  # a name in STATISTICS, or "top_k"
-    k: int | None,  # models in the top list; None is a quarter of them
-    n: int,  # models
-    caller: str,  # whose argument it is
-) -> Callable:  # of two arrays of shape (n,)
-    "The function of two vectors that goes by this name."
+def order_statistic(method: str, k: int | None, n: int, caller: str) -> Callable:
+    'The function of two vectors that goes by this name; "top_k" has a quarter of n without k.'
     checks.check_choice(method, (*STATISTICS, "top_k"), caller, "method")
     k = checks.check_count(max(1, n // 4) if k is None else k, caller, "k", high=n - 1)
     if method != "top_k":
@@ -96,15 +88,9 @@ FISHER_LAWS = {
 
 # %% ../../nbs/transfer/00_orders.ipynb #26c58f36
 def fisher_interval(
-    r: float,  # value of the statistic
-    n: int,  # models
-    method: str,  # a name in FISHER_LAWS
-    level: float,  # nominal coverage
-    *,
-    caller: str = "rank_agreement",  # whose interval it is
-    n_given: int = 0,  # variables held fixed
-) -> tuple[float, float]:  # lower and upper end
-    "Lower and upper end of Fisher's interval around `r`."
+    r: float, n: int, method: str, level: float, *, caller="rank_agreement", n_given: int = 0
+) -> tuple[float, float]:
+    "Ends of Fisher's interval around `r` of n models, of whose variables `n_given` are held fixed."
     from scipy import stats
 
     law = FISHER_LAWS[method]
@@ -121,33 +107,19 @@ def fisher_interval(
     return min(low, r), max(high, r)
 
 # %% ../../nbs/transfer/00_orders.ipynb #6c144d63
-def check_resamples(
-    n_resamples: int,  # bootstrap resamples
-    arrays: Sequence,  # that are resampled, shape (..., n)
-    caller: str,  # whose argument it is
-) -> int:  # the same
-    "The number of resamples, if memory holds their indices and what they choose."
+def check_resamples(n_resamples: int, arrays: Sequence, caller: str) -> int:
+    "The number of resamples, if memory holds their indices and what they choose of the arrays."
     size = 16 * arrays[0].shape[-1] + sum(a.nbytes + 128 for a in arrays)
     return checks.check_load(n_resamples, caller, "n_resamples", low=100, bytes_each=size)
 
 
-class Resamples(NamedTuple):
-    "Models that bootstrap resamples draw."
-
-    positions: Any  # of the models of each resample, sequences of integers
-    times: np.ndarray  # multiplicity of each resample, shape (n_resamples,)
-
-
 def resamples(
-    n: int,  # models
-    n_resamples: int,  # bootstrap resamples
-    generator: torch.Generator | None,  # of the draws
-    families: list | None = None,  # as family_members returns them; None draws models
-) -> Resamples:
+    n: int, n_resamples: int, generator: torch.Generator | None, families: list | None = None
+) -> tuple[Any, np.ndarray]:  # positions of the models of each resample, and its multiplicity
     "Models or families drawn with replacement; all draws of families, if they are few enough."
     if families is None:
         index = torch.randint(n, (n_resamples, n), generator=generator).numpy()
-        return Resamples(index, np.ones(n_resamples, dtype=int))
+        return index, np.ones(n_resamples, dtype=int)
     k = len(families)
     if math.comb(2 * k - 1, k) <= n_resamples:
         picks = list(itertools.combinations_with_replacement(range(k), k))
@@ -157,19 +129,19 @@ def resamples(
         picks = torch.randint(k, (n_resamples, k), generator=generator).tolist()
         times = [1] * n_resamples
     index = [np.concatenate([families[i] for i in row]) for row in picks]
-    return Resamples(index, np.array(times))
+    return index, np.array(times)
 
 
 def resampled_values(
-    statistic: Callable,  # of arrays, such as a function in STATISTICS
-    arrays: Sequence,  # each of shape (..., n)
-    n_resamples: int,  # bootstrap resamples
-    seed: Seed | None,  # of the draws
-    caller: str,  # whose interval it is
+    statistic: Callable,
+    arrays: Sequence,
+    n_resamples: int,
+    seed: Seed | None,
+    caller: str,
     *,
-    families: list | None = None,  # as family_members returns them; None draws models
+    families: list | None = None,
 ) -> np.ndarray:  # one number per resample
-    "The statistic on resampled models, as far as it is defined."
+    "The statistic on resampled models (..., n), or on drawn families, as far as it is defined."
     g = checks.check_generator(seed, caller)
     index, times = resamples(arrays[0].shape[-1], n_resamples, g, families)
     values = np.full(len(index), math.nan)
@@ -187,10 +159,7 @@ def resampled_values(
     return values
 
 
-def quantile_interval(
-    values: np.ndarray,  # as resampled_values returns them
-    level: float,  # nominal coverage
-) -> tuple[float, float]:  # lower and upper end
+def quantile_interval(values: np.ndarray, level: float) -> tuple[float, float]:
     "The middle of the resampled values."
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2]).tolist()
     return low, high
@@ -199,11 +168,7 @@ def quantile_interval(
 LEAST_FAMILIES = 5
 
 
-def family_members(
-    groups: ArrayLike | None,  # family of each model, shape (n,)
-    n: int,  # models
-    caller: str,  # whose argument it is
-) -> list | None:  # an array of positions for each family
+def family_members(groups: ArrayLike | None, n: int, caller: str) -> list | None:
     "Positions of the members of each family; None if models are resampled one by one."
     if groups is None:
         return None

@@ -19,7 +19,7 @@ import taskpriors.checks as checks
 import taskpriors.results as results
 from ..checks import ArrayLike, Axes
 from ..signatures import documented
-from ..svd import FeatureSVD, present_classes
+from ..svd import FeatureSVD, labelled_points, present_classes
 from .heads import HeadFit, fit_head, use_head
 from .leep import task_mixture
 
@@ -62,23 +62,12 @@ def _mixture(source_probs, labels, alpha, caller) -> _Mixture:
     return _Mixture(M, y, alpha * counts.double() / counts.sum() + 1e-10)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #c32833e0
-class Responsibilities(NamedTuple):
-    "Source classes that explain each point, and the bound on the log-likelihood that they give."
-
-    q: Tensor  # shape (n, n_source)
-    bound: Tensor  # a scalar
-
-
-def responsibilities(
-    logM: Tensor,  # log source probabilities, shape (n, n_source)
-    expected_log: Tensor,  # expected log-weights, shape (K, n_source)
-    y: Tensor,  # classes 0..K-1, shape (n,)
-) -> Responsibilities:
-    "Posterior of the hidden source class and its part of the bound."
+def responsibilities(logM: Tensor, expected_log: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    "Posterior (n, n_source) of the hidden source class, and its part of the bound."
     logits = logM + expected_log[y]
     log_q = logits - logits.logsumexp(1, keepdim=True)
     q = log_q.exp()
-    return Responsibilities(q, torch.where(q > 0, q * (logM - log_q), q * 0).sum())
+    return q, torch.where(q > 0, q * (logM - log_q), q * 0).sum()
 
 
 def _expected_counts(prior, q, y):
@@ -86,18 +75,8 @@ def _expected_counts(prior, q, y):
     return prior[:, None].expand(-1, q.shape[1]).index_add(0, y, q)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #46cc2347
-class MixtureStep(NamedTuple):
-    "What one step of variational EM sums over the points."
-
-    counts: Tensor  # expected points of each source class, shape (K, n_source)
-    bound: Tensor  # a scalar
-
-
-def mixture_step(
-    blocks: list,  # source probabilities of the points of each class, shape (m, n_source)
-    E: Tensor,  # expected log-weights, shape (K, n_source)
-) -> MixtureStep:
-    "Expected counts (K, S) and the responsibilities' part of the bound."
+def mixture_step(blocks: list, E: Tensor) -> tuple[Tensor, Tensor]:
+    "Expected counts (K, S) and the responsibilities' part of the bound, from blocks of classes."
     class_counts, log_r = [], []
     for M, e in zip(blocks, E, strict=True):
         top = e.max()
@@ -112,7 +91,7 @@ def mixture_step(
             class_counts.append((logits - lse).exp().sum(0))
             log_r.append(lse.sum())
     counts = torch.stack(class_counts)
-    return MixtureStep(counts, torch.stack(log_r).sum() - (counts * E).sum())
+    return counts, torch.stack(log_r).sum() - (counts * E).sum()
 
 # %% ../../nbs/transfer/04_pactran.ipynb #68c0d5a9
 class _Round(NamedTuple):
@@ -124,58 +103,39 @@ class _Round(NamedTuple):
     expected_log: Any = None  # with which the counts were made, shape (K, n_source)
     bound: Any = None  # on the log-evidence, a scalar
 
-
-class _BoundAscent(NamedTuple):
-    "Where the ascent stopped."
-
-    last: _Round
-    bounds: list
-    converged: bool
-
 # %% ../../nbs/transfer/04_pactran.ipynb #b54c18ae
-def gains_to_come(
-    gain: float,  # of the last round
-    before: float,  # of the round before
-) -> float:  # infinite if the gains do not shrink
+def gains_to_come(gain: float, before: float) -> float:  # infinite if the gains do not shrink
     "Sum of all further gains, if each is to the one before as `gain` is to `before`."
     if gain <= 0:
         return gain  # rounding
     return gain**2 / (before - gain) if before > gain else math.inf
 
 # %% ../../nbs/transfer/04_pactran.ipynb #9e31b7d4
-def _ascend(advance, start: _Round, tol, max_iter, *, may_fall=False) -> _BoundAscent:
-    "Apply `advance` to the state until what is still to come is below `tol`."
-    at = start
-    bounds = []
+def _ascend(case: _Mixture, advance, start: _Round, tol, max_iter, *, may_fall=False):
+    "Fit by `advance` from round to round, until less than `tol` per point is still to come."
+    last, converged = start, False
+    bounds: list[Tensor] = []
     before = -math.inf  # no rate is known yet
-    for _ in range(max_iter):
-        at = advance(at)
-        bounds.append(at.bound)
+    while len(bounds) < max_iter and not converged:
+        last = advance(last)
+        bounds.append(last.bound)
         if len(bounds) > 1:
             gain = (bounds[-1] - bounds[-2]).item()
             missing = abs(gain) if may_fall else max(gain, gains_to_come(gain, before))
-            if missing < tol:
-                return _BoundAscent(at, bounds, True)
+            converged = missing < tol * len(case.y)
             before = gain
-    return _BoundAscent(at, bounds, False)
-
-
-def _variational_fit(case: _Mixture, ascent: _BoundAscent) -> VariationalFit:
-    last = ascent.last
     return VariationalFit(
         bound=last.bound.item(),
-        bounds=torch.stack(ascent.bounds),
+        bounds=torch.stack(bounds),
         posterior=responsibilities(case.M.log(), last.expected_log, case.y)[0],
         counts=last.counts,
         rates=last.rates,
-        converged=ascent.converged,
-        n_iter=len(ascent.bounds),
+        converged=converged,
+        n_iter=len(bounds),
     )
 
 # %% ../../nbs/transfer/04_pactran.ipynb #2b9e70d1
-def log_beta(
-    counts: Tensor,  # positive, shape (K, ...)
-) -> Tensor:  # shape (...)
+def log_beta(counts: Tensor) -> Tensor:
     "Logarithm of the multivariate beta function of each column."
     return torch.lgamma(counts).sum(0) - torch.lgamma(counts.sum(0))
 
@@ -209,7 +169,7 @@ def dirichlet_fit(
     counts = _expected_counts(case.prior, case.M, case.y)
     start = _Round(counts, torch.ones_like(counts[0]))
     advance = partial(_dirichlet_round, case, case.blocks())
-    return _variational_fit(case, _ascend(advance, start, tol * len(case.y), max_iter))
+    return _ascend(case, advance, start, tol, max_iter)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #68927680
 def _published_rounds(case: _Mixture, expected_log) -> tuple[Tensor, Tensor]:
@@ -230,13 +190,14 @@ def _check_options(variant, variants, normalization, caller):
     checks.check_choice(normalization, ("NK", "N", "none"), caller, "normalization")
 
 
-def _warn_unconverged(caller, fit: VariationalFit):
+def _score_of_fit(fit: VariationalFit, normalization, caller) -> float:
     if not fit.converged:
         warnings.warn(
             f"{caller}: did not converge. Got {fit.n_iter} iterations; raise max_iter or tol.",
             RuntimeWarning,
             stacklevel=3,
         )
+    return _normalised_bound(fit.bound, len(fit.posterior), len(fit.counts), normalization)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #a874c710
 @documented
@@ -265,8 +226,7 @@ def pactran_dirichlet(
         value = (value + sums.sum()).item()
         return _normalised_bound(value, len(case.y), len(case.prior), normalization)
     fit = dirichlet_fit(source_probs, labels, alpha=alpha, tol=tol, max_iter=max_iter)
-    _warn_unconverged(caller, fit)
-    return _normalised_bound(fit.bound, len(fit.posterior), len(fit.counts), normalization)
+    return _score_of_fit(fit, normalization, caller)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #5d3e08b6
 def _gamma_round(case: _Mixture, blocks, at: _Round, *, free: bool) -> _Round:
@@ -301,8 +261,7 @@ def gamma_fit(
     counts = _expected_counts(case.prior, case.M, case.y)
     start = _Round(counts, torch.ones_like(counts[0]), case.M @ counts.sum(0))
     advance = partial(_gamma_round, case, case.blocks(), free=free)
-    ascent = _ascend(advance, start, tol * len(case.y), max_iter, may_fall=True)
-    return _variational_fit(case, ascent)
+    return _ascend(case, advance, start, tol, max_iter, may_fall=True)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #3cf424c6
 @documented
@@ -333,8 +292,7 @@ def pactran_gamma(
         return _normalised_bound(value, n, K, normalization)
     rates = "fixed" if variant == "fixed" else "optimal"
     fit = gamma_fit(source_probs, labels, alpha=alpha, rates=rates, tol=tol, max_iter=max_iter)
-    _warn_unconverged(caller, fit)
-    return _normalised_bound(fit.bound, len(fit.posterior), len(fit.counts), normalization)
+    return _score_of_fit(fit, normalization, caller)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #aff74859
 @documented
@@ -366,26 +324,13 @@ def npactran_gamma(
 
 # %% ../../nbs/transfer/04_pactran.ipynb #8584aa6c
 def flatness(
-    trace: float,  # of the Hessian of the mean cross-entropy
-    n: int,  # number of points
-    n_classes: int,  # K
-    *,
-    a: float,  # beta/n
-    b: float,  # prior variance times the number of features
-    d: int,  # number of features
-    hessian: str = "mean",  # "mean" (derivation) or "sum" (as released, n times larger)
+    trace: float, n: int, n_classes: int, *, a: float, b: float, d: int, hessian: str = "mean"
 ) -> float:  # nats
-    "Flatness regulariser FR of PACTran-Gaussian (B.5)."
+    "Flatness regulariser FR of PACTran-Gaussian (B.5), with the trace of the mean Hessian."
     caller = "flatness"
-    n, n_classes, d = (
-        checks.check_count(v, caller, name)
-        for name, v in dict(n=n, n_classes=n_classes, d=d).items()
-    )
-    within: dict[str, Any] = dict(low=1e-150, high=1e150)
-    a, b = (
-        checks.check_number(a, caller, "a", **within),
-        checks.check_number(b, caller, "b", **within),
-    )
+    counts, numbers = dict(n=n, n_classes=n_classes, d=d), dict(a=a, b=b)
+    n, n_classes, d = (checks.check_count(v, caller, k) for k, v in counts.items())
+    a, b = (checks.check_number(v, caller, k, low=1e-150, high=1e150) for k, v in numbers.items())
     trace = checks.check_number(trace, caller, "trace", low=0, high=1e150)
     beta = a * n
     scale = n if checks.check_choice(hessian, ("mean", "sum"), caller, "hessian") == "sum" else 1
@@ -419,16 +364,12 @@ def gaussian_grid(
 ) -> GaussianGrid:
     "RER and FR over the published grid of (a, b): one convex fit per a."
     caller = "gaussian_grid"
-    X = checks.check_features(features, caller).detach()
-    y, counts = present_classes(labels, caller, n=len(X))
-    a = [
-        checks.check_number(v, caller, "a", low=0, low_open=True)
-        for v in checks.check_several(a, caller, "a")
-    ]
-    b = [
-        checks.check_number(v, caller, "b", low=0, low_open=True)
-        for v in checks.check_several(b, caller, "b")
-    ]
+    X, y, counts = labelled_points(features, labels, caller)
+    grid = {k: checks.check_several(v, caller, k) for k, v in dict(a=a, b=b).items()}
+    a, b = (
+        [checks.check_number(v, caller, k, low=0, low_open=True) for v in row]
+        for k, row in grid.items()
+    )
     checks.check_choice(hessian, ("mean", "sum"), caller, "hessian")
     heads: list[HeadFit] = []
     for v in a:

@@ -104,9 +104,8 @@ class Workspace:
 
     @cached_property
     def collapse(self) -> separation.CollapseTerms:
-        return separation.collapse_terms(
-            self.inputs["features"], self.inputs["labels"], svd=self.svd
-        )
+        features, labels = self.inputs["features"], self.inputs["labels"]
+        return separation.collapse_terms(features, labels, svd=self.svd)
 
     @cached_property
     def mixture(self) -> Tensor:
@@ -205,28 +204,18 @@ def transfer_scores(
     on_error: str = "raise",  # "raise", or "keep": list a refusal with its reason
 ) -> TransferScores:
     "Any metrics of the registry on one task, over one SVD."
-    arguments = dict(
-        features=features,
-        labels=labels,
-        source_probs=source_probs,
-        views=views,
-        reference=reference,
-    )
-    inputs = {}
-    for name, value in arguments.items():
-        if value is None:
-            continue
-        array = checks.check_finite(
-            checks.as_tensor(value, "transfer_scores", name), "transfer_scores", name
-        )
+    caller, inputs = "transfer_scores", dict(features=features, labels=labels)
+    inputs |= dict(source_probs=source_probs, views=views, reference=reference)
+    inputs = {k: checks.as_tensor(v, caller, k) for k, v in inputs.items() if v is not None}
+    for name, array in inputs.items():
+        checks.check_finite(array, caller, name)
         if array.ndim == 0:
             rule = f"{name} must have a row per point"
-            checks.refuse("transfer_scores", rule, "one number", "pass an array")
-        inputs[name] = array
+            checks.refuse(caller, rule, "one number", "pass an array")
     names = _asked_for(metrics, inputs)
-    checks.check_count(seed, "transfer_scores", "seed", low=0, high=2**32 - 1)
-    checks.check_same_n("transfer_scores", **{k: len(v) for k, v in inputs.items()})
-    checks.check_choice(on_error, ("raise", "keep"), "transfer_scores", "on_error")
+    checks.check_count(seed, caller, "seed", low=0, high=2**32 - 1)
+    checks.check_same_n(caller, **{k: len(v) for k, v in inputs.items()})
+    checks.check_choice(on_error, ("raise", "keep"), caller, "on_error")
     space = Workspace(inputs, seed)
     values, refused = {}, {}
     for name in names:
@@ -272,25 +261,24 @@ def metric_convergence(
     seed: int = 0,  # of the subsets
 ) -> Convergence:
     "Values of a label-free metric on random subsets: does it depend on the number of points?"
-    X = checks.check_features(features, "metric_convergence", min_rows=16).detach()
-    n_draws = checks.check_count(n_draws, "metric_convergence", "n_draws", low=2)
+    caller = "metric_convergence"
+    X = checks.check_features(features, caller, min_rows=16).detach()
+    n_draws = checks.check_count(n_draws, caller, "n_draws", low=2)
     if not callable(metric):
         free = [k for k, m in METRICS.items() if m.needs == ("features",)]
         if metric not in free:
             rule = "metric must be a function or the name of a label-free metric"
             remedy = f"choose among {', '.join(free)}"[:200]
-            checks.refuse("metric_convergence", rule, repr(metric), remedy)
+            checks.refuse(caller, rule, repr(metric), remedy)
         metric = METRICS[metric]
     if sizes is None:
         sizes = [len(X) // 8, len(X) // 4, len(X) // 2, len(X)]
-    sizes = checks.as_tensor(sizes, "metric_convergence", "sizes").flatten().tolist()
-    sizes = [
-        checks.check_count(n, "metric_convergence", "sizes", low=2, high=len(X)) for n in sizes
-    ]
+    sizes = checks.as_tensor(sizes, caller, "sizes").flatten().tolist()
+    sizes = [checks.check_count(n, caller, "sizes", low=2, high=len(X)) for n in sizes]
     if len(sizes) < 2 or sorted(set(sizes)) != sizes:
         rule = "sizes must be two numbers or more that increase"
-        checks.refuse("metric_convergence", rule, sizes, "pass for example [100, 200, 400]")
-    g = checks.check_generator(seed, "metric_convergence")
+        checks.refuse(caller, rule, sizes, "pass for example [100, 200, 400]")
+    g = checks.check_generator(seed, caller)
     draws = [[torch.randperm(len(X), generator=g)[:n] for _ in range(n_draws)] for n in sizes]
     values = [[float(metric(X[index.to(X.device)])) for index in row] for row in draws]
     name: Any = getattr(metric, "name", None) or getattr(metric, "__name__", "metric")
@@ -332,9 +320,8 @@ def combine_over_models(
     """
     caller = "combine_over_models"
     oriented = checks.check_flag(oriented, caller, "oriented")
-    checks.check_instance(
-        columns, Mapping, caller, "columns", remedy="pass a dictionary of metric -> values"
-    )
+    remedy = "pass a dictionary of metric -> values"
+    checks.check_instance(columns, Mapping, caller, "columns", remedy=remedy)
     scores = {k: v for k, v in columns.items() if isinstance(k, str) and k in METRICS}
     scores = {k: checks.check_tensor(v, caller, k).detach().double() for k, v in scores.items()}
     if scores:
@@ -356,9 +343,7 @@ def combine_over_models(
     return out
 
 # %% ../../nbs/transfer/15_registry.ipynb #a0c1e042
-def terms_of(
-    names: Iterable[str],  # names in METRICS or COMBINED
-) -> list[str]:  # each once
+def terms_of(names: Iterable[str]) -> list[str]:  # each once
     "Names of metrics, with the terms in the place of scores that are combined over models."
     terms: list[str] = []
     for name in names:
@@ -367,10 +352,8 @@ def terms_of(
     return list(dict.fromkeys(terms))
 
 
-def combination_note(
-    column: str,  # a name that `combine_over_models` returned
-) -> str:  # one sentence
-    "What a column that was combined over models is made of."
+def combination_note(column: str) -> str:
+    "What a column of `combine_over_models` is made of, in one sentence."
     rule, weights = COMBINED[column.split()[0]]
     scaling = "scaled from 0 to 1" if rule == "range" else "standardised"
     parts = [

@@ -17,7 +17,7 @@ import taskpriors.checks as checks
 from ..blocks import row_blocks
 from ..checks import ArrayLike, Seed
 from ..signatures import documented
-from ..svd import FeatureSVD, class_means, present_classes
+from ..svd import FeatureSVD, class_means, labelled_points, present_classes
 from .discriminants import lda_posterior, varying_svd
 
 # %% ../../nbs/transfer/11_separation.ipynb #ed45ab35
@@ -47,15 +47,10 @@ def centroid_accuracy(
     return right / len(X)
 
 # %% ../../nbs/transfer/11_separation.ipynb #eca1954e
-def stratified_folds(
-    y: Tensor,  # classes 0..K-1, shape (n,)
-    n_folds: int,  # parts
-    seed: Seed | None,  # of the order of the points
-) -> Tensor:  # part of each point, shape (n,)
-    "Parts of the points that share out every class, and the small classes over the parts."
-    order = torch.randperm(len(y), generator=checks.check_generator(seed, "lda_accuracy")).to(
-        y.device
-    )
+def stratified_folds(y: Tensor, n_folds: int, seed: Seed | None) -> Tensor:
+    "Fold of each point; they share out every class, and the small classes over the folds."
+    g = checks.check_generator(seed, "lda_accuracy")
+    order = torch.randperm(len(y), generator=g).to(y.device)
     member = torch.nn.functional.one_hot(y[order])
     place = member.cumsum(0).gather(1, y[order, None])[:, 0] - 1  # within the class
     first = member.argmax(0)[y[order]]  # spreads small classes over the folds
@@ -81,8 +76,7 @@ def lda_accuracy(
     """
     from sklearn.covariance import ledoit_wolf
 
-    X = checks.check_features(features, "lda_accuracy").detach()
-    y, _ = present_classes(labels, "lda_accuracy", n=len(X), device=X.device)
+    X, y, _ = labelled_points(features, labels, "lda_accuracy")
     n_folds = checks.check_count(n_folds, "lda_accuracy", "n_folds", low=2, high=len(X))
     svd = varying_svd(X, svd, "lda_accuracy")
     Z = svd.scores / svd.S[0]
@@ -128,8 +122,7 @@ def lda_score(
     Reference: Gholami et al. 2023, ETran: energy-based transferability estimation.
     """
     checks.check_choice(version, ("derived", "published"), "lda_score", "version")
-    X = checks.check_features(features, "lda_score").detach()
-    y, counts = present_classes(labels, "lda_score", n=len(X), device=X.device)
+    X, y, counts = labelled_points(features, labels, "lda_score")
     svd = varying_svd(X, svd, "lda_score")
     means = class_means(svd.scores, y, counts)
     if version == "published":
@@ -151,11 +144,6 @@ class CollapseTerms(NamedTuple):
     vc: float  # log sum of nuclear norms of the posteriors of each class, lower is better
 
 
-def _nuclear(M: Tensor) -> float:
-    "Sum of the singular values."
-    return float(torch.linalg.svdvals(M).sum())
-
-
 def _shrunk_to_mean(S: Tensor, share: float, p: int) -> Tensor:  # p: components, some without S
     eye = torch.eye(len(S), dtype=S.dtype, device=S.device)
     return (1 - share) * S + share * S.trace() / p * eye
@@ -166,8 +154,7 @@ def collapse_terms(
 ) -> CollapseTerms:
     "The three terms of NCTI, from one discriminant analysis (Wang et al. 2023)."
     caller = "collapse_terms"
-    X = checks.check_features(features, caller).detach()
-    y, counts = present_classes(labels, caller, n=len(X), device=X.device)
+    X, y, counts = labelled_points(features, labels, caller)
     p = 64  # principal components kept
     svd = varying_svd(X, svd, caller)
     unit = svd.S[0] / len(X) ** 0.5
@@ -182,9 +169,7 @@ def collapse_terms(
     if share <= 1e-10:
         within, apart = total - between, between
     else:
-        p = min(
-            p, *X.shape
-        )  # also those without variance, of which the singular vectors know nothing
+        p = min(p, *X.shape)  # also those without variance, which the singular vectors do not have
         within = _shrunk_to_mean(total - between, share, p)
         apart = _shrunk_to_mean(total, share, p) - within
     scale = within.diagonal().sqrt()
@@ -198,9 +183,9 @@ def collapse_terms(
     posterior = (Z @ W @ white.T - white.square().sum(1) / 2 + prior.log()).softmax(1)
     blocks = [posterior[y == k] for k in range(len(counts))]
     return CollapseTerms(
-        seli=_nuclear(Z @ axes),
+        seli=float(torch.linalg.matrix_norm(Z @ axes, "nuc")),
         ncc=float(posterior.gather(1, y[:, None]).mean()),
-        vc=math.log(sum(_nuclear(block) for block in blocks)),
+        vc=math.log(sum(float(torch.linalg.matrix_norm(b, "nuc")) for b in blocks)),
     )
 
 # %% ../../nbs/transfer/11_separation.ipynb #c5fc2ef1

@@ -29,24 +29,18 @@ def _as_shares(weights, caller: str) -> Tensor:  # shape (k,), float64, sums to 
     return w / w.sum()
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #e5a5cdad
-def effective_rank(
-    weights: ArrayLike,  # non-negative numbers, shape (k,)
-) -> float:  # in [1, k]
+def effective_rank(weights: ArrayLike) -> float:  # in [1, k]
     "Exponential of the entropy of the normalised weights (Roy and Vetterli 2007)."
     p = _as_shares(weights, "effective_rank")
     return float(torch.special.entr(p).sum().exp())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #34285280
-def participation_ratio(
-    weights: ArrayLike,  # non-negative numbers, shape (k,)
-) -> float:  # in [1, k]
+def participation_ratio(weights: ArrayLike) -> float:  # in [1, k]
     "Squared sum of the weights over the sum of their squares."
     return float(1 / _as_shares(weights, "participation_ratio").square().sum())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #5e8a22d4
-def _spectrum(
-    features, svd, center: bool, caller: str
-) -> Tensor:  # decreasing, shape (r,), float64
+def _spectrum(features, svd, center: bool, caller: str) -> Tensor:  # decreasing
     svd = use_svd(features, svd, caller)
     S = svd.S if center else svd.rotation.S
     if len(S) == 0:
@@ -115,12 +109,7 @@ def matrix_entropy(
     return math.log(effective_rank(_spectrum(features, svd, False, "matrix_entropy").square()))
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #d7c0010e
-def decay_exponent(
-    S: Tensor,  # singular values, decreasing, shape (r,), float64
-    *,
-    first: int = 4,  # first rank of the fit, from 1; where fewer than 8 ranks exist, from 1
-    last: int = 100,  # last rank of the fit, cut at r
-) -> float:
+def decay_exponent(S: Tensor, *, first: int = 4, last: int = 100) -> float:
     "Exponent of the decay of the squares of singular values: the fit of `alpha_req`."
     if len(S) < 8:
         first = 1
@@ -201,12 +190,8 @@ def participation_dimension(
     return float(numerator / denominator)
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #90dee370
-def check_views(
-    views: ArrayLike,  # features of several views, shape (n, n_views, d)
-    caller: str,  # whose argument it is
-    copies: int = 0,  # arrays of this size that the caller will hold
-) -> Tensor:  # shape (n, n_views, d), float64
-    "Views of two samples or more, two or more of each, all numbers finite."
+def check_views(views: ArrayLike, caller: str, copies: int = 0) -> Tensor:  # float64
+    "Views of two samples or more, two or more of each; the caller will hold `copies` of them."
     X = checks.check_tensor(views, caller, "views").detach()
     if X.ndim != 3 or X.shape[0] < 2 or X.shape[1] < 2:
         rule = "views must have shape (n, n_views, d) with at least 2 samples and 2 views"
@@ -251,12 +236,8 @@ def lidar(
     return effective_rank(torch.linalg.svdvals(whitened).square())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #0164644e
-def _centred_pair(
-    features,  # shape (n, d)
-    other,  # shape (n, e)
-    min_rows: int,  # least number of points
-    caller: str,  # who asks
-) -> tuple[Tensor, Tensor]:  # both without their mean rows, float64
+def _centred_pair(features, other, min_rows: int, caller: str) -> tuple[Tensor, Tensor]:
+    "Features (n, d) and (n, e) of the same points without their mean rows, float64."
     X = checks.check_features(features, caller, min_rows=min_rows).detach()
     Y = checks.check_features(other, caller, "other").detach()
     checks.check_same_n(caller, features=len(X), other=len(Y))
