@@ -213,13 +213,7 @@ def ridge_probes(
     )
 
 # %% ../nbs/workshop/08_probes.ipynb #5e1d0a94
-def held_out_probes(
-    X: Tensor,  # features that were judged, shape (n, d)
-    labels: Tensor,  # class of each point, shape (n_tasks, n)
-    mask: Tensor,  # shape (n,), True where a point trains
-    *,
-    n_classes: int,
-) -> ProbeResult:
+def held_out_probes(X: Tensor, labels: Tensor, mask: Tensor, *, n_classes: int) -> ProbeResult:
     "What `ridge_probes(X, labels, train=mask)` returns, without `alphas` and `errors`."
     tasks = ridge_tasks.check_tasks(labels, X, n_classes, "ridge_probes")
     return _fit_and_judge(X, tasks, mask.to(X.device), _best_alone)
@@ -228,12 +222,7 @@ def held_out_probes(
 LABEL_ACCURACY = "label accuracy"  # what tables of rankings call it
 
 
-def label_hits(
-    basis: ridge.RidgeBasis,  # of the features of the labelled points
-    labels: Tensor,  # class of each point, from 0, shape (n,), int64
-    n_classes: int,
-    caller: str,  # who asks
-) -> Tensor:  # shape (n,), float64
+def label_hits(basis: ridge.RidgeBasis, labels: Tensor, n_classes: int, caller: str) -> Tensor:
     "How often each point is classified rightly, with a point of each class left out at a time."
     n, q = len(labels), n_classes
     ridge_tasks.check_task_memory(basis, 1, n, n_classes=q, caller=caller)

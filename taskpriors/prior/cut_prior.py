@@ -29,27 +29,16 @@ class RowKernel(NamedTuple):
     trace: float  # of the kernel
     range: Tensor | None = None  # of range_basis, shape (d, width); None: not found
 
-    def factor(
-        self,
-        X: Tensor,  # rows of the features, shape (b, d)
-    ) -> Tensor:  # shape (b, d)
-        "Rows of the factor."
+    def factor(self, X: Tensor) -> Tensor:  # shape (b, d)
+        "Rows of the factor, for these rows of the features."
         return (_rows_of(X, self.kind) - self.mean.to(X.device)) * self.scale
 
-    def project(
-        self,
-        X: Tensor,  # rows of the features, shape (b, d)
-        W: Tensor,  # directions, shape (d, k)
-    ) -> Tensor:  # shape (b, k)
-        "Rows of the factor times W; the factor itself is not formed."
+    def project(self, X: Tensor, W: Tensor) -> Tensor:  # shape (b, k)
+        "Rows of the factor times directions W; the factor itself is not formed."
         of_mean = (self.mean.to(W.device)[:, None] * W).sum(0)
         return (X @ W / _lengths(X, self.kind) - of_mean) * self.scale
 
-    def lift(
-        self,
-        X: Tensor,  # rows of the features, shape (b, d)
-        Y: Tensor,  # shape (b, k)
-    ) -> Tensor:  # shape (d, k)
+    def lift(self, X: Tensor, Y: Tensor) -> Tensor:  # shape (d, k)
         "The transpose of these rows of the factor times Y."
         inner = X.T @ (Y / _lengths(X, self.kind))
         return (inner - torch.outer(self.mean.to(X.device), Y.sum(0))) * self.scale
@@ -75,14 +64,14 @@ def range_basis(gram: Tensor, width: int, *, seed: Seed | None) -> Tensor:  # sh
 
 
 def row_kernel(
-    features: row_blocks.RowsLike,  # what open_rows takes, shape (n, d)
-    kernel: str = "cosine",  # or "linear"
+    features: row_blocks.RowsLike,
+    kernel: str = "cosine",
     *,
-    width: int = 0,  # directions of its range that are kept for a cut of this kernel alone
-    seed: Seed | None = 0,  # of the range finder
-    block_size: int | None = None,  # rows read at a time
+    width: int = 0,
+    seed: Seed | None = 0,
+    block_size: int | None = None,
 ) -> RowKernel:
-    "The centred kernel of features on disk, of Frobenius norm one, in one pass."
+    "The centred cosine (or linear) kernel of features on disk, of Frobenius norm one, in one pass."
     rows = row_blocks.open_rows(features)
     checks.check_choice(kernel, ("cosine", "linear"), "row_kernel", "kernel")
     n, d = rows.shape

@@ -18,12 +18,8 @@ from ..kernels import product_factor
 from .calibration import top_eigenvalue
 
 # %% ../../nbs/prior/14_shared_prior.ipynb #bb18a07b
-def shared_prior(
-    factors: Mapping,  # model -> factor of its kernel, of Frobenius norm one, shape (n, r_k)
-    *,
-    left_out: str | None = None,  # leave this model out
-) -> Tensor:  # shape (n, sum of r_k)
-    "Factor of the mean of the models' kernels: the product of their priors, each with one say."
+def shared_prior(factors: Mapping, *, left_out: str | None = None) -> Tensor:  # (n, sum of r_k)
+    "Factor of the mean of the models' kernels, of norm one each: the product of their priors."
     remedy = "pass a dictionary model -> factor"
     checks.check_instance(factors, Mapping, "shared_prior", "factors", remedy=remedy)
     remaining = [Z for name, Z in factors.items() if name != left_out]
@@ -32,12 +28,8 @@ def shared_prior(
     return product_factor([(Z, len(remaining)) for Z in remaining])
 
 # %% ../../nbs/prior/14_shared_prior.ipynb #13f05b56
-def edge_temperature(
-    Z: ArrayLike,  # factor of the prior kernel K, shape (n, r)
-    *,
-    n_points: int = 2048,  # at most so many points are looked at, evenly spaced
-) -> float:  # T, in the unit of K
-    "The temperature at which |K_ij|/T has the mean one over pairs of different points."
+def edge_temperature(Z: ArrayLike, *, n_points: int = 2048) -> float:  # T, in the unit of K
+    "The temperature at which |K_ij|/T has the mean one over pairs among `n_points` points."
     Z = checks.check_features(Z, "edge_temperature", "Z")
     n = min(len(Z), checks.check_count(n_points, "edge_temperature", "n_points", low=2))
     n_bytes = (Z.element_size() + 8) * n * n
@@ -54,11 +46,7 @@ def edge_temperature(
 
 # %% ../../nbs/prior/14_shared_prior.ipynb #8a0c215a
 def task_temperature(
-    Z: ArrayLike,  # factor of the prior kernel K, shape (n, r)
-    n_classes: int,  # q
-    *,
-    gain: float = 10.0,  # lambda_1/(q T): one is the onset of structure
-    top: float | None = None,  # lambda_1, the largest eigenvalue of K, if at hand
+    Z: ArrayLike, n_classes: int, *, gain: float = 10.0, top: float | None = None
 ) -> float:  # T, in the unit of K
     "The temperature at which tasks are learnable and differ: lambda_1/(gain * n_classes)."
     n_classes = checks.check_count(n_classes, "task_temperature", "n_classes", low=2)

@@ -61,7 +61,9 @@ def without_synbench(metrics: Any) -> tuple[Any, dict]:
     return metrics, {}
 
 # %% ../../nbs/rank/13_models.ipynb #85546068
-def with_synbench(ranking: Any, models: Mapping, scores: Mapping, options: RankOptions) -> Any:
+def with_synbench(
+    ranking: Ranking, models: Mapping, scores: Mapping, options: RankOptions
+) -> Ranking:
     "The ranking with SynBench scores of its networks, by column, among its columns."
     cache = None if options.cache is False else store.cache_dir(options.cache)
 
@@ -255,7 +257,7 @@ def _plan_of(rows, choice, options):  # RankingPlan
     )
 
 
-def _plan_in_memory(models, images, options, choice, judges) -> Any:  # RankingPlan
+def _plan_in_memory(models, images, options, choice, judges):  # RankingPlan
     if images is None and not all(map(sources.is_given, models.values())):
         images = "digits"
     points: Any = members.images_for(images, {}, options)  # names may be missing here
