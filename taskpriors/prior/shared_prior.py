@@ -45,9 +45,7 @@ def edge_temperature(Z: ArrayLike, *, n_points: int = 2048) -> float:  # T, in t
     return mean
 
 # %% ../../nbs/prior/14_shared_prior.ipynb #8a0c215a
-def task_temperature(
-    Z: ArrayLike, n_classes: int, *, gain: float = 10.0
-) -> float:  # T, in the unit of K
+def task_temperature(Z: ArrayLike, n_classes: int, *, gain: float = 10.0) -> float:  # unit of K
     "The temperature at which tasks are learnable and differ: lambda_1/(gain * n_classes)."
     n_classes = checks.check_count(n_classes, "task_temperature", "n_classes", low=2)
     gain = checks.check_number(gain, "task_temperature", "gain", low=1e-100, high=1e100)
