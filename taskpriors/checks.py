@@ -343,9 +343,7 @@ def check_generator(
     return g
 
 # %% ../nbs/workshop/01_checks.ipynb #624cf594
-def check_split(
-    train: float | ArrayLike, n: int, caller: str, *, seed: Seed | None = 0
-) -> Tensor:  # shape (n,), bool
+def check_split(train: float | ArrayLike, n: int, caller: str, *, seed: Seed | None = 0) -> Tensor:
     "Return a mask with points on both sides, or raise `TypeError` or `ValueError`."
     if isinstance(train, numbers.Real) and not isinstance(train, bool):
         share = check_number(train, caller, "train", low=0, high=1, low_open=True, high_open=True)

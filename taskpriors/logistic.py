@@ -17,9 +17,7 @@ import taskpriors.checks as checks
 import taskpriors.ridge as ridge
 
 # %% ../nbs/workshop/07_logistic.ipynb #48bfef3f
-def preconditioned(
-    coords: Tensor, s: Tensor, alpha: float, n: int
-) -> Tensor:  # shape (len(coords), r + 1)
+def preconditioned(coords: Tensor, s: Tensor, alpha: float, n: int) -> Tensor:  # shape (m, r + 1)
     "Preconditioned design matrix of points with these coordinates, intercept last."
     scaled = coords / (0.5 * s**2 + alpha).sqrt().to(coords.dtype)
     ones = coords.new_full((len(coords), 1), (2 / n) ** 0.5)

@@ -19,10 +19,8 @@ from . import particles
 _MOST_DIRECTIONS = 6
 
 
-def leading_directions(
-    P: particles.PottsModel, beta: float
-) -> Tensor:  # columns v/sqrt(lambda), shape (rank, k), float64
-    "Directions of K in which classes can be caught: U^T times these is what lies along them."
+def leading_directions(P: particles.PottsModel, beta: float) -> Tensor:  # shape (rank, k)
+    "Columns v/sqrt(lambda) of K in which classes can be caught; U^T times them is what lies there."
     Z = P.B[:, : P.rank].double()
     if P.rank <= P.n:
         lam, V = torch.linalg.eigh(Z.T @ Z)
@@ -159,10 +157,8 @@ def _exchange_imbalance(w, ancestor, gain):  # of flows up and down, in standard
     return (mean.abs() / (R.square().sum() + missed).sqrt()).item()
 
 
-def class_names_unsettled(
-    P: particles.PottsModel, state: particles.ParticleState
-) -> str:  # a reason for distrust, or ""
-    "Would exchanging the names of two classes change the law of the particles?"
+def class_names_unsettled(P: particles.PottsModel, state: particles.ParticleState) -> str:
+    "Would exchanging two classes' names change the law of the particles? Empty if not."
     if P.pi is None:
         return ""
     cloud = state.cloud

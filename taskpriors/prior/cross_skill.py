@@ -35,9 +35,7 @@ class Sampling(NamedTuple):
     temperature: float | None = None  # of every prior, in the place of the gain
 
 
-def tasks_of_priors(
-    factors: Sequence, sampling: Sampling
-) -> Tensor:  # shape (n_priors, n_tasks, n)
+def tasks_of_priors(factors: Sequence, sampling: Sampling) -> Tensor:  # (n_priors, n_tasks, n)
     "Tasks of each prior, along the same orders."
     temperatures = [
         sampling.temperature or critical_temperature(Z, sampling.n_classes) / (2 * sampling.gain)

@@ -36,10 +36,8 @@ class EdgeLaw(NamedTuple):
         return P
 
 
-def edge_law(
-    prior: ArrayLike, temperature: float | None, features: Tensor, caller: str
-) -> EdgeLaw:  # in the precision of the features
-    "The law of a factor and a temperature that are judged here."
+def edge_law(prior: ArrayLike, temperature: float | None, features: Tensor, caller: str) -> EdgeLaw:
+    "The law of a factor and a temperature, judged here, in the precision of the features."
     Z = checks.check_features(prior, caller, "prior").to(features)
     checks.check_same_n(caller, features=len(features), prior=len(Z))
     Z, odds = checked_odds(Z, temperature, "undirected", caller)

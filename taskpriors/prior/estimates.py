@@ -52,9 +52,7 @@ def label_traces(labels: Tensor, M: Tensor, q: int, size: int = 128) -> Tensor: 
     )
 
 # %% ../../nbs/prior/12_estimates.ipynb #6efced55
-def frequency_error(
-    p: Tensor, se: Tensor, *, low: float, high: float, heaviest: float
-) -> Tensor:  # like p
+def frequency_error(p: Tensor, se: Tensor, *, low: float, high: float, heaviest: float) -> Tensor:
     """Standard errors of frequencies p by Agresti and Coull, for between `low` and `high` draws.
 
     `se` is the error by the spread of families, `heaviest` the weight of the heaviest one.

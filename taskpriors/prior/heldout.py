@@ -164,9 +164,7 @@ class _LabelLaw(NamedTuple):
     exact: bool = False  # all labelings there are
 
 
-def _law_or_factor(
-    prior: Any, weights: Any, caller: str
-) -> _LabelLaw | Tensor:  # the second is the factor of a prior kernel
+def _law_or_factor(prior: Any, weights: Any, caller: str) -> _LabelLaw | Tensor:  # or a factor
     if hasattr(prior, "labels") and hasattr(prior, "log_weights"):
         if weights is not None:
             got = "weights beside a result that has its own"

@@ -63,10 +63,8 @@ def check_groups(groups: ArrayLike, n: int, caller: str) -> Grouping:
     return Grouping(number, blocks)
 
 
-def split_groups(
-    grouping: Grouping, train: float, caller: str, *, seed: int = 0
-) -> Tensor:  # True where a point trains
-    "A random split of the points that parts no group."
+def split_groups(grouping: Grouping, train: float, caller: str, *, seed: int = 0) -> Tensor:
+    "A random mask of training points, about a share `train` of them, that parts no group."
     share = checks.check_number(
         train, caller, "train", low=0, high=1, low_open=True, high_open=True
     )

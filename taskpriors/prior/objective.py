@@ -37,9 +37,7 @@ def edge_table(Z: Tensor, odds: float, undirected: bool, hot: bool = False) -> _
     return _EdgeTable(P, W)
 
 # %% ../../nbs/prior/18_objective.ipynb #7033e5ed
-def edge_row_means(
-    Z: Tensor, odds: float, undirected: bool, hot: bool = False
-) -> Tensor:  # shape (n,), float64
+def edge_row_means(Z: Tensor, odds: float, undirected: bool, hot: bool = False) -> Tensor:
     "Mean probability of the edges of each point; `hot` takes the limit at high T."
     blocks = row_blocks(len(Z), 512)
     edges = _hot_edges if hot else torch.sigmoid

@@ -298,17 +298,13 @@ def _one_diagonal(m, problem, order):
     return torch.stack([(powers * kappa).sum(1) for kappa in coins])
 
 
-def diagonal_cumulants(
-    problem: PairProblem, diagonals: list, order: int
-) -> Tensor:  # shape (n_models, n_temps, order), float64
-    "What the pairs i = j, with M_ii of each model, add to the cumulants of Tr(MG)."
+def diagonal_cumulants(problem: PairProblem, diagonals: list, order: int) -> Tensor:
+    "What pairs i = j, with M_ii of each model, add to cumulants, shape (n_models, n_temps, order)."
     return torch.stack([_one_diagonal(m, problem, order) for m in diagonals])
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d4e
-def score_cumulants(
-    problem: PairProblem, kernels: list, order: int
-) -> Tensor:  # shape (n_kernels, n_temps, order), float64
-    "Cumulants 1 to `order` of Tr(MG) for each kernel M (Theorem 2.6)."
+def score_cumulants(problem: PairProblem, kernels: list, order: int) -> Tensor:
+    "Cumulants 1 to `order` of Tr(MG), shape (n_kernels, n_temps, order), by Theorem 2.6."
     fn = partial(
         _cumulant_sums,
         prior=[(problem.prior, problem.prior, 1.0)],

@@ -68,10 +68,8 @@ def draw_block(
     return DrawnBlock(y, S, rounds)
 
 # %% ../../nbs/prior/08_block_of_points.ipynb #948b090a
-def draw_uniforms(
-    b: int, m: int, q: int, g: torch.Generator, like: Tensor
-) -> Tensor:  # shape (b, m); logits of uniforms for two classes
-    "Draw the random numbers of b points in m tasks, with dtype and device of `like`."
+def draw_uniforms(b: int, m: int, q: int, g: torch.Generator, like: Tensor) -> Tensor:  # (b, m)
+    "Uniforms of b points in m tasks (logits for two classes), with dtype and device of `like`."
     u = torch.rand(b, m, generator=g, device=g.device, dtype=torch.float64)
     return (torch.logit(u) if q == 2 else u).to(like)
 

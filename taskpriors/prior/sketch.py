@@ -78,9 +78,7 @@ def leading_coordinates(Z: Tensor) -> Tensor:  # shape (n, at most 8)
     return Z / longest.clamp(min=torch.finfo(Z.dtype).tiny)
 
 # %% ../../nbs/prior/05_sketch.ipynb #4be0a369
-def near_cells(
-    factors: Sequence, most: int
-) -> Tensor:  # number of the cell of each point, shape (n,)
+def near_cells(factors: Sequence, most: int) -> Tensor:  # cell of each point, shape (n,)
     "Divide points into cells of at most `most` points, near in all of these factors."
     generator = torch.Generator().manual_seed(len(factors))
     n, device = len(factors[0]), factors[0].device
