@@ -88,7 +88,13 @@ FISHER_LAWS = {
 
 # %% ../../nbs/transfer/00_orders.ipynb #26c58f36
 def fisher_interval(
-    r: float, n: int, method: str, level: float, *, caller="rank_agreement", n_given: int = 0
+    r: float,
+    n: int,
+    method: str,
+    level: float,
+    *,
+    caller: str = "rank_agreement",
+    n_given: int = 0,
 ) -> tuple[float, float]:
     "Ends of Fisher's interval around `r` of n models, of whose variables `n_given` are held fixed."
     from scipy import stats
