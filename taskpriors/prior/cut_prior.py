@@ -82,7 +82,7 @@ def row_kernel(
     size = 0.0
     for _, X in rows.blocks(block_size):
         U = _rows_of(X, kernel)
-        size += U.double().square().sum().item()
+        size += torch.linalg.vector_norm(U, dtype=torch.float64).item() ** 2
         U = U - shift.to(U)
         first += U.sum(0, dtype=torch.float64)
         second += U.T @ U
