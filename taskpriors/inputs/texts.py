@@ -30,16 +30,10 @@ from typing_extensions import TypeAliasType
 import taskpriors.checks as checks
 from ..blocks import evenly
 from ..checks import ArrayLike
-from . import row_labels, sources, tables
+from . import named_models, row_labels, sources, tables
 from .accepted_models import Encoder, load_encoder
 from .embed import Features, embed_features
 from .encoders import device_of
-from taskpriors.inputs.named_models import (
-    cached_snapshot,
-    check_names,
-    quiet_libraries,
-    transformers_model,
-)
 from .pretrained import PooledModel
 from .sources import Network, source_of
 from ..signatures import documented
@@ -485,7 +479,7 @@ def word_means(vectors: Any, texts: TextsLike, name: str = "vectors") -> Tensor:
 # %% ../../nbs/inputs/07_texts.ipynb #2a9ff068
 def _joint(name: str) -> bool:
     "Is one on the hub, or in a folder, a model of pictures and texts, such as CLIP?"
-    folder = Path(name) if Path(name).is_dir() else cached_snapshot(name)
+    folder = Path(name) if Path(name).is_dir() else named_models.cached_snapshot(name)
     file = None if folder is None else folder / "config.json"
     if file is None and sources.is_repository(name):
         from huggingface_hub import hf_hub_download
@@ -507,10 +501,14 @@ def _named_sentence_model(name: str):
         remedy = "pip install taskpriors[sentence], or pass a function of a list of texts"
         checks.refuse("embed", "a name needs sentence-transformers", str(e), remedy, ImportError)
     repositories = [name] if "/" in name else [f"sentence-transformers/{name}", name]
-    snapshots = [] if Path(name).exists() else [*filter(None, map(cached_snapshot, repositories))]
+    snapshots = (
+        []
+        if Path(name).exists()
+        else [*filter(None, map(named_models.cached_snapshot, repositories))]
+    )
     source = str(snapshots[0]) if snapshots else name
     try:
-        with quiet_libraries():
+        with named_models.quiet_libraries():
             return SentenceTransformer(source, device="cpu")
     except Exception as e:  # the hub and the libraries raise many types
         got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
@@ -622,11 +620,11 @@ def text_encoder(
 ) -> Encoder:
     "What makes rows of texts, in the order of the batches, of which it is told the places."
     if isinstance(source, sources.Name):
-        check_names([source.text], "embed", texts=True)
+        named_models.check_names([source.text], "embed", texts=True)
         if pooling is None and not _joint(source.text):
             source = source_of(_named_sentence_model(source.text))
         else:
-            source = Network(*transformers_model(source.text, "embed", texts=True)[:2])
+            source = Network(*named_models.transformers_model(source.text, "embed", texts=True)[:2])
     encode, module = _encoding_of(source, pooling)
     if isinstance(source, Network):
         warn_of_cut_texts(source, texts, name)

@@ -32,15 +32,8 @@ from ..prior.judges import Judges, copy_similarity, elect_prior, mutual_skill
 from ..prior.left_out_groups import cross_skill_without_groups
 from ..prior.prefix import pair_scale
 from ..prior.shared_prior import task_temperature
+from . import members
 from .forecast import LabelScores, PointEvidence
-from taskpriors.rank.members import (
-    Model,
-    Settled,
-    blank,
-    load_or_compute,
-    rows_of,
-    with_plain_names,
-)
 from .options import RankOptions
 from ..ridge_tasks import MOST_LOST
 from ..show.words import plain_text, shortened
@@ -190,7 +183,7 @@ def elect_judges(
     )
 
     def compute():
-        features = [rows_of(model, index).to(options.device) for model in company.values()]
+        features = [members.rows_of(model, index).to(options.device) for model in company.values()]
         dtype = max((X.dtype for X in features), key=lambda kind: kind.itemsize)
         features = [X.to(dtype) for X in features]
         with warnings.catch_warnings():
@@ -211,9 +204,9 @@ def elect_judges(
     key["device"] = str(options.device)
     if options.groups is not None:
         key["groups"] = store.digest_tensors(dict(groups=options.groups))
-    like = Votes(*[blank(len(company), len(company))] * 2)
+    like = Votes(*[members.blank(len(company), len(company))] * 2)
     named = all(model.digest for model in company.values())
-    votes = load_or_compute(key, compute, like, options.cache if named else False)
+    votes = members.load_or_compute(key, compute, like, options.cache if named else False)
     votes = votes._replace(skill=without_strangers(votes.skill, len(models), len(index)))
     who: dict[str, Any] = dict(similarity=votes.alike, jurors=range(len(models), len(company)))
     if not (controls or mutual_skill(votes.skill, **who).any()):
@@ -255,7 +248,7 @@ def named_judges(judges: JudgesLike | None, models: Mapping, choice: PriorChoice
     if choice.kind != "elected":
         checks.refuse(caller, "judges need an election", choice.description, "pass prior='elected'")
     jurors: Any = judges
-    jurors = with_plain_names(jurors.items(), "judges")
+    jurors = members.with_plain_names(jurors.items(), "judges")
     if both := [name for name in jurors if name in models]:
         remedy = "give the judge another name"
         rule = "a judge must not have a model's name"
@@ -569,7 +562,7 @@ class Findings(NamedTuple):
 
     law_sample: Drawn
     scores: Scores
-    models: dict[str, Model]  # those that have all scores
+    models: dict[str, members.Model]  # those that have all scores
     labelled: LabelledSkills | None  # of these models, if labels are known
     columns: Columns
     to_label: Tensor | None  # rows, in the order in which to label them
@@ -583,7 +576,7 @@ class Engine(Protocol):
     def options(self) -> RankOptions:
         "As the user asked for them."
 
-    def gather(self, named: Mapping) -> Settled:  # name -> Model
+    def gather(self, named: Mapping) -> members.Settled:  # name -> Model
         "The models that work, and why the others do not."
 
     def seat(self, jurors: Mapping) -> Mapping:  # name -> Model
@@ -601,7 +594,9 @@ class Engine(Protocol):
     def score(self, law_sample: Drawn, mask: Tensor, labels: GivenLabels | None) -> Scores:
         "Skill of each model on the tasks, and probes if the options ask for them."
 
-    def skills(self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int) -> Settled:
+    def skills(
+        self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
+    ) -> members.Settled:
         "Skill of each model over tasks, shape (n_tasks, n); floats are real targets."
 
     def evidence(self, judge: Judge, points: Tensor) -> Evidence:
