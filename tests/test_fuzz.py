@@ -311,7 +311,7 @@ NAMES = {
     "max_iter max_pairs max_tasks n n_classes n_components n_epochs n_features n_graphs "
     "n_max n_min n_orders n_particles n_points n_projections n_resamples n_samples n_steps "
     "last max_points n_clusters n_folds n_sizes n_draws n_tasks n_train n_views n_weights "
-    "num_workers order orders oversampling rank restarts n_judged n_ranked n_inputs cores",
+    "num_workers order orders oversampling rank restarts n_judged n_ranked n_inputs cores width",
     "seed": "seed",
     "groups": "groups task_groups rank_tiers.models",
     "flag": "center elected oriented check_edges exif_rotation higher_is_better intercept "
@@ -350,6 +350,7 @@ UNTRIED = {
     "n_models": "counted by our own functions",
     "scratch": "a folder or a URL: inputs/00 tries both",
     "caller": "who asks, passed by our own functions",
+    "top": "an eigenvalue that our own functions found",
     "frame": "a table that the ranking made",
     "copies": "counted by the functions of views",
     "agreement": "a table that the ranking made",

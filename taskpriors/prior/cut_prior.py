@@ -67,14 +67,20 @@ def row_kernel(
     features: row_blocks.RowsLike,
     kernel: str = "cosine",
     *,
-    width: int = 0,
+    width: int | None = None,
     seed: Seed | None = 0,
     block_size: int | None = None,
 ) -> RowKernel:
-    "The centred cosine (or linear) kernel of features on disk, of Frobenius norm one, in one pass."
+    """The centred cosine or linear kernel of features on disk, of Frobenius norm one, in one pass.
+
+    With `width`, so many directions of its range are kept for a cut of this kernel alone.
+    """
     rows = row_blocks.open_rows(features)
     checks.check_choice(kernel, ("cosine", "linear"), "row_kernel", "kernel")
+    g = checks.check_generator(seed, "row_kernel")
     n, d = rows.shape
+    if width is not None:
+        width = min(checks.check_count(width, "row_kernel", "width"), d, n)
     checks.check_memory(24 * d * d, "row_kernel", "pass fewer features", device=rows.device)
     shift = _rows_of(rows.read(slice(0, min(n, 4096))), kernel).mean(0, dtype=torch.float64)
     first = torch.zeros(d, dtype=torch.float64, device=rows.device)
@@ -96,7 +102,7 @@ def row_kernel(
         got = f"a kernel of norm {norm:.3g} after centring"
         checks.refuse("row_kernel", rule, got, "check that the model responds to its input")
     mean = mean.to(rows.dtype).cpu()
-    basis = range_basis(gram / norm, min(width, d, n), seed=seed) if width else None
+    basis = None if width is None else range_basis(gram / norm, width, seed=g)
     return RowKernel(rows, kernel, mean, norm**-0.5, gram.trace().item() / norm, basis)
 
 # %% ../../nbs/prior/20_cut_prior.ipynb #53421936

@@ -418,7 +418,7 @@ def synthetic_task(
     unit = u / u.norm()
     lost = float((unit - cov.project(unit[None])[0]).norm())
     if lost > 1e-6:
-        rule = "the mean must lie in the covariance's range, or the classes differ without noise"
+        rule = "the mean must lie in the range of the covariance, or classes differ without noise"
         remedy = "pass a direction that is constant where the noise is not"
         checks.refuse(caller, rule, f"a share of {lost:.3g} outside of it", remedy)
     return SyntheticTask(
