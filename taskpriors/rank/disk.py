@@ -408,7 +408,7 @@ def _drawn_or_kept(models, law, options):  # DrawnRows, and Moments or None; per
     shape = (len(_task_seeds(options)), options.n_tasks, n)
     like = DrawnRows(torch.empty(shape, dtype=torch.uint8, device="meta"), *[blank()] * 4)
     drawn = members.load_or_compute(
-        dict(key, what="tasks of judges on disk"),
+        dict(key, what="tasks of judges on disk, and their cuts"),
         lambda: _draw(prior, n, law, options),
         like,
         folder,
