@@ -284,8 +284,9 @@ class _JudgeFiles(NamedTuple):  # what a worker needs to draw the tasks of a jud
 def _draw_tasks(dealt, files):  # path of a judge's tasks, shape (m, n), uint8
     Z = _loaded(f"{files.folder}/factor.npy").to(files.device)
     classes = None if files.classes is None else _loaded(files.classes)
-    named: dict = dict(caller=_CALLER, classes=classes)
-    tasks = laws.tasks_of_judge(Z, files.temperature, dealt, files.judge, **named)
+    tasks = laws.tasks_of_judge(
+        Z, files.temperature, dealt, files.judge, caller=_CALLER, classes=classes
+    )
     return remote.save_array(f"{files.folder}/{uuid4().hex}.npy", tasks.cpu().numpy(), _CALLER)
 
 

@@ -463,8 +463,7 @@ def sample_tasks(
     labels = torch.empty(options.n_tasks, n, dtype=torch.int64)
     for judge, (Z, T) in enumerate(zip(factors, temperatures, strict=True)):
         if dealt.counts[judge].any():
-            named: dict = dict(caller=options.caller, classes=classes)
-            tasks = tasks_of_judge(Z, T, dealt, judge, **named)
+            tasks = tasks_of_judge(Z, T, dealt, judge, caller=options.caller, classes=classes)
             labels[dealt.judges == judge] = tasks.cpu().long()
     first = max(range(len(jury)), key=weights.__getitem__)
     return Tasks(labels, temperatures[first], list(temperatures))
