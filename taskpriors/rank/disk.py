@@ -200,10 +200,6 @@ class KernelNumbers(NamedTuple):
     range: Tensor  # of its Gram matrix, shape (d, width), float64
 
 
-def _kernel_options(options):  # of a RankOptions, what `_kernel_of` takes
-    return dict(kind=options.kernel, rank=options.rank, seed=options.seed, cache=options.cache)
-
-
 def _kernel_of(rows, kind, rank, seed, cache):  # RowKernel
     width = min(rank + cut_prior.OVERSAMPLING, *rows.shape)
 
@@ -223,6 +219,16 @@ def _kernel_of(rows, kind, rank, seed, cache):  # RowKernel
     scale, trace = numbers.scale.item(), numbers.trace.item()
     return cut_prior.RowKernel(rows, kind, mean, scale, trace, numbers.range.to(rows.device))
 
+
+def _kernel_pass(options):  # rows -> RowKernel; nothing of the options that a worker cannot take
+    return partial(
+        _kernel_of,
+        kind=options.kernel,
+        rank=options.rank,
+        seed=options.seed,
+        cache=options.cache,
+    )
+
 # %% ../../nbs/rank/10_disk.ipynb #3dc09d24
 def _row_model(kernel, name):
     rows = kernel.rows
@@ -240,7 +246,7 @@ def _row_model(kernel, name):
 
 def gather_rows(rows: Mapping, options: RankOptions) -> members.Settled:  # name -> Model
     "Models whose features stay on disk, each with the mean and the scale of its kernel."
-    of_rows = partial(members.attempt, _kernel_of, **_kernel_options(options))
+    of_rows = partial(members.attempt, _kernel_pass(options))
     attempts = members.over_models(of_rows, rows.values(), options, "kernels")
     kernels, failures = members.settle(rows, attempts)
     models = {name: _row_model(kernel, name) for name, kernel in kernels.items()}
@@ -613,7 +619,7 @@ class DiskEngine:
             return choice.source.cpu()
         rows = row_blocks.open_rows(choice.source, name="prior", device=device)
         checks.check_same_n(self.options.caller, models=n, prior=len(rows))
-        return _kernel_of(rows, **_kernel_options(self.options))
+        return _kernel_pass(self.options)(rows)
 
     def score(
         self, law_sample: laws.Drawn, mask: Tensor, labels: GivenLabels | None
