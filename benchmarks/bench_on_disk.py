@@ -1,8 +1,10 @@
-"""Ranking from disk: one pass over a model against its matrix products alone, the sampler of very
-many points against that of few, and memory that does not grow with the features.
+"""Ranking from disk: one pass over a model against its matrix products alone, the tasks of a judge
+against the products they cannot do without, memory that does not grow with the features, and a
+whole ranking against its plan.
 """
 
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +13,11 @@ import torch
 from benchmarks.timing import peak_mib, ratio
 from taskpriors.inputs.row_blocks import open_rows
 from taskpriors.prior.cut_prior import cut_prior
-from taskpriors.prior.prefix import sample_many_labels
 from taskpriors.prior.ridge_on_disk import check_row_tasks, row_sums, scores_of_rows
+from taskpriors.rank import laws
+from taskpriors.rank.cost import plan_ranking
+from taskpriors.rank.models import rank_models
+from taskpriors.rank.options import RankOptions
 
 
 class OnePass:
@@ -71,13 +76,55 @@ class ManyRows(OnePass):
     n, d, m = 200_000, 512, 200
 
 
-class ManyPoints:
-    "13 tasks of five classes over 20,000 points of a factor of rank 128."
+class OneJudge:
+    "The 17 tasks of five classes of one of twelve judges, over 100,000 points of rank 128."
+
+    n, r = 100_000, 128
 
     def setup(self):
         g = torch.Generator().manual_seed(0)
-        self.Z = torch.randn(20_000, 128, generator=g) * torch.arange(1, 129) ** -0.7
+        self.Z = torch.randn(self.n, self.r, generator=g) * torch.arange(1, 129) ** -0.7
         self.T = torch.linalg.matrix_norm(self.Z, 2).item() ** 2 / 50
+        self.dealt = laws.deal_tasks([1.0] * 12, RankOptions(n_tasks=200), self.n, seed=0)
 
-    def time_sample_many_labels(self):
-        sample_many_labels(self.Z, self.T, 5, n_tasks=13, seed=0)
+    def products(self):
+        "What 50 points add to the sums, and what the sums say of the next 50, along each order."
+        Z = self.Z.view(-1, 1, 50, self.r).expand(-1, 17, -1, -1)
+        sums, codes = torch.zeros(17, 4, self.r), torch.ones(17, 4, 50)
+        for rows in Z:
+            sums @ rows.mT
+            sums += codes @ rows
+
+    def track_tasks_of_judge_over_products(self):
+        return ratio(
+            lambda: laws.tasks_of_judge(self.Z, self.T, self.dealt, 0, caller="bench"),
+            self.products,
+        )
+
+    track_tasks_of_judge_over_products.unit = "ratio"
+
+
+class PlanOfRanking:
+    "Processor time of a whole ranking from disk over the time that its plan says."
+
+    params = ([(2000, 32, 4), (8000, 32, 4), (2000, 128, 4), (2000, 32, 16)],)
+    param_names = ("points, features, models",)
+
+    def setup(self, sizes):
+        n, d, m = sizes
+        g = torch.Generator().manual_seed(0)
+        signal = torch.randn(n, 16, generator=g) * torch.arange(1, 17) ** -0.5
+        self.models = {}
+        for k in range(m):
+            noise = (1 + k % 5) * torch.randn(n, d, generator=g)
+            self.models[f"model {k}"] = signal @ torch.randn(16, d, generator=g) + noise
+
+    def track_measured_over_planned(self, sizes):
+        torch.set_num_threads(1)
+        options = dict(n_tasks=100, on_disk=True, cache=False, progress=False)
+        start = time.process_time()
+        rank_models(self.models, **options)
+        measured = time.process_time() - start
+        return measured / plan_ranking(self.models, n_tasks=100).seconds
+
+    track_measured_over_planned.unit = "ratio"

@@ -298,7 +298,7 @@ NAMES = {
     "vector": "mu b first second given covariates scores truth weights nce.source error "
     "TaskPriorStatistics.forward.center TaskPriorLoss.forward.center robust_bayes.center "
     "index class_proportions direction covariance skill judged",
-    "labels": "labels probe_labels known sample_labels.given sample_many_labels.given",
+    "labels": "labels probe_labels known sample_labels.given",
     "number": "C a alpha attack_eps bandwidth beta correlation delta diversity eps floor gain "
     "kappa l2 level "
     "elect_prior.limit exponent power radius time_step "

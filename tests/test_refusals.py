@@ -99,7 +99,6 @@ CALLS = {
     },
     "prior.prefix": {
         "sample_labels": dict(Z=Z, temperature=1.0, n_classes=2, n_tasks=3, seed=0),
-        "sample_many_labels": dict(Z=Z, temperature=1.0, n_classes=2, n_tasks=3, seed=0),
     },
     "prior.diversity": {"task_diversity": dict(labels=Y)},
     "prior.labelings": {

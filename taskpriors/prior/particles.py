@@ -344,7 +344,7 @@ def gibbs_sweep(P: PottsModel, beta: float, Y: Tensor, U: Tensor, g: torch.Gener
         J = A @ B.T
         u = prefix_blocks.draw_uniforms(len(B), m, q, g, P.B)
         scores = A @ U - J.tril() @ old.flatten(1)  # without the points that J adds as drawn
-        block = prefix_blocks.draw_block(scores.view_as(old) + field, J, u)
+        block = prefix_blocks.draw_block(scores.view_as(old) + field, J.tril(-1), u)
         U.addmm_(B.T, (block.codes - old).flatten(1))
         Y[rows] = block.labels
 

@@ -50,7 +50,7 @@ _PAIR_TERM = {"paper": 1, "exact": 2}
 def pair_scale(Z: Tensor, T: float, caller: str, *, convention: str = "exact") -> float:  # a/T
     "Return the factor a/T of the scores, or raise `ValueError` where they would overflow."
     a = _PAIR_TERM[checks.check_choice(convention, tuple(_PAIR_TERM), caller, "convention")]
-    top = Z.abs().max().double().item()
+    top = max(-Z.min().double().item(), Z.max().double().item())
     bound = max(a / T, 1) * len(Z) * Z.shape[1] * max(top, 1) ** 2  # also of K alone
     if not bound < torch.finfo(Z.dtype).max / 8:
         rule = f"scores Z Z^T/temperature must stay finite in {Z.dtype}"
@@ -218,36 +218,6 @@ def sample_labels_of_priors(
         clamped = None if given is None else given.to(kind[1])
         _deal_tasks(alike, [priors[i] for i in at], q, g, clamped=clamped, n_orders=k)
         labels[at] = alike
-    return labels
-
-# %% ../../nbs/prior/08_prefix.ipynb #2a9b8a3a
-def sample_many_labels(
-    Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r), on any device
-    temperature: float,  # T, in the unit of K
-    n_classes: int,  # q, between 2 and 256
-    *,
-    n_tasks: int = 1,  # labelings to draw
-    n_orders: int = 1,  # random orders of the points; tasks are dealt out to them evenly
-    given: ArrayLike | None = None,  # known classes, shape (n,); -1 where a label is not known
-    convention: str = "paper",  # pair term K/T ("paper") or 2K/T ("exact")
-    seed: Seed | None = None,  # same seed, same tasks as sample_labels
-    progress: bool = False,  # a bar on standard error, over the orders or the points of one
-) -> Tensor:  # shape (n_tasks, n), uint8, on the CPU
-    """Draw tasks by prefix sampling, a byte for a label: for very many points.
-
-    The tasks are those of `sample_labels` with the same seed.
-    Reference: Task Priors, section 2.4, eq. (7) and Algorithm 1.
-    """
-    caller = "sample_many_labels"
-    checks.check_flag(progress, caller, "progress")
-    q = checks.check_count(n_classes, caller, "n_classes", low=2, high=256)
-    Z, T, q, m = check_sampler(Z, temperature, q, n_tasks, caller, label_bytes=3)
-    scale = pair_scale(Z, T, caller, convention=convention)
-    k = checks.check_count(n_orders, caller, "n_orders", high=m)
-    given = check_given(given, caller, n=len(Z), n_classes=q, device=Z.device)
-    g = checks.check_generator(seed, caller)
-    labels = torch.empty(m, len(Z), dtype=torch.uint8)
-    _deal_tasks(labels[None], [(Z, scale)], q, g, clamped=given, n_orders=k, progress=progress)
     return labels
 
 # %% ../../nbs/prior/08_prefix.ipynb #4dd8a87b

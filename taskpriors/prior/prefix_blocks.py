@@ -26,11 +26,10 @@ def choose_classes(d: Tensor, u: Tensor) -> Tensor:  # (..., m), uint8; int16 ab
     "Draw a class for each label by differences of scores d, shape (..., q - 1, m), and uniforms u."
     if d.shape[-2] == 1:
         return (d[..., 0, :] + u >= 0).view(torch.uint8)
-    d = d.movedim(-2, 0).contiguous()  # sums over classes are fast along the first dimension
-    top = d.amax(0).clamp_(min=0)
-    mass = torch.cat([(-top).exp_()[None], (d - top).exp_()]).cumsum_(0)
-    exceeded = u * mass[-1] >= mass[:-1]
-    return exceeded.sum(0, dtype=torch.uint8 if len(d) < 256 else torch.int16)
+    first = (0, 0) * (d.ndim - 1) + (1, 0)
+    d = torch.nn.functional.pad(d.movedim(-2, 0), first)  # the score of class 0 is zero
+    below = d.softmax(0).cumsum_(0)[:-1]  # sums over classes are fast along the first dimension
+    return (u >= below).sum(0, dtype=torch.uint8 if len(d) <= 256 else torch.int16)
 
 # %% ../../nbs/prior/08_block_of_points.ipynb #5f4b232c
 class DrawnBlock(NamedTuple):
@@ -43,19 +42,18 @@ class DrawnBlock(NamedTuple):
 
 def draw_block(
     F: Tensor,  # scores from outside, shape (..., b, q - 1, m)
-    J: Tensor,  # coupling within the block, shape (..., b, b); only what is below its diagonal
+    J: Tensor,  # coupling within the block below its diagonal, zero elsewhere, shape (..., b, b)
     u: Tensor,  # uniforms of draw_uniforms, shape (..., b, m)
 ) -> DrawnBlock:
     "Draw the labels that one point after another would get, all points of a block at once."
     b, n_codes, m = F.shape[-3:]
     y = choose_classes(F, u)
     S = encode_labels(y, n_codes + 1, F.dtype)
-    L = J.tril(-1)
     rounds = 0
     first = 1  # labels before it are final
     while first < b:
         rounds += 1
-        inside = (L[..., first:, :] @ S.flatten(-2)).unflatten(-1, (n_codes, m))
+        inside = (S.flatten(-2).mT @ J[..., first:, :].mT).mT.unflatten(-1, (n_codes, m))
         new = choose_classes(inside.add_(F[..., first:, :, :]), u[..., first:, :])
         changed = (new != y[..., first:, :]).any(-1).view(-1, b - first).any(0).nonzero()
         if not len(changed):
@@ -86,25 +84,28 @@ def fill_labels(
     "Draw tasks of several priors along several orders, side by side."
     c, k, _, m = labels.shape
     width = (n_classes - 1) * m
-    U = [Z.new_zeros(k, Z.shape[1], width) for Z, _ in priors]
+    U = [Z.new_zeros(k, width, Z.shape[1]) for Z, _ in priors]
     if known is not None:
         first = (known >= 0).nonzero()[:, 0]
         for sums, (Z, _) in zip(U, priors, strict=True):
             codes = encode_labels(known[first, None], n_classes, Z.dtype)[:, :, 0]
-            sums += (Z[first].T @ codes).repeat_interleave(m, 1)
+            sums += (codes.T @ Z[first]).repeat_interleave(m, 0)
     start = 0
+    scratch: list = []  # rows of each prior, F and J: fresh memory for each block would cost more
     for u in uniforms:
         b = u.shape[1]
         places = slice(start, start + b)
         at = orders[:, places]
-        Zb = [Z.index_select(0, at.flatten()).unflatten(0, at.shape) for Z, _ in priors]
-        F, J = (u.new_empty(c, k, b, columns) for columns in (width, b))
-        for i, (_, scale) in enumerate(priors):
-            scaled = scale * Zb[i]
-            torch.bmm(scaled, U[i], out=F[i])
-            torch.bmm(scaled, Zb[i].mT, out=J[i])
-        block = draw_block(F.unflatten(-1, (n_classes - 1, m)), J, u)
+        if not scratch or scratch[-1].shape[-1] != b:
+            scratch = [Z.new_empty(k, b, Z.shape[1]) for Z, _ in priors]
+            scratch += [u.new_empty(c, k, rows, b) for rows in (width, b)]
+        *Zb, F, J = scratch
+        for i, (Z, scale) in enumerate(priors):
+            torch.index_select(Z, 0, at.flatten(), out=Zb[i].flatten(0, 1))
+            for left, out in ((U[i], F[i]), (Zb[i], J[i])):
+                torch.baddbmm(out, left, Zb[i].mT, beta=0, alpha=scale, out=out)
+        block = draw_block(F.mT.unflatten(-1, (n_classes - 1, m)), J.tril_(-1), u)
         labels[:, :, places] = block.labels
         for sums, B, S in zip(U, Zb, block.codes.flatten(-2), strict=True):
-            sums.baddbmm_(B.mT, S)
+            sums.baddbmm_(S.mT, B)
         start += b

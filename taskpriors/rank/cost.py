@@ -72,7 +72,7 @@ class Speed(NamedTuple):
 
     single: float = 8e10  # operations a second, float32
     double: float = 4e10  # operations a second, float64
-    draw: float = 3e-6  # seconds for a point of the sampler
+    draw: float = 2e-6  # seconds for a point of the sampler
     row: float = 2.5e-6  # seconds to fetch one row
     point: float = 1.2e-5  # seconds to judge a point of a model, without the products
     pair: float = 2e-9  # seconds for a pair of points of a model, without the products

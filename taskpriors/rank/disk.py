@@ -340,6 +340,7 @@ def draw_row_tasks(
         drawn = drawn._replace(rank=rank, trace_cut=drawn.trace_cut + lost)
         with remote.scratch_folder(options.scratch, options.caller) as folder:
             remote.save_array(f"{folder}/factor.npy", prior.factor.numpy(), options.caller)
+            del prior  # workers map the file
             classes_file = None
             if classes is not None:
                 classes_file = f"{folder}/classes.npy"
