@@ -22,6 +22,7 @@ from ..inputs.image_source import ImageSource
 from ..inputs.row_blocks import open_models
 from ..inputs.texts import TextSource, text_encoder, word_means
 from ..prior import point_copies
+from ..prior.cut_prior import OVERSAMPLING
 from ..prior.ridge_on_disk import JUDGED
 from .jury import OPERATIONS, Jury, foretold_seconds, words_of
 from .laws import ELECTION_ORDERS
@@ -55,7 +56,7 @@ def ranking_work(
     cuts, passes = ([D], 3) if n_judges == 1 else (widths, 1)
     directions = 0.0
     for d in cuts:
-        width = min(rank + 16, d)
+        width = min(rank + OVERSAMPLING, d)
         directions += 2.0 * n * width * (passes * d + width + min(rank, d))
     columns = n_tasks * (n_classes - 1)
     return Work(
@@ -127,7 +128,7 @@ _HELD = 3 * 4  # bytes that a ranking in memory holds for each number of its fea
 
 def _most_bytes(n, widths, options):
     D, d = sum(widths), max(widths)
-    rank, width = min(options["rank"], D), min(options["rank"] + 16, D)
+    rank, width = min(options["rank"], D), min(options["rank"] + OVERSAMPLING, D)
     columns = options["n_tasks"] * (options["n_classes"] - 1)
     labels = (1 + (options["train"] > 0)) * n * options["n_tasks"]
     judged = min(n, options["n_judged"])

@@ -324,7 +324,7 @@ def draw_row_tasks(
     labels = torch.empty(len(seeds), options.n_tasks, n, dtype=torch.uint8)
     drawn = DrawnTasks(labels, math.nan, math.nan, 0, 0.0)
     strongest = 0.0
-    for number, judge in enumerate(judges):
+    for number, judge in reversed([*enumerate(judges)]):  # memory may hold the files read last
         if not dealt[0].counts[number].any():
             continue
         prior = cut if cut is not None and len(judges) == 1 else cut_judges([judge], options)
@@ -333,7 +333,7 @@ def draw_row_tasks(
             T = temperatures[number]
         elif T is None:
             T = shared_prior.task_temperature(prior.factor, options.n_classes, top=top)
-        if judge.weight > strongest:
+        if judge.weight >= strongest:
             strongest, drawn = judge.weight, drawn._replace(temperature=T, top=top)
         lost = judge.weight / sum(weights) * prior.trace_cut
         rank = max(drawn.rank, prior.factor.shape[1])

@@ -406,7 +406,8 @@ def rank_with(
     silent = [
         f"{name}, which is not ranked, is left out: {why}" for name, why in group.unseated.items()
     ]
-    settings["notes"] += [*offers, *notes, *silent]
+    voteless = laws.voteless_words(findings.law_sample.law)
+    settings["notes"] += [*offers, *notes, *silent, *voteless]
     settings["copies"] = copied
     settings["unjudged"] = jury.unjudged_words(len(findings.models), group.jury)
     settings["scoring"] = options.scoring

@@ -24,9 +24,11 @@ def _distinct(features, caller: str) -> Tensor:  # shape (n_distinct, d), float6
     X = checks.check_features(features, caller).detach()
     keep = distinct_points(X)
     if len(keep) < len(X):
+        n_copies = len(X) - len(keep)
+        copies = "1 copy" if n_copies == 1 else f"{n_copies} copies"
         warnings.warn(
-            f"{caller}: points should differ. Got {len(X) - len(keep)} copies among {len(X)} "
-            "points, which were left out; look for duplicates in the data.",
+            f"{caller}: points should differ. Got {copies} among {len(X)} points, which were left "
+            "out; look for duplicates in the data.",
             RuntimeWarning,
             stacklevel=3,
         )
