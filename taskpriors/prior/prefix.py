@@ -50,7 +50,7 @@ _PAIR_TERM = {"paper": 1, "exact": 2}
 def pair_scale(Z: Tensor, T: float, caller: str, *, convention: str = "exact") -> float:  # a/T
     "Return the factor a/T of the scores, or raise `ValueError` where they would overflow."
     a = _PAIR_TERM[checks.check_choice(convention, tuple(_PAIR_TERM), caller, "convention")]
-    top = max(-Z.min().double().item(), Z.max().double().item())
+    top = torch.stack(Z.aminmax()).abs().max().double().item()  # no second array of this size
     bound = max(a / T, 1) * len(Z) * Z.shape[1] * max(top, 1) ** 2  # also of K alone
     if not bound < torch.finfo(Z.dtype).max / 8:
         rule = f"scores Z Z^T/temperature must stay finite in {Z.dtype}"

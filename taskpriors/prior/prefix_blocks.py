@@ -26,10 +26,10 @@ def choose_classes(d: Tensor, u: Tensor) -> Tensor:  # (..., m), uint8; int16 ab
     "Draw a class for each label by differences of scores d, shape (..., q - 1, m), and uniforms u."
     if d.shape[-2] == 1:
         return (d[..., 0, :] + u >= 0).view(torch.uint8)
-    first = (0, 0) * (d.ndim - 1) + (1, 0)
-    d = torch.nn.functional.pad(d.movedim(-2, 0), first)  # the score of class 0 is zero
-    below = d.softmax(0).cumsum_(0)[:-1]  # sums over classes are fast along the first dimension
-    return (u >= below).sum(0, dtype=torch.uint8 if len(d) <= 256 else torch.int16)
+    d = d.movedim(-2, 0)  # sums over classes are fast along the first dimension
+    scores = torch.cat([torch.zeros_like(d[:1]), d])  # that of class 0 is zero
+    below = scores.softmax(0).cumsum_(0)[:-1]
+    return (u >= below).sum(0, dtype=torch.uint8 if len(scores) <= 256 else torch.int16)
 
 # %% ../../nbs/prior/08_block_of_points.ipynb #5f4b232c
 class DrawnBlock(NamedTuple):
@@ -53,8 +53,9 @@ def draw_block(
     first = 1  # labels before it are final
     while first < b:
         rounds += 1
-        inside = (S.flatten(-2).mT @ J[..., first:, :].mT).mT.unflatten(-1, (n_codes, m))
-        new = choose_classes(inside.add_(F[..., first:, :, :]), u[..., first:, :])
+        inside = (S.flatten(-2).mT @ J[..., first:, :].mT).mT  # a thin factor is fast on the left
+        inside = inside.unflatten(-1, (n_codes, m)).add_(F[..., first:, :, :])
+        new = choose_classes(inside, u[..., first:, :])
         changed = (new != y[..., first:, :]).any(-1).view(-1, b - first).any(0).nonzero()
         if not len(changed):
             break
@@ -91,15 +92,14 @@ def fill_labels(
             codes = encode_labels(known[first, None], n_classes, Z.dtype)[:, :, 0]
             sums += (codes.T @ Z[first]).repeat_interleave(m, 0)
     start = 0
-    scratch: list = []  # rows of each prior, F and J: fresh memory for each block would cost more
+    Zb: list = []
     for u in uniforms:
         b = u.shape[1]
         places = slice(start, start + b)
         at = orders[:, places]
-        if not scratch or scratch[-1].shape[-1] != b:
-            scratch = [Z.new_empty(k, b, Z.shape[1]) for Z, _ in priors]
-            scratch += [u.new_empty(c, k, rows, b) for rows in (width, b)]
-        *Zb, F, J = scratch
+        if not Zb or Zb[0].shape[1] != b:  # fresh memory for each block would cost more
+            Zb = [Z.new_empty(k, b, Z.shape[1]) for Z, _ in priors]
+            F, J = (u.new_empty(c, k, rows, b) for rows in (width, b))
         for i, (Z, scale) in enumerate(priors):
             torch.index_select(Z, 0, at.flatten(), out=Zb[i].flatten(0, 1))
             for left, out in ((U[i], F[i]), (Zb[i], J[i])):
