@@ -324,7 +324,7 @@ def draw_row_tasks(
     labels = torch.empty(len(seeds), options.n_tasks, n, dtype=torch.uint8)
     drawn = DrawnTasks(labels, math.nan, math.nan, 0, 0.0)
     strongest = 0.0
-    for number, judge in reversed([*enumerate(judges)]):  # memory may hold the files read last
+    for number, judge in enumerate(judges):
         if not dealt[0].counts[number].any():
             continue
         prior = cut if cut is not None and len(judges) == 1 else cut_judges([judge], options)
@@ -333,14 +333,13 @@ def draw_row_tasks(
             T = temperatures[number]
         elif T is None:
             T = shared_prior.task_temperature(prior.factor, options.n_classes, top=top)
-        if judge.weight >= strongest:
+        if judge.weight > strongest:
             strongest, drawn = judge.weight, drawn._replace(temperature=T, top=top)
         lost = judge.weight / sum(weights) * prior.trace_cut
         rank = max(drawn.rank, prior.factor.shape[1])
         drawn = drawn._replace(rank=rank, trace_cut=drawn.trace_cut + lost)
         with remote.scratch_folder(options.scratch, options.caller) as folder:
             remote.save_array(f"{folder}/factor.npy", prior.factor.numpy(), options.caller)
-            del prior  # workers map the file
             classes_file = None
             if classes is not None:
                 classes_file = f"{folder}/classes.npy"
