@@ -279,19 +279,14 @@ def named_controls(
     return names
 
 # %% ../../nbs/rank/06_laws.ipynb #629f0f81
-def voteless_words(law: Law) -> list[str]:
-    "That no juror of an elected law has a vote, and what follows; empty if one has, or none sat."
-    if law.election is None or not law.jurors:
-        return []
-    weights = dict(zip(law.members, law.election.weights.tolist(), strict=True))
-    if any(weights[name] > LEAST_WEIGHT for name in law.jurors):
-        return []
+def voteless_words(law: Law) -> str:
+    "That no juror of an elected law has a vote; else empty."
+    voting = {name for judge in law.judges for name in judge.names}
+    if not law.jurors or not voting.isdisjoint(law.jurors):
+        return ""
     names = listed([shortened(name, 40) for name in law.jurors])
     have = "has" if len(law.jurors) == 1 else "have"
-    return [
-        f"{names}, not ranked, {have} no vote, because no ranked model learns tasks of theirs; the "
-        "ranked models judge each other, as without a jury"
-    ]
+    return f"{names}, not ranked, {have} no vote in this election: the ranked models make the law"
 
 
 def _mean_of(names, models, caller):  # Judge of the mean of their kernels

@@ -406,8 +406,9 @@ def rank_with(
     silent = [
         f"{name}, which is not ranked, is left out: {why}" for name, why in group.unseated.items()
     ]
-    voteless = laws.voteless_words(findings.law_sample.law)
-    settings["notes"] += [*offers, *notes, *silent, *voteless]
+    settings["notes"] += [*offers, *notes, *silent]
+    if voteless := laws.voteless_words(findings.law_sample.law):
+        settings["notes"].append(voteless)
     settings["copies"] = copied
     settings["unjudged"] = jury.unjudged_words(len(findings.models), group.jury)
     settings["scoring"] = options.scoring
