@@ -101,7 +101,7 @@ def test_all_answers_of_a_ranking_agree(start):
         for name, tier in zip(frame.model[1:], frame.tier[1:], strict=True):
             pair = ranking.compare(first, name)
             assert (tier == 2) == (pair.probability > 0.95)
-            if name not in (*rivals[:1], frame.model.iloc[-1]):
+            if seed % 4 or name not in (*rivals[:1], frame.model.iloc[-1]):
                 continue  # a path takes as long as a ranking of these
             needed, path = ranking.labels_to_settle(first, name), ranking.label_path(first, name)
             assert path.probability[0] == pair.probability
