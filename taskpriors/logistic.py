@@ -130,22 +130,6 @@ def _step_length(objective, point, d, ZD):  # shape (m, 1, 1)
         t[todo] /= 2
     return t[:, None, None].to(ZD.dtype)
 
-# %% ../nbs/workshop/07_logistic.ipynb #96118b2d
-def _advance(objective, point, memory):  # _Point
-    "One step of L-BFGS for every task."
-    d = _direction(point.gradient, point.history)
-    ZD = d @ objective.design.T
-    t = _step_length(objective, point, d, ZD)
-    x = point.x + t * d
-    Z = point.Z + t * ZD
-    value, residual = objective.at(x, Z)
-    gradient = objective.gradient(x, residual)
-    S = t * d
-    Y = gradient - point.gradient
-    sy = _dot(S, Y)
-    pair = _Pair(S, Y, torch.where(sy > 0, 1 / sy, 0 * sy))
-    return _Point(x, Z, value, gradient, [*point.history, pair][-memory:])
-
 # %% ../nbs/workshop/07_logistic.ipynb #9f72ee10
 def _minimise(objective, k, *, tol, max_iter, memory=10):
     "Weights (m, k, p), whether each task converged (m,), and its steps (m,), from zero."
@@ -166,7 +150,18 @@ def _minimise(objective, k, *, tol, max_iter, memory=10):
             break
         if small.any():
             live, point, objective = live[~small], point.take(~small), objective.take(~small)
-        point = _advance(objective, point, memory)
+        d = _direction(point.gradient, point.history)
+        ZD = d @ objective.design.T
+        t = _step_length(objective, point, d, ZD)
+        S = t * d
+        x = point.x + S
+        Z = point.Z + t * ZD
+        value, residual = objective.at(x, Z)
+        gradient = objective.gradient(x, residual)
+        Y = gradient - point.gradient
+        sy = _dot(S, Y)
+        pair = _Pair(S, Y, torch.where(sy > 0, 1 / sy, 0 * sy))
+        point = _Point(x, Z, value, gradient, [*point.history, pair][-memory:])
     return solution, done, n_iter
 
 # %% ../nbs/workshop/07_logistic.ipynb #70685a2c

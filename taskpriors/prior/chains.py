@@ -147,26 +147,21 @@ def reason_against_chains(statistics: ChainStatistics) -> str:  # a reason for d
     return ""
 
 # %% ../../nbs/prior/11_chains.ipynb #6fd6a392
-def _exchange_imbalance(w, ancestor, gain):  # of flows up and down, in standard errors
-    up, down = (gain > 0).double(), gain.clamp(max=0).exp() * (gain < 0)
-    d = up - down
-    mean = (w * d).sum()
-    R = torch.zeros_like(w).index_add_(0, ancestor, w * (d - mean))
-    h = torch.zeros_like(w).index_add_(0, ancestor, w).max()
-    missed = h * ((w * (up + down)).sum() + h)
-    return (mean.abs() / (R.square().sum() + missed).sqrt()).item()
-
-
 def class_names_unsettled(P: particles.PottsModel, state: particles.ParticleState) -> str:
     "Would exchanging two classes' names change the law of the particles? Empty if not."
     if P.pi is None:
         return ""
-    cloud = state.cloud
+    cloud, w = state.cloud, state.cloud.weights()
+    heaviest = cloud.families().max()
     N = particles.class_sizes(P, state.sums)
     none = torch.zeros_like(cloud.ancestor)
     for a, b in torch.combinations(torch.arange(P.q)).tolist():
         gain = particles.exchange_gain(P, N, none + a, none + b)
-        off = _exchange_imbalance(cloud.weights(), cloud.ancestor, gain)
+        up, down = (gain > 0).double(), gain.clamp(max=0).exp() * (gain < 0)
+        mean = (w * (up - down)).sum()
+        R = torch.zeros_like(w).index_add_(0, cloud.ancestor, w * (up - down - mean))
+        missed = heaviest * ((w * (up + down)).sum() + heaviest)
+        off = (mean.abs() / (R.square().sum() + missed).sqrt()).item()
         if off > 3:
             flows = f"exchanges of classes {a} and {b} that go up and down"
             return f"{flows} by frequencies {off:.1f} standard errors apart"

@@ -37,18 +37,10 @@ class Sampling(NamedTuple):
 
 def tasks_of_priors(factors: Sequence, sampling: Sampling) -> Tensor:  # (n_priors, n_tasks, n)
     "Tasks of each prior, along the same orders."
-    temperatures = [
-        sampling.temperature or critical_temperature(Z, sampling.n_classes) / (2 * sampling.gain)
-        for Z in factors
-    ]
-    return sample_labels_of_priors(
-        factors,
-        temperatures,
-        sampling.n_classes,
-        n_tasks=sampling.n_tasks,
-        n_orders=min(sampling.n_orders, sampling.n_tasks),
-        seed=sampling.seed,
-    )
+    n_tasks, q, gain, seed, n_orders, fixed = sampling
+    temperatures = [fixed or critical_temperature(Z, q) / (2 * gain) for Z in factors]
+    options: dict[str, Any] = dict(n_tasks=n_tasks, n_orders=min(n_orders, n_tasks), seed=seed)
+    return sample_labels_of_priors(factors, temperatures, q, **options)
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #f154757a
 def _label_moments(labels, basis, sampling):  # or the targets themselves, where these are few
@@ -58,7 +50,7 @@ def _label_moments(labels, basis, sampling):  # or the targets themselves, where
     return (ridge_tasks.task_targets if few else ridge_tasks.task_moments)(basis, tasks, weights)
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #c475bc30
-def _gaussian_moments(Z, basis, sampling):
+def _gaussian_moments(Z, basis):
     Zc = (Z - Z.mean(0)).to(basis.U)
     B = basis.U.T @ Zc
     few = B.shape[1] < B.shape[0]
@@ -101,18 +93,6 @@ def check_sampling(
         n_orders=checks.check_count(n_orders, caller, "n_orders"),
         temperature=temperature,
     )
-
-
-def _prior_factors(features, factors, caller):
-    if factors is None:
-        return [kernels.kernel_factor(X) for X in features]
-    factors = checks.check_same_points(factors, caller, "factors")
-    checks.check_same_n(caller, features=len(features[0]), factors=len(factors[0]))
-    for k, Z in enumerate(factors):
-        if (Z - Z[0]).abs().max() == 0:
-            remedy = "pass kernel_factor of features that vary"
-            checks.refuse(caller, "factors must tell points apart", f"constant rows in {k}", remedy)
-    return factors
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #6c3cbbb7
 def powered_factor(Z: Tensor, exponent: float) -> Tensor:  # shape (n, k)
@@ -159,8 +139,17 @@ def cross_skill(
     checks.check_executor(executor, caller)
     features = checks.check_same_points(features, caller, "features")
     exponent = checks.check_number(exponent, caller, "exponent", low=0, low_open=True)
-    factors = [powered_factor(Z, exponent) for Z in _prior_factors(features, factors, caller)]
-    laws, moments_of = factors, partial(_gaussian_moments, sampling=sampling)
+    if factors is None:
+        priors = [kernels.kernel_factor(X) for X in features]
+    else:
+        priors = checks.check_same_points(factors, caller, "factors")
+        checks.check_same_n(caller, features=len(features[0]), factors=len(priors[0]))
+        for k, Z in enumerate(priors):
+            if (Z - Z[0]).abs().max() == 0:
+                rule, got = "factors must tell points apart", f"constant rows in {k}"
+                checks.refuse(caller, rule, got, "pass kernel_factor of features that vary")
+    factors = [powered_factor(Z, exponent) for Z in priors]
+    laws, moments_of = factors, _gaussian_moments
     if measure == "label":
         laws = tasks_of_priors(factors, sampling)
         moments_of = partial(_label_moments, sampling=sampling)

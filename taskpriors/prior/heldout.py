@@ -78,12 +78,8 @@ class HeldoutError(results.Result):
             ax.plot(self.alphas.cpu(), self.errors.cpu(), label="expected held-out error")
         ax.plot([self.alpha], [self.error], "o", label=f"least: skill {self.skill:.3f}")
         ax.axhline(self.baseline, color="black", linestyle="--", label="intercept alone")
-        ax.set(
-            xscale="log",
-            xlabel="penalty α",
-            ylabel="squared error per point",
-            title=f"{self.measure} measure",
-        )
+        ax.set(xscale="log", xlabel="penalty α", ylabel="squared error per point")
+        ax.set_title(f"{self.measure} measure")
         ax.legend()
         return ax
 
@@ -186,18 +182,6 @@ def _law_or_factor(prior: Any, weights: Any, caller: str) -> _LabelLaw | Tensor:
         checks.refuse(caller, "weights belong to sampled labels", got, "leave weights out")
     return prior
 
-# %% ../../nbs/prior/15_heldout.ipynb #d9012430
-def _standard_error(w: Tensor, off: Tensor, law: _LabelLaw) -> float | None:
-    "Of the mean, from the weights of the tasks and their deviations from it."
-    if law.exact:
-        return 0.0
-    family = torch.arange(len(w)) if law.ancestor is None else torch.as_tensor(law.ancestor)
-    families = torch.zeros(2, len(w), dtype=w.dtype, device=w.device)
-    families.index_add_(1, family.to(w.device), torch.stack([w * off, w]))
-    R, W = families
-    free = 1 - W.square().sum().item()
-    return (R.square().sum() / free).sqrt().item() if free > 1e-12 else None
-
 # %% ../../nbs/prior/15_heldout.ipynb #9414fefe
 def ratio_values(
     values: Tensor,  # e_i, of points or of tasks
@@ -228,19 +212,10 @@ def constant_errors(labels: Tensor, n_classes: int) -> Tensor:  # shape (n_tasks
     return (n / (n - 1)) ** 2 * (1 - shares.square().sum(0))
 
 # %% ../../nbs/prior/15_heldout.ipynb #11874aee
-def _task_errors(
-    rows: slice,
-    basis: ridge.RidgeBasis,
-    tasks: ridge_tasks.CheckedTasks,
-    weights: Tensor,
-    *,
-    alpha: float,
-    points: bool,
-) -> tuple[Tensor, Tensor | None]:
+def _task_errors(rows, basis, tasks, weights, alpha, *, points) -> tuple[Tensor, Tensor | None]:
     "Errors of these tasks; with `points` their share of the errors and training parts of points."
-    residuals = ridge.loo_residuals(
-        basis, ridge_tasks.code_rows(tasks.labels[rows], tasks.codes), alpha
-    )
+    targets = ridge_tasks.code_rows(tasks.labels[rows], tasks.codes)
+    residuals = ridge.loo_residuals(basis, targets, alpha)
     squares = residuals.square().sum(0)
     errors = squares.mean(1, dtype=torch.float64)
     if not points:
@@ -253,13 +228,12 @@ def _error_over_labels(
     basis: ridge.RidgeBasis,
     law: _LabelLaw,
     penalties: Penalties,
-    caller: str,
+    run,
     *,
-    variance: bool = True,
-    points: bool = True,
-    block_size: int | None = None,
-    executor: ExecutorLike | None = None,
+    variance=True,
+    points=True,
 ) -> HeldoutError:
+    caller, block_size, executor, _ = run
     tasks = ridge_tasks.check_tasks(law.labels, basis.U, None, caller)
     m, n = tasks.labels.shape
     w = ridge_tasks.check_weights(law.weights, m, caller).to(basis.U.device)
@@ -271,9 +245,8 @@ def _error_over_labels(
         alone = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
         blank: dict[str, Any] = dict(variance=None, standard_error=None, point_errors=alone)
         return HeldoutError(measure="label", **blank, **choice._asdict())
-    part = partial(
-        _task_errors, basis=basis, tasks=tasks, weights=w, alpha=choice.alpha, points=points
-    )
+    fixed = dict(basis=basis, tasks=tasks, weights=w, alpha=choice.alpha, points=points)
+    part = partial(_task_errors, **fixed)
     parts = blocks.map_blocks(part, blocks.row_blocks(m, size), executor=executor)
     errors, point_parts = zip(*parts, strict=True)
     errors = torch.cat(errors)
@@ -285,10 +258,15 @@ def _error_over_labels(
         constants = constant_values(moments.diag, moments.diag.mean(), n)
         point_ratios = ratio_values(pseudo_values, constants, *mean_errors, n)
     off = errors - choice.error
+    family = torch.arange(m) if law.ancestor is None else torch.as_tensor(law.ancestor)
+    families = torch.zeros(2, m, dtype=w.dtype, device=w.device)
+    R, W = families.index_add_(1, family.to(w.device), torch.stack([w * off, w]))
+    free = 1 - W.square().sum().item()
+    spread = (R.square().sum() / free).sqrt().item() if free > 1e-12 else None
     constants = constant_errors(tasks.labels, tasks.n_classes)
     return HeldoutError(
         variance=(w @ off**2).item(),
-        standard_error=_standard_error(w, off, law),
+        standard_error=0.0 if law.exact else spread,
         measure="label",
         point_errors=point_errors,
         pseudo_values=pseudo_values,
@@ -338,18 +316,9 @@ def expected_heldout_error(
         law = edge_errors.edge_law(law, temperature, X, caller)
     basis = ridge.decompose(X, standardize=standardize)
     penalties = check_penalties(alpha, alphas, caller)
-    if isinstance(law, _LabelLaw):
-        return _error_over_labels(
-            basis,
-            law,
-            penalties,
-            caller,
-            variance=variance,
-            points=points,
-            block_size=block_size,
-            executor=executor,
-        )
     run = pair_sums.PairPass(caller, block_size, executor, progress)
+    if isinstance(law, _LabelLaw):
+        return _error_over_labels(basis, law, penalties, run, variance=variance, points=points)
     moments = edge_errors.moments_of_edges(basis, law, run)
     choice = choose_penalty(basis, moments, penalties, run.caller)
     errors = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
@@ -359,11 +328,9 @@ def expected_heldout_error(
     reason = ""
     if choice.error < 0:
         reason = f"an expected error of {choice.error:.3g}, below zero"
-        warnings.warn(
-            f"{run.caller}: edges must not be colder than those of labels can be. Got {reason}; "
-            "raise the temperature or pass sampled labels.",
-            stacklevel=2,
-        )
+        notice = f"{caller}: edges must not be colder than those of labels can be. Got {reason}; "
+        notice += "raise the temperature or pass sampled labels."
+        warnings.warn(notice, stacklevel=2)
     elif check_edges:
         reason = edges.least_eigenvalue(law.Z, 2 / law.odds).reason
     return HeldoutError(
@@ -385,8 +352,8 @@ def error_on_basis(
     The errors at other penalties than the best are left out; without `variance` so are those of
     tasks and of points.
     """
-    law, best = _LabelLaw(labels), Penalties(None, curve=False)
-    return _error_over_labels(basis, law, best, caller, variance=variance, points=variance)
+    law, best, run = _LabelLaw(labels), Penalties(None, curve=False), pair_sums.PairPass(caller)
+    return _error_over_labels(basis, law, best, run, variance=variance, points=variance)
 
 # %% ../../nbs/prior/15_heldout.ipynb #b52c1847
 class _Neighbours(NamedTuple):
@@ -411,7 +378,7 @@ def _neighbours(rows: slice, X: Tensor, k: int) -> _Neighbours:
     return _Neighbours(query + rows.start, near, share[query].where(~above[query, near], 1.0))
 
 # %% ../../nbs/prior/15_heldout.ipynb #549589bf
-def _mean_labels_shared(rows: slice, X: Tensor, k: int, labels: Tensor, weights: Tensor) -> Tensor:
+def _mean_labels_shared(rows, X, k, labels, weights) -> Tensor:
     query, near, share = _neighbours(rows, X, k)
     same = [share @ (y[near] == y[query]).double() for y in labels]
     return weights @ torch.stack(same)

@@ -65,9 +65,8 @@ def check_groups(groups: ArrayLike, n: int, caller: str) -> Grouping:
 
 def split_groups(grouping: Grouping, train: float, caller: str, *, seed: int = 0) -> Tensor:
     "A random mask of training points, about a share `train` of them, that parts no group."
-    share = checks.check_number(
-        train, caller, "train", low=0, high=1, low_open=True, high_open=True
-    )
+    open_unit: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
+    share = checks.check_number(train, caller, "train", **open_unit)
     order = torch.randperm(grouping.n_groups, generator=checks.check_generator(seed, caller))
     reached = grouping.number.bincount()[order].cumsum(0)
     n_training = int((reached <= share * len(grouping.number)).sum())
@@ -192,16 +191,12 @@ def second_order_change(basis: RidgeBasis, grouping: Grouping, choice: PenaltyCh
             for k, own in enumerate(at):  # the blocks on the diagonal
                 B[own, k] = 0
             flat = B.flatten(1)
-            first = _inner(B, grouping.parts_of(squares, flat).view_as(B))
-            second = _inner(B, grouping.parts_of(crossed, flat).view_as(B))
+            first = torch.einsum("ngs,ngt->gst", B, grouping.parts_of(squares, flat).view_as(B))
+            second = torch.einsum("ngs,ngt->gst", B, grouping.parts_of(crossed, flat).view_as(B))
             own_squares = E[at] @ E[at].mT
             change = (first * own_squares).sum((1, 2)) + 2 * (inverse[part] * second).sum((1, 2))
             out[at] = (change / size)[:, None]
     return out
-
-
-def _inner(B, C):  # of the columns of each group, both (n, n_groups, size)
-    return torch.einsum("ngs,ngt->gst", B, C)
 
 
 def group_values(basis: RidgeBasis, grouping: Grouping, choice: PenaltyChoice) -> Tensor:

@@ -199,27 +199,13 @@ def points_per_block(problem: PairProblem, n_buffers: int, itemsize: int = 8) ->
     return min(n, most, max(64, fits))
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d35
-def _n_lists(problem, n_blocks):
-    "How many lists of blocks are handed out."
-    if problem.progress:
-        return min(100, n_blocks)
-    if problem.executor is not None:
-        return min(16, n_blocks)
-    return 1
-
-
 def sum_blocks(fn: Callable, problem: PairProblem, size: int) -> Tensor:
     "Sum `fn`, a function of a list of blocks, over the blocks of the upper triangle."
     slices = blocks.pair_blocks(len(problem.prior), size)
-    n_lists = _n_lists(problem, len(slices))
-    parts = blocks.map_blocks(
-        fn,
-        [slices[k::n_lists] for k in range(n_lists)],
-        executor=problem.executor,
-        progress=problem.progress,
-        desc="pairs of points",
-    )
-    return sum(parts)
+    most = 100 if problem.progress else 16 if problem.executor is not None else 1
+    lists = [slices[k::most] for k in range(min(most, len(slices)))]
+    run: dict[str, Any] = dict(executor=problem.executor, progress=problem.progress)
+    return sum(blocks.map_blocks(fn, lists, desc="pairs of points", **run))
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d39
 def check_overflow(x: Tensor, caller: str) -> Tensor:

@@ -48,14 +48,11 @@ def monomials(F: Tensor, degree: int) -> Tensor:  # shape (n, number of monomial
 def power_sum(A: Tensor, B: Tensor, powers: tuple) -> Tensor:  # float64
     "Sum over i != j of (A A^T)_ij^p (B B^T)_ij^q, for factors A and B and powers (p, q)."
     p, q = powers
-    cross: Any = sum(
-        monomials(A[b].double(), p).T @ monomials(B[b].double(), q)
-        for b in blocks.row_blocks(len(A), 1024)
-    )
-    return (
-        cross.square().sum()
-        - pair_sums.margins(A).diagonal ** p @ pair_sums.margins(B).diagonal ** q
-    )
+    cross: Any = 0
+    for b in blocks.row_blocks(len(A), 1024):
+        cross = cross + monomials(A[b].double(), p).T @ monomials(B[b].double(), q)
+    diagonal = pair_sums.margins(A).diagonal ** p @ pair_sums.margins(B).diagonal ** q
+    return cross.square().sum() - diagonal
 
 # %% ../../nbs/prior/05_sketch.ipynb #5a113b6b
 _LEADING = 8  # directions of which powers are taken
@@ -203,16 +200,11 @@ def sums_within_cells(sketched: Sketched) -> _Lots:
 def control_sums(sketched: Sketched) -> Tensor:
     "Sums over i != j of the control variates, shape (n_models, 2, 2)."
     K, prior = sketched.problem.prior, sketched.leading[0]
-    sums = [
-        [
-            power_sum(Z, K, (1, 1)),
-            power_sum(Z, prior, (1, 3)),
-            power_sum(Z, Z, (1, 1)),
-            power_sum(lead, prior, (2, 2)),
-        ]
-        for Z, lead in zip(sketched.problem.models, sketched.leading[1:], strict=True)
-    ]
-    return torch.stack([torch.stack(row) for row in sums]).view(-1, 2, 2)
+    sums = []
+    for Z, lead in zip(sketched.problem.models, sketched.leading[1:], strict=True):
+        sums += [power_sum(Z, K, (1, 1)), power_sum(Z, prior, (1, 3))]
+        sums += [power_sum(Z, Z, (1, 1)), power_sum(lead, prior, (2, 2))]
+    return torch.stack(sums).view(-1, 2, 2)
 
 # %% ../../nbs/prior/05_sketch.ipynb #c4d207c7
 def point_probabilities(problem: pair_sums.PairProblem) -> Tensor:
@@ -273,15 +265,6 @@ class Pilot(NamedTuple):
     dd: Tensor  # shape (n_models, 2, 2, 2)
     yd: Tensor  # shape (n_models, 2, n_temps, 2)
     n_lots: int
-
-
-def _run_pilot(draws, n_lots, control_means):
-    total: Any = 0, 0, 0, 0, 0
-    for y, c, _ in _drawn_lots(draws, n_lots):
-        d = c - control_means
-        sums = [y, y * y, d, d[..., None] * d[..., None, :], y[..., None] * d[..., None, :]]
-        total = [a + part.sum(0) for a, part in zip(total, sums, strict=True)]
-    return Pilot._make([*total, n_lots])
 
 # %% ../../nbs/prior/05_sketch.ipynb #54091d03
 class ControlFit(NamedTuple):
@@ -357,14 +340,6 @@ class _MomentScale(NamedTuple):
 
     def moments(self, mean, error):  # -> values and standard errors
         return self.exact + self.weight * mean, self.weight * error
-
-
-def _lots_needed(scale, mean, residual, missed, *, rel_tol):
-    "Lots after which the standard error is within the tolerance, by the pilot."
-    value, _ = scale.moments(mean, 0)
-    goal = (rel_tol * value.abs() / scale.weight).clamp(min=1e-150)  # its square is not zero
-    needed = torch.maximum(1.5 * residual / goal**2, 3 * missed / goal)
-    return int(needed.max().clamp(_LEAST_LOTS, 2.0**40).ceil())
 
 # %% ../../nbs/prior/05_sketch.ipynb #7c768228
 class FreshLots(NamedTuple):
@@ -456,9 +431,8 @@ def sketch_trace_moments(
     side = lot_side(max_pairs)
     n_lots = max_pairs // side**2
     n = len(p.prior)
-    sketched = Sketched(
-        p, [leading_coordinates(F) for F in (p.prior, *p.models)], near_partitions(p)
-    )
+    leading = [leading_coordinates(F) for F in (p.prior, *p.models)]
+    sketched = Sketched(p, leading, near_partitions(p))
     within = sums_within_cells(sketched)
     of_sum = within.y.new_tensor([1.0, p.twice])[:, None]
     parts = [pair_sums.margins(Z) for Z in p.models]
@@ -467,17 +441,22 @@ def sketch_trace_moments(
     scale = _MomentScale(exact + of_sum * within.y, of_sum * n * (n - 1))
     control_means = (control_sums(sketched) - within.c) / (n * (n - 1))
     draws = Draws(sketched, generator, side, max(1, block // side**2), point_probabilities(p))
-    pilot = _run_pilot(draws, _LEAST_LOTS, control_means)
-    for sums in pilot[:-1]:
-        pair_sums.check_overflow(sums, caller)
+    total: Any = 0, 0, 0, 0, 0
+    for y, c, _ in _drawn_lots(draws, _LEAST_LOTS):
+        d = c - control_means
+        sums = [y, y * y, d, d[..., None] * d[..., None, :], y[..., None] * d[..., None, :]]
+        total = [a + part.sum(0) for a, part in zip(total, sums, strict=True)]
+    pilot = Pilot._make([*(pair_sums.check_overflow(part, caller) for part in total), _LEAST_LOTS])
     beta, residual = control_slopes(pilot)
     start = controlled(pilot.y, pilot.d, beta) / pilot.n_lots
     fixed = dict(beta=beta, start=start, control_means=control_means)
     missed = 2 * largest_residual(draws, **fixed) / side**2  # of a sum over lots
-    needed = _lots_needed(scale, start, residual, missed, rel_tol=rel_tol)
+    value, _ = scale.moments(start, 0)
+    goal = (rel_tol * value.abs() / scale.weight).clamp(min=1e-150)  # its square is not zero
+    needed = torch.maximum(1.5 * residual / goal**2, 3 * missed / goal).max()
+    lots = int(needed.clamp(_LEAST_LOTS, 2.0**40).ceil())
     doubtful = partial(_doubtful, start=start, scale=scale, rel_tol=rel_tol)
-    most = n_lots - pilot.n_lots
-    fresh, used = _draw_fresh(draws, needed, most, doubtful=doubtful, **fixed)
+    fresh, used = _draw_fresh(draws, lots, n_lots - pilot.n_lots, doubtful=doubtful, **fixed)
     mean, error = fresh.mean_and_error()
     value, error = scale.moments(start + mean, torch.hypot(error, missed / fresh.n_lots))
     rounding = 1e-9 if p.dtype == torch.float64 else 1e-5
