@@ -33,8 +33,7 @@ class TaskMoments(Result):
 # %% ../nbs/prior/14_ridge_tasks.ipynb #6b207329
 def code_rows(labels: Tensor, codes: Tensor) -> Tensor:  # shape (q - 1, m, n)
     "Replace each label by its code, one plane per column of the codes."
-    planes = codes.T.contiguous().index_select(1, labels.flatten())
-    return planes.unflatten(1, labels.shape)
+    return codes.T.contiguous().index_select(1, labels.flatten()).unflatten(1, labels.shape)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #731f2edf
 def check_task_memory(
@@ -247,8 +246,7 @@ def squares_beside(basis: ridge.RidgeBasis, weights: Tensor, alpha: float) -> Te
     "The sum over i other than j of weight_i A_ij^2, where A is I - H; weights of shape (k, n)."
     keep, f = ridge.residual_filter(basis, alpha)
     n = len(basis.U)
-    ones = basis.U.new_full((n, 1), n**-0.5)
-    W = torch.cat([basis.U, ones], 1)
+    W = torch.cat([basis.U, basis.U.new_full((n, 1), n**-0.5)], 1)
     G = torch.cat([f, f.new_tensor([keep])])
     diagonal = torch.cat([W[b].double().square() @ G for b in blocks.row_blocks(n, 4096)])
     if diagonal.abs().max() > 0.9:

@@ -46,8 +46,7 @@ def top_eigenvalue(
 
     K = LinearOperator((len(Z), len(Z)), matvec=times_K, dtype="float64")
     any_vector = torch.randn(len(Z), generator=torch.Generator().manual_seed(0)).numpy()
-    eigenvalues = eigsh(K, k=1, v0=times_K(any_vector), return_eigenvectors=False, tol=1e-6)
-    return float(eigenvalues[0])
+    return float(eigsh(K, k=1, v0=times_K(any_vector), return_eigenvectors=False, tol=1e-6)[0])
 
 # %% ../../nbs/prior/13_calibration.ipynb #074591c4
 @documented
@@ -169,23 +168,15 @@ def temperature_scan(
                 accuracy = ridge_probes(features, split, n_classes=P.q).accuracy.mean().item()
         sizes = torch.stack([(state.labels == c).sum(0) for c in range(P.q)]).double()
         largest = sizes.max(0).values
-        rows.append(
-            {
-                **_similarity(state, P.q, g)._asdict(),
-                "labels": tasks,
-                "largest_share": (cloud.weights() @ (largest / len(state.labels))).item(),
-                "log_partition": cloud.log_partition(),
-                "log_partition_se": cloud.log_partition_se(),
-                "n_ancestors": cloud.n_ancestors(),
-                "probe_accuracy": accuracy,
-            }
-        )
+        row = _similarity(state, P.q, g)._asdict() | dict(labels=tasks, probe_accuracy=accuracy)
+        row |= dict(log_partition=cloud.log_partition(), n_ancestors=cloud.n_ancestors())
+        row["log_partition_se"] = cloud.log_partition_se()
+        row["largest_share"] = (cloud.weights() @ (largest / len(state.labels))).item()
+        rows.append(row)
         reason = particles.too_few_ancestors(state.cloud)
     if reason:
-        notice = (
-            f"{caller}: estimates should be trusted only with enough ancestors. Got {reason}, at "
-        )
-        notice += f"temperature {T[-1]:.3g}; draw more tasks or stop at a higher temperature."
+        notice = f"{caller}: estimates should be trusted only with enough ancestors. Got {reason}, "
+        notice += f"at temperature {T[-1]:.3g}; draw more tasks or stop at a higher temperature."
         warnings.warn(notice, stacklevel=2)
     labels = torch.stack([row.pop("labels") for row in rows])
     columns = {k: torch.tensor([row[k] for row in rows], dtype=torch.float64) for k in rows[0]}

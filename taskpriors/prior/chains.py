@@ -188,9 +188,8 @@ def cold_chains_stay(
     one_class = torch.zeros(P.n, c, dtype=torch.int16, device=P.B.device)
     one_class += torch.arange(c, dtype=torch.int16, device=P.B.device) % P.q
     P.hold(one_class)
-    Y = torch.cat(
-        [one_class, particles.particle_filter(colder, c, g, resample_below=0.0).labels], 1
-    )
+    drawn_cold = particles.particle_filter(colder, c, g, resample_below=0.0).labels
+    Y = torch.cat([one_class, drawn_cold], 1)
     U = particles.factor_sums(P, Y)
     for sweep in range(1, _COLD_SWEEPS + 1):
         particles.gibbs_sweep(P, 1 / P.T, Y, U, g)

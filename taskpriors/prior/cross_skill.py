@@ -42,13 +42,6 @@ def tasks_of_priors(factors: Sequence, sampling: Sampling) -> Tensor:  # (n_prio
     options: dict[str, Any] = dict(n_tasks=n_tasks, n_orders=min(n_orders, n_tasks), seed=seed)
     return sample_labels_of_priors(factors, temperatures, q, **options)
 
-# %% ../../nbs/prior/16_cross_skill.ipynb #f154757a
-def _label_moments(labels, basis, sampling):  # or the targets themselves, where these are few
-    tasks = ridge_tasks.check_tasks(labels, basis.U, sampling.n_classes, "cross_skill")
-    weights = ridge_tasks.check_weights(None, len(labels), "cross_skill").to(basis.U.device)
-    few = 2 * len(labels) * (sampling.n_classes - 1) <= basis.U.shape[1]
-    return (ridge_tasks.task_targets if few else ridge_tasks.task_moments)(basis, tasks, weights)
-
 # %% ../../nbs/prior/16_cross_skill.ipynb #c475bc30
 def _gaussian_moments(Z, basis):
     Zc = (Z - Z.mean(0)).to(basis.U)
@@ -62,10 +55,18 @@ def _gaussian_moments(Z, basis):
     )
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #9a867d21
-def _skills(X, laws, moments_of, standardize):  # of one model over all laws, float64
-    basis = decompose(X, standardize=standardize)
-    moments = [moments_of(law, basis) for law in laws]
-    n = len(X)
+def _skills(X, laws, n_classes, standardize):  # of one model over all laws, float64
+    n, basis = len(X), decompose(X, standardize=standardize)
+    moments = []
+    for law in laws:
+        if law.is_floating_point():
+            moments.append(_gaussian_moments(law, basis))
+            continue
+        tasks = ridge_tasks.check_tasks(law, basis.U, n_classes, "cross_skill")
+        weights = ridge_tasks.check_weights(None, len(law), "cross_skill").to(basis.U.device)
+        few = 2 * len(law) * (n_classes - 1) <= basis.U.shape[1]  # targets instead of moments
+        read = ridge_tasks.task_targets if few else ridge_tasks.task_moments
+        moments.append(read(basis, tasks, weights))
     baseline = torch.stack([m.diag.sum() for m in moments]) * n / (n - 1) ** 2
     errors = ridge_tasks.least_grid_errors(basis, moments, "cross_skill").errors
     return (1 - errors / baseline).cpu()
@@ -149,10 +150,7 @@ def cross_skill(
                 rule, got = "factors must tell points apart", f"constant rows in {k}"
                 checks.refuse(caller, rule, got, "pass kernel_factor of features that vary")
     factors = [powered_factor(Z, exponent) for Z in priors]
-    laws, moments_of = factors, _gaussian_moments
-    if measure == "label":
-        laws = tasks_of_priors(factors, sampling)
-        moments_of = partial(_label_moments, sampling=sampling)
-    of_one = partial(_skills, laws=laws, moments_of=moments_of, standardize=standardize)
+    laws = factors if measure == "gaussian" else tasks_of_priors(factors, sampling)
+    of_one = partial(_skills, laws=laws, n_classes=n_classes, standardize=standardize)
     run: dict[str, Any] = dict(executor=executor, progress=progress, desc="election")
     return torch.stack(list(blocks.map_blocks(of_one, features, **run)))

@@ -203,5 +203,4 @@ def cut_prior(
     for start in range(0, n, 65_536):
         factor[start : start + 65_536] = B[start : start + 65_536] @ E.to(B)
     trace = sum(w * kernel.trace for w, kernel in zip(weights, kernels, strict=True))
-    cut = max(0.0, 1 - values.sum().item() / trace)
-    return CutPrior(factor, values, trace, cut)
+    return CutPrior(factor, values, trace, max(0.0, 1 - values.sum().item() / trace))

@@ -31,8 +31,7 @@ def checked_odds(
     T = checks.check_temperature(temperature, caller)
     checks.check_choice(graphs, GRAPHS, caller, "graphs")
     odds = (2 if graphs == "undirected" else 1) / T
-    norms = torch.linalg.vector_norm(Z, dim=1).double()
-    largest = max(1.0, norms.square().max().item())
+    largest = max(1.0, torch.linalg.vector_norm(Z, dim=1).double().square().max().item())
     if odds * largest > torch.finfo(Z.dtype).max:
         got = f"temperature = {T:.3g} with entries of K up to {largest:.3g}"
         remedy = "rescale the kernel, raise the temperature or pass float64"

@@ -7,7 +7,7 @@ __all__ = ['HeldoutError', 'expected_heldout_error', 'precision_at_k']
 
 # %% ../../nbs/prior/15_heldout.ipynb #7147e9c9
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -66,10 +66,8 @@ class HeldoutError(results.Result):
 
     def to_frame(self) -> DataFrame:
         "One row per penalty tried."
-        long = ("point_errors", "task_errors", "pseudo_values", "sampled_values")
-        blank: dict[str, Any] = dict.fromkeys([*long, "point_ratios", "task_ratios"])
-        curves = replace(self, **blank)
-        return results.Result.to_frame(curves)
+        hidden: dict[str, Any] = {f.name: None for f in fields(self) if not f.repr}
+        return results.Result.to_frame(replace(self, **hidden))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Expected error over the penalties tried."
@@ -322,9 +320,7 @@ def expected_heldout_error(
     moments = edge_errors.moments_of_edges(basis, law, run)
     choice = choose_penalty(basis, moments, penalties, run.caller)
     errors = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
-    spread = (
-        edge_errors.variance_of_edges(basis, law, choice.alpha, run).item() if variance else None
-    )
+    spread = edge_errors.variance_of_edges(basis, law, choice.alpha, run) if variance else None
     reason = ""
     if choice.error < 0:
         reason = f"an expected error of {choice.error:.3g}, below zero"
@@ -334,7 +330,7 @@ def expected_heldout_error(
     elif check_edges:
         reason = edges.least_eigenvalue(law.Z, 2 / law.odds).reason
     return HeldoutError(
-        variance=spread,
+        variance=None if spread is None else spread.item(),
         measure="edge",
         standard_error=0.0,
         trusted=not reason,
@@ -380,8 +376,7 @@ def _neighbours(rows: slice, X: Tensor, k: int) -> _Neighbours:
 # %% ../../nbs/prior/15_heldout.ipynb #549589bf
 def _mean_labels_shared(rows, X, k, labels, weights) -> Tensor:
     query, near, share = _neighbours(rows, X, k)
-    same = [share @ (y[near] == y[query]).double() for y in labels]
-    return weights @ torch.stack(same)
+    return weights @ torch.stack([share @ (y[near] == y[query]).double() for y in labels])
 
 
 def _mean_edges(rows: slice, X: Tensor, k: int, law: edge_errors.EdgeLaw) -> Tensor:

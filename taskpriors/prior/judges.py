@@ -180,23 +180,6 @@ class Judges(Result):
     rival_score: Tensor | None = None  # under the second community
     reason: str = ""  # why it is not stable
 
-# %% ../../nbs/prior/16_judges.ipynb #c272d351
-def _rivals(B, seats, limit):  # the juries, strongest first, and who is in which
-    all_judges = torch.ones(len(B), dtype=torch.bool)
-    values = torch.linalg.eigvalsh(B)
-    ratio = (values[-2] / values[-1]).item()
-    single = [_jury(B, seats, all_judges)]
-    community = torch.zeros(len(B), dtype=torch.int64)
-    if ratio <= limit:
-        return single, community, ratio
-    part = two_communities(B)
-    if min(part.sum(), (~part).sum()) < 2:
-        return single, community, ratio
-    juries = [(_jury(B, seats, members), members) for members in (part, ~part)]
-    juries.sort(key=lambda pair: -pair[0].strength)
-    community[juries[1][1]] = 1
-    return [jury for jury, _ in juries], community, ratio
-
 # %% ../../nbs/prior/16_judges.ipynb #56609793
 @documented
 def elect_prior(
@@ -231,7 +214,17 @@ def elect_prior(
         checks.refuse(caller, rule, "no such pair", "add models, or name a prior")
     seats = similarity.sum(1)
     B = (C / C.max()) ** power / (seats[:, None] * seats).sqrt()
-    juries, community, ratio = _rivals((B + B.T) / 2, seats, limit)
+    B = (B + B.T) / 2
+    values = torch.linalg.eigvalsh(B)
+    ratio = (values[-2] / values[-1]).item()
+    juries = [_jury(B, seats, torch.ones(len(B), dtype=torch.bool))]
+    community = torch.zeros(len(B), dtype=torch.int64)
+    part = two_communities(B) if ratio > limit else community.bool()
+    if min(part.sum(), (~part).sum()) >= 2:
+        pairs = [(_jury(B, seats, members), members) for members in (part, ~part)]
+        pairs.sort(key=lambda pair: -pair[0].strength)
+        juries = [jury for jury, _ in pairs]
+        community[pairs[1][1]] = 1
     reason = f"a second community is {ratio:.2f} as strong as the first" if ratio > limit else ""
     two = len(juries) == 2
     return Judges(

@@ -212,8 +212,7 @@ def _sample_particles(problem: particles.Problem, m: int, options: _Options) -> 
     reason = reason or chains.cold_chains_stay(P, state, _copy_of(g))
     reason = reason or _proportions_doubtful(P, state, options.method, g)
     if not reason and options.method != "anneal":
-        quiet = options._replace(progress=False)
-        reason = _orders_disagree(P, state, _copy_of(g), quiet)
+        reason = _orders_disagree(P, state, _copy_of(g), options._replace(progress=False))
     ess, n_ancestors, heaviest = cloud.ess[-1], cloud.n_ancestors(), cloud.families().max().item()
     log_z, log_z_se = cloud.log_partition(), cloud.log_partition_se()
     if options.method != "prefix":

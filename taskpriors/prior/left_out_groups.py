@@ -58,8 +58,7 @@ def check_groups(groups: ArrayLike, n: int, caller: str) -> Grouping:
     number = torch.tensor([numbers[name] for name in names])
     sizes = number.bincount()
     rows = number.argsort(stable=True).split(sizes.tolist())
-    of_size = sizes.unique().tolist()
-    blocks = [torch.stack([r for r in rows if len(r) == size]) for size in of_size]
+    blocks = [torch.stack([r for r in rows if len(r) == k]) for k in sizes.unique().tolist()]
     return Grouping(number, blocks)
 
 
@@ -290,8 +289,7 @@ def _skills_over_laws(X, planes, grouping, caller):  # planes: (n_laws, n, k), c
         if _is_usable(basis, inverses, alpha):
             E = grouping.parts_of(inverses.matrices, residual_map(basis, alpha, columns))
             least = torch.minimum(least, per_law(E))
-    baseline = per_law(_constant_residuals(grouping, columns))
-    return (1 - least / baseline).cpu()
+    return (1 - least / per_law(_constant_residuals(grouping, columns))).cpu()
 
 
 def cross_skill_without_groups(

@@ -100,8 +100,7 @@ class TraceMoments(Result):
         "One row per model and temperature."
         import pandas as pd
 
-        temperatures = self.temperature.flatten().tolist()
-        rows = [(name, t) for name in self.names for t in temperatures]
+        rows = [(name, t) for name in self.names for t in self.temperature.flatten().tolist()]
         table = pd.DataFrame(rows, columns=["model", "temperature"])
         table["mean"] = self.mean.flatten().tolist()
         table["variance"] = self.variance.flatten().tolist()
@@ -149,15 +148,13 @@ def trace_moments(
     p = pair_sums.pair_problem(M, prior, temperature, graphs, run)
     n, n_temps = len(p.prior), len(p.odds)
     first = p.odds[0]
-    largest = p.prior_diagonal.max().item()
-    single = p.dtype == torch.float32
     size = pair_sums.points_per_block(p, 3 + 2 * n_temps, p.dtype.itemsize)
     fn = partial(
         moment_sums,
         prior=[(p.prior, p.prior, first)],
         models=[[(Z, Z, 1.0)] for Z in p.models],
         odds=[o / first for o in p.odds],
-        small=[single and largest * o < 1 / 64 for o in p.odds],
+        small=p.small,
         size=size,
         dtype=p.dtype,
     )

@@ -21,14 +21,13 @@ _TINY = 1e-9  # a probability that rounding has left over
 
 
 class Duels:
-    "Points whose inclusion is decided in duels of neighbours."
+    """Points whose inclusion is decided in duels of neighbours.
 
-    def __init__(
-        self,
-        distances: np.ndarray,  # shape (n, n)
-        p: np.ndarray,  # of being in the sample, in (0, 1), shape (n,)
-        g: np.random.Generator,
-    ) -> None:
+    Distances have shape (n, n); `p` holds the probability of each point to be in the sample, in
+    (0, 1).
+    """
+
+    def __init__(self, distances: np.ndarray, p: np.ndarray, g: np.random.Generator) -> None:
         self.distances, self.p, self.g = distances, p.copy(), g
         self.open = np.ones(len(p), bool)
 
@@ -137,8 +136,7 @@ def spread_points(
     for i in range(m):
         duels.take(i)
     chosen = duels.decide() if m + k < len(rows) else np.arange(len(rows))
-    order = _halvings(distances, np.arange(m), chosen[chosen >= m], g)
-    return torch.as_tensor(rows[order])
+    return torch.as_tensor(rows[_halvings(distances, np.arange(m), chosen[chosen >= m], g)])
 
 # %% ../../nbs/prior/23_next_labels.ipynb #6d1243b6
 def jury_coordinates(jury: Iterable, *, n_dims: int = 64, seed: int = 0) -> Tensor:  # (n, n_dims)

@@ -132,8 +132,7 @@ class TaskPriorStatistics(nn.Module):
         X = checks.check_features(features, "TaskPriorLoss")
         i = _as_index(index, len(self.prior), self.prior.device)
         checks.check_same_n("TaskPriorLoss", features=len(X), index=len(i))
-        table = edge_table(self.prior[i], self.odds, self.undirected, self.hot)
-        P, W = (a.to(X) for a in table)
+        P, W = (a.to(X) for a in edge_table(self.prior[i], self.odds, self.undirected, self.hot))
         if self.statistic == "heldout":
             Q = loo_operator(X, self.alpha)
             return TaskStatistics((Q * P).sum() / len(X), (Q.square() * W).sum() / len(X))
@@ -183,19 +182,18 @@ class TaskPriorLoss(nn.Module):
         self.sign = 1 if self.statistics.statistic == "heldout" else -1
 
     def forward(
-        self,
-        features: Tensor,  # of the minibatch, shape (m, d), with their gradient
-        index: ArrayLike | None = None,  # its points in the prior, distinct; None: all, in order
-        *,
-        center: Tensor | None = None,  # mean unit row over all points, see TaskPriorStatistics
+        self, features: Tensor, index: ArrayLike | None = None, *, center: Tensor | None = None
     ) -> Tensor:  # scalar to minimise
-        "Minus the mean trace, or the mean held-out error, plus `weight` times the variance."
+        """Minus the mean trace, or the mean held-out error, plus `weight` times the variance.
+
+        Features are those of a minibatch, shape (m, d), with their gradient; `index` names its
+        points in the prior, distinct, None all in order; `center` is the mean unit row over all
+        points, see `TaskPriorStatistics`.
+        """
         s = self.statistics(features, index, center=center)
         return self.sign * s.mean + self.weight * s.variance
 
     def extra_repr(self) -> str:
         s = self.statistics
-        return (
-            f"n={len(s.prior)}, statistic={s.statistic!r}, temperature={s.temperature:g}, "
-            f"weight={self.weight:g}, graphs={s.graphs!r}"
-        )
+        law = f"n={len(s.prior)}, statistic={s.statistic!r}, temperature={s.temperature:g}, "
+        return f"{law}weight={self.weight:g}, graphs={s.graphs!r}"

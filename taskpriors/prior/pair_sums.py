@@ -46,6 +46,11 @@ class PairProblem(NamedTuple):
         return x.clone()
 
     @property
+    def small(self) -> list[bool]:  # are log-odds so small that float32 needs the series of tanh?
+        largest = self.prior_diagonal.max().item()
+        return [self.dtype == torch.float32 and largest * o < 1 / 64 for o in self.odds]
+
+    @property
     def temperature(self) -> Tensor:  # shape (n_temps,), or () for a single temperature
         return self.temperatures[0] if self.single_temperature else self.temperatures
 
@@ -152,8 +157,7 @@ def factor_kernel(Z: Tensor) -> Kernel:
 
 def kernel_difference(A: Tensor, B: Tensor) -> Kernel:
     "The matrix `A @ A.T - B @ B.T`."
-    diagonal = margins(A).diagonal - margins(B).diagonal
-    return Kernel([(A, A, 1.0), (B, B, -1.0)], diagonal)
+    return Kernel([(A, A, 1.0), (B, B, -1.0)], margins(A).diagonal - margins(B).diagonal)
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d2a
 def block_shape(block: tuple) -> tuple[int, int]:
@@ -193,8 +197,7 @@ def points_per_block(problem: PairProblem, n_buffers: int, itemsize: int = 8) ->
         n_bytes = n_buffers * itemsize * size**2
         checks.check_memory(n_bytes, problem.caller, "lower block_size", device=device)
         return size
-    on_cpu = problem.prior.device.type == "cpu"
-    most, budget = (512, 2**26) if on_cpu else (4096, 2**31)
+    most, budget = (512, 2**26) if problem.prior.device.type == "cpu" else (4096, 2**31)
     fits = int((budget / (n_buffers * itemsize)) ** 0.5)
     return min(n, most, max(64, fits))
 

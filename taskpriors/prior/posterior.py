@@ -122,10 +122,9 @@ def label_evidence(
     top = torch.tensor(largest, dtype=torch.float64)
     g = checks.check_generator(seed, caller)
     k, c = len(points), len(classes.unique())
-    entries = 3 * k * k + k * (len(gains) * (n_orders + 3 * c) + n_orders * len(factors))
-    checks.check_memory(
-        8 * entries, caller, "pass fewer labels or orders", device=factors[0].device
-    )
+    numbers = 3 * k * k + k * (len(gains) * (n_orders + 3 * c) + n_orders * len(factors))
+    remedy = "pass fewer labels or orders"
+    checks.check_memory(8 * numbers, caller, remedy, device=factors[0].device)
     draws = [torch.randperm(k, generator=g, device=g.device) for _ in range(n_orders)]
     visited = torch.stack(draws)
     codes = (classes[:, None] == torch.arange(c)).double()
@@ -192,9 +191,8 @@ def posterior_weights(
         checks.refuse(caller, rule, got, "pass elect_prior(cross).weights")
     checks.check_same_n(caller, weights=len(w), evidence=len(evidence.log_evidence))
     fade = checks.check_number(fade, caller, "fade", low=1e-6, high=1e9)
-    powers = (
-        POWERS if power is None else [checks.check_number(power, caller, "power", low=0, high=100)]
-    )
+    powers = POWERS if power is None else (power,)
+    powers = tuple(checks.check_number(t, caller, "power", low=0, high=100) for t in powers)
     seats = torch.ones_like(w)
     if similarity is not None:
         copies = checks.check_similarity(similarity, caller, len(w))

@@ -85,12 +85,10 @@ class _Gram:  # of rows minus a shift
         self.first += off.sum(0)
         self.second.addmm_(off.T, off)
 
-    def joined(self, other):
-        both = _Gram(len(self.first), self.first.device)
-        both.n = self.n + other.n
-        both.first = self.first + other.first
-        both.second = self.second + other.second
-        return both
+    def join(self, other):
+        self.n += other.n
+        self.first += other.first
+        self.second += other.second
 
 
 class _Cross:  # of rows minus a shift with targets
@@ -148,7 +146,7 @@ def row_sums(
     shift = rows.read(slice(0, min(n, 4096))).mean(0)
     whole, *of_part = [_Cross(d, _code_columns(t), rows.device) for t in laws]
     by_class: Any = None  # sums of rows, and how many there are
-    inside, outside = _Gram(d, rows.device), _Gram(d, rows.device)
+    inside, gram = _Gram(d, rows.device), _Gram(d, rows.device)
     if further is not None:
         by_class = torch.zeros(further.n_classes, d, dtype=torch.float64, device=rows.device)
         counts = by_class.new_zeros(len(by_class))
@@ -160,15 +158,15 @@ def row_sums(
             by_class.index_add_(0, classes, off.double())
             counts += torch.bincount(classes, minlength=len(counts))
         if part is None:
-            outside.add(off)
+            gram.add(off)
             continue
         mask = part[0][block]
         some = torch.arange(block.start, block.stop)[mask]
         of_some = off[mask]
         inside.add(of_some)
-        outside.add(off[~mask])
+        gram.add(off[~mask])
         of_part[0].add(of_some, part[1].targets(some, X))
-    gram = inside.joined(outside)
+    gram.join(inside)
     what = f"the Gram matrix of {rows.name}"
     checks.check_computed(gram.second, "row_sums", what, "rescale them")
     if off.any() and not gram.second.any():
@@ -203,8 +201,7 @@ def fit_rows(sums: RowSums, like: RowFit | None = None) -> RowFit:
         s, V = w[keep].flip(0).sqrt(), V[:, keep].flip(1)
     else:
         s, V = like.s, like.V
-    C = V.T @ sums.cross / s[:, None]
-    return RowFit(sums.n, sums.mean, s, V, C, sums.target_mean)
+    return RowFit(sums.n, sums.mean, s, V, V.T @ sums.cross / s[:, None], sums.target_mean)
 
 
 _PART = 1024  # points of the sample whose codes and residuals are formed at a time
@@ -290,8 +287,7 @@ def _choose(fit, sample, tasks):  # penalty, penalties tried, their errors
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #4ddbf942
 def _squares_beside(fit, U, f, weights):  # sum over judged i != j of weight_i A_ij^2, (m,)
-    ones = U.new_full((len(U), 1), fit.n**-0.5)
-    W = torch.cat([U, ones], 1)
+    W = torch.cat([U, U.new_full((len(U), 1), fit.n**-0.5)], 1)
     G = torch.cat([f, f.new_ones(1)])
     root = (G[:, None] * weighted_gram(W, weights, _PART) * G).to(W)
     whole = [((part @ root) * part).sum(1, dtype=torch.float64) for part in W.split(_PART)]

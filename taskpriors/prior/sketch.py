@@ -60,13 +60,11 @@ _LEADING = 8  # directions of which powers are taken
 
 def leading_coordinates(Z: Tensor) -> Tensor:  # shape (n, at most 8)
     "Coordinates along the leading directions, the longest row of length 1."
-    some = blocks.evenly(len(Z), 2**14, down=True)
-    X = Z[some.to(Z.device)].double()
+    X = Z[blocks.evenly(len(Z), 2**14, down=True).to(Z.device)].double()
     X = X / X.abs().max().clamp(min=1e-300)
     if Z.shape[1] > _LEADING:
         generator = torch.Generator().manual_seed(0)
-        shape = (Z.shape[1], 2 * _LEADING)
-        V = torch.randn(shape, generator=generator, dtype=torch.float64).to(X)
+        V = torch.randn(Z.shape[1], 2 * _LEADING, generator=generator, dtype=torch.float64).to(X)
         for _ in range(4):
             V = torch.linalg.qr(X.T @ (X @ V)).Q
         _, turn = torch.linalg.eigh((X @ V).T @ (X @ V))  # smallest first
@@ -112,12 +110,6 @@ class Sketched(NamedTuple):
     leading: list  # coordinates of prior and models along leading directions, (n, 8) each
     partitions: list  # cells of the points, shape (n,) each
 
-    @property
-    def small(self) -> list[bool]:  # are log-odds so small that float32 needs the series of tanh?
-        largest = self.problem.prior_diagonal.max().item()
-        single = self.problem.dtype == torch.float32
-        return [single and largest * o < 1 / 64 for o in self.problem.odds]
-
 
 class _Lots(NamedTuple):
     "Sums over lots of pairs."
@@ -162,7 +154,7 @@ def _lot_sums(sketched, rows, cols, partitions):
     power = _gram(leading[0], rows, cols, dtype)
     square, cube = power * power, power**3
     scratch, coins = torch.empty_like(K), []
-    for o, small in zip(problem.odds, sketched.small, strict=True):
+    for o, small in zip(problem.odds, problem.small, strict=True):
         t, w = torch.empty_like(K), torch.empty_like(K)
         coins_(K * o, t, w, scratch, small=small)
         coins.append((t, w))

@@ -97,11 +97,9 @@ def _tilted_coins(x, D, s):
 
 def _tilted_table(K, D, odds, tilts):
     "`_tilted_coins` for each temperature and tilt, shape (4, n_odds, n_tilts)."
-    rows = [
-        torch.stack([_tilted_coins(o * K, D, s) for s in row])
-        for o, row in zip(odds, tilts.tolist(), strict=True)
-    ]
-    return torch.stack(rows).permute(2, 0, 1)
+    rows = zip(odds, tilts.tolist(), strict=True)
+    table = [torch.stack([_tilted_coins(o * K, D, s) for s in row]) for o, row in rows]
+    return torch.stack(table).permute(2, 0, 1)
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e000a
 @torch.no_grad()
@@ -149,8 +147,8 @@ def _generating_function(problem, kernel):
         )
         total = pair_sums.sum_blocks(fn, problem, size)
         if problem.twice == 1:
-            args = problem.prior_diagonal, kernel.diagonal, problem.odds, tilts
-            total = total + _tilted_table(*args)
+            diagonals = problem.prior_diagonal, kernel.diagonal
+            total = total + _tilted_table(*diagonals, problem.odds, tilts)
         return _Generating(*total)
 
     return at
@@ -202,8 +200,7 @@ def _edgeworth_cdf(z, skewness, kurtosis):
 def _saddlepoint_above(problem, kernel, mean):
     "P(statistic > 0), shape (n_temps,)."
     C = _generating_function(problem, kernel)
-    tilts = mean.new_tensor([-1e300, 0.0, 1e300]).expand(len(mean), 3)
-    ends = C(tilts)
+    ends = C(mean.new_tensor([-1e300, 0.0, 1e300]).expand(len(mean), 3))
     variance = ends.curvature[:, 1:2]
     goal = -mean[:, None]
     inside = (ends.slope[:, :1] < goal) & (goal < ends.slope[:, 2:]) & (variance > 0)
@@ -231,12 +228,6 @@ def _probability_above(problem, kernel, cumulants, method):
     else:
         above = 1 - _edgeworth_cdf(-z, third / variance**1.5, fourth / variance**2)
     return torch.where(variance > 0, above.clamp(0, 1), (mean > 0).double())
-
-# %% ../../nbs/prior/06_tails.ipynb #f6a3d2ba
-def _rounding_share(A, B):
-    "epsilon = 2 (r_A + r_B + 1) u, with u of the less precise factor."
-    eps = max(torch.finfo(Z.dtype).eps for Z in (A, B))  # twice u
-    return (A.shape[1] + B.shape[1] + 1) * eps
 
 # %% ../../nbs/prior/06_tails.ipynb #f0774477
 @documented
@@ -268,7 +259,8 @@ def outperform_probability(
     root = (pair_sums.margins(A).diagonal + pair_sums.margins(B).diagonal).sqrt()
     kernels = [difference, pair_sums.factor_kernel(root[:, None])]
     cumulants, scale = pair_sums.score_cumulants(p, kernels, 4).mT
-    share = _rounding_share(A, B)  # of the entries of the second kernel
+    eps = max(torch.finfo(Z.dtype).eps for Z in (A, B))  # twice u
+    share = (A.shape[1] + B.shape[1] + 1) * eps
     mean, sd = cumulants[0].abs(), cumulants[1].sqrt()
     tie = (mean <= share * scale[0]) & (sd <= share * scale[1].sqrt())
     above = torch.full_like(cumulants[0], 0.5)
