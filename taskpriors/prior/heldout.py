@@ -86,8 +86,7 @@ class Penalties(NamedTuple):
     "Ridge penalties to choose from."
 
     grid: Tensor | None  # shape (n_alphas,), float64; None: the penalties of `grid_errors`
-    fixed: bool = False  # did the caller fix one, so that nothing is chosen?
-    curve: bool = True  # are the errors at the others wanted, too?
+    curve: bool = True  # is one chosen, and are the errors at the others wanted, too?
 
 
 def check_penalties(alpha: float | None, alphas: ArrayLike | None, caller: str) -> Penalties:
@@ -97,7 +96,7 @@ def check_penalties(alpha: float | None, alphas: ArrayLike | None, caller: str) 
         checks.refuse(caller, rule, "both", "leave one of them out")
     if alpha is not None:
         alpha = checks.check_number(alpha, caller, "alpha", low=0)
-        return Penalties(torch.tensor([alpha], dtype=torch.float64), fixed=True)
+        return Penalties(torch.tensor([alpha], dtype=torch.float64), curve=False)
     if alphas is not None:
         return Penalties(ridge_tasks.check_alphas(alphas, caller))
     return Penalties(None)
@@ -129,7 +128,7 @@ def choose_penalty(
     "The penalty of least expected leave-one-out error, and that error."
     n = len(basis.U)
     baseline = check_baseline((moments.diag.sum() * n / (n - 1) ** 2).item(), caller)
-    grid, curve = penalties.grid, penalties.curve and not penalties.fixed
+    grid, curve = penalties
     if grid is not None:
         errors = ridge_tasks.loo_errors(basis, moments, grid.tolist())
     elif curve:

@@ -122,13 +122,14 @@ class TaskPriorStatistics(nn.Module):
         self.register_buffer("row_means", None if statistic == "heldout" else edge_row_means(*law))
 
     def forward(
-        self,
-        features: Tensor,  # of the minibatch, shape (m, d), with their gradient
-        index: ArrayLike | None = None,  # its points in the prior, distinct; None: all, in order
-        *,
-        center: Tensor | None = None,  # of unit rows over all points; None: the batch's own
+        self, features: Tensor, index: ArrayLike | None = None, *, center: Tensor | None = None
     ) -> TaskStatistics:
-        "Estimates from one minibatch, drawn uniformly without replacement."
+        """Estimates from one minibatch, drawn uniformly without replacement.
+
+        Its features have shape (m, d) and their gradient; `index` names its points in the prior,
+        distinct, None all in order; `center` is the mean of unit rows over all points, None that
+        of the batch.
+        """
         X = checks.check_features(features, "TaskPriorLoss")
         i = _as_index(index, len(self.prior), self.prior.device)
         checks.check_same_n("TaskPriorLoss", features=len(X), index=len(i))
@@ -188,7 +189,7 @@ class TaskPriorLoss(nn.Module):
 
         Features are those of a minibatch, shape (m, d), with their gradient; `index` names its
         points in the prior, distinct, None all in order; `center` is the mean unit row over all
-        points, see `TaskPriorStatistics`.
+        points, None that of the batch.
         """
         s = self.statistics(features, index, center=center)
         return self.sign * s.mean + self.weight * s.variance

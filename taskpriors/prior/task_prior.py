@@ -84,9 +84,8 @@ class TaskPrior(Result):
         checks.check_choice(self.graphs, edges.GRAPHS, "TaskPrior", "graphs")
         options: dict[str, Any] = dict(n=len(factor), device=factor.device, name="known")
         clamped = prefix.check_given(self.known, "TaskPrior", **options)
-        object.__setattr__(self, "factor", factor)
-        object.__setattr__(self, "temperature", temperature)
-        object.__setattr__(self, "known", clamped)
+        for name, value in dict(factor=factor, temperature=temperature, known=clamped).items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def from_features(
