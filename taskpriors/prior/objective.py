@@ -79,8 +79,7 @@ def _as_index(index, n, device):  # distinct points of the prior, as int64
         return torch.arange(n, device=device)
     i = checks.as_tensor(index, caller, "index").to(device)
     if i.ndim != 1 or i.is_floating_point() or i.dtype == torch.bool:
-        rule = "index must be a vector of whole numbers"
-        got = f"{i.dtype} of shape {tuple(i.shape)}"
+        rule, got = "index must be a vector of whole numbers", f"{i.dtype} of shape {tuple(i.shape)}"
         remedy = "pass the positions of the batch's points in the prior"
         checks.refuse(caller, rule, got, remedy, TypeError)
     if len(i) < 2 or i.min() < 0 or i.max() >= n:
