@@ -63,17 +63,22 @@ def usable_cores() -> int:
 
 # %% ../nbs/workshop/01_checks.ipynb #0de609b8
 def check_load(
-    x: Any, caller: str, name: str, *, low: int = 1, bytes_each: int = 0, workers: bool = False
+    x: Any,  # how many
+    caller: str,  # who asks
+    name: str,  # the argument's name
+    *,
+    low: int = 1,  # least allowed value
+    bytes_each: int = 0,  # allocated for each of them
+    workers: bool = False,  # is each of them a process or a thread?
 ) -> int:
-    """Return a count that this machine can carry, or raise an error before anything starts.
-
-    Each of them takes `bytes_each`, and with `workers` each is a process or a thread.
-    """
+    "Return a count that this machine can carry, or raise an error before anything starts."
     most = WORKERS_PER_CORE * usable_cores() if workers else None
     n = check_count(x, caller, name, low=low, high=most)
-    if bytes_each and n * bytes_each > (room := available_memory()):
+    if bytes_each:
+        room = available_memory()
         rule = f"{name} must be at most {room // bytes_each}, for which memory is left"
-        refuse(caller, rule, n, f"lower {name}", MemoryError)
+        if n * bytes_each > room:
+            refuse(caller, rule, n, f"lower {name}", MemoryError)
     return n
 
 # %% ../nbs/workshop/01_checks.ipynb #7a400034

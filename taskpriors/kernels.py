@@ -85,13 +85,12 @@ def _refuse_indefinite(K, Z, slack):
 
 # %% ../nbs/workshop/06_kernels.ipynb #20d02564
 def pivoted_cholesky(
-    K: ArrayLike, *, rank: int | None = None, tol: float | None = None
+    K: ArrayLike,  # dense positive semidefinite kernel, shape (n, n)
+    *,
+    rank: int | None = None,  # most columns kept; None keeps what `tol` asks for
+    tol: float | None = None,  # relative variance that counts as explained; None is n times eps
 ) -> PivotedCholesky:
-    """Factor a dense kernel, shape (n, n), with pivoting; raise `ValueError` if it is indefinite.
-
-    `rank` is the most columns kept; None keeps what `tol` asks for, the relative variance that
-    counts as explained; None is n times eps.
-    """
+    "Factor a dense kernel with pivoting; raise `ValueError` if it is indefinite."
     from scipy.linalg import lapack
 
     K = checks.check_square(K, "pivoted_cholesky").detach()

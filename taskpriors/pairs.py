@@ -233,12 +233,14 @@ def pass_bytes(n: int, d: int, n_candidates: int) -> float:
     return 16 * n * d + 4 * slab * n + 96 * candidates + 2**23
 
 
-def pass_over_pairs(features: ArrayLike, k: int = 8, *, seed: int = 0, t: float = 2.0) -> Pairs:
-    """Nearest points, nearest earlier points in a random order, and a potential, from one pass.
-
-    Of each point, shape (n, d), k neighbours are found, itself not among them. `seed` is that of
-    the order, and `t`, at most 16, the inverse squared width of the potential.
-    """
+def pass_over_pairs(
+    features: ArrayLike,  # shape (n, d)
+    k: int = 8,  # neighbours of each point, itself not among them
+    *,
+    seed: int = 0,  # of the order of the points
+    t: float = 2.0,  # inverse squared width of the potential, at most 16
+) -> Pairs:
+    "Nearest points, nearest earlier points in a random order, and a potential, from one pass."
     X = checks.check_features(features, "pass_over_pairs").detach()
     k = checks.check_count(k, "pass_over_pairs", "k", high=len(X) - 1)
     seed = checks.check_count(seed, "pass_over_pairs", "seed", low=0, high=2**32 - 1)

@@ -37,10 +37,16 @@ class Sampling(NamedTuple):
 
 def tasks_of_priors(factors: Sequence, sampling: Sampling) -> Tensor:  # (n_priors, n_tasks, n)
     "Tasks of each prior, along the same orders."
-    n_tasks, q, gain, seed, n_orders, fixed = sampling
+    q, gain, fixed = sampling.n_classes, sampling.gain, sampling.temperature
     temperatures = [fixed or critical_temperature(Z, q) / (2 * gain) for Z in factors]
-    options: dict[str, Any] = dict(n_tasks=n_tasks, n_orders=min(n_orders, n_tasks), seed=seed)
-    return sample_labels_of_priors(factors, temperatures, q, **options)
+    return sample_labels_of_priors(
+        factors,
+        temperatures,
+        q,
+        n_tasks=sampling.n_tasks,
+        n_orders=min(sampling.n_orders, sampling.n_tasks),
+        seed=sampling.seed,
+    )
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #c475bc30
 def _gaussian_moments(Z, basis):
@@ -56,10 +62,11 @@ def _gaussian_moments(Z, basis):
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #9a867d21
 def _skills(X, laws, n_classes, standardize):  # of one model over all laws, float64
-    n, basis = len(X), decompose(X, standardize=standardize)
+    n = len(X)
+    basis = decompose(X, standardize=standardize)
     moments = []
     for law in laws:
-        if law.is_floating_point():
+        if law.is_floating_point():  # the factor of a Gaussian process; labels are whole numbers
             moments.append(_gaussian_moments(law, basis))
             continue
         tasks = ridge_tasks.check_tasks(law, basis.U, n_classes, "cross_skill")
@@ -151,6 +158,6 @@ def cross_skill(
                 checks.refuse(caller, rule, got, "pass kernel_factor of features that vary")
     factors = [powered_factor(Z, exponent) for Z in priors]
     laws = factors if measure == "gaussian" else tasks_of_priors(factors, sampling)
-    of_one = partial(_skills, laws=laws, n_classes=n_classes, standardize=standardize)
+    of_one = partial(_skills, laws=laws, n_classes=sampling.n_classes, standardize=standardize)
     run: dict[str, Any] = dict(executor=executor, progress=progress, desc="election")
     return torch.stack(list(blocks.map_blocks(of_one, features, **run)))

@@ -102,7 +102,7 @@ def weighted_gram(W: Tensor, w: Tensor, size: int = 8192) -> Tensor:  # W' diag(
     return gram
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #bb48106e
-def _variance_block(block, law: EdgeLaw, L: Tensor, R: Tensor) -> Tensor:
+def _variance_block(block: tuple, law: EdgeLaw, L: Tensor, R: Tensor) -> Tensor:
     rows, cols = block
     P = law.block(rows, cols)
     V = (L[rows] @ R[cols].T).square_().mul_(torch.addcmul(P, P, P, value=-1))

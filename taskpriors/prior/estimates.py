@@ -122,11 +122,11 @@ class Labelings(results.Result):
     n_classes: int  # q
     ess: float  # effective sample size of the weights before the last resampling
     n_ancestors: float  # effective number of independent ancestors
-    log_partition: float | None = None  # estimate of log Z, diagonal of K included; None: "gibbs"
-    log_partition_se: float | None = None  # its standard error
-    n_resampled: int = 0  # resamplings
-    trusted: bool = True  # False if a diagnostic gives a reason for distrust
-    reason: str = ""  # that reason, or an empty string
+    log_partition: float | None  # estimate of log Z, diagonal of K included; None for "gibbs"
+    log_partition_se: float | None  # its standard error
+    n_resampled: int  # resamplings
+    trusted: bool  # False if a diagnostic gives a reason for distrust
+    reason: str  # that reason, or an empty string
     heaviest: float = field(repr=False, default=0.0)  # largest weight of a family never mixed
     history: Tensor | None = field(repr=False, default=None)  # what `plot` draws
     measure: Measure | None = field(repr=False, default=None)  # what the tasks were drawn from
@@ -162,10 +162,14 @@ class Labelings(results.Result):
             return 0.0, 0.0
         return second / A, fourth / A
 
-    def expectation(self, values: ArrayLike, *, force: bool = False) -> Estimate:
+    def expectation(
+        self,
+        values: ArrayLike,  # a number per task, shape (n_tasks,), or k of them, (n_tasks, k)
+        *,
+        force: bool = False,  # answer for untrusted samples, too
+    ) -> Estimate:
         """Mean over tasks of `values`; refused for untrusted samples unless `force`.
 
-        `values` holds a number per task, shape (n_tasks,), or k of them, (n_tasks, k).
         Where no task differs, a frequency has Agresti and Coull's error, another value infinity.
         """
         caller = "expectation"
@@ -220,8 +224,13 @@ class Labelings(results.Result):
         se = (squares / (1 - W.square().sum())).sqrt()
         return Estimate(mean, self._frequency_se(mean, se).fill_diagonal_(0), _dof(W))
 
-    def trace_moments(self, M: ArrayLike, *, force: bool = False) -> LabelTraceMoments:
-        "E and Var of Tr(M M^T G) over tasks, with standard errors, for a factor M, shape (n, r)."
+    def trace_moments(
+        self,
+        M: ArrayLike,  # a model's factor, shape (n, r)
+        *,
+        force: bool = False,  # answer for untrusted samples, too
+    ) -> LabelTraceMoments:
+        "E and Var of Tr(M M^T G) over tasks, with standard errors."
         M = checks.check_features(M, "trace_moments", "M")
         checks.check_same_n("trace_moments", labels=self.labels.shape[1], M=len(M))
         t = label_traces(self.labels, M, self.n_classes)

@@ -86,7 +86,7 @@ class Penalties(NamedTuple):
     "Ridge penalties to choose from."
 
     grid: Tensor | None  # shape (n_alphas,), float64; None: the penalties of `grid_errors`
-    curve: bool = True  # is one chosen, and are the errors at the others wanted, too?
+    curve: bool = True  # are the errors at all of them wanted, beside the best one?
 
 
 def check_penalties(alpha: float | None, alphas: ArrayLike | None, caller: str) -> Penalties:
@@ -128,7 +128,7 @@ def choose_penalty(
     "The penalty of least expected leave-one-out error, and that error."
     n = len(basis.U)
     baseline = check_baseline((moments.diag.sum() * n / (n - 1) ** 2).item(), caller)
-    grid, curve = penalties
+    grid, curve = penalties.grid, penalties.curve
     if grid is not None:
         errors = ridge_tasks.loo_errors(basis, moments, grid.tolist())
     elif curve:
@@ -209,7 +209,15 @@ def constant_errors(labels: Tensor, n_classes: int) -> Tensor:  # shape (n_tasks
     return (n / (n - 1)) ** 2 * (1 - shares.square().sum(0))
 
 # %% ../../nbs/prior/15_heldout.ipynb #11874aee
-def _task_errors(rows, basis, tasks, weights, alpha, *, points) -> tuple[Tensor, Tensor | None]:
+def _task_errors(
+    rows: slice,
+    basis: ridge.RidgeBasis,
+    tasks: ridge_tasks.CheckedTasks,
+    weights: Tensor,
+    *,
+    alpha: float,
+    points: bool,
+) -> tuple[Tensor, Tensor | None]:
     "Errors of these tasks; with `points` their share of the errors and training parts of points."
     targets = ridge_tasks.code_rows(tasks.labels[rows], tasks.codes)
     residuals = ridge.loo_residuals(basis, targets, alpha)
@@ -225,26 +233,27 @@ def _error_over_labels(
     basis: ridge.RidgeBasis,
     law: _LabelLaw,
     penalties: Penalties,
-    run,
+    run: pair_sums.PairPass,
     *,
-    variance=True,
-    points=True,
+    variance: bool = True,
+    points: bool = True,
 ) -> HeldoutError:
-    caller, block_size, executor, _ = run
+    caller = run.caller
     tasks = ridge_tasks.check_tasks(law.labels, basis.U, None, caller)
     m, n = tasks.labels.shape
     w = ridge_tasks.check_weights(law.weights, m, caller).to(basis.U.device)
-    size = ridge_tasks.task_block(block_size, n, tasks.n_classes)
+    size = ridge_tasks.task_block(run.block_size, n, tasks.n_classes)
     ridge_tasks.check_task_memory(basis, min(size, m), n, n_classes=tasks.n_classes, caller=caller)
-    moments = ridge_tasks.task_moments(basis, tasks, w, block_size=size, executor=executor)
+    moments = ridge_tasks.task_moments(basis, tasks, w, block_size=size, executor=run.executor)
     choice = choose_penalty(basis, moments, penalties, caller)
     if not variance:
         alone = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
         blank: dict[str, Any] = dict(variance=None, standard_error=None, point_errors=alone)
         return HeldoutError(measure="label", **blank, **choice._asdict())
-    fixed = dict(basis=basis, tasks=tasks, weights=w, alpha=choice.alpha, points=points)
-    part = partial(_task_errors, **fixed)
-    parts = blocks.map_blocks(part, blocks.row_blocks(m, size), executor=executor)
+    part = partial(
+        _task_errors, basis=basis, tasks=tasks, weights=w, alpha=choice.alpha, points=points
+    )
+    parts = blocks.map_blocks(part, blocks.row_blocks(m, size), executor=run.executor)
     errors, point_parts = zip(*parts, strict=True)
     errors = torch.cat(errors)
     point_errors = pseudo_values = point_ratios = None
@@ -323,9 +332,11 @@ def expected_heldout_error(
     reason = ""
     if choice.error < 0:
         reason = f"an expected error of {choice.error:.3g}, below zero"
-        notice = f"{caller}: edges must not be colder than those of labels can be. Got {reason}; "
-        notice += "raise the temperature or pass sampled labels."
-        warnings.warn(notice, stacklevel=2)
+        warnings.warn(
+            f"{caller}: edges must not be colder than those of labels can be. Got {reason}; "
+            "raise the temperature or pass sampled labels.",
+            stacklevel=2,
+        )
     elif check_edges:
         reason = edges.least_eigenvalue(law.Z, 2 / law.odds).reason
     return HeldoutError(
@@ -347,7 +358,8 @@ def error_on_basis(
     The errors at other penalties than the best are left out; without `variance` so are those of
     tasks and of points.
     """
-    law, best, run = _LabelLaw(labels), Penalties(None, curve=False), pair_sums.PairPass(caller)
+    law, best = _LabelLaw(labels), Penalties(None, curve=False)
+    run = pair_sums.PairPass(caller)
     return _error_over_labels(basis, law, best, run, variance=variance, points=variance)
 
 # %% ../../nbs/prior/15_heldout.ipynb #b52c1847
@@ -373,9 +385,10 @@ def _neighbours(rows: slice, X: Tensor, k: int) -> _Neighbours:
     return _Neighbours(query + rows.start, near, share[query].where(~above[query, near], 1.0))
 
 # %% ../../nbs/prior/15_heldout.ipynb #549589bf
-def _mean_labels_shared(rows, X, k, labels, weights) -> Tensor:
+def _mean_labels_shared(rows: slice, X: Tensor, k: int, labels: Tensor, weights: Tensor) -> Tensor:
     query, near, share = _neighbours(rows, X, k)
-    return weights @ torch.stack([share @ (y[near] == y[query]).double() for y in labels])
+    same = [share @ (y[near] == y[query]).double() for y in labels]
+    return weights @ torch.stack(same)
 
 
 def _mean_edges(rows: slice, X: Tensor, k: int, law: edge_errors.EdgeLaw) -> Tensor:

@@ -73,6 +73,9 @@ def enumerate_labelings(
         n_ancestors=ess,
         log_partition=log_z.item(),
         log_partition_se=0.0,
+        n_resampled=0,
+        trusted=True,
+        reason="",
     )
 
 # %% ../../nbs/prior/12_labelings.ipynb #6e929cbd
@@ -98,8 +101,9 @@ def _sample_chains(problem: particles.Problem, m: int, options: _Options) -> Lab
     if m > 1:  # prefix samples first, independent labels last
         cold = particles.particle_filter(P, m // 2, g, resample_below=0.0).labels
         Y = torch.cat([cold, Y], 1)
-    run: dict[str, Any] = dict(sweeps=options.sweeps, progress=options.progress)
-    statistics = chains.watch_chains(P, 1 / P.T, Y, g, **run)
+    statistics = chains.watch_chains(
+        P, 1 / P.T, Y, g, sweeps=options.sweeps, progress=options.progress
+    )
     labels = _in_order(Y, order)
     reason = chains.reason_against_chains(statistics)
     device = labels.device
@@ -112,6 +116,9 @@ def _sample_chains(problem: particles.Problem, m: int, options: _Options) -> Lab
         n_classes=P.q,
         ess=float(m),
         n_ancestors=float(m),
+        log_partition=None,
+        log_partition_se=None,
+        n_resampled=0,
         trusted=not reason,
         reason=reason,
         heaviest=1 / m,
@@ -213,8 +220,9 @@ def _sample_particles(problem: particles.Problem, m: int, options: _Options) -> 
     reason = reason or _proportions_doubtful(P, state, options.method, g)
     if not reason and options.method != "anneal":
         reason = _orders_disagree(P, state, _copy_of(g), options._replace(progress=False))
-    ess, n_ancestors, heaviest = cloud.ess[-1], cloud.n_ancestors(), cloud.families().max().item()
+    ess, n_ancestors = cloud.ess[-1], cloud.n_ancestors()
     log_z, log_z_se = cloud.log_partition(), cloud.log_partition_se()
+    heaviest = cloud.families().max().item()
     if options.method != "prefix":
         labels = labels[:, cloud.resample(g)]
         sums = particles.factor_sums(P, labels)
@@ -273,10 +281,12 @@ def sample_labelings(
     draw = particles.DrawOptions(n_tasks, seed, caller, class_proportions, tolerance, given)
     problem = particles.checked_problem(Z, temperature, n_classes, draw)
     gibbs = method == "gibbs"
-    sweeps = 100 if gibbs else 2
-    if gibbs_sweeps is not None:
-        bounds: dict[str, Any] = dict(low=int(gibbs), high=checks.MOST_ROUNDS)
-        sweeps = checks.check_count(gibbs_sweeps, caller, "gibbs_sweeps", **bounds)
+    if gibbs_sweeps is None:
+        sweeps = 100 if gibbs else 2
+    else:
+        least = 1 if gibbs else 0
+        most = checks.MOST_ROUNDS
+        sweeps = checks.check_count(gibbs_sweeps, caller, "gibbs_sweeps", low=least, high=most)
         if gibbs:
             checks.check_load(sweeps, caller, "gibbs_sweeps", bytes_each=16 * n_tasks)
     open_unit: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
@@ -297,7 +307,10 @@ def sample_labelings(
     measure = Measure(factor=factor, temperature=P.T, pi=P.pi, kappa=P.kappa, free=free)
     labelings = replace(labelings, measure=measure)
     if not labelings.trusted:
-        notice = f"{caller}: samples should be trusted only with diagnostics in order. Got "
-        notice += f"{labelings.reason}; draw more tasks, choose method='anneal' or 'gibbs', or "
-        warnings.warn(f"{notice}raise the temperature.", stacklevel=2)
+        warnings.warn(
+            f"{caller}: samples should be trusted only with diagnostics in order. Got "
+            f"{labelings.reason}; draw more tasks, choose method='anneal' or 'gibbs', or raise "
+            "the temperature.",
+            stacklevel=2,
+        )
     return labelings

@@ -64,8 +64,9 @@ def check_groups(groups: ArrayLike, n: int, caller: str) -> Grouping:
 
 def split_groups(grouping: Grouping, train: float, caller: str, *, seed: int = 0) -> Tensor:
     "A random mask of training points, about a share `train` of them, that parts no group."
-    open_unit: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
-    share = checks.check_number(train, caller, "train", **open_unit)
+    share = checks.check_number(
+        train, caller, "train", low=0, high=1, low_open=True, high_open=True
+    )
     order = torch.randperm(grouping.n_groups, generator=checks.check_generator(seed, caller))
     reached = grouping.number.bincount()[order].cumsum(0)
     n_training = int((reached <= share * len(grouping.number)).sum())

@@ -21,13 +21,14 @@ _TINY = 1e-9  # a probability that rounding has left over
 
 
 class Duels:
-    """Points whose inclusion is decided in duels of neighbours.
+    "Points whose inclusion is decided in duels of neighbours."
 
-    Distances have shape (n, n); `p` holds the probability of each point to be in the sample, in
-    (0, 1).
-    """
-
-    def __init__(self, distances: np.ndarray, p: np.ndarray, g: np.random.Generator) -> None:
+    def __init__(
+        self,
+        distances: np.ndarray,  # shape (n, n)
+        p: np.ndarray,  # of being in the sample, in (0, 1), shape (n,)
+        g: np.random.Generator,
+    ) -> None:
         self.distances, self.p, self.g = distances, p.copy(), g
         self.open = np.ones(len(p), bool)
 

@@ -79,7 +79,8 @@ def _as_index(index, n, device):  # distinct points of the prior, as int64
         return torch.arange(n, device=device)
     i = checks.as_tensor(index, caller, "index").to(device)
     if i.ndim != 1 or i.is_floating_point() or i.dtype == torch.bool:
-        rule, got = "index must be a vector of whole numbers", f"{i.dtype} of shape {tuple(i.shape)}"
+        rule = "index must be a vector of whole numbers"
+        got = f"{i.dtype} of shape {tuple(i.shape)}"
         remedy = "pass the positions of the batch's points in the prior"
         checks.refuse(caller, rule, got, remedy, TypeError)
     if len(i) < 2 or i.min() < 0 or i.max() >= n:
@@ -121,14 +122,13 @@ class TaskPriorStatistics(nn.Module):
         self.register_buffer("row_means", None if statistic == "heldout" else edge_row_means(*law))
 
     def forward(
-        self, features: Tensor, index: ArrayLike | None = None, *, center: Tensor | None = None
+        self,
+        features: Tensor,  # of the minibatch, shape (m, d), with their gradient
+        index: ArrayLike | None = None,  # its points in the prior, distinct; None: all, in order
+        *,
+        center: Tensor | None = None,  # of unit rows over all points; None: the batch's own
     ) -> TaskStatistics:
-        """Estimates from one minibatch, drawn uniformly without replacement.
-
-        Its features have shape (m, d) and their gradient; `index` names its points in the prior,
-        distinct, None all in order; `center` is the mean of unit rows over all points, None that
-        of the batch.
-        """
+        "Estimates from one minibatch, drawn uniformly without replacement."
         X = checks.check_features(features, "TaskPriorLoss")
         i = _as_index(index, len(self.prior), self.prior.device)
         checks.check_same_n("TaskPriorLoss", features=len(X), index=len(i))
@@ -147,12 +147,13 @@ class TaskPriorStatistics(nn.Module):
             checks.refuse("TaskPriorLoss", rule, got, remedy)
         C = X / norms
         if center is None:
-            center = C.mean(0)
-        center = checks.check_tensor(center, "TaskPriorLoss", "center")
-        if center.shape != C.shape[1:]:
-            rule, got = f"center must have shape ({C.shape[1]},)", tuple(center.shape)
-            checks.refuse("TaskPriorLoss", rule, got, "pass the mean of the unit rows")
-        D = C - checks.check_finite(center, "TaskPriorLoss", "center").to(C)
+            D = C - C.mean(0)
+        else:
+            center = checks.check_tensor(center, "TaskPriorLoss", "center")
+            if center.shape != C.shape[1:]:
+                rule, got = f"center must have shape ({C.shape[1]},)", tuple(center.shape)
+                checks.refuse("TaskPriorLoss", rule, got, "pass the mean of the unit rows")
+            D = C - checks.check_finite(center, "TaskPriorLoss", "center").to(C)
         variance = _pair_mean((D @ D.T).square() * W, n)
         return TaskStatistics(_pair_mean((C @ C.T) * tilted, n), variance)
 
@@ -182,18 +183,19 @@ class TaskPriorLoss(nn.Module):
         self.sign = 1 if self.statistics.statistic == "heldout" else -1
 
     def forward(
-        self, features: Tensor, index: ArrayLike | None = None, *, center: Tensor | None = None
+        self,
+        features: Tensor,  # of the minibatch, shape (m, d), with their gradient
+        index: ArrayLike | None = None,  # its points in the prior, distinct; None: all, in order
+        *,
+        center: Tensor | None = None,  # mean unit row over all points, see TaskPriorStatistics
     ) -> Tensor:  # scalar to minimise
-        """Minus the mean trace, or the mean held-out error, plus `weight` times the variance.
-
-        Features are those of a minibatch, shape (m, d), with their gradient; `index` names its
-        points in the prior, distinct, None all in order; `center` is the mean unit row over all
-        points, None that of the batch.
-        """
+        "Minus the mean trace, or the mean held-out error, plus `weight` times the variance."
         s = self.statistics(features, index, center=center)
         return self.sign * s.mean + self.weight * s.variance
 
     def extra_repr(self) -> str:
         s = self.statistics
-        law = f"n={len(s.prior)}, statistic={s.statistic!r}, temperature={s.temperature:g}, "
-        return f"{law}weight={self.weight:g}, graphs={s.graphs!r}"
+        return (
+            f"n={len(s.prior)}, statistic={s.statistic!r}, temperature={s.temperature:g}, "
+            f"weight={self.weight:g}, graphs={s.graphs!r}"
+        )

@@ -205,10 +205,19 @@ def points_per_block(problem: PairProblem, n_buffers: int, itemsize: int = 8) ->
 def sum_blocks(fn: Callable, problem: PairProblem, size: int) -> Tensor:
     "Sum `fn`, a function of a list of blocks, over the blocks of the upper triangle."
     slices = blocks.pair_blocks(len(problem.prior), size)
-    most = 100 if problem.progress else 16 if problem.executor is not None else 1
-    lists = [slices[k::most] for k in range(min(most, len(slices)))]
-    run: dict[str, Any] = dict(executor=problem.executor, progress=problem.progress)
-    return sum(blocks.map_blocks(fn, lists, desc="pairs of points", **run))
+    n_lists = 1
+    if problem.progress:
+        n_lists = min(100, len(slices))
+    elif problem.executor is not None:
+        n_lists = min(16, len(slices))
+    parts = blocks.map_blocks(
+        fn,
+        [slices[k::n_lists] for k in range(n_lists)],
+        executor=problem.executor,
+        progress=problem.progress,
+        desc="pairs of points",
+    )
+    return sum(parts)
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d39
 def check_overflow(x: Tensor, caller: str) -> Tensor:

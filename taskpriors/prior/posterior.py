@@ -27,13 +27,13 @@ from ..signatures import documented
 
 # %% ../../nbs/prior/22_posterior.ipynb #eb484b78
 def sequential_log_probs(
-    K: Tensor, codes: Tensor, orders: Tensor, scales: Tensor, n_classes: int
+    K: Tensor,  # kernel of the labelled points, shape (k, k)
+    codes: Tensor,  # one-hot labels, shape (k, classes that were seen)
+    orders: Tensor,  # shape (n_orders, k)
+    scales: Tensor,  # of the kernel, shape (n_scales,)
+    n_classes: int,  # seen or not
 ) -> Tensor:  # shape (n_orders, n_scales, k), float64
-    """Log probability of each label given those before it, with one order in each row.
-
-    The k labelled points have the kernel K, shape (k, k), to be scaled by `scales`, and the one-hot
-    labels `codes`, shape (k, classes that were seen); orders have shape (n_orders, k).
-    """
+    "Log probability of each label given those before it, with one order in each row."
     k, c = codes.shape
     never = math.log(n_classes - c) if n_classes > c else -math.inf  # classes without a label
     out = K.new_empty(len(orders), len(scales), k)
@@ -117,8 +117,9 @@ def label_evidence(
         top_eigenvalues = [critical_temperature(Z, 2) for Z in factors]  # 2 lambda_1 / 2 classes
     several = checks.check_several(top_eigenvalues, caller, "top_eigenvalues")
     checks.check_same_n(caller, factors=len(factors), top_eigenvalues=len(several))
-    positive: dict[str, Any] = dict(low=0, low_open=True)
-    largest = [checks.check_number(v, caller, "top_eigenvalues", **positive) for v in several]
+    largest = [
+        checks.check_number(v, caller, "top_eigenvalues", low=0, low_open=True) for v in several
+    ]
     top = torch.tensor(largest, dtype=torch.float64)
     g = checks.check_generator(seed, caller)
     k, c = len(points), len(classes.unique())

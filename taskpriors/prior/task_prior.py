@@ -84,8 +84,9 @@ class TaskPrior(Result):
         checks.check_choice(self.graphs, edges.GRAPHS, "TaskPrior", "graphs")
         options: dict[str, Any] = dict(n=len(factor), device=factor.device, name="known")
         clamped = prefix.check_given(self.known, "TaskPrior", **options)
-        for name, value in dict(factor=factor, temperature=temperature, known=clamped).items():
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "factor", factor)
+        object.__setattr__(self, "temperature", temperature)
+        object.__setattr__(self, "known", clamped)
 
     @classmethod
     def from_features(
@@ -183,13 +184,16 @@ class TaskPrior(Result):
             kernels.product_factor(pairs), 1.0, self.graphs, clamped[0] if clamped else None
         )
 
-    def given(self, labels: ArrayLike | None) -> "TaskPrior":
-        """The same prior once some labels are known: `sample` and `labelings` keep them.
-
-        Labels have shape (n,), with -1 where one is not known; None forgets them.
-        """
-        options: dict[str, Any] = dict(n=len(self), device=self.factor.device, name="labels")
-        return replace(self, known=prefix.check_given(labels, "TaskPrior.given", **options))
+    def given(
+        self,
+        labels: ArrayLike | None,  # shape (n,); -1 where a label is not known; None forgets them
+    ) -> "TaskPrior":
+        "The same prior once some labels are known: `sample` and `labelings` keep them."
+        caller = "TaskPrior.given"
+        clamped = prefix.check_given(
+            labels, caller, n=len(self), device=self.factor.device, name="labels"
+        )
+        return replace(self, known=clamped)
 
     def _without_labels(self, caller):
         if self.known is not None:
@@ -197,11 +201,17 @@ class TaskPrior(Result):
             got = f"{int((self.known >= 0).sum())} labels"
             checks.refuse(caller, rule, got, "sample tasks, or use .given(None)")
 
-    def at(self, temperature: float) -> "TaskPrior":
-        "The same kernel at another temperature T > 0, in the units of K."
+    def at(
+        self,
+        temperature: float,  # T > 0, in the units of K
+    ) -> "TaskPrior":
+        "The same kernel at another temperature."
         return replace(self, temperature=temperature)
 
-    def to(self, device: str | torch.device) -> "TaskPrior":
+    def to(
+        self,
+        device: str | torch.device,  # torch device, or its name
+    ) -> "TaskPrior":
         "The same prior on another device."
         clamped = None if self.known is None else self.known.to(device)
         return replace(self, factor=self.factor.to(device), known=clamped)
@@ -221,8 +231,11 @@ class TaskPrior(Result):
             verdict=regime.regime_verdict(relative, label_bits),
         )
 
-    def at_ratio(self, ratio: float = 1.0) -> "TaskPrior":
-        "The same kernel at the temperature where the mean of |K_ij|/T over i != j is `ratio`."
+    def at_ratio(
+        self,
+        ratio: float = 1.0,  # wanted mean of |K_ij|/T over pairs i != j
+    ) -> "TaskPrior":
+        "The same kernel at the temperature where mean |K_ij|/T is `ratio`."
         caller = "TaskPrior.at_ratio"
         ratio = checks.check_number(ratio, caller, "ratio", low=0, low_open=True)
         Z, odds = edges.checked_odds(self.factor, self.temperature, self.graphs, caller)
@@ -241,27 +254,35 @@ class TaskPrior(Result):
         **options: Any,  # of calibrate_temperature
     ) -> "TaskPrior":
         "The same kernel at the temperature where its tasks are as diverse as wanted."
-        options = dict(options, diversity=diversity, seed=seed)
-        return self.at(calibrate_temperature(self.factor, n_classes, **options).temperature)
+        calibration = calibrate_temperature(
+            self.factor, n_classes, diversity=diversity, seed=seed, **options
+        )
+        return self.at(calibration.temperature)
 
     def edge_probabilities(self) -> Tensor:  # shape (n, n); dense, so for small n
         "P(G_ij = 1) of every pair (Lemma 2.5)."
         self._without_labels("TaskPrior.edge_probabilities")
         return edges.edge_probabilities(self.factor, self.temperature, graphs=self.graphs)
 
-    def log_partition(self, **options: Any) -> Tensor:  # float64 scalar
-        "Log normaliser over all graphs, streamed over pairs; options: block_size, executor."
+    def log_partition(
+        self,
+        **options: Any,  # of taskpriors.prior.edges.log_partition: block_size, executor
+    ) -> Tensor:  # float64 scalar
+        "Log normaliser over all graphs, streamed over pairs."
         self._without_labels("TaskPrior.log_partition")
         return edges.log_partition(self.factor, self.temperature, graphs=self.graphs, **options)
 
-    def sample_graphs(self, n_graphs: int, *, seed: Seed | None = None) -> Tensor:
-        """Exact draws of graphs with independent edges, which are rarely graphs of labels.
-
-        They are bool, of shape (n_graphs, n, n).
-        """
+    def sample_graphs(
+        self,
+        n_graphs: int,  # graphs to draw
+        *,
+        seed: Seed | None = None,  # int, torch.Generator or None
+    ) -> Tensor:  # bool, shape (n_graphs, n, n)
+        "Exact draws of graphs with independent edges, which are rarely graphs of labels."
         self._without_labels("TaskPrior.sample_graphs")
-        options: dict[str, Any] = dict(graphs=self.graphs, seed=seed)
-        return edges.sample_graphs(self.factor, self.temperature, n_graphs, **options)
+        return edges.sample_graphs(
+            self.factor, self.temperature, n_graphs, graphs=self.graphs, seed=seed
+        )
 
     def moments(
         self,
@@ -324,11 +345,13 @@ class TaskPrior(Result):
             checks.refuse("TaskPrior.heldout_error", rule, repr(self.graphs), remedy)
         return heldout.expected_heldout_error(features, self.factor, self.temperature, **options)
 
-    def precision_at_k(self, features: ArrayLike, k: int = 10, **options: Any) -> float:
-        """Expected share of a point's k nearest neighbours (cosine) that are joined to it.
-
-        Features of one model, shape (n, d); k is below n; options: block_size, executor.
-        """
+    def precision_at_k(
+        self,
+        features: ArrayLike,  # of one model, shape (n, d)
+        k: int = 10,  # neighbours, below n
+        **options: Any,  # of precision_at_k: block_size, executor
+    ) -> float:  # between 0 and 1
+        "Expected share of a point's k nearest neighbours (cosine) that are joined to it."
         self._without_labels("TaskPrior.precision_at_k")
         options = dict(options, graphs=self.graphs)
         return heldout.precision_at_k(features, self.factor, self.temperature, k, **options)
