@@ -173,11 +173,12 @@ def rbf_cholesky(
     if bandwidth is None:  # the median distance between at most 1,000 points, evenly spaced
         some = X[blocks.evenly(n, 1000, down=True)].double()
         p = checks.power_to_one(X.double())
-        bandwidth = torch.pdist(some * p).median().item() / p
-        if bandwidth == 0:
+        s = torch.pdist(some * p).median().item() / p
+        if s == 0:
             rule = "the median distance between points must be positive"
             checks.refuse(caller, rule, 0.0, "remove duplicated rows or pass bandwidth")
-    s = checks.check_number(bandwidth, caller, "bandwidth", low=0, low_open=True)
+    else:
+        s = checks.check_number(bandwidth, caller, "bandwidth", low=0, low_open=True)
     checks.check_memory(24 * X.numel(), caller, "pass fewer features or points", device=X.device)
     Z, pivots, residual = _rbf_columns(X.double(), s, rank, tol)
     lost = residual.sum().item() / n

@@ -44,7 +44,8 @@ def softmax_loss(Z: Tensor, y: Tensor, absent: Tensor) -> LogLoss:
     loss = (lse - Z.gather(1, y[:, None])[:, 0]).sum(1, dtype=torch.float64)
 
     def residual():
-        return (Z - lse[:, None]).exp().scatter_add_(1, y[:, None], -torch.ones_like(Z[:, :1]))
+        p = (Z - lse[:, None]).exp()
+        return p.scatter_add_(1, y[:, None], -torch.ones_like(Z[:, :1]))
 
     return LogLoss(loss, residual)
 

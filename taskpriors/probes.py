@@ -110,9 +110,19 @@ def _over_blocks(fn, n_tasks, size, *, executor, progress):  # a list of tensors
 
 # %% ../nbs/workshop/08_probes.ipynb #5e1d0a91
 def _fit_and_judge(
-    X, tasks, mask, alpha, *, standardize=False, block_size=None, executor=None, progress=False
+    X,
+    tasks,
+    mask,
+    *,
+    alpha=None,  # the penalty; None chooses it
+    alphas=None,  # penalties to choose from; None: those of `grid_errors`
+    curve=True,  # keep those penalties and their errors
+    standardize=False,
+    block_size=None,
+    executor=None,
+    progress=False,
 ):
-    "Ridge probes of checked tasks; `alpha`: a number, several, or 'grid' or 'least' (no errors)."
+    "Ridge probes of checked tasks."
     y, q, codes = tasks
     training = slice(None) if mask is None else mask
     basis = ridge.ridge_basis(X[training], standardize=standardize)
@@ -120,19 +130,19 @@ def _fit_and_judge(
     caller = "ridge_probes"
     n_most = max(len(basis.U), len(X) - len(basis.U))
     ridge_tasks.check_task_memory(basis, min(size, len(y)), n_most, n_classes=q, caller=caller)
-    penalty, grid, errors = alpha, None, None
-    if not isinstance(alpha, float):
+    grid = errors = None
+    if alpha is None:
         run = dict(n_classes=q, block_size=size, executor=executor)
         moments = ridge_tasks.label_moments(basis, y[:, training], **run)
-        if isinstance(alpha, Tensor):
-            grid, errors = alpha, ridge_tasks.loo_errors(basis, moments, alpha.tolist())
-        elif alpha == "grid":
+        if not curve:
+            alpha = ridge_tasks.least_grid_errors(basis, [moments], caller).alphas.item()
+        elif alphas is None:
             grid, errors = ridge_tasks.grid_errors(basis, moments, caller)
-        if grid is None or errors is None:
-            penalty = ridge_tasks.least_grid_errors(basis, [moments], caller).alphas.item()
+            alpha = grid[errors.argmin()].item()
         else:
-            penalty = grid[errors.argmin()].item()
-    problem = dict(basis=basis, labels=y, codes=codes, alpha=penalty)
+            grid, errors = alphas, ridge_tasks.loo_errors(basis, moments, alphas.tolist())
+            alpha = grid[errors.argmin()].item()
+    problem = dict(basis=basis, labels=y, codes=codes, alpha=alpha)
     fn = partial(_left_out_block, **problem)
     if mask is not None:
         fn = partial(_held_out_block, mask=mask, new=basis.project(X[~mask]), **problem)
@@ -143,7 +153,7 @@ def _fit_and_judge(
         accuracy=accuracy,
         balanced_accuracy=balanced,
         loss=loss,
-        alpha=penalty,
+        alpha=float(alpha),
         estimate="leave-one-out" if mask is None else "held-out",
         n_train=len(X) - (1 if mask is None else n_judged),
         n_judged=n_judged,
@@ -188,19 +198,23 @@ def ridge_probes(
     mask = None
     if train is not None:
         mask = checks.check_split(train, len(X), caller, seed=seed).to(X.device)
-    penalty: float | str | Tensor = "grid"
-    if alphas is not None:
-        penalty = ridge_tasks.check_alphas(alphas, caller)
-    if alpha is not None:
-        penalty = checks.check_number(alpha, caller, "alpha", low=0)
-    run = dict(block_size=block_size, executor=executor, progress=progress)
-    return _fit_and_judge(X, tasks, mask, penalty, standardize=standardize, **run)
+    return _fit_and_judge(
+        X,
+        tasks,
+        mask,
+        alphas=None if alphas is None else ridge_tasks.check_alphas(alphas, caller),
+        alpha=None if alpha is None else checks.check_number(alpha, caller, "alpha", low=0),
+        standardize=standardize,
+        block_size=block_size,
+        executor=executor,
+        progress=progress,
+    )
 
 # %% ../nbs/workshop/08_probes.ipynb #5e1d0a94
 def held_out_probes(X: Tensor, labels: Tensor, mask: Tensor, *, n_classes: int) -> ProbeResult:
     "What `ridge_probes(X, labels, train=mask)` returns, without `alphas` and `errors`."
     tasks = ridge_tasks.check_tasks(labels, X, n_classes, "ridge_probes")
-    return _fit_and_judge(X, tasks, mask.to(X.device), "least")
+    return _fit_and_judge(X, tasks, mask.to(X.device), curve=False)
 
 # %% ../nbs/workshop/08_probes.ipynb #05d52de8
 LABEL_ACCURACY = "label accuracy"  # what tables of rankings call it

@@ -114,9 +114,10 @@ def decompose(X: Tensor, *, standardize: bool = False) -> RidgeBasis:
         n_bytes = 8 * (3 * n * d + n * n) + X.element_size() * n * n
     else:
         block = 8 * 3 * 4096 * d
-        n_bytes = max(40 * d * d, X.element_size() * n * d + 8 * d * d) + block
+        basis = X.element_size() * n * d + 8 * d * d
+        n_bytes = max(8 * n * d, 40 * d * d + block, basis + block)
     remedy = "project the features to fewer columns"
-    checks.check_memory(max(8 * n * d, n_bytes), "ridge_basis", remedy, device=X.device)
+    checks.check_memory(n_bytes, "ridge_basis", remedy, device=X.device)
     mean = X.mean(0, dtype=torch.float64)
     scale = _feature_deviations(X, mean) if standardize else torch.ones_like(mean)
     if n <= d + 1:

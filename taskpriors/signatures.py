@@ -52,9 +52,11 @@ def _parameters(arguments: ast.arguments, comments: dict):
 def _fields(node: ast.ClassDef, comments: dict):
     "The public fields of a dataclass."
     for field in node.body:
-        if isinstance(field, ast.AnnAssign) and not ast.unparse(field.target).startswith("_"):
+        if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+            continue
+        if not field.target.id.startswith("_"):
             comment = comments.get(field.end_lineno, "")
-            yield Parameter(ast.unparse(field.target), field.annotation, None, comment)
+            yield Parameter(field.target.id, field.annotation, None, comment)
 
 # %% ../nbs/workshop/02_signatures.ipynb #c65174a5
 def _section(title, parameters):

@@ -121,9 +121,10 @@ def use_svd(features: ArrayLike, svd: FeatureSVD | None, caller: str) -> Feature
     if svd is None:
         return feature_svd(X)
     fits = isinstance(svd, FeatureSVD) and (svd.n, svd.d) == tuple(X.shape)
-    if fits:
+    if fits:  # in shape; and in the mean row?
+        mean = X.double().mean(0)
         rounding = 1e-9 * (1e-300 + X.double().abs().mean(0))
-        fits = bool(((X.double().mean(0) - svd.mean).abs() <= rounding).all())
+        fits = torch.equal(mean, svd.mean) or bool(((mean - svd.mean).abs() <= rounding).all())
     if not fits:
         rule = "svd must be feature_svd of these features"
         checks.refuse(caller, rule, f"{svd!r:.80}", "pass feature_svd(features) or None")

@@ -46,7 +46,8 @@ def top_eigenvalue(
 
     K = LinearOperator((len(Z), len(Z)), matvec=times_K, dtype="float64")
     any_vector = torch.randn(len(Z), generator=torch.Generator().manual_seed(0)).numpy()
-    return float(eigsh(K, k=1, v0=times_K(any_vector), return_eigenvectors=False, tol=1e-6)[0])
+    eigenvalues = eigsh(K, k=1, v0=times_K(any_vector), return_eigenvectors=False, tol=1e-6)
+    return float(eigenvalues[0])
 
 # %% ../../nbs/prior/13_calibration.ipynb #074591c4
 @documented
@@ -158,7 +159,8 @@ def temperature_scan(
     stops = (1 / T).tolist()
     rows = []
     P, order, g = problem
-    for state in _at_stops(particles.anneal(P, n_tasks, g, stops, step=step), stops):
+    run = particles.anneal(P, n_tasks, g, stops, step=step)
+    for state in _at_stops(run, stops):
         cloud = state.cloud
         tasks = state.labels[order.argsort()][:, _draw_particles(cloud, g)].T.clone()
         accuracy = math.nan
@@ -168,16 +170,24 @@ def temperature_scan(
                 accuracy = ridge_probes(features, split, n_classes=P.q).accuracy.mean().item()
         sizes = torch.stack([(state.labels == c).sum(0) for c in range(P.q)]).double()
         largest = sizes.max(0).values
-        row = _similarity(state, P.q, g)._asdict() | dict(labels=tasks, probe_accuracy=accuracy)
-        row |= dict(log_partition=cloud.log_partition(), n_ancestors=cloud.n_ancestors())
-        row["log_partition_se"] = cloud.log_partition_se()
-        row["largest_share"] = (cloud.weights() @ (largest / len(state.labels))).item()
-        rows.append(row)
+        rows.append(
+            {
+                **_similarity(state, P.q, g)._asdict(),
+                "labels": tasks,
+                "largest_share": (cloud.weights() @ (largest / len(state.labels))).item(),
+                "log_partition": cloud.log_partition(),
+                "log_partition_se": cloud.log_partition_se(),
+                "n_ancestors": cloud.n_ancestors(),
+                "probe_accuracy": accuracy,
+            }
+        )
         reason = particles.too_few_ancestors(state.cloud)
     if reason:
-        notice = f"{caller}: estimates should be trusted only with enough ancestors. Got {reason}, "
-        notice += f"at temperature {T[-1]:.3g}; draw more tasks or stop at a higher temperature."
-        warnings.warn(notice, stacklevel=2)
+        warnings.warn(
+            f"{caller}: estimates should be trusted only with enough ancestors. Got {reason}, at "
+            f"temperature {T[-1]:.3g}; draw more tasks or stop at a higher temperature.",
+            stacklevel=2,
+        )
     labels = torch.stack([row.pop("labels") for row in rows])
     columns = {k: torch.tensor([row[k] for row in rows], dtype=torch.float64) for k in rows[0]}
     if features is None:
@@ -290,27 +300,31 @@ def calibrate_temperature(
     P, _, g = particles.checked_problem(Z, lowest * top, n_classes, draw)
     n_stops = math.ceil(math.log(2 / lowest, ratio)) + 1
     stops = [ratio**k / (2 * top) for k in range(n_stops)]
-    states = particles.cool_chains(P, n_tasks, g, stops, sweeps=10)
-    if method == "anneal":
+    if method == "gibbs":
+        states = particles.cool_chains(P, n_tasks, g, stops, sweeps=10)
+    else:
         states = _at_stops(particles.anneal(P, n_tasks, g, stops, step=step), stops)
     looks = []
     for state in states:
         looks.append(_look(P, state, g, criterion))
         if looks[-1].diversity <= target:
             break
-    if looks[-1].diversity > target or len(looks) == 1:
+    crossed = looks[-1].diversity <= target and len(looks) > 1
+    if not crossed:
         span = f"between {lowest:g} and 2 times the critical temperature"
-        got = f"{min(look.diversity for look in looks):.3g} at least"
         rule = f"diversity {target} must be reached {span}"
-        checks.refuse(caller, rule, got, "ask for another diversity")
+        least = min(look.diversity for look in looks)
+        checks.refuse(caller, rule, f"{least:.3g} at least", "ask for another diversity")
     if method == "gibbs":
         reason, other = _reason_against_cooled(P, state, g), "anneal"
     else:
         reason, other = particles.too_few_ancestors(state.cloud), "gibbs"
     if reason:
-        notice = f"{caller}: a temperature should be trusted only with diagnostics in order. Got "
-        notice += f"{reason}; raise n_tasks or choose method='{other}'."
-        warnings.warn(notice, stacklevel=2)
+        warnings.warn(
+            f"{caller}: a temperature should be trusted only with diagnostics in order. Got "
+            f"{reason}; raise n_tasks or choose method='{other}'.",
+            stacklevel=2,
+        )
     T = crossing(looks[-2], looks[-1], target)
     temperatures, diversities, errors = torch.tensor(looks, dtype=torch.float64).T
     return Calibration(

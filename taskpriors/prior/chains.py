@@ -151,7 +151,8 @@ def class_names_unsettled(P: particles.PottsModel, state: particles.ParticleStat
     "Would exchanging two classes' names change the law of the particles? Empty if not."
     if P.pi is None:
         return ""
-    cloud, w = state.cloud, state.cloud.weights()
+    cloud = state.cloud
+    w = cloud.weights()
     heaviest = cloud.families().max()
     N = particles.class_sizes(P, state.sums)
     none = torch.zeros_like(cloud.ancestor)

@@ -219,12 +219,13 @@ def elect_prior(
     ratio = (values[-2] / values[-1]).item()
     juries = [_jury(B, seats, torch.ones(len(B), dtype=torch.bool))]
     community = torch.zeros(len(B), dtype=torch.int64)
-    part = two_communities(B) if ratio > limit else community.bool()
-    if min(part.sum(), (~part).sum()) >= 2:
-        pairs = [(_jury(B, seats, members), members) for members in (part, ~part)]
-        pairs.sort(key=lambda pair: -pair[0].strength)
-        juries = [jury for jury, _ in pairs]
-        community[pairs[1][1]] = 1
+    if ratio > limit:
+        part = two_communities(B)
+        if min(part.sum(), (~part).sum()) >= 2:
+            pairs = [(_jury(B, seats, members), members) for members in (part, ~part)]
+            pairs.sort(key=lambda pair: -pair[0].strength)
+            juries = [jury for jury, _ in pairs]
+            community[pairs[1][1]] = 1
     reason = f"a second community is {ratio:.2f} as strong as the first" if ratio > limit else ""
     two = len(juries) == 2
     return Judges(

@@ -143,8 +143,8 @@ def _gaps(P, states):  # between two runs: statistic -> difference in standard e
     directions = chains.leading_directions(P, 1 / P.T)
     means, errors = [], []
     for state in states:
-        names, v = chains.chain_statistics(P, state.sums, directions)
-        w = state.cloud.weights()
+        statistics = chains.chain_statistics(P, state.sums, directions)
+        v, w = statistics.values, state.cloud.weights()
         means.append(v @ w)
         off = (v - means[-1][:, None]) * w
         R = torch.zeros_like(off).index_add_(1, state.cloud.ancestor, off)
@@ -152,7 +152,7 @@ def _gaps(P, states):  # between two runs: statistic -> difference in standard e
         errors.append((R.square().sum(1) + missed.square()).sqrt())
     least = 1e-9 * means[1].abs().max()
     apart = (means[0] - means[1]).abs() / torch.hypot(*errors).clamp(min=least)
-    gaps = dict(zip(names, apart.tolist(), strict=True))
+    gaps = dict(zip(statistics.names, apart.tolist(), strict=True))
     clouds = [state.cloud for state in states]
     error = math.hypot(*(cloud.log_partition_se() for cloud in clouds))
     gaps["log Z"] = abs(clouds[0].log_partition() - clouds[1].log_partition()) / max(error, 1e-9)

@@ -197,7 +197,8 @@ def points_per_block(problem: PairProblem, n_buffers: int, itemsize: int = 8) ->
         n_bytes = n_buffers * itemsize * size**2
         checks.check_memory(n_bytes, problem.caller, "lower block_size", device=device)
         return size
-    most, budget = (512, 2**26) if problem.prior.device.type == "cpu" else (4096, 2**31)
+    on_cpu = problem.prior.device.type == "cpu"
+    most, budget = (512, 2**26) if on_cpu else (4096, 2**31)
     fits = int((budget / (n_buffers * itemsize)) ** 0.5)
     return min(n, most, max(64, fits))
 

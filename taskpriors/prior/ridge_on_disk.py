@@ -144,7 +144,8 @@ def row_sums(
     size = _check_pass(rows, laws, block_size)
     n, d = rows.shape
     shift = rows.read(slice(0, min(n, 4096))).mean(0)
-    whole, *of_part = [_Cross(d, _code_columns(t), rows.device) for t in laws]
+    # of all points, and in a list, empty without a part, of its points
+    whole, *of_part = [_Cross(d, _code_columns(law), rows.device) for law in laws]
     by_class: Any = None  # sums of rows, and how many there are
     inside, gram = _Gram(d, rows.device), _Gram(d, rows.device)
     if further is not None:
@@ -264,18 +265,20 @@ def _grid_errors(fit, sample, tasks, alphas):  # mean over tasks at each penalty
     if fit.n > len(sample.U):
         index = blocks.evenly(len(index), _CHOOSING)
     weight = (slack[:, index] ** -2 - level[:, None] ** -2).where(usable[:, None], 0.0)
-    chosen, C = sample.some(index), fit.C.T.to(sample.U)
+    chosen = sample.some(index)
+    C = fit.C.T.to(chosen.U)
     squares, cross = [], 0.0
     for points, U, Y in chosen.parts():
         squares.append(Y.square().sum(1).double())
         cross = cross + (weight[:, points].to(U) @ (U * (Y @ C))).double()
-    out = weight @ torch.cat(squares) - 2 * (cross * f).sum(1)  # sum over points of weight |R|^2
+    # sum over points of weight |R|^2
+    weighted = weight @ torch.cat(squares) - 2 * (cross * f).sum(1)
     U, inner = chosen.U, fit.C @ fit.C.T
     coef, rows = ridge_tasks.few_rows(weight, torch.finfo(U.dtype).eps)
     for c, w in zip(coef.T, rows, strict=True):
         gram = (U * w[:, None].to(U)).T @ U
-        out = out + c * ((f @ (inner * gram)) * f).sum(1)
-    error = whole / level**2 + out / len(index)
+        weighted = weighted + c * ((f @ (inner * gram)) * f).sum(1)
+    error = whole / level**2 + weighted / len(index)
     return (error / len(tasks.labels)).where(usable, torch.nan)
 
 
@@ -370,9 +373,13 @@ def _heldout(fit, sample, tasks, caller):
     of_points = constant_values(torch.cat(each) / len(spread), spread.mean(), fit.n)
     of_tasks = (fit.n / (fit.n - 1)) ** 2 * spread
     means = parts["task_errors"].mean(), of_tasks.mean()
-    parts["point_ratios"] = ratio_values(parts["pseudo_values"], of_points, *means, fit.n)
-    parts["task_ratios"] = ratio_values(parts["task_errors"], of_tasks, *means)
-    return _error_of(baseline=baseline, choice=choice, **parts)
+    return _error_of(
+        baseline=baseline,
+        choice=choice,
+        point_ratios=ratio_values(parts["pseudo_values"], of_points, *means, fit.n),
+        task_ratios=ratio_values(parts["task_errors"], of_tasks, *means),
+        **parts,
+    )
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #b570e916
 JUDGED = 2**14  # points of the sample

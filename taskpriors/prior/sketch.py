@@ -60,7 +60,8 @@ _LEADING = 8  # directions of which powers are taken
 
 def leading_coordinates(Z: Tensor) -> Tensor:  # shape (n, at most 8)
     "Coordinates along the leading directions, the longest row of length 1."
-    X = Z[blocks.evenly(len(Z), 2**14, down=True).to(Z.device)].double()
+    some = blocks.evenly(len(Z), 2**14, down=True)
+    X = Z[some.to(Z.device)].double()
     X = X / X.abs().max().clamp(min=1e-300)
     if Z.shape[1] > _LEADING:
         generator = torch.Generator().manual_seed(0)
@@ -258,6 +259,15 @@ class Pilot(NamedTuple):
     yd: Tensor  # shape (n_models, 2, n_temps, 2)
     n_lots: int
 
+
+def _run_pilot(draws, n_lots, control_means):
+    total: Any = 0, 0, 0, 0, 0
+    for y, c, _ in _drawn_lots(draws, n_lots):
+        d = c - control_means
+        sums = [y, y * y, d, d[..., None] * d[..., None, :], y[..., None] * d[..., None, :]]
+        total = [a + part.sum(0) for a, part in zip(total, sums, strict=True)]
+    return Pilot._make([*total, n_lots])
+
 # %% ../../nbs/prior/05_sketch.ipynb #54091d03
 class ControlFit(NamedTuple):
     "What the control variates explain."
@@ -433,22 +443,21 @@ def sketch_trace_moments(
     scale = _MomentScale(exact + of_sum * within.y, of_sum * n * (n - 1))
     control_means = (control_sums(sketched) - within.c) / (n * (n - 1))
     draws = Draws(sketched, generator, side, max(1, block // side**2), point_probabilities(p))
-    total: Any = 0, 0, 0, 0, 0
-    for y, c, _ in _drawn_lots(draws, _LEAST_LOTS):
-        d = c - control_means
-        sums = [y, y * y, d, d[..., None] * d[..., None, :], y[..., None] * d[..., None, :]]
-        total = [a + part.sum(0) for a, part in zip(total, sums, strict=True)]
-    pilot = Pilot._make([*(pair_sums.check_overflow(part, caller) for part in total), _LEAST_LOTS])
+    pilot = _run_pilot(draws, _LEAST_LOTS, control_means)
+    for sums in pilot[:-1]:
+        pair_sums.check_overflow(sums, caller)
     beta, residual = control_slopes(pilot)
     start = controlled(pilot.y, pilot.d, beta) / pilot.n_lots
     fixed = dict(beta=beta, start=start, control_means=control_means)
     missed = 2 * largest_residual(draws, **fixed) / side**2  # of a sum over lots
     value, _ = scale.moments(start, 0)
     goal = (rel_tol * value.abs() / scale.weight).clamp(min=1e-150)  # its square is not zero
-    needed = torch.maximum(1.5 * residual / goal**2, 3 * missed / goal).max()
-    lots = int(needed.clamp(_LEAST_LOTS, 2.0**40).ceil())
+    # lots after which the standard error is within the tolerance, by the pilot
+    by_pilot = torch.maximum(1.5 * residual / goal**2, 3 * missed / goal).max()
+    needed = int(by_pilot.clamp(_LEAST_LOTS, 2.0**40).ceil())
     doubtful = partial(_doubtful, start=start, scale=scale, rel_tol=rel_tol)
-    fresh, used = _draw_fresh(draws, lots, n_lots - pilot.n_lots, doubtful=doubtful, **fixed)
+    most = n_lots - pilot.n_lots
+    fresh, used = _draw_fresh(draws, needed, most, doubtful=doubtful, **fixed)
     mean, error = fresh.mean_and_error()
     value, error = scale.moments(start + mean, torch.hypot(error, missed / fresh.n_lots))
     rounding = 1e-9 if p.dtype == torch.float64 else 1e-5

@@ -147,8 +147,8 @@ def _generating_function(problem, kernel):
         )
         total = pair_sums.sum_blocks(fn, problem, size)
         if problem.twice == 1:
-            diagonals = problem.prior_diagonal, kernel.diagonal
-            total = total + _tilted_table(*diagonals, problem.odds, tilts)
+            x, D = problem.prior_diagonal, kernel.diagonal
+            total = total + _tilted_table(x, D, problem.odds, tilts)
         return _Generating(*total)
 
     return at
@@ -256,8 +256,9 @@ def outperform_probability(
     if torch.equal(A @ A[0], B @ B[0]) and not difference.diagonal.any():
         rule = "A and B must be different kernels"
         checks.refuse(p.caller, rule, "the same one twice", "compare two models")
-    root = (pair_sums.margins(A).diagonal + pair_sums.margins(B).diagonal).sqrt()
-    kernels = [difference, pair_sums.factor_kernel(root[:, None])]
+    # the entries of a a^T, times `share`, bound the rounding of A A^T - B B^T
+    a = (pair_sums.margins(A).diagonal + pair_sums.margins(B).diagonal).sqrt()
+    kernels = [difference, pair_sums.factor_kernel(a[:, None])]
     cumulants, scale = pair_sums.score_cumulants(p, kernels, 4).mT
     eps = max(torch.finfo(Z.dtype).eps for Z in (A, B))  # twice u
     share = (A.shape[1] + B.shape[1] + 1) * eps
