@@ -374,8 +374,7 @@ def check_executor(executor: ExecutorLike | None, caller: str) -> ExecutorLike |
     except Exception:  # any: it comes from an object of the user
         maps = False
     if not maps:
-        remedy = "pass a concurrent.futures.Executor or None"
-        got = type(executor).__name__
         rule = "executor must have a map method that returns one result per item"
-        refuse(caller, rule, got, remedy, TypeError)
+        remedy = "pass a concurrent.futures.Executor or None"
+        refuse(caller, rule, type(executor).__name__, remedy, TypeError)
     return executor

@@ -128,17 +128,6 @@ def cholesky_factor(
     """
     return pivoted_cholesky(K, rank=rank, tol=tol).factor
 
-# %% ../nbs/workshop/06_kernels.ipynb #c323f4dd
-def _median_distance(X):
-    "Median distance between at most 1,000 points, evenly spaced."
-    some = blocks.evenly(len(X), 1000, down=True)
-    p = checks.power_to_one(X)
-    s = torch.pdist(X[some].double() * p).median().item() / p
-    if s == 0:
-        rule = "the median distance between points must be positive"
-        checks.refuse("rbf_cholesky", rule, 0.0, "remove duplicated rows or pass bandwidth")
-    return s
-
 # %% ../nbs/workshop/06_kernels.ipynb #4014f278
 def _rbf_columns(X, s, rank, tol):  # factor (n, k), pivots, unexplained variance (n,)
     "Pivoted Cholesky of the RBF kernel, column by column."
@@ -178,12 +167,16 @@ def rbf_cholesky(
     caller = "rbf_cholesky"
     X = checks.check_features(features, caller).detach()
     n = len(X)
-    tol = max(
-        checks.check_number(tol, caller, "tol", low=0, high=1), n * torch.finfo(torch.float64).eps
-    )
+    tol = checks.check_number(tol, caller, "tol", low=0, high=1)
+    tol = max(tol, n * torch.finfo(torch.float64).eps)
     rank = n if rank is None else checks.check_count(rank, caller, "rank", high=n)
-    if bandwidth is None:
-        s = _median_distance(X.double())
+    if bandwidth is None:  # the median distance between at most 1,000 points, evenly spaced
+        some = X[blocks.evenly(n, 1000, down=True)].double()
+        p = checks.power_to_one(X.double())
+        s = torch.pdist(some * p).median().item() / p
+        if s == 0:
+            rule = "the median distance between points must be positive"
+            checks.refuse(caller, rule, 0.0, "remove duplicated rows or pass bandwidth")
     else:
         s = checks.check_number(bandwidth, caller, "bandwidth", low=0, low_open=True)
     checks.check_memory(24 * X.numel(), caller, "pass fewer features or points", device=X.device)
@@ -192,11 +185,6 @@ def rbf_cholesky(
     return PivotedCholesky(Z.to(X.dtype), len(pivots), lost, torch.tensor(pivots))
 
 # %% ../nbs/workshop/06_kernels.ipynb #ea2225b5
-def _tops(X):  # largest magnitude of each row, one for zero rows, shape (n, 1), float64
-    top = torch.maximum(X.amax(1, keepdim=True), -X.amin(1, keepdim=True)).double()
-    return torch.where(top > 0, top, 1)
-
-
 def _warn_of_zero_rows(X):
     "Name the zero rows; if all rows are zero, the kernel is refused later."
     zero = (~X.any(1)).nonzero().flatten()
@@ -210,7 +198,9 @@ def _warn_of_zero_rows(X):
 # %% ../nbs/workshop/06_kernels.ipynb #9bf40c52
 def _cosine_factor(X, center):
     "Unit rows, centred on request, in the precision of X."
-    top, norms = _tops(X), []
+    top = torch.maximum(X.amax(1, keepdim=True), -X.amin(1, keepdim=True)).double()
+    top = torch.where(top > 0, top, 1)  # largest magnitude of each row, one for zero rows
+    norms = []
     mean = X.new_zeros(X.shape[1], dtype=torch.float64)
     slices = blocks.row_blocks(len(X), 512)  # that fit a cache
     for b in slices:

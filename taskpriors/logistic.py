@@ -130,24 +130,8 @@ def _step_length(objective, point, d, ZD):  # shape (m, 1, 1)
         t[todo] /= 2
     return t[:, None, None].to(ZD.dtype)
 
-# %% ../nbs/workshop/07_logistic.ipynb #96118b2d
-def _advance(objective, point, memory):  # _Point
-    "One step of L-BFGS for every task."
-    d = _direction(point.gradient, point.history)
-    ZD = d @ objective.design.T
-    t = _step_length(objective, point, d, ZD)
-    x = point.x + t * d
-    Z = point.Z + t * ZD
-    value, residual = objective.at(x, Z)
-    gradient = objective.gradient(x, residual)
-    S = t * d
-    Y = gradient - point.gradient
-    sy = _dot(S, Y)
-    pair = _Pair(S, Y, torch.where(sy > 0, 1 / sy, 0 * sy))
-    return _Point(x, Z, value, gradient, [*point.history, pair][-memory:])
-
 # %% ../nbs/workshop/07_logistic.ipynb #9f72ee10
-def _minimise(objective, k, *, tol, max_iter, memory=10):
+def _minimise(objective, k, solver, memory=10):
     "Weights (m, k, p), whether each task converged (m,), and its steps (m,), from zero."
     n, p = objective.design.shape
     m = len(objective.targets[0])
@@ -159,14 +143,25 @@ def _minimise(objective, k, *, tol, max_iter, memory=10):
     x, Z = solution.clone(), objective.design.new_zeros(m, k, n)
     value, residual = objective.at(x, Z)
     point = _Point(x, Z, value, objective.gradient(x, residual), [])
-    for it in range(max_iter + 1):
-        small = point.gradient.square().sum((1, 2)).sqrt() <= tol * n**0.5
+    for it in range(solver.max_iter + 1):
+        small = point.gradient.square().sum((1, 2)).sqrt() <= solver.tol * n**0.5
         solution[live], done[live], n_iter[live] = point.x, small, it
-        if small.all() or it == max_iter:
+        if small.all() or it == solver.max_iter:
             break
         if small.any():
             live, point, objective = live[~small], point.take(~small), objective.take(~small)
-        point = _advance(objective, point, memory)
+        d = _direction(point.gradient, point.history)
+        ZD = d @ objective.design.T
+        t = _step_length(objective, point, d, ZD)
+        S = t * d
+        x = point.x + S
+        Z = point.Z + t * ZD
+        value, residual = objective.at(x, Z)
+        gradient = objective.gradient(x, residual)
+        Y = gradient - point.gradient
+        sy = _dot(S, Y)
+        pair = _Pair(S, Y, torch.where(sy > 0, 1 / sy, 0 * sy))
+        point = _Point(x, Z, value, gradient, [*point.history, pair][-memory:])
     return solution, done, n_iter
 
 # %% ../nbs/workshop/07_logistic.ipynb #70685a2c
@@ -211,7 +206,6 @@ def fit_block(y: Tensor, q: int, basis: ridge.RidgeBasis, solver: _Solver) -> Bl
     dtype = basis.U.dtype
     penalty = F.pad(solver.alpha / (0.5 * basis.s**2 + solver.alpha), (0, 1)).to(dtype)
     design = preconditioned(basis.U * basis.s.to(dtype), basis.s, solver.alpha, len(basis.U))
-    stop = dict(tol=solver.tol, max_iter=solver.max_iter)
     present = torch.zeros(len(y), q, dtype=torch.bool, device=y.device).scatter_(1, y, True)
     k = present.sum(1)
     W = design.new_zeros(len(y), q, design.shape[1])
@@ -224,10 +218,10 @@ def fit_block(y: Tensor, q: int, basis: ridge.RidgeBasis, solver: _Solver) -> Bl
         high = q - 1 - present[two].flip(1).double().argmax(1)
         is_high = (y[two] == high[:, None]).to(design.dtype)
         objective = _Objective(binary_loss, design, penalty, (is_high,))
-        w, done[two], n_iter[two] = _minimise(objective, 1, **stop)
+        w, done[two], n_iter[two] = _minimise(objective, 1, solver)
         W[two, low], W[two, high] = -w[:, 0] / 2, w[:, 0] / 2
     if len(more):
         objective = _Objective(softmax_loss, design, penalty, (y[more], ~present[more]))
-        W[more], done[more], n_iter[more] = _minimise(objective, q, **stop)
+        W[more], done[more], n_iter[more] = _minimise(objective, q, solver)
     W[..., -1] = W[..., -1].masked_fill(~present, -torch.inf)
     return BlockFit(W, done, n_iter)

@@ -56,11 +56,6 @@ def _nearest(
     return Candidates(torch.cat(values), torch.cat(positions))
 
 
-def _distance_rounding(norms: Tensor, d: int, dtype) -> float:
-    "Twice the error of a computed value of |y|^2 - 2 x'y, from the squared norms."
-    return 4 * (d + 8) * torch.finfo(dtype).eps * float(norms.max())
-
-
 class Search(NamedTuple):
     "Candidates for the nearest points of some points, with exact distances."
 
@@ -93,9 +88,9 @@ def search_points(
         distances[place], positions[place] = _sorted_distances(F, rows[place], near, values)
         if dtype is None or n_candidates == n - 1 and not earlier:
             break
-        limits[place] = (
-            norms[rows[place]] + values[:, -1] - _distance_rounding(norms, F.shape[1], dtype)
-        )
+        # twice the error of a computed value of |y|^2 - 2 x'y
+        rounding = 4 * (F.shape[1] + 8) * torch.finfo(dtype).eps * float(norms.max())
+        limits[place] = norms[rows[place]] + values[:, -1] - rounding
         doubtful = ~(distances[place, k - 1].square() < limits[place])
         place = place[doubtful & values[:, -1].isfinite()]
         if len(place) == 0:
@@ -171,18 +166,13 @@ def candidate_pass(
         owners.append((place + rows.start).repeat_interleave(n_candidates))
         values.append(near.values.flatten())
         positions.append(near.indices.flatten())
-    candidates = torch.cat(values), torch.cat(positions)
-    return _merged(torch.cat(owners), *candidates, n, n_candidates), total
-
-
-def _merged(owners, values, positions, n: int, n_candidates: int) -> Candidates:
-    "The smallest values of each owner, increasing, and what they belong to."
-    order = values.argsort()
-    order = order[owners[order].argsort(stable=True)]
-    counts = torch.bincount(owners, minlength=n)
+    owner, value = torch.cat(owners), torch.cat(values)
+    order = value.argsort()
+    order = order[owner[order].argsort(stable=True)]
+    counts = torch.bincount(owner, minlength=n)
     first = counts.cumsum(0) - counts
     pick = order[first[:, None] + torch.arange(n_candidates, device=order.device)]
-    return Candidates(values[pick].double(), positions[pick])
+    return Candidates(value[pick].double(), torch.cat(positions)[pick]), total
 
 # %% ../nbs/workshop/09_pairs.ipynb #e4a19a39
 def earlier_points(F: Tensor, search: Search) -> Tensor:  # shape (n - 1,)

@@ -60,11 +60,8 @@ class ProbeResult(results.Result):
         mean = self.accuracy.mean().item()
         ax.hist(self.accuracy.cpu().numpy(), bins=min(40, max(5, len(self.accuracy) // 10)))
         ax.axvline(mean, color="black", label=f"mean {mean:.3f}")
-        ax.set(
-            xlabel=f"{self.estimate} accuracy",
-            ylabel="tasks",
-            title=f"{len(self.accuracy):,} tasks, {self.n_judged:,} points judged",
-        )
+        ax.set(xlabel=f"{self.estimate} accuracy", ylabel="tasks")
+        ax.set_title(f"{len(self.accuracy):,} tasks, {self.n_judged:,} points judged")
         ax.legend()
         return ax
 
@@ -77,19 +74,6 @@ def _grade(scores, labels):  # scores (q, m, n), labels (m, n) -> (m,), (m,) and
     hits.scatter_add_(1, labels, right)
     balanced = (hits / count.clamp(min=1)).sum(1) / (count > 0).sum(1)
     return right.mean(1), balanced, right.sum(0, keepdim=True)
-
-# %% ../nbs/workshop/08_probes.ipynb #6ff511d3
-def _best_of_grid(basis, moments, alphas=None):  # penalty, grid, errors of the grid
-    "Penalty of least leave-one-out error."
-    if alphas is None:
-        grid, errors = ridge_tasks.grid_errors(basis, moments, "ridge_probes")
-    else:
-        grid, errors = alphas, ridge_tasks.loo_errors(basis, moments, alphas.tolist())
-    return grid[errors.argmin()].item(), grid, errors
-
-
-def _best_alone(basis, moments):  # the same without grid and errors
-    return ridge_tasks.least_grid_errors(basis, [moments], "ridge_probes").alphas.item(), None, None
 
 # %% ../nbs/workshop/08_probes.ipynb #760080be
 def _graded(codes, scores, residuals, labels):  # what `_grade` returns, and the loss (m,)
@@ -126,22 +110,38 @@ def _over_blocks(fn, n_tasks, size, *, executor, progress):  # a list of tensors
 
 # %% ../nbs/workshop/08_probes.ipynb #5e1d0a91
 def _fit_and_judge(
-    X, tasks, mask, alpha, *, standardize=False, block_size=None, executor=None, progress=False
+    X,
+    tasks,
+    mask,
+    *,
+    alpha=None,  # the penalty; None chooses it
+    alphas=None,  # penalties to choose from; None: those of `grid_errors`
+    curve=True,  # keep those penalties and their errors
+    standardize=False,
+    block_size=None,
+    executor=None,
+    progress=False,
 ):
-    "Ridge probes of checked tasks; `alpha` is a number or chooses one."
+    "Ridge probes of checked tasks."
     y, q, codes = tasks
     training = slice(None) if mask is None else mask
     basis = ridge.ridge_basis(X[training], standardize=standardize)
     size = ridge_tasks.task_block(block_size, len(X), q)
-    n_fitted = len(basis.U)
-    n_most = max(n_fitted, len(X) - n_fitted)
-    ridge_tasks.check_task_memory(
-        basis, min(size, len(y)), n_most, n_classes=q, caller="ridge_probes"
-    )
+    caller = "ridge_probes"
+    n_most = max(len(basis.U), len(X) - len(basis.U))
+    ridge_tasks.check_task_memory(basis, min(size, len(y)), n_most, n_classes=q, caller=caller)
     grid = errors = None
-    if callable(alpha):
+    if alpha is None:
         run = dict(n_classes=q, block_size=size, executor=executor)
-        alpha, grid, errors = alpha(basis, ridge_tasks.label_moments(basis, y[:, training], **run))
+        moments = ridge_tasks.label_moments(basis, y[:, training], **run)
+        if not curve:
+            alpha = ridge_tasks.least_grid_errors(basis, [moments], caller).alphas.item()
+        elif alphas is None:
+            grid, errors = ridge_tasks.grid_errors(basis, moments, caller)
+            alpha = grid[errors.argmin()].item()
+        else:
+            grid, errors = alphas, ridge_tasks.loo_errors(basis, moments, alphas.tolist())
+            alpha = grid[errors.argmin()].item()
     problem = dict(basis=basis, labels=y, codes=codes, alpha=alpha)
     fn = partial(_left_out_block, **problem)
     if mask is not None:
@@ -198,14 +198,12 @@ def ridge_probes(
     mask = None
     if train is not None:
         mask = checks.check_split(train, len(X), caller, seed=seed).to(X.device)
-    choose = partial(
-        _best_of_grid, alphas=None if alphas is None else ridge_tasks.check_alphas(alphas, caller)
-    )
     return _fit_and_judge(
         X,
         tasks,
         mask,
-        choose if alpha is None else checks.check_number(alpha, caller, "alpha", low=0),
+        alphas=None if alphas is None else ridge_tasks.check_alphas(alphas, caller),
+        alpha=None if alpha is None else checks.check_number(alpha, caller, "alpha", low=0),
         standardize=standardize,
         block_size=block_size,
         executor=executor,
@@ -216,7 +214,7 @@ def ridge_probes(
 def held_out_probes(X: Tensor, labels: Tensor, mask: Tensor, *, n_classes: int) -> ProbeResult:
     "What `ridge_probes(X, labels, train=mask)` returns, without `alphas` and `errors`."
     tasks = ridge_tasks.check_tasks(labels, X, n_classes, "ridge_probes")
-    return _fit_and_judge(X, tasks, mask.to(X.device), _best_alone)
+    return _fit_and_judge(X, tasks, mask.to(X.device), curve=False)
 
 # %% ../nbs/workshop/08_probes.ipynb #05d52de8
 LABEL_ACCURACY = "label accuracy"  # what tables of rankings call it

@@ -79,18 +79,6 @@ def _feature_deviations(X, mean):  # standard deviation of each feature, one for
     sd = (second / len(X) - (first / len(X)).square()).clamp(min=0).sqrt()
     return torch.where(sd > _rounding_of_features(X), sd, torch.ones_like(sd))
 
-# %% ../nbs/prior/14_ridge.ipynb #0b7c066b
-def _check_basis_memory(X):
-    n, d = X.shape
-    if n <= d + 1:
-        n_bytes = 8 * (3 * n * d + n * n) + X.element_size() * n * n
-    else:
-        block = 8 * 3 * 4096 * d
-        basis = X.element_size() * n * d + 8 * d * d
-        n_bytes = max(8 * n * d, 40 * d * d + block, basis + block)
-    remedy = "project the features to fewer columns"
-    checks.check_memory(n_bytes, "ridge_basis", remedy, device=X.device)
-
 # %% ../nbs/prior/14_ridge.ipynb #194f081e
 def _singular(blocks):  # the same as `_eigen` of the Gram matrix of the rows in these blocks
     R: Any = None
@@ -121,8 +109,15 @@ def lower_gram(parts: Iterable, d: int) -> Tensor:  # of no meaning above the di
 # %% ../nbs/prior/14_ridge.ipynb #3dc929f5
 def decompose(X: Tensor, *, standardize: bool = False) -> RidgeBasis:
     "What `ridge_basis` returns, for functions that have judged the features themselves."
-    _check_basis_memory(X)
     n, d = X.shape
+    if n <= d + 1:
+        n_bytes = 8 * (3 * n * d + n * n) + X.element_size() * n * n
+    else:
+        block = 8 * 3 * 4096 * d
+        basis = X.element_size() * n * d + 8 * d * d
+        n_bytes = max(8 * n * d, 40 * d * d + block, basis + block)
+    remedy = "project the features to fewer columns"
+    checks.check_memory(n_bytes, "ridge_basis", remedy, device=X.device)
     mean = X.mean(0, dtype=torch.float64)
     scale = _feature_deviations(X, mean) if standardize else torch.ones_like(mean)
     if n <= d + 1:

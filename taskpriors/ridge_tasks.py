@@ -33,8 +33,7 @@ class TaskMoments(Result):
 # %% ../nbs/prior/14_ridge_tasks.ipynb #6b207329
 def code_rows(labels: Tensor, codes: Tensor) -> Tensor:  # shape (q - 1, m, n)
     "Replace each label by its code, one plane per column of the codes."
-    planes = codes.T.contiguous().index_select(1, labels.flatten())
-    return planes.unflatten(1, labels.shape)
+    return codes.T.contiguous().index_select(1, labels.flatten()).unflatten(1, labels.shape)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #731f2edf
 def check_task_memory(
@@ -193,15 +192,13 @@ def _quadratic_terms(U, laws, weight, f):  # by the cheaper of the two routes, (
     inners = [(law.inner @ law.inner.T).double() if law.root else law.inner for law in laws]
     return inner_terms(U, inners, weight, f)
 
-# %% ../nbs/prior/14_ridge_tasks.ipynb #40315467
-def _linear_term(U, law, weight, keep, f):  # of the first two terms, weighted, at each penalty
-    slices = blocks.row_blocks(len(U), 8192)
-    cross = sum(weight[:, b] @ (U[b] * law.cross[b]).double() for b in slices)
-    return keep * (weight @ law.diag - 2 * (f * cross).sum(1))
-
 # %% ../nbs/prior/14_ridge_tasks.ipynb #84b0c39c
 def _errors_of_moments(basis, laws, weight, keep, f):  # shape (n_laws, n_alphas)
-    linear = [_linear_term(basis.U, law, weight, keep, f) for law in laws]
+    linear = []  # the first two terms, weighted
+    for law in laws:
+        slices = blocks.row_blocks(len(basis.U), 8192)
+        cross = sum(weight[:, b] @ (basis.U[b] * law.cross[b]).double() for b in slices)
+        linear.append(keep * (weight @ law.diag - 2 * (f * cross).sum(1)))
     return (torch.stack(linear) + _quadratic_terms(basis.U, laws, weight, f)) / len(basis.U)
 
 
@@ -249,8 +246,7 @@ def squares_beside(basis: ridge.RidgeBasis, weights: Tensor, alpha: float) -> Te
     "The sum over i other than j of weight_i A_ij^2, where A is I - H; weights of shape (k, n)."
     keep, f = ridge.residual_filter(basis, alpha)
     n = len(basis.U)
-    ones = basis.U.new_full((n, 1), n**-0.5)
-    W = torch.cat([basis.U, ones], 1)
+    W = torch.cat([basis.U, basis.U.new_full((n, 1), n**-0.5)], 1)
     G = torch.cat([f, f.new_tensor([keep])])
     diagonal = torch.cat([W[b].double().square() @ G for b in blocks.row_blocks(n, 4096)])
     if diagonal.abs().max() > 0.9:
@@ -328,14 +324,6 @@ def task_targets(basis: ridge.RidgeBasis, tasks: CheckedTasks, weights: Tensor) 
     Y = _weighted_targets(slice(None), tasks, weights)
     return TaskTargets(Y.square().sum(0, dtype=torch.float64), Y, Y @ basis.U)
 
-
-def _errors_of_targets(basis, law, weight, keep, f):  # at each penalty
-    errors = torch.zeros_like(keep)
-    for k, g in enumerate(f.to(basis.U)):
-        R = keep[k].to(g) * law.targets - (law.products * g) @ basis.U.T
-        errors[k] = weight[k] @ R.square().sum(0, dtype=torch.float64)
-    return errors / len(basis.U)
-
 # %% ../nbs/prior/14_ridge_tasks.ipynb #5e1d0ab2
 class LeastErrors(NamedTuple):
     "The best penalty for each law of tasks."
@@ -377,7 +365,10 @@ def least_grid_errors(basis: ridge.RidgeBasis, laws: Sequence, caller: str) -> L
     while (candidates := candidates & ~tried).any():
         if isinstance(laws[0], TaskTargets):
             for law, law_errors, some in zip(laws, errors, candidates, strict=True):
-                law_errors[some] = _errors_of_targets(basis, law, weight[some], keep[some], f[some])
+                for k in some.nonzero()[:, 0].tolist():
+                    g = f[k].to(basis.U)
+                    R = keep[k].to(g) * law.targets - (law.products * g) @ basis.U.T
+                    law_errors[k] = weight[k] @ R.square().sum(0, dtype=torch.float64) / n
         else:
             candidates = candidates.any(0).expand_as(candidates)
             some = candidates[0]

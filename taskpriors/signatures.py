@@ -31,16 +31,6 @@ class Parameter(NamedTuple):
     default: ast.expr | None  # None if it has none
     comment: str  # what it means; may be empty
 
-
-def _entry(parameter):
-    "One parameter in numpy's layout: name, type and default, then what it means."
-    name, annotation, default, comment = parameter
-    kind = "" if annotation is None else ast.unparse(annotation)
-    if default is not None:
-        kind += f"{', ' if kind else ''}default {ast.unparse(default)}"
-    head = f"{name} : {kind}" if kind else name
-    return f"{head}\n    {comment}" if comment else head
-
 # %% ../nbs/workshop/02_signatures.ipynb #981f4d9b
 def _parameters(arguments: ast.arguments, comments: dict):
     "All parameters in order; `self` and `cls` are left out."
@@ -70,15 +60,15 @@ def _fields(node: ast.ClassDef, comments: dict):
 
 # %% ../nbs/workshop/02_signatures.ipynb #c65174a5
 def _section(title, parameters):
-    entries = [_entry(parameter) for parameter in parameters]
+    "Parameters in numpy's layout: name, type and default, then what each means."
+    entries = []
+    for name, annotation, default, comment in parameters:
+        kind = "" if annotation is None else ast.unparse(annotation)
+        if default is not None:
+            kind += f"{', ' if kind else ''}default {ast.unparse(default)}"
+        head = f"{name} : {kind}" if kind else name
+        entries.append(f"{head}\n    {comment}" if comment else head)
     return ["\n".join([title, "-" * len(title), *entries])] if entries else []
-
-
-def _returns(node: ast.FunctionDef, comments: dict):
-    "What a function returns: its annotation stands in the place of a name."
-    if node.returns is not None:
-        comment = comments.get(node.returns.end_lineno, "")
-        yield Parameter(ast.unparse(node.returns), None, None, comment)
 
 
 def _sections(node, comments: dict):
@@ -88,8 +78,12 @@ def _sections(node, comments: dict):
         start = [m for m in methods if m.name == "__init__"]
         parameters = [entry for m in start for entry in _parameters(m.args, comments)]
         return _section("Parameters", parameters) + _section("Attributes", _fields(node, comments))
-    parameters = _section("Parameters", _parameters(node.args, comments))
-    return parameters + _section("Returns", _returns(node, comments))
+    sections = _section("Parameters", _parameters(node.args, comments))
+    if node.returns is None:
+        return sections
+    comment = comments.get(node.returns.end_lineno, "")  # the type stands in the place of a name
+    returned = Parameter(ast.unparse(node.returns), None, None, comment)
+    return sections + _section("Returns", [returned])
 
 # %% ../nbs/workshop/02_signatures.ipynb #d150ce6d
 _T = TypeVar("_T", bound=Callable)

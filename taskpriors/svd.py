@@ -113,15 +113,6 @@ def feature_svd(features: ArrayLike) -> FeatureSVD:
     return note_origin(svd, features)
 
 # %% ../nbs/workshop/07_svd.ipynb #110831d7
-def _belongs(svd, X):
-    "Does a decomposition have the shape and the mean row of these features?"
-    if not isinstance(svd, FeatureSVD) or (svd.n, svd.d) != tuple(X.shape):
-        return False
-    mean = X.double().mean(0)
-    rounding = 1e-9 * (1e-300 + X.double().abs().mean(0))
-    return torch.equal(mean, svd.mean) or bool(((mean - svd.mean).abs() <= rounding).all())
-
-
 def use_svd(features: ArrayLike, svd: FeatureSVD | None, caller: str) -> FeatureSVD:
     "Return `svd` if it belongs to `features`, or compute it."
     if isinstance(svd, FeatureSVD) and is_made_of(svd, features):
@@ -129,7 +120,12 @@ def use_svd(features: ArrayLike, svd: FeatureSVD | None, caller: str) -> Feature
     X = checks.check_features(features, caller)
     if svd is None:
         return feature_svd(X)
-    if not _belongs(svd, X):
+    fits = isinstance(svd, FeatureSVD) and (svd.n, svd.d) == tuple(X.shape)
+    if fits:  # in shape; and in the mean row?
+        mean = X.double().mean(0)
+        rounding = 1e-9 * (1e-300 + X.double().abs().mean(0))
+        fits = torch.equal(mean, svd.mean) or bool(((mean - svd.mean).abs() <= rounding).all())
+    if not fits:
         rule = "svd must be feature_svd of these features"
         checks.refuse(caller, rule, f"{svd!r:.80}", "pass feature_svd(features) or None")
     return note_origin(svd, features)

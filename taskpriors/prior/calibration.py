@@ -130,13 +130,6 @@ class TemperatureScan(results.Result):
         ax.legend()
         return ax
 
-# %% ../../nbs/prior/13_calibration.ipynb #df7b3367
-def _probe_accuracy(features, labels, q):  # labels: (m, n), int64
-    split = labels[(labels != labels[:, :1]).any(1)]
-    if len(split) == 0:
-        return math.nan
-    return ridge_probes(features, split, n_classes=q).accuracy.mean().item()
-
 # %% ../../nbs/prior/13_calibration.ipynb #8c9cfe4f
 @documented
 def temperature_scan(
@@ -172,7 +165,9 @@ def temperature_scan(
         tasks = state.labels[order.argsort()][:, _draw_particles(cloud, g)].T.clone()
         accuracy = math.nan
         if features is not None:
-            accuracy = _probe_accuracy(features, tasks.long(), P.q)
+            split = tasks[(tasks != tasks[:, :1]).any(1)].long()
+            if len(split):
+                accuracy = ridge_probes(features, split, n_classes=P.q).accuracy.mean().item()
         sizes = torch.stack([(state.labels == c).sum(0) for c in range(P.q)]).double()
         largest = sizes.max(0).values
         rows.append(
@@ -237,23 +232,12 @@ def _look(P: particles.PottsModel, state: particles.ParticleState, g, criterion)
     T = 1 / state.beta
     similarity = _similarity(state, P.q, g)
     if math.isnan(similarity.rand_index):
-        caller = "calibrate_temperature"
         rule = "at least two independent particles must survive"
         got = f"one ancestor at temperature {T:.3g}"
-        checks.refuse(caller, rule, got, "raise n_tasks or choose method='gibbs'")
+        checks.refuse("calibrate_temperature", rule, got, "raise n_tasks or choose method='gibbs'")
     if criterion == "distinct":
         return Look(T, similarity.distinct, math.nan)
     return Look(T, 1 - similarity.rand_index, similarity.rand_index_se)
-
-# %% ../../nbs/prior/13_calibration.ipynb #ae23c8c8
-def _check_reached(looks, target, lowest):
-    if looks[-1].diversity <= target and len(looks) > 1:
-        return
-    least = min(look.diversity for look in looks)
-    span = f"between {lowest:g} and 2 times the critical temperature"
-    rule = f"diversity {target} must be reached {span}"
-    got = f"{least:.3g} at least"
-    checks.refuse("calibrate_temperature", rule, got, "ask for another diversity")
 
 # %% ../../nbs/prior/13_calibration.ipynb #1ca595cd
 def crossing(before: Look, after: Look, target: float) -> float:
@@ -276,9 +260,8 @@ def _reason_against_cooled(P, state, g):  # a reason for distrust, or ""
     here.T = 1 / state.beta
     cold = particles.particle_filter(here, m, g, resample_below=0.0).labels
     Y = torch.cat([cold, state.labels[:, :m]], 1)
-    return chains.reason_against_chains(
-        chains.watch_chains(here, state.beta, Y, g, sweeps=_SWEEPS_OF_CHECK)
-    )
+    statistics = chains.watch_chains(here, state.beta, Y, g, sweeps=_SWEEPS_OF_CHECK)
+    return chains.reason_against_chains(statistics)
 
 # %% ../../nbs/prior/13_calibration.ipynb #1924774a
 @documented
@@ -326,13 +309,17 @@ def calibrate_temperature(
         looks.append(_look(P, state, g, criterion))
         if looks[-1].diversity <= target:
             break
-    _check_reached(looks, target, lowest)
-    cooled = method == "gibbs"
-    reason = (
-        _reason_against_cooled(P, state, g) if cooled else particles.too_few_ancestors(state.cloud)
-    )
+    crossed = looks[-1].diversity <= target and len(looks) > 1
+    if not crossed:
+        span = f"between {lowest:g} and 2 times the critical temperature"
+        rule = f"diversity {target} must be reached {span}"
+        least = min(look.diversity for look in looks)
+        checks.refuse(caller, rule, f"{least:.3g} at least", "ask for another diversity")
+    if method == "gibbs":
+        reason, other = _reason_against_cooled(P, state, g), "anneal"
+    else:
+        reason, other = particles.too_few_ancestors(state.cloud), "gibbs"
     if reason:
-        other = "gibbs" if method == "anneal" else "anneal"
         warnings.warn(
             f"{caller}: a temperature should be trusted only with diagnostics in order. Got "
             f"{reason}; raise n_tasks or choose method='{other}'.",

@@ -147,26 +147,22 @@ def reason_against_chains(statistics: ChainStatistics) -> str:  # a reason for d
     return ""
 
 # %% ../../nbs/prior/11_chains.ipynb #6fd6a392
-def _exchange_imbalance(w, ancestor, gain):  # of flows up and down, in standard errors
-    up, down = (gain > 0).double(), gain.clamp(max=0).exp() * (gain < 0)
-    d = up - down
-    mean = (w * d).sum()
-    R = torch.zeros_like(w).index_add_(0, ancestor, w * (d - mean))
-    h = torch.zeros_like(w).index_add_(0, ancestor, w).max()
-    missed = h * ((w * (up + down)).sum() + h)
-    return (mean.abs() / (R.square().sum() + missed).sqrt()).item()
-
-
 def class_names_unsettled(P: particles.PottsModel, state: particles.ParticleState) -> str:
     "Would exchanging two classes' names change the law of the particles? Empty if not."
     if P.pi is None:
         return ""
     cloud = state.cloud
+    w = cloud.weights()
+    heaviest = cloud.families().max()
     N = particles.class_sizes(P, state.sums)
     none = torch.zeros_like(cloud.ancestor)
     for a, b in torch.combinations(torch.arange(P.q)).tolist():
         gain = particles.exchange_gain(P, N, none + a, none + b)
-        off = _exchange_imbalance(cloud.weights(), cloud.ancestor, gain)
+        up, down = (gain > 0).double(), gain.clamp(max=0).exp() * (gain < 0)
+        mean = (w * (up - down)).sum()
+        R = torch.zeros_like(w).index_add_(0, cloud.ancestor, w * (up - down - mean))
+        missed = heaviest * ((w * (up + down)).sum() + heaviest)
+        off = (mean.abs() / (R.square().sum() + missed).sqrt()).item()
         if off > 3:
             flows = f"exchanges of classes {a} and {b} that go up and down"
             return f"{flows} by frequencies {off:.1f} standard errors apart"
@@ -193,9 +189,8 @@ def cold_chains_stay(
     one_class = torch.zeros(P.n, c, dtype=torch.int16, device=P.B.device)
     one_class += torch.arange(c, dtype=torch.int16, device=P.B.device) % P.q
     P.hold(one_class)
-    Y = torch.cat(
-        [one_class, particles.particle_filter(colder, c, g, resample_below=0.0).labels], 1
-    )
+    drawn_cold = particles.particle_filter(colder, c, g, resample_below=0.0).labels
+    Y = torch.cat([one_class, drawn_cold], 1)
     U = particles.factor_sums(P, Y)
     for sweep in range(1, _COLD_SWEEPS + 1):
         particles.gibbs_sweep(P, 1 / P.T, Y, U, g)

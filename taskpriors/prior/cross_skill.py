@@ -37,28 +37,19 @@ class Sampling(NamedTuple):
 
 def tasks_of_priors(factors: Sequence, sampling: Sampling) -> Tensor:  # (n_priors, n_tasks, n)
     "Tasks of each prior, along the same orders."
-    temperatures = [
-        sampling.temperature or critical_temperature(Z, sampling.n_classes) / (2 * sampling.gain)
-        for Z in factors
-    ]
+    q, gain, fixed = sampling.n_classes, sampling.gain, sampling.temperature
+    temperatures = [fixed or critical_temperature(Z, q) / (2 * gain) for Z in factors]
     return sample_labels_of_priors(
         factors,
         temperatures,
-        sampling.n_classes,
+        q,
         n_tasks=sampling.n_tasks,
         n_orders=min(sampling.n_orders, sampling.n_tasks),
         seed=sampling.seed,
     )
 
-# %% ../../nbs/prior/16_cross_skill.ipynb #f154757a
-def _label_moments(labels, basis, sampling):  # or the targets themselves, where these are few
-    tasks = ridge_tasks.check_tasks(labels, basis.U, sampling.n_classes, "cross_skill")
-    weights = ridge_tasks.check_weights(None, len(labels), "cross_skill").to(basis.U.device)
-    few = 2 * len(labels) * (sampling.n_classes - 1) <= basis.U.shape[1]
-    return (ridge_tasks.task_targets if few else ridge_tasks.task_moments)(basis, tasks, weights)
-
 # %% ../../nbs/prior/16_cross_skill.ipynb #c475bc30
-def _gaussian_moments(Z, basis, sampling):
+def _gaussian_moments(Z, basis):
     Zc = (Z - Z.mean(0)).to(basis.U)
     B = basis.U.T @ Zc
     few = B.shape[1] < B.shape[0]
@@ -70,10 +61,19 @@ def _gaussian_moments(Z, basis, sampling):
     )
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #9a867d21
-def _skills(X, laws, moments_of, standardize):  # of one model over all laws, float64
-    basis = decompose(X, standardize=standardize)
-    moments = [moments_of(law, basis) for law in laws]
+def _skills(X, laws, n_classes, standardize):  # of one model over all laws, float64
     n = len(X)
+    basis = decompose(X, standardize=standardize)
+    moments = []
+    for law in laws:
+        if law.is_floating_point():  # the factor of a Gaussian process; labels are whole numbers
+            moments.append(_gaussian_moments(law, basis))
+            continue
+        tasks = ridge_tasks.check_tasks(law, basis.U, n_classes, "cross_skill")
+        weights = ridge_tasks.check_weights(None, len(law), "cross_skill").to(basis.U.device)
+        few = 2 * len(law) * (n_classes - 1) <= basis.U.shape[1]  # targets instead of moments
+        read = ridge_tasks.task_targets if few else ridge_tasks.task_moments
+        moments.append(read(basis, tasks, weights))
     baseline = torch.stack([m.diag.sum() for m in moments]) * n / (n - 1) ** 2
     errors = ridge_tasks.least_grid_errors(basis, moments, "cross_skill").errors
     return (1 - errors / baseline).cpu()
@@ -101,18 +101,6 @@ def check_sampling(
         n_orders=checks.check_count(n_orders, caller, "n_orders"),
         temperature=temperature,
     )
-
-
-def _prior_factors(features, factors, caller):
-    if factors is None:
-        return [kernels.kernel_factor(X) for X in features]
-    factors = checks.check_same_points(factors, caller, "factors")
-    checks.check_same_n(caller, features=len(features[0]), factors=len(factors[0]))
-    for k, Z in enumerate(factors):
-        if (Z - Z[0]).abs().max() == 0:
-            remedy = "pass kernel_factor of features that vary"
-            checks.refuse(caller, "factors must tell points apart", f"constant rows in {k}", remedy)
-    return factors
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #6c3cbbb7
 def powered_factor(Z: Tensor, exponent: float) -> Tensor:  # shape (n, k)
@@ -159,11 +147,17 @@ def cross_skill(
     checks.check_executor(executor, caller)
     features = checks.check_same_points(features, caller, "features")
     exponent = checks.check_number(exponent, caller, "exponent", low=0, low_open=True)
-    factors = [powered_factor(Z, exponent) for Z in _prior_factors(features, factors, caller)]
-    laws, moments_of = factors, partial(_gaussian_moments, sampling=sampling)
-    if measure == "label":
-        laws = tasks_of_priors(factors, sampling)
-        moments_of = partial(_label_moments, sampling=sampling)
-    of_one = partial(_skills, laws=laws, moments_of=moments_of, standardize=standardize)
+    if factors is None:
+        priors = [kernels.kernel_factor(X) for X in features]
+    else:
+        priors = checks.check_same_points(factors, caller, "factors")
+        checks.check_same_n(caller, features=len(features[0]), factors=len(priors[0]))
+        for k, Z in enumerate(priors):
+            if (Z - Z[0]).abs().max() == 0:
+                rule, got = "factors must tell points apart", f"constant rows in {k}"
+                checks.refuse(caller, rule, got, "pass kernel_factor of features that vary")
+    factors = [powered_factor(Z, exponent) for Z in priors]
+    laws = factors if measure == "gaussian" else tasks_of_priors(factors, sampling)
+    of_one = partial(_skills, laws=laws, n_classes=sampling.n_classes, standardize=standardize)
     run: dict[str, Any] = dict(executor=executor, progress=progress, desc="election")
     return torch.stack(list(blocks.map_blocks(of_one, features, **run)))

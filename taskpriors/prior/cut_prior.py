@@ -31,7 +31,7 @@ class RowKernel(NamedTuple):
 
     def factor(self, X: Tensor) -> Tensor:  # shape (b, d)
         "Rows of the factor, for these rows of the features."
-        return (_rows_of(X, self.kind) - self.mean.to(X.device)) * self.scale
+        return (X / _lengths(X, self.kind) - self.mean.to(X.device)) * self.scale
 
     def project(self, X: Tensor, W: Tensor) -> Tensor:  # shape (b, k)
         "Rows of the factor times directions W; the factor itself is not formed."
@@ -50,10 +50,6 @@ def _lengths(X, kind):  # by which rows are divided
     top = X.abs().amax(1, keepdim=True)  # squares of very short or long rows leave the range
     top = torch.where(top > 0, top, 1)
     return top * torch.linalg.vector_norm(X / top, dim=1, keepdim=True).clamp(min=1e-12)
-
-
-def _rows_of(X, kind):
-    return X / _lengths(X, kind)
 
 
 def range_basis(gram: Tensor, width: int, *, seed: Seed | None) -> Tensor:  # shape (d, width)
@@ -82,12 +78,13 @@ def row_kernel(
     if width is not None:
         width = min(checks.check_count(width, "row_kernel", "width"), d, n)
     checks.check_memory(24 * d * d, "row_kernel", "pass fewer features", device=rows.device)
-    shift = _rows_of(rows.read(slice(0, min(n, 4096))), kernel).mean(0, dtype=torch.float64)
+    start = rows.read(slice(0, min(n, 4096)))
+    shift = (start / _lengths(start, kernel)).mean(0, dtype=torch.float64)
     first = torch.zeros(d, dtype=torch.float64, device=rows.device)
     second = torch.zeros(d, d, dtype=torch.float64, device=rows.device)
     size = 0.0
     for _, X in rows.blocks(block_size):
-        U = _rows_of(X, kernel)
+        U = X / _lengths(X, kernel)
         size += torch.linalg.vector_norm(U, dtype=torch.float64).item() ** 2
         U = U - shift.to(U)
         first += U.sum(0, dtype=torch.float64)
@@ -131,18 +128,6 @@ def _project(kernels, parts, W):  # rows of the wide factor times W, a list over
     return sum(part.to(dtype) for part in products)
 
 
-def _weights(weights, m):
-    if weights is None:
-        return [1 / m] * m
-    weights = checks.check_several(weights, "cut_prior", "weights")
-    weights = [checks.check_number(w, "cut_prior", "a weight", low=0) for w in weights]
-    if len(weights) != m or not sum(weights) > 0:
-        got = f"{len(weights)} weights for {m} models"
-        rule = "weights must be one per model, not all zero"
-        checks.refuse("cut_prior", rule, got, "pass one each")
-    return weights
-
-
 def _range(kernels, weights, width, size, seed):  # roots of weights times Q, a list over models
     known = kernels[0].range
     if len(kernels) == 1 and known is not None and known.shape[1] == width:
@@ -179,18 +164,22 @@ def cut_prior(
     Reference: Halko, Martinsson and Tropp (2011), Finding structure with randomness.
     """
     caller = "cut_prior"
-    checks.check_instance(
-        models, Mapping, caller, "models", remedy="pass a dictionary name -> features"
-    )
+    remedy = "pass a dictionary name -> features"
+    checks.check_instance(models, Mapping, caller, "models", remedy=remedy)
     opened = {k: M.rows if isinstance(M, RowKernel) else M for k, M in models.items()}
     opened = row_blocks.open_models(opened, caller)
     kernels = [M if isinstance(M, RowKernel) else row_kernel(M) for M in models.values()]
-    weights = _weights(weights, len(kernels))
+    if weights is None:
+        weights = [1 / len(kernels)] * len(kernels)
+    weights = checks.check_several(weights, caller, "weights")
+    weights = [checks.check_number(w, caller, "a weight", low=0) for w in weights]
+    if len(weights) != len(kernels) or not sum(weights) > 0:
+        got = f"{len(weights)} weights for {len(kernels)} models"
+        checks.refuse(caller, "weights must be one per model, not all zero", got, "pass one each")
     n, D = len(next(iter(opened.values()))), sum(rows.shape[1] for rows in opened.values())
     devices = sorted({str(rows.device) for rows in opened.values()})
     if len(devices) > 1:
-        got = ", ".join(devices)
-        rule = "models must be opened for one device"
+        rule, got = "models must be opened for one device", ", ".join(devices)
         checks.refuse(caller, rule, got, "pass open_rows(X, device=...)")
     if block_size is None:
         block_size = kernels[0].rows.block_rows(16 * D, usual=2048)
@@ -214,5 +203,4 @@ def cut_prior(
     for start in range(0, n, 65_536):
         factor[start : start + 65_536] = B[start : start + 65_536] @ E.to(B)
     trace = sum(w * kernel.trace for w, kernel in zip(weights, kernels, strict=True))
-    cut = max(0.0, 1 - values.sum().item() / trace)
-    return CutPrior(factor, values, trace, cut)
+    return CutPrior(factor, values, trace, max(0.0, 1 - values.sum().item() / trace))

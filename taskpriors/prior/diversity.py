@@ -34,8 +34,7 @@ def n_distinct_tasks(y: Tensor, q: int) -> int:
 
 # %% ../../nbs/prior/09_diversity.ipynb #3db0935c
 def _one_hot(y, q):  # (m, n) -> (m q, n); in float32, which holds counts below 2^24 exactly
-    classes = torch.arange(q, device=y.device)[:, None]
-    return (y[:, None] == classes).flatten(0, 1).float()
+    return (y[:, None] == torch.arange(q, device=y.device)[:, None]).flatten(0, 1).float()
 
 # %% ../../nbs/prior/09_diversity.ipynb #19b81231
 def pairwise_rand(y: Tensor, q: int, size: int = 250) -> Tensor:  # shape (m, m), float64

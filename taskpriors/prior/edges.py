@@ -31,8 +31,7 @@ def checked_odds(
     T = checks.check_temperature(temperature, caller)
     checks.check_choice(graphs, GRAPHS, caller, "graphs")
     odds = (2 if graphs == "undirected" else 1) / T
-    norms = torch.linalg.vector_norm(Z, dim=1).double()
-    largest = max(1.0, norms.square().max().item())
+    largest = max(1.0, torch.linalg.vector_norm(Z, dim=1).double().square().max().item())
     if odds * largest > torch.finfo(Z.dtype).max:
         got = f"temperature = {T:.3g} with entries of K up to {largest:.3g}"
         remedy = "rescale the kernel, raise the temperature or pass float64"
@@ -99,24 +98,6 @@ def log_partition(
         return total
     return total + odds / 2 * Z.square().sum(dtype=torch.float64)
 
-# %% ../../nbs/prior/02_edges.ipynb #6c225340
-def _as_graphs(G, Z, graphs, caller):
-    "Adjacency matrices as a bool tensor (n_graphs, n, n) of the right family."
-    G = checks.as_tensor(G, caller, "G").to(Z.device)
-    if G.ndim not in (2, 3) or G.shape[-1] != G.shape[-2]:
-        rule = "G must have shape (n, n) or (n_graphs, n, n)"
-        checks.refuse(caller, rule, tuple(G.shape), "pass adjacency matrices")
-    checks.check_same_n(caller, Z=len(Z), G=G.shape[-1])
-    if G.dtype != torch.bool and not ((G == 0) | (G == 1)).all():
-        remedy = "a graph is drawn by sample_graphs; its probabilities are not a graph"
-        checks.refuse(caller, "G must hold zeros and ones", "other entries", remedy)
-    G = G.bool().reshape(-1, len(Z), len(Z))
-    if graphs == "undirected" and not (G.equal(G.mT) and G.diagonal(dim1=1, dim2=2).all()):
-        rule = "undirected graphs must be symmetric with ones on the diagonal"
-        got = "one that is not"
-        checks.refuse(caller, rule, got, "fill its diagonal, or use graphs='directed'")
-    return G
-
 # %% ../../nbs/prior/02_edges.ipynb #9f55068a
 def graph_log_prob(
     G: Tensor,  # graphs as zeros and ones, shape (n_graphs, n, n), or (n, n) for one
@@ -132,11 +113,24 @@ def graph_log_prob(
     x_ij = K_ij / T; over undirected graphs i < j and x_ij = 2 K_ij / T.
     Reference: Task Priors, Definition 2.4 and Lemma 2.5.
     """
-    Z, odds = checked_odds(Z, temperature, graphs, "graph_log_prob")
-    G = _as_graphs(G, Z, graphs, "graph_log_prob")
-    size = checks.check_count(block_size, "graph_log_prob", "block_size")
+    caller = "graph_log_prob"
+    Z, odds = checked_odds(Z, temperature, graphs, caller)
+    G = checks.as_tensor(G, caller, "G").to(Z.device)
+    if G.ndim not in (2, 3) or G.shape[-1] != G.shape[-2]:
+        rule = "G must have shape (n, n) or (n_graphs, n, n)"
+        checks.refuse(caller, rule, tuple(G.shape), "pass adjacency matrices")
+    checks.check_same_n(caller, Z=len(Z), G=G.shape[-1])
+    if G.dtype != torch.bool and not ((G == 0) | (G == 1)).all():
+        remedy = "a graph is drawn by sample_graphs; its probabilities are not a graph"
+        checks.refuse(caller, "G must hold zeros and ones", "other entries", remedy)
+    G = G.bool().reshape(-1, len(Z), len(Z))
+    if graphs == "undirected" and not (G.equal(G.mT) and G.diagonal(dim1=1, dim2=2).all()):
+        rule = "undirected graphs must be symmetric with ones on the diagonal"
+        remedy = "fill its diagonal, or use graphs='directed'"
+        checks.refuse(caller, rule, "one that is not", remedy)
+    size = checks.check_count(block_size, caller, "block_size")
     n_bytes = 5 * min(size, len(Z)) * len(Z) * Z.element_size()
-    checks.check_memory(n_bytes, "graph_log_prob", "lower block_size", device=Z.device)
+    checks.check_memory(n_bytes, caller, "lower block_size", device=Z.device)
     out = torch.zeros(len(G), dtype=torch.float64, device=Z.device)
     for rows in blocks.row_blocks(len(Z), size):
         x = odds * (Z[rows] @ Z.T)

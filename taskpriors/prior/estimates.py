@@ -155,8 +155,7 @@ class Labelings(results.Result):
         if self.exact or self.measure is None:
             return 0.0, 0.0
         ticks = (torch.arange(32, dtype=torch.float64, device=M.device) + 0.5) / 32
-        last = len(self.labels) - 1
-        picks = torch.searchsorted(self.weights.cumsum(0), ticks).clamp(max=last)
+        picks = torch.searchsorted(self.weights.cumsum(0), ticks).clamp(max=len(self.labels) - 1)
         second, fourth = redraw_moments(self.measure, self.labels[picks], M, self.n_classes)
         A = self.n_ancestors
         if A * second**2 >= 30 * fourth:
@@ -238,19 +237,18 @@ class Labelings(results.Result):
         mean = self.expectation(t, force=force)
         squares = (t - mean.mean).square()
         variance = self.expectation(squares, force=force)
-        errors = [
-            0.0 if self.exact else self._spread_of_families(v, e.mean).item()
-            for v, e in ((t, mean), (squares, variance))
-        ]  # what no task shows is added below
+        error = error_squares = 0.0
         missed, missed_squares = self._missed_changes(M)
-        if not self.exact:
+        if not self.exact:  # what no task shows is added
+            error = self._spread_of_families(t, mean.mean).item()
+            error_squares = self._spread_of_families(squares, variance.mean).item()
             missed += missed_families(self._family_errors(t, mean.mean))
             missed_squares += missed_families(self._family_errors(squares, variance.mean))
         return LabelTraceMoments(
             mean=mean.mean.item(),
-            mean_se=math.hypot(errors[0], missed**0.5),
+            mean_se=math.hypot(error, missed**0.5),
             variance=variance.mean.item(),
-            variance_se=math.hypot(errors[1], missed_squares**0.5),
+            variance_se=math.hypot(error_squares, missed_squares**0.5),
             dof=mean.dof,
         )
 

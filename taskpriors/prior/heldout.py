@@ -7,7 +7,7 @@ __all__ = ['HeldoutError', 'expected_heldout_error', 'precision_at_k']
 
 # %% ../../nbs/prior/15_heldout.ipynb #7147e9c9
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -66,10 +66,8 @@ class HeldoutError(results.Result):
 
     def to_frame(self) -> DataFrame:
         "One row per penalty tried."
-        long = ("point_errors", "task_errors", "pseudo_values", "sampled_values")
-        blank: dict[str, Any] = dict.fromkeys([*long, "point_ratios", "task_ratios"])
-        curves = replace(self, **blank)
-        return results.Result.to_frame(curves)
+        hidden: dict[str, Any] = {f.name: None for f in fields(self) if not f.repr}
+        return results.Result.to_frame(replace(self, **hidden))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Expected error over the penalties tried."
@@ -78,12 +76,8 @@ class HeldoutError(results.Result):
             ax.plot(self.alphas.cpu(), self.errors.cpu(), label="expected held-out error")
         ax.plot([self.alpha], [self.error], "o", label=f"least: skill {self.skill:.3f}")
         ax.axhline(self.baseline, color="black", linestyle="--", label="intercept alone")
-        ax.set(
-            xscale="log",
-            xlabel="penalty α",
-            ylabel="squared error per point",
-            title=f"{self.measure} measure",
-        )
+        ax.set(xscale="log", xlabel="penalty α", ylabel="squared error per point")
+        ax.set_title(f"{self.measure} measure")
         ax.legend()
         return ax
 
@@ -92,8 +86,7 @@ class Penalties(NamedTuple):
     "Ridge penalties to choose from."
 
     grid: Tensor | None  # shape (n_alphas,), float64; None: the penalties of `grid_errors`
-    fixed: bool = False  # did the caller fix one, so that nothing is chosen?
-    curve: bool = True  # are the errors at the others wanted, too?
+    curve: bool = True  # are the errors at all of them wanted, beside the best one?
 
 
 def check_penalties(alpha: float | None, alphas: ArrayLike | None, caller: str) -> Penalties:
@@ -103,7 +96,7 @@ def check_penalties(alpha: float | None, alphas: ArrayLike | None, caller: str) 
         checks.refuse(caller, rule, "both", "leave one of them out")
     if alpha is not None:
         alpha = checks.check_number(alpha, caller, "alpha", low=0)
-        return Penalties(torch.tensor([alpha], dtype=torch.float64), fixed=True)
+        return Penalties(torch.tensor([alpha], dtype=torch.float64), curve=False)
     if alphas is not None:
         return Penalties(ridge_tasks.check_alphas(alphas, caller))
     return Penalties(None)
@@ -135,7 +128,7 @@ def choose_penalty(
     "The penalty of least expected leave-one-out error, and that error."
     n = len(basis.U)
     baseline = check_baseline((moments.diag.sum() * n / (n - 1) ** 2).item(), caller)
-    grid, curve = penalties.grid, penalties.curve and not penalties.fixed
+    grid, curve = penalties.grid, penalties.curve
     if grid is not None:
         errors = ridge_tasks.loo_errors(basis, moments, grid.tolist())
     elif curve:
@@ -186,18 +179,6 @@ def _law_or_factor(prior: Any, weights: Any, caller: str) -> _LabelLaw | Tensor:
         checks.refuse(caller, "weights belong to sampled labels", got, "leave weights out")
     return prior
 
-# %% ../../nbs/prior/15_heldout.ipynb #d9012430
-def _standard_error(w: Tensor, off: Tensor, law: _LabelLaw) -> float | None:
-    "Of the mean, from the weights of the tasks and their deviations from it."
-    if law.exact:
-        return 0.0
-    family = torch.arange(len(w)) if law.ancestor is None else torch.as_tensor(law.ancestor)
-    families = torch.zeros(2, len(w), dtype=w.dtype, device=w.device)
-    families.index_add_(1, family.to(w.device), torch.stack([w * off, w]))
-    R, W = families
-    free = 1 - W.square().sum().item()
-    return (R.square().sum() / free).sqrt().item() if free > 1e-12 else None
-
 # %% ../../nbs/prior/15_heldout.ipynb #9414fefe
 def ratio_values(
     values: Tensor,  # e_i, of points or of tasks
@@ -238,9 +219,8 @@ def _task_errors(
     points: bool,
 ) -> tuple[Tensor, Tensor | None]:
     "Errors of these tasks; with `points` their share of the errors and training parts of points."
-    residuals = ridge.loo_residuals(
-        basis, ridge_tasks.code_rows(tasks.labels[rows], tasks.codes), alpha
-    )
+    targets = ridge_tasks.code_rows(tasks.labels[rows], tasks.codes)
+    residuals = ridge.loo_residuals(basis, targets, alpha)
     squares = residuals.square().sum(0)
     errors = squares.mean(1, dtype=torch.float64)
     if not points:
@@ -253,19 +233,18 @@ def _error_over_labels(
     basis: ridge.RidgeBasis,
     law: _LabelLaw,
     penalties: Penalties,
-    caller: str,
+    run: pair_sums.PairPass,
     *,
     variance: bool = True,
     points: bool = True,
-    block_size: int | None = None,
-    executor: ExecutorLike | None = None,
 ) -> HeldoutError:
+    caller = run.caller
     tasks = ridge_tasks.check_tasks(law.labels, basis.U, None, caller)
     m, n = tasks.labels.shape
     w = ridge_tasks.check_weights(law.weights, m, caller).to(basis.U.device)
-    size = ridge_tasks.task_block(block_size, n, tasks.n_classes)
+    size = ridge_tasks.task_block(run.block_size, n, tasks.n_classes)
     ridge_tasks.check_task_memory(basis, min(size, m), n, n_classes=tasks.n_classes, caller=caller)
-    moments = ridge_tasks.task_moments(basis, tasks, w, block_size=size, executor=executor)
+    moments = ridge_tasks.task_moments(basis, tasks, w, block_size=size, executor=run.executor)
     choice = choose_penalty(basis, moments, penalties, caller)
     if not variance:
         alone = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
@@ -274,7 +253,7 @@ def _error_over_labels(
     part = partial(
         _task_errors, basis=basis, tasks=tasks, weights=w, alpha=choice.alpha, points=points
     )
-    parts = blocks.map_blocks(part, blocks.row_blocks(m, size), executor=executor)
+    parts = blocks.map_blocks(part, blocks.row_blocks(m, size), executor=run.executor)
     errors, point_parts = zip(*parts, strict=True)
     errors = torch.cat(errors)
     point_errors = pseudo_values = point_ratios = None
@@ -285,10 +264,15 @@ def _error_over_labels(
         constants = constant_values(moments.diag, moments.diag.mean(), n)
         point_ratios = ratio_values(pseudo_values, constants, *mean_errors, n)
     off = errors - choice.error
+    family = torch.arange(m) if law.ancestor is None else torch.as_tensor(law.ancestor)
+    families = torch.zeros(2, m, dtype=w.dtype, device=w.device)
+    R, W = families.index_add_(1, family.to(w.device), torch.stack([w * off, w]))
+    free = 1 - W.square().sum().item()
+    spread = (R.square().sum() / free).sqrt().item() if free > 1e-12 else None
     constants = constant_errors(tasks.labels, tasks.n_classes)
     return HeldoutError(
         variance=(w @ off**2).item(),
-        standard_error=_standard_error(w, off, law),
+        standard_error=0.0 if law.exact else spread,
         measure="label",
         point_errors=point_errors,
         pseudo_values=pseudo_values,
@@ -338,36 +322,25 @@ def expected_heldout_error(
         law = edge_errors.edge_law(law, temperature, X, caller)
     basis = ridge.decompose(X, standardize=standardize)
     penalties = check_penalties(alpha, alphas, caller)
-    if isinstance(law, _LabelLaw):
-        return _error_over_labels(
-            basis,
-            law,
-            penalties,
-            caller,
-            variance=variance,
-            points=points,
-            block_size=block_size,
-            executor=executor,
-        )
     run = pair_sums.PairPass(caller, block_size, executor, progress)
+    if isinstance(law, _LabelLaw):
+        return _error_over_labels(basis, law, penalties, run, variance=variance, points=points)
     moments = edge_errors.moments_of_edges(basis, law, run)
     choice = choose_penalty(basis, moments, penalties, run.caller)
     errors = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
-    spread = (
-        edge_errors.variance_of_edges(basis, law, choice.alpha, run).item() if variance else None
-    )
+    spread = edge_errors.variance_of_edges(basis, law, choice.alpha, run) if variance else None
     reason = ""
     if choice.error < 0:
         reason = f"an expected error of {choice.error:.3g}, below zero"
         warnings.warn(
-            f"{run.caller}: edges must not be colder than those of labels can be. Got {reason}; "
+            f"{caller}: edges must not be colder than those of labels can be. Got {reason}; "
             "raise the temperature or pass sampled labels.",
             stacklevel=2,
         )
     elif check_edges:
         reason = edges.least_eigenvalue(law.Z, 2 / law.odds).reason
     return HeldoutError(
-        variance=spread,
+        variance=None if spread is None else spread.item(),
         measure="edge",
         standard_error=0.0,
         trusted=not reason,
@@ -386,7 +359,8 @@ def error_on_basis(
     tasks and of points.
     """
     law, best = _LabelLaw(labels), Penalties(None, curve=False)
-    return _error_over_labels(basis, law, best, caller, variance=variance, points=variance)
+    run = pair_sums.PairPass(caller)
+    return _error_over_labels(basis, law, best, run, variance=variance, points=variance)
 
 # %% ../../nbs/prior/15_heldout.ipynb #b52c1847
 class _Neighbours(NamedTuple):

@@ -62,12 +62,6 @@ def _check_copies(similarity, groups, k, caller):
     return torch.maximum(checks.check_similarity(similarity, caller, k), same)
 
 # %% ../../nbs/prior/16_judges.ipynb #33071716
-def _above(S, controls):  # the skills that count, shape (k, k)
-    if not len(controls):
-        return S.clamp(min=0)
-    return (S - S[controls].clamp(min=0).amax(0)).clamp(min=0)
-
-
 def mutual_skill(
     cross: ArrayLike,  # S, shape (k, k): skill of model a over tasks of model b, see cross_skill
     *,
@@ -85,7 +79,9 @@ def mutual_skill(
     controls = _check_controls(controls, len(S), caller)
     juror = _positions_mask(jurors, len(S), caller, "jurors")
     alike = _check_copies(similarity, None, len(S), caller)
-    skill = _above(S, controls)
+    skill = S.clamp(min=0)
+    if controls:
+        skill = (S - S[controls].clamp(min=0).amax(0)).clamp(min=0)
     mutual = (skill * skill.T).sqrt().fill_diagonal_(0)
     if juror.any() and not juror.all():
         new = 1 - alike[:, ~juror].amax(1)  # how far a juror is no copy of a ranked model
@@ -114,15 +110,6 @@ def perron_vector(B: Tensor) -> Perron:
     return Perron(v / v.sum(), values[-2:].flip(0))
 
 # %% ../../nbs/prior/16_judges.ipynb #7bf9e078
-def _u_centred(Z):  # the kernel of a factor without its diagonal, U-centred, as a unit vector
-    K = (Z @ Z.T).double().fill_diagonal_(0)
-    n = len(K)
-    rows = K.sum(1) / (n - 2)
-    K = K - rows[:, None] - rows + rows.sum() / (n - 1)
-    K = K.fill_diagonal_(0).flatten()
-    return K / K.norm().clamp(min=torch.finfo(K.dtype).tiny)
-
-
 @documented
 def copy_similarity(
     factors: Mapping | Sequence,  # of the models' kernels, each of shape (n, r), n at least 4
@@ -143,7 +130,15 @@ def copy_similarity(
     checks.check_count(n, caller, "the number of points", low=4)
     n = min(n, checks.check_count(n_points, caller, "n_points", low=4))
     pick = evenly(len(factors[0]), n, down=True)
-    flat = torch.stack([_u_centred(Z[pick.to(Z.device)]).cpu() for Z in factors])
+    kernels = []
+    for Z in factors:
+        Z = Z[pick.to(Z.device)]
+        K = (Z @ Z.T).double().fill_diagonal_(0)
+        rows = K.sum(1) / (n - 2)
+        K = K - rows[:, None] - rows + rows.sum() / (n - 1)  # U-centred
+        K = K.fill_diagonal_(0).flatten()
+        kernels.append((K / K.norm().clamp(min=torch.finfo(K.dtype).tiny)).cpu())
+    flat = torch.stack(kernels)
     return (flat @ flat.T).clamp(0, 1).pow(power).fill_diagonal_(1)
 
 # %% ../../nbs/prior/16_judges.ipynb #f35acb6f
@@ -185,23 +180,6 @@ class Judges(Result):
     rival_score: Tensor | None = None  # under the second community
     reason: str = ""  # why it is not stable
 
-# %% ../../nbs/prior/16_judges.ipynb #c272d351
-def _rivals(B, seats, limit):  # the juries, strongest first, and who is in which
-    all_judges = torch.ones(len(B), dtype=torch.bool)
-    values = torch.linalg.eigvalsh(B)
-    ratio = (values[-2] / values[-1]).item()
-    single = [_jury(B, seats, all_judges)]
-    community = torch.zeros(len(B), dtype=torch.int64)
-    if ratio <= limit:
-        return single, community, ratio
-    part = two_communities(B)
-    if min(part.sum(), (~part).sum()) < 2:
-        return single, community, ratio
-    juries = [(_jury(B, seats, members), members) for members in (part, ~part)]
-    juries.sort(key=lambda pair: -pair[0].strength)
-    community[juries[1][1]] = 1
-    return [jury for jury, _ in juries], community, ratio
-
 # %% ../../nbs/prior/16_judges.ipynb #56609793
 @documented
 def elect_prior(
@@ -236,7 +214,18 @@ def elect_prior(
         checks.refuse(caller, rule, "no such pair", "add models, or name a prior")
     seats = similarity.sum(1)
     B = (C / C.max()) ** power / (seats[:, None] * seats).sqrt()
-    juries, community, ratio = _rivals((B + B.T) / 2, seats, limit)
+    B = (B + B.T) / 2
+    values = torch.linalg.eigvalsh(B)
+    ratio = (values[-2] / values[-1]).item()
+    juries = [_jury(B, seats, torch.ones(len(B), dtype=torch.bool))]
+    community = torch.zeros(len(B), dtype=torch.int64)
+    if ratio > limit:
+        part = two_communities(B)
+        if min(part.sum(), (~part).sum()) >= 2:
+            pairs = [(_jury(B, seats, members), members) for members in (part, ~part)]
+            pairs.sort(key=lambda pair: -pair[0].strength)
+            juries = [jury for jury, _ in pairs]
+            community[pairs[1][1]] = 1
     reason = f"a second community is {ratio:.2f} as strong as the first" if ratio > limit else ""
     two = len(juries) == 2
     return Judges(
@@ -252,29 +241,8 @@ def elect_prior(
     )
 
 # %% ../../nbs/prior/16_judges.ipynb #063d7f52
-def _near_copies(similarity):  # lists of positions of near copies
-    from scipy.sparse.csgraph import connected_components
-
-    n_families, family = connected_components(similarity.numpy() >= 0.5, directed=False)
-    families = [(family == k).nonzero()[0].tolist() for k in range(n_families)]
-    return [members for members in families if len(members) > 1]
-
-
 _NOISE = 4  # over the number of points: skill below which a probe may have learned noise
 _FAR = 0.2  # of the usual mutual skill of a company, below which a model is far from all
-
-
-def _mutual_notes(names, similarity, cross, n_points):
-    best = mutual_skill(cross, similarity=similarity).amax(1)
-    if best.max() < _NOISE / n_points:
-        return ["None of these models learns the others' tasks better than noise would."]
-    usual = best.median()
-    return [
-        f"{name} and the others learn next to nothing of each other's tasks (mutual skill "
-        f"{skill:.3f}, usual {usual:.3f}): is it noise, or are its rows in another order?"
-        for name, skill in zip(names, best.tolist(), strict=True)
-        if len(names) > 2 and skill < _FAR * usual
-    ]
 
 
 def company_notes(
@@ -287,13 +255,29 @@ def company_notes(
     n_points: int = 2048,  # that `cross` was found on
 ) -> list[str]:  # sentences, none if nothing needs to be said
     "What a reader of a ranking should know about the company of its models, before the verdict."
+    from scipy.sparse.csgraph import connected_components
+
     notes = []
     if len(names) == 2 and elected is None:
         notes.append(f"There are only two models, {listed(names)}, and no third one beside them.")
     if cross is not None:
-        notes += _mutual_notes(names, similarity, cross, n_points)
-    for family in _near_copies(similarity):
-        copies = f"{listed([names[k] for k in family], 3)} are near copies of each other"
+        best = mutual_skill(cross, similarity=similarity).amax(1)
+        usual = best.median()
+        if best.max() < _NOISE / n_points:
+            notes.append("None of these models learns the others' tasks better than noise would.")
+        elif len(names) > 2:
+            notes += [
+                f"{name} and the others learn next to nothing of each other's tasks (mutual skill "
+                f"{skill:.3f}, usual {usual:.3f}): is it noise, or are its rows in another order?"
+                for name, skill in zip(names, best.tolist(), strict=True)
+                if skill < _FAR * usual
+            ]
+    n_families, family = connected_components(similarity.numpy() >= 0.5, directed=False)
+    for k in range(n_families):
+        members = [names[m] for m in (family == k).nonzero()[0]]
+        if len(members) == 1:
+            continue
+        copies = f"{listed(members, 3)} are near copies of each other"
         count = "they count as one" if elected else "each of them counts in this prior"
         notes.append(f"{copies}: {count}.")
     if prior is not None:

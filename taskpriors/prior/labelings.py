@@ -78,14 +78,6 @@ def enumerate_labelings(
         reason="",
     )
 
-# %% ../../nbs/prior/12_labelings.ipynb #cc4b18f5
-def _chain_starts(P, m, g):  # -> labels, (n, m): prefix samples first, independent labels last
-    warm = particles.independent_labels(P, m - m // 2, g)
-    if m == 1:
-        return warm
-    cold = particles.particle_filter(P, m // 2, g, resample_below=0.0).labels
-    return torch.cat([cold, warm], 1)
-
 # %% ../../nbs/prior/12_labelings.ipynb #6e929cbd
 class _Options(NamedTuple):
     method: str
@@ -94,17 +86,6 @@ class _Options(NamedTuple):
     check_every: int
     step: float
     progress: bool
-
-
-def _check_sweeps(gibbs_sweeps, method, m, caller):
-    if gibbs_sweeps is None:
-        return 100 if method == "gibbs" else 2
-    if method != "gibbs":
-        return checks.check_count(
-            gibbs_sweeps, caller, "gibbs_sweeps", low=0, high=checks.MOST_ROUNDS
-        )
-    checks.check_count(gibbs_sweeps, caller, "gibbs_sweeps", high=checks.MOST_ROUNDS)
-    return checks.check_load(gibbs_sweeps, caller, "gibbs_sweeps", bytes_each=16 * m)
 
 # %% ../../nbs/prior/12_labelings.ipynb #77c601fc
 def _in_order(labels, order):  # (n, m) in the order of the visit -> (m, n), int64
@@ -116,7 +97,10 @@ def _in_order(labels, order):  # (n, m) in the order of the visit -> (m, n), int
 # %% ../../nbs/prior/12_labelings.ipynb #82197cb7
 def _sample_chains(problem: particles.Problem, m: int, options: _Options) -> Labelings:
     P, order, g = problem
-    Y = _chain_starts(P, m, g)
+    Y = particles.independent_labels(P, m - m // 2, g)
+    if m > 1:  # prefix samples first, independent labels last
+        cold = particles.particle_filter(P, m // 2, g, resample_below=0.0).labels
+        Y = torch.cat([cold, Y], 1)
     statistics = chains.watch_chains(
         P, 1 / P.T, Y, g, sweeps=options.sweeps, progress=options.progress
     )
@@ -155,49 +139,24 @@ def _weighted_particles(P, m, g, options: _Options) -> particles.ParticleState:
     return particles.particle_filter(P, m, g, every=every, resample_below=below, progress=progress)
 
 # %% ../../nbs/prior/12_labelings.ipynb #f23b0571
-def _mean_and_error(cloud, v):  # of statistics, shape (k, m) -> (k,) each
-    w = cloud.weights()
-    mean = v @ w
-    errors = (v - mean[:, None]) * w
-    R = torch.zeros_like(errors).index_add_(1, cloud.ancestor, errors)
-    h = cloud.families().max()
-    spread = v.amax(1) - v.amin(1)
-    return mean, (R.square().sum(1) + (2 * h * spread).square()).sqrt()
-
-
 def _gaps(P, states):  # between two runs: statistic -> difference in standard errors
     directions = chains.leading_directions(P, 1 / P.T)
-    statistics = [chains.chain_statistics(P, state.sums, directions) for state in states]
+    means, errors = [], []
+    for state in states:
+        statistics = chains.chain_statistics(P, state.sums, directions)
+        v, w = statistics.values, state.cloud.weights()
+        means.append(v @ w)
+        off = (v - means[-1][:, None]) * w
+        R = torch.zeros_like(off).index_add_(1, state.cloud.ancestor, off)
+        missed = 2 * state.cloud.families().max() * (v.amax(1) - v.amin(1))
+        errors.append((R.square().sum(1) + missed.square()).sqrt())
+    least = 1e-9 * means[1].abs().max()
+    apart = (means[0] - means[1]).abs() / torch.hypot(*errors).clamp(min=least)
+    gaps = dict(zip(statistics.names, apart.tolist(), strict=True))
     clouds = [state.cloud for state in states]
-    (a, se_a), (b, se_b) = (
-        _mean_and_error(cloud, x.values) for cloud, x in zip(clouds, statistics, strict=True)
-    )
-    off = ((a - b).abs() / torch.hypot(se_a, se_b).clamp(min=1e-9 * b.abs().max())).tolist()
-    gaps = dict(zip(statistics[0].names, off, strict=True))
     error = math.hypot(*(cloud.log_partition_se() for cloud in clouds))
     gaps["log Z"] = abs(clouds[0].log_partition() - clouds[1].log_partition()) / max(error, 1e-9)
     return gaps
-
-
-def _differs_from_annealing(P, state, g):  # a reason for distrust, or ""
-    *_, other = particles.anneal(P, len(state.cloud.log_w), g, [1 / P.T], step=0.95)
-    reason = particles.too_few_ancestors(other.cloud)
-    if reason:
-        return f"no annealing run to compare with: {reason}"
-    gaps = _gaps(P, (state, other))
-    worst = max(gaps, key=gaps.__getitem__)
-    if gaps[worst] <= 3:
-        return ""
-    return f"{worst} apart from that of annealing by {gaps[worst]:.1f} standard errors"
-
-
-def _too_cold_for_points(P):  # a reason for distrust, or ""
-    critical = 2 * torch.linalg.matrix_norm(P.B[:, : P.rank].double(), 2).item() ** 2 / P.q
-    if P.T >= critical:
-        return ""
-    share = f"{P.T / critical:.2g} of the critical temperature"
-    case = f"class proportions at {share}, drawn point by point"
-    return f"{case}, where only method='anneal' can be checked"
 
 
 def _proportions_doubtful(P, state, method, g):  # a reason for distrust, or ""
@@ -206,7 +165,19 @@ def _proportions_doubtful(P, state, method, g):  # a reason for distrust, or ""
     reason = chains.class_names_unsettled(P, state)
     if reason or method == "anneal":
         return reason
-    return _differs_from_annealing(P, state, g) or _too_cold_for_points(P)
+    *_, other = particles.anneal(P, len(state.cloud.log_w), g, [1 / P.T], step=0.95)
+    reason = particles.too_few_ancestors(other.cloud)
+    if reason:
+        return f"no annealing run to compare with: {reason}"
+    gaps = _gaps(P, (state, other))
+    worst = max(gaps, key=gaps.__getitem__)
+    if gaps[worst] > 3:
+        return f"{worst} apart from that of annealing by {gaps[worst]:.1f} standard errors"
+    critical = 2 * torch.linalg.matrix_norm(P.B[:, : P.rank].double(), 2).item() ** 2 / P.q
+    if P.T >= critical:
+        return ""
+    case = f"class proportions at {P.T / critical:.2g} of the critical temperature"
+    return f"{case}, drawn point by point, where only method='anneal' can be checked"
 
 # %% ../../nbs/prior/12_labelings.ipynb #8f589651
 _OTHER_ORDERS = 8
@@ -248,15 +219,10 @@ def _sample_particles(problem: particles.Problem, m: int, options: _Options) -> 
     reason = reason or chains.cold_chains_stay(P, state, _copy_of(g))
     reason = reason or _proportions_doubtful(P, state, options.method, g)
     if not reason and options.method != "anneal":
-        quiet = options._replace(progress=False)
-        reason = _orders_disagree(P, state, _copy_of(g), quiet)
-    diagnosis: dict[str, Any] = dict(
-        ess=cloud.ess[-1],
-        n_ancestors=cloud.n_ancestors(),
-        log_partition=cloud.log_partition(),
-        log_partition_se=cloud.log_partition_se(),
-        heaviest=cloud.families().max().item(),
-    )
+        reason = _orders_disagree(P, state, _copy_of(g), options._replace(progress=False))
+    ess, n_ancestors = cloud.ess[-1], cloud.n_ancestors()
+    log_z, log_z_se = cloud.log_partition(), cloud.log_partition_se()
+    heaviest = cloud.families().max().item()
     if options.method != "prefix":
         labels = labels[:, cloud.resample(g)]
         sums = particles.factor_sums(P, labels)
@@ -264,7 +230,7 @@ def _sample_particles(problem: particles.Problem, m: int, options: _Options) -> 
             particles.gibbs_sweep(P, 1 / P.T, labels, sums, g)
             particles.exchange_classes(P, labels, sums, g)
         if options.sweeps:
-            diagnosis["heaviest"] = 1 / m
+            heaviest = 1 / m
     return Labelings(
         labels=_in_order(labels, order),
         log_weights=torch.log_softmax(cloud.log_w, 0),
@@ -272,11 +238,15 @@ def _sample_particles(problem: particles.Problem, m: int, options: _Options) -> 
         method=options.method,
         temperature=P.T,
         n_classes=P.q,
+        ess=ess,
+        n_ancestors=n_ancestors,
+        log_partition=log_z,
+        log_partition_se=log_z_se,
         n_resampled=cloud.resampled,
         trusted=not reason,
         reason=reason,
+        heaviest=heaviest,
         history=torch.tensor(cloud.ess),
-        **diagnosis,
     )
 
 # %% ../../nbs/prior/12_labelings.ipynb #ba0bccfe
@@ -310,16 +280,25 @@ def sample_labelings(
     checks.check_choice(method, ("smc", "anneal", "gibbs", "prefix"), caller, "method")
     draw = particles.DrawOptions(n_tasks, seed, caller, class_proportions, tolerance, given)
     problem = particles.checked_problem(Z, temperature, n_classes, draw)
+    gibbs = method == "gibbs"
+    if gibbs_sweeps is None:
+        sweeps = 100 if gibbs else 2
+    else:
+        least = 1 if gibbs else 0
+        most = checks.MOST_ROUNDS
+        sweeps = checks.check_count(gibbs_sweeps, caller, "gibbs_sweeps", low=least, high=most)
+        if gibbs:
+            checks.check_load(sweeps, caller, "gibbs_sweeps", bytes_each=16 * n_tasks)
     open_unit: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
     options = _Options(
         method=method,
-        sweeps=_check_sweeps(gibbs_sweeps, method, n_tasks, caller),
+        sweeps=sweeps,
         resample_below=checks.check_number(resample_below, caller, "resample_below", low=0, high=1),
         check_every=checks.check_count(check_every, caller, "check_every"),
         step=checks.check_number(step, caller, "step", **open_unit),
         progress=progress,
     )
-    sample = _sample_chains if method == "gibbs" else _sample_particles
+    sample = _sample_chains if gibbs else _sample_particles
     labelings = sample(problem, n_tasks, options)
     P = problem.model
     place = problem.order.argsort()

@@ -58,8 +58,7 @@ def check_groups(groups: ArrayLike, n: int, caller: str) -> Grouping:
     number = torch.tensor([numbers[name] for name in names])
     sizes = number.bincount()
     rows = number.argsort(stable=True).split(sizes.tolist())
-    of_size = sizes.unique().tolist()
-    blocks = [torch.stack([r for r in rows if len(r) == size]) for size in of_size]
+    blocks = [torch.stack([r for r in rows if len(r) == k]) for k in sizes.unique().tolist()]
     return Grouping(number, blocks)
 
 
@@ -192,16 +191,12 @@ def second_order_change(basis: RidgeBasis, grouping: Grouping, choice: PenaltyCh
             for k, own in enumerate(at):  # the blocks on the diagonal
                 B[own, k] = 0
             flat = B.flatten(1)
-            first = _inner(B, grouping.parts_of(squares, flat).view_as(B))
-            second = _inner(B, grouping.parts_of(crossed, flat).view_as(B))
+            first = torch.einsum("ngs,ngt->gst", B, grouping.parts_of(squares, flat).view_as(B))
+            second = torch.einsum("ngs,ngt->gst", B, grouping.parts_of(crossed, flat).view_as(B))
             own_squares = E[at] @ E[at].mT
             change = (first * own_squares).sum((1, 2)) + 2 * (inverse[part] * second).sum((1, 2))
             out[at] = (change / size)[:, None]
     return out
-
-
-def _inner(B, C):  # of the columns of each group, both (n, n_groups, size)
-    return torch.einsum("ngs,ngt->gst", B, C)
 
 
 def group_values(basis: RidgeBasis, grouping: Grouping, choice: PenaltyChoice) -> Tensor:
@@ -295,8 +290,7 @@ def _skills_over_laws(X, planes, grouping, caller):  # planes: (n_laws, n, k), c
         if _is_usable(basis, inverses, alpha):
             E = grouping.parts_of(inverses.matrices, residual_map(basis, alpha, columns))
             least = torch.minimum(least, per_law(E))
-    baseline = per_law(_constant_residuals(grouping, columns))
-    return (1 - least / baseline).cpu()
+    return (1 - least / per_law(_constant_residuals(grouping, columns))).cpu()
 
 
 def cross_skill_without_groups(

@@ -100,16 +100,11 @@ class TraceMoments(Result):
         "One row per model and temperature."
         import pandas as pd
 
-        temperatures = self.temperature.flatten().tolist()
-        rows = [(name, t) for name in self.names for t in temperatures]
-        return pd.DataFrame(
-            {
-                "model": [model for model, _ in rows],
-                "temperature": [t for _, t in rows],
-                "mean": self.mean.flatten().tolist(),
-                "variance": self.variance.flatten().tolist(),
-            }
-        )
+        rows = [(name, t) for name in self.names for t in self.temperature.flatten().tolist()]
+        table = pd.DataFrame(rows, columns=["model", "temperature"])
+        table["mean"] = self.mean.flatten().tolist()
+        table["variance"] = self.variance.flatten().tolist()
+        return table
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Mean and one s.d. against temperature; with one temperature, variance against mean."
@@ -118,25 +113,17 @@ class TraceMoments(Result):
         mean = self.mean.reshape(shape).cpu().numpy()
         std = self.std.reshape(shape).cpu().numpy()
         if shape[1] == 1:
-            self._plot_models(ax, mean[:, 0], std[:, 0] ** 2)
-        else:
-            self._plot_temperatures(ax, mean, std)
-        return ax
-
-    def _plot_models(self, ax, mean, variance):
-        "A point per model."
-        ax.plot(mean, variance, "o")
-        for name, x, y in zip(self.names, mean, variance, strict=True):
-            ax.annotate(name, (x, y), xytext=(4, 4), textcoords="offset points", fontsize=8)
-        ax.set(xlabel="mean of Tr(MG) over tasks", ylabel="variance of Tr(MG)")
-
-    def _plot_temperatures(self, ax, mean, std):
-        "A band of one standard deviation per model."
+            ax.plot(mean[:, 0], std[:, 0] ** 2, "o")
+            for name, x, y in zip(self.names, mean[:, 0], std[:, 0] ** 2, strict=True):
+                ax.annotate(name, (x, y), xytext=(4, 4), textcoords="offset points", fontsize=8)
+            ax.set(xlabel="mean of Tr(MG) over tasks", ylabel="variance of Tr(MG)")
+            return ax
         T = self.temperature.tolist()
         for name, m, s in zip(self.names, mean, std, strict=True):
             (line,) = ax.plot(T, m, label=name)
             ax.fill_between(T, m - s, m + s, alpha=0.2, color=line.get_color(), lw=0)
         ax.set(xscale="log", xlabel="temperature T", ylabel="Tr(MG) over tasks")
+        return ax
 
 # %% ../../nbs/prior/04_moments.ipynb #4b6d000d
 @documented
@@ -161,15 +148,13 @@ def trace_moments(
     p = pair_sums.pair_problem(M, prior, temperature, graphs, run)
     n, n_temps = len(p.prior), len(p.odds)
     first = p.odds[0]
-    largest = p.prior_diagonal.max().item()
-    single = p.dtype == torch.float32
     size = pair_sums.points_per_block(p, 3 + 2 * n_temps, p.dtype.itemsize)
     fn = partial(
         moment_sums,
         prior=[(p.prior, p.prior, first)],
         models=[[(Z, Z, 1.0)] for Z in p.models],
         odds=[o / first for o in p.odds],
-        small=[single and largest * o < 1 / 64 for o in p.odds],
+        small=p.small,
         size=size,
         dtype=p.dtype,
     )
@@ -210,6 +195,5 @@ def trace_cumulants(
     run = pair_sums.PairPass("trace_cumulants", block_size, executor, progress)
     p = pair_sums.pair_problem(M, prior, temperature, graphs, run)
     order = check_count(order, p.caller, "order", high=20)
-    return p.shaped(
-        pair_sums.score_cumulants(p, [pair_sums.factor_kernel(Z) for Z in p.models], order)
-    )
+    kernels = [pair_sums.factor_kernel(Z) for Z in p.models]
+    return p.shaped(pair_sums.score_cumulants(p, kernels, order))

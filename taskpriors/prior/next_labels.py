@@ -137,8 +137,7 @@ def spread_points(
     for i in range(m):
         duels.take(i)
     chosen = duels.decide() if m + k < len(rows) else np.arange(len(rows))
-    order = _halvings(distances, np.arange(m), chosen[chosen >= m], g)
-    return torch.as_tensor(rows[order])
+    return torch.as_tensor(rows[_halvings(distances, np.arange(m), chosen[chosen >= m], g)])
 
 # %% ../../nbs/prior/23_next_labels.ipynb #6d1243b6
 def jury_coordinates(jury: Iterable, *, n_dims: int = 64, seed: int = 0) -> Tensor:  # (n, n_dims)

@@ -48,18 +48,15 @@ def edge_row_means(Z: Tensor, odds: float, undirected: bool, hot: bool = False) 
     return torch.cat(means) + (1 - loops) / len(Z)
 
 # %% ../../nbs/prior/18_objective.ipynb #8b5f6498
-def _smoother(Xc, alpha):  # S without the intercept, by the smaller of the two systems
-    m, d = Xc.shape
-    ridge = alpha * torch.eye(min(m, d), dtype=Xc.dtype, device=Xc.device)
-    if d < m:
-        return Xc @ torch.linalg.solve(Xc.T @ Xc + ridge, Xc.T)
-    return torch.linalg.solve(Xc @ Xc.T + ridge, Xc @ Xc.T)
-
-
 def loo_operator(X: Tensor, alpha: float) -> Tensor:  # Q = R^T R, shape (m, m)
     "Quadratic form of the labels that is the leave-one-out error of the ridge probe."
-    m = len(X)
-    S = _smoother(X - X.mean(0), alpha) + 1 / m
+    Xc = X - X.mean(0)
+    m, d = Xc.shape
+    ridge = alpha * torch.eye(min(m, d), dtype=X.dtype, device=X.device)
+    if d < m:  # the smaller of the two systems
+        S = Xc @ torch.linalg.solve(Xc.T @ Xc + ridge, Xc.T) + 1 / m
+    else:
+        S = torch.linalg.solve(Xc @ Xc.T + ridge, Xc @ Xc.T) + 1 / m
     R = (torch.eye(m, dtype=X.dtype, device=X.device) - S) / (1 - S.diagonal())[:, None]
     return R.T @ R
 
@@ -74,16 +71,6 @@ class TaskStatistics(NamedTuple):
 
     mean: Tensor  # "trace", "hsic": E[Tr MG]/n^2; "heldout": E[Tr QG]/m, squared error per point
     variance: Tensor  # "trace", "hsic": Var[Tr MG]/n^2; "heldout": Var[Tr QG]/m
-
-# %% ../../nbs/prior/18_objective.ipynb #0a53afc3
-def _about(C, center):  # unit rows about their mean: the batch's own, or the given one
-    if center is None:
-        return C - C.mean(0)
-    center = checks.check_tensor(center, "TaskPriorLoss", "center")
-    if center.shape != C.shape[1:]:
-        rule = f"center must have shape ({C.shape[1]},)"
-        checks.refuse("TaskPriorLoss", rule, tuple(center.shape), "pass the mean of the unit rows")
-    return C - checks.check_finite(center, "TaskPriorLoss", "center").to(C)
 
 # %% ../../nbs/prior/18_objective.ipynb #6062f838
 def _as_index(index, n, device):  # distinct points of the prior, as int64
@@ -145,8 +132,7 @@ class TaskPriorStatistics(nn.Module):
         X = checks.check_features(features, "TaskPriorLoss")
         i = _as_index(index, len(self.prior), self.prior.device)
         checks.check_same_n("TaskPriorLoss", features=len(X), index=len(i))
-        table = edge_table(self.prior[i], self.odds, self.undirected, self.hot)
-        P, W = (a.to(X) for a in table)
+        P, W = (a.to(X) for a in edge_table(self.prior[i], self.odds, self.undirected, self.hot))
         if self.statistic == "heldout":
             Q = loo_operator(X, self.alpha)
             return TaskStatistics((Q * P).sum() / len(X), (Q.square() * W).sum() / len(X))
@@ -160,7 +146,14 @@ class TaskPriorStatistics(nn.Module):
             remedy = "end the encoder without a ReLU, or use statistic='heldout'"
             checks.refuse("TaskPriorLoss", rule, got, remedy)
         C = X / norms
-        D = _about(C, center)
+        if center is None:
+            D = C - C.mean(0)
+        else:
+            center = checks.check_tensor(center, "TaskPriorLoss", "center")
+            if center.shape != C.shape[1:]:
+                rule, got = f"center must have shape ({C.shape[1]},)", tuple(center.shape)
+                checks.refuse("TaskPriorLoss", rule, got, "pass the mean of the unit rows")
+            D = C - checks.check_finite(center, "TaskPriorLoss", "center").to(C)
         variance = _pair_mean((D @ D.T).square() * W, n)
         return TaskStatistics(_pair_mean((C @ C.T) * tilted, n), variance)
 

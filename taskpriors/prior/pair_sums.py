@@ -46,6 +46,11 @@ class PairProblem(NamedTuple):
         return x.clone()
 
     @property
+    def small(self) -> list[bool]:  # are log-odds so small that float32 needs the series of tanh?
+        largest = self.prior_diagonal.max().item()
+        return [self.dtype == torch.float32 and largest * o < 1 / 64 for o in self.odds]
+
+    @property
     def temperature(self) -> Tensor:  # shape (n_temps,), or () for a single temperature
         return self.temperatures[0] if self.single_temperature else self.temperatures
 
@@ -152,8 +157,7 @@ def factor_kernel(Z: Tensor) -> Kernel:
 
 def kernel_difference(A: Tensor, B: Tensor) -> Kernel:
     "The matrix `A @ A.T - B @ B.T`."
-    diagonal = margins(A).diagonal - margins(B).diagonal
-    return Kernel([(A, A, 1.0), (B, B, -1.0)], diagonal)
+    return Kernel([(A, A, 1.0), (B, B, -1.0)], margins(A).diagonal - margins(B).diagonal)
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d2a
 def block_shape(block: tuple) -> tuple[int, int]:
@@ -199,19 +203,14 @@ def points_per_block(problem: PairProblem, n_buffers: int, itemsize: int = 8) ->
     return min(n, most, max(64, fits))
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d35
-def _n_lists(problem, n_blocks):
-    "How many lists of blocks are handed out."
-    if problem.progress:
-        return min(100, n_blocks)
-    if problem.executor is not None:
-        return min(16, n_blocks)
-    return 1
-
-
 def sum_blocks(fn: Callable, problem: PairProblem, size: int) -> Tensor:
     "Sum `fn`, a function of a list of blocks, over the blocks of the upper triangle."
     slices = blocks.pair_blocks(len(problem.prior), size)
-    n_lists = _n_lists(problem, len(slices))
+    n_lists = 1
+    if problem.progress:
+        n_lists = min(100, len(slices))
+    elif problem.executor is not None:
+        n_lists = min(16, len(slices))
     parts = blocks.map_blocks(
         fn,
         [slices[k::n_lists] for k in range(n_lists)],

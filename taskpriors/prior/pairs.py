@@ -48,8 +48,7 @@ def blocks_of_pairs(pairs: PairsLike, n: int, caller: str = "blocks_of_pairs") -
     number = connected_components(ties, directed=False)[1]
     _, first, number = np.unique(number, return_index=True, return_inverse=True)
     block = torch.from_numpy(first.argsort().argsort()[number])
-    different = pairs.points[~pairs.same]
-    sides = block[different]
+    sides = block[pairs.points[~pairs.same]]
     within = (sides[:, 0] == sides[:, 1]).nonzero()[:, 0]
     if len(within):
         at = int((~pairs.same).nonzero()[:, 0][within[0]])

@@ -65,9 +65,8 @@ class PottsModel:
         "Coefficients of the columns of B in the couplings at inverse temperature beta."
         if self.pi is None:
             return 2 * beta
-        return torch.cat(
-            [self.B.new_full((self.rank,), 2 * beta), self.B.new_tensor([-self.kappa])]
-        )
+        of_kernel = self.B.new_full((self.rank,), 2 * beta)
+        return torch.cat([of_kernel, self.B.new_tensor([-self.kappa])])
 
     def field(self, sizes: int | Tensor) -> float | Tensor:
         "Field of class c minus that of class 0 in sets of so many points, (len(sizes), q - 1, 1)."
@@ -282,17 +281,6 @@ def _propose_block(P, rows, U, g):  # -> what is drawn, increments of log weight
     increments = (prefix.log_normalisers(F) - F.sum(1) / q).double().sum(0)
     return block, increments + _drift(P, U[-1].view(q - 1, m), block.codes)
 
-# %% ../../nbs/prior/10_particles.ipynb #873c4b94
-def _trace_back(P, past, m):  # -> labels of the final particles, (n, m)
-    "`past` holds points, labels drawn and particles kept, None for all, of each block."
-    Y = P.hold(torch.empty(P.n, m, dtype=torch.int16, device=P.B.device))
-    line = None  # where each final particle stood after the block; None if it never moved
-    for rows, labels, keep in reversed(past):
-        if keep is not None:
-            line = keep if line is None else keep[line]
-        Y[rows] = labels if line is None else labels[:, line]
-    return Y
-
 # %% ../../nbs/prior/10_particles.ipynb #0f4a4597
 class ParticleState(NamedTuple):
     "Particles at one temperature."
@@ -320,7 +308,7 @@ def particle_filter(
         U += (P.B[: P.n_clamped].T @ codes).repeat_interleave(m, 1)
     if P.n_clamped == P.n:
         cloud.weigh(torch.zeros_like(cloud.log_w))
-    past = []
+    past = []  # points, labels drawn and particles kept, None for all, of each block
     for rows in blocks.with_bar(P.free_blocks(every), progress, desc="points"):
         block, increments = _propose_block(P, rows, U, g)
         cloud.weigh(increments)
@@ -330,7 +318,13 @@ def particle_filter(
             keep = cloud.resample(g)
             U = U.view(-1, P.q - 1, m)[:, :, keep].flatten(1)
         past.append((rows, block.labels, keep))
-    return ParticleState(1 / P.T, _trace_back(P, past, m), U, cloud)
+    Y = P.hold(torch.empty(P.n, m, dtype=torch.int16, device=P.B.device))
+    line = None  # where each final particle stood after the block; None if it never moved
+    for rows, labels, keep in reversed(past):
+        if keep is not None:
+            line = keep if line is None else keep[line]
+        Y[rows] = labels if line is None else labels[:, line]
+    return ParticleState(1 / P.T, Y, U, cloud)
 
 # %% ../../nbs/prior/10_particles.ipynb #68f28c43
 def gibbs_sweep(P: PottsModel, beta: float, Y: Tensor, U: Tensor, g: torch.Generator) -> None:

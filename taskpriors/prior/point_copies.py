@@ -32,9 +32,8 @@ def near_pairs(X: Tensor) -> Tensor:  # of points and of near copies, shape (2, 
     spread = (r[:, -1] / r[:, inner - 1]).log().median().item()
     dimension = torch.tensor(k / inner).log().item() / max(spread, 1e-12)
     gap = min(0.1, (1e-3 / n) ** (1 / max(dimension, 1.0)))
-    short = (r[:, :inner] < gap * r[:, 1 : inner + 1]) & (
-        r[:, :inner] < gap * r[:, inner - 1].median()
-    )
+    usual = gap * r[:, inner - 1].median()
+    short = (r[:, :inner] < gap * r[:, 1 : inner + 1]) & (r[:, :inner] < usual)
     before = short.flip(1).cumsum(1).flip(1) > 0  # up to the last gap
     points, places = before.nonzero(as_tuple=True)
     return torch.stack([points, near[points, places]])

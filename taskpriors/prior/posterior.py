@@ -87,17 +87,6 @@ def _known(labels, n, n_classes, caller):  # which points, their classes from 0,
     return points, classes, q
 
 
-def _eigenvalues(largest, factors, caller):  # the largest of each kernel, float64
-    if largest is None:
-        largest = [critical_temperature(Z, 2) for Z in factors]  # 2 lambda_1 over two classes
-    largest = checks.check_several(largest, caller, "top_eigenvalues")
-    checks.check_same_n(caller, factors=len(factors), top_eigenvalues=len(largest))
-    values = [
-        checks.check_number(v, caller, "top_eigenvalues", low=0, low_open=True) for v in largest
-    ]
-    return torch.tensor(values, dtype=torch.float64)
-
-
 @documented
 def label_evidence(
     factors: Mapping | Sequence,  # of the judges' kernels, each of shape (n, r)
@@ -124,15 +113,21 @@ def label_evidence(
     several = checks.check_several(gains, caller, "gains")
     grid = [checks.check_number(x, caller, "gains", low=1e-6, high=1e6) for x in several]
     gains = torch.tensor(grid, dtype=torch.float64)
-    top = _eigenvalues(top_eigenvalues, factors, caller)
+    if top_eigenvalues is None:
+        top_eigenvalues = [critical_temperature(Z, 2) for Z in factors]  # 2 lambda_1 / 2 classes
+    several = checks.check_several(top_eigenvalues, caller, "top_eigenvalues")
+    checks.check_same_n(caller, factors=len(factors), top_eigenvalues=len(several))
+    largest = [
+        checks.check_number(v, caller, "top_eigenvalues", low=0, low_open=True) for v in several
+    ]
+    top = torch.tensor(largest, dtype=torch.float64)
     g = checks.check_generator(seed, caller)
     k, c = len(points), len(classes.unique())
-    entries = 3 * k * k + k * (len(gains) * (n_orders + 3 * c) + n_orders * len(factors))
-    n_bytes = 8 * entries
-    checks.check_memory(n_bytes, caller, "pass fewer labels or orders", device=factors[0].device)
-    visited = torch.stack(
-        [torch.randperm(k, generator=g, device=g.device) for _ in range(n_orders)]
-    )
+    numbers = 3 * k * k + k * (len(gains) * (n_orders + 3 * c) + n_orders * len(factors))
+    remedy = "pass fewer labels or orders"
+    checks.check_memory(8 * numbers, caller, remedy, device=factors[0].device)
+    draws = [torch.randperm(k, generator=g, device=g.device) for _ in range(n_orders)]
+    visited = torch.stack(draws)
     codes = (classes[:, None] == torch.arange(c)).double()
     by_gain, predictive = [], []
     for Z, eigenvalue in zip(factors, top, strict=True):
@@ -197,9 +192,8 @@ def posterior_weights(
         checks.refuse(caller, rule, got, "pass elect_prior(cross).weights")
     checks.check_same_n(caller, weights=len(w), evidence=len(evidence.log_evidence))
     fade = checks.check_number(fade, caller, "fade", low=1e-6, high=1e9)
-    powers = (
-        POWERS if power is None else [checks.check_number(power, caller, "power", low=0, high=100)]
-    )
+    powers = POWERS if power is None else (power,)
+    powers = tuple(checks.check_number(t, caller, "power", low=0, high=100) for t in powers)
     seats = torch.ones_like(w)
     if similarity is not None:
         copies = checks.check_similarity(similarity, caller, len(w))
@@ -279,11 +273,6 @@ class LabelledSkill(Result):
     hits: Tensor | None = field(default=None, repr=False)
 
 
-def _grouping_of(groups, points, n, caller):  # Grouping of the labelled points
-    whole = left_out_groups.check_groups(groups, n, caller).number
-    return left_out_groups.check_groups(whole[points], len(points), caller)
-
-
 def _means_of_groups(values, grouping):  # (m, k) -> (m, n_groups), with the same error of the mean
     m, k = values.shape
     mean = values.mean(1, keepdim=True)
@@ -314,7 +303,10 @@ def labelled_skill(
         got = f"{len(classes.unique())} classes and {k} points"
         checks.refuse(caller, rule, got, "label more points")
     skills, values, hits = [], [], []
-    grouping = None if groups is None else _grouping_of(groups, points, len(features[0]), caller)
+    grouping = None
+    if groups is not None:
+        whole = left_out_groups.check_groups(groups, len(features[0]), caller).number
+        grouping = left_out_groups.check_groups(whole[points], k, caller)
     for X in features:
         basis = ridge.decompose(X[points.to(X.device)].double())
         tasks = classes[None].to(X.device)

@@ -113,9 +113,7 @@ def target_error(
     checks.check_memory(n_bytes, caller, "pass fewer targets or points", device=X.device)
     basis = ridge.decompose(X)
     T = (T / size / m**0.5).to(basis.U)
-    choice = heldout.choose_penalty(
-        basis, _moments(basis, T), heldout.check_penalties(None, None, caller), caller
-    )
+    choice = heldout.choose_penalty(basis, _moments(basis, T), heldout.Penalties(None), caller)
     residuals = ridge.loo_residuals(basis, T.T, choice.alpha)
     squares = residuals.double().square()
     training = ridge_tasks.training_parts(basis, residuals, choice.alpha).sum(0).double()

@@ -54,11 +54,9 @@ def check_row_tasks(
         y = checks.check_labels(y, caller)
     checks.check_same_n(caller, features=n, labels=y.shape[1])
     low, high = int(y.min()), int(y.max())
-    q = (
-        max(2, high + 1)
-        if n_classes is None
-        else checks.check_count(n_classes, caller, "n_classes", low=2)
-    )
+    q = max(2, high + 1)
+    if n_classes is not None:
+        q = checks.check_count(n_classes, caller, "n_classes", low=2)
     if low < 0 or high >= q:
         rule = f"labels must be at least 0 and below {q}"
         checks.refuse(caller, rule, low if low < 0 else high, "encode classes as 0, 1, 2, ...")
@@ -87,12 +85,10 @@ class _Gram:  # of rows minus a shift
         self.first += off.sum(0)
         self.second.addmm_(off.T, off)
 
-    def joined(self, other):
-        both = _Gram(len(self.first), self.first.device)
-        both.n = self.n + other.n
-        both.first = self.first + other.first
-        both.second = self.second + other.second
-        return both
+    def join(self, other):
+        self.n += other.n
+        self.first += other.first
+        self.second += other.second
 
 
 class _Cross:  # of rows minus a shift with targets
@@ -144,15 +140,14 @@ def row_sums(
     block_size: int | None = None,  # rows read at a time; None is 8 MB of them
 ) -> list[RowSums]:  # over all points, then of the part and of the further task, if given
     "Sums over the rows of a file, in one pass."
-    size = _check_pass(rows, [tasks] if part is None else [tasks, part[1]], block_size)
+    laws = [tasks] if part is None else [tasks, part[1]]
+    size = _check_pass(rows, laws, block_size)
     n, d = rows.shape
     shift = rows.read(slice(0, min(n, 4096))).mean(0)
-    whole = _Cross(d, _code_columns(tasks), rows.device)
-    of_part: Any = None
+    # of all points, and in a list, empty without a part, of its points
+    whole, *of_part = [_Cross(d, _code_columns(law), rows.device) for law in laws]
     by_class: Any = None  # sums of rows, and how many there are
-    inside, outside = _Gram(d, rows.device), _Gram(d, rows.device)
-    if part is not None:
-        of_part = _Cross(d, _code_columns(part[1]), rows.device)
+    inside, gram = _Gram(d, rows.device), _Gram(d, rows.device)
     if further is not None:
         by_class = torch.zeros(further.n_classes, d, dtype=torch.float64, device=rows.device)
         counts = by_class.new_zeros(len(by_class))
@@ -164,25 +159,24 @@ def row_sums(
             by_class.index_add_(0, classes, off.double())
             counts += torch.bincount(classes, minlength=len(counts))
         if part is None:
-            outside.add(off)
+            gram.add(off)
             continue
         mask = part[0][block]
         some = torch.arange(block.start, block.stop)[mask]
         of_some = off[mask]
         inside.add(of_some)
-        outside.add(off[~mask])
-        of_part.add(of_some, part[1].targets(some, X))
-    gram = inside.joined(outside)
-    checks.check_computed(
-        gram.second, "row_sums", f"the Gram matrix of {rows.name}", "rescale them"
-    )
+        gram.add(off[~mask])
+        of_part[0].add(of_some, part[1].targets(some, X))
+    gram.join(inside)
+    what = f"the Gram matrix of {rows.name}"
+    checks.check_computed(gram.second, "row_sums", what, "rescale them")
     if off.any() and not gram.second.any():
-        got = f"differences of {off.abs().max().item():.3g}"
         rule = f"the squares of {rows.name} must not vanish"
-        checks.refuse("row_sums", rule, got, "rescale them")
+        largest = off.abs().max().item()
+        checks.refuse("row_sums", rule, f"differences of {largest:.3g}", "rescale them")
     sums = [_centred_sums(shift, gram, whole.products, whole.targets)]
-    if part is not None:
-        sums.append(_centred_sums(shift, inside, of_part.products, of_part.targets))
+    for cross in of_part:
+        sums.append(_centred_sums(shift, inside, cross.products, cross.targets))
     if further is not None:
         codes = further.codes.to(counts)
         sums.append(_centred_sums(shift, gram, by_class.T @ codes, counts @ codes))
@@ -208,8 +202,7 @@ def fit_rows(sums: RowSums, like: RowFit | None = None) -> RowFit:
         s, V = w[keep].flip(0).sqrt(), V[:, keep].flip(1)
     else:
         s, V = like.s, like.V
-    C = V.T @ sums.cross / s[:, None]
-    return RowFit(sums.n, sums.mean, s, V, C, sums.target_mean)
+    return RowFit(sums.n, sums.mean, s, V, V.T @ sums.cross / s[:, None], sums.target_mean)
 
 
 _PART = 1024  # points of the sample whose codes and residuals are formed at a time
@@ -260,21 +253,6 @@ def _leverages(fit, U, f):  # f of shape (n_alphas, r): shape (n_alphas, m), flo
     return 1 / fit.n + torch.cat([f @ part.double().square().T for part in U.split(_PART)], 1)
 
 
-def _weighted_squares(fit, sample, weight, f):  # sum over points of weight |R|^2, (n_alphas,)
-    C = fit.C.T.to(sample.U)
-    squares, cross = [], 0.0
-    for points, U, Y in sample.parts():
-        squares.append(Y.square().sum(1).double())
-        cross = cross + (weight[:, points].to(U) @ (U * (Y @ C))).double()
-    out = weight @ torch.cat(squares) - 2 * (cross * f).sum(1)
-    U, inner = sample.U, fit.C @ fit.C.T
-    coef, rows = ridge_tasks.few_rows(weight, torch.finfo(U.dtype).eps)
-    for c, w in zip(coef.T, rows, strict=True):
-        gram = (U * w[:, None].to(U)).T @ U
-        out = out + c * ((f @ (inner * gram)) * f).sum(1)
-    return out
-
-
 def _grid_errors(fit, sample, tasks, alphas):  # mean over tasks at each penalty, NaN if unusable
     f = torch.stack([_filter(fit, alpha) for alpha in alphas.tolist()])
     slack = 1 - _leverages(fit, sample.U, f)
@@ -287,8 +265,20 @@ def _grid_errors(fit, sample, tasks, alphas):  # mean over tasks at each penalty
     if fit.n > len(sample.U):
         index = blocks.evenly(len(index), _CHOOSING)
     weight = (slack[:, index] ** -2 - level[:, None] ** -2).where(usable[:, None], 0.0)
-    squares = _weighted_squares(fit, sample.some(index), weight, f)
-    error = whole / level**2 + squares / len(index)
+    chosen = sample.some(index)
+    C = fit.C.T.to(chosen.U)
+    squares, cross = [], 0.0
+    for points, U, Y in chosen.parts():
+        squares.append(Y.square().sum(1).double())
+        cross = cross + (weight[:, points].to(U) @ (U * (Y @ C))).double()
+    # sum over points of weight |R|^2
+    weighted = weight @ torch.cat(squares) - 2 * (cross * f).sum(1)
+    U, inner = chosen.U, fit.C @ fit.C.T
+    coef, rows = ridge_tasks.few_rows(weight, torch.finfo(U.dtype).eps)
+    for c, w in zip(coef.T, rows, strict=True):
+        gram = (U * w[:, None].to(U)).T @ U
+        weighted = weighted + c * ((f @ (inner * gram)) * f).sum(1)
+    error = whole / level**2 + weighted / len(index)
     return (error / len(tasks.labels)).where(usable, torch.nan)
 
 
@@ -300,8 +290,7 @@ def _choose(fit, sample, tasks):  # penalty, penalties tried, their errors
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #4ddbf942
 def _squares_beside(fit, U, f, weights):  # sum over judged i != j of weight_i A_ij^2, (m,)
-    ones = U.new_full((len(U), 1), fit.n**-0.5)
-    W = torch.cat([U, ones], 1)
+    W = torch.cat([U, U.new_full((len(U), 1), fit.n**-0.5)], 1)
     G = torch.cat([f, f.new_ones(1)])
     root = (G[:, None] * weighted_gram(W, weights, _PART) * G).to(W)
     whole = [((part @ root) * part).sum(1, dtype=torch.float64) for part in W.split(_PART)]
@@ -351,19 +340,6 @@ def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on 
     return {name: values.cpu() for name, values in parts.items()}
 
 
-def _ratios(fit, sample, tasks, judged):  # fields of HeldoutError that count the constant's error
-    spread = _code_spread(fit, tasks).cpu()
-    each = [Y.square().sum(1).double().cpu() for _, _, Y in sample.parts()]
-    of_points = constant_values(torch.cat(each) / len(spread), spread.mean(), fit.n)
-    of_tasks = (fit.n / (fit.n - 1)) ** 2 * spread
-    values, by_task = judged["pseudo_values"], judged["task_errors"]
-    means = by_task.mean(), of_tasks.mean()
-    return dict(
-        point_ratios=ratio_values(values, of_points, *means, fit.n),
-        task_ratios=ratio_values(by_task, of_tasks, *means),
-    )
-
-
 def _of_all(fit, rows, tasks, n_judged):  # the sample among all points
     return _sample(fit, rows, tasks, blocks.evenly(fit.n, n_judged))
 
@@ -389,17 +365,24 @@ def _error_of(task_errors, baseline, choice, **parts):  # HeldoutError
 def _heldout(fit, sample, tasks, caller):
     choice = _choose(fit, sample, tasks)
     parts = _judge(fit, sample, tasks, choice[0])
-    baseline = (fit.n / (fit.n - 1)) ** 2 * _code_spread(fit, tasks).mean().item()
+    spread = _code_spread(fit, tasks)
+    baseline = (fit.n / (fit.n - 1)) ** 2 * spread.mean().item()
     check_baseline(baseline, caller)
-    ratios = _ratios(fit, sample, tasks, parts)
-    return _error_of(baseline=baseline, choice=choice, **parts, **ratios)
+    spread = spread.cpu()
+    each = [Y.square().sum(1).double().cpu() for _, _, Y in sample.parts()]
+    of_points = constant_values(torch.cat(each) / len(spread), spread.mean(), fit.n)
+    of_tasks = (fit.n / (fit.n - 1)) ** 2 * spread
+    means = parts["task_errors"].mean(), of_tasks.mean()
+    return _error_of(
+        baseline=baseline,
+        choice=choice,
+        point_ratios=ratio_values(parts["pseudo_values"], of_points, *means, fit.n),
+        task_ratios=ratio_values(parts["task_errors"], of_tasks, *means),
+        **parts,
+    )
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #b570e916
 JUDGED = 2**14  # points of the sample
-
-
-def _number_of(groups, n, caller):  # of the group of each point, shape (n,), or None
-    return None if groups is None else whole_groups.check_groups(groups, n, caller).number
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #b81ebd01
 class _Groups(NamedTuple):  # a sample of whole groups
@@ -688,7 +671,7 @@ def scores_of_rows(
             got = f"{len(known.labels)} rows"
             rule = "known must hold one class for each point"
             checks.refuse(caller, rule, got, "pass shape (n,)")
-    number = _number_of(groups, n, caller)
+    number = None if groups is None else whole_groups.check_groups(groups, n, caller).number
     sums = row_sums(rows, tasks, part, further=known, block_size=block_size)
     fit = fit_rows(sums[0])
     if number is None:
@@ -699,7 +682,6 @@ def scores_of_rows(
     if part is not None:
         probes = _probes(fit_rows(sums[1]), rows, part[1], mask, n_judged)
     if known is not None:
-        of_known = _of_known(
-            fit_rows(sums[-1], fit), rows, known, number, n_judged=n_judged, caller=caller
-        )
+        known_fit = fit_rows(sums[-1], fit)
+        of_known = _of_known(known_fit, rows, known, number, n_judged=n_judged, caller=caller)
     return RowScores(error, probes, of_known)

@@ -48,14 +48,11 @@ def monomials(F: Tensor, degree: int) -> Tensor:  # shape (n, number of monomial
 def power_sum(A: Tensor, B: Tensor, powers: tuple) -> Tensor:  # float64
     "Sum over i != j of (A A^T)_ij^p (B B^T)_ij^q, for factors A and B and powers (p, q)."
     p, q = powers
-    cross: Any = sum(
-        monomials(A[b].double(), p).T @ monomials(B[b].double(), q)
-        for b in blocks.row_blocks(len(A), 1024)
-    )
-    return (
-        cross.square().sum()
-        - pair_sums.margins(A).diagonal ** p @ pair_sums.margins(B).diagonal ** q
-    )
+    cross: Any = 0
+    for b in blocks.row_blocks(len(A), 1024):
+        cross = cross + monomials(A[b].double(), p).T @ monomials(B[b].double(), q)
+    diagonal = pair_sums.margins(A).diagonal ** p @ pair_sums.margins(B).diagonal ** q
+    return cross.square().sum() - diagonal
 
 # %% ../../nbs/prior/05_sketch.ipynb #5a113b6b
 _LEADING = 8  # directions of which powers are taken
@@ -68,8 +65,7 @@ def leading_coordinates(Z: Tensor) -> Tensor:  # shape (n, at most 8)
     X = X / X.abs().max().clamp(min=1e-300)
     if Z.shape[1] > _LEADING:
         generator = torch.Generator().manual_seed(0)
-        shape = (Z.shape[1], 2 * _LEADING)
-        V = torch.randn(shape, generator=generator, dtype=torch.float64).to(X)
+        V = torch.randn(Z.shape[1], 2 * _LEADING, generator=generator, dtype=torch.float64).to(X)
         for _ in range(4):
             V = torch.linalg.qr(X.T @ (X @ V)).Q
         _, turn = torch.linalg.eigh((X @ V).T @ (X @ V))  # smallest first
@@ -115,12 +111,6 @@ class Sketched(NamedTuple):
     leading: list  # coordinates of prior and models along leading directions, (n, 8) each
     partitions: list  # cells of the points, shape (n,) each
 
-    @property
-    def small(self) -> list[bool]:  # are log-odds so small that float32 needs the series of tanh?
-        largest = self.problem.prior_diagonal.max().item()
-        single = self.problem.dtype == torch.float32
-        return [single and largest * o < 1 / 64 for o in self.problem.odds]
-
 
 class _Lots(NamedTuple):
     "Sums over lots of pairs."
@@ -165,7 +155,7 @@ def _lot_sums(sketched, rows, cols, partitions):
     power = _gram(leading[0], rows, cols, dtype)
     square, cube = power * power, power**3
     scratch, coins = torch.empty_like(K), []
-    for o, small in zip(problem.odds, sketched.small, strict=True):
+    for o, small in zip(problem.odds, problem.small, strict=True):
         t, w = torch.empty_like(K), torch.empty_like(K)
         coins_(K * o, t, w, scratch, small=small)
         coins.append((t, w))
@@ -203,16 +193,11 @@ def sums_within_cells(sketched: Sketched) -> _Lots:
 def control_sums(sketched: Sketched) -> Tensor:
     "Sums over i != j of the control variates, shape (n_models, 2, 2)."
     K, prior = sketched.problem.prior, sketched.leading[0]
-    sums = [
-        [
-            power_sum(Z, K, (1, 1)),
-            power_sum(Z, prior, (1, 3)),
-            power_sum(Z, Z, (1, 1)),
-            power_sum(lead, prior, (2, 2)),
-        ]
-        for Z, lead in zip(sketched.problem.models, sketched.leading[1:], strict=True)
-    ]
-    return torch.stack([torch.stack(row) for row in sums]).view(-1, 2, 2)
+    sums = []
+    for Z, lead in zip(sketched.problem.models, sketched.leading[1:], strict=True):
+        sums += [power_sum(Z, K, (1, 1)), power_sum(Z, prior, (1, 3))]
+        sums += [power_sum(Z, Z, (1, 1)), power_sum(lead, prior, (2, 2))]
+    return torch.stack(sums).view(-1, 2, 2)
 
 # %% ../../nbs/prior/05_sketch.ipynb #c4d207c7
 def point_probabilities(problem: pair_sums.PairProblem) -> Tensor:
@@ -358,14 +343,6 @@ class _MomentScale(NamedTuple):
     def moments(self, mean, error):  # -> values and standard errors
         return self.exact + self.weight * mean, self.weight * error
 
-
-def _lots_needed(scale, mean, residual, missed, *, rel_tol):
-    "Lots after which the standard error is within the tolerance, by the pilot."
-    value, _ = scale.moments(mean, 0)
-    goal = (rel_tol * value.abs() / scale.weight).clamp(min=1e-150)  # its square is not zero
-    needed = torch.maximum(1.5 * residual / goal**2, 3 * missed / goal)
-    return int(needed.max().clamp(_LEAST_LOTS, 2.0**40).ceil())
-
 # %% ../../nbs/prior/05_sketch.ipynb #7c768228
 class FreshLots(NamedTuple):
     "Sums over drawn lots, for fixed slopes."
@@ -456,9 +433,8 @@ def sketch_trace_moments(
     side = lot_side(max_pairs)
     n_lots = max_pairs // side**2
     n = len(p.prior)
-    sketched = Sketched(
-        p, [leading_coordinates(F) for F in (p.prior, *p.models)], near_partitions(p)
-    )
+    leading = [leading_coordinates(F) for F in (p.prior, *p.models)]
+    sketched = Sketched(p, leading, near_partitions(p))
     within = sums_within_cells(sketched)
     of_sum = within.y.new_tensor([1.0, p.twice])[:, None]
     parts = [pair_sums.margins(Z) for Z in p.models]
@@ -474,7 +450,11 @@ def sketch_trace_moments(
     start = controlled(pilot.y, pilot.d, beta) / pilot.n_lots
     fixed = dict(beta=beta, start=start, control_means=control_means)
     missed = 2 * largest_residual(draws, **fixed) / side**2  # of a sum over lots
-    needed = _lots_needed(scale, start, residual, missed, rel_tol=rel_tol)
+    value, _ = scale.moments(start, 0)
+    goal = (rel_tol * value.abs() / scale.weight).clamp(min=1e-150)  # its square is not zero
+    # lots after which the standard error is within the tolerance, by the pilot
+    by_pilot = torch.maximum(1.5 * residual / goal**2, 3 * missed / goal).max()
+    needed = int(by_pilot.clamp(_LEAST_LOTS, 2.0**40).ceil())
     doubtful = partial(_doubtful, start=start, scale=scale, rel_tol=rel_tol)
     most = n_lots - pilot.n_lots
     fresh, used = _draw_fresh(draws, needed, most, doubtful=doubtful, **fixed)

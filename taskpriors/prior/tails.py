@@ -21,23 +21,24 @@ from . import pair_sums
 from ..signatures import documented
 
 # %% ../../nbs/prior/06_tails.ipynb #f2f9286b
-def _joint_block(S, x):
-    "Sums over one block: A_ij B_ij w_ij for all pairs of models, and A_ij p_ij in a last column."
-    p = torch.sigmoid(x)
-    w = p * torch.sigmoid(-x)
-    return torch.cat([(S * w) @ S.T, (S * p).sum(1, keepdim=True)], 1)
-
-
 @torch.no_grad()
 def _joint_sums(blocks, *, prior, models, odds, dtype):
-    "The same over i != j: float64, shape (n_odds, n_models, n_models + 1)."
+    """Sums over i != j of A_ij B_ij w_ij for all pairs of models; in a last column, of A_ij p_ij.
+
+    float64, shape (n_odds, n_models, n_models + 1).
+    """
     total = 0
     for block in blocks:
         K = pair_sums.dense_block(prior, block, dtype)
         hollow = (pair_sums.dense_block(terms, block, dtype, hollow=True) for terms in models)
         S = torch.stack([M.flatten() for M in hollow])
-        sums = torch.stack([_joint_block(S, (o * K).flatten()) for o in odds])
-        total = total + sums * pair_sums.block_copies(block)
+        sums = []
+        for o in odds:
+            x = (o * K).flatten()
+            p = torch.sigmoid(x)
+            w = p * torch.sigmoid(-x)
+            sums.append(torch.cat([(S * w) @ S.T, (S * p).sum(1, keepdim=True)], 1))
+        total = total + torch.stack(sums) * pair_sums.block_copies(block)
     return total
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e0002
@@ -96,11 +97,9 @@ def _tilted_coins(x, D, s):
 
 def _tilted_table(K, D, odds, tilts):
     "`_tilted_coins` for each temperature and tilt, shape (4, n_odds, n_tilts)."
-    rows = [
-        torch.stack([_tilted_coins(o * K, D, s) for s in row])
-        for o, row in zip(odds, tilts.tolist(), strict=True)
-    ]
-    return torch.stack(rows).permute(2, 0, 1)
+    rows = zip(odds, tilts.tolist(), strict=True)
+    table = [torch.stack([_tilted_coins(o * K, D, s) for s in row]) for o, row in rows]
+    return torch.stack(table).permute(2, 0, 1)
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e000a
 @torch.no_grad()
@@ -148,8 +147,8 @@ def _generating_function(problem, kernel):
         )
         total = pair_sums.sum_blocks(fn, problem, size)
         if problem.twice == 1:
-            args = problem.prior_diagonal, kernel.diagonal, problem.odds, tilts
-            total = total + _tilted_table(*args)
+            x, D = problem.prior_diagonal, kernel.diagonal
+            total = total + _tilted_table(x, D, problem.odds, tilts)
         return _Generating(*total)
 
     return at
@@ -201,8 +200,7 @@ def _edgeworth_cdf(z, skewness, kurtosis):
 def _saddlepoint_above(problem, kernel, mean):
     "P(statistic > 0), shape (n_temps,)."
     C = _generating_function(problem, kernel)
-    tilts = mean.new_tensor([-1e300, 0.0, 1e300]).expand(len(mean), 3)
-    ends = C(tilts)
+    ends = C(mean.new_tensor([-1e300, 0.0, 1e300]).expand(len(mean), 3))
     variance = ends.curvature[:, 1:2]
     goal = -mean[:, None]
     inside = (ends.slope[:, :1] < goal) & (goal < ends.slope[:, 2:]) & (variance > 0)
@@ -231,18 +229,6 @@ def _probability_above(problem, kernel, cumulants, method):
         above = 1 - _edgeworth_cdf(-z, third / variance**1.5, fourth / variance**2)
     return torch.where(variance > 0, above.clamp(0, 1), (mean > 0).double())
 
-# %% ../../nbs/prior/06_tails.ipynb #f6a3d2ba
-def _rounding_kernel(A, B):
-    "Kernel a a^T whose entries, times `_rounding_share`, bound the rounding of A A^T - B B^T."
-    a = (pair_sums.margins(A).diagonal + pair_sums.margins(B).diagonal).sqrt()
-    return pair_sums.factor_kernel(a[:, None])
-
-
-def _rounding_share(A, B):
-    "epsilon = 2 (r_A + r_B + 1) u, with u of the less precise factor."
-    eps = max(torch.finfo(Z.dtype).eps for Z in (A, B))  # twice u
-    return (A.shape[1] + B.shape[1] + 1) * eps
-
 # %% ../../nbs/prior/06_tails.ipynb #f0774477
 @documented
 def outperform_probability(
@@ -266,13 +252,16 @@ def outperform_probability(
     p = pair_sums.pair_problem(dict(A=A, B=B), prior, temperature, graphs, run)
     checks.check_choice(method, ("normal", "edgeworth", "saddlepoint"), p.caller, "method")
     difference = pair_sums.kernel_difference(*p.models)
-    A = p.models[0]
-    B = p.models[1]
+    A, B = p.models
     if torch.equal(A @ A[0], B @ B[0]) and not difference.diagonal.any():
         rule = "A and B must be different kernels"
         checks.refuse(p.caller, rule, "the same one twice", "compare two models")
-    cumulants, scale = pair_sums.score_cumulants(p, [difference, _rounding_kernel(*p.models)], 4).mT
-    share = _rounding_share(*p.models)
+    # the entries of a a^T, times `share`, bound the rounding of A A^T - B B^T
+    a = (pair_sums.margins(A).diagonal + pair_sums.margins(B).diagonal).sqrt()
+    kernels = [difference, pair_sums.factor_kernel(a[:, None])]
+    cumulants, scale = pair_sums.score_cumulants(p, kernels, 4).mT
+    eps = max(torch.finfo(Z.dtype).eps for Z in (A, B))  # twice u
+    share = (A.shape[1] + B.shape[1] + 1) * eps
     mean, sd = cumulants[0].abs(), cumulants[1].sqrt()
     tie = (mean <= share * scale[0]) & (sd <= share * scale[1].sqrt())
     above = torch.full_like(cumulants[0], 0.5)
@@ -354,11 +343,9 @@ def trace_quantile(
     """
     run = pair_sums.PairPass("trace_quantile", block_size, executor)
     problem = pair_sums.pair_problem(M, prior, temperature, graphs, run)
-    checks.check_choice(
-        method, ("normal", "cornish-fisher", "saddlepoint"), problem.caller, "method"
-    )
-    levels: Any = p if pair_sums.is_sequence(p) else [p]
     caller = problem.caller
+    checks.check_choice(method, ("normal", "cornish-fisher", "saddlepoint"), caller, "method")
+    levels: Any = p if pair_sums.is_sequence(p) else [p]
     if len(levels) == 0:
         checks.refuse(caller, "p must hold at least one level", "none", "pass one or several")
     inside: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)

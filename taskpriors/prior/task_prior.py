@@ -200,7 +200,6 @@ class TaskPrior(Result):
             rule = "edges that are drawn one by one cannot keep labels"
             got = f"{int((self.known >= 0).sum())} labels"
             checks.refuse(caller, rule, got, "sample tasks, or use .given(None)")
-        return self
 
     def at(
         self,
@@ -237,14 +236,13 @@ class TaskPrior(Result):
         ratio: float = 1.0,  # wanted mean of |K_ij|/T over pairs i != j
     ) -> "TaskPrior":
         "The same kernel at the temperature where mean |K_ij|/T is `ratio`."
-        ratio = checks.check_number(ratio, "TaskPrior.at_ratio", "ratio", low=0, low_open=True)
-        Z, odds = edges.checked_odds(
-            self.factor, self.temperature, self.graphs, "TaskPrior.at_ratio"
-        )
+        caller = "TaskPrior.at_ratio"
+        ratio = checks.check_number(ratio, caller, "ratio", low=0, low_open=True)
+        Z, odds = edges.checked_odds(self.factor, self.temperature, self.graphs, caller)
         now = regime.pair_means(Z, odds, self.temperature).ratio
         if now == 0:
             rule = "the kernel must be non-zero between some points"
-            checks.refuse("TaskPrior.at_ratio", rule, "zeros", "choose another kernel")
+            checks.refuse(caller, rule, "zeros", "choose another kernel")
         return self.at(self.temperature * now / ratio)
 
     def calibrated(

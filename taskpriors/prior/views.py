@@ -62,13 +62,9 @@ def view_factor(
     dtype = checks.check_dtype(dtype, "view_factor")
     checks.check_memory((32 + dtype.itemsize) * n, "view_factor", "lower n_samples or n_views")
     y = view_labels(n_samples, n_views)
-    return torch.sparse_coo_tensor(
-        torch.stack([torch.arange(n), y]),
-        torch.ones(n, dtype=dtype),
-        (n, int(n_samples)),
-        check_invariants=True,
-        is_coalesced=True,
-    )
+    places = torch.stack([torch.arange(n), y])
+    ones = torch.ones(n, dtype=dtype)
+    return torch.sparse_coo_tensor(places, ones, (n, N), check_invariants=True, is_coalesced=True)
 
 # %% ../../nbs/prior/07_views.ipynb #28248cd3
 @documented
