@@ -152,9 +152,8 @@ class FixedPoints:
         if isinstance(data, np.ndarray):
             data = torch.as_tensor(data)
         if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
-            rule = "images must have a length and an order"
-            got = type(data).__name__
-            checks.refuse("Monitor", rule, got, "pass an array or a list", TypeError)
+            rule, remedy = "images must have a length and an order", "pass an array or a list"
+            checks.refuse("Monitor", rule, type(data).__name__, remedy, TypeError)
         self.data: Any = data
         self.batch_size = batch_size
         self.n_all = len(data)  # type: ignore[arg-type]  # it has a length, as seen above

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -84,18 +84,6 @@ def _pooled(out, pool, n, mask, last):  # mask: 0 where a token is padding; last
     return out.float().cpu()
 
 # %% ../../nbs/jobs/01_monitor.ipynb #5bb8405d
-def _heads(out, several):  # name -> output
-    if not (several and isinstance(out, Mapping)):
-        return {"": out}
-    if not out:
-        checks.refuse("Monitor", "features must return a head", "an empty dictionary", "name one")
-    return {str(name): head for name, head in out.items()}
-
-
-def _head(call, model, several, name, x):
-    return _heads(call(model, x), several)[name]
-
-
 def rows_of(x: Any, rows: Any) -> Any:
     "Some inputs of a batch, or one of them; of each entry where it is a dictionary."
     return {k: v[rows] for k, v in x.items()} if isinstance(x, Mapping) else x[rows]
@@ -114,7 +102,16 @@ def encode(
     device = encoders.device_of(module)
     weights = (w.dtype for w in module.parameters()) if module is not None else ()
     dtype = next((kind for kind in weights if kind.is_floating_point), None)
-    call = features if features is not None else lambda model, x: model(x)
+
+    def heads_of(x):  # name -> output
+        out = model(x) if features is None else features(model, x)
+        if features is None or not isinstance(out, Mapping):
+            return {"": out}
+        if not out:
+            got, remedy = "an empty dictionary", "name one"
+            checks.refuse("Monitor", "features must return a head", got, remedy)
+        return {str(name): head for name, head in out.items()}
+
     rows: list = []
     last: dict = {}  # head -> does its map have its channels last?
     own_pool = callable(pool)
@@ -123,11 +120,12 @@ def encode(
             n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
             x = _moved(x, device, dtype)
             mask = x.get("attention_mask") if isinstance(x, Mapping) else None
-            heads = _heads(call(model, x), features is not None)
+            heads = heads_of(x)
             for name, out in heads.items():
                 if torch.is_tensor(out) and out.ndim == 4 and name not in last and not own_pool:
-                    again = partial(_head, call, model, features is not None, name)
-                    last[name] = channels_of(again, rows_of(x, slice(2)), module, "Monitor") == 3
+                    two = rows_of(x, slice(2))
+                    axis = channels_of(lambda x, k=name: heads_of(x)[k], two, module, "Monitor")
+                    last[name] = axis == 3
             rows.append(
                 {k: _pooled(out, pool, n, mask, last.get(k, False)) for k, out in heads.items()}
             )
@@ -283,7 +281,13 @@ class Monitor:
                 self.points, reference, caller, patches=seed
             )
             if reference is None and "patches" in references:
-                _warn_of_patches()
+                warnings.warn(
+                    "Monitor: a reference judges best. Got none, so patches of the images judge, "
+                    "which lost half an accuracy point in the median of twenty small runs and 2.4 "
+                    "at worst, but much more among layers of well trained networks; pass "
+                    "reference=features of such a network.",
+                    stacklevel=2,
+                )
             self.n_all = len(next(iter(references.values())))
             self.index = fixed_tasks.subset_of(self.n_all, n_points, seed)
             references = {name: X[self.index] for name, X in references.items()}
@@ -312,10 +316,8 @@ class Monitor:
         loss: float | None = None,  # kept beside the skill
     ) -> float | None:  # the skill; NaN if the step failed, None if it is not due
         "Measure one step; a step that was measured before is replaced."
-        step = (
-            self._last + 1 if step is None else checks.check_count(step, "Monitor", "step", low=0)
-        )
-        self._last = step
+        step = self._last + 1 if step is None else step
+        self._last = step = checks.check_count(step, "Monitor", "step", low=0)
         if not self.due(step):
             return None
         if torch.is_tensor(loss):
@@ -329,38 +331,30 @@ class Monitor:
         self.history = self._with_keep(sorted(steps, key=lambda s: s.step))
         latest = self._find_any(step)
         if latest.collapsed and not was:
-            _warn_of_collapse(latest, self.collapse)
-        self._write()
-        if self.log is not None and self._is_writer():
-            for name, value in latest.numbers().items():
-                self.log(f"taskpriors/{name}", value, step)
+            warnings.warn(
+                f"Monitor: features must not collapse. Got a normalised deviation of "
+                f"{latest.deviation:.3g} at step {step}, below {self.collapse:g}; look at the "
+                "loss.",
+                stacklevel=2,
+            )
+        self._write(latest)
         return latest.skill
 
-    def due(
-        self,
-        step: int,  # from 0
-    ) -> bool:
-        "Is this step measured, by the schedule?"
+    def due(self, step: int) -> bool:
+        "Is this step, from 0, measured by the schedule?"
         return is_due(step, self.every)
 
-    def probability_better(
-        self,
-        a: int,  # a step
-        b: int,  # another
-    ) -> float:  # in [0, 1]
+    def probability_better(self, a: int, b: int) -> float:  # in [0, 1]
         "Probability that step `a` has the higher skill, from paired errors of points and tasks."
         steps = [self._find(a, "probability_better"), self._find(b, "probability_better")]
         if a == b:
             return 0.5
-        law = self._law(steps)
+        points = torch.stack([s.point_errors for s in steps])
+        law = self._errors(points, torch.stack([s.task_errors for s in steps]))
         se, freedom = (x[0, 1] for x in (errors.lead_errors(law.covariance), law.freedom))
         return tiers.probability_ahead(steps[0].skill - steps[1].skill, se, freedom).item()
 
-    def p_ahead(
-        self,
-        a: int,  # a step
-        b: int,  # another
-    ) -> float:  # in [0, 1]
+    def p_ahead(self, a: int, b: int) -> float:  # in [0, 1]
         """Probability that step `a` is ahead of step `b` on the user's task.
 
         It is the forecast of two models: by the sampled tasks, of which the user's is one more, and
@@ -428,17 +422,22 @@ class Monitor:
         tasks = dict(labels=self.labels.to(torch.int16), index=self.index, sketch=self._sketch)
         return dict(tasks, history=steps, last=self._last)
 
-    def load_state_dict(
-        self,
-        state: Mapping,  # of `state_dict`
-    ) -> None:
-        "Take over the tasks and the history of a run on the same points."
-        n = self.labels.shape[1]
-        if state["labels"].shape[1] != n:
+    def load_state_dict(self, state: Mapping) -> None:
+        "Take over the tasks and the history that `state_dict` has of a run on the same points."
+        caller, n = "Monitor.load_state_dict", state["labels"].shape[1]
+        if n != self.labels.shape[1]:
+            got = f"{n} points where there are {self.labels.shape[1]}"
             rule = "the state must belong to as many points"
-            got = f"{state['labels'].shape[1]} points where there are {n}"
-            checks.refuse("Monitor.load_state_dict", rule, got, "pass the same images and n_points")
-        self._check_points(state)
+            checks.refuse(caller, rule, got, "pass the same images and n_points")
+        rule = "the state must belong to the same points"
+        index, sketch = state.get("index"), state.get("sketch")
+        if index is not None and not torch.equal(index, self.index):
+            checks.refuse(caller, rule, "another subset of them", "pass the same n_points and seed")
+        own = self._sketch
+        if sketch is not None and own is not None:
+            if len(sketch) != len(own) or not fixed_tasks.same_sketch(sketch, own):
+                remedy = "pass the images, or the reference, of that run in their order"
+                checks.refuse(caller, rule, "other points, or the same in another order", remedy)
         self.labels = state["labels"].long()
         self._forget()
         self.history = [Step(**row) for row in state["history"]]
@@ -451,24 +450,10 @@ class Monitor:
         with without_trace(None):
             return fixed_tasks.sketch_of_points(self.points)
 
-    def _check_points(self, state):  # of another run
-        caller, rule = "Monitor.load_state_dict", "the state must belong to the same points"
-        index, sketch = state.get("index"), state.get("sketch")
-        if index is not None and not torch.equal(index, self.index):
-            checks.refuse(caller, rule, "another subset of them", "pass the same n_points and seed")
-        if sketch is None or self._sketch is None:
-            return
-        if len(sketch) != len(self._sketch) or not fixed_tasks.same_sketch(sketch, self._sketch):
-            remedy = "pass the images, or the reference, of that run in their order"
-            checks.refuse(caller, rule, "other points, or the same in another order", remedy)
-
     def _p_ahead(self, a, b):  # of two steps, computed once
         pair = a.step, b.step
-        if pair not in self._pairs:
-            self._pairs[pair] = self._probability(a, b)
-        return self._pairs[pair]
-
-    def _probability(self, a, b):
+        if pair in self._pairs:
+            return self._pairs[pair]
         constants = forecast.constants_of("accuracy")
         assert constants is not None  # the study has measured accuracy
         skill = torch.tensor([a.skill, b.skill], dtype=torch.float64)
@@ -476,7 +461,8 @@ class Monitor:
         points = forecast.point_evidence(skill, tasks, is_judged=True)
         law = forecast.posterior_of(constants, points, labels=self._label_scores(a, b))
         mean = law.weights @ law.mean
-        return forecast.certainty_of(law, (mean[0] - mean[1]).item(), (0, 1))[0]
+        self._pairs[pair] = forecast.certainty_of(law, (mean[0] - mean[1]).item(), (0, 1))[0]
+        return self._pairs[pair]
 
     def _label_scores(self, a, b):  # None where no labels are known
         if a.label_points is None or b.label_points is None:
@@ -490,10 +476,7 @@ class Monitor:
         )
 
     def _first(self, steps):  # ahead of each other one
-        first = steps[0]
-        for s in steps[1:]:
-            first = s if self._p_ahead(s, first) > 0.5 else first
-        return first
+        return reduce(lambda first, s: s if self._p_ahead(s, first) > 0.5 else first, steps)
 
     def _with_keep(self, steps):  # the same, each with the step to keep as of it
         first, keep, out = None, None, []
@@ -531,12 +514,15 @@ class Monitor:
         start = time.perf_counter()
         X = self._features(model)
         heads = X if isinstance(X, dict) else {"": X}
-        first, *other_heads = heads
+        judged = {name: members.attempt(self._judge, rows) for name, rows in heads.items()}
+        first = next(iter(heads))
+        judgement, failure = judged[first]
         entries = dict(step=step, loss=loss, dimension=heads[first].shape[1])
-        judgement, failure = members.attempt(self._judge, heads[first])
-        if other_heads:
-            skills = {name: self._skill(heads[name]) for name in other_heads}
-            entries["heads"] = {first: math.nan if failure else judgement["skill"], **skills}
+        if len(heads) > 1:
+            skills = {
+                name: math.nan if why else head["skill"] for name, (head, why) in judged.items()
+            }
+            entries["heads"] = skills
         if self.metrics:
             entries["metrics"] = {name: self._number(name, model) for name in self.metrics}
         entries["seconds"] = time.perf_counter() - start
@@ -590,17 +576,9 @@ class Monitor:
             task_errors=tasks.float(),
         )
 
-    def _skill(self, X):  # of one more head; NaN if it fails
-        judgement, failure = members.attempt(self._judge, X)
-        return math.nan if failure else judgement["skill"]
-
     def _errors(self, points, tasks):
         orders = options.task_orders(tasks.shape[1])
         return errors.error_law(points, tasks, groups=self.groups, task_groups=orders)
-
-    def _law(self, steps):
-        points = torch.stack([s.point_errors for s in steps])
-        return self._errors(points, torch.stack([s.task_errors for s in steps]))
 
     def _usable(self, caller):
         steps = [s for s in self.history if not s.failure]
@@ -619,16 +597,19 @@ class Monitor:
         rule = "the step must have been measured"
         checks.refuse(f"Monitor.{caller}", rule, repr(step), f"the last ones are {last_steps}")
 
-    def _is_writer(self):
-        alone = not (self.sync and dist.is_available() and dist.is_initialized())
-        return alone or dist.get_rank() == 0
-
-    def _write(self):
-        if self._csv is None or not self._is_writer():
+    def _write(self, latest):  # by one process; a run that was not resumed has a file of its own
+        shared = self.sync and dist.is_available() and dist.is_initialized()
+        if shared and dist.get_rank() > 0:
             return
-        if not self._resumed:
-            self._csv, self._resumed = _free_file(self._csv), True
-        store.write_file(self._csv, self.to_frame().to_csv(index=False))
+        if (path := self._csv) is not None:
+            k = 2
+            while self._csv.exists() and not self._resumed:
+                self._csv, k = path.with_name(f"{path.stem}-{k}{path.suffix}"), k + 1
+            self._resumed = True
+            store.write_file(self._csv, self.to_frame().to_csv(index=False))
+        if self.log is not None:
+            for name, value in latest.numbers().items():
+                self.log(f"taskpriors/{name}", value, latest.step)
 
 # %% ../../nbs/jobs/01_monitor.ipynb #d6884ea2
 def _checked_metrics(metrics):  # name -> function of the model, or SynBenchSettings
@@ -669,27 +650,3 @@ def _chosen_labels(labels, column, points, index, n_all):  # class of a point, -
     for note in labels.notes:
         warnings.warn(f"Monitor: {note}", stacklevel=3)
     return classes
-
-# %% ../../nbs/jobs/01_monitor.ipynb #8ed581c8
-def _free_file(path):
-    free, k = path, 2
-    while free.exists():
-        free, k = path.with_name(f"{path.stem}-{k}{path.suffix}"), k + 1
-    return free
-
-
-def _warn_of_patches():
-    warnings.warn(
-        "Monitor: a reference judges best. Got none, so patches of the images judge, which lost "
-        "half an accuracy point in the median of twenty small runs and 2.4 at worst, but much more "
-        "among layers of well trained networks; pass reference=features of such a network.",
-        stacklevel=3,
-    )
-
-
-def _warn_of_collapse(step, limit):
-    warnings.warn(
-        f"Monitor: features must not collapse. Got a normalised deviation of "
-        f"{step.deviation:.3g} at step {step.step}, below {limit:g}; look at the loss.",
-        stacklevel=3,
-    )

@@ -24,8 +24,10 @@ class MonitorCallback(TrainerCallback):
 
     def __init__(self, monitor: Monitor) -> None:
         if not isinstance(monitor, Monitor):
-            rule = "monitor must be a Monitor"
-            remedy = "pass MonitorCallback(Monitor(inputs, reference=...))"
+            rule, remedy = (
+                "monitor must be a Monitor",
+                "pass MonitorCallback(Monitor(inputs, reference=...))",
+            )
             refuse("MonitorCallback", rule, type(monitor).__name__, remedy, TypeError)
         self.monitor = monitor
 
