@@ -11,6 +11,7 @@ import difflib
 import os
 import sys
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TextIO
 
 from . import arguments
@@ -35,11 +36,14 @@ def nearest(word: str, words: Iterable) -> str:  # empty if none is near
 class Command(argparse.ArgumentParser):
     "The parser of one command."
 
-    def parse_known_args(
-        self, args: Any | None = None, namespace: Any | None = None
-    ) -> tuple[Any, list[str]]:
+    def parse_known_args(self, args: Any | None = None, namespace: Any | None = None) -> Any:
         "Take options from --config, and refuse an unknown one with the nearest that there is."
-        flags, args = self._option_string_actions, self._with_models(args)
+        flags, words = self._option_string_actions, [str(word) for word in args or ()]
+        if "--models" in flags and words and not words[0].startswith("-"):
+            if any(word.partition("=")[0] == "--models" for word in words):
+                named = f"by --models, and as {words[0]} before any option"
+                self.error(f"models are named twice: {named}")
+            args = ["--models", *words]  # words before the first option
         if "--config" in flags:
             early = argparse.ArgumentParser(self.prog, add_help=False, allow_abbrev=False)
             early.add_argument("--config")
@@ -55,14 +59,6 @@ class Command(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(unknown)}{remedy}")
         return parsed, unknown
 
-    def _with_models(self, args):  # words before the first option are models
-        words = [str(word) for word in args or ()]
-        if "--models" not in self._option_string_actions or not words or words[0].startswith("-"):
-            return args
-        if any(word.partition("=")[0] == "--models" for word in words):
-            self.error(f"models are named twice: by --models, and as {words[0]} before any option")
-        return ["--models", *words]
-
 # %% ../../nbs/jobs/07_console.ipynb #c323145f
 _FIRST = ("model", "p_best", "expected_loss", "lead", "tier")
 _FIRST_TO_GO = ("worst_decile", "parameters", "dimension", "accuracy", "prior_skill", "error")
@@ -74,10 +70,8 @@ def _rows_left_out(frame, rows):
     return 0 if rows is None or len(frame) <= rows + 1 else len(frame) - rows
 
 
-def fitted_columns(
-    frame: DataFrame, width: int, rows: int | None = ROWS
-) -> DataFrame:  # at most one row more than `rows`
-    "The rows that are shown (None: all), with the columns that fit into a line of that width."
+def fitted_columns(frame: DataFrame, width: int, rows: int | None = ROWS) -> DataFrame:
+    "At most one row more than `rows` (None: all), with the columns that fit into that width."
     from taskpriors.show.table import table_lines
 
     shown = frame.head(len(frame) - _rows_left_out(frame, rows))
@@ -154,20 +148,16 @@ def terminal_text(
     summary = run_summary(ranking.settings, table, ranking.failures, n_models=n_models, width=width)
     shown = ranking.short_frame()
     legend = " ".join(legend_lines(list(fitted_columns(shown, width, rows))))
-    return "\n".join(
-        [
-            *map(wrap, ranking.settings.get("company", ())),
-            painted(wrap(ranking.verdict), "1"),
-            "",
-            *fitted_table(shown, width, rows),
-            "",
-            painted(wrap(legend), "2"),
-            "",
-            *map(wrap, summary.replace("   (higher is better)", "").split("\n")),
-            "",
-            wrap(ranking.next_step_after(page)),
-        ]
-    )
+    summary = summary.replace("   (higher is better)", "")
+    company = "".join(f"{wrap(line)}\n" for line in ranking.settings.get("company", ()))
+    parts = [
+        company + painted(wrap(ranking.verdict), "1"),
+        "\n".join(fitted_table(shown, width, rows)),
+        painted(wrap(legend), "2"),
+        "\n".join(map(wrap, summary.split("\n"))),
+        wrap(ranking.next_step_after(page)),
+    ]
+    return "\n\n".join(parts)
 
 
 def last_word(ranking: Ranking, *, colour: bool = False) -> str:
@@ -189,14 +179,8 @@ def complain(text: object) -> None:
 
 def warn_once() -> Callable[..., None]:  # for warnings.showwarning
     "A function that prints each warning at its first time."
-    printed = set()
-
-    def show(message, *_args, **_kwargs):
-        if str(message) not in printed:
-            complain(message)
-        printed.add(str(message))
-
-    return show
+    complain_once = lru_cache(None)(complain)
+    return lambda message, *_args, **_kwargs: complain_once(str(message))
 
 # %% ../../nbs/jobs/07_console.ipynb #c9950ca1
 READER_LEFT = 141  # 128 and SIGPIPE, as of any program in a pipe

@@ -26,15 +26,13 @@ def _page(sheet, points):  # html; points: row, path or text, and an image or th
     from jinja2 import Environment
 
     of_texts = isinstance(points[0][2], str)
-    shown = [
-        (i, told, None if of_texts else picture_address(seen, 160, "png"))
-        for i, told, seen in points
-    ]
+    if not of_texts:
+        points = [(i, told, picture_address(seen, 160, "png")) for i, told, seen in points]
     title = f"{counted(len(points), 'point')} to label"
     form = (files("taskpriors.jobs") / "label_sheet.html").read_text(encoding="utf-8")
     page = Environment(autoescape=True).from_string(form)
     width = "20rem" if of_texts else "160px"
-    return page.render(title=title, sheet=sheet.name, points=shown, width=width)
+    return page.render(title=title, sheet=sheet.name, points=points, width=width)
 
 
 def _as_bytes(text):  # of names that are not UTF-8, the bytes as \\udcff
@@ -89,10 +87,8 @@ def label_sheet(
         check_same_n(caller, points=n, groups=len(names))
         columns["group"] = names
     sheet = io.StringIO(newline="")
-    write = csv.writer(sheet).writerow
-    write(["row", *columns, "label"])
-    for i in chosen:
-        write([i, *(cells[i] for cells in columns.values()), ""])
+    lines = [[i, *(cells[i] for cells in columns.values()), ""] for i in chosen]
+    csv.writer(sheet).writerows([["row", *columns, "label"], *lines])
     contents = {out: _as_bytes(sheet.getvalue())}
     if show:
         points = [(i, told and told[i], source[i]) for i in chosen]

@@ -176,11 +176,8 @@ def _open_texts(source, texts, n_points, batch_size, caller):  # OpenLayers
     elif isinstance(source, sources.Network):
         source = source.with_tokenizer()
     if not isinstance(source, sources.Network) or source.partner is None:
-        rule, remedy = (
-            "layers of texts need a network and its tokenizer",
-            "pass the pair, or a name",
-        )
-        checks.refuse(caller, rule, source.label, remedy, TypeError)
+        rule = "layers of texts need a network and its tokenizer"
+        checks.refuse(caller, rule, source.label, "pass the pair, or a name", TypeError)
     encoder = TokenEncoder(source.model, source.partner)
     points = TextPoints(texts, encoder, n_points, batch_size)
     warn_of_cut_texts(source, points.texts, source.label, caller)
@@ -228,7 +225,9 @@ def open_layers(
         encoder = load_encoder(source, transform=transform)
         module = encoder.module
         if not _ready(images):
-            pictures = images if isinstance(images, ImageSource) else load_images(images)
+            pictures: Any = images
+            if not isinstance(images, ImageSource):
+                pictures = load_images(pictures)
             images = embed.Prepared(pictures, encoder.transform)
     points = LayerPoints(images, n_points, batch_size, 0)
     return OpenLayers(_tower(module, "vision_model"), points)
@@ -266,8 +265,7 @@ def layer_rows(
     layers = layer_names(module) if layers is None else list(layers)
     for name in layers:
         if name not in modules:
-            near = ", ".join(layer_names(module)[:4])
-            remedy = f"the blocks are {near}"
+            remedy = f"the blocks are {', '.join(layer_names(module)[:4])}"
             checks.refuse(caller, "layers must be modules", repr(name)[:60], remedy)
     views = _Views(module, layers, pool, caller)
     try:

@@ -126,9 +126,8 @@ def encode(
                     two = rows_of(x, slice(2))
                     axis = channels_of(lambda x, k=name: heads_of(x)[k], two, module, "Monitor")
                     last[name] = axis == 3
-            rows.append(
-                {k: _pooled(out, pool, n, mask, last.get(k, False)) for k, out in heads.items()}
-            )
+            pooled = {k: _pooled(out, pool, n, mask, last.get(k)) for k, out in heads.items()}
+            rows.append(pooled)
     joined = {name: torch.cat([row[name] for row in rows]) for name in rows[0]}
     return joined.get("", joined)
 
@@ -176,9 +175,7 @@ _STEP_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
 _T = TypeVar("_T")
 
 
-def from_rank_zero(
-    work: Callable[[], _T], sync: bool = True
-) -> _T:  # without `sync` this process works alone
+def from_rank_zero(work: Callable[[], _T], sync: bool = True) -> _T:  # without `sync` alone
     "Let rank zero work and the others wait for its result; an error is raised on every rank."
     if not sync or not (dist.is_available() and dist.is_initialized()):
         return work()
@@ -331,12 +328,9 @@ class Monitor:
         self.history = self._with_keep(sorted(steps, key=lambda s: s.step))
         latest = self._find_any(step)
         if latest.collapsed and not was:
-            warnings.warn(
-                f"Monitor: features must not collapse. Got a normalised deviation of "
-                f"{latest.deviation:.3g} at step {step}, below {self.collapse:g}; look at the "
-                "loss.",
-                stacklevel=2,
-            )
+            got = f"a normalised deviation of {latest.deviation:.3g} at step {step}"
+            rule, limit = "Monitor: features must not collapse", f"below {self.collapse:g}"
+            warnings.warn(f"{rule}. Got {got}, {limit}; look at the loss.", stacklevel=2)
         self._write(latest)
         return latest.skill
 
@@ -390,11 +384,8 @@ class Monitor:
         "One row per measured step."
         import pandas as pd
 
-        rows, columns = [], list(_STEP_NUMBERS)
-        for s in self.history:
-            columns += [name for name in s.named() if name not in columns]
-            rows.append({name: getattr(s, name) for name in _STEP_NUMBERS} | s.named())
-        return pd.DataFrame(rows, columns=columns)
+        rows = [{k: getattr(s, k) for k in _STEP_NUMBERS} | s.named() for s in self.history]
+        return pd.DataFrame(rows, columns=None if rows else _STEP_NUMBERS)
 
     def plot(self, ax: checks.Axes | None = None) -> checks.Axes:
         "Skill over steps with 95 % intervals; the step to keep, collapses, failures are marked."
@@ -418,7 +409,7 @@ class Monitor:
 
     def state_dict(self) -> dict[str, Any]:  # for torch.save
         "The tasks and the history, so that a resumed run goes on with both."
-        steps = [{f.name: getattr(s, f.name) for f in fields(Step)} for s in self.history]
+        steps = [dict(vars(s)) for s in self.history]
         tasks = dict(labels=self.labels.to(torch.int16), index=self.index, sketch=self._sketch)
         return dict(tasks, history=steps, last=self._last)
 
@@ -471,9 +462,8 @@ class Monitor:
         skill = torch.tensor([a.label_skill, b.label_skill], dtype=torch.float64)
         se, n_classes = points.std(1) / points.shape[1] ** 0.5, len(known.unique())
         n_pairs = posterior.pairs_of_one_class(known)
-        return forecast.scores_of(
-            posterior.LabelledSkill(skill, se, len(known), n_classes, n_pairs, points.double())
-        )
+        numbers = skill, se, len(known), n_classes, n_pairs, points.double()
+        return forecast.scores_of(posterior.LabelledSkill(*numbers))
 
     def _first(self, steps):  # ahead of each other one
         return reduce(lambda first, s: s if self._p_ahead(s, first) > 0.5 else first, steps)
@@ -519,9 +509,7 @@ class Monitor:
         judgement, failure = judged[first]
         entries = dict(step=step, loss=loss, dimension=heads[first].shape[1])
         if len(heads) > 1:
-            skills = {
-                name: math.nan if why else head["skill"] for name, (head, why) in judged.items()
-            }
+            skills = {k: math.nan if why else head["skill"] for k, (head, why) in judged.items()}
             entries["heads"] = skills
         if self.metrics:
             entries["metrics"] = {name: self._number(name, model) for name in self.metrics}
@@ -601,12 +589,12 @@ class Monitor:
         shared = self.sync and dist.is_available() and dist.is_initialized()
         if shared and dist.get_rank() > 0:
             return
-        if (path := self._csv) is not None:
-            k = 2
-            while self._csv.exists() and not self._resumed:
-                self._csv, k = path.with_name(f"{path.stem}-{k}{path.suffix}"), k + 1
-            self._resumed = True
-            store.write_file(self._csv, self.to_frame().to_csv(index=False))
+        if self._csv is not None:
+            path, k = self._csv, 2
+            while path.exists() and not self._resumed:
+                path, k = self._csv.with_name(f"{self._csv.stem}-{k}{self._csv.suffix}"), k + 1
+            self._csv, self._resumed = path, True
+            store.write_file(path, self.to_frame().to_csv(index=False))
         if self.log is not None:
             for name, value in latest.numbers().items():
                 self.log(f"taskpriors/{name}", value, latest.step)

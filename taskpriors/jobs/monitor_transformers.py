@@ -24,29 +24,19 @@ class MonitorCallback(TrainerCallback):
 
     def __init__(self, monitor: Monitor) -> None:
         if not isinstance(monitor, Monitor):
-            rule, remedy = (
-                "monitor must be a Monitor",
-                "pass MonitorCallback(Monitor(inputs, reference=...))",
-            )
+            rule = "monitor must be a Monitor"
+            remedy = "pass MonitorCallback(Monitor(inputs, reference=...))"
             refuse("MonitorCallback", rule, type(monitor).__name__, remedy, TypeError)
         self.monitor = monitor
 
-    def on_evaluate(
-        self,
-        args: Any,
-        state: Any,
-        control: Any,
-        metrics: dict | None = None,
-        model: Any | None = None,
-        **kwargs: Any,
-    ) -> None:
-        "Measure, and add the numbers to the metrics and to the trainer's log."
-        if self.monitor(model, step=state.global_step) is None:  # type: ignore[arg-type]  # it is there
+    def on_evaluate(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        "Measure the model, and add the numbers to the metrics and to the trainer's log."
+        if self.monitor(given["model"], step=state.global_step) is None:
             return
         step = next(s for s in self.monitor.history if s.step == state.global_step)
         numbers = step.numbers()
         names = [k for k in ("skill", "rankme", "deviation", "keep") if k in numbers]
         named = {f"eval_taskpriors_{name}": numbers[name] for name in names}
-        if metrics is not None:
-            metrics.update(named)
+        if given.get("metrics") is not None:
+            given["metrics"].update(named)
         state.log_history.append(dict(named, step=state.global_step))

@@ -20,9 +20,7 @@ from ..checks import ArrayLike, Axes, DataFrame
 from .gaussians import CovarianceLike
 
 # %% ../../nbs/synbench/03_curves.ipynb #0e00fad3
-def _curve_points(
-    accuracy, bound, threshold
-) -> tuple[Tensor, Tensor, Tensor]:  # float64; the thresholds with at least one dimension
+def _curve_points(accuracy, bound, threshold):  # as float64, the threshold as one or several
     caller = "score_integral"
     a = checks.check_numbers(accuracy, caller, "accuracy").double()
     b = checks.check_numbers(bound, caller, "bound").double()
@@ -44,22 +42,18 @@ def _curve_points(
     return a, b, t
 
 # %% ../../nbs/synbench/03_curves.ipynb #b45044ca
-def score_integral(
-    accuracy: ArrayLike,  # a_k, shape (n_scales,) or (n_scales, n_eps)
-    bound: ArrayLike,  # b_k, mean scaled bounds, same shape
-    threshold: float | ArrayLike,  # lower limits a_T, a number or several
-) -> Tensor:  # shape (*n_eps, *n_thresholds), float64
-    "Integral of E(a) = mean_k b_k [a_k > a] from the threshold to 1, exactly."
+def score_integral(accuracy: ArrayLike, bound: ArrayLike, threshold: float | ArrayLike) -> Tensor:
+    """Integral of E(a) = mean_k b_k [a_k > a] from the threshold to 1, exactly.
+
+    Accuracies a_k and mean scaled bounds b_k have shape (n_scales,) or (n_scales, n_eps), the
+    thresholds are one or several, and the integral has shape (*n_eps, *n_thresholds), in float64.
+    """
     a, b, t = _curve_points(accuracy, bound, threshold)
     area = (b[..., None] * (a[..., None] - t).clamp_min(0)).mean(0)
     return area if torch.as_tensor(threshold).ndim else area[..., 0]
 
 # %% ../../nbs/synbench/03_curves.ipynb #e0f563c2
-def grid_integral(
-    accuracy: ArrayLike,  # a_k, shape (n_scales,) or (n_scales, n_eps)
-    bound: ArrayLike,  # b_k, same shape
-    threshold: float | ArrayLike,  # lower limits a_T, a number or several
-) -> Tensor:  # shape (*n_eps, *n_thresholds)
+def grid_integral(accuracy: ArrayLike, bound: ArrayLike, threshold: float | ArrayLike) -> Tensor:
     "The released approximation of `score_integral`: a sum over 100 thresholds from 0.6 to 1."
     a, b, t = _curve_points(accuracy, bound, threshold)
     grid = torch.linspace(0.6, 1, 100, dtype=torch.float64)
@@ -201,21 +195,17 @@ class SynBenchResult(results.Result):
         changes = {name: value for name, value in options.items() if value is not None}
         return replace(self, settings=checked_settings(self.settings, changes))
 
-    def save(
-        self,
-        path: str | Path,  # a .safetensors file
-    ) -> Path:  # the file
-        "Write margins, verdicts and settings, with a checksum, all or nothing."
+    def save(self, path: str | Path) -> Path:  # the file
+        "Write margins, verdicts and settings to a .safetensors file, all or nothing."
         path = Path(path).expanduser()
         if path.suffix != ".safetensors":
             rule, remedy = "the file must end in .safetensors", "name it model.safetensors"
             checks.refuse("SynBenchResult.save", rule, path.name, remedy)
-        settings = {f.name: getattr(self.settings, f.name) for f in fields(self.settings)}
+        settings = dict(vars(self.settings))
         if not isinstance(settings["covariance"], str):
             settings["covariance"] = type(settings["covariance"]).__name__
         meta = dict(model=self.model, n_features=self.n_features, seed=self.seed)
-        tensors = {f.name: getattr(self, f.name) for f in fields(self)}
-        tensors = {name: v for name, v in tensors.items() if isinstance(v, Tensor)}
+        tensors = {name: v for name, v in vars(self).items() if isinstance(v, Tensor)}
         if (direction := settings.pop("direction")) is not None:
             caller = "SynBenchResult.save"
             tensors["direction"] = checks.check_tensor(direction, caller, "direction")
@@ -223,10 +213,7 @@ class SynBenchResult(results.Result):
         return store.save_tensors(path, tensors, meta, sidecar=False)
 
     @classmethod
-    def load(
-        cls,
-        path: str | Path,  # a file that `save` wrote
-    ) -> "SynBenchResult":
+    def load(cls, path: str | Path) -> "SynBenchResult":
         "Read what `save` wrote; a covariance that was an object comes back as its name."
         stored = store.load_tensors(Path(path).expanduser())
         meta, arrays = stored.description, dict[str, Any](stored.tensors)
@@ -234,12 +221,11 @@ class SynBenchResult(results.Result):
             rule, remedy = "the file must hold a SynBenchResult", "score the model again"
             got = str(meta.get("kind", "another file"))
             checks.refuse("SynBenchResult.load", rule, got, remedy)
-        options: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in meta["settings"].items()
-        }
-        fields: dict[str, Any] = {k: meta[k] for k in ("model", "n_features", "seed")}
+        items = meta["settings"].items()
+        options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in items}
         settings = SynBenchSettings(**options, direction=arrays.pop("direction", None))
-        return cls(settings=settings, **fields, **arrays)
+        arrays |= {name: meta[name] for name in ("model", "n_features", "seed")}
+        return cls(settings=settings, **arrays)
 
     @property
     def accuracy(self) -> Tensor:  # shape (n_scales, n_eps)
@@ -252,10 +238,7 @@ class SynBenchResult(results.Result):
         batch = 256 if self.settings.bound_mean == "batches" else None
         return mean_margin(self.margin, self.correct, batch)
 
-    def curve(
-        self,
-        threshold: float | ArrayLike,  # accuracies
-    ) -> Curves:
+    def curve(self, threshold: float | ArrayLike) -> Curves:
         "E of both at accuracies `threshold`: Figure 3, left."
         t = torch.as_tensor(threshold, dtype=torch.float64)
 
@@ -265,12 +248,11 @@ class SynBenchResult(results.Result):
         images = E(self.reference_accuracy, self.reference_bound)
         return Curves(E(self.accuracy, self.bound), images)
 
-    def relative_area(
-        self,
-        accuracy: Tensor,  # a_k of another curve, shape (n_scales,) or (n_scales, n_eps)
-        bound: Tensor,  # its b_k, same shape
-    ) -> Tensor:  # shape (*n_eps, n_thresholds)
-        "Area under a curve over the area under the images' curve: eq. (3)."
+    def relative_area(self, accuracy: Tensor, bound: Tensor) -> Tensor:  # (*n_eps, n_thresholds)
+        """Area under a curve over the area under the images' curve: eq. (3).
+
+        The curve has accuracies a_k and bounds b_k of shape (n_scales,) or (n_scales, n_eps).
+        """
         area = score_integral if self.settings.integral == "exact" else grid_integral
         t = self.settings.threshold
         whole = area(self.reference_accuracy, self.reference_bound, t)
@@ -341,10 +323,7 @@ class SynBenchResult(results.Result):
             ax.fill_between(x, y, where=right, step="post", color=color, alpha=0.12, lw=0)
         ax.axvline(start, color="grey", lw=0.8)
         share = f"{float(self.score[0, 0]):.0%} of the images' area right of {start:g}"
-        ax.set(
-            xlabel="threshold accuracy $a_t$",
-            ylabel="expected scaled bound $E(a_t)$",
-            title=f"{self.model} keeps {share} (n = {s.n_train})",
-        )
+        ax.set(xlabel="threshold accuracy $a_t$", ylabel="expected scaled bound $E(a_t)$")
+        ax.set_title(f"{self.model} keeps {share} (n = {s.n_train})")
         ax.legend()
         return ax

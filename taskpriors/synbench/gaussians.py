@@ -176,9 +176,7 @@ class Colored:
         self, color: Callable, solve: Callable | None = None, rank: int | None = None
     ) -> None:
         "Linear maps of (n, d) numbers to as many; without a rank it is full."
-        self._color = color
-        self._solve = solve
-        self._rank = rank
+        self._color, self._solve, self._rank = color, solve, rank
 
     def color(self, g: Tensor) -> Tensor:
         x = self._color(g)
@@ -205,9 +203,7 @@ class Colored:
         return True
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #ff9e483c
-def heptadiagonal(
-    shape: Sequence[int], *, diagonals: ArrayLike = (1.0, 0.5, 0.25, 0.125)
-) -> Banded:
+def heptadiagonal(shape: Sequence, *, diagonals: ArrayLike = (1.0, 0.5, 0.25, 0.125)) -> Banded:
     "Gaussian-H: for each channel of (c, h, w) a band of variance and three covariances (4.4)."
     sides = checks.check_several(shape, "heptadiagonal", "shape")
     shape = [checks.check_count(n, "heptadiagonal", "shape") for n in sides]
@@ -239,10 +235,8 @@ class NoiseStream(NamedTuple):
         g = torch.Generator(device=out.device).manual_seed(int(word >> np.uint64(1)))
         return out.normal_(generator=g)
 
-    def rows(
-        self, start: int, stop: int, executor: ExecutorLike | None = None
-    ) -> Tensor:  # shape (stop - start, dim), float32
-        "Consecutive rows; each block of them has a seed of its own."
+    def rows(self, start: int, stop: int, executor: ExecutorLike | None = None) -> Tensor:
+        "Consecutive rows (stop - start, dim), float32; each block of them has a seed of its own."
         out = torch.empty(stop - start, self.dim, device=self.device)
         size = rows_of_one_seed(self.dim)
 
@@ -255,8 +249,7 @@ class NoiseStream(NamedTuple):
             block = self.fill(i, torch.empty(size, self.dim, device=self.device))
             part.copy_(block[low - i * size : high - i * size])
 
-        for _ in blocks.map_blocks(draw, range(start // size, -(-stop // size)), executor=executor):
-            pass
+        list(blocks.map_blocks(draw, range(start // size, -(-stop // size)), executor=executor))
         return out
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #d0b723d4
@@ -300,14 +293,8 @@ class SyntheticTask(Result):
         arrays = 1 if getattr(self.covariance, "plain", False) else 2
         return 4 * arrays * len(self.mu) + 24
 
-    def labels(
-        self,
-        start: int,  # first row
-        stop: int,  # after the last
-        *,
-        seed: Seed | None = 0,
-    ) -> Tensor:  # shape (stop - start,), int64
-        "Labels of consecutive rows; the first n hold n tau ones to within one."
+    def labels(self, start: int, stop: int, *, seed: Seed | None = 0) -> Tensor:  # int64
+        "Labels (stop - start,) of rows from `start`; the first n hold n tau ones to within one."
         root = _task_root(seed, "labels")
         start = checks.check_count(start, "labels", "start", low=0)
         stop = checks.check_count(stop, "labels", "stop", low=start)

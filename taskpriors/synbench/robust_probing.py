@@ -109,11 +109,9 @@ class Worst(NamedTuple):
         "Per image, the more harmful of two."
         first = other.fooled & ~self.fooled
         better = first | ((other.fooled == self.fooled) & (other.loss > self.loss))
-        return Worst(
-            torch.where(per_image(better, self.delta), other.delta, self.delta),
-            self.fooled | other.fooled,
-            torch.where(better, other.loss, self.loss),
-        )
+        delta = torch.where(per_image(better, self.delta), other.delta, self.delta)
+        loss = torch.where(better, other.loss, self.loss)
+        return Worst(delta, self.fooled | other.fooled, loss)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #644acfe5
 def _harmless(x: Tensor) -> Worst:
@@ -193,12 +191,11 @@ def pgd_attack(
         batches = torch.arange(len(x)).split(batch_size)
         parts = [_climb(logits, x[i], y[i], start[i], ascent) for i in batches]
         worst = worst.or_worse(Worst(*(torch.cat(v) for v in zip(*parts, strict=True))))
-    return Attack(
-        images=x + worst.delta,
-        success=worst.fooled,
-        distance=image_norms(worst.delta).flatten(),
-        name=f"PGD, {n_steps} steps, {restarts} restarts",
+    distance, name = (
+        image_norms(worst.delta).flatten(),
+        f"PGD, {n_steps} steps, {restarts} restarts",
     )
+    return Attack(x + worst.delta, worst.fooled, distance, name)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #b3ad51a1
 class _Module(nn.Module):
@@ -213,9 +210,7 @@ class _Module(nn.Module):
         return self.fn(x)
 
 
-def art_classifier(
-    logits: Callable, x: Tensor, n_classes: int, caller: str
-) -> Any:  # PyTorchClassifier
+def art_classifier(logits: Callable, x: Tensor, n_classes: int, caller: str) -> Any:
     "A function of images between 0 and 1 as the library adversarial-robustness-toolbox attacks it."
     try:
         from art.estimators.classification import PyTorchClassifier
@@ -223,14 +218,10 @@ def art_classifier(
         rule = "the Adversarial Robustness Toolbox must be installed"
         remedy = "pip install adversarial-robustness-toolbox, or use pgd_attack with restarts"
         checks.refuse(caller, rule, "no module named art", remedy, ImportError)
-    return PyTorchClassifier(
-        _Module(lambda x: logits(x)),  # which hides the weights of `logits`, if it has any
-        nn.CrossEntropyLoss(),
-        tuple(x.shape[1:]),
-        n_classes,
-        clip_values=(0, 1),
-        device_type="cpu" if x.device.type == "cpu" else "gpu",
-    )
+    module = _Module(lambda x: logits(x))  # which hides the weights of `logits`, if it has any
+    loss, shape = nn.CrossEntropyLoss(), tuple(x.shape[1:])
+    options = dict(clip_values=(0, 1), device_type="cpu" if x.device.type == "cpu" else "gpu")
+    return PyTorchClassifier(module, loss, shape, n_classes, **options)
 
 
 def autoattack(
@@ -254,21 +245,16 @@ def autoattack(
         DeepFool(model, max_iter=100, epsilon=1e-3, nb_grads=min(10, n_classes), **quiet),
         SquareAttack(model, max_iter=1000, p_init=0.8, nb_restarts=1, **ball),
     ]
-    auto = AutoAttack(
-        model, norm=2, eps=eps, eps_step=eps / 4, attacks=attacks, batch_size=batch_size
-    )
+    sizes = dict(eps=eps, eps_step=eps / 4, batch_size=batch_size)
+    auto = AutoAttack(model, norm=2, attacks=attacks, **sizes)
     moved = auto.generate(x.cpu().numpy(), y.cpu().numpy())
     delta = into_ball(torch.from_numpy(moved).to(x) - x, eps)
     with torch.no_grad():
         guess = [logits(b).argmax(1) for b in (x + delta).split(batch_size)]
         wrong = torch.cat(guess) != y
     parts = ", ".join(type(a).__name__ for a in attacks)
-    return Attack(
-        images=x + delta,
-        success=wrong,
-        distance=image_norms(delta).flatten(),
-        name=f"AutoAttack of the Adversarial Robustness Toolbox: {parts}",
-    )
+    name = f"AutoAttack of the Adversarial Robustness Toolbox: {parts}"
+    return Attack(x + delta, wrong, image_norms(delta).flatten(), name)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #ca11bf43
 @dataclass(frozen=True, eq=False, repr=False)
@@ -280,11 +266,8 @@ class RobustProbe(Result):
     eps: float  # radius that it was trained against
     losses: Tensor  # mean robust training loss of each epoch, shape (n_epochs,)
 
-    def on(
-        self,
-        features_fn: Callable,  # the frozen network
-    ) -> Callable:  # from images to class scores
-        "The whole classifier."
+    def on(self, features_fn: Callable) -> Callable:  # from images to class scores
+        "The whole classifier: the frozen network, and the head on its features."
 
         def logits(x):
             with evaluating(features_fn):
@@ -327,9 +310,7 @@ def _plain_probe(z: Tensor, y: Tensor, n_classes: int, l2: float) -> tuple[Tenso
     return W.detach(), loss.detach()
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #447998be
-def _adversarial(
-    f: Callable, x, y, W: Tensor, ascent: _Ascent, *, l2, n_epochs, lr, batch_size, g
-) -> tuple[Tensor, Tensor]:
+def _adversarial(f, x, y, W: Tensor, ascent: _Ascent, *, l2, n_epochs, lr, batch_size, g):
     "Head (n_classes, d + 1) trained from W on features f, and the mean loss of each epoch."
     W = W.clone().requires_grad_()
 
@@ -426,6 +407,5 @@ def choose_eps(
     if threshold is not None:
         t = checks.check_number(threshold, caller, "threshold")
     if t not in s.threshold:
-        rule = f"threshold must be one of {s.threshold}"
-        checks.refuse(caller, rule, t, "score the model at it")
+        checks.refuse(caller, f"threshold must be one of {s.threshold}", t, "score the model at it")
     return s.eps[int(result.score[:, s.threshold.index(t)].argmax())]

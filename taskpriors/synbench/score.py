@@ -23,10 +23,7 @@ import taskpriors.checks as checks
 import taskpriors.store as store
 from ..blocks import map_blocks
 from ..checks import ArrayLike, ExecutorLike
-from ..inputs import encoders, named_models, pretrained
-from ..inputs.pooling import pool_output
-from ..inputs.pretrained import Headless
-from ..inputs.sources import Function, Name, Network, source_of
+from ..inputs import encoders, named_models, pooling, pretrained, sources
 from ..signatures import documented
 from . import curves, gaussians
 from .curves import SynBenchResult, SynBenchSettings
@@ -54,15 +51,14 @@ class ImageEncoder(NamedTuple):
         "The same features with a gradient to the images, for attacks."
         network = self.network
         x = self.normalized(x).to(network.device, network.dtype)
-        return pool_output(network.forward(x), "flatten", network.caller, network.name).float()
+        z = network.forward(x)
+        return pooling.pool_output(z, "flatten", network.caller, network.name).float()
 
 # %% ../../nbs/synbench/03_score.ipynb #7628ee16
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
-def _pixel_statistics(
-    normalize: str, normalize_by: tuple | None, config: Mapping, n_channels: int
-) -> tuple[Tensor, Tensor]:
+def _pixel_statistics(normalize: str, normalize_by, config: Mapping, n_channels: int):
     "Mean and deviation, per channel or one for all; `config` is timm's."
     caller = "synbench_score"
     statistics: Any = ((0.0,), (1.0,))
@@ -80,8 +76,7 @@ def _pixel_statistics(
     per_channel = mean.shape == std.shape and mean.shape in ((1,), (n_channels,))
     if not per_channel or std.min() <= 0:
         rule = "normalize must hold a mean and a positive deviation per channel"
-        got = f"{mean.tolist()}, {std.tolist()}"
-        checks.refuse(caller, rule, got, "pass ((m, ...), (s, ...))")
+        checks.refuse(caller, rule, f"{mean.tolist()}, {std.tolist()}", "pass ((m, ...), (s, ...))")
     return mean, std
 
 # %% ../../nbs/synbench/03_score.ipynb #e56bc7a3
@@ -94,37 +89,30 @@ def image_encoder(
 ) -> ImageEncoder:
     "A model with its image size and pixel statistics; `evaluating` moves it to the device."
     caller = "synbench_score"
-    source = source_of(model)
+    source = sources.source_of(model)
     name = getattr(model, "name", source.label)
-    if isinstance(source, Name):
-        source = Network(named_models.timm_module(source.text, caller))
-    if not isinstance(source, (Network, Function)):
+    if isinstance(source, sources.Name):
+        source = sources.Network(named_models.timm_module(source.text, caller))
+    if not isinstance(source, (sources.Network, sources.Function)):
         rule = "model must be a timm name, a module or a function"
         got = getattr(source, "kind", source.label)
         checks.refuse(caller, rule, got, "pass one of those", TypeError)
-    module: Any = source.module if isinstance(source, Network) else None
-    forward = (
-        Headless(module) if module is not None and pretrained.class_layers(module) else source.model
-    )
+    module: Any = source.module if isinstance(source, sources.Network) else None
+    has_head = module is not None and pretrained.class_layers(module)
+    forward = pretrained.Headless(module) if has_head else source.model
     config = named_models.timm_config(module)
     shape = input_size or config.get("input_size")
     if not isinstance(shape, (tuple, list, torch.Size)):
         got = "a model that does not carry it" if shape is None else repr(shape)
         remedy = "pass input_size=(channels, height, width)"
         checks.refuse(caller, "the image size must be known", got, remedy)
-    place = encoders.device_of(module) or torch.device("cpu")
-    if device is not None:
-        place = encoders.check_device(device, caller)
+    own_place = encoders.device_of(module) or torch.device("cpu")
+    place = own_place if device is None else encoders.check_device(device, caller)
     weights: Any = next(module.parameters(), None) if module is not None else None
     real = weights is not None and weights.is_floating_point()
-    network = encoders.BatchEncoder(
-        caller=caller,
-        name=name,
-        forward=forward,
-        device=place,
-        dtype=weights.dtype if real else torch.float32,
-        pooling="flatten",
-    )
+    dtype = weights.dtype if real else torch.float32
+    words: dict[str, Any] = dict(caller=caller, name=name, pooling="flatten")
+    network = encoders.BatchEncoder(forward=forward, device=place, dtype=dtype, **words)
     mean, std = _pixel_statistics(normalize, normalize_by, config, shape[0])
     return ImageEncoder(network, tuple(shape), mean.to(place), std.to(place))
 
@@ -162,16 +150,9 @@ def feature_rules(
     cut = s.eigenvalue_cut
     if cut is not None and s.cut_scale == "absolute":
         cut = min(cut / float(torch.linalg.matrix_norm(S, 2)), 1 - 1e-12)
-    return robust_bayes(
-        (m1 - m0) / 2,
-        S,
-        torch.tensor(s.eps),
-        tau=s.tau,
-        center=(m1 + m0) / 2,
-        rtol=cut,
-        eps_scale=s.eps_scale,
-        missing="report",
-    )
+    law: dict[str, Any] = dict(tau=s.tau, center=(m1 + m0) / 2, rtol=cut)
+    law |= dict(eps_scale=s.eps_scale, missing="report")
+    return robust_bayes((m1 - m0) / 2, S, torch.tensor(s.eps), **law)
 
 # %% ../../nbs/synbench/03_score.ipynb #3fca69e6
 def sample_seeds(seed: int, scale: float) -> tuple[int, int]:
@@ -189,9 +170,8 @@ def task_at(scale: float, s: SynBenchSettings, shape: tuple) -> gaussians.Synthe
     return gaussians.synthetic_task(scale, shape, pixel_mean=center, **clouds)
 
 # %% ../../nbs/synbench/03_score.ipynb #80c22bc5
-def _score_key(
-    encoder: ImageEncoder, s: SynBenchSettings, seed: int, sizes: tuple
-) -> str | None:  # hash of what decides a stored scale; None if a second probe differs
+def _score_key(encoder: ImageEncoder, s: SynBenchSettings, seed: int, sizes: tuple) -> str | None:
+    "Hash of what decides a stored scale; None if a second probe differs."
     network = encoder.network
     images = task_at(1.0, s, encoder.shape).rows(0, encoders.PROBE_IMAGES, seed=0)[0]
     with encoders.evaluating(network.forward):
@@ -220,16 +200,9 @@ class _Run(NamedTuple):
     batch_size: int
     folder: Path | None  # where finished scales are stored
 
-
-class _Scale(NamedTuple):
-    "Test samples at one scale."
-
-    correct: Tensor  # shape (n_sizes, n_eps, n_test), bool
-    margin: Tensor  # same shape
-    n_features: int
-
 # %% ../../nbs/synbench/03_score.ipynb #c2edef31
-def _measure_scale(run: _Run, scale: float) -> _Scale:
+def _measure_scale(run: _Run, scale: float) -> dict[str, Tensor]:
+    "Test samples at one scale: correct (n_sizes, n_eps, n_test), margin (the same), n_features ()."
     s, batch_size = run.settings, run.batch_size
     task = task_at(scale, s, run.encoder.shape)
     train, test = sample_seeds(run.seed, scale)
@@ -244,10 +217,11 @@ def _measure_scale(run: _Run, scale: float) -> _Scale:
         else:
             correct.append(rules.predict(z) == y)
             margin.append(torch.where(rules.exists[:, None], rules.scaled_margin(z), 0.0).float())
-    return _Scale(torch.stack(correct).cpu(), torch.stack(margin).cpu(), z.shape[1])
+    of_samples = dict(correct=torch.stack(correct).cpu(), margin=torch.stack(margin).cpu())
+    return dict(of_samples, n_features=torch.tensor(z.shape[1]))
 
 # %% ../../nbs/synbench/03_score.ipynb #fe091264
-def _find_or_measure(run: _Run, scale: float) -> _Scale:
+def _find_or_measure(run: _Run, scale: float) -> dict[str, Tensor]:
     if run.folder is None:
         return _measure_scale(run, scale)
     shape = (len(run.sizes), len(run.settings.eps), run.settings.n_test)
@@ -256,22 +230,11 @@ def _find_or_measure(run: _Run, scale: float) -> _Scale:
         margin=torch.empty(shape, device="meta"),
         n_features=torch.empty((), dtype=torch.int64, device="meta"),
     )
-
-    def compute():
-        measured = _measure_scale(run, scale)
-        return {**measured._asdict(), "n_features": torch.tensor(measured.n_features)}
-
-    t = store.cached(
-        run.folder / f"scale-{scale:.9g}.safetensors",
-        compute,
-        dict(key=run.folder.name, scale=scale, seed=run.seed),
-        like,
-        caller="synbench_score",
-        infinite=True,
-        more=dict(model=run.encoder.network.name),
-        root=run.folder.parent.parent,
-    )
-    return _Scale(t["correct"], t["margin"], int(t["n_features"]))
+    file, work = run.folder / f"scale-{scale:.9g}.safetensors", partial(_measure_scale, run, scale)
+    key = dict(key=run.folder.name, scale=scale, seed=run.seed)
+    kept: dict[str, Any] = dict(infinite=True, more=dict(model=run.encoder.network.name))
+    kept |= dict(caller="synbench_score", root=run.folder.parent.parent)
+    return store.cached(file, work, key, like, **kept)
 
 # %% ../../nbs/synbench/03_score.ipynb #8078415e
 def score_by_n(
@@ -296,22 +259,14 @@ def score_by_n(
     if isinstance(sizes, (list, tuple)) and not sizes:
         remedy = "pass at least one number of training samples"
         checks.refuse("score_by_n", "sizes must not be empty", "none", remedy)
-    if isinstance(sizes, int):
-        sizes = [sizes]
+    sizes = [sizes] if isinstance(sizes, int) else sizes
     sizes = checks.check_several(sizes, "score_by_n", "sizes")
     progress = checks.check_flag(progress, "score_by_n", "progress")
     encoder = image_encoder(model, input_size, s.normalize, normalize_by, device)
-    run = _Run(
-        encoder=encoder,
-        settings=s,
-        sizes=tuple(
-            checks.check_load(n, "score_by_n", "sizes", low=4, bytes_each=curves.SAMPLE_BYTES)
-            for n in sizes
-        ),
-        seed=seed,
-        batch_size=checks.check_count(batch_size, caller, "batch_size"),
-        folder=None,
-    )
+    load: dict[str, Any] = dict(low=4, bytes_each=curves.SAMPLE_BYTES)
+    sizes = tuple(checks.check_load(n, "score_by_n", "sizes", **load) for n in sizes)
+    batch_size = checks.check_count(batch_size, caller, "batch_size")
+    run = _Run(encoder, s, sizes, seed=seed, batch_size=batch_size, folder=None)
     name, network = encoder.network.name, encoder.network.forward
     if cache is not None:
         if not isinstance(network, nn.Module):
@@ -322,10 +277,8 @@ def score_by_n(
             key = _score_key(encoder, s, seed, run.sizes)
         if key is None:
             same = f"the same {encoders.PROBE_IMAGES} images again, or fails on them"
-            warnings.warn(
-                f"{caller}: {name} returns other features when it sees {same}; nothing is stored.",
-                stacklevel=3,
-            )
+            note = f"{name} returns other features when it sees {same}; nothing is stored."
+            warnings.warn(f"{caller}: {note}", stacklevel=3)
         else:
             run = run._replace(folder=store.cache_dir(cache) / "synbench" / key)
     tasks = [task_at(v, s, encoder.shape) for v in s.scales]
@@ -335,12 +288,12 @@ def score_by_n(
     with encoders.evaluating(network, encoder.network.device):
         work = partial(_find_or_measure, run)
         parts = map_blocks(work, s.scales, executor=executor, progress=progress, desc=name)
-        correct, margin, n_features = zip(*parts, strict=True)
-    by_size = zip(run.sizes, torch.stack(correct, 1), torch.stack(margin, 1), strict=True)
+        scales = list(parts)
+    correct, margin = (torch.stack([x[key] for x in scales], 1) for key in ("correct", "margin"))
     return [
         SynBenchResult(
             model=name,
-            n_features=n_features[0],
+            n_features=int(scales[0]["n_features"]),
             settings=replace(s, n_train=n),
             seed=seed,
             reference_accuracy=reference[:, 0],
@@ -348,7 +301,7 @@ def score_by_n(
             correct=c,
             margin=m,
         )
-        for n, c, m in by_size
+        for n, c, m in zip(run.sizes, correct, margin, strict=True)
     ]
 
 # %% ../../nbs/synbench/03_score.ipynb #4b800f6f
@@ -375,16 +328,7 @@ def synbench_score(
     Reference: Ko et al., SynBench, Section 3.4, eq. (3) and Algorithm 1.
     """
     s = curves.checked_settings(settings, changes)
-    return score_by_n(
-        model,
-        (s.n_train,),
-        settings=s,
-        input_size=input_size,
-        normalize_by=normalize_by,
-        batch_size=batch_size,
-        seed=seed,
-        device=device,
-        cache=cache,
-        executor=executor,
-        progress=progress,
-    )[0]
+    images: dict[str, Any] = dict(input_size=input_size, normalize_by=normalize_by)
+    running: dict[str, Any] = dict(batch_size=batch_size, device=device, cache=cache)
+    running |= dict(executor=executor, progress=progress)
+    return score_by_n(model, (s.n_train,), settings=s, seed=seed, **images, **running)[0]
