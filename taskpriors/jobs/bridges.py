@@ -248,10 +248,9 @@ class FeatureScorer:
         outputs = _dense(X if self.prior is None else self.prior(X))
         Z = kernel_factor(checks.check_features(outputs, "scorer", "prior"), scale="frobenius")
         prior = TaskPrior(Z, task_temperature(Z, self.n_classes))
-        law: dict[str, Any] = dict(
-            method="prefix", convention="paper", n_orders=min(16, self.n_tasks)
-        )
-        tasks = prior.sample(self.n_classes, self.n_tasks, seed=self.seed, **law)
+        law: dict[str, Any] = dict(method="prefix", convention="paper", seed=self.seed)
+        n_orders = min(16, self.n_tasks)
+        tasks = prior.sample(self.n_classes, self.n_tasks, n_orders=n_orders, **law)
         return float(expected_heldout_error(features, tasks, variance=False).skill)
 
 

@@ -27,10 +27,9 @@ def _pca_map(X):  # (n, 2)
     if X.shape[1] == 1:
         return X.repeat(1, 2)
     X = X - X.mean(0)
-    if len(X) < X.shape[1]:
-        scores = torch.linalg.eigh(X @ X.T).eigenvectors[:, [-1, -2]]
-    else:
-        scores = X @ torch.linalg.eigh(X.T @ X).eigenvectors[:, [-1, -2]]
+    wide = len(X) < X.shape[1]
+    leading = torch.linalg.eigh(X @ X.T if wide else X.T @ X).eigenvectors[:, [-1, -2]]
+    scores = leading if wide else X @ leading
     largest = scores.gather(0, scores.abs().argmax(0, keepdim=True))
     return torch.where(largest < 0, -scores, scores)
 

@@ -94,10 +94,9 @@ def _references(points, reference):  # name -> features of the points that are l
 
 def _given_judge(points, reference):
     chosen = _references(points, reference)
-    caution = ""
-    if len(chosen) == 1:
-        caution = f"There is one reference, which may know other classes than yours: {_SEVERAL}."
-    return _Judge(chosen, f"references ({', '.join(map(str, chosen))})", caution)
+    one = f"There is one reference, which may know other classes than yours: {_SEVERAL}."
+    words = f"references ({', '.join(map(str, chosen))})"
+    return _Judge(chosen, words, one if len(chosen) == 1 else "")
 
 
 def _jury_judge(points, judges, options):  # None if no jury sees the inputs

@@ -42,18 +42,15 @@ from ..synbench import score
 @contextmanager
 def without_trace(model: object) -> Iterator[None]:
     "Evaluation mode without gradients; modes and generators are put back afterwards."
-    state = torch.get_rng_state(), np.random.get_state(), random.getstate()
-    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+    state = np.random.get_state(), random.getstate()
+    gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     try:
-        with encoders.evaluating(model), torch.no_grad():
+        with torch.random.fork_rng(gpus), encoders.evaluating(model), torch.no_grad():
             yield
     finally:
         torch.clear_autocast_cache()
-        torch.set_rng_state(state[0])
-        np.random.set_state(state[1])
-        random.setstate(state[2])
-        if gpus is not None:
-            torch.cuda.set_rng_state_all(gpus)
+        np.random.set_state(state[0])
+        random.setstate(state[1])
 
 # %% ../../nbs/jobs/01_monitor.ipynb #1d6ed7ba
 POOLS = (None, "mean", "cls", "max")

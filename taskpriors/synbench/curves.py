@@ -310,17 +310,14 @@ class SynBenchResult(results.Result):
         "Curves of images and features for up to three eps, with the areas compared: Figure 3."
         ax, s, start = results.new_axes(ax), self.settings, self.settings.threshold[0]
         t = torch.linspace(0.5, 1, 501, dtype=torch.float64)
-        features, images = self.curve(t)
-        curves = [(images, "C3", "-", "images")]
+        x, features, images = (v.numpy() for v in (t, *self.curve(t)))
+        ax.step(x, images, "-", color="C3", where="post", label="images")
         radii = sorted({0, len(s.eps) // 2, len(s.eps) - 1})
         for i, (k, line) in enumerate(zip(radii, ("-", "--", ":"), strict=False)):
             label = f"features, ε = {s.eps[k]:g}, score {float(self.score[k, 0]):.3f}"
-            curves.append((features[k], f"C{i}", line, label))
-        for E, color, line, label in curves:
-            ax.step(t.numpy(), E.numpy(), line, color=color, where="post", label=label)
-        for E, color, _, _ in curves[:2]:
-            x, y, right = t.numpy(), E.numpy(), (t >= start).numpy()
-            ax.fill_between(x, y, where=right, step="post", color=color, alpha=0.12, lw=0)
+            ax.step(x, features[k], line, color=f"C{i}", where="post", label=label)
+        for E, color in ((images, "C3"), (features[0], "C0")):
+            ax.fill_between(x, E, where=x >= start, step="post", color=color, alpha=0.12, lw=0)
         ax.axvline(start, color="grey", lw=0.8)
         share = f"{float(self.score[0, 0]):.0%} of the images' area right of {start:g}"
         ax.set(xlabel="threshold accuracy $a_t$", ylabel="expected scaled bound $E(a_t)$")
