@@ -232,9 +232,9 @@ def _find_or_measure(run: _Run, scale: float) -> dict[str, Tensor]:
     )
     file, work = run.folder / f"scale-{scale:.9g}.safetensors", partial(_measure_scale, run, scale)
     key = dict(key=run.folder.name, scale=scale, seed=run.seed)
-    kept: dict[str, Any] = dict(infinite=True, more=dict(model=run.encoder.network.name))
-    kept |= dict(caller="synbench_score", root=run.folder.parent.parent)
-    return store.cached(file, work, key, like, **kept)
+    storing: dict[str, Any] = dict(infinite=True, more=dict(model=run.encoder.network.name))
+    storing |= dict(caller="synbench_score", root=run.folder.parent.parent)
+    return store.cached(file, work, key, like, **storing)
 
 # %% ../../nbs/synbench/03_score.ipynb #8078415e
 def score_by_n(
