@@ -211,7 +211,8 @@ def outside_agreement(
         values = values.double().cpu()
         common = ~torch.stack([values, *table.values()]).isnan().any(0)
         compared = {column: numbers[common] for column, numbers in table.items()}
-        entry = agreement_row(name, values[common], compared.pop("truth"), compared)
+        common_truth = compared.pop("truth")
+        entry = agreement_row(name, values[common], common_truth, compared)
         row = {key: entry[key] for key in ("statistic", "spearman", "low", "high")}
         row |= dict(models=int(common.sum()), note=entry["note"])
         rows.append(row if given is None else dict(row, given=entry["given_given"]))
@@ -234,23 +235,27 @@ class FeatureScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any | None = None, **_: Any) -> float:
         "Score the features that a fitted estimator makes of `X`; `y` is not looked at."
-        is_pipeline = hasattr(estimator, "steps") and len(estimator.steps) > 1
-        if is_pipeline and not hasattr(estimator, "transform"):
-            estimator = estimator[:-1]
-        elif not hasattr(estimator, "transform"):
-            got, remedy = type(estimator).__name__, "score a transformer or a pipeline"
-            rule = "a scored estimator must have transform"
-            checks.refuse("scorer", rule, got, remedy, TypeError)
+        if not hasattr(estimator, "transform"):
+            if not (hasattr(estimator, "steps") and len(estimator.steps) > 1):
+                rule = "a scored estimator must have transform"
+                got, remedy = type(estimator).__name__, "score a transformer or a pipeline"
+                checks.refuse("scorer", rule, got, remedy, TypeError)
+            estimator = estimator[:-1]  # of a pipeline, the steps before the last
         outputs = _dense(estimator.transform(X))
         features = checks.check_features(outputs, "scorer", "features of the estimator")
         if self.statistic == "rankme":
             return float(rankme(features))
         outputs = _dense(X if self.prior is None else self.prior(X))
         Z = kernel_factor(checks.check_features(outputs, "scorer", "prior"), scale="frobenius")
-        prior = TaskPrior(Z, task_temperature(Z, self.n_classes))
-        law: dict[str, Any] = dict(method="prefix", convention="paper", seed=self.seed)
-        n_orders = min(16, self.n_tasks)
-        tasks = prior.sample(self.n_classes, self.n_tasks, n_orders=n_orders, **law)
+        temperature = task_temperature(Z, self.n_classes)
+        tasks = TaskPrior(Z, temperature).sample(
+            self.n_classes,
+            self.n_tasks,
+            method="prefix",
+            convention="paper",
+            n_orders=min(16, self.n_tasks),
+            seed=self.seed,
+        )
         return float(expected_heldout_error(features, tasks, variance=False).skill)
 
 

@@ -93,9 +93,15 @@ def _tell(ranking, out, given, report):
         return
     watched, colour = sys.stdout.isatty() and "all" not in given, console.is_coloured(sys.stdout)
     width = console.width_of_lines(watched)
-    shape: dict[str, Any] = dict(rows=console.ROWS if watched else None, colour=colour and watched)
-    page = _plain(report) if report else ""
-    print(console.terminal_text(ranking, width, every_statistic="all" in given, page=page, **shape))
+    text = console.terminal_text(
+        ranking,
+        width,
+        rows=console.ROWS if watched else None,
+        every_statistic="all" in given,
+        colour=colour and watched,
+        page=_plain(report) if report else "",
+    )
+    print(text)
     if "all" in given:
         lines = console.table_in_blocks(ranking.to_frame(), width)
         print("", "All columns:", *lines, sep="\n")
@@ -325,9 +331,18 @@ def run_next(args: argparse.Namespace) -> int:
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #122bfef0
-_RUNS = (run_rank, run_layers, run_synbench, run_neucrab, run_tune, run_reproduce)
-_RUNS += (run_next, run_data, run_cache, run_metrics)
-_COMMANDS: dict[str, Callable] = {run.__name__.removeprefix("run_"): run for run in _RUNS}
+_COMMANDS: dict[str, Callable] = dict(
+    rank=run_rank,
+    layers=run_layers,
+    synbench=run_synbench,
+    neucrab=run_neucrab,
+    tune=run_tune,
+    reproduce=run_reproduce,
+    next=run_next,
+    data=run_data,
+    cache=run_cache,
+    metrics=run_metrics,
+)
 
 # %% ../../nbs/jobs/08_cli.ipynb #6e2fa409
 def build_parser() -> argparse.ArgumentParser:
@@ -339,8 +354,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=taskpriors.__version__)
     no_command: Callable = parser.print_help
     parser.set_defaults(run=lambda args: no_command() or 0)
-    of_command: dict[str, Any] = dict(metavar="COMMAND", parser_class=console.Command)
-    subparsers = parser.add_subparsers(dest="command", **of_command)
+    subparsers = parser.add_subparsers(
+        dest="command", metavar="COMMAND", parser_class=console.Command
+    )
     for name, entry in command_words().items():
         run, unset = _COMMANDS[name], argparse.SUPPRESS
         sentence = run.__doc__

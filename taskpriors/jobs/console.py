@@ -11,7 +11,6 @@ import difflib
 import os
 import sys
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TextIO
 
 from . import arguments
@@ -36,9 +35,12 @@ def nearest(word: str, words: Iterable) -> str:  # empty if none is near
 class Command(argparse.ArgumentParser):
     "The parser of one command."
 
-    def parse_known_args(self, args: Any | None = None, namespace: Any | None = None) -> Any:
+    def parse_known_args(
+        self, args: Any | None = None, namespace: Any | None = None
+    ) -> tuple[Any, list[str]]:
         "Take options from --config, and refuse an unknown one with the nearest that there is."
-        flags, words = self._option_string_actions, [str(word) for word in args or ()]
+        flags = self._option_string_actions
+        words = [str(word) for word in args or ()]
         if "--models" in flags and words and not words[0].startswith("-"):
             if any(word.partition("=")[0] == "--models" for word in words):
                 named = f"by --models, and as {words[0]} before any option"
@@ -70,8 +72,10 @@ def _rows_left_out(frame, rows):
     return 0 if rows is None or len(frame) <= rows + 1 else len(frame) - rows
 
 
-def fitted_columns(frame: DataFrame, width: int, rows: int | None = ROWS) -> DataFrame:
-    "At most one row more than `rows` (None: all), with the columns that fit into that width."
+def fitted_columns(
+    frame: DataFrame, width: int, rows: int | None = ROWS
+) -> DataFrame:  # at most one row more than `rows`
+    "The rows that are shown (None: all), with the columns that fit into a line of that width."
     from taskpriors.show.table import table_lines
 
     shown = frame.head(len(frame) - _rows_left_out(frame, rows))
@@ -179,8 +183,14 @@ def complain(text: object) -> None:
 
 def warn_once() -> Callable[..., None]:  # for warnings.showwarning
     "A function that prints each warning at its first time."
-    complain_once = lru_cache(None)(complain)
-    return lambda message, *_args, **_kwargs: complain_once(str(message))
+    printed = set()
+
+    def show(message, *_args, **_kwargs):
+        if str(message) not in printed:
+            complain(message)
+        printed.add(str(message))
+
+    return show
 
 # %% ../../nbs/jobs/07_console.ipynb #c9950ca1
 READER_LEFT = 141  # 128 and SIGPIPE, as of any program in a pipe

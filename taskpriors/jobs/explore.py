@@ -27,14 +27,17 @@ def _pca_map(X):  # (n, 2)
     if X.shape[1] == 1:
         return X.repeat(1, 2)
     X = X - X.mean(0)
-    wide = len(X) < X.shape[1]
-    leading = torch.linalg.eigh(X @ X.T if wide else X.T @ X).eigenvectors[:, [-1, -2]]
-    scores = leading if wide else X @ leading
+    if len(X) < X.shape[1]:
+        scores = torch.linalg.eigh(X @ X.T).eigenvectors[:, [-1, -2]]
+    else:
+        scores = X @ torch.linalg.eigh(X.T @ X).eigenvectors[:, [-1, -2]]
     largest = scores.gather(0, scores.abs().argmax(0, keepdim=True))
     return torch.where(largest < 0, -scores, scores)
 
 # %% ../../nbs/jobs/07_explore.ipynb #6003eda3
-def task_map(features: ArrayLike, method: str = "tsne", *, seed: int = 0) -> Tensor:  # in [0, 1]
+def task_map(
+    features: ArrayLike, method: str = "tsne", *, seed: int = 0
+) -> Tensor:  # each column in [0, 1]
     'Lay points out in the plane by "tsne" or "pca", for looking at.'
     X = checks.check_features(features, "task_map").double().cpu()
     checks.check_choice(method, ("tsne", "pca"), "task_map", "method")
@@ -113,8 +116,8 @@ class TaskExplorer:
         if convention is None:
             g = checks.check_generator(seed, caller)
             return torch.randint(0, n_classes, (len(Z),), generator=g)
-        law: dict[str, Any] = dict(convention=convention, seed=seed)
-        return sample_labels(Z, warmth * strength, n_classes, **law)[0]
+        T = warmth * strength
+        return sample_labels(Z, T, n_classes, convention=convention, seed=seed)[0]
 
 # %% ../../nbs/jobs/07_explore.ipynb #b232b3a4
 COLOURS = "#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #F0E442 #000000 #8C6BB1 #7F7F7F".split()
@@ -214,10 +217,12 @@ def thumbnail_png(image: Any, side: int = 120) -> bytes:
 # %% ../../nbs/jobs/07_explore.ipynb #46983b98
 def _controls(w):  # w: the module ipywidgets
     look = dict(style={"description_width": "6.5em"}, layout=w.Layout(width="26em"))
-    of_warmth = dict(value=1, min=-2, max=3, step=0.05, readout_format=".2g")
+    warmth = w.FloatLogSlider(
+        value=1, min=-2, max=3, step=0.05, description="temperature", readout_format=".2g", **look
+    )
     kernels = ["cosine", "linear", "projection", "rbf"]
     return dict(
-        warmth=w.FloatLogSlider(description="temperature", **of_warmth, **look),
+        warmth=warmth,
         n_classes=w.IntSlider(value=2, min=2, max=10, description="classes", **look),
         sampler=w.Dropdown(options=list(SAMPLERS), description="sampler", **look),
         prior=w.Dropdown(options=kernels, description="prior", **look),

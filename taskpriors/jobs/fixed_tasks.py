@@ -67,10 +67,11 @@ def random_filters(images: Tensor, side: int, n_filters: int, g: torch.Generator
     return _Filters(mean.float(), (whiten @ filters.T).float())
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #8480f6d5
-def patch_features(images: Tensor, *, n_filters: int = 128, seed: int = 0) -> Tensor:
+def patch_features(
+    images: Tensor, *, n_filters: int = 128, seed: int = 0
+) -> Tensor:  # shape (n, 4 * n_filters), float32
     """Responses to at most `n_filters` whitened random patches of the images, in four quarters.
 
-    They have shape (n, 4 * n_filters), in float32.
     Reference: Coates and Ng (2011), random patches and a soft threshold.
     """
     x = checks.check_finite(_reduced(images), "patch_features", "images")
@@ -89,8 +90,10 @@ def patch_features(images: Tensor, *, n_filters: int = 128, seed: int = 0) -> Te
     return torch.cat(rows)
 
 
-def level_components(features: ArrayLike, n_components: int = 64) -> Tensor:  # shape (n, r)
-    "The leading principal components (at most n / 8), orthonormal: each has the same variance."
+def level_components(
+    features: ArrayLike, n_components: int = 64
+) -> Tensor:  # shape (n, r), with the identity as Gram matrix
+    "The leading principal components (at most n / 8), each with the same variance."
     X = checks.check_features(features, "level_components")
     return decompose(X).U[:, : min(n_components, max(1, len(X) // 8))]
 
@@ -101,8 +104,10 @@ def reference_factor(reference: Mapping) -> Tensor:  # shape (n, r)
     return shared_prior.shared_prior(factors)
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #46bb12ac
-def fixed_tasks(reference: Mapping, *, n_tasks: int, n_classes: int, seed: int) -> Tensor:
-    "Tasks (n_tasks, n) of the mean of the kernels of references (name -> features)."
+def fixed_tasks(
+    reference: Mapping, *, n_tasks: int, n_classes: int, seed: int
+) -> Tensor:  # (n_tasks, n)
+    "Tasks of the mean of the kernels of references (name -> features)."
     Z = reference_factor(reference)
     prior = TaskPrior(Z, shared_prior.task_temperature(Z, n_classes))
     law: dict[str, Any] = dict(method="prefix", convention="paper", n_orders=min(ORDERS, n_tasks))
@@ -277,8 +282,10 @@ def as_pictures(points: FixedPoints) -> ImageSource | None:  # None if the input
     return load_images(levels.expand(-1, 3, -1, -1).permute(0, 2, 3, 1).numpy(), progress=False)
 
 
-def jury_references(points: FixedPoints, progress: bool = True) -> dict[str, Tensor]:
-    "Features (n, d) of the standing jury; none without pictures. `progress` also says the cost."
+def jury_references(
+    points: FixedPoints, progress: bool = True
+) -> dict[str, Tensor]:  # name -> (n, d), float32
+    "Features of the standing jury; none without pictures. `progress` also says what it costs."
     jury = standing_jury("images")
     pictures = as_pictures(points) if len(jury.jurors) > 1 else None
     if pictures is None:

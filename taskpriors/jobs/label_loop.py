@@ -264,7 +264,8 @@ def label_loop(
     from taskpriors.rank.models import rank_models
 
     source: Any = None if images is None else load_images(images)
-    source = source if texts is None else load_texts(texts)
+    if texts is not None:
+        source = load_texts(texts)
     n, batch = ranking.settings["n"], check_count(batch, caller, "batch")
     if len(source) != n:
         got, remedy = f"{len(source)} of {n} points", "pass those that were ranked"

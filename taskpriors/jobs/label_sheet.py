@@ -83,10 +83,11 @@ def label_sheet(
         form = (files("taskpriors.jobs") / "label_sheet.html").read_text(encoding="utf-8")
         page = Environment(autoescape=True).from_string(form)
         title = f"{counted(len(chosen), 'point')} to label"
-        points, width = [(i, told and told[i], None) for i in chosen], "20rem"
-        if texts is None:
-            points = [(i, name, picture_address(source[i], 160, "png")) for i, name, _ in points]
-            width = "160px"
+        points = []  # row, its path or text, and a picture
+        for i in chosen:
+            picture = picture_address(source[i], 160, "png") if texts is None else None
+            points.append((i, told and told[i], picture))
+        width = "160px" if texts is None else "20rem"
         html = page.render(title=title, sheet=out.name, points=points, width=width)
         contents[out.with_suffix(".html")] = _as_bytes(html)
     write_files(contents)

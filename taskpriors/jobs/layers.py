@@ -52,7 +52,9 @@ def share_explained(references: Sequence, features: ArrayLike) -> float:
     return cross_skill([both], [kernel_factor(features)], measure="gaussian").item()
 
 
-def explained_by_pixels(features: ArrayLike, images: Tensor) -> float:  # may be negative
+def explained_by_pixels(
+    features: ArrayLike, images: Tensor
+) -> float:  # negative where it is worse than a constant
     "Share of the unit features that a ridge probe on pixels, gradients and colours predicts."
     x = images.float()
     return share_explained([*fixed_tasks.image_references(x).values(), colour_shares(x)], features)
@@ -94,9 +96,10 @@ def _references(points, reference):  # name -> features of the points that are l
 
 def _given_judge(points, reference):
     chosen = _references(points, reference)
-    one = f"There is one reference, which may know other classes than yours: {_SEVERAL}."
-    words = f"references ({', '.join(map(str, chosen))})"
-    return _Judge(chosen, words, one if len(chosen) == 1 else "")
+    caution = ""
+    if len(chosen) == 1:
+        caution = f"There is one reference, which may know other classes than yours: {_SEVERAL}."
+    return _Judge(chosen, f"references ({', '.join(map(str, chosen))})", caution)
 
 
 def _jury_judge(points, judges, options):  # None if no jury sees the inputs
@@ -181,16 +184,22 @@ class LayerRanking(Ranking):
         return ax
 
 # %% ../../nbs/jobs/05_layers.ipynb #b7152aec
-def _labels_there(labels, points, images):  # of the inputs looked at, their source, and notes
+class _LabelsThere(NamedTuple):
+    labels: Any  # of the inputs that are looked at, as for rank_models
+    source: str = ""  # where they come from
+    notes: tuple = ()
+
+
+def _labels_there(labels, points, images):
     source: Any = _named_points(points)
     if labels is True and isinstance(images, DataLoader):
         source = loaders.LoadedBatches(images, caller="rank_layers")
     checked = row_labels.read_labels(labels, source, points.n_all, "rank_layers")
     if checked is None:
-        return None, "", ()
+        return _LabelsThere(None)
     origin = labels_record(checked, labels, source)["source"]
     if checked.targets is not None:
-        return checked.targets[points.index], origin, ()
+        return _LabelsThere(checked.targets[points.index], origin)
     classes = checked.classes[points.index].tolist()
     named = [*checked.names, None]  # the class -1 is the last, which nobody knows
     k = int((checked.classes >= 0).sum())
@@ -199,7 +208,7 @@ def _labels_there(labels, points, images):  # of the inputs looked at, their sou
     if lost and k < points.n_all:
         of = "is of an input that was" if lost == 1 else "are of inputs that were"
         notes = (f"{lost} of {k} labels {of} not looked at; raise n_points.",)
-    return [named[c] for c in classes], origin, notes
+    return _LabelsThere([named[c] for c in classes], origin, notes)
 
 
 @documented
@@ -233,11 +242,12 @@ def rank_layers(
         rule, remedy = "judges must be 'standing' or False", "pass features as reference="
         checks.refuse("rank_layers", rule, repr(judges)[:40], remedy)
     reading: dict[str, Any] = dict(transform=transform, n_points=n_points, batch_size=batch_size)
-    reading |= dict(texts=texts, caller="rank_layers")
-    module, points = layer_outputs.open_layers(model, images, **reading)
+    module, points = layer_outputs.open_layers(
+        model, images, texts=texts, **reading, caller="rank_layers"
+    )
     if label_column is not None:
         labels = row_labels.labels_of_column(labels, label_column, "rank_layers")
-    labels_there, origin, label_notes = _labels_there(labels, points, images)
+    checked = _labels_there(labels, points, images)
     if groups is not None:
         source, n = _named_points(points), points.n_all
         named = row_labels.groups_of_points(groups, source, n, "rank_layers")
@@ -249,15 +259,15 @@ def rank_layers(
         judge = None if reference is None else _given_judge(points, reference)
         judge = judge or _jury_judge(points, judges, options) or _default_judge(points, features)
         options["prior"] = fixed_tasks.reference_factor(judge.features)
-    ranking = rank_models(features, None, labels=labels_there, judges=False, **options)
+    ranking = rank_models(features, None, labels=checked.labels, judges=False, **options)
     settings = dict(ranking.settings)
     if judge is not None:
         settings |= dict(prior=judge.described, caution=judge.caution)
     if texts is not None:
         settings |= dict(points="texts", images=points.texts.name)
-    if labels_there is not None:
-        settings["labels"] = dict(settings["labels"], source=origin)
-        settings["notes"] = [*settings["notes"], *label_notes]
+    if checked.labels is not None:
+        settings["labels"] = dict(settings["labels"], source=checked.source)
+        settings["notes"] = [*settings["notes"], *checked.notes]
     values = {f.name: getattr(ranking, f.name) for f in fields(Ranking)} | dict(settings=settings)
     if ranking.to_label is not None:
         values["to_label"] = points.index[ranking.to_label]

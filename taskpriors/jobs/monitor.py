@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -172,7 +172,9 @@ _STEP_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
 _T = TypeVar("_T")
 
 
-def from_rank_zero(work: Callable[[], _T], sync: bool = True) -> _T:  # without `sync` alone
+def from_rank_zero(
+    work: Callable[[], _T], sync: bool = True
+) -> _T:  # without `sync` this process works alone
     "Let rank zero work and the others wait for its result; an error is raised on every rank."
     if not sync or not (dist.is_available() and dist.is_initialized()):
         return work()
@@ -325,17 +327,27 @@ class Monitor:
         self.history = self._with_keep(sorted(steps, key=lambda s: s.step))
         latest = self._find_any(step)
         if latest.collapsed and not was:
-            got = f"a normalised deviation of {latest.deviation:.3g} at step {step}"
-            rule, limit = "Monitor: features must not collapse", f"below {self.collapse:g}"
-            warnings.warn(f"{rule}. Got {got}, {limit}; look at the loss.", stacklevel=2)
+            warnings.warn(
+                "Monitor: features must not collapse. Got a normalised deviation of "
+                f"{latest.deviation:.3g} at step {step}, below {self.collapse:g}; "
+                "look at the loss.",
+                stacklevel=2,
+            )
         self._write(latest)
         return latest.skill
 
-    def due(self, step: int) -> bool:
-        "Is this step, from 0, measured by the schedule?"
+    def due(
+        self,
+        step: int,  # from 0
+    ) -> bool:
+        "Is this step measured, by the schedule?"
         return is_due(step, self.every)
 
-    def probability_better(self, a: int, b: int) -> float:  # in [0, 1]
+    def probability_better(
+        self,
+        a: int,  # a step
+        b: int,  # another
+    ) -> float:  # in [0, 1]
         "Probability that step `a` has the higher skill, from paired errors of points and tasks."
         steps = [self._find(a, "probability_better"), self._find(b, "probability_better")]
         if a == b:
@@ -345,7 +357,11 @@ class Monitor:
         se, freedom = (x[0, 1] for x in (errors.lead_errors(law.covariance), law.freedom))
         return tiers.probability_ahead(steps[0].skill - steps[1].skill, se, freedom).item()
 
-    def p_ahead(self, a: int, b: int) -> float:  # in [0, 1]
+    def p_ahead(
+        self,
+        a: int,  # a step
+        b: int,  # another
+    ) -> float:  # in [0, 1]
         """Probability that step `a` is ahead of step `b` on the user's task.
 
         It is the forecast of two models: by the sampled tasks, of which the user's is one more, and
@@ -410,9 +426,13 @@ class Monitor:
         tasks = dict(labels=self.labels.to(torch.int16), index=self.index, sketch=self._sketch)
         return dict(tasks, history=steps, last=self._last)
 
-    def load_state_dict(self, state: Mapping) -> None:
-        "Take over the tasks and the history that `state_dict` has of a run on the same points."
-        caller, n = "Monitor.load_state_dict", state["labels"].shape[1]
+    def load_state_dict(
+        self,
+        state: Mapping,  # of `state_dict`
+    ) -> None:
+        "Take over the tasks and the history of a run on the same points."
+        caller = "Monitor.load_state_dict"
+        n = state["labels"].shape[1]
         if n != self.labels.shape[1]:
             got = f"{n} points where there are {self.labels.shape[1]}"
             rule = "the state must belong to as many points"
@@ -459,11 +479,15 @@ class Monitor:
         skill = torch.tensor([a.label_skill, b.label_skill], dtype=torch.float64)
         se, n_classes = points.std(1) / points.shape[1] ** 0.5, len(known.unique())
         n_pairs = posterior.pairs_of_one_class(known)
-        numbers = skill, se, len(known), n_classes, n_pairs, points.double()
-        return forecast.scores_of(posterior.LabelledSkill(*numbers))
+        return forecast.scores_of(
+            posterior.LabelledSkill(skill, se, len(known), n_classes, n_pairs, points.double())
+        )
 
     def _first(self, steps):  # ahead of each other one
-        return reduce(lambda first, s: s if self._p_ahead(s, first) > 0.5 else first, steps)
+        first = steps[0]
+        for s in steps[1:]:
+            first = s if self._p_ahead(s, first) > 0.5 else first
+        return first
 
     def _with_keep(self, steps):  # the same, each with the step to keep as of it
         first, keep, out = None, None, []

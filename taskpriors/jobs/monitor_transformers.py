@@ -29,14 +29,22 @@ class MonitorCallback(TrainerCallback):
             refuse("MonitorCallback", rule, type(monitor).__name__, remedy, TypeError)
         self.monitor = monitor
 
-    def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        "Measure the model, and add the numbers to the metrics and to the trainer's log."
-        if self.monitor(kwargs["model"], step=state.global_step) is None:
+    def on_evaluate(
+        self,
+        args: Any,
+        state: Any,
+        control: Any,
+        metrics: dict | None = None,
+        model: Any | None = None,
+        **kwargs: Any,
+    ) -> None:
+        "Measure, and add the numbers to the metrics and to the trainer's log."
+        if self.monitor(model, step=state.global_step) is None:  # type: ignore[arg-type]  # it is there
             return
         step = next(s for s in self.monitor.history if s.step == state.global_step)
         numbers = step.numbers()
         names = [k for k in ("skill", "rankme", "deviation", "keep") if k in numbers]
         named = {f"eval_taskpriors_{name}": numbers[name] for name in names}
-        if kwargs.get("metrics") is not None:
-            kwargs["metrics"].update(named)
+        if metrics is not None:
+            metrics.update(named)
         state.log_history.append(dict(named, step=state.global_step))

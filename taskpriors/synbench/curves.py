@@ -20,7 +20,9 @@ from ..checks import ArrayLike, Axes, DataFrame
 from .gaussians import CovarianceLike
 
 # %% ../../nbs/synbench/03_curves.ipynb #0e00fad3
-def _curve_points(accuracy, bound, threshold):  # as float64, the threshold as one or several
+def _curve_points(
+    accuracy, bound, threshold
+) -> tuple[Tensor, Tensor, Tensor]:  # float64; the thresholds with at least one dimension
     caller = "score_integral"
     a = checks.check_numbers(accuracy, caller, "accuracy").double()
     b = checks.check_numbers(bound, caller, "bound").double()
@@ -42,18 +44,22 @@ def _curve_points(accuracy, bound, threshold):  # as float64, the threshold as o
     return a, b, t
 
 # %% ../../nbs/synbench/03_curves.ipynb #b45044ca
-def score_integral(accuracy: ArrayLike, bound: ArrayLike, threshold: float | ArrayLike) -> Tensor:
-    """Integral of E(a) = mean_k b_k [a_k > a] from the threshold to 1, exactly.
-
-    Accuracies a_k and mean scaled bounds b_k have shape (n_scales,) or (n_scales, n_eps), the
-    thresholds are one or several, and the integral has shape (*n_eps, *n_thresholds), in float64.
-    """
+def score_integral(
+    accuracy: ArrayLike,  # a_k, shape (n_scales,) or (n_scales, n_eps)
+    bound: ArrayLike,  # b_k, mean scaled bounds, same shape
+    threshold: float | ArrayLike,  # lower limits a_T, a number or several
+) -> Tensor:  # shape (*n_eps, *n_thresholds), float64
+    "Integral of E(a) = mean_k b_k [a_k > a] from the threshold to 1, exactly."
     a, b, t = _curve_points(accuracy, bound, threshold)
     area = (b[..., None] * (a[..., None] - t).clamp_min(0)).mean(0)
     return area if torch.as_tensor(threshold).ndim else area[..., 0]
 
 # %% ../../nbs/synbench/03_curves.ipynb #e0f563c2
-def grid_integral(accuracy: ArrayLike, bound: ArrayLike, threshold: float | ArrayLike) -> Tensor:
+def grid_integral(
+    accuracy: ArrayLike,  # a_k, shape (n_scales,) or (n_scales, n_eps)
+    bound: ArrayLike,  # b_k, same shape
+    threshold: float | ArrayLike,  # lower limits a_T, a number or several
+) -> Tensor:  # shape (*n_eps, *n_thresholds)
     "The released approximation of `score_integral`: a sum over 100 thresholds from 0.6 to 1."
     a, b, t = _curve_points(accuracy, bound, threshold)
     grid = torch.linspace(0.6, 1, 100, dtype=torch.float64)
@@ -195,8 +201,11 @@ class SynBenchResult(results.Result):
         changes = {name: value for name, value in options.items() if value is not None}
         return replace(self, settings=checked_settings(self.settings, changes))
 
-    def save(self, path: str | Path) -> Path:  # the file
-        "Write margins, verdicts and settings to a .safetensors file, all or nothing."
+    def save(
+        self,
+        path: str | Path,  # a .safetensors file
+    ) -> Path:  # the file
+        "Write margins, verdicts and settings, with a checksum, all or nothing."
         path = Path(path).expanduser()
         if path.suffix != ".safetensors":
             rule, remedy = "the file must end in .safetensors", "name it model.safetensors"
@@ -213,7 +222,10 @@ class SynBenchResult(results.Result):
         return store.save_tensors(path, tensors, meta, sidecar=False)
 
     @classmethod
-    def load(cls, path: str | Path) -> "SynBenchResult":
+    def load(
+        cls,
+        path: str | Path,  # a file that `save` wrote
+    ) -> "SynBenchResult":
         "Read what `save` wrote; a covariance that was an object comes back as its name."
         stored = store.load_tensors(Path(path).expanduser())
         meta, arrays = stored.description, dict[str, Any](stored.tensors)
@@ -224,8 +236,8 @@ class SynBenchResult(results.Result):
         items = meta["settings"].items()
         options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in items}
         settings = SynBenchSettings(**options, direction=arrays.pop("direction", None))
-        arrays |= {name: meta[name] for name in ("model", "n_features", "seed")}
-        return cls(settings=settings, **arrays)
+        numbers: dict[str, Any] = {k: meta[k] for k in ("model", "n_features", "seed")}
+        return cls(settings=settings, **numbers, **arrays)
 
     @property
     def accuracy(self) -> Tensor:  # shape (n_scales, n_eps)
@@ -238,7 +250,10 @@ class SynBenchResult(results.Result):
         batch = 256 if self.settings.bound_mean == "batches" else None
         return mean_margin(self.margin, self.correct, batch)
 
-    def curve(self, threshold: float | ArrayLike) -> Curves:
+    def curve(
+        self,
+        threshold: float | ArrayLike,  # accuracies
+    ) -> Curves:
         "E of both at accuracies `threshold`: Figure 3, left."
         t = torch.as_tensor(threshold, dtype=torch.float64)
 
@@ -248,11 +263,12 @@ class SynBenchResult(results.Result):
         images = E(self.reference_accuracy, self.reference_bound)
         return Curves(E(self.accuracy, self.bound), images)
 
-    def relative_area(self, accuracy: Tensor, bound: Tensor) -> Tensor:  # (*n_eps, n_thresholds)
-        """Area under a curve over the area under the images' curve: eq. (3).
-
-        The curve has accuracies a_k and bounds b_k of shape (n_scales,) or (n_scales, n_eps).
-        """
+    def relative_area(
+        self,
+        accuracy: Tensor,  # a_k of another curve, shape (n_scales,) or (n_scales, n_eps)
+        bound: Tensor,  # its b_k, same shape
+    ) -> Tensor:  # shape (*n_eps, n_thresholds)
+        "Area under a curve over the area under the images' curve: eq. (3)."
         area = score_integral if self.settings.integral == "exact" else grid_integral
         t = self.settings.threshold
         whole = area(self.reference_accuracy, self.reference_bound, t)
@@ -310,7 +326,8 @@ class SynBenchResult(results.Result):
         "Curves of images and features for up to three eps, with the areas compared: Figure 3."
         ax, s, start = results.new_axes(ax), self.settings, self.settings.threshold[0]
         t = torch.linspace(0.5, 1, 501, dtype=torch.float64)
-        x, features, images = (v.numpy() for v in (t, *self.curve(t)))
+        curves = self.curve(t)
+        x, features, images = t.numpy(), curves.features.numpy(), curves.images.numpy()
         ax.step(x, images, "-", color="C3", where="post", label="images")
         radii = sorted({0, len(s.eps) // 2, len(s.eps) - 1})
         for i, (k, line) in enumerate(zip(radii, ("-", "--", ":"), strict=False)):

@@ -73,9 +73,9 @@ def fitted_settings(
         y, counts = (x.cpu() for x in present_classes(labels, caller, n=len(flat)))
         n_means = len(counts)
         if not 2 <= n_means <= len(flat) - 2:
-            rule, got = "labels must be classes that images share", f"{n_means} classes"
-            remedy = "label more, or leave them out"
-            checks.refuse(caller, rule, f"{got} of {len(flat)} images", remedy)
+            rule = "labels must be classes that images share"
+            got = f"{n_means} classes of {len(flat)} images"
+            checks.refuse(caller, rule, got, "label more, or leave them out")
         counts = counts.double()[:, None]
         means = torch.zeros(n_means, flat.shape[1], dtype=flat.dtype).index_add(0, y, flat) / counts
         deviations = flat - means[y]

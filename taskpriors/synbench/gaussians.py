@@ -203,7 +203,9 @@ class Colored:
         return True
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #ff9e483c
-def heptadiagonal(shape: Sequence, *, diagonals: ArrayLike = (1.0, 0.5, 0.25, 0.125)) -> Banded:
+def heptadiagonal(
+    shape: Sequence[int], *, diagonals: ArrayLike = (1.0, 0.5, 0.25, 0.125)
+) -> Banded:
     "Gaussian-H: for each channel of (c, h, w) a band of variance and three covariances (4.4)."
     sides = checks.check_several(shape, "heptadiagonal", "shape")
     shape = [checks.check_count(n, "heptadiagonal", "shape") for n in sides]
@@ -235,8 +237,10 @@ class NoiseStream(NamedTuple):
         g = torch.Generator(device=out.device).manual_seed(int(word >> np.uint64(1)))
         return out.normal_(generator=g)
 
-    def rows(self, start: int, stop: int, executor: ExecutorLike | None = None) -> Tensor:
-        "Consecutive rows (stop - start, dim), float32; each block of them has a seed of its own."
+    def rows(
+        self, start: int, stop: int, executor: ExecutorLike | None = None
+    ) -> Tensor:  # shape (stop - start, dim), float32
+        "Consecutive rows; each block of them has a seed of its own."
         out = torch.empty(stop - start, self.dim, device=self.device)
         size = rows_of_one_seed(self.dim)
 
@@ -293,8 +297,14 @@ class SyntheticTask(Result):
         arrays = 1 if getattr(self.covariance, "plain", False) else 2
         return 4 * arrays * len(self.mu) + 24
 
-    def labels(self, start: int, stop: int, *, seed: Seed | None = 0) -> Tensor:  # int64
-        "Labels (stop - start,) of rows from `start`; the first n hold n tau ones to within one."
+    def labels(
+        self,
+        start: int,  # first row
+        stop: int,  # after the last
+        *,
+        seed: Seed | None = 0,
+    ) -> Tensor:  # shape (stop - start,), int64
+        "Labels of consecutive rows; the first n hold n tau ones to within one."
         root = _task_root(seed, "labels")
         start = checks.check_count(start, "labels", "start", low=0)
         stop = checks.check_count(stop, "labels", "stop", low=start)

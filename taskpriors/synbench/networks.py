@@ -26,8 +26,6 @@ class ScoredNetwork(NamedTuple):
 
 def scored_network(model: ModelLike) -> ScoredNetwork:
     "The network of a model, with the size and the pixel statistics of its images."
-    from PIL import Image
-
     source = sources.source_of(model)
     if sources.is_given(source):
         rule, remedy = "a SynBench score needs a network", "rank the network itself"
@@ -41,6 +39,8 @@ def scored_network(model: ModelLike) -> ScoredNetwork:
     config = {} if encoder.module is None else timm_config(encoder.module)
     if config:
         return ScoredNetwork(encoder.forward, dict(input_size=config["input_size"]))
+    from PIL import Image
+
     # a black and a white image tell how channels are scaled; a gray one checks that they are
     transform: Any = encoder.transform
     scaled = [transform(Image.new("RGB", (64, 64), (v, v, v))) for v in (0, 51, 255)]

@@ -245,7 +245,10 @@ class RobustBayes(LinearRule):
         "Mean size of the decision at the two centres."
         return torch.stack([m.abs() for m in self._classes()]).mean(0)
 
-    def robust_accuracy(self, radius: float = 0.0) -> Tensor:  # shape (*eps,)
+    def robust_accuracy(
+        self,
+        radius: float = 0.0,  # p-norm of the perturbations
+    ) -> Tensor:  # shape (*eps,)
         "Probability of staying correct under every perturbation of p-norm at most `radius`."
         radius = checks.check_number(radius, "robust_accuracy", "radius", low=0)
         cost = radius * lp_norm(self.w, dual_exponent(self.p))
@@ -275,11 +278,26 @@ class RobustBayes(LinearRule):
         return torch.where(self.exists[..., None], share, torch.nan)
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #b361b036
-# mu (d,), Sigma (d, d) or (d,), center (d,) and eps () or (n_eps,) in double precision, p and rtol
-_Problem = tuple[Tensor, Tensor, Tensor, Tensor, float, float]
+class _Problem(NamedTuple):
+    "Checked inputs, tensors in double precision."
+
+    mu: Tensor  # shape (d,)
+    Sigma: Tensor  # shape (d, d) or (d,)
+    center: Tensor  # shape (d,)
+    eps: Tensor  # shape () or (n_eps,)
+    p: float
+    rtol: float
 
 
-def _checked_problem(mu, Sigma, center, *, eps, p, rtol) -> _Problem:
+def _checked_problem(
+    mu: ArrayLike,
+    Sigma: ArrayLike,
+    center: ArrayLike | None,
+    *,
+    eps: float | ArrayLike,
+    p: float,
+    rtol: float | None,
+) -> _Problem:
     caller = "robust_bayes"
     mu = torch.atleast_1d(checks.check_numbers(mu, caller, "mu"))
     if mu.ndim != 1 or len(mu) < 1:
@@ -289,12 +307,14 @@ def _checked_problem(mu, Sigma, center, *, eps, p, rtol) -> _Problem:
         rtol = len(mu) * torch.finfo(Sigma.dtype).eps
     rtol = checks.check_number(rtol, caller, "rtol", low=0, high=1, high_open=True)
     plain = Sigma.ndim == 1 or Sigma.numel() == 1
-    Sigma = (checks.check_finite if plain else checks.check_square)(Sigma, caller, "Sigma")
+    check = checks.check_finite if plain else checks.check_square
+    Sigma = check(Sigma, caller, "Sigma")
     if len(Sigma) != len(mu):
         rule = "mu and Sigma must have one dimension in common"
         got = f"{len(mu)} and {tuple(Sigma.shape)}"
         checks.refuse(caller, rule, got, "pass (d,) with (d, d) or (d,)")
-    center = torch.zeros_like(mu) if center is None else center
+    if center is None:
+        center = torch.zeros_like(mu)
     center = checks.check_numbers(center, caller, "center")
     if center.shape != mu.shape:
         rule, remedy = "center must have the shape of mu", "pass the midpoint of the two means"
@@ -307,15 +327,16 @@ def _checked_problem(mu, Sigma, center, *, eps, p, rtol) -> _Problem:
         checks.refuse(caller, rule, got, "pass radii")
     p = math.inf if p == math.inf else checks.check_number(p, caller, "p", low=1)
     Sigma, center = Sigma.double().to(mu.device), center.double().to(mu.device)
-    return mu.double(), Sigma, center, radii, p, rtol
+    return _Problem(mu=mu.double(), Sigma=Sigma, center=center, eps=radii, p=p, rtol=rtol)
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #8d8e0b61
-def duality_gap(reward: Tensor, noise: Tensor, distance: Tensor, p: float) -> Tensor:
-    """Relative duality gap; a solver that leaves it open is refused.
-
-    The reward is mu w - eps |w|_q, the noise the standard deviation of w x, and the distance
-    (mu - z) Sigma^-1 (mu - z).
-    """
+def duality_gap(
+    reward: Tensor,  # mu w - eps |w|_q
+    noise: Tensor,  # standard deviation of w x
+    distance: Tensor,  # (mu - z) Sigma^-1 (mu - z)
+    p: float,
+) -> Tensor:
+    "Relative duality gap; a solver that leaves it open is refused."
     gap, tol = (1 - (2 * reward - noise**2) / distance).abs(), 1e-6
     if bool((gap > tol).any()):
         rule = f"the solver must close the duality gap to {tol:g}"
@@ -349,9 +370,9 @@ def robust_bayes(
     """
     caller = "robust_bayes"
     problem = _checked_problem(mu, Sigma, center, eps=eps, p=p, rtol=rtol)
-    mu, Sigma, center, eps, p, rtol = problem
+    mu, eps, p = problem.mu, problem.eps, problem.p
     tau = checks.check_number(tau, caller, "tau", low=1e-300, high=1, high_open=True)
-    base = covariance_spectrum(Sigma, rtol)
+    base = covariance_spectrum(problem.Sigma, problem.rtol)
     m = base.into(mu)
     inside = base.back(m)
     reach = float(lp_norm(inside, p))
@@ -381,16 +402,21 @@ def robust_bayes(
     distance = (base.into(inside - z) ** 2 / base.lam).sum(1)
     gap = duality_gap(w @ inside - e * lp_norm(w, dual_exponent(p)), noise, distance, p)
 
-    gap = torch.where(exists, gap, 0.0)
-    per_eps = dict(w=w, z=z, signal=w @ inside, noise=noise, exists=exists, gap=gap)
-    shaped = {name: t.reshape(eps.shape + t.shape[1:]) for name, t in per_eps.items()}
+    def shaped(t):  # one number per eps, as eps was given
+        return t.reshape(eps.shape + t.shape[1:])
+
     return RobustBayes(
-        **shaped,
+        w=shaped(w),
         bias=torch.full_like(eps, -math.log((1 - tau) / tau) / 2),
-        center=center,
+        center=problem.center,
         p=p,
         eps=eps,
         tau=tau,
+        z=shaped(z),
+        signal=shaped(w @ inside),
+        noise=shaped(noise),
+        exists=shaped(exists),
+        gap=shaped(torch.where(exists, gap, 0.0)),
         discarded=float((mu - inside).norm()),
         n_iter=n_iter,
     )

@@ -191,11 +191,12 @@ def pgd_attack(
         batches = torch.arange(len(x)).split(batch_size)
         parts = [_climb(logits, x[i], y[i], start[i], ascent) for i in batches]
         worst = worst.or_worse(Worst(*(torch.cat(v) for v in zip(*parts, strict=True))))
-    distance, name = (
-        image_norms(worst.delta).flatten(),
-        f"PGD, {n_steps} steps, {restarts} restarts",
+    return Attack(
+        images=x + worst.delta,
+        success=worst.fooled,
+        distance=image_norms(worst.delta).flatten(),
+        name=f"PGD, {n_steps} steps, {restarts} restarts",
     )
-    return Attack(x + worst.delta, worst.fooled, distance, name)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #b3ad51a1
 class _Module(nn.Module):
@@ -210,7 +211,9 @@ class _Module(nn.Module):
         return self.fn(x)
 
 
-def art_classifier(logits: Callable, x: Tensor, n_classes: int, caller: str) -> Any:
+def art_classifier(
+    logits: Callable, x: Tensor, n_classes: int, caller: str
+) -> Any:  # PyTorchClassifier
     "A function of images between 0 and 1 as the library adversarial-robustness-toolbox attacks it."
     try:
         from art.estimators.classification import PyTorchClassifier
@@ -218,10 +221,14 @@ def art_classifier(logits: Callable, x: Tensor, n_classes: int, caller: str) -> 
         rule = "the Adversarial Robustness Toolbox must be installed"
         remedy = "pip install adversarial-robustness-toolbox, or use pgd_attack with restarts"
         checks.refuse(caller, rule, "no module named art", remedy, ImportError)
-    module = _Module(lambda x: logits(x))  # which hides the weights of `logits`, if it has any
-    loss, shape = nn.CrossEntropyLoss(), tuple(x.shape[1:])
-    options = dict(clip_values=(0, 1), device_type="cpu" if x.device.type == "cpu" else "gpu")
-    return PyTorchClassifier(module, loss, shape, n_classes, **options)
+    return PyTorchClassifier(
+        _Module(lambda x: logits(x)),  # which hides the weights of `logits`, if it has any
+        nn.CrossEntropyLoss(),
+        tuple(x.shape[1:]),
+        n_classes,
+        clip_values=(0, 1),
+        device_type="cpu" if x.device.type == "cpu" else "gpu",
+    )
 
 
 def autoattack(
@@ -245,16 +252,21 @@ def autoattack(
         DeepFool(model, max_iter=100, epsilon=1e-3, nb_grads=min(10, n_classes), **quiet),
         SquareAttack(model, max_iter=1000, p_init=0.8, nb_restarts=1, **ball),
     ]
-    sizes = dict(eps=eps, eps_step=eps / 4, batch_size=batch_size)
-    auto = AutoAttack(model, norm=2, attacks=attacks, **sizes)
+    auto = AutoAttack(
+        model, norm=2, eps=eps, eps_step=eps / 4, attacks=attacks, batch_size=batch_size
+    )
     moved = auto.generate(x.cpu().numpy(), y.cpu().numpy())
     delta = into_ball(torch.from_numpy(moved).to(x) - x, eps)
     with torch.no_grad():
         guess = [logits(b).argmax(1) for b in (x + delta).split(batch_size)]
         wrong = torch.cat(guess) != y
     parts = ", ".join(type(a).__name__ for a in attacks)
-    name = f"AutoAttack of the Adversarial Robustness Toolbox: {parts}"
-    return Attack(x + delta, wrong, image_norms(delta).flatten(), name)
+    return Attack(
+        images=x + delta,
+        success=wrong,
+        distance=image_norms(delta).flatten(),
+        name=f"AutoAttack of the Adversarial Robustness Toolbox: {parts}",
+    )
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #ca11bf43
 @dataclass(frozen=True, eq=False, repr=False)
@@ -266,8 +278,11 @@ class RobustProbe(Result):
     eps: float  # radius that it was trained against
     losses: Tensor  # mean robust training loss of each epoch, shape (n_epochs,)
 
-    def on(self, features_fn: Callable) -> Callable:  # from images to class scores
-        "The whole classifier: the frozen network, and the head on its features."
+    def on(
+        self,
+        features_fn: Callable,  # the frozen network
+    ) -> Callable:  # from images to class scores
+        "The whole classifier."
 
         def logits(x):
             with evaluating(features_fn):
@@ -310,7 +325,9 @@ def _plain_probe(z: Tensor, y: Tensor, n_classes: int, l2: float) -> tuple[Tenso
     return W.detach(), loss.detach()
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #447998be
-def _adversarial(f, x, y, W: Tensor, ascent: _Ascent, *, l2, n_epochs, lr, batch_size, g):
+def _adversarial(
+    f: Callable, x, y, W: Tensor, ascent: _Ascent, *, l2, n_epochs, lr, batch_size, g
+) -> tuple[Tensor, Tensor]:
     "Head (n_classes, d + 1) trained from W on features f, and the mean loss of each epoch."
     W = W.clone().requires_grad_()
 

@@ -58,7 +58,9 @@ class ImageEncoder(NamedTuple):
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
-def _pixel_statistics(normalize: str, normalize_by, config: Mapping, n_channels: int):
+def _pixel_statistics(
+    normalize: str, normalize_by: tuple | None, config: Mapping, n_channels: int
+) -> tuple[Tensor, Tensor]:
     "Mean and deviation, per channel or one for all; `config` is timm's."
     caller = "synbench_score"
     statistics: Any = ((0.0,), (1.0,))
@@ -110,9 +112,14 @@ def image_encoder(
     place = own_place if device is None else encoders.check_device(device, caller)
     weights: Any = next(module.parameters(), None) if module is not None else None
     real = weights is not None and weights.is_floating_point()
-    dtype = weights.dtype if real else torch.float32
-    words: dict[str, Any] = dict(caller=caller, name=name, pooling="flatten")
-    network = encoders.BatchEncoder(forward=forward, device=place, dtype=dtype, **words)
+    network = encoders.BatchEncoder(
+        caller=caller,
+        name=name,
+        forward=forward,
+        device=place,
+        dtype=weights.dtype if real else torch.float32,
+        pooling="flatten",
+    )
     mean, std = _pixel_statistics(normalize, normalize_by, config, shape[0])
     return ImageEncoder(network, tuple(shape), mean.to(place), std.to(place))
 
@@ -150,9 +157,16 @@ def feature_rules(
     cut = s.eigenvalue_cut
     if cut is not None and s.cut_scale == "absolute":
         cut = min(cut / float(torch.linalg.matrix_norm(S, 2)), 1 - 1e-12)
-    law: dict[str, Any] = dict(tau=s.tau, center=(m1 + m0) / 2, rtol=cut)
-    law |= dict(eps_scale=s.eps_scale, missing="report")
-    return robust_bayes((m1 - m0) / 2, S, torch.tensor(s.eps), **law)
+    return robust_bayes(
+        (m1 - m0) / 2,
+        S,
+        torch.tensor(s.eps),
+        tau=s.tau,
+        center=(m1 + m0) / 2,
+        rtol=cut,
+        eps_scale=s.eps_scale,
+        missing="report",
+    )
 
 # %% ../../nbs/synbench/03_score.ipynb #3fca69e6
 def sample_seeds(seed: int, scale: float) -> tuple[int, int]:
@@ -200,9 +214,16 @@ class _Run(NamedTuple):
     batch_size: int
     folder: Path | None  # where finished scales are stored
 
+
+class _Scale(NamedTuple):
+    "Test samples at one scale."
+
+    correct: Tensor  # shape (n_sizes, n_eps, n_test), bool
+    margin: Tensor  # same shape
+    n_features: int
+
 # %% ../../nbs/synbench/03_score.ipynb #c2edef31
-def _measure_scale(run: _Run, scale: float) -> dict[str, Tensor]:
-    "Test samples at one scale: correct (n_sizes, n_eps, n_test), margin (the same), n_features ()."
+def _measure_scale(run: _Run, scale: float) -> _Scale:
     s, batch_size = run.settings, run.batch_size
     task = task_at(scale, s, run.encoder.shape)
     train, test = sample_seeds(run.seed, scale)
@@ -217,11 +238,10 @@ def _measure_scale(run: _Run, scale: float) -> dict[str, Tensor]:
         else:
             correct.append(rules.predict(z) == y)
             margin.append(torch.where(rules.exists[:, None], rules.scaled_margin(z), 0.0).float())
-    of_samples = dict(correct=torch.stack(correct).cpu(), margin=torch.stack(margin).cpu())
-    return dict(of_samples, n_features=torch.tensor(z.shape[1]))
+    return _Scale(torch.stack(correct).cpu(), torch.stack(margin).cpu(), z.shape[1])
 
 # %% ../../nbs/synbench/03_score.ipynb #fe091264
-def _find_or_measure(run: _Run, scale: float) -> dict[str, Tensor]:
+def _find_or_measure(run: _Run, scale: float) -> _Scale:
     if run.folder is None:
         return _measure_scale(run, scale)
     shape = (len(run.sizes), len(run.settings.eps), run.settings.n_test)
@@ -230,11 +250,22 @@ def _find_or_measure(run: _Run, scale: float) -> dict[str, Tensor]:
         margin=torch.empty(shape, device="meta"),
         n_features=torch.empty((), dtype=torch.int64, device="meta"),
     )
-    file, work = run.folder / f"scale-{scale:.9g}.safetensors", partial(_measure_scale, run, scale)
-    key = dict(key=run.folder.name, scale=scale, seed=run.seed)
-    storing: dict[str, Any] = dict(infinite=True, more=dict(model=run.encoder.network.name))
-    storing |= dict(caller="synbench_score", root=run.folder.parent.parent)
-    return store.cached(file, work, key, like, **storing)
+
+    def compute():
+        measured = _measure_scale(run, scale)
+        return {**measured._asdict(), "n_features": torch.tensor(measured.n_features)}
+
+    t = store.cached(
+        run.folder / f"scale-{scale:.9g}.safetensors",
+        compute,
+        dict(key=run.folder.name, scale=scale, seed=run.seed),
+        like,
+        caller="synbench_score",
+        infinite=True,
+        more=dict(model=run.encoder.network.name),
+        root=run.folder.parent.parent,
+    )
+    return _Scale(t["correct"], t["margin"], int(t["n_features"]))
 
 # %% ../../nbs/synbench/03_score.ipynb #8078415e
 def score_by_n(
@@ -259,14 +290,22 @@ def score_by_n(
     if isinstance(sizes, (list, tuple)) and not sizes:
         remedy = "pass at least one number of training samples"
         checks.refuse("score_by_n", "sizes must not be empty", "none", remedy)
-    sizes = [sizes] if isinstance(sizes, int) else sizes
+    if isinstance(sizes, int):
+        sizes = [sizes]
     sizes = checks.check_several(sizes, "score_by_n", "sizes")
     progress = checks.check_flag(progress, "score_by_n", "progress")
     encoder = image_encoder(model, input_size, s.normalize, normalize_by, device)
-    load: dict[str, Any] = dict(low=4, bytes_each=curves.SAMPLE_BYTES)
-    sizes = tuple(checks.check_load(n, "score_by_n", "sizes", **load) for n in sizes)
-    batch_size = checks.check_count(batch_size, caller, "batch_size")
-    run = _Run(encoder, s, sizes, seed=seed, batch_size=batch_size, folder=None)
+    run = _Run(
+        encoder=encoder,
+        settings=s,
+        sizes=tuple(
+            checks.check_load(n, "score_by_n", "sizes", low=4, bytes_each=curves.SAMPLE_BYTES)
+            for n in sizes
+        ),
+        seed=seed,
+        batch_size=checks.check_count(batch_size, caller, "batch_size"),
+        folder=None,
+    )
     name, network = encoder.network.name, encoder.network.forward
     if cache is not None:
         if not isinstance(network, nn.Module):
@@ -288,12 +327,12 @@ def score_by_n(
     with encoders.evaluating(network, encoder.network.device):
         work = partial(_find_or_measure, run)
         parts = map_blocks(work, s.scales, executor=executor, progress=progress, desc=name)
-        scales = list(parts)
-    correct, margin = (torch.stack([x[key] for x in scales], 1) for key in ("correct", "margin"))
+        correct, margin, n_features = zip(*parts, strict=True)
+    by_size = zip(run.sizes, torch.stack(correct, 1), torch.stack(margin, 1), strict=True)
     return [
         SynBenchResult(
             model=name,
-            n_features=int(scales[0]["n_features"]),
+            n_features=n_features[0],
             settings=replace(s, n_train=n),
             seed=seed,
             reference_accuracy=reference[:, 0],
@@ -301,7 +340,7 @@ def score_by_n(
             correct=c,
             margin=m,
         )
-        for n, c, m in zip(run.sizes, correct, margin, strict=True)
+        for n, c, m in by_size
     ]
 
 # %% ../../nbs/synbench/03_score.ipynb #4b800f6f
@@ -328,7 +367,16 @@ def synbench_score(
     Reference: Ko et al., SynBench, Section 3.4, eq. (3) and Algorithm 1.
     """
     s = curves.checked_settings(settings, changes)
-    images: dict[str, Any] = dict(input_size=input_size, normalize_by=normalize_by)
-    running: dict[str, Any] = dict(batch_size=batch_size, device=device, cache=cache)
-    running |= dict(executor=executor, progress=progress)
-    return score_by_n(model, (s.n_train,), settings=s, seed=seed, **images, **running)[0]
+    return score_by_n(
+        model,
+        (s.n_train,),
+        settings=s,
+        input_size=input_size,
+        normalize_by=normalize_by,
+        batch_size=batch_size,
+        seed=seed,
+        device=device,
+        cache=cache,
+        executor=executor,
+        progress=progress,
+    )[0]
