@@ -43,8 +43,8 @@ class Command(argparse.ArgumentParser):
         words = [str(word) for word in args or ()]
         if "--models" in flags and words and not words[0].startswith("-"):
             if any(word.partition("=")[0] == "--models" for word in words):
-                named = f"by --models, and as {words[0]} before any option"
-                self.error(f"models are named twice: {named}")
+                text = f"models are named twice: by --models, and as {words[0]} before any option"
+                self.error(text)
             args = ["--models", *words]  # words before the first option
         if "--config" in flags:
             early = argparse.ArgumentParser(self.prog, add_help=False, allow_abbrev=False)

@@ -91,9 +91,10 @@ class _Views:
         modules = {name: model.get_submodule(name) for name in layers}
         self.hooks = [m.register_forward_hook(partial(self._keep, k)) for k, m in modules.items()]
         ends = ("cls_token", "class_embedding")  # of transformers
-        n_prefix = any(name.endswith(ends) for name, _ in model.named_parameters())
-        n_prefix += getattr(getattr(model, "config", None), "num_register_tokens", 0)
-        self.n_prefix = getattr(model, "num_prefix_tokens", n_prefix)  # before those of patches
+        has_class = any(name.endswith(ends) for name, _ in model.named_parameters())
+        n_registers = getattr(getattr(model, "config", None), "num_register_tokens", 0)
+        # tokens before those of the patches
+        self.n_prefix = getattr(model, "num_prefix_tokens", has_class + n_registers)
         self.asked, self.pictures = False, None
         self.axes: dict = {}  # layer -> axis of the channels of its map
         self.mode: ChannelAxes | None = None  # while the axes are asked

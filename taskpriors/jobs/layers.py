@@ -83,7 +83,7 @@ class _Judge(NamedTuple):
 _SEVERAL = "pass reference= features of several other networks"
 
 
-def _named_points(points) -> Any:  # the source of all inputs, if there is one
+def _named_points(points):  # the source of all inputs, if there is one
     if isinstance(points, layer_outputs.TextPoints):
         return points.source
     return getattr(points.data, "images", None)
@@ -103,7 +103,7 @@ def _given_judge(points, reference):
 
 
 def _jury_judge(points, judges, options):  # None if no jury sees the inputs
-    source = _named_points(points)
+    source: Any = _named_points(points)
     if judges is None or judges is False or source is None:
         return None
     jury = standing_jury(source.kind)

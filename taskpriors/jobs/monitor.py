@@ -313,7 +313,8 @@ class Monitor:
     ) -> float | None:  # the skill; NaN if the step failed, None if it is not due
         "Measure one step; a step that was measured before is replaced."
         step = self._last + 1 if step is None else step
-        self._last = step = checks.check_count(step, "Monitor", "step", low=0)
+        step = checks.check_count(step, "Monitor", "step", low=0)
+        self._last = step
         if not self.due(step):
             return None
         if torch.is_tensor(loss):
@@ -441,8 +442,8 @@ class Monitor:
         index, sketch = state.get("index"), state.get("sketch")
         if index is not None and not torch.equal(index, self.index):
             checks.refuse(caller, rule, "another subset of them", "pass the same n_points and seed")
-        own = self._sketch
-        if sketch is not None and own is not None:
+        if sketch is not None and self._sketch is not None:
+            own = self._sketch
             if len(sketch) != len(own) or not fixed_tasks.same_sketch(sketch, own):
                 remedy = "pass the images, or the reference, of that run in their order"
                 checks.refuse(caller, rule, "other points, or the same in another order", remedy)
