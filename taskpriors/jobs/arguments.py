@@ -63,9 +63,9 @@ def files_in_folders(models: list) -> list[str]:  # by name
         folder = os.path.expanduser(model)
         inside = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
         files = [os.path.join(model, name) for name in inside if name.endswith(_FEATURE_FILES)]
-        is_one = not files or {"vectors.npy", "index.json", "dimension"} <= set(inside)
-        is_one = is_one or bool({"config.json", "modules.json"} & set(inside))  # a network
-        found += [model] if is_one else files
+        is_network = {"config.json", "modules.json"} & set(inside)
+        is_one = is_network or {"vectors.npy", "index.json", "dimension"} <= set(inside)
+        found += files if files and not is_one else [model]
     return found
 
 
@@ -143,31 +143,26 @@ def check_text_options(given: dict) -> None:
         of_texts = of_texts[:1]
     for name in of_images if "texts" in given else of_texts:
         if name in given:
-            word = name.replace("_", "-")
             needs = "images" if name in of_images else "--texts"
             needs += " and files of --labels" if name == "label_column" else ""
+            word = name.replace("_", "-")
             raise ValueError(f"--{word} is for {needs}. Got none; leave it out")
-
-
-def _load_texts(given):  # a TextSource
-    from taskpriors.inputs.texts import load_texts
-    from taskpriors.rank.members import texts_for
-
-    of_file = bool(label_words(given.get("labels", []))[0])
-    names = ("text_column", "limit", *(() if of_file else ("label_column",)))
-    how = {k: given[k] for k in names if k in given}
-    texts = load_texts(given["texts"], **how)
-    models = [given["model"]] if "model" in given else given.get("models")
-    return texts_for(texts, given.get("images"), models)
 
 
 def load_points(given: dict) -> Any:  # ImageSource, TextSource, or None if all models are features
     "The points of a ranking."
     from taskpriors.inputs.images import load_images
     from taskpriors.inputs.sources import is_feature_file
+    from taskpriors.inputs.texts import load_texts
+    from taskpriors.rank.members import texts_for
 
     if "texts" in given:
-        return _load_texts(given)
+        names = ["text_column", "limit", "label_column"]
+        if label_words(given.get("labels", []))[0]:  # whose column it is
+            names.remove("label_column")
+        texts = load_texts(given["texts"], **{name: given[name] for name in names if name in given})
+        models = [given["model"]] if "model" in given else given.get("models")
+        return texts_for(texts, given.get("images"), models)
     source = {name: given[name] for name in _OF_IMAGES if name in given}
     if "images" not in source and all(map(is_feature_file, given.get("models", [""]))):
         if not source:

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -30,16 +31,6 @@ from ..signatures import documented
 from ..transfer.spectrum import rankme
 
 # %% ../../nbs/jobs/06_bridges.ipynb #c76e73a6
-def _mean_of_scores(record: dict, path: Path) -> float:  # record: of a task, from JSON
-    scores = record.get("scores")
-    if not isinstance(scores, Mapping):
-        rule = f"{path.name[-80:]} must hold scores"
-        got, remedy = ", ".join(map(str, record))[:100], "read older files with mteb itself"
-        checks.refuse("from_mteb", rule, got, remedy)
-    main_scores = [part["main_score"] for split in scores.values() for part in split]
-    return math.fsum(main_scores) / len(main_scores) if main_scores else math.nan
-
-
 def _model_of(path: Path) -> str:  # ORG/NAME of a task's file
     meta = path.with_name("model_meta.json")
     if meta.is_file():
@@ -60,9 +51,14 @@ def _json_rows(path: Path):  # dictionaries model_name, model_revision, task_nam
         name = model.get("model_name") or _model_of(path)
         revision = model.get("model_revision") or path.absolute().parent.name
         for task in model.get("task_results", [model]):
+            scores = task.get("scores")
+            if not isinstance(scores, Mapping):
+                got, remedy = ", ".join(map(str, task))[:100], "read older files with mteb itself"
+                checks.refuse("from_mteb", f"{path.name[-80:]} must hold scores", got, remedy)
+            main_scores = [part["main_score"] for split in scores.values() for part in split]
             task_name = task.get("task_name", path.stem)
             row = dict(model_name=name, model_revision=revision, task_name=task_name)
-            yield dict(row, score=_mean_of_scores(task, path))
+            yield dict(row, score=fmean(main_scores) if main_scores else math.nan)
 
 # %% ../../nbs/jobs/06_bridges.ipynb #6d154b4a
 def _read_mteb(source):  # str or Path -> pandas.DataFrame, long
@@ -118,15 +114,6 @@ def from_mteb(
     return table
 
 # %% ../../nbs/jobs/06_bridges.ipynb #8b86ba32
-def _plain_numbers(column):  # of numbers, if all of its cells are some
-    import pandas as pd
-
-    if pd.api.types.is_numeric_dtype(column):
-        return column
-    numeric = pd.to_numeric(column.astype(str).str.replace(",", ""), errors="coerce")
-    return column if numeric.isna().any() else numeric
-
-
 @documented
 def from_timm_results(
     results: str | Path | DataFrame,  # path of a results csv of timm, or its data frame
@@ -146,8 +133,14 @@ def from_timm_results(
     if "model" not in getattr(results, "columns", ()):
         rule, remedy = "results of timm must have the column model", "pass results-imagenet.csv"
         checks.refuse("from_timm_results", rule, type(results).__name__, remedy)
-    table = results.drop_duplicates("model").set_index("model")
-    return table.apply(_plain_numbers)
+
+    def plain_numbers(column):  # of numbers, if all of its cells are some
+        if pd.api.types.is_numeric_dtype(column):
+            return column
+        numeric = pd.to_numeric(column.astype(str).str.replace(",", ""), errors="coerce")
+        return column if numeric.isna().any() else numeric
+
+    return results.drop_duplicates("model").set_index("model").apply(plain_numbers)
 
 # %% ../../nbs/jobs/06_bridges.ipynb #30f530fa
 def match_models(
@@ -190,9 +183,8 @@ def outside_agreement(
     import pandas as pd
 
     caller = "outside_agreement"
-    checks.check_instance(
-        ranking, Ranking, caller, "ranking", remedy="pass what rank_models returned"
-    )
+    remedy = "pass what rank_models returned"
+    checks.check_instance(ranking, Ranking, caller, "ranking", remedy=remedy)
     columns = dict(truth=truth) if given is None else dict(truth=truth, given=given)
     table = {}
     for column, values in columns.items():
@@ -216,31 +208,17 @@ def outside_agreement(
         values = ranking.extra[name] if name in ranking.extra else getattr(ranking, name)
         if values is None:  # not asked for
             continue
-        rows.append(_outside_row(name, values.double().cpu(), **table))
+        values = values.double().cpu()
+        common = ~torch.stack([values, *table.values()]).isnan().any(0)
+        compared = {column: numbers[common] for column, numbers in table.items()}
+        common_truth = compared.pop("truth")
+        entry = agreement_row(name, values[common], common_truth, compared)
+        row = {key: entry[key] for key in ("statistic", "spearman", "low", "high")}
+        row |= dict(models=int(common.sum()), note=entry["note"])
+        rows.append(row if given is None else dict(row, given=entry["given_given"]))
     return pd.DataFrame(rows)
 
-
-def _outside_row(statistic, values, truth, given=None) -> dict[str, Any]:  # of common models
-    common = ~(values.isnan() | truth.isnan())
-    controls = {}
-    if given is not None:
-        common &= ~given.isnan()
-        controls = dict(given=given[common])
-    entry = agreement_row(statistic, values[common], truth[common], controls)
-    row = {name: entry[name] for name in ("statistic", "spearman", "low", "high")}
-    row |= dict(models=int(common.sum()), note=entry["note"])
-    return row if given is None else dict(row, given=entry["given_given"])
-
 # %% ../../nbs/jobs/06_bridges.ipynb #67a74583
-def _features_of(estimator, X):  # shape (n, d)
-    if hasattr(estimator, "transform"):
-        return estimator.transform(X)
-    if hasattr(estimator, "steps") and len(estimator.steps) > 1:
-        return estimator[:-1].transform(X)
-    rule, remedy = "a scored estimator must have transform", "score a transformer or a pipeline"
-    checks.refuse("scorer", rule, type(estimator).__name__, remedy, TypeError)
-
-
 def _dense(x):  # what check_features takes
     return x.toarray() if hasattr(x, "toarray") else x
 
@@ -257,7 +235,13 @@ class FeatureScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any | None = None, **_: Any) -> float:
         "Score the features that a fitted estimator makes of `X`; `y` is not looked at."
-        outputs = _dense(_features_of(estimator, X))
+        if not hasattr(estimator, "transform"):
+            if not (hasattr(estimator, "steps") and len(estimator.steps) > 1):
+                rule = "a scored estimator must have transform"
+                got, remedy = type(estimator).__name__, "score a transformer or a pipeline"
+                checks.refuse("scorer", rule, got, remedy, TypeError)
+            estimator = estimator[:-1]  # of a pipeline, the steps before the last
+        outputs = _dense(estimator.transform(X))
         features = checks.check_features(outputs, "scorer", "features of the estimator")
         if self.statistic == "rankme":
             return float(rankme(features))
@@ -293,9 +277,8 @@ def scorer(
     checks.check_choice(statistic, ("skill", "rankme"), "scorer", "statistic")
     if prior is not None and (not callable(prior) or isinstance(prior, type)):
         remedy = "pass a function of X, e.g. the transform of a fitted reference"
-        checks.refuse(
-            "scorer", "prior must be a function of X", type(prior).__name__, remedy, TypeError
-        )
+        rule, got = "prior must be a function of X", type(prior).__name__
+        checks.refuse("scorer", rule, got, remedy, TypeError)
     return FeatureScorer(
         statistic=statistic,
         prior=prior,

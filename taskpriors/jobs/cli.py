@@ -8,6 +8,7 @@ __all__ = ['main']
 # %% ../../nbs/jobs/08_cli.ipynb #7c429010
 import argparse
 import ast
+import json
 import os
 import re
 import sys
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from . import arguments, console
@@ -69,40 +71,23 @@ def _plain(x):  # as text that a terminal shows
     return plain_text(x)
 
 
-def _on_labels(ranking):  # lines
-    from taskpriors.show import table
-    from taskpriors.transfer.registry import LABEL_ACCURACY
-
-    if LABEL_ACCURACY not in ranking.extra:
-        return ["  none: no probe can be judged on these labels"]
-    return table.agreement_lines(ranking.agreement(labels=True), len(ranking.models))
-
-
 def _report_path(given):  # None if no page is asked for
     from taskpriors.show.page import check_report_path
 
     return check_report_path(given["report"], "taskpriors") if "report" in given else None
 
 
-def _record_command(out, given):  # the text of ranking.json, with the words that were asked
-    import json
-    from pathlib import Path
-
+def _tell(ranking, out, given, report):
     import taskpriors.store as store
+    from taskpriors.show import table
+    from taskpriors.transfer.registry import LABEL_ACCURACY
 
     file = Path(out).expanduser() / "ranking.json"
-    record = json.loads(file.read_text())
-    text = json.dumps(dict(command=arguments.recorded_words(given), **record), indent=1) + "\n"
+    record = dict(command=arguments.recorded_words(given), **json.loads(file.read_text()))
+    text = json.dumps(record, indent=1) + "\n"
     store.write_files({file: text})
-    return text
-
-
-def _tell(ranking, out, given, report):
-    from taskpriors.show import table
-
-    record = _record_command(out, given)
     if "json" in given:
-        print(record, end="")
+        print(text, end="")
         if report:
             ranking.report(report)
         return
@@ -124,7 +109,10 @@ def _tell(ranking, out, given, report):
             print(f"\n{console.wrapped(table.edges_note(ranking.reason), width)}")
     if "labels" in given and (len(ranking.models) > 3 or given["labels"][1:]):
         print("\nSpearman correlation with probe accuracy on the labels:")
-        print(*(console.wrapped(line, width, 4) for line in _on_labels(ranking)), sep="\n")
+        lines = ["  none: no probe can be judged on these labels"]
+        if LABEL_ACCURACY in ranking.extra:
+            lines = table.agreement_lines(ranking.agreement(labels=True), len(ranking.models))
+        print(*(console.wrapped(line, width, 4) for line in lines), sep="\n")
     print(f"\nWritten to {_plain(out)}: ranking.csv, .json, .png and .safetensors")
     print(f"Which statistic to trust: {_WHICH_STATISTIC}")
     if report:
@@ -172,8 +160,6 @@ def run_rank(args: argparse.Namespace) -> int:
 # %% ../../nbs/jobs/08_cli.ipynb #6960ec2d
 def run_layers(args: argparse.Namespace) -> int:
     "Rank the layers of one network, and ways to pool them, by expected held-out skill."
-    from pathlib import Path
-
     from taskpriors.inputs.accepted_models import load_encoder
     from taskpriors.jobs.layers import rank_layers
 
@@ -289,7 +275,7 @@ def run_reproduce(args: argparse.Namespace) -> int:
 
     width = console.width_of_lines(sys.stdout.isatty())
     wrap = partial(textwrap.fill, width=min(width, 80), break_on_hyphens=False)
-    of_shell = {k: v for k, v in vars(args).items() if k in ("out", "plan")}
+    of_shell = {name: vars(args)[name] for name in ("out", "plan") if name in args}
     given = arguments.own_options(vars(args)) | of_shell
     if "item" not in given:
         for name, row in item_table().iterrows():
@@ -359,41 +345,36 @@ _COMMANDS: dict[str, Callable] = dict(
 )
 
 # %% ../../nbs/jobs/08_cli.ipynb #6e2fa409
-def _add_function(command, function, differs):
-    module, _, name = function.rpartition(".")
-    group = command.add_argument_group(f"what {name} takes")
-    for parameter in read_signature(f"taskpriors.{module}", name).values():
-        if parameter.name in differs.get("hidden", ()) or parameter.name.startswith("*"):
-            continue
-        words = option_words(parameter) | differs.get(parameter.name, {})
-        if "type" in words:
-            words["type"] = dict(int=int, float=float)[words["type"]]
-        flag = words.pop("flag", "--" + parameter.name.replace("_", "-"))
-        group.add_argument(flag, **words)
-
-
 def build_parser() -> argparse.ArgumentParser:
     "The command line of `taskpriors`."
     import taskpriors
 
-    parser = argparse.ArgumentParser(
-        "taskpriors", description="Score a representation on every task it could meet."
-    )
+    purpose = "Score a representation on every task it could meet."
+    parser = argparse.ArgumentParser("taskpriors", description=purpose)
     parser.add_argument("--version", action="version", version=taskpriors.__version__)
     no_command: Callable = parser.print_help
     parser.set_defaults(run=lambda args: no_command() or 0)
     subparsers = parser.add_subparsers(
         dest="command", metavar="COMMAND", parser_class=console.Command
     )
-    for name, words in command_words().items():
+    for name, entry in command_words().items():
         run, unset = _COMMANDS[name], argparse.SUPPRESS
         sentence = run.__doc__
         said: dict[str, Any] = dict(help=sentence, description=sentence, argument_default=unset)
         command = subparsers.add_parser(name, **said)
         command.set_defaults(run=run)
-        for function, differs in words["functions"].items():
-            _add_function(command, function, differs)
-        for flag, own_words in words.get("own", {}).items():
+        for path, differs in entry["functions"].items():
+            module, _, function = path.rpartition(".")
+            group = command.add_argument_group(f"what {function} takes")
+            for parameter in read_signature(f"taskpriors.{module}", function).values():
+                if parameter.name in differs.get("hidden", ()) or parameter.name.startswith("*"):
+                    continue
+                words = option_words(parameter) | differs.get(parameter.name, {})
+                if "type" in words:
+                    words["type"] = dict(int=int, float=float)[words["type"]]
+                flag = words.pop("flag", "--" + parameter.name.replace("_", "-"))
+                group.add_argument(flag, **words)
+        for flag, own_words in entry.get("own", {}).items():
             command.add_argument(flag, **own_words)
     return parser
 

@@ -7,7 +7,6 @@ __all__ = []
 
 # %% ../../nbs/jobs/01_collapse.ipynb #e26b43a5
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,13 +25,10 @@ def normalized_deviation(features: ArrayLike) -> float:  # in [0, 1]; near 0 aft
     Reference: Chen and He (2021), SimSiam, figure 2.
     """
     X = checks.check_features(features, "normalized_deviation")
-    start: Any = None
-    first: Any = 0.0
-    second: Any = 0.0
+    start = nn.functional.normalize(X[:1].double(), dim=1)
+    first = second = torch.zeros_like(start[0])
     for b in blocks.row_blocks(len(X), 1024):
-        unit = nn.functional.normalize(X[b].double(), dim=1)
-        start = unit[0] if start is None else start
-        off = unit - start
+        off = nn.functional.normalize(X[b].double(), dim=1) - start
         first = first + off.sum(0)
         second = second + off.square().sum(0)
     variance = second / len(X) - (first / len(X)).square()

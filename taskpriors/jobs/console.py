@@ -39,7 +39,13 @@ class Command(argparse.ArgumentParser):
         self, args: Any | None = None, namespace: Any | None = None
     ) -> tuple[Any, list[str]]:
         "Take options from --config, and refuse an unknown one with the nearest that there is."
-        flags, args = self._option_string_actions, self._with_models(args)
+        flags = self._option_string_actions
+        words = [str(word) for word in args or ()]
+        if "--models" in flags and words and not words[0].startswith("-"):
+            if any(word.partition("=")[0] == "--models" for word in words):
+                text = f"models are named twice: by --models, and as {words[0]} before any option"
+                self.error(text)
+            args = ["--models", *words]  # words before the first option
         if "--config" in flags:
             early = argparse.ArgumentParser(self.prog, add_help=False, allow_abbrev=False)
             early.add_argument("--config")
@@ -54,14 +60,6 @@ class Command(argparse.ArgumentParser):
             remedy = nearest(unknown[0].partition("=")[0], flags)
             self.error(f"unrecognized arguments: {' '.join(unknown)}{remedy}")
         return parsed, unknown
-
-    def _with_models(self, args):  # words before the first option are models
-        words = [str(word) for word in args or ()]
-        if "--models" not in self._option_string_actions or not words or words[0].startswith("-"):
-            return args
-        if any(word.partition("=")[0] == "--models" for word in words):
-            self.error(f"models are named twice: by --models, and as {words[0]} before any option")
-        return ["--models", *words]
 
 # %% ../../nbs/jobs/07_console.ipynb #c323145f
 _FIRST = ("model", "p_best", "expected_loss", "lead", "tier")
@@ -154,20 +152,16 @@ def terminal_text(
     summary = run_summary(ranking.settings, table, ranking.failures, n_models=n_models, width=width)
     shown = ranking.short_frame()
     legend = " ".join(legend_lines(list(fitted_columns(shown, width, rows))))
-    return "\n".join(
-        [
-            *map(wrap, ranking.settings.get("company", ())),
-            painted(wrap(ranking.verdict), "1"),
-            "",
-            *fitted_table(shown, width, rows),
-            "",
-            painted(wrap(legend), "2"),
-            "",
-            *map(wrap, summary.replace("   (higher is better)", "").split("\n")),
-            "",
-            wrap(ranking.next_step_after(page)),
-        ]
-    )
+    summary = summary.replace("   (higher is better)", "")
+    company = "".join(f"{wrap(line)}\n" for line in ranking.settings.get("company", ()))
+    parts = [
+        company + painted(wrap(ranking.verdict), "1"),
+        "\n".join(fitted_table(shown, width, rows)),
+        painted(wrap(legend), "2"),
+        "\n".join(map(wrap, summary.split("\n"))),
+        wrap(ranking.next_step_after(page)),
+    ]
+    return "\n\n".join(parts)
 
 
 def last_word(ranking: Ranking, *, colour: bool = False) -> str:

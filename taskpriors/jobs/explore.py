@@ -63,20 +63,8 @@ def warmth_marks(Z: Tensor, strength: float, q: int) -> dict[str, float]:
     return {"coins": onset, "structure": onset / 10, "frozen": 0.1}
 
 # %% ../../nbs/jobs/07_explore.ipynb #4d94bd05
-def _uniform(Z, T, q, seed):
-    g = checks.check_generator(seed, "TaskExplorer.labels")
-    return torch.randint(0, q, (len(Z),), generator=g)
-
-
-def _prefix(convention):
-    return lambda Z, T, q, seed: sample_labels(Z, T, q, convention=convention, seed=seed)[0]
-
-
-SAMPLERS = {
-    "prefix (2/T)": _prefix("exact"),
-    "prefix (paper, 1/T)": _prefix("paper"),
-    "uniform": _uniform,
-}
+# name -> convention of the temperature; None ignores the images
+SAMPLERS = {"prefix (2/T)": "exact", "prefix (paper, 1/T)": "paper", "uniform": None}
 
 # %% ../../nbs/jobs/07_explore.ipynb #aa059b52
 @dataclass
@@ -124,12 +112,15 @@ class TaskExplorer:
         Z, strength = self.factor(prior)
         warmth = checks.check_number(warmth, caller, "warmth", low=0, low_open=True)
         n_classes = checks.check_count(n_classes, caller, "n_classes", low=2, high=10)
-        return SAMPLERS[sampler](Z, warmth * strength, n_classes, seed)
+        convention = SAMPLERS[sampler]
+        if convention is None:
+            g = checks.check_generator(seed, caller)
+            return torch.randint(0, n_classes, (len(Z),), generator=g)
+        T = warmth * strength
+        return sample_labels(Z, T, n_classes, convention=convention, seed=seed)[0]
 
 # %% ../../nbs/jobs/07_explore.ipynb #b232b3a4
-COLOURS = tuple(
-    "#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #F0E442 #000000 #8C6BB1 #7F7F7F".split()
-)
+COLOURS = "#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #F0E442 #000000 #8C6BB1 #7F7F7F".split()
 
 # %% ../../nbs/jobs/07_explore.ipynb #b24f4ca7
 def draw_task(
@@ -150,12 +141,6 @@ def draw_task(
     ax.grid(False)
     ax.spines[:].set_visible(False)
     return ax
-
-# %% ../../nbs/jobs/07_explore.ipynb #dc3d8b90
-def _share_words(labels, n_classes):
-    shares = labels.bincount(minlength=n_classes).double() / len(labels)
-    largest = shares.sort(descending=True)[0].tolist()[:6]
-    return "class shares " + ", ".join(f"{s:.0%}" for s in largest)
 
 # %% ../../nbs/jobs/07_explore.ipynb #22ff159c
 BOX = (0.02, 0.02, 0.96, 0.9)  # left, bottom, width and height, as shares of the picture
@@ -192,7 +177,9 @@ def redraw(
     fig = Figure(figsize=(size, size), dpi=dpi)
     ax = draw_task(explorer.coordinates(view), y, fig.add_axes(BOX))
     ax.margins(MARGIN)
-    ax.set_title(_share_words(y, task.get("n_classes", 2)), loc="left", fontsize=10)
+    shares = y.bincount(minlength=task.get("n_classes", 2)).double() / len(y)
+    words = ", ".join(f"{share:.0%}" for share in shares.sort(descending=True)[0].tolist()[:6])
+    ax.set_title(f"class shares {words}", loc="left", fontsize=10)
     out = io.BytesIO()
     FigureCanvasAgg(fig).print_png(out)
     return out.getvalue()
@@ -257,19 +244,6 @@ def _mark_buttons(w, state, controls):
         button.on_click(go_to)
     return w.HBox(buttons)
 
-# %% ../../nbs/jobs/07_explore.ipynb #b5e0183d
-def _on_click(w, event, picture, show):
-    "Call `show` with the shares of the picture at which it was clicked, from its lower left."
-    watch = event(source=picture, watched_events=["click"])
-
-    def clicked(happened):
-        across = happened["relativeX"] / happened["boundingRectWidth"]
-        up = 1 - happened["relativeY"] / happened["boundingRectHeight"]
-        show(across, up)
-
-    watch.on_dom_event(clicked)
-    return watch
-
 # %% ../../nbs/jobs/07_explore.ipynb #c6be4120
 @documented
 def explore(
@@ -303,7 +277,9 @@ def explore(
     def update(_=None):
         picture.value = redraw(state, **{name: c.value for name, c in controls.items()})
 
-    def show(across, up):
+    def show(click):
+        across = click["relativeX"] / click["boundingRectWidth"]
+        up = 1 - click["relativeY"] / click["boundingRectHeight"]
         k = point_at(state.coordinates(controls["view"].value), across, up)
         caption.value = f"point {k}"
         if images is not None:
@@ -314,7 +290,7 @@ def explore(
         control.observe(update, "value")
     update()
     marks = _mark_buttons(w, state, controls)
-    side = w.VBox([*controls.values(), marks, caption, thumbnail])
-    box = w.HBox([picture, side])
-    box.clicks = _on_click(w, events.Event, picture, show)  # kept alive with the box
+    box = w.HBox([picture, w.VBox([*controls.values(), marks, caption, thumbnail])])
+    box.clicks = events.Event(source=picture, watched_events=["click"])  # kept alive with the box
+    box.clicks.on_dom_event(show)
     return box

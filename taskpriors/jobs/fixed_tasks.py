@@ -152,9 +152,8 @@ class FixedPoints:
         if isinstance(data, np.ndarray):
             data = torch.as_tensor(data)
         if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
-            rule = "images must have a length and an order"
-            got = type(data).__name__
-            checks.refuse("Monitor", rule, got, "pass an array or a list", TypeError)
+            rule, remedy = "images must have a length and an order", "pass an array or a list"
+            checks.refuse("Monitor", rule, type(data).__name__, remedy, TypeError)
         self.data: Any = data
         self.batch_size = batch_size
         self.n_all = len(data)  # type: ignore[arg-type]  # it has a length, as seen above
@@ -222,10 +221,8 @@ def sketch_of_points(points: FixedPoints) -> Tensor | None:
     "The sketch of at most SKETCHED inputs, evenly spaced; None where they change between calls."
     some = copy.copy(points)
     some.index = points.index[evenly(len(points), SKETCHED)]
-    first, second = (
-        sketch_of_rows([row for batch in some for row in _points_of(batch)]) for _ in range(2)
-    )
-    return first if same_sketch(first, second) else None
+    looks = [sketch_of_rows([row for batch in some for row in _points_of(batch)]) for _ in range(2)]
+    return looks[0] if same_sketch(*looks) else None
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #f7f505be
 def known_references(

@@ -40,10 +40,7 @@ def answers_in(path: Path) -> dict[int, str]:
 def write_answers(path: Path, answers: dict[int, str]) -> None:
     "Write all answers (row -> label); whoever reads meanwhile sees the file of before."
     text = io.StringIO(newline="")
-    write = csv.writer(text).writerow
-    write(["row", "label"])
-    for line in answers.items():
-        write(line)
+    csv.writer(text).writerows([("row", "label"), *answers.items()])
     write_files({path: text.getvalue().encode()})
 
 # %% ../../nbs/jobs/07_label_loop.ipynb #c724d169
@@ -182,10 +179,9 @@ class LabelPanel:
 
     def box(self) -> Any:  # ipywidgets.Widget
         "All of it in one widget, which keeps the loop and the panel."
-        w = self.w
-        more = w.HBox([self.skip, self.undo])
-        side = w.VBox([self.point, self.buttons, self.new, more, self.caption])
-        box = w.HBox([side, self.chart])
+        more = self.w.HBox([self.skip, self.undo])
+        side = self.w.VBox([self.point, self.buttons, self.new, more, self.caption])
+        box = self.w.HBox([side, self.chart])
         box.loop, box.panel = self.loop, self
         return box
 
@@ -224,19 +220,16 @@ class LabelPanel:
         return button
 
     def _act(self, step, *label):
-        if label and self.loop.ranks_next:
-            self._wait()
+        if label and self.loop.ranks_next:  # no answer is taken while the next point is not seen
+            for control in (*self.buttons.children, self.new, self.skip, self.undo):
+                control.disabled = True
+            self.keys.watched_events = []
+            said = counted(len(self.loop.answers) + 1, "label")
+            self.caption.value = f"The models are ranked again with {said} ..."
         try:
             step(*label)
         finally:
             self.show()
-
-    def _wait(self):  # no answer is taken while the next point is not seen
-        for control in (*self.buttons.children, self.new, self.skip, self.undo):
-            control.disabled = True
-        self.keys.watched_events = []
-        said = counted(len(self.loop.answers) + 1, "label")
-        self.caption.value = f"The models are ranked again with {said} ..."
 
     def _typed(self, change):
         if change["new"].strip():

@@ -22,21 +22,6 @@ from ..signatures import documented
 from ..store import write_files
 
 # %% ../../nbs/jobs/07_label_sheet.ipynb #034effc2
-def _page(sheet, points):  # html; points: row, path or text, and an image or the text
-    from jinja2 import Environment
-
-    of_texts = isinstance(points[0][2], str)
-    shown = [
-        (i, told, None if of_texts else picture_address(seen, 160, "png"))
-        for i, told, seen in points
-    ]
-    title = f"{counted(len(points), 'point')} to label"
-    form = (files("taskpriors.jobs") / "label_sheet.html").read_text(encoding="utf-8")
-    page = Environment(autoescape=True).from_string(form)
-    width = "20rem" if of_texts else "160px"
-    return page.render(title=title, sheet=sheet.name, points=shown, width=width)
-
-
 def _as_bytes(text):  # of names that are not UTF-8, the bytes as \\udcff
     return text.encode("utf-8", "backslashreplace")
 
@@ -89,14 +74,22 @@ def label_sheet(
         check_same_n(caller, points=n, groups=len(names))
         columns["group"] = names
     sheet = io.StringIO(newline="")
-    write = csv.writer(sheet).writerow
-    write(["row", *columns, "label"])
-    for i in chosen:
-        write([i, *(cells[i] for cells in columns.values()), ""])
+    lines = [[i, *(cells[i] for cells in columns.values()), ""] for i in chosen]
+    csv.writer(sheet).writerows([["row", *columns, "label"], *lines])
     contents = {out: _as_bytes(sheet.getvalue())}
     if show:
-        points = [(i, told and told[i], source[i]) for i in chosen]
-        contents[out.with_suffix(".html")] = _as_bytes(_page(out, points))
+        from jinja2 import Environment
+
+        form = (files("taskpriors.jobs") / "label_sheet.html").read_text(encoding="utf-8")
+        page = Environment(autoescape=True).from_string(form)
+        title = f"{counted(len(chosen), 'point')} to label"
+        points = []  # row, its path or text, and a picture
+        for i in chosen:
+            picture = picture_address(source[i], 160, "png") if texts is None else None
+            points.append((i, told and told[i], picture))
+        width = "160px" if texts is None else "20rem"
+        html = page.render(title=title, sheet=out.name, points=points, width=width)
+        contents[out.with_suffix(".html")] = _as_bytes(html)
     write_files(contents)
     return out
 

@@ -21,32 +21,12 @@ from ..inputs.axes import ChannelAxes, chosen_axis
 from ..inputs.encoders import PROBE_IMAGES
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
-from taskpriors.inputs.texts import (
-    TextsLike,
-    TextSource,
-    TokenEncoder,
-    load_texts,
-    warn_of_cut_texts,
-)
+from ..inputs.texts import TextsLike, TokenEncoder, load_texts, warn_of_cut_texts
 from . import fixed_tasks
 from .fixed_tasks import InputsLike
 from .monitor import encode, rows_of
 
 # %% ../../nbs/jobs/05_layer_outputs.ipynb #02f1c728
-def _stages_beside(name: str, blocks: Any, lists: list) -> list[str]:
-    "The stages of a network that has several lists of one kind of block, such as a ResNet."
-    parent, kind = name.rpartition(".")[0], type(blocks[-1])
-    stages = [
-        other
-        for _, other, modules in lists
-        if other.rpartition(".")[0] == parent
-        and isinstance(modules, nn.Sequential)
-        and type(modules[-1]) is kind
-    ]
-    own = not kind.__module__.startswith("torch.")  # a stage is made of blocks, not of layers
-    return stages if own and len(stages) > 1 else []
-
-
 def layer_names(model: nn.Module) -> list[str]:
     "The blocks of a model, named as in `named_modules`, in the order of the forward pass."
     module_names = {name for name, _ in model.named_modules()}
@@ -54,16 +34,21 @@ def layer_names(model: nn.Module) -> list[str]:
     stage_names = [stage["module"] for stage in stages if stage.get("module") in module_names]
     if len(stage_names) > 1:
         return list(dict.fromkeys(stage_names))
-    lists = [
-        (len(module), name, module)
+    lists = {
+        name: module
         for name, module in model.named_modules()
         if isinstance(module, (nn.ModuleList, nn.Sequential)) and len(module) > 1
-    ]
+    }
     if not lists:
         return [name for name, _ in model.named_children()]
-    _, name, blocks = max(lists, key=lambda entry: entry[0])
-    stages = _stages_beside(name, blocks, lists)
-    return stages or [f"{name}.{k}".lstrip(".") for k, _ in blocks.named_children()]
+    longest = max(lists, key=lambda name: len(lists[name]))
+    parent, kind = longest.rpartition(".")[0], type(lists[longest][-1])
+    beside = {name: x for name, x in lists.items() if name.rpartition(".")[0] == parent}
+    stages = [k for k, x in beside.items() if isinstance(x, nn.Sequential) and type(x[-1]) is kind]
+    # a stage is made of blocks, not of layers
+    if len(stages) > 1 and not kind.__module__.startswith("torch."):
+        return stages
+    return [f"{longest}.{k}".lstrip(".") for k, _ in lists[longest].named_children()]
 
 # %% ../../nbs/jobs/05_layer_outputs.ipynb #5957a96f
 LAYER_POOLINGS = ("mean", "cls", "both", "last")
@@ -78,8 +63,6 @@ def pooled_views(
     mask: Tensor | None = None,  # 0 where a token is padding, shape (n, t)
 ) -> dict[str, Tensor]:  # pooling -> features, shape (n, d)
     "What a layer returns as one vector per input, in each way that applies."
-    if out.ndim == 2:
-        return {"": out}
     if out.ndim == 4:
         return {"mean": out.mean((1, 2) if channels_last else (2, 3))} if "mean" in pool else {}
     if out.ndim != 3:
@@ -93,14 +76,6 @@ def pooled_views(
     return {name: views[name] for name in pool}
 
 # %% ../../nbs/jobs/05_layer_outputs.ipynb #8ed2b1fa
-def _n_prefix(module):  # tokens before those of the patches
-    if hasattr(module, "num_prefix_tokens"):
-        return module.num_prefix_tokens
-    ends = ("cls_token", "class_embedding")  # of transformers
-    has_class = any(name.endswith(ends) for name, _ in module.named_parameters())
-    return has_class + getattr(getattr(module, "config", None), "num_register_tokens", 0)
-
-
 def _run(model, x):  # a masked autoencoder sees whole pictures
     named = x if isinstance(x, dict) else dict(pixel_values=x)
     with pretrained.without_masks(model, named) as more:
@@ -113,36 +88,35 @@ class _Views:
     def __init__(self, model, layers, pool, caller):
         self.caller = caller
         self.layers, self.pool, self.outputs, self.widths = layers, pool, {}, {}
-        modules = dict(model.named_modules())
-        self.hooks = [modules[name].register_forward_hook(self._keeper(name)) for name in layers]
-        self.n_prefix = _n_prefix(model)
+        modules = {name: model.get_submodule(name) for name in layers}
+        self.hooks = [m.register_forward_hook(partial(self._keep, k)) for k, m in modules.items()]
+        ends = ("cls_token", "class_embedding")  # of transformers
+        has_class = any(name.endswith(ends) for name, _ in model.named_parameters())
+        n_registers = getattr(getattr(model, "config", None), "num_register_tokens", 0)
+        # tokens before those of the patches
+        self.n_prefix = getattr(model, "num_prefix_tokens", has_class + n_registers)
         self.asked, self.pictures = False, None
         self.axes: dict = {}  # layer -> axis of the channels of its map
         self.mode: ChannelAxes | None = None  # while the axes are asked
 
-    def _keeper(self, name):
-        def keep(module, inputs, out):
-            out = out[0] if isinstance(out, (tuple, list)) and out else out
-            if not isinstance(out, Tensor):
-                rule = "layers must return a tensor, or a tuple that starts with one"
-                got = f"{type(out).__name__} of {name!r}"
-                checks.refuse(self.caller, rule, got, "name a layer inside of it", TypeError)
-            if self.mode is not None and out.ndim == 4:
-                axis = self.mode.of(out)
-                self.axes[name] = chosen_axis(axis, out, self.pictures, module, self.caller)
-            self.outputs[name] = out.clone()  # a later layer may work in place
-
-        return keep
-
-    def _ask_axes(self, model, x):
-        with ChannelAxes() as self.mode:
-            self.pictures = self.mode.put_pictures(x)
-            _run(model, x)
-        self.mode = None
+    def _keep(self, name, module, inputs, out):
+        out = out[0] if isinstance(out, (tuple, list)) and out else out
+        if not isinstance(out, Tensor):
+            rule = "layers must return a tensor, or a tuple that starts with one"
+            got = f"{type(out).__name__} of {name!r}"
+            checks.refuse(self.caller, rule, got, "name a layer inside of it", TypeError)
+        if self.mode is not None and out.ndim == 4:
+            axis = self.mode.of(out)
+            self.axes[name] = chosen_axis(axis, out, self.pictures, module, self.caller)
+        self.outputs[name] = out.clone()  # a later layer may work in place
 
     def __call__(self, model, x):
-        if self.asked is False:
-            self._ask_axes(model, rows_of(x, slice(2)))
+        if not self.asked:
+            two = rows_of(x, slice(2))
+            with ChannelAxes() as self.mode:
+                self.pictures = self.mode.put_pictures(two)
+                _run(model, two)
+            self.mode = None
             self.asked = True
         self.outputs = {}
         _run(model, x)
@@ -165,13 +139,6 @@ class _Views:
 def _ready(images):  # do they go to the model as they are?
     return torch.is_tensor(images) or isinstance(images, (Dataset, DataLoader))
 
-
-def _model_inputs(images, enc):
-    if _ready(images):
-        return images
-    source = images if isinstance(images, ImageSource) else load_images(images)
-    return embed.Prepared(source, enc.transform)
-
 # %% ../../nbs/jobs/05_layer_outputs.ipynb #ff9f921b
 class LayerPoints(fixed_tasks.FixedPoints):
     "Inputs of a model without the labels that a loader gives beside them."
@@ -186,11 +153,11 @@ class TextPoints(fixed_tasks.FixedPoints):
     "Texts as tokens of a network: a seeded subset in a fixed order, read in batches."
 
     def __init__(
-        self, texts: TextSource, encoder: TokenEncoder, n_points: int, batch_size: int
+        self, texts: TextsLike, encoder: TokenEncoder, n_points: int, batch_size: int
     ) -> None:
-        super().__init__(list(texts.texts), n_points, batch_size, 0)
-        self.source, self.texts = texts, texts.subset(self.index)
-        self.encoder = encoder
+        self.source, self.encoder = load_texts(texts), encoder
+        super().__init__(list(self.source.texts), n_points, batch_size, 0)
+        self.texts = self.source.subset(self.index)
 
     def __iter__(self):
         for some in super().__iter__():
@@ -212,10 +179,9 @@ def _open_texts(source, texts, n_points, batch_size, caller):  # OpenLayers
         source = source.with_tokenizer()
     if not isinstance(source, sources.Network) or source.partner is None:
         rule = "layers of texts need a network and its tokenizer"
-        remedy = "pass the pair, or a name"
-        checks.refuse(caller, rule, source.label, remedy, TypeError)
+        checks.refuse(caller, rule, source.label, "pass the pair, or a name", TypeError)
     encoder = TokenEncoder(source.model, source.partner)
-    points = TextPoints(load_texts(texts), encoder, n_points, batch_size)
+    points = TextPoints(texts, encoder, n_points, batch_size)
     warn_of_cut_texts(source, points.texts, source.label, caller)
     return OpenLayers(_tower(encoder.model, "text_model"), points)
 
@@ -258,8 +224,13 @@ def open_layers(
     if fixed:
         return OpenLayers(module, images)
     if is_name or paired or not _ready(images):
-        enc = load_encoder(source, transform=transform)
-        module, images = enc.module, _model_inputs(images, enc)
+        encoder = load_encoder(source, transform=transform)
+        module = encoder.module
+        if not _ready(images):
+            pictures: Any = images
+            if not isinstance(images, ImageSource):
+                pictures = load_images(pictures)
+            images = embed.Prepared(pictures, encoder.transform)
     points = LayerPoints(images, n_points, batch_size, 0)
     return OpenLayers(_tower(module, "vision_model"), points)
 
@@ -296,8 +267,7 @@ def layer_rows(
     layers = layer_names(module) if layers is None else list(layers)
     for name in layers:
         if name not in modules:
-            near = ", ".join(layer_names(module)[:4])
-            remedy = f"the blocks are {near}"
+            remedy = f"the blocks are {', '.join(layer_names(module)[:4])}"
             checks.refuse(caller, "layers must be modules", repr(name)[:60], remedy)
     views = _Views(module, layers, pool, caller)
     try:

@@ -83,9 +83,19 @@ class _Judge(NamedTuple):
 _SEVERAL = "pass reference= features of several other networks"
 
 
-def _given_judge(points, reference):
+def _named_points(points):  # the source of all inputs, if there is one
+    if isinstance(points, layer_outputs.TextPoints):
+        return points.source
+    return getattr(points.data, "images", None)
+
+
+def _references(points, reference):  # name -> features of the points that are looked at
     references = fixed_tasks.known_references(points, reference, "rank_layers")
-    chosen = {name: X[points.index] for name, X in references.items()}
+    return {name: X[points.index] for name, X in references.items()}
+
+
+def _given_judge(points, reference):
+    chosen = _references(points, reference)
     caution = ""
     if len(chosen) == 1:
         caution = f"There is one reference, which may know other classes than yours: {_SEVERAL}."
@@ -93,8 +103,7 @@ def _given_judge(points, reference):
 
 
 def _jury_judge(points, judges, options):  # None if no jury sees the inputs
-    source: Any = points.source if isinstance(points, layer_outputs.TextPoints) else None
-    source = getattr(points.data, "images", source)
+    source: Any = _named_points(points)
     if judges is None or judges is False or source is None:
         return None
     jury = standing_jury(source.kind)
@@ -117,8 +126,7 @@ def _default_judge(points, features):
         inputs = described = "words"
         references = dict(words=word_features(points.texts.texts))
     else:
-        references = fixed_tasks.known_references(points, None, "rank_layers")
-        references = {name: X[points.index] for name, X in references.items()}
+        references = _references(points, None)
     alive = [name for name, X in features.items() if X.isfinite().all() and X.std(0).max() > 0]
     if not alive:
         checks.refuse("rank_layers", "a layer must vary", "constants only", "check the weights")
@@ -180,12 +188,6 @@ class _LabelsThere(NamedTuple):
     labels: Any  # of the inputs that are looked at, as for rank_models
     source: str = ""  # where they come from
     notes: tuple = ()
-
-
-def _named_points(points):  # the source of all inputs, if there is one
-    if isinstance(points, layer_outputs.TextPoints):
-        return points.source
-    return getattr(points.data, "images", None)
 
 
 def _labels_there(labels, points, images):

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,18 +42,15 @@ from ..synbench import score
 @contextmanager
 def without_trace(model: object) -> Iterator[None]:
     "Evaluation mode without gradients; modes and generators are put back afterwards."
-    state = torch.get_rng_state(), np.random.get_state(), random.getstate()
-    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+    state = np.random.get_state(), random.getstate()
+    gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     try:
-        with encoders.evaluating(model), torch.no_grad():
+        with torch.random.fork_rng(gpus), encoders.evaluating(model), torch.no_grad():
             yield
     finally:
         torch.clear_autocast_cache()
-        torch.set_rng_state(state[0])
-        np.random.set_state(state[1])
-        random.setstate(state[2])
-        if gpus is not None:
-            torch.cuda.set_rng_state_all(gpus)
+        np.random.set_state(state[0])
+        random.setstate(state[1])
 
 # %% ../../nbs/jobs/01_monitor.ipynb #1d6ed7ba
 POOLS = (None, "mean", "cls", "max")
@@ -84,18 +81,6 @@ def _pooled(out, pool, n, mask, last):  # mask: 0 where a token is padding; last
     return out.float().cpu()
 
 # %% ../../nbs/jobs/01_monitor.ipynb #5bb8405d
-def _heads(out, several):  # name -> output
-    if not (several and isinstance(out, Mapping)):
-        return {"": out}
-    if not out:
-        checks.refuse("Monitor", "features must return a head", "an empty dictionary", "name one")
-    return {str(name): head for name, head in out.items()}
-
-
-def _head(call, model, several, name, x):
-    return _heads(call(model, x), several)[name]
-
-
 def rows_of(x: Any, rows: Any) -> Any:
     "Some inputs of a batch, or one of them; of each entry where it is a dictionary."
     return {k: v[rows] for k, v in x.items()} if isinstance(x, Mapping) else x[rows]
@@ -114,7 +99,16 @@ def encode(
     device = encoders.device_of(module)
     weights = (w.dtype for w in module.parameters()) if module is not None else ()
     dtype = next((kind for kind in weights if kind.is_floating_point), None)
-    call = features if features is not None else lambda model, x: model(x)
+
+    def heads_of(x):  # name -> output
+        out = model(x) if features is None else features(model, x)
+        if features is None or not isinstance(out, Mapping):
+            return {"": out}
+        if not out:
+            got, remedy = "an empty dictionary", "name one"
+            checks.refuse("Monitor", "features must return a head", got, remedy)
+        return {str(name): head for name, head in out.items()}
+
     rows: list = []
     last: dict = {}  # head -> does its map have its channels last?
     own_pool = callable(pool)
@@ -123,14 +117,14 @@ def encode(
             n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
             x = _moved(x, device, dtype)
             mask = x.get("attention_mask") if isinstance(x, Mapping) else None
-            heads = _heads(call(model, x), features is not None)
+            heads = heads_of(x)
             for name, out in heads.items():
                 if torch.is_tensor(out) and out.ndim == 4 and name not in last and not own_pool:
-                    again = partial(_head, call, model, features is not None, name)
-                    last[name] = channels_of(again, rows_of(x, slice(2)), module, "Monitor") == 3
-            rows.append(
-                {k: _pooled(out, pool, n, mask, last.get(k, False)) for k, out in heads.items()}
-            )
+                    two = rows_of(x, slice(2))
+                    axis = channels_of(lambda x, k=name: heads_of(x)[k], two, module, "Monitor")
+                    last[name] = axis == 3
+            pooled = {k: _pooled(out, pool, n, mask, last.get(k)) for k, out in heads.items()}
+            rows.append(pooled)
     joined = {name: torch.cat([row[name] for row in rows]) for name in rows[0]}
     return joined.get("", joined)
 
@@ -283,7 +277,13 @@ class Monitor:
                 self.points, reference, caller, patches=seed
             )
             if reference is None and "patches" in references:
-                _warn_of_patches()
+                warnings.warn(
+                    "Monitor: a reference judges best. Got none, so patches of the images judge, "
+                    "which lost half an accuracy point in the median of twenty small runs and 2.4 "
+                    "at worst, but much more among layers of well trained networks; pass "
+                    "reference=features of such a network.",
+                    stacklevel=2,
+                )
             self.n_all = len(next(iter(references.values())))
             self.index = fixed_tasks.subset_of(self.n_all, n_points, seed)
             references = {name: X[self.index] for name, X in references.items()}
@@ -312,9 +312,8 @@ class Monitor:
         loss: float | None = None,  # kept beside the skill
     ) -> float | None:  # the skill; NaN if the step failed, None if it is not due
         "Measure one step; a step that was measured before is replaced."
-        step = (
-            self._last + 1 if step is None else checks.check_count(step, "Monitor", "step", low=0)
-        )
+        step = self._last + 1 if step is None else step
+        step = checks.check_count(step, "Monitor", "step", low=0)
         self._last = step
         if not self.due(step):
             return None
@@ -329,11 +328,13 @@ class Monitor:
         self.history = self._with_keep(sorted(steps, key=lambda s: s.step))
         latest = self._find_any(step)
         if latest.collapsed and not was:
-            _warn_of_collapse(latest, self.collapse)
-        self._write()
-        if self.log is not None and self._is_writer():
-            for name, value in latest.numbers().items():
-                self.log(f"taskpriors/{name}", value, step)
+            warnings.warn(
+                "Monitor: features must not collapse. Got a normalised deviation of "
+                f"{latest.deviation:.3g} at step {step}, below {self.collapse:g}; "
+                "look at the loss.",
+                stacklevel=2,
+            )
+        self._write(latest)
         return latest.skill
 
     def due(
@@ -352,7 +353,8 @@ class Monitor:
         steps = [self._find(a, "probability_better"), self._find(b, "probability_better")]
         if a == b:
             return 0.5
-        law = self._law(steps)
+        points = torch.stack([s.point_errors for s in steps])
+        law = self._errors(points, torch.stack([s.task_errors for s in steps]))
         se, freedom = (x[0, 1] for x in (errors.lead_errors(law.covariance), law.freedom))
         return tiers.probability_ahead(steps[0].skill - steps[1].skill, se, freedom).item()
 
@@ -396,11 +398,8 @@ class Monitor:
         "One row per measured step."
         import pandas as pd
 
-        rows, columns = [], list(_STEP_NUMBERS)
-        for s in self.history:
-            columns += [name for name in s.named() if name not in columns]
-            rows.append({name: getattr(s, name) for name in _STEP_NUMBERS} | s.named())
-        return pd.DataFrame(rows, columns=columns)
+        rows = [{k: getattr(s, k) for k in _STEP_NUMBERS} | s.named() for s in self.history]
+        return pd.DataFrame(rows, columns=None if rows else _STEP_NUMBERS)
 
     def plot(self, ax: checks.Axes | None = None) -> checks.Axes:
         "Skill over steps with 95 % intervals; the step to keep, collapses, failures are marked."
@@ -424,7 +423,7 @@ class Monitor:
 
     def state_dict(self) -> dict[str, Any]:  # for torch.save
         "The tasks and the history, so that a resumed run goes on with both."
-        steps = [{f.name: getattr(s, f.name) for f in fields(Step)} for s in self.history]
+        steps = [dict(vars(s)) for s in self.history]
         tasks = dict(labels=self.labels.to(torch.int16), index=self.index, sketch=self._sketch)
         return dict(tasks, history=steps, last=self._last)
 
@@ -433,12 +432,21 @@ class Monitor:
         state: Mapping,  # of `state_dict`
     ) -> None:
         "Take over the tasks and the history of a run on the same points."
-        n = self.labels.shape[1]
-        if state["labels"].shape[1] != n:
+        caller = "Monitor.load_state_dict"
+        n = state["labels"].shape[1]
+        if n != self.labels.shape[1]:
+            got = f"{n} points where there are {self.labels.shape[1]}"
             rule = "the state must belong to as many points"
-            got = f"{state['labels'].shape[1]} points where there are {n}"
-            checks.refuse("Monitor.load_state_dict", rule, got, "pass the same images and n_points")
-        self._check_points(state)
+            checks.refuse(caller, rule, got, "pass the same images and n_points")
+        rule = "the state must belong to the same points"
+        index, sketch = state.get("index"), state.get("sketch")
+        if index is not None and not torch.equal(index, self.index):
+            checks.refuse(caller, rule, "another subset of them", "pass the same n_points and seed")
+        if sketch is not None and self._sketch is not None:
+            own = self._sketch
+            if len(sketch) != len(own) or not fixed_tasks.same_sketch(sketch, own):
+                remedy = "pass the images, or the reference, of that run in their order"
+                checks.refuse(caller, rule, "other points, or the same in another order", remedy)
         self.labels = state["labels"].long()
         self._forget()
         self.history = [Step(**row) for row in state["history"]]
@@ -451,24 +459,10 @@ class Monitor:
         with without_trace(None):
             return fixed_tasks.sketch_of_points(self.points)
 
-    def _check_points(self, state):  # of another run
-        caller, rule = "Monitor.load_state_dict", "the state must belong to the same points"
-        index, sketch = state.get("index"), state.get("sketch")
-        if index is not None and not torch.equal(index, self.index):
-            checks.refuse(caller, rule, "another subset of them", "pass the same n_points and seed")
-        if sketch is None or self._sketch is None:
-            return
-        if len(sketch) != len(self._sketch) or not fixed_tasks.same_sketch(sketch, self._sketch):
-            remedy = "pass the images, or the reference, of that run in their order"
-            checks.refuse(caller, rule, "other points, or the same in another order", remedy)
-
     def _p_ahead(self, a, b):  # of two steps, computed once
         pair = a.step, b.step
-        if pair not in self._pairs:
-            self._pairs[pair] = self._probability(a, b)
-        return self._pairs[pair]
-
-    def _probability(self, a, b):
+        if pair in self._pairs:
+            return self._pairs[pair]
         constants = forecast.constants_of("accuracy")
         assert constants is not None  # the study has measured accuracy
         skill = torch.tensor([a.skill, b.skill], dtype=torch.float64)
@@ -476,7 +470,8 @@ class Monitor:
         points = forecast.point_evidence(skill, tasks, is_judged=True)
         law = forecast.posterior_of(constants, points, labels=self._label_scores(a, b))
         mean = law.weights @ law.mean
-        return forecast.certainty_of(law, (mean[0] - mean[1]).item(), (0, 1))[0]
+        self._pairs[pair] = forecast.certainty_of(law, (mean[0] - mean[1]).item(), (0, 1))[0]
+        return self._pairs[pair]
 
     def _label_scores(self, a, b):  # None where no labels are known
         if a.label_points is None or b.label_points is None:
@@ -531,12 +526,13 @@ class Monitor:
         start = time.perf_counter()
         X = self._features(model)
         heads = X if isinstance(X, dict) else {"": X}
-        first, *other_heads = heads
+        judged = {name: members.attempt(self._judge, rows) for name, rows in heads.items()}
+        first = next(iter(heads))
+        judgement, failure = judged[first]
         entries = dict(step=step, loss=loss, dimension=heads[first].shape[1])
-        judgement, failure = members.attempt(self._judge, heads[first])
-        if other_heads:
-            skills = {name: self._skill(heads[name]) for name in other_heads}
-            entries["heads"] = {first: math.nan if failure else judgement["skill"], **skills}
+        if len(heads) > 1:
+            skills = {k: math.nan if why else head["skill"] for k, (head, why) in judged.items()}
+            entries["heads"] = skills
         if self.metrics:
             entries["metrics"] = {name: self._number(name, model) for name in self.metrics}
         entries["seconds"] = time.perf_counter() - start
@@ -590,17 +586,9 @@ class Monitor:
             task_errors=tasks.float(),
         )
 
-    def _skill(self, X):  # of one more head; NaN if it fails
-        judgement, failure = members.attempt(self._judge, X)
-        return math.nan if failure else judgement["skill"]
-
     def _errors(self, points, tasks):
         orders = options.task_orders(tasks.shape[1])
         return errors.error_law(points, tasks, groups=self.groups, task_groups=orders)
-
-    def _law(self, steps):
-        points = torch.stack([s.point_errors for s in steps])
-        return self._errors(points, torch.stack([s.task_errors for s in steps]))
 
     def _usable(self, caller):
         steps = [s for s in self.history if not s.failure]
@@ -619,16 +607,19 @@ class Monitor:
         rule = "the step must have been measured"
         checks.refuse(f"Monitor.{caller}", rule, repr(step), f"the last ones are {last_steps}")
 
-    def _is_writer(self):
-        alone = not (self.sync and dist.is_available() and dist.is_initialized())
-        return alone or dist.get_rank() == 0
-
-    def _write(self):
-        if self._csv is None or not self._is_writer():
+    def _write(self, latest):  # by one process; a run that was not resumed has a file of its own
+        shared = self.sync and dist.is_available() and dist.is_initialized()
+        if shared and dist.get_rank() > 0:
             return
-        if not self._resumed:
-            self._csv, self._resumed = _free_file(self._csv), True
-        store.write_file(self._csv, self.to_frame().to_csv(index=False))
+        if self._csv is not None:
+            path, k = self._csv, 2
+            while path.exists() and not self._resumed:
+                path, k = self._csv.with_name(f"{self._csv.stem}-{k}{self._csv.suffix}"), k + 1
+            self._csv, self._resumed = path, True
+            store.write_file(path, self.to_frame().to_csv(index=False))
+        if self.log is not None:
+            for name, value in latest.numbers().items():
+                self.log(f"taskpriors/{name}", value, latest.step)
 
 # %% ../../nbs/jobs/01_monitor.ipynb #d6884ea2
 def _checked_metrics(metrics):  # name -> function of the model, or SynBenchSettings
@@ -669,27 +660,3 @@ def _chosen_labels(labels, column, points, index, n_all):  # class of a point, -
     for note in labels.notes:
         warnings.warn(f"Monitor: {note}", stacklevel=3)
     return classes
-
-# %% ../../nbs/jobs/01_monitor.ipynb #8ed581c8
-def _free_file(path):
-    free, k = path, 2
-    while free.exists():
-        free, k = path.with_name(f"{path.stem}-{k}{path.suffix}"), k + 1
-    return free
-
-
-def _warn_of_patches():
-    warnings.warn(
-        "Monitor: a reference judges best. Got none, so patches of the images judge, which lost "
-        "half an accuracy point in the median of twenty small runs and 2.4 at worst, but much more "
-        "among layers of well trained networks; pass reference=features of such a network.",
-        stacklevel=3,
-    )
-
-
-def _warn_of_collapse(step, limit):
-    warnings.warn(
-        f"Monitor: features must not collapse. Got a normalised deviation of "
-        f"{step.deviation:.3g} at step {step.step}, below {limit:g}; look at the loss.",
-        stacklevel=3,
-    )

@@ -24,8 +24,7 @@ class MonitorCallback(Callback):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__()
         if not isinstance(monitor, Monitor):
-            rule = "monitor must be a Monitor"
-            remedy = "pass MonitorCallback(Monitor(images))"
+            rule, remedy = "monitor must be a Monitor", "pass MonitorCallback(Monitor(images))"
             refuse("MonitorCallback", rule, type(monitor).__name__, remedy, TypeError)
         self.monitor = monitor
 

@@ -210,12 +210,11 @@ class SynBenchResult(results.Result):
         if path.suffix != ".safetensors":
             rule, remedy = "the file must end in .safetensors", "name it model.safetensors"
             checks.refuse("SynBenchResult.save", rule, path.name, remedy)
-        settings = {f.name: getattr(self.settings, f.name) for f in fields(self.settings)}
+        settings = dict(vars(self.settings))
         if not isinstance(settings["covariance"], str):
             settings["covariance"] = type(settings["covariance"]).__name__
         meta = dict(model=self.model, n_features=self.n_features, seed=self.seed)
-        tensors = {f.name: getattr(self, f.name) for f in fields(self)}
-        tensors = {name: v for name, v in tensors.items() if isinstance(v, Tensor)}
+        tensors = {name: v for name, v in vars(self).items() if isinstance(v, Tensor)}
         if (direction := settings.pop("direction")) is not None:
             caller = "SynBenchResult.save"
             tensors["direction"] = checks.check_tensor(direction, caller, "direction")
@@ -234,12 +233,11 @@ class SynBenchResult(results.Result):
             rule, remedy = "the file must hold a SynBenchResult", "score the model again"
             got = str(meta.get("kind", "another file"))
             checks.refuse("SynBenchResult.load", rule, got, remedy)
-        options: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in meta["settings"].items()
-        }
-        fields: dict[str, Any] = {k: meta[k] for k in ("model", "n_features", "seed")}
+        items = meta["settings"].items()
+        options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in items}
         settings = SynBenchSettings(**options, direction=arrays.pop("direction", None))
-        return cls(settings=settings, **fields, **arrays)
+        numbers: dict[str, Any] = {k: meta[k] for k in ("model", "n_features", "seed")}
+        return cls(settings=settings, **numbers, **arrays)
 
     @property
     def accuracy(self) -> Tensor:  # shape (n_scales, n_eps)
@@ -328,23 +326,18 @@ class SynBenchResult(results.Result):
         "Curves of images and features for up to three eps, with the areas compared: Figure 3."
         ax, s, start = results.new_axes(ax), self.settings, self.settings.threshold[0]
         t = torch.linspace(0.5, 1, 501, dtype=torch.float64)
-        features, images = self.curve(t)
-        curves = [(images, "C3", "-", "images")]
+        curves = self.curve(t)
+        x, features, images = t.numpy(), curves.features.numpy(), curves.images.numpy()
+        ax.step(x, images, "-", color="C3", where="post", label="images")
         radii = sorted({0, len(s.eps) // 2, len(s.eps) - 1})
         for i, (k, line) in enumerate(zip(radii, ("-", "--", ":"), strict=False)):
             label = f"features, ε = {s.eps[k]:g}, score {float(self.score[k, 0]):.3f}"
-            curves.append((features[k], f"C{i}", line, label))
-        for E, color, line, label in curves:
-            ax.step(t.numpy(), E.numpy(), line, color=color, where="post", label=label)
-        for E, color, _, _ in curves[:2]:
-            x, y, right = t.numpy(), E.numpy(), (t >= start).numpy()
-            ax.fill_between(x, y, where=right, step="post", color=color, alpha=0.12, lw=0)
+            ax.step(x, features[k], line, color=f"C{i}", where="post", label=label)
+        for E, color in ((images, "C3"), (features[0], "C0")):
+            ax.fill_between(x, E, where=x >= start, step="post", color=color, alpha=0.12, lw=0)
         ax.axvline(start, color="grey", lw=0.8)
         share = f"{float(self.score[0, 0]):.0%} of the images' area right of {start:g}"
-        ax.set(
-            xlabel="threshold accuracy $a_t$",
-            ylabel="expected scaled bound $E(a_t)$",
-            title=f"{self.model} keeps {share} (n = {s.n_train})",
-        )
+        ax.set(xlabel="threshold accuracy $a_t$", ylabel="expected scaled bound $E(a_t)$")
+        ax.set_title(f"{self.model} keeps {share} (n = {s.n_train})")
         ax.legend()
         return ax

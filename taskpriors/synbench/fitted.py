@@ -44,19 +44,6 @@ def fitted_covariance(residuals: Tensor, n_means: int = 1) -> Colored:
     )
 
 # %% ../../nbs/synbench/11_fitted.ipynb #0f1f41f5
-def _about_classes(flat, labels, caller):
-    "Images about their class means, the direction in which these differ most, and their number."
-    y, counts = present_classes(labels, caller, n=len(flat))
-    y, counts = y.cpu(), counts.cpu().double()
-    if not 2 <= len(counts) <= len(flat) - 2:
-        rule, remedy = "labels must be classes that images share", "label more, or leave them out"
-        checks.refuse(caller, rule, f"{len(counts)} classes of {len(flat)} images", remedy)
-    sums = torch.zeros(len(counts), flat.shape[1], dtype=flat.dtype).index_add(0, y, flat)
-    means = sums / counts[:, None]
-    between = (means - flat.mean(0)) * counts.sqrt()[:, None]
-    return flat - means[y], torch.linalg.svd(between, full_matrices=False)[2][0], len(counts)
-
-
 @documented
 def fitted_settings(
     images: ArrayLike,  # shape (n, channels, height, width), in the units of `pixel_mean`
@@ -83,7 +70,17 @@ def fitted_settings(
     flat = flat.double().cpu()
     deviations, direction, n_means = flat - flat.mean(0), torch.ones_like(flat[0]), 1
     if labels is not None:
-        deviations, direction, n_means = _about_classes(flat, labels, caller)
+        y, counts = (x.cpu() for x in present_classes(labels, caller, n=len(flat)))
+        n_means = len(counts)
+        if not 2 <= n_means <= len(flat) - 2:
+            rule = "labels must be classes that images share"
+            got = f"{n_means} classes of {len(flat)} images"
+            checks.refuse(caller, rule, got, "label more, or leave them out")
+        counts = counts.double()[:, None]
+        means = torch.zeros(n_means, flat.shape[1], dtype=flat.dtype).index_add(0, y, flat) / counts
+        deviations = flat - means[y]
+        between = (means - flat.mean(0)) * counts.sqrt()
+        direction = torch.linalg.svd(between, full_matrices=False)[2][0]
     if not deviations.any():
         checks.refuse(caller, "images of a class must differ", "none that does", "pass more images")
     covariance = fitted_covariance(deviations, n_means)

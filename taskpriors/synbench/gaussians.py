@@ -176,9 +176,7 @@ class Colored:
         self, color: Callable, solve: Callable | None = None, rank: int | None = None
     ) -> None:
         "Linear maps of (n, d) numbers to as many; without a rank it is full."
-        self._color = color
-        self._solve = solve
-        self._rank = rank
+        self._color, self._solve, self._rank = color, solve, rank
 
     def color(self, g: Tensor) -> Tensor:
         x = self._color(g)
@@ -255,8 +253,7 @@ class NoiseStream(NamedTuple):
             block = self.fill(i, torch.empty(size, self.dim, device=self.device))
             part.copy_(block[low - i * size : high - i * size])
 
-        for _ in blocks.map_blocks(draw, range(start // size, -(-stop // size)), executor=executor):
-            pass
+        list(blocks.map_blocks(draw, range(start // size, -(-stop // size)), executor=executor))
         return out
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #d0b723d4

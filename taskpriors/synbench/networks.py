@@ -17,20 +17,6 @@ from ..inputs.accepted_models import ModelLike, load_encoder
 from ..inputs.named_models import timm_config
 
 # %% ../../nbs/synbench/10_networks.ipynb #705ed2df
-def _pixel_scale(transform):  # shape of what it makes of images, means and deviations of channels
-    "A black and a white image tell how channels are scaled; a gray one checks that they are."
-    from PIL import Image
-
-    scaled = [transform(Image.new("RGB", (64, 64), (v, v, v))) for v in (0, 51, 255)]
-    parts = [next(iter(x.values())) if isinstance(x, Mapping) else x for x in scaled]
-    black, gray, white = (x.float().reshape(len(x), -1).mean(1) for x in parts)
-    gain = white - black
-    if gain.min() <= 0 or not torch.allclose(gray - black, gain / 5, rtol=0.02, atol=0):
-        rule, remedy = "a transform must scale pixels by channels", "pass the module alone"
-        refuse("synbench_score", rule, "one that does not", remedy)
-    return tuple(parts[0].shape), ((-black / gain).tolist(), (1 / gain).tolist())
-
-
 class ScoredNetwork(NamedTuple):
     "What `synbench_score` takes."
 
@@ -53,5 +39,17 @@ def scored_network(model: ModelLike) -> ScoredNetwork:
     config = {} if encoder.module is None else timm_config(encoder.module)
     if config:
         return ScoredNetwork(encoder.forward, dict(input_size=config["input_size"]))
-    size, statistics = _pixel_scale(encoder.transform)
+    from PIL import Image
+
+    # a black and a white image tell how channels are scaled; a gray one checks that they are
+    transform: Any = encoder.transform
+    scaled = [transform(Image.new("RGB", (64, 64), (v, v, v))) for v in (0, 51, 255)]
+    parts = [next(iter(x.values())) if isinstance(x, Mapping) else x for x in scaled]
+    black, gray, white = (x.float().reshape(len(x), -1).mean(1) for x in parts)
+    gain = white - black
+    if gain.min() <= 0 or not torch.allclose(gray - black, gain / 5, rtol=0.02, atol=0):
+        rule, remedy = "a transform must scale pixels by channels", "pass the module alone"
+        refuse("synbench_score", rule, "one that does not", remedy)
+    statistics = (-black / gain).tolist(), (1 / gain).tolist()
+    size = tuple(parts[0].shape)
     return ScoredNetwork(encoder.forward, dict(input_size=size, normalize_by=statistics))

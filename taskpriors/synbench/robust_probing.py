@@ -109,11 +109,9 @@ class Worst(NamedTuple):
         "Per image, the more harmful of two."
         first = other.fooled & ~self.fooled
         better = first | ((other.fooled == self.fooled) & (other.loss > self.loss))
-        return Worst(
-            torch.where(per_image(better, self.delta), other.delta, self.delta),
-            self.fooled | other.fooled,
-            torch.where(better, other.loss, self.loss),
-        )
+        delta = torch.where(per_image(better, self.delta), other.delta, self.delta)
+        loss = torch.where(better, other.loss, self.loss)
+        return Worst(delta, self.fooled | other.fooled, loss)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #644acfe5
 def _harmless(x: Tensor) -> Worst:
@@ -426,6 +424,5 @@ def choose_eps(
     if threshold is not None:
         t = checks.check_number(threshold, caller, "threshold")
     if t not in s.threshold:
-        rule = f"threshold must be one of {s.threshold}"
-        checks.refuse(caller, rule, t, "score the model at it")
+        checks.refuse(caller, f"threshold must be one of {s.threshold}", t, "score the model at it")
     return s.eps[int(result.score[:, s.threshold.index(t)].argmax())]

@@ -23,10 +23,7 @@ import taskpriors.checks as checks
 import taskpriors.store as store
 from ..blocks import map_blocks
 from ..checks import ArrayLike, ExecutorLike
-from ..inputs import encoders, named_models, pretrained
-from ..inputs.pooling import pool_output
-from ..inputs.pretrained import Headless
-from ..inputs.sources import Function, Name, Network, source_of
+from ..inputs import encoders, named_models, pooling, pretrained, sources
 from ..signatures import documented
 from . import curves, gaussians
 from .curves import SynBenchResult, SynBenchSettings
@@ -54,7 +51,8 @@ class ImageEncoder(NamedTuple):
         "The same features with a gradient to the images, for attacks."
         network = self.network
         x = self.normalized(x).to(network.device, network.dtype)
-        return pool_output(network.forward(x), "flatten", network.caller, network.name).float()
+        z = network.forward(x)
+        return pooling.pool_output(z, "flatten", network.caller, network.name).float()
 
 # %% ../../nbs/synbench/03_score.ipynb #7628ee16
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -80,8 +78,7 @@ def _pixel_statistics(
     per_channel = mean.shape == std.shape and mean.shape in ((1,), (n_channels,))
     if not per_channel or std.min() <= 0:
         rule = "normalize must hold a mean and a positive deviation per channel"
-        got = f"{mean.tolist()}, {std.tolist()}"
-        checks.refuse(caller, rule, got, "pass ((m, ...), (s, ...))")
+        checks.refuse(caller, rule, f"{mean.tolist()}, {std.tolist()}", "pass ((m, ...), (s, ...))")
     return mean, std
 
 # %% ../../nbs/synbench/03_score.ipynb #e56bc7a3
@@ -94,27 +91,25 @@ def image_encoder(
 ) -> ImageEncoder:
     "A model with its image size and pixel statistics; `evaluating` moves it to the device."
     caller = "synbench_score"
-    source = source_of(model)
+    source = sources.source_of(model)
     name = getattr(model, "name", source.label)
-    if isinstance(source, Name):
-        source = Network(named_models.timm_module(source.text, caller))
-    if not isinstance(source, (Network, Function)):
+    if isinstance(source, sources.Name):
+        source = sources.Network(named_models.timm_module(source.text, caller))
+    if not isinstance(source, (sources.Network, sources.Function)):
         rule = "model must be a timm name, a module or a function"
         got = getattr(source, "kind", source.label)
         checks.refuse(caller, rule, got, "pass one of those", TypeError)
-    module: Any = source.module if isinstance(source, Network) else None
-    forward = (
-        Headless(module) if module is not None and pretrained.class_layers(module) else source.model
-    )
+    module: Any = source.module if isinstance(source, sources.Network) else None
+    has_head = module is not None and pretrained.class_layers(module)
+    forward = pretrained.Headless(module) if has_head else source.model
     config = named_models.timm_config(module)
     shape = input_size or config.get("input_size")
     if not isinstance(shape, (tuple, list, torch.Size)):
         got = "a model that does not carry it" if shape is None else repr(shape)
         remedy = "pass input_size=(channels, height, width)"
         checks.refuse(caller, "the image size must be known", got, remedy)
-    place = encoders.device_of(module) or torch.device("cpu")
-    if device is not None:
-        place = encoders.check_device(device, caller)
+    own_place = encoders.device_of(module) or torch.device("cpu")
+    place = own_place if device is None else encoders.check_device(device, caller)
     weights: Any = next(module.parameters(), None) if module is not None else None
     real = weights is not None and weights.is_floating_point()
     network = encoders.BatchEncoder(
@@ -189,9 +184,8 @@ def task_at(scale: float, s: SynBenchSettings, shape: tuple) -> gaussians.Synthe
     return gaussians.synthetic_task(scale, shape, pixel_mean=center, **clouds)
 
 # %% ../../nbs/synbench/03_score.ipynb #80c22bc5
-def _score_key(
-    encoder: ImageEncoder, s: SynBenchSettings, seed: int, sizes: tuple
-) -> str | None:  # hash of what decides a stored scale; None if a second probe differs
+def _score_key(encoder: ImageEncoder, s: SynBenchSettings, seed: int, sizes: tuple) -> str | None:
+    "Hash of what decides a stored scale; None if a second probe differs."
     network = encoder.network
     images = task_at(1.0, s, encoder.shape).rows(0, encoders.PROBE_IMAGES, seed=0)[0]
     with encoders.evaluating(network.forward):
@@ -322,10 +316,8 @@ def score_by_n(
             key = _score_key(encoder, s, seed, run.sizes)
         if key is None:
             same = f"the same {encoders.PROBE_IMAGES} images again, or fails on them"
-            warnings.warn(
-                f"{caller}: {name} returns other features when it sees {same}; nothing is stored.",
-                stacklevel=3,
-            )
+            note = f"{name} returns other features when it sees {same}; nothing is stored."
+            warnings.warn(f"{caller}: {note}", stacklevel=3)
         else:
             run = run._replace(folder=store.cache_dir(cache) / "synbench" / key)
     tasks = [task_at(v, s, encoder.shape) for v in s.scales]
