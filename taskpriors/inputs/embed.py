@@ -82,14 +82,8 @@ class Setup(NamedTuple):
 
 # %% ../../nbs/inputs/06_embed.ipynb #9aab57fb
 def _batch_encoder(enc: Encoder, setup: Setup) -> BatchEncoder:
-    return BatchEncoder(
-        caller="embed",
-        name=enc.name,
-        forward=enc.forward,
-        device=setup.device,
-        precision=setup.dtype,
-        pooling=enc.pooling,
-    )
+    runs: dict[str, Any] = dict(device=setup.device, precision=setup.dtype, pooling=enc.pooling)
+    return BatchEncoder(caller="embed", name=enc.name, forward=enc.forward, **runs)
 
 # %% ../../nbs/inputs/06_embed.ipynb #7c38ec4f
 def feature_batches(enc: Encoder, images: ImageSource, start: int, setup: Setup) -> Iterator:
@@ -297,19 +291,16 @@ def _lookup(
     if stored is None:
         return None
     features, description = stored
-    return Features(
-        name=enc.name,
-        features=features,
-        seconds=description["seconds"],
-        device=description["device"],
-        dtype=setup.dtype,
-        images=images.name,
-        key=entry.key,
-        cached=True,
-    )
+    run = {key: description[key] for key in ("seconds", "device")}
+    run |= dict(name=enc.name, dtype=setup.dtype, images=images.name, key=entry.key)
+    return Features(features=features, cached=True, **run)
 
 # %% ../../nbs/inputs/06_embed.ipynb #98f4f5dd
-def _compute(enc: Encoder, images: ImageSource, setup: Setup, entry: _Entry | None) -> Features:
+def _compute(
+    enc: Encoder, images: ImageSource, setup: Setup, entry: _Entry | None, probe: Probe
+) -> Features:
+    "Run a model over all images; a look at a few before and after says whether it may be."
+    probe.check()
     with encoders.evaluating(enc.forward if enc.module is None else enc.module, setup.device):
         rows = _read_parts(entry, str(setup.device))
         done = len(rows)
@@ -326,16 +317,11 @@ def _compute(enc: Encoder, images: ImageSource, setup: Setup, entry: _Entry | No
                         rows.keep()
             finally:
                 rows.keep()
-    return Features(
-        name=enc.name,
-        features=torch.cat(rows.parts),
-        seconds=rows.seconds,
-        device=str(setup.device),
-        dtype=setup.dtype,
-        images=images.name,
-        key=entry.key if entry else "",
-        cached=False,
-    )
+    features = torch.cat(rows.parts)
+    probe.check_run(features)
+    run: dict[str, Any] = dict(seconds=rows.seconds, device=str(setup.device), dtype=setup.dtype)
+    run |= dict(name=enc.name, images=images.name, key=entry.key if entry else "")
+    return Features(features=features, cached=False, **run)
 
 # %% ../../nbs/inputs/06_embed.ipynb #81de5ec4
 _PARTS_KEPT = 7 * 86_400.0  # seconds for which the parts of a killed run wait
@@ -365,9 +351,7 @@ def _find_or_store(
     with store.locked(entry.path):
         if stored := _lookup(enc, images, setup, entry, "embed"):
             return stored  # another process was faster
-        probe.check()
-        new = _compute(enc, images, setup, entry)
-        probe.check_run(new.features)
+        new = _compute(enc, images, setup, entry, probe)
         named = ("name", "seconds", "device", "dtype", "images", "dim")
         description: dict[str, Any] = {k: getattr(new, k) for k in named}
         weights = None if enc.module is None else store.digest_tensors(enc.module.state_dict())
@@ -381,35 +365,27 @@ def _find_or_store(
     return new
 
 # %% ../../nbs/inputs/06_embed.ipynb #b94d700b
-def _pooling(enc: Encoder, probe: Probe) -> str:
-    return getattr(enc.module, "pooled_by", "") or enc.taken or probe.pooling
-
-
 def _find_or_compute(
     enc: Encoder, images: ImageSource, setup: Setup, cache: CacheLike | None
 ) -> Features:
     with encoders.evaluating(enc.forward if enc.module is None else enc.module, setup.device):
         probe = Probe(enc, images, setup)
         digest = None if cache is False else probe.digest()
-        if digest is not None and probe.together is not None:
+        if digest is None or probe.together is None:
+            features = _compute(enc, images, setup, None, probe)
+        else:
             key = enc.key(images, setup.dtype, digest)
             name = re.sub(r"[^A-Za-z0-9.]+", "_", enc.name)[-80:]
-            root = store.cache_dir(cache or None)
+            root, dim = store.cache_dir(cache or None), probe.together.shape[1]
             path = root / "features" / f"{name}-{key[:20]}.safetensors"
-            dim = probe.together.shape[1]
             entry = _Entry(root=root, path=path, key=key, n=len(images), dim=dim)
-            stored = _find_or_store(enc, images, setup, entry, probe)
-            return replace(stored, pooling=_pooling(enc, probe))
-        probe.check()
-        new = _compute(enc, images, setup, None)
-        probe.check_run(new.features)
-        new = replace(new, pooling=_pooling(enc, probe))
-    if cache is False:
-        return new
-    event = f"embed: {enc.name} returns other features when it sees the same "
-    event += f"{encoders.PROBE_IMAGES} points"
-    warnings.warn(f"{event} again, or fails on them; nothing of it is cached.", stacklevel=3)
-    return new
+            features = _find_or_store(enc, images, setup, entry, probe)
+        pooling = getattr(enc.module, "pooled_by", "") or enc.taken or probe.pooling
+    if digest is None and cache is not False:
+        event = f"embed: {enc.name} returns other features when it sees the same "
+        event += f"{encoders.PROBE_IMAGES} points"
+        warnings.warn(f"{event} again, or fails on them; nothing of it is cached.", stacklevel=3)
+    return replace(features, pooling=pooling)
 
 # %% ../../nbs/inputs/06_embed.ipynb #b5a8ecc8
 def embed_features(
@@ -432,16 +408,12 @@ def embed_features(
     device = encoders.default_device() if device is None else encoders.check_device(device, "embed")
     if num_workers is None:
         num_workers = min(8, os.cpu_count() or 1) if device.type == "cuda" else 0
-    setup = Setup(
-        device=device,
-        dtype=dtype,
-        batch_size=checks.check_count(batch_size, "embed", "batch_size"),
-        num_workers=checks.check_load(num_workers, "embed", "num_workers", low=0, workers=True),
-        save_every=checks.check_number(save_every, "embed", "save_every", low=0),
-        progress=progress
-        if _is_bar(progress)
-        else checks.check_flag(progress, "embed", "progress"),
-    )
+    batch_size = checks.check_count(batch_size, "embed", "batch_size")
+    num_workers = checks.check_load(num_workers, "embed", "num_workers", low=0, workers=True)
+    save_every = checks.check_number(save_every, "embed", "save_every", low=0)
+    if not _is_bar(progress):
+        progress = checks.check_flag(progress, "embed", "progress")
+    setup = Setup(device, dtype, batch_size, num_workers, save_every, progress)
     points: Any = images
     if isinstance(points, torch.utils.data.DataLoader):
         points = LoadedBatches(points)
@@ -454,38 +426,22 @@ def embed_features(
             remedy = "leave the transform to the loader's data set, or pass pictures"
             checks.refuse("embed", rule, "a transform or processor", remedy, TypeError)
         transform = passed_on
-    enc = load_encoder(
-        source,
-        transform=transform,
-        pooling=pooling,
-        name=name,
-        cache=None if cache is False else cache,
-    )
+    weights = None if cache is False else cache
+    enc = load_encoder(source, transform=transform, pooling=pooling, name=name, cache=weights)
     if enc.features is not None:
         if points is not None:
             kind = getattr(points, "kind", "images")
             checks.check_same_n("embed", **{kind: len(points), "features": len(enc.features)})
-        return Features(
-            name=enc.name,
-            features=enc.features,
-            seconds=0.0,
-            device="none",
-            dtype=str(enc.features.dtype).replace("torch.", ""),
-            images=getattr(points, "name", ""),
-            key="",
-            cached=True,
-            points=enc.points,
-            pooling=enc.taken,
-        )
+        run: dict[str, Any] = dict(seconds=0.0, device="none", key="", cached=True)
+        run |= dict(dtype=str(enc.features.dtype).removeprefix("torch."), pooling=enc.taken)
+        run |= dict(images=getattr(points, "name", ""), points=enc.points)
+        return Features(name=enc.name, features=enc.features, **run)
     if points is None:
         rule = "images must be given unless the model is features"
         checks.refuse("embed", rule, "None", "pass what load_images opens", TypeError)
     features = _find_or_compute(enc, points, setup, cache)
-    return replace(
-        features,
-        parameters=encoders.n_parameters(enc.module),
-        untrained=encoders.is_untrained(enc.module),
-    )
+    untrained = encoders.is_untrained(enc.module)
+    return replace(features, parameters=encoders.n_parameters(enc.module), untrained=untrained)
 
 # %% ../../nbs/inputs/06_embed.ipynb #1e61a39e
 @documented

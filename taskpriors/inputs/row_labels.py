@@ -38,7 +38,7 @@ from taskpriors.checks import (
 from . import tables
 from .feature_files import CURES, read_feather, split_key
 from .remote import is_url, local_copy
-from .sources import FeatureFile, Matrix, Source, source_of
+from .sources import FeatureFile, Matrix, Source
 from ..refusals import shortened
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #b09bcb73
@@ -855,11 +855,11 @@ def _with_names(source: Source, caller: str) -> Source:
 
 
 def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> NamedRows:
-    """Models with the rows of data frames and of tables in one order, by the index or the key.
+    """Models, name -> Source, with the rows of frames and tables in one order, by index or key.
 
     The order is that of `points`, a source of images or texts, if there are any.
     """
-    read = {k: _with_names(source_of(model), caller) for k, model in models.items()}
+    read = {k: _with_names(source, caller) for k, source in models.items()}
     frames = {k: s.values for k, s in read.items() if isinstance(s, Matrix) and s.is_frame}
     named = {
         name: frame

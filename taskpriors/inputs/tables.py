@@ -12,7 +12,7 @@ import io
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,19 +23,18 @@ from ..checks import DataFrame, check_memory, refuse
 from ..refusals import shortened
 
 # %% ../../nbs/inputs/00_tables.ipynb #2048b74e
-_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+_MARKS_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_MARKS_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def _encoding_of(start: bytes) -> str:
     "The encoding that a byte order mark or the places of zeros name."
-    marked = next((name for mark, name in _MARKS if start.startswith(mark)), None)
-    if marked is not None or b"\0" not in start:
-        return marked or "utf-8-sig"
+    if start.startswith(_MARKS_32):
+        return "utf-32"  # whose mark may begin as one of utf-16
+    if start.startswith(_MARKS_16):
+        return "utf-16"
+    if b"\0" not in start:
+        return "utf-8-sig"
     return "utf-16-le" if start[1::2].count(0) > start[::2].count(0) else "utf-16-be"
 
 
@@ -68,9 +67,8 @@ def text_in(path: Path, caller: str) -> str:
         refuse(caller, f"{name} must be written in UTF-8", got, remedy)
     if "\0" in text:
         refuse(caller, f"{name} must hold text", "characters that are zero", "save it as UTF-8")
-    if text.startswith("sep=") and text[5:6] in ("\r", "\n"):  # as Excel begins a file
-        return text[5:].lstrip("\r\n")
-    return text
+    begins = text.startswith("sep=") and text[5:6] in ("\r", "\n")  # as Excel begins a file
+    return text[5:].lstrip("\r\n") if begins else text
 
 # %% ../../nbs/inputs/00_tables.ipynb #d6f7e9cf
 class Quoted(str):
@@ -168,19 +166,6 @@ def has_decimal_commas(words: Collection) -> bool:
     certain = any(not _THOUSANDS.fullmatch(word) for word in commas)
     return certain and len(commas) + whole == len(words)
 
-
-def _with_points(table: Table) -> Table:
-    "The same table with decimal points."
-    cells, changed = list(table.cells), []
-    for k, words in enumerate(cells):
-        if has_decimal_commas(words):
-            cells[k] = [word.replace(",", ".") for word in words]
-            changed.append(repr(shortened(table.columns[k], 40)))
-    if not changed:
-        return table
-    note = f"The numbers of {', '.join(changed[:3])} in {table.name} are read with decimal commas."
-    return replace(table, cells=tuple(cells), notes=(*table.notes, note))
-
 # %% ../../nbs/inputs/00_tables.ipynb #93175da8
 _SEPARATORS = (",", ";", "\t", "|")
 
@@ -236,56 +221,35 @@ def _fitted(rows: list, name: str) -> _Fit:
     return _Fit([rows[0], *body], misfit)
 
 # %% ../../nbs/inputs/00_tables.ipynb #cbfcc366
-def _single_column(text: str, name: str, prose: bool) -> _Fit:
-    "The rows of a text whose first line holds no separator; in prose, blanks follow separators."
-    whole = [row for row in fields_of(text, "\0")]
-    plain = _fitted(whole, name)
-    words = [row[0] for row in plain.rows[1:]]
-    notes: tuple = ()
-    for separator in (s for s in _SEPARATORS if s in text):
-        fit = _fitted(list(fields_of(text, separator)), name)
-        if fit.misfit is None and (fit.notes or all(len(row) == 1 for row in fit.rows)):
-            if fit.notes:
-                return fit
-            continue
-        if separator == "," and has_decimal_commas(words):
-            continue
-        bare = [word for word in words if not isinstance(word, Quoted)]
-        inside = re.escape(separator) + (r"(?!\s|$)" if prose else "")
-        some = any if separator == "," else all  # of the others a cell may hold one by itself
-        if some(re.search(inside, word) for word in bare) and (prose or separator != "|"):
-            return fit
-        notes = (f"Separators in the lines of {name} are read as parts of its one column.",)
-    return plain._replace(notes=notes)
-
-
 def _best_fit(text: str, name: str, column_names: Collection, prose: bool) -> _Fit:
-    "The rows of a text under the separator that fits its lines."
-    first = next(fields_of(text, "\0"))[0]
-    fits = []
-    for separator in _SEPARATORS:
-        if separator not in first and '"' not in first:
-            continue
+    "The rows of a text under the separator that fits its lines; in prose, blanks follow it."
+    first, fits = next(fields_of(text, "\0"))[0], []
+    for separator in (s for s in _SEPARATORS if s in first or '"' in first):
         fit = _fitted(list(fields_of(text, separator)), name)
         if len(fit.rows[0]) > 1:
             named = any(plain_name(column) in column_names for column in fit.rows[0])
             fits.append((fit.misfit is not None, not named, fit))
-    if not fits:
-        return _single_column(text, name, prose)
-    return min(fits, key=lambda fit: fit[:2])[2]
+    if fits:
+        return min(fits, key=lambda fit: fit[:2])[2]
+    plain = _fitted(list(fields_of(text, "\0")), name)
+    words = [row[0] for row in plain.rows[1:]]
+    bare = [word for word in words if not isinstance(word, Quoted)]
+    for separator in (s for s in _SEPARATORS if s in text):
+        fit = _fitted(list(fields_of(text, separator)), name)
+        if fit.misfit is None and fit.notes:
+            return fit
+        one_field = fit.misfit is None and all(len(row) == 1 for row in fit.rows)
+        if one_field or (separator == "," and has_decimal_commas(words)):
+            continue
+        inside = re.escape(separator) + (r"(?!\s|$)" if prose else "")
+        some = any if separator == "," else all  # of the others a cell may hold one by itself
+        if some(re.search(inside, word) for word in bare) and (prose or separator != "|"):
+            return fit
+        note = f"Separators in the lines of {name} are read as parts of its one column."
+        plain = plain._replace(notes=(note,))
+    return plain
 
 # %% ../../nbs/inputs/00_tables.ipynb #a98817f5
-def _refuse_misfit(fit: _Fit, name: str, caller: str) -> None:
-    if fit.misfit is None:
-        return
-    width, row = len(fit.rows[0]), fit.rows[fit.misfit]
-    rule = f"each row of {shortened(name, 40)} must have the {width} field{'s'[: width > 1]} "
-    rule += "that its first line names"
-    shown = shortened(", ".join(map(repr, row)), 60)
-    got = f"{len(row)} in row {fit.misfit}: {shown}"
-    refuse(caller, rule, got, "quote the cells that hold separators, or name every column")
-
-
 def _refuse_swallowed(rows: list, name: str, caller: str) -> None:
     width, values = len(rows[0]), [set(column) for column in zip(*rows[1:], strict=True)]
     for k, row in enumerate(rows):
@@ -305,25 +269,37 @@ def _refuse_swallowed(rows: list, name: str, caller: str) -> None:
 def _read_text(path: Path, caller: str, column_names: Collection, prose: bool) -> Table:
     "The table in a text of lines and separators."
     text, name = text_in(path, caller), path.name
+    short = shortened(name, 40)
     if not text.strip():
         refuse(caller, f"{shortened(name, 60)} must hold a table", "no line", "check the file")
-    if path.suffixes[:1] == [".txt"] and _is_list(text, column_names):
-        lines = [row[0] for row in fields_of(text, "\0")]
-        lines = lines[:-1] if lines[-1] == "" else lines
-        return Table(name, ("",), (lines,))
+    first = next(fields_of(text, "\0"))[0]
+    heads = [word for separator in _SEPARATORS for word in first.split(separator)]
+    named = any(plain_name(word) in column_names for word in heads)
+    if path.suffixes[:1] == [".txt"] and (len(heads) == len(_SEPARATORS) or not named):
+        lines = [row[0] for row in fields_of(text, "\0")]  # one entry a line
+        return Table(name, ("",), (lines[:-1] if lines[-1] == "" else lines,))
     text, notes = _without_comments(text, name, column_names)
     fit = _best_fit(text, name, column_names, prose)
-    _refuse_misfit(fit, name, caller)
+    if fit.misfit is not None:
+        width, row = len(fit.rows[0]), fit.rows[fit.misfit]
+        rule = f"each row of {short} must have the {width} field{'s'[: width > 1]} "
+        rule += "that its first line names"
+        got = f"{len(row)} in row {fit.misfit}: {shortened(', '.join(map(repr, row)), 60)}"
+        refuse(caller, rule, got, "quote the cells that hold separators, or name every column")
     if '"' in text:
         _refuse_swallowed(fit.rows, name, caller)
     columns, *rows = fit.rows
     cells = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
     if columns[-1] == "" and len(columns) > 1 and not any(map(str.strip, cells[-1])):
         columns, cells = columns[:-1], cells[:-1]
-    table = Table(
-        name, tuple(str(column).strip() for column in columns), tuple(cells), (*notes, *fit.notes)
-    )
-    return _with_points(table)
+    columns, notes = tuple(map(str.strip, columns)), (*notes, *fit.notes)
+    commas = [k for k, words in enumerate(cells) if has_decimal_commas(words)]
+    for k in commas:
+        cells[k] = [word.replace(",", ".") for word in cells[k]]
+    if commas:
+        changed = ", ".join(repr(shortened(columns[k], 40)) for k in commas[:3])
+        notes += (f"The numbers of {changed} in {name} are read with decimal commas.",)
+    return Table(name, columns, tuple(cells), notes)
 
 
 def _without_comments(text: str, name: str, column_names: Collection) -> tuple[str, tuple]:
@@ -338,13 +314,6 @@ def _without_comments(text: str, name: str, column_names: Collection) -> tuple[s
         text, n_comments = rest[0], n_comments + 1
     note = f"Lines of comments above {name} are left out ({n_comments})."
     return text, (note,) if n_comments else ()
-
-
-def _is_list(text: str, column_names: Collection) -> bool:
-    "Is a .txt file one entry a line, and no table whose columns have names that are looked for?"
-    first = next(fields_of(text, "\0"))[0]
-    words = [word for separator in _SEPARATORS for word in first.split(separator)]
-    return len(words) == len(_SEPARATORS) or not any(plain_name(w) in column_names for w in words)
 
 # %% ../../nbs/inputs/00_tables.ipynb #c7988ae6
 def of_records(records: list, name: str, caller: str) -> Table:
@@ -678,34 +647,24 @@ def read_numbers(path: Path, caller: str) -> Numbers:
     return Numbers(frame, notes)
 
 # %% ../../nbs/inputs/00_tables.ipynb #a39aae26
-def _has_words(path: Path, caller: str) -> bool:
-    "Has the second line of a text one field that is no number, among numbers?"
-    text = text_in(path, caller)
-    for separator in _SEPARATORS:
-        rows = list(islice(_rows_in(text, separator), 2))
-        words = [word for word in rows[-1] if not is_number(word)] if rows else []
-        if len(words) == 1 and len(rows[-1]) > 1:
-            return True
-    return False
-
-
-def _as_numbers(words: list) -> list:  # of text as it is written, or of numbers
-    numbers = [_number_in(word) for word in words]
-    return words if None in numbers else numbers
-
-
 def frame_with_names(path: Path, caller: str) -> DataFrame | None:
     "A table of features with a column of words, as a data frame; None if its cells are numbers."
     import pandas as pd
 
     if kind_of(path) == ".parquet":
         return read_parquet(path, caller)
-    if kind_of(path) not in TEXT_TABLES or not _has_words(path, caller):
+    if kind_of(path) not in TEXT_TABLES:
+        return None
+    text = text_in(path, caller)
+    starts = [list(islice(_rows_in(text, separator), 2)) for separator in _SEPARATORS]
+    lasts = [rows[-1] for rows in starts if rows and len(rows[-1]) > 1]
+    if not any(sum(map(is_number, row)) == len(row) - 1 for row in lasts):
         return None
     table = read(path, caller)
     columns, cells = list(table.columns), list(map(list, table.cells))
     if sum(map(is_number, filter(None, columns))) == len(columns) - 1 > 0:  # a point, no names
         cells = [[name, *words] for name, words in zip(columns, cells, strict=True)]
         columns = ["" if not is_number(name) else f"column {k}" for k, name in enumerate(columns)]
-    frame = pd.DataFrame({k: _as_numbers(words) for k, words in enumerate(cells)})
-    return frame.set_axis(columns, axis=1)
+    numbers = [list(map(_number_in, words)) for words in cells]
+    filled = [words if None in row else row for words, row in zip(cells, numbers, strict=True)]
+    return pd.DataFrame(dict(enumerate(filled))).set_axis(columns, axis=1)

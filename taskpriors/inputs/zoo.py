@@ -10,7 +10,6 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -330,16 +329,6 @@ def _train(module, objective, steps, data, seed, *, batch_size=128, lr=2e-3):
         schedule.step()
     return module
 
-# %% ../../nbs/inputs/05_zoo.ipynb #0fb2f940
-@contextmanager
-def _one_thread():
-    n = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(n)
-
 # %% ../../nbs/inputs/05_zoo.ipynb #50a3eb38
 _pool = functools.lru_cache(1)(printed)
 
@@ -352,12 +341,17 @@ def build_network(name: str, data: Printed | None = None, train: bool = True) ->
     recipe = ZOO[name]
     seed = list(ZOO).index(name)
     arguments = [] if recipe.width is None else [recipe.width]
-    with torch.random.fork_rng(devices=[]), _one_thread():
-        torch.default_generator.manual_seed(seed)
-        module = _BUILD[recipe.build](*arguments)
-        if train and recipe.steps:
-            data = _pool() if data is None else data
-            _train(module, recipe.objective, recipe.steps, data, seed)
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            module = _BUILD[recipe.build](*arguments)
+            if train and recipe.steps:
+                data = _pool() if data is None else data
+                _train(module, recipe.objective, recipe.steps, data, seed)
+    finally:
+        torch.set_num_threads(n_threads)
     return module.eval().requires_grad_(False)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #55c57f67
@@ -393,15 +387,11 @@ def zoo_model(name: str, *, cache: str | os.PathLike | None = None) -> nn.Module
     path = _zoo_file(name, key, cache)
     with locked(path):
         module = build_network(name, train=False)
+        more = dict(name=name, **asdict(ZOO[name]), trained_on="printed characters")
+        options: dict[str, Any] = dict(caller="zoo_model", more=more, sidecar=True, root=root)
+        begun = module.state_dict()
         weights = cached(
-            path,
-            lambda: build_network(name).state_dict(),
-            dict(key=key),
-            module.state_dict(),
-            caller="zoo_model",
-            more=dict(name=name, **asdict(ZOO[name]), trained_on="printed characters"),
-            sidecar=True,
-            root=root,
+            path, lambda: build_network(name).state_dict(), dict(key=key), begun, **options
         )
         module.load_state_dict(weights)
     return module
