@@ -91,14 +91,11 @@ def feature_batches(enc: Encoder, images: ImageSource, start: int, setup: Setup)
     if isinstance(images, LoadedBatches):
         loader = images.batches(start)
     else:
-        loader = torch.utils.data.DataLoader(
-            Prepared(images, enc.transform, start),
-            setup.batch_size,
-            num_workers=setup.num_workers,
-            collate_fn=_stack,
-            pin_memory=setup.device.type == "cuda",
-            generator=torch.Generator(),  # without one, a loader draws its workers' seed globally
-        )
+        loading: dict[str, Any] = dict(num_workers=setup.num_workers, collate_fn=_stack)
+        loading["pin_memory"] = setup.device.type == "cuda"
+        loading["generator"] = torch.Generator()  # without one, its workers' seed is drawn globally
+        prepared = Prepared(images, enc.transform, start)
+        loader = torch.utils.data.DataLoader(prepared, setup.batch_size, **loading)
     network = _batch_encoder(enc, setup)
     row = start
     for x in loader:
@@ -237,21 +234,15 @@ def _read_parts(entry: _Entry | None, device: str) -> _Rows:
         return rows
     parts = {}  # first row -> path, row after the last
     for path in sorted(entry.parts.glob("*.safetensors")):
-        numbers = re.fullmatch(r"(\d{9,})-(\d{9,})", path.stem)
-        if numbers:
-            start, stop = map(int, numbers.groups())
-            parts[start] = path, stop
-    while len(rows) in parts:
-        start = len(rows)
+        if numbers := re.fullmatch(r"(\d{9,})-(\d{9,})", path.stem):
+            parts[int(numbers[1])] = path, int(numbers[2])
+    while (start := len(rows)) in parts:
         path, stop = parts[start]
-        if not start < stop <= entry.n:
-            break
-        part = entry.find(path, stop - start, None)
+        part = entry.find(path, stop - start, None) if start < stop <= entry.n else None
         if part is None:
             break
-        features, description = part
-        rows.parts.append(features)
-        rows.seconds += description["seconds"]
+        rows.parts.append(part[0])
+        rows.seconds += part[1]["seconds"]
     rows.began = time.perf_counter()
     return rows
 

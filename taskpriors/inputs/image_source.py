@@ -160,31 +160,21 @@ _SMALL = (
 )
 
 
-def _small_file(mode, kind):  # bytes
-    "A picture of 6 x 4 pixels, stored as a camera held sideways does."
-    from PIL import Image
-
-    ramp = np.arange(24).reshape(4, 6) / 23
-    if mode == "F":
-        image = Image.fromarray(ramp.astype(np.float32))
-    elif mode == "I;16":
-        image = Image.fromarray(np.rint(ramp * 65535).astype(np.uint16))
-    else:
-        channels = np.rint(255 * np.stack([ramp, 1 - ramp, ramp**2], -1)).astype(np.uint8)
-        image = Image.fromarray(channels).convert(mode)
-    out, exif = io.BytesIO(), Image.Exif()
-    exif[0x0112] = 6
-    image.save(out, kind, exif=exif)
-    return out.getvalue()
-
-
 @cache
 def reading_digest() -> str:  # 64 hexadecimal digits
-    "Digest of what the decoder makes of a small file of each kind."
-    h = hashlib.sha256()
+    "Digest of what the decoder makes of a picture of 6 x 4 pixels in a file of each kind."
+    from PIL import Image
+
+    h, exif, ramp = hashlib.sha256(), Image.Exif(), np.arange(24).reshape(4, 6) / 23
+    exif[0x0112] = 6  # as a camera held sideways stores a picture
+    colours = np.rint(255 * np.stack([ramp, 1 - ramp, ramp**2], -1)).astype(np.uint8)
     for mode, kind in _SMALL:
+        values = ramp.astype(np.float32) if mode == "F" else colours
+        values = np.rint(ramp * 65535).astype(np.uint16) if mode == "I;16" else values
+        picture, out = Image.fromarray(values), io.BytesIO()
         try:
-            image = decode_image(_small_file(mode, kind))
+            (picture if values is not colours else picture.convert(mode)).save(out, kind, exif=exif)
+            image = decode_image(out.getvalue())
             h.update(f"{mode} {kind} {image.size}".encode() + image.tobytes())
         except (OSError, KeyError) as e:  # a kind that this Pillow cannot write
             h.update(f"{mode} {kind} {type(e).__name__}".encode())

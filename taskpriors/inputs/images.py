@@ -337,10 +337,8 @@ def _load_table(path, limit, options, *, input_key=None, target_key=None, **othe
     for note in table.notes:
         warnings.warn(f"load_images: {note}", stacklevel=3)
     plain = [tables.plain_name(column) for column in table.columns]
-    keys = [
-        None if key is None else plain[table.place_of(key, "load_images", option)]
-        for key, option in ((input_key, "input_key"), (target_key, "target_key"))
-    ]
+    named = (input_key, "input_key"), (target_key, "target_key")
+    keys = [k if k is None else plain[table.place_of(k, "load_images", by)] for k, by in named]
     if plain == [""]:  # a list of paths, one a line
         plain = ["path"]
     image, label = _columns_in(plain, keys, _PATH_KEYS)
@@ -537,10 +535,8 @@ def load_images(
     ranges are refused. Where files of 16 bits hold no value above 2**b - 1, b = 8, 10, 12 or 14,
     they are scaled by that, with a warning.
     """
-    options = dict(
-        progress=checks.check_flag(progress, "load_images", "progress"),
-        exif_rotation=checks.check_flag(exif_rotation, "load_images", "exif_rotation"),
-    )
+    options: dict = dict(progress=checks.check_flag(progress, "load_images", "progress"))
+    options["exif_rotation"] = checks.check_flag(exif_rotation, "load_images", "exif_rotation")
     if limit is not None:
         limit = checks.check_count(limit, "load_images", "limit")
     if not isinstance(source, (str, os.PathLike)):

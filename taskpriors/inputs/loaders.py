@@ -29,13 +29,6 @@ class Batch(NamedTuple):
     labels: Tensor | None  # shape (b,), int64
 
 
-def _as_labels(values: Any, n: int) -> Tensor | None:
-    if not isinstance(values, Tensor):
-        return None
-    whole = values.ndim == 1 and len(values) == n and not values.is_floating_point()
-    return values.long().cpu() if whole else None
-
-
 def split_batch(batch: Any, caller: str = "embed") -> Batch:
     "Inputs and labels of what a loader gives."
     content, labels = batch, None
@@ -56,7 +49,9 @@ def split_batch(batch: Any, caller: str = "embed") -> Batch:
         holds = f" of {type(content[0]).__name__}" if isinstance(content, list) and content else ""
         remedy = "give the loader a collate_fn that stacks them, or pass loader.dataset"
         refuse(caller, rule, f"{type(content).__name__}{holds}", remedy, TypeError)
-    return Batch(inputs, _as_labels(labels, n_inputs(inputs)))
+    if not isinstance(labels, Tensor) or labels.ndim != 1 or labels.is_floating_point():
+        return Batch(inputs, None)
+    return Batch(inputs, labels.long().cpu() if len(labels) == n_inputs(inputs) else None)
 
 
 def n_inputs(inputs: Tensor | Mapping) -> int:
@@ -64,21 +59,10 @@ def n_inputs(inputs: Tensor | Mapping) -> int:
     return len(next(iter(inputs.values())) if isinstance(inputs, Mapping) else inputs)
 
 # %% ../../nbs/inputs/05_loaders.ipynb #ab210cb1
-def _check_order(loader, caller):
-    for sampler in (loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
-        shuffles = "Random" in type(sampler).__name__ or getattr(sampler, "shuffle", False) is True
-        if shuffles:
-            rule = "a loader must give its points in the same order each time"
-            remedy = "pass DataLoader(loader.dataset, batch_size, shuffle=False)"
-            refuse(caller, rule, f"one that shuffles, by a {type(sampler).__name__}", remedy)
-
-
 def _row_digests(inputs):  # list of 32 bytes
     rows = inputs if isinstance(inputs, Mapping) else dict(x=inputs)
-    return [
-        bytes.fromhex(digest_tensors({name: x[i] for name, x in rows.items()}))
-        for i in range(n_inputs(inputs))
-    ]
+    parts = ({name: x[i] for name, x in rows.items()} for i in range(n_inputs(inputs)))
+    return [bytes.fromhex(digest_tensors(part)) for part in parts]
 
 
 class LoadedBatches:
@@ -98,7 +82,12 @@ class LoadedBatches:
         caller: str = "embed",  # who asks
         progress: bool = False,  # show a bar on standard error
     ) -> None:
-        _check_order(loader, caller)
+        for sampler in (loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
+            kind = type(sampler).__name__
+            if "Random" in kind or getattr(sampler, "shuffle", False) is True:
+                rule = "a loader must give its points in the same order each time"
+                remedy = "pass DataLoader(loader.dataset, batch_size, shuffle=False)"
+                refuse(caller, rule, f"one that shuffles, by a {kind}", remedy)
         self.loader, self.caller = loader, caller
         self.name = name or type(loader.dataset).__name__
         self.first: Any = None  # inputs of the first batch

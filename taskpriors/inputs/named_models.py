@@ -12,7 +12,7 @@ import math
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,11 +51,10 @@ def _ask_hub() -> bool:
     from huggingface_hub import constants
     from huggingface_hub.utils import get_session
 
-    try:
+    with suppress(Exception):  # the client has changed its library, and each has its own errors
         get_session().head(constants.ENDPOINT, timeout=_PATIENCE)
-    except Exception:  # the client has changed its library twice, and each has its own errors
-        return False
-    return True
+        return True
+    return False
 
 
 def _hub_answers() -> bool:
@@ -207,6 +206,12 @@ def check_names(sources: Iterable, caller: str, *, texts: bool = False) -> None:
     refuse(caller, rule, got, remedy, OSError)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #2b6f8a55
+def cached_place(name: str, texts: bool) -> str:
+    "The folder in the cache that holds the weights of a name, or the name itself."
+    cached = filter(None, map(cached_snapshot, repositories_of(Name(name), texts)))
+    return str(next(cached, name))
+
+
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
     "Within this context transformers and sentence-transformers load without bars and remarks."
@@ -249,8 +254,7 @@ def transformers_model(name: str, caller: str, *, texts: bool = False) -> Pretra
         remedy = "pip install taskpriors[transformers]"
         refuse(caller, f"{name} needs transformers", str(e), remedy, ImportError)
     check_names([Name(name)], caller, texts=texts)
-    cached = [*filter(None, map(cached_snapshot, repositories_of(Name(name), texts)))]
-    source = str(cached[0]) if cached else name
+    source = cached_place(name, texts)
     reader = transformers.AutoTokenizer if texts else transformers.AutoImageProcessor
     general = transformers.AutoModel
     with quiet_libraries(), hub_at_once(), torch.random.fork_rng(devices=[]):

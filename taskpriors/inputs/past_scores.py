@@ -61,13 +61,10 @@ def column_of_cells(cells: Sequence) -> Column:
     empty = plain.isna() | bare.str.lower().isin(_EMPTY)
     values = pd.to_numeric(bare.where(~empty, "nan"), errors="coerce").astype("float64")
     odd = words[values.isna() & ~empty]
-    return Column(
-        values=values,
-        words=words.where(~empty, "").tolist(),
-        odd=odd.iloc[0] if len(odd) else "",
-        is_number=bool(values.notna().sum() >= max(len(odd), 1)),
-        percent=bool(words[values.notna()].str.endswith("%").any()),
-    )
+    percent = bool(words[values.notna()].str.endswith("%").any())
+    is_number = bool(values.notna().sum() >= max(len(odd), 1))
+    first, words = odd.iloc[0] if len(odd) else "", words.where(~empty, "").tolist()
+    return Column(values, words, odd=first, is_number=is_number, percent=percent)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #00a01782
 MODEL_COLUMNS = ("model", "model_name", "name", "net", "network", "encoder", "backbone", "arch")
@@ -115,14 +112,15 @@ def find_models(table: Table, columns: Sequence, models: Sequence) -> ModelNames
         options.append(((k, t), [f"{name}.{tag}" if tag else name for name, tag in rows]))
     options += [((k,), columns[k].words) for k in words]
     options.append(((), list(table.columns)))
-    places = []
-    for columns_of_names, names in options:
-        n_ranked = len(name_candidates(models, list(dict.fromkeys(filter(None, names)))))
-        places.append(ModelNames(columns_of_names, names, n_ranked))
+
+    def n_ranked(names):
+        return len(name_candidates(models, list(dict.fromkeys(filter(None, names)))))
+
+    places = [ModelNames(places, names, n_ranked(names)) for places, names in options]
     return max(places, key=lambda place: place.n_ranked)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #8dc05450
-def _score_column(table: Table, columns: Sequence, places: Sequence, caller: str) -> int:
+def _score_column(table: Table, places: Sequence, caller: str) -> int:
     "The column of scores among some columns of a table of one score a line."
     usual = {plain_name(table.columns[k]): k for k in places}
     measure = next((usual[name] for name in (*SCORES, *ERRORS) if name in usual), None)
@@ -166,33 +164,22 @@ def cells_of(table: Table, models: Sequence, caller: str) -> Cells:
             refuse(caller, rule, f"{len(table)} rows of numbers", "add a column task")
     unusual = [k for k in free if k not in repeats and (layout == "wide" or k != task_column)]
     values = [k for k in unusual if columns[k].is_number and usual[k]]
-    places = values
-    if layout == "long":
-        places = [_score_column(table, columns, values, caller)]
+    places = [_score_column(table, values, caller)] if layout == "long" else values
     if not places:
         rule, remedy = "a record must hold scores", "pass models x tasks, or one score a line"
         refuse(caller, rule, f"no column of numbers in {shortened(table.name, 40)}", remedy)
     repeat = [" ".join(words) for words in zip(*(columns[k].words for k in repeats), strict=True)]
-    lines = [
-        pd.DataFrame(
-            dict(
-                model=table.columns[k] if layout == "turned" else named.names,
-                task=table.columns[k] if layout == "wide" else columns[task_column or 0].words,
-                value=columns[k].values,
-                percent=columns[k].percent,
-                odd=columns[k].odd,
-                repeat=repeat or "",
-            )
-        )
-        for k in places
-    ]
-    frame = pd.concat(lines, ignore_index=True)
-    return Cells(
-        frame=frame[(frame.model != "") & (frame.task != "")],
-        layout=layout,
-        measure=usual[places[0]] if layout == "long" else "",
-        unused=[table.columns[k] for k in values if k not in places],
-    )
+    parts = []
+    for k in places:
+        line = dict(model=table.columns[k] if layout == "turned" else named.names)
+        line |= dict(task=table.columns[k] if layout == "wide" else columns[task_column or 0].words)
+        line |= dict(value=columns[k].values, percent=columns[k].percent, odd=columns[k].odd)
+        parts.append(pd.DataFrame(line | dict(repeat=repeat or "")))
+    frame = pd.concat(parts, ignore_index=True)
+    frame = frame[(frame.model != "") & (frame.task != "")]
+    measure = usual[places[0]] if layout == "long" else ""
+    unused = [table.columns[k] for k in values if k not in places]
+    return Cells(frame=frame, layout=layout, measure=measure, unused=unused)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #e624f063
 class TaskNames(NamedTuple):
@@ -212,8 +199,7 @@ def find_tasks(names: Sequence, table: str, task: str, caller: str) -> TaskNames
     possible = [name for name in names if not is_fact(name)]
     measures = [usual[name] for name in (*SCORES, *ERRORS) if name in usual]
     if measures:
-        others = [name for name in possible if not _MEASURES.intersection(words_in(name))]
-        if others:
+        if others := [name for name in possible if not _MEASURES.intersection(words_in(name))]:
             rule = f"columns of {shortened(table, 40)} must be tasks, or measures of one task"
             got = f"{measures[0]!r} beside {listed(list(map(repr, others)))}"
             refuse(caller, rule, got, "drop the first if it is a mean, or call it as its task")
@@ -395,13 +381,14 @@ def parts_of(record: Any, name: str, models: Sequence, caller: str) -> Iterator[
         refuse(caller, rule, type(record).__name__, remedy, TypeError)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #6b905e00
-def one_score_each(
-    frame: DataFrame,  # columns model, task, value, repeat
-    table: str,  # what to call it
-    caller: str,  # who asks
-    remedy: str = "drop one, or say in a column seed, fold or split what differs",
-) -> Fractions:  # with one value for each model and task, which are its index
-    "The mean of repetitions; scores that contradict each other are refused."
+_DIFFERS = "drop one, or say in a column seed, fold or split what differs"
+
+
+def one_score_each(frame: DataFrame, table: str, caller: str, remedy: str = _DIFFERS) -> Fractions:
+    """The mean of repetitions; scores that contradict each other are refused.
+
+    The frame has columns model, task, value, repeat; model and task index the means.
+    """
     groups = frame.groupby(["model", "task"], sort=False)
     scores = groups.value.agg(["min", "max", "mean", "size"]).assign(n=groups["repeat"].nunique())
     differ = scores["max"] - scores["min"] > 1e-9
@@ -464,21 +451,15 @@ def read_record(record: Any, models: Sequence, caller: str) -> PastScores:
     missing = [model for model in models if matrix.loc[model].isna().all()]
     if missing:
         notes.append(f"The record has {missing_note(missing, names)}.")
-    return PastScores(
-        models=models,
-        tasks=tuple(matrix.columns),
-        scores=torch.tensor(matrix.to_numpy(dtype="float64")),
-        notes=tuple(dict.fromkeys(notes)),
-    )
+    scores = torch.tensor(matrix.to_numpy(dtype="float64"))
+    return PastScores(models, tuple(matrix.columns), scores, notes=tuple(dict.fromkeys(notes)))
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #b530840a
-def to_record(
-    ranking: Any,  # a Ranking
-    task: str,  # what to call it
-    *,
-    caller: str = "to_record",  # who asks
-) -> DataFrame:  # columns model, task, score; one row for each model that has a score
-    "The accuracies of the ranked models on the labels of a finished task, as rows of a record."
+def to_record(ranking: Any, task: str, *, caller: str = "to_record") -> DataFrame:
+    """The accuracies of the ranked models on the labels of a finished task, as rows of a record.
+
+    Columns are model, task and score; there is one row for each model that has a score.
+    """
     import pandas as pd
 
     if not isinstance(task, str) or not task.strip():
@@ -491,22 +472,6 @@ def to_record(
     return frame.dropna(subset="score", ignore_index=True)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #146b6461
-def _existing_record(path: Path, caller: str) -> DataFrame:
-    "The rows of a record that was begun, as they are written."
-    import pandas as pd
-
-    table = read(path, caller, column_names={"model", "task", "score"})
-    frame = pd.DataFrame(dict(zip(table.columns, table.cells, strict=True)), dtype=object)
-    if not {"model", "task", "score"} <= set(frame):
-        rule = f"{shortened(path.name, 60)} must have the columns model, task and score"
-        refuse(caller, rule, listed(list(map(repr, frame))), "write into another file")
-    values = column_of_cells(frame.score.tolist()).values
-    if (values > 1).any():
-        rule = f"{shortened(path.name, 60)} must hold fractions, as the rows that are added"
-        refuse(caller, rule, f"a score of {values.max():g}", "divide its percents by 100")
-    return frame
-
-
 def append_record(
     path: str | Path, rows: DataFrame, *, overwrite: bool = False, caller: str = "append_record"
 ) -> Path:
@@ -521,7 +486,15 @@ def append_record(
         refuse(caller, "a record must be a .csv file", repr(path.name), "name it record.csv")
     with locked(path):
         if path.is_file() and path.stat().st_size:
-            frame = _existing_record(path, caller)
+            table = read(path, caller, column_names={"model", "task", "score"})
+            frame = pd.DataFrame(dict(zip(table.columns, table.cells, strict=True)), dtype=object)
+            if not {"model", "task", "score"} <= set(frame):
+                rule = f"{shortened(path.name, 60)} must have the columns model, task and score"
+                refuse(caller, rule, listed(list(map(repr, frame))), "write into another file")
+            values = column_of_cells(frame.score.tolist()).values
+            if (values > 1).any():
+                rule = f"{shortened(path.name, 60)} must hold fractions, as the rows that are added"
+                refuse(caller, rule, f"a score of {values.max():g}", "divide its percents by 100")
             repeated = frame.task.isin(list(rows.task))
             if repeated.any() and not overwrite:
                 rule = f"a task must be new in {shortened(path.name, 60)}"

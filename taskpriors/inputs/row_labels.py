@@ -13,32 +13,22 @@ import re
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from typing_extensions import TypeAliasType
 
-from taskpriors.checks import (
-    ArrayLike,
-    DataFrame,
-    as_tensor,
-    check_features,
-    check_instance,
-    check_labels,
-    check_same_n,
-    check_several,
-    refuse,
-)
+import taskpriors.checks as checks
+from ..checks import ArrayLike, DataFrame, as_tensor, check_features, check_same_n, refuse
 from . import tables
-from .feature_files import CURES, read_feather, split_key
+from .feature_files import CURES, read_feather
 from .remote import is_url, local_copy
-from .sources import FeatureFile, Matrix, Source
+from .sources import FeatureFile, Matrix, Source, split_key
 from ..refusals import shortened
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #b09bcb73
@@ -61,19 +51,10 @@ class GivenLabels(NamedTuple):
     targets: Tensor | None = None  # real targets (n, m), float64; then there is one class
     offers: tuple = ()  # what else their table says, for a reader who did not use it
 
-
-class Points(Protocol):
-    "What labels are of: a source of images or of texts."
-
-    labels: Tensor | None
-    labels_from: str
-
-    def __len__(self) -> int: ...
-
 # %% ../../nbs/inputs/01_row_labels.ipynb #403a99d0
 def labels_of_column(labels: Any, column: str, caller: str = "rank_models") -> LabelColumn:
     "The labels in a column of a table."
-    check_instance(column, str, caller, "label_column", remedy="pass the name of a column")
+    checks.check_instance(column, str, caller, "label_column", remedy="pass the name of a column")
     if labels is None or isinstance(labels, bool):
         rule, remedy = "label_column must be of a table of labels", "pass labels=FILE"
         refuse(caller, rule, f"labels={labels}", f"{remedy}, or load_texts(..., label_column=)")
@@ -111,18 +92,14 @@ def missing_words(entries: Sequence) -> MissingWords:
     for word in doubtful:
         many = counts[word] >= max(_MANY, min(certain.values(), default=0))
         most = word.lower() == "nan" and 2 * counts[word] > len(words)
+        which = f"{word!r} ({counts[word]} of {len(words)} labels) is taken as"
         if word in quoted or (many and not most and not of_numbers):
-            notes.append(
-                f"{word!r} ({counts[word]} of {len(words)} labels) is taken as a class; leave "
-                "these labels empty if they are not known."
-            )
+            notes.append(f"{which} a class; leave these labels empty if they are not known.")
             continue
         unknown.append(word)
         if not of_numbers:
-            notes.append(
-                f"{word!r} ({counts[word]} of {len(words)} labels) is taken as unknown; rename it, "
-                "or quote it in the file, if it is a class."
-            )
+            remedy = "rename it, or quote it in the file, if it is a class"
+            notes.append(f"{which} unknown; {remedy}.")
     return MissingWords(frozenset(unknown), tuple(notes))
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #db1e3152
@@ -173,57 +150,41 @@ def _is_class(values: set) -> bool:
     return 1 in values and values <= {0, 1}
 
 
-def _minus_one(values: list) -> _Sorted:  # without names
+def _whole_numbers(values: list, caller: str, ask: bool) -> _Sorted:  # without names
     "Whole numbers, with None for a -1 that stands for no label."
-    rest, n_known = set(values) - {-1, None}, sum(value is not None for value in values)
-    n_minus = sum(value == -1 for value in values if value is not None)
-    if n_minus == 0 or (rest and min(rest) < -1):
-        return _Sorted(values, {}, ())
-    which = f"{n_minus} of {n_known} labels are -1"
-    if _is_class(rest):
-        classes = " and ".join(map(str, sorted(map(int, rest))))
-        note = (
-            f"{which} and taken as a class beside {classes}; leave empty (NaN) what is not known."
-        )
-        return _Sorted(values, {}, (note,))
-    note = f"{which} and taken as unknown; pass labels + 1 if -1 is a class."
-    return _Sorted([None if value == -1 else value for value in values], {}, (note,))
-
-
-def _refuse_many(values: list, caller: str) -> None:
-    distinct = sorted({int(value) for value in values if value is not None})
-    counted = distinct == list(range(distinct[0], distinct[0] + len(distinct)))
-    if len(distinct) <= _FEW or (counted and distinct[0] in (0, 1)):
-        return
-    rule = "whole numbers of many values must be said to be classes or real targets"
-    got = f"{len(distinct)} values from {distinct[0]} to {distinct[-1]}"
-    remedy = (
-        "pass words for classes (labels.astype(str), in a file c7 for 7), floats (n, 1) for targets"
-    )
-    refuse(caller, rule, got, remedy)
+    for value in values:
+        if value is None or value == -1:
+            continue
+        if value < 0 or value in (math.inf, -math.inf) or value != int(value):
+            checks.check_labels(torch.tensor([float(value)]), caller)
+    values = [None if value is None else int(value) for value in values]
+    classes, notes = sorted(set(values) - {-1, None}), ()
+    which = f"{values.count(-1)} of {len(values) - values.count(None)} labels are -1 and taken as"
+    if -1 in values and _is_class(set(classes)):
+        beside = " and ".join(map(str, classes))
+        notes = (f"{which} a class beside {beside}; leave empty (NaN) what is not known.",)
+    elif -1 in values:
+        notes = (f"{which} unknown; pass labels + 1 if -1 is a class.",)
+        values = [None if value == -1 else value for value in values]
+    counted = classes in (list(range(len(classes))), list(range(1, len(classes) + 1)))
+    if ask and len(classes) > _FEW and not counted:
+        rule = "whole numbers of many values must be said to be classes or real targets"
+        got = f"{len(classes)} values from {classes[0]} to {classes[-1]}"
+        remedy = "pass words for classes (labels.astype(str), in a file c7 for 7), floats (n, 1)"
+        refuse(caller, rule, got, f"{remedy} for targets")
+    return _Sorted(values, {}, notes)
 
 
 def _classes(entries: list, caller: str, *, ask: bool) -> GivenLabels:
     "Classes of entries, numbered in the order of numbers or of words."
-    sorted_out = _sorted_out(entries)
-    values, notes = sorted_out.values, sorted_out.notes
-    is_word = any(isinstance(value, str) for value in values)
-    if not is_word:
-        for value in values:
-            if value is None or value == -1:
-                continue
-            if value < 0 or value in (math.inf, -math.inf) or value != int(value):
-                check_labels(torch.tensor([float(value)]), caller)
-        whole = _minus_one(values)
-        values, notes = whole.values, (*notes, *whole.notes)
-        values = [None if value is None else int(value) for value in values]
-        if ask and any(value is not None for value in values):
-            _refuse_many(values, caller)
+    values, written, notes = _sorted_out(entries)
+    if not any(isinstance(value, str) for value in values):
+        values, _, more = _whole_numbers(values, caller, ask)
+        notes = (*notes, *more)
     distinct: set[Any] = set(values) - {None}  # all words, or all numbers
     order = sorted(distinct)
     number = {name: k for k, name in enumerate(order)}
     classes = torch.tensor([-1 if v is None else number[v] for v in values], dtype=torch.int64)
-    written = sorted_out.names
     names = [written.get(v, v) if str(written.get(v, v)).isdigit() else v for v in order]
     return GivenLabels(classes, tuple(map(_printable, names)), notes)
 
@@ -302,16 +263,12 @@ def _checked_classes(labels: GivenLabels, n: int, caller: str) -> GivenLabels:
     if c < 2 and k == n:
         rule = "labels must hold at least two classes"
         refuse(caller, rule, f"class {shortened(labels.names[0], 40)} only", "leave labels out")
-    notes = [
-        f"The classes {shortened(a, 40)!r} and {shortened(b, 40)!r} count as two."
-        for a, b in _spelled_twice(labels.names)[:3]
-        if not a.startswith("-") and not b.startswith("-")
-    ]
+    pairs = [(a, b) for a, b in _spelled_twice(labels.names)[:3] if "-" not in (a[:1], b[:1])]
+    short = [(shortened(a, 40), shortened(b, 40)) for a, b in pairs]
+    notes = [f"The classes {a!r} and {b!r} count as two." for a, b in short]
     if c < 2:
-        notes.append(
-            f"The class of {points.replace('point', 'label')} is the only one: that says which "
-            "points are alike and nothing of what tells classes apart."
-        )
+        note = f"The class of {points.replace('point', 'label')} is the only one: that says which"
+        notes.append(f"{note} points are alike and nothing of what tells classes apart.")
     return labels._replace(notes=(*labels.notes, *notes))
 
 
@@ -405,18 +362,6 @@ def _group_column(columns: Sequence) -> str | None:  # the first usual name, if 
     return next((plain[name] for name in GROUP_NAMES if name in plain), None)
 
 
-def _offers_of(table: tables.Table, at: int) -> tuple[str, ...]:
-    "That a table of labels, which stand in column `at`, has groups of points as well."
-    column = _group_column(table.columns)
-    if column is None or column == table.columns[at]:
-        return ()
-    words = [str(cell) for cell in table.cells[table.columns.index(column)] if not is_blank(cell)]
-    count = len(set(words))
-    said = f"The column {column!r} of {table.name} names {count:,} groups"
-    remedy = "pass the same table as groups=, too, if the points of one belong together"
-    return (f"{said}; {remedy}.",) if 1 < count < len(words) else ()
-
-
 def entries_of_table(table: tables.Table, label_column: str | None, caller: str) -> Entries:
     "The labels in a table, and the columns that may name their points."
     at = label_place(table, label_column, caller)
@@ -429,7 +374,13 @@ def entries_of_table(table: tables.Table, label_column: str | None, caller: str)
     keys.sort(key=lambda key: KEY_NAMES.index(key.kind) if key.kind else len(KEY_NAMES))
     plain = tables.plain_name(table.columns[at])
     header = "" if plain in (*LABEL_NAMES, "") or label_column else table.columns[at]
-    offers = _offers_of(table, at)
+    groups, offers = _group_column(table.columns), ()
+    if groups is not None and groups != table.columns[at]:
+        cells = table.cells[table.columns.index(groups)]
+        words = [str(cell) for cell in cells if not is_blank(cell)]
+        said = f"The column {groups!r} of {table.name} names {len(set(words)):,} groups; pass the"
+        if 1 < len(set(words)) < len(words):
+            offers = (f"{said} same table as groups=, too, if the points of one belong together.",)
     return Entries(table.cells[at], tuple(keys), table.name, header, table.notes, offers)
 
 
@@ -609,16 +560,13 @@ def _by_name(
             rows = [find.whole.get((cell,), []) for cell in cells]  # 1 is not 1.png
         else:
             rows = [find.rows(cell, numbered=bool(key.kind)) for cell in cells]
-        fits = [
-            len(at) == 1 or (not at and bool(left_out.rows(cell)))
-            for at, cell in zip(rows, cells, strict=True)
-        ]
+        pairs = zip(rows, cells, strict=True)
+        fits = [len(at) == 1 or (not at and bool(left_out.rows(cell))) for at, cell in pairs]
         if all(fits) and (key.kind or len(set(cells)) == len(cells)):
             return Placement([at[0] if at else None for at in rows])
         named = key.kind in PATH_NAMES or (key.kind == "the keys" and not tables.counts(cells))
-        if named or (
-            key.kind not in ("", *ROW_NAMES, "its index", "its order") and 2 * sum(fits) > len(fits)
-        ):
+        usual = key.kind in ("", *ROW_NAMES, "its index", "its order")
+        if named or (not usual and 2 * sum(fits) > len(fits)):
             bad = fits.index(False) if False in fits else 0
             _refuse_unfit(cells[bad], len(rows[bad]), n, caller)
     return None
@@ -628,9 +576,8 @@ def _by_number(entries: Entries, n: int, caller: str) -> Placement | None:
     "Rows by the column that numbers the points."
     for key in entries.keys:
         whole = [tables.key_text(cell).strip() for cell in key.cells]
-        if key.kind == "its order":
-            continue
-        if not all(map(str.isdecimal, whole)) or len(set(whole)) < len(whole):
+        all_whole = all(map(str.isdecimal, whole)) and len(set(whole)) == len(whole)
+        if key.kind == "its order" or not all_whole:
             continue
         rows = list(map(int, whole))
         some = key.kind in (*ROW_NAMES, "its index", "the keys") and max(rows, default=n) < n
@@ -738,11 +685,8 @@ def labels_of_files(
 # %% ../../nbs/inputs/01_row_labels.ipynb #2991ff84
 def _without_empty_rows(entries: Entries) -> Entries:
     "The entries without those of which neither the label nor any key says something."
-    filled = [
-        k
-        for k, value in enumerate(entries.values)
-        if not is_blank(value) or any(not is_blank(key.cells[k]) for key in entries.keys)
-    ]
+    rows = zip(entries.values, *(key.cells for key in entries.keys), strict=True)
+    filled = [k for k, cells in enumerate(rows) if not all(map(is_blank, cells))]
     if not entries.keys or len(filled) == len(entries.values):
         return entries
     keys = tuple(key._replace(cells=[key.cells[k] for k in filled]) for key in entries.keys)
@@ -751,7 +695,7 @@ def _without_empty_rows(entries: Entries) -> Entries:
 
 def read_labels(
     labels: LabelsLike | LabelColumn | None,  # array, dictionary, True for those of points, a file
-    images: Points | None,
+    images: Any,  # a source of images or of texts, whose points these are, or None
     n: int,
     caller: str = "rank_models",
 ) -> GivenLabels | None:
@@ -799,9 +743,9 @@ class NamedRows(NamedTuple):
     points: Any  # with `names`, for `read_labels`; None if no data frame names its rows
 
 
-def _is_key(name: object, cells: list, *, first: bool) -> bool:
-    "Do the cells of a column name the points of a table of features, each once?"
-    plain = tables.plain_name(name)
+def _is_key(frame: DataFrame, k: int) -> bool:
+    "Do the cells of column `k` name the points of a table of features, each once?"
+    plain, cells = tables.plain_name(frame.columns[k]), frame.iloc[:, k].tolist()
     words = [tables.key_text(cell) for cell in cells]
     if plain in (*LABEL_NAMES, *GROUP_NAMES) or len(set(words)) < len(words):
         return False
@@ -809,16 +753,12 @@ def _is_key(name: object, cells: list, *, first: bool) -> bool:
         return not all(map(tables.is_number, words))
     if plain in KEY_NAMES:
         return all(isinstance(cell, (str, int, np.integer)) for cell in cells)
-    return first and all(isinstance(cell, str) and not tables.is_number(cell) for cell in cells)
+    return k == 0 and all(isinstance(cell, str) and not tables.is_number(cell) for cell in cells)
 
 
 def _keyed(frame: DataFrame) -> DataFrame:
     "The same features, with the one column that names their points as the index."
-    places = [
-        k
-        for k, name in enumerate(frame.columns)
-        if _is_key(name, frame.iloc[:, k].tolist(), first=k == 0)
-    ]
+    places = [k for k in range(frame.shape[1]) if _is_key(frame, k)]
     if len(places) != 1 or frame.shape[1] < 2 or not tables.is_usual_index(frame.index):
         return frame
     index = list(map(tables.key_text, frame.iloc[:, places[0]].tolist()))
@@ -861,12 +801,9 @@ def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> N
     """
     read = {k: _with_names(source, caller) for k, source in models.items()}
     frames = {k: s.values for k, s in read.items() if isinstance(s, Matrix) and s.is_frame}
-    named = {
-        name: frame
-        for name, frame in frames.items()
-        if frame.index.is_unique and not tables.is_usual_index(frame.index)
-        if not tables.counts(frame.index.tolist())
-    }
+    unusual = {k: v for k, v in frames.items() if not tables.is_usual_index(v.index)}
+    unique = {k: v for k, v in unusual.items() if v.index.is_unique}
+    named = {k: v for k, v in unique.items() if not tables.counts(v.index.tolist())}
     if not named:
         return NamedRows(read, None)
     if points is not None:
@@ -883,10 +820,9 @@ def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> N
             refuse(caller, rule, got, remedy)
     unlike = [name for name, frame in named.items() if not frame.index.equals(order)]
     if unlike:
-        message = (
-            f"the rows of {', '.join(map(repr, unlike[:3]))} are put in the order of {first!r}"
-        )
-        warnings.warn(f"{caller}: {message}, by their index.", stacklevel=3)
+        rows = ", ".join(map(repr, unlike[:3]))
+        message = f"{caller}: the rows of {rows} are put in the order of {first!r}, by their index."
+        warnings.warn(message, stacklevel=3)
     ordered = {k: Matrix(named[k].loc[order]) if k in named else s for k, s in read.items()}
     names = [tables.key_text(row) for row in order]
     return NamedRows(ordered, SimpleNamespace(names=names, skipped=(), labels=None))
@@ -897,17 +833,6 @@ class PointGroups(NamedTuple):
 
     names: list  # of the group of each point; None where nobody says it
     notes: tuple[str, ...] = ()  # what a reader should know of them
-
-
-@contextmanager
-def _speaking_of_groups() -> Iterator[None]:
-    "Within this context sentences about labels are about groups."
-    try:
-        yield
-    except (ValueError, OSError) as e:
-        message = str(e).replace("call it label, or name it by label_column=", "call it group")
-        message = message.replace("have one label", "be in one group").replace("labels", "groups")
-        raise type(e)(message) from None
 
 
 def _group_entries(groups: Any, caller: str) -> Any:  # Entries, an array or a list
@@ -937,12 +862,16 @@ def groups_of_points(groups: Any, points: Any, n: int, caller: str) -> PointGrou
     """
     if isinstance(groups, PointGroups):
         return groups
-    with _speaking_of_groups():
+    try:
         entries = _group_entries(groups, caller)
         if not isinstance(entries, Entries):
-            return PointGroups(check_several(entries, caller, "groups"))
+            return PointGroups(checks.check_several(entries, caller, "groups"))
         entries = _without_empty_rows(entries)
         place = placement(entries, points, n, caller)
         placed = entries.values if place.rows is None else _placed(entries, place.rows, n, caller)
+    except (ValueError, OSError) as e:  # sentences about labels, which are about groups here
+        message = str(e).replace("call it label, or name it by label_column=", "call it group")
+        message = message.replace("have one label", "be in one group").replace("labels", "groups")
+        raise type(e)(message) from None
     notes = (note.replace("Labels", "Groups", 1) for note in (*entries.notes, *place.notes))
     return PointGroups(placed, tuple(notes))

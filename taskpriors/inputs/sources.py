@@ -9,6 +9,7 @@ __all__ = []
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any, NamedTuple
@@ -40,10 +41,9 @@ class KeyedFile(NamedTuple):
 
 def home_path(text: str | os.PathLike) -> Path:
     "A path whose first part ~ is the user's folder; a name that begins with ~ stays."
-    try:
+    with suppress(RuntimeError):  # no user is called so
         return Path(text).expanduser()
-    except RuntimeError:  # no user is called so
-        return Path(text)
+    return Path(text)
 
 
 def split_key(path: str | os.PathLike) -> KeyedFile:

@@ -577,33 +577,6 @@ def _row_of_numbers(row: list, k: int, form: _NumberForm, name: str, caller: str
     return np.array(values)
 
 
-def _with_decimal_commas(form: _NumberForm, name: str, caller: str) -> tuple[str, ...]:  # notes
-    "What a comma in a number means; a thousand is refused, because it may be a one."
-    rows = list(islice(_rows_in(form.text, form.separator), _FIRST_LINES))
-    for words in zip(*(row[: form.width] for row in rows), strict=False):
-        commas = [word for word in words if "," in word and not re.search("[^\\d.,+\\s-]", word)]
-        if commas and not has_decimal_commas(commas):
-            rule = f"the numbers of {name} must be written without commas for thousands"
-            refuse(caller, rule, repr(commas[0]), "write 1000 or 1.000 for 1,000")
-    if any("," in word for row in rows for word in row):
-        return (f"The numbers of {name} are read with decimal commas.",)
-    return ()
-
-
-def _one_decimal_column(form: _NumberForm, name: str, caller: str) -> bool:
-    "Are two columns of whole numbers one of numbers with a decimal comma?"
-    rows = list(islice(_rows_in(form.text, form.separator), _FIRST_LINES))
-    words = [word for row in rows for word in row]
-    if form.separator != "," or not all(map(_WHOLE.fullmatch, words)):
-        return False
-    rows = list(_rows_in(form.text, form.separator))
-    zeros = [word for row in rows for word in row[1:] if re.match(r"0\d", word)]
-    if zeros and form.width > 2:
-        rule = f"the separator of {name} must not be its decimal comma"
-        refuse(caller, rule, f"{zeros[0]!r} among whole numbers", "separate by semicolons")
-    return bool(zeros)
-
-
 def _values_at_once(form: _NumberForm) -> DataFrame | None:
     "The numbers of a plain table; None if a row has to be looked at."
     import pandas as pd
@@ -624,15 +597,34 @@ def _values_at_once(form: _NumberForm) -> DataFrame | None:
         return None
 
 
+def _with_commas(form: _NumberForm, name: str, caller: str) -> tuple[_NumberForm, tuple]:
+    "What commas mean, with notes: two columns may be one; a thousand may be a one and is refused."
+    rows = list(islice(_rows_in(form.text, form.separator), _FIRST_LINES))
+    if form.separator == "," and all(map(_WHOLE.fullmatch, chain.from_iterable(rows))):
+        several = (row[1:] for row in _rows_in(form.text, form.separator))
+        zeros = [word for word in chain.from_iterable(several) if re.match(r"0\d", word)]
+        if zeros and form.width > 2:
+            rule = f"the separator of {name} must not be its decimal comma"
+            refuse(caller, rule, f"{zeros[0]!r} among whole numbers", "separate by semicolons")
+        if zeros:
+            form = form._replace(separator="\0", width=1)
+            rows = list(islice(_rows_in(form.text, form.separator), _FIRST_LINES))
+    for words in zip(*(row[: form.width] for row in rows), strict=False):
+        commas = [word for word in words if "," in word and not re.search("[^\\d.,+\\s-]", word)]
+        if commas and not has_decimal_commas(commas):
+            rule = f"the numbers of {name} must be written without commas for thousands"
+            refuse(caller, rule, repr(commas[0]), "write 1000 or 1.000 for 1,000")
+    has_commas = any("," in word for row in rows for word in row)
+    note = f"The numbers of {name} are read with decimal commas."
+    return form, (*form.notes, note) if has_commas else form.notes
+
+
 def read_numbers(path: Path, caller: str) -> Numbers:
     "A table of numbers in any dialect, with or without names of columns."
     import pandas as pd
 
     name = shortened(path.name, 60)
-    form = _form_of(text_in(path, caller), name, caller)
-    if _one_decimal_column(form, name, caller):
-        form = form._replace(separator="\0", width=1)
-    notes = (*form.notes, *_with_decimal_commas(form, name, caller))
+    form, notes = _with_commas(_form_of(text_in(path, caller), name, caller), name, caller)
     frame = _values_at_once(form)
     if frame is None:
         rows = enumerate(_rows_in(form.text, form.separator))

@@ -102,14 +102,12 @@ class TextSource:
         names: Sequence | None = None,  # what to call each text, such as its id
     ) -> None:
         for k, text in enumerate(texts):
+            got = f"{text!r:.40} at position {k}"
             if not isinstance(text, str):
                 rule, remedy = "every text must be a string", "drop it, or pass what it stands for"
-                checks.refuse(
-                    "load_texts", rule, f"{text!r:.40} at position {k}", remedy, TypeError
-                )
+                checks.refuse("load_texts", rule, got, remedy, TypeError)
             if not text.strip():
-                rule, remedy = "no text may be empty", "drop it"
-                checks.refuse("load_texts", rule, f"{text!r:.40} at position {k}", remedy)
+                checks.refuse("load_texts", "no text may be empty", got, "drop it")
         self.texts, self.name, self.labels_from = tuple(texts), name, labels_from
         if not self.texts:
             checks.refuse("load_texts", f"{name} must hold a text", "none", "check the source")
@@ -149,22 +147,13 @@ TextsLike = TypeAliasType("TextsLike", str | os.PathLike | ArrayLike | Dataset |
 _TEXT_NAMES = {"text", *row_labels.LABEL_NAMES}
 
 
-def _items(source: Any) -> Any:
-    "What a data set of torch or of Hugging Face holds, in its order; anything else as it is."
-    if isinstance(source, Dataset) or hasattr(source, "column_names"):
-        n = checks.check_instance(source, Sized, "load_texts", "texts", remedy="pass a list")
-        return [source[i] for i in range(len(n))]
-    return source
-
-
 def _table_of_rows(rows: Any) -> tables.Table | None:
     "The table of a list of dictionaries, or of pairs (text, label); None if they are neither."
     if not isinstance(rows, (list, tuple)) or not rows:
         return None
     if all(isinstance(row, tuple) and len(row) == 2 for row in rows):
-        return tables.Table(
-            "the pairs", ("text", "label"), tuple(map(list, zip(*rows, strict=True)))
-        )
+        columns = tuple(map(list, zip(*rows, strict=True)))
+        return tables.Table("the pairs", ("text", "label"), columns)
     if not all(isinstance(row, Mapping) for row in rows):
         return None
     for k, row in enumerate(rows):
@@ -218,13 +207,6 @@ def _text_place(table: tables.Table, text_column: str | None, of_file: bool) -> 
     return places[0]
 
 
-def _label_place(table: tables.Table, label_column: str | None) -> int | None:
-    plain = [tables.plain_name(column) for column in table.columns]
-    if label_column is None and plain.count("label") != 1:
-        return None
-    return row_labels.label_place(table, label_column, "load_texts")
-
-
 def _names_in(table: tables.Table, text: int) -> list | None:
     "What the table calls its texts: the first usual column without a name twice."
     order = {name: k for k, name in reversed([*enumerate(row_labels.KEY_NAMES)])}
@@ -235,9 +217,8 @@ def _names_in(table: tables.Table, text: int) -> list | None:
 
 # %% ../../nbs/inputs/07_texts.ipynb #1a7717ba
 def _limited(source: TextSource, limit: int | None) -> TextSource:
-    if limit is None or checks.check_count(limit, "load_texts", "limit") >= len(source):
-        return source
-    return source.subset(evenly(len(source), limit).tolist())
+    most = len(source) if limit is None else checks.check_count(limit, "load_texts", "limit")
+    return source if most >= len(source) else source.subset(evenly(len(source), most).tolist())
 
 
 @documented
@@ -258,17 +239,21 @@ def load_texts(
     if isinstance(source, TextSource):
         return _limited(source, limit)
     name, labels_from, names = "texts", "the texts", None
-    source = _items(source)
+    if isinstance(source, Dataset) or hasattr(source, "column_names"):
+        n = len(checks.check_instance(source, Sized, "load_texts", "texts", remedy="pass a list"))
+        source = [source[i] for i in range(n)]
     table = _table_of(source, text_column, label_column)
     if table is not None:
         name = Path(table.name).stem if isinstance(source, (str, os.PathLike)) else name
         at = _text_place(table, text_column, isinstance(source, (str, os.PathLike)))
         texts: Any = table.cells[at]
         names = _names_in(table, at)
-        label = _label_place(table, label_column)
-        if labels is None and label is not None:
-            labels = table.cells[label]
-            labels_from = f"the column {table.columns[label]!r} of {name}"
+        plain = [tables.plain_name(column) for column in table.columns]
+        if label_column is not None or plain.count("label") == 1:
+            label = row_labels.label_place(table, label_column, "load_texts")
+            if labels is None:
+                labels = table.cells[label]
+                labels_from = f"the column {table.columns[label]!r} of {name}"
         for note in table.notes:
             warnings.warn(f"load_texts: {note}", stacklevel=2)
     else:
@@ -293,9 +278,8 @@ def as_rows(out: Any, name: str) -> Tensor:  # shape (n, d)
     if isinstance(out, (list, tuple)) and out and isinstance(out[0], Tensor):
         out = [row.detach().cpu().numpy() for row in out]
     elif hasattr(out, "toarray"):
-        checks.check_memory(
-            8 * int(np.prod(out.shape)), "embed", "reduce the features, e.g. by SVD"
-        )
+        n_bytes = 8 * int(np.prod(out.shape))
+        checks.check_memory(n_bytes, "embed", "reduce the features, e.g. by SVD")
         out = out.toarray()
     if isinstance(out, Tensor):
         return out
@@ -480,15 +464,15 @@ def word_means(vectors: Any, texts: TextsLike, name: str = "vectors") -> Tensor:
 def _joint(name: str) -> bool:
     "Is one on the hub, or in a folder, a model of pictures and texts, such as CLIP?"
     folder = Path(name) if Path(name).is_dir() else named_models.cached_snapshot(name)
-    file = None if folder is None else folder / "config.json"
-    if file is None and sources.is_repository(name):
+    file = Path(name if folder is None else folder) / "config.json"
+    if folder is None and sources.is_repository(name):
         from huggingface_hub import hf_hub_download
 
         try:
             file = Path(hf_hub_download(name, "config.json"))
         except Exception:  # the hub and its client raise many types; loading will say what is wrong
             return False
-    if file is None or not file.is_file():
+    if not file.is_file():
         return False
     config = json.loads(file.read_text(encoding="utf-8"))
     return "text_config" in config and "vision_config" in config
@@ -500,16 +484,9 @@ def _named_sentence_model(name: str):
     except ImportError as e:
         remedy = "pip install taskpriors[sentence], or pass a function of a list of texts"
         checks.refuse("embed", "a name needs sentence-transformers", str(e), remedy, ImportError)
-    repositories = [name] if "/" in name else [f"sentence-transformers/{name}", name]
-    snapshots = (
-        []
-        if Path(name).exists()
-        else [*filter(None, map(named_models.cached_snapshot, repositories))]
-    )
-    source = str(snapshots[0]) if snapshots else name
     try:
         with named_models.quiet_libraries():
-            return SentenceTransformer(source, device="cpu")
+            return SentenceTransformer(named_models.cached_place(name, texts=True), device="cpu")
     except Exception as e:  # the hub and the libraries raise many types
         got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
         remedy = "check the name, the folder and the network"
@@ -620,9 +597,9 @@ def text_encoder(
 ) -> Encoder:
     "What makes rows of texts, in the order of the batches, of which it is told the places."
     if isinstance(source, sources.Name):
-        named_models.check_names([source.text], "embed", texts=True)
+        named_models.check_names([source], "embed", texts=True)
         if pooling is None and not _joint(source.text):
-            source = source_of(_named_sentence_model(source.text))
+            source = Network(_named_sentence_model(source.text))
         else:
             source = Network(*named_models.transformers_model(source.text, "embed", texts=True)[:2])
     encode, module = _encoding_of(source, pooling)

@@ -199,19 +199,10 @@ def _convmixer(width=32):
     return timm.models.ConvMixer(width, 4, kernel_size=3, patch_size=2, in_chans=1, num_classes=0)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #1762582b
-_BUILD: dict[str, Callable] = dict(
-    pixels=nn.Flatten,
-    blocks=lambda: nn.Sequential(nn.AvgPool2d(2), nn.Flatten()),
-    gradients=Gradients,
-    pca=_pca,
-    linear=_linear,
-    relu=lambda d: nn.Sequential(_linear(d), nn.ReLU()),
-    resnet=_resnet,
-    vit=_vit,
-    convnext=_convnext,
-    mixer=_mixer,
-    convmixer=_convmixer,
-)
+_BUILD: dict[str, Callable] = dict(pixels=nn.Flatten, gradients=Gradients, pca=_pca, linear=_linear)
+_BUILD["blocks"] = lambda: nn.Sequential(nn.AvgPool2d(2), nn.Flatten())
+_BUILD["relu"] = lambda d: nn.Sequential(_linear(d), nn.ReLU())
+_BUILD |= dict(resnet=_resnet, vit=_vit, convnext=_convnext, mixer=_mixer, convmixer=_convmixer)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #c6001184
 @dataclass(frozen=True)
@@ -355,13 +346,10 @@ def build_network(name: str, data: Printed | None = None, train: bool = True) ->
     return module.eval().requires_grad_(False)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #55c57f67
-_MAKERS = (
-    (_glyph, glyphs_of_fonts, _bend, printed)
-    + (_pca, _linear, Gradients.__init__, Gradients.forward)
-    + (_resnet, _vit, _convnext, _mixer, _convmixer)
-    + (_rotation_loss, _denoise_loss, contrastive_loss, training_loss)
-    + (_n_outputs, _rows, _train)
-)
+_MAKERS: tuple = (_glyph, glyphs_of_fonts, _bend, printed, _pca, _linear)
+_MAKERS += (Gradients.__init__, Gradients.forward, _resnet, _vit, _convnext, _mixer, _convmixer)
+_MAKERS += (_rotation_loss, _denoise_loss, contrastive_loss, training_loss)
+_MAKERS += (_n_outputs, _rows, _train)
 
 
 def _zoo_key(name):
