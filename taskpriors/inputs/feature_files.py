@@ -137,9 +137,8 @@ def table_values(
     frame = _in_order(frame, what, caller)
     for name, kind in frame.dtypes.items():
         if not is_numeric_dtype(kind) and not is_bool_dtype(kind):
-            rule = f"{what} must have columns of numbers only"
             got, remedy = f"{name!r} of type {kind}", "drop that column"
-            refuse(caller, rule, got, remedy, TypeError)
+            refuse(caller, f"{what} must have columns of numbers only", got, remedy, TypeError)
         if str(name).lower() in _NO_FEATURES:
             rule = f"{what} must have no column of labels or row numbers"
             remedy = "drop it (labels go to labels=), or rename it if it is a feature"
@@ -266,8 +265,7 @@ def _chosen(arrays: dict, path: Path, key: str | None, caller: str):  # an array
         return arrays[key]
     names = ", ".join(map(repr, arrays))
     if key is not None:
-        rule = f"{path.name} must hold the array {key!r}"
-        refuse(caller, rule, names, "name one that it holds")
+        refuse(caller, f"{path.name} must hold the array {key!r}", names, "name one that it holds")
     if "features" in arrays:
         return arrays["features"]
     if len(arrays) != 1:

@@ -40,9 +40,8 @@ def rgb_pixels(a: object) -> np.ndarray:
         checks.refuse("load_images", rule, f"{a.dtype}", remedy, TypeError)
     low, high = a.min(initial=1), a.max(initial=0)
     if not (low >= 0 and high <= 1):
-        got = f"values from {low:.3g} to {high:.3g}"
         remedy = "undo the normalisation, or divide by the largest value"
-        checks.refuse("load_images", rule, got, remedy)
+        checks.refuse("load_images", rule, f"values from {low:.3g} to {high:.3g}", remedy)
     return np.rint(a * 255).astype(np.uint8)
 
 # %% ../../nbs/inputs/04_image_source.ipynb #ec98410c
@@ -266,7 +265,12 @@ class ImageSource:
             rule = f"{name} must hold a readable image"
             checks.refuse("load_images", rule, got, "check the source")
         self._digests = [inspected[i][0] for i in self.index]
-        self.depth = self._depth_of([inspected[i][2] for i in self.index])
+        deep = [inspected[i][2] for i in self.index if inspected[i][2] is not None]
+        self.depth = next(bits for bits in _DEPTHS if max(deep, default=65535) < 2**bits)
+        if self.depth < 16:
+            message = f"load_images: {len(deep)} images of 16 bits hold no value above"
+            message += f" {2**self.depth - 1} and are read as images of {self.depth} bits; if they"
+            warnings.warn(f"{message} are dark, pass arrays in [0, 1].", stacklevel=3)
         y = [inspected[i][1] if labels is None else int(labels[i]) for i in self.index]
         self.labels = None
         if all(isinstance(label, str) for label in y):  # in alphabetical order
@@ -277,15 +281,6 @@ class ImageSource:
             message = f"load_images: {len(self.skipped)} of {len(inspected)} images cannot be read"
             message += " and are left out, the first is {} ({}).".format(*self.skipped[0])
             warnings.warn(message, stacklevel=3)
-
-    def _depth_of(self, brightest):  # bits that the images of 16 bits use
-        values = [value for value in brightest if value is not None]
-        depth = next(bits for bits in _DEPTHS if max(values, default=65535) < 2**bits)
-        if depth < 16:
-            message = f"load_images: {len(values)} images of 16 bits hold no value above"
-            reading = f"{2**depth - 1} and are read as images of {depth} bits; if they are dark"
-            warnings.warn(f"{message} {reading}, pass arrays in [0, 1].", stacklevel=4)
-        return depth
 
     def __len__(self):
         return len(self.index)

@@ -401,23 +401,6 @@ class _Items:
     def __getitem__(self, i):
         return _pair(self.ds[self.index[i]], self.keys)
 
-# %% ../../nbs/inputs/04_images.ipynb #5cd6183c
-def _collect(ds, limit, exif_rotation=True, *, keys=(None, None), step=2**28):
-    "The first images of a stream with their labels, in a list."
-    items: list = []
-    size = check_at = 0
-    for row in ds:
-        if limit is not None and len(items) >= limit:
-            break
-        image, *y = _pair(row, keys)
-        items.append((image_source.image_content(image, exif_rotation), *y[:1]))
-        content = items[-1][0]
-        size += len(content) if isinstance(content, bytes) else 3 * content.width * content.height
-        if size > check_at:
-            checks.check_memory(step, "load_images", "pass limit=, or store the images as files")
-            check_at = size + step
-    return items
-
 # %% ../../nbs/inputs/04_images.ipynb #7abe42ed
 def _is_stream(source):
     "Is it a data set that can only be read from its beginning?"
@@ -425,12 +408,25 @@ def _is_stream(source):
     return streams or (hasattr(source, "take") and not hasattr(source, "__len__"))
 
 
+_STEP = 2**28  # bytes of a stream after which the memory that is left is looked at
+
+
 def _load_dataset(ds, name, limit, options, keys=(None, None)):  # ImageSource
     "Images of a data set, streamed or not."
-    if _is_stream(ds):
-        items: Any = _collect(ds, limit, options["exif_rotation"], keys=keys)
-    else:
-        items = _Items(ds, evenly(len(ds), limit).tolist(), keys)
+    if not _is_stream(ds):
+        return ImageSource(_Items(ds, evenly(len(ds), limit).tolist(), keys), name, **options)
+    items: list = []
+    size = check_at = 0
+    for row in ds:
+        if limit is not None and len(items) >= limit:
+            break
+        image, *y = _pair(row, keys)
+        content = image_source.image_content(image, options["exif_rotation"])
+        items.append((content, *y[:1]))
+        size += len(content) if isinstance(content, bytes) else 3 * content.width * content.height
+        if size > check_at:
+            checks.check_memory(_STEP, "load_images", "pass limit=, or store the images as files")
+            check_at = size + _STEP
     return ImageSource(items, name, **options)
 
 # %% ../../nbs/inputs/04_images.ipynb #a8630df2

@@ -239,9 +239,8 @@ def as_fractions(frame: DataFrame, table: str, caller: str) -> Fractions:
     percent, fraction = (tops > 1) | signs, (tops > 0) & (tops <= 1) & ~signs
     if percent.any() and fraction.any():
         small, large = fraction.idxmax(), percent.idxmax()
-        rule = f"the scores of {table} must be all fractions or all percents"
         got = f"{tops[small]:g} at most in {small!r} and {tops[large]:g} in {large!r}"
-        refuse(caller, rule, got, remedy)
+        refuse(caller, f"the scores of {table} must be all fractions or all percents", got, remedy)
     values = frame.value / 100 if percent.any() else frame.value
     note = f"The scores of {table} are read as {'percents' if percent.any() else 'fractions'}"
     errors = list(frame[frame.error].task.unique())

@@ -233,9 +233,8 @@ class RowMatrix:
 
     def _finite(self, spans, index):  # the same on the device, of rows that are called so
         X = self._kept(spans).to(self.device).to(self.dtype)
-        bad = () if torch.isfinite(X.sum()) else (~torch.isfinite(X)).any(1).nonzero().flatten()
-        if len(bad):
-            rule = f"{self.name} must be finite"
+        if not torch.isfinite(X.sum()) and not torch.isfinite(X).all():
+            rule, bad = f"{self.name} must be finite", (~torch.isfinite(X)).any(1).nonzero()
             got = f"a non-finite value in row {index[int(bad[0])]}"
             checks.refuse("RowMatrix", rule, got, "drop or impute such rows")
         return X

@@ -237,17 +237,6 @@ def _plain_list(labels: Any, caller: str) -> list[Any]:  # of numbers, words and
     return values
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #45e39a7a
-def _spelled_twice(names: tuple) -> list[tuple[str, str]]:  # pairs of names
-    first_spelling: dict = {}
-    pairs = []
-    for name in names:
-        word = unicodedata.normalize("NFKC", name).casefold()
-        first = first_spelling.setdefault("".join(filter(str.isalnum, word)) or name, name)
-        if first is not name:
-            pairs.append((first, name))
-    return pairs
-
-
 _ALONE = 10  # labels from which two must share a class
 
 
@@ -263,7 +252,13 @@ def _checked_classes(labels: GivenLabels, n: int, caller: str) -> GivenLabels:
     if c < 2 and k == n:
         rule = "labels must hold at least two classes"
         refuse(caller, rule, f"class {shortened(labels.names[0], 40)} only", "leave labels out")
-    pairs = [(a, b) for a, b in _spelled_twice(labels.names)[:3] if "-" not in (a[:1], b[:1])]
+    first_spelling: dict = {}
+    pairs = []
+    for name in labels.names:
+        word = unicodedata.normalize("NFKC", name).casefold()
+        first = first_spelling.setdefault("".join(filter(str.isalnum, word)) or name, name)
+        pairs += [(first, name)] if first is not name else []
+    pairs = [(a, b) for a, b in pairs[:3] if "-" not in (a[:1], b[:1])]
     short = [(shortened(a, 40), shortened(b, 40)) for a, b in pairs]
     notes = [f"The classes {a!r} and {b!r} count as two." for a, b in short]
     if c < 2:
@@ -386,7 +381,6 @@ def entries_of_table(table: tables.Table, label_column: str | None, caller: str)
 
 def _array_in_file(file: Path, ending: str, key: str | None, caller: str) -> ArrayLike:
     "Labels in a file of arrays, or a sentence about a file that nothing here reads."
-    labels: Any = None
     if ending == ".npy":
         return np.load(file, allow_pickle=False)
     if ending == ".npz":
@@ -397,10 +391,10 @@ def _array_in_file(file: Path, ending: str, key: str | None, caller: str) -> Arr
             got, rule = ", ".join(archive.files), "an archive must have the array of labels"
             remedy = f"name it, as in {shortened(file.name, 60)}:NAME"
             refuse(caller, rule, shortened(got, 120), remedy)
-    if ending in (".pt", ".pth"):
-        labels = torch.load(file, map_location="cpu", weights_only=True)
-        if isinstance(labels, Mapping):
-            labels = next((labels[key] for key in LABEL_NAMES if key in labels), None)
+    torch_made = ending in (".pt", ".pth")
+    labels = torch.load(file, map_location="cpu", weights_only=True) if torch_made else None
+    if isinstance(labels, Mapping):
+        labels = next((labels[key] for key in LABEL_NAMES if key in labels), None)
     if labels is None:
         got = f"the ending {ending}" if ending in CURES else "no 'labels'"
         remedy = CURES.get(ending, "store the labels as .csv or .npy")

@@ -112,16 +112,6 @@ def _written(pairs: Any, caller: str) -> _Written:
 _WORDS = dict(same=True, true=True, yes=True, different=False, false=False, no=False)
 _WORDS |= {"1": True, "0": False}
 
-
-def _is_same(cell: object, caller: str) -> bool:
-    word = tables.key_text(cell).strip().lower()
-    if cell is None:
-        return True
-    if word not in _WORDS:
-        rule = "the third entry of a pair must be same or different, true or false, or 1 or 0"
-        checks.refuse(caller, rule, repr(cell), "write one of these, or leave the pair out")
-    return _WORDS[word]
-
 # %% ../../nbs/inputs/02_row_pairs.ipynb #e95cf126
 def _named_rows(words: list, points: Any) -> list:
     "For each word the rows of the points that it names, or whose text it is."
@@ -191,7 +181,11 @@ def read_pairs(
         if i == j:
             rule, got = "a pair must be of two points", f"{cells[placed.index(i)]!r} twice"
             checks.refuse(caller, rule, got, "leave that pair out")
-        same = _is_same(cell, caller)
+        word = tables.key_text(cell).strip().lower()
+        if cell is not None and word not in _WORDS:
+            rule = "the third entry of a pair must be same or different, true or false, or 1 or 0"
+            checks.refuse(caller, rule, repr(cell), "write one of these, or leave the pair out")
+        same = cell is None or _WORDS[word]
         distinct.setdefault((min(i, j), max(i, j), same), (i, j))
     rows = torch.tensor(list(distinct.values()), dtype=torch.int64)
     same = torch.tensor([key[2] for key in distinct])

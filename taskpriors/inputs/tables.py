@@ -558,9 +558,8 @@ def _row_of_numbers(row: list, k: int, form: _NumberForm, name: str, caller: str
     if len(row) == form.width + 1 and row[-1] == "" and form.notes:
         row = row[:-1]
     if len(row) != form.width:
-        rule = f"the lines of {name} must have one length"
         got = f"{form.width} fields in the first row and {len(row)} in row {k + 1}"
-        refuse(caller, rule, got, "correct that line")
+        refuse(caller, f"the lines of {name} must have one length", got, "correct that line")
     try:
         return np.array(row, dtype=np.float64)
     except ValueError:

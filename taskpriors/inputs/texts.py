@@ -238,38 +238,37 @@ def load_texts(
     """
     if isinstance(source, TextSource):
         return _limited(source, limit)
-    name, labels_from, names = "texts", "the texts", None
+    is_file = isinstance(source, (str, os.PathLike))
     if isinstance(source, Dataset) or hasattr(source, "column_names"):
-        n = len(checks.check_instance(source, Sized, "load_texts", "texts", remedy="pass a list"))
-        source = [source[i] for i in range(n)]
+        held: Any = checks.check_instance(
+            source, Sized, "load_texts", "texts", remedy="pass a list"
+        )
+        source = [held[i] for i in range(len(held))]
     table = _table_of(source, text_column, label_column)
-    if table is not None:
-        name = Path(table.name).stem if isinstance(source, (str, os.PathLike)) else name
-        at = _text_place(table, text_column, isinstance(source, (str, os.PathLike)))
-        texts: Any = table.cells[at]
-        names = _names_in(table, at)
-        plain = [tables.plain_name(column) for column in table.columns]
-        if label_column is not None or plain.count("label") == 1:
-            label = row_labels.label_place(table, label_column, "load_texts")
-            if labels is None:
-                labels = table.cells[label]
-                labels_from = f"the column {table.columns[label]!r} of {name}"
-        for note in table.notes:
-            warnings.warn(f"load_texts: {note}", stacklevel=2)
-    else:
+    if table is None:
         if text_column is not None or label_column is not None:
             rule, remedy = "a column must be named of a table", "leave it out"
             checks.refuse("load_texts", rule, type(source).__name__, remedy, TypeError)
-        texts = source
-        if hasattr(source, "iloc") and hasattr(source, "index"):
-            series: Any = source
-            frame = tables.of_frame(series.to_frame("text"), "the series")
-            names = _names_in(frame, len(frame.columns) - 1)
-    is_list = hasattr(texts, "__iter__") and hasattr(texts, "__len__")
-    if not is_list or isinstance(texts, (type, bytes, Mapping, Set)):
-        rule, remedy = "texts must be a list, a table or a file", "pass a list of strings"
-        checks.refuse("load_texts", rule, type(source).__name__, remedy, TypeError)
-    opened = TextSource(list(texts), name, labels=labels, labels_from=labels_from, names=names)
+        values: Any = source
+        is_list = hasattr(values, "__iter__") and hasattr(values, "__len__")
+        if not is_list or isinstance(values, (type, bytes, Mapping, Set)):
+            rule, remedy = "texts must be a list, a table or a file", "pass a list of strings"
+            checks.refuse("load_texts", rule, type(values).__name__, remedy, TypeError)
+        table = tables.Table("texts", ("",), (list(values),))
+        if hasattr(values, "iloc") and hasattr(values, "index"):
+            table = tables.of_frame(values.to_frame("text"), "the series")
+    name, labels_from = Path(table.name).stem if is_file else "texts", "the texts"
+    at = _text_place(table, text_column, is_file)
+    plain = [tables.plain_name(column) for column in table.columns]
+    if label_column is not None or plain.count("label") == 1:
+        label = row_labels.label_place(table, label_column, "load_texts")
+        if labels is None:
+            labels = table.cells[label]
+            labels_from = f"the column {table.columns[label]!r} of {name}"
+    for note in table.notes:
+        warnings.warn(f"load_texts: {note}", stacklevel=2)
+    texts, names = table.cells[at], _names_in(table, at)
+    opened = TextSource(texts, name, labels=labels, labels_from=labels_from, names=names)
     return _limited(opened, limit)
 
 # %% ../../nbs/inputs/07_texts.ipynb #95c9425b
