@@ -12,7 +12,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -321,13 +321,10 @@ _PARTS_KEPT = 7 * 86_400.0  # seconds for which the parts of a killed run wait
 def _drop_left_parts(parts: Path):
     "Remove the parts of a killed run that will not go on."
     whole = parts.with_suffix(".safetensors")
-    try:
+    waits = True
+    with suppress(OSError):  # gone since, or not ours to see
         waits = not whole.exists() and time.time() - parts.stat().st_mtime < _PARTS_KEPT
-    except OSError:  # gone since, or not ours to see
-        return
-    if waits:
-        return
-    with store.locked(whole, timeout=0) as held:
+    with nullcontext() if waits else store.locked(whole, timeout=0) as held:
         if held:
             shutil.rmtree(parts, ignore_errors=True)
 

@@ -99,15 +99,13 @@ _ROW_NUMBERS = {"", "unnamed: 0", "index", "row", "id"}
 def _in_order(frame: DataFrame, what: str, caller: str) -> DataFrame:
     "The rows in the order that their numbers say, without the numbers."
     named = [name for name in frame.columns if tables.plain_name(name) in _ROW_NUMBERS]
+    counting = [name for name in named if tables.counts(frame[name].tolist())]
     words, column = frame.index.tolist(), "its index"
-    for name in named:
-        if tables.counts(frame[name].tolist()):
-            words, column = frame[name].tolist(), f"the column {name!r}"
-            frame = frame.drop(columns=name)
-            break
-    else:
-        if not tables.counts(words):
-            return frame
+    if counting:
+        words, column = frame[counting[0]].tolist(), f"the column {counting[0]!r}"
+        frame = frame.drop(columns=counting[0])
+    elif not tables.counts(words):
+        return frame
     numbers = np.array([int(tables.key_text(word)) for word in words])  # "10" is behind "9"
     if column == "its index" and (np.diff(numbers) > 0).all():
         return frame

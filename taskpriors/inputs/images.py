@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -84,18 +85,13 @@ def _is_image(name: str, types: Sequence, path: str | None, left_out: LeftOut) -
         return False
     if ending in types:
         return True
-    if path is None or ending in _OTHER:
-        return False
-    if ending in _FOREIGN:
+    if path is not None and ending in _FOREIGN:
         left_out.foreign[ending] += 1
+    if path is None or ending in _OTHER | _FOREIGN or not os.path.isfile(path):
         return False
-    if not os.path.isfile(path):
-        return False
-    try:
-        with open(path, "rb") as file:
-            start = file.read(16)
-    except OSError:
-        return False
+    start = b""
+    with suppress(OSError), open(path, "rb") as file:
+        start = file.read(16)
     webp = start[:4] == b"RIFF" and start[8:12] == b"WEBP"
     return start.startswith(_FIRST_BYTES) or webp or start[4:12] == b"ftypavif"
 
@@ -167,11 +163,9 @@ def _in_timm_order(pairs, folder, class_map):  # pairs (path, class), name -> cl
     from timm.data.readers.class_map import load_class_map
     from timm.utils.misc import natural_key
 
-    if class_map:
-        classes = load_class_map(class_map, folder)
-    else:
-        names = sorted({label for _, label in pairs}, key=natural_key)
-        classes = {name: k for k, name in enumerate(names)}
+    names = sorted({label for _, label in pairs}, key=natural_key)
+    classes = {name: k for k, name in enumerate(names)}
+    classes = load_class_map(class_map, folder) if class_map else classes
     samples = [(path, classes[label]) for path, label in pairs if label in classes]
     samples = sorted(samples, key=lambda sample: natural_key(sample[0]))
     return ListedImages(samples, classes)

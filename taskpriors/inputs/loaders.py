@@ -134,12 +134,9 @@ class LoadedBatches:
                 refuse(self.caller, rule, got, remedy, RuntimeError)
             skip = max(start - row, 0)
             row += len(digests)
-            if skip >= len(digests):
-                continue
-            if isinstance(inputs, Mapping):
-                yield {name: x[skip:] for name, x in inputs.items()}
-            else:
-                yield inputs[skip:]
+            named = isinstance(inputs, Mapping)
+            if skip < len(digests):
+                yield {k: x[skip:] for k, x in inputs.items()} if named else inputs[skip:]
         if row != len(self):
             rule, got = "a loader must give the same inputs each time", f"{row} of {len(self)}"
             refuse(self.caller, rule, got, "check its data set", RuntimeError)

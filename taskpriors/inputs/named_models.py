@@ -100,13 +100,12 @@ def _refuse_weights(spec: str, e: Exception, caller: str):  # raised by timm, th
     refuse(caller, rule, got, remedy, OSError if online else ValueError)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #3a736c43
-def timm_module(
-    spec: str,  # NAME, NAME@FILE, NAME@untrained, hf-hub:... or local-dir:...
-    caller: str,  # who asks
-    *,
-    pooling: str | None = None,  # of timm, instead of the model's own
-) -> nn.Module:  # without classifier, in evaluation mode
-    "A model of timm with its weights, or a sentence about what is missing."
+def timm_module(spec: str, caller: str, *, pooling: str | None = None) -> nn.Module:
+    """A model of timm with its weights, or a sentence about what is missing.
+
+    It is NAME, NAME@FILE, NAME@untrained, hf-hub:... or local-dir:..., without classifier and in
+    evaluation mode, with another pooling of timm than its own if one is named.
+    """
     import timm
 
     name, weights = spec, ""

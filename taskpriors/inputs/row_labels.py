@@ -339,11 +339,9 @@ def label_place(table: tables.Table, label_column: str | None, caller: str) -> i
     named = [k for k, name in enumerate(plain) if name in LABEL_NAMES]
     exact = [k for k in named if plain[k] == "label"]
     candidates = [k for k, name in enumerate(plain) if name not in KEY_NAMES]
-    for places in (exact, named, candidates, range(len(plain))):
-        if len(places) == 1:
-            return places[0]
-        if places:
-            break
+    places = exact or named or candidates or range(len(plain))
+    if len(places) == 1:
+        return places[0]
     got = shortened(", ".join(map(repr, table.columns)), 120)
     rule = f"one column of {shortened(table.name, 40)} must be that of the labels"
     remedy = "call it label, or name it by label_column="
@@ -431,9 +429,8 @@ def _labels_in(path: Any, label_column: str | None, caller: str) -> Entries | Ar
         if str(e).startswith(caller):
             raise
         rule = f"{shortened(Path(path).name, 60)} must hold one label for each point"
-        remedy = "save it again"
-        if "Object arrays" in str(e):
-            remedy = "save words as text, by np.save(FILE, labels.astype(str))"
+        as_words = "save words as text, by np.save(FILE, labels.astype(str))"
+        remedy = as_words if "Object arrays" in str(e) else "save it again"
         refuse(caller, rule, shortened(" ".join(str(e).split()), 120), remedy)
 
 

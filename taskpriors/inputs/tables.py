@@ -376,9 +376,8 @@ def frame_of_json(read: Any, name: str, caller: str) -> DataFrame | None:
     if isinstance(read, dict) and read.keys() == {"schema", "data"}:
         return pd.DataFrame(read["data"])
     parts = list(read.values()) if isinstance(read, dict) else []
-    if not parts or not all(isinstance(part, dict) for part in parts):
-        return None
-    if any(part.keys() != parts[0].keys() for part in parts):
+    records = bool(parts) and all(isinstance(part, dict) for part in parts)
+    if not records or any(part.keys() != parts[0].keys() for part in parts):
         return None
     outer, inner = list(read), list(parts[0])
     if counts(inner) or _LABELS & set(map(plain_name, outer)):

@@ -460,11 +460,12 @@ def word_means(vectors: Any, texts: TextsLike, name: str = "vectors") -> Tensor:
     return out
 
 # %% ../../nbs/inputs/07_texts.ipynb #2a9ff068
-def _joint(name: str) -> bool:
+def _joint(source: sources.Name) -> bool:
     "Is one on the hub, or in a folder, a model of pictures and texts, such as CLIP?"
+    name = source.text
     folder = Path(name) if Path(name).is_dir() else named_models.cached_snapshot(name)
     file = Path(name if folder is None else folder) / "config.json"
-    if folder is None and sources.is_repository(name):
+    if folder is None and source.of_hub:
         from huggingface_hub import hf_hub_download
 
         try:
@@ -597,7 +598,7 @@ def text_encoder(
     "What makes rows of texts, in the order of the batches, of which it is told the places."
     if isinstance(source, sources.Name):
         named_models.check_names([source], "embed", texts=True)
-        if pooling is None and not _joint(source.text):
+        if pooling is None and not _joint(source):
             source = Network(_named_sentence_model(source.text))
         else:
             source = Network(*named_models.transformers_model(source.text, "embed", texts=True)[:2])
