@@ -28,6 +28,7 @@ from torch import Tensor, nn
 import taskpriors.checks as checks
 from .axes import channels_of
 from .pooling import choose_output, pool_output, pooling_words
+from .sources import Network, source_of
 from ..store import digest_tensors
 
 # %% ../../nbs/inputs/03_encoders.ipynb #fb52b662
@@ -189,7 +190,7 @@ def evaluating(model: object, device: str | torch.device | None = None) -> Itera
     "Put what runs into evaluation mode, and a module on a device, and back afterwards."
     outer = getattr(_HERE, "state", None)
     state = _HERE.state = _State() if outer is None else outer
-    moved: Any = model if isinstance(model, nn.Module) and device is not None else None
+    moved: Any = model if isinstance(source_of(model), Network) and device is not None else None
     home = device_of(moved)
 
     meet = nn.modules.module.register_module_forward_pre_hook

@@ -68,19 +68,15 @@ def _row_digests(inputs):  # list of 32 bytes
 class LoadedBatches:
     """The batches of a loader in their order, as a source of points: `len` and `.batches`.
 
-    `.fingerprint` names the content, `.labels` holds the classes or None, and `.name` is what to
-    call the source.
+    The loader has no shuffling and no random transforms. `.fingerprint` names the content,
+    `.labels` holds the classes or None, and `.name` is what to call the source, the class of its
+    data set if it has no name.
     """
 
     kind, labels_from, names, skipped = "images", "the loader", None, ()
 
     def __init__(
-        self,
-        loader: DataLoader,  # without shuffling and without random transforms
-        name: str = "",  # what to call it; empty: the class of its data set
-        *,
-        caller: str = "embed",  # who asks
-        progress: bool = False,  # show a bar on standard error
+        self, loader: DataLoader, name: str = "", *, caller: str = "embed", progress: bool = False
     ) -> None:
         for sampler in (loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
             kind = type(sampler).__name__

@@ -192,8 +192,7 @@ def check_names(sources: Iterable, caller: str, *, texts: bool = False) -> None:
     "Refuse names whose weights cannot be had here, all at once, before any work."
     from huggingface_hub import constants
 
-    named = [source for source in sources if isinstance(source, Name)]
-    repositories = {source.text: repositories_of(source, texts) for source in named}
+    repositories = {s.text: repositories_of(s, texts) for s in sources if isinstance(s, Name)}
     repositories = {name: places for name, places in repositories.items() if places}
     missing = [k for k, places in repositories.items() if not any(map(cached_snapshot, places))]
     if not missing or not (constants.HF_HUB_OFFLINE or not _hub_answers()):

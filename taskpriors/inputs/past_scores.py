@@ -98,7 +98,6 @@ class ModelNames(NamedTuple):
 
     places: tuple[int, ...]  # columns; none: the first line
     names: list[str]  # of each row, or of each column; empty where none stands
-    n_ranked: int  # models of the ranking among them
 
 
 def find_models(table: Table, columns: Sequence, models: Sequence) -> ModelNames:
@@ -113,11 +112,10 @@ def find_models(table: Table, columns: Sequence, models: Sequence) -> ModelNames
     options += [((k,), columns[k].words) for k in words]
     options.append(((), list(table.columns)))
 
-    def n_ranked(names):
-        return len(name_candidates(models, list(dict.fromkeys(filter(None, names)))))
+    def n_ranked(option):
+        return len(name_candidates(models, list(dict.fromkeys(filter(None, option[1])))))
 
-    places = [ModelNames(places, names, n_ranked(names)) for places, names in options]
-    return max(places, key=lambda place: place.n_ranked)
+    return ModelNames(*max(options, key=n_ranked))
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #8dc05450
 def _score_column(table: Table, places: Sequence, caller: str) -> int:

@@ -13,7 +13,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set, Sized
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -39,15 +39,16 @@ from .sources import Network, source_of
 from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
-def _words(labels) -> np.ndarray | None:  # shape (n,); None if they are no words
-    if isinstance(labels, (Tensor, np.ma.MaskedArray)):
-        return None
-    try:
-        values = np.asarray(labels)
-    except ValueError:  # lists of several lengths
-        return None
-    if values.ndim != 1 or values.dtype.kind not in "OUT":
-        return None
+def _classes(labels, n: int) -> tuple[Tensor, tuple]:  # shape (n,), int64, and their names
+    values: Any = None
+    if not isinstance(labels, (Tensor, np.ma.MaskedArray)):
+        with suppress(ValueError):  # lists of several lengths
+            values = np.asarray(labels)
+    if values is None or values.ndim != 1 or values.dtype.kind not in "OUT":
+        numbers = checks.as_tensor(labels, "load_texts", "labels")
+        y = checks.check_labels(numbers, "load_texts")[0].cpu()
+        checks.check_same_n("load_texts", texts=n, labels=len(y))
+        return y, tuple(y.unique().tolist())
     entries = list(labels) if isinstance(labels, (list, tuple)) else values.tolist()
     missing = row_labels.missing_words(entries)
     for k, value in enumerate(entries):
@@ -57,20 +58,9 @@ def _words(labels) -> np.ndarray | None:  # shape (n,); None if they are no word
             checks.refuse("load_texts", rule, f"{value!r:.40} at position {k}", remedy)
     for note in missing.notes:
         warnings.warn(f"load_texts: {note}", stacklevel=2)
-    return values.astype(str)
-
-
-def _classes(labels, n: int) -> tuple[Tensor, tuple]:  # shape (n,), int64, and their names
-    words = _words(labels)
-    if words is None:
-        numbers = checks.as_tensor(labels, "load_texts", "labels")
-        y = checks.check_labels(numbers, "load_texts")[0].cpu()
-        names = tuple(y.unique().tolist())
-    else:
-        names, y = np.unique(words, return_inverse=True)
-        names, y = tuple(names.tolist()), torch.as_tensor(y)
-    checks.check_same_n("load_texts", texts=n, labels=len(y))
-    return y, names
+    checks.check_same_n("load_texts", texts=n, labels=len(entries))
+    names, places = np.unique(values.astype(str), return_inverse=True)
+    return torch.as_tensor(places), tuple(names.tolist())
 
 # %% ../../nbs/inputs/07_texts.ipynb #4279657a
 def _digest(texts: tuple) -> str:  # 64 hexadecimal digits
