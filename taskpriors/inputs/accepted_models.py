@@ -44,12 +44,11 @@ class Encoder(sources.Source):
     def key(self, images: ImageSource, dtype: str, probe: str) -> str:
         "Hash of everything that decides the features of `images`, with the digest of a probe."
         model, transform = description_of(self.forward), description_of(self.transform)
-        decides: dict[str, Any] = dict(
-            name=self.name, model=model, transform=transform, pooling=self.pooling
-        )
-        decides |= dict(images=images.fingerprint, n=len(images), reading=reading_digest())
+        decides: dict[str, Any] = dict(name=self.name, model=model, transform=transform)
+        decides |= dict(pooling=self.pooling, dtype=dtype, probe=probe, reading=reading_digest())
         versions = [torch.__version__, taskpriors.__version__]
-        return store.digest_json(dict(decides, dtype=dtype, probe=probe, versions=versions))
+        decides |= dict(images=images.fingerprint, n=len(images), versions=versions)
+        return store.digest_json(decides)
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #7bd4a90a
 ModelLike = TypeAliasType(

@@ -354,8 +354,7 @@ def read_features(source: str | Path | ArrayLike | sources.Source, caller: str) 
         if isinstance(values, np.memmap):
             values = _with_room(private_map(values), caller)
         elif all(hasattr(values, name) for name in ("dtypes", "columns", "drop")):
-            pandas = hasattr(values, "iloc")
-            values = table_values(values, caller) if pandas else values.to_numpy()
+            values = table_values(values, caller) if hasattr(values, "iloc") else values.to_numpy()
         return _dense(values.detach() if isinstance(values, Tensor) else values, caller)
     if isinstance(source, sources.Url):
         source = sources.FeatureFile(local_copy(source.url, caller), source.key)

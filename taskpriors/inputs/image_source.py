@@ -190,7 +190,9 @@ def _label(item):  # int, text or None
     y = item[1] if isinstance(item, tuple) and len(item) > 1 else None
     if isinstance(y, Tensor) and y.numel() == 1 and not y.is_floating_point():
         return int(y)
-    return int(y) if isinstance(y, (int, np.integer)) else y if isinstance(y, str) else None
+    if isinstance(y, str):
+        return y
+    return int(y) if isinstance(y, (int, np.integer)) else None
 
 # %% ../../nbs/inputs/04_image_source.ipynb #75aa5688
 def why_unreadable(e: BaseException) -> str:

@@ -291,9 +291,8 @@ def _load_archive(path, limit, options, *, class_map="", input_key=None, **other
     zipped = path.suffix == ".zip"
     items = _Zipped(path, names) if zipped else _Tarred(path, [members[name] for name in names])
     options |= dict(names=names, n_threads=0 if zipped else _THREADS)
-    return ImageSource(
-        items, path.name, labels=labels, labels_from=f"the folders in {path.name}", **options
-    )
+    options |= dict(labels=labels, labels_from=f"the folders in {path.name}")
+    return ImageSource(items, path.name, **options)
 
 # %% ../../nbs/inputs/04_images.ipynb #738e67ec
 _PATH_KEYS = ("path", "file", "filename", "file_name", "image", "image_path", "img")

@@ -222,7 +222,7 @@ def _fitted(rows: list, name: str) -> _Fit:
 
 # %% ../../nbs/inputs/00_tables.ipynb #cbfcc366
 def _best_fit(text: str, name: str, column_names: Collection, prose: bool) -> _Fit:
-    "The rows of a text under the separator that fits its lines; in prose, blanks follow it."
+    "The rows of a text under the separator that fits its lines; in prose none that blanks follow."
     first, fits = next(fields_of(text, "\0"))[0], []
     for separator in (s for s in _SEPARATORS if s in first or '"' in first):
         fit = _fitted(list(fields_of(text, separator)), name)
