@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -43,11 +43,18 @@ class Encoder(sources.Source):
 
     def key(self, images: ImageSource, dtype: str, probe: str) -> str:
         "Hash of everything that decides the features of `images`, with the digest of a probe."
-        model, transform = description_of(self.forward), description_of(self.transform)
-        decides: dict[str, Any] = dict(name=self.name, model=model, transform=transform)
-        decides |= dict(pooling=self.pooling, dtype=dtype, probe=probe, reading=reading_digest())
-        versions = [torch.__version__, taskpriors.__version__]
-        decides |= dict(images=images.fingerprint, n=len(images), versions=versions)
+        decides = dict(
+            name=self.name,
+            model=description_of(self.forward),
+            transform=description_of(self.transform),
+            pooling=self.pooling,
+            dtype=dtype,
+            images=images.fingerprint,
+            n=len(images),
+            reading=reading_digest(),
+            probe=probe,
+            versions=[torch.__version__, taskpriors.__version__],
+        )
         return store.digest_json(decides)
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #7bd4a90a
@@ -81,6 +88,23 @@ def _own_transform(module, processed):  # PIL image -> tensor; processed: of tra
     return create_transform(**named_models.timm_config(module), is_training=False)
 
 
+class _Named(NamedTuple):
+    forward: nn.Module
+    pooling: str | None
+    transform: Any  # PIL image -> tensor, or a processor; None is that of timm
+
+
+def _open_named(source, pooling, cache):  # _Named
+    name = source.text
+    if source.of_zoo:
+        return _Named(zoo.zoo_model(name[4:], cache=cache), pooling, zoo.zoo_transform)
+    if source.of_hub:
+        network, processor, default_pooling = named_models.transformers_model(name, "embed")
+        return _Named(network, pooling or default_pooling, processor)
+    name = f"hf-hub:{name}" if name.startswith("timm/") else name
+    return _Named(named_models.timm_module(name, "embed", pooling=pooling), pooling, None)
+
+
 def _refuse_source(source):  # what can be no model of images
     rule, remedy = "model must be a name, a module, a function, or features", "see embed"
     if not isinstance(source, sources.Unknown):
@@ -97,24 +121,14 @@ def _without_classes(module, pooling, name):  # what the network gives under its
     return Headless(module)
 
 
-def _opened(source, pooling, cache):  # Source, pooling
-    "What runs, where a source only names it, and how its outputs become vectors."
+def _opened(source):
+    "What runs, where a source only names it."
     match source:
         case sources.OnnxNetwork():
-            return sources.Function(OnnxModel(source.model), source.partner), pooling
+            return sources.Function(OnnxModel(source.model), source.partner)
         case sources.PublishedWeights():
-            return named_models.published_network(source, "embed"), pooling
-        case sources.Name(of_zoo=True):
-            network, transform = zoo.zoo_model(source.text[4:], cache=cache), zoo.zoo_transform
-        case sources.Name(of_hub=True):
-            network, transform, own = named_models.transformers_model(source.text, "embed")
-            pooling = pooling or own
-        case sources.Name(text=name):
-            name = f"hf-hub:{name}" if name.startswith("timm/") else name
-            network, transform = named_models.timm_module(name, "embed", pooling=pooling), None
-        case _:
-            return source, pooling
-    return sources.Network(network, source.partner or transform), pooling
+            return named_models.published_network(source, "embed")
+    return source
 
 
 def load_encoder(
@@ -138,7 +152,10 @@ def load_encoder(
     taken, name = "", name or source.label
     if isinstance(source, sources.Name):
         taken = "" if source.of_zoo or source.of_hub or pooling else pretrained.CLASSIFIER_INPUT
-    source, pooling = _opened(source, pooling, cache)
+        named = _open_named(source, pooling, cache)
+        source = sources.Network(named.forward, source.partner or named.transform)
+        pooling = named.pooling
+    source = _opened(source)
     if not isinstance(source, (sources.Network, sources.Function)):
         _refuse_source(source)
     transform = transform or source.partner

@@ -128,9 +128,13 @@ def channels_of(run: Callable, inputs: Any, module: nn.Module | None, caller: st
 
 
 def chosen_axis(
-    axis: int | None, out: Tensor, pictures: Tensor | None, module: nn.Module | None, caller: str
+    axis: int | None,  # as the layers say
+    out: Tensor,  # the map
+    pictures: Tensor | None,  # that it was made of
+    module: nn.Module | None,  # that made it
+    caller: str,  # who asks
 ) -> int:  # 1 or 3
-    "The axis of the channels of a map of pictures: as the layers say, the module, or the shape."
+    "The axis of the channels of a map, or a sentence."
     if axis in (1, 3):
         return axis
     by_timm = dict(NCHW=1, NHWC=3).get(getattr(module, "output_fmt", None) or "")

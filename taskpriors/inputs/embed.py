@@ -12,7 +12,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -82,8 +82,14 @@ class Setup(NamedTuple):
 
 # %% ../../nbs/inputs/06_embed.ipynb #9aab57fb
 def _batch_encoder(enc: Encoder, setup: Setup) -> BatchEncoder:
-    runs: dict[str, Any] = dict(device=setup.device, precision=setup.dtype, pooling=enc.pooling)
-    return BatchEncoder(caller="embed", name=enc.name, forward=enc.forward, **runs)
+    return BatchEncoder(
+        caller="embed",
+        name=enc.name,
+        forward=enc.forward,
+        device=setup.device,
+        precision=setup.dtype,
+        pooling=enc.pooling,
+    )
 
 # %% ../../nbs/inputs/06_embed.ipynb #7c38ec4f
 def feature_batches(enc: Encoder, images: ImageSource, start: int, setup: Setup) -> Iterator:
@@ -91,11 +97,14 @@ def feature_batches(enc: Encoder, images: ImageSource, start: int, setup: Setup)
     if isinstance(images, LoadedBatches):
         loader = images.batches(start)
     else:
-        loading: dict[str, Any] = dict(num_workers=setup.num_workers, collate_fn=_stack)
-        loading["pin_memory"] = setup.device.type == "cuda"
-        loading["generator"] = torch.Generator()  # without one, its workers' seed is drawn globally
-        prepared = Prepared(images, enc.transform, start)
-        loader = torch.utils.data.DataLoader(prepared, setup.batch_size, **loading)
+        loader = torch.utils.data.DataLoader(
+            Prepared(images, enc.transform, start),
+            setup.batch_size,
+            num_workers=setup.num_workers,
+            collate_fn=_stack,
+            pin_memory=setup.device.type == "cuda",
+            generator=torch.Generator(),  # without one, a loader draws its workers' seed globally
+        )
     network = _batch_encoder(enc, setup)
     row = start
     for x in loader:
@@ -241,8 +250,9 @@ def _read_parts(entry: _Entry | None, device: str) -> _Rows:
         part = entry.find(path, stop - start, None) if start < stop <= entry.n else None
         if part is None:
             break
-        rows.parts.append(part[0])
-        rows.seconds += part[1]["seconds"]
+        features, description = part
+        rows.parts.append(features)
+        rows.seconds += description["seconds"]
     rows.began = time.perf_counter()
     return rows
 
@@ -282,9 +292,16 @@ def _lookup(
     if stored is None:
         return None
     features, description = stored
-    run = {key: description[key] for key in ("seconds", "device")}
-    run |= dict(name=enc.name, dtype=setup.dtype, images=images.name, key=entry.key)
-    return Features(features=features, cached=True, **run)
+    return Features(
+        name=enc.name,
+        features=features,
+        seconds=description["seconds"],
+        device=description["device"],
+        dtype=setup.dtype,
+        images=images.name,
+        key=entry.key,
+        cached=True,
+    )
 
 # %% ../../nbs/inputs/06_embed.ipynb #98f4f5dd
 def _compute(
@@ -310,9 +327,16 @@ def _compute(
                 rows.keep()
     features = torch.cat(rows.parts)
     probe.check_run(features)
-    run: dict[str, Any] = dict(seconds=rows.seconds, device=str(setup.device), dtype=setup.dtype)
-    run |= dict(name=enc.name, images=images.name, key=entry.key if entry else "")
-    return Features(features=features, cached=False, **run)
+    return Features(
+        name=enc.name,
+        features=features,
+        seconds=rows.seconds,
+        device=str(setup.device),
+        dtype=setup.dtype,
+        images=images.name,
+        key=entry.key if entry else "",
+        cached=False,
+    )
 
 # %% ../../nbs/inputs/06_embed.ipynb #81de5ec4
 _PARTS_KEPT = 7 * 86_400.0  # seconds for which the parts of a killed run wait
@@ -321,10 +345,13 @@ _PARTS_KEPT = 7 * 86_400.0  # seconds for which the parts of a killed run wait
 def _drop_left_parts(parts: Path):
     "Remove the parts of a killed run that will not go on."
     whole = parts.with_suffix(".safetensors")
-    waits = True
-    with suppress(OSError):  # gone since, or not ours to see
+    try:
         waits = not whole.exists() and time.time() - parts.stat().st_mtime < _PARTS_KEPT
-    with nullcontext() if waits else store.locked(whole, timeout=0) as held:
+    except OSError:  # gone since, or not ours to see
+        return
+    if waits:
+        return
+    with store.locked(whole, timeout=0) as held:
         if held:
             shutil.rmtree(parts, ignore_errors=True)
 
@@ -364,7 +391,8 @@ def _find_or_compute(
         else:
             key = enc.key(images, setup.dtype, digest)
             name = re.sub(r"[^A-Za-z0-9.]+", "_", enc.name)[-80:]
-            root, dim = store.cache_dir(cache or None), probe.together.shape[1]
+            root = store.cache_dir(cache or None)
+            dim = probe.together.shape[1]
             path = root / "features" / f"{name}-{key[:20]}.safetensors"
             entry = _Entry(root=root, path=path, key=key, n=len(images), dim=dim)
             features = _find_or_store(enc, images, setup, entry, probe)
@@ -396,12 +424,16 @@ def embed_features(
     device = encoders.default_device() if device is None else encoders.check_device(device, "embed")
     if num_workers is None:
         num_workers = min(8, os.cpu_count() or 1) if device.type == "cuda" else 0
-    batch_size = checks.check_count(batch_size, "embed", "batch_size")
-    num_workers = checks.check_load(num_workers, "embed", "num_workers", low=0, workers=True)
-    save_every = checks.check_number(save_every, "embed", "save_every", low=0)
-    if not _is_bar(progress):
-        progress = checks.check_flag(progress, "embed", "progress")
-    setup = Setup(device, dtype, batch_size, num_workers, save_every, progress)
+    setup = Setup(
+        device=device,
+        dtype=dtype,
+        batch_size=checks.check_count(batch_size, "embed", "batch_size"),
+        num_workers=checks.check_load(num_workers, "embed", "num_workers", low=0, workers=True),
+        save_every=checks.check_number(save_every, "embed", "save_every", low=0),
+        progress=progress
+        if _is_bar(progress)
+        else checks.check_flag(progress, "embed", "progress"),
+    )
     points: Any = images
     if isinstance(points, torch.utils.data.DataLoader):
         points = LoadedBatches(points)
@@ -414,22 +446,38 @@ def embed_features(
             remedy = "leave the transform to the loader's data set, or pass pictures"
             checks.refuse("embed", rule, "a transform or processor", remedy, TypeError)
         transform = passed_on
-    weights = None if cache is False else cache
-    enc = load_encoder(source, transform=transform, pooling=pooling, name=name, cache=weights)
+    enc = load_encoder(
+        source,
+        transform=transform,
+        pooling=pooling,
+        name=name,
+        cache=None if cache is False else cache,
+    )
     if enc.features is not None:
         if points is not None:
             kind = getattr(points, "kind", "images")
             checks.check_same_n("embed", **{kind: len(points), "features": len(enc.features)})
-        run: dict[str, Any] = dict(seconds=0.0, device="none", key="", cached=True)
-        run |= dict(dtype=str(enc.features.dtype).removeprefix("torch."), pooling=enc.taken)
-        run |= dict(images=getattr(points, "name", ""), points=enc.points)
-        return Features(name=enc.name, features=enc.features, **run)
+        return Features(
+            name=enc.name,
+            features=enc.features,
+            seconds=0.0,
+            device="none",
+            dtype=str(enc.features.dtype).replace("torch.", ""),
+            images=getattr(points, "name", ""),
+            key="",
+            cached=True,
+            points=enc.points,
+            pooling=enc.taken,
+        )
     if points is None:
         rule = "images must be given unless the model is features"
         checks.refuse("embed", rule, "None", "pass what load_images opens", TypeError)
     features = _find_or_compute(enc, points, setup, cache)
-    untrained = encoders.is_untrained(enc.module)
-    return replace(features, parameters=encoders.n_parameters(enc.module), untrained=untrained)
+    return replace(
+        features,
+        parameters=encoders.n_parameters(enc.module),
+        untrained=encoders.is_untrained(enc.module),
+    )
 
 # %% ../../nbs/inputs/06_embed.ipynb #1e61a39e
 @documented

@@ -69,8 +69,11 @@ def check_device(device: str | torch.device, caller: str) -> torch.device:
 # %% ../../nbs/inputs/03_encoders.ipynb #49f17823
 def default_device() -> torch.device:
     "The GPU if there is one, otherwise the CPU."
-    apple = "mps" if torch.backends.mps.is_available() else "cpu"
-    return torch.device("cuda" if torch.cuda.is_available() else apple)
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    if torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cpu")
 
 # %% ../../nbs/inputs/03_encoders.ipynb #ac789357
 _PLAIN = (Tensor, np.ndarray, str, bytes, int, float, complex, type(None), types.ModuleType, type)
@@ -374,10 +377,13 @@ def description_of(obj: Any, depth: int = 5) -> str | list[Any] | dict[str, Any]
         held = {k: inner(v) for k, v in sorted({**closure.nonlocals, **read}.items())}
         return [_source(obj), printed_form(obj.__defaults__), held]
     if isinstance(obj, nn.Module):
-        weights, parts = digest_tensors(_tensors(obj)), list(obj.modules())
-        code = {str(k): _class_source(k) for k in {type(m) for m in parts}}
-        settings = [_own_settings(m) for m in parts]
-        return dict(weights=weights, code=code, layers=printed_form(obj), settings=settings)
+        parts = list(obj.modules())
+        return dict(
+            weights=digest_tensors(_tensors(obj)),
+            code={str(k): _class_source(k) for k in {type(m) for m in parts}},
+            layers=printed_form(obj),
+            settings=[_own_settings(m) for m in parts],
+        )
     if isinstance(getattr(obj, "transforms", None), (list, tuple)):
         return [inner(t) for t in obj.transforms]
     return [printed_form(obj), _class_source(type(obj)), _own_settings(obj)]

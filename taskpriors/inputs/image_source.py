@@ -159,21 +159,31 @@ _SMALL = (
 )
 
 
-@cache
-def reading_digest() -> str:  # 64 hexadecimal digits
-    "Digest of what the decoder makes of a picture of 6 x 4 pixels in a file of each kind."
+def _small_file(mode, kind):  # bytes
+    "A picture of 6 x 4 pixels, stored as a camera held sideways does."
     from PIL import Image
 
-    h, exif, ramp = hashlib.sha256(), Image.Exif(), np.arange(24).reshape(4, 6) / 23
-    exif[0x0112] = 6  # as a camera held sideways stores a picture
-    colours = np.rint(255 * np.stack([ramp, 1 - ramp, ramp**2], -1)).astype(np.uint8)
+    ramp = np.arange(24).reshape(4, 6) / 23
+    if mode == "F":
+        image = Image.fromarray(ramp.astype(np.float32))
+    elif mode == "I;16":
+        image = Image.fromarray(np.rint(ramp * 65535).astype(np.uint16))
+    else:
+        channels = np.rint(255 * np.stack([ramp, 1 - ramp, ramp**2], -1)).astype(np.uint8)
+        image = Image.fromarray(channels).convert(mode)
+    out, exif = io.BytesIO(), Image.Exif()
+    exif[0x0112] = 6
+    image.save(out, kind, exif=exif)
+    return out.getvalue()
+
+
+@cache
+def reading_digest() -> str:  # 64 hexadecimal digits
+    "Digest of what the decoder makes of a small file of each kind."
+    h = hashlib.sha256()
     for mode, kind in _SMALL:
-        values = ramp.astype(np.float32) if mode == "F" else colours
-        values = np.rint(ramp * 65535).astype(np.uint16) if mode == "I;16" else values
-        picture, out = Image.fromarray(values), io.BytesIO()
         try:
-            (picture if values is not colours else picture.convert(mode)).save(out, kind, exif=exif)
-            image = decode_image(out.getvalue())
+            image = decode_image(_small_file(mode, kind))
             h.update(f"{mode} {kind} {image.size}".encode() + image.tobytes())
         except (OSError, KeyError) as e:  # a kind that this Pillow cannot write
             h.update(f"{mode} {kind} {type(e).__name__}".encode())
@@ -256,7 +266,8 @@ class ImageSource:
         n_threads = checks.check_load(n_threads, "load_images", "n_threads", low=0, workers=True)
         look = partial(_inspect, items, exif_rotation=exif_rotation)
         with ThreadPoolExecutor(n_threads) if n_threads > 1 else nullcontext() as pool:
-            looks = (map if pool is None else pool.map)(look, range(len(items)))
+            run = map if pool is None else pool.map
+            looks = run(look, range(len(items)))
             inspected = list(with_bar(looks, progress, desc="reading", total=len(items)))
         self.index = [i for i, f in enumerate(inspected) if isinstance(f, tuple)]
         self.names = None if names is None else tuple(str(names[i]) for i in self.index)
@@ -271,8 +282,9 @@ class ImageSource:
         self.depth = next(bits for bits in _DEPTHS if max(deep, default=65535) < 2**bits)
         if self.depth < 16:
             message = f"load_images: {len(deep)} images of 16 bits hold no value above"
-            message += f" {2**self.depth - 1} and are read as images of {self.depth} bits; if they"
-            warnings.warn(f"{message} are dark, pass arrays in [0, 1].", stacklevel=3)
+            reading = f"{2**self.depth - 1} and are read as images of {self.depth} bits"
+            remedy = "if they are dark, pass arrays in [0, 1]"
+            warnings.warn(f"{message} {reading}; {remedy}.", stacklevel=3)
         y = [inspected[i][1] if labels is None else int(labels[i]) for i in self.index]
         self.labels = None
         if all(isinstance(label, str) for label in y):  # in alphabetical order
@@ -281,7 +293,8 @@ class ImageSource:
             self.labels = torch.tensor(y)
         if self.skipped:
             message = f"load_images: {len(self.skipped)} of {len(inspected)} images cannot be read"
-            message += " and are left out, the first is {} ({}).".format(*self.skipped[0])
+            first, why = self.skipped[0]
+            message += f" and are left out, the first is {first} ({why})."
             warnings.warn(message, stacklevel=3)
 
     def __len__(self):

@@ -77,7 +77,7 @@ class LeftOut(NamedTuple):
 def _is_image(name: str, types: Sequence, path: str | None, left_out: LeftOut) -> bool:
     """Is a file an image by its ending, or by its first bytes if its ending says nothing?
 
-    These are read at `path`; None: endings alone decide.
+    These are read at `path`, if there is a file; None: endings alone decide.
     """
     ending = os.path.splitext(name)[1].lower()
     if is_hidden(name):
@@ -163,9 +163,11 @@ def _in_timm_order(pairs, folder, class_map):  # pairs (path, class), name -> cl
     from timm.data.readers.class_map import load_class_map
     from timm.utils.misc import natural_key
 
-    names = sorted({label for _, label in pairs}, key=natural_key)
-    classes = {name: k for k, name in enumerate(names)}
-    classes = load_class_map(class_map, folder) if class_map else classes
+    if class_map:
+        classes = load_class_map(class_map, folder)
+    else:
+        names = sorted({label for _, label in pairs}, key=natural_key)
+        classes = {name: k for k, name in enumerate(names)}
     samples = [(path, classes[label]) for path, label in pairs if label in classes]
     samples = sorted(samples, key=lambda sample: natural_key(sample[0]))
     return ListedImages(samples, classes)
@@ -201,13 +203,20 @@ def _load_folder(root, split, limit, options, *, class_map="", input_key=None, *
         places = [root / name for name in (split, *synonyms) if name and (root / name).is_dir()]
         folder = next((place for place in places if place != root), None)
         if folder is None:
-            rule, remedy = f"split must name a subfolder of {root.name}", "leave split out to read"
-            checks.refuse("load_images", rule, repr(split), f"{remedy} the whole folder")
+            rule = f"split must name a subfolder of {root.name}"
+            remedy = "leave split out to read the whole folder"
+            checks.refuse("load_images", rule, repr(split), remedy)
     types = input_key.split(";") if input_key else IMAGE_TYPES
     paths, labels = _chosen(list_images(str(folder), types, class_map), limit, folder, types)
-    name, names = root.resolve().name, [os.path.relpath(path, root) for path in paths]
-    options |= dict(names=names, n_threads=_THREADS, labels_from=f"the subfolders of {name}")
-    return ImageSource(paths, name, labels=labels, **options)
+    return ImageSource(
+        paths,
+        root.resolve().name,
+        labels=labels,
+        names=[os.path.relpath(path, root) for path in paths],
+        n_threads=_THREADS,
+        labels_from=f"the subfolders of {root.resolve().name}",
+        **options,
+    )
 
 # %% ../../nbs/inputs/04_images.ipynb #75ea9b89
 _LARGEST = 2**28  # bytes of an image in an archive
@@ -290,9 +299,15 @@ def _load_archive(path, limit, options, *, class_map="", input_key=None, **other
     names, labels = _chosen(listed, limit, path.name, types)
     zipped = path.suffix == ".zip"
     items = _Zipped(path, names) if zipped else _Tarred(path, [members[name] for name in names])
-    options |= dict(names=names, n_threads=0 if zipped else _THREADS)
-    options |= dict(labels=labels, labels_from=f"the folders in {path.name}")
-    return ImageSource(items, path.name, **options)
+    return ImageSource(
+        items,
+        path.name,
+        labels=labels,
+        names=names,
+        n_threads=0 if zipped else _THREADS,
+        labels_from=f"the folders in {path.name}",
+        **options,
+    )
 
 # %% ../../nbs/inputs/04_images.ipynb #738e67ec
 _PATH_KEYS = ("path", "file", "filename", "file_name", "image", "image_path", "img")
@@ -331,7 +346,10 @@ def _load_table(path, limit, options, *, input_key=None, target_key=None, **othe
         warnings.warn(f"load_images: {note}", stacklevel=3)
     plain = [tables.plain_name(column) for column in table.columns]
     named = (input_key, "input_key"), (target_key, "target_key")
-    keys = [k if k is None else plain[table.place_of(k, "load_images", by)] for k, by in named]
+    keys = [
+        None if key is None else plain[table.place_of(key, "load_images", option)]
+        for key, option in named
+    ]
     if plain == [""]:  # a list of paths, one a line
         plain = ["path"]
     image, label = _columns_in(plain, keys, _PATH_KEYS)
@@ -345,9 +363,15 @@ def _load_table(path, limit, options, *, input_key=None, target_key=None, **othe
             remedy = "keep one of them; several go to labels= as columns"
             checks.refuse("load_images", rule, got, remedy)
     files = [_file_at(path.parent, paths[i]) for i in some]
-    options |= dict(n_threads=_THREADS, labels_from=f"the column {label!r} of {path.name}")
-    labels = None if labels is None else [labels[i] for i in some]
-    return ImageSource(files, path.name, labels=labels, names=[paths[i] for i in some], **options)
+    return ImageSource(
+        files,
+        path.name,
+        labels=None if labels is None else [labels[i] for i in some],
+        names=[paths[i] for i in some],
+        n_threads=_THREADS,
+        labels_from=f"the column {label!r} of {path.name}",
+        **options,
+    )
 
 
 def _codes(cells, column, table):  # whole numbers of at least 0; None if there are no classes
@@ -524,8 +548,10 @@ def load_images(
     ranges are refused. Where files of 16 bits hold no value above 2**b - 1, b = 8, 10, 12 or 14,
     they are scaled by that, with a warning.
     """
-    options: dict = dict(progress=checks.check_flag(progress, "load_images", "progress"))
-    options["exif_rotation"] = checks.check_flag(exif_rotation, "load_images", "exif_rotation")
+    options = dict(
+        progress=checks.check_flag(progress, "load_images", "progress"),
+        exif_rotation=checks.check_flag(exif_rotation, "load_images", "exif_rotation"),
+    )
     if limit is not None:
         limit = checks.check_count(limit, "load_images", "limit")
     if not isinstance(source, (str, os.PathLike)):

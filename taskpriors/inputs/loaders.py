@@ -59,6 +59,15 @@ def n_inputs(inputs: Tensor | Mapping) -> int:
     return len(next(iter(inputs.values())) if isinstance(inputs, Mapping) else inputs)
 
 # %% ../../nbs/inputs/05_loaders.ipynb #ab210cb1
+def _check_order(loader, caller):
+    for sampler in (loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
+        shuffles = "Random" in type(sampler).__name__ or getattr(sampler, "shuffle", False) is True
+        if shuffles:
+            rule = "a loader must give its points in the same order each time"
+            remedy = "pass DataLoader(loader.dataset, batch_size, shuffle=False)"
+            refuse(caller, rule, f"one that shuffles, by a {type(sampler).__name__}", remedy)
+
+
 def _row_digests(inputs):  # list of 32 bytes
     rows = inputs if isinstance(inputs, Mapping) else dict(x=inputs)
     parts = ({name: x[i] for name, x in rows.items()} for i in range(n_inputs(inputs)))
@@ -68,22 +77,21 @@ def _row_digests(inputs):  # list of 32 bytes
 class LoadedBatches:
     """The batches of a loader in their order, as a source of points: `len` and `.batches`.
 
-    The loader has no shuffling and no random transforms. `.fingerprint` names the content,
-    `.labels` holds the classes or None, and `.name` is what to call the source, the class of its
-    data set if it has no name.
+    `.fingerprint` names the content, `.labels` holds the classes or None, and `.name` is what to
+    call the source.
     """
 
     kind, labels_from, names, skipped = "images", "the loader", None, ()
 
     def __init__(
-        self, loader: DataLoader, name: str = "", *, caller: str = "embed", progress: bool = False
+        self,
+        loader: DataLoader,  # without shuffling and without random transforms
+        name: str = "",  # what to call it; empty: the class of its data set
+        *,
+        caller: str = "embed",  # who asks
+        progress: bool = False,  # show a bar on standard error
     ) -> None:
-        for sampler in (loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
-            kind = type(sampler).__name__
-            if "Random" in kind or getattr(sampler, "shuffle", False) is True:
-                rule = "a loader must give its points in the same order each time"
-                remedy = "pass DataLoader(loader.dataset, batch_size, shuffle=False)"
-                refuse(caller, rule, f"one that shuffles, by a {kind}", remedy)
+        _check_order(loader, caller)
         self.loader, self.caller = loader, caller
         self.name = name or type(loader.dataset).__name__
         self.first: Any = None  # inputs of the first batch

@@ -89,23 +89,25 @@ def _refuse_weights(spec: str, e: Exception, caller: str):  # raised by timm, th
         snapshots = Path(constants.HF_HUB_CACHE).glob("models--timm--*/snapshots/*/*")
         files = [path for path in snapshots if path.suffix in (".safetensors", ".bin", ".pth")]
         names = sorted({path.parts[-4].removeprefix("models--timm--") for path in files})
-        got = "no network, and a cache of the hub that holds "
-        got += listed(names) if names else "nothing of timm"
+        held = listed(names) if names else "nothing of timm"
+        got = f"no network, and a cache of the hub that holds {held}"
         remedy = f"name what is cached, {spec}@untrained, or a file {spec}@FILE"
         refuse(caller, rule, got, remedy, OSError)
     got = f"{type(e).__name__}: {' '.join(str(e).split())}"[:240]
     remedy = "check that weights and architecture belong together, or that the model has any"
-    if online := isinstance(e, OSError) or "HTTP" in type(e).__name__:
+    online = isinstance(e, OSError) or "HTTP" in type(e).__name__
+    if online:
         remedy = "check the name and the rights to it, or name a file with NAME@FILE"
     refuse(caller, rule, got, remedy, OSError if online else ValueError)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #3a736c43
-def timm_module(spec: str, caller: str, *, pooling: str | None = None) -> nn.Module:
-    """A model of timm with its weights, or a sentence about what is missing.
-
-    It is NAME, NAME@FILE, NAME@untrained, hf-hub:... or local-dir:..., without classifier and in
-    evaluation mode, with another pooling of timm than its own if one is named.
-    """
+def timm_module(
+    spec: str,  # NAME, NAME@FILE, NAME@untrained, hf-hub:... or local-dir:...
+    caller: str,  # who asks
+    *,
+    pooling: str | None = None,  # of timm, instead of the model's own
+) -> nn.Module:  # without classifier, in evaluation mode
+    "A model of timm with its weights, or a sentence about what is missing."
     import timm
 
     name, weights = spec, ""
@@ -188,7 +190,7 @@ def cached_snapshot(repository: str) -> Path | None:  # None if its weights are 
     return None
 
 # %% ../../nbs/inputs/03_named_models.ipynb #e41de11d
-def check_names(sources: Iterable, caller: str, *, texts: bool = False) -> None:
+def check_names(sources: Iterable[Source], caller: str, *, texts: bool = False) -> None:
     "Refuse names whose weights cannot be had here, all at once, before any work."
     from huggingface_hub import constants
 

@@ -61,10 +61,13 @@ def column_of_cells(cells: Sequence) -> Column:
     empty = plain.isna() | bare.str.lower().isin(_EMPTY)
     values = pd.to_numeric(bare.where(~empty, "nan"), errors="coerce").astype("float64")
     odd = words[values.isna() & ~empty]
-    percent = bool(words[values.notna()].str.endswith("%").any())
-    is_number = bool(values.notna().sum() >= max(len(odd), 1))
-    first, words = odd.iloc[0] if len(odd) else "", words.where(~empty, "").tolist()
-    return Column(values, words, odd=first, is_number=is_number, percent=percent)
+    return Column(
+        values=values,
+        words=words.where(~empty, "").tolist(),
+        odd=odd.iloc[0] if len(odd) else "",
+        is_number=bool(values.notna().sum() >= max(len(odd), 1)),
+        percent=bool(words[values.notna()].str.endswith("%").any()),
+    )
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #00a01782
 MODEL_COLUMNS = ("model", "model_name", "name", "net", "network", "encoder", "backbone", "arch")
@@ -112,10 +115,10 @@ def find_models(table: Table, columns: Sequence, models: Sequence) -> ModelNames
     options += [((k,), columns[k].words) for k in words]
     options.append(((), list(table.columns)))
 
-    def n_ranked(option):
-        return len(name_candidates(models, list(dict.fromkeys(filter(None, option[1])))))
+    def n_ranked(place):
+        return len(name_candidates(models, list(dict.fromkeys(filter(None, place.names)))))
 
-    return ModelNames(*max(options, key=n_ranked))
+    return max((ModelNames(places, names) for places, names in options), key=n_ranked)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #8dc05450
 def _score_column(table: Table, places: Sequence, caller: str) -> int:
@@ -167,17 +170,26 @@ def cells_of(table: Table, models: Sequence, caller: str) -> Cells:
         rule, remedy = "a record must hold scores", "pass models x tasks, or one score a line"
         refuse(caller, rule, f"no column of numbers in {shortened(table.name, 40)}", remedy)
     repeat = [" ".join(words) for words in zip(*(columns[k].words for k in repeats), strict=True)]
-    parts = []
-    for k in places:
-        line = dict(model=table.columns[k] if layout == "turned" else named.names)
-        line |= dict(task=table.columns[k] if layout == "wide" else columns[task_column or 0].words)
-        line |= dict(value=columns[k].values, percent=columns[k].percent, odd=columns[k].odd)
-        parts.append(pd.DataFrame(line | dict(repeat=repeat or "")))
-    frame = pd.concat(parts, ignore_index=True)
-    frame = frame[(frame.model != "") & (frame.task != "")]
-    measure = usual[places[0]] if layout == "long" else ""
-    unused = [table.columns[k] for k in values if k not in places]
-    return Cells(frame=frame, layout=layout, measure=measure, unused=unused)
+    lines = [
+        pd.DataFrame(
+            dict(
+                model=table.columns[k] if layout == "turned" else named.names,
+                task=table.columns[k] if layout == "wide" else columns[task_column or 0].words,
+                value=columns[k].values,
+                percent=columns[k].percent,
+                odd=columns[k].odd,
+                repeat=repeat or "",
+            )
+        )
+        for k in places
+    ]
+    frame = pd.concat(lines, ignore_index=True)
+    return Cells(
+        frame=frame[(frame.model != "") & (frame.task != "")],
+        layout=layout,
+        measure=usual[places[0]] if layout == "long" else "",
+        unused=[table.columns[k] for k in values if k not in places],
+    )
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #e624f063
 class TaskNames(NamedTuple):
@@ -378,14 +390,13 @@ def parts_of(record: Any, name: str, models: Sequence, caller: str) -> Iterator[
         refuse(caller, rule, type(record).__name__, remedy, TypeError)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #6b905e00
-_DIFFERS = "drop one, or say in a column seed, fold or split what differs"
-
-
-def one_score_each(frame: DataFrame, table: str, caller: str, remedy: str = _DIFFERS) -> Fractions:
-    """The mean of repetitions; scores that contradict each other are refused.
-
-    The frame has columns model, task, value, repeat; model and task index the means.
-    """
+def one_score_each(
+    frame: DataFrame,  # columns model, task, value, repeat
+    table: str,  # what to call it
+    caller: str,  # who asks
+    remedy: str = "drop one, or say in a column seed, fold or split what differs",
+) -> Fractions:  # with one value for each model and task, which are its index
+    "The mean of repetitions; scores that contradict each other are refused."
     groups = frame.groupby(["model", "task"], sort=False)
     scores = groups.value.agg(["min", "max", "mean", "size"]).assign(n=groups["repeat"].nunique())
     differ = scores["max"] - scores["min"] > 1e-9
@@ -448,15 +459,21 @@ def read_record(record: Any, models: Sequence, caller: str) -> PastScores:
     missing = [model for model in models if matrix.loc[model].isna().all()]
     if missing:
         notes.append(f"The record has {missing_note(missing, names)}.")
-    scores = torch.tensor(matrix.to_numpy(dtype="float64"))
-    return PastScores(models, tuple(matrix.columns), scores, notes=tuple(dict.fromkeys(notes)))
+    return PastScores(
+        models=models,
+        tasks=tuple(matrix.columns),
+        scores=torch.tensor(matrix.to_numpy(dtype="float64")),
+        notes=tuple(dict.fromkeys(notes)),
+    )
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #b530840a
-def to_record(ranking: Any, task: str, *, caller: str = "to_record") -> DataFrame:
-    """The accuracies of the ranked models on the labels of a finished task, as rows of a record.
-
-    Columns are model, task and score; there is one row for each model that has a score.
-    """
+def to_record(
+    ranking: Any,  # a Ranking
+    task: str,  # what to call it
+    *,
+    caller: str = "to_record",  # who asks
+) -> DataFrame:  # columns model, task, score; one row for each model that has a score
+    "The accuracies of the ranked models on the labels of a finished task, as rows of a record."
     import pandas as pd
 
     if not isinstance(task, str) or not task.strip():

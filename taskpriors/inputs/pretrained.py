@@ -44,9 +44,10 @@ def class_layers(network: Any) -> list[nn.Module]:  # empty if it classifies not
         return [_last_layer(head) for head in heads if isinstance(head, nn.Module)]
     if comes_from(network, "torchvision"):
         home = next(k.__module__ for k in type(network).__mro__ if "torchvision." in k.__module__)
-        classifies = not any(word in home for word in _NO_CLASSES)
+        if any(word in home for word in _NO_CLASSES):
+            return []
         named = dict(network.named_children())
-        return [_last_layer(named[name]) for name in _HEADS if name in named and classifies][:1]
+        return [_last_layer(named[name]) for name in _HEADS if name in named][:1]
     classes = [k.__name__ for k in type(network).__mro__]
     if not comes_from(network, "transformers") or not any(map(_CLASSIFIES.search, classes)):
         return []

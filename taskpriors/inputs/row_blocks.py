@@ -234,7 +234,8 @@ class RowMatrix:
     def _finite(self, spans, index):  # the same on the device, of rows that are called so
         X = self._kept(spans).to(self.device).to(self.dtype)
         if not torch.isfinite(X.sum()) and not torch.isfinite(X).all():
-            rule, bad = f"{self.name} must be finite", (~torch.isfinite(X)).any(1).nonzero()
+            bad = (~torch.isfinite(X)).any(1).nonzero().flatten()
+            rule = f"{self.name} must be finite"
             got = f"a non-finite value in row {index[int(bad[0])]}"
             checks.refuse("RowMatrix", rule, got, "drop or impute such rows")
         return X
@@ -270,13 +271,14 @@ def open_rows(
     device: str | torch.device | None = None,  # where blocks go; None: CPU, or as the source says
 ) -> RowMatrix:
     "Open features without reading them."
-    try:  # a device that is there and counts in float64
-        device = None if device is None else torch.device(device)
-        torch.ones((), dtype=torch.float64, device=device or _HERE).item()
-    except Exception as e:  # each backend has an error of its own
-        rule = "device must be there and hold float64 numbers, in which sums are kept"
-        got = f"{str(device)[:40]!r}: {' '.join(str(e).split())[:90]}"
-        checks.refuse("open_rows", rule, got, "pass 'cpu' or 'cuda'")
+    if device is not None:
+        try:
+            device = torch.device(device)
+            torch.ones((), dtype=torch.float64, device=device).item()
+        except Exception as e:  # each backend has an error of its own
+            rule = "device must be there and hold float64 numbers, in which sums are kept"
+            got = f"{str(device)[:40]!r}: {' '.join(str(e).split())[:90]}"
+            checks.refuse("open_rows", rule, got, "pass 'cpu' or 'cuda'")
     if isinstance(source, RowMatrix):
         return source if device is None else replace(source, device=device)
     array: Any = None
@@ -297,8 +299,8 @@ def open_rows(
         rule = f"{name} must have two dimensions (points, features) and two points"
         checks.refuse("open_rows", rule, f"shape {shape}", "flatten or stack it to (n, d)")
     if layout and (stamp is None or stamp[0] < layout.end):
-        rule, got = f"the file of {name} must be whole", stamp[0] if stamp else 0
-        got = f"{got} bytes instead of {layout.end}"
+        rule = f"the file of {name} must be whole"
+        got = f"{stamp[0] if stamp else 0} bytes instead of {layout.end}"
         checks.refuse("open_rows", rule, got, "write it again", OSError)
     return RowMatrix(name, layout, array, stamp, device or _HERE)
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -50,6 +50,15 @@ class GivenLabels(NamedTuple):
     notes: tuple = ()  # what a reader should know of them
     targets: Tensor | None = None  # real targets (n, m), float64; then there is one class
     offers: tuple = ()  # what else their table says, for a reader who did not use it
+
+
+class Points(Protocol):
+    "What labels are of: a source of images or of texts."
+
+    labels: Tensor | None
+    labels_from: str
+
+    def __len__(self) -> int: ...
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #403a99d0
 def labels_of_column(labels: Any, column: str, caller: str = "rank_models") -> LabelColumn:
@@ -158,7 +167,8 @@ def _whole_numbers(values: list, caller: str, ask: bool) -> _Sorted:  # without 
         if value < 0 or value in (math.inf, -math.inf) or value != int(value):
             checks.check_labels(torch.tensor([float(value)]), caller)
     values = [None if value is None else int(value) for value in values]
-    classes, notes = sorted(set(values) - {-1, None}), ()
+    classes = sorted(set(values) - {-1, None})
+    notes: tuple = ()
     which = f"{values.count(-1)} of {len(values) - values.count(None)} labels are -1 and taken as"
     if -1 in values and _is_class(set(classes)):
         beside = " and ".join(map(str, classes))
@@ -170,17 +180,18 @@ def _whole_numbers(values: list, caller: str, ask: bool) -> _Sorted:  # without 
     if ask and len(classes) > _FEW and not counted:
         rule = "whole numbers of many values must be said to be classes or real targets"
         got = f"{len(classes)} values from {classes[0]} to {classes[-1]}"
-        remedy = "pass words for classes (labels.astype(str), in a file c7 for 7), floats (n, 1)"
-        refuse(caller, rule, got, f"{remedy} for targets")
+        remedy = "pass words for classes (labels.astype(str), in a file c7 for 7)"
+        refuse(caller, rule, got, f"{remedy}, floats (n, 1) for targets")
     return _Sorted(values, {}, notes)
 
 
 def _classes(entries: list, caller: str, *, ask: bool) -> GivenLabels:
     "Classes of entries, numbered in the order of numbers or of words."
-    values, written, notes = _sorted_out(entries)
+    sorted_out = _sorted_out(entries)
+    values, notes, written = sorted_out.values, sorted_out.notes, sorted_out.names
     if not any(isinstance(value, str) for value in values):
-        values, _, more = _whole_numbers(values, caller, ask)
-        notes = (*notes, *more)
+        whole = _whole_numbers(values, caller, ask)
+        values, notes = whole.values, (*notes, *whole.notes)
     distinct: set[Any] = set(values) - {None}  # all words, or all numbers
     order = sorted(distinct)
     number = {name: k for k, name in enumerate(order)}
@@ -237,6 +248,17 @@ def _plain_list(labels: Any, caller: str) -> list[Any]:  # of numbers, words and
     return values
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #45e39a7a
+def _spelled_twice(names: tuple) -> list[tuple[str, str]]:  # pairs of names
+    first_spelling: dict = {}
+    pairs = []
+    for name in names:
+        word = unicodedata.normalize("NFKC", name).casefold()
+        first = first_spelling.setdefault("".join(filter(str.isalnum, word)) or name, name)
+        if first is not name:
+            pairs.append((first, name))
+    return pairs
+
+
 _ALONE = 10  # labels from which two must share a class
 
 
@@ -252,18 +274,16 @@ def _checked_classes(labels: GivenLabels, n: int, caller: str) -> GivenLabels:
     if c < 2 and k == n:
         rule = "labels must hold at least two classes"
         refuse(caller, rule, f"class {shortened(labels.names[0], 40)} only", "leave labels out")
-    first_spelling: dict = {}
-    pairs = []
-    for name in labels.names:
-        word = unicodedata.normalize("NFKC", name).casefold()
-        first = first_spelling.setdefault("".join(filter(str.isalnum, word)) or name, name)
-        pairs += [(first, name)] if first is not name else []
-    pairs = [(a, b) for a, b in pairs[:3] if "-" not in (a[:1], b[:1])]
-    short = [(shortened(a, 40), shortened(b, 40)) for a, b in pairs]
-    notes = [f"The classes {a!r} and {b!r} count as two." for a, b in short]
+    notes = [
+        f"The classes {shortened(a, 40)!r} and {shortened(b, 40)!r} count as two."
+        for a, b in _spelled_twice(labels.names)[:3]
+        if not a.startswith("-") and not b.startswith("-")
+    ]
     if c < 2:
-        note = f"The class of {points.replace('point', 'label')} is the only one: that says which"
-        notes.append(f"{note} points are alike and nothing of what tells classes apart.")
+        notes.append(
+            f"The class of {points.replace('point', 'label')} is the only one: that says which "
+            "points are alike and nothing of what tells classes apart."
+        )
     return labels._replace(notes=(*labels.notes, *notes))
 
 
@@ -355,6 +375,18 @@ def _group_column(columns: Sequence) -> str | None:  # the first usual name, if 
     return next((plain[name] for name in GROUP_NAMES if name in plain), None)
 
 
+def _offers_of(table: tables.Table, at: int) -> tuple[str, ...]:
+    "That a table of labels, which stand in column `at`, has groups of points as well."
+    column = _group_column(table.columns)
+    if column is None or column == table.columns[at]:
+        return ()
+    words = [str(cell) for cell in table.cells[table.columns.index(column)] if not is_blank(cell)]
+    count = len(set(words))
+    said = f"The column {column!r} of {table.name} names {count:,} groups"
+    remedy = "pass the same table as groups=, too, if the points of one belong together"
+    return (f"{said}; {remedy}.",) if 1 < count < len(words) else ()
+
+
 def entries_of_table(table: tables.Table, label_column: str | None, caller: str) -> Entries:
     "The labels in a table, and the columns that may name their points."
     at = label_place(table, label_column, caller)
@@ -367,13 +399,7 @@ def entries_of_table(table: tables.Table, label_column: str | None, caller: str)
     keys.sort(key=lambda key: KEY_NAMES.index(key.kind) if key.kind else len(KEY_NAMES))
     plain = tables.plain_name(table.columns[at])
     header = "" if plain in (*LABEL_NAMES, "") or label_column else table.columns[at]
-    groups, offers = _group_column(table.columns), ()
-    if groups is not None and groups != table.columns[at]:
-        cells = table.cells[table.columns.index(groups)]
-        words = [str(cell) for cell in cells if not is_blank(cell)]
-        said = f"The column {groups!r} of {table.name} names {len(set(words)):,} groups; pass the"
-        if 1 < len(set(words)) < len(words):
-            offers = (f"{said} same table as groups=, too, if the points of one belong together.",)
+    offers = _offers_of(table, at)
     return Entries(table.cells[at], tuple(keys), table.name, header, table.notes, offers)
 
 
@@ -686,7 +712,7 @@ def _without_empty_rows(entries: Entries) -> Entries:
 
 def read_labels(
     labels: LabelsLike | LabelColumn | None,  # array, dictionary, True for those of points, a file
-    images: Any,  # a source of images or of texts, whose points these are, or None
+    images: Points | None,
     n: int,
     caller: str = "rank_models",
 ) -> GivenLabels | None:

@@ -64,8 +64,10 @@ def _of_table(table: tables.Table, caller: str) -> _Written:
     elif len(columns) in (2, 3):
         places = list(range(len(columns)))
     else:
-        rule = f"the columns of {shortened(table.name, 40)} must be i, j and, where it is known,"
-        rule, got = f"{rule} same", shortened(", ".join(map(repr, columns)), 120)
+        rule = (
+            f"the columns of {shortened(table.name, 40)} must be i, j and, where it is known, same"
+        )
+        got = shortened(", ".join(map(repr, columns)), 120)
         checks.refuse(caller, rule, got, "name these columns, or keep two or three")
     first, second, *third = (cells[place] for place in places)
     same = third[0] if third else [None] * len(first)

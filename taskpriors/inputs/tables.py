@@ -67,8 +67,9 @@ def text_in(path: Path, caller: str) -> str:
         refuse(caller, f"{name} must be written in UTF-8", got, remedy)
     if "\0" in text:
         refuse(caller, f"{name} must hold text", "characters that are zero", "save it as UTF-8")
-    begins = text.startswith("sep=") and text[5:6] in ("\r", "\n")  # as Excel begins a file
-    return text[5:].lstrip("\r\n") if begins else text
+    if text.startswith("sep=") and text[5:6] in ("\r", "\n"):  # as Excel begins a file
+        return text[5:].lstrip("\r\n")
+    return text
 
 # %% ../../nbs/inputs/00_tables.ipynb #d6f7e9cf
 class Quoted(str):
@@ -269,20 +270,16 @@ def _refuse_swallowed(rows: list, name: str, caller: str) -> None:
 def _read_text(path: Path, caller: str, column_names: Collection, prose: bool) -> Table:
     "The table in a text of lines and separators."
     text, name = text_in(path, caller), path.name
-    short = shortened(name, 40)
     if not text.strip():
         refuse(caller, f"{shortened(name, 60)} must hold a table", "no line", "check the file")
-    first = next(fields_of(text, "\0"))[0]
-    heads = [word for separator in _SEPARATORS for word in first.split(separator)]
-    named = any(plain_name(word) in column_names for word in heads)
-    if path.suffixes[:1] == [".txt"] and (len(heads) == len(_SEPARATORS) or not named):
-        lines = [row[0] for row in fields_of(text, "\0")]  # one entry a line
+    if path.suffixes[:1] == [".txt"] and _is_list(text, column_names):
+        lines = [row[0] for row in fields_of(text, "\0")]
         return Table(name, ("",), (lines[:-1] if lines[-1] == "" else lines,))
     text, notes = _without_comments(text, name, column_names)
     fit = _best_fit(text, name, column_names, prose)
     if fit.misfit is not None:
         width, row = len(fit.rows[0]), fit.rows[fit.misfit]
-        rule = f"each row of {short} must have the {width} field{'s'[: width > 1]} "
+        rule = f"each row of {shortened(name, 40)} must have the {width} field{'s'[: width > 1]} "
         rule += "that its first line names"
         got = f"{len(row)} in row {fit.misfit}: {shortened(', '.join(map(repr, row)), 60)}"
         refuse(caller, rule, got, "quote the cells that hold separators, or name every column")
@@ -292,7 +289,8 @@ def _read_text(path: Path, caller: str, column_names: Collection, prose: bool) -
     cells = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
     if columns[-1] == "" and len(columns) > 1 and not any(map(str.strip, cells[-1])):
         columns, cells = columns[:-1], cells[:-1]
-    columns, notes = tuple(map(str.strip, columns)), (*notes, *fit.notes)
+    columns = tuple(map(str.strip, columns))
+    notes = (*notes, *fit.notes)
     commas = [k for k, words in enumerate(cells) if has_decimal_commas(words)]
     for k in commas:
         cells[k] = [word.replace(",", ".") for word in cells[k]]
@@ -314,6 +312,13 @@ def _without_comments(text: str, name: str, column_names: Collection) -> tuple[s
         text, n_comments = rest[0], n_comments + 1
     note = f"Lines of comments above {name} are left out ({n_comments})."
     return text, (note,) if n_comments else ()
+
+
+def _is_list(text: str, column_names: Collection) -> bool:
+    "Is a .txt file one entry a line, and no table whose columns have names that are looked for?"
+    first = next(fields_of(text, "\0"))[0]
+    words = [word for separator in _SEPARATORS for word in first.split(separator)]
+    return len(words) == len(_SEPARATORS) or not any(plain_name(w) in column_names for w in words)
 
 # %% ../../nbs/inputs/00_tables.ipynb #c7988ae6
 def of_records(records: list, name: str, caller: str) -> Table:
@@ -575,6 +580,33 @@ def _row_of_numbers(row: list, k: int, form: _NumberForm, name: str, caller: str
     return np.array(values)
 
 
+def _with_decimal_commas(form: _NumberForm, name: str, caller: str) -> tuple[str, ...]:  # notes
+    "What a comma in a number means; a thousand is refused, because it may be a one."
+    rows = list(islice(_rows_in(form.text, form.separator), _FIRST_LINES))
+    for words in zip(*(row[: form.width] for row in rows), strict=False):
+        commas = [word for word in words if "," in word and not re.search("[^\\d.,+\\s-]", word)]
+        if commas and not has_decimal_commas(commas):
+            rule = f"the numbers of {name} must be written without commas for thousands"
+            refuse(caller, rule, repr(commas[0]), "write 1000 or 1.000 for 1,000")
+    if any("," in word for row in rows for word in row):
+        return (f"The numbers of {name} are read with decimal commas.",)
+    return ()
+
+
+def _one_decimal_column(form: _NumberForm, name: str, caller: str) -> bool:
+    "Are two columns of whole numbers one of numbers with a decimal comma?"
+    rows = list(islice(_rows_in(form.text, form.separator), _FIRST_LINES))
+    words = [word for row in rows for word in row]
+    if form.separator != "," or not all(map(_WHOLE.fullmatch, words)):
+        return False
+    rows = list(_rows_in(form.text, form.separator))
+    zeros = [word for row in rows for word in row[1:] if re.match(r"0\d", word)]
+    if zeros and form.width > 2:
+        rule = f"the separator of {name} must not be its decimal comma"
+        refuse(caller, rule, f"{zeros[0]!r} among whole numbers", "separate by semicolons")
+    return bool(zeros)
+
+
 def _values_at_once(form: _NumberForm) -> DataFrame | None:
     "The numbers of a plain table; None if a row has to be looked at."
     import pandas as pd
@@ -595,34 +627,15 @@ def _values_at_once(form: _NumberForm) -> DataFrame | None:
         return None
 
 
-def _with_commas(form: _NumberForm, name: str, caller: str) -> tuple[_NumberForm, tuple]:
-    "What commas mean, with notes: two columns may be one; a thousand may be a one and is refused."
-    rows = list(islice(_rows_in(form.text, form.separator), _FIRST_LINES))
-    if form.separator == "," and all(map(_WHOLE.fullmatch, chain.from_iterable(rows))):
-        several = (row[1:] for row in _rows_in(form.text, form.separator))
-        zeros = [word for word in chain.from_iterable(several) if re.match(r"0\d", word)]
-        if zeros and form.width > 2:
-            rule = f"the separator of {name} must not be its decimal comma"
-            refuse(caller, rule, f"{zeros[0]!r} among whole numbers", "separate by semicolons")
-        if zeros:
-            form = form._replace(separator="\0", width=1)
-            rows = list(islice(_rows_in(form.text, form.separator), _FIRST_LINES))
-    for words in zip(*(row[: form.width] for row in rows), strict=False):
-        commas = [word for word in words if "," in word and not re.search("[^\\d.,+\\s-]", word)]
-        if commas and not has_decimal_commas(commas):
-            rule = f"the numbers of {name} must be written without commas for thousands"
-            refuse(caller, rule, repr(commas[0]), "write 1000 or 1.000 for 1,000")
-    has_commas = any("," in word for row in rows for word in row)
-    note = f"The numbers of {name} are read with decimal commas."
-    return form, (*form.notes, note) if has_commas else form.notes
-
-
 def read_numbers(path: Path, caller: str) -> Numbers:
     "A table of numbers in any dialect, with or without names of columns."
     import pandas as pd
 
     name = shortened(path.name, 60)
-    form, notes = _with_commas(_form_of(text_in(path, caller), name, caller), name, caller)
+    form = _form_of(text_in(path, caller), name, caller)
+    if _one_decimal_column(form, name, caller):
+        form = form._replace(separator="\0", width=1)
+    notes = (*form.notes, *_with_decimal_commas(form, name, caller))
     frame = _values_at_once(form)
     if frame is None:
         rows = enumerate(_rows_in(form.text, form.separator))
@@ -637,24 +650,34 @@ def read_numbers(path: Path, caller: str) -> Numbers:
     return Numbers(frame, notes)
 
 # %% ../../nbs/inputs/00_tables.ipynb #a39aae26
+def _has_words(path: Path, caller: str) -> bool:
+    "Has the second line of a text one field that is no number, among numbers?"
+    text = text_in(path, caller)
+    for separator in _SEPARATORS:
+        rows = list(islice(_rows_in(text, separator), 2))
+        words = [word for word in rows[-1] if not is_number(word)] if rows else []
+        if len(words) == 1 and len(rows[-1]) > 1:
+            return True
+    return False
+
+
+def _as_numbers(words: list) -> list:  # of text as it is written, or of numbers
+    numbers = [_number_in(word) for word in words]
+    return words if None in numbers else numbers
+
+
 def frame_with_names(path: Path, caller: str) -> DataFrame | None:
     "A table of features with a column of words, as a data frame; None if its cells are numbers."
     import pandas as pd
 
     if kind_of(path) == ".parquet":
         return read_parquet(path, caller)
-    if kind_of(path) not in TEXT_TABLES:
-        return None
-    text = text_in(path, caller)
-    starts = [list(islice(_rows_in(text, separator), 2)) for separator in _SEPARATORS]
-    lasts = [rows[-1] for rows in starts if rows and len(rows[-1]) > 1]
-    if not any(sum(map(is_number, row)) == len(row) - 1 for row in lasts):
+    if kind_of(path) not in TEXT_TABLES or not _has_words(path, caller):
         return None
     table = read(path, caller)
     columns, cells = list(table.columns), list(map(list, table.cells))
     if sum(map(is_number, filter(None, columns))) == len(columns) - 1 > 0:  # a point, no names
         cells = [[name, *words] for name, words in zip(columns, cells, strict=True)]
         columns = ["" if not is_number(name) else f"column {k}" for k, name in enumerate(columns)]
-    numbers = [list(map(_number_in, words)) for words in cells]
-    filled = [words if None in row else row for words, row in zip(cells, numbers, strict=True)]
-    return pd.DataFrame(dict(enumerate(filled))).set_axis(columns, axis=1)
+    frame = pd.DataFrame({k: _as_numbers(words) for k, words in enumerate(cells)})
+    return frame.set_axis(columns, axis=1)

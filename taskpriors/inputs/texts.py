@@ -92,12 +92,13 @@ class TextSource:
         names: Sequence | None = None,  # what to call each text, such as its id
     ) -> None:
         for k, text in enumerate(texts):
-            got = f"{text!r:.40} at position {k}"
             if not isinstance(text, str):
-                rule, remedy = "every text must be a string", "drop it, or pass what it stands for"
+                rule, got = "every text must be a string", f"{text!r:.40} at position {k}"
+                remedy = "drop it, or pass what it stands for"
                 checks.refuse("load_texts", rule, got, remedy, TypeError)
             if not text.strip():
-                checks.refuse("load_texts", "no text may be empty", got, "drop it")
+                rule, remedy = "no text may be empty", "drop it"
+                checks.refuse("load_texts", rule, f"{text!r:.40} at position {k}", remedy)
         self.texts, self.name, self.labels_from = tuple(texts), name, labels_from
         if not self.texts:
             checks.refuse("load_texts", f"{name} must hold a text", "none", "check the source")
@@ -135,6 +136,14 @@ TextsLike = TypeAliasType("TextsLike", str | os.PathLike | ArrayLike | Dataset |
 
 # %% ../../nbs/inputs/07_texts.ipynb #725a02f6
 _TEXT_NAMES = {"text", *row_labels.LABEL_NAMES}
+
+
+def _items(source: Any) -> Any:
+    "What a data set of torch or of Hugging Face holds, in its order; anything else as it is."
+    if isinstance(source, Dataset) or hasattr(source, "column_names"):
+        n = checks.check_instance(source, Sized, "load_texts", "texts", remedy="pass a list")
+        return [source[i] for i in range(len(n))]
+    return source
 
 
 def _table_of_rows(rows: Any) -> tables.Table | None:
@@ -197,6 +206,13 @@ def _text_place(table: tables.Table, text_column: str | None, of_file: bool) -> 
     return places[0]
 
 
+def _label_place(table: tables.Table, label_column: str | None) -> int | None:
+    plain = [tables.plain_name(column) for column in table.columns]
+    if label_column is None and plain.count("label") != 1:
+        return None
+    return row_labels.label_place(table, label_column, "load_texts")
+
+
 def _names_in(table: tables.Table, text: int) -> list | None:
     "What the table calls its texts: the first usual column without a name twice."
     order = {name: k for k, name in reversed([*enumerate(row_labels.KEY_NAMES)])}
@@ -207,8 +223,9 @@ def _names_in(table: tables.Table, text: int) -> list | None:
 
 # %% ../../nbs/inputs/07_texts.ipynb #1a7717ba
 def _limited(source: TextSource, limit: int | None) -> TextSource:
-    most = len(source) if limit is None else checks.check_count(limit, "load_texts", "limit")
-    return source if most >= len(source) else source.subset(evenly(len(source), most).tolist())
+    if limit is None or checks.check_count(limit, "load_texts", "limit") >= len(source):
+        return source
+    return source.subset(evenly(len(source), limit).tolist())
 
 
 @documented
@@ -228,37 +245,34 @@ def load_texts(
     """
     if isinstance(source, TextSource):
         return _limited(source, limit)
-    is_file = isinstance(source, (str, os.PathLike))
-    if isinstance(source, Dataset) or hasattr(source, "column_names"):
-        held: Any = checks.check_instance(
-            source, Sized, "load_texts", "texts", remedy="pass a list"
-        )
-        source = [held[i] for i in range(len(held))]
+    name, labels_from, names = "texts", "the texts", None
+    source = _items(source)
     table = _table_of(source, text_column, label_column)
-    if table is None:
+    if table is not None:
+        name = Path(table.name).stem if isinstance(source, (str, os.PathLike)) else name
+        at = _text_place(table, text_column, isinstance(source, (str, os.PathLike)))
+        texts: Any = table.cells[at]
+        names = _names_in(table, at)
+        label = _label_place(table, label_column)
+        if labels is None and label is not None:
+            labels = table.cells[label]
+            labels_from = f"the column {table.columns[label]!r} of {name}"
+        for note in table.notes:
+            warnings.warn(f"load_texts: {note}", stacklevel=2)
+    else:
         if text_column is not None or label_column is not None:
             rule, remedy = "a column must be named of a table", "leave it out"
             checks.refuse("load_texts", rule, type(source).__name__, remedy, TypeError)
-        values: Any = source
-        is_list = hasattr(values, "__iter__") and hasattr(values, "__len__")
-        if not is_list or isinstance(values, (type, bytes, Mapping, Set)):
-            rule, remedy = "texts must be a list, a table or a file", "pass a list of strings"
-            checks.refuse("load_texts", rule, type(values).__name__, remedy, TypeError)
-        table = tables.Table("texts", ("",), (list(values),))
-        if hasattr(values, "iloc") and hasattr(values, "index"):
-            table = tables.of_frame(values.to_frame("text"), "the series")
-    name, labels_from = Path(table.name).stem if is_file else "texts", "the texts"
-    at = _text_place(table, text_column, is_file)
-    plain = [tables.plain_name(column) for column in table.columns]
-    if label_column is not None or plain.count("label") == 1:
-        label = row_labels.label_place(table, label_column, "load_texts")
-        if labels is None:
-            labels = table.cells[label]
-            labels_from = f"the column {table.columns[label]!r} of {name}"
-    for note in table.notes:
-        warnings.warn(f"load_texts: {note}", stacklevel=2)
-    texts, names = table.cells[at], _names_in(table, at)
-    opened = TextSource(texts, name, labels=labels, labels_from=labels_from, names=names)
+        texts = source
+        if hasattr(source, "iloc") and hasattr(source, "index"):
+            series: Any = source
+            frame = tables.of_frame(series.to_frame("text"), "the series")
+            names = _names_in(frame, len(frame.columns) - 1)
+    is_list = hasattr(texts, "__iter__") and hasattr(texts, "__len__")
+    if not is_list or isinstance(texts, (type, bytes, Mapping, Set)):
+        rule, remedy = "texts must be a list, a table or a file", "pass a list of strings"
+        checks.refuse("load_texts", rule, type(source).__name__, remedy, TypeError)
+    opened = TextSource(list(texts), name, labels=labels, labels_from=labels_from, names=names)
     return _limited(opened, limit)
 
 # %% ../../nbs/inputs/07_texts.ipynb #95c9425b
@@ -450,19 +464,18 @@ def word_means(vectors: Any, texts: TextsLike, name: str = "vectors") -> Tensor:
     return out
 
 # %% ../../nbs/inputs/07_texts.ipynb #2a9ff068
-def _joint(source: sources.Name) -> bool:
+def _joint(name: str) -> bool:
     "Is one on the hub, or in a folder, a model of pictures and texts, such as CLIP?"
-    name = source.text
     folder = Path(name) if Path(name).is_dir() else named_models.cached_snapshot(name)
-    file = Path(name if folder is None else folder) / "config.json"
-    if folder is None and source.of_hub:
+    file = None if folder is None else folder / "config.json"
+    if file is None and sources.is_repository(name):
         from huggingface_hub import hf_hub_download
 
         try:
             file = Path(hf_hub_download(name, "config.json"))
         except Exception:  # the hub and its client raise many types; loading will say what is wrong
             return False
-    if not file.is_file():
+    if file is None or not file.is_file():
         return False
     config = json.loads(file.read_text(encoding="utf-8"))
     return "text_config" in config and "vision_config" in config
@@ -588,8 +601,8 @@ def text_encoder(
     "What makes rows of texts, in the order of the batches, of which it is told the places."
     if isinstance(source, sources.Name):
         named_models.check_names([source], "embed", texts=True)
-        if pooling is None and not _joint(source):
-            source = Network(_named_sentence_model(source.text))
+        if pooling is None and not _joint(source.text):
+            source = source_of(_named_sentence_model(source.text))
         else:
             source = Network(*named_models.transformers_model(source.text, "embed", texts=True)[:2])
     encode, module = _encoding_of(source, pooling)

@@ -199,10 +199,19 @@ def _convmixer(width=32):
     return timm.models.ConvMixer(width, 4, kernel_size=3, patch_size=2, in_chans=1, num_classes=0)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #1762582b
-_BUILD: dict[str, Callable] = dict(pixels=nn.Flatten, gradients=Gradients, pca=_pca, linear=_linear)
-_BUILD["blocks"] = lambda: nn.Sequential(nn.AvgPool2d(2), nn.Flatten())
-_BUILD["relu"] = lambda d: nn.Sequential(_linear(d), nn.ReLU())
-_BUILD |= dict(resnet=_resnet, vit=_vit, convnext=_convnext, mixer=_mixer, convmixer=_convmixer)
+_BUILD: dict[str, Callable] = dict(
+    pixels=nn.Flatten,
+    blocks=lambda: nn.Sequential(nn.AvgPool2d(2), nn.Flatten()),
+    gradients=Gradients,
+    pca=_pca,
+    linear=_linear,
+    relu=lambda d: nn.Sequential(_linear(d), nn.ReLU()),
+    resnet=_resnet,
+    vit=_vit,
+    convnext=_convnext,
+    mixer=_mixer,
+    convmixer=_convmixer,
+)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #c6001184
 @dataclass(frozen=True)
@@ -375,11 +384,15 @@ def zoo_model(name: str, *, cache: str | os.PathLike | None = None) -> nn.Module
     path = _zoo_file(name, key, cache)
     with locked(path):
         module = build_network(name, train=False)
-        more = dict(name=name, **asdict(ZOO[name]), trained_on="printed characters")
-        options: dict[str, Any] = dict(caller="zoo_model", more=more, sidecar=True, root=root)
-        begun = module.state_dict()
         weights = cached(
-            path, lambda: build_network(name).state_dict(), dict(key=key), begun, **options
+            path,
+            lambda: build_network(name).state_dict(),
+            dict(key=key),
+            module.state_dict(),
+            caller="zoo_model",
+            more=dict(name=name, **asdict(ZOO[name]), trained_on="printed characters"),
+            sidecar=True,
+            root=root,
         )
         module.load_state_dict(weights)
     return module
