@@ -85,9 +85,12 @@ def _is_image(name: str, types: Sequence, path: str | None, left_out: LeftOut) -
         return False
     if ending in types:
         return True
-    if path is not None and ending in _FOREIGN:
+    if path is None or ending in _OTHER:
+        return False
+    if ending in _FOREIGN:
         left_out.foreign[ending] += 1
-    if path is None or ending in _OTHER | _FOREIGN or not os.path.isfile(path):
+        return False
+    if not os.path.isfile(path):
         return False
     start = b""
     with suppress(OSError), open(path, "rb") as file:

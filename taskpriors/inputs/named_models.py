@@ -256,13 +256,13 @@ def transformers_model(name: str, caller: str, *, texts: bool = False) -> Pretra
     check_names([Name(name)], caller, texts=texts)
     source = cached_place(name, texts)
     reader = transformers.AutoTokenizer if texts else transformers.AutoImageProcessor
-    general = transformers.AutoModel
     with quiet_libraries(), hub_at_once(), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         try:
             saved_from = (transformers.AutoConfig.from_pretrained(source).architectures or [""])[0]
-            classifies = _CLASSIFIES.search(saved_from)  # of others the network alone
-            kind = getattr(transformers, saved_from, general) if classifies else general
+            kind: Any = transformers.AutoModel  # the network alone
+            if _CLASSIFIES.search(saved_from):
+                kind = getattr(transformers, saved_from, kind)
             network, report = kind.from_pretrained(source, output_loading_info=True)
             processor = reader.from_pretrained(source)
         except Exception as e:  # the hub and the library raise many types

@@ -36,10 +36,11 @@ def _last_layer(module: nn.Module) -> nn.Module:
     return layers[-1] if layers else module
 
 
-def class_layers(network: Any) -> list[nn.Module]:  # empty if it classifies nothing
+def class_layers(network: nn.Module) -> list[nn.Module]:  # empty if it classifies nothing
     "The last layers of the classifiers of a network of timm, torchvision or transformers."
-    if comes_from(network, "timm") and hasattr(network, "get_classifier"):
-        heads = network.get_classifier() if getattr(network, "num_classes", 0) else ()
+    classifier: Any = getattr(network, "get_classifier", None)
+    if classifier is not None and comes_from(network, "timm"):
+        heads = classifier() if getattr(network, "num_classes", 0) else ()
         heads = [*heads] if isinstance(heads, (tuple, list, nn.ModuleList)) else [heads]
         return [_last_layer(head) for head in heads if isinstance(head, nn.Module)]
     if comes_from(network, "torchvision"):
@@ -49,7 +50,8 @@ def class_layers(network: Any) -> list[nn.Module]:  # empty if it classifies not
         named = dict(network.named_children())
         return [_last_layer(named[name]) for name in _HEADS if name in named][:1]
     classes = [k.__name__ for k in type(network).__mro__]
-    if not comes_from(network, "transformers") or not any(map(_CLASSIFIES.search, classes)):
+    classifies = any(map(_CLASSIFIES.search, classes))
+    if not classifies or not comes_from(network, "transformers"):
         return []
     children = {k: m for k, m in network.named_children() if m is not network.base_model}
     heads = {k: m for k, m in children.items() if re.search("classifier|score|head|logits", k)}
