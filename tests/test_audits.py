@@ -14,6 +14,7 @@ from torch import nn
 import taskpriors as tp
 import taskpriors.jobs.label_sheet as label_sheet
 from taskpriors.inputs.row_labels import groups_of_points, read_labels, rows_of_frames
+from taskpriors.inputs.sources import source_of
 
 QUICK = dict(n_tasks=20, cache=False, progress=False)
 PICTURES = np.random.default_rng(0).integers(0, 256, (40, 8, 8), dtype=np.uint8)
@@ -330,7 +331,8 @@ def test_lists_by_name_in_json_are_points_or_columns(n_features, tmp_path):
     names = [f"image{k}.png" for k in range(len(X))]
     columns = {"id": names} | {f"x{k}": column for k, column in enumerate(zip(*X, strict=True))}
     pd.DataFrame(columns).to_csv(tmp_path / "rows.csv", index=False)
-    assert rows_of_frames({"a": tmp_path / "rows.csv"}, "rank_models").points.names == names
+    source = source_of(tmp_path / "rows.csv")
+    assert rows_of_frames({"a": source}, "rank_models").points.names == names
     path.write_text(json.dumps(X))
     np.testing.assert_allclose(tp.embed(path, None, cache=False), X, rtol=1e-6)
 

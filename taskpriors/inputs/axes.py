@@ -26,12 +26,6 @@ _CUTS = {"cat", "concat", "split", "chunk", "tensor_split", "narrow", "__getitem
 _MOVES = {"permute", "transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "mT", "t", "T"}
 
 
-def _moved_axis(func: Callable, axis: int, ndim: int, args: tuple, kwargs: dict) -> int:
-    "Where an axis is after an operation that only moves axes, tried on a tensor of two numbers."
-    lengths = [2 if k == axis else 1 for k in range(ndim)]
-    return list(func(torch.empty(lengths), *args, **kwargs).shape).index(2)
-
-
 def _kept_axis(axis: int, before: torch.Size, after: torch.Size) -> int | None:
     "Where an axis is after an operation that may join, split or drop others; None is unknown."
     if len(after) == len(before) and after[axis] == before[axis]:
@@ -39,12 +33,6 @@ def _kept_axis(axis: int, before: torch.Size, after: torch.Size) -> int | None:
     if axis == len(before) - 1 and len(after) and after[-1] == before[-1]:
         return len(after) - 1
     return 1 if axis == 1 and len(after) > 2 and after[1] == before[1] else None
-
-
-def _name_of(func: Any) -> str:
-    name = getattr(func, "__name__", "")
-    # a property, such as x.mT, is read by __get__
-    return getattr(func.__self__, "__name__", "") if name == "__get__" else name
 
 
 def _flat(values: Any) -> list[Any]:
@@ -79,7 +67,8 @@ class ChannelAxes(TorchFunctionMode):
         return axis if reference is not None and reference() is x else None
 
     def _axis(self, func: Any, out: Tensor, args: tuple, kwargs: dict) -> int | None:
-        name = _name_of(func)
+        called = getattr(func, "__name__", "")  # __get__ of a property, such as x.mT
+        name = getattr(func.__self__, "__name__", "") if called == "__get__" else called
         if name in _FIRST:
             return 1
         if name in _LAST:
@@ -93,7 +82,8 @@ class ChannelAxes(TorchFunctionMode):
             if axis is None:
                 continue
             if name in _MOVES:
-                return _moved_axis(func, axis, x.ndim, args[1:], kwargs)
+                marked = torch.empty([2 if k == axis else 1 for k in range(x.ndim)])
+                return list(func(marked, *args[1:], **kwargs).shape).index(2)
             if name in _CUTS and x.ndim == out.ndim:
                 return axis
             if (axis_after := _kept_axis(axis, x.shape, out.shape)) is not None:

@@ -243,16 +243,11 @@ def _read_parts(entry: _Entry | None, device: str) -> _Rows:
         return rows
     parts = {}  # first row -> path, row after the last
     for path in sorted(entry.parts.glob("*.safetensors")):
-        numbers = re.fullmatch(r"(\d{9,})-(\d{9,})", path.stem)
-        if numbers:
-            start, stop = map(int, numbers.groups())
-            parts[start] = path, stop
-    while len(rows) in parts:
-        start = len(rows)
+        if numbers := re.fullmatch(r"(\d{9,})-(\d{9,})", path.stem):
+            parts[int(numbers[1])] = path, int(numbers[2])
+    while (start := len(rows)) in parts:
         path, stop = parts[start]
-        if not start < stop <= entry.n:
-            break
-        part = entry.find(path, stop - start, None)
+        part = entry.find(path, stop - start, None) if start < stop <= entry.n else None
         if part is None:
             break
         features, description = part
@@ -309,7 +304,11 @@ def _lookup(
     )
 
 # %% ../../nbs/inputs/06_embed.ipynb #98f4f5dd
-def _compute(enc: Encoder, images: ImageSource, setup: Setup, entry: _Entry | None) -> Features:
+def _compute(
+    enc: Encoder, images: ImageSource, setup: Setup, entry: _Entry | None, probe: Probe
+) -> Features:
+    "Run a model over all images; a look at a few before and after says whether it may be."
+    probe.check()
     with encoders.evaluating(enc.forward if enc.module is None else enc.module, setup.device):
         rows = _read_parts(entry, str(setup.device))
         done = len(rows)
@@ -326,9 +325,11 @@ def _compute(enc: Encoder, images: ImageSource, setup: Setup, entry: _Entry | No
                         rows.keep()
             finally:
                 rows.keep()
+    features = torch.cat(rows.parts)
+    probe.check_run(features)
     return Features(
         name=enc.name,
-        features=torch.cat(rows.parts),
+        features=features,
         seconds=rows.seconds,
         device=str(setup.device),
         dtype=setup.dtype,
@@ -365,9 +366,7 @@ def _find_or_store(
     with store.locked(entry.path):
         if stored := _lookup(enc, images, setup, entry, "embed"):
             return stored  # another process was faster
-        probe.check()
-        new = _compute(enc, images, setup, entry)
-        probe.check_run(new.features)
+        new = _compute(enc, images, setup, entry, probe)
         named = ("name", "seconds", "device", "dtype", "images", "dim")
         description: dict[str, Any] = {k: getattr(new, k) for k in named}
         weights = None if enc.module is None else store.digest_tensors(enc.module.state_dict())
@@ -381,35 +380,28 @@ def _find_or_store(
     return new
 
 # %% ../../nbs/inputs/06_embed.ipynb #b94d700b
-def _pooling(enc: Encoder, probe: Probe) -> str:
-    return getattr(enc.module, "pooled_by", "") or enc.taken or probe.pooling
-
-
 def _find_or_compute(
     enc: Encoder, images: ImageSource, setup: Setup, cache: CacheLike | None
 ) -> Features:
     with encoders.evaluating(enc.forward if enc.module is None else enc.module, setup.device):
         probe = Probe(enc, images, setup)
         digest = None if cache is False else probe.digest()
-        if digest is not None and probe.together is not None:
+        if digest is None or probe.together is None:
+            features = _compute(enc, images, setup, None, probe)
+        else:
             key = enc.key(images, setup.dtype, digest)
             name = re.sub(r"[^A-Za-z0-9.]+", "_", enc.name)[-80:]
             root = store.cache_dir(cache or None)
-            path = root / "features" / f"{name}-{key[:20]}.safetensors"
             dim = probe.together.shape[1]
+            path = root / "features" / f"{name}-{key[:20]}.safetensors"
             entry = _Entry(root=root, path=path, key=key, n=len(images), dim=dim)
-            stored = _find_or_store(enc, images, setup, entry, probe)
-            return replace(stored, pooling=_pooling(enc, probe))
-        probe.check()
-        new = _compute(enc, images, setup, None)
-        probe.check_run(new.features)
-        new = replace(new, pooling=_pooling(enc, probe))
-    if cache is False:
-        return new
-    event = f"embed: {enc.name} returns other features when it sees the same "
-    event += f"{encoders.PROBE_IMAGES} points"
-    warnings.warn(f"{event} again, or fails on them; nothing of it is cached.", stacklevel=3)
-    return new
+            features = _find_or_store(enc, images, setup, entry, probe)
+        pooling = getattr(enc.module, "pooled_by", "") or enc.taken or probe.pooling
+    if digest is None and cache is not False:
+        event = f"embed: {enc.name} returns other features when it sees the same "
+        event += f"{encoders.PROBE_IMAGES} points"
+        warnings.warn(f"{event} again, or fails on them; nothing of it is cached.", stacklevel=3)
+    return replace(features, pooling=pooling)
 
 # %% ../../nbs/inputs/06_embed.ipynb #b5a8ecc8
 def embed_features(

@@ -16,7 +16,7 @@ import threading
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -34,10 +34,8 @@ from ..store import digest_tensors
 # %% ../../nbs/inputs/03_encoders.ipynb #fb52b662
 def device_of(module: nn.Module | None) -> torch.device | None:  # None if it holds no tensor
     "Where the weights of a module are."
-    if module is None:
-        return None
-    first = next(chain(module.parameters(), module.buffers()), None)
-    return None if first is None else first.device
+    tensors = () if module is None else chain(module.parameters(), module.buffers())
+    return next((x.device for x in tensors), None)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #03efd27c
 def n_parameters(module: nn.Module | None) -> int | None:  # None if there is no module
@@ -96,10 +94,8 @@ def _read_by(function: types.FunctionType) -> list[Any]:  # what its closure and
         read = read + [value for name, value in vars(place).items() if name in names]
     cells = []
     for cell in function.__closure__ or ():
-        try:
+        with suppress(ValueError):  # a name of the closure has no value yet
             cells.append(cell.cell_contents)
-        except ValueError:  # a name of the closure has no value yet
-            continue
     defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     return [*cells, *defaults, *read]
 
@@ -209,9 +205,8 @@ def evaluating(model: object, device: str | torch.device | None = None) -> Itera
                 state.quiet(part)
         if moved is not None and any(weights.is_meta for weights in moved.parameters()):
             rule = f"{type(moved).__name__} must hold its weights"
-            checks.refuse(
-                "embed", rule, "weights on the device meta", "load them, without device='meta'"
-            )
+            remedy = "load them, without device='meta'"
+            checks.refuse("embed", rule, "weights on the device meta", remedy)
         if moved is not None:
             moved.to(device)
         with stance:
@@ -288,8 +283,7 @@ class BatchEncoder:
             by_name = isinstance(x, dict) and isinstance(self.forward, nn.Module)
             return self.forward(**x) if by_name else self.forward(x)
         except torch.cuda.OutOfMemoryError:
-            rule = f"{self.name} must fit on {self.device}"
-            got = f"batches of {n} inputs"
+            rule, got = f"{self.name} must fit on {self.device}", f"batches of {n} inputs"
             checks.refuse(self.caller, rule, got, "pass a smaller batch_size", MemoryError)
         except _FAULTS as e:
             if str(e).startswith(f"{self.caller}: "):
@@ -312,10 +306,8 @@ class BatchEncoder:
 # %% ../../nbs/inputs/03_encoders.ipynb #a90fa44b
 def _source(f: Callable) -> str:  # the text of a function, or its byte code
     if f.__name__ != "<lambda>":
-        try:
+        with suppress(OSError, TypeError):
             return inspect.getsource(f)
-        except (OSError, TypeError):
-            pass
     c = f.__code__
     constants = [k for k in c.co_consts if not isinstance(k, types.CodeType)]
     return repr([c.co_code, c.co_names, *constants])
@@ -340,15 +332,13 @@ def _tensors(module: nn.Module) -> dict[str, Tensor]:  # name -> tensor
 
 def _content(value) -> str:
     "A digest of numbers; for anything else, or a tensor without bytes, how it prints."
-    try:
+    with suppress(RuntimeError, TypeError, ValueError):  # sparse, quantised, an array of objects
         if isinstance(value, np.ndarray):
             return digest_tensors(dict(value=torch.as_tensor(np.array(value))))
         if isinstance(value, Tensor):
             return digest_tensors(dict(value=value))
         if isinstance(value, nn.Module):
             return digest_tensors(_tensors(value), printed_form(value))
-    except (RuntimeError, TypeError, ValueError):  # sparse or quantised, or an array of objects
-        pass
     return printed_form(value)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #fd25b8f8
@@ -361,10 +351,8 @@ def _own_settings(obj) -> dict[str, Any]:
         if isinstance(v, (Tensor, np.ndarray, nn.Module)):
             settings[k] = _content(v)
             continue
-        try:
+        with suppress(TypeError, ValueError):
             settings[k] = json.loads(json.dumps(v, sort_keys=True))
-        except (TypeError, ValueError):
-            continue
     return settings
 
 # %% ../../nbs/inputs/03_encoders.ipynb #729d22a3
@@ -384,11 +372,8 @@ def description_of(obj: Any, depth: int = 5) -> str | list[Any] | dict[str, Any]
         return [_source(obj.__func__), description_of(obj.__self__, depth)]
     if inspect.isfunction(obj):
         closure = inspect.getclosurevars(obj)
-        read = {
-            k: v
-            for k, v in closure.globals.items()
-            if isinstance(v, nn.Module) or not (callable(v) or inspect.ismodule(v))
-        }
+        plain = {k: v for k, v in closure.globals.items() if not inspect.ismodule(v)}
+        read = {k: v for k, v in plain.items() if isinstance(v, nn.Module) or not callable(v)}
         held = {k: inner(v) for k, v in sorted({**closure.nonlocals, **read}.items())}
         return [_source(obj), printed_form(obj.__defaults__), held]
     if isinstance(obj, nn.Module):

@@ -24,10 +24,6 @@ from torch import Tensor
 from ..checks import ArrayLike, DataFrame, check_memory, refuse
 from . import sources, sparse, tables
 from .remote import local_copy
-from taskpriors.inputs.sources import (  # noqa: F401 - promised at this path
-    is_feature_file,
-    split_key,
-)
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #26094d74
 FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parquet")
@@ -103,15 +99,13 @@ _ROW_NUMBERS = {"", "unnamed: 0", "index", "row", "id"}
 def _in_order(frame: DataFrame, what: str, caller: str) -> DataFrame:
     "The rows in the order that their numbers say, without the numbers."
     named = [name for name in frame.columns if tables.plain_name(name) in _ROW_NUMBERS]
+    counting = [name for name in named if tables.counts(frame[name].tolist())]
     words, column = frame.index.tolist(), "its index"
-    for name in named:
-        if tables.counts(frame[name].tolist()):
-            words, column = frame[name].tolist(), f"the column {name!r}"
-            frame = frame.drop(columns=name)
-            break
-    else:
-        if not tables.counts(words):
-            return frame
+    if counting:
+        words, column = frame[counting[0]].tolist(), f"the column {counting[0]!r}"
+        frame = frame.drop(columns=counting[0])
+    elif not tables.counts(words):
+        return frame
     numbers = np.array([int(tables.key_text(word)) for word in words])  # "10" is behind "9"
     if column == "its index" and (np.diff(numbers) > 0).all():
         return frame
@@ -141,9 +135,8 @@ def table_values(
     frame = _in_order(frame, what, caller)
     for name, kind in frame.dtypes.items():
         if not is_numeric_dtype(kind) and not is_bool_dtype(kind):
-            rule = f"{what} must have columns of numbers only"
             got, remedy = f"{name!r} of type {kind}", "drop that column"
-            refuse(caller, rule, got, remedy, TypeError)
+            refuse(caller, f"{what} must have columns of numbers only", got, remedy, TypeError)
         if str(name).lower() in _NO_FEATURES:
             rule = f"{what} must have no column of labels or row numbers"
             remedy = "drop it (labels go to labels=), or rename it if it is a feature"
@@ -210,15 +203,12 @@ def _looked_into(path: Path, caller: str, read: Callable):
             raise
         message = re.sub(r"\x1b\[\d*m", "", f"{type(e).__name__}: {e}")
         got = " ".join(message.split())[:160]
-        refuse(caller, f"{path.name} must hold features", got, _remedy_for(path), OSError)
-
-
-def _remedy_for(path: Path) -> str:
-    if sources.is_vector_cache(path.parent):
-        return "it is part of a cache of mteb: name its folder"
-    if path.exists() and path.suffix.lower() in (".pt", ".pth"):
-        return "store the tensor alone, by torch.save(X, FILE)"
-    return "check the file" if path.exists() else "check the path"
+        remedy = "check the file" if path.exists() else "check the path"
+        if path.exists() and path.suffix.lower() in (".pt", ".pth"):
+            remedy = "store the tensor alone, by torch.save(X, FILE)"
+        if sources.is_vector_cache(path.parent):
+            remedy = "it is part of a cache of mteb: name its folder"
+        refuse(caller, f"{path.name} must hold features", got, remedy, OSError)
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #538e9c99
 def _stored(path: Path, key: str | None) -> dict[str, Any]:  # name -> array
@@ -273,8 +263,7 @@ def _chosen(arrays: dict, path: Path, key: str | None, caller: str):  # an array
         return arrays[key]
     names = ", ".join(map(repr, arrays))
     if key is not None:
-        rule = f"{path.name} must hold the array {key!r}"
-        refuse(caller, rule, names, "name one that it holds")
+        refuse(caller, f"{path.name} must hold the array {key!r}", names, "name one that it holds")
     if "features" in arrays:
         return arrays["features"]
     if len(arrays) != 1:
@@ -350,14 +339,6 @@ def _read_file(path: Path, key: str | None, caller: str):  # an array or a tenso
     refuse(caller, rule, f"the ending {path.suffix or 'none'}", remedy)
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a3b484ad
-def _in_memory(values: Any, caller: str) -> ArrayLike:  # an array, a memory map or a data frame
-    if isinstance(values, np.memmap):
-        return _with_room(private_map(values), caller)
-    if all(hasattr(values, name) for name in ("dtypes", "columns", "drop")):
-        return table_values(values, caller) if hasattr(values, "iloc") else values.to_numpy()
-    return values.detach() if isinstance(values, Tensor) else values
-
-
 def _dense(values: Any, caller: str) -> Rows:
     if sparse.is_sparse(values):
         values, origin = sparse.dense_rows(values, caller)
@@ -369,7 +350,12 @@ def read_features(source: str | Path | ArrayLike | sources.Source, caller: str) 
     "Features as they are stored, mapped where that is possible."
     source = sources.source_of(source)
     if isinstance(source, sources.Matrix):
-        return _dense(_in_memory(source.values, caller), caller)
+        values: Any = source.values
+        if isinstance(values, np.memmap):
+            values = _with_room(private_map(values), caller)
+        elif all(hasattr(values, name) for name in ("dtypes", "columns", "drop")):
+            values = table_values(values, caller) if hasattr(values, "iloc") else values.to_numpy()
+        return _dense(values.detach() if isinstance(values, Tensor) else values, caller)
     if isinstance(source, sources.Url):
         source = sources.FeatureFile(local_copy(source.url, caller), source.key)
     if not isinstance(source, sources.FeatureFile):

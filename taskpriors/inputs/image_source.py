@@ -13,6 +13,7 @@ import stat
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from copy import copy
 from functools import cache, partial
 from pathlib import Path
@@ -39,10 +40,8 @@ def rgb_pixels(a: object) -> np.ndarray:
         checks.refuse("load_images", rule, f"{a.dtype}", remedy, TypeError)
     low, high = a.min(initial=1), a.max(initial=0)
     if not (low >= 0 and high <= 1):
-        got = f"values from {low:.3g} to {high:.3g}"
-        checks.refuse(
-            "load_images", rule, got, "undo the normalisation, or divide by the largest value"
-        )
+        remedy = "undo the normalisation, or divide by the largest value"
+        checks.refuse("load_images", rule, f"values from {low:.3g} to {high:.3g}", remedy)
     return np.rint(a * 255).astype(np.uint8)
 
 # %% ../../nbs/inputs/04_image_source.ipynb #ec98410c
@@ -85,12 +84,6 @@ def to_rgb(image: Any, exif_rotation: bool = True, depth: int = 16) -> Any:
     return _in_8_bits(image, kind, depth).convert("RGB")
 
 # %% ../../nbs/inputs/04_image_source.ipynb #d970d358
-def _encoded(image, exif_rotation):  # bytes of a PIL image of 16 bits
-    out = io.BytesIO()
-    (_upright(image) if exif_rotation else image).save(out, "png")
-    return out.getvalue()
-
-
 def image_content(item: Any, exif_rotation: bool = True) -> Any:  # bytes, or a PIL image in RGB
     "What an item of a source holds."
     from PIL import Image
@@ -105,11 +98,14 @@ def image_content(item: Any, exif_rotation: bool = True) -> Any:  # bytes, or a 
         with item:
             return item.read()
     if isinstance(item, Image.Image):
-        deep = item.mode.startswith("I;16")
-        return _encoded(item, exif_rotation) if deep else to_rgb(item, exif_rotation)
-    if isinstance(item, Tensor) and item.ndim == 3:
-        if item.shape[0] in (1, 3) and item.shape[-1] not in (1, 3):
-            item = item.movedim(0, -1)
+        if not item.mode.startswith("I;16"):
+            return to_rgb(item, exif_rotation)
+        out = io.BytesIO()
+        (_upright(item) if exif_rotation else item).save(out, "png")
+        return out.getvalue()
+    is_map = isinstance(item, Tensor) and item.ndim == 3
+    if is_map and item.shape[0] in (1, 3) and item.shape[-1] not in (1, 3):
+        item = item.movedim(0, -1)
     a = rgb_pixels(item)
     if a.ndim == 3 and a.shape[-1] == 1:
         a = a[..., 0]
@@ -208,14 +204,6 @@ def _label(item):  # int, text or None
         return y
     return int(y) if isinstance(y, (int, np.integer)) else None
 
-
-def _class_numbers(labels):  # shape (n,), int64; None if an image has no class
-    "Classes of the images: whole numbers as they are, words in alphabetical order."
-    if all(isinstance(y, str) for y in labels):
-        return torch.from_numpy(np.unique(labels, return_inverse=True)[1].astype(np.int64))
-    all_numbered = all(isinstance(y, int) and y >= 0 for y in labels)
-    return torch.tensor(labels) if all_numbered else None
-
 # %% ../../nbs/inputs/04_image_source.ipynb #75aa5688
 def why_unreadable(e: BaseException) -> str:
     "The first line of an error, short."
@@ -241,19 +229,6 @@ def _inspect(items, i, exif_rotation=True):  # (hash, label, brightest value), o
     except Exception as e:
         return why_unreadable(e)
     return _image_digest(content), _label(item), brightest
-
-# %% ../../nbs/inputs/04_image_source.ipynb #d52b488f
-def _inspect_all(items, n_threads, progress, exif_rotation):  # a list of what _inspect returns
-    "Look at all items of a source, in order."
-
-    def bar(it):
-        return list(with_bar(it, progress, desc="reading", total=len(items)))
-
-    look = partial(_inspect, items, exif_rotation=exif_rotation)
-    if n_threads < 2:
-        return bar(map(look, range(len(items))))
-    with ThreadPoolExecutor(n_threads) as pool:
-        return bar(pool.map(look, range(len(items))))
 
 # %% ../../nbs/inputs/04_image_source.ipynb #b6b89033
 class MapDataset(Protocol):
@@ -289,35 +264,38 @@ class ImageSource:
         self.items, self.name, self.labels_from = items, name, labels_from
         self.exif_rotation = exif_rotation
         n_threads = checks.check_load(n_threads, "load_images", "n_threads", low=0, workers=True)
-        inspected = _inspect_all(items, n_threads, progress, exif_rotation)
+        look = partial(_inspect, items, exif_rotation=exif_rotation)
+        with ThreadPoolExecutor(n_threads) if n_threads > 1 else nullcontext() as pool:
+            run = map if pool is None else pool.map
+            looks = run(look, range(len(items)))
+            inspected = list(with_bar(looks, progress, desc="reading", total=len(items)))
         self.index = [i for i, f in enumerate(inspected) if isinstance(f, tuple)]
         self.names = None if names is None else tuple(str(names[i]) for i in self.index)
         names = range(len(inspected)) if names is None else names
         self.skipped = [(str(names[i]), f) for i, f in enumerate(inspected) if isinstance(f, str)]
         if not self.index:
             got = f"{len(inspected)} images, the first: {inspected[0] if inspected else 'none'}"
-            checks.refuse(
-                "load_images", f"{name} must hold a readable image", got, "check the source"
-            )
+            rule = f"{name} must hold a readable image"
+            checks.refuse("load_images", rule, got, "check the source")
         self._digests = [inspected[i][0] for i in self.index]
-        self.depth = self._depth_of([inspected[i][2] for i in self.index])
+        deep = [inspected[i][2] for i in self.index if inspected[i][2] is not None]
+        self.depth = next(bits for bits in _DEPTHS if max(deep, default=65535) < 2**bits)
+        if self.depth < 16:
+            message = f"load_images: {len(deep)} images of 16 bits hold no value above"
+            reading = f"{2**self.depth - 1} and are read as images of {self.depth} bits"
+            remedy = "if they are dark, pass arrays in [0, 1]"
+            warnings.warn(f"{message} {reading}; {remedy}.", stacklevel=3)
         y = [inspected[i][1] if labels is None else int(labels[i]) for i in self.index]
-        self.labels = _class_numbers(y)
+        self.labels = None
+        if all(isinstance(label, str) for label in y):  # in alphabetical order
+            self.labels = torch.from_numpy(np.unique(y, return_inverse=True)[1].astype(np.int64))
+        elif all(isinstance(label, int) and label >= 0 for label in y):
+            self.labels = torch.tensor(y)
         if self.skipped:
             message = f"load_images: {len(self.skipped)} of {len(inspected)} images cannot be read"
             first, why = self.skipped[0]
-            warnings.warn(
-                f"{message} and are left out, the first is {first} ({why}).", stacklevel=3
-            )
-
-    def _depth_of(self, brightest):  # bits that the images of 16 bits use
-        values = [value for value in brightest if value is not None]
-        depth = next(bits for bits in _DEPTHS if max(values, default=65535) < 2**bits)
-        if depth < 16:
-            message = f"load_images: {len(values)} images of 16 bits hold no value above"
-            reading = f"{2**depth - 1} and are read as images of {depth} bits; if they are dark"
-            warnings.warn(f"{message} {reading}, pass arrays in [0, 1].", stacklevel=4)
-        return depth
+            message += f" and are left out, the first is {first} ({why})."
+            warnings.warn(message, stacklevel=3)
 
     def __len__(self):
         return len(self.index)

@@ -12,8 +12,8 @@ import warnings
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -45,20 +45,13 @@ _OTHER = frozenset(  # endings of files beside the images, which are never opene
 _SYSTEM = {"@eadir", "__macosx", "#recycle", "@recycle", "$recycle.bin", "lost+found"}
 _SYSTEM |= {"system volume information", "__pycache__", "#snapshot", "@tmp"}
 _SYSTEM |= {"@recently-snapshot", "@recycle bin", "lightroom previews", "recycler", "found.000"}
-_FIRST_BYTES = (
-    *(b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*"),
-    b"\0\0\0\x0cjP  ",
-)
+_FIRST_BYTES = (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*")
+_FIRST_BYTES += (b"\0\0\0\x0cjP  ",)
 
 
 def is_hidden(name: str) -> bool:
     "Is a file or folder one that programs leave for themselves?"
     return name.startswith(".") or name.lower() in _SYSTEM
-
-
-def _looks_like_an_image(start: bytes) -> bool:  # the first 16 bytes of a file
-    webp = start[:4] == b"RIFF" and start[8:12] == b"WEBP"
-    return start.startswith(_FIRST_BYTES) or webp or start[4:12] == b"ftypavif"
 
 
 class LeftOut(NamedTuple):
@@ -81,10 +74,10 @@ class LeftOut(NamedTuple):
             warnings.warn(message, stacklevel=5)
 
 
-def _is_image(name: str, types: Sequence, start: Callable | None, left_out: LeftOut) -> bool:
+def _is_image(name: str, types: Sequence, path: str | None, left_out: LeftOut) -> bool:
     """Is a file an image by its ending, or by its first bytes if its ending says nothing?
 
-    `start()` reads these; None: endings alone decide.
+    These are read at `path`, if there is a file; None: endings alone decide.
     """
     ending = os.path.splitext(name)[1].lower()
     if is_hidden(name):
@@ -92,15 +85,18 @@ def _is_image(name: str, types: Sequence, start: Callable | None, left_out: Left
         return False
     if ending in types:
         return True
-    if start is None or ending in _OTHER:
+    if path is None or ending in _OTHER:
         return False
     if ending in _FOREIGN:
         left_out.foreign[ending] += 1
         return False
-    try:
-        return _looks_like_an_image(start())
-    except OSError:
+    if not os.path.isfile(path):
         return False
+    start = b""
+    with suppress(OSError), open(path, "rb") as file:
+        start = file.read(16)
+    webp = start[:4] == b"RIFF" and start[8:12] == b"WEBP"
+    return start.startswith(_FIRST_BYTES) or webp or start[4:12] == b"ftypavif"
 
 # %% ../../nbs/inputs/04_images.ipynb #321d4c7d
 def open_dataset(name: str, **kwargs: Any) -> Dataset:
@@ -159,18 +155,10 @@ def list_images(folder: str, types: Sequence, class_map: Any) -> ListedImages:
     by_content = types is IMAGE_TYPES
     for place, name in _walk(folder, left_out):
         path = os.path.join(place, name)
-        start = partial(_start_of, path) if by_content else None
-        if _is_image(name, types, start, left_out):
+        if _is_image(name, types, path if by_content else None, left_out):
             pairs.append((path, "" if place == folder else os.path.basename(place)))
     left_out.say(os.path.basename(os.path.abspath(folder)))
     return _in_timm_order(pairs, folder, class_map)
-
-
-def _start_of(path):  # bytes
-    if not os.path.isfile(path):
-        return b""
-    with open(path, "rb") as file:
-        return file.read(16)
 
 
 def _in_timm_order(pairs, folder, class_map):  # pairs (path, class), name -> class
@@ -188,17 +176,8 @@ def _in_timm_order(pairs, folder, class_map):  # pairs (path, class), name -> cl
     return ListedImages(samples, classes)
 
 # %% ../../nbs/inputs/04_images.ipynb #31bf4a0b
+_THREADS = min(8, os.cpu_count() or 1)
 _SPLITS = (("train", "training"), ("val", "valid", "validation", "eval", "evaluation"))
-
-
-def _subfolder(root, split):  # path
-    "The subfolder of a split."
-    synonyms = next((names for names in _SPLITS if split in names), ())
-    for name in (split, *synonyms):
-        if name and (root / name).is_dir() and (root / name) != root:
-            return root / name
-    rule = f"split must name a subfolder of {root.name}"
-    checks.refuse("load_images", rule, repr(split), "leave split out to read the whole folder")
 
 # %% ../../nbs/inputs/04_images.ipynb #d863ae6f
 def _refuse_options(options, what, accepted):
@@ -219,9 +198,17 @@ def _chosen(listed, limit, place, types):  # their paths; their classes, None if
 
 
 def _load_folder(root, split, limit, options, *, class_map="", input_key=None, **others):
-    "Images of a folder, with the subfolders as classes."
+    "Images of a folder, or of the subfolder of a split, with the subfolders in it as classes."
     _refuse_options(others, "a folder", "class_map and input_key")
-    folder = root if split is None else _subfolder(root, split)
+    folder = root
+    if split is not None:
+        synonyms = next((names for names in _SPLITS if split in names), ())
+        places = [root / name for name in (split, *synonyms) if name and (root / name).is_dir()]
+        folder = next((place for place in places if place != root), None)
+        if folder is None:
+            rule = f"split must name a subfolder of {root.name}"
+            remedy = "leave split out to read the whole folder"
+            checks.refuse("load_images", rule, repr(split), remedy)
     types = input_key.split(";") if input_key else IMAGE_TYPES
     paths, labels = _chosen(list_images(str(folder), types, class_map), limit, folder, types)
     return ImageSource(
@@ -229,7 +216,7 @@ def _load_folder(root, split, limit, options, *, class_map="", input_key=None, *
         root.resolve().name,
         labels=labels,
         names=[os.path.relpath(path, root) for path in paths],
-        n_threads=min(8, os.cpu_count() or 1),
+        n_threads=_THREADS,
         labels_from=f"the subfolders of {root.resolve().name}",
         **options,
     )
@@ -308,7 +295,7 @@ def _load_archive(path, limit, options, *, class_map="", input_key=None, **other
         if hidden is not None:
             ending = os.path.splitext(last)[1].lower()
             left_out.hidden.extend([hidden] * (ending in types))
-        elif _is_image(last, types, None if input_key else (lambda: b""), left_out):  # by name
+        elif _is_image(last, types, None if input_key else "", left_out):  # by name
             pairs.append((name, os.path.basename(os.path.dirname(name))))
     left_out.say(path.name)
     listed = _in_timm_order(pairs, str(path.parent), class_map)
@@ -320,7 +307,7 @@ def _load_archive(path, limit, options, *, class_map="", input_key=None, **other
         path.name,
         labels=labels,
         names=names,
-        n_threads=0 if zipped else min(8, os.cpu_count() or 1),
+        n_threads=0 if zipped else _THREADS,
         labels_from=f"the folders in {path.name}",
         **options,
     )
@@ -331,27 +318,18 @@ _IMAGE_KEYS = ("image", "img", "picture")
 _LABEL_KEYS = ("label", "labels", "target", "class")
 
 
-def _key_in(columns, column, usual):  # the name, or None
-    "The column that is wanted, or one of the usual names if there is one of them only."
-    if column is not None:
-        return column if column in columns else None
-    matches = [name for name in usual if name in columns]
-    return matches[0] if len(matches) == 1 else None
-
-
 def _columns_in(columns, keys, usual):  # name of the images' column, name of the labels' or None
-    "Which columns hold images and labels, or a sentence about what is there."
-    columns = list(columns)
-    image = _key_in(columns, keys[0], usual)
-    label = _key_in(columns, keys[1], _LABEL_KEYS)
-    got = f"the columns {', '.join(map(repr, columns))}"
-    if image is None:
-        rule, remedy = "the column of images must be known", "name one of them with input_key="
-        checks.refuse("load_images", rule, got, remedy)
-    if label is None and keys[1] is not None:
-        rule, remedy = "the column of labels must be known", "name one of them with target_key="
-        checks.refuse("load_images", rule, got, remedy)
-    return image, label
+    "The columns that are wanted, or those with a usual name if there is one of them only."
+    columns, places = list(columns), []
+    options = ("images", usual, "input_key"), ("labels", _LABEL_KEYS, "target_key")
+    for key, (what, names, option) in zip(keys, options, strict=True):
+        matches = [name for name in (names if key is None else (key,)) if name in columns]
+        places.append(matches[0] if len(matches) == 1 else None)
+        if places[-1] is None and (what == "images" or key is not None):
+            rule, got = f"the column of {what} must be known", ", ".join(map(repr, columns))
+            remedy = f"name one of them with {option}="
+            checks.refuse("load_images", rule, f"the columns {got}", remedy)
+    return places
 
 
 def _file_at(folder, written):  # Path
@@ -362,16 +340,6 @@ def _file_at(folder, written):  # Path
     return file
 
 
-def _refuse_contradiction(paths, labels, table):
-    "Refuse a table in which an image has two labels."
-    first: dict = {}
-    for file, label in zip(paths, labels or (), strict=False):
-        if first.setdefault(file, label) != label:
-            rule, got = f"an image of {table} must have one label", f"two for {file!r:.60}"
-            remedy = "keep one of them; several go to labels= as columns"
-            checks.refuse("load_images", rule, got, remedy)
-
-
 def _load_table(path, limit, options, *, input_key=None, target_key=None, **others):  # ImageSource
     "Images whose paths a table lists."
     _refuse_options(others, "a table", "input_key and target_key")
@@ -380,9 +348,10 @@ def _load_table(path, limit, options, *, input_key=None, target_key=None, **othe
     for note in table.notes:
         warnings.warn(f"load_images: {note}", stacklevel=3)
     plain = [tables.plain_name(column) for column in table.columns]
+    named = (input_key, "input_key"), (target_key, "target_key")
     keys = [
         None if key is None else plain[table.place_of(key, "load_images", option)]
-        for key, option in ((input_key, "input_key"), (target_key, "target_key"))
+        for key, option in named
     ]
     if plain == [""]:  # a list of paths, one a line
         plain = ["path"]
@@ -390,13 +359,19 @@ def _load_table(path, limit, options, *, input_key=None, target_key=None, **othe
     paths = [str(file).strip() for file in table.cells[plain.index(image)]]
     some = evenly(len(table), limit).tolist()
     labels = None if label is None else _codes(table.cells[plain.index(label)], label, path.name)
-    _refuse_contradiction(paths, labels, path.name)
+    first: dict = {}
+    for file, y in zip(paths, labels or (), strict=False):
+        if first.setdefault(file, y) != y:
+            rule, got = f"an image of {path.name} must have one label", f"two for {file!r:.60}"
+            remedy = "keep one of them; several go to labels= as columns"
+            checks.refuse("load_images", rule, got, remedy)
+    files = [_file_at(path.parent, paths[i]) for i in some]
     return ImageSource(
-        [_file_at(path.parent, paths[i]) for i in some],
+        files,
         path.name,
         labels=None if labels is None else [labels[i] for i in some],
         names=[paths[i] for i in some],
-        n_threads=min(8, os.cpu_count() or 1),
+        n_threads=_THREADS,
         labels_from=f"the column {label!r} of {path.name}",
         **options,
     )
@@ -413,10 +388,8 @@ def _codes(cells, column, table):  # whole numbers of at least 0; None if there 
     n_blank = int((column_labels.classes < 0).sum())
     notes = list(column_labels.notes)
     if n_blank:
-        notes.append(
-            f"{n_blank} of {len(cells)} images have no label in {table}, so none gets one; "
-            f"pass labels={table!r} to rank by the others."
-        )
+        note = f"{n_blank} of {len(cells)} images have no label in {table}, so none gets one;"
+        notes.append(f"{note} pass labels={table!r} to rank by the others.")
     for note in notes:
         warnings.warn(f"load_images: {note}", stacklevel=4)
     if all(name.isdecimal() and str(int(name)) == name for name in column_labels.names):
@@ -448,23 +421,6 @@ class _Items:
     def __getitem__(self, i):
         return _pair(self.ds[self.index[i]], self.keys)
 
-# %% ../../nbs/inputs/04_images.ipynb #5cd6183c
-def _collect(ds, limit, exif_rotation=True, *, keys=(None, None), step=2**28):
-    "The first images of a stream with their labels, in a list."
-    items: list = []
-    size = check_at = 0
-    for row in ds:
-        if limit is not None and len(items) >= limit:
-            break
-        image, *y = _pair(row, keys)
-        items.append((image_source.image_content(image, exif_rotation), *y[:1]))
-        content = items[-1][0]
-        size += len(content) if isinstance(content, bytes) else 3 * content.width * content.height
-        if size > check_at:
-            checks.check_memory(step, "load_images", "pass limit=, or store the images as files")
-            check_at = size + step
-    return items
-
 # %% ../../nbs/inputs/04_images.ipynb #7abe42ed
 def _is_stream(source):
     "Is it a data set that can only be read from its beginning?"
@@ -472,12 +428,25 @@ def _is_stream(source):
     return streams or (hasattr(source, "take") and not hasattr(source, "__len__"))
 
 
+_STEP = 2**28  # bytes of a stream after which the memory that is left is looked at
+
+
 def _load_dataset(ds, name, limit, options, keys=(None, None)):  # ImageSource
     "Images of a data set, streamed or not."
-    if _is_stream(ds):
-        items: Any = _collect(ds, limit, options["exif_rotation"], keys=keys)
-    else:
-        items = _Items(ds, evenly(len(ds), limit).tolist(), keys)
+    if not _is_stream(ds):
+        return ImageSource(_Items(ds, evenly(len(ds), limit).tolist(), keys), name, **options)
+    items: list = []
+    size = check_at = 0
+    for row in ds:
+        if limit is not None and len(items) >= limit:
+            break
+        image, *y = _pair(row, keys)
+        content = image_source.image_content(image, options["exif_rotation"])
+        items.append((content, *y[:1]))
+        size += len(content) if isinstance(content, bytes) else 3 * content.width * content.height
+        if size > check_at:
+            checks.check_memory(_STEP, "load_images", "pass limit=, or store the images as files")
+            check_at = size + _STEP
     return ImageSource(items, name, **options)
 
 # %% ../../nbs/inputs/04_images.ipynb #a8630df2
@@ -487,10 +456,8 @@ def _load_array(a, name, limit):  # ImageSource
     last = len(shape) == 4 and shape[3] in (1, 3)
     first = len(shape) == 4 and shape[1] in (1, 3)
     if not (len(shape) == 3 or last or first) or 0 in shape:
-        rule = (
-            "an array of images must have shape (n, H, W), (n, H, W, c) or (n, c, H, W), c 1 or 3"
-        )
-        checks.refuse("load_images", rule, shape, "keep one channel or three")
+        rule = "an array of images must have shape (n, H, W), (n, H, W, c) or (n, c, H, W)"
+        checks.refuse("load_images", f"{rule}, c 1 or 3", shape, "keep one channel or three")
     if last and first:
         rule = "the shape of an array of images must say where its channels are"
         move = "permute" if isinstance(a, Tensor) else "transpose"
@@ -621,8 +588,6 @@ def find_shared_data() -> Path | None:  # None if there is none
     "The folder of real images and weights that studies use, or None."
     import taskpriors
 
-    places = [
-        os.environ.get("TASKPRIORS_DATA"),
-        Path(taskpriors.__file__).resolve().parents[2] / "shared" / "data",
-    ]
-    return next((Path(p) for p in places if p and (Path(p) / "images").is_dir()), None)
+    beside = Path(taskpriors.__file__).resolve().parents[2] / "shared" / "data"
+    places = [Path(p) for p in (os.environ.get("TASKPRIORS_DATA"), beside) if p]
+    return next((place for place in places if (place / "images").is_dir()), None)

@@ -29,13 +29,6 @@ class Batch(NamedTuple):
     labels: Tensor | None  # shape (b,), int64
 
 
-def _as_labels(values: Any, n: int) -> Tensor | None:
-    if not isinstance(values, Tensor):
-        return None
-    whole = values.ndim == 1 and len(values) == n and not values.is_floating_point()
-    return values.long().cpu() if whole else None
-
-
 def split_batch(batch: Any, caller: str = "embed") -> Batch:
     "Inputs and labels of what a loader gives."
     content, labels = batch, None
@@ -56,7 +49,9 @@ def split_batch(batch: Any, caller: str = "embed") -> Batch:
         holds = f" of {type(content[0]).__name__}" if isinstance(content, list) and content else ""
         remedy = "give the loader a collate_fn that stacks them, or pass loader.dataset"
         refuse(caller, rule, f"{type(content).__name__}{holds}", remedy, TypeError)
-    return Batch(inputs, _as_labels(labels, n_inputs(inputs)))
+    if not isinstance(labels, Tensor) or labels.ndim != 1 or labels.is_floating_point():
+        return Batch(inputs, None)
+    return Batch(inputs, labels.long().cpu() if len(labels) == n_inputs(inputs) else None)
 
 
 def n_inputs(inputs: Tensor | Mapping) -> int:
@@ -75,10 +70,8 @@ def _check_order(loader, caller):
 
 def _row_digests(inputs):  # list of 32 bytes
     rows = inputs if isinstance(inputs, Mapping) else dict(x=inputs)
-    return [
-        bytes.fromhex(digest_tensors({name: x[i] for name, x in rows.items()}))
-        for i in range(n_inputs(inputs))
-    ]
+    parts = ({name: x[i] for name, x in rows.items()} for i in range(n_inputs(inputs)))
+    return [bytes.fromhex(digest_tensors(part)) for part in parts]
 
 
 class LoadedBatches:
@@ -145,12 +138,9 @@ class LoadedBatches:
                 refuse(self.caller, rule, got, remedy, RuntimeError)
             skip = max(start - row, 0)
             row += len(digests)
-            if skip >= len(digests):
-                continue
-            if isinstance(inputs, Mapping):
-                yield {name: x[skip:] for name, x in inputs.items()}
-            else:
-                yield inputs[skip:]
+            named = isinstance(inputs, Mapping)
+            if skip < len(digests):
+                yield {k: x[skip:] for k, x in inputs.items()} if named else inputs[skip:]
         if row != len(self):
             rule, got = "a loader must give the same inputs each time", f"{row} of {len(self)}"
             refuse(self.caller, rule, got, "check its data set", RuntimeError)

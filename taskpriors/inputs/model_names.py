@@ -24,9 +24,8 @@ def letters_of(name: str) -> str:
 # %% ../../nbs/inputs/03_model_names.ipynb #0ed116f1
 def last_part(name: str) -> str:
     "A name without the owner or the folders before it, and without the ending of a file."
-    part = re.split(r"[/\\]", re.sub(r"^(hf[-_]hub|local-dir):", "", name.strip()).rstrip("/\\"))[
-        -1
-    ]
+    place = re.sub(r"^(hf[-_]hub|local-dir):", "", name.strip())
+    part = re.split(r"[/\\]", place.rstrip("/\\"))[-1]
     while part.lower().endswith(FILE_ENDINGS):
         part = part[: part.rindex(".")]
     return part if any(c.isalpha() for c in part) else name.strip()

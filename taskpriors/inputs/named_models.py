@@ -12,7 +12,7 @@ import math
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from ..checks import refuse
-from .sources import Name, Network, PublishedWeights, is_repository, source_of
+from .sources import Name, Network, PublishedWeights, Source, is_repository
 from ..refusals import listed
 
 # %% ../../nbs/inputs/03_named_models.ipynb #11bfc461
@@ -40,22 +40,6 @@ def check_timm_name(name: str, caller: str) -> None:
     rule = f"timm {timm.__version__} must know the {'weights' if is_model else 'model'}"
     refuse(caller, rule, repr(name), remedy)
 
-# %% ../../nbs/inputs/03_named_models.ipynb #0489fa8b
-def _timm_weights(name: str, weights: str) -> dict[str, Any]:
-    "Keyword arguments of timm.create_model; weights are timm's own (''), 'untrained', or a file."
-    import timm
-
-    if weights == "untrained":
-        return dict(pretrained=False)
-    if not weights:
-        return dict(pretrained=True)
-    heads = timm.get_pretrained_cfg(name).classifier or ()
-    heads = (heads,) if isinstance(heads, str) else tuple(heads)
-    state = timm.models.load_state_dict(str(Path(weights).expanduser()))
-    state = {k: v for k, v in state.items() if not k.startswith(tuple(f"{h}." for h in heads))}
-    overlay = dict(state_dict=state, num_classes=0, label_offset=0)
-    return dict(pretrained=True, pretrained_cfg_overlay=overlay)
-
 # %% ../../nbs/inputs/03_named_models.ipynb #3ac68af6
 _PATIENCE = 3.0  # seconds for the hub to answer
 _BELIEVED = 60.0  # seconds for which its answer holds
@@ -67,11 +51,10 @@ def _ask_hub() -> bool:
     from huggingface_hub import constants
     from huggingface_hub.utils import get_session
 
-    try:
+    with suppress(Exception):  # the client has changed its library, and each has its own errors
         get_session().head(constants.ENDPOINT, timeout=_PATIENCE)
-    except Exception:  # the client has changed its library twice, and each has its own errors
-        return False
-    return True
+        return True
+    return False
 
 
 def _hub_answers() -> bool:
@@ -95,22 +78,19 @@ def hub_at_once(cache_alone: bool = False) -> Iterator:
         constants.HF_HUB_OFFLINE = before
 
 # %% ../../nbs/inputs/03_named_models.ipynb #dd3d76ab
-def _cached_words() -> str:
-    from huggingface_hub import constants
-
-    snapshots = Path(constants.HF_HUB_CACHE).glob("models--timm--*/snapshots/*/*")
-    files = [path for path in snapshots if path.suffix in (".safetensors", ".bin", ".pth")]
-    names = sorted({path.parts[-4].removeprefix("models--timm--") for path in files})
-    return listed(names) if names else "nothing of timm"
-
-
 _NO_NETWORK = ("Connect", "Offline", "Timeout", "Proxy", "LocalEntry", "URLError")
 
 
 def _refuse_weights(spec: str, e: Exception, caller: str):  # raised by timm, the hub or torch
+    from huggingface_hub import constants
+
     rule = f"the weights of {spec} must load"
     if any(sign in type(e).__name__ for sign in _NO_NETWORK):
-        got = f"no network, and a cache of the hub that holds {_cached_words()}"
+        snapshots = Path(constants.HF_HUB_CACHE).glob("models--timm--*/snapshots/*/*")
+        files = [path for path in snapshots if path.suffix in (".safetensors", ".bin", ".pth")]
+        names = sorted({path.parts[-4].removeprefix("models--timm--") for path in files})
+        held = listed(names) if names else "nothing of timm"
+        got = f"no network, and a cache of the hub that holds {held}"
         remedy = f"name what is cached, {spec}@untrained, or a file {spec}@FILE"
         refuse(caller, rule, got, remedy, OSError)
     got = f"{type(e).__name__}: {' '.join(str(e).split())}"[:240]
@@ -140,10 +120,17 @@ def timm_module(
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         try:
-            kwargs = _timm_weights(name, weights)
+            options: dict[str, Any] = dict(pretrained=weights != "untrained")
+            if weights not in ("", "untrained"):
+                heads = timm.get_pretrained_cfg(name).classifier or ()
+                heads = tuple(f"{k}." for k in ((heads,) if isinstance(heads, str) else heads))
+                state = timm.models.load_state_dict(str(Path(weights).expanduser()))
+                state = {k: v for k, v in state.items() if not k.startswith(heads)}
+                overlay = dict(state_dict=state, num_classes=0, label_offset=0)
+                options["pretrained_cfg_overlay"] = overlay
             local = weights != "" or name.startswith("local-dir:")
             with nullcontext() if local else hub_at_once():
-                module = timm.create_model(name, num_classes=0, **kwargs).eval()
+                module = timm.create_model(name, num_classes=0, **options).eval()
         except Exception as e:  # timm, the hub and torch raise many types
             _refuse_weights(spec, e, caller)
     return module if pooling is None else repooled(module, pooling, spec, caller)
@@ -154,11 +141,8 @@ def repooled(module: Any, pooling: str, spec: str, caller: str) -> nn.Module:
     try:
         module.reset_classifier(0, pooling)
     except (AssertionError, TypeError, KeyError) as e:
-        rule, remedy = (
-            f"{spec} must know the pooling",
-            "leave it out, or try 'avg', 'max' or 'token'",
-        )
-        refuse(caller, rule, f"{pooling!r} ({e})", remedy)
+        rule, got = f"{spec} must know the pooling", f"{pooling!r} ({e})"
+        refuse(caller, rule, got, "leave it out, or try 'avg', 'max' or 'token'")
     return module
 
 # %% ../../nbs/inputs/03_named_models.ipynb #6905019a
@@ -171,9 +155,8 @@ def timm_config(module: nn.Module) -> Mapping:  # input_size, mean, std, ...; em
     return timm.data.resolve_model_data_config(module)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #7ddca41f
-def repositories_of(model: Any, texts: bool) -> list[str]:
+def repositories_of(source: Source, texts: bool) -> list[str]:
     "Repositories, OWNER/NAME, of which any may have the weights of a model of images or of texts."
-    source = source_of(model)
     if not isinstance(source, Name):
         return []
     name = source.text
@@ -207,16 +190,13 @@ def cached_snapshot(repository: str) -> Path | None:  # None if its weights are 
     return None
 
 # %% ../../nbs/inputs/03_named_models.ipynb #e41de11d
-def check_names(models: Iterable, caller: str, *, texts: bool = False) -> None:
+def check_names(sources: Iterable[Source], caller: str, *, texts: bool = False) -> None:
     "Refuse names whose weights cannot be had here, all at once, before any work."
     from huggingface_hub import constants
 
-    named = [model for model in map(source_of, models) if isinstance(model, Name)]
-    repositories = {model.text: repositories_of(model, texts) for model in named}
+    repositories = {s.text: repositories_of(s, texts) for s in sources if isinstance(s, Name)}
     repositories = {name: places for name, places in repositories.items() if places}
-    missing = [
-        name for name, addresses in repositories.items() if not any(map(cached_snapshot, addresses))
-    ]
+    missing = [k for k, places in repositories.items() if not any(map(cached_snapshot, places))]
     if not missing or not (constants.HF_HUB_OFFLINE or not _hub_answers()):
         return
     rule = "without a network, weights must be in the cache of the hub"
@@ -226,6 +206,12 @@ def check_names(models: Iterable, caller: str, *, texts: bool = False) -> None:
     refuse(caller, rule, got, remedy, OSError)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #2b6f8a55
+def cached_place(name: str, texts: bool) -> str:
+    "The folder in the cache that holds the weights of a name, or the name itself."
+    cached = filter(None, map(cached_snapshot, repositories_of(Name(name), texts)))
+    return str(next(cached, name))
+
+
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
     "Within this context transformers and sentence-transformers load without bars and remarks."
@@ -257,34 +243,27 @@ class Pretrained(NamedTuple):
 _CLASSIFIES = re.compile(r"For(Image|Video|Audio|Sequence)Classification$")
 
 
-def _class_of(place: str) -> Any:
-    "The class that a checkpoint of a classifier was saved from; of others the network alone."
-    import transformers
-
-    saved_from = (transformers.AutoConfig.from_pretrained(place).architectures or [""])[0]
-    if _CLASSIFIES.search(saved_from):
-        return getattr(transformers, saved_from, transformers.AutoModel)
-    return transformers.AutoModel
-
-
 def transformers_model(name: str, caller: str, *, texts: bool = False) -> Pretrained:
     """A network of transformers by its name on the hub, or its folder.
 
     With its image processor, or its tokenizer for texts.
     """
     try:
-        from transformers import AutoImageProcessor, AutoTokenizer
+        import transformers
     except ImportError as e:
         remedy = "pip install taskpriors[transformers]"
         refuse(caller, f"{name} needs transformers", str(e), remedy, ImportError)
-    check_names([name], caller, texts=texts)
-    cached = [*filter(None, map(cached_snapshot, repositories_of(name, texts)))]
-    source = str(cached[0]) if cached else name
-    reader = AutoTokenizer if texts else AutoImageProcessor
+    check_names([Name(name)], caller, texts=texts)
+    source = cached_place(name, texts)
+    reader = transformers.AutoTokenizer if texts else transformers.AutoImageProcessor
     with quiet_libraries(), hub_at_once(), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         try:
-            network, report = _class_of(source).from_pretrained(source, output_loading_info=True)
+            saved_from = (transformers.AutoConfig.from_pretrained(source).architectures or [""])[0]
+            kind: Any = transformers.AutoModel  # the network alone
+            if _CLASSIFIES.search(saved_from):
+                kind = getattr(transformers, saved_from, kind)
+            network, report = kind.from_pretrained(source, output_loading_info=True)
             processor = reader.from_pretrained(source)
         except Exception as e:  # the hub and the library raise many types
             got = " ".join(f"{type(e).__name__}: {e}".split())[:120]

@@ -101,7 +101,6 @@ class ModelNames(NamedTuple):
 
     places: tuple[int, ...]  # columns; none: the first line
     names: list[str]  # of each row, or of each column; empty where none stands
-    n_ranked: int  # models of the ranking among them
 
 
 def find_models(table: Table, columns: Sequence, models: Sequence) -> ModelNames:
@@ -115,14 +114,14 @@ def find_models(table: Table, columns: Sequence, models: Sequence) -> ModelNames
         options.append(((k, t), [f"{name}.{tag}" if tag else name for name, tag in rows]))
     options += [((k,), columns[k].words) for k in words]
     options.append(((), list(table.columns)))
-    places = []
-    for columns_of_names, names in options:
-        n_ranked = len(name_candidates(models, list(dict.fromkeys(filter(None, names)))))
-        places.append(ModelNames(columns_of_names, names, n_ranked))
-    return max(places, key=lambda place: place.n_ranked)
+
+    def n_ranked(place):
+        return len(name_candidates(models, list(dict.fromkeys(filter(None, place.names)))))
+
+    return max((ModelNames(places, names) for places, names in options), key=n_ranked)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #8dc05450
-def _score_column(table: Table, columns: Sequence, places: Sequence, caller: str) -> int:
+def _score_column(table: Table, places: Sequence, caller: str) -> int:
     "The column of scores among some columns of a table of one score a line."
     usual = {plain_name(table.columns[k]): k for k in places}
     measure = next((usual[name] for name in (*SCORES, *ERRORS) if name in usual), None)
@@ -166,9 +165,7 @@ def cells_of(table: Table, models: Sequence, caller: str) -> Cells:
             refuse(caller, rule, f"{len(table)} rows of numbers", "add a column task")
     unusual = [k for k in free if k not in repeats and (layout == "wide" or k != task_column)]
     values = [k for k in unusual if columns[k].is_number and usual[k]]
-    places = values
-    if layout == "long":
-        places = [_score_column(table, columns, values, caller)]
+    places = [_score_column(table, values, caller)] if layout == "long" else values
     if not places:
         rule, remedy = "a record must hold scores", "pass models x tasks, or one score a line"
         refuse(caller, rule, f"no column of numbers in {shortened(table.name, 40)}", remedy)
@@ -212,8 +209,7 @@ def find_tasks(names: Sequence, table: str, task: str, caller: str) -> TaskNames
     possible = [name for name in names if not is_fact(name)]
     measures = [usual[name] for name in (*SCORES, *ERRORS) if name in usual]
     if measures:
-        others = [name for name in possible if not _MEASURES.intersection(words_in(name))]
-        if others:
+        if others := [name for name in possible if not _MEASURES.intersection(words_in(name))]:
             rule = f"columns of {shortened(table, 40)} must be tasks, or measures of one task"
             got = f"{measures[0]!r} beside {listed(list(map(repr, others)))}"
             refuse(caller, rule, got, "drop the first if it is a mean, or call it as its task")
@@ -253,9 +249,8 @@ def as_fractions(frame: DataFrame, table: str, caller: str) -> Fractions:
     percent, fraction = (tops > 1) | signs, (tops > 0) & (tops <= 1) & ~signs
     if percent.any() and fraction.any():
         small, large = fraction.idxmax(), percent.idxmax()
-        rule = f"the scores of {table} must be all fractions or all percents"
         got = f"{tops[small]:g} at most in {small!r} and {tops[large]:g} in {large!r}"
-        refuse(caller, rule, got, remedy)
+        refuse(caller, f"the scores of {table} must be all fractions or all percents", got, remedy)
     values = frame.value / 100 if percent.any() else frame.value
     note = f"The scores of {table} are read as {'percents' if percent.any() else 'fractions'}"
     errors = list(frame[frame.error].task.unique())
@@ -491,22 +486,6 @@ def to_record(
     return frame.dropna(subset="score", ignore_index=True)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #146b6461
-def _existing_record(path: Path, caller: str) -> DataFrame:
-    "The rows of a record that was begun, as they are written."
-    import pandas as pd
-
-    table = read(path, caller, column_names={"model", "task", "score"})
-    frame = pd.DataFrame(dict(zip(table.columns, table.cells, strict=True)), dtype=object)
-    if not {"model", "task", "score"} <= set(frame):
-        rule = f"{shortened(path.name, 60)} must have the columns model, task and score"
-        refuse(caller, rule, listed(list(map(repr, frame))), "write into another file")
-    values = column_of_cells(frame.score.tolist()).values
-    if (values > 1).any():
-        rule = f"{shortened(path.name, 60)} must hold fractions, as the rows that are added"
-        refuse(caller, rule, f"a score of {values.max():g}", "divide its percents by 100")
-    return frame
-
-
 def append_record(
     path: str | Path, rows: DataFrame, *, overwrite: bool = False, caller: str = "append_record"
 ) -> Path:
@@ -521,7 +500,15 @@ def append_record(
         refuse(caller, "a record must be a .csv file", repr(path.name), "name it record.csv")
     with locked(path):
         if path.is_file() and path.stat().st_size:
-            frame = _existing_record(path, caller)
+            table = read(path, caller, column_names={"model", "task", "score"})
+            frame = pd.DataFrame(dict(zip(table.columns, table.cells, strict=True)), dtype=object)
+            if not {"model", "task", "score"} <= set(frame):
+                rule = f"{shortened(path.name, 60)} must have the columns model, task and score"
+                refuse(caller, rule, listed(list(map(repr, frame))), "write into another file")
+            values = column_of_cells(frame.score.tolist()).values
+            if (values > 1).any():
+                rule = f"{shortened(path.name, 60)} must hold fractions, as the rows that are added"
+                refuse(caller, rule, f"a score of {values.max():g}", "divide its percents by 100")
             repeated = frame.task.isin(list(rows.task))
             if repeated.any() and not overwrite:
                 rule = f"a task must be new in {shortened(path.name, 60)}"

@@ -36,36 +36,26 @@ def _last_layer(module: nn.Module) -> nn.Module:
     return layers[-1] if layers else module
 
 
-def _of_timm(network: Any) -> list[nn.Module]:
-    heads = network.get_classifier() if getattr(network, "num_classes", 0) else ()
-    heads = [*heads] if isinstance(heads, (tuple, list, nn.ModuleList)) else [heads]
-    return [_last_layer(head) for head in heads if isinstance(head, nn.Module)]
-
-
-def _of_torchvision(network: Any) -> list[nn.Module]:
-    home = next(k.__module__ for k in type(network).__mro__ if "torchvision." in k.__module__)
-    if any(word in home for word in _NO_CLASSES):
-        return []
-    named = dict(network.named_children())
-    return [_last_layer(named[name]) for name in _HEADS if name in named][:1]
-
-
-def _of_transformers(network: Any) -> list[nn.Module]:
-    if not any(_CLASSIFIES.search(cls.__name__) for cls in type(network).__mro__):
+def class_layers(network: nn.Module) -> list[nn.Module]:  # empty if it classifies nothing
+    "The last layers of the classifiers of a network of timm, torchvision or transformers."
+    classifier: Any = getattr(network, "get_classifier", None)
+    if classifier is not None and comes_from(network, "timm"):
+        heads = classifier() if getattr(network, "num_classes", 0) else ()
+        heads = [*heads] if isinstance(heads, (tuple, list, nn.ModuleList)) else [heads]
+        return [_last_layer(head) for head in heads if isinstance(head, nn.Module)]
+    if comes_from(network, "torchvision"):
+        home = next(k.__module__ for k in type(network).__mro__ if "torchvision." in k.__module__)
+        if any(word in home for word in _NO_CLASSES):
+            return []
+        named = dict(network.named_children())
+        return [_last_layer(named[name]) for name in _HEADS if name in named][:1]
+    classes = [k.__name__ for k in type(network).__mro__]
+    classifies = any(map(_CLASSIFIES.search, classes))
+    if not classifies or not comes_from(network, "transformers"):
         return []
     children = {k: m for k, m in network.named_children() if m is not network.base_model}
     heads = {k: m for k, m in children.items() if re.search("classifier|score|head|logits", k)}
-    heads = {k: m for k, m in heads.items() if not k.startswith("pre_")}
-    return [_last_layer(head) for head in heads.values()]
-
-
-def class_layers(network: nn.Module) -> list[nn.Module]:  # empty if it classifies nothing
-    "The last layers of the classifiers of a network of timm, torchvision or transformers."
-    if comes_from(network, "timm") and hasattr(network, "get_classifier"):
-        return _of_timm(network)
-    if comes_from(network, "torchvision"):
-        return _of_torchvision(network)
-    return _of_transformers(network) if comes_from(network, "transformers") else []
+    return [_last_layer(head) for k, head in heads.items() if not k.startswith("pre_")]
 
 
 def read_by(layers: list, run: Callable, name: str, *, mask: Tensor | None = None) -> Tensor:

@@ -60,13 +60,6 @@ class Look:
     fixed_mode: bool = False  # is the network a script of torch, whose trace keeps its mode?
 
 
-def _alone(look: Look, some: list, size: int) -> Tensor:
-    try:
-        return torch.cat([look.features([i]) for i in some])
-    except (RuntimeError, ValueError):
-        return torch.cat([look.features([i] * size)[:1] for i in some])
-
-
 def _same(one: object, other: object) -> bool:
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_same(one[k], other[k]) for k in one)
@@ -93,7 +86,11 @@ def check_encoder(look: Look, together: Tensor, name: str, caller: str = "embed"
     if not together.isfinite().all():  # the run says where
         return
     some = sorted({0, size // 2, size - 1})
-    apart = difference(together[some], _alone(look, some, size), allowed.least)
+    try:
+        alone = torch.cat([look.features([i]) for i in some])
+    except (RuntimeError, ValueError):  # a model of batches of one size
+        alone = torch.cat([look.features([i] * size)[:1] for i in some])
+    apart = difference(together[some], alone, allowed.least)
     if apart <= allowed.share:
         return
     if any(not _same(look.inputs(i), look.inputs(i)) for i in some):

@@ -48,9 +48,8 @@ def _reach(url: str, caller: str, work: Callable[..., _Outcome]) -> _Outcome:
         refuse(caller, f"{place} needs a package", got, f"pip install {package}", ImportError)
     except Exception as e:  # each library has its own
         got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
-        refuse(
-            caller, f"{place} must be in reach", got, "check the URL and who may read it", OSError
-        )
+        remedy = "check the URL and who may read it"
+        refuse(caller, f"{place} must be in reach", got, remedy, OSError)
 
 # %% ../../nbs/inputs/00_remote.ipynb #4963393f
 _GAP = 2**17  # bytes that are read in vain sooner than asked around

@@ -52,9 +52,8 @@ _SAFE = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F6
 def _dtype_of(word, dtypes, path):
     if word not in dtypes:
         rule = "a file of features must hold little-endian floating-point numbers"
-        checks.refuse(
-            "open_rows", rule, f"{word} in {Path(path).name}", "save it as float16, 32 or 64"
-        )
+        got = f"{word} in {Path(path).name}"
+        checks.refuse("open_rows", rule, got, "save it as float16, 32 or 64")
     return dtypes[word]
 
 
@@ -72,10 +71,9 @@ def npy_layout(path: Path | str) -> Layout:
     "Where the rows of an .npy file stand."
     with _head(path) as f:
         try:
-            version = np.lib.format.read_magic(f)
-            read = np.lib.format.read_array_header_1_0
-            if version != (1, 0):
-                read = np.lib.format.read_array_header_2_0
+            form = np.lib.format
+            version = form.read_magic(f)
+            read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
             shape, by_columns, dtype = read(f)
         except ValueError as e:
             checks.refuse("open_rows", "a .npy file must have its header", str(e), "save it again")
@@ -93,9 +91,8 @@ def safetensors_layout(path: Path | str, key: str | None) -> Layout:
             header = json.loads(f.read(min(length, 2**27)))  # a longer one is none
             header.pop("__metadata__", None)
         except (ValueError, AttributeError) as e:
-            checks.refuse(
-                "open_rows", "a .safetensors file must have its header", e, "save it again"
-            )
+            rule = "a .safetensors file must have its header"
+            checks.refuse("open_rows", rule, e, "save it again")
     if key is None:
         matrices = [name for name, entry in header.items() if len(entry["shape"]) == 2]
         key = "features" if "features" in matrices or len(matrices) != 1 else matrices[0]
@@ -166,17 +163,12 @@ class RowMatrix:
         "These rows, finite, on the device."
         start, stop, _ = rows.indices(len(self))
         span = range(start, max(start, stop))
-        X = self._kept([(start, len(span))]).to(self.device).to(self.dtype)
-        if not torch.isfinite(X.sum()):
-            self._refuse_rows(X, span)
-        return X
+        return self._finite([(start, len(span))], span)
 
     def take(self, index: Tensor) -> Tensor:  # shape (m, d), float32 or float64
         "Single rows in any order, each read by itself."
         rows = index.tolist()
-        X = self._kept([(i, 1) for i in rows]).to(self.device).to(self.dtype)
-        if not torch.isfinite(X.sum()):
-            self._refuse_rows(X, rows)
+        X = self._finite([(i, 1) for i in rows], rows)
         self.check_unchanged()
         return X
 
@@ -201,14 +193,11 @@ class RowMatrix:
 
     def check_unchanged(self) -> None:
         "Refuse a file that is not what it was when it was opened."
-        if self.layout is None:
-            return
-        stamp = _stamp(self.layout.path)
-        if stamp == self.stamp:
-            return
-        got = "no file" if stamp is None else "another size or time of change"
-        rule = f"the file of {self.name} must stay as it is during a run"
-        checks.refuse("RowMatrix", rule, got, "run again when nothing writes to it", OSError)
+        stamp = None if self.layout is None else _stamp(self.layout.path)
+        if stamp != self.stamp:
+            got = "no file" if stamp is None else "another size or time of change"
+            rule = f"the file of {self.name} must stay as it is during a run"
+            checks.refuse("RowMatrix", rule, got, "run again when nothing writes to it", OSError)
 
     def _kept(self, spans):  # rows as they are kept, of pairs (first row, number of rows)
         if self.layout is None:
@@ -242,12 +231,14 @@ class RowMatrix:
         got = f"an end within the block that begins at row {start}"
         checks.refuse("RowMatrix", rule, got, "write the file again", OSError)
 
-    def _refuse_rows(self, X, index):  # of which the sum is not finite
-        bad = (~torch.isfinite(X)).any(1).nonzero().flatten()
-        if len(bad):
+    def _finite(self, spans, index):  # the same on the device, of rows that are called so
+        X = self._kept(spans).to(self.device).to(self.dtype)
+        if not torch.isfinite(X.sum()) and not torch.isfinite(X).all():
+            bad = (~torch.isfinite(X)).any(1).nonzero().flatten()
             rule = f"{self.name} must be finite"
             got = f"a non-finite value in row {index[int(bad[0])]}"
             checks.refuse("RowMatrix", rule, got, "drop or impute such rows")
+        return X
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #1e85c1f6
 RowsLike = TypeAliasType("RowsLike", str | os.PathLike | checks.ArrayLike | Source | RowMatrix)
@@ -272,17 +263,6 @@ def _array_of(source, name):  # float16 and bfloat16 stay what they are
     return source
 
 
-def _checked_device(device):  # torch.device that is there and counts in float64
-    try:
-        device = torch.device(device)
-        torch.ones((), dtype=torch.float64, device=device).item()
-    except Exception as e:  # each backend has an error of its own
-        rule = "device must be there and hold float64 numbers, in which sums are kept"
-        got = f"{str(device)[:40]!r}: {' '.join(str(e).split())[:90]}"
-        checks.refuse("open_rows", rule, got, "pass 'cpu' or 'cuda'")
-    return device
-
-
 def open_rows(
     source: RowsLike,  # file .npy or .safetensors, its URL, memory map, array or open matrix
     key: str | None = None,  # of the tensor in a .safetensors file; None: its only matrix
@@ -292,7 +272,13 @@ def open_rows(
 ) -> RowMatrix:
     "Open features without reading them."
     if device is not None:
-        device = _checked_device(device)
+        try:
+            device = torch.device(device)
+            torch.ones((), dtype=torch.float64, device=device).item()
+        except Exception as e:  # each backend has an error of its own
+            rule = "device must be there and hold float64 numbers, in which sums are kept"
+            got = f"{str(device)[:40]!r}: {' '.join(str(e).split())[:90]}"
+            checks.refuse("open_rows", rule, got, "pass 'cpu' or 'cuda'")
     if isinstance(source, RowMatrix):
         return source if device is None else replace(source, device=device)
     array: Any = None
@@ -313,18 +299,16 @@ def open_rows(
         rule = f"{name} must have two dimensions (points, features) and two points"
         checks.refuse("open_rows", rule, f"shape {shape}", "flatten or stack it to (n, d)")
     if layout and (stamp is None or stamp[0] < layout.end):
+        rule = f"the file of {name} must be whole"
         got = f"{stamp[0] if stamp else 0} bytes instead of {layout.end}"
-        checks.refuse(
-            "open_rows", f"the file of {name} must be whole", got, "write it again", OSError
-        )
+        checks.refuse("open_rows", rule, got, "write it again", OSError)
     return RowMatrix(name, layout, array, stamp, device or _HERE)
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #4c2113fa
 def open_models(models: Mapping, caller: str) -> dict[str, RowMatrix]:
     "Open the features of several models of the same points, each as `open_rows` takes it."
-    checks.check_instance(
-        models, Mapping, caller, "models", remedy="pass a dictionary name -> features"
-    )
+    remedy = "pass a dictionary name -> features"
+    checks.check_instance(models, Mapping, caller, "models", remedy=remedy)
     if not models:
         checks.refuse(caller, "models must hold at least one model", "none", "pass one or several")
     for name in models:

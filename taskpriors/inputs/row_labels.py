@@ -13,8 +13,7 @@ import re
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
@@ -24,21 +23,12 @@ import torch
 from torch import Tensor
 from typing_extensions import TypeAliasType
 
-from taskpriors.checks import (
-    ArrayLike,
-    DataFrame,
-    as_tensor,
-    check_features,
-    check_instance,
-    check_labels,
-    check_same_n,
-    check_several,
-    refuse,
-)
+import taskpriors.checks as checks
+from ..checks import ArrayLike, DataFrame, as_tensor, check_features, check_same_n, refuse
 from . import tables
-from .feature_files import CURES, read_feather, split_key
+from .feature_files import CURES, read_feather
 from .remote import is_url, local_copy
-from .sources import FeatureFile, Matrix, Source, source_of
+from .sources import FeatureFile, Matrix, Source, split_key
 from ..refusals import shortened
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #b09bcb73
@@ -73,7 +63,7 @@ class Points(Protocol):
 # %% ../../nbs/inputs/01_row_labels.ipynb #403a99d0
 def labels_of_column(labels: Any, column: str, caller: str = "rank_models") -> LabelColumn:
     "The labels in a column of a table."
-    check_instance(column, str, caller, "label_column", remedy="pass the name of a column")
+    checks.check_instance(column, str, caller, "label_column", remedy="pass the name of a column")
     if labels is None or isinstance(labels, bool):
         rule, remedy = "label_column must be of a table of labels", "pass labels=FILE"
         refuse(caller, rule, f"labels={labels}", f"{remedy}, or load_texts(..., label_column=)")
@@ -111,18 +101,14 @@ def missing_words(entries: Sequence) -> MissingWords:
     for word in doubtful:
         many = counts[word] >= max(_MANY, min(certain.values(), default=0))
         most = word.lower() == "nan" and 2 * counts[word] > len(words)
+        which = f"{word!r} ({counts[word]} of {len(words)} labels) is taken as"
         if word in quoted or (many and not most and not of_numbers):
-            notes.append(
-                f"{word!r} ({counts[word]} of {len(words)} labels) is taken as a class; leave "
-                "these labels empty if they are not known."
-            )
+            notes.append(f"{which} a class; leave these labels empty if they are not known.")
             continue
         unknown.append(word)
         if not of_numbers:
-            notes.append(
-                f"{word!r} ({counts[word]} of {len(words)} labels) is taken as unknown; rename it, "
-                "or quote it in the file, if it is a class."
-            )
+            remedy = "rename it, or quote it in the file, if it is a class"
+            notes.append(f"{which} unknown; {remedy}.")
     return MissingWords(frozenset(unknown), tuple(notes))
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #db1e3152
@@ -173,57 +159,43 @@ def _is_class(values: set) -> bool:
     return 1 in values and values <= {0, 1}
 
 
-def _minus_one(values: list) -> _Sorted:  # without names
+def _whole_numbers(values: list, caller: str, ask: bool) -> _Sorted:  # without names
     "Whole numbers, with None for a -1 that stands for no label."
-    rest, n_known = set(values) - {-1, None}, sum(value is not None for value in values)
-    n_minus = sum(value == -1 for value in values if value is not None)
-    if n_minus == 0 or (rest and min(rest) < -1):
-        return _Sorted(values, {}, ())
-    which = f"{n_minus} of {n_known} labels are -1"
-    if _is_class(rest):
-        classes = " and ".join(map(str, sorted(map(int, rest))))
-        note = (
-            f"{which} and taken as a class beside {classes}; leave empty (NaN) what is not known."
-        )
-        return _Sorted(values, {}, (note,))
-    note = f"{which} and taken as unknown; pass labels + 1 if -1 is a class."
-    return _Sorted([None if value == -1 else value for value in values], {}, (note,))
-
-
-def _refuse_many(values: list, caller: str) -> None:
-    distinct = sorted({int(value) for value in values if value is not None})
-    counted = distinct == list(range(distinct[0], distinct[0] + len(distinct)))
-    if len(distinct) <= _FEW or (counted and distinct[0] in (0, 1)):
-        return
-    rule = "whole numbers of many values must be said to be classes or real targets"
-    got = f"{len(distinct)} values from {distinct[0]} to {distinct[-1]}"
-    remedy = (
-        "pass words for classes (labels.astype(str), in a file c7 for 7), floats (n, 1) for targets"
-    )
-    refuse(caller, rule, got, remedy)
+    for value in values:
+        if value is None or value == -1:
+            continue
+        if value < 0 or value in (math.inf, -math.inf) or value != int(value):
+            checks.check_labels(torch.tensor([float(value)]), caller)
+    values = [None if value is None else int(value) for value in values]
+    classes = sorted(set(values) - {-1, None})
+    notes: tuple = ()
+    which = f"{values.count(-1)} of {len(values) - values.count(None)} labels are -1 and taken as"
+    if -1 in values and _is_class(set(classes)):
+        beside = " and ".join(map(str, classes))
+        notes = (f"{which} a class beside {beside}; leave empty (NaN) what is not known.",)
+    elif -1 in values:
+        notes = (f"{which} unknown; pass labels + 1 if -1 is a class.",)
+        values = [None if value == -1 else value for value in values]
+    counted = classes in (list(range(len(classes))), list(range(1, len(classes) + 1)))
+    if ask and len(classes) > _FEW and not counted:
+        rule = "whole numbers of many values must be said to be classes or real targets"
+        got = f"{len(classes)} values from {classes[0]} to {classes[-1]}"
+        remedy = "pass words for classes (labels.astype(str), in a file c7 for 7)"
+        refuse(caller, rule, got, f"{remedy}, floats (n, 1) for targets")
+    return _Sorted(values, {}, notes)
 
 
 def _classes(entries: list, caller: str, *, ask: bool) -> GivenLabels:
     "Classes of entries, numbered in the order of numbers or of words."
     sorted_out = _sorted_out(entries)
-    values, notes = sorted_out.values, sorted_out.notes
-    is_word = any(isinstance(value, str) for value in values)
-    if not is_word:
-        for value in values:
-            if value is None or value == -1:
-                continue
-            if value < 0 or value in (math.inf, -math.inf) or value != int(value):
-                check_labels(torch.tensor([float(value)]), caller)
-        whole = _minus_one(values)
+    values, notes, written = sorted_out.values, sorted_out.notes, sorted_out.names
+    if not any(isinstance(value, str) for value in values):
+        whole = _whole_numbers(values, caller, ask)
         values, notes = whole.values, (*notes, *whole.notes)
-        values = [None if value is None else int(value) for value in values]
-        if ask and any(value is not None for value in values):
-            _refuse_many(values, caller)
     distinct: set[Any] = set(values) - {None}  # all words, or all numbers
     order = sorted(distinct)
     number = {name: k for k, name in enumerate(order)}
     classes = torch.tensor([-1 if v is None else number[v] for v in values], dtype=torch.int64)
-    written = sorted_out.names
     names = [written.get(v, v) if str(written.get(v, v)).isdigit() else v for v in order]
     return GivenLabels(classes, tuple(map(_printable, names)), notes)
 
@@ -387,11 +359,9 @@ def label_place(table: tables.Table, label_column: str | None, caller: str) -> i
     named = [k for k, name in enumerate(plain) if name in LABEL_NAMES]
     exact = [k for k in named if plain[k] == "label"]
     candidates = [k for k, name in enumerate(plain) if name not in KEY_NAMES]
-    for places in (exact, named, candidates, range(len(plain))):
-        if len(places) == 1:
-            return places[0]
-        if places:
-            break
+    places = exact or named or candidates or range(len(plain))
+    if len(places) == 1:
+        return places[0]
     got = shortened(", ".join(map(repr, table.columns)), 120)
     rule = f"one column of {shortened(table.name, 40)} must be that of the labels"
     remedy = "call it label, or name it by label_column="
@@ -435,7 +405,6 @@ def entries_of_table(table: tables.Table, label_column: str | None, caller: str)
 
 def _array_in_file(file: Path, ending: str, key: str | None, caller: str) -> ArrayLike:
     "Labels in a file of arrays, or a sentence about a file that nothing here reads."
-    labels: Any = None
     if ending == ".npy":
         return np.load(file, allow_pickle=False)
     if ending == ".npz":
@@ -446,10 +415,10 @@ def _array_in_file(file: Path, ending: str, key: str | None, caller: str) -> Arr
             got, rule = ", ".join(archive.files), "an archive must have the array of labels"
             remedy = f"name it, as in {shortened(file.name, 60)}:NAME"
             refuse(caller, rule, shortened(got, 120), remedy)
-    if ending in (".pt", ".pth"):
-        labels = torch.load(file, map_location="cpu", weights_only=True)
-        if isinstance(labels, Mapping):
-            labels = next((labels[key] for key in LABEL_NAMES if key in labels), None)
+    torch_made = ending in (".pt", ".pth")
+    labels = torch.load(file, map_location="cpu", weights_only=True) if torch_made else None
+    if isinstance(labels, Mapping):
+        labels = next((labels[key] for key in LABEL_NAMES if key in labels), None)
     if labels is None:
         got = f"the ending {ending}" if ending in CURES else "no 'labels'"
         remedy = CURES.get(ending, "store the labels as .csv or .npy")
@@ -486,9 +455,8 @@ def _labels_in(path: Any, label_column: str | None, caller: str) -> Entries | Ar
         if str(e).startswith(caller):
             raise
         rule = f"{shortened(Path(path).name, 60)} must hold one label for each point"
-        remedy = "save it again"
-        if "Object arrays" in str(e):
-            remedy = "save words as text, by np.save(FILE, labels.astype(str))"
+        as_words = "save words as text, by np.save(FILE, labels.astype(str))"
+        remedy = as_words if "Object arrays" in str(e) else "save it again"
         refuse(caller, rule, shortened(" ".join(str(e).split()), 120), remedy)
 
 
@@ -609,16 +577,13 @@ def _by_name(
             rows = [find.whole.get((cell,), []) for cell in cells]  # 1 is not 1.png
         else:
             rows = [find.rows(cell, numbered=bool(key.kind)) for cell in cells]
-        fits = [
-            len(at) == 1 or (not at and bool(left_out.rows(cell)))
-            for at, cell in zip(rows, cells, strict=True)
-        ]
+        pairs = zip(rows, cells, strict=True)
+        fits = [len(at) == 1 or (not at and bool(left_out.rows(cell))) for at, cell in pairs]
         if all(fits) and (key.kind or len(set(cells)) == len(cells)):
             return Placement([at[0] if at else None for at in rows])
         named = key.kind in PATH_NAMES or (key.kind == "the keys" and not tables.counts(cells))
-        if named or (
-            key.kind not in ("", *ROW_NAMES, "its index", "its order") and 2 * sum(fits) > len(fits)
-        ):
+        usual = key.kind in ("", *ROW_NAMES, "its index", "its order")
+        if named or (not usual and 2 * sum(fits) > len(fits)):
             bad = fits.index(False) if False in fits else 0
             _refuse_unfit(cells[bad], len(rows[bad]), n, caller)
     return None
@@ -628,9 +593,8 @@ def _by_number(entries: Entries, n: int, caller: str) -> Placement | None:
     "Rows by the column that numbers the points."
     for key in entries.keys:
         whole = [tables.key_text(cell).strip() for cell in key.cells]
-        if key.kind == "its order":
-            continue
-        if not all(map(str.isdecimal, whole)) or len(set(whole)) < len(whole):
+        all_whole = all(map(str.isdecimal, whole)) and len(set(whole)) == len(whole)
+        if key.kind == "its order" or not all_whole:
             continue
         rows = list(map(int, whole))
         some = key.kind in (*ROW_NAMES, "its index", "the keys") and max(rows, default=n) < n
@@ -738,11 +702,8 @@ def labels_of_files(
 # %% ../../nbs/inputs/01_row_labels.ipynb #2991ff84
 def _without_empty_rows(entries: Entries) -> Entries:
     "The entries without those of which neither the label nor any key says something."
-    filled = [
-        k
-        for k, value in enumerate(entries.values)
-        if not is_blank(value) or any(not is_blank(key.cells[k]) for key in entries.keys)
-    ]
+    rows = zip(entries.values, *(key.cells for key in entries.keys), strict=True)
+    filled = [k for k, cells in enumerate(rows) if not all(map(is_blank, cells))]
     if not entries.keys or len(filled) == len(entries.values):
         return entries
     keys = tuple(key._replace(cells=[key.cells[k] for k in filled]) for key in entries.keys)
@@ -799,9 +760,9 @@ class NamedRows(NamedTuple):
     points: Any  # with `names`, for `read_labels`; None if no data frame names its rows
 
 
-def _is_key(name: object, cells: list, *, first: bool) -> bool:
-    "Do the cells of a column name the points of a table of features, each once?"
-    plain = tables.plain_name(name)
+def _is_key(frame: DataFrame, k: int) -> bool:
+    "Do the cells of column `k` name the points of a table of features, each once?"
+    plain, cells = tables.plain_name(frame.columns[k]), frame.iloc[:, k].tolist()
     words = [tables.key_text(cell) for cell in cells]
     if plain in (*LABEL_NAMES, *GROUP_NAMES) or len(set(words)) < len(words):
         return False
@@ -809,16 +770,12 @@ def _is_key(name: object, cells: list, *, first: bool) -> bool:
         return not all(map(tables.is_number, words))
     if plain in KEY_NAMES:
         return all(isinstance(cell, (str, int, np.integer)) for cell in cells)
-    return first and all(isinstance(cell, str) and not tables.is_number(cell) for cell in cells)
+    return k == 0 and all(isinstance(cell, str) and not tables.is_number(cell) for cell in cells)
 
 
 def _keyed(frame: DataFrame) -> DataFrame:
     "The same features, with the one column that names their points as the index."
-    places = [
-        k
-        for k, name in enumerate(frame.columns)
-        if _is_key(name, frame.iloc[:, k].tolist(), first=k == 0)
-    ]
+    places = [k for k in range(frame.shape[1]) if _is_key(frame, k)]
     if len(places) != 1 or frame.shape[1] < 2 or not tables.is_usual_index(frame.index):
         return frame
     index = list(map(tables.key_text, frame.iloc[:, places[0]].tolist()))
@@ -855,18 +812,15 @@ def _with_names(source: Source, caller: str) -> Source:
 
 
 def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> NamedRows:
-    """Models with the rows of data frames and of tables in one order, by the index or the key.
+    """Models, name -> Source, with the rows of frames and tables in one order, by index or key.
 
     The order is that of `points`, a source of images or texts, if there are any.
     """
-    read = {k: _with_names(source_of(model), caller) for k, model in models.items()}
+    read = {k: _with_names(source, caller) for k, source in models.items()}
     frames = {k: s.values for k, s in read.items() if isinstance(s, Matrix) and s.is_frame}
-    named = {
-        name: frame
-        for name, frame in frames.items()
-        if frame.index.is_unique and not tables.is_usual_index(frame.index)
-        if not tables.counts(frame.index.tolist())
-    }
+    unusual = {k: v for k, v in frames.items() if not tables.is_usual_index(v.index)}
+    unique = {k: v for k, v in unusual.items() if v.index.is_unique}
+    named = {k: v for k, v in unique.items() if not tables.counts(v.index.tolist())}
     if not named:
         return NamedRows(read, None)
     if points is not None:
@@ -883,10 +837,9 @@ def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> N
             refuse(caller, rule, got, remedy)
     unlike = [name for name, frame in named.items() if not frame.index.equals(order)]
     if unlike:
-        message = (
-            f"the rows of {', '.join(map(repr, unlike[:3]))} are put in the order of {first!r}"
-        )
-        warnings.warn(f"{caller}: {message}, by their index.", stacklevel=3)
+        rows = ", ".join(map(repr, unlike[:3]))
+        message = f"{caller}: the rows of {rows} are put in the order of {first!r}, by their index."
+        warnings.warn(message, stacklevel=3)
     ordered = {k: Matrix(named[k].loc[order]) if k in named else s for k, s in read.items()}
     names = [tables.key_text(row) for row in order]
     return NamedRows(ordered, SimpleNamespace(names=names, skipped=(), labels=None))
@@ -897,17 +850,6 @@ class PointGroups(NamedTuple):
 
     names: list  # of the group of each point; None where nobody says it
     notes: tuple[str, ...] = ()  # what a reader should know of them
-
-
-@contextmanager
-def _speaking_of_groups() -> Iterator[None]:
-    "Within this context sentences about labels are about groups."
-    try:
-        yield
-    except (ValueError, OSError) as e:
-        message = str(e).replace("call it label, or name it by label_column=", "call it group")
-        message = message.replace("have one label", "be in one group").replace("labels", "groups")
-        raise type(e)(message) from None
 
 
 def _group_entries(groups: Any, caller: str) -> Any:  # Entries, an array or a list
@@ -937,12 +879,16 @@ def groups_of_points(groups: Any, points: Any, n: int, caller: str) -> PointGrou
     """
     if isinstance(groups, PointGroups):
         return groups
-    with _speaking_of_groups():
+    try:
         entries = _group_entries(groups, caller)
         if not isinstance(entries, Entries):
-            return PointGroups(check_several(entries, caller, "groups"))
+            return PointGroups(checks.check_several(entries, caller, "groups"))
         entries = _without_empty_rows(entries)
         place = placement(entries, points, n, caller)
         placed = entries.values if place.rows is None else _placed(entries, place.rows, n, caller)
+    except (ValueError, OSError) as e:  # sentences about labels, which are about groups here
+        message = str(e).replace("call it label, or name it by label_column=", "call it group")
+        message = message.replace("have one label", "be in one group").replace("labels", "groups")
+        raise type(e)(message) from None
     notes = (note.replace("Labels", "Groups", 1) for note in (*entries.notes, *place.notes))
     return PointGroups(placed, tuple(notes))

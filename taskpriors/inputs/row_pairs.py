@@ -53,17 +53,14 @@ def _of_table(table: tables.Table, caller: str) -> _Written:
     columns, cells, notes = list(table.columns), list(table.cells), table.notes
     if columns and columns[0] == "" and len(columns) > 2:
         columns, cells = columns[1:], cells[1:]
-        notes = (*notes, f"The first column of {table.name} has no name and is left out.")
+        notes += (f"The first column of {table.name} has no name and is left out.",)
     plain = [tables.plain_name(column) for column in columns]
     if {"i", "j"} <= set(plain) and plain.count("i") == plain.count("j") == 1:
         places = [plain.index(name) for name in ("i", "j", "same") if name in plain]
         left_out = [column for k, column in enumerate(columns) if k not in places]
         if left_out:
             listed = shortened(", ".join(map(repr, left_out)), 60)
-            notes = (
-                *notes,
-                f"Columns of {table.name} beside i, j and same are left out: {listed}.",
-            )
+            notes += (f"Columns of {table.name} beside i, j and same are left out: {listed}.",)
     elif len(columns) in (2, 3):
         places = list(range(len(columns)))
     else:
@@ -84,9 +81,8 @@ def _of_rows(rows: Any, caller: str) -> _Written:
     rule = "pairs must be rows (i, j) or (i, j, same)"
     if isinstance(rows, (Tensor, np.ndarray)):
         if rows.ndim != 2 or rows.shape[1] not in (2, 3):
-            checks.refuse(
-                caller, rule, f"shape {tuple(rows.shape)}", "pass shape (n_pairs, 2 or 3)"
-            )
+            got = f"shape {tuple(rows.shape)}"
+            checks.refuse(caller, rule, got, "pass shape (n_pairs, 2 or 3)")
         rows = rows.tolist()
     if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
         checks.refuse(caller, rule, type(rows).__name__, "pass a list of tuples", TypeError)
@@ -118,16 +114,6 @@ def _written(pairs: Any, caller: str) -> _Written:
 _WORDS = dict(same=True, true=True, yes=True, different=False, false=False, no=False)
 _WORDS |= {"1": True, "0": False}
 
-
-def _is_same(cell: object, caller: str) -> bool:
-    word = tables.key_text(cell).strip().lower()
-    if cell is None:
-        return True
-    if word not in _WORDS:
-        rule = "the third entry of a pair must be same or different, true or false, or 1 or 0"
-        checks.refuse(caller, rule, repr(cell), "write one of these, or leave the pair out")
-    return _WORDS[word]
-
 # %% ../../nbs/inputs/02_row_pairs.ipynb #e95cf126
 def _named_rows(words: list, points: Any) -> list:
     "For each word the rows of the points that it names, or whose text it is."
@@ -153,9 +139,8 @@ def _rows_of(cells: list, points: Any, n: int, caller: str) -> tuple[list, tuple
             return rows, (note,)
         return rows, ()
     if not whole:
-        unfit = next(
-            k for k, word in enumerate(words) if not word.isdecimal() and len(fits[k]) != 1
-        )
+        unnamed = [k for k, at in enumerate(fits) if len(at) != 1]
+        unfit = next(k for k in unnamed if not words[k].isdecimal())
         rule = "the points of pairs must be rows from 0, or names of points"
         got = f"{shortened(words[unfit], 60)!r}, which names {len(fits[unfit])} of {n} points"
         checks.refuse(caller, rule, got, "correct that pair, or write rows")
@@ -166,12 +151,6 @@ def _rows_of(cells: list, points: Any, n: int, caller: str) -> tuple[list, tuple
     return rows, ()
 
 # %% ../../nbs/inputs/02_row_pairs.ipynb #8f3e02ce
-def _refuse_strange(pairs: GivenPairs, n: int, caller: str) -> None:
-    if len(pairs.points) and int(pairs.points.max()) >= n:
-        rule = f"the rows of pairs must lie from 0 to {n - 1}"
-        checks.refuse(caller, rule, int(pairs.points.max()), "pass the points that they are of")
-
-
 def read_pairs(
     pairs: PairsLike,  # a table, a file of one, an array, or a list of (i, j) or (i, j, same)
     points: Any,  # a source of images or texts with `names` or `texts`, or None
@@ -180,7 +159,9 @@ def read_pairs(
 ) -> GivenPairs:
     "The pairs that somebody knows, each once."
     if isinstance(pairs, GivenPairs):
-        _refuse_strange(pairs, n, caller)
+        if len(pairs.points) and int(pairs.points.max()) >= n:
+            rule = f"the rows of pairs must lie from 0 to {n - 1}"
+            checks.refuse(caller, rule, int(pairs.points.max()), "pass the points that they are of")
         return pairs
     written = _written(pairs, caller)
     count = len(written.first)
@@ -202,7 +183,11 @@ def read_pairs(
         if i == j:
             rule, got = "a pair must be of two points", f"{cells[placed.index(i)]!r} twice"
             checks.refuse(caller, rule, got, "leave that pair out")
-        same = _is_same(cell, caller)
+        word = tables.key_text(cell).strip().lower()
+        if cell is not None and word not in _WORDS:
+            rule = "the third entry of a pair must be same or different, true or false, or 1 or 0"
+            checks.refuse(caller, rule, repr(cell), "write one of these, or leave the pair out")
+        same = cell is None or _WORDS[word]
         distinct.setdefault((min(i, j), max(i, j), same), (i, j))
     rows = torch.tensor(list(distinct.values()), dtype=torch.int64)
     same = torch.tensor([key[2] for key in distinct])

@@ -9,6 +9,7 @@ __all__ = []
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any, NamedTuple
@@ -40,10 +41,9 @@ class KeyedFile(NamedTuple):
 
 def home_path(text: str | os.PathLike) -> Path:
     "A path whose first part ~ is the user's folder; a name that begins with ~ stays."
-    try:
+    with suppress(RuntimeError):  # no user is called so
         return Path(text).expanduser()
-    except RuntimeError:  # no user is called so
-        return Path(text)
+    return Path(text)
 
 
 def split_key(path: str | os.PathLike) -> KeyedFile:
@@ -360,24 +360,11 @@ def _of_text(text: str, is_path: bool) -> FeatureFile | Url | OnnxNetwork | Name
     return Name(text)
 
 
-def _of_pair(pair: tuple) -> Source:
-    first: Any = source_of(pair[0]) if len(pair) == 2 and callable(pair[1]) else Unknown(pair)
-    runs = (
-        isinstance(first, (Name, Network, Function, OnnxNetwork, PublishedWeights))
-        and first.partner is None
-    )
-    return replace(first, partner=pair[1]) if runs else Unknown(pair)
-
-
 def _unwrapped(module: nn.Module) -> nn.Module:
     "The network that torch has wrapped, to spread, to average or to compile it."
     compiled = getattr(module, "_orig_mod", None)
     inner: Any = module.module if isinstance(module, _WRAPPERS) else compiled
     return module if not isinstance(inner, nn.Module) else _unwrapped(inner)
-
-
-def _has(model: object, *names: str) -> bool:
-    return all(hasattr(model, name) for name in names)
 
 
 _ADAPTERS: tuple = (  # what an object has, in the order in which it is asked, and what it becomes
@@ -391,18 +378,13 @@ _ADAPTERS: tuple = (  # what an object has, in the order in which it is asked, a
 
 
 def _of_object(model: Any) -> Source:
-    if isinstance(model, (Tensor, np.ndarray)):
-        return Matrix(model)
-    if isinstance(model, Mapping):
-        return WordVectors(model)
-    if not isinstance(model, type):
-        for names, adapt in _ADAPTERS:
-            if _has(model, *names):
-                return adapt(model)
+    for names, adapt in _ADAPTERS:
+        if all(hasattr(model, name) for name in names):
+            return adapt(model)
     if callable(model):
-        return Unknown(model) if isinstance(model, type) else Function(model)
-    encodes = _has(model, "encode") or _has(model, "transform")
-    return TextEncoder(model) if encodes and not isinstance(model, (str, bytes)) else Unknown(model)
+        return Function(model)
+    encodes = hasattr(model, "encode") or hasattr(model, "transform")
+    return TextEncoder(model) if encodes else Unknown(model)
 
 
 def source_of(model: object) -> Source:
@@ -412,9 +394,18 @@ def source_of(model: object) -> Source:
     if isinstance(model, (str, os.PathLike)):
         return _of_text(os.fspath(model), not isinstance(model, str))
     if isinstance(model, tuple):
-        return _of_pair(model)
+        first: Any = source_of(model[0]) if len(model) == 2 and callable(model[1]) else None
+        runs = isinstance(first, (Name, Network, Function, OnnxNetwork, PublishedWeights))
+        alone = runs and first.partner is None
+        return replace(first, partner=model[1]) if alone else Unknown(model)
     if isinstance(model, nn.Module):
         return Network(_unwrapped(model))
+    if isinstance(model, (Tensor, np.ndarray)):
+        return Matrix(model)
+    if isinstance(model, Mapping):
+        return WordVectors(model)
+    if isinstance(model, (type, bytes)):
+        return Unknown(model)
     return _of_object(model)
 
 # %% ../../nbs/inputs/00_sources.ipynb #a00be726

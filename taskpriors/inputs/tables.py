@@ -12,7 +12,7 @@ import io
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,19 +23,18 @@ from ..checks import DataFrame, check_memory, refuse
 from ..refusals import shortened
 
 # %% ../../nbs/inputs/00_tables.ipynb #2048b74e
-_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+_MARKS_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_MARKS_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def _encoding_of(start: bytes) -> str:
     "The encoding that a byte order mark or the places of zeros name."
-    marked = next((name for mark, name in _MARKS if start.startswith(mark)), None)
-    if marked is not None or b"\0" not in start:
-        return marked or "utf-8-sig"
+    if start.startswith(_MARKS_32):
+        return "utf-32"  # whose mark may begin as one of utf-16
+    if start.startswith(_MARKS_16):
+        return "utf-16"
+    if b"\0" not in start:
+        return "utf-8-sig"
     return "utf-16-le" if start[1::2].count(0) > start[::2].count(0) else "utf-16-be"
 
 
@@ -168,19 +167,6 @@ def has_decimal_commas(words: Collection) -> bool:
     certain = any(not _THOUSANDS.fullmatch(word) for word in commas)
     return certain and len(commas) + whole == len(words)
 
-
-def _with_points(table: Table) -> Table:
-    "The same table with decimal points."
-    cells, changed = list(table.cells), []
-    for k, words in enumerate(cells):
-        if has_decimal_commas(words):
-            cells[k] = [word.replace(",", ".") for word in words]
-            changed.append(repr(shortened(table.columns[k], 40)))
-    if not changed:
-        return table
-    note = f"The numbers of {', '.join(changed[:3])} in {table.name} are read with decimal commas."
-    return replace(table, cells=tuple(cells), notes=(*table.notes, note))
-
 # %% ../../nbs/inputs/00_tables.ipynb #93175da8
 _SEPARATORS = (",", ";", "\t", "|")
 
@@ -236,56 +222,35 @@ def _fitted(rows: list, name: str) -> _Fit:
     return _Fit([rows[0], *body], misfit)
 
 # %% ../../nbs/inputs/00_tables.ipynb #cbfcc366
-def _single_column(text: str, name: str, prose: bool) -> _Fit:
-    "The rows of a text whose first line holds no separator; in prose, blanks follow separators."
-    whole = [row for row in fields_of(text, "\0")]
-    plain = _fitted(whole, name)
-    words = [row[0] for row in plain.rows[1:]]
-    notes: tuple = ()
-    for separator in (s for s in _SEPARATORS if s in text):
-        fit = _fitted(list(fields_of(text, separator)), name)
-        if fit.misfit is None and (fit.notes or all(len(row) == 1 for row in fit.rows)):
-            if fit.notes:
-                return fit
-            continue
-        if separator == "," and has_decimal_commas(words):
-            continue
-        bare = [word for word in words if not isinstance(word, Quoted)]
-        inside = re.escape(separator) + (r"(?!\s|$)" if prose else "")
-        some = any if separator == "," else all  # of the others a cell may hold one by itself
-        if some(re.search(inside, word) for word in bare) and (prose or separator != "|"):
-            return fit
-        notes = (f"Separators in the lines of {name} are read as parts of its one column.",)
-    return plain._replace(notes=notes)
-
-
 def _best_fit(text: str, name: str, column_names: Collection, prose: bool) -> _Fit:
-    "The rows of a text under the separator that fits its lines."
-    first = next(fields_of(text, "\0"))[0]
-    fits = []
-    for separator in _SEPARATORS:
-        if separator not in first and '"' not in first:
-            continue
+    "The rows of a text under the separator that fits its lines; in prose none that blanks follow."
+    first, fits = next(fields_of(text, "\0"))[0], []
+    for separator in (s for s in _SEPARATORS if s in first or '"' in first):
         fit = _fitted(list(fields_of(text, separator)), name)
         if len(fit.rows[0]) > 1:
             named = any(plain_name(column) in column_names for column in fit.rows[0])
             fits.append((fit.misfit is not None, not named, fit))
-    if not fits:
-        return _single_column(text, name, prose)
-    return min(fits, key=lambda fit: fit[:2])[2]
+    if fits:
+        return min(fits, key=lambda fit: fit[:2])[2]
+    plain = _fitted(list(fields_of(text, "\0")), name)
+    words = [row[0] for row in plain.rows[1:]]
+    bare = [word for word in words if not isinstance(word, Quoted)]
+    for separator in (s for s in _SEPARATORS if s in text):
+        fit = _fitted(list(fields_of(text, separator)), name)
+        if fit.misfit is None and fit.notes:
+            return fit
+        one_field = fit.misfit is None and all(len(row) == 1 for row in fit.rows)
+        if one_field or (separator == "," and has_decimal_commas(words)):
+            continue
+        inside = re.escape(separator) + (r"(?!\s|$)" if prose else "")
+        some = any if separator == "," else all  # of the others a cell may hold one by itself
+        if some(re.search(inside, word) for word in bare) and (prose or separator != "|"):
+            return fit
+        note = f"Separators in the lines of {name} are read as parts of its one column."
+        plain = plain._replace(notes=(note,))
+    return plain
 
 # %% ../../nbs/inputs/00_tables.ipynb #a98817f5
-def _refuse_misfit(fit: _Fit, name: str, caller: str) -> None:
-    if fit.misfit is None:
-        return
-    width, row = len(fit.rows[0]), fit.rows[fit.misfit]
-    rule = f"each row of {shortened(name, 40)} must have the {width} field{'s'[: width > 1]} "
-    rule += "that its first line names"
-    shown = shortened(", ".join(map(repr, row)), 60)
-    got = f"{len(row)} in row {fit.misfit}: {shown}"
-    refuse(caller, rule, got, "quote the cells that hold separators, or name every column")
-
-
 def _refuse_swallowed(rows: list, name: str, caller: str) -> None:
     width, values = len(rows[0]), [set(column) for column in zip(*rows[1:], strict=True)]
     for k, row in enumerate(rows):
@@ -309,21 +274,30 @@ def _read_text(path: Path, caller: str, column_names: Collection, prose: bool) -
         refuse(caller, f"{shortened(name, 60)} must hold a table", "no line", "check the file")
     if path.suffixes[:1] == [".txt"] and _is_list(text, column_names):
         lines = [row[0] for row in fields_of(text, "\0")]
-        lines = lines[:-1] if lines[-1] == "" else lines
-        return Table(name, ("",), (lines,))
+        return Table(name, ("",), (lines[:-1] if lines[-1] == "" else lines,))
     text, notes = _without_comments(text, name, column_names)
     fit = _best_fit(text, name, column_names, prose)
-    _refuse_misfit(fit, name, caller)
+    if fit.misfit is not None:
+        width, row = len(fit.rows[0]), fit.rows[fit.misfit]
+        rule = f"each row of {shortened(name, 40)} must have the {width} field{'s'[: width > 1]} "
+        rule += "that its first line names"
+        got = f"{len(row)} in row {fit.misfit}: {shortened(', '.join(map(repr, row)), 60)}"
+        refuse(caller, rule, got, "quote the cells that hold separators, or name every column")
     if '"' in text:
         _refuse_swallowed(fit.rows, name, caller)
     columns, *rows = fit.rows
     cells = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
     if columns[-1] == "" and len(columns) > 1 and not any(map(str.strip, cells[-1])):
         columns, cells = columns[:-1], cells[:-1]
-    table = Table(
-        name, tuple(str(column).strip() for column in columns), tuple(cells), (*notes, *fit.notes)
-    )
-    return _with_points(table)
+    columns = tuple(map(str.strip, columns))
+    notes = (*notes, *fit.notes)
+    commas = [k for k, words in enumerate(cells) if has_decimal_commas(words)]
+    for k in commas:
+        cells[k] = [word.replace(",", ".") for word in cells[k]]
+    if commas:
+        changed = ", ".join(repr(shortened(columns[k], 40)) for k in commas[:3])
+        notes += (f"The numbers of {changed} in {name} are read with decimal commas.",)
+    return Table(name, columns, tuple(cells), notes)
 
 
 def _without_comments(text: str, name: str, column_names: Collection) -> tuple[str, tuple]:
@@ -407,9 +381,8 @@ def frame_of_json(read: Any, name: str, caller: str) -> DataFrame | None:
     if isinstance(read, dict) and read.keys() == {"schema", "data"}:
         return pd.DataFrame(read["data"])
     parts = list(read.values()) if isinstance(read, dict) else []
-    if not parts or not all(isinstance(part, dict) for part in parts):
-        return None
-    if any(part.keys() != parts[0].keys() for part in parts):
+    records = bool(parts) and all(isinstance(part, dict) for part in parts)
+    if not records or any(part.keys() != parts[0].keys() for part in parts):
         return None
     outer, inner = list(read), list(parts[0])
     if counts(inner) or _LABELS & set(map(plain_name, outer)):
@@ -589,9 +562,8 @@ def _row_of_numbers(row: list, k: int, form: _NumberForm, name: str, caller: str
     if len(row) == form.width + 1 and row[-1] == "" and form.notes:
         row = row[:-1]
     if len(row) != form.width:
-        rule = f"the lines of {name} must have one length"
         got = f"{form.width} fields in the first row and {len(row)} in row {k + 1}"
-        refuse(caller, rule, got, "correct that line")
+        refuse(caller, f"the lines of {name} must have one length", got, "correct that line")
     try:
         return np.array(row, dtype=np.float64)
     except ValueError:

@@ -13,7 +13,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set, Sized
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -39,15 +39,16 @@ from .sources import Network, source_of
 from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
-def _words(labels) -> np.ndarray | None:  # shape (n,); None if they are no words
-    if isinstance(labels, (Tensor, np.ma.MaskedArray)):
-        return None
-    try:
-        values = np.asarray(labels)
-    except ValueError:  # lists of several lengths
-        return None
-    if values.ndim != 1 or values.dtype.kind not in "OUT":
-        return None
+def _classes(labels, n: int) -> tuple[Tensor, tuple]:  # shape (n,), int64, and their names
+    values: Any = None
+    if not isinstance(labels, (Tensor, np.ma.MaskedArray)):
+        with suppress(ValueError):  # lists of several lengths
+            values = np.asarray(labels)
+    if values is None or values.ndim != 1 or values.dtype.kind not in "OUT":
+        numbers = checks.as_tensor(labels, "load_texts", "labels")
+        y = checks.check_labels(numbers, "load_texts")[0].cpu()
+        checks.check_same_n("load_texts", texts=n, labels=len(y))
+        return y, tuple(y.unique().tolist())
     entries = list(labels) if isinstance(labels, (list, tuple)) else values.tolist()
     missing = row_labels.missing_words(entries)
     for k, value in enumerate(entries):
@@ -57,20 +58,9 @@ def _words(labels) -> np.ndarray | None:  # shape (n,); None if they are no word
             checks.refuse("load_texts", rule, f"{value!r:.40} at position {k}", remedy)
     for note in missing.notes:
         warnings.warn(f"load_texts: {note}", stacklevel=2)
-    return values.astype(str)
-
-
-def _classes(labels, n: int) -> tuple[Tensor, tuple]:  # shape (n,), int64, and their names
-    words = _words(labels)
-    if words is None:
-        numbers = checks.as_tensor(labels, "load_texts", "labels")
-        y = checks.check_labels(numbers, "load_texts")[0].cpu()
-        names = tuple(y.unique().tolist())
-    else:
-        names, y = np.unique(words, return_inverse=True)
-        names, y = tuple(names.tolist()), torch.as_tensor(y)
-    checks.check_same_n("load_texts", texts=n, labels=len(y))
-    return y, names
+    checks.check_same_n("load_texts", texts=n, labels=len(entries))
+    names, places = np.unique(values.astype(str), return_inverse=True)
+    return torch.as_tensor(places), tuple(names.tolist())
 
 # %% ../../nbs/inputs/07_texts.ipynb #4279657a
 def _digest(texts: tuple) -> str:  # 64 hexadecimal digits
@@ -103,10 +93,9 @@ class TextSource:
     ) -> None:
         for k, text in enumerate(texts):
             if not isinstance(text, str):
-                rule, remedy = "every text must be a string", "drop it, or pass what it stands for"
-                checks.refuse(
-                    "load_texts", rule, f"{text!r:.40} at position {k}", remedy, TypeError
-                )
+                rule, got = "every text must be a string", f"{text!r:.40} at position {k}"
+                remedy = "drop it, or pass what it stands for"
+                checks.refuse("load_texts", rule, got, remedy, TypeError)
             if not text.strip():
                 rule, remedy = "no text may be empty", "drop it"
                 checks.refuse("load_texts", rule, f"{text!r:.40} at position {k}", remedy)
@@ -162,9 +151,8 @@ def _table_of_rows(rows: Any) -> tables.Table | None:
     if not isinstance(rows, (list, tuple)) or not rows:
         return None
     if all(isinstance(row, tuple) and len(row) == 2 for row in rows):
-        return tables.Table(
-            "the pairs", ("text", "label"), tuple(map(list, zip(*rows, strict=True)))
-        )
+        columns = tuple(map(list, zip(*rows, strict=True)))
+        return tables.Table("the pairs", ("text", "label"), columns)
     if not all(isinstance(row, Mapping) for row in rows):
         return None
     for k, row in enumerate(rows):
@@ -293,9 +281,8 @@ def as_rows(out: Any, name: str) -> Tensor:  # shape (n, d)
     if isinstance(out, (list, tuple)) and out and isinstance(out[0], Tensor):
         out = [row.detach().cpu().numpy() for row in out]
     elif hasattr(out, "toarray"):
-        checks.check_memory(
-            8 * int(np.prod(out.shape)), "embed", "reduce the features, e.g. by SVD"
-        )
+        n_bytes = 8 * int(np.prod(out.shape))
+        checks.check_memory(n_bytes, "embed", "reduce the features, e.g. by SVD")
         out = out.toarray()
     if isinstance(out, Tensor):
         return out
@@ -500,16 +487,9 @@ def _named_sentence_model(name: str):
     except ImportError as e:
         remedy = "pip install taskpriors[sentence], or pass a function of a list of texts"
         checks.refuse("embed", "a name needs sentence-transformers", str(e), remedy, ImportError)
-    repositories = [name] if "/" in name else [f"sentence-transformers/{name}", name]
-    snapshots = (
-        []
-        if Path(name).exists()
-        else [*filter(None, map(named_models.cached_snapshot, repositories))]
-    )
-    source = str(snapshots[0]) if snapshots else name
     try:
         with named_models.quiet_libraries():
-            return SentenceTransformer(source, device="cpu")
+            return SentenceTransformer(named_models.cached_place(name, texts=True), device="cpu")
     except Exception as e:  # the hub and the libraries raise many types
         got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
         remedy = "check the name, the folder and the network"
@@ -620,7 +600,7 @@ def text_encoder(
 ) -> Encoder:
     "What makes rows of texts, in the order of the batches, of which it is told the places."
     if isinstance(source, sources.Name):
-        named_models.check_names([source.text], "embed", texts=True)
+        named_models.check_names([source], "embed", texts=True)
         if pooling is None and not _joint(source.text):
             source = source_of(_named_sentence_model(source.text))
         else:

@@ -10,7 +10,6 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -330,16 +329,6 @@ def _train(module, objective, steps, data, seed, *, batch_size=128, lr=2e-3):
         schedule.step()
     return module
 
-# %% ../../nbs/inputs/05_zoo.ipynb #0fb2f940
-@contextmanager
-def _one_thread():
-    n = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(n)
-
 # %% ../../nbs/inputs/05_zoo.ipynb #50a3eb38
 _pool = functools.lru_cache(1)(printed)
 
@@ -352,22 +341,24 @@ def build_network(name: str, data: Printed | None = None, train: bool = True) ->
     recipe = ZOO[name]
     seed = list(ZOO).index(name)
     arguments = [] if recipe.width is None else [recipe.width]
-    with torch.random.fork_rng(devices=[]), _one_thread():
-        torch.default_generator.manual_seed(seed)
-        module = _BUILD[recipe.build](*arguments)
-        if train and recipe.steps:
-            data = _pool() if data is None else data
-            _train(module, recipe.objective, recipe.steps, data, seed)
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            module = _BUILD[recipe.build](*arguments)
+            if train and recipe.steps:
+                data = _pool() if data is None else data
+                _train(module, recipe.objective, recipe.steps, data, seed)
+    finally:
+        torch.set_num_threads(n_threads)
     return module.eval().requires_grad_(False)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #55c57f67
-_MAKERS = (
-    (_glyph, glyphs_of_fonts, _bend, printed)
-    + (_pca, _linear, Gradients.__init__, Gradients.forward)
-    + (_resnet, _vit, _convnext, _mixer, _convmixer)
-    + (_rotation_loss, _denoise_loss, contrastive_loss, training_loss)
-    + (_n_outputs, _rows, _train)
-)
+_MAKERS: tuple = (_glyph, glyphs_of_fonts, _bend, printed, _pca, _linear)
+_MAKERS += (Gradients.__init__, Gradients.forward, _resnet, _vit, _convnext, _mixer, _convmixer)
+_MAKERS += (_rotation_loss, _denoise_loss, contrastive_loss, training_loss)
+_MAKERS += (_n_outputs, _rows, _train)
 
 
 def _zoo_key(name):
