@@ -30,15 +30,11 @@ def _svd(m, n):
     return 6 * max(m, n) * min(m, n) ** 2 + 20 * min(m, n) ** 3
 
 
-def _qr(m, n):
-    return 4 * m * n * min(m, n) - 4 * min(m, n) ** 3 // 3
-
-
 _FACTORS: dict[str, Callable] = {  # name in aten -> operations of one m x n matrix
     "_linalg_svd": _svd,
     "linalg_svd": _svd,
     "_linalg_eigh": lambda m, n: 9 * n**3,
-    "linalg_qr": _qr,
+    "linalg_qr": lambda m, n: 4 * m * n * min(m, n) - 4 * min(m, n) ** 3 // 3,
     "linalg_cholesky_ex": lambda m, n: n**3 // 3,
     "linalg_inv_ex": lambda m, n: 2 * n**3,
     "_linalg_solve_ex": lambda m, n: 2 * n**3 // 3,

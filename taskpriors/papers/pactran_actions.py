@@ -35,6 +35,10 @@ def _sizes(job):  # N/K
     return sizes if isinstance(sizes, list) else [sizes]
 
 
+def _class_counts(tasks):  # task -> its number of classes
+    return {task.name: len(torch.as_tensor(task.labels).unique()) for task in tasks}
+
+
 def _image_tasks(job, networks, classes=None, **also):  # list of CheckpointTask
     tasks = []
     for name in job.item.data:
@@ -62,47 +66,33 @@ def _neucrab(job: Job) -> Computed:
         )
         for called, network in job.networks.items()
     ]
-    tuned: dict[str, Any] = {}
+    options: dict[str, Any] = {k: job.options[k] for k in ("cache", "progress") if k in job.options}
+    options |= dict(per_class=_sizes(job), n_seeds=s.get("n_seeds", 5), extra=released.RELEASED)
     if job.fine_tune:  # the truth of B.3
         small = TuningRecipe(rates=(0.01,), steps=(2,), batch_size=16)
-        tuned = dict(
-            recipe=small if job.item.small else TuningRecipe(),
-            tuning=dict(device=job.options.get("device")),
-        )
-    result: Any = neucrab.neucrab(
-        checkpoints,
-        tasks,
-        per_class=_sizes(job),
-        n_seeds=s.get("n_seeds", 5),
-        metrics=sorted({k.partition(",")[0] for k in _PRINTED.values()}),
-        extra=released.RELEASED,
-        **tuned,
-        cache=job.options.get("cache"),
-        progress=job.options.get("progress", True),
-    )
-    n_classes = {task.name: len(torch.as_tensor(task.labels).unique()) for task in tasks}
+        options["recipe"] = small if job.item.small else TuningRecipe()
+        options["tuning"] = dict(device=job.options.get("device"))
+    metrics = sorted({k.partition(",")[0] for k in _PRINTED.values()})
+    result: Any = neucrab.neucrab(checkpoints, tasks, metrics=metrics, **options)
+    n_classes = _class_counts(tasks)
     if s.get("grid"):
         return _grid_cells(result, n_classes), partial(_first_panel, result, job.item)
     if s.get("scatter"):
         return _scatter_cells(result, n_classes), partial(_draw_scatters, result)
-    if s.get("one_width"):
+    if not s.get("one_width"):
+        return _tau_cells(result, n_classes, by_size=False), result.plot
+    width = _width_cell(result)
+    if not job.item.small:
         widths = result.truth.set_index("model")["dim"]
         names = widths.index[widths == mode(widths)]
-        of_one = replace(
-            result,
-            truth=result.truth[result.truth["model"].isin(names)],
-            scores=result.scores[result.scores["model"].isin(names)],
-        )
-        judged = result if job.item.small else of_one
-        cells = _tau_cells(judged, n_classes, by_size=True)
-        return [*cells, _width_cell(result)], judged.plot
-    return _tau_cells(result, n_classes, by_size=False), result.plot
+        tables = dict(truth=result.truth, scores=result.scores)
+        result = replace(result, **{k: t[t["model"].isin(names)] for k, t in tables.items()})
+    return [*_tau_cells(result, n_classes, by_size=True), width], result.plot
 
 
 def _both_taus(result, n_classes):  # tables of task, per_class, seed, row, tau: released and ours
-    derived = result.taus()
     rows = {metric: row for row, metric in _PRINTED.items()}
-    derived = derived.assign(row=derived["metric"].map(rows)).dropna(subset="row")
+    derived = result.taus().assign(row=lambda taus: taus["metric"].map(rows)).dropna(subset="row")
     simple = {row: name for row, name in _PRINTED.items() if "pactran" not in name}
     scores = released.released_rows(result.scores, n_classes)
     return released.released_taus(scores, result.error(), simple), derived
@@ -116,29 +106,20 @@ def _tau_cells(result, n_classes, by_size):  # a column per N/K, over tasks, or 
     ]
     convention, derived = (group.mean().groupby(["row", "at"]).mean() for group in groups)
     errors = groups[1].sem().fillna(0).groupby(["row", "at"]).mean()
-    places = list(dict.fromkeys(derived.index.get_level_values("at")))
-    return [
-        Cell(
-            row,
-            f"N/K = {at}" if by_size else str(at),
-            convention.get((row, at)),
-            float(derived[row, at]),
-            2 * float(errors[row, at]),
-        )
-        for row, at in itertools.product(_PRINTED, places)
-        if (row, at) in derived.index
-    ]
+    cells = []
+    for row, at in itertools.product(_PRINTED, derived.index.unique("at")):
+        if (row, at) in derived.index:
+            values = convention.get((row, at)), float(derived[row, at]), 2 * float(errors[row, at])
+            cells.append(Cell(row, f"N/K = {at}" if by_size else str(at), *values))
+    return cells
 
 
 def _width_cell(result):  # B.7: the width as a metric, on checkpoints of all widths
-    error = result.error()
-    taus: dict[str, list] = dict(tau_a=[], tau_b=[])
-    for _, truth in result.truth.groupby("task", sort=False):
-        errors = error.loc[list(zip(truth["task"], truth["model"], strict=True))].to_numpy()
-        for method, of_tasks in taus.items():
-            width = truth["dim"].to_numpy(dtype=float)
-            of_tasks.append(agreement.agreement_statistic(width, -errors, method=method))
-    a, b = (sum(of_tasks) / len(of_tasks) for of_tasks in taus.values())
+    error, taus = result.error(), []
+    for task, truth in result.truth.groupby("task", sort=False):
+        pair = truth["dim"].to_numpy(dtype=float), -error[task].loc[truth["model"]].to_numpy()
+        taus.append([agreement.agreement_statistic(*pair, method=m) for m in ("tau_a", "tau_b")])
+    a, b = (sum(of_tasks) / len(of_tasks) for of_tasks in zip(*taus, strict=True))
     return Cell("width, checkpoints of all widths", "mean over tasks", a, b)
 
 
@@ -147,16 +128,12 @@ _SCATTERS = "PT-Gauss fix", "N-LEEP", "LogME"
 
 def _scatter_cells(result, n_classes):  # the three tau of Figure 1's caption
     groups = [taus.groupby("row")["tau"] for taus in _both_taus(result, n_classes)]
-    means, error = [group.mean() for group in groups], groups[1].sem().fillna(0)
-    return [
-        Cell(row, "tau", float(means[0][row]), float(means[1][row]), 2 * float(error[row]))
-        for row in _SCATTERS
-    ]
+    columns = groups[0].mean(), groups[1].mean(), 2 * groups[1].sem().fillna(0)
+    return [Cell(row, "tau", *(float(column[row]) for column in columns)) for row in _SCATTERS]
 
 
 def _draw_scatters(result):
-    cell = result.scores.query("seed == 0")
-    table = tau_tables.subsample_table(cell)
+    table = tau_tables.subsample_table(result.scores.query("seed == 0"))
     errors = result.error()[result.truth["task"].iloc[0]].loc[table.index]
     axes = new_panels(1, len(_SCATTERS), figsize=(3.2 * len(_SCATTERS), 3.2), sharey=True)[0]
     for ax, row in zip(axes, _SCATTERS, strict=True):
@@ -183,30 +160,26 @@ def _grid_cells(result, n_classes):  # the points of both columns, of the first 
         for k, name in enumerate(tables[0].filter(like="grid ").columns):
             row = f"{task}, N/K = {per}, (a, b) = ({name[5:].replace(' ', ', ')})"
             cells.append(Cell(row, "s.d. of FR over RER", ratios[0][k], ratios[1][k]))
+            scores = [table[name].to_numpy() for table in tables]
             for what, truth in truths.items():
-                if len(set(truth)) > 1 and all(table[name].nunique() > 1 for table in tables):
-                    a, b = (
-                        agreement.agreement_statistic(table[name].to_numpy(), truth, method="tau_b")
-                        for table in tables
-                    )
-                    cells.append(Cell(row, f"tau with {what}", a, b))
+                if all(len(set(values)) > 1 for values in (truth, *scores)):
+                    both = [agreement.agreement_statistic(v, truth) for v in scores]
+                    cells.append(Cell(row, f"tau with {what}", *both))
     return cells
 
 
 def _questions(job: Job) -> Computed:
     if not job.folders:  # a small run
         toys = {f"noise {v}": questions.toy_questions(noise=v) for v in (0.1, 0.8, 3.0)}
-        images = {name: toy.images for name, toy in toys.items()}
-        toy = toys["noise 0.1"]
+        images, toy = {name: toy.images for name, toy in toys.items()}, toys["noise 0.1"]
         task = questions.question_task("toy", images, toy.questions, toy.answers)
     else:
         task = neucrab_files.question_folder(next(iter(job.folders.values())))
-    s, options = job.item.settings, {k: job.options.get(k) for k in ("cache", "progress")}
-    settings: dict[str, Any] = dict(per_class=_sizes(job), n_seeds=s.get("n_seeds", 5), **options)
+    options: dict[str, Any] = {k: job.options.get(k) for k in ("cache", "progress")}
+    options |= dict(per_class=_sizes(job), n_seeds=job.item.settings.get("n_seeds", 5))
     names = [Checkpoint(model, family=neucrab_files.family_of(model)) for model in task.features]
-    result = neucrab.neucrab(names, [task], metrics=["linear_valid"], **settings)
-    n_classes = {task.name: len(torch.as_tensor(task.labels).unique())}
-    return _grid_cells(result, n_classes), partial(_first_panel, result, job.item)
+    result = neucrab.neucrab(names, [task], metrics=["linear_valid"], **options)
+    return _grid_cells(result, _class_counts([task])), partial(_first_panel, result, job.item)
 
 
 def _first_panel(result, item):
@@ -221,7 +194,12 @@ def _costs(job):  # GFLOPS of metrics, and of the features of as many images
     one = {name: job.networks[name]}  # features of one network, as the paper counts
     task = _image_tasks(job, one, classes=job.item.settings.get("classes"))[0]
     one_model = [Checkpoint(name, head=neucrab_files.source_head(one[name]))]
-    per_image = {called: _gflop_of_one(network, job) for called, network in job.networks.items()}
+    image, per_image = actions.image_parts(job, next(iter(job.item.data)))[0][0], {}
+    for called, network in job.networks.items():
+        encoder: Any = load_encoder(network)
+        forward = partial(encoder.forward, encoder.transform(image)[None])
+        with torch.no_grad():
+            per_image[called] = count_operations(forward) / 1e9
     for _, table in neucrab_files.cost_table([task], one_model, _sizes(job)).groupby("per_class"):
         n_points = int(table["points"].iloc[0])
         at, unlike = f"N = {n_points}", "features of other widths"
@@ -231,14 +209,6 @@ def _costs(job):  # GFLOPS of metrics, and of the features of as many images
         for called, one_image in per_image.items():
             cells.append(Cell(f"Penultimate Feature of {called}", at, None, n_points * one_image))
     return cells, None
-
-
-def _gflop_of_one(network, job):  # of the features of one image
-    encoder: Any = load_encoder(network)
-    image = actions.image_parts(job, next(iter(job.item.data)))[0][0]
-    x, forward = encoder.transform(image)[None], encoder.forward
-    with torch.no_grad():
-        return count_operations(partial(forward, x)) / 1e9
 
 
 ACTIONS: dict[str, Callable] = dict(neucrab=_neucrab, questions=_questions)

@@ -35,8 +35,7 @@ def squared_kernel_tasks(
     Z = kernel_factor(features)
     n_bytes = Z.element_size() * len(Z) ** 2
     checks.check_memory(n_bytes, "squared_kernel_tasks", "pass fewer points", device=Z.device)
-    K = Z @ Z.T
-    return sample_labels(K, temperature, 2, n_tasks=n_tasks, n_orders=n_tasks, seed=0)
+    return sample_labels(Z @ Z.T, temperature, 2, n_tasks=n_tasks, n_orders=n_tasks, seed=0)
 
 # %% ../../nbs/papers/12_released.ipynb #78675c34
 def training_recall(
@@ -158,25 +157,17 @@ def released_taus(
         columns = {row: table.get(name) for row, name in metrics.items()}
         for row, name in (("N-PT-Dir", "dirichlet"), ("N-PT-Gam", "gamma")):
             columns[row] = table.get(f"npactran_{name}, released")
-        columns |= _gauss_columns(table)
+        grids = {pair: table[f"grid {pair[0]:g} {pair[1]:g}"] for pair in PAIRS}
+        columns["PT-Gauss fix"] = grids[1.0, 10.0]
+        valid = table.get("linear_valid")
+        if valid is not None and valid.notna().all() and valid.nunique() > 1:
+            varied = [scores for scores in grids.values() if scores.nunique() > 1]
+            if varied:
+                agreed = [agreement_statistic(s.to_numpy(), valid.to_numpy()) for s in varied]
+                columns["PT-Gauss grid"] = varied[agreed.index(max(agreed))]
         for row, scores in columns.items():
             if scores is None or scores.isna().any():
                 continue
             tau = agreement_statistic(scores.to_numpy(dtype=float), truth, method="tau_b")
             found.append(dict(task=task, per_class=per, seed=seed, row=row, tau=tau))
     return pd.DataFrame(found)
-
-
-def _gauss_columns(table):  # PT-Gauss at its fixed pair and at the one that LINEAR-VALID chooses
-    grids = {pair: table[f"grid {pair[0]:g} {pair[1]:g}"] for pair in PAIRS}
-    columns = {"PT-Gauss fix": grids[1.0, 10.0]}
-    valid = table.get("linear_valid")
-    if valid is not None and valid.notna().all() and valid.nunique() > 1:
-        agreed = {
-            pair: agreement_statistic(scores.to_numpy(), valid.to_numpy(), method="tau_b")
-            for pair, scores in grids.items()
-            if scores.nunique() > 1
-        }
-        if agreed:
-            columns["PT-Gauss grid"] = grids[max(agreed, key=lambda pair: agreed[pair])]
-    return columns
