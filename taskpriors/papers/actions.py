@@ -54,12 +54,10 @@ Computed = tuple[list[Cell], Callable | None]  # and what draws them
 # %% ../../nbs/papers/15_actions.ipynb #fd6137d2
 def image_parts(job: Job, name: str) -> list[ImageSource]:
     "The training and test images of a data set, or all of them in one."
-    folder, source = job.folders.get(name), job.item.data[name]
-    split = recipes.is_named_source(folder) if folder else "train" in source
-    return [
-        recipes.open_data(job.item, name, part=part, folder=folder, progress=False)
-        for part in (("train", "test") if split else ("test",))
-    ]
+    folder = job.folders.get(name)
+    split = recipes.is_named_source(folder) if folder else "train" in job.item.data[name]
+    opened = partial(recipes.open_data, job.item, name, folder=folder, progress=False)
+    return [opened(part=part) for part in (("train", "test") if split else ("test",))]
 
 # %% ../../nbs/papers/15_actions.ipynb #c85b253e
 _SCORED = ("scales", "n_train", "n_test", "eps", "threshold", "covariance")
@@ -82,10 +80,8 @@ def _scores(job, network, sizes=None):  # list of SynBenchScore by convention
 
 def _score_cells(published, ours, named):  # of radius and threshold; named: their row and column
     low, high = ours.interval()
-    return [
-        Cell(row, at, float(published.score[k]), float(ours.score[k]), float(high[k] - low[k]) / 2)
-        for k, (row, at) in named.items()
-    ]
+    values = published.score, ours.score, (high - low) / 2
+    return [Cell(*at, *(float(v[k]) for v in values)) for k, at in named.items()]
 
 
 def _synbench_cells(job: Job) -> Computed:
@@ -241,9 +237,8 @@ def _printed_correlations(job: Job) -> Computed:
     ]
     n = len(printed_correlations.rows_of(job.item.published).accuracy)
     largest = table.loc["SynBench, n = 32768"]
-    ends = [
-        orders.fisher_interval(largest[k], n, "pearson", 0.9) for k in ("recomputed", "low", "high")
-    ]
+    values = largest[["recomputed", "low", "high"]]
+    ends = [orders.fisher_interval(value, n, "pearson", 0.9) for value in values]
     columns = "90 % low", "90 % high"  # A.17
     for column, (middle, *others) in zip(columns, zip(*ends, strict=True), strict=True):
         error = max(abs(middle - other) for other in others)
@@ -372,15 +367,14 @@ def _robust_cells(job, encoder, parts, at):  # of one network on one data set
     s, cells, plain = job.item.settings, [], None
     limits = s.get("train_images", 50_000), s.get("test_images", 10_000)
     x, y, x2, y2, n_classes = _pixels_of(parts, encoder.shape, *limits)
+    differentiable = encoder.differentiable
     error = 100 * math.sqrt(0.25 / len(y2))
     radii = s.get("eps", [0.0])
     for eps in radii:
         steps = dict(n_steps=s.get("attack_steps", 5), n_epochs=1 if job.item.small else 5)
-        head = robust_probing.robust_linear_probe(
-            encoder.differentiable, x, y, eps, n_classes=n_classes, clip=(0, 1), **steps
-        )
-        standard = head.accuracy(encoder.differentiable, x2, y2)
-        logits = head.on(encoder.differentiable)
+        training: dict[str, Any] = dict(n_classes=n_classes, clip=(0, 1), **steps)
+        head = robust_probing.robust_linear_probe(differentiable, x, y, eps, **training)
+        standard, logits = head.accuracy(differentiable, x2, y2), head.on(differentiable)
         if s.get("attack") == "auto" and not job.item.small:
             held = robust_probing.autoattack(logits, x2, y2, 0.2, n_classes=n_classes)
         else:

@@ -15,12 +15,10 @@ import taskpriors.checks as checks
 import taskpriors.results as results
 from ..checks import ArrayLike, Axes, DataFrame
 from ..kernels import kernel_factor
-from ..prior import shared_prior
+from ..prior import prefix, shared_prior
 from ..prior.moments import trace_moments
-from ..prior.prefix import sample_labels
 from ..rank import record
 from ..rank.ranking import Ranking
-from ..rank.record import agreement_or_reason
 from ..show.plots import tsne
 from ..transfer.agreement import rank_agreement
 
@@ -65,7 +63,7 @@ def plot_tasks(
     xy = tsne_map(features, seed=seed) if xy is None else checks.check_features(xy, caller, "xy")
     checks.check_same_n(caller, features=len(Z), xy=len(xy))
     T = shared_prior.task_temperature(Z, n_classes) if temperature is None else temperature
-    tasks = sample_labels(Z, T, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
+    tasks = prefix.sample_labels(Z, T, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
     panels = [(y, "a task from the prior") for y in tasks]
     if labels is not None:
         panels.insert(0, (checks.check_labels(labels, caller, n=len(Z))[0], "the given labels"))
@@ -101,7 +99,7 @@ def _moments(ranking, caller):  # mean and variance of Tr(MG), each of shape (n_
 
 
 def _correlation_title(x, y, of=""):
-    correlation = agreement_or_reason(rank_agreement, x, y, method="spearman")
+    correlation = record.agreement_or_reason(rank_agreement, x, y, method="spearman")
     return correlation if isinstance(correlation, str) else f"Spearman {correlation}{of}"
 
 # %% ../../nbs/papers/12_figures.ipynb #a9fbd1b6

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, StackDataset
 
 import taskpriors.checks as checks
 import taskpriors.store as store
@@ -28,27 +28,23 @@ from ..inputs.pooling import pool_output
 from ..results import Result
 from ..signatures import documented
 from ..svd import present_classes
+from ..transfer.discriminants import least_error
 from ..transfer.heads import fit_head
 
 # %% ../../nbs/papers/02_fine_tuning.ipynb #2dc561c2
 DECAYS = (0.01, 0.1, 1.0, 10.0, 100.0)  # times the number of training points: beta
 
 
-class CheckedTask(NamedTuple):
-    "Labels and training points of a task."
-
-    classes: Tensor  # shape (n,), int64
-    train: Tensor  # mask of the training points, shape (n,)
-
-
-def check_task(labels: ArrayLike, train: ArrayLike, n: int, caller: str) -> CheckedTask:
+def check_task(
+    labels: ArrayLike, train: ArrayLike, n: int, caller: str
+) -> tuple[Tensor, Tensor]:  # classes, int64, and the mask of the training points
     "Labels and training mask, each of shape (n,), of a task that can be learned and tested."
     mask = checks.check_split(train, n, caller).cpu()
     y, _ = present_classes(labels, caller, n=n)
     if len(y[mask].unique()) < 2:
         rule, remedy = "the training points must have two classes", "choose other training points"
         checks.refuse(caller, rule, len(y[mask].unique()), remedy)
-    return CheckedTask(y.cpu(), mask)
+    return y.cpu(), mask
 
 
 def best_head_error(
@@ -63,16 +59,9 @@ def best_head_error(
     X = checks.check_features(features, "best_head_error").detach()
     y, mask = check_task(labels, train, len(X), "best_head_error")
     y, mask = y.to(X.device), mask.to(X.device)
-    present = y[mask].unique()
-    errors = []
-    head = None
     values = checks.check_several(decays, "best_head_error", "decays")
     above = partial(checks.check_number, low=0, low_open=True)
-    for a in sorted(above(v, "best_head_error", "decays") for v in values):
-        head = fit_head(X[mask], y[mask], beta=a * int(mask.sum()), tol=tol, start=head)
-        guess = present[head.logits(X[~mask]).argmax(1)]
-        errors.append((guess != y[~mask]).double().mean().item())
-    return min(errors)
+    return least_error(X, y, mask, [above(v, "best_head_error", "decays") for v in values], tol=tol)
 
 # %% ../../nbs/papers/02_fine_tuning.ipynb #c73ea6b5
 def epoch_batches(
@@ -129,8 +118,7 @@ def _state(module, optimizer, losses):
 
 def _restore(module, optimizer, tensors):
     device = next(module.parameters()).device
-    weights = {k[8:]: v for k, v in tensors.items() if k.startswith("weights.")}
-    module.load_state_dict(weights)
+    module.load_state_dict({k[8:]: v for k, v in tensors.items() if k.startswith("weights.")})
     for k, p in enumerate(module.parameters()):
         if p.requires_grad:
             optimizer.state[p]["momentum_buffer"] = tensors[f"momentum.{k}"].to(device)
@@ -240,24 +228,9 @@ class _WithHead(nn.Module):
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
-    def features(self, x):
-        return pool_output(self.body(x), self.pooling, "fine_tune", "module").float()
-
     def forward(self, x):
-        return self.head(self.features(x))
-
-# %% ../../nbs/papers/02_fine_tuning.ipynb #e1eb97a3
-class Numbered(Dataset):
-    "Inputs with their positions."
-
-    def __init__(self, inputs: Any) -> None:
-        self.inputs = inputs
-
-    def __len__(self):
-        return len(self.inputs)
-
-    def __getitem__(self, i):
-        return self.inputs[i], i
+        features = pool_output(self.body(x), self.pooling, "fine_tune", "module")
+        return self.head(features.float())
 
 # %% ../../nbs/papers/02_fine_tuning.ipynb #d0448d17
 def input_batches(
@@ -272,8 +245,9 @@ def input_batches(
         for i in index:
             yield inputs[i].to(device), i
         return
+    positions: Any = range(len(inputs))  # type: ignore[arg-type]
     loader = DataLoader(
-        Numbered(inputs),
+        StackDataset(inputs, positions),
         batch_sampler=(i.tolist() for i in index),  # type: ignore[arg-type]  # it is read once
         num_workers=num_workers,
         pin_memory=device.type == "cuda",
@@ -306,14 +280,6 @@ def _outputs(f, inputs, index, *, batch_size, precision, **run):  # on the CPU
     return torch.cat(out)
 
 
-@torch.no_grad()
-def _with_fitted_head(network, X, y):
-    "Let the head of a network be the one that fits its features."
-    head = fit_head(X, y, beta=float(len(X)), tol=1e-4)
-    network.head.weight.copy_(head.W.T)
-    network.head.bias.copy_(head.b - head.mean @ head.W)
-
-
 def inputs_digest(inputs: Tensor | Dataset, caller: str) -> str:
     "What names the inputs of a run; a data set says its content in `fingerprint`."
     if isinstance(inputs, Tensor):
@@ -326,21 +292,9 @@ def inputs_digest(inputs: Tensor | Dataset, caller: str) -> str:
     return name
 
 
-class _Task(NamedTuple):
-    "What a network is fine-tuned on, and where."
-
-    inputs: Tensor | Dataset
-    labels: Tensor  # classes, shape (n,)
-    train: Tensor  # mask, shape (n,)
-    pooling: str | None
-    device: torch.device
-    num_workers: int
-
-
-def _tuned(module, task, recipe, schedule, **storage):  # Trained, and the test error
-    "Fine-tune a copy of a network with a head, and test it."
-    inputs, y, mask, pooling, where = task[:5]
-    run: dict[str, Any] = dict(device=where, num_workers=task.num_workers)
+def _tuned(module, inputs, task, recipe, schedule, *, pooling, run, **storage):
+    "Fine-tune a copy of a network with a head, and test it: how it ended, and the test error."
+    (y, mask), where = task, run["device"]
     look: dict[str, Any] = dict(batch_size=recipe.batch_size, precision=schedule.precision, **run)
     train_rows, test_rows = mask.nonzero().flatten(), (~mask).nonzero().flatten()
     body = deepcopy(module).to(where).requires_grad_(True).eval()
@@ -353,13 +307,14 @@ def _tuned(module, task, recipe, schedule, **storage):  # Trained, and the test 
     present = y[mask].unique()
     network = _WithHead(body, X.shape[1], len(present), pooling).to(where)
     if fitted:
-        _with_fitted_head(network, X, y[mask])
+        head = fit_head(X, y[mask], beta=float(len(X)), tol=1e-4)
+        bias = head.b - head.mean @ head.W
+        network.head.load_state_dict(dict(weight=head.W.T, bias=bias))
     targets = torch.searchsorted(present, y)
 
     def batches(start):
-        order = epoch_batches(
-            len(train_rows), recipe.batch_size, schedule.n_steps, seed=recipe.seed, start=start
-        )
+        sizes = len(train_rows), recipe.batch_size, schedule.n_steps
+        order = epoch_batches(*sizes, seed=recipe.seed, start=start)
         return input_batches(inputs, (train_rows[i] for i in order), **run)
 
     def loss(f, batch):
@@ -425,28 +380,20 @@ def fine_tune(
         done = Path(folder) / f"tuned-{key[:20]}.safetensors"
         going = done.with_suffix(".run.safetensors")
 
-    schedule = Descent(
-        rate=rate,
-        n_steps=n_steps,
-        momentum=recipe.momentum,
-        weight_decay=recipe.weight_decay,
-        precision=precision,
-        save_every=save_every,
-    )
-    task = _Task(inputs, y, mask, pooling, where, num_workers)
+    memory: dict[str, Any] = dict(momentum=recipe.momentum, weight_decay=recipe.weight_decay)
+    schedule = Descent(rate, n_steps, **memory, precision=precision, save_every=save_every)
+    run = dict(device=where, num_workers=num_workers)
+    storage = dict(path=going, key=key, root=root)
 
     def compute():
-        ended, error = _tuned(module, task, recipe, schedule, path=going, key=key, root=root)
+        ended, error = _tuned(
+            module, inputs, (y, mask), recipe, schedule, pooling=pooling, run=run, **storage
+        )
         last = ended.losses[-1].item()
         diverged = not math.isfinite(last)
-        return dict(
-            error=error,
-            rate=rate,
-            n_steps=len(ended.losses),
-            diverged=diverged,
-            loss=math.inf if diverged else last,
-            seconds=ended.seconds,
-        )
+        loss = math.inf if diverged else last
+        result = dict(error=error, rate=rate, n_steps=len(ended.losses), loss=loss)
+        return dict(result, diverged=diverged, seconds=ended.seconds)
 
     name = f"{type(module).__name__}, fine-tuned"
     result = store.cached_json(done, compute, key, caller=caller, name=name, root=root)

@@ -23,7 +23,7 @@ from torch import nn
 import taskpriors.checks as checks
 import taskpriors.results as results
 import taskpriors.store as store
-from ..blocks import open_bar
+from ..blocks import open_bar, with_bar
 from ..checks import Axes, DataFrame, Series
 from ..inputs.encoders import description_of
 from . import fine_tuning, subsamples, tau_tables
@@ -63,12 +63,10 @@ def _scores(ready, name, index, scoring):  # what json can hold
                 values[name] = float(f(X, y))
             except (ValueError, MemoryError) as e:
                 refused[name] = str(e)
-    bad = [k for k, v in values.items() if math.isnan(v)]
-    refused |= {k: "not a number" for k in bad}
-    values = {k: v for k, v in values.items() if k not in bad}
-    seconds = time.perf_counter() - began
+    refused |= {k: "not a number" for k, v in values.items() if math.isnan(v)}
+    values = {k: v for k, v in values.items() if not math.isnan(v)}
     both = dict(risk=grid.risk.tolist(), flat=grid.flat.tolist())
-    return dict(values=values, **both, refused=refused, seconds=seconds)
+    return dict(values=values, **both, refused=refused, seconds=time.perf_counter() - began)
 
 
 def _timed_error(attempt, *args):
@@ -152,8 +150,7 @@ class _Shelf(NamedTuple):
 
     def do(self, piece):  # dict
         said: dict[str, Any] = dict(caller=ME, name=f"{piece.task}: {piece.kind} of {piece.model}")
-        path = self.path(piece)
-        return store.cached_json(path, piece.compute, piece.key, **said, root=self.root)
+        return store.cached_json(self.path(piece), piece.compute, piece.key, **said, root=self.root)
 
 # %% ../../nbs/papers/06_neucrab.ipynb #b3c0ebaa
 @documented
@@ -178,14 +175,6 @@ class NeuCRaBPlan(results.Result):
         return self.table
 
 
-def _measured(pieces, shelf):  # seconds of one piece, from one that is kept or computed now
-    for piece in pieces:
-        if result := shelf.find(piece):
-            return result["seconds"], piece
-    least = min(pieces, key=lambda p: (p.n, -p.d))
-    return shelf.do(least)["seconds"], least
-
-
 def _plan(pieces, shelf, ready, recipe):  # NeuCRaBPlan
     import pandas as pd
 
@@ -196,17 +185,19 @@ def _plan(pieces, shelf, ready, recipe):  # NeuCRaBPlan
     rows = []
     for (kind, task), sizes in groups.items():
         every = [p for group in sizes.values() for p in group]
-        paced = _measured(every, shelf) if kind != "fine-tuning" else None
+        pace = 0.0  # seconds a point, from a piece that is kept or computed now
+        if kind != "fine-tuning":
+            least = min(every, key=lambda p: (p.n, -p.d))
+            piece = next(filter(shelf.find, every), least)
+            pace = shelf.do(piece)["seconds"] / piece.n
         for per, group in sizes.items():
             n_stored = sum(shelf.find(p) is not None for p in group)
             row: dict[str, Any] = dict(kind=kind, task=task, per_class=per, pieces=len(group))
-            row |= dict(kept=n_stored, points=group[0].n, seconds=0.0, inputs=0)
-            if paced:
-                seconds, piece = paced
-                row["seconds"] = (len(group) - n_stored) * seconds * group[0].n / piece.n
-            elif recipe is not None:
+            n_left, n = len(group) - n_stored, group[0].n
+            row |= dict(kept=n_stored, points=n, seconds=n_left * pace * n, inputs=0)
+            if kind == "fine-tuning" and recipe is not None:
                 steps = sum(n for _, n in recipe.attempts())
-                row["inputs"] = (len(group) - n_stored) * steps * recipe.batch_size
+                row["inputs"] = n_left * steps * recipe.batch_size
             rows.append(row)
     table = pd.DataFrame(rows).round(1)
     held = sum(X.nbytes for r in ready for X in r.features.values())
@@ -269,8 +260,7 @@ class NeuCRaB(results.Result):
         both = tau_tables.family_intervals(self.scores, error, self.families, level=level)
         by_task = taus.groupby(["metric", "task", "per_class"])[["tau_a", "lost"]].mean()
         means = by_task.groupby(["metric", "task"]).mean().groupby("metric").mean()
-        rounded = both.reindex(summary.index).round(3)
-        return summary.join(rounded).join(means.round(3))
+        return summary.join(both.reindex(summary.index).round(3)).join(means.round(3))
 
     def leads(
         self,
@@ -357,8 +347,7 @@ class NeuCRaB(results.Result):
         if meta.pop("kind", None) != "NeuCRaB 1":
             rule, remedy = "the file must hold a NeuCRaB result", "run it again"
             checks.refuse("NeuCRaB.load", rule, "another file", remedy)
-        frames = {k: pd.DataFrame(meta.pop(k)) for k in ("truth", "scores")}
-        return cls(**frames, **meta)
+        return cls(**{k: pd.DataFrame(meta.pop(k)) for k in ("truth", "scores")}, **meta)
 
 # %% ../../nbs/papers/06_neucrab.ipynb #89b2578c
 def _judged_checkpoints(models):
@@ -383,17 +372,7 @@ def _judged_metrics(metrics):
         available = {"features", "labels", "source_probs"}
         return [k for k, m in registry.METRICS.items() if set(m.needs) <= available]
     names = registry.terms_of(checks.check_several(metrics, ME, "metrics"))
-    for name in names:
-        checks.check_choice(name, tuple(registry.METRICS), ME, "metrics")
-    return names
-
-
-def _collected(pieces, shelf, progress):  # pairs (piece, result)
-    bar = open_bar(progress, desc=ME, total=len(pieces), unit="piece")
-    for piece in pieces:
-        yield piece, shelf.do(piece)
-        bar.update()
-    bar.close()
+    return [checks.check_choice(name, tuple(registry.METRICS), ME, "metrics") for name in names]
 
 
 @documented
@@ -439,36 +418,29 @@ def neucrab(
     root = None if cache is False else store.cache_dir(cache)
     options = None
     if recipe is not None:
-        folder = None if root is None else root / "neucrab"
-        defaults = dict(recipe=fine_tuning.check_recipe(recipe, ME), folder=folder, root=root)
-        options = defaults | dict(tuning or {})
+        defaults = dict(recipe=fine_tuning.check_recipe(recipe, ME), root=root)
+        options = defaults | dict(folder=root and root / "neucrab") | dict(tuning or {})
     draws = [(k, s) for k in sizes for s in range(1 if k == subsamples.FULL else n_seeds)]
-    pieces = [
-        piece
-        for c, one in itertools.product(checkpoints, ready)
-        for piece in (
-            *_head_pieces(one, c),
-            *_tuning_pieces(one, c, options),
-            *_score_pieces(one, c, scoring, draws),
-        )
-    ]
+    pieces = []
+    for c, one in itertools.product(checkpoints, ready):
+        pieces += [*_head_pieces(one, c), *_tuning_pieces(one, c, options)]
+        pieces += _score_pieces(one, c, scoring, draws)
     shelf = _Shelf(root)
     if checks.check_flag(plan, ME, "plan"):
         return _plan(pieces, shelf, ready, recipe)
     errors: dict = {}
     rows = []
-    for piece, result in _collected(pieces, shelf, progress):
-        at = dict(task=piece.task, model=piece.model)
-        if piece.kind == "scores":
-            rows.append(dict(at, per_class=piece.per_class, seed=piece.seed, **result))
-        else:
-            none = dict(at, dim=piece.d, head=math.nan, tuned=math.nan)
-            column = "head" if piece.kind == "heads" else "tuned"
-            errors.setdefault((piece.task, piece.model), none)[column] = result["error"]
+    with open_bar(progress, desc=ME, total=len(pieces), unit="piece") as bar:
+        for piece in with_bar(pieces, bar, desc=ME):
+            result, at = shelf.do(piece), dict(task=piece.task, model=piece.model)
+            if piece.kind == "scores":
+                rows.append(dict(at, per_class=piece.per_class, seed=piece.seed, **result))
+            else:
+                none = dict(at, dim=piece.d, head=math.nan, tuned=math.nan)
+                column = "head" if piece.kind == "heads" else "tuned"
+                errors.setdefault((piece.task, piece.model), none)[column] = result["error"]
     order = [task.name for task in task_list]
-    truth, scores = (
-        pd.DataFrame(sorted(result, key=lambda row: order.index(row["task"])))
-        for result in (errors.values(), rows)
-    )
+    parts = (sorted(v, key=lambda row: order.index(row["task"])) for v in (errors.values(), rows))
+    truth, scores = map(pd.DataFrame, parts)
     families = {c.name: c.family or c.name for c in checkpoints}
     return NeuCRaB(truth, scores, families, dict(per_class=sizes, n_seeds=n_seeds, seed=seed))

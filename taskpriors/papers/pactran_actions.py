@@ -44,10 +44,8 @@ def _image_tasks(job, networks, classes=None, **also):  # list of CheckpointTask
     for name in job.item.data:
         parts = actions.image_parts(job, name)
         if classes is not None:  # the images of the first ones
-            parts = [
-                p.subset((torch.as_tensor(p.labels) < classes).nonzero().flatten().tolist())
-                for p in parts
-            ]
+            rows = [(torch.as_tensor(p.labels) < classes).nonzero().flatten() for p in parts]
+            parts = [part.subset(index.tolist()) for part, index in zip(parts, rows, strict=True)]
         tasks.append(neucrab_files.image_task(name, parts, networks, **also, **job.options))
     return tasks
 
@@ -57,15 +55,11 @@ def _neucrab(job: Job) -> Computed:
     if s.get("cost"):
         return _costs(job)
     tasks = _image_tasks(job, job.networks, inputs=job.fine_tune)
-    checkpoints = [
-        Checkpoint(
-            called,
-            family=neucrab_files.family_of(network),
-            head=neucrab_files.source_head(network),
-            network=partial(neucrab_files.trained_network, network) if job.fine_tune else None,
-        )
-        for called, network in job.networks.items()
-    ]
+    checkpoints = []
+    for called, network in job.networks.items():
+        family, head = neucrab_files.family_of(network), neucrab_files.source_head(network)
+        trained = partial(neucrab_files.trained_network, network) if job.fine_tune else None
+        checkpoints.append(Checkpoint(called, family, head, trained))
     options: dict[str, Any] = {k: job.options[k] for k in ("cache", "progress") if k in job.options}
     options |= dict(per_class=_sizes(job), n_seeds=s.get("n_seeds", 5), extra=released.RELEASED)
     if job.fine_tune:  # the truth of B.3

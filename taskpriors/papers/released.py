@@ -134,11 +134,8 @@ def summed_flatness(flat: Sequence, n: int, n_classes: int) -> list[list[float]]
 # %% ../../nbs/papers/12_released.ipynb #ea8ef287
 def released_rows(rows: DataFrame, n_classes: Mapping) -> DataFrame:  # the same columns
     "Scores of NeuCRaB with the flatness of the released code; `n_classes` is of each task."
-    flat = [
-        summed_flatness(row.flat, row.per_class * n_classes[row.task], n_classes[row.task])
-        for row in rows.itertuples()
-    ]
-    return rows.assign(flat=flat)
+    parts = [(row.flat, row.per_class, n_classes[row.task]) for row in rows.itertuples()]
+    return rows.assign(flat=[summed_flatness(flat, per * K, K) for flat, per, K in parts])
 
 
 def released_taus(

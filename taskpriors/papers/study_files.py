@@ -69,14 +69,11 @@ def packed_images(folder: Path, pack: Pack) -> dict[str, np.ndarray]:
             square.save(file, "JPEG", quality=pack.quality, subsampling=0)
             data = file.getvalue()
         files.append(data)
-    return dict(
-        data=np.frombuffer(b"".join(files), np.uint8),
-        offset=np.cumsum([0, *map(len, files)]).astype(np.int64),
-        label=np.array(labels, np.int16),
-        split=np.array(split, np.uint8),
-        class_names=np.array(names),
-        source_path=np.array([p.path for p in pictures]),
-    )
+    data = np.frombuffer(b"".join(files), np.uint8)
+    arrays = dict(data=data, offset=np.cumsum([0, *map(len, files)]).astype(np.int64))
+    arrays |= dict(label=np.array(labels, np.int16), split=np.array(split, np.uint8))
+    paths = np.array([p.path for p in pictures])
+    return dict(arrays, class_names=np.array(names), source_path=paths)
 
 # %% ../../nbs/papers/17_study_files.ipynb #d5c79cd9
 def _cifar_pictures(folder):
@@ -121,10 +118,9 @@ def _tiny_pictures(folder):
         tests.setdefault(wnid, []).append(name)
     pictures = []
     for label, wnid in enumerate(_TINY):
-        trains = [f"{top}/train/{wnid}/images/{wnid}_{i}.JPEG" for i in range(200)]
-        pictures += [Picture(path, label, 0) for path in trains]
-        paths = [f"{top}/val/images/{name}" for name in sorted(tests[wnid])]
-        pictures += [Picture(path, label, 1) for path in paths]
+        train, test = f"{top}/train/{wnid}/images/{wnid}", f"{top}/val/images"
+        pictures += [Picture(f"{train}_{i}.JPEG", label, 0) for i in range(200)]
+        pictures += [Picture(f"{test}/{name}", label, 1) for name in sorted(tests[wnid])]
     return pictures, [f"{wnid} {words[wnid]}" for wnid in _TINY]
 
 
@@ -195,13 +191,10 @@ class SpecNet(nn.Module):
             return x * 255 - getattr(self, self._buffer("mean_image"))
         return (x - self.mean) / self.std
 
-    def _tensor(self, name):
-        key = name.replace(".", "/")
-        return self.params[key] if key in self.params else None
-
     def _value(self, node, inputs):
         kind, x = node["op"], inputs[0]
-        weight, bias = (self._tensor(f"{node.get('name', '')}.{k}") for k in ("weight", "bias"))
+        key = node.get("name", "").replace(".", "/")
+        weight, bias = (self.params.get(f"{key}/{k}") for k in ("weight", "bias"))
         if kind == "conv":
             padded = F.pad(x, node["pad"])
             return F.conv2d(padded, weight, bias, node["stride"], groups=node["groups"])
@@ -275,9 +268,7 @@ def read_residual(path: Path) -> tuple[dict, dict]:  # operations, and name -> t
     return residual_spec(state), state
 
 
-NETWORKS = {
-    name: read_residual for name in (f"cifar10_resnet{n}_akamaster" for n in (20, 32, 44, 56))
-}
+NETWORKS = {f"cifar10_resnet{n}_akamaster": read_residual for n in (20, 32, 44, 56)}
 
 # %% ../../nbs/papers/17_study_files.ipynb #483da0a8
 _PENALTIES = (1e-3, 1e-2, 1e-1)  # of the mean loss
@@ -304,18 +295,13 @@ def probe_accuracy(
     of_val = {l2: fitted(parts[0], l2).score(Z[parts[1]], y[parts[1]]) for l2 in _PENALTIES}
     l2 = max(of_val, key=lambda key: of_val[key])
     head = fitted(rows, l2)
-    return dict(
-        test_accuracy=head.score(Z[~train], y[~train]),
-        train_accuracy=head.score(Z[rows], y[rows]),
-        val_accuracy=of_val[l2],
-        l2=l2,
-    )
+    test, trained = head.score(Z[~train], y[~train]), head.score(Z[rows], y[rows])
+    return dict(test_accuracy=test, train_accuracy=trained, val_accuracy=of_val[l2], l2=l2)
 
 
 def _reference_row(place, network, images):
     net = SpecNet.load(place / "weights" / f"{network}.safetensors")
-    pack = place / "images" / f"{images}.npz"
-    x, y, split, names = load_images(pack, net.spec["input"][-1])
+    x, y, split, names = load_images(place / "images" / f"{images}.npz", net.spec["input"][-1])
     with torch.no_grad():
         X = torch.cat([net.features(part) for part in x.split(64)]).numpy()
     train = np.asarray(split) == 0
@@ -423,12 +409,13 @@ class Prepared(NamedTuple):
 
 
 def prepare_study_data(
-    names: Sequence | None = None,  # of networks and sets of images; None is all that can be made
-    *,
-    out: str | None = None,  # the folder; None is study_files in the cache
-    fetched: str | None = None,  # where fetched files are kept; None is study_data in the cache
+    names: Sequence | None = None, *, out: str | None = None, fetched: str | None = None
 ) -> Prepared:
-    "Fetch public networks and images and write the folder that the studies read."
+    """Fetch public networks and images and write the folder that the studies read.
+
+    None is all names that can be made, the folder study_files in the cache, and study_data in the
+    cache, where fetched files are kept.
+    """
     can = (*PACKS, *NETWORKS)
     chosen = list(can) if names is None else checks.check_several(names, _ME, "names")
     for name in chosen:

@@ -8,7 +8,6 @@ __all__ = ['Checkpoint', 'CheckpointTask']
 # %% ../../nbs/papers/03_subsamples.ipynb #3ef7ec5d
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -49,14 +48,6 @@ class CheckpointTask:
     attempts: Mapping = field(default_factory=dict)  # name -> () -> error of another fine-tuning
 
 # %% ../../nbs/papers/03_subsamples.ipynb #806a8cd1
-class Rows(NamedTuple):
-    "What a checkpoint says of some points."
-
-    features: Tensor  # shape (n, d)
-    labels: Tensor  # classes 0..K-1, shape (n,)
-    source_probs: Tensor | None  # shape (n, n_source)
-
-
 class ReadyTask(NamedTuple):
     "A task that was judged."
 
@@ -66,16 +57,11 @@ class ReadyTask(NamedTuple):
     features: dict  # name of a checkpoint -> (n, d)
     source: dict  # name -> function of rows, that gives probabilities; or None
 
-    def rows(self, name: str, index: Tensor) -> Rows:
-        "Features, labels and source probabilities (or None) of a checkpoint at some positions."
+    def rows(self, name: str, index: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        "Features (n, d), labels (n,), source probabilities (n, n_source) or None at positions."
         X, source = self.features[name], self.source[name]
         P = None if source is None else source(index)
-        return Rows(X[index.to(X.device)], self.y[index].to(X.device), P)
-
-
-def _head_probs(X, head, index):
-    W, b = head
-    return (X[index].double() @ W.T + b).softmax(1)
+        return X[index.to(X.device)], self.y[index].to(X.device), P
 
 
 def _source_of(task, checkpoint, X):  # function of rows, or None
@@ -84,28 +70,26 @@ def _source_of(task, checkpoint, X):  # function of rows, or None
         return source
     if source is not None:
         return checks.check_probs(source, ME, n=len(X), name=f"source_probs of {name}").__getitem__
-    pair = checks.check_instance(
-        checkpoint.head, (tuple, list), ME, "head", remedy="pass (weight, bias) of the classifier"
-    )
+    remedy = "pass (weight, bias) of the classifier"
+    pair = checks.check_instance(checkpoint.head, (tuple, list), ME, "head", remedy=remedy)
     W, b = (checks.check_tensor(part, ME, "head").detach().double() for part in pair)
     if W.ndim != 2 or W.shape[1] != X.shape[1] or b.shape != W.shape[:1]:
         rule = f"the head of {name} must take its features of {task.name}"
         got = f"weight {tuple(W.shape)} and bias {tuple(b.shape)} for {X.shape[1]} features"
         checks.refuse(ME, rule, got, "pass the layer that classifies these features")
-    return partial(_head_probs, X, (W.to(X.device), b.to(X.device)))
+    W, b = W.to(X.device), b.to(X.device)
+    return lambda index: (X[index].double() @ W.T + b).softmax(1)
 
 
 def ready_task(task: CheckpointTask, checkpoints: list) -> ReadyTask:
     "Judge a task: features of every checkpoint, a label for each row, two classes, heads that fit."
     remedy = "pass CheckpointTask(name, features=..., labels=...)"
     checks.check_instance(task, CheckpointTask, ME, "a task", remedy=remedy)
-    lacks = [c.name for c in checkpoints if c.name not in task.features]
-    if lacks:
+    names = [c.name for c in checkpoints]
+    if lacks := [name for name in names if name not in task.features]:
         rule = f"{task.name} must hold the features of every checkpoint"
         checks.refuse(ME, rule, f"none of {lacks[0]}", "embed it, or leave it out")
-    features = {
-        c.name: checks.check_features(task.features[c.name], ME).detach() for c in checkpoints
-    }
+    features = {k: checks.check_features(task.features[k], ME).detach() for k in names}
     labels = checks.check_tensor(task.labels, ME, f"labels of {task.name}")
     for name, X in features.items():
         if labels.ndim == 1 and len(labels) != len(X):
@@ -129,10 +113,8 @@ def subsample(y: Tensor, pool: Tensor, per_class: int | str, seed: int) -> Tenso
     if per_class == FULL:
         return pool
     g = torch.Generator().manual_seed(seed)
-    members = {int(k): pool[y[pool] == k] for k in y.unique()}
-    index = torch.cat(
-        [v[torch.randperm(len(v), generator=g)[:per_class]] for v in members.values()]
-    )
+    members = [pool[y[pool] == k] for k in y.unique()]
+    index = torch.cat([v[torch.randperm(len(v), generator=g)[:per_class]] for v in members])
     return index[torch.randperm(len(index), generator=g)]
 
 

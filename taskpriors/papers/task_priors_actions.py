@@ -13,9 +13,8 @@ import torch
 
 from ..inputs.embed import embed_features
 from ..kernels import kernel_factor
-from . import figures, mieb, recipes, released
+from . import figures, mieb, neucrab_files, recipes, released
 from .actions import Cell, Computed, Job
-from .neucrab_files import family_of
 from ..prior.diversity import task_diversity
 from ..prior.prefix import sample_labels
 from ..prior.task_prior import TaskPrior
@@ -97,12 +96,9 @@ def _task_maps(job: Job) -> Computed:
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #b28cf640
 def _family(job: Job) -> Computed:
     a, b = _both(job)
-    columns = {
-        "E": (a.mean, b.mean),
-        "Var": (a.variance, b.variance),
-        "mean accuracy": (a.recalls.mean(1), b.accuracy),
-        "standard deviation of accuracy": (a.recalls.std(1), b.accuracies.std(1)),
-    }
+    columns = {"E": (a.mean, b.mean), "Var": (a.variance, b.variance)}
+    columns["mean accuracy"] = a.recalls.mean(1), b.accuracy
+    columns["standard deviation of accuracy"] = a.recalls.std(1), b.accuracies.std(1)
     return _columns(b.models, columns), partial(figures.plot_family, b)
 
 
@@ -120,7 +116,7 @@ def _moments(job: Job) -> Computed:
     mean, variance, b = _both_moments(job, _seen(job)[0])
     cells = _columns(b.models, {"E": (mean, b.mean), "Var": (variance, b.variance)})
     cells.append(_spearman(_BOTH, "Tr(GK)", (mean, variance), (b.mean, b.variance)))
-    families = {name: family_of(network) for name, network in job.networks.items()}
+    families = {name: neucrab_files.family_of(network) for name, network in job.networks.items()}
     return cells, partial(figures.plot_moments, b, families=families)
 
 

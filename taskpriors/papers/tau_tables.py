@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/papers/05_tau_tables.ipynb #24279fd7
 import itertools
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -75,10 +76,8 @@ def chosen_pairs(rows: DataFrame) -> dict[str, tuple[float, float]]:
     if all(v is not None for v in valid):
         references["valid"] = [-v for v in valid]
     for rule, reference in references.items():
-        try:
+        with suppress(ValueError):  # as for a reference that is one number
             chosen[rule] = choose_grid(grids, reference=reference)
-        except ValueError:  # as for a reference that is one number
-            continue
     return chosen
 
 
@@ -101,10 +100,8 @@ def _cell_agreement(rows, error):  # metric -> tau, tau_a and points lost on one
     table = subsample_table(rows)
     table = table.loc[:, ~table.isna().any().to_numpy()]
     scores, truth = table.to_numpy(dtype=float).T, -error.loc[table.index].to_numpy()
-    unit_weights = np.ones((1, len(truth)))
-    tau, tau_a = (
-        weighted_taus(scores, truth, unit_weights, method=m)[:, 0] for m in ("tau_b", "tau_a")
-    )
+    equal = np.ones((1, len(truth)))  # weights of the models
+    tau, tau_a = (weighted_taus(scores, truth, equal, method=m)[:, 0] for m in ("tau_b", "tau_a"))
     first = scores == scores.max(1, keepdims=True)
     lost = 100 * (truth.max() - (first * truth).sum(1) / first.sum(1))
     return zip(table.columns, tau, tau_a, lost, strict=True)
@@ -170,20 +167,15 @@ def score_stack(rows: DataFrame, error: Series) -> ScoreStack:
     "Scores of each metric on all subsamples, as far as all have it, in one order of the models."
     tasks = list(dict.fromkeys(error.index.get_level_values(0)))
     models = sorted(set.intersection(*(set(error[t].index) for t in tasks)))
-    tables = {
-        key: subsample_table(cell[cell["model"].isin(models)]).reindex(models)
-        for key, cell in rows.groupby(["task", "per_class", "seed"], sort=False)
-        if key[0] in tasks
-    }
+    chosen = rows[rows["task"].isin(tasks) & rows["model"].isin(models)]
+    cells = chosen.groupby(["task", "per_class", "seed"], sort=False)
+    tables = {key: subsample_table(cell).reindex(models) for key, cell in cells}
     if not tables:
         rule = "rows must hold a task of error"
         checks.refuse("score_stack", rule, "none", "pass both of one run")
-    first = next(iter(tables.values()))
-    scores = {
-        k: np.stack([t[k].to_numpy(dtype=float) for t in tables.values()])
-        for k in first
-        if all(k in t and t[k].notna().all() for t in tables.values())
-    }
+    several = list(tables.values())
+    whole = [k for k in several[0] if all(k in t and t[k].notna().all() for t in several)]
+    scores = {k: np.stack([t[k].to_numpy(dtype=float) for t in several]) for k in whole}
     truth = np.stack([-error[key[0]].loc[models].to_numpy() for key in tables])
     return ScoreStack(scores, truth, models, list(tables))
 
@@ -208,20 +200,15 @@ def family_intervals(
         generator = torch.Generator().manual_seed(0)
         samples, times = orders.resamples(len(models), n_resamples, generator, members)
         weights = np.stack([np.bincount(index, minlength=len(models)) for index in samples])
-        share = _task_weights(keys)
+        tasks = [task for task, _ in {key[:2] for key in keys}]  # once for each of its sizes
+        alike = [key[:2] for key in keys]
+        counts = [len(set(tasks)) * tasks.count(k[0]) * alike.count(k) for k in alike]
+        share = 1 / np.array(counts)  # mean over seeds, then sizes, then tasks
         for metric, values in scores.items():
-            means = share @ weighted_taus(values, truth, weights)
-            means = np.repeat(means, times)
+            means = np.repeat(share @ weighted_taus(values, truth, weights), times)
             if np.isfinite(means).mean() >= 0.9:
                 out[metric] = np.nanquantile(means, [(1 - level) / 2, (1 + level) / 2])
     return pd.DataFrame(out, index=["low", "high"]).T
-
-
-def _task_weights(keys):  # mean over seeds, then sizes, then tasks
-    tasks = {k[0] for k in keys}
-    sizes = {t: {k[1] for k in keys if k[0] == t} for t in tasks}
-    alike = [k[:2] for k in keys]
-    return np.array([1 / (len(tasks) * len(sizes[k[0]]) * alike.count(k[:2])) for k in keys])
 
 # %% ../../nbs/papers/05_tau_tables.ipynb #a0d68d7b
 class MeanRanks(NamedTuple):
@@ -276,15 +263,12 @@ def metric_leads(
         c = compare_agreement(*three, groups=grouped, n_resamples=n_resamples)
         by_checkpoint = compare_agreement(*three, n_resamples=n_resamples)
         gap = by_task.loc[first] - by_task.loc[k]
-        out[k] = {
-            "difference": c.difference,
-            "low": c.low,
-            "high": c.high,
-            "p (families)": np.nan if grouped is None else c.p_value,
-            "p (checkpoints)": by_checkpoint.p_value,
-            "difference/s.e. (tasks)": gap.mean() / gap.sem(),
-        }
-    return pd.DataFrame(out).T.round(3)
+        p_value = np.nan if grouped is None else c.p_value
+        levels = p_value, by_checkpoint.p_value, gap.mean() / gap.sem()
+        out[k] = [c.difference, c.low, c.high, *levels]
+    columns = ["difference", "low", "high", "p (families)", "p (checkpoints)"]
+    columns.append("difference/s.e. (tasks)")
+    return pd.DataFrame.from_dict(out, orient="index", columns=columns).round(3)
 
 
 def established(leads: DataFrame, n_tasks: int) -> Series:  # of bool, over the metrics

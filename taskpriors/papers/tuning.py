@@ -72,8 +72,7 @@ def tuning_prior(
     if isinstance(prior, TaskPrior):
         checks.check_same_n(_ME, prior=len(prior.factor), images=len(images))
         return prior if temperature is None else prior.at(temperature)
-    X = embed_features(prior, images, **options).features
-    Z = kernel_factor(X, scale="frobenius")
+    Z = kernel_factor(embed_features(prior, images, **options).features, scale="frobenius")
     return TaskPrior(Z, task_temperature(Z, 10) if temperature is None else temperature)
 
 # %% ../../nbs/papers/10_tuning.ipynb #f979ae0f
@@ -131,10 +130,8 @@ def prior_objective(
     return objective
 
 # %% ../../nbs/papers/10_tuning.ipynb #f528480a
-def _train_network(
-    tuned, inputs, law, recipe, *, num_workers, progress, **storage
-):  # mean losses, seconds
-    "Train the network of an encoder in place."
+def _train_network(tuned, inputs, law, recipe, *, num_workers, progress, **storage):
+    "Train the network of an encoder in place: mean losses of the epochs, and seconds."
     module, n = tuned.module, len(inputs)
     where = next(module.parameters()).device
     per_epoch = n // min(recipe.batch_size, n)
@@ -145,9 +142,8 @@ def _train_network(
 
     def batches(step):
         bar.update(step)
-        order = fine_tuning.epoch_batches(
-            n, recipe.batch_size, n_steps, seed=recipe.seed, start=step
-        )
+        sizes = n, recipe.batch_size, n_steps
+        order = fine_tuning.epoch_batches(*sizes, seed=recipe.seed, start=step)
         pairs = fine_tuning.input_batches(inputs, order, device=where, num_workers=num_workers)
         return blocks.with_bar(pairs, bar, desc=label)
 
@@ -155,14 +151,9 @@ def _train_network(
         x, i = batch
         return objective(pool_output(tuned.forward(x), tuned.pooling, _ME, tuned.name), i)
 
-    schedule = fine_tuning.Descent(
-        recipe.rate,
-        n_steps,
-        weight_decay=recipe.weight_decay,
-        precision=recipe.precision,
-        save_every=math.inf,
-        save_after=range(per_epoch, n_steps, per_epoch),
-    )
+    settings: dict[str, Any] = dict(weight_decay=recipe.weight_decay, precision=recipe.precision)
+    settings |= dict(save_every=math.inf, save_after=range(per_epoch, n_steps, per_epoch))
+    schedule = fine_tuning.Descent(recipe.rate, n_steps, **settings)
     with bar:
         ended = fine_tuning.descend(module.train(), batches, loss, schedule, **storage)
     if not ended.losses.isfinite().all():
@@ -241,22 +232,13 @@ def fine_tune_with_prior(
         seconds = stored.description["seconds"]
     else:
         path = done.with_suffix(".run.safetensors") if out else None
-        storage: dict[str, Any] = dict(path=path, key=key)
         run: dict[str, Any] = dict(num_workers=num_workers, progress=progress)
-        losses, seconds = _train_network(tuned, inputs, law, recipe, **run, **storage)
+        losses, seconds = _train_network(tuned, inputs, law, recipe, **run, path=path, key=key)
         module.train(start.module.training)
-        description = dict(
-            key=key, losses=losses.tolist(), seconds=seconds, name=f"{start.name}, tuned"
-        )
-        if path is not None and store.keep_tensors(
-            done, module.state_dict(), description, sidecar=False
-        ):
+        description = dict(key=key, losses=losses.tolist(), seconds=seconds)
+        description["name"] = f"{start.name}, tuned"
+        weights = module.state_dict()
+        if path and store.keep_tensors(done, weights, description, sidecar=False):
             path.unlink(missing_ok=True)
-    return PriorTuned(
-        losses=losses,
-        statistic=statistic,
-        temperature=law.temperature,
-        seconds=seconds,
-        file=str(done) if done.is_file() else "",
-        encoder=tuned,
-    )
+    file = str(done) if done.is_file() else ""
+    return PriorTuned(losses, statistic, law.temperature, seconds, file=file, encoder=tuned)

@@ -50,19 +50,14 @@ class Neighbours(Result):
         return self.indices.shape[1]
 
 
-@documented
-def nearest_neighbours(
-    features: ArrayLike,  # shape (n, d)
-    k: int = 16,  # neighbours of each point, itself not among them
-) -> Neighbours:
-    "The k nearest other points of each point in Euclidean distance, exactly, in blocks."
+def nearest_neighbours(features: ArrayLike, k: int = 16) -> Neighbours:
+    "The k nearest other points of each point (n, d) in Euclidean distance, exactly, in blocks."
     X = checks.check_features(features, "nearest_neighbours").detach()
     k = checks.check_count(k, "nearest_neighbours", "k", high=len(X) - 1)
     n_bytes = 8 * (3 * X.numel() + 3 * (k + pairs.EXTRA) * len(X)) + 5 * 2**24
     checks.check_memory(n_bytes, "nearest_neighbours", "pass fewer points", device=X.device)
     mean = X.double().mean(0)
-    F = X.double() - mean
-    distances, positions = pairs.nearest_points(F, k)
+    distances, positions = pairs.nearest_points(X.double() - mean, k)
     return svd.note_origin(Neighbours(distances, positions, mean), features)
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #d8d37ef6
@@ -74,10 +69,11 @@ def use_neighbours(
     k = checks.check_count(k, caller, "k", high=len(X) - 1)
     if neighbours is None:
         return nearest_neighbours(X, k)
-    if isinstance(neighbours, Neighbours) and svd.is_made_of(neighbours, X) and k <= neighbours.k:
+    fits = isinstance(neighbours, Neighbours) and neighbours.k >= k
+    if fits and svd.is_made_of(neighbours, X):
         return neighbours
-    fits = isinstance(neighbours, Neighbours) and len(neighbours.indices) == len(X)
-    if not fits or neighbours.k < k or not torch.equal(neighbours.mean, X.double().mean(0)):
+    fits = fits and len(neighbours.indices) == len(X)
+    if not (fits and torch.equal(neighbours.mean, X.double().mean(0))):
         rule = f"neighbours must be nearest_neighbours of these features with k of at least {k}"
         checks.refuse(caller, rule, f"{neighbours!r:.60}", "pass a wider table or None")
     return svd.note_origin(neighbours, X)
@@ -157,10 +153,9 @@ def cluster_learnability(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         clusters = torch.from_numpy(means.fit_predict(F.cpu().numpy())).to(X.device)
-    if all_pairs is not None:
-        all_pairs = pairs.use_pairs(features, all_pairs, caller)
-    if all_pairs is not None and all_pairs.seed == seed:
-        earlier = all_pairs.earlier
+    table = None if all_pairs is None else pairs.use_pairs(features, all_pairs, caller)
+    if table is not None and table.seed == seed:
+        earlier = table.earlier
     else:
         earlier = pairs.nearest_points(F, 1, earlier=True)[1][1:, 0]
     return float((clusters[earlier] == clusters[1:]).double().mean())
@@ -171,11 +166,10 @@ def _class_entropy(X: Tensor, k: int, published: bool) -> float:  # nats
     from scipy.special import digamma, gammaln
 
     m, d = X.shape
-    k = min(k, m - 1)
+    k, log_ball = min(k, m - 1), 0.0
     if published:
         D = torch.cdist(X, X, p=math.inf)
         reach = 2 * D.kthvalue(k + 1, dim=1).values.clamp_min(1.0)
-        log_ball = 0.0
     else:
         reach = nearest_neighbours(X, k).distances[:, -1]
         log_ball = d / 2 * math.log(math.pi) - gammaln(d / 2 + 1)

@@ -20,10 +20,8 @@ from ..checks import ArrayLike, Seed
 
 # %% ../../nbs/transfer/00_orders.ipynb #63493ab7
 def _tau_b(x, y):
-    from scipy import stats
-
     if len(x) > 256:
-        return stats.kendalltau(x, y)[0]
+        return _of_scipy("kendalltau", x, y)
     a = np.sign(x[:, None] - x)
     b = np.sign(y[:, None] - y)
     return (a * b).sum() / math.sqrt((a * a).sum() * (b * b).sum())
@@ -81,10 +79,7 @@ _KENDALL = _Law(5, lambda r, n: 0.437 / (n - 4), lambda n: 2 / (n * (n - 1)))
 FISHER_LAWS = {
     "pearson": _Law(4, lambda r, n: 1 / (n - 3), lambda n: 0.0),
     "spearman": _Law(4, lambda r, n: (1 + r * r / 2) / (n - 3), lambda n: 6 / (n**3 - n)),
-    "kendall": _KENDALL,
-    "tau_a": _KENDALL,
-    "tau_b": _KENDALL,
-}
+} | dict.fromkeys(("kendall", "tau_a", "tau_b"), _KENDALL)
 
 # %% ../../nbs/transfer/00_orders.ipynb #26c58f36
 def fisher_interval(
@@ -155,12 +150,11 @@ def resampled_values(
         sample = [a[..., chosen] for a in arrays]
         if all((np.ptp(a, axis=-1) > 0).all() for a in sample):  # every row varies
             values[i] = statistic(*sample)
-    n_resamples = times.sum()
     defined = np.isfinite(values)
     values = np.repeat(values[defined], times[defined])
-    if len(values) < 0.9 * n_resamples:
+    if len(values) < 0.9 * times.sum():
         rule = "nine bootstrap resamples of ten must contain distinct values"
-        got = f"{len(values)} of {n_resamples}"
+        got = f"{len(values)} of {times.sum()}"
         checks.refuse(caller, rule, got, "add models or use method='top_k'")
     return values
 
@@ -187,8 +181,7 @@ def family_members(groups: ArrayLike | None, n: int, caller: str) -> list | None
         checks.refuse(caller, rule, f"shape {groups.shape}", "pass a label per model")
     missing = sum(g is None or g != g for g in groups.tolist())
     if missing:
-        rule = "groups must name a family for every model"
-        got = f"{missing} missing"
+        rule, got = "groups must name a family for every model", f"{missing} missing"
         checks.refuse(caller, rule, got, "let a model without relatives be a family")
     try:
         names, family = np.unique(groups, return_inverse=True)

@@ -7,7 +7,6 @@ __all__ = ['pactran_dirichlet', 'pactran_gamma', 'npactran_dirichlet', 'npactran
 
 # %% ../../nbs/transfer/04_pactran.ipynb #cc925895
 import math
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -111,8 +110,12 @@ def gains_to_come(gain: float, before: float) -> float:  # infinite if the gains
     return gain**2 / (before - gain) if before > gain else math.inf
 
 # %% ../../nbs/transfer/04_pactran.ipynb #9e31b7d4
-def _ascend(case: _Mixture, advance, start: _Round, tol, max_iter, *, may_fall=False):
+def _ascend(
+    case: _Mixture, advance, start: _Round, *, caller, tol=1e-6, max_iter=5000, may_fall=False
+):
     "Fit by `advance` from round to round, until less than `tol` per point is still to come."
+    tol = checks.check_number(tol, caller, "tol", low=0)
+    max_iter = checks.check_count(max_iter, caller, "max_iter")
     last, converged = start, False
     bounds: list[Tensor] = []
     before = -math.inf  # no rate is known yet
@@ -124,15 +127,10 @@ def _ascend(case: _Mixture, advance, start: _Round, tol, max_iter, *, may_fall=F
             missing = abs(gain) if may_fall else max(gain, gains_to_come(gain, before))
             converged = missing < tol * len(case.y)
             before = gain
-    return VariationalFit(
-        bound=last.bound.item(),
-        bounds=torch.stack(bounds),
-        posterior=responsibilities(case.M.log(), last.expected_log, case.y)[0],
-        counts=last.counts,
-        rates=last.rates,
-        converged=converged,
-        n_iter=len(bounds),
-    )
+    posterior = responsibilities(case.M.log(), last.expected_log, case.y)[0]
+    ascent: dict[str, Any] = dict(bounds=torch.stack(bounds), converged=converged)
+    ascent |= dict(posterior=posterior, counts=last.counts, rates=last.rates)
+    return VariationalFit(bound=last.bound.item(), **ascent, n_iter=len(bounds))
 
 # %% ../../nbs/transfer/04_pactran.ipynb #2b9e70d1
 def log_beta(counts: Tensor) -> Tensor:
@@ -154,22 +152,19 @@ def _dirichlet_round(case: _Mixture, blocks, at: _Round) -> _Round:
 
 
 def dirichlet_fit(
-    source_probs: ArrayLike,  # shape (n, n_source), rows sum to one
-    labels: ArrayLike,  # class of each point, shape (n,)
-    *,
-    alpha: float = 1.0,  # sum of the prior counts of one source class
-    tol: float = 1e-6,  # stop when the gains to come add less, nats per point
-    max_iter: int = 5000,  # rounds at most
+    source_probs: ArrayLike, labels: ArrayLike, *, alpha: float = 1.0, **rule: Any
 ) -> VariationalFit:
-    "Variational posterior of PACTran-Dirichlet (appendix A.1), run to convergence."
+    """Variational posterior of PACTran-Dirichlet (appendix A.1), run to convergence.
+
+    The prior counts of a source class add up to `alpha`. `rule`: the ascent stops when the gains to
+    come add less than `tol` nats per point, or after `max_iter` rounds.
+    """
     caller = "dirichlet_fit"
     case = _mixture(source_probs, labels, alpha, caller)
-    tol = checks.check_number(tol, caller, "tol", low=0)
-    max_iter = checks.check_count(max_iter, caller, "max_iter")
     counts = _expected_counts(case.prior, case.M, case.y)
     start = _Round(counts, torch.ones_like(counts[0]))
     advance = partial(_dirichlet_round, case, case.blocks())
-    return _ascend(case, advance, start, tol, max_iter)
+    return _ascend(case, advance, start, caller=caller, **rule)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #68927680
 def _published_rounds(case: _Mixture, expected_log) -> tuple[Tensor, Tensor]:
@@ -192,11 +187,8 @@ def _check_options(variant, variants, normalization, caller):
 
 def _score_of_fit(fit: VariationalFit, normalization, caller) -> float:
     if not fit.converged:
-        warnings.warn(
-            f"{caller}: did not converge. Got {fit.n_iter} iterations; raise max_iter or tol.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        got = f"{fit.n_iter} iterations"
+        checks.warn(caller, "did not converge", got, "raise max_iter or tol", stacklevel=4)
     return _normalised_bound(fit.bound, len(fit.posterior), len(fit.counts), normalization)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #a874c710
@@ -239,8 +231,7 @@ def _gamma_round(case: _Mixture, blocks, at: _Round, *, free: bool) -> _Round:
     normaliser = M @ (counts.sum(0) / rates)
     inner = torch.lgamma(counts) - torch.lgamma(prior)[:, None]
     inner = inner - counts * rates.log() + counts * (1 - 1 / rates)
-    bound = inner.sum() - normaliser.log().sum() + fit
-    return _Round(counts, rates, normaliser, E, bound)
+    return _Round(counts, rates, normaliser, E, inner.sum() - normaliser.log().sum() + fit)
 
 
 def gamma_fit(
@@ -255,13 +246,12 @@ def gamma_fit(
     "Variational posterior of PACTran-Gamma (appendix A.2) with prior rate 1, run to convergence."
     caller = "gamma_fit"
     case = _mixture(source_probs, labels, alpha, caller)
-    tol = checks.check_number(tol, caller, "tol", low=0)
-    max_iter = checks.check_count(max_iter, caller, "max_iter")
     free = checks.check_choice(rates, ("optimal", "fixed"), caller, "rates") == "optimal"
     counts = _expected_counts(case.prior, case.M, case.y)
     start = _Round(counts, torch.ones_like(counts[0]), case.M @ counts.sum(0))
     advance = partial(_gamma_round, case, case.blocks(), free=free)
-    return _ascend(case, advance, start, tol, max_iter, may_fall=True)
+    rule: dict[str, Any] = dict(tol=tol, max_iter=max_iter, may_fall=True)
+    return _ascend(case, advance, start, **rule, caller=caller)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #3cf424c6
 @documented
@@ -373,19 +363,14 @@ def gaussian_grid(
     checks.check_choice(hessian, ("mean", "sum"), caller, "hessian")
     heads: list[HeadFit] = []
     for v in a:
-        near = heads[-1] if heads else None
-        heads.append(fit_head(X, y, beta=v * len(X), tol=tol, start=near))
+        start = heads[-1] if heads else None
+        heads.append(fit_head(X, y, beta=v * len(X), tol=tol, start=start))
     price = partial(flatness, n=len(X), n_classes=len(counts), d=X.shape[1], hessian=hessian)
     flat = [[price(h.trace, a=va, b=vb) for vb in b] for h, va in zip(heads, a, strict=True)]
-    vector = partial(torch.tensor, dtype=torch.float64)
-    return GaussianGrid(
-        a=vector(a),
-        b=vector(b),
-        risk=vector([h.risk for h in heads]),
-        flat=vector(flat),
-        trace=vector([h.trace for h in heads]),
-        converged=all(h.converged for h in heads),
-    )
+    risk, trace = ([getattr(h, k) for h in heads] for k in ("risk", "trace"))
+    numbers = dict(a=a, b=b, risk=risk, flat=flat, trace=trace)
+    tensors = {k: torch.tensor(v, dtype=torch.float64) for k, v in numbers.items()}
+    return GaussianGrid(**tensors, converged=all(h.converged for h in heads))
 
 # %% ../../nbs/transfer/04_pactran.ipynb #a502c169
 @documented

@@ -67,16 +67,12 @@ class Metric:
 # %% ../../nbs/transfer/15_registry.ipynb #673e1e39
 METRICS: dict[str, Metric] = {
     name: Metric(
-        name=name,
-        function=getattr(metrics, name),
+        name,
+        getattr(metrics, name),
         needs=tuple(row["needs"]),
         higher_is_better=row["better"] == "higher",
-        invariances=frozenset(row["invariances"]),
-        changes=frozenset(row["changes"]),
-        cost=row["cost"],
-        source=row["source"],
-        trap=row["trap"],
-        trivial=row.get("trivial", False),
+        **{k: frozenset(row[k]) for k in ("invariances", "changes")},
+        **{k: row[k] for k in ("cost", "source", "trap", "trivial") if k in row},
     )
     for name, row in metric_rows().items()
 }
@@ -102,25 +98,26 @@ class Workspace:
         table = self.all_pairs
         return Neighbours(table.distances, table.indices, table.mean)
 
+    @property
+    def points(self) -> tuple[Tensor, Tensor]:
+        "Features and labels."
+        return self.inputs["features"], self.inputs["labels"]
+
     @cached_property
     def collapse(self) -> separation.CollapseTerms:
-        features, labels = self.inputs["features"], self.inputs["labels"]
-        return separation.collapse_terms(features, labels, svd=self.svd)
+        return separation.collapse_terms(*self.points, svd=self.svd)
 
     @cached_property
     def mixture(self) -> Tensor:
-        features, labels = self.inputs["features"], self.inputs["labels"]
-        return task_mixture(features, labels, seed=self.seed, svd=self.svd)
+        return task_mixture(*self.points, seed=self.seed, svd=self.svd)
 
     @cached_property
     def head(self) -> heads.HeadFit:
-        features, labels = self.inputs["features"], self.inputs["labels"]
-        return heads.fit_head(features, labels, beta=float(self.svd.n), svd=self.svd)
+        return heads.fit_head(*self.points, beta=float(self.svd.n), svd=self.svd)
 
     @cached_property
     def curve(self) -> code_length.LossCurve:
-        features, labels = self.inputs["features"], self.inputs["labels"]
-        return code_length.loss_curve(features, labels, seed=self.seed, svd=self.svd)
+        return code_length.loss_curve(*self.points, seed=self.seed, svd=self.svd)
 
     def score(self, metric: Metric) -> float:
         arguments = [self.inputs[k] for k in metric.needs]
@@ -157,12 +154,10 @@ class TransferScores(Result):
         "One row per value: points, and whether a shift or a scale of the features matters."
         import pandas as pd
 
-        rows = []
-        for name in self.values:
-            same = METRICS[name].invariances
-            settings = dict(n=self.n, centred="shift" in same, scale_free="scale" in same)
-            rows.append(dict(metric=name, **settings))
-        return pd.DataFrame(rows).set_index("metric")
+        same = {name: METRICS[name].invariances for name in self.values}
+        rows = [(k, self.n, "shift" in v, "scale" in v) for k, v in same.items()]
+        columns = ["metric", "n", "centred", "scale_free"]
+        return pd.DataFrame(rows, columns=columns).set_index("metric")
 
 # %% ../../nbs/transfer/15_registry.ipynb #366edf32
 def _asked_for(metrics, inputs: dict) -> list[str]:  # names in METRICS
@@ -175,19 +170,18 @@ def _asked_for(metrics, inputs: dict) -> list[str]:  # names in METRICS
         rule = "at least one metric must be computable"
         checks.refuse(caller, rule, f"inputs {list(inputs)}", "pass features and labels")
     for name in names:
+        if isinstance(name, str) and name in COMBINED:
+            rule = f"{name} is normalised over the models of a table"
+            remedy = f"ask rank_models for it, or for its terms here: {', '.join(terms_of([name]))}"
+            checks.refuse(caller, rule, "one model", remedy)
         if not isinstance(name, str) or name not in METRICS:
-            if isinstance(name, str) and name in COMBINED:
-                terms = ", ".join(terms_of([name]))
-                remedy = f"ask rank_models for it, or for its terms here: {terms}"
-                rule = f"{name} is normalised over the models of a table"
-                checks.refuse(caller, rule, "one model", remedy)
             rule = "metrics must be names in METRICS"
             checks.refuse(caller, rule, repr(name), "choose among taskpriors.METRICS")
         missing = [k for k in METRICS[name].needs if k not in inputs]
         if missing:
             rule = f"{name} needs {' and '.join(METRICS[name].needs)}"
-            got = f"no {missing[0]}"
-            checks.refuse(caller, rule, got, f"pass {missing[0]}= or leave {name} out")
+            remedy = f"pass {missing[0]}= or leave {name} out"
+            checks.refuse(caller, rule, f"no {missing[0]}", remedy)
     return names
 
 # %% ../../nbs/transfer/15_registry.ipynb #a2d12589
@@ -268,8 +262,7 @@ def metric_convergence(
         free = [k for k, m in METRICS.items() if m.needs == ("features",)]
         if metric not in free:
             rule = "metric must be a function or the name of a label-free metric"
-            remedy = f"choose among {', '.join(free)}"[:200]
-            checks.refuse(caller, rule, repr(metric), remedy)
+            checks.refuse(caller, rule, repr(metric), f"choose among {', '.join(free)}"[:200])
         metric = METRICS[metric]
     if sizes is None:
         sizes = [len(X) // 8, len(X) // 4, len(X) // 2, len(X)]
@@ -307,14 +300,12 @@ def _normalised(values: Tensor, rule: str) -> Tensor:
     return (values - low) / width if width > 0 else torch.zeros_like(values)
 
 
-def combine_over_models(
-    columns: Mapping,  # name in METRICS -> values of the models, (n_models,), NaN if none
-    *,
-    oriented: bool = False,  # are the signs turned so that larger is better, as in a ranking?
-) -> dict[str, Tensor]:  # "ncti over 5 models" -> values, larger is better
+def combine_over_models(columns: Mapping, *, oriented: bool = False) -> dict[str, Tensor]:
     """CLID, ETran and NCTI from their terms: each normalised over the models of the table, added.
 
-    A model without one of the terms has no value and is not among those that normalise.
+    A column is the name of a metric -> values of the models, (n_models,), NaN if none; `oriented`
+    ones are turned so that larger is better, as in a ranking, and so are the values of
+    "ncti over 5 models". A model without one of the terms has no value and does not normalise.
 
     Reference: Lu et al. 2022; Gholami et al. 2023; Wang et al. 2023.
     """
@@ -330,10 +321,8 @@ def combine_over_models(
     for name, (rule, weights) in COMBINED.items():
         if not set(weights) <= set(scores):
             continue
-        raw = {
-            k: -scores[k] if oriented and not METRICS[k].higher_is_better else scores[k]
-            for k in weights
-        }
+        turned = {k: oriented and not METRICS[k].higher_is_better for k in weights}
+        raw = {k: -scores[k] if turned[k] else scores[k] for k in weights}
         finite = torch.stack([v.isfinite() for v in raw.values()]).all(0)
         if finite.sum() < 2:
             continue
