@@ -272,9 +272,9 @@ def _printed_ranks(job: Job) -> Computed:
     ]
     cells = []
     for metric in every:
-        pair = [float(of["average"][metric]) for of in means]
+        a, b = (float(of["average"][metric]) for of in means)
         ties = max(float((of["max"] - of["min"])[metric]) for of in means) / 2
-        cells.append(Cell(metric, "mean rank", *pair, ties))
+        cells.append(Cell(metric, "mean rank", a, b, ties))
     return cells, None
 
 
@@ -356,9 +356,9 @@ def _robust_probing(job: Job) -> Computed:
             radii = enumerate(ours.settings.eps)
             named = {(k, 0): (f"{at}, SynBench", f"eps = {e:g}") for k, e in radii}
             cells += _score_cells(published, ours, named)
-            pair = [float(r.settings.eps[int(r.score[:, 0].argmax())]) for r in (published, ours)]
-            cells.append(Cell(f"{at}, SynBench", "advised eps", *pair))
-            advised = [c for c in changes if c.column == f"eps = {pair[1]:g}"]
+            a, b = (float(r.settings.eps[int(r.score[:, 0].argmax())]) for r in (published, ours))
+            cells.append(Cell(f"{at}, SynBench", "advised eps", a, b))
+            advised = [c for c in changes if c.column == f"eps = {b:g}"]
             cells += [c._replace(column="advised eps") for c in advised]
     return cells, None
 
@@ -480,13 +480,13 @@ def _section_4_2(job: Job) -> Computed:
     correlate = partial(agreement.agreement_statistic, method="pearson")
     pearson = {at: correlate(np.array(v), np.array(distances)) for at, v in scores.items()}
     for n in s["sizes"]:
-        pair = [pearson[kind, n] for kind in both]
-        cells.append(Cell(f"SynBench, n = {n}", "Pearson", *pair))
+        a, b = (pearson[kind, n] for kind in both)
+        cells.append(Cell(f"SynBench, n = {n}", "Pearson", a, b))
     few = f"over {len(distances)} of {len(job.item.networks)} networks"
     unlike = "" if len(distances) == len(job.item.networks) else few
     for word, of in (("least", min), ("largest", max)):
-        pair = [of(pearson[kind, n] for n in s["sizes"]) for kind in both]
-        cells.append(Cell(f"SynBench, {word} of the sizes", "Pearson", *pair, unlike=unlike))
+        a, b = (of(pearson[kind, n] for n in s["sizes"]) for kind in both)
+        cells.append(Cell(f"SynBench, {word} of the sizes", "Pearson", a, b, unlike=unlike))
     return cells, None
 
 # %% ../../nbs/papers/15_actions.ipynb #d6f6efc4

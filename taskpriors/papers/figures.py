@@ -30,8 +30,8 @@ def tsne_map(features: ArrayLike, *, seed: int = 0) -> Tensor:  # shape (n, 2)
     return tsne(Z, seed=seed, perplexity=30.0, metric="cosine", init="random")
 
 # %% ../../nbs/papers/12_figures.ipynb #f6e8f3a0
-def _axes(n_cols, n_rows=1, *, size=(2.8, 2.8)):  # (n_rows, n_cols) axes, each of `size` inches
-    return results.new_panels(n_rows, n_cols, figsize=(n_cols * size[0], n_rows * size[1]))
+def _axes(n, *, size=(2.8, 2.8)):  # (1, n) axes, each of `size` inches
+    return results.new_panels(1, n, figsize=(n * size[0], size[1]))
 
 # %% ../../nbs/papers/12_figures.ipynb #960112f9
 def _colors(n):

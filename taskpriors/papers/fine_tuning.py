@@ -308,8 +308,7 @@ def _tuned(module, inputs, task, recipe, schedule, *, pooling, run, **storage):
     network = _WithHead(body, X.shape[1], len(present), pooling).to(where)
     if fitted:
         head = fit_head(X, y[mask], beta=float(len(X)), tol=1e-4)
-        bias = head.b - head.mean @ head.W
-        network.head.load_state_dict(dict(weight=head.W.T, bias=bias))
+        network.head.load_state_dict(dict(weight=head.W.T, bias=head.b - head.mean @ head.W))
     targets = torch.searchsorted(present, y)
 
     def batches(start):

@@ -187,8 +187,7 @@ def _plan(pieces, shelf, ready, recipe):  # NeuCRaBPlan
         every = [p for group in sizes.values() for p in group]
         pace = 0.0  # seconds a point, from a piece that is kept or computed now
         if kind != "fine-tuning":
-            least = min(every, key=lambda p: (p.n, -p.d))
-            piece = next(filter(shelf.find, every), least)
+            piece = next(filter(shelf.find, every), min(every, key=lambda p: (p.n, -p.d)))
             pace = shelf.do(piece)["seconds"] / piece.n
         for per, group in sizes.items():
             n_stored = sum(shelf.find(p) is not None for p in group)
@@ -196,8 +195,7 @@ def _plan(pieces, shelf, ready, recipe):  # NeuCRaBPlan
             n_left, n = len(group) - n_stored, group[0].n
             row |= dict(kept=n_stored, points=n, seconds=n_left * pace * n, inputs=0)
             if kind == "fine-tuning" and recipe is not None:
-                steps = sum(n for _, n in recipe.attempts())
-                row["inputs"] = n_left * steps * recipe.batch_size
+                row["inputs"] = n_left * sum(n for _, n in recipe.attempts()) * recipe.batch_size
             rows.append(row)
     table = pd.DataFrame(rows).round(1)
     held = sum(X.nbytes for r in ready for X in r.features.values())

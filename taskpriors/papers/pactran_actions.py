@@ -122,8 +122,8 @@ _SCATTERS = "PT-Gauss fix", "N-LEEP", "LogME"
 
 def _scatter_cells(result, n_classes):  # the three tau of Figure 1's caption
     groups = [taus.groupby("row")["tau"] for taus in _both_taus(result, n_classes)]
-    columns = groups[0].mean(), groups[1].mean(), 2 * groups[1].sem().fillna(0)
-    return [Cell(row, "tau", *(float(column[row]) for column in columns)) for row in _SCATTERS]
+    a, b, error = groups[0].mean(), groups[1].mean(), 2 * groups[1].sem().fillna(0)
+    return [Cell(k, "tau", float(a[k]), float(b[k]), float(error[k])) for k in _SCATTERS]
 
 
 def _draw_scatters(result):
@@ -157,8 +157,8 @@ def _grid_cells(result, n_classes):  # the points of both columns, of the first 
             scores = [table[name].to_numpy() for table in tables]
             for what, truth in truths.items():
                 if all(len(set(values)) > 1 for values in (truth, *scores)):
-                    both = [agreement.agreement_statistic(v, truth) for v in scores]
-                    cells.append(Cell(row, f"tau with {what}", *both))
+                    a, b = (agreement.agreement_statistic(v, truth) for v in scores)
+                    cells.append(Cell(row, f"tau with {what}", a, b))
     return cells
 
 

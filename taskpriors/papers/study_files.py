@@ -70,10 +70,10 @@ def packed_images(folder: Path, pack: Pack) -> dict[str, np.ndarray]:
             data = file.getvalue()
         files.append(data)
     data = np.frombuffer(b"".join(files), np.uint8)
-    arrays = dict(data=data, offset=np.cumsum([0, *map(len, files)]).astype(np.int64))
-    arrays |= dict(label=np.array(labels, np.int16), split=np.array(split, np.uint8))
-    paths = np.array([p.path for p in pictures])
-    return dict(arrays, class_names=np.array(names), source_path=paths)
+    offset = np.cumsum([0, *map(len, files)]).astype(np.int64)
+    arrays: dict[str, Any] = dict(data=data, offset=offset, label=np.array(labels, np.int16))
+    arrays |= dict(split=np.array(split, np.uint8), class_names=np.array(names))
+    return arrays | dict(source_path=np.array([p.path for p in pictures]))
 
 # %% ../../nbs/papers/17_study_files.ipynb #d5c79cd9
 def _cifar_pictures(folder):
@@ -429,7 +429,6 @@ def prepare_study_data(
     for name in chosen:
         path = f"images/{name}.npz" if name in PACKS else f"weights/{name}.safetensors"
         if not folder.has(path):
-            source = study_data.fetch_study_data(name, out=fetched)
-            folder.keep(path, _piece(name, source))
+            folder.keep(path, _piece(name, study_data.fetch_study_data(name, out=fetched)))
     _keep_reference(folder)
     return Prepared(place, sorted(p for p in folder.sums if folder.has(p)), left_out())

@@ -90,7 +90,8 @@ def _task_maps(job: Job) -> Computed:
     accuracies = ridge_probes(X, tasks).accuracy, derived
     cells = [Cell("the labels", "accuracy", None, float(ranking.extra["label accuracy"][0]))]
     for column, of in (("mean accuracy", torch.mean), ("standard deviation", torch.std)):
-        cells.append(Cell("sampled tasks", column, *(float(of(a)) for a in accuracies)))
+        convention, derived = (float(of(a)) for a in accuracies)
+        cells.append(Cell("sampled tasks", column, convention, derived))
     return cells, partial(figures.plot_tasks, X, labels, n_tasks=1, n_classes=n_classes)
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #b28cf640

@@ -237,8 +237,7 @@ def fine_tune_with_prior(
         module.train(start.module.training)
         description = dict(key=key, losses=losses.tolist(), seconds=seconds)
         description["name"] = f"{start.name}, tuned"
-        weights = module.state_dict()
-        if path and store.keep_tensors(done, weights, description, sidecar=False):
+        if path and store.keep_tensors(done, module.state_dict(), description, sidecar=False):
             path.unlink(missing_ok=True)
     file = str(done) if done.is_file() else ""
     return PriorTuned(losses, statistic, law.temperature, seconds, file=file, encoder=tuned)

@@ -213,7 +213,7 @@ def compare_agreement(
     scaled = [stats.zscore(v, axis=-1) if method == "pearson" else v for v in (a, b)]
     swaps = exchanges(n, n_resamples, g, families)
     n_families = None if families is None else len(families)
-    p_value = exchange_p_value(gap, *scaled, y, swaps, n_units=n_families or n)
+    p_value = exchange_p_value(gap, scaled[0], scaled[1], y, swaps, n_units=n_families or n)
     settings: dict[str, Any] = dict(n=n, method=method, level=level, families=n_families)
     both = float(mean(a, y)), float(mean(b, y))
     return Comparison(float(gap(a, b, y)), low, high, p_value, *both, **settings)

@@ -150,7 +150,7 @@ def loss_curve(
     Z = varying_svd(X, svd, caller).scores
     if learner is None:
         learner, executor = partial(linear_learner, last={}), None
-    split = dict(Z=Z, y=y, n_classes=len(counts), test=test, pool=pool)
+    split: dict[str, Any] = dict(Z=Z, y=y, n_classes=len(counts), test=test, pool=pool)
     judge = partial(_held_out_loss, learner=learner, **split)
     sizes = curve_sizes(len(pool), n_points, n_min)
     points = zip(*map_blocks(judge, sizes, executor=executor), strict=True)
@@ -158,7 +158,7 @@ def loss_curve(
     return LossCurve(torch.tensor(sizes), losses, errors, n_classes=len(counts), n_valid=len(test))
 
 # %% ../../nbs/transfer/07_code_length.ipynb #25f75977
-def _check_curve(curve: object, caller: str) -> LossCurve:
+def _check_curve(curve: LossCurve, caller: str) -> LossCurve:
     remedy = "pass loss_curve(features, labels)"
     return checks.check_instance(curve, LossCurve, caller, "curve", remedy=remedy)
 

@@ -71,7 +71,8 @@ METRICS: dict[str, Metric] = {
         getattr(metrics, name),
         needs=tuple(row["needs"]),
         higher_is_better=row["better"] == "higher",
-        **{k: frozenset(row[k]) for k in ("invariances", "changes")},
+        invariances=frozenset(row["invariances"]),
+        changes=frozenset(row["changes"]),
         **{k: row[k] for k in ("cost", "source", "trap", "trivial") if k in row},
     )
     for name, row in metric_rows().items()
@@ -170,11 +171,13 @@ def _asked_for(metrics, inputs: dict) -> list[str]:  # names in METRICS
         rule = "at least one metric must be computable"
         checks.refuse(caller, rule, f"inputs {list(inputs)}", "pass features and labels")
     for name in names:
-        if isinstance(name, str) and name in COMBINED:
-            rule = f"{name} is normalised over the models of a table"
-            remedy = f"ask rank_models for it, or for its terms here: {', '.join(terms_of([name]))}"
-            checks.refuse(caller, rule, "one model", remedy)
         if not isinstance(name, str) or name not in METRICS:
+            if isinstance(name, str) and name in COMBINED:
+                rule = f"{name} is normalised over the models of a table"
+                remedy = (
+                    f"ask rank_models for it, or for its terms here: {', '.join(terms_of([name]))}"
+                )
+                checks.refuse(caller, rule, "one model", remedy)
             rule = "metrics must be names in METRICS"
             checks.refuse(caller, rule, repr(name), "choose among taskpriors.METRICS")
         missing = [k for k in METRICS[name].needs if k not in inputs]
