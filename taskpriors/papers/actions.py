@@ -80,8 +80,10 @@ def _scores(job, network, sizes=None):  # list of SynBenchScore by convention
 
 def _score_cells(published, ours, named):  # of radius and threshold; named: their row and column
     low, high = ours.interval()
-    values = published.score, ours.score, (high - low) / 2
-    return [Cell(*at, *(float(v[k]) for v in values)) for k, at in named.items()]
+    return [
+        Cell(row, at, float(published.score[k]), float(ours.score[k]), float(high[k] - low[k]) / 2)
+        for k, (row, at) in named.items()
+    ]
 
 
 def _synbench_cells(job: Job) -> Computed:
@@ -96,8 +98,9 @@ def _synbench_cells(job: Job) -> Computed:
         cells += _score_cells(published, ours, named)
         if job.item.settings.get("accuracy"):
             options = {k: v for k, v in job.options.items() if k != "cache"}
-            options["n_steps"] = job.item.settings.get("attack_steps", 20)
-            a = synthetic_accuracy(network, settings=settings_of(job.item)["derived"], **options)
+            steps = job.item.settings.get("attack_steps", 20)
+            settings = settings_of(job.item)["derived"]
+            a = synthetic_accuracy(network, settings=settings, n_steps=steps, **options)
             cells += [Cell(called, k, None, 100 * v) for k, v in (("SA", a.sa), ("RA", a.ra))]
         of_networks[called] = ours
     return cells, partial(_draw_scores, job.item, of_networks)
@@ -239,8 +242,8 @@ def _printed_correlations(job: Job) -> Computed:
     largest = table.loc["SynBench, n = 32768"]
     values = largest[["recomputed", "low", "high"]]
     ends = [orders.fisher_interval(value, n, "pearson", 0.9) for value in values]
-    columns = "90 % low", "90 % high"  # A.17
-    for column, (middle, *others) in zip(columns, zip(*ends, strict=True), strict=True):
+    for k, column in enumerate(("90 % low", "90 % high")):  # A.17
+        middle, *others = (end[k] for end in ends)
         error = max(abs(middle - other) for other in others)
         cells.append(Cell(f"{largest.name}, {n} networks", column, None, middle, error))
     draw = _draw_by_size if job.item.item == "Figure 4" else partial(_draw_smallest, n_networks=n)
@@ -306,9 +309,16 @@ def _draw_smallest(correlations, n_networks):  # Figure 7: the smallest number o
     return _draw_intervals(rows, xlabel="Pearson's correlation", title=title)
 
 # %% ../../nbs/papers/15_actions.ipynb #1dccb918
+class Pixels(NamedTuple):
+    "Images of one size, and their classes."
+
+    images: torch.Tensor  # in [0, 1], shape (n, C, H, W)
+    classes: torch.Tensor  # shape (n,)
+
+
 def resized_pixels(
     source: ImageSource, shape: Sequence, n: int, share: Sequence = (0, 1)
-) -> tuple[torch.Tensor, torch.Tensor]:  # in [0, 1], shape (n, C, H, W); classes, shape (n,)
+) -> Pixels:
     "At most n images as (C, H, W), and their classes: of every m-th from k on, evenly spaced."
     from torchvision.transforms import functional as tf
 
@@ -321,7 +331,7 @@ def resized_pixels(
     for k, i in enumerate(rows):
         pixels[k] = tf.to_tensor(tf.resize(source[i], list(shape[1:]), antialias=True))[: shape[0]]
     classes = torch.as_tensor(source.labels).unique(return_inverse=True)[1]
-    return pixels, classes[rows]
+    return Pixels(pixels, classes[rows])
 
 
 def training_and_test(
@@ -346,35 +356,39 @@ def _robust_probing(job: Job) -> Computed:
     for name in job.item.data:
         parts = training_and_test(job, name)
         for called, network in job.networks.items():
-            encoder, at = _encoder(job, network), f"{called}, {name}"
+            encoder = _encoder(job, network)
             with encoders.evaluating(encoder.network.forward, encoder.network.device):
-                changes = _robust_cells(job, encoder, parts, at)
+                changes = _robust_cells(job, encoder, parts, f"{called}, {name}")
             cells += changes
-            if len(job.item.settings["eps"]) == 1:
-                continue
-            (published,), (ours,) = _scores(job, network)
-            radii = enumerate(ours.settings.eps)
-            named = {(k, 0): (f"{at}, SynBench", f"eps = {e:g}") for k, e in radii}
-            cells += _score_cells(published, ours, named)
-            a, b = (float(r.settings.eps[int(r.score[:, 0].argmax())]) for r in (published, ours))
-            cells.append(Cell(f"{at}, SynBench", "advised eps", a, b))
-            advised = [c for c in changes if c.column == f"eps = {b:g}"]
-            cells += [c._replace(column="advised eps") for c in advised]
+            if len(job.item.settings["eps"]) > 1:
+                cells += _advice(job, network, changes, f"{called}, {name}")
     return cells, None
+
+
+def _advice(job, network, changes, at):  # scores by radius, and the changes at the best of them
+    (published,), (ours,) = _scores(job, network)
+    radii = enumerate(ours.settings.eps)
+    named = {(k, 0): (f"{at}, SynBench", f"eps = {e:g}") for k, e in radii}
+    cells = _score_cells(published, ours, named)
+    pair = [float(r.settings.eps[int(r.score[:, 0].argmax())]) for r in (published, ours)]
+    cells.append(Cell(f"{at}, SynBench", "advised eps", pair[0], pair[1]))
+    advised = [c for c in changes if c.column == f"eps = {pair[1]:g}"]
+    return cells + [c._replace(column="advised eps") for c in advised]
 
 
 def _robust_cells(job, encoder, parts, at):  # of one network on one data set
     s, cells, plain = job.item.settings, [], None
     limits = s.get("train_images", 50_000), s.get("test_images", 10_000)
     x, y, x2, y2, n_classes = _pixels_of(parts, encoder.shape, *limits)
-    differentiable = encoder.differentiable
     error = 100 * math.sqrt(0.25 / len(y2))
     radii = s.get("eps", [0.0])
     for eps in radii:
         steps = dict(n_steps=s.get("attack_steps", 5), n_epochs=1 if job.item.small else 5)
-        training: dict[str, Any] = dict(n_classes=n_classes, clip=(0, 1), **steps)
-        head = robust_probing.robust_linear_probe(differentiable, x, y, eps, **training)
-        standard, logits = head.accuracy(differentiable, x2, y2), head.on(differentiable)
+        head = robust_probing.robust_linear_probe(
+            encoder.differentiable, x, y, eps, n_classes=n_classes, clip=(0, 1), **steps
+        )
+        standard = head.accuracy(encoder.differentiable, x2, y2)
+        logits = head.on(encoder.differentiable)
         if s.get("attack") == "auto" and not job.item.small:
             held = robust_probing.autoattack(logits, x2, y2, 0.2, n_classes=n_classes)
         else:
@@ -384,8 +398,8 @@ def _robust_cells(job, encoder, parts, at):  # of one network on one data set
         plain = both if plain is None else plain
         for kind, value in both.items():
             if len(radii) > 1:
-                row, column = f"{at}, {kind} change", f"eps = {eps:g}"
-                cells.append(Cell(row, column, None, value - plain[kind], 2 * error))
+                row = f"{at}, {kind} change"
+                cells.append(Cell(row, f"eps = {eps:g}", None, value - plain[kind], 2 * error))
             else:
                 called, name = at.rsplit(", ", 1)
                 cells.append(Cell(called, f"{name} {kind}", None, value, 2 * error))
@@ -415,14 +429,15 @@ def _distances(job: Job) -> Computed:
             fit = gaussians.rejects_gaussian(x, task)
             if job.item.item == "Table 20":
                 cells.append(Cell(name, label, fit.published_p, fit.p_value))
-                continue
-            drawn, unlike = task.sample(len(x))[0], "other weights of Inception"
-            for network, z in of_features:
-                fid = gaussians.frechet_distance(z, _features_of(network, drawn, job))
-                cells.append(Cell(name, f"FID, {label}", None, fid, unlike=unlike))
-            apart = gaussians.frechet_distance(x.flatten(1), drawn.flatten(1))
-            cells.append(Cell(name, f"Frechet distance of pixels, {label}", None, apart))
-            cells.append(Cell(name, f"MD, {label}", fit.mean_distance, fit.mean_distance))
+            else:
+                drawn = task.sample(len(x))[0]
+                for network, z in of_features:
+                    fid = gaussians.frechet_distance(z, _features_of(network, drawn, job))
+                    unlike = "other weights of Inception"
+                    cells.append(Cell(name, f"FID, {label}", None, fid, unlike=unlike))
+                apart = gaussians.frechet_distance(x.flatten(1), drawn.flatten(1))
+                cells.append(Cell(name, f"Frechet distance of pixels, {label}", None, apart))
+                cells.append(Cell(name, f"MD, {label}", fit.mean_distance, fit.mean_distance))
     return cells, None
 
 # %% ../../nbs/papers/15_actions.ipynb #97052052
@@ -455,18 +470,20 @@ def _mean_distance(job, network):  # of the images that the attack finds, and th
     s, encoder = job.item.settings, _encoder(job, network)
     parts = training_and_test(job, next(iter(job.item.data)))
     x, y, x2, y2, n_classes = _pixels_of(parts, encoder.shape, s["train_images"], s["test_images"])
-    differentiable = encoder.differentiable
-    options = dict(batch_size=job.options.get("batch_size", 64), n_steps=s.get("attack_steps", 10))
+    network = encoder.differentiable
+    batch, steps = job.options.get("batch_size", 64), s.get("attack_steps", 10)
     with encoders.evaluating(encoder.network.forward, encoder.network.device):
-        head = robust_probing.robust_linear_probe(differentiable, x, y, 0.0, n_classes=n_classes)
-        lengths = attack_distances(head.on(differentiable), x2, y2, n_classes, **options)
+        head = robust_probing.robust_linear_probe(network, x, y, 0.0, n_classes=n_classes)
+        logits = head.on(network)
+        lengths = attack_distances(logits, x2, y2, n_classes, batch_size=batch, n_steps=steps)
     found = lengths.isfinite()
     return float(lengths[found].mean()), float(found.float().mean())
 
 
 def _section_4_2(job: Job) -> Computed:
-    s, cells, distances = job.item.settings, [], []
+    s, cells = job.item.settings, []
     scores: dict[tuple, list] = {}
+    distances = []
     both = settings_of(job.item)
     for called, network in job.networks.items():
         mean, share = _mean_distance(job, network)
@@ -480,13 +497,14 @@ def _section_4_2(job: Job) -> Computed:
     correlate = partial(agreement.agreement_statistic, method="pearson")
     pearson = {at: correlate(np.array(v), np.array(distances)) for at, v in scores.items()}
     for n in s["sizes"]:
-        a, b = (pearson[kind, n] for kind in both)
-        cells.append(Cell(f"SynBench, n = {n}", "Pearson", a, b))
+        released, ours = (pearson[kind, n] for kind in both)
+        cells.append(Cell(f"SynBench, n = {n}", "Pearson", released, ours))
     few = f"over {len(distances)} of {len(job.item.networks)} networks"
     unlike = "" if len(distances) == len(job.item.networks) else few
     for word, of in (("least", min), ("largest", max)):
-        a, b = (of(pearson[kind, n] for n in s["sizes"]) for kind in both)
-        cells.append(Cell(f"SynBench, {word} of the sizes", "Pearson", a, b, unlike=unlike))
+        released, ours = (of(pearson[kind, n] for n in s["sizes"]) for kind in both)
+        row = f"SynBench, {word} of the sizes"
+        cells.append(Cell(row, "Pearson", released, ours, unlike=unlike))
     return cells, None
 
 # %% ../../nbs/papers/15_actions.ipynb #d6f6efc4

@@ -66,7 +66,8 @@ def plot_tasks(
     tasks = prefix.sample_labels(Z, T, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
     panels = [(y, "a task from the prior") for y in tasks]
     if labels is not None:
-        panels.insert(0, (checks.check_labels(labels, caller, n=len(Z))[0], "the given labels"))
+        task_labels = checks.check_labels(labels, caller, n=len(Z))[0]
+        panels.insert(0, (task_labels, "the given labels"))
     axes = _axes(len(panels))[0]
     for ax, (y, title) in zip(axes, panels, strict=True):
         colors = _colors(int(y.max()) + 1)
@@ -249,12 +250,23 @@ def plot_priors(
     frame = prior_ablation(features, priors=priors, temperature=temperature)
     frame["own"] = frame.prior == frame.model
     ax = _axes(1, size=(6.8, 4.2))[0, 0] if ax is None else results.new_axes(ax)
-    marks = dict(markers={False: "o", True: "*"}, sizes={False: 28, True: 160})
-    columns = dict(x="mean", y="variance", hue="prior", style="own", size="own")
-    sns.scatterplot(frame, **columns, **marks, palette=_colors(frame.prior.nunique()), ax=ax)
+    sns.scatterplot(
+        frame,
+        x="mean",
+        y="variance",
+        hue="prior",
+        style="own",
+        markers={False: "o", True: "*"},
+        size="own",
+        sizes={False: 28, True: 160},
+        palette=_colors(frame.prior.nunique()),
+        ax=ax,
+    )
+    priors = set(frame.prior)
     entries = zip(*ax.get_legend_handles_labels(), strict=True)
-    selected = [(handle, name[-24:]) for handle, name in entries if name in set(frame.prior)]
-    ax.legend(*zip(*selected, strict=True), title="prior", loc="upper left", bbox_to_anchor=(1, 1))
+    selected = [(handle, name[-24:]) for handle, name in entries if name in priors]
+    handles, names = zip(*selected, strict=True)
+    ax.legend(handles, names, title="prior", loc="upper left", bbox_to_anchor=(1, 1))
     best = frame.loc[frame.groupby("prior")["mean"].idxmax()]
     title = f"{int(best.own.sum())} of {len(best)} priors rate their own model highest"
     ax.set(xlabel="E Tr(MG)", ylabel="Var Tr(MG)", title=title)

@@ -35,16 +35,21 @@ from ..transfer.heads import fit_head
 DECAYS = (0.01, 0.1, 1.0, 10.0, 100.0)  # times the number of training points: beta
 
 
-def check_task(
-    labels: ArrayLike, train: ArrayLike, n: int, caller: str
-) -> tuple[Tensor, Tensor]:  # classes, int64, and the mask of the training points
+class CheckedTask(NamedTuple):
+    "Labels and training points of a task."
+
+    classes: Tensor  # shape (n,), int64
+    train: Tensor  # mask of the training points, shape (n,)
+
+
+def check_task(labels: ArrayLike, train: ArrayLike, n: int, caller: str) -> CheckedTask:
     "Labels and training mask, each of shape (n,), of a task that can be learned and tested."
     mask = checks.check_split(train, n, caller).cpu()
     y, _ = present_classes(labels, caller, n=n)
     if len(y[mask].unique()) < 2:
         rule, remedy = "the training points must have two classes", "choose other training points"
         checks.refuse(caller, rule, len(y[mask].unique()), remedy)
-    return y.cpu(), mask
+    return CheckedTask(y.cpu(), mask)
 
 
 def best_head_error(
@@ -61,7 +66,8 @@ def best_head_error(
     y, mask = y.to(X.device), mask.to(X.device)
     values = checks.check_several(decays, "best_head_error", "decays")
     above = partial(checks.check_number, low=0, low_open=True)
-    return least_error(X, y, mask, [above(v, "best_head_error", "decays") for v in values], tol=tol)
+    weights = [above(v, "best_head_error", "decays") for v in values]
+    return least_error(X, y, mask, weights, tol=tol)
 
 # %% ../../nbs/papers/02_fine_tuning.ipynb #c73ea6b5
 def epoch_batches(
@@ -280,6 +286,14 @@ def _outputs(f, inputs, index, *, batch_size, precision, **run):  # on the CPU
     return torch.cat(out)
 
 
+@torch.no_grad()
+def _with_fitted_head(network, X, y):
+    "Let the head of a network be the one that fits its features."
+    head = fit_head(X, y, beta=float(len(X)), tol=1e-4)
+    network.head.weight.copy_(head.W.T)
+    network.head.bias.copy_(head.b - head.mean @ head.W)
+
+
 def inputs_digest(inputs: Tensor | Dataset, caller: str) -> str:
     "What names the inputs of a run; a data set says its content in `fingerprint`."
     if isinstance(inputs, Tensor):
@@ -292,9 +306,21 @@ def inputs_digest(inputs: Tensor | Dataset, caller: str) -> str:
     return name
 
 
-def _tuned(module, inputs, task, recipe, schedule, *, pooling, run, **storage):
-    "Fine-tune a copy of a network with a head, and test it: how it ended, and the test error."
-    (y, mask), where = task, run["device"]
+class _Task(NamedTuple):
+    "What a network is fine-tuned on, and where."
+
+    inputs: Tensor | Dataset
+    labels: Tensor  # classes, shape (n,)
+    train: Tensor  # mask, shape (n,)
+    pooling: str | None
+    device: torch.device
+    num_workers: int
+
+
+def _tuned(module, task, recipe, schedule, **storage):  # Trained, and the test error
+    "Fine-tune a copy of a network with a head, and test it."
+    inputs, y, mask, pooling, where = task[:5]
+    run: dict[str, Any] = dict(device=where, num_workers=task.num_workers)
     look: dict[str, Any] = dict(batch_size=recipe.batch_size, precision=schedule.precision, **run)
     train_rows, test_rows = mask.nonzero().flatten(), (~mask).nonzero().flatten()
     body = deepcopy(module).to(where).requires_grad_(True).eval()
@@ -307,13 +333,13 @@ def _tuned(module, inputs, task, recipe, schedule, *, pooling, run, **storage):
     present = y[mask].unique()
     network = _WithHead(body, X.shape[1], len(present), pooling).to(where)
     if fitted:
-        head = fit_head(X, y[mask], beta=float(len(X)), tol=1e-4)
-        network.head.load_state_dict(dict(weight=head.W.T, bias=head.b - head.mean @ head.W))
+        _with_fitted_head(network, X, y[mask])
     targets = torch.searchsorted(present, y)
 
     def batches(start):
-        sizes = len(train_rows), recipe.batch_size, schedule.n_steps
-        order = epoch_batches(*sizes, seed=recipe.seed, start=start)
+        order = epoch_batches(
+            len(train_rows), recipe.batch_size, schedule.n_steps, seed=recipe.seed, start=start
+        )
         return input_batches(inputs, (train_rows[i] for i in order), **run)
 
     def loss(f, batch):
@@ -379,20 +405,28 @@ def fine_tune(
         done = Path(folder) / f"tuned-{key[:20]}.safetensors"
         going = done.with_suffix(".run.safetensors")
 
-    memory: dict[str, Any] = dict(momentum=recipe.momentum, weight_decay=recipe.weight_decay)
-    schedule = Descent(rate, n_steps, **memory, precision=precision, save_every=save_every)
-    run = dict(device=where, num_workers=num_workers)
-    storage = dict(path=going, key=key, root=root)
+    schedule = Descent(
+        rate=rate,
+        n_steps=n_steps,
+        momentum=recipe.momentum,
+        weight_decay=recipe.weight_decay,
+        precision=precision,
+        save_every=save_every,
+    )
+    task = _Task(inputs, y, mask, pooling, where, num_workers)
 
     def compute():
-        ended, error = _tuned(
-            module, inputs, (y, mask), recipe, schedule, pooling=pooling, run=run, **storage
-        )
+        ended, error = _tuned(module, task, recipe, schedule, path=going, key=key, root=root)
         last = ended.losses[-1].item()
         diverged = not math.isfinite(last)
-        loss = math.inf if diverged else last
-        result = dict(error=error, rate=rate, n_steps=len(ended.losses), loss=loss)
-        return dict(result, diverged=diverged, seconds=ended.seconds)
+        return dict(
+            error=error,
+            rate=rate,
+            n_steps=len(ended.losses),
+            diverged=diverged,
+            loss=math.inf if diverged else last,
+            seconds=ended.seconds,
+        )
 
     name = f"{type(module).__name__}, fine-tuned"
     result = store.cached_json(done, compute, key, caller=caller, name=name, root=root)

@@ -175,6 +175,14 @@ class NeuCRaBPlan(results.Result):
         return self.table
 
 
+def _measured(pieces, shelf):  # seconds of one piece, from one that is kept or computed now
+    for piece in pieces:
+        if result := shelf.find(piece):
+            return result["seconds"], piece
+    least = min(pieces, key=lambda p: (p.n, -p.d))
+    return shelf.do(least)["seconds"], least
+
+
 def _plan(pieces, shelf, ready, recipe):  # NeuCRaBPlan
     import pandas as pd
 
@@ -185,17 +193,17 @@ def _plan(pieces, shelf, ready, recipe):  # NeuCRaBPlan
     rows = []
     for (kind, task), sizes in groups.items():
         every = [p for group in sizes.values() for p in group]
-        pace = 0.0  # seconds a point, from a piece that is kept or computed now
-        if kind != "fine-tuning":
-            piece = next(filter(shelf.find, every), min(every, key=lambda p: (p.n, -p.d)))
-            pace = shelf.do(piece)["seconds"] / piece.n
+        paced = _measured(every, shelf) if kind != "fine-tuning" else None
         for per, group in sizes.items():
             n_stored = sum(shelf.find(p) is not None for p in group)
             row: dict[str, Any] = dict(kind=kind, task=task, per_class=per, pieces=len(group))
-            n_left, n = len(group) - n_stored, group[0].n
-            row |= dict(kept=n_stored, points=n, seconds=n_left * pace * n, inputs=0)
-            if kind == "fine-tuning" and recipe is not None:
-                row["inputs"] = n_left * sum(n for _, n in recipe.attempts()) * recipe.batch_size
+            row |= dict(kept=n_stored, points=group[0].n, seconds=0.0, inputs=0)
+            if paced:
+                seconds, piece = paced
+                row["seconds"] = (len(group) - n_stored) * seconds * group[0].n / piece.n
+            elif recipe is not None:
+                steps = sum(n for _, n in recipe.attempts())
+                row["inputs"] = (len(group) - n_stored) * steps * recipe.batch_size
             rows.append(row)
     table = pd.DataFrame(rows).round(1)
     held = sum(X.nbytes for r in ready for X in r.features.values())
@@ -258,7 +266,8 @@ class NeuCRaB(results.Result):
         both = tau_tables.family_intervals(self.scores, error, self.families, level=level)
         by_task = taus.groupby(["metric", "task", "per_class"])[["tau_a", "lost"]].mean()
         means = by_task.groupby(["metric", "task"]).mean().groupby("metric").mean()
-        return summary.join(both.reindex(summary.index).round(3)).join(means.round(3))
+        rounded = both.reindex(summary.index).round(3)
+        return summary.join(rounded).join(means.round(3))
 
     def leads(
         self,
@@ -345,7 +354,8 @@ class NeuCRaB(results.Result):
         if meta.pop("kind", None) != "NeuCRaB 1":
             rule, remedy = "the file must hold a NeuCRaB result", "run it again"
             checks.refuse("NeuCRaB.load", rule, "another file", remedy)
-        return cls(**{k: pd.DataFrame(meta.pop(k)) for k in ("truth", "scores")}, **meta)
+        frames = {k: pd.DataFrame(meta.pop(k)) for k in ("truth", "scores")}
+        return cls(**frames, **meta)
 
 # %% ../../nbs/papers/06_neucrab.ipynb #89b2578c
 def _judged_checkpoints(models):
@@ -416,8 +426,9 @@ def neucrab(
     root = None if cache is False else store.cache_dir(cache)
     options = None
     if recipe is not None:
-        defaults = dict(recipe=fine_tuning.check_recipe(recipe, ME), root=root)
-        options = defaults | dict(folder=root and root / "neucrab") | dict(tuning or {})
+        folder = None if root is None else root / "neucrab"
+        defaults = dict(recipe=fine_tuning.check_recipe(recipe, ME), folder=folder, root=root)
+        options = defaults | dict(tuning or {})
     draws = [(k, s) for k in sizes for s in range(1 if k == subsamples.FULL else n_seeds)]
     pieces = []
     for c, one in itertools.product(checkpoints, ready):
@@ -430,7 +441,8 @@ def neucrab(
     rows = []
     with open_bar(progress, desc=ME, total=len(pieces), unit="piece") as bar:
         for piece in with_bar(pieces, bar, desc=ME):
-            result, at = shelf.do(piece), dict(task=piece.task, model=piece.model)
+            result = shelf.do(piece)
+            at = dict(task=piece.task, model=piece.model)
             if piece.kind == "scores":
                 rows.append(dict(at, per_class=piece.per_class, seed=piece.seed, **result))
             else:
@@ -438,7 +450,9 @@ def neucrab(
                 column = "head" if piece.kind == "heads" else "tuned"
                 errors.setdefault((piece.task, piece.model), none)[column] = result["error"]
     order = [task.name for task in task_list]
-    parts = (sorted(v, key=lambda row: order.index(row["task"])) for v in (errors.values(), rows))
-    truth, scores = map(pd.DataFrame, parts)
+    truth, scores = (
+        pd.DataFrame(sorted(result, key=lambda row: order.index(row["task"])))
+        for result in (errors.values(), rows)
+    )
     families = {c.name: c.family or c.name for c in checkpoints}
     return NeuCRaB(truth, scores, families, dict(per_class=sizes, n_seeds=n_seeds, seed=seed))

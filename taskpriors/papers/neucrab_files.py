@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -52,9 +52,14 @@ def _array(path):
     return torch.as_tensor(feature_files.read_features(path, _ME).values)
 
 
-def folder_task(
-    task: str, models: Sequence, *, train: float = 0.8
-) -> tuple[subsamples.CheckpointTask, dict[str, tuple]]:  # and model -> weight, bias of its head
+class FolderTask(NamedTuple):
+    "A task of files."
+
+    task: subsamples.CheckpointTask
+    heads: dict[str, tuple]  # name of a model -> weight and bias of its own classifier
+
+
+def folder_task(task: str, models: Sequence, *, train: float = 0.8) -> FolderTask:
     "A task from the files of a folder: features of models, labels, source probabilities and heads."
     folder = Path(task).expanduser()
     features, probs, heads = {}, {}, {}
@@ -74,7 +79,8 @@ def folder_task(
         checks.refuse(_ME, rule, "points without", "leave these points out")
     mask = _beside(folder, "train", (".npy",))
     split = train if mask is None else torch.from_numpy(np.load(mask, allow_pickle=False))
-    return subsamples.CheckpointTask(folder.name, features, labels.classes, split, probs), heads
+    checked = subsamples.CheckpointTask(folder.name, features, labels.classes, split, probs)
+    return FolderTask(checked, heads)
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #b202015b
 def question_folder(folder: str) -> subsamples.CheckpointTask:
@@ -256,7 +262,6 @@ def _write_tables(result, place):  # csv files, the page and the result
     import pandas as pd
 
     result.save(place / "neucrab.safetensors")
-
     rows = []
     for row in result.scores.to_dict("records"):
         at = {k: row[k] for k in ("task", "model", "per_class", "seed")}
@@ -305,33 +310,57 @@ def score_checkpoints(
     checks.check_number(train, _ME, "train", low=0, high=1, low_open=True, high_open=True)
     ready = []
     heads: dict = {}
-    options: dict[str, Any] = dict(device=device, batch_size=batch_size, cache=cache)
-    options |= dict(progress=progress, train=train, inputs=fine_tune)
     of_images = [t for t in tasks if not is_feature_folder(t)]
     for task in tasks:
         if task in of_images:
             source = load_images(task, limit=limit, progress=progress)
             networks = dict(zip(models, models, strict=True))
-            ready.append(image_task(Path(task).name, [source], networks, **options))
+            checkpoint_task = image_task(
+                Path(task).name,
+                [source],
+                networks,
+                train=train,
+                inputs=fine_tune,
+                device=device,
+                batch_size=batch_size,
+                cache=cache,
+                progress=progress,
+            )
+            ready.append(checkpoint_task)
         else:
             checkpoint_task, task_heads = folder_task(task, models, train=train)
             ready.append(checkpoint_task)
             heads |= task_heads
     if of_images:
         heads |= {m: head for m in models if (head := source_head(m)) is not None}
-    named, checkpoints = _families(models, families), []
-    for m in models:
-        network = partial(trained_network, m) if fine_tune and of_images else None
-        checkpoints.append(subsamples.Checkpoint(m, named[m], heads.get(m), network))
+    named = _families(models, families)
+    checkpoints = [
+        subsamples.Checkpoint(
+            m,
+            family=named[m],
+            head=heads.get(m),
+            network=partial(trained_network, m) if fine_tune and of_images else None,
+        )
+        for m in models
+    ]
     both = dict(rates=rates, steps=steps)
     grid: dict[str, Any] = {k: tuple(v) for k, v in both.items() if v is not None}
     recipe = TuningRecipe(batch_size=tuning_batch, **grid) if fine_tune else None
     sizes = [int(k) if str(k).isdigit() else k for k in per_class]
-    settings: dict[str, Any] = dict(per_class=sizes, n_seeds=n_seeds, metrics=metrics, seed=seed)
-    settings |= dict(recipe=recipe, plan=plan, cache=cache, progress=progress)
-    settings["tuning"] = dict(device=device, precision=precision, save_every=save_every)
-    settings["extra"] = {"prior: held-out error": heldout_score}
-    result = neucrab(checkpoints, ready, **settings)
+    result = neucrab(
+        checkpoints,
+        ready,
+        per_class=sizes,
+        n_seeds=n_seeds,
+        metrics=metrics,
+        extra={"prior: held-out error": heldout_score},
+        recipe=recipe,
+        tuning=dict(device=device, precision=precision, save_every=save_every),
+        seed=seed,
+        plan=plan,
+        cache=cache,
+        progress=progress,
+    )
     if isinstance(result, NeuCRaB):
         place = Path(out).expanduser()
         _write_tables(result, place)

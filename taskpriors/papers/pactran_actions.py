@@ -44,8 +44,10 @@ def _image_tasks(job, networks, classes=None, **also):  # list of CheckpointTask
     for name in job.item.data:
         parts = actions.image_parts(job, name)
         if classes is not None:  # the images of the first ones
-            rows = [(torch.as_tensor(p.labels) < classes).nonzero().flatten() for p in parts]
-            parts = [part.subset(index.tolist()) for part, index in zip(parts, rows, strict=True)]
+            parts = [
+                p.subset((torch.as_tensor(p.labels) < classes).nonzero().flatten().tolist())
+                for p in parts
+            ]
         tasks.append(neucrab_files.image_task(name, parts, networks, **also, **job.options))
     return tasks
 
@@ -55,19 +57,33 @@ def _neucrab(job: Job) -> Computed:
     if s.get("cost"):
         return _costs(job)
     tasks = _image_tasks(job, job.networks, inputs=job.fine_tune)
-    checkpoints = []
-    for called, network in job.networks.items():
-        family, head = neucrab_files.family_of(network), neucrab_files.source_head(network)
-        trained = partial(neucrab_files.trained_network, network) if job.fine_tune else None
-        checkpoints.append(Checkpoint(called, family, head, trained))
-    options: dict[str, Any] = {k: job.options[k] for k in ("cache", "progress") if k in job.options}
-    options |= dict(per_class=_sizes(job), n_seeds=s.get("n_seeds", 5), extra=released.RELEASED)
+    checkpoints = [
+        Checkpoint(
+            called,
+            family=neucrab_files.family_of(network),
+            head=neucrab_files.source_head(network),
+            network=partial(neucrab_files.trained_network, network) if job.fine_tune else None,
+        )
+        for called, network in job.networks.items()
+    ]
+    tuned: dict[str, Any] = {}
     if job.fine_tune:  # the truth of B.3
         small = TuningRecipe(rates=(0.01,), steps=(2,), batch_size=16)
-        options["recipe"] = small if job.item.small else TuningRecipe()
-        options["tuning"] = dict(device=job.options.get("device"))
-    metrics = sorted({k.partition(",")[0] for k in _PRINTED.values()})
-    result: Any = neucrab.neucrab(checkpoints, tasks, metrics=metrics, **options)
+        tuned = dict(
+            recipe=small if job.item.small else TuningRecipe(),
+            tuning=dict(device=job.options.get("device")),
+        )
+    result: Any = neucrab.neucrab(
+        checkpoints,
+        tasks,
+        per_class=_sizes(job),
+        n_seeds=s.get("n_seeds", 5),
+        metrics=sorted({k.partition(",")[0] for k in _PRINTED.values()}),
+        extra=released.RELEASED,
+        **tuned,
+        cache=job.options.get("cache"),
+        progress=job.options.get("progress", True),
+    )
     n_classes = _class_counts(tasks)
     if s.get("grid"):
         return _grid_cells(result, n_classes), partial(_first_panel, result, job.item)
@@ -79,14 +95,18 @@ def _neucrab(job: Job) -> Computed:
     if not job.item.small:
         widths = result.truth.set_index("model")["dim"]
         names = widths.index[widths == mode(widths)]
-        tables = dict(truth=result.truth, scores=result.scores)
-        result = replace(result, **{k: t[t["model"].isin(names)] for k, t in tables.items()})
+        result = replace(
+            result,
+            truth=result.truth[result.truth["model"].isin(names)],
+            scores=result.scores[result.scores["model"].isin(names)],
+        )
     return [*_tau_cells(result, n_classes, by_size=True), width], result.plot
 
 
 def _both_taus(result, n_classes):  # tables of task, per_class, seed, row, tau: released and ours
+    derived = result.taus()
     rows = {metric: row for row, metric in _PRINTED.items()}
-    derived = result.taus().assign(row=lambda taus: taus["metric"].map(rows)).dropna(subset="row")
+    derived = derived.assign(row=derived["metric"].map(rows)).dropna(subset="row")
     simple = {row: name for row, name in _PRINTED.items() if "pactran" not in name}
     scores = released.released_rows(result.scores, n_classes)
     return released.released_taus(scores, result.error(), simple), derived
@@ -100,20 +120,28 @@ def _tau_cells(result, n_classes, by_size):  # a column per N/K, over tasks, or 
     ]
     convention, derived = (group.mean().groupby(["row", "at"]).mean() for group in groups)
     errors = groups[1].sem().fillna(0).groupby(["row", "at"]).mean()
-    cells = []
-    for row, at in itertools.product(_PRINTED, derived.index.unique("at")):
-        if (row, at) in derived.index:
-            values = convention.get((row, at)), float(derived[row, at]), 2 * float(errors[row, at])
-            cells.append(Cell(row, f"N/K = {at}" if by_size else str(at), *values))
-    return cells
+    return [
+        Cell(
+            row,
+            f"N/K = {at}" if by_size else str(at),
+            convention.get((row, at)),
+            float(derived[row, at]),
+            2 * float(errors[row, at]),
+        )
+        for row, at in itertools.product(_PRINTED, derived.index.unique("at"))
+        if (row, at) in derived.index
+    ]
 
 
 def _width_cell(result):  # B.7: the width as a metric, on checkpoints of all widths
-    error, taus = result.error(), []
+    error = result.error()
+    taus: dict[str, list] = dict(tau_a=[], tau_b=[])
     for task, truth in result.truth.groupby("task", sort=False):
-        pair = truth["dim"].to_numpy(dtype=float), -error[task].loc[truth["model"]].to_numpy()
-        taus.append([agreement.agreement_statistic(*pair, method=m) for m in ("tau_a", "tau_b")])
-    a, b = (sum(of_tasks) / len(of_tasks) for of_tasks in zip(*taus, strict=True))
+        width = truth["dim"].to_numpy(dtype=float)
+        errors = error[task].loc[truth["model"]].to_numpy()
+        for method, of_tasks in taus.items():
+            of_tasks.append(agreement.agreement_statistic(width, -errors, method=method))
+    a, b = (sum(of_tasks) / len(of_tasks) for of_tasks in taus.values())
     return Cell("width, checkpoints of all widths", "mean over tasks", a, b)
 
 
@@ -154,10 +182,12 @@ def _grid_cells(result, n_classes):  # the points of both columns, of the first 
         for k, name in enumerate(tables[0].filter(like="grid ").columns):
             row = f"{task}, N/K = {per}, (a, b) = ({name[5:].replace(' ', ', ')})"
             cells.append(Cell(row, "s.d. of FR over RER", ratios[0][k], ratios[1][k]))
-            scores = [table[name].to_numpy() for table in tables]
             for what, truth in truths.items():
-                if all(len(set(values)) > 1 for values in (truth, *scores)):
-                    a, b = (agreement.agreement_statistic(v, truth) for v in scores)
+                if len(set(truth)) > 1 and all(table[name].nunique() > 1 for table in tables):
+                    a, b = (
+                        agreement.agreement_statistic(table[name].to_numpy(), truth, method="tau_b")
+                        for table in tables
+                    )
                     cells.append(Cell(row, f"tau with {what}", a, b))
     return cells
 
@@ -165,14 +195,15 @@ def _grid_cells(result, n_classes):  # the points of both columns, of the first 
 def _questions(job: Job) -> Computed:
     if not job.folders:  # a small run
         toys = {f"noise {v}": questions.toy_questions(noise=v) for v in (0.1, 0.8, 3.0)}
-        images, toy = {name: toy.images for name, toy in toys.items()}, toys["noise 0.1"]
+        images = {name: toy.images for name, toy in toys.items()}
+        toy = toys["noise 0.1"]
         task = questions.question_task("toy", images, toy.questions, toy.answers)
     else:
         task = neucrab_files.question_folder(next(iter(job.folders.values())))
-    options: dict[str, Any] = {k: job.options.get(k) for k in ("cache", "progress")}
-    options |= dict(per_class=_sizes(job), n_seeds=job.item.settings.get("n_seeds", 5))
+    s, options = job.item.settings, {k: job.options.get(k) for k in ("cache", "progress")}
+    settings: dict[str, Any] = dict(per_class=_sizes(job), n_seeds=s.get("n_seeds", 5), **options)
     names = [Checkpoint(model, family=neucrab_files.family_of(model)) for model in task.features]
-    result = neucrab.neucrab(names, [task], metrics=["linear_valid"], **options)
+    result = neucrab.neucrab(names, [task], metrics=["linear_valid"], **settings)
     return _grid_cells(result, _class_counts([task])), partial(_first_panel, result, job.item)
 
 
@@ -188,7 +219,8 @@ def _costs(job):  # GFLOPS of metrics, and of the features of as many images
     one = {name: job.networks[name]}  # features of one network, as the paper counts
     task = _image_tasks(job, one, classes=job.item.settings.get("classes"))[0]
     one_model = [Checkpoint(name, head=neucrab_files.source_head(one[name]))]
-    image, per_image = actions.image_parts(job, next(iter(job.item.data)))[0][0], {}
+    image = actions.image_parts(job, next(iter(job.item.data)))[0][0]
+    per_image = {}  # GFLOP of the features of one image
     for called, network in job.networks.items():
         encoder: Any = load_encoder(network)
         forward = partial(encoder.forward, encoder.transform(image)[None])

@@ -11,11 +11,11 @@ import shutil
 import textwrap
 from collections import Counter
 from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -180,8 +180,11 @@ def _item(recipes, entry, miniature) -> Item:
         settings |= {k: v for k, v in of_small if k != "pixels" or k in settings}
         settings |= {k: small[k] for k in ("prior", "priors") if k in settings}
     return Item(
-        **{k: entry[k] for k in ("name", "item", "title", "action")},
+        name=entry["name"],
         paper=recipes["paper"],
+        item=entry["item"],
+        title=entry["title"],
+        action=entry["action"],
         networks=networks,
         data=data,
         settings=settings,
@@ -327,28 +330,40 @@ def plan_item(item: Item, *, count: bool = True) -> DataFrame:  # a row each
         if Path(name).is_file() or named_models.is_repository(name):
             row["cached"] = is_cached(name)
         elif not row["problem"] and not name.startswith("zoo/"):
-            import timm
-
-            with torch.device("meta"):
-                net = timm.create_model(name.partition("@")[0], num_classes=0, pretrained=False)
-            n_bytes = 4 * sum(p.numel() for p in net.parameters())
-            row |= dict(cached=is_cached(name), download_mib=round(n_bytes / 2**20))
-            row["width"] = getattr(net, "head_hidden_size", net.num_features)
+            facts = _architecture(name.partition("@")[0], count=count)
+            row |= dict(cached=is_cached(name), download_mib=round(facts.n_bytes / 2**20))
+            row["width"] = facts.width
             if count:
-                row["gflop_per_image"] = _gflop_per_image(net)
+                row["gflop_per_image"] = facts.gflop
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _gflop_per_image(net):  # without weights
+class _Architecture(NamedTuple):
+    "What the architecture of a network of timm says before its weights are fetched."
+
+    n_bytes: int  # of the weights, in float32
+    width: int  # features of an image
+    gflop: float | None  # of the features of one image; None if they are not counted
+
+
+@cache  # building and counting take about a second, and many items share a network
+def _architecture(name: str, *, count: bool) -> _Architecture:
+    "Size, width and arithmetic of a network of timm by its name, without weights."
     import timm
     from torch.utils.flop_counter import FlopCounterMode
 
+    with torch.device("meta"):
+        net = timm.create_model(name, num_classes=0, pretrained=False)
+    n_bytes = 4 * sum(p.numel() for p in net.parameters())
+    width = getattr(net, "head_hidden_size", net.num_features)
+    if not count:
+        return _Architecture(n_bytes, width, None)
     net.requires_grad_(False)  # else the counter follows gradients
     size = timm.data.resolve_model_data_config(net)["input_size"]
     with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False) as counter:
         net(torch.zeros(1, *size))
-    return round(counter.get_total_flops() / 1e9, 2)
+    return _Architecture(n_bytes, width, round(counter.get_total_flops() / 1e9, 2))
 
 
 def free_disk() -> float:  # GiB
@@ -464,9 +479,12 @@ class ItemPlan:
             networks = networks.rename(columns=_HEADINGS)
             if len(networks):
                 widest = min(43, networks["weights"].str.len().max())
-                rooms = dict(weights=widest, network=55 - widest)
-                short: dict = {k: partial(words.shortened, most=n) for k, n in rooms.items()}
-                short["MiB"] = "{:.0f}".format
+                room = 55 - widest
+                short = {
+                    "MiB": "{:.0f}".format,
+                    "weights": lambda name: words.shortened(name, widest),
+                    "network": lambda name: words.shortened(name, room),
+                }
                 parts += [networks.to_string(index=False, na_rep="", formatters=short), ""]
             lacking = self.networks[problem != ""]
             lacking = lacking[~lacking["weights"].str.startswith(NONE)]  # those are in the notes

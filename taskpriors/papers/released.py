@@ -134,8 +134,11 @@ def summed_flatness(flat: Sequence, n: int, n_classes: int) -> list[list[float]]
 # %% ../../nbs/papers/12_released.ipynb #ea8ef287
 def released_rows(rows: DataFrame, n_classes: Mapping) -> DataFrame:  # the same columns
     "Scores of NeuCRaB with the flatness of the released code; `n_classes` is of each task."
-    parts = [(row.flat, row.per_class, n_classes[row.task]) for row in rows.itertuples()]
-    return rows.assign(flat=[summed_flatness(flat, per * K, K) for flat, per, K in parts])
+    flat = [
+        summed_flatness(row.flat, row.per_class * n_classes[row.task], n_classes[row.task])
+        for row in rows.itertuples()
+    ]
+    return rows.assign(flat=flat)
 
 
 def released_taus(
@@ -154,17 +157,25 @@ def released_taus(
         columns = {row: table.get(name) for row, name in metrics.items()}
         for row, name in (("N-PT-Dir", "dirichlet"), ("N-PT-Gam", "gamma")):
             columns[row] = table.get(f"npactran_{name}, released")
-        grids = {pair: table[f"grid {pair[0]:g} {pair[1]:g}"] for pair in PAIRS}
-        columns["PT-Gauss fix"] = grids[1.0, 10.0]
-        valid = table.get("linear_valid")
-        if valid is not None and valid.notna().all() and valid.nunique() > 1:
-            varied = [scores for scores in grids.values() if scores.nunique() > 1]
-            if varied:
-                agreed = [agreement_statistic(s.to_numpy(), valid.to_numpy()) for s in varied]
-                columns["PT-Gauss grid"] = varied[agreed.index(max(agreed))]
+        columns |= _gauss_columns(table)
         for row, scores in columns.items():
             if scores is None or scores.isna().any():
                 continue
             tau = agreement_statistic(scores.to_numpy(dtype=float), truth, method="tau_b")
             found.append(dict(task=task, per_class=per, seed=seed, row=row, tau=tau))
     return pd.DataFrame(found)
+
+
+def _gauss_columns(table):  # PT-Gauss at its fixed pair and at the one that LINEAR-VALID chooses
+    grids = {pair: table[f"grid {pair[0]:g} {pair[1]:g}"] for pair in PAIRS}
+    columns = {"PT-Gauss fix": grids[1.0, 10.0]}
+    valid = table.get("linear_valid")
+    if valid is not None and valid.notna().all() and valid.nunique() > 1:
+        agreed = {
+            pair: agreement_statistic(scores.to_numpy(), valid.to_numpy(), method="tau_b")
+            for pair, scores in grids.items()
+            if scores.nunique() > 1
+        }
+        if agreed:
+            columns["PT-Gauss grid"] = grids[max(agreed, key=lambda pair: agreed[pair])]
+    return columns

@@ -69,11 +69,14 @@ def packed_images(folder: Path, pack: Pack) -> dict[str, np.ndarray]:
             square.save(file, "JPEG", quality=pack.quality, subsampling=0)
             data = file.getvalue()
         files.append(data)
-    data = np.frombuffer(b"".join(files), np.uint8)
-    offset = np.cumsum([0, *map(len, files)]).astype(np.int64)
-    arrays: dict[str, Any] = dict(data=data, offset=offset, label=np.array(labels, np.int16))
-    arrays |= dict(split=np.array(split, np.uint8), class_names=np.array(names))
-    return arrays | dict(source_path=np.array([p.path for p in pictures]))
+    return dict(
+        data=np.frombuffer(b"".join(files), np.uint8),
+        offset=np.cumsum([0, *map(len, files)]).astype(np.int64),
+        label=np.array(labels, np.int16),
+        split=np.array(split, np.uint8),
+        class_names=np.array(names),
+        source_path=np.array([p.path for p in pictures]),
+    )
 
 # %% ../../nbs/papers/17_study_files.ipynb #d5c79cd9
 def _cifar_pictures(folder):
@@ -295,13 +298,18 @@ def probe_accuracy(
     of_val = {l2: fitted(parts[0], l2).score(Z[parts[1]], y[parts[1]]) for l2 in _PENALTIES}
     l2 = max(of_val, key=lambda key: of_val[key])
     head = fitted(rows, l2)
-    test, trained = head.score(Z[~train], y[~train]), head.score(Z[rows], y[rows])
-    return dict(test_accuracy=test, train_accuracy=trained, val_accuracy=of_val[l2], l2=l2)
+    return dict(
+        test_accuracy=head.score(Z[~train], y[~train]),
+        train_accuracy=head.score(Z[rows], y[rows]),
+        val_accuracy=of_val[l2],
+        l2=l2,
+    )
 
 
 def _reference_row(place, network, images):
     net = SpecNet.load(place / "weights" / f"{network}.safetensors")
-    x, y, split, names = load_images(place / "images" / f"{images}.npz", net.spec["input"][-1])
+    pack = place / "images" / f"{images}.npz"
+    x, y, split, names = load_images(pack, net.spec["input"][-1])
     with torch.no_grad():
         X = torch.cat([net.features(part) for part in x.split(64)]).numpy()
     train = np.asarray(split) == 0
@@ -409,13 +417,12 @@ class Prepared(NamedTuple):
 
 
 def prepare_study_data(
-    names: Sequence | None = None, *, out: str | None = None, fetched: str | None = None
+    names: Sequence | None = None,  # of networks and sets of images; None is all that can be made
+    *,
+    out: str | None = None,  # the folder; None is study_files in the cache
+    fetched: str | None = None,  # where fetched files are kept; None is study_data in the cache
 ) -> Prepared:
-    """Fetch public networks and images and write the folder that the studies read.
-
-    None is all names that can be made, the folder study_files in the cache, and study_data in the
-    cache, where fetched files are kept.
-    """
+    "Fetch public networks and images and write the folder that the studies read."
     can = (*PACKS, *NETWORKS)
     chosen = list(can) if names is None else checks.check_several(names, _ME, "names")
     for name in chosen:
@@ -429,6 +436,7 @@ def prepare_study_data(
     for name in chosen:
         path = f"images/{name}.npz" if name in PACKS else f"weights/{name}.safetensors"
         if not folder.has(path):
-            folder.keep(path, _piece(name, study_data.fetch_study_data(name, out=fetched)))
+            source = study_data.fetch_study_data(name, out=fetched)
+            folder.keep(path, _piece(name, source))
     _keep_reference(folder)
     return Prepared(place, sorted(p for p in folder.sums if folder.has(p)), left_out())

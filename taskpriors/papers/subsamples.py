@@ -8,6 +8,7 @@ __all__ = ['Checkpoint', 'CheckpointTask']
 # %% ../../nbs/papers/03_subsamples.ipynb #3ef7ec5d
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -48,6 +49,14 @@ class CheckpointTask:
     attempts: Mapping = field(default_factory=dict)  # name -> () -> error of another fine-tuning
 
 # %% ../../nbs/papers/03_subsamples.ipynb #806a8cd1
+class Rows(NamedTuple):
+    "What a checkpoint says of some points."
+
+    features: Tensor  # shape (n, d)
+    labels: Tensor  # classes 0..K-1, shape (n,)
+    source_probs: Tensor | None  # shape (n, n_source)
+
+
 class ReadyTask(NamedTuple):
     "A task that was judged."
 
@@ -57,11 +66,16 @@ class ReadyTask(NamedTuple):
     features: dict  # name of a checkpoint -> (n, d)
     source: dict  # name -> function of rows, that gives probabilities; or None
 
-    def rows(self, name: str, index: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        "Features (n, d), labels (n,), source probabilities (n, n_source) or None at positions."
+    def rows(self, name: str, index: Tensor) -> Rows:
+        "Features, labels and source probabilities (or None) of a checkpoint at some positions."
         X, source = self.features[name], self.source[name]
         P = None if source is None else source(index)
-        return X[index.to(X.device)], self.y[index].to(X.device), P
+        return Rows(X[index.to(X.device)], self.y[index].to(X.device), P)
+
+
+def _head_probs(X, head, index):
+    W, b = head
+    return (X[index].double() @ W.T + b).softmax(1)
 
 
 def _source_of(task, checkpoint, X):  # function of rows, or None
@@ -70,26 +84,28 @@ def _source_of(task, checkpoint, X):  # function of rows, or None
         return source
     if source is not None:
         return checks.check_probs(source, ME, n=len(X), name=f"source_probs of {name}").__getitem__
-    remedy = "pass (weight, bias) of the classifier"
-    pair = checks.check_instance(checkpoint.head, (tuple, list), ME, "head", remedy=remedy)
+    pair = checks.check_instance(
+        checkpoint.head, (tuple, list), ME, "head", remedy="pass (weight, bias) of the classifier"
+    )
     W, b = (checks.check_tensor(part, ME, "head").detach().double() for part in pair)
     if W.ndim != 2 or W.shape[1] != X.shape[1] or b.shape != W.shape[:1]:
         rule = f"the head of {name} must take its features of {task.name}"
         got = f"weight {tuple(W.shape)} and bias {tuple(b.shape)} for {X.shape[1]} features"
         checks.refuse(ME, rule, got, "pass the layer that classifies these features")
-    W, b = W.to(X.device), b.to(X.device)
-    return lambda index: (X[index].double() @ W.T + b).softmax(1)
+    return partial(_head_probs, X, (W.to(X.device), b.to(X.device)))
 
 
 def ready_task(task: CheckpointTask, checkpoints: list) -> ReadyTask:
     "Judge a task: features of every checkpoint, a label for each row, two classes, heads that fit."
     remedy = "pass CheckpointTask(name, features=..., labels=...)"
     checks.check_instance(task, CheckpointTask, ME, "a task", remedy=remedy)
-    names = [c.name for c in checkpoints]
-    if lacks := [name for name in names if name not in task.features]:
+    lacks = [c.name for c in checkpoints if c.name not in task.features]
+    if lacks:
         rule = f"{task.name} must hold the features of every checkpoint"
         checks.refuse(ME, rule, f"none of {lacks[0]}", "embed it, or leave it out")
-    features = {k: checks.check_features(task.features[k], ME).detach() for k in names}
+    features = {
+        c.name: checks.check_features(task.features[c.name], ME).detach() for c in checkpoints
+    }
     labels = checks.check_tensor(task.labels, ME, f"labels of {task.name}")
     for name, X in features.items():
         if labels.ndim == 1 and len(labels) != len(X):

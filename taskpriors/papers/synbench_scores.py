@@ -49,7 +49,7 @@ def _settings_like(source, network, options, settings):  # SynBenchSettings
     mode = "L" if size[0] == 1 else "RGB"
     small = [image.convert(mode).resize((size[2], size[1])) for image in source]
     rows = [torch.from_numpy(np.array(image)).reshape(*size[1:], size[0]) for image in small]
-    images = torch.stack(rows).movedim(-1, 1).double() / 255  # shape (n, *size)
+    images = torch.stack(rows).movedim(-1, 1).double() / 255  # in [0, 1], shape (n, *size)
     labels = source.labels
     if labels is not None and not 2 <= len(torch.as_tensor(labels).unique()) <= len(source) - 2:
         labels = None
@@ -112,8 +112,9 @@ def score_networks(
             fields = replace(settings, **changes)
             if source is not None:
                 fields = _settings_like(source, network, preprocessing, fields)
-            run: dict[str, Any] = dict(cache=cache, **preprocessing, **options)
-            result = synbench_score(network, settings=fields, **run)
+            result = synbench_score(
+                network, settings=fields, cache=cache, **preprocessing, **options
+            )
             result.save(place / f"{stem}.safetensors")
         result = result.at(tuple(threshold))
         row = result.to_frame().assign(model=stem)

@@ -8,13 +8,16 @@ __all__ = []
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #32a7fce8
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from ..inputs.embed import embed_features
 from ..kernels import kernel_factor
-from . import figures, mieb, neucrab_files, recipes, released
+from . import figures, mieb, recipes, released
 from .actions import Cell, Computed, Job
+from .neucrab_files import family_of
 from ..prior.diversity import task_diversity
 from ..prior.prefix import sample_labels
 from ..prior.task_prior import TaskPrior
@@ -25,38 +28,39 @@ from ..results import new_panels
 from ..transfer import agreement
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #daae764e
-def _seen(job):  # the images of a figure: model -> features (n, d), and labels of shape (n,)
+class _Seen(NamedTuple):
+    "The images of a figure as its networks see them."
+
+    features: dict[str, Tensor]  # model -> features (n, d)
+    labels: Tensor  # of the images, shape (n,)
+
+
+def _seen(job):
     name = next(iter(job.item.data))
     images = recipes.open_data(job.item, name, folder=job.folders.get(name), progress=False)
     features = {
         called: embed_features(network, images, **job.options).features
         for called, network in job.networks.items()
     }
-    return features, torch.as_tensor(images.labels)
+    return _Seen(features, torch.as_tensor(images.labels))
 
 
-def _run(job):  # options of rank_models
-    shared = {k: job.options[k] for k in ("cache", "progress") if k in job.options}
-    return dict(n_tasks=job.item.settings["n_tasks"], **shared)
+def _ranked(job, features, prior):  # derived: rank_models under the prior of these features
+    law = kernel_factor(prior, scale="frobenius")
+    options = dict(n_classes=2, n_tasks=job.item.settings["n_tasks"], metrics="all", **_run(job))
+    return rank_models(features, None, prior=law, **options)
 
 
-def _ranked(job, features):  # derived: rank_models under the item's prior
-    law = kernel_factor(features[job.item.settings["prior"]], scale="frobenius")
-    return rank_models(features, None, prior=law, n_classes=2, metrics="all", **_run(job))
+def _run(job):  # options that rank_models shares with embed_features
+    return {k: job.options[k] for k in ("cache", "progress") if k in job.options}
 
 
-def _both(job):  # ReleasedStatistics and Ranking, under the item's prior
-    s, features = job.item.settings, _seen(job)[0]
-    names = ("temperature", "sampler_temperature", "n_tasks", "n_epochs")
-    options = {k: s[k] for k in names}
-    convention = released.released_statistics(features, features[s["prior"]], **options)
-    return convention, _ranked(job, features)
-
-
-def _both_moments(job, features):  # E and Var by the released code, and Ranking
+def _both(job, features):  # ReleasedStatistics and Ranking, under the item's prior
     s = job.item.settings
-    convention = released.released_moments(features, features[s["prior"]], s["temperature"])
-    return *convention, _ranked(job, features)
+    prior = features[s["prior"]]
+    names = ("temperature", "sampler_temperature", "n_tasks", "n_epochs")
+    convention = released.released_statistics(features, prior, **{k: s[k] for k in names})
+    return convention, _ranked(job, features, prior)
 
 
 def _columns(models, columns):  # cells of each model; column -> convention and derived
@@ -81,30 +85,38 @@ def _task_maps(job: Job) -> Computed:
     features, labels = _seen(job)
     name, X = next(iter(features.items()))
     n_classes = min(s["n_classes"], len(labels.unique()))
-    options = dict(labels=labels.tolist(), metrics=["logme", "accuracy"], n_classes=n_classes)
-    ranking = rank_models({name: X}, None, **options, **_run(job))
+    options = dict(n_tasks=s["n_tasks"], n_classes=n_classes, **_run(job))
+    asked = ["logme", "accuracy"]
+    ranking = rank_models({name: X}, None, labels=labels.tolist(), metrics=asked, **options)
     raw = X.double() - X.double().mean(0)
     every = dict(n_tasks=s["n_tasks"], n_orders=s["n_tasks"], seed=0)
     tasks = sample_labels(raw, s["sampler_temperature"], n_classes, **every)
     derived = on_request(ranking.accuracies, "reproduce", "accuracy")[0]
     accuracies = ridge_probes(X, tasks).accuracy, derived
-    cells = [Cell("the labels", "accuracy", None, float(ranking.extra["label accuracy"][0]))]
+    label = float(ranking.extra["label accuracy"][0])
+    cells = [Cell("the labels", "accuracy", None, label)]
     for column, of in (("mean accuracy", torch.mean), ("standard deviation", torch.std)):
         convention, derived = (float(of(a)) for a in accuracies)
         cells.append(Cell("sampled tasks", column, convention, derived))
-    return cells, partial(figures.plot_tasks, X, labels, n_tasks=1, n_classes=n_classes)
+    draw = partial(figures.plot_tasks, X, labels, n_tasks=1, n_classes=n_classes)
+    return cells, draw
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #b28cf640
 def _family(job: Job) -> Computed:
-    a, b = _both(job)
-    columns = {"E": (a.mean, b.mean), "Var": (a.variance, b.variance)}
-    columns["mean accuracy"] = a.recalls.mean(1), b.accuracy
-    columns["standard deviation of accuracy"] = a.recalls.std(1), b.accuracies.std(1)
+    features = _seen(job).features
+    a, b = _both(job, features)
+    columns = {
+        "E": (a.mean, b.mean),
+        "Var": (a.variance, b.variance),
+        "mean accuracy": (a.recalls.mean(1), b.accuracy),
+        "standard deviation of accuracy": (a.recalls.std(1), b.accuracies.std(1)),
+    }
     return _columns(b.models, columns), partial(figures.plot_family, b)
 
 
 def _distributions(job: Job) -> Computed:
-    a, b = _both(job)
+    features = _seen(job).features
+    a, b = _both(job, features)
     both = a.recalls, b.accuracies
     levels = {"5 % of tasks": 0.05, "median": 0.5, "95 % of tasks": 0.95}
     columns = {k: tuple(v.quantile(q, 1) for v in both) for k, q in levels.items()}
@@ -114,28 +126,34 @@ def _distributions(job: Job) -> Computed:
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #0b40f468
 def _moments(job: Job) -> Computed:
-    mean, variance, b = _both_moments(job, _seen(job)[0])
+    s = job.item.settings
+    features = _seen(job).features
+    prior = features[s["prior"]]
+    mean, variance = released.released_moments(features, prior, s["temperature"])
+    b = _ranked(job, features, prior)
     cells = _columns(b.models, {"E": (mean, b.mean), "Var": (variance, b.variance)})
     cells.append(_spearman(_BOTH, "Tr(GK)", (mean, variance), (b.mean, b.variance)))
-    families = {name: neucrab_files.family_of(network) for name, network in job.networks.items()}
+    families = {name: family_of(network) for name, network in job.networks.items()}
     return cells, partial(figures.plot_moments, b, families=families)
 
 
 def _predictions(job: Job) -> Computed:
-    a, b = _both(job)
+    features = _seen(job).features
+    a, b = _both(job, features)
     E, V = (a.mean, b.mean), (a.variance, b.variance)
     means, variances = (a.recalls.mean(1), b.accuracy), (a.recalls.var(1), b.accuracies.var(1))
     columns = {"E": E, "Var": V, "mean accuracy": means, "variance of accuracy": variances}
     cells = _columns(b.models, columns)
-    cells.append(_spearman(_MEAN, "mean probe accuracy", *zip(E, means, strict=True)))
-    pairs = zip(V, variances, strict=True)
-    cells.append(_spearman(_VARIANCE, "variance of probe accuracy", *pairs))
+    pairs = zip(E, means, strict=True), zip(V, variances, strict=True)
+    cells.append(_spearman(_MEAN, "mean probe accuracy", *pairs[0]))
+    cells.append(_spearman(_VARIANCE, "variance of probe accuracy", *pairs[1]))
     return cells, partial(figures.plot_predictions, b)
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #797fe5df
 def _curated(job: Job) -> Computed:
     import pandas as pd
 
+    s = job.item.settings
     features, labels = _seen(job)
     if job.item.small:
         tasks = (labels == labels.unique()[:, None]).long()
@@ -143,14 +161,18 @@ def _curated(job: Job) -> Computed:
         of = "accuracy of classes"
     else:
         scores, of = 100 * mieb.mieb_scores().loc[list(features)], "MIEB accuracy"
-    mean, variance, b = _both_moments(job, features)
+    prior = features[s["prior"]]
+    mean, variance = released.released_moments(features, prior, s["temperature"])
+    b = _ranked(job, features, prior)
     table = scores.loc[list(b.models)]
-    m, v = (torch.tensor(x.to_numpy()) for x in (table.mean(axis=1), table.var(axis=1)))
+    truths = [torch.tensor(v.to_numpy()) for v in (table.mean(axis=1), table.var(axis=1))]
     columns = {"E": (mean, b.mean), "Var": (variance, b.variance)}
-    columns |= {f"mean {of}": (m, m), f"variance {of}": (v, v)}
+    columns |= {f"{k} {of}": (v, v) for k, v in zip(("mean", "variance"), truths, strict=True)}
     cells = _columns(b.models, columns)
-    cells.append(_spearman(_MEAN, f"mean {of}", (mean, m), (b.mean, m)))
-    cells.append(_spearman(_VARIANCE, f"variance of {of}", (variance, v), (b.variance, v)))
+    upper = (mean, truths[0]), (b.mean, truths[0])
+    lower = (variance, truths[1]), (b.variance, truths[1])
+    cells.append(_spearman(_MEAN, f"mean {of}", *upper))
+    cells.append(_spearman(_VARIANCE, f"variance of {of}", *lower))
     return cells, partial(figures.plot_benchmarks, b, table)
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #4b5c84e0
@@ -191,9 +213,12 @@ def _draw_points(rows, cells, ylabel):
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #b5e2fbd4
 def _priors(job: Job) -> Computed:
-    s, features = job.item.settings, _seen(job)[0]
-    ablation = partial(figures.prior_ablation, features, priors=s["priors"])
-    both = [ablation(temperature=T) for T in (s["temperature"], None)]
+    s = job.item.settings
+    features = _seen(job).features
+    both = [
+        figures.prior_ablation(features, priors=s["priors"], temperature=T)
+        for T in (s["temperature"], None)
+    ]
     cells = []
     for a, b in zip(*(table.itertuples() for table in both), strict=True):
         cells.append(Cell(a.model, f"E, prior {a.prior}", a.mean, b.mean))
@@ -206,7 +231,7 @@ def _priors(job: Job) -> Computed:
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #acc7a507
 def _labels(job: Job) -> Computed:
     s, cells, examples = job.item.settings, [], []
-    X = next(iter(_seen(job)[0].values()))
+    X = next(iter(_seen(job).features.values()))
     prior = TaskPrior(kernel_factor(X, scale="frobenius"), 1.0)
     for ratio in s["ratios"]:
         at = prior.at_ratio(1 / ratio)

@@ -167,15 +167,20 @@ def score_stack(rows: DataFrame, error: Series) -> ScoreStack:
     "Scores of each metric on all subsamples, as far as all have it, in one order of the models."
     tasks = list(dict.fromkeys(error.index.get_level_values(0)))
     models = sorted(set.intersection(*(set(error[t].index) for t in tasks)))
-    chosen = rows[rows["task"].isin(tasks) & rows["model"].isin(models)]
-    cells = chosen.groupby(["task", "per_class", "seed"], sort=False)
-    tables = {key: subsample_table(cell).reindex(models) for key, cell in cells}
+    tables = {
+        key: subsample_table(cell[cell["model"].isin(models)]).reindex(models)
+        for key, cell in rows.groupby(["task", "per_class", "seed"], sort=False)
+        if key[0] in tasks
+    }
     if not tables:
         rule = "rows must hold a task of error"
         checks.refuse("score_stack", rule, "none", "pass both of one run")
-    several = list(tables.values())
-    whole = [k for k in several[0] if all(k in t and t[k].notna().all() for t in several)]
-    scores = {k: np.stack([t[k].to_numpy(dtype=float) for t in several]) for k in whole}
+    first = next(iter(tables.values()))
+    scores = {
+        k: np.stack([t[k].to_numpy(dtype=float) for t in tables.values()])
+        for k in first
+        if all(k in t and t[k].notna().all() for t in tables.values())
+    }
     truth = np.stack([-error[key[0]].loc[models].to_numpy() for key in tables])
     return ScoreStack(scores, truth, models, list(tables))
 
@@ -200,15 +205,20 @@ def family_intervals(
         generator = torch.Generator().manual_seed(0)
         samples, times = orders.resamples(len(models), n_resamples, generator, members)
         weights = np.stack([np.bincount(index, minlength=len(models)) for index in samples])
-        tasks = [task for task, _ in {key[:2] for key in keys}]  # once for each of its sizes
-        alike = [key[:2] for key in keys]
-        counts = [len(set(tasks)) * tasks.count(k[0]) * alike.count(k) for k in alike]
-        share = 1 / np.array(counts)  # mean over seeds, then sizes, then tasks
+        share = _task_weights(keys)
         for metric, values in scores.items():
-            means = np.repeat(share @ weighted_taus(values, truth, weights), times)
+            means = share @ weighted_taus(values, truth, weights)
+            means = np.repeat(means, times)
             if np.isfinite(means).mean() >= 0.9:
                 out[metric] = np.nanquantile(means, [(1 - level) / 2, (1 + level) / 2])
     return pd.DataFrame(out, index=["low", "high"]).T
+
+
+def _task_weights(keys):  # mean over seeds, then sizes, then tasks
+    tasks = {k[0] for k in keys}
+    sizes = {t: {k[1] for k in keys if k[0] == t} for t in tasks}
+    alike = [k[:2] for k in keys]
+    return np.array([1 / (len(tasks) * len(sizes[k[0]]) * alike.count(k[:2])) for k in keys])
 
 # %% ../../nbs/papers/05_tau_tables.ipynb #a0d68d7b
 class MeanRanks(NamedTuple):
@@ -263,12 +273,15 @@ def metric_leads(
         c = compare_agreement(*three, groups=grouped, n_resamples=n_resamples)
         by_checkpoint = compare_agreement(*three, n_resamples=n_resamples)
         gap = by_task.loc[first] - by_task.loc[k]
-        p_value = np.nan if grouped is None else c.p_value
-        levels = p_value, by_checkpoint.p_value, gap.mean() / gap.sem()
-        out[k] = [c.difference, c.low, c.high, *levels]
-    columns = ["difference", "low", "high", "p (families)", "p (checkpoints)"]
-    columns.append("difference/s.e. (tasks)")
-    return pd.DataFrame.from_dict(out, orient="index", columns=columns).round(3)
+        out[k] = {
+            "difference": c.difference,
+            "low": c.low,
+            "high": c.high,
+            "p (families)": np.nan if grouped is None else c.p_value,
+            "p (checkpoints)": by_checkpoint.p_value,
+            "difference/s.e. (tasks)": gap.mean() / gap.sem(),
+        }
+    return pd.DataFrame(out).T.round(3)
 
 
 def established(leads: DataFrame, n_tasks: int) -> Series:  # of bool, over the metrics

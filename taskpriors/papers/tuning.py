@@ -142,8 +142,9 @@ def _train_network(tuned, inputs, law, recipe, *, num_workers, progress, **stora
 
     def batches(step):
         bar.update(step)
-        sizes = n, recipe.batch_size, n_steps
-        order = fine_tuning.epoch_batches(*sizes, seed=recipe.seed, start=step)
+        order = fine_tuning.epoch_batches(
+            n, recipe.batch_size, n_steps, seed=recipe.seed, start=step
+        )
         pairs = fine_tuning.input_batches(inputs, order, device=where, num_workers=num_workers)
         return blocks.with_bar(pairs, bar, desc=label)
 
@@ -151,9 +152,14 @@ def _train_network(tuned, inputs, law, recipe, *, num_workers, progress, **stora
         x, i = batch
         return objective(pool_output(tuned.forward(x), tuned.pooling, _ME, tuned.name), i)
 
-    settings: dict[str, Any] = dict(weight_decay=recipe.weight_decay, precision=recipe.precision)
-    settings |= dict(save_every=math.inf, save_after=range(per_epoch, n_steps, per_epoch))
-    schedule = fine_tuning.Descent(recipe.rate, n_steps, **settings)
+    schedule = fine_tuning.Descent(
+        recipe.rate,
+        n_steps,
+        weight_decay=recipe.weight_decay,
+        precision=recipe.precision,
+        save_every=math.inf,
+        save_after=range(per_epoch, n_steps, per_epoch),
+    )
     with bar:
         ended = fine_tuning.descend(module.train(), batches, loss, schedule, **storage)
     if not ended.losses.isfinite().all():
@@ -235,9 +241,15 @@ def fine_tune_with_prior(
         run: dict[str, Any] = dict(num_workers=num_workers, progress=progress)
         losses, seconds = _train_network(tuned, inputs, law, recipe, **run, path=path, key=key)
         module.train(start.module.training)
-        description = dict(key=key, losses=losses.tolist(), seconds=seconds)
-        description["name"] = f"{start.name}, tuned"
+        name = f"{start.name}, tuned"
+        description = dict(key=key, losses=losses.tolist(), seconds=seconds, name=name)
         if path and store.keep_tensors(done, module.state_dict(), description, sidecar=False):
             path.unlink(missing_ok=True)
-    file = str(done) if done.is_file() else ""
-    return PriorTuned(losses, statistic, law.temperature, seconds, file=file, encoder=tuned)
+    return PriorTuned(
+        losses=losses,
+        statistic=statistic,
+        temperature=law.temperature,
+        seconds=seconds,
+        file=str(done) if done.is_file() else "",
+        encoder=tuned,
+    )

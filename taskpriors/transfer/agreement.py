@@ -70,9 +70,13 @@ def _vectors(caller, method, most_dims=1, **named):
 
 # %% ../../nbs/transfer/01_agreement.ipynb #099be21d
 def agreement_statistic(
-    scores: ArrayLike, truth: ArrayLike, *, method: str = "kendall", k: int | None = None
+    scores: ArrayLike,  # one number per model, shape (n,)
+    truth: ArrayLike,  # what they should predict, shape (n,), larger is better
+    *,
+    method: str = "kendall",  # as in rank_agreement
+    k: int | None = None,  # as in rank_agreement
 ) -> float:  # 1 is complete agreement
-    "Agreement of two orders (n,) of the same models, as `rank_agreement`: the number alone."
+    "Agreement of two orders of the same models, the number alone."
     x, y = _vectors("agreement_statistic", method, scores=scores, truth=truth)
     return float(orders.order_statistic(method, k, len(x), "agreement_statistic")(x, y))
 
@@ -124,11 +128,20 @@ def rank_agreement(
     if interval == "fisher":
         low, high = orders.fisher_interval(value, len(x), method, level)
     else:
-        draws: dict[str, Any] = dict(seed=seed, caller=caller, families=families)
-        values = orders.resampled_values(statistic, (x, y), n_resamples, **draws)
+        values = orders.resampled_values(
+            statistic, (x, y), n_resamples, seed, caller, families=families
+        )
         low, high = orders.quantile_interval(values, level)
-    n_families = None if families is None else len(families)
-    return Agreement(value, low, high, len(x), method, interval, level, n_families)
+    return Agreement(
+        value=value,
+        low=low,
+        high=high,
+        n=len(x),
+        method=method,
+        interval=interval,
+        level=level,
+        families=None if families is None else len(families),
+    )
 
 # %% ../../nbs/transfer/01_agreement.ipynb #8aceeefd
 @dataclass(frozen=True, eq=False, repr=False)
@@ -165,11 +178,18 @@ def exchanges(
 
 # %% ../../nbs/transfer/01_agreement.ipynb #9c747b53
 def exchange_p_value(
-    gap: Callable, a: np.ndarray, b: np.ndarray, y: np.ndarray, swaps: np.ndarray, *, n_units: int
+    gap: Callable,
+    first: np.ndarray,
+    second: np.ndarray,
+    truth: np.ndarray,
+    swaps: np.ndarray,
+    *,
+    n_units: int,  # models, or families, that are exchanged
 ) -> float:  # two-sided
-    "Share of the exchanges of `n_units` models or families whose gap is at least the observed one."
-    observed = abs(gap(a, b, y))
-    null = np.array([abs(gap(np.where(s, b, a), np.where(s, a, b), y)) for s in swaps])
+    "Share of the exchanges whose gap is at least as large as the observed one."
+    observed = abs(gap(first, second, truth))
+    swapped = ((np.where(s, second, first), np.where(s, first, second)) for s in swaps)
+    null = np.array([abs(gap(a, b, truth)) for a, b in swapped])
     sampled = len(swaps) < 2**n_units
     return float((np.sum(null >= observed - 1e-12) + sampled) / (len(null) + sampled))
 
@@ -212,11 +232,19 @@ def compare_agreement(
     low, high = orders.quantile_interval(gaps, level)
     scaled = [stats.zscore(v, axis=-1) if method == "pearson" else v for v in (a, b)]
     swaps = exchanges(n, n_resamples, g, families)
-    n_families = None if families is None else len(families)
-    p_value = exchange_p_value(gap, scaled[0], scaled[1], y, swaps, n_units=n_families or n)
-    settings: dict[str, Any] = dict(n=n, method=method, level=level, families=n_families)
-    both = float(mean(a, y)), float(mean(b, y))
-    return Comparison(float(gap(a, b, y)), low, high, p_value, *both, **settings)
+    n_units = n if families is None else len(families)
+    return Comparison(
+        difference=float(gap(a, b, y)),
+        low=low,
+        high=high,
+        p_value=exchange_p_value(gap, scaled[0], scaled[1], y, swaps, n_units=n_units),
+        first=float(mean(a, y)),
+        second=float(mean(b, y)),
+        n=n,
+        method=method,
+        level=level,
+        families=None if families is None else len(families),
+    )
 
 # %% ../../nbs/transfer/01_agreement.ipynb #9c561b14
 def _partial(method, *vectors):
@@ -243,10 +271,12 @@ def partial_agreement(
     "Correlation of scores with the truth when other variables are held fixed."
     caller = "partial_agreement"
     checks.check_choice(method, tuple(orders.FISHER_LAWS), caller, "method")
-    columns: Any = covariates
-    is_list = isinstance(columns, (list, tuple)) and len(columns) > 0
-    if not (is_list and hasattr(columns[0], "__len__")):
-        columns = [columns]
+    several = (
+        isinstance(covariates, (list, tuple))
+        and len(covariates) > 0
+        and hasattr(covariates[0], "__len__")
+    )
+    columns: Any = covariates if several else [covariates]
     held = {f"covariates[{i}]": v for i, v in enumerate(columns)}
     vectors = _vectors(caller, method, scores=scores, truth=truth, **held)
     level = _check_level(level, caller)
@@ -258,15 +288,26 @@ def partial_agreement(
         rule = "scores, truth and covariates must not determine each other"
         checks.refuse(caller, rule, "a singular correlation matrix", "drop one of them")
     if families is None:
-        law: dict[str, Any] = dict(caller=caller, n_given=len(vectors) - 2)
-        low, high = orders.fisher_interval(value, n, method, level, **law)
-        return Agreement(value, low, high, n, method, "fisher", level)
-    n_resamples = orders.check_resamples(n_resamples, vectors, caller)
-    draws: dict[str, Any] = dict(seed=seed, caller=caller, families=families)
-    partial = functools.partial(_partial, method)
-    values = orders.resampled_values(partial, vectors, n_resamples, **draws)
-    low, high = orders.quantile_interval(sign * values, level)
-    return Agreement(value, low, high, n, method, "bootstrap", level, len(families))
+        low, high = orders.fisher_interval(
+            value, n, method, level, caller=caller, n_given=len(vectors) - 2
+        )
+    else:
+        n_resamples = orders.check_resamples(n_resamples, vectors, caller)
+        partial = functools.partial(_partial, method)
+        values = orders.resampled_values(
+            partial, vectors, n_resamples, seed, caller, families=families
+        )
+        low, high = orders.quantile_interval(sign * values, level)
+    return Agreement(
+        value=value,
+        low=low,
+        high=high,
+        n=n,
+        method=method,
+        interval="fisher" if families is None else "bootstrap",
+        level=level,
+        families=None if families is None else len(families),
+    )
 
 # %% ../../nbs/transfer/01_agreement.ipynb #a15a6afd
 def static_order(truths: ArrayLike) -> torch.Tensor:  # (n_tasks, n_models), larger is better

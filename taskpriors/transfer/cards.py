@@ -67,7 +67,8 @@ class Card(Result):
 def _record(name: str) -> str:
     texts = []
     for part in read_record().values():
-        shown, controls = [], part["metrics"][part["control"]]
+        shown = []
+        controls = part["metrics"][part["control"]]
         numbers = zip(part["sets"], part["metrics"].get(name, ()), controls, strict=False)
         for where, entry, control in numbers:
             if entry is not None and control is not None:
@@ -96,11 +97,14 @@ def describe_metric(
     control = " (a control)" if m.trivial else ""
     page = m.function.__module__.removeprefix("taskpriors.").replace(".", "/")
     return Card(
-        **{k: getattr(m, k) for k in ("name", "cost", "trap", "source")},
+        name=m.name,
         formula=(inspect.getdoc(m.function) or "").split("\n\nParameters\n")[0],
         direction=f"{m.better} is better{control}",
         needs=", ".join(m.needs),
         unchanged_by=", ".join(sorted(m.invariances)),
+        cost=m.cost,
+        trap=m.trap,
+        source=m.source,
         record=_record(metric),
         chapter=f"{SITE}/{page}.html#{m.name}",
     )

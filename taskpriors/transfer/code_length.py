@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -36,10 +36,12 @@ def linear_learner(
     last: dict | None = None,  # keeps the head; the next call on these classes starts from it
 ) -> Tensor:  # log-probabilities, shape (m, n_classes)
     "Linear head on the training points, mixed with one uniform vote."
-    n, present = len(classes), classes.unique()
+    n = len(classes)
+    present = classes.unique()
     P = torch.zeros(len(test), n_classes, dtype=torch.float64, device=test.device)
-    P[:, present] = 1.0
-    if len(present) > 1:
+    if len(present) == 1:
+        P[:, present] = 1.0
+    else:
         heads = {} if last is None else last
         key = tuple(present.tolist())
         heads[key] = fit_head(points, classes, beta=a * n, tol=tol, start=heads.get(key))
@@ -108,13 +110,22 @@ def curve_sizes(n_max: int, n_points: int = 10, n_min: int = 10) -> list[int]:
     n_max, n_points, n_min = (checks.check_count(v, "curve_sizes", k) for k, v in sizes.items())
     low = max(1, min(n_min, n_max // 2))
     steps = max(1, n_points - 1)
-    return sorted({n_max, *(round(low * (n_max / low) ** (i / steps)) for i in range(n_points))})
+    grid = [round(low * (n_max / low) ** (i / steps)) for i in range(n_points)]
+    return sorted({*grid, n_max})
+
+# %% ../../nbs/transfer/07_code_length.ipynb #10be52cf
+class _Split(NamedTuple):
+    Z: Tensor  # features in the basis of their SVD, shape (n, r)
+    y: Tensor  # classes 0..K-1, shape (n,)
+    n_classes: int  # K
+    test: Tensor  # positions of the held-out points
+    pool: Tensor  # positions of the others, in the order in which they join the training set
 
 # %% ../../nbs/transfer/07_code_length.ipynb #5b96d917
-def _held_out_loss(n: int, *, learner, Z, y, n_classes, test, pool) -> tuple[Tensor, Tensor]:
-    train = pool[:n]  # positions, in the order in which points join the training set
-    log_p = learner(Z[train], y[train], Z[test], n_classes)
-    loss = -log_p.gather(1, y[test][:, None])[:, 0].double()
+def _held_out_loss(n: int, learner: Callable, split: _Split) -> tuple[Tensor, Tensor]:
+    train = split.pool[:n]
+    log_p = learner(split.Z[train], split.y[train], split.Z[split.test], split.n_classes)
+    loss = -log_p.gather(1, split.y[split.test][:, None])[:, 0].double()
     if not torch.isfinite(loss).all():
         rule = "the learner must give every held-out label a positive probability"
         got = f"an infinite loss from {n} points"
@@ -145,17 +156,22 @@ def loss_curve(
     if learner is not None and (not callable(learner) or isinstance(learner, type)):
         rule = "learner must be a function of training points, classes, test points and n_classes"
         checks.refuse(caller, rule, type(learner).__name__, "see linear_learner", TypeError)
-    order = torch.randperm(len(X), generator=checks.check_generator(seed, caller)).to(X.device)
+    g = checks.check_generator(seed, caller)
+    order = torch.randperm(len(X), generator=g).to(X.device)
     test, pool = order.tensor_split([min(len(X) - 2, max(1, round(held * len(X))))])
     Z = varying_svd(X, svd, caller).scores
     if learner is None:
         learner, executor = partial(linear_learner, last={}), None
-    split: dict[str, Any] = dict(Z=Z, y=y, n_classes=len(counts), test=test, pool=pool)
-    judge = partial(_held_out_loss, learner=learner, **split)
+    judge = partial(_held_out_loss, learner=learner, split=_Split(Z, y, len(counts), test, pool))
     sizes = curve_sizes(len(pool), n_points, n_min)
-    points = zip(*map_blocks(judge, sizes, executor=executor), strict=True)
-    losses, errors = (torch.stack(values).cpu() for values in points)
-    return LossCurve(torch.tensor(sizes), losses, errors, n_classes=len(counts), n_valid=len(test))
+    points = list(map_blocks(judge, sizes, executor=executor))
+    return LossCurve(
+        sizes=torch.tensor(sizes),
+        losses=torch.stack([loss for loss, _ in points]).cpu(),
+        errors=torch.stack([error for _, error in points]).cpu(),
+        n_classes=len(counts),
+        n_valid=len(test),
+    )
 
 # %% ../../nbs/transfer/07_code_length.ipynb #25f75977
 def _check_curve(curve: LossCurve, caller: str) -> LossCurve:
@@ -163,12 +179,13 @@ def _check_curve(curve: LossCurve, caller: str) -> LossCurve:
     return checks.check_instance(curve, LossCurve, caller, "curve", remedy=remedy)
 
 
-def code_length(curve: LossCurve, *, floor: float = 0.0, rule: str = "right") -> float:  # nats
-    """Area between the curve of held-out losses and a floor, from no point to the last size.
-
-    The floor is in nats per point (SDL's eps). The rule is "right", as published, or "left": the
-    prequential code, whose first block is charged at log K.
-    """
+def code_length(
+    curve: LossCurve,  # held-out losses
+    *,
+    floor: float = 0.0,  # nats per point that are not charged; SDL's eps
+    rule: str = "right",  # "right" (as published) or "left" (prequential, first block at log K)
+) -> float:  # nats
+    "Area between the loss curve and a floor, from no point to the last size."
     _check_curve(curve, "code_length")
     floor = checks.check_number(floor, "code_length", "floor")
     widths = torch.diff(curve.sizes, prepend=curve.sizes[:1] * 0)

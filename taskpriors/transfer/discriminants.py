@@ -117,7 +117,20 @@ def regularized_h_score(
     return float((1 - rho) * (between / shrunk).sum())
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #df5e3922
-#| export
+def _within_covariance(
+    Z: Tensor, y: Tensor, counts: Tensor, means: Tensor, squares: Tensor | None
+) -> Tensor:  # shape (r, r)
+    """Mean over points of the outer product of the residual from the class mean.
+
+    `squares` is the diagonal of Z.T @ Z if that is diagonal.
+    """
+    n = len(Z)
+    if squares is not None:
+        W = (torch.diag(squares) - means.T @ (counts[:, None] * means)) / n
+        if W.trace() >= 1e-4 * squares.sum() / n:
+            return W
+    R = Z - means[y]
+    return R.T @ R / n
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #f4216162
 class Posterior(NamedTuple):
@@ -138,13 +151,8 @@ def lda_posterior(
     squares: Tensor | None = None,  # diagonal of Z.T @ Z if that is diagonal, shape (r,)
 ) -> Posterior:
     "Linear discriminant analysis, its within covariance shrunk towards its mean variance."
-    means, is_exact = class_means(Z, y, counts), False
-    if squares is not None:  # no product of all points, unless digits cancel
-        W = (torch.diag(squares) - means.T @ (counts[:, None] * means)) / len(Z)
-        is_exact = bool(W.trace() >= 1e-4 * squares.sum() / len(Z))
-    if not is_exact:
-        R = Z - means[y]
-        W = R.T @ R / len(Z)
+    means = class_means(Z, y, counts)
+    W = _within_covariance(Z, y, counts, means, squares)
     if shrinkage is None:
         shrinkage = max(math.exp(-5 * torch.linalg.eigvalsh(W)[-1].item()), 1e-10)
     ridge = max(shrinkage * W.trace().item() / d, 1e-11 * W.diagonal().max().item(), 1e-300)
@@ -326,11 +334,17 @@ def linear(
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #7c11b3d6
 def least_error(
-    X: Tensor, y: Tensor, train: Tensor, weights: list, *, tol: float
-) -> float:  # share of the points outside the mask `train`, shape (n,)
-    "Least held-out error of heads on the training points, over weights of the prior, beta over n."
+    X: Tensor,  # features, shape (n, d)
+    y: Tensor,  # classes 0..K-1, shape (n,)
+    train: Tensor,  # mask of the training points, shape (n,)
+    weights: list[float],  # of the prior: beta over the number of training points
+    *,
+    tol: float,  # slope of the risk at which a head has converged
+) -> float:  # share of the points outside the mask
+    "Least held-out error of heads on the training points, over weights of the prior."
     present = y[train].unique()
-    errors, head = [], None
+    errors = []
+    head = None
     for a in sorted(weights):
         head = heads.fit_head(X[train], y[train], beta=a * int(train.sum()), tol=tol, start=head)
         guess = present[head.logits(X[~train]).argmax(1)]

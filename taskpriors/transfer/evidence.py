@@ -176,7 +176,13 @@ def log_evidence(
     s2 = parts.s2[:, None]
     beta = parts.n / (parts.rest + (parts.z / (1 + s2 / lam)).sum(0))
     alpha = torch.where(lam == 0, _noiseless_alpha(parts), lam * beta)
-    return Evidence(value, alpha, beta, (s2 / (s2 + lam)).sum(0), n=parts.n)
+    return Evidence(
+        value=value,
+        alpha=alpha,
+        beta=beta,
+        effective_dimension=(s2 / (s2 + lam)).sum(0),
+        n=parts.n,
+    )
 
 # %% ../../nbs/transfer/05_evidence.ipynb #19369b24
 @documented

@@ -95,8 +95,9 @@ def _descend(problem, theta, max_passes, *, goal, stall) -> HeadSearch:
     from scipy.optimize import minimize
 
     options = dict(maxiter=max_passes, maxfun=max_passes, gtol=goal, ftol=stall, maxcor=5)
-    search: dict[str, Any] = dict(jac=True, method="L-BFGS-B", options=options)
-    r = minimize(risk_and_slope, theta, args=(problem,), **search)
+    r = minimize(
+        risk_and_slope, theta, args=(problem,), jac=True, method="L-BFGS-B", options=options
+    )
     return HeadSearch(r.x, abs(r.jac).max(), r.nfev)
 
 # %% ../../nbs/transfer/03_heads.ipynb #2ac49b7e
@@ -114,7 +115,8 @@ def _newton_direction(problem, at: HeadSearch, gradient, tol, max_rounds) -> tup
 # %% ../../nbs/transfer/03_heads.ipynb #75b9e8c6
 def _polish(problem, theta, tol, max_passes, *, n_steps=4) -> HeadSearch:
     "The best of at most `n_steps` Newton steps from `theta`."
-    best, passes = HeadSearch(theta, math.inf, 1), 1
+    best = HeadSearch(theta, math.inf, 1)
+    passes = 1
     for step in range(n_steps + 1):
         gradient = risk_and_slope(theta, problem)[1]
         slope = abs(gradient).max()
@@ -190,7 +192,15 @@ class HeadFit(Result):
         return (features.double() - self.mean) @ self.W + self.b
 
 # %% ../../nbs/transfer/03_heads.ipynb #a37f60e2
-#| export
+def _start(head: HeadFit | None, frame: Frame, n_classes: int) -> np.ndarray:
+    "First head of the search: zero, or another one in these coordinates."
+    if head is None:
+        return np.zeros(n_classes * (frame.A.shape[1] + 1))
+    if not isinstance(head, HeadFit) or head.W.shape != (len(frame.mean), n_classes):
+        rule = "start must be a head for the same features and classes"
+        checks.refuse("fit_head", rule, f"{head!r:.80}", "pass such a HeadFit or None")
+    b = head.b + (frame.mean - head.mean) @ head.W
+    return _flatten(frame.inside(head.W).T, b[:, None])
 
 # %% ../../nbs/transfer/03_heads.ipynb #53e7a0fc
 @cache
@@ -222,24 +232,25 @@ def fit_head(
     frame = head_frame(X, svd, caller)
     Y = torch.eye(len(counts), dtype=frame.A.dtype, device=frame.A.device)[:, y]
     problem = HeadProblem(frame.A, Y, beta)
-    theta = np.zeros(len(counts) * (frame.A.shape[1] + 1))
-    if start is not None:
-        if not isinstance(start, HeadFit) or start.W.shape != (X.shape[1], len(counts)):
-            rule = "start must be a head for the same features and classes"
-            checks.refuse(caller, rule, f"{start!r:.80}", "pass such a HeadFit or None")
-        b = start.b + (frame.mean - start.mean) @ start.W
-        theta = _flatten(frame.inside(start.W).T, b[:, None])
+    theta = _start(start, frame, len(counts))
     with numpy_blas().limit(limits=1):
         search = least_risk(problem, theta, tol, max_iter)
     W, b = _unflatten(search.theta, problem)
     W, b = W.T, b[:, 0]
     logits = torch.addmm(b, frame.A, W)
     loss = torch.nn.functional.cross_entropy(logits, y).item()
-    risk = loss + W.square().sum().item() / (2 * beta)
-    trace = hessian_trace(frame.A, logits.softmax(1)).item()
-    head: dict[str, Any] = dict(W=frame.outside(W).contiguous(), b=b.contiguous(), mean=frame.mean)
-    head |= dict(slope=float(search.slope), converged=bool(search.slope <= tol))
-    return HeadFit(risk=risk, loss=loss, trace=trace, beta=beta, **head, n_iter=search.passes)
+    return HeadFit(
+        risk=loss + W.square().sum().item() / (2 * beta),
+        loss=loss,
+        trace=hessian_trace(frame.A, logits.softmax(1)).item(),
+        beta=beta,
+        W=frame.outside(W).contiguous(),
+        b=b.contiguous(),
+        mean=frame.mean,
+        slope=float(search.slope),
+        converged=bool(search.slope <= tol),
+        n_iter=search.passes,
+    )
 
 # %% ../../nbs/transfer/03_heads.ipynb #d6a5e203
 def use_head(

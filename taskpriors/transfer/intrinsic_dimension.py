@@ -26,8 +26,9 @@ def _distinct(features, caller: str) -> Tensor:  # shape (n_distinct, d), float6
         return X
     n_copies = len(X) - len(keep)
     copies = "1 copy" if n_copies == 1 else f"{n_copies} copies"
-    got, remedy = f"{copies} among {len(X)} points, which were left out", "look for duplicates"
-    checks.warn(caller, "points should differ", got, f"{remedy} in the data", stacklevel=4)
+    got = f"{copies} among {len(X)} points, which were left out"
+    remedy = "look for duplicates in the data"
+    checks.warn(caller, "points should differ", got, remedy, stacklevel=4)
     return X[keep]
 
 
@@ -153,7 +154,8 @@ def idest(
     X = X[order.to(X.device)]
     X = X - X.mean(0)
     X = X / X.norm(dim=1).max()
-    sizes = sorted({round(float(s)) for s in np.geomspace(max(4, len(X) // 8), len(X), n_sizes)})
+    low = max(4, len(X) // 8)
+    sizes = sorted({round(float(s)) for s in np.geomspace(low, len(X), n_sizes)})
     lengths = np.log(tree_lengths(X, sizes))
     counts = np.log(np.array(sizes) - (against == "edges"))
     slope = float(np.polyfit(counts, lengths, 1)[0])

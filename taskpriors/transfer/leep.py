@@ -6,7 +6,7 @@
 __all__ = ['leep', 'nce', 'nleep']
 
 # %% ../../nbs/transfer/02_leep.ipynb #9ad864d6
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -52,7 +52,8 @@ def leep(
     conditional = J / J.sum(0).clamp_min(torch.finfo(J.dtype).tiny)
     total = 0.0
     for rows in blocks.row_blocks(len(y), block_size):
-        total += (conditional[y[rows]] * M[rows].double()).sum(1).log().sum()
+        likelihood = (conditional[y[rows]] * M[rows].double()).sum(1)
+        total += likelihood.log().sum()
     return float(total / len(y))
 
 # %% ../../nbs/transfer/02_leep.ipynb #6fb7801c
@@ -96,9 +97,16 @@ def mixture_size(n: int, n_classes: int, rule: str = "pactran") -> int:
     return max(1, min(size, n))
 
 # %% ../../nbs/transfer/02_leep.ipynb #619f11ad
+class FittedMixture(NamedTuple):
+    "A Gaussian mixture, and the points that it is fitted to."
+
+    mixture: "GaussianMixture"  # of scikit-learn
+    points: np.ndarray  # shape (n, p)
+
+
 def fitted_mixture(
     svd: FeatureSVD, n_components: int, variance: float = 0.8, seed: int = 0
-) -> tuple["GaussianMixture", np.ndarray]:  # of scikit-learn; its points, shape (n, p)
+) -> FittedMixture:
     "A full-covariance Gaussian mixture on the components with this share of the variance."
     from sklearn.mixture import GaussianMixture
 
@@ -113,15 +121,21 @@ def fitted_mixture(
     p = min(int((share < variance - 1e-12).sum()) + 1, len(share))
     scores = svd.scores[:, :p] * (svd.n**0.5 / svd.S[0])  # the first column has variance one
     Z = scores.detach().cpu().numpy()
-    return GaussianMixture(n_components, max_iter=300, random_state=seed).fit(Z), Z
+    mixture = GaussianMixture(n_components, max_iter=300, random_state=seed)
+    return FittedMixture(mixture.fit(Z), Z)
 
 
 def mixture_probs(
-    features: ArrayLike, n_components: int, *, svd: FeatureSVD | None = None, **options: Any
+    features: ArrayLike,  # shape (n, d)
+    n_components: int,  # mixture components
+    *,
+    variance: float = 0.8,  # share of the variance the principal components hold
+    seed: int = 0,  # of the mixture's initialisation
+    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> Tensor:  # shape (n, n_components), float64, rows sum to one
-    "Posterior of `fitted_mixture`, which takes the options, at each point of features (n, d)."
+    "Posterior of `fitted_mixture` at each point."
     svd = use_svd(features, svd, "mixture_probs")
-    mixture, Z = fitted_mixture(svd, n_components, **options)
+    mixture, Z = fitted_mixture(svd, n_components, variance, seed)
     return torch.from_numpy(mixture.predict_proba(Z)).to(svd.U.device)
 
 # %% ../../nbs/transfer/02_leep.ipynb #5236c468
@@ -151,6 +165,7 @@ def nleep(
     """
     X, y, counts = labelled_points(features, labels, "nleep")
     if mixture is None:
-        k = mixture_size(len(X), len(counts)) if n_components is None else n_components
-        mixture = mixture_probs(X, k, variance=variance, seed=seed, svd=svd)
+        if n_components is None:
+            n_components = mixture_size(len(X), len(counts))
+        mixture = mixture_probs(X, n_components, variance=variance, seed=seed, svd=svd)
     return leep(mixture, y)

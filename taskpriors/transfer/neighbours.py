@@ -50,14 +50,19 @@ class Neighbours(Result):
         return self.indices.shape[1]
 
 
-def nearest_neighbours(features: ArrayLike, k: int = 16) -> Neighbours:
-    "The k nearest other points of each point (n, d) in Euclidean distance, exactly, in blocks."
+@documented
+def nearest_neighbours(
+    features: ArrayLike,  # shape (n, d)
+    k: int = 16,  # neighbours of each point, itself not among them
+) -> Neighbours:
+    "The k nearest other points of each point in Euclidean distance, exactly, in blocks."
     X = checks.check_features(features, "nearest_neighbours").detach()
     k = checks.check_count(k, "nearest_neighbours", "k", high=len(X) - 1)
     n_bytes = 8 * (3 * X.numel() + 3 * (k + pairs.EXTRA) * len(X)) + 5 * 2**24
     checks.check_memory(n_bytes, "nearest_neighbours", "pass fewer points", device=X.device)
     mean = X.double().mean(0)
-    distances, positions = pairs.nearest_points(X.double() - mean, k)
+    F = X.double() - mean
+    distances, positions = pairs.nearest_points(F, k)
     return svd.note_origin(Neighbours(distances, positions, mean), features)
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #d8d37ef6
@@ -166,10 +171,11 @@ def _class_entropy(X: Tensor, k: int, published: bool) -> float:  # nats
     from scipy.special import digamma, gammaln
 
     m, d = X.shape
-    k, log_ball = min(k, m - 1), 0.0
+    k = min(k, m - 1)
     if published:
         D = torch.cdist(X, X, p=math.inf)
         reach = 2 * D.kthvalue(k + 1, dim=1).values.clamp_min(1.0)
+        log_ball = 0.0
     else:
         reach = nearest_neighbours(X, k).distances[:, -1]
         log_ball = d / 2 * math.log(math.pi) - gammaln(d / 2 + 1)

@@ -79,7 +79,10 @@ _KENDALL = _Law(5, lambda r, n: 0.437 / (n - 4), lambda n: 2 / (n * (n - 1)))
 FISHER_LAWS = {
     "pearson": _Law(4, lambda r, n: 1 / (n - 3), lambda n: 0.0),
     "spearman": _Law(4, lambda r, n: (1 + r * r / 2) / (n - 3), lambda n: 6 / (n**3 - n)),
-} | dict.fromkeys(("kendall", "tau_a", "tau_b"), _KENDALL)
+    "kendall": _KENDALL,
+    "tau_a": _KENDALL,
+    "tau_b": _KENDALL,
+}
 
 # %% ../../nbs/transfer/00_orders.ipynb #26c58f36
 def fisher_interval(
@@ -150,11 +153,12 @@ def resampled_values(
         sample = [a[..., chosen] for a in arrays]
         if all((np.ptp(a, axis=-1) > 0).all() for a in sample):  # every row varies
             values[i] = statistic(*sample)
+    n_resamples = times.sum()
     defined = np.isfinite(values)
     values = np.repeat(values[defined], times[defined])
-    if len(values) < 0.9 * times.sum():
+    if len(values) < 0.9 * n_resamples:
         rule = "nine bootstrap resamples of ten must contain distinct values"
-        got = f"{len(values)} of {times.sum()}"
+        got = f"{len(values)} of {n_resamples}"
         checks.refuse(caller, rule, got, "add models or use method='top_k'")
     return values
 

@@ -110,12 +110,8 @@ def gains_to_come(gain: float, before: float) -> float:  # infinite if the gains
     return gain**2 / (before - gain) if before > gain else math.inf
 
 # %% ../../nbs/transfer/04_pactran.ipynb #9e31b7d4
-def _ascend(
-    case: _Mixture, advance, start: _Round, *, caller, tol=1e-6, max_iter=5000, may_fall=False
-):
+def _ascend(case: _Mixture, advance, start: _Round, tol, max_iter, *, may_fall=False):
     "Fit by `advance` from round to round, until less than `tol` per point is still to come."
-    tol = checks.check_number(tol, caller, "tol", low=0)
-    max_iter = checks.check_count(max_iter, caller, "max_iter")
     last, converged = start, False
     bounds: list[Tensor] = []
     before = -math.inf  # no rate is known yet
@@ -127,10 +123,15 @@ def _ascend(
             missing = abs(gain) if may_fall else max(gain, gains_to_come(gain, before))
             converged = missing < tol * len(case.y)
             before = gain
-    posterior = responsibilities(case.M.log(), last.expected_log, case.y)[0]
-    ascent: dict[str, Any] = dict(bounds=torch.stack(bounds), converged=converged)
-    ascent |= dict(posterior=posterior, counts=last.counts, rates=last.rates)
-    return VariationalFit(bound=last.bound.item(), **ascent, n_iter=len(bounds))
+    return VariationalFit(
+        bound=last.bound.item(),
+        bounds=torch.stack(bounds),
+        posterior=responsibilities(case.M.log(), last.expected_log, case.y)[0],
+        counts=last.counts,
+        rates=last.rates,
+        converged=converged,
+        n_iter=len(bounds),
+    )
 
 # %% ../../nbs/transfer/04_pactran.ipynb #2b9e70d1
 def log_beta(counts: Tensor) -> Tensor:
@@ -152,19 +153,22 @@ def _dirichlet_round(case: _Mixture, blocks, at: _Round) -> _Round:
 
 
 def dirichlet_fit(
-    source_probs: ArrayLike, labels: ArrayLike, *, alpha: float = 1.0, **rule: Any
+    source_probs: ArrayLike,  # shape (n, n_source), rows sum to one
+    labels: ArrayLike,  # class of each point, shape (n,)
+    *,
+    alpha: float = 1.0,  # sum of the prior counts of one source class
+    tol: float = 1e-6,  # stop when the gains to come add less, nats per point
+    max_iter: int = 5000,  # rounds at most
 ) -> VariationalFit:
-    """Variational posterior of PACTran-Dirichlet (appendix A.1), run to convergence.
-
-    The prior counts of a source class add up to `alpha`. `rule`: the ascent stops when the gains to
-    come add less than `tol` nats per point, or after `max_iter` rounds.
-    """
+    "Variational posterior of PACTran-Dirichlet (appendix A.1), run to convergence."
     caller = "dirichlet_fit"
     case = _mixture(source_probs, labels, alpha, caller)
+    tol = checks.check_number(tol, caller, "tol", low=0)
+    max_iter = checks.check_count(max_iter, caller, "max_iter")
     counts = _expected_counts(case.prior, case.M, case.y)
     start = _Round(counts, torch.ones_like(counts[0]))
     advance = partial(_dirichlet_round, case, case.blocks())
-    return _ascend(case, advance, start, caller=caller, **rule)
+    return _ascend(case, advance, start, tol, max_iter)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #68927680
 def _published_rounds(case: _Mixture, expected_log) -> tuple[Tensor, Tensor]:
@@ -231,7 +235,8 @@ def _gamma_round(case: _Mixture, blocks, at: _Round, *, free: bool) -> _Round:
     normaliser = M @ (counts.sum(0) / rates)
     inner = torch.lgamma(counts) - torch.lgamma(prior)[:, None]
     inner = inner - counts * rates.log() + counts * (1 - 1 / rates)
-    return _Round(counts, rates, normaliser, E, inner.sum() - normaliser.log().sum() + fit)
+    bound = inner.sum() - normaliser.log().sum() + fit
+    return _Round(counts, rates, normaliser, E, bound)
 
 
 def gamma_fit(
@@ -246,12 +251,13 @@ def gamma_fit(
     "Variational posterior of PACTran-Gamma (appendix A.2) with prior rate 1, run to convergence."
     caller = "gamma_fit"
     case = _mixture(source_probs, labels, alpha, caller)
+    tol = checks.check_number(tol, caller, "tol", low=0)
+    max_iter = checks.check_count(max_iter, caller, "max_iter")
     free = checks.check_choice(rates, ("optimal", "fixed"), caller, "rates") == "optimal"
     counts = _expected_counts(case.prior, case.M, case.y)
     start = _Round(counts, torch.ones_like(counts[0]), case.M @ counts.sum(0))
     advance = partial(_gamma_round, case, case.blocks(), free=free)
-    rule: dict[str, Any] = dict(tol=tol, max_iter=max_iter, may_fall=True)
-    return _ascend(case, advance, start, **rule, caller=caller)
+    return _ascend(case, advance, start, tol, max_iter, may_fall=True)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #3cf424c6
 @documented
@@ -363,14 +369,19 @@ def gaussian_grid(
     checks.check_choice(hessian, ("mean", "sum"), caller, "hessian")
     heads: list[HeadFit] = []
     for v in a:
-        start = heads[-1] if heads else None
-        heads.append(fit_head(X, y, beta=v * len(X), tol=tol, start=start))
+        near = heads[-1] if heads else None
+        heads.append(fit_head(X, y, beta=v * len(X), tol=tol, start=near))
     price = partial(flatness, n=len(X), n_classes=len(counts), d=X.shape[1], hessian=hessian)
     flat = [[price(h.trace, a=va, b=vb) for vb in b] for h, va in zip(heads, a, strict=True)]
-    risk, trace = ([getattr(h, k) for h in heads] for k in ("risk", "trace"))
-    numbers = dict(a=a, b=b, risk=risk, flat=flat, trace=trace)
-    tensors = {k: torch.tensor(v, dtype=torch.float64) for k, v in numbers.items()}
-    return GaussianGrid(**tensors, converged=all(h.converged for h in heads))
+    vector = partial(torch.tensor, dtype=torch.float64)
+    return GaussianGrid(
+        a=vector(a),
+        b=vector(b),
+        risk=vector([h.risk for h in heads]),
+        flat=vector(flat),
+        trace=vector([h.trace for h in heads]),
+        converged=all(h.converged for h in heads),
+    )
 
 # %% ../../nbs/transfer/04_pactran.ipynb #a502c169
 @documented

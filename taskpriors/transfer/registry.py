@@ -67,13 +67,16 @@ class Metric:
 # %% ../../nbs/transfer/15_registry.ipynb #673e1e39
 METRICS: dict[str, Metric] = {
     name: Metric(
-        name,
-        getattr(metrics, name),
+        name=name,
+        function=getattr(metrics, name),
         needs=tuple(row["needs"]),
         higher_is_better=row["better"] == "higher",
         invariances=frozenset(row["invariances"]),
         changes=frozenset(row["changes"]),
-        **{k: row[k] for k in ("cost", "source", "trap", "trivial") if k in row},
+        cost=row["cost"],
+        source=row["source"],
+        trap=row["trap"],
+        trivial=row.get("trivial", False),
     )
     for name, row in metric_rows().items()
 }
@@ -155,10 +158,12 @@ class TransferScores(Result):
         "One row per value: points, and whether a shift or a scale of the features matters."
         import pandas as pd
 
-        same = {name: METRICS[name].invariances for name in self.values}
-        rows = [(k, self.n, "shift" in v, "scale" in v) for k, v in same.items()]
-        columns = ["metric", "n", "centred", "scale_free"]
-        return pd.DataFrame(rows, columns=columns).set_index("metric")
+        rows = []
+        for name in self.values:
+            same = METRICS[name].invariances
+            settings = dict(n=self.n, centred="shift" in same, scale_free="scale" in same)
+            rows.append(dict(metric=name, **settings))
+        return pd.DataFrame(rows).set_index("metric")
 
 # %% ../../nbs/transfer/15_registry.ipynb #366edf32
 def _asked_for(metrics, inputs: dict) -> list[str]:  # names in METRICS
@@ -173,18 +178,17 @@ def _asked_for(metrics, inputs: dict) -> list[str]:  # names in METRICS
     for name in names:
         if not isinstance(name, str) or name not in METRICS:
             if isinstance(name, str) and name in COMBINED:
+                terms = ", ".join(terms_of([name]))
+                remedy = f"ask rank_models for it, or for its terms here: {terms}"
                 rule = f"{name} is normalised over the models of a table"
-                remedy = (
-                    f"ask rank_models for it, or for its terms here: {', '.join(terms_of([name]))}"
-                )
                 checks.refuse(caller, rule, "one model", remedy)
             rule = "metrics must be names in METRICS"
             checks.refuse(caller, rule, repr(name), "choose among taskpriors.METRICS")
         missing = [k for k in METRICS[name].needs if k not in inputs]
         if missing:
             rule = f"{name} needs {' and '.join(METRICS[name].needs)}"
-            remedy = f"pass {missing[0]}= or leave {name} out"
-            checks.refuse(caller, rule, f"no {missing[0]}", remedy)
+            got = f"no {missing[0]}"
+            checks.refuse(caller, rule, got, f"pass {missing[0]}= or leave {name} out")
     return names
 
 # %% ../../nbs/transfer/15_registry.ipynb #a2d12589
@@ -265,7 +269,8 @@ def metric_convergence(
         free = [k for k, m in METRICS.items() if m.needs == ("features",)]
         if metric not in free:
             rule = "metric must be a function or the name of a label-free metric"
-            checks.refuse(caller, rule, repr(metric), f"choose among {', '.join(free)}"[:200])
+            remedy = f"choose among {', '.join(free)}"[:200]
+            checks.refuse(caller, rule, repr(metric), remedy)
         metric = METRICS[metric]
     if sizes is None:
         sizes = [len(X) // 8, len(X) // 4, len(X) // 2, len(X)]
@@ -303,12 +308,14 @@ def _normalised(values: Tensor, rule: str) -> Tensor:
     return (values - low) / width if width > 0 else torch.zeros_like(values)
 
 
-def combine_over_models(columns: Mapping, *, oriented: bool = False) -> dict[str, Tensor]:
+def combine_over_models(
+    columns: Mapping,  # name in METRICS -> values of the models, (n_models,), NaN if none
+    *,
+    oriented: bool = False,  # are the signs turned so that larger is better, as in a ranking?
+) -> dict[str, Tensor]:  # "ncti over 5 models" -> values, larger is better
     """CLID, ETran and NCTI from their terms: each normalised over the models of the table, added.
 
-    A column is the name of a metric -> values of the models, (n_models,), NaN if none; `oriented`
-    ones are turned so that larger is better, as in a ranking, and so are the values of
-    "ncti over 5 models". A model without one of the terms has no value and does not normalise.
+    A model without one of the terms has no value and is not among those that normalise.
 
     Reference: Lu et al. 2022; Gholami et al. 2023; Wang et al. 2023.
     """

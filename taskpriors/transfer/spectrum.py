@@ -31,7 +31,8 @@ def _as_shares(weights, caller: str) -> Tensor:  # shape (k,), float64, sums to 
 # %% ../../nbs/transfer/08_spectrum.ipynb #e5a5cdad
 def effective_rank(weights: ArrayLike) -> float:  # in [1, k]
     "Exponential of the entropy of the normalised weights (Roy and Vetterli 2007)."
-    return float(torch.special.entr(_as_shares(weights, "effective_rank")).sum().exp())
+    p = _as_shares(weights, "effective_rank")
+    return float(torch.special.entr(p).sum().exp())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #34285280
 def participation_ratio(weights: ArrayLike) -> float:  # in [1, k]
@@ -110,11 +111,12 @@ def matrix_entropy(
 # %% ../../nbs/transfer/08_spectrum.ipynb #d7c0010e
 def decay_exponent(S: Tensor, *, first: int = 4, last: int = 100) -> float:
     "Exponent of the decay of the squares of singular values: the fit of `alpha_req`."
-    first = 1 if len(S) < 8 else first
+    if len(S) < 8:
+        first = 1
     if min(last, len(S)) <= first:
         got = f"ranks {first} to {min(last, len(S))}"
-        remedy = "lower first or pass more features"
-        checks.refuse("alpha_req", "the fit needs two ranks", got, remedy)
+        rule = "the fit needs two ranks"
+        checks.refuse("alpha_req", rule, got, "lower first or pass more features")
     ranks = torch.arange(1, len(S) + 1, dtype=S.dtype, device=S.device)[first - 1 : last]
     weights = 1 / ranks / (1 / ranks).sum()
     x, y = ranks.log(), 2 * S[first - 1 : last].log()
@@ -123,15 +125,17 @@ def decay_exponent(S: Tensor, *, first: int = 4, last: int = 100) -> float:
 
 
 def alpha_req(
-    features: ArrayLike, *, first: int = 4, last: int = 100, svd: FeatureSVD | None = None
+    features: ArrayLike,  # shape (n, d)
+    *,
+    first: int = 4,  # first rank of the fit, from 1; where fewer than 8 ranks exist, from 1
+    last: int = 100,  # last rank of the fit, cut at the rank of the features
+    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
 ) -> float:  # exponent, near 1 is said to be good
-    """Exponent of the decay of the covariance eigenvalues (Agrawal et al. 2022).
-
-    The fit takes the ranks from `first` (from 1 where fewer than 8 exist) to `last`.
-    """
+    "Exponent of the decay of the covariance eigenvalues (Agrawal et al. 2022)."
     first = checks.check_count(first, "alpha_req", "first")
     last = checks.check_count(last, "alpha_req", "last", low=first + 1)
-    return decay_exponent(_spectrum(features, svd, True, "alpha_req"), first=first, last=last)
+    S = _spectrum(features, svd, True, "alpha_req")
+    return decay_exponent(S, first=first, last=last)
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #868b8524
 @documented
@@ -232,13 +236,9 @@ def lidar(
     return effective_rank(torch.linalg.svdvals(whitened).square())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #0164644e
-_LEAST_POINTS = {"unbiased": 4, "biased": 2}
-
-
-def _centred_pair(features, other, estimator: str, caller: str) -> tuple[Tensor, Tensor]:
+def _centred_pair(features, other, min_rows: int, caller: str) -> tuple[Tensor, Tensor]:
     "Features (n, d) and (n, e) of the same points without their mean rows, float64."
-    checks.check_choice(estimator, tuple(_LEAST_POINTS), caller, "estimator")
-    X = checks.check_features(features, caller, min_rows=_LEAST_POINTS[estimator]).detach()
+    X = checks.check_features(features, caller, min_rows=min_rows).detach()
     Y = checks.check_features(other, caller, "other").detach()
     checks.check_same_n(caller, features=len(X), other=len(Y))
     wide = max(X.shape[1], Y.shape[1])
@@ -264,6 +264,9 @@ def _hsic(X: Tensor, Y: Tensor, biased: bool, block_size: int) -> float:
     return float(total / (n * (n - 3)))
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #9c4ec028
+_LEAST_POINTS = {"unbiased": 4, "biased": 2}
+
+
 @documented
 def hsic(
     features: ArrayLike,  # shape (n, d), or the factor of a kernel
@@ -279,8 +282,9 @@ def hsic(
 
     Reference: Gretton et al. 2005; Song et al. 2012.
     """
+    checks.check_choice(estimator, tuple(_LEAST_POINTS), "hsic", "estimator")
     block_size = checks.check_count(block_size, "hsic", "block_size")
-    X, Y = _centred_pair(features, other, estimator, "hsic")
+    X, Y = _centred_pair(features, other, _LEAST_POINTS[estimator], "hsic")
     p, q = checks.power_to_one(X), checks.power_to_one(Y)
     raw = _hsic(X * p, Y * q, estimator == "biased", block_size)
     scaled = torch.tensor(raw, dtype=torch.float64) / p / p / q / q
@@ -301,8 +305,9 @@ def cka(
 
     Reference: Kornblith et al. 2019, Similarity of neural network representations revisited.
     """
+    checks.check_choice(estimator, tuple(_LEAST_POINTS), "cka", "estimator")
     block_size = checks.check_count(block_size, "cka", "block_size")
-    X, Y = _centred_pair(features, other, estimator, "cka")
+    X, Y = _centred_pair(features, other, _LEAST_POINTS[estimator], "cka")
     X, Y = X * checks.power_to_one(X), Y * checks.power_to_one(Y)  # fourth powers must not overflow
     run: dict[str, Any] = dict(biased=estimator == "biased", block_size=block_size)
     xx, yy = _hsic(X, X, **run), _hsic(Y, Y, **run)

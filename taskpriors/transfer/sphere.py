@@ -57,10 +57,14 @@ def uniformity(
     for rows, cols in blocks.pair_blocks(len(X), block_size):
         E = (X[rows] @ X[cols].T).sub_(1).clamp_(max=0).mul_(2 * t).exp_()
         sums = E.sum(1).double().sum()
-        total += float(sums - E.diagonal().double().sum()) / 2 if rows == cols else float(sums)
+        if rows == cols:
+            total += float(sums - E.diagonal().double().sum()) / 2
+        else:
+            total += float(sums)
     if total == 0:
+        rule = "t must leave some pair a potential above zero"
         got = f"t = {t:.3g}, under which every pair's vanishes"
-        checks.refuse("uniformity", "t must leave some pair a potential above zero", got, "lower t")
+        checks.refuse("uniformity", rule, got, "lower t")
     return math.log(total) - math.log(len(X) * (len(X) - 1) / 2)
 
 # %% ../../nbs/transfer/12_sphere.ipynb #6c62a51f
