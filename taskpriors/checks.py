@@ -34,6 +34,7 @@ from taskpriors.refusals import (  # noqa: F401  the checks of a caller are all 
     check_temperatures,
     refuse,
     shown,
+    warn,
 )
 
 # %% ../nbs/workshop/01_checks.ipynb #8170d93f

@@ -9,6 +9,7 @@ __all__ = []
 import difflib
 import math
 import numbers
+import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
@@ -75,6 +76,11 @@ def refuse(caller: str, rule: str, got: object, remedy: str, error: type = Value
     "Raise `error` with the sentence *caller: rule. Got value; remedy.*"
     room = 300 - len(f"{caller}: {rule}. Got ; {remedy}.")
     raise error(f"{caller}: {rule}. Got {shown(got, max(room, 20))}; {remedy}.")
+
+
+def warn(caller: str, rule: str, got: object, remedy: str, *, stacklevel: int = 3) -> None:
+    "Warn in the words of `refuse`, at the line that calls the function that calls this."
+    warnings.warn(f"{caller}: {rule}. Got {got}; {remedy}.", RuntimeWarning, stacklevel=stacklevel)
 
 # %% ../nbs/workshop/00_refusals.ipynb #081a0f87
 def check_number(

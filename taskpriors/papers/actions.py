@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 import taskpriors.blocks as blocks
@@ -53,12 +54,10 @@ Computed = tuple[list[Cell], Callable | None]  # and what draws them
 # %% ../../nbs/papers/15_actions.ipynb #fd6137d2
 def image_parts(job: Job, name: str) -> list[ImageSource]:
     "The training and test images of a data set, or all of them in one."
-    folder, source = job.folders.get(name), job.item.data[name]
-    split = recipes.is_named_source(folder) if folder else "train" in source
-    return [
-        recipes.open_data(job.item, name, part=part, folder=folder, progress=False)
-        for part in (("train", "test") if split else ("test",))
-    ]
+    folder = job.folders.get(name)
+    split = recipes.is_named_source(folder) if folder else "train" in job.item.data[name]
+    opened = partial(recipes.open_data, job.item, name, folder=folder, progress=False)
+    return [opened(part=part) for part in (("train", "test") if split else ("test",))]
 
 # %% ../../nbs/papers/15_actions.ipynb #c85b253e
 _SCORED = ("scales", "n_train", "n_test", "eps", "threshold", "covariance")
@@ -148,8 +147,8 @@ def accuracy_correlations(cells: list, printed: DataFrame) -> list[Cell]:
     found = []
     for metric, members in by_metric.items():
         correlate = partial(_pearson, [truth[c.column] for c in members])
-        convention, ours = ([getattr(c, k) for c in members] for k in ("convention", "derived"))
-        pair = correlate(convention), correlate(ours)
+        ours = [c.derived for c in members]
+        pair = correlate([c.convention for c in members]), correlate(ours)
         if pair == (None, None):
             continue
         error = 0.0
@@ -164,9 +163,9 @@ def accuracy_correlations(cells: list, printed: DataFrame) -> list[Cell]:
 def _pearson(truth, values):  # None without three numbers that differ
     if len(values) < 3 or any(v is None or not math.isfinite(v) for v in values):
         return None
-    if len(set(values)) == 1:
-        return None
     x, y = (torch.tensor(v, dtype=torch.float64) for v in (values, truth))
+    if (x == x[0]).all():
+        return None
     return agreement.agreement_statistic(x, y, method="pearson")
 
 # %% ../../nbs/papers/15_actions.ipynb #eca017e7
@@ -188,14 +187,13 @@ def _by_size(job: Job) -> Computed:
         encoder = _encoder(job, network)
         task = gaussians.synthetic_task(_BASE_SCALE, encoder.shape)
         with encoders.evaluating(encoder.network.forward, encoder.network.device):
-            z, y = (
-                values.cpu() for values in score.task_features(encoder, task, max(sizes), 0, batch)
-            )
+            drawn = score.task_features(encoder, task, max(sizes), 0, batch)
+        z, y = (values.cpu() for values in drawn)
         for k, n in enumerate(sizes):
             published, ours = (results[k] for results in scored)
             cells += _score_cells(published, ours, {(0, 0): (f"SynBench, n = {n}", called)})
-            read = _baselines(z[:n], y[:n], learner)
-            cells += [Cell(f"{name}, n = {n}", called, v, None) for name, v in read.items()]
+            for name, value in _baselines(z[:n], y[:n], learner).items():
+                cells.append(Cell(f"{name}, n = {n}", called, value, None))
     if job.item.settings.get("row_per_network"):  # as Table 9
         return [c._replace(row=c.column, column=c.row.partition(",")[0]) for c in cells], None
     printed = recipes.published_table(job.item.paper, job.item.published)
@@ -210,7 +208,7 @@ def _draw_selection(cells, sizes):  # which network each metric selects at each 
     axes = new_panels(1, len(better), figsize=(8, 2.4), sharey=True)[0]
     for ax, (metric, best) in zip(axes, better.items(), strict=True):
         rows = [[values[f"{metric}, n = {n}", called] for called in networks] for n in sizes]
-        ax.plot(range(len(sizes)), [row.index(best(row)) for row in rows], "o")
+        ax.plot([row.index(best(row)) for row in rows], "o")
         ax.set_xticks(range(len(sizes)), sizes, rotation=45)
         ax.set(xlabel="samples", title=metric, ylim=(-0.5, len(networks) - 0.5))
     axes[0].set_yticks(range(len(networks)), networks)
@@ -237,14 +235,13 @@ def _baselines(z, y, learner):
 def _printed_correlations(job: Job) -> Computed:
     table = printed_correlations.recomputed_correlations(job.item.published)
     cells = [
-        Cell(row.Index, "Pearson", None, row.recomputed, _room_toward(float(row.printed), row))
-        for row in table.itertuples()
+        Cell(row, "Pearson", None, entry["recomputed"], _room_to_print(entry))
+        for row, entry in table.iterrows()
     ]
     n = len(printed_correlations.rows_of(job.item.published).accuracy)
     largest = table.loc["SynBench, n = 32768"]
-    ends = [
-        orders.fisher_interval(largest[k], n, "pearson", 0.9) for k in ("recomputed", "low", "high")
-    ]
+    values = largest[["recomputed", "low", "high"]]
+    ends = [orders.fisher_interval(value, n, "pearson", 0.9) for value in values]
     for k, column in enumerate(("90 % low", "90 % high")):  # A.17
         middle, *others = (end[k] for end in ends)
         error = max(abs(middle - other) for other in others)
@@ -253,34 +250,34 @@ def _printed_correlations(job: Job) -> Computed:
     return cells, partial(draw, table["recomputed"])
 
 
-def _room_toward(printed, row):  # from ours to the end of the interval that is nearer to print
-    return row.high - row.recomputed if printed > row.recomputed else row.recomputed - row.low
+def _room_to_print(row):  # from ours to the end of the interval that is nearer to print
+    is_larger = float(row.printed) > row.recomputed
+    return row.high - row.recomputed if is_larger else row.recomputed - row.low
 
 
 def _printed_tasks(job: Job) -> Computed:  # the last row of Table 15, from Table 7
     table = printed_correlations.recomputed_correlations("Table 7")
     rows = {m: table.loc[f"{m}, n = 32768"] for m in printed_correlations.task_correlations()[0]}
     return [
-        Cell("AVG acc.", metric, None, row["recomputed"], _room_toward(float(row.printed), row))
+        Cell("AVG acc.", metric, None, row["recomputed"], _room_to_print(row))
         for metric, row in rows.items()
     ], None
 
 
+_TIES = ("average", "min", "max")  # methods of ranks
+
+
 def _printed_ranks(job: Job) -> Computed:
     every = printed_correlations.task_correlations()[0]  # the reading that Table 18 follows from
-    tables = dict(convention=(every, False), derived=(every.drop("AVG acc."), True))
-    means = {
-        name: {
-            m: printed_correlations.ranks(t, turned=turned, method=m).mean()
-            for m in ("average", "min", "max")
-        }
-        for name, (t, turned) in tables.items()
-    }
+    means = [
+        {m: printed_correlations.ranks(t, turned=turned, method=m).mean() for m in _TIES}
+        for t, turned in ((every, False), (every.drop("AVG acc."), True))
+    ]
     cells = []
     for metric in every:
-        pair = [float(of["average"][metric]) for of in means.values()]
-        ties = max(float((of["max"] - of["min"])[metric]) for of in means.values()) / 2
-        cells.append(Cell(metric, "mean rank", pair[0], pair[1], ties))
+        a, b = (float(of["average"][metric]) for of in means)
+        ties = max(float((of["max"] - of["min"])[metric]) for of in means) / 2
+        cells.append(Cell(metric, "mean rank", a, b, ties))
     return cells, None
 
 
@@ -304,9 +301,9 @@ def _draw_by_size(correlations):  # Figure 4: a line per metric, and dashed the 
 
 def _draw_smallest(correlations, n_networks):  # Figure 7: the smallest number of samples
     few = correlations[correlations.index.str.endswith("n = 2048")]
-    values = {row.partition(",")[0]: float(value) for row, value in few.items()}
     rows = {
-        k: (v, *orders.fisher_interval(v, n_networks, "pearson", 0.9)) for k, v in values.items()
+        row.partition(",")[0]: (v, *orders.fisher_interval(v, n_networks, "pearson", 0.9))
+        for row, v in few.items()
     }
     title = "2,048 samples, intervals that hold nine times in ten"
     return _draw_intervals(rows, xlabel="Pearson's correlation", title=title)
@@ -347,11 +344,10 @@ def training_and_test(
     return [(part, (0, 1)) for part in opened]
 
 
-def _pixels_of(parts, shape, *limits):  # both images and classes, and how many classes there are
-    (x, y), (x2, y2) = (
-        resized_pixels(part, shape, n, share)
-        for (part, share), n in zip(parts, limits, strict=True)
-    )
+def _pixels_of(parts, shape, n_train, n_test):  # images and classes of both, number of classes
+    (train, train_share), (test, test_share) = parts
+    x, y = resized_pixels(train, shape, n_train, train_share)
+    x2, y2 = resized_pixels(test, shape, n_test, test_share)
     return x, y, x2, y2, int(max(y.max(), y2.max())) + 1
 
 
@@ -398,15 +394,15 @@ def _robust_cells(job, encoder, parts, at):  # of one network on one data set
         else:
             few = s.get("attack_steps", 20)
             held = robust_probing.pgd_attack(logits, x2, y2, 0.2, n_steps=few, clip=(0, 1))
-        both = (100 * standard, 100 * held.robust_accuracy)
+        both = dict(SA=100 * standard, RA=100 * held.robust_accuracy)
         plain = both if plain is None else plain
-        for k, kind in enumerate(("SA", "RA")):
+        for kind, value in both.items():
             if len(radii) > 1:
                 row = f"{at}, {kind} change"
-                cells.append(Cell(row, f"eps = {eps:g}", None, both[k] - plain[k], 2 * error))
+                cells.append(Cell(row, f"eps = {eps:g}", None, value - plain[kind], 2 * error))
             else:
                 called, name = at.rsplit(", ", 1)
-                cells.append(Cell(called, f"{name} {kind}", None, both[k], 2 * error))
+                cells.append(Cell(called, f"{name} {kind}", None, value, 2 * error))
     return cells
 
 
@@ -474,14 +470,12 @@ def _mean_distance(job, network):  # of the images that the attack finds, and th
     s, encoder = job.item.settings, _encoder(job, network)
     parts = training_and_test(job, next(iter(job.item.data)))
     x, y, x2, y2, n_classes = _pixels_of(parts, encoder.shape, s["train_images"], s["test_images"])
+    network = encoder.differentiable
+    batch, steps = job.options.get("batch_size", 64), s.get("attack_steps", 10)
     with encoders.evaluating(encoder.network.forward, encoder.network.device):
-        head = robust_probing.robust_linear_probe(
-            encoder.differentiable, x, y, 0.0, n_classes=n_classes
-        )
-        batch, steps = job.options.get("batch_size", 64), s.get("attack_steps", 10)
-        lengths = attack_distances(
-            head.on(encoder.differentiable), x2, y2, n_classes, batch_size=batch, n_steps=steps
-        )
+        head = robust_probing.robust_linear_probe(network, x, y, 0.0, n_classes=n_classes)
+        logits = head.on(network)
+        lengths = attack_distances(logits, x2, y2, n_classes, batch_size=batch, n_steps=steps)
     found = lengths.isfinite()
     return float(lengths[found].mean()), float(found.float().mean())
 
@@ -500,13 +494,8 @@ def _section_4_2(job: Job) -> Computed:
             results = score.score_by_n(network, s["sizes"], settings=settings, **job.options)
             for n, result in zip(s["sizes"], results, strict=True):
                 scores.setdefault((kind, n), []).append(float(result.score[0, 0]))
-    truth = torch.tensor(distances, dtype=torch.float64)
-    pearson = {
-        at: agreement.agreement_statistic(
-            torch.tensor(v, dtype=torch.float64), truth, method="pearson"
-        )
-        for at, v in scores.items()
-    }
+    correlate = partial(agreement.agreement_statistic, method="pearson")
+    pearson = {at: correlate(np.array(v), np.array(distances)) for at, v in scores.items()}
     for n in s["sizes"]:
         released, ours = (pearson[kind, n] for kind in both)
         cells.append(Cell(f"SynBench, n = {n}", "Pearson", released, ours))

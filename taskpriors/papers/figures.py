@@ -15,12 +15,10 @@ import taskpriors.checks as checks
 import taskpriors.results as results
 from ..checks import ArrayLike, Axes, DataFrame
 from ..kernels import kernel_factor
-from ..prior import shared_prior
+from ..prior import prefix, shared_prior
 from ..prior.moments import trace_moments
-from ..prior.prefix import sample_labels
 from ..rank import record
 from ..rank.ranking import Ranking
-from ..rank.record import agreement_or_reason
 from ..show.plots import tsne
 from ..transfer.agreement import rank_agreement
 
@@ -31,16 +29,9 @@ def tsne_map(features: ArrayLike, *, seed: int = 0) -> Tensor:  # shape (n, 2)
     seed = checks.check_count(seed, "tsne_map", "seed", low=0, high=2**32 - 1)
     return tsne(Z, seed=seed, perplexity=30.0, metric="cosine", init="random")
 
-# %% ../../nbs/papers/12_figures.ipynb #238e1526
-def _factor_and_map(features, xy, *, seed, caller):  # factor (n, r), coordinates (n, 2)
-    Z = kernel_factor(features, scale="frobenius")
-    xy = tsne_map(features, seed=seed) if xy is None else checks.check_features(xy, caller, "xy")
-    checks.check_same_n(caller, features=len(Z), xy=len(xy))
-    return Z, xy
-
 # %% ../../nbs/papers/12_figures.ipynb #f6e8f3a0
-def _axes(n_cols, n_rows=1, *, size=(2.8, 2.8)):  # (n_rows, n_cols) axes, each of `size` inches
-    return results.new_panels(n_rows, n_cols, figsize=(n_cols * size[0], n_rows * size[1]))
+def _axes(n, *, size=(2.8, 2.8)):  # (1, n) axes, each of `size` inches
+    return results.new_panels(1, n, figsize=(n * size[0], size[1]))
 
 # %% ../../nbs/papers/12_figures.ipynb #960112f9
 def _colors(n):
@@ -49,14 +40,6 @@ def _colors(n):
     if n <= 4:
         return [f"C{k}" for k in range(n)]
     return sns.color_palette("colorblind" if n <= 10 else "husl", n)
-
-# %% ../../nbs/papers/12_figures.ipynb #e62a87a9
-def _paint(ax, xy, y, title):
-    colors = _colors(int(y.max()) + 1)
-    ax.scatter(*xy.T, c=[colors[c] for c in y.tolist()], s=5, lw=0)
-    ax.set(xticks=[], yticks=[], title=title)
-    ax.grid(False)
-    ax.spines[:].set_visible(False)
 
 # %% ../../nbs/papers/12_figures.ipynb #52935041
 _MOST_PANELS = 400  # more can neither be drawn in a minute nor be seen
@@ -74,17 +57,24 @@ def plot_tasks(
     seed: int = 0,  # of the map and the tasks
 ) -> np.ndarray:  # matplotlib axes, shape (panels,)
     "The given labels beside tasks sampled from the prior, on a t-SNE map (Task Priors, Figure 1)."
-    checks.check_count(n_tasks, "plot_tasks", "n_tasks", high=_MOST_PANELS)
-    Z, xy = _factor_and_map(features, xy, seed=seed, caller="plot_tasks")
+    caller = "plot_tasks"
+    checks.check_count(n_tasks, caller, "n_tasks", high=_MOST_PANELS)
+    Z = kernel_factor(features, scale="frobenius")
+    xy = tsne_map(features, seed=seed) if xy is None else checks.check_features(xy, caller, "xy")
+    checks.check_same_n(caller, features=len(Z), xy=len(xy))
     T = shared_prior.task_temperature(Z, n_classes) if temperature is None else temperature
-    tasks = sample_labels(Z, T, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
+    tasks = prefix.sample_labels(Z, T, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
     panels = [(y, "a task from the prior") for y in tasks]
     if labels is not None:
-        task_labels = checks.check_labels(labels, "plot_tasks", n=len(Z))[0]
+        task_labels = checks.check_labels(labels, caller, n=len(Z))[0]
         panels.insert(0, (task_labels, "the given labels"))
     axes = _axes(len(panels))[0]
     for ax, (y, title) in zip(axes, panels, strict=True):
-        _paint(ax, xy, y, title)
+        colors = _colors(int(y.max()) + 1)
+        ax.scatter(*xy.T, c=[colors[c] for c in y.tolist()], s=5, lw=0)
+        ax.set(xticks=[], yticks=[], title=title)
+        ax.grid(False)
+        ax.spines[:].set_visible(False)
     return axes
 
 # %% ../../nbs/papers/12_figures.ipynb #39d73553
@@ -95,8 +85,7 @@ def _number_points(ax, x, y):
 
 
 def _list_names(ax, names):
-    lines = [f"{k:2}  {name[-28:]}" for k, name in enumerate(names, start=1)]
-    text = "\n".join(lines)
+    text = "\n".join(f"{k:2}  {name[-28:]}" for k, name in enumerate(names, start=1))
     ax.text(1.03, 1, text, transform=ax.transAxes, va="top", fontsize=7, linespacing=1.3)
 
 # %% ../../nbs/papers/12_figures.ipynb #58bf830d
@@ -111,7 +100,7 @@ def _moments(ranking, caller):  # mean and variance of Tr(MG), each of shape (n_
 
 
 def _correlation_title(x, y, of=""):
-    correlation = agreement_or_reason(rank_agreement, x, y, method="spearman")
+    correlation = record.agreement_or_reason(rank_agreement, x, y, method="spearman")
     return correlation if isinstance(correlation, str) else f"Spearman {correlation}{of}"
 
 # %% ../../nbs/papers/12_figures.ipynb #a9fbd1b6
@@ -144,21 +133,15 @@ def plot_moments(
     return ax
 
 # %% ../../nbs/papers/12_figures.ipynb #edeb60f9
-def _plot_prediction(ax, x, y, *, error=None, **labels):
-    ax.errorbar(x, y, error, fmt="none", ecolor="C0", elinewidth=1, alpha=0.4)
-    ax.plot(x, y, "o", color="C0")
-    _number_points(ax, x, y)
-    ax.set(title=_correlation_title(x, y), **labels)
-
-
 def _plot_both(ranking, moments, values, ylabels, error=None):  # two axes: of means, of variances
-    left_ax, right_ax = axes = _axes(2, size=(4.4, 3.8))[0]
-    labels = [
-        dict(xlabel=f"{k} Tr(MG)", ylabel=y) for k, y in zip(("E", "Var"), ylabels, strict=True)
-    ]
-    _plot_prediction(left_ax, moments[0], values[0], error=error, **labels[0])
-    _plot_prediction(right_ax, moments[1], values[1], **labels[1])
-    _list_names(right_ax, ranking.models)
+    axes = _axes(2, size=(4.4, 3.8))[0]
+    parts = zip(axes, ("E", "Var"), moments, values, (error, None), ylabels, strict=True)
+    for ax, statistic, x, y, deviation, ylabel in parts:
+        ax.errorbar(x, y, deviation, fmt="none", ecolor="C0", elinewidth=1, alpha=0.4)
+        ax.plot(x, y, "o", color="C0")
+        _number_points(ax, x, y)
+        ax.set(title=_correlation_title(x, y), xlabel=f"{statistic} Tr(MG)", ylabel=ylabel)
+    _list_names(axes[1], ranking.models)
     return axes
 
 # %% ../../nbs/papers/12_figures.ipynb #89228c26
@@ -167,11 +150,11 @@ def plot_predictions(ranking: Ranking) -> np.ndarray:
     "Mean and variance of probe accuracy against those of Tr(MG) (Task Priors, Figure 4)."
     _check_ranking(ranking, "plot_predictions")
     accuracies = record.on_request(ranking.accuracies, "plot_predictions", "accuracy")
-    mean, variance = _moments(ranking, "plot_predictions")
+    moments = _moments(ranking, "plot_predictions")
     ylabels = "mean accuracy over tasks", "variance of accuracy over tasks"
-    values, error = (accuracies.mean(1), accuracies.var(1)), accuracies.std(1)
-    moments = mean, variance
-    return _plot_both(ranking, moments, values, ylabels, error=error / accuracies.shape[1] ** 0.5)
+    values = accuracies.mean(1), accuracies.var(1)
+    error = accuracies.std(1) / accuracies.shape[1] ** 0.5
+    return _plot_both(ranking, moments, values, ylabels, error=error)
 
 # %% ../../nbs/papers/12_figures.ipynb #2ae6f078
 @results.in_style
@@ -180,7 +163,7 @@ def plot_benchmarks(ranking: Ranking, scores: DataFrame) -> np.ndarray:  # two m
     import pandas as pd
 
     _check_ranking(ranking, "plot_benchmarks")
-    mean, variance = _moments(ranking, "plot_benchmarks")
+    moments = _moments(ranking, "plot_benchmarks")
     remedy = "pass a table of models x tasks"
     checks.check_instance(scores, pd.DataFrame, "plot_benchmarks", "scores", remedy=remedy)
     missing = [model for model in ranking.models if model not in scores.index]
@@ -190,7 +173,7 @@ def plot_benchmarks(ranking: Ranking, scores: DataFrame) -> np.ndarray:  # two m
     table = scores.loc[list(ranking.models)]
     ylabels = f"mean score on {table.shape[1]} tasks", "variance of the score over tasks"
     values = table.mean(axis=1).to_numpy(), table.var(axis=1).to_numpy()
-    return _plot_both(ranking, (mean, variance), values, ylabels)
+    return _plot_both(ranking, moments, values, ylabels)
 
 # %% ../../nbs/papers/12_figures.ipynb #782d09aa
 @results.in_style
@@ -205,8 +188,7 @@ def plot_distributions(ranking: Ranking, ax: Axes | None = None) -> Axes:
     ax.boxplot(accuracies[order].T.numpy(), **box)
     names = [f"{ranking.models[k][-28:]}  {k + 1}" for k in order]
     ax.set_yticks(range(1, len(order) + 1), names, fontsize=7)
-    n_tasks = accuracies.shape[1]
-    ax.set(xlabel="held-out accuracy", title=f"Probes on {n_tasks} sampled tasks")
+    ax.set(xlabel="held-out accuracy", title=f"Probes on {accuracies.shape[1]} sampled tasks")
     return ax
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, StackDataset
 
 import taskpriors.checks as checks
 import taskpriors.store as store
@@ -28,6 +28,7 @@ from ..inputs.pooling import pool_output
 from ..results import Result
 from ..signatures import documented
 from ..svd import present_classes
+from ..transfer.discriminants import least_error
 from ..transfer.heads import fit_head
 
 # %% ../../nbs/papers/02_fine_tuning.ipynb #2dc561c2
@@ -63,16 +64,10 @@ def best_head_error(
     X = checks.check_features(features, "best_head_error").detach()
     y, mask = check_task(labels, train, len(X), "best_head_error")
     y, mask = y.to(X.device), mask.to(X.device)
-    present = y[mask].unique()
-    errors = []
-    head = None
     values = checks.check_several(decays, "best_head_error", "decays")
     above = partial(checks.check_number, low=0, low_open=True)
-    for a in sorted(above(v, "best_head_error", "decays") for v in values):
-        head = fit_head(X[mask], y[mask], beta=a * int(mask.sum()), tol=tol, start=head)
-        guess = present[head.logits(X[~mask]).argmax(1)]
-        errors.append((guess != y[~mask]).double().mean().item())
-    return min(errors)
+    weights = [above(v, "best_head_error", "decays") for v in values]
+    return least_error(X, y, mask, weights, tol=tol)
 
 # %% ../../nbs/papers/02_fine_tuning.ipynb #c73ea6b5
 def epoch_batches(
@@ -129,8 +124,7 @@ def _state(module, optimizer, losses):
 
 def _restore(module, optimizer, tensors):
     device = next(module.parameters()).device
-    weights = {k[8:]: v for k, v in tensors.items() if k.startswith("weights.")}
-    module.load_state_dict(weights)
+    module.load_state_dict({k[8:]: v for k, v in tensors.items() if k.startswith("weights.")})
     for k, p in enumerate(module.parameters()):
         if p.requires_grad:
             optimizer.state[p]["momentum_buffer"] = tensors[f"momentum.{k}"].to(device)
@@ -240,24 +234,9 @@ class _WithHead(nn.Module):
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
-    def features(self, x):
-        return pool_output(self.body(x), self.pooling, "fine_tune", "module").float()
-
     def forward(self, x):
-        return self.head(self.features(x))
-
-# %% ../../nbs/papers/02_fine_tuning.ipynb #e1eb97a3
-class Numbered(Dataset):
-    "Inputs with their positions."
-
-    def __init__(self, inputs: Any) -> None:
-        self.inputs = inputs
-
-    def __len__(self):
-        return len(self.inputs)
-
-    def __getitem__(self, i):
-        return self.inputs[i], i
+        features = pool_output(self.body(x), self.pooling, "fine_tune", "module")
+        return self.head(features.float())
 
 # %% ../../nbs/papers/02_fine_tuning.ipynb #d0448d17
 def input_batches(
@@ -272,8 +251,9 @@ def input_batches(
         for i in index:
             yield inputs[i].to(device), i
         return
+    positions: Any = range(len(inputs))  # type: ignore[arg-type]
     loader = DataLoader(
-        Numbered(inputs),
+        StackDataset(inputs, positions),
         batch_sampler=(i.tolist() for i in index),  # type: ignore[arg-type]  # it is read once
         num_workers=num_workers,
         pin_memory=device.type == "cuda",

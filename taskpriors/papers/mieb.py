@@ -25,8 +25,7 @@ def _packaged(name):
 @lru_cache
 def mieb_scores() -> DataFrame:  # model x task, in [0, 1]; NaN where there is no score
     "Accuracy of 55 models on MIEB's 22 tasks of image classification by linear probe."
-    table = _packaged("mieb_scores.csv")
-    return table.drop(columns=["revision", "n_tasks", "mean", "var_pop"])
+    return _packaged("mieb_scores.csv").drop(columns=["revision", "n_tasks", "mean", "var_pop"])
 
 
 POINTS = (

@@ -23,7 +23,7 @@ from torch import nn
 import taskpriors.checks as checks
 import taskpriors.results as results
 import taskpriors.store as store
-from ..blocks import open_bar
+from ..blocks import open_bar, with_bar
 from ..checks import Axes, DataFrame, Series
 from ..inputs.encoders import description_of
 from . import fine_tuning, subsamples, tau_tables
@@ -63,12 +63,10 @@ def _scores(ready, name, index, scoring):  # what json can hold
                 values[name] = float(f(X, y))
             except (ValueError, MemoryError) as e:
                 refused[name] = str(e)
-    bad = [k for k, v in values.items() if math.isnan(v)]
-    refused |= {k: "not a number" for k in bad}
-    values = {k: v for k, v in values.items() if k not in bad}
-    seconds = time.perf_counter() - began
+    refused |= {k: "not a number" for k, v in values.items() if math.isnan(v)}
+    values = {k: v for k, v in values.items() if not math.isnan(v)}
     both = dict(risk=grid.risk.tolist(), flat=grid.flat.tolist())
-    return dict(values=values, **both, refused=refused, seconds=seconds)
+    return dict(values=values, **both, refused=refused, seconds=time.perf_counter() - began)
 
 
 def _timed_error(attempt, *args):
@@ -152,8 +150,7 @@ class _Shelf(NamedTuple):
 
     def do(self, piece):  # dict
         said: dict[str, Any] = dict(caller=ME, name=f"{piece.task}: {piece.kind} of {piece.model}")
-        path = self.path(piece)
-        return store.cached_json(path, piece.compute, piece.key, **said, root=self.root)
+        return store.cached_json(self.path(piece), piece.compute, piece.key, **said, root=self.root)
 
 # %% ../../nbs/papers/06_neucrab.ipynb #b3c0ebaa
 @documented
@@ -383,17 +380,7 @@ def _judged_metrics(metrics):
         available = {"features", "labels", "source_probs"}
         return [k for k, m in registry.METRICS.items() if set(m.needs) <= available]
     names = registry.terms_of(checks.check_several(metrics, ME, "metrics"))
-    for name in names:
-        checks.check_choice(name, tuple(registry.METRICS), ME, "metrics")
-    return names
-
-
-def _collected(pieces, shelf, progress):  # pairs (piece, result)
-    bar = open_bar(progress, desc=ME, total=len(pieces), unit="piece")
-    for piece in pieces:
-        yield piece, shelf.do(piece)
-        bar.update()
-    bar.close()
+    return [checks.check_choice(name, tuple(registry.METRICS), ME, "metrics") for name in names]
 
 
 @documented
@@ -443,28 +430,25 @@ def neucrab(
         defaults = dict(recipe=fine_tuning.check_recipe(recipe, ME), folder=folder, root=root)
         options = defaults | dict(tuning or {})
     draws = [(k, s) for k in sizes for s in range(1 if k == subsamples.FULL else n_seeds)]
-    pieces = [
-        piece
-        for c, one in itertools.product(checkpoints, ready)
-        for piece in (
-            *_head_pieces(one, c),
-            *_tuning_pieces(one, c, options),
-            *_score_pieces(one, c, scoring, draws),
-        )
-    ]
+    pieces = []
+    for c, one in itertools.product(checkpoints, ready):
+        pieces += [*_head_pieces(one, c), *_tuning_pieces(one, c, options)]
+        pieces += _score_pieces(one, c, scoring, draws)
     shelf = _Shelf(root)
     if checks.check_flag(plan, ME, "plan"):
         return _plan(pieces, shelf, ready, recipe)
     errors: dict = {}
     rows = []
-    for piece, result in _collected(pieces, shelf, progress):
-        at = dict(task=piece.task, model=piece.model)
-        if piece.kind == "scores":
-            rows.append(dict(at, per_class=piece.per_class, seed=piece.seed, **result))
-        else:
-            none = dict(at, dim=piece.d, head=math.nan, tuned=math.nan)
-            column = "head" if piece.kind == "heads" else "tuned"
-            errors.setdefault((piece.task, piece.model), none)[column] = result["error"]
+    with open_bar(progress, desc=ME, total=len(pieces), unit="piece") as bar:
+        for piece in with_bar(pieces, bar, desc=ME):
+            result = shelf.do(piece)
+            at = dict(task=piece.task, model=piece.model)
+            if piece.kind == "scores":
+                rows.append(dict(at, per_class=piece.per_class, seed=piece.seed, **result))
+            else:
+                none = dict(at, dim=piece.d, head=math.nan, tuned=math.nan)
+                column = "head" if piece.kind == "heads" else "tuned"
+                errors.setdefault((piece.task, piece.model), none)[column] = result["error"]
     order = [task.name for task in task_list]
     truth, scores = (
         pd.DataFrame(sorted(result, key=lambda row: order.index(row["task"])))

@@ -22,10 +22,7 @@ from torch.utils.data import Dataset
 import taskpriors.checks as checks
 import taskpriors.store as store
 from ..checks import DataFrame
-from ..inputs import feature_files
-from ..inputs.accepted_models import load_encoder
-from ..inputs.embed import embed_features
-from ..inputs.encoders import description_of
+from ..inputs import accepted_models, embed, encoders, feature_files
 from ..inputs.images import load_images
 from ..inputs.row_labels import read_labels
 from . import subsamples
@@ -93,9 +90,8 @@ def question_folder(folder: str) -> subsamples.CheckpointTask:
     place = Path(folder).expanduser()
     features_of: dict[str, dict] = dict(images={}, questions={})
     for part, features in features_of.items():
-        for path in sorted((place / part).glob("*")):
-            if path.suffix not in feature_files.FEATURE_FILES:
-                continue
+        paths = (p for p in (place / part).glob("*") if p.suffix in feature_files.FEATURE_FILES)
+        for path in sorted(paths):
             if path.stem in features:
                 rule = "a checkpoint must have one file of features"
                 checks.refuse(_ME, rule, f"a second one, {part}/{path.name}", "remove one of them")
@@ -121,7 +117,7 @@ class ImageInputs(Dataset):
         self.parts, self.transform = parts, transform
         self.ends = torch.tensor([len(part) for part in parts]).cumsum(0).tolist()
         named = [part.fingerprint for part in parts]
-        self.fingerprint = store.digest_json([*named, description_of(transform)])
+        self.fingerprint = store.digest_json([*named, encoders.description_of(transform)])
 
     def __len__(self):
         return self.ends[-1]
@@ -163,8 +159,8 @@ def image_task(
     split: Any = torch.arange(len(labels)) < len(parts[0]) if len(parts) > 1 else train
     features, image_inputs = {}, {}
     for model, network in networks.items():
-        encoder = load_encoder(network)
-        rows = [embed_features(encoder, part, **options).features for part in parts]
+        encoder = accepted_models.load_encoder(network)
+        rows = [embed.embed_features(encoder, part, **options).features for part in parts]
         features[model] = torch.cat(rows)
         if inputs:
             image_inputs[model] = ImageInputs(parts, encoder.transform)
@@ -173,7 +169,7 @@ def image_task(
 
 def trained_network(name: str) -> torch.nn.Module:
     "The network that fine-tuning changes."
-    module = load_encoder(name).module
+    module = accepted_models.load_encoder(name).module
     if module is None:
         rule = "fine-tuning needs a network"
         checks.refuse(_ME, rule, repr(name), "leave it out, or --fine-tune")
@@ -197,22 +193,20 @@ def neucrab_page(result: NeuCRaB) -> str:  # HTML
     shown |= {f"Kendall's tau at N/K = {per}": table for per, table in by_size.items()}
     lost = result.tables(value="lost")
     shown |= {f"Points lost by the first place at N/K = {per}": t for per, t in lost.items()}
-    pictures = [("Mean tau and its interval over families", result.plot)]
-    pictures += [
-        (f"PACTran-Gaussian over (a, b): {task}", partial(result.plot_grid, task))
-        for task in result.truth["task"].unique()
-    ]
-    parts = []
-    for title, draw in pictures:
+    pictures = {"Mean tau and its interval over families": result.plot}
+    for task in result.truth["task"].unique():
+        title = f"PACTran-Gaussian over (a, b): {task}"
+        pictures[title] = partial(result.plot_grid, task)
+    parts = {}
+    for title, draw in pictures.items():
         try:
             png = base64.b64encode(drawn_png(draw())).decode()
-            parts.append((title, f'<img alt="" src="data:image/png;base64,{png}">'))
+            parts[title] = f'<img alt="" src="data:image/png;base64,{png}">'
         except ValueError as e:  # a grid that says nothing, as of four equal risks
             plt.close()  # the figure that was begun
-            parts.append((title, _escaped(str(e))))
-    digits = "{:.3f}".format
-    parts += [(title, table.to_html(float_format=digits)) for title, table in shown.items()]
-    body = "\n".join(f"<h2>{_escaped(title)}</h2>\n{text}" for title, text in parts)
+            parts[title] = _escaped(str(e))
+    parts |= {title: table.to_html(float_format="{:.3f}".format) for title, table in shown.items()}
+    body = "\n".join(f"<h2>{_escaped(title)}</h2>\n{text}" for title, text in parts.items())
     heading = _escaped(repr(result).split("\n")[0])
     style = "body{font:15px sans-serif;max-width:70em;margin:2em auto}img{max-width:100%}"
     style += "td,th{padding:.1em .6em;text-align:right}table{border-collapse:collapse}"
@@ -246,17 +240,6 @@ def _families(models, file):  # model -> family
     return {m: named.get(m, m) for m in models}
 
 
-def _tables(result, place):  # write csv files, the page and the result
-    result.save(place / "neucrab.safetensors")
-    written = dict(truth=result.truth, scores=_long_scores(result))
-    if len(result.families) > 2:
-        written |= dict(summary=result.to_frame().reset_index(), taus=result.taus())
-        store.write_file(place / "index.html", neucrab_page(result))
-    for name, table in written.items():
-        text = table.to_csv(index=False, lineterminator="\n")
-        store.write_file(place / f"{name}.csv", text)
-
-
 def cost_table(
     tasks: Sequence, checkpoints: Sequence, per_class: Sequence
 ) -> DataFrame:  # task, model, per_class, metric, points, operations, seconds
@@ -275,15 +258,22 @@ def cost_table(
     return table[["task", "model", "per_class", "metric", "points", "operations", "seconds"]]
 
 
-def _long_scores(result):  # a row per score
+def _write_tables(result, place):  # csv files, the page and the result
     import pandas as pd
 
+    result.save(place / "neucrab.safetensors")
     rows = []
     for row in result.scores.to_dict("records"):
         at = {k: row[k] for k in ("task", "model", "per_class", "seed")}
         rows += [dict(at, metric=k, score=v, refused="") for k, v in row["values"].items()]
         rows += [dict(at, metric=k, score=None, refused=why) for k, why in row["refused"].items()]
-    return pd.DataFrame(rows)
+    tables = dict(truth=result.truth, scores=pd.DataFrame(rows))
+    if len(result.families) > 2:
+        tables |= dict(summary=result.to_frame().reset_index(), taus=result.taus())
+        store.write_file(place / "index.html", neucrab_page(result))
+    for name, table in tables.items():
+        text = table.to_csv(index=False, lineterminator="\n")
+        store.write_file(place / f"{name}.csv", text)
 
 
 def score_checkpoints(
@@ -320,16 +310,23 @@ def score_checkpoints(
     checks.check_number(train, _ME, "train", low=0, high=1, low_open=True, high_open=True)
     ready = []
     heads: dict = {}
-    embedding: dict[str, Any] = dict(
-        device=device, batch_size=batch_size, cache=cache, progress=progress
-    )
     of_images = [t for t in tasks if not is_feature_folder(t)]
     for task in tasks:
         if task in of_images:
             source = load_images(task, limit=limit, progress=progress)
             networks = dict(zip(models, models, strict=True))
-            options: dict[str, Any] = dict(train=train, inputs=fine_tune)
-            ready.append(image_task(Path(task).name, [source], networks, **options, **embedding))
+            checkpoint_task = image_task(
+                Path(task).name,
+                [source],
+                networks,
+                train=train,
+                inputs=fine_tune,
+                device=device,
+                batch_size=batch_size,
+                cache=cache,
+                progress=progress,
+            )
+            ready.append(checkpoint_task)
         else:
             checkpoint_task, task_heads = folder_task(task, models, train=train)
             ready.append(checkpoint_task)
@@ -366,7 +363,7 @@ def score_checkpoints(
     )
     if isinstance(result, NeuCRaB):
         place = Path(out).expanduser()
-        _tables(result, place)
+        _write_tables(result, place)
         if costs:
             text = cost_table(ready, checkpoints, sizes).to_csv(index=False, lineterminator="\n")
             store.write_file(place / "costs.csv", text)

@@ -10,6 +10,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -30,15 +31,11 @@ def _svd(m, n):
     return 6 * max(m, n) * min(m, n) ** 2 + 20 * min(m, n) ** 3
 
 
-def _qr(m, n):
-    return 4 * m * n * min(m, n) - 4 * min(m, n) ** 3 // 3
-
-
 _FACTORS: dict[str, Callable] = {  # name in aten -> operations of one m x n matrix
     "_linalg_svd": _svd,
     "linalg_svd": _svd,
     "_linalg_eigh": lambda m, n: 9 * n**3,
-    "linalg_qr": _qr,
+    "linalg_qr": lambda m, n: 4 * m * n * min(m, n) - 4 * min(m, n) ** 3 // 3,
     "linalg_cholesky_ex": lambda m, n: n**3 // 3,
     "linalg_inv_ex": lambda m, n: 2 * n**3,
     "_linalg_solve_ex": lambda m, n: 2 * n**3 // 3,
@@ -106,15 +103,6 @@ def mixture_operations(features: ArrayLike, labels: ArrayLike) -> int:
     return mixture.n_iter_ * (4 * n * k * r**2 + k * r**3 // 3)
 
 
-def _timed(f):
-    began = time.perf_counter()
-    operations = count_operations(f)
-    counted = time.perf_counter() - began
-    began = time.perf_counter()
-    f()
-    return operations, min(counted, time.perf_counter() - began)
-
-
 @documented
 def metric_costs(
     features: ArrayLike,  # shape (n, d)
@@ -142,9 +130,14 @@ def metric_costs(
         if not set(needs) <= set(arguments):
             continue
         function = gaussian_grid if name == "grid" else METRICS[name].function
+        call = partial(function, *(arguments[k] for k in needs))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            operations, seconds = _timed(lambda f=function, n=needs: f(*(arguments[k] for k in n)))
+            began = time.perf_counter()
+            operations = count_operations(call)
+            counted = time.perf_counter()
+            call()
+        seconds = min(counted - began, time.perf_counter() - counted)
         if name.startswith("n"):
             operations += mixture_operations(X, y)
         out.append(dict(metric=row, points=len(X), operations=operations, seconds=seconds))

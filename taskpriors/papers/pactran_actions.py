@@ -35,6 +35,10 @@ def _sizes(job):  # N/K
     return sizes if isinstance(sizes, list) else [sizes]
 
 
+def _class_counts(tasks):  # task -> its number of classes
+    return {task.name: len(torch.as_tensor(task.labels).unique()) for task in tasks}
+
+
 def _image_tasks(job, networks, classes=None, **also):  # list of CheckpointTask
     tasks = []
     for name in job.item.data:
@@ -80,23 +84,23 @@ def _neucrab(job: Job) -> Computed:
         cache=job.options.get("cache"),
         progress=job.options.get("progress", True),
     )
-    n_classes = {task.name: len(torch.as_tensor(task.labels).unique()) for task in tasks}
+    n_classes = _class_counts(tasks)
     if s.get("grid"):
         return _grid_cells(result, n_classes), partial(_first_panel, result, job.item)
     if s.get("scatter"):
         return _scatter_cells(result, n_classes), partial(_draw_scatters, result)
-    if s.get("one_width"):
+    if not s.get("one_width"):
+        return _tau_cells(result, n_classes, by_size=False), result.plot
+    width = _width_cell(result)
+    if not job.item.small:
         widths = result.truth.set_index("model")["dim"]
         names = widths.index[widths == mode(widths)]
-        of_one = replace(
+        result = replace(
             result,
             truth=result.truth[result.truth["model"].isin(names)],
             scores=result.scores[result.scores["model"].isin(names)],
         )
-        judged = result if job.item.small else of_one
-        cells = _tau_cells(judged, n_classes, by_size=True)
-        return [*cells, _width_cell(result)], judged.plot
-    return _tau_cells(result, n_classes, by_size=False), result.plot
+    return [*_tau_cells(result, n_classes, by_size=True), width], result.plot
 
 
 def _both_taus(result, n_classes):  # tables of task, per_class, seed, row, tau: released and ours
@@ -116,7 +120,6 @@ def _tau_cells(result, n_classes, by_size):  # a column per N/K, over tasks, or 
     ]
     convention, derived = (group.mean().groupby(["row", "at"]).mean() for group in groups)
     errors = groups[1].sem().fillna(0).groupby(["row", "at"]).mean()
-    places = list(dict.fromkeys(derived.index.get_level_values("at")))
     return [
         Cell(
             row,
@@ -125,7 +128,7 @@ def _tau_cells(result, n_classes, by_size):  # a column per N/K, over tasks, or 
             float(derived[row, at]),
             2 * float(errors[row, at]),
         )
-        for row, at in itertools.product(_PRINTED, places)
+        for row, at in itertools.product(_PRINTED, derived.index.unique("at"))
         if (row, at) in derived.index
     ]
 
@@ -133,10 +136,10 @@ def _tau_cells(result, n_classes, by_size):  # a column per N/K, over tasks, or 
 def _width_cell(result):  # B.7: the width as a metric, on checkpoints of all widths
     error = result.error()
     taus: dict[str, list] = dict(tau_a=[], tau_b=[])
-    for _, truth in result.truth.groupby("task", sort=False):
-        errors = error.loc[list(zip(truth["task"], truth["model"], strict=True))].to_numpy()
+    for task, truth in result.truth.groupby("task", sort=False):
+        width = truth["dim"].to_numpy(dtype=float)
+        errors = error[task].loc[truth["model"]].to_numpy()
         for method, of_tasks in taus.items():
-            width = truth["dim"].to_numpy(dtype=float)
             of_tasks.append(agreement.agreement_statistic(width, -errors, method=method))
     a, b = (sum(of_tasks) / len(of_tasks) for of_tasks in taus.values())
     return Cell("width, checkpoints of all widths", "mean over tasks", a, b)
@@ -147,16 +150,12 @@ _SCATTERS = "PT-Gauss fix", "N-LEEP", "LogME"
 
 def _scatter_cells(result, n_classes):  # the three tau of Figure 1's caption
     groups = [taus.groupby("row")["tau"] for taus in _both_taus(result, n_classes)]
-    means, error = [group.mean() for group in groups], groups[1].sem().fillna(0)
-    return [
-        Cell(row, "tau", float(means[0][row]), float(means[1][row]), 2 * float(error[row]))
-        for row in _SCATTERS
-    ]
+    a, b, error = groups[0].mean(), groups[1].mean(), 2 * groups[1].sem().fillna(0)
+    return [Cell(k, "tau", float(a[k]), float(b[k]), float(error[k])) for k in _SCATTERS]
 
 
 def _draw_scatters(result):
-    cell = result.scores.query("seed == 0")
-    table = tau_tables.subsample_table(cell)
+    table = tau_tables.subsample_table(result.scores.query("seed == 0"))
     errors = result.error()[result.truth["task"].iloc[0]].loc[table.index]
     axes = new_panels(1, len(_SCATTERS), figsize=(3.2 * len(_SCATTERS), 3.2), sharey=True)[0]
     for ax, row in zip(axes, _SCATTERS, strict=True):
@@ -205,8 +204,7 @@ def _questions(job: Job) -> Computed:
     settings: dict[str, Any] = dict(per_class=_sizes(job), n_seeds=s.get("n_seeds", 5), **options)
     names = [Checkpoint(model, family=neucrab_files.family_of(model)) for model in task.features]
     result = neucrab.neucrab(names, [task], metrics=["linear_valid"], **settings)
-    n_classes = {task.name: len(torch.as_tensor(task.labels).unique())}
-    return _grid_cells(result, n_classes), partial(_first_panel, result, job.item)
+    return _grid_cells(result, _class_counts([task])), partial(_first_panel, result, job.item)
 
 
 def _first_panel(result, item):
@@ -221,7 +219,13 @@ def _costs(job):  # GFLOPS of metrics, and of the features of as many images
     one = {name: job.networks[name]}  # features of one network, as the paper counts
     task = _image_tasks(job, one, classes=job.item.settings.get("classes"))[0]
     one_model = [Checkpoint(name, head=neucrab_files.source_head(one[name]))]
-    per_image = {called: _gflop_of_one(network, job) for called, network in job.networks.items()}
+    image = actions.image_parts(job, next(iter(job.item.data)))[0][0]
+    per_image = {}  # GFLOP of the features of one image
+    for called, network in job.networks.items():
+        encoder: Any = load_encoder(network)
+        forward = partial(encoder.forward, encoder.transform(image)[None])
+        with torch.no_grad():
+            per_image[called] = count_operations(forward) / 1e9
     for _, table in neucrab_files.cost_table([task], one_model, _sizes(job)).groupby("per_class"):
         n_points = int(table["points"].iloc[0])
         at, unlike = f"N = {n_points}", "features of other widths"
@@ -231,14 +235,6 @@ def _costs(job):  # GFLOPS of metrics, and of the features of as many images
         for called, one_image in per_image.items():
             cells.append(Cell(f"Penultimate Feature of {called}", at, None, n_points * one_image))
     return cells, None
-
-
-def _gflop_of_one(network, job):  # of the features of one image
-    encoder: Any = load_encoder(network)
-    image = actions.image_parts(job, next(iter(job.item.data)))[0][0]
-    x, forward = encoder.transform(image)[None], encoder.forward
-    with torch.no_grad():
-        return count_operations(partial(forward, x)) / 1e9
 
 
 ACTIONS: dict[str, Callable] = dict(neucrab=_neucrab, questions=_questions)

@@ -29,11 +29,8 @@ def rows_of(table: str) -> PrintedRows:
     wide = published_table("SynBench", table).pivot(index="row", columns="column", values="value")
     printed = wide.pop("Pearson")
     accuracy = wide.loc["Accuracy (%)"].tolist()
-    rows = {
-        row: wide.loc[row].tolist()
-        for row in wide.index
-        if row != "Accuracy (%)" and not any(v.startswith(">") for v in wide.loc[row])
-    }
+    rows = {row: values.tolist() for row, values in wide.drop("Accuracy (%)").iterrows()}
+    rows = {k: v for k, v in rows.items() if not any(text.startswith(">") for text in v)}
     return PrintedRows(rows, accuracy, printed.to_dict())
 
 

@@ -9,12 +9,13 @@ __all__ = []
 import inspect
 import shutil
 import textwrap
+from collections import Counter
 from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -96,11 +97,8 @@ class Item(Result):
     def data_sizes(self) -> dict[str, int]:
         "Images of each data set that a program can fetch, of training and test."
         share = self.settings.get("classes", 102) / 102  # of Oxford-flowers
-        return {
-            name: round(share * sum(source["n"]))
-            for name, source in self.data.items()
-            if "n" in source and "folder" not in source
-        }
+        sizes = {k: v["n"] for k, v in self.data.items() if "n" in v and "folder" not in v}
+        return {name: round(share * sum(parts)) for name, parts in sizes.items()}
 
     @property
     def needs(self) -> str:
@@ -146,10 +144,8 @@ def _small_notes(item):
 
 
 def _full_notes(item):
-    notes = []
-    for text in dict.fromkeys(item.stand_ins.values()):
-        n = list(item.stand_ins.values()).count(text)
-        notes.append(f"{words.counted(n, 'network')} of timm stand for {text}.")
+    stand_ins = Counter(item.stand_ins.values()).items()
+    notes = [f"{words.counted(n, 'network')} of timm stand for {text}." for text, n in stand_ins]
     left_out: dict = {}
     for called, name in item.networks.items():
         if name.startswith(NONE):
@@ -180,8 +176,8 @@ def _item(recipes, entry, miniature) -> Item:
         others = {called: name for group in few for called, name in group.items()}
         networks = (others or dict(small["networks"])) if networks else {}
         data = {small["data"]: dict(images=small["data"])} if data else {}
-        of_all = {k for k in small.get("settings", {}) if k != "pixels" or k in settings}
-        settings |= {k: v for k, v in small.get("settings", {}).items() if k in of_all}
+        of_small = small.get("settings", {}).items()
+        settings |= {k: v for k, v in of_small if k != "pixels" or k in settings}
         settings |= {k: small[k] for k in ("prior", "priors") if k in settings}
     return Item(
         name=entry["name"],
@@ -319,9 +315,8 @@ def item_table() -> DataFrame:  # one row per item
         lacks = [words.counted(absent, "network") + " to fetch"] if absent else []
         lacks += ["the images"] if item.data else []
         here = "yes" if not lacks else f"no: {' and '.join(lacks)}"
-        notes = " ".join(item.notes)
-        shown = dict(shows=item.title, needs=item.needs, here=here, notes=notes)
-        rows.append(dict(item=item.name, **shown))
+        facts = dict(shows=item.title, needs=item.needs, here=here, notes=" ".join(item.notes))
+        rows.append(dict(item=item.name, **facts))
     return pd.DataFrame(rows).set_index("item")
 
 # %% ../../nbs/papers/13_recipes.ipynb #c3a30f8c
@@ -332,34 +327,43 @@ def plan_item(item: Item, *, count: bool = True) -> DataFrame:  # a row each
     rows = []
     for called, name in item.networks.items():
         row: dict[str, Any] = dict(network=called, weights=name, problem=network_problem(name))
-        if Path(name).is_file():  # passed by somebody
-            rows.append(row | dict(cached=True))
-            continue
-        if named_models.is_repository(name):
+        if Path(name).is_file() or named_models.is_repository(name):
             row["cached"] = is_cached(name)
         elif not row["problem"] and not name.startswith("zoo/"):
-            import timm
-
-            with torch.device("meta"):
-                net = timm.create_model(name.partition("@")[0], num_classes=0, pretrained=False)
-            n_bytes = 4 * sum(p.numel() for p in net.parameters())
-            row |= dict(cached=is_cached(name), download_mib=round(n_bytes / 2**20))
-            row["width"] = getattr(net, "head_hidden_size", net.num_features)
+            facts = _architecture(name.partition("@")[0], count=count)
+            row |= dict(cached=is_cached(name), download_mib=round(facts.n_bytes / 2**20))
+            row["width"] = facts.width
             if count:
-                row["gflop_per_image"] = _gflop_per_image(net)
+                row["gflop_per_image"] = facts.gflop
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _gflop_per_image(net):  # without weights
+class _Architecture(NamedTuple):
+    "What the architecture of a network of timm says before its weights are fetched."
+
+    n_bytes: int  # of the weights, in float32
+    width: int  # features of an image
+    gflop: float | None  # of the features of one image; None if they are not counted
+
+
+@cache  # building and counting take about a second, and many items share a network
+def _architecture(name: str, *, count: bool) -> _Architecture:
+    "Size, width and arithmetic of a network of timm by its name, without weights."
     import timm
     from torch.utils.flop_counter import FlopCounterMode
 
+    with torch.device("meta"):
+        net = timm.create_model(name, num_classes=0, pretrained=False)
+    n_bytes = 4 * sum(p.numel() for p in net.parameters())
+    width = getattr(net, "head_hidden_size", net.num_features)
+    if not count:
+        return _Architecture(n_bytes, width, None)
     net.requires_grad_(False)  # else the counter follows gradients
     size = timm.data.resolve_model_data_config(net)["input_size"]
     with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False) as counter:
         net(torch.zeros(1, *size))
-    return round(counter.get_total_flops() / 1e9, 2)
+    return _Architecture(n_bytes, width, round(counter.get_total_flops() / 1e9, 2))
 
 
 def free_disk() -> float:  # GiB
@@ -376,8 +380,7 @@ def gib_to_fetch(plan: DataFrame) -> float:
     "Weights of the plan's networks of timm that are not in the cache."
     if "download_mib" not in plan:
         return 0.0
-    absent = plan["cached"].eq(False) & plan["download_mib"].notna()
-    return float(plan.loc[absent, "download_mib"].sum()) / 1024
+    return float(plan.loc[plan["cached"].eq(False), "download_mib"].sum()) / 1024
 
 
 def _size(mib):  # in words

@@ -35,8 +35,7 @@ def squared_kernel_tasks(
     Z = kernel_factor(features)
     n_bytes = Z.element_size() * len(Z) ** 2
     checks.check_memory(n_bytes, "squared_kernel_tasks", "pass fewer points", device=Z.device)
-    K = Z @ Z.T
-    return sample_labels(K, temperature, 2, n_tasks=n_tasks, n_orders=n_tasks, seed=0)
+    return sample_labels(Z @ Z.T, temperature, 2, n_tasks=n_tasks, n_orders=n_tasks, seed=0)
 
 # %% ../../nbs/papers/12_released.ipynb #78675c34
 def training_recall(

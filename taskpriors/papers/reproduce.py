@@ -41,17 +41,11 @@ def printed_numbers(item: recipes.Item) -> dict[tuple, str]:  # (row, column) ->
     return printed
 
 
-def _apart(cell, text):  # the conventions whose number no reading of the printed one rounds to
-    apart = []
-    for name in ("convention", "derived"):
-        value = getattr(cell, name)
-        if value is not None and not any(_rounds_to(value, r, cell) for r in text.split(" or ")):
-            apart.append(name)
-    return apart
-
-
-def _rounds_to(value, reading, cell):
-    return abs(value - float(reading)) <= cell.error + half_unit(reading) + 1e-9
+def _is_apart(value, text, error):  # does no reading of the printed number round to ours?
+    if value is None:
+        return False
+    readings = text.split(" or ")
+    return not any(abs(value - float(r)) <= error + half_unit(r) + 1e-9 for r in readings)
 
 
 def compare_cells(
@@ -71,13 +65,13 @@ def compare_cells(
         elif text and item.stand_ins:
             differs = "other networks"
         elif text and not text.startswith(">"):
-            differs = " and ".join(_apart(cell, text))
+            ours = dict(convention=cell.convention, derived=cell.derived)
+            apart = [k for k, value in ours.items() if _is_apart(value, text, cell.error)]
+            differs = " and ".join(apart)
         rows.append(dict(cell._asdict(), published=text, differs=differs))
     if not item.small:
-        rows += [
-            dict(row=row, column=column, published=text, differs="not computed")
-            for (row, column), text in printed.items()
-        ]
+        for (row, column), text in printed.items():
+            rows.append(dict(row=row, column=column, published=text, differs="not computed"))
     order = ["row", "column", "published", "convention", "derived", "error", "differs"]
     return pd.DataFrame(rows, columns=order)
 
@@ -144,14 +138,12 @@ def with_data_at_hand(item: recipes.Item, folders: dict) -> recipes.Item:
     closed = {k for k, v in item.data.items() if "folder" in v and k not in folders}
     if not closed or closed == set(item.data):
         return item
-    left_out = f"reproduce: {item.name} leaves out {', '.join(sorted(closed))}, which no registry"
-    warnings.warn(f"{left_out} gives; pass --folder NAME=FOLDER for each.", stacklevel=3)
-    notes = f"Left out: {', '.join(sorted(closed))}, for which no folder is named"
-    return replace(
-        item,
-        data={k: v for k, v in item.data.items() if k not in closed},
-        note=". ".join([item.note] * bool(item.note) + [notes]),
-    )
+    names = ", ".join(sorted(closed))
+    left_out = f"reproduce: {item.name} leaves out {names}, which no registry gives"
+    warnings.warn(f"{left_out}; pass --folder NAME=FOLDER for each.", stacklevel=3)
+    notes = [item.note] * bool(item.note) + [f"Left out: {names}, for which no folder is named"]
+    data = {k: v for k, v in item.data.items() if k not in closed}
+    return replace(item, data=data, note=". ".join(notes))
 
 # %% ../../nbs/papers/16_reproduce.ipynb #e77a8361
 def _is_offline():

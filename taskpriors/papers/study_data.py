@@ -68,17 +68,15 @@ def fetch_repository(
     name: str, entry: Mapping, place: Path, address: str = "https://github.com/{repository}"
 ) -> None:
     "Fetch one commit of a repository, as an entry names them, into a folder."
-    url, git = address.format(**entry), ["git", "-C", str(place)]
+    url, commit = address.format(**entry), entry["commit"]
     place.mkdir(parents=True, exist_ok=True)
-    steps = [["init", "-q"]]
-    if len(entry["commit"]) == 40:
-        steps += [["fetch", "-q", "--depth", "1", url, entry["commit"]]]
-    else:  # a short commit is found in the history only
-        steps += [["fetch", "-q", url]]
-    steps += [["checkout", "-q", entry["commit"]]]
+    fetch = ["fetch", "-q", url]  # a short commit is found in the history only
+    if len(commit) == 40:
+        fetch = ["fetch", "-q", "--depth", "1", url, commit]
     try:
-        for step in steps:
-            subprocess.run([*git, *step], check=True, capture_output=True, text=True)
+        for step in (["init", "-q"], fetch, ["checkout", "-q", commit]):
+            command = ["git", "-C", str(place), *step]
+            subprocess.run(command, check=True, capture_output=True, text=True)
     except FileNotFoundError as e:
         _refuse_network(name, e)
     except subprocess.CalledProcessError as e:
@@ -93,15 +91,14 @@ def fetch_study_data(
     "Fetch a network or set of the studies and check it; what is there is not fetched again."
     entry = study_data()[checks.check_choice(name, tuple(study_data()), "fetch_study_data", "name")]
     root = cache_dir() / "study_data" if out is None else Path(out).expanduser()
-    if "sha256" in entry:
-        place = root / name / Path(entry["path"]).name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if not place.exists():
-            _fetch_file(name, entry, place)
-        return place
     place = root / name
     done = place / ".git" / "taskpriors-complete"
-    if not done.exists():
+    if "sha256" in entry:
+        place.mkdir(parents=True, exist_ok=True)
+        place /= Path(entry["path"]).name
+        if not place.exists():
+            _fetch_file(name, entry, place)
+    elif not done.exists():
         fetch_repository(name, entry, place)
         write_file(done, entry["commit"])
     return place

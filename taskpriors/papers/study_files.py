@@ -121,10 +121,9 @@ def _tiny_pictures(folder):
         tests.setdefault(wnid, []).append(name)
     pictures = []
     for label, wnid in enumerate(_TINY):
-        trains = [f"{top}/train/{wnid}/images/{wnid}_{i}.JPEG" for i in range(200)]
-        pictures += [Picture(path, label, 0) for path in trains]
-        paths = [f"{top}/val/images/{name}" for name in sorted(tests[wnid])]
-        pictures += [Picture(path, label, 1) for path in paths]
+        train, test = f"{top}/train/{wnid}/images/{wnid}", f"{top}/val/images"
+        pictures += [Picture(f"{train}_{i}.JPEG", label, 0) for i in range(200)]
+        pictures += [Picture(f"{test}/{name}", label, 1) for name in sorted(tests[wnid])]
     return pictures, [f"{wnid} {words[wnid]}" for wnid in _TINY]
 
 
@@ -195,13 +194,10 @@ class SpecNet(nn.Module):
             return x * 255 - getattr(self, self._buffer("mean_image"))
         return (x - self.mean) / self.std
 
-    def _tensor(self, name):
-        key = name.replace(".", "/")
-        return self.params[key] if key in self.params else None
-
     def _value(self, node, inputs):
         kind, x = node["op"], inputs[0]
-        weight, bias = (self._tensor(f"{node.get('name', '')}.{k}") for k in ("weight", "bias"))
+        key = node.get("name", "").replace(".", "/")
+        weight, bias = (self.params.get(f"{key}/{k}") for k in ("weight", "bias"))
         if kind == "conv":
             padded = F.pad(x, node["pad"])
             return F.conv2d(padded, weight, bias, node["stride"], groups=node["groups"])
@@ -275,9 +271,7 @@ def read_residual(path: Path) -> tuple[dict, dict]:  # operations, and name -> t
     return residual_spec(state), state
 
 
-NETWORKS = {
-    name: read_residual for name in (f"cifar10_resnet{n}_akamaster" for n in (20, 32, 44, 56))
-}
+NETWORKS = {f"cifar10_resnet{n}_akamaster": read_residual for n in (20, 32, 44, 56)}
 
 # %% ../../nbs/papers/17_study_files.ipynb #483da0a8
 _PENALTIES = (1e-3, 1e-2, 1e-1)  # of the mean loss

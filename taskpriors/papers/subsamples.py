@@ -129,10 +129,8 @@ def subsample(y: Tensor, pool: Tensor, per_class: int | str, seed: int) -> Tenso
     if per_class == FULL:
         return pool
     g = torch.Generator().manual_seed(seed)
-    members = {int(k): pool[y[pool] == k] for k in y.unique()}
-    index = torch.cat(
-        [v[torch.randperm(len(v), generator=g)[:per_class]] for v in members.values()]
-    )
+    members = [pool[y[pool] == k] for k in y.unique()]
+    index = torch.cat([v[torch.randperm(len(v), generator=g)[:per_class]] for v in members])
     return index[torch.randperm(len(index), generator=g)]
 
 

@@ -42,23 +42,18 @@ def _file_names(models):
     return stems
 
 
-def _images_at(source, size):  # shape (n, *size), between 0 and 1
-    "Images at the size of a network."
+def _settings_like(source, network, options, settings):  # SynBenchSettings
+    if isinstance(network, str):
+        network = named_models.timm_module(network, "score_networks")
+    size = options.get("input_size") or named_models.timm_config(network)["input_size"]
     mode = "L" if size[0] == 1 else "RGB"
     small = [image.convert(mode).resize((size[2], size[1])) for image in source]
     rows = [torch.from_numpy(np.array(image)).reshape(*size[1:], size[0]) for image in small]
-    return torch.stack(rows).movedim(-1, 1).double() / 255
-
-
-def _settings_like(source, network, options, settings):  # SynBenchSettings
-    module = (
-        named_models.timm_module(network, "score_networks") if isinstance(network, str) else network
-    )
-    size = options.get("input_size") or named_models.timm_config(module)["input_size"]
+    images = torch.stack(rows).movedim(-1, 1).double() / 255  # in [0, 1], shape (n, *size)
     labels = source.labels
     if labels is not None and not 2 <= len(torch.as_tensor(labels).unique()) <= len(source) - 2:
         labels = None
-    return fitted_settings(_images_at(source, size), labels, settings=settings)
+    return fitted_settings(images, labels, settings=settings)
 
 
 def _curves(result):  # one row per threshold of accuracy
@@ -66,11 +61,10 @@ def _curves(result):  # one row per threshold of accuracy
 
     t = torch.linspace(0.5, 1, 501, dtype=torch.float64)
     features, images = result.curve(t)
-    columns = {
-        f"eps={e:g}": row.tolist() for e, row in zip(result.settings.eps, features, strict=True)
-    }
     frame = dict(model=result.model, accuracy=t.tolist(), images=images.tolist())
-    return pd.DataFrame(frame | columns)
+    for e, row in zip(result.settings.eps, features, strict=True):
+        frame[f"eps={e:g}"] = row.tolist()
+    return pd.DataFrame(frame)
 
 # %% ../../nbs/papers/11_synbench_scores.ipynb #cb38bf5f
 def score_networks(
@@ -131,7 +125,6 @@ def score_networks(
         curves.append(_curves(result).assign(model=stem))
         write_file(place / f"{stem}.png", drawn_png(result.plot()))
     table = pd.concat(scores, ignore_index=True)
-    write_file(place / "scores.csv", table.to_csv(index=False, lineterminator="\n"))
-    curve = pd.concat(curves, ignore_index=True)
-    write_file(place / "curves.csv", curve.to_csv(index=False, lineterminator="\n"))
+    for name, frame in dict(scores=table, curves=pd.concat(curves, ignore_index=True)).items():
+        write_file(place / f"{name}.csv", frame.to_csv(index=False, lineterminator="\n"))
     return table

@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/papers/05_tau_tables.ipynb #24279fd7
 import itertools
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -75,10 +76,8 @@ def chosen_pairs(rows: DataFrame) -> dict[str, tuple[float, float]]:
     if all(v is not None for v in valid):
         references["valid"] = [-v for v in valid]
     for rule, reference in references.items():
-        try:
+        with suppress(ValueError):  # as for a reference that is one number
             chosen[rule] = choose_grid(grids, reference=reference)
-        except ValueError:  # as for a reference that is one number
-            continue
     return chosen
 
 
@@ -101,10 +100,8 @@ def _cell_agreement(rows, error):  # metric -> tau, tau_a and points lost on one
     table = subsample_table(rows)
     table = table.loc[:, ~table.isna().any().to_numpy()]
     scores, truth = table.to_numpy(dtype=float).T, -error.loc[table.index].to_numpy()
-    unit_weights = np.ones((1, len(truth)))
-    tau, tau_a = (
-        weighted_taus(scores, truth, unit_weights, method=m)[:, 0] for m in ("tau_b", "tau_a")
-    )
+    equal = np.ones((1, len(truth)))  # weights of the models
+    tau, tau_a = (weighted_taus(scores, truth, equal, method=m)[:, 0] for m in ("tau_b", "tau_a"))
     first = scores == scores.max(1, keepdims=True)
     lost = 100 * (truth.max() - (first * truth).sum(1) / first.sum(1))
     return zip(table.columns, tau, tau_a, lost, strict=True)

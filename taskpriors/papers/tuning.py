@@ -72,8 +72,7 @@ def tuning_prior(
     if isinstance(prior, TaskPrior):
         checks.check_same_n(_ME, prior=len(prior.factor), images=len(images))
         return prior if temperature is None else prior.at(temperature)
-    X = embed_features(prior, images, **options).features
-    Z = kernel_factor(X, scale="frobenius")
+    Z = kernel_factor(embed_features(prior, images, **options).features, scale="frobenius")
     return TaskPrior(Z, task_temperature(Z, 10) if temperature is None else temperature)
 
 # %% ../../nbs/papers/10_tuning.ipynb #f979ae0f
@@ -131,10 +130,8 @@ def prior_objective(
     return objective
 
 # %% ../../nbs/papers/10_tuning.ipynb #f528480a
-def _train_network(
-    tuned, inputs, law, recipe, *, num_workers, progress, **storage
-):  # mean losses, seconds
-    "Train the network of an encoder in place."
+def _train_network(tuned, inputs, law, recipe, *, num_workers, progress, **storage):
+    "Train the network of an encoder in place: mean losses of the epochs, and seconds."
     module, n = tuned.module, len(inputs)
     where = next(module.parameters()).device
     per_epoch = n // min(recipe.batch_size, n)
@@ -241,16 +238,12 @@ def fine_tune_with_prior(
         seconds = stored.description["seconds"]
     else:
         path = done.with_suffix(".run.safetensors") if out else None
-        storage: dict[str, Any] = dict(path=path, key=key)
         run: dict[str, Any] = dict(num_workers=num_workers, progress=progress)
-        losses, seconds = _train_network(tuned, inputs, law, recipe, **run, **storage)
+        losses, seconds = _train_network(tuned, inputs, law, recipe, **run, path=path, key=key)
         module.train(start.module.training)
-        description = dict(
-            key=key, losses=losses.tolist(), seconds=seconds, name=f"{start.name}, tuned"
-        )
-        if path is not None and store.keep_tensors(
-            done, module.state_dict(), description, sidecar=False
-        ):
+        name = f"{start.name}, tuned"
+        description = dict(key=key, losses=losses.tolist(), seconds=seconds, name=name)
+        if path and store.keep_tensors(done, module.state_dict(), description, sidecar=False):
             path.unlink(missing_ok=True)
     return PriorTuned(
         losses=losses,

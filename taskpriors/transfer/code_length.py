@@ -7,7 +7,6 @@ __all__ = ['LossCurve', 'validation_loss', 'mdl', 'sdl', 'eps_sample_complexity'
 
 # %% ../../nbs/transfer/07_code_length.ipynb #5e5d5fae
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -175,6 +174,11 @@ def loss_curve(
     )
 
 # %% ../../nbs/transfer/07_code_length.ipynb #25f75977
+def _check_curve(curve: LossCurve, caller: str) -> LossCurve:
+    remedy = "pass loss_curve(features, labels)"
+    return checks.check_instance(curve, LossCurve, caller, "curve", remedy=remedy)
+
+
 def code_length(
     curve: LossCurve,  # held-out losses
     *,
@@ -182,8 +186,7 @@ def code_length(
     rule: str = "right",  # "right" (as published) or "left" (prequential, first block at log K)
 ) -> float:  # nats
     "Area between the loss curve and a floor, from no point to the last size."
-    remedy = "pass loss_curve(features, labels)"
-    checks.check_instance(curve, LossCurve, "code_length", "curve", remedy=remedy)
+    _check_curve(curve, "code_length")
     floor = checks.check_number(floor, "code_length", "floor")
     widths = torch.diff(curve.sizes, prepend=curve.sizes[:1] * 0)
     heights = curve.losses
@@ -194,10 +197,7 @@ def code_length(
 
 # %% ../../nbs/transfer/07_code_length.ipynb #4b433f22
 def _curve(features, labels, curve: LossCurve | None, caller: str, options: dict) -> LossCurve:
-    if curve is None:
-        return loss_curve(features, labels, **options)
-    remedy = "pass loss_curve(features, labels)"
-    return checks.check_instance(curve, LossCurve, caller, "curve", remedy=remedy)
+    return loss_curve(features, labels, **options) if curve is None else _check_curve(curve, caller)
 
 # %% ../../nbs/transfer/07_code_length.ipynb #0cbdd3ab
 @documented
@@ -262,13 +262,9 @@ def sdl(
     c = _curve(features, labels, curve, "sdl", kw)
     eps = _target(eps, c, "sdl")
     if c.losses[-1] > eps:
-        warnings.warn(
-            f"sdl: the loss must reach eps = {eps:.3g} for a finite SDL. "
-            f"Got {c.losses[-1]:.3g} at {int(c.sizes[-1])} points, so this is a lower bound; "
-            "raise eps or pass more points.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        limit = f"the loss must reach eps = {eps:.3g} for a finite SDL"
+        got = f"{c.losses[-1]:.3g} at {int(c.sizes[-1])} points, so this is a lower bound"
+        checks.warn("sdl", limit, got, "raise eps or pass more points")
     return code_length(c, floor=eps, rule=rule)
 
 # %% ../../nbs/transfer/07_code_length.ipynb #4fda4cc9

@@ -7,7 +7,6 @@ __all__ = ['h_score', 'regularized_h_score', 'sfda', 'ped', 'gbc', 'transrate', 
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #b2a94a7b
 import math
-import warnings
 from typing import NamedTuple
 
 import torch
@@ -38,11 +37,6 @@ def _streamed_h_score(X: Tensor, y: Tensor, counts: Tensor, block_size: int) -> 
     return float(along.sum(0).div(values).sum())
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #15e0ac3b
-def _warn_empty(caller: str, rule: str, got: str, remedy: str):
-    "Warn of a value that does not depend on the labels; called by the public function itself."
-    warnings.warn(f"{caller}: {rule}. Got {got}; {remedy}.", RuntimeWarning, stacklevel=3)
-
-
 @documented
 def h_score(
     features: ArrayLike,  # shape (n, d)
@@ -63,7 +57,7 @@ def h_score(
     if len(counts) == len(X):
         got = f"{len(X)} classes of one point each, so the value is the rank for any features"
         rule = "some class must have two points"
-        _warn_empty("h_score", rule, got, "merge classes or add points")
+        checks.warn("h_score", rule, got, "merge classes or add points")
     if svd is None and len(X) > 4 * X.shape[1]:
         value = _streamed_h_score(X, y, counts, block_size)
         if value is not None:
@@ -73,7 +67,7 @@ def h_score(
         reach = "K - 1" if len(svd.S) == svd.n - 1 else "K - 1 less (K - 1)/(n - 1), by chance,"
         got = f"rank {len(svd.S)} of {svd.n} points, so the value is {reach} for any labels"
         rule = "features must have rank below n - 2 to say anything"
-        _warn_empty("h_score", rule, got, "use regularized_h_score")
+        checks.warn("h_score", rule, got, "use regularized_h_score")
     return float((counts * class_means(svd.U, y, counts).square().sum(1)).sum())
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #9a2f49e6
@@ -87,8 +81,7 @@ def ledoit_wolf_shrinkage(svd: FeatureSVD) -> float:  # in [0, 1]
     distance = (square - trace**2 / d) / d
     if distance <= 0:
         return 0.0
-    noise = torch.minimum((fourth - square) / (n * d), distance)
-    return float(noise / distance)
+    return float(torch.minimum((fourth - square) / (n * d), distance) / distance)
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #3a51c0ea
 def varying_svd(X: Tensor, svd: FeatureSVD | None, caller: str) -> FeatureSVD:
@@ -197,7 +190,7 @@ def sfda(
         rule = f"features must have rank at most {most}, or any labels separate"
         got = f"rank {len(svd.S)} of {len(X)} points in {len(counts)} classes"
         why = f"only the shrinkage of {first.shrinkage:.2g} stands against that"
-        _warn_empty("sfda", rule, f"{got}, and {why}", "use regularized_h_score")
+        checks.warn("sfda", rule, f"{got}, and {why}", "use regularized_h_score")
     confidence = first.log_p.exp().softmax(1).gather(1, label)
     other_means = (first.means.sum(0) - first.means) / (len(counts) - 1)
     Z = confidence * svd.scores + (1 - confidence) * other_means[y]
@@ -274,7 +267,7 @@ def gbc(
     Z = varying_svd(X, svd, "gbc").scores[:, :p]
     if len(counts) == len(X):
         got = f"{len(X)} classes of one point each, so no variance and the value 0 for any features"
-        _warn_empty("gbc", "some class must have two points", got, "merge classes or add points")
+        checks.warn("gbc", "some class must have two points", got, "merge classes or add points")
     means = class_means(Z, y, counts)
     squares = (Z - means[y]).square()
     variances = torch.where(counts[:, None] > 1, class_means(squares, y, counts), squares.mean(0))
@@ -339,6 +332,25 @@ def linear(
     """
     return heads.use_head(features, labels, a, head, "linear", svd=svd).risk
 
+# %% ../../nbs/transfer/06_discriminants.ipynb #7c11b3d6
+def least_error(
+    X: Tensor,  # features, shape (n, d)
+    y: Tensor,  # classes 0..K-1, shape (n,)
+    train: Tensor,  # mask of the training points, shape (n,)
+    weights: list[float],  # of the prior: beta over the number of training points
+    *,
+    tol: float,  # slope of the risk at which a head has converged
+) -> float:  # share of the points outside the mask
+    "Least held-out error of heads on the training points, over weights of the prior."
+    present = y[train].unique()
+    errors = []
+    head = None
+    for a in sorted(weights):
+        head = heads.fit_head(X[train], y[train], beta=a * int(train.sum()), tol=tol, start=head)
+        guess = present[head.logits(X[~train]).argmax(1)]
+        errors.append(float((guess != y[~train]).double().mean()))
+    return min(errors)
+
 # %% ../../nbs/transfer/06_discriminants.ipynb #29b79dac
 @documented
 def linear_valid(
@@ -360,21 +372,12 @@ def linear_valid(
     caller = "linear_valid"
     X, y, _ = labelled_points(features, labels, caller, min_rows=4)
     a_values = checks.check_several(a, caller, "a")
-    grid = sorted(checks.check_number(v, caller, "a", low=0, low_open=True) for v in a_values)
+    grid = [checks.check_number(v, caller, "a", low=0, low_open=True) for v in a_values]
     if isinstance(train, str):
         checks.check_choice(train, ("first",), caller, "train")
         train = torch.arange(len(X)) < len(X) // 2
     mask = checks.check_split(train, len(X), caller, seed=seed).to(X.device)
-    present = y[mask].unique()
-    if len(present) < 2:
+    if len(y[mask].unique()) < 2:
         rule, remedy = "the training part must hold at least two classes", "pass train=.5"
         checks.refuse(caller, rule, "one", f"shuffle the points or {remedy}")
-    Z = varying_svd(X, svd, caller).scores
-    head = None
-    errors = []
-    for weight in grid:
-        beta = weight * int(mask.sum())
-        head = heads.fit_head(Z[mask], y[mask], beta=beta, tol=tol, start=head)
-        predicted = present[head.logits(Z[~mask]).argmax(1)]
-        errors.append(float((predicted != y[~mask]).double().mean()))
-    return min(errors)
+    return least_error(varying_svd(X, svd, caller).scores, y, mask, grid, tol=tol)

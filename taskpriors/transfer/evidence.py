@@ -149,9 +149,8 @@ def log_evidence(
     intercept = checks.check_flag(intercept, "log_evidence", "intercept")
     if svd is not None:
         use_svd(F, svd, "log_evidence")
-    parts = None
-    if not intercept and len(F) > 4 * F.shape[1]:
-        parts = gram_projections(F, T)
+    is_long = not intercept and len(F) > 4 * F.shape[1]
+    parts = gram_projections(F, T) if is_long else None
     if parts is None:
         project = centred_projections if intercept else raw_projections
         parts = project(T, use_svd(F, svd, "log_evidence"))
@@ -176,9 +175,10 @@ def log_evidence(
     lam = torch.stack(ratios).gather(0, best[None])[0]
     s2 = parts.s2[:, None]
     beta = parts.n / (parts.rest + (parts.z / (1 + s2 / lam)).sum(0))
+    alpha = torch.where(lam == 0, _noiseless_alpha(parts), lam * beta)
     return Evidence(
         value=value,
-        alpha=torch.where(lam == 0, _noiseless_alpha(parts), lam * beta),
+        alpha=alpha,
         beta=beta,
         effective_dimension=(s2 / (s2 + lam)).sum(0),
         n=parts.n,

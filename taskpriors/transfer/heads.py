@@ -7,7 +7,6 @@ __all__ = []
 
 # %% ../../nbs/transfer/03_heads.ipynb #91f04d7b
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -106,17 +105,12 @@ def _newton_direction(problem, at: HeadSearch, gradient, tol, max_rounds) -> tup
     "Approximate Newton step from `at`, and the rounds of conjugate gradients it took."
     from scipy.sparse.linalg import LinearOperator, cg
 
-    n_rounds = 0
-
-    def count(_):
-        nonlocal n_rounds
-        n_rounds += 1
-
+    rounds: list = []
     times = hessian_product(problem.to(torch.float32), at.theta)
     H = LinearOperator((gradient.size,) * 2, matvec=times, dtype=gradient.dtype)
     rtol = max(tol / (3 * at.slope), 1e-4)
-    step, _ = cg(H, -gradient, rtol=rtol, maxiter=max_rounds, callback=count)
-    return step, n_rounds
+    step, _ = cg(H, -gradient, rtol=rtol, maxiter=max_rounds, callback=rounds.append)
+    return step, len(rounds)
 
 # %% ../../nbs/transfer/03_heads.ipynb #75b9e8c6
 def _polish(problem, theta, tol, max_passes, *, n_steps=4) -> HeadSearch:
@@ -271,10 +265,6 @@ def use_head(
         rule = "head must be fit_head(features, labels, beta=a*n)"
         checks.refuse(caller, rule, f"{head!r:.80}", "pass that head or None")
     if not head.converged:
-        warnings.warn(
-            f"{caller}: the head did not converge. Got {head.n_iter} evaluations; "
-            "raise max_iter or tol.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        got = f"{head.n_iter} evaluations"
+        checks.warn(caller, "the head did not converge", got, "raise max_iter or tol", stacklevel=4)
     return head

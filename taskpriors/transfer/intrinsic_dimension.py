@@ -7,7 +7,6 @@ __all__ = ['twonn', 'gride', 'idest']
 
 # %% ../../nbs/transfer/10_intrinsic_dimension.ipynb #db8b726d
 import math
-import warnings
 
 import numpy as np
 import torch
@@ -23,16 +22,14 @@ from .neighbours import Neighbours, distinct_points, use_neighbours
 def _distinct(features, caller: str) -> Tensor:  # shape (n_distinct, d), float64
     X = checks.check_features(features, caller).detach()
     keep = distinct_points(X)
-    if len(keep) < len(X):
-        n_copies = len(X) - len(keep)
-        copies = "1 copy" if n_copies == 1 else f"{n_copies} copies"
-        warnings.warn(
-            f"{caller}: points should differ. Got {copies} among {len(X)} points, which were left "
-            "out; look for duplicates in the data.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
-    return X if len(keep) == len(X) else X[keep]
+    if len(keep) == len(X):
+        return X
+    n_copies = len(X) - len(keep)
+    copies = "1 copy" if n_copies == 1 else f"{n_copies} copies"
+    got = f"{copies} among {len(X)} points, which were left out"
+    remedy = "look for duplicates in the data"
+    checks.warn(caller, "points should differ", got, remedy, stacklevel=4)
+    return X[keep]
 
 
 def _log_ratios(X: Tensor, first: int, second: int, neighbours, caller: str) -> Tensor:
@@ -54,13 +51,10 @@ def _warn_of_near_copies(logs: Tensor):  # of the ratios, exponential with one r
     near = logs > (math.log(n) + 7) / rate  # of exponential ones, one in a thousand samples has any
     rest = logs[~near]
     if len(rest) > 1 and logs.sum() > 1.1 * rest.mean() * n:
-        warnings.warn(
-            f"twonn: points should not have near copies. Got {int(near.sum())} of {n} points that "
-            f"lie far nearer to one point than to any other; the dimension of the others is "
-            f"{float((len(rest) - 1) / rest.sum()):.3g}, see method='fit'.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        got = f"{int(near.sum())} of {n} points that lie far nearer to one point than to any other"
+        others = f"the dimension of the others is {float((len(rest) - 1) / rest.sum()):.3g}"
+        remedy = f"{others}, see method='fit'"
+        checks.warn("twonn", "points should not have near copies", got, remedy, stacklevel=4)
 
 
 @documented
@@ -166,7 +160,6 @@ def idest(
     counts = np.log(np.array(sizes) - (against == "edges"))
     slope = float(np.polyfit(counts, lengths, 1)[0])
     if not slope < 1:
-        got = f"a slope of {slope:.3f}"
-        rule = "the tree must grow more slowly than its size"
-        checks.refuse("idest", rule, got, 'try against="edges"')
+        rule, remedy = "the tree must grow more slowly than its size", 'try against="edges"'
+        checks.refuse("idest", rule, f"a slope of {slope:.3f}", remedy)
     return 1 / (1 - slope)

@@ -74,10 +74,11 @@ def use_neighbours(
     k = checks.check_count(k, caller, "k", high=len(X) - 1)
     if neighbours is None:
         return nearest_neighbours(X, k)
-    if isinstance(neighbours, Neighbours) and svd.is_made_of(neighbours, X) and k <= neighbours.k:
+    fits = isinstance(neighbours, Neighbours) and neighbours.k >= k
+    if fits and svd.is_made_of(neighbours, X):
         return neighbours
-    fits = isinstance(neighbours, Neighbours) and len(neighbours.indices) == len(X)
-    if not fits or neighbours.k < k or not torch.equal(neighbours.mean, X.double().mean(0)):
+    fits = fits and len(neighbours.indices) == len(X)
+    if not (fits and torch.equal(neighbours.mean, X.double().mean(0))):
         rule = f"neighbours must be nearest_neighbours of these features with k of at least {k}"
         checks.refuse(caller, rule, f"{neighbours!r:.60}", "pass a wider table or None")
     return svd.note_origin(neighbours, X)
@@ -157,10 +158,9 @@ def cluster_learnability(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         clusters = torch.from_numpy(means.fit_predict(F.cpu().numpy())).to(X.device)
-    if all_pairs is not None:
-        all_pairs = pairs.use_pairs(features, all_pairs, caller)
-    if all_pairs is not None and all_pairs.seed == seed:
-        earlier = all_pairs.earlier
+    table = None if all_pairs is None else pairs.use_pairs(features, all_pairs, caller)
+    if table is not None and table.seed == seed:
+        earlier = table.earlier
     else:
         earlier = pairs.nearest_points(F, 1, earlier=True)[1][1:, 0]
     return float((clusters[earlier] == clusters[1:]).double().mean())

@@ -20,10 +20,8 @@ from ..checks import ArrayLike, Seed
 
 # %% ../../nbs/transfer/00_orders.ipynb #63493ab7
 def _tau_b(x, y):
-    from scipy import stats
-
     if len(x) > 256:
-        return stats.kendalltau(x, y)[0]
+        return _of_scipy("kendalltau", x, y)
     a = np.sign(x[:, None] - x)
     b = np.sign(y[:, None] - y)
     return (a * b).sum() / math.sqrt((a * a).sum() * (b * b).sum())
@@ -187,8 +185,7 @@ def family_members(groups: ArrayLike | None, n: int, caller: str) -> list | None
         checks.refuse(caller, rule, f"shape {groups.shape}", "pass a label per model")
     missing = sum(g is None or g != g for g in groups.tolist())
     if missing:
-        rule = "groups must name a family for every model"
-        got = f"{missing} missing"
+        rule, got = "groups must name a family for every model", f"{missing} missing"
         checks.refuse(caller, rule, got, "let a model without relatives be a family")
     try:
         names, family = np.unique(groups, return_inverse=True)

@@ -7,7 +7,6 @@ __all__ = ['pactran_dirichlet', 'pactran_gamma', 'npactran_dirichlet', 'npactran
 
 # %% ../../nbs/transfer/04_pactran.ipynb #cc925895
 import math
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -192,11 +191,8 @@ def _check_options(variant, variants, normalization, caller):
 
 def _score_of_fit(fit: VariationalFit, normalization, caller) -> float:
     if not fit.converged:
-        warnings.warn(
-            f"{caller}: did not converge. Got {fit.n_iter} iterations; raise max_iter or tol.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        got = f"{fit.n_iter} iterations"
+        checks.warn(caller, "did not converge", got, "raise max_iter or tol", stacklevel=4)
     return _normalised_bound(fit.bound, len(fit.posterior), len(fit.counts), normalization)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #a874c710

@@ -102,25 +102,26 @@ class Workspace:
         table = self.all_pairs
         return Neighbours(table.distances, table.indices, table.mean)
 
+    @property
+    def points(self) -> tuple[Tensor, Tensor]:
+        "Features and labels."
+        return self.inputs["features"], self.inputs["labels"]
+
     @cached_property
     def collapse(self) -> separation.CollapseTerms:
-        features, labels = self.inputs["features"], self.inputs["labels"]
-        return separation.collapse_terms(features, labels, svd=self.svd)
+        return separation.collapse_terms(*self.points, svd=self.svd)
 
     @cached_property
     def mixture(self) -> Tensor:
-        features, labels = self.inputs["features"], self.inputs["labels"]
-        return task_mixture(features, labels, seed=self.seed, svd=self.svd)
+        return task_mixture(*self.points, seed=self.seed, svd=self.svd)
 
     @cached_property
     def head(self) -> heads.HeadFit:
-        features, labels = self.inputs["features"], self.inputs["labels"]
-        return heads.fit_head(features, labels, beta=float(self.svd.n), svd=self.svd)
+        return heads.fit_head(*self.points, beta=float(self.svd.n), svd=self.svd)
 
     @cached_property
     def curve(self) -> code_length.LossCurve:
-        features, labels = self.inputs["features"], self.inputs["labels"]
-        return code_length.loss_curve(features, labels, seed=self.seed, svd=self.svd)
+        return code_length.loss_curve(*self.points, seed=self.seed, svd=self.svd)
 
     def score(self, metric: Metric) -> float:
         arguments = [self.inputs[k] for k in metric.needs]
@@ -330,10 +331,8 @@ def combine_over_models(
     for name, (rule, weights) in COMBINED.items():
         if not set(weights) <= set(scores):
             continue
-        raw = {
-            k: -scores[k] if oriented and not METRICS[k].higher_is_better else scores[k]
-            for k in weights
-        }
+        turned = {k: oriented and not METRICS[k].higher_is_better for k in weights}
+        raw = {k: -scores[k] if turned[k] else scores[k] for k in weights}
         finite = torch.stack([v.isfinite() for v in raw.values()]).all(0)
         if finite.sum() < 2:
             continue

@@ -128,11 +128,11 @@ def lda_score(
     if version == "published":
         scores = svd.scores @ means.T - means.square().sum(1) / 2 + (counts / len(X)).log()
         posterior = scores.softmax(1)
-    else:
-        if not (svd.scores - means[y]).any():
-            rule, got = "some class must vary", "no variance within classes"
-            checks.refuse("lda_score", rule, got, 'pass version="published"')
+    elif (svd.scores - means[y]).any():
         posterior = lda_posterior(svd.scores, y, counts, shrinkage=None, d=svd.d).log_p.exp()
+    else:
+        rule, got = "some class must vary", "no variance within classes"
+        checks.refuse("lda_score", rule, got, 'pass version="published"')
     return float(posterior.gather(1, y[:, None]).mean())
 
 # %% ../../nbs/transfer/11_separation.ipynb #4bb190da
@@ -332,8 +332,7 @@ def interclass_distance(
 
     Reference: Bezdek and Pal 1998; as a transferability metric, Singh et al. 2025.
     """
-    caller = "interclass_distance"
-    X, y = _drawn_points(features, labels, max_points, seed, caller)
+    X, y = _drawn_points(features, labels, max_points, seed, "interclass_distance")
     scale = checks.power_to_one(X)
     X = X * scale
     X = X - X.mean(0)

@@ -24,8 +24,8 @@ def _as_shares(weights, caller: str) -> Tensor:  # shape (k,), float64, sums to 
     w = checks.check_numbers(weights, caller, "weights").double()
     if w.ndim != 1 or w.numel() == 0 or w.min() < 0 or w.sum() == 0:
         rule = "weights must be one vector of non-negative numbers, not all zero"
-        got = f"shape {tuple(w.shape)}"
-        checks.refuse(caller, rule, got, "pass singular values or eigenvalues")
+        remedy = "pass singular values or eigenvalues"
+        checks.refuse(caller, rule, f"shape {tuple(w.shape)}", remedy)
     return w / w.sum()
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #e5a5cdad
