@@ -6,9 +6,10 @@
 __all__ = []
 
 # %% ../../nbs/rank/09_memory.ipynb #b511c85b
+import itertools
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
@@ -23,10 +24,7 @@ import taskpriors.probes as probing
 import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
 import taskpriors.store as store
-from ..inputs.image_source import ImageSource
-from ..inputs.loaders import LoadedBatches
 from ..inputs.row_labels import GivenLabels
-from ..inputs.texts import TextSource
 from ..prior import calibration, edges, left_out_groups, regression, shared_prior
 from ..prior.heldout import error_on_basis
 from ..prior.moments import TraceMoments
@@ -36,15 +34,6 @@ from .labelled import combined_columns, metrics_with_labels
 from .options import RankOptions
 from .record import task_record
 from ..transfer import registry
-
-# %% ../../nbs/rank/09_memory.ipynb #0f497757
-def edge_prior(factor: Tensor, options: RankOptions) -> TaskPrior:
-    "The prior over graphs of a factor (n, r), on the run's device, at the temperature of edges."
-    factor = factor.to(options.device)
-    temperature = options.temperature
-    if temperature is None:
-        temperature = shared_prior.edge_temperature(factor)
-    return TaskPrior(factor, temperature, graphs=options.graphs)
 
 # %% ../../nbs/rank/09_memory.ipynb #5621d890
 ALL_PAIRS = 100_000  # points up to which the moments visit every pair
@@ -88,13 +77,16 @@ def _moments_under(prior, models, options):  # name -> Moments
 
 # %% ../../nbs/rank/09_memory.ipynb #12b2cc09
 def model_moments(models: Mapping, law: laws.Law, options: RankOptions) -> dict[str, laws.Moments]:
-    "Mean and variance of Tr(MG) of each model under the prior that judges it."
-    if not law.of_others:
-        return _moments_under(edge_prior(laws.mean_factor(law), options), models, options)
+    "Mean and variance of Tr(MG) of each model under the prior that judges it, on the run's device."
+    if law.of_others:
+        judged = [(laws.judge_factor(law.of_others[k]), {k: model}) for k, model in models.items()]
+    else:
+        judged = [(laws.mean_factor(law), {**models})]
     results: dict = {}
-    for name, model in models.items():
-        prior = edge_prior(laws.judge_factor(law.of_others[name]), options)
-        results |= _moments_under(prior, {name: model}, options)
+    for factor, some in judged:
+        factor, T = factor.to(options.device), options.temperature
+        T = shared_prior.edge_temperature(factor) if T is None else T
+        results |= _moments_under(TaskPrior(factor, T, graphs=options.graphs), some, options)
     return results
 
 # %% ../../nbs/rank/09_memory.ipynb #522d6c86
@@ -154,34 +146,27 @@ def skills_on_tasks(
     models: Mapping, tasks: Mapping, options: RankOptions
 ) -> members.Settled:  # name -> ModelScores
     "Expected held-out skill of each model over the tasks (n_tasks, n) under its name."
-    digests = {id(labels): store.digest_tensors(dict(tasks=labels)) for labels in tasks.values()}
+    digests = {id(y): store.digest_tensors(dict(tasks=y)) for y in tasks.values()}
     jobs = {k: SkillJob(models[k], y, digests[id(y)]) for k, y in tasks.items()}
     fit = partial(_skill, options=options.alone())
     attempts = members.over_models(fit, [jobs[name] for name in models], options, "skill")
     return members.settle(models, attempts)
-
-# %% ../../nbs/rank/09_memory.ipynb #95319ead
-def fit_probes(
-    features: Tensor, labels: Tensor, mask: Tensor, options: RankOptions
-) -> probing.ProbeResult:
-    "Linear probes of the kind that the options name, fitted where the mask is true."
-    q = options.n_classes
-    if options.probe == "ridge":
-        return probing.held_out_probes(features, labels, mask, n_classes=q)
-    return probing.logistic_probes(features, labels, train=mask, n_classes=q, standardize=True)
 
 # %% ../../nbs/rank/09_memory.ipynb #a68e278f
 def _probe(model, *, labels, mask, common, options):
     device = options.device
 
     def compute():
-        start = time.perf_counter()
-        probes = fit_probes(model.features.to(device), labels.to(device), mask, options)
+        start, q = time.perf_counter(), options.n_classes
+        X, tasks = model.features.to(device), labels.to(device)
+        if options.probe == "ridge":
+            probes = probing.held_out_probes(X, tasks, mask, n_classes=q)
+        else:
+            probes = probing.logistic_probes(X, tasks, train=mask, n_classes=q, standardize=True)
         accuracy = probes.accuracy.cpu()
         assert probes.point_accuracy is not None
         points = probes.point_accuracy.cpu()
-        seconds = members.scalar(time.perf_counter() - start)
-        return laws.ProbeScores(accuracy=accuracy, points=points, seconds=seconds)
+        return laws.ProbeScores(accuracy, points, members.scalar(time.perf_counter() - start))
 
     key = dict(common, features=model.digest, probe=options.probe, device=str(device))
     key["penalties"] = ridge_tasks.MOST_LOST
@@ -202,22 +187,15 @@ def model_probes(
     return members.settle(models, attempts)
 
 # %% ../../nbs/rank/09_memory.ipynb #4ac65167
-class MetricJob(NamedTuple):
-    "One statistic of one model."
-
-    model: members.Model
-    metric: Callable  # features (n, d) -> number
-
-
 class MetricValue(NamedTuple):
     "Of one model."
 
     value: Tensor
 
 # %% ../../nbs/rank/09_memory.ipynb #4606fb03
-def _metric(job, options):
+def _metric(model, metric, cache):  # MetricValue
     def compute():
-        value = float(job.metric(job.model.features))
+        value = float(metric(model.features))
         if math.isnan(value):
             rule, remedy = (
                 "a further statistic must be a number",
@@ -226,35 +204,24 @@ def _metric(job, options):
             checks.refuse("rank_models", rule, "NaN", remedy)
         return MetricValue(members.scalar(value))
 
-    named = getattr(job.metric, "key", None)
-    key = dict(
-        what="metric", metric=named, features=job.model.digest, penalties=ridge_tasks.MOST_LOST
-    )
-    cache, like = options.cache if named else False, MetricValue(members.blank())
-    return members.attempt(members.load_or_compute, key, compute, like, cache)
+    named = getattr(metric, "key", None)
+    key = dict(what="metric", metric=named, features=model.digest, penalties=ridge_tasks.MOST_LOST)
+    like = MetricValue(members.blank())
+    return members.load_or_compute(key, compute, like, cache if named else False)
 
 # %% ../../nbs/rank/09_memory.ipynb #97cb02ae
 def model_metrics(models: Mapping, metrics: Mapping, options: RankOptions) -> members.Settled:
     "Further statistics (n_models,) by name; a failure is that of 'statistic of model'."
-    jobs = {
-        (statistic, name): MetricJob(model, metric)
-        for name, model in models.items()
-        for statistic, metric in metrics.items()
-    }
-    attempts = blocks.map_blocks(
-        partial(_metric, options=options),
-        jobs.values(),
-        progress=options.progress and options.bar is None and bool(jobs),
-        desc="metrics",
-    )
-    results, failures = members.settle(jobs, attempts)
-    missing = MetricValue(members.scalar(math.nan))
-
-    def values_of(statistic):
-        return torch.stack([results.get((statistic, k), missing).value for k in models])
-
-    reasons = {f"{statistic} of {name}": why for (statistic, name), why in failures.items()}
-    return members.Settled({statistic: values_of(statistic) for statistic in metrics}, reasons)
+    values: dict = {statistic: [] for statistic in metrics}
+    failures = {}
+    jobs = list(itertools.product(models.items(), metrics.items()))
+    shown = options.progress and options.bar is None and bool(jobs)
+    for (name, model), (statistic, metric) in blocks.with_bar(jobs, shown, desc="metrics"):
+        result, why = members.attempt(_metric, model, metric, options.cache)
+        values[statistic].append(members.scalar(math.nan) if result is None else result.value)
+        if why is not None:
+            failures[f"{statistic} of {name}"] = why
+    return members.Settled({k: torch.stack(of_models) for k, of_models in values.items()}, failures)
 
 # %% ../../nbs/rank/09_memory.ipynb #0e0a46b3
 def grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float:
@@ -269,8 +236,7 @@ class MemoryEngine:
     "The engine of a ranking whose features are in memory."
 
     options: RankOptions
-    # what models embed; None: all are features
-    source: ImageSource | TextSource | LoadedBatches | None = None
+    source: members.Inputs | None = None  # what models embed; None: all are features
 
     def gather(self, named: Mapping) -> members.Settled:  # name -> Model
         "The models that work, and why the others do not."
@@ -350,11 +316,11 @@ class MemoryEngine:
     def tasks_with(
         self,
         judges: Sequence[laws.Judge],
-        labels: Tensor,  # class of each point, shape (n,); -1 where not known
-        temperatures: Sequence[float],  # of the judges
+        labels: Tensor,
+        temperatures: Sequence,
         options: RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
-        "Tasks of a mixture that agree with known labels."
+        "Tasks of a mixture that agree with known labels (n,), -1 where not known."
         jury = [(laws.judge_factor(judge), judge.weight) for judge in judges]
         named: dict[str, Any] = dict(temperatures=temperatures, classes=labels)
         return laws.sample_tasks(jury, options, stream=2, **named).labels

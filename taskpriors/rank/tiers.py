@@ -106,15 +106,11 @@ def mixed_quantile(leads: Tensor, se: float, freedom: float, share: float) -> fl
     return brentq(lambda x: probability_ahead(x - leads, se, freedom).mean().item() - share, *ends)
 
 # %% ../../nbs/rank/02_tiers.ipynb #7f4dcc3a
-def _root(covariance):  # L with L @ L.T equal to the covariance, which may be singular
-    values, vectors = torch.linalg.eigh(covariance)
-    return vectors * values.clamp(min=0).sqrt()
-
-
 def _draws(covariance, n_draws, seed):  # deviations of the mean errors, shape (n_draws, n_models)
     g = checks.check_generator(seed, "rank_tiers", "cpu")
     noise = torch.randn(n_draws, len(covariance), generator=g, dtype=torch.float64)
-    return noise @ _root(covariance).T
+    values, vectors = torch.linalg.eigh(covariance)  # which may be singular
+    return noise @ (vectors * values.clamp(min=0).sqrt()).T
 
 # %% ../../nbs/rank/02_tiers.ipynb #b8ca57f8
 def simultaneous_quantile(
@@ -334,7 +330,21 @@ class Certainty:
 
     def of_accuracy(self, groups: ArrayLike | None = None) -> ErrorLaw:
         "All errors of the accuracies over tasks."
-        return self._of_accuracy if groups is None else self._of_accuracy_in(groups)
+        ranking = self.ranking
+        groups = ranking.groups if groups is None else groups
+        if groups is not None:
+            groups = checks.check_several(groups, "compare", "groups")
+            n = ranking.settings.get("n", ranking.point_errors.shape[1])
+            checks.check_same_n("compare", groups=len(groups), points=n)
+            # a ranking that does not know which points judged takes them as independent
+            judged = ranking.judged
+            groups = None if judged is None else [groups[i] for i in judged.tolist()]
+        return error_law(
+            ranking.point_accuracy,
+            ranking.accuracies,
+            groups=groups,
+            task_groups=task_orders(ranking.accuracies.shape[1]),
+        )
 
     def tiers(self, *, level: float = 0.95, groups: ArrayLike | None = None) -> Tiers:
         "Which models cannot be told apart over the law's tasks, and the ranks they may have."
@@ -368,10 +378,6 @@ class Certainty:
     def _of_skill(self):
         return self._of_skill_in(None)
 
-    @cached_property
-    def _of_accuracy(self):
-        return self._of_accuracy_in(None)
-
     def _of_points(self, groups):  # options of error_law
         n, m = self.ranking.settings.get("n"), self.ranking.point_errors.shape[1]
         groups = self.ranking.groups if groups is None else groups
@@ -395,21 +401,4 @@ class Certainty:
             **self._of_points(groups),
             task_groups=task_orders(ranking.task_errors.shape[1]),
             paired=ranking.settings.get("paired_tasks", True),
-        )
-
-    def _of_accuracy_in(self, groups):
-        ranking = self.ranking
-        groups = ranking.groups if groups is None else groups
-        if groups is not None:
-            groups = checks.check_several(groups, "compare", "groups")
-            n = ranking.settings.get("n", ranking.point_errors.shape[1])
-            checks.check_same_n("compare", groups=len(groups), points=n)
-            # a ranking that does not know which points judged takes them as independent
-            judged = ranking.judged
-            groups = None if judged is None else [groups[i] for i in judged.tolist()]
-        return error_law(
-            ranking.point_accuracy,
-            ranking.accuracies,
-            groups=groups,
-            task_groups=task_orders(ranking.accuracies.shape[1]),
         )
