@@ -143,23 +143,19 @@ def without_strangers(skill: Tensor, n_models: int, n_points: int) -> Tensor:
     return among_models
 
 
-class Election(NamedTuple):
-    "Judges, and what they are elected by."
-
-    judges: Judges | None  # None where no two models learn each other's tasks
-    votes: Votes | None  # None where too few can vote
-
-
 ELECTION_ORDERS = 16  # of the points: an election needs no standard errors
 
 
 def elect_judges(
     models: Mapping, options: RankOptions, *, jurors: Mapping = MappingProxyType({})
-) -> Election:
-    "The judges that models and jurors elect on some of the points, and what they are elected by."
+) -> tuple[Judges | None, Votes | None]:
+    """The judges that models and jurors elect on some of the points, and what they are elected by.
+
+    No judges where no two models learn each other's tasks, and no votes where too few can vote.
+    """
     company = {**models, **jurors}
     if len(company) < 3 and not options.controls:  # no third one says who of two is right
-        return Election(None, None)
+        return None, None
     n = len(next(iter(company.values())).features)
     index = evenly(n, options.n_electing)
     if missing := [name for name in options.controls if name not in company]:
@@ -203,8 +199,8 @@ def elect_judges(
     votes = votes._replace(skill=without_strangers(votes.skill, len(models), len(index)))
     who: dict[str, Any] = dict(similarity=votes.alike, jurors=range(len(models), len(company)))
     if not (controls or mutual_skill(votes.skill, **who).any()):
-        return Election(None, votes)
-    return Election(elect_prior(votes.skill, controls=controls, **who), votes)
+        return None, votes
+    return elect_prior(votes.skill, controls=controls, **who), votes
 
 # %% ../../nbs/rank/06_laws.ipynb #87f50ac8
 LEAST_WEIGHT = 1e-3  # a judge of less weight draws no tasks
@@ -298,21 +294,20 @@ def law_of(
     "Whose priors make the law, and with which weights."
     votes = None
     if choice.kind == "elected":
-        election = elect_judges(models, options, jurors=jurors)
-        if election.judges is not None:
+        election, votes = elect_judges(models, options, jurors=jurors)
+        if election is not None:
             voters = {**models, **jurors}
-            weights = zip(voters.items(), election.judges.weights.tolist(), strict=True)
+            weights = zip(voters.items(), election.weights.tolist(), strict=True)
             judges = [Judge((name,), (model.factor,), w) for (name, model), w in weights]
             return Law(
                 kind="elected",
-                description=describe_judges(election.judges, list(voters), len(models)),
+                description=describe_judges(election, list(voters), len(models)),
                 judges=tuple(judge for judge in judges if judge.weight > LEAST_WEIGHT),
                 members=tuple(voters),
-                election=election.judges,
-                votes=election.votes,
+                election=election,
+                votes=votes,
                 jurors=jurors,
             )
-        votes = election.votes
         choice = replace(read_prior("product", models), kind="elected")
     if choice.kind in ("factor", "model"):
         judge = Judge((choice.description,), (kernel_of(choice),))

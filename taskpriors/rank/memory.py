@@ -96,21 +96,14 @@ def edge_reason(moments: Mapping, n: int) -> str:
     least = math.nan if any(map(math.isinf, values)) else min(values)
     return edges.LeastEigenvalue(least, 0.0, min(n, 2048), 0).reason
 
-# %% ../../nbs/rank/09_memory.ipynb #4615dd20
-class SkillJob(NamedTuple):
-    "What the skill of one model depends on."
-
-    model: members.Model
-    labels: Tensor  # shape (n_tasks, n); floats are real targets
-    digest: str  # of the labels
-
 # %% ../../nbs/rank/09_memory.ipynb #c8e5ea89
-def _skill(job, options):
-    features, device = job.model.features, options.device
+def _skill(job, options):  # job: a model, labels (n_tasks, n) and their digest
+    model, labels, digest = job
+    device = options.device
 
     def compute():
         start = time.perf_counter()
-        X, tasks = features.to(device), job.labels.to(device)
+        X, tasks = model.features.to(device), labels.to(device)
         if options.groups is not None:
             error = left_out_groups.error_without_groups(
                 ridge.decompose(X), tasks, options.groups, options.caller
@@ -130,15 +123,15 @@ def _skill(job, options):
 
     common = dict(
         what="skill and ratios",
-        tasks=job.digest,
+        tasks=digest,
         device=str(device),
         penalties=ridge_tasks.MOST_LOST,
     )
     if options.groups is not None:
         common["groups"] = store.digest_tensors(dict(groups=options.groups))
-    blank, (n_tasks, n) = members.blank, job.labels.shape
+    blank, (n_tasks, n) = members.blank, labels.shape
     like = laws.ModelScores(blank(), blank(n), blank(n_tasks), blank())
-    key = dict(common, features=job.model.digest)
+    key = dict(common, features=model.digest)
     return members.attempt(members.load_or_compute, key, compute, like, options.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #ef68a824
@@ -147,7 +140,7 @@ def skills_on_tasks(
 ) -> members.Settled:  # name -> ModelScores
     "Expected held-out skill of each model over the tasks (n_tasks, n) under its name."
     digests = {id(y): store.digest_tensors(dict(tasks=y)) for y in tasks.values()}
-    jobs = {k: SkillJob(models[k], y, digests[id(y)]) for k, y in tasks.items()}
+    jobs = {k: (models[k], y, digests[id(y)]) for k, y in tasks.items()}
     fit = partial(_skill, options=options.alone())
     attempts = members.over_models(fit, [jobs[name] for name in models], options, "skill")
     return members.settle(models, attempts)

@@ -245,12 +245,8 @@ class Ranking(Result):
             unjudged=self.settings.get("unjudged", "") if by_points_alone else "",
             failures=self.failures,
         )
-        return " ".join([sentence, *self._caveats])
-
-    @property
-    def _caveats(self):  # sentences on what speaks against the forecast
         first, has_draws = self.forecast.first, self.forecast.draws is not None
-        caveats = []
+        caveats = []  # what speaks against the forecast
         if has_draws and self.point_errors is not None:
             if carried_by_few(self.point_errors, self.settings.get("n")):
                 caveats.append("A few points carry the errors: the probabilities may be too sure.")
@@ -265,7 +261,7 @@ class Ranking(Result):
             n_labels = self.settings["labels"]["n_labels"]
             n_independent = n_labels if self.groups is None else len(self.groups.unique())
             caveats.append(words.probe_words(first, right, min(n_labels, n_independent)))
-        return [*filter(None, caveats), *filter(None, [self.settings.get("copies")])]
+        return " ".join(filter(None, [sentence, *caveats, self.settings.get("copies")]))
 
     @property
     def _is_complete(self):  # has every point a label?

@@ -61,12 +61,6 @@ def task_record(tasks: Tasks, top: float, n_classes: int) -> dict[str, Any]:  # 
     )
 
 # %% ../../nbs/rank/08_record.ipynb #c27aec45
-_STRANGERS = (
-    "The models that are not ranked learn nothing of the others' tasks, nor the others of theirs, "
-    "so they are left out: are the rows of all in the same order?"
-)
-
-
 def _company_record(models, law, n_electing):
     one = law.members[0] if len(law.members) == 1 < len(models) else None
     models = {**models, **law.jurors}
@@ -78,7 +72,10 @@ def _company_record(models, law, n_electing):
         n_points = min(n, n_electing)
         notes = company_notes(names, alike, elected=law.election, cross=cross, n_points=n_points)
         if law.jurors and not law.votes.skill[-len(law.jurors) :].any():  # nobody learns theirs
-            notes.append(_STRANGERS)
+            notes.append(
+                "The models that are not ranked learn nothing of the others' tasks, nor the others "
+                "of theirs, so they are left out: are the rows of all in the same order?"
+            )
         return notes
     index = blocks.evenly(n, 256, down=True)
     alike = torch.eye(len(models))
@@ -92,13 +89,6 @@ def _company_record(models, law, n_electing):
     return company_notes(names, alike, prior=one, elected=law.election)
 
 # %% ../../nbs/rank/08_record.ipynb #47f32b8f
-_GROUPED = (
-    "The {n_points:,} points are in {n_groups:,} groups: a probe is tested on groups that it has "
-    "not seen, and intervals take groups as independent. Points to label next are of different "
-    "groups while there is one without a label."
-)
-
-
 def describe_run(
     findings: Findings, options: RankOptions, mask: Tensor, images: Any | None, labels: dict | None
 ) -> dict[str, Any]:  # what json can hold
@@ -148,7 +138,11 @@ def describe_run(
         settings["notes"] += labels["notes"]
     if options.groups is not None:
         settings["groups"] = n_groups = len(options.groups.unique())
-        settings["notes"].append(_GROUPED.format(n_points=len(mask), n_groups=n_groups))
+        settings["notes"].append(
+            f"The {len(mask):,} points are in {n_groups:,} groups: a probe is tested on groups "
+            "that it has not seen, and intervals take groups as independent. Points to label next "
+            "are of different groups while there is one without a label."
+        )
     settings["notes"] += findings.columns.notes
     if findings.columns.combined:
         settings["combined"] = findings.columns.combined

@@ -87,10 +87,6 @@ def _check_classes(n, options):  # of tasks on n points
         checks.refuse(options.caller, rule, f"{options.n_classes} classes, {n} points", remedy)
 
 
-_NO_NEAR_COPIES = (
-    "Exact copies of points were looked for; near copies, as the frames of a video, are not among "
-    "more than {most:,} points: name them by groups=."
-)
 _ALIKE = 0.01  # share of points in groups of copies from which these are left out together
 
 
@@ -153,7 +149,11 @@ def groups_of(options: RankOptions, models: Mapping, source: Any | None, n: int)
         return Grouped(options, copied, ())
     if options.groups is None and all(isinstance(X, Tensor) for X in features):
         return Grouped(options, copied, (_near_copies_note(features, options.seed),))
-    return Grouped(options, copied, (_NO_NEAR_COPIES.format(most=point_copies.MOST),))
+    note = (
+        "Exact copies of points were looked for; near copies, as the frames of a video, are not "
+        f"among more than {point_copies.MOST:,} points: name them by groups=."
+    )
+    return Grouped(options, copied, (note,))
 
 
 def split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
