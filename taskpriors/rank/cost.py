@@ -41,11 +41,11 @@ class Work(NamedTuple):
 
 
 def ranking_work(
-    n: int,
+    n: int,  # points
     widths: Sequence[int],  # features of each model
     *,
-    n_tasks: int = 200,  # for the skill and for the probes each
-    n_classes: int = 5,
+    n_tasks: int = 200,  # tasks sampled, for the skill and for the probes each
+    n_classes: int = 5,  # classes of a task
     rank: int = 128,  # directions of the prior
     train: float = 0.0,  # share of the points that probes are fitted to; 0: none is trained
     n_judges: int = 1,  # models that draw tasks, each from its own kernel; 1: the mean of all does
@@ -125,6 +125,18 @@ _START = 3.0  # seconds of a ranking in memory that do not grow, as measured
 _HELD = 3 * 4  # bytes that a ranking in memory holds for each number of its features
 
 
+def _most_bytes(n, widths, train, options):
+    D, d = sum(widths), max(widths)
+    rank, width = min(options.rank, D), min(options.rank + OVERSAMPLING, D)
+    columns = options.n_tasks * (options.n_classes - 1)
+    labels = (1 + (train > 0)) * n * options.n_tasks
+    judged = min(n, options.n_judged)
+    factor = 4 * n * (width + rank) + 3 * 4 * 2048 * D
+    drawing = 4 * n * rank + labels + n * options.n_tasks
+    scoring = 2 * labels + 8 * 3 * d * columns + 4 * judged * (4 * columns + 6 * d)
+    return _BASE_BYTES + max(factor, drawing, scoring)
+
+
 def election_seconds(
     n: int,  # points
     widths: Sequence[int],  # features of each model
@@ -144,18 +156,26 @@ def election_seconds(
     return single / speed.single + double / speed.double + draws * speed.draw
 
 
-def _steps(n, widths, speed, *, n_judged, **sizes):  # seconds; sizes as for ranking_work
-    work = ranking_work(n, widths, **sizes)
-    columns = sizes["n_tasks"] * (sizes["n_classes"] - 1)
+def _steps(n, widths, speed, *, n_tasks, n_classes, rank, train, n_judged, n_judges):  # seconds
+    work = ranking_work(
+        n,
+        widths,
+        n_tasks=n_tasks,
+        n_classes=n_classes,
+        rank=rank,
+        train=train,
+        n_judges=n_judges,
+    )
+    columns = n_tasks * (n_classes - 1)
     m, judged, paired = len(widths), min(n, n_judged), min(n, _PAIRED)
     judging = 2.0 * judged * sum(d * (9 * columns + 20 * d) for d in widths)
-    single = m * judged * ((3 if sizes["train"] else 1) * speed.row + speed.point)
-    sums = paired**2 * (sum(widths) + min(sizes["rank"], sum(widths)))
+    single = m * judged * ((3 if train else 1) * speed.row + speed.point)
+    sums = paired**2 * (sum(widths) + min(rank, sum(widths)))
     read = sum(4 * n * d for d in widths) / _READ
     products = work.grams / speed.double + (work.crosses + judging) / speed.single
     return dict(
         kernels=work.kernels / speed.single + read,
-        directions=work.directions / speed.single + (2 if sizes["n_judges"] == 1 else 1) * read,
+        directions=work.directions / speed.single + (2 if n_judges == 1 else 1) * read,
         tasks=work.draws * speed.draw,
         scores=products + 2 * read + single,
         pairs=sums / speed.single + m * paired * (speed.row + paired / 2 * speed.pair),
@@ -188,29 +208,31 @@ def plan_ranking(
     opened = open_models(models, caller).values()
     n, widths = len(next(iter(opened))), [rows.shape[1] for rows in opened]
     elects = checks.check_flag(elected, caller, "elected") and len(widths) > 2
-    n_tasks, q, rank = options.n_tasks, options.n_classes, options.rank
-    sizes: dict[str, Any] = dict(n_tasks=n_tasks, n_classes=q, rank=rank, train=train)
-    sizes |= dict(n_judged=options.n_judged, n_judges=len(widths) if elects else 1)
-    steps = _steps(n, widths, speed, **sizes)
+    q = options.n_classes
+    steps = _steps(
+        n,
+        widths,
+        speed,
+        n_tasks=options.n_tasks,
+        n_classes=q,
+        rank=options.rank,
+        train=train,
+        n_judged=options.n_judged,
+        n_judges=len(widths) if elects else 1,
+    )
     if not options.moments:
         del steps["pairs"]
     if elects:
-        few = min(options.n_judging, n_tasks)
+        few = min(options.n_judging, options.n_tasks)
         steps["election"] = election_seconds(n, widths, speed, n_classes=q, n_judging=few)
     if options.groups is None:
         steps["copies"] = copies_seconds(n, min(widths), speed) + n * _DIGEST
         steps["copies"] += 4 * n * min(widths) / _READ
-    D, judged, columns = sum(widths), min(n, options.n_judged), n_tasks * (q - 1)
-    labels = (1 + (train > 0)) * n * n_tasks
-    factor = 4 * n * (min(rank + OVERSAMPLING, D) + min(rank, D)) + 3 * 4 * 2048 * D
-    drawing = 4 * n * min(rank, D) + labels + n * n_tasks
-    scoring = 2 * labels + 8 * 3 * max(widths) * columns
-    scoring += 4 * judged * (4 * columns + 6 * max(widths))
     return RankingPlan(
         n=n,
         n_models=len(widths),
         seconds=sum(steps.values()),
-        n_bytes=_BASE_BYTES + max(factor, drawing, scoring),
+        n_bytes=_most_bytes(n, widths, train, options),
         steps=steps,
     )
 
@@ -329,10 +351,18 @@ def plan_in_memory(
     widths += [work.width for work in works.values()]
     steps: dict[str, float] = {}
     n_judges = len(widths) if elected and len(widths) > 2 else 1
-    counts = dict(n_tasks=options.n_tasks, n_classes=options.n_classes)
     if widths:
-        counts |= dict(rank=sum(widths), n_judged=n, n_judges=n_judges)
-        steps |= _steps(n, widths, USUAL, train=0.5 if options.accuracy else 0.0, **counts)
+        steps |= _steps(
+            n,
+            widths,
+            USUAL,
+            n_tasks=options.n_tasks,
+            n_classes=options.n_classes,
+            rank=sum(widths),
+            train=0.5 if options.accuracy else 0.0,
+            n_judged=n,
+            n_judges=n_judges,
+        )
     if not options.moments:
         steps.pop("pairs", None)
     if n_judges > 1:

@@ -9,7 +9,7 @@ __all__ = []
 import functools
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -52,14 +52,16 @@ def sampled_moments(
     s = len(prior)
     n = checks.check_count(n, "sampled_moments", "n", low=s)
     p = torch.sigmoid(prior.double().square().sum(1) / temperature)  # of the pairs i = j
-    p = torch.ones_like(p) if graphs == "undirected" else p
-    m = torch.stack([Z.double().square().sum(1) for Z in factors.values()])
+    if graphs == "undirected":
+        p = torch.ones_like(p)
+    m = torch.stack([Z.double().square().sum(1) for Z in factors.values()])  # (n_models, s)
+    mean = (m * p).sum(1)  # that the pairs i = j add
+    variance = (m**2 * p * (1 - p)).sum(1)
     pairs = n * (n - 1) / (s * (s - 1))
-    mean_of_diagonal, of_diagonal = (m * p).sum(1), (m**2 * p * (1 - p)).sum(1)
     return replace(
         sums,
-        mean=pairs * (sums.mean - mean_of_diagonal) + n / s * mean_of_diagonal,
-        variance=pairs * (sums.variance - of_diagonal) + n / s * of_diagonal,
+        mean=pairs * (sums.mean - mean) + n / s * mean,
+        variance=pairs * (sums.variance - variance) + n / s * variance,
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #a16f0002
@@ -217,9 +219,11 @@ def gather_rows(rows: Mapping, options: RankOptions) -> members.Settled:  # name
     "Models whose features stay on disk, each with the mean and the scale of its kernel."
     of_rows = partial(members.attempt, _kernel_pass(options))
     attempts = members.over_models(of_rows, rows.values(), options, "kernels")
-    models, failures = members.settle(rows, attempts)
-    for name, kernel in models.items():
-        matrix, file = kernel.rows, _file_key(kernel.rows)
+    kernels, failures = members.settle(rows, attempts)
+    models = {}
+    for name, kernel in kernels.items():
+        matrix = kernel.rows
+        file = _file_key(matrix)
         models[name] = members.Model(
             name=name,
             features=matrix,
@@ -227,14 +231,15 @@ def gather_rows(rows: Mapping, options: RankOptions) -> members.Settled:  # name
             seconds=0.0,
             device=str(matrix.device),
             dtype=str(matrix.dtype),
-            digest=f"{matrix!r}, {store.digest_json(dict(file=file))[:24]}" if file else "",
+            digest="" if file is None else f"{matrix!r}, {store.digest_json(dict(file=file))[:24]}",
         )
     return members.Settled(models, failures)
 
 
 def open_features(models: Mapping, options: RankOptions) -> members.Settled:  # name -> RowMatrix
     "Open the features of all models; a file that is missing or cut off fails by itself."
-    opened, failures, device = {}, {}, options.embedding.get("device")
+    opened, failures = {}, {}
+    device = options.embedding.get("device")
     for name, source in models.items():
         try:
             opened[name] = row_blocks.open_rows(source, name=name, device=device)
@@ -266,11 +271,21 @@ class DrawnRows(NamedTuple):
     trace_cut: Tensor  # share of the judges' traces that the directions lack
 
 
-def _draw_tasks(dealt, folder, judge, temperature, device):  # path of its tasks, (m, n), uint8
-    Z = _loaded(f"{folder}/factor.npy").to(device)
-    classes = _loaded(f"{folder}/classes.npy")  # -1 where a label is not known
-    tasks = laws.tasks_of_judge(Z, temperature, dealt, judge, caller=_CALLER, classes=classes)
-    return remote.save_array(f"{folder}/{uuid4().hex}.npy", tasks.cpu().numpy(), _CALLER)
+class _JudgeFiles(NamedTuple):  # what a worker needs to draw the tasks of a judge
+    folder: str  # where the prior's factor lies, shape (n, rank)
+    judge: int
+    temperature: float
+    device: torch.device
+    classes: str | None  # file of the known classes, shape (n,), -1 where a label is not known
+
+
+def _draw_tasks(dealt, files):  # path of a judge's tasks, shape (m, n), uint8
+    Z = _loaded(f"{files.folder}/factor.npy").to(files.device)
+    classes = None if files.classes is None else _loaded(files.classes)
+    tasks = laws.tasks_of_judge(
+        Z, files.temperature, dealt, files.judge, caller=_CALLER, classes=classes
+    )
+    return remote.save_array(f"{files.folder}/{uuid4().hex}.npy", tasks.cpu().numpy(), _CALLER)
 
 
 def draw_row_tasks(
@@ -279,41 +294,51 @@ def draw_row_tasks(
     options: RankOptions,
     *,
     seeds: Sequence,  # of sets of tasks
-    cut: Callable | None = None,  # gives the cut law, which is that of the only judge
+    cut: cut_prior.CutPrior | None = None,  # of the only judge, where it is at hand
     temperatures: Sequence | None = None,  # T of each judge; None: of the options
     classes: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
 ) -> DrawnRows:
     "Sets of tasks of a law, each the one that `sample_tasks` draws in memory with that seed."
     weights = [judge.weight for judge in judges]
-    classes = torch.full((n,), -1) if classes is None else classes
-    n_drawn = int((classes < 0).sum())
+    n_drawn = n if classes is None else int((classes < 0).sum())
     dealt = [laws.deal_tasks(weights, options, n_drawn, seed=seed) for seed in seeds]
     checks.check_memory(2 * len(seeds) * options.n_tasks * n, options.caller, "lower n_tasks")
     labels = torch.empty(len(seeds), options.n_tasks, n, dtype=torch.uint8)
-    of_strongest, strongest, rank, trace_cut = (math.nan, math.nan), 0.0, 0, 0.0
+    temperature = top = math.nan
+    strongest = trace_cut = 0.0
+    rank = 0
     for number, judge in enumerate(judges):
         if not dealt[0].counts[number].any():
             continue
-        prior = cut() if cut is not None and len(judges) == 1 else cut_judges([judge], options)
-        top, T = prior.eigenvalues[0].item(), options.task_temperature
+        prior = cut if cut is not None and len(judges) == 1 else cut_judges([judge], options)
+        largest, T = prior.eigenvalues[0].item(), options.task_temperature
         if temperatures is not None:
             T = temperatures[number]
         elif T is None:
-            T = shared_prior.task_temperature(prior.factor, options.n_classes, top=top)
+            T = shared_prior.task_temperature(prior.factor, options.n_classes, top=largest)
         if judge.weight > strongest:
-            strongest, of_strongest = judge.weight, (T, top)
+            strongest, temperature, top = judge.weight, T, largest
         rank = max(rank, prior.factor.shape[1])
         trace_cut += judge.weight / sum(weights) * prior.trace_cut
         with remote.scratch_folder(options.scratch, options.caller) as folder:
             remote.save_array(f"{folder}/factor.npy", prior.factor.numpy(), options.caller)
-            remote.save_array(f"{folder}/classes.npy", classes.numpy(), options.caller)
-            where: dict[str, Any] = dict(folder=folder, device=options.device)
-            draw = partial(_draw_tasks, judge=number, temperature=T, **where)
+            classes_file = None
+            if classes is not None:
+                classes_file = f"{folder}/classes.npy"
+                remote.save_array(classes_file, classes.numpy(), options.caller)
+            files = _JudgeFiles(folder, number, T, options.device, classes_file)
+            draw = partial(_draw_tasks, files=files)
             paths = members.over_models(draw, dealt, options, "tasks")
             for out, path, of_seed in zip(labels, paths, dealt, strict=True):
                 tasks = remote.load_array(path, options.caller)
                 out[of_seed.judges == number] = torch.from_numpy(tasks)
-    return DrawnRows(labels, *map(members.scalar, (*of_strongest, rank, trace_cut)))
+    return DrawnRows(
+        tasks=labels,
+        task_temperature=members.scalar(temperature),
+        top=members.scalar(top),
+        rank=members.scalar(rank),
+        trace_cut=members.scalar(trace_cut),
+    )
 
 
 def _sample_moments(models, prior, options):  # Moments of all models, (n_models,) each
@@ -343,24 +368,31 @@ def _task_seeds(options):  # of the tasks of the skill, and of those of the prob
 def _drawn_or_kept(models, law, options):  # DrawnRows, and Moments or None; perhaps of the cache
     rows = {name: model.features for name, model in models.items()}
     has_factor = any(isinstance(M, Tensor) for judge in law.judges for M in judge.kernels)
-    for names, kernels, _ in law.judges if not has_factor else ():
-        rows |= {name: kernel.rows for name, kernel in zip(names, kernels, strict=True)}
+    if not has_factor:
+        for judge in law.judges:
+            rows |= {k: M.rows for k, M in zip(judge.names, judge.kernels, strict=True)}
     files = {name: _file_key(matrix) for name, matrix in rows.items()}
     folder: store.CacheLike | None = options.cache
     if has_factor or None in files.values():
         folder = False
-    key = dict(files=files, judges=[[list(names), weight] for names, _, weight in law.judges])
+    key = dict(files=files, judges=[[list(judge.names), judge.weight] for judge in law.judges])
     key["device"] = str(options.device)  # a generator draws other numbers on another device
     names = ("n_tasks", "n_classes", "n_orders", "seed", "kernel", "rank")
     names += ("task_temperature", "accuracy")
     key |= {name: getattr(options, name) for name in names}
     blank, prior = members.blank, functools.cache(partial(cut_judges, law.judges, options))
-    n, seeds = len(next(iter(rows.values()))), _task_seeds(options)
+    n = len(next(iter(rows.values())))
+    seeds = _task_seeds(options)
     shape = (len(seeds), options.n_tasks, n)
     like = DrawnRows(torch.empty(shape, dtype=torch.uint8, device="meta"), *[blank()] * 4)
+
+    def draw():
+        cut = prior() if len(law.judges) == 1 else None
+        return draw_row_tasks(law.judges, n, options, seeds=seeds, cut=cut)
+
     drawn = members.load_or_compute(
         dict(key, what="tasks of judges on disk, and their cuts"),
-        lambda: draw_row_tasks(law.judges, n, options, seeds=seeds, cut=prior),
+        draw,
         like,
         folder,
     )
@@ -438,6 +470,11 @@ _LEFT_OUT = (
 )
 
 
+def _label_columns(scores):  # column -> number, of RowScores with labels
+    values = scores.columns.masked_fill(scores.columns.isinf(), math.nan)  # no cache takes NaN
+    return dict(zip(LABEL_COLUMNS, values, strict=True))
+
+
 def _complete(labels):  # are all points labelled?
     return labels is not None and bool((labels.classes >= 0).all())
 
@@ -500,8 +537,9 @@ class DiskEngine:
                 unchanged, changed = members.settle(models, attempts)
                 if not changed:
                     raise
-                models, failures = {name: models[name] for name in unchanged}, failures | changed
+                models = {name: models[name] for name in unchanged}
                 members.refuse_unless_any(models, changed, options.caller)
+                failures = failures | changed
         options.reach(votes + len(_task_seeds(options)) * max(votes, 1))
         rank, share = int(drawn_rows.rank), drawn_rows.trace_cut.item()
         words = law.description
@@ -510,7 +548,8 @@ class DiskEngine:
             if len(law.judges) > 1:
                 of_law = f"{rank} leading directions of each"
             words = f"{words}, {of_law} ({share:.1%} of the trace cut)"
-        T, n = drawn_rows.task_temperature.item(), drawn_rows.tasks.shape[2]
+        T = drawn_rows.task_temperature.item()
+        n = drawn_rows.tasks.shape[2]
         gain = drawn_rows.top.item() / (options.n_classes * T)
         record = dict(task_temperature=T, task_gain=gain, rank=rank, trace_cut=share)
         return laws.Drawn(
@@ -548,12 +587,7 @@ class DiskEngine:
             probed=law_sample.probe_tasks,
             classes=classes,
         )
-        columns = {}
-        for name, of_rows in rows.items() if classes is not None else ():
-            values = of_rows.columns.masked_fill(
-                of_rows.columns.isinf(), math.nan
-            )  # not in a cache
-            columns[name] = dict(zip(LABEL_COLUMNS, values, strict=True))
+        columns = {} if classes is None else {k: _label_columns(x) for k, x in rows.items()}
         without_logme = [name for name, column in columns.items() if column["logme"].isnan()]
         why = "targets must not be an exact linear function of the features"
         return laws.Scores(
@@ -585,15 +619,20 @@ class DiskEngine:
     def tasks_with(
         self,
         judges: Sequence[laws.Judge],
-        labels: Tensor,
-        temperatures: Sequence,
+        labels: Tensor,  # class of each point, shape (n,); -1 where not known
+        temperatures: Sequence[float],  # of the judges
         options: RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
-        "Tasks of a mixture that agree with known labels (n,), -1 where not known."
-        law: dict[str, Any] = dict(temperatures=temperatures, classes=labels)
-        return draw_row_tasks(judges, len(labels), options, seeds=[options.seed + 2], **law).tasks[
-            0
-        ]
+        "Tasks of a mixture that agree with known labels."
+        drawn_rows = draw_row_tasks(
+            judges,
+            len(labels),
+            options,
+            seeds=[options.seed + 2],
+            temperatures=temperatures,
+            classes=labels,
+        )
+        return drawn_rows.tasks[0]
 
     def columns(
         self, models: Mapping, scores: laws.Scores, labels: GivenLabels | None, metrics: Any
@@ -605,10 +644,11 @@ class DiskEngine:
             of_models = [scores.columns[name] for name in models]
             values = {k: torch.stack([column[k] for column in of_models]) for k in LABEL_COLUMNS}
             return laws.Columns(values, {}, [_LEFT_OUT], [])
-        points, groups = (labels.classes >= 0).nonzero()[:, 0], self.options.groups
+        points = (labels.classes >= 0).nonzero()[:, 0]
         if len(points) > PAIRED or not 2 <= len(labels.names) < len(points):
             return laws.Columns({}, {}, [], [])
         accuracy = partial(probing.label_accuracy, labels=labels.classes[points])
+        groups = self.options.groups
         if groups is not None:
             accuracy = partial(memory.grouped_accuracy, labels.classes[points], groups[points])
         rows = {k: replace(m, features=members.rows_of(m, points)) for k, m in models.items()}

@@ -133,6 +133,13 @@ DIRECT = 20  # labels from which their own skill joins the judges'
 SCALE = 1.5  # of the relative error that all leads share, in units of classes per label
 
 
+class JoinedSkills(NamedTuple):
+    "Skills by judges and by labels in one."
+
+    skills: dict[str, ModelScores]
+    spread: Tensor  # covariance of the errors that further labels would remove, (m, m)
+
+
 def task_ratios(skills: Mapping, tasks: Tensor) -> Tensor:  # (n_models, n_tasks)
     "Errors of each task in its own unit, the error of a constant."
     constants = constant_errors(tasks, int(tasks.max()) + 1)
@@ -160,11 +167,8 @@ def direct_skill(
 
 def joined_with_labels(
     skills: Mapping, tasks: Tensor, labels: Tensor, direct: posterior.LabelledSkill | None
-) -> tuple[dict[str, ModelScores], Tensor]:
-    """The skills by judges over these tasks and the labels' own, in one.
-
-    With them goes the covariance (m, m) of the errors that further labels would remove.
-    """
+) -> JoinedSkills:
+    "The skills by judges over these tasks, and the labels' own."
     n, points = len(labels), (labels >= 0).nonzero()[:, 0]
     k, c = len(points), len(labels[points].unique())
     values = torch.stack([scores.skill for scores in skills.values()])
@@ -175,7 +179,7 @@ def joined_with_labels(
     off = (values - values.mean()) * SCALE * c / k
     spread = spread + (1 - k / n) * torch.outer(off, off)
     joined = zip(skills.items(), values, strict=True)
-    return {k: scores._replace(skill=skill) for (k, scores), skill in joined}, spread
+    return JoinedSkills({k: scores._replace(skill=skill) for (k, scores), skill in joined}, spread)
 
 
 def settled_skills(
@@ -212,7 +216,7 @@ def skills_with_labels(
     skills, failures = engine.skills(models, tasks, mask, n_classes=chosen.n_classes)
     members.refuse_unless_any(skills, failures, options.caller)
     direct = direct_skill({name: models[name] for name in skills}, classes, options.groups)
-    joined, spread = joined_with_labels(skills, tasks, classes, direct)
+    joined = joined_with_labels(skills, tasks, classes, direct)
     scores = agreeing = None
     if direct is not None:
         scores = scores_of(direct)
@@ -221,9 +225,9 @@ def skills_with_labels(
         judged, n_pairs = bool(law.jurors), scores.n_pairs
         agreeing = point_evidence(by_judges, by_task, is_judged=judged, n_pairs=n_pairs)
     return LabelledSkills(
-        skills=joined,
+        skills=joined.skills,
         failures=failures,
-        spread=spread,
+        spread=joined.spread,
         weights=chosen.weights,
         scores=scores,
         agreeing=agreeing,

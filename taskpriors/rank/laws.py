@@ -73,10 +73,13 @@ def _check_word(word, names):
     "Refuse a word that can be no model and no file of features."
     import timm
 
-    is_file = ":" in word or "@" in word or os.path.isfile(os.path.expanduser(word))
-    if word.startswith("zoo/") and word[4:] in zoo_names():
-        return
-    if not word.startswith("zoo/") and (is_file or timm.is_model(word.partition(".")[0])):
+    if word.startswith("zoo/"):
+        possible = word[4:] in zoo_names()
+    elif ":" in word or "@" in word or os.path.isfile(os.path.expanduser(word)):
+        possible = True
+    else:
+        possible = timm.is_model(word.partition(".")[0])
+    if possible:
         return
     rule = "prior must be 'elected', 'product', 'others', a ranked model, or a model or file"
     near = difflib.get_close_matches(word, ("elected", "product", "others"), 1)
@@ -143,19 +146,23 @@ def without_strangers(skill: Tensor, n_models: int, n_points: int) -> Tensor:
     return among_models
 
 
+class Election(NamedTuple):
+    "Judges, and what they are elected by."
+
+    judges: Judges | None  # None where no two models learn each other's tasks
+    votes: Votes | None  # None where too few can vote
+
+
 ELECTION_ORDERS = 16  # of the points: an election needs no standard errors
 
 
 def elect_judges(
     models: Mapping, options: RankOptions, *, jurors: Mapping = MappingProxyType({})
-) -> tuple[Judges | None, Votes | None]:
-    """The judges that models and jurors elect on some of the points, and what they are elected by.
-
-    No judges where no two models learn each other's tasks, and no votes where too few can vote.
-    """
+) -> Election:
+    "The judges that models and jurors elect on some of the points, and what they are elected by."
     company = {**models, **jurors}
     if len(company) < 3 and not options.controls:  # no third one says who of two is right
-        return None, None
+        return Election(None, None)
     n = len(next(iter(company.values())).features)
     index = evenly(n, options.n_electing)
     if missing := [name for name in options.controls if name not in company]:
@@ -199,8 +206,8 @@ def elect_judges(
     votes = votes._replace(skill=without_strangers(votes.skill, len(models), len(index)))
     who: dict[str, Any] = dict(similarity=votes.alike, jurors=range(len(models), len(company)))
     if not (controls or mutual_skill(votes.skill, **who).any()):
-        return None, votes
-    return elect_prior(votes.skill, controls=controls, **who), votes
+        return Election(None, votes)
+    return Election(elect_prior(votes.skill, controls=controls, **who), votes)
 
 # %% ../../nbs/rank/06_laws.ipynb #87f50ac8
 LEAST_WEIGHT = 1e-3  # a judge of less weight draws no tasks
@@ -285,26 +292,27 @@ def _mean_of(names, models, caller):  # Judge of the mean of their kernels
 
 def law_of(
     choice: PriorChoice,
-    models: Mapping,
+    models: Mapping,  # name -> Model
     options: RankOptions,
     *,
-    jurors: Mapping = MappingProxyType({}),
+    jurors: Mapping = MappingProxyType({}),  # name -> Model: who votes and is not ranked
     kernel_of: Callable,  # of a choice that is no ranked model -> its kernel
 ) -> Law:
     "Whose priors make the law, and with which weights."
     votes = None
     if choice.kind == "elected":
-        election, votes = elect_judges(models, options, jurors=jurors)
-        if election is not None:
+        election = elect_judges(models, options, jurors=jurors)
+        votes = election.votes
+        if election.judges is not None:
             voters = {**models, **jurors}
-            weights = zip(voters.items(), election.weights.tolist(), strict=True)
+            weights = zip(voters.items(), election.judges.weights.tolist(), strict=True)
             judges = [Judge((name,), (model.factor,), w) for (name, model), w in weights]
             return Law(
                 kind="elected",
-                description=describe_judges(election, list(voters), len(models)),
+                description=describe_judges(election.judges, list(voters), len(models)),
                 judges=tuple(judge for judge in judges if judge.weight > LEAST_WEIGHT),
                 members=tuple(voters),
-                election=election,
+                election=election.judges,
                 votes=votes,
                 jurors=jurors,
             )
@@ -595,9 +603,13 @@ class Engine(Protocol):
         "A judge at labelled points."
 
     def tasks_with(
-        self, judges: Sequence[Judge], labels: Tensor, temperatures: Sequence, options: RankOptions
+        self,
+        judges: Sequence[Judge],
+        labels: Tensor,  # class of each point, shape (n,); -1 where not known
+        temperatures: Sequence[float],  # of the judges
+        options: RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
-        "Tasks of a mixture that agree with known labels (n,), -1 where not known."
+        "Tasks of a mixture that agree with known labels."
 
     def columns(
         self, models: Mapping, scores: Scores, labels: GivenLabels | None, metrics: Any

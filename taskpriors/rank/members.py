@@ -74,9 +74,11 @@ def settle(names: Iterable, attempts: Iterable[Attempt]) -> Settled:
 # %% ../../nbs/rank/03_members.ipynb #b3f0a6d2
 def over_models(fn: Callable, items: Iterable, options: RankOptions, desc: str) -> list[Any]:
     "Run a function over models, by the executor if there is one; results in their order."
-    executor, bar = options.executor, options.shown
     try:
-        return list(blocks.map_blocks(fn, items, executor=executor, progress=bar, desc=desc))
+        results = blocks.map_blocks(
+            fn, items, executor=options.executor, progress=options.shown, desc=desc
+        )
+        return list(results)
     except BrokenExecutor as e:
         remedy = "run again: with a cache, what was finished is not computed again"
         rule = "workers must live"
@@ -145,12 +147,13 @@ def rows_of(model: Model, index: Tensor) -> Tensor:
 
 # %% ../../nbs/rank/03_members.ipynb #83af0ea7
 def gather_model(
-    name: str, model: Any, images: Inputs | None, options: RankOptions, bar: Any | None = None
+    name: str,  # of the model
+    model: Any,  # what the user gave: anything embed_features takes, or a module with its transform
+    images: Inputs | None,  # None if the model is features
+    options: RankOptions,
+    bar: Any | None = None,  # of all models, which is moved on; None: a bar of its own
 ) -> Model:
-    """Embed one model, or take its features from the cache, and form the factor of its kernel.
-
-    It is anything that embed_features takes; `bar` is that of all models, which is moved on.
-    """
+    "Embed one model, or take its features from the cache, and form the factor of its kernel."
     progress = options.progress if bar is None else bar
     embedding_options = dict(options.embedding, name=name, cache=options.cache, progress=progress)
     if isinstance(images, TextSource):

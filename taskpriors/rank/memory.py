@@ -35,6 +35,15 @@ from .options import RankOptions
 from .record import task_record
 from ..transfer import registry
 
+# %% ../../nbs/rank/09_memory.ipynb #0f497757
+def edge_prior(factor: Tensor, options: RankOptions) -> TaskPrior:
+    "The prior over graphs of a factor (n, r), on the run's device, at the temperature of edges."
+    factor = factor.to(options.device)
+    temperature = options.temperature
+    if temperature is None:
+        temperature = shared_prior.edge_temperature(factor)
+    return TaskPrior(factor, temperature, graphs=options.graphs)
+
 # %% ../../nbs/rank/09_memory.ipynb #5621d890
 ALL_PAIRS = 100_000  # points up to which the moments visit every pair
 
@@ -77,16 +86,13 @@ def _moments_under(prior, models, options):  # name -> Moments
 
 # %% ../../nbs/rank/09_memory.ipynb #12b2cc09
 def model_moments(models: Mapping, law: laws.Law, options: RankOptions) -> dict[str, laws.Moments]:
-    "Mean and variance of Tr(MG) of each model under the prior that judges it, on the run's device."
-    if law.of_others:
-        judged = [(laws.judge_factor(law.of_others[k]), {k: model}) for k, model in models.items()]
-    else:
-        judged = [(laws.mean_factor(law), {**models})]
+    "Mean and variance of Tr(MG) of each model under the prior that judges it."
+    if not law.of_others:
+        return _moments_under(edge_prior(laws.mean_factor(law), options), models, options)
     results: dict = {}
-    for factor, some in judged:
-        factor, T = factor.to(options.device), options.temperature
-        T = shared_prior.edge_temperature(factor) if T is None else T
-        results |= _moments_under(TaskPrior(factor, T, graphs=options.graphs), some, options)
+    for name, model in models.items():
+        prior = edge_prior(laws.judge_factor(law.of_others[name]), options)
+        results |= _moments_under(prior, {name: model}, options)
     return results
 
 # %% ../../nbs/rank/09_memory.ipynb #522d6c86
@@ -96,14 +102,21 @@ def edge_reason(moments: Mapping, n: int) -> str:
     least = math.nan if any(map(math.isinf, values)) else min(values)
     return edges.LeastEigenvalue(least, 0.0, min(n, 2048), 0).reason
 
+# %% ../../nbs/rank/09_memory.ipynb #4615dd20
+class SkillJob(NamedTuple):
+    "What the skill of one model depends on."
+
+    model: members.Model
+    labels: Tensor  # shape (n_tasks, n); floats are real targets
+    digest: str  # of the labels
+
 # %% ../../nbs/rank/09_memory.ipynb #c8e5ea89
-def _skill(job, options):  # job: a model, labels (n_tasks, n) and their digest
-    model, labels, digest = job
-    device = options.device
+def _skill(job, options):
+    features, device = job.model.features, options.device
 
     def compute():
         start = time.perf_counter()
-        X, tasks = model.features.to(device), labels.to(device)
+        X, tasks = features.to(device), job.labels.to(device)
         if options.groups is not None:
             error = left_out_groups.error_without_groups(
                 ridge.decompose(X), tasks, options.groups, options.caller
@@ -123,15 +136,15 @@ def _skill(job, options):  # job: a model, labels (n_tasks, n) and their digest
 
     common = dict(
         what="skill and ratios",
-        tasks=digest,
+        tasks=job.digest,
         device=str(device),
         penalties=ridge_tasks.MOST_LOST,
     )
     if options.groups is not None:
         common["groups"] = store.digest_tensors(dict(groups=options.groups))
-    blank, (n_tasks, n) = members.blank, labels.shape
+    blank, (n_tasks, n) = members.blank, job.labels.shape
     like = laws.ModelScores(blank(), blank(n), blank(n_tasks), blank())
-    key = dict(common, features=model.digest)
+    key = dict(common, features=job.model.digest)
     return members.attempt(members.load_or_compute, key, compute, like, options.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #ef68a824
@@ -140,7 +153,7 @@ def skills_on_tasks(
 ) -> members.Settled:  # name -> ModelScores
     "Expected held-out skill of each model over the tasks (n_tasks, n) under its name."
     digests = {id(y): store.digest_tensors(dict(tasks=y)) for y in tasks.values()}
-    jobs = {k: (models[k], y, digests[id(y)]) for k, y in tasks.items()}
+    jobs = {k: SkillJob(models[k], y, digests[id(y)]) for k, y in tasks.items()}
     fit = partial(_skill, options=options.alone())
     attempts = members.over_models(fit, [jobs[name] for name in models], options, "skill")
     return members.settle(models, attempts)
@@ -150,7 +163,8 @@ def _probe(model, *, labels, mask, common, options):
     device = options.device
 
     def compute():
-        start, q = time.perf_counter(), options.n_classes
+        start = time.perf_counter()
+        q = options.n_classes
         X, tasks = model.features.to(device), labels.to(device)
         if options.probe == "ridge":
             probes = probing.held_out_probes(X, tasks, mask, n_classes=q)
@@ -159,7 +173,8 @@ def _probe(model, *, labels, mask, common, options):
         accuracy = probes.accuracy.cpu()
         assert probes.point_accuracy is not None
         points = probes.point_accuracy.cpu()
-        return laws.ProbeScores(accuracy, points, members.scalar(time.perf_counter() - start))
+        seconds = members.scalar(time.perf_counter() - start)
+        return laws.ProbeScores(accuracy=accuracy, points=points, seconds=seconds)
 
     key = dict(common, features=model.digest, probe=options.probe, device=str(device))
     key["penalties"] = ridge_tasks.MOST_LOST
@@ -186,7 +201,7 @@ class MetricValue(NamedTuple):
     value: Tensor
 
 # %% ../../nbs/rank/09_memory.ipynb #4606fb03
-def _metric(model, metric, cache):  # MetricValue
+def _metric(model, metric, cache):  # MetricValue; the metric takes features (n, d)
     def compute():
         value = float(metric(model.features))
         if math.isnan(value):
@@ -309,11 +324,11 @@ class MemoryEngine:
     def tasks_with(
         self,
         judges: Sequence[laws.Judge],
-        labels: Tensor,
-        temperatures: Sequence,
+        labels: Tensor,  # class of each point, shape (n,); -1 where not known
+        temperatures: Sequence[float],  # of the judges
         options: RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
-        "Tasks of a mixture that agree with known labels (n,), -1 where not known."
+        "Tasks of a mixture that agree with known labels."
         jury = [(laws.judge_factor(judge), judge.weight) for judge in judges]
         named: dict[str, Any] = dict(temperatures=temperatures, classes=labels)
         return laws.sample_tasks(jury, options, stream=2, **named).labels

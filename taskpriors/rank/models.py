@@ -45,9 +45,14 @@ def with_synbench(
 
     def score_of(name, settings):
         network, score_options = networks.scored_network(models[name])
-        score_options |= dict(settings=settings, progress=options.progress)
-        kept = cache if isinstance(network, (str, nn.Module)) else None
-        return float(score.synbench_score(network, cache=kept, **score_options).score[0, 0])
+        result = score.synbench_score(
+            network,
+            settings=settings,
+            cache=cache if isinstance(network, (str, nn.Module)) else None,
+            progress=options.progress,
+            **score_options,
+        )
+        return float(result.score[0, 0])
 
     extra, failures = dict(ranking.extra), dict(ranking.failures)
     for column, settings in scores.items():
@@ -127,7 +132,8 @@ def _check_call(models, prior, metrics, out):  # metrics: of `requested`
     if out is not None:
         remedy = "pass the path of a directory or None"
         checks.check_instance(out, (str, os.PathLike), caller, "out", remedy=remedy)
-        folder, got = Path(out).expanduser(), repr(str(Path(out).expanduser())[-99:])
+        folder = Path(out).expanduser()
+        got = repr(str(folder)[-99:])
         if folder.exists() and not folder.is_dir():
             checks.refuse(caller, "out must be a directory", got, "choose another", OSError)
         nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
@@ -150,10 +156,12 @@ def _of_named_rows(named, labels, groups, pairs):  # the same, where rows of fra
 
 def _check_pairs(pairs, labels, scoring):
     "Refuse pairs where they say nothing, or say it twice."
-    if pairs is not None and scoring != "retrieval":
+    if pairs is None:
+        return
+    if scoring != "retrieval":
         remedy = "pass scoring='retrieval', or labels instead of pairs"
         checks.refuse("rank_models", "pairs must be scored by retrieval", repr(scoring), remedy)
-    if pairs is not None and labels is not None and labels is not False:
+    if labels is not None and labels is not False:
         rule = "pairs and labels must not be passed together"
         checks.refuse("rank_models", rule, "both", "pass those of which you know more")
 
@@ -203,7 +211,9 @@ def _stays_on_disk(models, needs):  # do rows stay in their files, if nobody say
     return False
 
 
-def _rank_rows(models, images, options, choice, *, needs, plan, **ranking_options):
+def _rank_rows(  # Ranking, or RankingPlan
+    models, images, options, choice, *, needs, plan, **ranking_options
+):
     rows, failures = disk.open_features(models, options)
     if choice.kind == "model":
         row_blocks.open_rows(choice.source, name="prior")
@@ -351,18 +361,26 @@ def rank_models(
     checks.check_flag(on_disk, caller, "on_disk")
     if texts is not None:
         images = members.texts_for(texts, images, models)
-    evidence: dict[str, Any] = dict(labels=labels, record_table=record, pairs=pairs)
-    ranking_options = dict(prior=prior, judges=judges, controls=controls, **evidence)
+    ranking_options: dict[str, Any] = dict(
+        prior=prior,
+        labels=labels,
+        judges=judges,
+        controls=controls,
+        record_table=record,
+        pairs=pairs,
+    )
     if on_disk:
         on_device = replace(options, embedding=dict(device=how.get("device") or "cpu"))
         ranking = _rank_rows(
             named, images, on_device, choice, needs=needs, plan=plan, **ranking_options
         )
+        if plan:
+            return ranking
     elif plan:
-        ranking = _plan_in_memory(named, images, options, choice, judges)
+        return _plan_in_memory(named, images, options, choice, judges)
     else:
         ranking = run(named, images, options, metrics=wanted.statistics, **ranking_options)
         ranking = with_synbench(ranking, named, wanted.scores, options)
-    if out is not None and not plan:
+    if out is not None:
         ranking = replace(ranking, folder=str(ranking.save(out, overwrite=overwrite)))
     return ranking

@@ -78,8 +78,9 @@ class RankOptions:
         checks.check_flag(self.progress, caller, "progress")
         check_scratch(self.scratch, caller)
         if isinstance(self.train, numbers.Real) and not isinstance(self.train, bool):
-            ends: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
-            checks.check_number(self.train, caller, "train", **ends)
+            checks.check_number(
+                self.train, caller, "train", low=0, high=1, low_open=True, high_open=True
+            )
         else:
             mask = checks.as_tensor(self.train, caller, "train")
             checks.check_split(mask, mask.numel(), caller)

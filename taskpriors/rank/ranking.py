@@ -322,8 +322,14 @@ class Ranking(Result):
             n_classes=labels.get("n_classes", self.settings["n_classes"]),
             n_points=self.settings["n"],
         )
-        evidence: dict[str, Any] = dict(labels=self._label_scores, record=self._record)
-        return forecast.path_of_labels(self.forecast, self._points, supply, pair, **evidence)
+        return forecast.path_of_labels(
+            self.forecast,
+            self._points,
+            supply,
+            pair,
+            labels=self._label_scores,
+            record=self._record,
+        )
 
     @property
     def settled(self) -> bool:

@@ -90,11 +90,17 @@ def _company_record(models, law, n_electing):
 
 # %% ../../nbs/rank/08_record.ipynb #47f32b8f
 def describe_run(
-    findings: Findings, options: RankOptions, mask: Tensor, images: Any | None, labels: dict | None
+    findings: Findings,
+    options: RankOptions,
+    mask: Tensor,  # shape (n,), True where a point trains
+    images: ImageSource | TextSource | None,  # None if there are features alone
+    *,
+    labels: dict[str, Any] | None,  # of labels_record, if labels are known
 ) -> dict[str, Any]:  # what json can hold
     "Everything needed to repeat a run, what its temperatures did, and what was noted on the way."
     models, law_sample, law = findings.models, findings.law_sample, findings.law_sample.law
-    controls, edges, judges = list(options.controls), {}, {}
+    controls, edges = list(options.controls), {}
+    judges = {}  # weights of those that are not ranked
     if law.jurors and law.election is not None:
         weights = law.election.weights[-len(law.jurors) :].tolist()
         judges = dict(judges=dict(zip(law.jurors, weights, strict=True)))
@@ -389,9 +395,9 @@ def free_folder(out: str | Path) -> Path:
 # %% ../../nbs/rank/08_record.ipynb #2423dff7
 def save_ranking(ranking: Any, folder: Path) -> None:
     "Write ranking.csv, .png, .json and .safetensors over what is there, together or not at all."
-    from safetensors.torch import save
-
     try:
+        from safetensors.torch import save
+
         tensors = {f.name: getattr(ranking, f.name) for f in fields(ranking)}
         tensors |= {f"extra/{name}": values for name, values in ranking.extra.items()}
         tensors = {k: v.contiguous() for k, v in tensors.items() if isinstance(v, Tensor)}

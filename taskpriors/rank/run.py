@@ -139,7 +139,8 @@ def groups_of(options: RankOptions, models: Mapping, source: Any | None, n: int)
         return Grouped(replace(options, groups=names), "", notes)
     features = [model.features for model in models.values()]
     groups = _copies_in_all(features)
-    sizes, copied = groups.bincount(), ""
+    sizes = groups.bincount()
+    copied = ""
     if len(sizes) < len(groups):
         copied = point_copies.copies_note(groups)
     if 1 < len(sizes) < len(groups) and (sizes[groups] > 1).double().mean() >= _ALIKE:
@@ -175,7 +176,15 @@ def split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
     return options, mask
 
 
-def _gather(engine, named, choice, *, judges, source, failures):  # Gathered
+def gather(
+    engine: laws.Engine,
+    named: Mapping,  # name -> model
+    choice: laws.PriorChoice,
+    *,
+    judges: laws.JudgesLike | None,  # as for rank_models
+    source: Any | None,  # of images or texts; None if there are features alone
+    failures: Mapping,  # models that could not be opened -> why
+) -> Gathered:
     "Models and jurors, which must describe the same points."
     options = engine.options
     models, broken = engine.gather(named)
@@ -191,13 +200,14 @@ def _gather(engine, named, choice, *, judges, source, failures):  # Gathered
         kind = getattr(source, "kind", "images")
         checks.check_same_n(options.caller, models=n, **{kind: len(source)})
     called = jury.call_jury(judges, choice, models, source)
-    unseated: dict[str, str] = {}
+    seated = members.Settled({}, {})
     if source is not None and called is not None and called.jurors:
-        seated, unseated = jury.see_inputs(called, source, options)
-        jurors = {**jurors, **(engine.seat(seated) if seated else {})}
+        seated = jury.see_inputs(called, source, options)
+    if seated.results:
+        jurors = {**jurors, **engine.seat(seated.results)}
     members.check_rows({**models, **jurors})
     _check_classes(n, options)
-    return Gathered(models, jurors, failures, unseated, called)
+    return Gathered(models, jurors, failures, seated.failures, called)
 
 # %% ../../nbs/rank/12_run.ipynb #93f4392a
 _WITHOUT_PAIRS = (
@@ -234,29 +244,47 @@ def evidence_of_pairs(
     return forecast.pair_evidence(scores)
 
 # %% ../../nbs/rank/12_run.ipynb #7d7aaf26
-def _find_scores(engine, group, choice, *, mask, votes, labels, metrics):  # Findings
+def find_scores(
+    engine: laws.Engine,
+    group: Gathered,
+    choice: laws.PriorChoice,
+    *,
+    mask: Tensor,  # shape (n,), True where a point trains
+    votes: int,  # steps of the bar that an election takes
+    checked_labels: row_labels.GivenLabels | None,
+    metrics: Mapping | list | tuple | None,  # as for rank_models
+) -> laws.Findings:
     "All numbers of a ranking."
     caller = engine.options.caller
     law_sample = engine.draw(choice, group.models, group.jurors, votes=votes)
-    scores = engine.score(law_sample, mask, labels)
+    scores = engine.score(law_sample, mask, checked_labels)
     stages = [scores.skills] if law_sample.probe_tasks is None else [scores.skills, scores.probes]
     models = _having_all(law_sample.models, *stages)
     failures = {**group.failures, **law_sample.failures, **scores.failures}
     members.refuse_unless_any(models, failures, caller)
     of_labels, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
-    if labels is not None:
-        has_label = labels.classes >= 0
-        truth = labels.classes if labels.targets is None else labels.targets
+    if checked_labels is not None:
+        has_label = checked_labels.classes >= 0
+        truth = checked_labels.classes if checked_labels.targets is None else checked_labels.targets
         of_labels = labelled.skills_with_labels(engine, models, law_sample.law, truth, mask)
         models, failures = _having_all(models, of_labels.skills), failures | of_labels.failures
         members.refuse_unless_any(models, failures, caller)
-    columns = engine.columns(models, scores, labels, metrics)
+    columns = engine.columns(models, scores, checked_labels, metrics)
     to_label = labelled.points_to_label(engine, law_sample.law, has_label)
     failures = failures | columns.failures
     return laws.Findings(law_sample, scores, models, of_labels, columns, to_label, failures)
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
-def _assemble(findings, settings, options, mask, source, *, past, pairs):  # Ranking
+def assemble(
+    findings: laws.Findings,
+    settings: dict,  # of describe_run
+    options: RankOptions,
+    mask: Tensor,  # shape (n,), True where a point trains
+    source: Any | None,  # of images or texts; None if there are features alone
+    *,
+    past: past_scores.PastScores | None = None,  # of these models on earlier tasks
+    pairs: forecast.PairEvidence | None = None,  # of these models
+) -> Ranking:
     "A ranking from what was found."
     law_sample, scores, models, of_labels = findings[:4]
     skills = scores.skills if of_labels is None else of_labels.skills
@@ -272,49 +300,65 @@ def _assemble(findings, settings, options, mask, source, *, past, pairs):  # Ran
         if of_labels.agreeing is not None:
             columns["agreeing_mean"] = of_labels.agreeing.mean
             columns["agreeing_moment"] = of_labels.agreeing.moment
-    extra, election = {}, law_sample.law.election
+    extra: dict[str, Tensor] = {}
+    law = law_sample.law
+    election = law.election
     if election is not None:
-        at = [law_sample.law.members.index(name) for name in models]
+        at = [law.members.index(name) for name in models]
         extra["judge_weight"] = election.weights[at]
         if election.rival_score is not None and election.rival_weights is not None:
             extra["rival_skill"] = election.rival_score[at]
             extra["rival_weight"] = election.rival_weights[at]
-    shown_tasks = law_sample.skill_tasks
-    if law_sample.probe_tasks is not None:
-        shown_tasks = law_sample.probe_tasks
-        judged = (~mask).nonzero()[:, 0]  # or a sample of them on disk
-        n_judged = columns["point_accuracy"].shape[1]
-        columns["judged"] = judged[blocks.evenly(len(judged), n_judged)]
+    judged = None
+    probed = columns.get("point_accuracy")
+    if probed is not None:  # all that do not train, or a sample of them on disk
+        held_out = (~mask).nonzero()[:, 0]
+        judged = held_out[blocks.evenly(len(held_out), probed.shape[1])]
+    drawn_tasks = law_sample.probe_tasks
+    if drawn_tasks is None:
+        drawn_tasks = law_sample.skill_tasks
     if few := carried_by_few(columns["point_errors"], len(mask)):
         settings["notes"].append(few)
-    if pairs is not None:
-        columns |= dict(pair_mean=pairs.mean, pair_covariance=pairs.covariance)
     return Ranking(
         **columns,
+        judged=judged,
         extra=extra | findings.columns.values,
         failures=findings.failures,
         settings=settings,
-        drawn=record.draw_tasks(shown_tasks, mask, source),
+        drawn=record.draw_tasks(drawn_tasks, mask, source),
         to_label=findings.to_label,
         groups=options.groups,
         reason=memory.edge_reason(law_sample.moments, len(mask)) if law_sample.moments else "",
         task_moment=labelled.task_moment({k: scores.skills[k] for k in models}, law_sample),
         past_scores=None if past is None else past.scores,
+        pair_mean=None if pairs is None else pairs.mean,
+        pair_covariance=None if pairs is None else pairs.covariance,
     )
 
 # %% ../../nbs/rank/12_run.ipynb #f0359917
-def _rank_with(
-    engine, named, choice, *, source, labels, metrics, judges, record_table, pairs, failures
-):
-    "All steps of a ranking, whose numbers an engine computes; the rest is as for `run`."
+def rank_with(
+    engine: memory.MemoryEngine | DiskEngine,
+    named: Mapping,  # name -> model
+    choice: laws.PriorChoice,
+    *,
+    source: Any | None = None,  # of images or texts; None if there are features alone
+    labels: row_labels.LabelsLike | None = None,  # as for rank_models
+    metrics: Mapping | list | tuple | None = None,  # as for rank_models
+    judges: laws.JudgesLike | None = None,  # as for rank_models
+    record_table: Any | None = None,  # record, as for rank_models
+    pairs: row_pairs.PairsLike | None = None,  # as for rank_models
+    failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
+) -> Ranking:
+    "All steps of a ranking, whose numbers an engine computes."
     options, caller = engine.options, engine.options.caller
-    past = checked_labels = None
+    past = None
     if record_table is not None:
         past = past_scores.read_record(record_table, list(named), caller)
+    checked_labels = None
     if source is not None:
         checked_labels = row_labels.read_labels(labels, source, len(source), caller)
         _check_classes(len(source), options)
-    group = _gather(engine, named, choice, judges=judges, source=source, failures=failures)
+    group = gather(engine, named, choice, judges=judges, source=source, failures=failures)
     n, n_voters = len(next(iter(group.models.values())).features), len(group.models | group.jurors)
     given = None if pairs is None else known_pairs(pairs, source, n, caller)
     if source is None:
@@ -327,27 +371,34 @@ def _rank_with(
     steps = engine.steps(votes, len(group.models), labelled=checked_labels is not None)
     with blocks.open_bar(options.progress, total=steps, unit="step") as bar:
         busy = replace(engine, options=replace(options, bar=bar))
-        findings = _find_scores(
-            busy, group, choice, mask=mask, votes=votes, labels=checked_labels, metrics=metrics
+        findings = find_scores(
+            busy,
+            group,
+            choice,
+            mask=mask,
+            votes=votes,
+            checked_labels=checked_labels,
+            metrics=metrics,
         )
     label_settings = None
     if checked_labels is not None:
         label_settings = labelled.labels_record(checked_labels, labels, source)
-    settings = record.describe_run(findings, options, mask, source, label_settings)
+    settings = record.describe_run(findings, options, mask, source, labels=label_settings)
     settings["notes"] += [*offers, *notes]
     for name, why in group.unseated.items():
         settings["notes"].append(f"{name}, which is not ranked, is left out: {why}")
     if voteless := laws.voteless_words(findings.law_sample.law):
         settings["notes"].append(voteless)
-    unjudged = jury.unjudged_words(len(findings.models), group.jury)
-    settings |= dict(copies=copied, unjudged=unjudged, scoring=options.scoring)
+    settings["copies"] = copied
+    settings["unjudged"] = jury.unjudged_words(len(findings.models), group.jury)
+    settings["scoring"] = options.scoring
     if past is not None:
         at = [past.models.index(name) for name in findings.models]
         past = past._replace(models=tuple(findings.models), scores=past.scores[at])
         settings["record"] = dict(tasks=list(past.tasks))
         settings["notes"] += past.notes
     by_pairs = evidence_of_pairs(findings.models, given, settings)
-    return _assemble(findings, settings, options, mask, source, past=past, pairs=by_pairs)
+    return assemble(findings, settings, options, mask, source, past=past, pairs=by_pairs)
 
 
 def run(
@@ -380,7 +431,7 @@ def run(
         engine = memory.MemoryEngine(options, source)
     if source is not None and pairs is not None:  # before anything is embedded
         pairs = known_pairs(pairs, source, len(source), options.caller)
-    return _rank_with(
+    return rank_with(
         engine,
         models,
         choice,

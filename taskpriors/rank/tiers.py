@@ -330,21 +330,7 @@ class Certainty:
 
     def of_accuracy(self, groups: ArrayLike | None = None) -> ErrorLaw:
         "All errors of the accuracies over tasks."
-        ranking = self.ranking
-        groups = ranking.groups if groups is None else groups
-        if groups is not None:
-            groups = checks.check_several(groups, "compare", "groups")
-            n = ranking.settings.get("n", ranking.point_errors.shape[1])
-            checks.check_same_n("compare", groups=len(groups), points=n)
-            # a ranking that does not know which points judged takes them as independent
-            judged = ranking.judged
-            groups = None if judged is None else [groups[i] for i in judged.tolist()]
-        return error_law(
-            ranking.point_accuracy,
-            ranking.accuracies,
-            groups=groups,
-            task_groups=task_orders(ranking.accuracies.shape[1]),
-        )
+        return self._of_accuracy if groups is None else self._of_accuracy_in(groups)
 
     def tiers(self, *, level: float = 0.95, groups: ArrayLike | None = None) -> Tiers:
         "Which models cannot be told apart over the law's tasks, and the ranks they may have."
@@ -378,6 +364,10 @@ class Certainty:
     def _of_skill(self):
         return self._of_skill_in(None)
 
+    @cached_property
+    def _of_accuracy(self):
+        return self._of_accuracy_in(None)
+
     def _of_points(self, groups):  # options of error_law
         n, m = self.ranking.settings.get("n"), self.ranking.point_errors.shape[1]
         groups = self.ranking.groups if groups is None else groups
@@ -401,4 +391,21 @@ class Certainty:
             **self._of_points(groups),
             task_groups=task_orders(ranking.task_errors.shape[1]),
             paired=ranking.settings.get("paired_tasks", True),
+        )
+
+    def _of_accuracy_in(self, groups):
+        ranking = self.ranking
+        groups = ranking.groups if groups is None else groups
+        if groups is not None:
+            groups = checks.check_several(groups, "compare", "groups")
+            n = ranking.settings.get("n", ranking.point_errors.shape[1])
+            checks.check_same_n("compare", groups=len(groups), points=n)
+            # a ranking that does not know which points judged takes them as independent
+            judged = ranking.judged
+            groups = None if judged is None else [groups[i] for i in judged.tolist()]
+        return error_law(
+            ranking.point_accuracy,
+            ranking.accuracies,
+            groups=groups,
+            task_groups=task_orders(ranking.accuracies.shape[1]),
         )
