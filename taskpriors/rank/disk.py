@@ -142,7 +142,8 @@ def _scored(rows, job):  # RowScores
             sampled = _of_groups(sampled, of_judged)
         columns = None
         if known is not None:
-            sums, eps = class_sums(known.fit), torch.finfo(rows.dtype).eps
+            sums = class_sums(known.fit)
+            eps = torch.finfo(rows.dtype).eps
             logme = from_sums.logme_from_sums(sums, eps)
             h_score = from_sums.h_score_from_sums(sums, known.fourth, eps)
             columns = members.scalar([logme, h_score, known.error.skill, known.accuracy])

@@ -396,6 +396,6 @@ def see_inputs(jury: Jury, source: ImageSource | TextSource, options: RankOption
     embedding = {name: options.embedding[name] for name in _FOR_JURORS if name in options.embedding}
     with warnings.catch_warnings():  # nobody chose the jurors
         warnings.filterwarnings("ignore", f".*{TOO_LONG}", UserWarning)
-        on_device = replace(options, embedding=embedding)
-        models, failed = members.gather_models(loaded, source, on_device)
+        juror_options = replace(options, embedding=embedding)
+        models, failed = members.gather_models(loaded, source, juror_options)
     return Settled(models, broken | failed)

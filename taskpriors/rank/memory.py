@@ -6,10 +6,9 @@
 __all__ = []
 
 # %% ../../nbs/rank/09_memory.ipynb #b511c85b
-import itertools
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
@@ -195,15 +194,22 @@ def model_probes(
     return members.settle(models, attempts)
 
 # %% ../../nbs/rank/09_memory.ipynb #4ac65167
+class MetricJob(NamedTuple):
+    "One statistic of one model."
+
+    model: members.Model
+    metric: Callable  # features (n, d) -> number
+
+
 class MetricValue(NamedTuple):
     "Of one model."
 
     value: Tensor
 
 # %% ../../nbs/rank/09_memory.ipynb #4606fb03
-def _metric(model, metric, cache):  # MetricValue; the metric takes features (n, d)
+def _metric(job, options):
     def compute():
-        value = float(metric(model.features))
+        value = float(job.metric(job.model.features))
         if math.isnan(value):
             rule, remedy = (
                 "a further statistic must be a number",
@@ -212,24 +218,35 @@ def _metric(model, metric, cache):  # MetricValue; the metric takes features (n,
             checks.refuse("rank_models", rule, "NaN", remedy)
         return MetricValue(members.scalar(value))
 
-    named = getattr(metric, "key", None)
-    key = dict(what="metric", metric=named, features=model.digest, penalties=ridge_tasks.MOST_LOST)
-    like = MetricValue(members.blank())
-    return members.load_or_compute(key, compute, like, cache if named else False)
+    named = getattr(job.metric, "key", None)
+    key = dict(
+        what="metric", metric=named, features=job.model.digest, penalties=ridge_tasks.MOST_LOST
+    )
+    cache, like = options.cache if named else False, MetricValue(members.blank())
+    return members.attempt(members.load_or_compute, key, compute, like, cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #97cb02ae
 def model_metrics(models: Mapping, metrics: Mapping, options: RankOptions) -> members.Settled:
     "Further statistics (n_models,) by name; a failure is that of 'statistic of model'."
-    values: dict = {statistic: [] for statistic in metrics}
-    failures = {}
-    jobs = list(itertools.product(models.items(), metrics.items()))
-    shown = options.progress and options.bar is None and bool(jobs)
-    for (name, model), (statistic, metric) in blocks.with_bar(jobs, shown, desc="metrics"):
-        result, why = members.attempt(_metric, model, metric, options.cache)
-        values[statistic].append(members.scalar(math.nan) if result is None else result.value)
-        if why is not None:
-            failures[f"{statistic} of {name}"] = why
-    return members.Settled({k: torch.stack(of_models) for k, of_models in values.items()}, failures)
+    jobs = {
+        (statistic, name): MetricJob(model, metric)
+        for name, model in models.items()
+        for statistic, metric in metrics.items()
+    }
+    attempts = blocks.map_blocks(
+        partial(_metric, options=options),
+        jobs.values(),
+        progress=options.progress and options.bar is None and bool(jobs),
+        desc="metrics",
+    )
+    results, failures = members.settle(jobs, attempts)
+    missing = MetricValue(members.scalar(math.nan))
+
+    def values_of(statistic):
+        return torch.stack([results.get((statistic, k), missing).value for k in models])
+
+    reasons = {f"{statistic} of {name}": why for (statistic, name), why in failures.items()}
+    return members.Settled({statistic: values_of(statistic) for statistic in metrics}, reasons)
 
 # %% ../../nbs/rank/09_memory.ipynb #0e0a46b3
 def grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float:

@@ -88,10 +88,10 @@ def requested(metrics: Mapping | list | tuple | str | None) -> Requested:
         rest = type(metrics)(name for name in metrics if name not in {*names, *scores}) or None
     elif isinstance(metrics, Mapping):
         names = {name for name in ON_REQUEST if metrics.get(name) is True}
-        rest = [(name, metric) for name, metric in metrics.items() if name not in names]
-        rest = members.with_plain_names(rest, "metrics")
-        scores = {k: v for k, v in rest.items() if isinstance(v, score.SynBenchSettings)}
-        rest = {k: v for k, v in rest.items() if k not in scores}
+        others = [(name, metric) for name, metric in metrics.items() if name not in names]
+        plain = members.with_plain_names(others, "metrics")
+        scores = {k: v for k, v in plain.items() if isinstance(v, score.SynBenchSettings)}
+        rest = {k: v for k, v in plain.items() if k not in scores}
     return Requested(rest, scores, "accuracy" in names, bool(names & {"mean", "variance"}))
 
 
@@ -211,9 +211,9 @@ def _stays_on_disk(models, needs):  # do rows stay in their files, if nobody say
     return False
 
 
-def _rank_rows(  # Ranking, or RankingPlan
+def _rank_rows(
     models, images, options, choice, *, needs, plan, **ranking_options
-):
+):  # Ranking, or RankingPlan
     rows, failures = disk.open_features(models, options)
     if choice.kind == "model":
         row_blocks.open_rows(choice.source, name="prior")
@@ -370,9 +370,9 @@ def rank_models(
         pairs=pairs,
     )
     if on_disk:
-        on_device = replace(options, embedding=dict(device=how.get("device") or "cpu"))
+        disk_options = replace(options, embedding=dict(device=how.get("device") or "cpu"))
         ranking = _rank_rows(
-            named, images, on_device, choice, needs=needs, plan=plan, **ranking_options
+            named, images, disk_options, choice, needs=needs, plan=plan, **ranking_options
         )
         if plan:
             return ranking
