@@ -285,9 +285,10 @@ def refuse_unless_any(models: Mapping, failures: Mapping, caller: str = "rank_mo
 def check_rows(models: Mapping) -> None:
     "Refuse models that do not describe the same points in the same order."
     sizes = [(words.shortened(name, 60), len(model.features)) for name, model in models.items()]
-    for name, n in sizes[1:]:
-        if n != sizes[0][1]:
-            got = f"{sizes[0][1]} in {sizes[0][0]}, {n} in {name}"
+    (first, n_first), *others = sizes
+    for name, n in others:
+        if n != n_first:
+            got = f"{n_first} in {first}, {n} in {name}"
             remedy = "pass matching rows in the same order"
             checks.refuse("rank_models", "models must describe the same points", got, remedy)
     named = [(words.shortened(k, 60), model.points) for k, model in models.items() if model.points]

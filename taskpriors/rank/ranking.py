@@ -89,7 +89,8 @@ class Ranking(Result):
         return self._forecast_with(self._label_scores, self._pairs)
 
     def _forecast_with(self, labels, pairs=None):
-        level, accuracy = None, self.extra.get(LABEL_ACCURACY)
+        level = None
+        accuracy = self.extra.get(LABEL_ACCURACY)
         scoring = self.settings.get("scoring", "accuracy")
         if labels is not None and accuracy is not None and not accuracy.isnan().all():
             right = accuracy.nanmean().item()
