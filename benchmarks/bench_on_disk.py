@@ -132,6 +132,6 @@ class PlanOfRanking:
         start = time.process_time()
         self.rank()
         measured = time.process_time() - start
-        return measured / plan_ranking(self.models, n_tasks=100).seconds
+        return measured / plan_ranking(self.models, RankOptions(n_tasks=100)).seconds
 
     track_measured_over_planned.unit = "ratio"

@@ -316,7 +316,7 @@ NAMES = {
     "groups": "groups task_groups rank_tiers.models",
     "flag": "center elected oriented check_edges exif_rotation higher_is_better intercept "
     "on_disk overwrite paired plan points progress regression shuffle standardize "
-    "expected_heldout_error.variance plan_ranking.moments",
+    "expected_heldout_error.variance",
     "word": "measure convention criterion against version "
     "eps_scale estimator graphs hessian interval kernel kind method "
     "missing normalization on_error pairs pooling probe rates rule sampler scoring setting "
@@ -324,7 +324,7 @@ NAMES = {
     "gbc.covariance TaskExplorer.labels.prior embed_features.dtype split",
     "executor": "executor",
     "result": "basis curve explorer grids head ranking result settings speed start svd task "
-    "evidence direct",
+    "evidence direct plan_ranking.options",
     "function": "features_fn learner logits transform scorer.prior",
     "series": "controls alphas decays gains top_eigenvalues "
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "

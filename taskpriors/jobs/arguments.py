@@ -34,12 +34,11 @@ def label_words(words: list) -> tuple[list[str], list[str]]:  # files of labels,
 def label_options(images: object, words: list, column: str | None = None) -> dict[str, Any]:
     "Labels and metrics of a ranking (for `rank_models`); an unknown metric is refused first."
     from taskpriors.inputs.row_labels import labels_of_column, labels_of_files
-    from taskpriors.rank.models import without_synbench
+    from taskpriors.rank.models import SYNBENCH
     from taskpriors.transfer.registry import metric_functions
 
     files, names = label_words(words)
-    known, _ = without_synbench(names or None)
-    if known:
+    if known := [name for name in names if name != SYNBENCH]:
         metric_functions([0, 1], known)
     if not files and getattr(images, "labels", None) is None:
         raise ValueError(

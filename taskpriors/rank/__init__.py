@@ -5,7 +5,7 @@ run          the script: gather, draw, score, labels, and the ranking that is ma
 members      models on their way, and what is kept of them in the cache
 jury         who votes and is not ranked
 laws         the election: whose tasks judge, and with which weights; what an engine computes
-memory       the engine of features in memory; `disk` that of rows that stay in their files
+memory       the engine of features in memory: skills, probes; `disk` that of rows in their files
 labelled     what known labels change, and which points to label next
 errors       standard errors of skills over the law's tasks, from which come the `tiers`
 forecast     the user's own task, by points, labels, pairs and scores on earlier tasks

@@ -23,7 +23,6 @@ from ..inputs.row_blocks import open_models
 from ..inputs.texts import TextSource, text_encoder, word_means
 from ..prior import point_copies
 from ..prior.cut_prior import OVERSAMPLING
-from ..prior.ridge_on_disk import JUDGED
 from .jury import OPERATIONS, Jury, foretold_seconds, words_of
 from .laws import ELECTION_ORDERS
 from .options import ORDERS, RankOptions
@@ -126,14 +125,14 @@ _START = 3.0  # seconds of a ranking in memory that do not grow, as measured
 _HELD = 3 * 4  # bytes that a ranking in memory holds for each number of its features
 
 
-def _most_bytes(n, widths, options):
+def _most_bytes(n, widths, train, options):
     D, d = sum(widths), max(widths)
-    rank, width = min(options["rank"], D), min(options["rank"] + OVERSAMPLING, D)
-    columns = options["n_tasks"] * (options["n_classes"] - 1)
-    labels = (1 + (options["train"] > 0)) * n * options["n_tasks"]
-    judged = min(n, options["n_judged"])
+    rank, width = min(options.rank, D), min(options.rank + OVERSAMPLING, D)
+    columns = options.n_tasks * (options.n_classes - 1)
+    labels = (1 + (train > 0)) * n * options.n_tasks
+    judged = min(n, options.n_judged)
     factor = 4 * n * (width + rank) + 3 * 4 * 2048 * D
-    drawing = 4 * n * rank + labels + n * options["n_tasks"]
+    drawing = 4 * n * rank + labels + n * options.n_tasks
     scoring = 2 * labels + 8 * 3 * d * columns + 4 * judged * (4 * columns + 6 * d)
     return _BASE_BYTES + max(factor, drawing, scoring)
 
@@ -158,24 +157,27 @@ def election_seconds(
 
 
 def _steps(n, widths, speed, *, n_tasks, n_classes, rank, train, n_judged, n_judges):  # seconds
-    work_options: dict[str, Any] = dict(
-        n_tasks=n_tasks, n_classes=n_classes, rank=rank, train=train, n_judges=n_judges
+    work = ranking_work(
+        n,
+        widths,
+        n_tasks=n_tasks,
+        n_classes=n_classes,
+        rank=rank,
+        train=train,
+        n_judges=n_judges,
     )
-    work = ranking_work(n, widths, **work_options)
     columns = n_tasks * (n_classes - 1)
     m, judged, paired = len(widths), min(n, n_judged), min(n, _PAIRED)
     judging = 2.0 * judged * sum(d * (9 * columns + 20 * d) for d in widths)
     single = m * judged * ((3 if train else 1) * speed.row + speed.point)
     sums = paired**2 * (sum(widths) + min(rank, sum(widths)))
     read = sum(4 * n * d for d in widths) / _READ
+    products = work.grams / speed.double + (work.crosses + judging) / speed.single
     return dict(
         kernels=work.kernels / speed.single + read,
         directions=work.directions / speed.single + (2 if n_judges == 1 else 1) * read,
         tasks=work.draws * speed.draw,
-        scores=work.grams / speed.double
-        + (work.crosses + judging) / speed.single
-        + 2 * read
-        + single,
+        scores=products + 2 * read + single,
         pairs=sums / speed.single + m * paired * (speed.row + paired / 2 * speed.pair),
     )
 
@@ -188,51 +190,50 @@ def copies_seconds(n: int, width: int, speed: Speed) -> float:
     return seconds
 
 
-def _copies_bytes(n, width):  # rows in float64 four times, and a block of distances three times
-    return 8 * (4 * n * width + 3 * 1024 * n) if n <= point_copies.MOST else 16 * n * width
-
-
 def plan_ranking(
     models: Mapping,  # name -> features, as for on_disk=True; no row is read
+    options: RankOptions | None = None,  # None: those that rank_models takes by itself
     *,
-    n_tasks: int = 200,  # tasks sampled
-    n_classes: int = 5,  # classes of a task
-    rank: int = 128,  # directions of the prior
     train: float = 0.0,  # share of the points that probes are fitted to; 0: none is trained
-    n_judged: int = JUDGED,  # points whose residuals are formed
     elected: bool = True,  # do the models elect judges?
-    moments: bool = False,  # are mean and variance of Tr(MG) asked for?
-    copies: bool = True,  # are copies among the points looked for?
     speed: Speed = USUAL,  # of a core
 ) -> RankingPlan:
-    "Predict time and memory of a ranking from disk with these arguments."
+    "Predict time and memory of a ranking from disk with these options."
     caller = "plan_ranking"
-    options: dict[str, Any] = dict(
-        n_tasks=checks.check_count(n_tasks, caller, "n_tasks", low=2),
-        n_classes=checks.check_count(n_classes, caller, "n_classes", low=2, high=256),
-        rank=checks.check_count(rank, caller, "rank"),
-    )
-    options["train"] = checks.check_number(train, caller, "train", low=0, high=1, high_open=True)
-    options_of_judging = dict(n_judged=checks.check_count(n_judged, caller, "n_judged", low=2))
+    options = RankOptions() if options is None else options
+    remedy = "leave it out, or pass a"
+    checks.check_instance(options, RankOptions, caller, "options", remedy=f"{remedy} RankOptions")
+    checks.check_count(options.n_classes, caller, "n_classes", low=2, high=256)
+    train = checks.check_number(train, caller, "train", low=0, high=1, high_open=True)
     opened = open_models(models, caller).values()
     n, widths = len(next(iter(opened))), [rows.shape[1] for rows in opened]
-    checks.check_instance(speed, Speed, caller, "speed", remedy="leave it out, or pass a Speed")
+    checks.check_instance(speed, Speed, caller, "speed", remedy=f"{remedy} Speed")
     elects = checks.check_flag(elected, caller, "elected") and len(widths) > 2
-    n_judges = len(widths) if elects else 1
-    steps = _steps(n, widths, speed, n_judges=n_judges, **options, **options_of_judging)
-    if not checks.check_flag(moments, caller, "moments"):
+    q = options.n_classes
+    steps = _steps(
+        n,
+        widths,
+        speed,
+        n_tasks=options.n_tasks,
+        n_classes=q,
+        rank=options.rank,
+        train=train,
+        n_judged=options.n_judged,
+        n_judges=len(widths) if elects else 1,
+    )
+    if not options.moments:
         del steps["pairs"]
     if elects:
-        few = min(RankOptions.n_judging, n_tasks)
-        steps["election"] = election_seconds(n, widths, speed, n_classes=n_classes, n_judging=few)
-    if checks.check_flag(copies, caller, "copies"):
+        few = min(options.n_judging, options.n_tasks)
+        steps["election"] = election_seconds(n, widths, speed, n_classes=q, n_judging=few)
+    if options.groups is None:
         steps["copies"] = copies_seconds(n, min(widths), speed) + n * _DIGEST
         steps["copies"] += 4 * n * min(widths) / _READ
     return RankingPlan(
         n=n,
         n_models=len(widths),
         seconds=sum(steps.values()),
-        n_bytes=_most_bytes(n, widths, dict(options, **options_of_judging)),
+        n_bytes=_most_bytes(n, widths, train, options),
         steps=steps,
     )
 
@@ -245,14 +246,6 @@ class NetworkWork(NamedTuple):
     n_bytes: int  # of its weights
 
 
-def _by_its_name(source):  # does timm or torchvision build it without weights?
-    if isinstance(source, sources.PublishedWeights):
-        return True
-    return isinstance(source, sources.Name) and not (
-        source.of_zoo or source.of_hub or ":" in source.text
-    )
-
-
 def _without_weights(source):  # the module, and a batch of one; of no storage
     with torch.device("meta"):
         if isinstance(source, sources.PublishedWeights):
@@ -261,14 +254,12 @@ def _without_weights(source):  # the module, and a batch of one; of no storage
             names = {models.get_model_weights(name): name for name in models.list_models()}
             module = models.get_model(names[type(source.weights)], weights=None).eval()
             size = (3, *2 * source.weights.transforms().crop_size)
-            module = accepted_models.Headless(module)
-        else:
-            import timm
+            return accepted_models.Headless(module), torch.zeros(1, *size)
+        import timm
 
-            name = source.text.partition("@")[0]
-            module = timm.create_model(name, pretrained=False, num_classes=0).eval()
-            size = module.pretrained_cfg["input_size"]
-        return module, torch.zeros(1, *size)
+        name = source.text.partition("@")[0]
+        module = timm.create_model(name, pretrained=False, num_classes=0).eval()
+        return module, torch.zeros(1, *module.pretrained_cfg["input_size"])
 
 
 def _is_at_hand(source, texts):  # without a download, and without asking a function of a user
@@ -295,7 +286,10 @@ def network_work(
     module: Any
     evaluating: Any = torch.no_grad()
     of_texts = isinstance(points, TextSource)
-    if not of_texts and _by_its_name(source):
+    by_name = isinstance(source, sources.PublishedWeights)  # timm and torchvision build these
+    if isinstance(source, sources.Name):
+        by_name = not (source.of_zoo or source.of_hub or ":" in source.text)
+    if by_name and not of_texts:
         module, batch = _without_weights(source)
         forward = module
     elif points is None or not _is_at_hand(source, of_texts):
@@ -339,15 +333,14 @@ def plan_in_memory(
     options: RankOptions,
     *,
     elected: bool,  # do the models elect judges?
-    train: float = 0.0,  # share of the points that probes are fitted to; 0: none is trained
     seated: Jury | None = None,  # None: nobody judges who is not ranked
 ) -> RankingPlan:
     "Predict time, memory and downloads of a ranking in memory."
     n, widths, uncounted = 0 if points is None else len(points), [], []
     works: dict[str, NetworkWork] = {}
-    where = dict(cache=None if options.cache is False else options.cache)
-    of_zoo = (s.text[4:] for s in models.values() if isinstance(s, sources.Name) and s.of_zoo)
-    training = sum(zoo.training_seconds(name, **where) for name in of_zoo)
+    cache = None if options.cache is False else options.cache
+    of_zoo = [s.text[4:] for s in models.values() if isinstance(s, sources.Name) and s.of_zoo]
+    training = sum(zoo.training_seconds(name, cache=cache) for name in of_zoo)
     for name, source in models.items():
         if sources.is_given(source):
             n, d = np.shape(read_features(source, options.caller).values)
@@ -358,14 +351,22 @@ def plan_in_memory(
             uncounted.append(name)
     widths += [work.width for work in works.values()]
     steps: dict[str, float] = {}
+    n_judges = len(widths) if elected and len(widths) > 2 else 1
     if widths:
-        n_judges = len(widths) if elected and len(widths) > 2 else 1
-        cut = dict(rank=sum(widths), train=train, n_judged=n, n_judges=n_judges)
-        counts = dict(n_tasks=options.n_tasks, n_classes=options.n_classes)
-        steps |= _steps(n, widths, USUAL, **counts, **cut)
+        steps |= _steps(
+            n,
+            widths,
+            USUAL,
+            n_tasks=options.n_tasks,
+            n_classes=options.n_classes,
+            rank=sum(widths),
+            train=0.5 if options.accuracy else 0.0,
+            n_judged=n,
+            n_judges=n_judges,
+        )
     if not options.moments:
         steps.pop("pairs", None)
-    if elected and len(widths) > 2:
+    if n_judges > 1:
         steps["election"] = election_seconds(n, widths, USUAL, n_classes=options.n_classes)
     speed = OPERATIONS * torch.get_num_threads()
     steps["embedding"] = n * sum(work.operations for work in works.values()) / speed
@@ -376,8 +377,11 @@ def plan_in_memory(
         steps["jury"] = foretold_seconds(jurors, n, words=words_of(points))
     n_bytes = _HELD * n * sum(widths) + max([0, *(work.n_bytes for work in works.values())])
     if widths and options.groups is None:
-        steps["copies"] = copies_seconds(n, min(widths), USUAL)
-        n_bytes = max(n_bytes, 4 * n * sum(widths) + _copies_bytes(n, min(widths)))
+        d = min(widths)
+        steps["copies"] = copies_seconds(n, d, USUAL)
+        by_pairs = 8 * (4 * n * d + 3 * 1024 * n)  # rows four times, a block of distances three
+        searching = by_pairs if n <= point_copies.MOST else 16 * n * d
+        n_bytes = max(n_bytes, 4 * n * sum(widths) + searching)
     absent = weights_to_fetch(models, isinstance(points, TextSource))
     return RankingPlan(
         n=n,

@@ -29,7 +29,7 @@ from ..inputs.row_labels import GivenLabels
 from ..prior import cut_prior, ridge_on_disk, shared_prior
 from ..prior.edges import least_eigenvalue
 from ..prior.left_out_groups import judged_rows
-from ..prior.moments import trace_moments
+from ..prior.moments import TraceMoments, trace_moments
 from . import laws, members, memory
 from .options import RankOptions
 from ..ridge_tasks import MOST_LOST
@@ -39,25 +39,9 @@ from ..transfer import from_sums, registry
 PAIRED = 4096  # points among which all pairs are visited
 
 
-def _diagonal(Z, K, temperature, graphs):  # mean and variance that the pairs i = j add
-    m = Z.double().square().sum(1)
-    if graphs == "undirected":
-        return m.sum(), 0 * m.sum()
-    p = torch.sigmoid(K.double().square().sum(1) / temperature)
-    return (m * p).sum(), (m**2 * p * (1 - p)).sum()
-
-
-class SampledMoments(NamedTuple):
-    "Of Tr(MG), from the pairs of a sample of points."
-
-    mean: Tensor  # shape (n_models,)
-    variance: Tensor  # shape (n_models,)
-    scale: float  # mean of abs(K_ij) over pairs
-
-
 def sampled_moments(
     factors: Mapping, prior: Tensor, n: int, temperature: float, graphs: str = "undirected"
-) -> SampledMoments:
+) -> TraceMoments:
     """Mean and variance of Tr(MG) over n points, estimated from all pairs of a sample.
 
     Factors (s, r) of models and prior are at the points of the sample.
@@ -67,12 +51,18 @@ def sampled_moments(
     sums = trace_moments(factors, prior, temperature, graphs=graphs)
     s = len(prior)
     n = checks.check_count(n, "sampled_moments", "n", low=s)
+    p = torch.sigmoid(prior.double().square().sum(1) / temperature)  # of the pairs i = j
+    if graphs == "undirected":
+        p = torch.ones_like(p)
+    m = torch.stack([Z.double().square().sum(1) for Z in factors.values()])  # (n_models, s)
+    mean = (m * p).sum(1)  # that the pairs i = j add
+    variance = (m**2 * p * (1 - p)).sum(1)
     pairs = n * (n - 1) / (s * (s - 1))
-    diagonal = [torch.stack(_diagonal(Z, prior, temperature, graphs)) for Z in factors.values()]
-    diagonal = torch.stack(diagonal, 1)
-    total = torch.stack([sums.mean, sums.variance])
-    mean, variance = pairs * (total - diagonal) + n / s * diagonal
-    return SampledMoments(mean, variance, sums.kernel_scale)
+    return replace(
+        sums,
+        mean=pairs * (sums.mean - mean) + n / s * mean,
+        variance=pairs * (sums.variance - variance) + n / s * variance,
+    )
 
 # %% ../../nbs/rank/10_disk.ipynb #a16f0002
 def class_sums(fit: ridge_on_disk.RowFit) -> from_sums.ClassSums:
@@ -120,13 +110,6 @@ def _file_key(rows):  # what names the content of a file; None for rows in memor
     return [rows.layout.path, rows.layout.offset, *map(str, rows.stamp)]
 
 
-def _of_labels(known, eps):  # of KnownLabels: LABEL_COLUMNS
-    sums = class_sums(known.fit)
-    logme = from_sums.logme_from_sums(sums, eps)
-    h_score = from_sums.h_score_from_sums(sums, known.fourth, eps)
-    return members.scalar([logme, h_score, known.error.skill, known.accuracy])
-
-
 def _of_groups(values, number):  # of points: (n_groups,), whose mean varies as that of groups does
     n_groups, mean = int(number.max()) + 1, values.mean()
     sums = values.new_zeros(n_groups).index_add_(0, number, values - mean)
@@ -157,6 +140,13 @@ def _scored(rows, job):  # RowScores
         share = len(ratios) / len(rows)
         if of_judged is not None:
             sampled = _of_groups(sampled, of_judged)
+        columns = None
+        if known is not None:
+            sums = class_sums(known.fit)
+            eps = torch.finfo(rows.dtype).eps
+            logme = from_sums.logme_from_sums(sums, eps)
+            h_score = from_sums.h_score_from_sums(sums, known.fourth, eps)
+            columns = members.scalar([logme, h_score, known.error.skill, known.accuracy])
         return RowScores(
             skill=members.scalar(error.skill),
             points=ratios.mean() + share**0.5 * (ratios - ratios.mean()),
@@ -164,7 +154,7 @@ def _scored(rows, job):  # RowScores
             sampled=(1 - share) ** 0.5 * sampled / error.baseline,
             accuracy=None if probes is None else probes.accuracy,
             right=None if probes is None else probes.point_accuracy,
-            columns=None if known is None else _of_labels(known, torch.finfo(rows.dtype).eps),
+            columns=columns,
             seconds=members.scalar(time.perf_counter() - start),
         )
 
@@ -222,45 +212,38 @@ def _kernel_of(rows, kind, rank, seed, cache):  # RowKernel
 
 def _kernel_pass(options):  # rows -> RowKernel; nothing of the options that a worker cannot take
     return partial(
-        _kernel_of,
-        kind=options.kernel,
-        rank=options.rank,
-        seed=options.seed,
-        cache=options.cache,
+        _kernel_of, kind=options.kernel, rank=options.rank, seed=options.seed, cache=options.cache
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #3dc09d24
-def _row_model(kernel, name):
-    rows = kernel.rows
-    file = _file_key(rows)
-    return members.Model(
-        name=name,
-        features=rows,
-        factor=kernel,
-        seconds=0.0,
-        device=str(rows.device),
-        dtype=str(rows.dtype),
-        digest="" if file is None else f"{rows!r}, {store.digest_json(dict(file=file))[:24]}",
-    )
-
-
 def gather_rows(rows: Mapping, options: RankOptions) -> members.Settled:  # name -> Model
     "Models whose features stay on disk, each with the mean and the scale of its kernel."
     of_rows = partial(members.attempt, _kernel_pass(options))
     attempts = members.over_models(of_rows, rows.values(), options, "kernels")
     kernels, failures = members.settle(rows, attempts)
-    models = {name: _row_model(kernel, name) for name, kernel in kernels.items()}
+    models = {}
+    for name, kernel in kernels.items():
+        matrix = kernel.rows
+        file = _file_key(matrix)
+        models[name] = members.Model(
+            name=name,
+            features=matrix,
+            factor=kernel,
+            seconds=0.0,
+            device=str(matrix.device),
+            dtype=str(matrix.dtype),
+            digest="" if file is None else f"{matrix!r}, {store.digest_json(dict(file=file))[:24]}",
+        )
     return members.Settled(models, failures)
 
 
 def open_features(models: Mapping, options: RankOptions) -> members.Settled:  # name -> RowMatrix
     "Open the features of all models; a file that is missing or cut off fails by itself."
     opened, failures = {}, {}
+    device = options.embedding.get("device")
     for name, source in models.items():
         try:
-            opened[name] = row_blocks.open_rows(
-                source, name=name, device=options.embedding.get("device")
-            )
+            opened[name] = row_blocks.open_rows(source, name=name, device=device)
         except OSError as e:
             failures[name] = " ".join(str(e).split())
     if failures:
@@ -279,6 +262,16 @@ def cut_judges(judges: Sequence[laws.Judge], options: RankOptions) -> cut_prior.
     return cut_prior.cut_prior(kernels, options.rank, weights=weights, seed=options.seed)
 
 # %% ../../nbs/rank/10_disk.ipynb #11752488
+class DrawnRows(NamedTuple):
+    "Tasks of a law over rows on disk, and what a ranking says of the law."
+
+    tasks: Tensor  # of each seed, shape (n_seeds, n_tasks, n), uint8
+    task_temperature: Tensor  # of the judge with the greatest weight
+    top: Tensor  # largest eigenvalue of that judge's kernel
+    rank: Tensor  # directions of a judge, at most
+    trace_cut: Tensor  # share of the judges' traces that the directions lack
+
+
 class _JudgeFiles(NamedTuple):  # what a worker needs to draw the tasks of a judge
     folder: str  # where the prior's factor lies, shape (n, rank)
     judge: int
@@ -296,16 +289,6 @@ def _draw_tasks(dealt, files):  # path of a judge's tasks, shape (m, n), uint8
     return remote.save_array(f"{files.folder}/{uuid4().hex}.npy", tasks.cpu().numpy(), _CALLER)
 
 
-class DrawnTasks(NamedTuple):
-    "Tasks that were drawn from factors on disk."
-
-    labels: Tensor  # of each seed, shape (n_seeds, n_tasks, n), uint8
-    temperature: float  # of the judge with the greatest weight
-    top: float  # largest eigenvalue of that judge's kernel
-    rank: int  # directions of a judge, at most
-    trace_cut: float  # share of the judges' traces that the directions lack
-
-
 def draw_row_tasks(
     judges: Sequence[laws.Judge],
     n: int,  # points
@@ -315,29 +298,29 @@ def draw_row_tasks(
     cut: cut_prior.CutPrior | None = None,  # of the only judge, where it is at hand
     temperatures: Sequence | None = None,  # T of each judge; None: of the options
     classes: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
-) -> DrawnTasks:
+) -> DrawnRows:
     "Sets of tasks of a law, each the one that `sample_tasks` draws in memory with that seed."
     weights = [judge.weight for judge in judges]
     n_drawn = n if classes is None else int((classes < 0).sum())
     dealt = [laws.deal_tasks(weights, options, n_drawn, seed=seed) for seed in seeds]
     checks.check_memory(2 * len(seeds) * options.n_tasks * n, options.caller, "lower n_tasks")
     labels = torch.empty(len(seeds), options.n_tasks, n, dtype=torch.uint8)
-    drawn = DrawnTasks(labels, math.nan, math.nan, 0, 0.0)
-    strongest = 0.0
+    temperature = top = math.nan
+    strongest = trace_cut = 0.0
+    rank = 0
     for number, judge in enumerate(judges):
         if not dealt[0].counts[number].any():
             continue
         prior = cut if cut is not None and len(judges) == 1 else cut_judges([judge], options)
-        top, T = prior.eigenvalues[0].item(), options.task_temperature
+        largest, T = prior.eigenvalues[0].item(), options.task_temperature
         if temperatures is not None:
             T = temperatures[number]
         elif T is None:
-            T = shared_prior.task_temperature(prior.factor, options.n_classes, top=top)
+            T = shared_prior.task_temperature(prior.factor, options.n_classes, top=largest)
         if judge.weight > strongest:
-            strongest, drawn = judge.weight, drawn._replace(temperature=T, top=top)
-        lost = judge.weight / sum(weights) * prior.trace_cut
-        rank = max(drawn.rank, prior.factor.shape[1])
-        drawn = drawn._replace(rank=rank, trace_cut=drawn.trace_cut + lost)
+            strongest, temperature, top = judge.weight, T, largest
+        rank = max(rank, prior.factor.shape[1])
+        trace_cut += judge.weight / sum(weights) * prior.trace_cut
         with remote.scratch_folder(options.scratch, options.caller) as folder:
             remote.save_array(f"{folder}/factor.npy", prior.factor.numpy(), options.caller)
             classes_file = None
@@ -350,7 +333,13 @@ def draw_row_tasks(
             for out, path, of_seed in zip(labels, paths, dealt, strict=True):
                 tasks = remote.load_array(path, options.caller)
                 out[of_seed.judges == number] = torch.from_numpy(tasks)
-    return drawn
+    return DrawnRows(
+        tasks=labels,
+        task_temperature=members.scalar(temperature),
+        top=members.scalar(top),
+        rank=members.scalar(rank),
+        trace_cut=members.scalar(trace_cut),
+    )
 
 
 def _sample_moments(models, prior, options):  # Moments of all models, (n_models,) each
@@ -368,55 +357,43 @@ def _sample_moments(models, prior, options):  # Moments of all models, (n_models
         variance=sampled.variance.cpu(),
         least=members.scalar(least).nan_to_num(-math.inf),  # a cache holds no NaN
         temperature=members.scalar(T),
-        scale=members.scalar(sampled.scale),
+        scale=members.scalar(sampled.kernel_scale),
         seconds=members.scalar(0.0),
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #c54fd8ee
-class DrawnRows(NamedTuple):
-    "Tasks of a law over rows on disk, and what a ranking says of the law."
-
-    tasks: Tensor  # of the skill, and of the probes if some are trained, (k, n_tasks, n), uint8
-    task_temperature: Tensor  # of the judge with the greatest weight
-    top: Tensor  # eigenvalue of that judge's kernel
-    rank: Tensor
-    trace_cut: Tensor  # of the judges, each with its weight
-
-
 def _task_seeds(options):  # of the tasks of the skill, and of those of the probes
     return [options.seed + 2, *([options.seed] if options.accuracy else [])]
 
 
-def _draw(prior, n, law, options):  # DrawnRows; `prior` gives the cut law
-    cut = prior() if len(law.judges) == 1 else None
-    tasks = draw_row_tasks(law.judges, n, options, seeds=_task_seeds(options), cut=cut)
-    return DrawnRows(tasks.labels, *[members.scalar(number) for number in tasks[1:]])
-
-
 def _drawn_or_kept(models, law, options):  # DrawnRows, and Moments or None; perhaps of the cache
-    judges = [(judge.names, judge.kernels, judge.weight) for judge in law.judges]
     rows = {name: model.features for name, model in models.items()}
-    has_factor = any(isinstance(kernel, Tensor) for _, kernels, _ in judges for kernel in kernels)
+    has_factor = any(isinstance(M, Tensor) for judge in law.judges for M in judge.kernels)
     if not has_factor:
-        rows |= {
-            k: M.rows for names, kernels, _ in judges for k, M in zip(names, kernels, strict=True)
-        }
+        for judge in law.judges:
+            rows |= {k: M.rows for k, M in zip(judge.names, judge.kernels, strict=True)}
     files = {name: _file_key(matrix) for name, matrix in rows.items()}
     folder: store.CacheLike | None = options.cache
     if has_factor or None in files.values():
         folder = False
-    key = dict(files=files, judges=[[list(names), weight] for names, _, weight in judges])
+    key = dict(files=files, judges=[[list(judge.names), judge.weight] for judge in law.judges])
     key["device"] = str(options.device)  # a generator draws other numbers on another device
     names = ("n_tasks", "n_classes", "n_orders", "seed", "kernel", "rank")
     names += ("task_temperature", "accuracy")
     key |= {name: getattr(options, name) for name in names}
     blank, prior = members.blank, functools.cache(partial(cut_judges, law.judges, options))
     n = len(next(iter(rows.values())))
-    shape = (len(_task_seeds(options)), options.n_tasks, n)
+    seeds = _task_seeds(options)
+    shape = (len(seeds), options.n_tasks, n)
     like = DrawnRows(torch.empty(shape, dtype=torch.uint8, device="meta"), *[blank()] * 4)
+
+    def draw():
+        cut = prior() if len(law.judges) == 1 else None
+        return draw_row_tasks(law.judges, n, options, seeds=seeds, cut=cut)
+
     drawn = members.load_or_compute(
         dict(key, what="tasks of judges on disk, and their cuts"),
-        lambda: _draw(prior, n, law, options),
+        draw,
         like,
         folder,
     )
@@ -430,16 +407,6 @@ def _drawn_or_kept(models, law, options):  # DrawnRows, and Moments or None; per
         folder,
     )
     return drawn, moments
-
-# %% ../../nbs/rank/10_disk.ipynb #660be4e2
-def _without_changed(models, caller):  # Settled, or None if no file has changed
-    attempts = [members.attempt(model.features.check_unchanged) for model in models.values()]
-    unchanged, changed = members.settle(models, attempts)
-    if not changed:
-        return None
-    remaining = {name: models[name] for name in unchanged}
-    members.refuse_unless_any(remaining, changed, caller)
-    return members.Settled(remaining, changed)
 
 # %% ../../nbs/rank/10_disk.ipynb #9705b5aa
 def check_streaming(options: RankOptions, rows: Mapping, mask: Tensor) -> None:
@@ -461,10 +428,8 @@ def check_streaming(options: RankOptions, rows: Mapping, mask: Tensor) -> None:
             checks.refuse(caller, rule, got, remedy)
 
 # %% ../../nbs/rank/10_disk.ipynb #58207734
-def known_classes(labels: Tensor | None, caller: str) -> Tensor | None:
+def known_classes(labels: Tensor, caller: str) -> Tensor:
     "Labels as a file of them holds them: numbered without gaps, in a small integer type."
-    if labels is None:
-        return None
     labels, counts = svd.present_classes(labels, caller)
     if 2 * len(counts) > len(labels):
         rule, got = (
@@ -504,20 +469,6 @@ _LEFT_OUT = (
     f"Of the metrics with labels, {' and '.join(_ITERATED)} need all rows in memory and are left "
     "out; rank a sample of the rows for them."
 )
-
-
-def _accuracy_on_some(models, labels, options):  # Settled: column of label accuracy
-    points = (labels.classes >= 0).nonzero()[:, 0]
-    if len(points) > PAIRED or not 2 <= len(labels.names) < len(points):
-        return members.Settled({}, {})
-    accuracy = partial(probing.label_accuracy, labels=labels.classes[points])
-    if options.groups is not None:
-        accuracy = partial(memory.grouped_accuracy, labels.classes[points], options.groups[points])
-    metrics = {registry.LABEL_ACCURACY: accuracy}
-    rows = {
-        k: replace(model, features=members.rows_of(model, points)) for k, model in models.items()
-    }
-    return memory.model_metrics(rows, metrics, replace(options, cache=False))
 
 
 def _label_columns(scores):  # column -> number, of RowScores with labels
@@ -583,10 +534,13 @@ class DiskEngine:
                 drawn_rows, of_models = _drawn_or_kept(models, law, options)
                 break
             except OSError:
-                remaining = _without_changed(models, options.caller)
-                if remaining is None:
+                attempts = [members.attempt(m.features.check_unchanged) for m in models.values()]
+                unchanged, changed = members.settle(models, attempts)
+                if not changed:
                     raise
-                models, failures = remaining.results, failures | remaining.failures
+                models = {name: models[name] for name in unchanged}
+                members.refuse_unless_any(models, changed, options.caller)
+                failures = failures | changed
         options.reach(votes + len(_task_seeds(options)) * max(votes, 1))
         rank, share = int(drawn_rows.rank), drawn_rows.trace_cut.item()
         words = law.description
@@ -596,17 +550,15 @@ class DiskEngine:
                 of_law = f"{rank} leading directions of each"
             words = f"{words}, {of_law} ({share:.1%} of the trace cut)"
         T = drawn_rows.task_temperature.item()
+        n = drawn_rows.tasks.shape[2]
         gain = drawn_rows.top.item() / (options.n_classes * T)
         record = dict(task_temperature=T, task_gain=gain, rank=rank, trace_cut=share)
-        n, moments = drawn_rows.tasks.shape[2], {}
-        if of_models is not None:
-            moments = of_models.by_model(models)
         return laws.Drawn(
             law=replace(law, description=words),
             models=models,
             skill_tasks=drawn_rows.tasks[0],
             probe_tasks=drawn_rows.tasks[1] if options.accuracy else None,
-            moments=moments,
+            moments={} if of_models is None else of_models.by_model(models),
             record=record | dict(n_judged=min(n, options.n_judged)),
             pairs=f"of {min(n, PAIRED)} points",
             failures=failures,
@@ -673,9 +625,15 @@ class DiskEngine:
         options: RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
         "Tasks of a mixture that agree with known labels."
-        named: dict[str, Any] = dict(temperatures=temperatures, classes=labels)
-        row_tasks = draw_row_tasks(judges, len(labels), options, seeds=[options.seed + 2], **named)
-        return row_tasks.labels[0]
+        drawn_rows = draw_row_tasks(
+            judges,
+            len(labels),
+            options,
+            seeds=[options.seed + 2],
+            temperatures=temperatures,
+            classes=labels,
+        )
+        return drawn_rows.tasks[0]
 
     def columns(
         self, models: Mapping, scores: laws.Scores, labels: GivenLabels | None, metrics: Any
@@ -683,12 +641,21 @@ class DiskEngine:
         "What labels say of the models."
         if labels is None:
             return laws.Columns({}, {}, [], [])
-        if not _complete(labels):
-            of_some = _accuracy_on_some(models, labels, self.options)
-            return laws.Columns(of_some.results, of_some.failures, [], [])
-        of_models = [scores.columns[name] for name in models]
-        values = {k: torch.stack([column[k] for column in of_models]) for k in LABEL_COLUMNS}
-        return laws.Columns(values, {}, [_LEFT_OUT], [])
+        if _complete(labels):
+            of_models = [scores.columns[name] for name in models]
+            values = {k: torch.stack([column[k] for column in of_models]) for k in LABEL_COLUMNS}
+            return laws.Columns(values, {}, [_LEFT_OUT], [])
+        points = (labels.classes >= 0).nonzero()[:, 0]
+        if len(points) > PAIRED or not 2 <= len(labels.names) < len(points):
+            return laws.Columns({}, {}, [], [])
+        accuracy = partial(probing.label_accuracy, labels=labels.classes[points])
+        groups = self.options.groups
+        if groups is not None:
+            accuracy = partial(memory.grouped_accuracy, labels.classes[points], groups[points])
+        rows = {k: replace(m, features=members.rows_of(m, points)) for k, m in models.items()}
+        uncached = replace(self.options, cache=False)
+        of_some = memory.model_metrics(rows, {registry.LABEL_ACCURACY: accuracy}, uncached)
+        return laws.Columns(of_some.results, of_some.failures, [], [])
 
     def judge_rows(self, law: laws.Law, points: Tensor) -> Iterable[tuple[Tensor, float]]:
         "Factors of the judges at some points, and their weights, one in memory at a time."

@@ -265,10 +265,7 @@ class Reliability(NamedTuple):
     few: float  # kappa, of labels beside them
 
 
-def reliability_of(
-    constants: Constants,
-    points: PointEvidence,
-) -> Reliability:
+def reliability_of(constants: Constants, points: PointEvidence) -> Reliability:
     "Between tasks of the law and tasks that agree with labels, by the pairs of these labels."
     agreeing = constants.agreeing
     of_law = constants.judged if points.is_judged else constants.alone
@@ -373,10 +370,8 @@ def posterior_of(
         if record is not None and agreed > 0:
             residuals = PRIOR_CELLS * constants.record + record.squares
             sigma2 = scale * residuals / (PRIOR_CELLS + record.freedom) / agreed
-            precision, shift = (
-                codes.T @ record.precision @ codes / sigma2,
-                codes.T @ record.shift / sigma2,
-            )
+            precision = codes.T @ record.precision @ codes / sigma2
+            shift = codes.T @ record.shift / sigma2
             mean, covariance = observe_record(mean, covariance, precision, shift, sigma2)
         if labels is not None:
             error = codes.T @ labels.covariance @ codes + scale * (tuned * F + few * K)
@@ -538,13 +533,19 @@ def forecast_of(
     if constants is None:
         reason = reason or f"{scoring} was not studied"
     if constants is None or reason or len(names) == 1:
-        return unstudied(
-            names,
-            points,
-            labels,
-            level=level,
-            scoring=scoring,
+        centre = logit(0.5 if level is None else level)
+        scores = 100 * torch.sigmoid((points.mean if labels is None else labels.mean) + centre)
+        nothing = torch.full((len(names),), math.nan, dtype=torch.float64)
+        alone = len(names) == 1
+        return Forecast(
+            models=names,
+            lead=scores - scores.mean(),
+            error=nothing,
+            p_best=torch.ones_like(nothing) if alone else nothing,
+            expected_loss=torch.zeros_like(nothing) if alone else nothing,
+            level=float(expit(centre)),
             evidence=tuple(evidence),
+            scoring=scoring,
             reason=reason,
         )
     posterior = posterior_of(constants, points, labels=labels, record=record, pairs=pairs)
@@ -570,33 +571,6 @@ def forecast_of(
         evidence=tuple(evidence),
         scoring=scoring,
         draws=scores,
-    )
-
-
-def unstudied(
-    models: tuple,  # names
-    points: PointEvidence,
-    labels: LabelScores | None,
-    *,
-    level: float | None,
-    scoring: str,
-    evidence: tuple,
-    reason: str,
-) -> Forecast:
-    "Leads without a probability, for one model, or for a score that the study has no constants of."
-    centre = logit(0.5 if level is None else level)
-    scores = 100 * torch.sigmoid((points.mean if labels is None else labels.mean) + centre)
-    nothing = torch.full((len(models),), math.nan, dtype=torch.float64)
-    return Forecast(
-        models=models,
-        lead=scores - scores.mean(),
-        error=nothing,
-        p_best=nothing if len(models) > 1 else torch.ones(1, dtype=torch.float64),
-        expected_loss=nothing if len(models) > 1 else torch.zeros(1, dtype=torch.float64),
-        level=float(expit(centre)),
-        evidence=evidence,
-        scoring=scoring,
-        reason=reason,
     )
 
 # %% ../../nbs/rank/06_forecast.ipynb #3096c5b7

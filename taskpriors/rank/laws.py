@@ -65,26 +65,22 @@ class Law:
     members: tuple = ()  # names of the models and jurors that make it; none if it is a given one
     election: Judges | None = None  # of the members; None if nobody was elected
     votes: Votes | None = None  # of the members, if they vote
-    jurors: Mapping = field(
-        default_factory=dict
-    )  # name -> Model: those elected from that are not ranked
+    jurors: Mapping = field(default_factory=dict)  # name -> Model: who votes and is not ranked
     of_others: Mapping = field(default_factory=dict)  # name -> Judge of its own, under "others"
 
 # %% ../../nbs/rank/06_laws.ipynb #00f3387e
-def _can_be_model(word):
-    "May a word be a model or a file of features?"
+def _check_word(word, names):
+    "Refuse a word that can be no model and no file of features."
     import timm
 
     if word.startswith("zoo/"):
-        return word[4:] in zoo_names()
-    if ":" in word or "@" in word or os.path.isfile(os.path.expanduser(word)):
-        return True
-    return timm.is_model(word.partition(".")[0])
-
-
-def _refuse_word(word, names):
-    import timm
-
+        possible = word[4:] in zoo_names()
+    elif ":" in word or "@" in word or os.path.isfile(os.path.expanduser(word)):
+        possible = True
+    else:
+        possible = timm.is_model(word.partition(".")[0])
+    if possible:
+        return
     rule = "prior must be 'elected', 'product', 'others', a ranked model, or a model or file"
     near = difflib.get_close_matches(word, ("elected", "product", "others"), 1)
     near = near or difflib.get_close_matches(word, [*names, *timm.list_models()], 3, 0.5)
@@ -106,9 +102,8 @@ def read_prior(prior: Any, names: Iterable[str], caller: str = "rank_models") ->
     "Interpret what the user calls `prior`, or refuse a word that can be no prior of these models."
     names = tuple(names)
     if isinstance(prior, (np.ndarray, Tensor)):
-        return PriorChoice(
-            "factor", "a given factor", source=checks.check_features(prior, caller, "prior")
-        )
+        Z = checks.check_features(prior, caller, "prior")
+        return PriorChoice("factor", "a given factor", source=Z)
     word = plain_text(prior) if isinstance(prior, (str, int)) else None
     if prior is None or word == "elected":
         return PriorChoice("elected", "tasks of the models that others learn best", names)
@@ -118,8 +113,8 @@ def read_prior(prior: Any, names: Iterable[str], caller: str = "rank_models") ->
         return PriorChoice("others", "product of the other models (tasks: of all)", names)
     if word in names:
         return PriorChoice("mixture", word, (word,))
-    if word is not None and caller == "rank_models" and not _can_be_model(word):
-        _refuse_word(word, names)
+    if word is not None and caller == "rank_models":
+        _check_word(word, names)
     return PriorChoice("model", shortened(plain_text(prior), 80), source=prior)
 
 # %% ../../nbs/rank/06_laws.ipynb #bf401ee1
@@ -295,20 +290,6 @@ def _mean_of(names, models, caller):  # Judge of the mean of their kernels
     return Judge(tuple(names), tuple(models[name].factor for name in names))
 
 
-def _elected_law(election, models, jurors):
-    voters = {**models, **jurors}
-    weights = zip(voters.items(), election.judges.weights.tolist(), strict=True)
-    return Law(
-        kind="elected",
-        description=describe_judges(election.judges, list(voters), len(models)),
-        judges=tuple(Judge((k,), (m.factor,), w) for (k, m), w in weights if w > LEAST_WEIGHT),
-        members=tuple(voters),
-        election=election.judges,
-        votes=election.votes,
-        jurors=jurors,
-    )
-
-
 def law_of(
     choice: PriorChoice,
     models: Mapping,  # name -> Model
@@ -321,9 +302,20 @@ def law_of(
     votes = None
     if choice.kind == "elected":
         election = elect_judges(models, options, jurors=jurors)
-        if election.judges is not None:
-            return _elected_law(election, models, jurors)
         votes = election.votes
+        if election.judges is not None:
+            voters = {**models, **jurors}
+            weights = zip(voters.items(), election.judges.weights.tolist(), strict=True)
+            judges = [Judge((name,), (model.factor,), w) for (name, model), w in weights]
+            return Law(
+                kind="elected",
+                description=describe_judges(election.judges, list(voters), len(models)),
+                judges=tuple(judge for judge in judges if judge.weight > LEAST_WEIGHT),
+                members=tuple(voters),
+                election=election.judges,
+                votes=votes,
+                jurors=jurors,
+            )
         choice = replace(read_prior("product", models), kind="elected")
     if choice.kind in ("factor", "model"):
         judge = Judge((choice.description,), (kernel_of(choice),))
@@ -526,9 +518,7 @@ class Drawn:
     record: Mapping  # of the tasks, what json can hold
     pairs: str  # of points that the moments visit, in words
     failures: Mapping = field(default_factory=dict)  # name -> why a model was left out
-    tasks_of: Mapping = field(
-        default_factory=dict
-    )  # name -> tasks of its own, where the law gives some
+    tasks_of: Mapping = field(default_factory=dict)  # name -> tasks of its own, where it has some
 
 
 class Scores(NamedTuple):

@@ -44,19 +44,14 @@ class Attempt(NamedTuple):
     failure: str | None  # why it failed; None if it did not
 
 # %% ../../nbs/rank/03_members.ipynb #12fe28b6
-def reason_of(e: BaseException) -> str:  # one line
-    "Why something failed."
-    explained = isinstance(e, (ValueError, TypeError, OSError, MemoryError)) and str(e)
-    text = str(e) if explained else f"{type(e).__name__}: {e}"
-    return words.plain_text(" ".join(text.split()))
-
-
 def attempt(work: Callable, *args: Any, **named: Any) -> Attempt:
     "Call `work`; an error becomes one line of text, an interruption goes through."
     try:
         return Attempt(work(*args, **named), None)
     except Exception as e:
-        return Attempt(None, reason_of(e))
+        explained = isinstance(e, (ValueError, TypeError, OSError, MemoryError)) and str(e)
+        text = str(e) if explained else f"{type(e).__name__}: {e}"
+        return Attempt(None, words.plain_text(" ".join(text.split())))
 
 # %% ../../nbs/rank/03_members.ipynb #ae1fe40c
 class Settled(NamedTuple):
@@ -79,9 +74,11 @@ def settle(names: Iterable, attempts: Iterable[Attempt]) -> Settled:
 # %% ../../nbs/rank/03_members.ipynb #b3f0a6d2
 def over_models(fn: Callable, items: Iterable, options: RankOptions, desc: str) -> list[Any]:
     "Run a function over models, by the executor if there is one; results in their order."
-    run: dict[str, Any] = dict(executor=options.executor, progress=options.shown)
     try:
-        return list(blocks.map_blocks(fn, items, desc=desc, **run))
+        results = blocks.map_blocks(
+            fn, items, executor=options.executor, progress=options.shown, desc=desc
+        )
+        return list(results)
     except BrokenExecutor as e:
         remedy = "run again: with a cache, what was finished is not computed again"
         rule = "workers must live"
@@ -104,6 +101,7 @@ def with_plain_names(pairs: Iterable, what: str) -> dict[str, Any]:
 # %% ../../nbs/rank/03_members.ipynb #1d312c2a
 AnyModel = TypeAliasType("AnyModel", ModelLike | TextModelLike)  # of images, texts or features
 ModelsLike = TypeAliasType("ModelsLike", AnyModel | Sequence | Mapping)
+Inputs = TypeAliasType("Inputs", ImageSource | TextSource | LoadedBatches)  # that models embed
 
 
 def named_models(models: ModelsLike | None) -> dict[str, sources.Source]:
@@ -114,12 +112,12 @@ def named_models(models: ModelsLike | None) -> dict[str, sources.Source]:
         pairs = [(name, sources.source_of(model)) for name, model in models.items()]
         return with_plain_names(pairs, "models")
     listed = sources.sources_of(models)
-    names = [source.label_at(k) for k, source in enumerate(listed)]
-    pairs = [
-        (getattr(source, "longer_label", name) if names.count(name) > 1 else name, source)
-        for name, source in zip(names, listed, strict=True)
-    ]
-    return with_plain_names(pairs, "models")
+    labels = [source.label_at(k) for k, source in enumerate(listed)]
+    names = list(labels)
+    for k, source in enumerate(listed):
+        if labels.count(labels[k]) > 1:
+            names[k] = getattr(source, "longer_label", labels[k])
+    return with_plain_names(zip(names, listed, strict=True), "models")
 
 # %% ../../nbs/rank/03_members.ipynb #00c443d9
 @dataclass(frozen=True, eq=False)
@@ -151,7 +149,7 @@ def rows_of(model: Model, index: Tensor) -> Tensor:
 def gather_model(
     name: str,  # of the model
     model: Any,  # what the user gave: anything embed_features takes, or a module with its transform
-    images: ImageSource | TextSource | LoadedBatches | None,  # None if the model is features
+    images: Inputs | None,  # None if the model is features
     options: RankOptions,
     bar: Any | None = None,  # of all models, which is moved on; None: a bar of its own
 ) -> Model:
@@ -181,18 +179,18 @@ def gather_model(
 
 # %% ../../nbs/rank/03_members.ipynb #53b68e09
 def gather_models(
-    models: Mapping, images: ImageSource | TextSource | LoadedBatches | None, options: RankOptions
+    models: Mapping, images: Inputs | None, options: RankOptions
 ) -> Settled:  # name -> Model
     "The models that work, and why the others do not; no images if all are features."
     each = 1 if images is None else len(images)
     unit = "model" if images is None else "point"
     attempts = []
     with blocks.open_bar(options.progress, total=each * len(models), unit=unit) as bar:
-        for k, (name, model) in enumerate(models.items()):
-            progress_text = f"model {k + 1}/{len(models)} {words.shortened(name, 40)}"
-            bar.set_description(progress_text, refresh=False)
+        for k, (name, model) in enumerate(models.items(), 1):
+            text = f"model {k}/{len(models)} {words.shortened(name, 40)}"
+            bar.set_description(text, refresh=False)
             attempts.append(attempt(gather_model, name, model, images, options, bar))
-            bar.update((k + 1) * each - bar.n)  # what was cached or failed
+            bar.update(k * each - bar.n)  # what was cached or failed
     settled = settle(models, attempts)
     n_stored = sum(model.from_cache for model in settled.results.values())
     if n_stored and options.progress and sys.stderr.isatty():
@@ -249,7 +247,7 @@ def scalar(x: Any) -> Tensor:
 # %% ../../nbs/rank/03_members.ipynb #72fdd69f
 def images_for(
     images: ImagesLike | TextSource | None, models: Mapping, options: RankOptions
-) -> ImageSource | TextSource | LoadedBatches | None:
+) -> Inputs | None:
     "The images of a ranking, once all names can be had; None if all are features without images."
     check_names(models.values(), options.caller, texts=isinstance(images, TextSource))
     if images is None:
@@ -283,30 +281,20 @@ def refuse_unless_any(models: Mapping, failures: Mapping, caller: str = "rank_mo
     got = words.shortened("; ".join(reasons), 200) or "no model"
     checks.refuse(caller, "at least one model must work", got, "correct the models")
 
-
-def _check_same_points(models):
-    first, *rest = models.items()
-    for other in rest:
-        sizes = [(words.shortened(name, 60), len(model.features)) for name, model in (first, other)]
-        if sizes[0][1] != sizes[1][1]:
-            got = ", ".join(f"{n} in {name}" for name, n in sizes)
-            remedy = "pass matching rows in the same order"
-            checks.refuse("rank_models", "models must describe the same points", got, remedy)
-
 # %% ../../nbs/rank/03_members.ipynb #9baaf026
-def check_same_order(models: Mapping) -> None:
-    "Refuse caches whose items differ."
-    named = [(name, model.points) for name, model in models.items() if model.points]
-    for name, points in named[1:]:
-        if points != named[0][1]:
-            first, other = (words.shortened(k, 60) for k in (named[0][0], name))
-            got = f"other items in {other} than in {first}"
-            remedy = "encode the task again into an empty cache of each model"
-            rule = "caches must list the same items in one order"
-            checks.refuse("rank_models", rule, got, remedy)
-
-
 def check_rows(models: Mapping) -> None:
     "Refuse models that do not describe the same points in the same order."
-    _check_same_points(models)
-    check_same_order(models)
+    sizes = [(words.shortened(name, 60), len(model.features)) for name, model in models.items()]
+    (first, n_first), *others = sizes
+    for name, n in others:
+        if n != n_first:
+            got = f"{n_first} in {first}, {n} in {name}"
+            remedy = "pass matching rows in the same order"
+            checks.refuse("rank_models", "models must describe the same points", got, remedy)
+    named = [(words.shortened(k, 60), model.points) for k, model in models.items() if model.points]
+    for name, points in named[1:]:
+        if points != named[0][1]:
+            rule = "caches must list the same items in one order"
+            got = f"other items in {name} than in {named[0][0]}"
+            remedy = "encode the task again into an empty cache of each model"
+            checks.refuse("rank_models", rule, got, remedy)

@@ -23,10 +23,7 @@ import taskpriors.probes as probing
 import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
 import taskpriors.store as store
-from ..inputs.image_source import ImageSource
-from ..inputs.loaders import LoadedBatches
 from ..inputs.row_labels import GivenLabels
-from ..inputs.texts import TextSource
 from ..prior import calibration, edges, left_out_groups, regression, shared_prior
 from ..prior.heldout import error_on_basis
 from ..prior.moments import TraceMoments
@@ -154,21 +151,11 @@ def skills_on_tasks(
     models: Mapping, tasks: Mapping, options: RankOptions
 ) -> members.Settled:  # name -> ModelScores
     "Expected held-out skill of each model over the tasks (n_tasks, n) under its name."
-    digests = {id(labels): store.digest_tensors(dict(tasks=labels)) for labels in tasks.values()}
+    digests = {id(y): store.digest_tensors(dict(tasks=y)) for y in tasks.values()}
     jobs = {k: SkillJob(models[k], y, digests[id(y)]) for k, y in tasks.items()}
     fit = partial(_skill, options=options.alone())
     attempts = members.over_models(fit, [jobs[name] for name in models], options, "skill")
     return members.settle(models, attempts)
-
-# %% ../../nbs/rank/09_memory.ipynb #95319ead
-def fit_probes(
-    features: Tensor, labels: Tensor, mask: Tensor, options: RankOptions
-) -> probing.ProbeResult:
-    "Linear probes of the kind that the options name, fitted where the mask is true."
-    q = options.n_classes
-    if options.probe == "ridge":
-        return probing.held_out_probes(features, labels, mask, n_classes=q)
-    return probing.logistic_probes(features, labels, train=mask, n_classes=q, standardize=True)
 
 # %% ../../nbs/rank/09_memory.ipynb #a68e278f
 def _probe(model, *, labels, mask, common, options):
@@ -176,7 +163,12 @@ def _probe(model, *, labels, mask, common, options):
 
     def compute():
         start = time.perf_counter()
-        probes = fit_probes(model.features.to(device), labels.to(device), mask, options)
+        q = options.n_classes
+        X, tasks = model.features.to(device), labels.to(device)
+        if options.probe == "ridge":
+            probes = probing.held_out_probes(X, tasks, mask, n_classes=q)
+        else:
+            probes = probing.logistic_probes(X, tasks, train=mask, n_classes=q, standardize=True)
         accuracy = probes.accuracy.cpu()
         assert probes.point_accuracy is not None
         points = probes.point_accuracy.cpu()
@@ -269,8 +261,7 @@ class MemoryEngine:
     "The engine of a ranking whose features are in memory."
 
     options: RankOptions
-    # what models embed; None: all are features
-    source: ImageSource | TextSource | LoadedBatches | None = None
+    source: members.Inputs | None = None  # what models embed; None: all are features
 
     def gather(self, named: Mapping) -> members.Settled:  # name -> Model
         "The models that work, and why the others do not."

@@ -33,32 +33,8 @@ from ..signatures import documented
 from ..synbench import networks, score
 from ..transfer import registry
 
-# %% ../../nbs/rank/13_models.ipynb #347c4605
-def _check_out(out: Path):
-    got = repr(str(out)[-99:])
-    if out.exists() and not out.is_dir():
-        checks.refuse("rank_models", "out must be a directory", got, "choose another", OSError)
-    out = out.absolute()
-    nearest = next(folder for folder in (out, *out.parents) if folder.exists())
-    if not os.access(nearest, os.W_OK):
-        remedy = "choose another directory"
-        checks.refuse("rank_models", "out must be writable", got, remedy, OSError)
-
 # %% ../../nbs/rank/13_models.ipynb #888d43e3
-SYNBENCH = "synbench"
-
-
-def without_synbench(metrics: Any) -> tuple[Any, dict]:
-    "Tell statistics of features from scores of networks, name -> SynBenchSettings."
-    if isinstance(metrics, (list, tuple)):
-        scores = {SYNBENCH: score.SynBenchSettings()} if SYNBENCH in metrics else {}
-        rest = type(metrics)(name for name in metrics if name != SYNBENCH)
-        return rest or None, scores
-    if isinstance(metrics, Mapping):
-        metrics = members.with_plain_names(metrics.items(), "metrics")
-        scores = {k: v for k, v in metrics.items() if isinstance(v, score.SynBenchSettings)}
-        return {k: v for k, v in metrics.items() if k not in scores}, scores
-    return metrics, {}
+SYNBENCH = "synbench"  # the score of networks with its usual settings, among names of metrics
 
 # %% ../../nbs/rank/13_models.ipynb #85546068
 def with_synbench(
@@ -68,22 +44,23 @@ def with_synbench(
     cache = None if options.cache is False else store.cache_dir(options.cache)
 
     def score_of(name, settings):
-        network, scoring_options = networks.scored_network(models[name])
-        scoring_options |= dict(cache=cache if isinstance(network, (str, nn.Module)) else None)
+        network, score_options = networks.scored_network(models[name])
         result = score.synbench_score(
-            network, settings=settings, progress=options.progress, **scoring_options
+            network,
+            settings=settings,
+            cache=cache if isinstance(network, (str, nn.Module)) else None,
+            progress=options.progress,
+            **score_options,
         )
         return float(result.score[0, 0])
 
-    columns: dict = {}
-    declined: dict = {}
+    extra, failures = dict(ranking.extra), dict(ranking.failures)
     for column, settings in scores.items():
-        attempts = {name: members.attempt(score_of, name, settings) for name in ranking.models}
-        values = [math.nan if a.failure else a.result for a in attempts.values()]
-        columns[column] = torch.tensor(values, dtype=torch.float64)
-        reasons = {name: a.failure for name, a in attempts.items() if a.failure}
-        declined |= {f"{column} of {name}": why for name, why in reasons.items()}
-    return replace(ranking, extra=ranking.extra | columns, failures=ranking.failures | declined)
+        attempts = [members.attempt(score_of, name, settings) for name in ranking.models]
+        values, declined = members.settle(ranking.models, attempts)
+        extra[column] = members.scalar([values.get(name, math.nan) for name in ranking.models])
+        failures |= {f"{column} of {name}": why for name, why in declined.items()}
+    return replace(ranking, extra=extra, failures=failures)
 
 # %% ../../nbs/rank/13_models.ipynb #d3734a40
 ON_REQUEST = ("accuracy", "mean", "variance")  # what is computed only if metrics= names it
@@ -101,16 +78,21 @@ class Requested(NamedTuple):
 def requested(metrics: Mapping | list | tuple | str | None) -> Requested:
     "Tell statistics of features, scores of networks, and what is computed only on request."
     names: set = set()
+    scores: dict = {}
+    rest: Any = metrics
     if isinstance(metrics, str) and metrics == "all":
-        names, metrics = set(ON_REQUEST), None
+        names, rest = set(ON_REQUEST), None
     elif isinstance(metrics, (list, tuple)):
         names = {name for name in ON_REQUEST if name in metrics}
-        metrics = type(metrics)(name for name in metrics if name not in names)
+        scores = {SYNBENCH: score.SynBenchSettings()} if SYNBENCH in metrics else {}
+        rest = type(metrics)(name for name in metrics if name not in {*names, *scores}) or None
     elif isinstance(metrics, Mapping):
         names = {name for name in ON_REQUEST if metrics.get(name) is True}
-        metrics = {name: metric for name, metric in metrics.items() if name not in names}
-    statistics, scores = without_synbench(metrics)
-    return Requested(statistics, scores, "accuracy" in names, bool(names & {"mean", "variance"}))
+        others = [(name, metric) for name, metric in metrics.items() if name not in names]
+        plain = members.with_plain_names(others, "metrics")
+        scores = {k: v for k, v in plain.items() if isinstance(v, score.SynBenchSettings)}
+        rest = {k: v for k, v in plain.items() if k not in scores}
+    return Requested(rest, scores, "accuracy" in names, bool(names & {"mean", "variance"}))
 
 
 ON_DISK = ("rank", "n_judged", "scratch")  # options of a ranking whose rows stay on disk
@@ -119,16 +101,13 @@ ON_DISK = ("rank", "n_judged", "scratch")  # options of a ranking whose rows sta
 def _check_further_options(further):
     accepted = set(inspect.signature(embed_features).parameters) - {"model", "images", "name"}
     accepted = accepted - {"cache", "progress"} | set(ON_DISK)
-    for name in further:
-        if name not in accepted:
-            options = inspect.signature(rank_models).parameters
-            near = difflib.get_close_matches(name, [*accepted, *options], 1, 0.5)
-            remedy = (
-                f"did you mean {near[0]}" if near else f"choose among {', '.join(sorted(accepted))}"
-            )
-            checks.refuse(
-                "rank_models", "options must be known", repr(name[:60]), remedy, TypeError
-            )
+    if unknown := [name for name in further if name not in accepted]:
+        options = inspect.signature(rank_models).parameters
+        near = difflib.get_close_matches(unknown[0], [*accepted, *options], 1, 0.5)
+        advice = f"choose among {', '.join(sorted(accepted))}"
+        remedy = f"did you mean {near[0]}" if near else advice
+        got = repr(unknown[0][:60])
+        checks.refuse("rank_models", "options must be known", got, remedy, TypeError)
 
 # %% ../../nbs/rank/13_models.ipynb #9ff4875d
 def _check_call(models, prior, metrics, out):  # metrics: of `requested`
@@ -147,14 +126,20 @@ def _check_call(models, prior, metrics, out):  # metrics: of `requested`
     elif metrics is not None:
         remedy = "pass a dictionary name -> function of features, a list of names, or 'all'"
         checks.check_instance(metrics, Mapping, caller, "metrics", remedy=remedy)
-        for name, metric in metrics.items():
-            if not callable(metric):
-                rule = f"metric {str(name)[:60]!r} must be a function of features"
-                checks.refuse(caller, rule, type(metric).__name__, remedy, TypeError)
+        if wrong := [name for name, metric in metrics.items() if not callable(metric)]:
+            rule = f"metric {str(wrong[0])[:60]!r} must be a function of features"
+            checks.refuse(caller, rule, type(metrics[wrong[0]]).__name__, remedy, TypeError)
     if out is not None:
         remedy = "pass the path of a directory or None"
         checks.check_instance(out, (str, os.PathLike), caller, "out", remedy=remedy)
-        _check_out(Path(out).expanduser())
+        folder = Path(out).expanduser()
+        got = repr(str(folder)[-99:])
+        if folder.exists() and not folder.is_dir():
+            checks.refuse(caller, "out must be a directory", got, "choose another", OSError)
+        nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
+        if not os.access(nearest, os.W_OK):
+            remedy = "choose another directory"
+            checks.refuse(caller, "out must be writable", got, remedy, OSError)
 
 # %% ../../nbs/rank/13_models.ipynb #be591d02
 def _of_named_rows(named, labels, groups, pairs):  # the same, where rows of frames have names
@@ -193,31 +178,27 @@ def _is_matrix_file(source):
     return False
 
 
-def _rows_in_files(models):  # name -> RowMatrix, if all models are matrices in files
-    if not all(map(_is_matrix_file, models.values())):
-        return {}
-    try:
-        rows = {name: row_blocks.open_rows(model, name=name) for name, model in models.items()}
-    except (OSError, ValueError, TypeError, ImportError):  # the stages say what is wrong with it
-        return {}
-    return rows if all(matrix.layout for matrix in rows.values()) else {}
-
-
 def _needs_memory(options, choice, statistics, scores, further):  # what rows on disk cannot give
     needs = ["metrics"] * bool(statistics or scores)
     needs += ["probe"] * (options.probe != "ridge")
     needs += ["kernel"] * (options.kernel not in ("cosine", "linear"))
-    embedded_prior = choice.kind == "model" and not _is_matrix_file(
-        sources.source_of(choice.source)
-    )
-    needs += ["prior"] * (choice.kind == "others" or embedded_prior)
+    if choice.kind == "others":
+        needs.append("prior")
+    elif choice.kind == "model" and not _is_matrix_file(sources.source_of(choice.source)):
+        needs.append("prior")
     return needs + [name for name in further if name not in ("device", *ON_DISK)]
 
 
 def _stays_on_disk(models, needs):  # do rows stay in their files, if nobody says?
-    sizes = [matrix.shape for matrix in _rows_in_files(models).values()]
-    if not sizes:
+    if not all(map(_is_matrix_file, models.values())):
         return False
+    try:
+        rows = [row_blocks.open_rows(model, name=name) for name, model in models.items()]
+    except (OSError, ValueError, TypeError, ImportError):  # the stages say what is wrong with it
+        return False
+    if not rows or not all(matrix.layout for matrix in rows):
+        return False
+    sizes = [matrix.shape for matrix in rows]
     streams = not needs and len({n for n, _ in sizes}) == 1 and all(n > 4 * d for n, d in sizes)
     n_bytes, room = _FLOATS * sum(n * d for n, d in sizes), checks.available_memory()
     if streams and (max(sizes)[0] > memory.ALL_PAIRS or n_bytes > room):
@@ -230,54 +211,31 @@ def _stays_on_disk(models, needs):  # do rows stay in their files, if nobody say
     return False
 
 
-def _opened(models, choice, options):  # Settled: name -> RowMatrix
-    rows = disk.open_features(models, options)
+def _rank_rows(
+    models, images, options, choice, *, needs, plan, **ranking_options
+):  # Ranking, or RankingPlan
+    rows, failures = disk.open_features(models, options)
     if choice.kind == "model":
         row_blocks.open_rows(choice.source, name="prior")
-    n = len(next(iter(rows.results.values())))
-    mask = checks.check_split(options.train, n, options.caller, seed=options.seed + 1)
-    disk.check_streaming(options, rows.results, mask)
-    return rows
-
-
-def _plan_of(rows, choice, options):  # RankingPlan
     n = len(next(iter(rows.values())))
     mask = checks.check_split(options.train, n, options.caller, seed=options.seed + 1)
+    disk.check_streaming(options, rows, mask)
+    if lost := [name for name in needs if name not in ("probe", "kernel", "prior")]:
+        rule, remedy = "rows on disk must be ranked without it", "or pass on_disk=False"
+        checks.refuse("rank_models", rule, lost[0], f"leave it out, {remedy}")
+    if not plan:
+        return run(rows, images, options, failures=failures, on_disk=True, **ranking_options)
     share = mask.double().mean().item() if options.accuracy else 0.0
-    return cost.plan_ranking(
-        rows,
-        n_tasks=options.n_tasks,
-        n_classes=options.n_classes,
-        rank=options.rank,
-        train=share,
-        n_judged=options.n_judged,
-        elected=choice.kind == "elected",
-        moments=options.moments,
-        copies=options.groups is None,
-    )
+    return cost.plan_ranking(rows, options, train=share, elected=choice.kind == "elected")
 
 
 def _plan_in_memory(models, images, options, choice, judges):  # RankingPlan
     if images is None and not all(map(sources.is_given, models.values())):
         images = "digits"
     points: Any = members.images_for(images, {}, options)  # names may be missing here
-    share = 0.5 if options.accuracy else 0.0
-    elected = choice.kind == "elected"
     seated = jury.call_jury(judges, choice, models, points)
-    about: dict[str, Any] = dict(elected=elected, train=share, seated=seated)
-    return cost.plan_in_memory(models, points, options, **about)
-
-
-def _rank_rows(
-    models, images, options, choice, *, needs, plan, ranking_options
-):  # Ranking, or RankingPlan
-    rows, failures = _opened(models, choice, options)
-    if lost := [name for name in needs if name not in ("probe", "kernel", "prior")]:
-        rule, remedy = "rows on disk must be ranked without it", "or pass on_disk=False"
-        checks.refuse("rank_models", rule, lost[0], f"leave it out, {remedy}")
-    if plan:
-        return _plan_of(rows, choice, options)
-    return run(rows, images, options, failures=failures, on_disk=True, **ranking_options)
+    elected = choice.kind == "elected"
+    return cost.plan_in_memory(models, points, options, elected=elected, seated=seated)
 
 # %% ../../nbs/rank/13_models.ipynb #f0f006d8
 @documented
@@ -396,9 +354,8 @@ def rank_models(
         named, labels, groups, pairs = _of_named_rows(named, labels, groups, pairs)
         options = replace(options, groups=groups)
     choice = laws.read_prior(prior, named)
-    needs = _needs_memory(options, choice, wanted.statistics, wanted.scores, how) + ["pairs"] * (
-        pairs is not None
-    )
+    needs = _needs_memory(options, choice, wanted.statistics, wanted.scores, how)
+    needs += ["pairs"] * (pairs is not None)
     if on_disk is None:
         on_disk = _stays_on_disk(named, needs)
     checks.check_flag(on_disk, caller, "on_disk")
@@ -413,10 +370,9 @@ def rank_models(
         pairs=pairs,
     )
     if on_disk:
-        device = how.get("device") or "cpu"
-        where = replace(options, embedding=dict(device=device))
+        disk_options = replace(options, embedding=dict(device=how.get("device") or "cpu"))
         ranking = _rank_rows(
-            named, images, where, choice, needs=needs, plan=plan, ranking_options=ranking_options
+            named, images, disk_options, choice, needs=needs, plan=plan, **ranking_options
         )
         if plan:
             return ranking

@@ -29,15 +29,6 @@ MAX_SEED = 2**63 - 3  # the streams of tasks add up to 2, and torch takes seeds 
 ORDERS = 50  # random orders of the points that the tasks of one prior are drawn along
 
 
-def _check_train(train, caller):
-    "Refuse what is neither a fraction nor a mask with points on both sides."
-    if isinstance(train, numbers.Real) and not isinstance(train, bool):
-        checks.check_number(train, caller, "train", low=0, high=1, low_open=True, high_open=True)
-    else:
-        mask = checks.as_tensor(train, caller, "train")
-        checks.check_split(mask, mask.numel(), caller)
-
-
 _TASK_BYTES = 32  # labels of two points, and an accuracy by the least number of models
 
 
@@ -74,9 +65,8 @@ class RankOptions:
 
     def __post_init__(self):
         caller = self.caller
-        checks.check_choice(
-            self.kernel, ("cosine", "linear", "projection", "rbf"), caller, "kernel"
-        )
+        kernels = ("cosine", "linear", "projection", "rbf")
+        checks.check_choice(self.kernel, kernels, caller, "kernel")
         checks.check_choice(self.graphs, ("directed", "undirected"), caller, "graphs")
         checks.check_choice(self.probe, ("ridge", "logistic"), caller, "probe")
         checks.check_choice(self.scoring, SCORINGS, caller, "scoring")
@@ -87,7 +77,13 @@ class RankOptions:
         checks.check_count(self.n_judged, caller, "n_judged", low=2)
         checks.check_flag(self.progress, caller, "progress")
         check_scratch(self.scratch, caller)
-        _check_train(self.train, caller)
+        if isinstance(self.train, numbers.Real) and not isinstance(self.train, bool):
+            checks.check_number(
+                self.train, caller, "train", low=0, high=1, low_open=True, high_open=True
+            )
+        else:
+            mask = checks.as_tensor(self.train, caller, "train")
+            checks.check_split(mask, mask.numel(), caller)
         for temperature in (self.temperature, self.task_temperature):
             if temperature is not None:
                 checks.check_temperature(temperature, caller)

@@ -54,9 +54,7 @@ class Ranking(Result):
     settings: dict  # everything needed to repeat the run
     point_errors: Tensor | None = None  # pseudo-values over the error of a constant, (n_models, n)
     task_errors: Tensor | None = None  # over the error of a constant, shape (n_models, n_tasks)
-    accuracies: Tensor | None = (
-        None  # held-out accuracy of each probe, (n_models, n_tasks), float64
-    )
+    accuracies: Tensor | None = None  # of each probe, held out, (n_models, n_tasks), float64
     point_accuracy: Tensor | None = None  # of the probes, shape (n_models, n_judged)
     mean: Tensor | None = None  # E Tr(MG), shape (n_models,), float64
     variance: Tensor | None = None  # Var Tr(MG), shape (n_models,), float64
@@ -91,14 +89,20 @@ class Ranking(Result):
         return self._forecast_with(self._label_scores, self._pairs)
 
     def _forecast_with(self, labels, pairs=None):
+        level = None
+        accuracy = self.extra.get(LABEL_ACCURACY)
+        scoring = self.settings.get("scoring", "accuracy")
+        if labels is not None and accuracy is not None and not accuracy.isnan().all():
+            right = accuracy.nanmean().item()
+            level = forecast.level_of_labels(right, labels.classes_per_label, scoring)
         return forecast.forecast_of(
             self.models,
             self._law_points if labels is None else self._points,
             labels=labels,
             record=self._record,
             pairs=pairs,
-            level=None if labels is None else self._level,
-            scoring=self.settings.get("scoring", "accuracy"),
+            level=level,
+            scoring=scoring,
             reason=self._unstudied,
         )
 
@@ -145,14 +149,6 @@ class Ranking(Result):
         return None if self.past_scores is None else forecast.record_scores(self.past_scores)
 
     @property
-    def _level(self):  # the mean score that labels lead to expect; None if there are none
-        accuracy = self.extra.get(LABEL_ACCURACY)
-        if accuracy is None or accuracy.isnan().all() or self._label_scores is None:
-            return None
-        right, per_label = accuracy.nanmean().item(), self._label_scores.classes_per_label
-        return forecast.level_of_labels(right, per_label, self.settings.get("scoring", "accuracy"))
-
-    @property
     def _unstudied(self):  # why no probability is given
         if "n_targets" in self.settings.get("labels", {}):
             return "real targets were not studied"
@@ -176,16 +172,9 @@ class Ranking(Result):
 
     def short_frame(self) -> DataFrame:
         "The columns of the table in print: without the statistics of the literature."
-        hidden = {
-            "mean",
-            "variance",
-            "accuracy_sd",
-            "skill_se",
-            "milliseconds",
-            "seconds",
-            *self.extra,
-        }
-        return self.to_frame().drop(columns=list(hidden - {LABEL_ACCURACY}), errors="ignore")
+        hidden = {"mean", "variance", "accuracy_sd", "skill_se", "milliseconds", "seconds"}
+        hidden |= {*self.extra} - {LABEL_ACCURACY}
+        return self.to_frame().drop(columns=list(hidden), errors="ignore")
 
     @property
     def best(self) -> str:
@@ -198,8 +187,7 @@ class Ranking(Result):
 
     def p_best(self) -> Series:
         "Probability of each model to be best on the user's task, the most probable first."
-        frame = self.forecast.to_frame()
-        return frame.set_index("model").p_best.rename_axis(None)
+        return self.forecast.to_frame().set_index("model").p_best.rename_axis(None)
 
     def compare(
         self,
@@ -245,27 +233,21 @@ class Ranking(Result):
         by_points_alone = not is_informed and self._record is None
         if labels is not None and "n_targets" in labels:  # whose skill is that on the targets
             unlabelled = self.models[int(self._unlabelled_skill.argmax())]
-        sentences = [
-            words.forecast_verdict(
-                frame,
-                scoring=self.forecast.scoring,
-                reason=self.forecast.reason,
-                labels=labels,
-                n_pairs=n_pairs,
-                everything=self._is_complete,
-                silent=self._is_silent,
-                unlabelled=unlabelled,
-                more=self._more,
-                unjudged=self.settings.get("unjudged", "") if by_points_alone else "",
-                failures=self.failures,
-            )
-        ]
-        return " ".join([*sentences, *self._caveats])
-
-    @property
-    def _caveats(self):  # sentences on what speaks against the forecast
+        sentence = words.forecast_verdict(
+            frame,
+            scoring=self.forecast.scoring,
+            reason=self.forecast.reason,
+            labels=labels,
+            n_pairs=n_pairs,
+            everything=self._is_complete,
+            silent=self._is_silent,
+            unlabelled=unlabelled,
+            more=self._more,
+            unjudged=self.settings.get("unjudged", "") if by_points_alone else "",
+            failures=self.failures,
+        )
         first, has_draws = self.forecast.first, self.forecast.draws is not None
-        caveats = []
+        caveats = []  # what speaks against the forecast
         if has_draws and self.point_errors is not None:
             if carried_by_few(self.point_errors, self.settings.get("n")):
                 caveats.append("A few points carry the errors: the probabilities may be too sure.")
@@ -280,7 +262,7 @@ class Ranking(Result):
             n_labels = self.settings["labels"]["n_labels"]
             n_independent = n_labels if self.groups is None else len(self.groups.unique())
             caveats.append(words.probe_words(first, right, min(n_labels, n_independent)))
-        return [*filter(None, caveats), *filter(None, [self.settings.get("copies")])]
+        return " ".join(filter(None, [sentence, *caveats, self.settings.get("copies")]))
 
     @property
     def _is_complete(self):  # has every point a label?
@@ -568,16 +550,11 @@ def _leads(forecast, names):  # leads over the mean of some models, and their er
     return draws.mean(0), draws.std(0)
 
 
-def change_of(
-    before: Forecast,
-    after: Forecast,
-) -> Change:
+def change_of(before: Forecast, after: Forecast) -> Change:
     "What moved from one forecast to another."
     if before.scoring != after.scoring:
-        got = f"{before.scoring} and {after.scoring}"
-        checks.refuse(
-            "compare", "both rankings must have one scoring", got, "rank again with scoring="
-        )
+        rule, got = "both rankings must have one scoring", f"{before.scoring} and {after.scoring}"
+        checks.refuse("compare", rule, got, "rank again with scoring=")
     shared = [after.models[k] for k in after.order.tolist() if after.models[k] in before.models]
     if len(shared) < 2:
         got, remedy = f"{len(shared)}", "rank the same models, under the same names"

@@ -61,12 +61,6 @@ def task_record(tasks: Tasks, top: float, n_classes: int) -> dict[str, Any]:  # 
     )
 
 # %% ../../nbs/rank/08_record.ipynb #c27aec45
-_STRANGERS = (
-    "The models that are not ranked learn nothing of the others' tasks, nor the others of theirs, "
-    "so they are left out: are the rows of all in the same order?"
-)
-
-
 def _company_record(models, law, n_electing):
     one = law.members[0] if len(law.members) == 1 < len(models) else None
     models = {**models, **law.jurors}
@@ -78,7 +72,10 @@ def _company_record(models, law, n_electing):
         n_points = min(n, n_electing)
         notes = company_notes(names, alike, elected=law.election, cross=cross, n_points=n_points)
         if law.jurors and not law.votes.skill[-len(law.jurors) :].any():  # nobody learns theirs
-            notes.append(_STRANGERS)
+            notes.append(
+                "The models that are not ranked learn nothing of the others' tasks, nor the others "
+                "of theirs, so they are left out: are the rows of all in the same order?"
+            )
         return notes
     index = blocks.evenly(n, 256, down=True)
     alike = torch.eye(len(models))
@@ -91,21 +88,7 @@ def _company_record(models, law, n_electing):
     names = [words.shortened(name, 40) for name in models]
     return company_notes(names, alike, prior=one, elected=law.election)
 
-
-def _judge_record(law):  # weights of the judges that are not ranked
-    if not law.jurors:
-        return {}
-    weights = law.election.weights[-len(law.jurors) :].tolist()
-    return dict(judges=dict(zip(law.jurors, weights, strict=True)))
-
 # %% ../../nbs/rank/08_record.ipynb #47f32b8f
-_GROUPED = (
-    "The {n_points:,} points are in {n_groups:,} groups: a probe is tested on groups that it has "
-    "not seen, and intervals take groups as independent. Points to label next are of different "
-    "groups while there is one without a label."
-)
-
-
 def describe_run(
     findings: Findings,
     options: RankOptions,
@@ -117,6 +100,10 @@ def describe_run(
     "Everything needed to repeat a run, what its temperatures did, and what was noted on the way."
     models, law_sample, law = findings.models, findings.law_sample, findings.law_sample.law
     controls, edges = list(options.controls), {}
+    judges = {}  # weights of those that are not ranked
+    if law.jurors and law.election is not None:
+        weights = law.election.weights[-len(law.jurors) :].tolist()
+        judges = dict(judges=dict(zip(law.jurors, weights, strict=True)))
     for of_edges in list(law_sample.moments.values())[:1]:
         regime = (of_edges.scale / of_edges.temperature).item()
         temperature = of_edges.temperature.item()
@@ -131,7 +118,7 @@ def describe_run(
         prior=law.description,
         company=_company_record(models, law, options.n_electing),
         notes=[f"{name} had {m.given_as}." for name, m in models.items() if m.given_as],
-        **_judge_record(law),
+        **judges,
         paired_tasks=not law.of_others,
         **{name: getattr(options, name) for name in option_names},
         **(dict(controls=controls) if controls else {}),
@@ -157,7 +144,11 @@ def describe_run(
         settings["notes"] += labels["notes"]
     if options.groups is not None:
         settings["groups"] = n_groups = len(options.groups.unique())
-        settings["notes"].append(_GROUPED.format(n_points=len(mask), n_groups=n_groups))
+        settings["notes"].append(
+            f"The {len(mask):,} points are in {n_groups:,} groups: a probe is tested on groups "
+            "that it has not seen, and intervals take groups as independent. Points to label next "
+            "are of different groups while there is one without a label."
+        )
     settings["notes"] += findings.columns.notes
     if findings.columns.combined:
         settings["combined"] = findings.columns.combined
@@ -355,19 +346,17 @@ def ranking_record(ranking: Any) -> dict[str, Any]:
     )
 
 
-def _head_to_head(forecast, rows):  # the row's model against the column's, in points
-    names = [forecast.models[k] for k in rows]
-    lines = [[forecast.compare(a, b) for b in names] for a in names]
-    fields = ("lead", "low", "high", "probability")
-    values = {name: [[getattr(pair, name) for pair in line] for line in lines] for name in fields}
-    return dict(models=names, **values)
-
-
 def page_record(ranking: Any) -> dict[str, Any]:
     "The same, and what only a page shows."
     forecast = ranking.forecast
     best = forecast.order[: page.HEAD_TO_HEAD].tolist()
-    pairs = None if forecast.draws is None else _head_to_head(forecast, best)
+    pairs = None
+    if forecast.draws is not None:  # the row's model against the column's, in points
+        names = [forecast.models[k] for k in best]
+        lines = [[forecast.compare(a, b) for b in names] for a in names]
+        pairs = dict(models=names)
+        for field in ("lead", "low", "high", "probability"):
+            pairs[field] = [[getattr(pair, field) for pair in line] for line in lines]
     drawn_accuracy = None
     if ranking.drawn and ranking.accuracies is not None:
         drawn_accuracy = ranking.accuracies[:, ranking.drawn["tasks"]].tolist()
@@ -407,32 +396,25 @@ def free_folder(out: str | Path) -> Path:
 def save_ranking(ranking: Any, folder: Path) -> None:
     "Write ranking.csv, .png, .json and .safetensors over what is there, together or not at all."
     try:
-        _save_files(ranking, folder)
+        from safetensors.torch import save
+
+        tensors = {f.name: getattr(ranking, f.name) for f in fields(ranking)}
+        tensors |= {f"extra/{name}": values for name, values in ranking.extra.items()}
+        tensors = {k: v.contiguous() for k, v in tensors.items() if isinstance(v, Tensor)}
+        plots: list = [ranking.plot]
+        if ranking.accuracies is not None:
+            plots.append(partial(ranking.plot_agreement, "skill"))
+        files: dict[str, str | bytes] = dict(csv=tables.csv_text(ranking.to_frame()))
+        files["png"] = panels_png(*plots, n_rows=len(ranking.models))
+        files["json"] = json.dumps(ranking_record(ranking), indent=1) + "\n"
+        files["safetensors"] = save(tensors)
+        store.write_files({folder / f"ranking.{kind}": text for kind, text in files.items()})
     except BaseException:
         claim = folder / "ranking.json"
         with suppress(OSError):
             if claim.stat().st_size == 0:
                 claim.unlink()
         raise
-
-
-def _save_files(ranking: Any, folder: Path) -> None:
-    from safetensors.torch import save
-
-    tensors = {f.name: getattr(ranking, f.name) for f in fields(ranking)}
-    tensors |= {f"extra/{name}": values for name, values in ranking.extra.items()}
-    tensors = {k: v.contiguous() for k, v in tensors.items() if isinstance(v, Tensor)}
-    plots: list = [ranking.plot]
-    if ranking.accuracies is not None:
-        plots.append(partial(ranking.plot_agreement, "skill"))
-    store.write_files(
-        {
-            folder / "ranking.csv": tables.csv_text(ranking.to_frame()),
-            folder / "ranking.png": panels_png(*plots, n_rows=len(ranking.models)),
-            folder / "ranking.json": json.dumps(ranking_record(ranking), indent=1) + "\n",
-            folder / "ranking.safetensors": save(tensors),
-        }
-    )
 
 
 def saved_fields(out: str | Path) -> dict[str, Any]:

@@ -67,26 +67,6 @@ def _numbers_of(models, moments, skills, probes):  # fields of a Ranking, one ro
         task_errors=stack(skills, "tasks"),
     )
 
-# %% ../../nbs/rank/12_run.ipynb #71128e22
-def elected_columns(models: Mapping, law: laws.Law) -> dict[str, Tensor]:
-    "What an election adds to the table of a ranking, by column."
-    judges = law.election
-    if judges is None:
-        return {}
-    columns = dict(
-        judge_weight=judges.weights,
-        rival_skill=judges.rival_score,
-        rival_weight=judges.rival_weights,
-    )
-    at = [law.members.index(name) for name in models]
-    return {name: values[at] for name, values in columns.items() if values is not None}
-
-# %% ../../nbs/rank/12_run.ipynb #8e2ee848
-def judged_points(mask: Tensor, n_judged: int) -> Tensor:
-    "The points that judge the probes: all that do not train, or a sample of them on disk."
-    points = (~mask).nonzero()[:, 0]
-    return points[blocks.evenly(len(points), n_judged)]
-
 # %% ../../nbs/rank/12_run.ipynb #026cebed
 class Gathered(NamedTuple):
     "Who takes part in a ranking."
@@ -107,40 +87,19 @@ def _check_classes(n, options):  # of tasks on n points
         checks.refuse(options.caller, rule, f"{options.n_classes} classes, {n} points", remedy)
 
 
-_NO_NEAR_COPIES = (
-    "Exact copies of points were looked for; near copies, as the frames of a video, are not among "
-    "more than {most:,} points: name them by groups=."
-)
 _ALIKE = 0.01  # share of points in groups of copies from which these are left out together
 
 
-def _copies_in(features: Any) -> Tensor:  # number of the group of each point, shape (n,)
-    in_memory = isinstance(features, Tensor)
-    find = point_copies.copies_of_points if in_memory else point_copies.copies_of_rows
-    return find(features)
-
-
-def _copies_in_all(features: Sequence) -> Tensor:  # of points that are copies in every model
+def _copies_in_all(features: Sequence) -> Tensor:  # (n,), groups of copies in every model
     first, *others = sorted(features, key=lambda X: X.shape[1])
-    groups = _copies_in(first)
+    in_memory = isinstance(first, Tensor)
+    find = point_copies.copies_of_points if in_memory else point_copies.copies_of_rows
+    groups = find(first)
     for X in others:
         if len(groups.unique()) == len(groups):
             break
-        groups = point_copies.numbered(torch.stack([groups, _copies_in(X)], 1))
+        groups = point_copies.numbered(torch.stack([groups, find(X)], 1))
     return groups
-
-
-def copies_as_groups(options: RankOptions, models: Mapping) -> tuple[RankOptions, str]:
-    "Options with groups if many points are copies in every model, and a sentence about copies."
-    groups = _copies_in_all([model.features for model in models.values()])
-    sizes = groups.bincount()
-    if len(sizes) == len(groups):
-        return options, ""
-    note = point_copies.copies_note(groups)
-    if len(sizes) < 2 or (sizes[groups] > 1).double().mean() < _ALIKE:
-        return options, note
-    remedy = "They are left out together; pass groups=range(n) to take them as independent."
-    return replace(options, groups=groups), f"{note} {remedy}"
 
 
 _SAMPLED = 4096  # points among which near copies are looked for where there are too many
@@ -178,14 +137,24 @@ def groups_of(options: RankOptions, models: Mapping, source: Any | None, n: int)
     if options.groups is not None:
         names, notes = row_labels.groups_of_points(options.groups, source, n, options.caller)
         return Grouped(replace(options, groups=names), "", notes)
-    options, copied = copies_as_groups(options, models)
-    most = point_copies.MOST
     features = [model.features for model in models.values()]
-    if n <= most:
+    groups = _copies_in_all(features)
+    sizes = groups.bincount()
+    copied = ""
+    if len(sizes) < len(groups):
+        copied = point_copies.copies_note(groups)
+    if 1 < len(sizes) < len(groups) and (sizes[groups] > 1).double().mean() >= _ALIKE:
+        options = replace(options, groups=groups)
+        copied += " They are left out together; pass groups=range(n) to take them as independent."
+    if n <= point_copies.MOST:
         return Grouped(options, copied, ())
-    if options.groups is not None or not all(isinstance(X, Tensor) for X in features):
-        return Grouped(options, copied, (_NO_NEAR_COPIES.format(most=most),))
-    return Grouped(options, copied, (_near_copies_note(features, options.seed),))
+    if options.groups is None and all(isinstance(X, Tensor) for X in features):
+        return Grouped(options, copied, (_near_copies_note(features, options.seed),))
+    note = (
+        "Exact copies of points were looked for; near copies, as the frames of a video, are not "
+        f"among more than {point_copies.MOST:,} points: name them by groups=."
+    )
+    return Grouped(options, copied, (note,))
 
 
 def split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
@@ -331,24 +300,36 @@ def assemble(
         if of_labels.agreeing is not None:
             columns["agreeing_mean"] = of_labels.agreeing.mean
             columns["agreeing_moment"] = of_labels.agreeing.moment
+    extra: dict[str, Tensor] = {}
+    law = law_sample.law
+    election = law.election
+    if election is not None:
+        at = [law.members.index(name) for name in models]
+        extra["judge_weight"] = election.weights[at]
+        if election.rival_score is not None and election.rival_weights is not None:
+            extra["rival_skill"] = election.rival_score[at]
+            extra["rival_weight"] = election.rival_weights[at]
+    judged = None
+    probed = columns.get("point_accuracy")
+    if probed is not None:  # all that do not train, or a sample of them on disk
+        held_out = (~mask).nonzero()[:, 0]
+        judged = held_out[blocks.evenly(len(held_out), probed.shape[1])]
+    drawn_tasks = law_sample.probe_tasks
+    if drawn_tasks is None:
+        drawn_tasks = law_sample.skill_tasks
     if few := carried_by_few(columns["point_errors"], len(mask)):
         settings["notes"].append(few)
-    probed, drawn_tasks = columns.get("point_accuracy"), law_sample.probe_tasks
     return Ranking(
         **columns,
-        judged=None if probed is None else judged_points(mask, probed.shape[1]),
-        extra=elected_columns(models, law_sample.law) | findings.columns.values,
+        judged=judged,
+        extra=extra | findings.columns.values,
         failures=findings.failures,
         settings=settings,
-        drawn=record.draw_tasks(
-            law_sample.skill_tasks if drawn_tasks is None else drawn_tasks, mask, source
-        ),
+        drawn=record.draw_tasks(drawn_tasks, mask, source),
         to_label=findings.to_label,
         groups=options.groups,
         reason=memory.edge_reason(law_sample.moments, len(mask)) if law_sample.moments else "",
-        task_moment=labelled.task_moment(
-            {name: scores.skills[name] for name in models}, law_sample
-        ),
+        task_moment=labelled.task_moment({k: scores.skills[k] for k in models}, law_sample),
         past_scores=None if past is None else past.scores,
         pair_mean=None if pairs is None else pairs.mean,
         pair_covariance=None if pairs is None else pairs.covariance,
@@ -370,9 +351,9 @@ def rank_with(
 ) -> Ranking:
     "All steps of a ranking, whose numbers an engine computes."
     options, caller = engine.options, engine.options.caller
-    past = (
-        None if record_table is None else past_scores.read_record(record_table, list(named), caller)
-    )
+    past = None
+    if record_table is not None:
+        past = past_scores.read_record(record_table, list(named), caller)
     checked_labels = None
     if source is not None:
         checked_labels = row_labels.read_labels(labels, source, len(source), caller)
@@ -403,10 +384,9 @@ def rank_with(
     if checked_labels is not None:
         label_settings = labelled.labels_record(checked_labels, labels, source)
     settings = record.describe_run(findings, options, mask, source, labels=label_settings)
-    silent = [
-        f"{name}, which is not ranked, is left out: {why}" for name, why in group.unseated.items()
-    ]
-    settings["notes"] += [*offers, *notes, *silent]
+    settings["notes"] += [*offers, *notes]
+    for name, why in group.unseated.items():
+        settings["notes"].append(f"{name}, which is not ranked, is left out: {why}")
     if voteless := laws.voteless_words(findings.law_sample.law):
         settings["notes"].append(voteless)
     settings["copies"] = copied

@@ -106,15 +106,11 @@ def mixed_quantile(leads: Tensor, se: float, freedom: float, share: float) -> fl
     return brentq(lambda x: probability_ahead(x - leads, se, freedom).mean().item() - share, *ends)
 
 # %% ../../nbs/rank/02_tiers.ipynb #7f4dcc3a
-def _root(covariance):  # L with L @ L.T equal to the covariance, which may be singular
-    values, vectors = torch.linalg.eigh(covariance)
-    return vectors * values.clamp(min=0).sqrt()
-
-
 def _draws(covariance, n_draws, seed):  # deviations of the mean errors, shape (n_draws, n_models)
     g = checks.check_generator(seed, "rank_tiers", "cpu")
     noise = torch.randn(n_draws, len(covariance), generator=g, dtype=torch.float64)
-    return noise @ _root(covariance).T
+    values, vectors = torch.linalg.eigh(covariance)  # which may be singular
+    return noise @ (vectors * values.clamp(min=0).sqrt()).T
 
 # %% ../../nbs/rank/02_tiers.ipynb #b8ca57f8
 def simultaneous_quantile(

@@ -150,8 +150,7 @@ def _labels_line(labels):
 
 def run_summary(
     settings: Mapping,  # of a ranking
-    agreement: DataFrame
-    | None,  # pandas.DataFrame of Ranking.agreement; None: no probe was trained
+    agreement: DataFrame | None,  # of Ranking.agreement; None: no probe was trained
     failures: Mapping,  # model, or "statistic of model" -> why it is missing
     *,
     n_models: int,  # ranked
