@@ -470,11 +470,11 @@ def _mean_distance(job, network):  # of the images that the attack finds, and th
     s, encoder = job.item.settings, _encoder(job, network)
     parts = training_and_test(job, next(iter(job.item.data)))
     x, y, x2, y2, n_classes = _pixels_of(parts, encoder.shape, s["train_images"], s["test_images"])
-    network = encoder.differentiable
+    differentiable = encoder.differentiable
     batch, steps = job.options.get("batch_size", 64), s.get("attack_steps", 10)
     with encoders.evaluating(encoder.network.forward, encoder.network.device):
-        head = robust_probing.robust_linear_probe(network, x, y, 0.0, n_classes=n_classes)
-        logits = head.on(network)
+        head = robust_probing.robust_linear_probe(differentiable, x, y, 0.0, n_classes=n_classes)
+        logits = head.on(differentiable)
         lengths = attack_distances(logits, x2, y2, n_classes, batch_size=batch, n_steps=steps)
     found = lengths.isfinite()
     return float(lengths[found].mean()), float(found.float().mean())

@@ -15,9 +15,8 @@ from torch import Tensor
 
 from ..inputs.embed import embed_features
 from ..kernels import kernel_factor
-from . import figures, mieb, recipes, released
+from . import figures, mieb, neucrab_files, recipes, released
 from .actions import Cell, Computed, Job
-from .neucrab_files import family_of
 from ..prior.diversity import task_diversity
 from ..prior.prefix import sample_labels
 from ..prior.task_prior import TaskPrior
@@ -35,7 +34,7 @@ class _Seen(NamedTuple):
     labels: Tensor  # of the images, shape (n,)
 
 
-def _seen(job):
+def _seen(job) -> _Seen:
     name = next(iter(job.item.data))
     images = recipes.open_data(job.item, name, folder=job.folders.get(name), progress=False)
     features = {
@@ -45,22 +44,29 @@ def _seen(job):
     return _Seen(features, torch.as_tensor(images.labels))
 
 
-def _ranked(job, features, prior):  # derived: rank_models under the prior of these features
-    law = kernel_factor(prior, scale="frobenius")
-    options = dict(n_classes=2, n_tasks=job.item.settings["n_tasks"], metrics="all", **_run(job))
-    return rank_models(features, None, prior=law, **options)
+def _run(job):  # options of rank_models
+    shared = {k: job.options[k] for k in ("cache", "progress") if k in job.options}
+    return dict(n_tasks=job.item.settings["n_tasks"], **shared)
 
 
-def _run(job):  # options that rank_models shares with embed_features
-    return {k: job.options[k] for k in ("cache", "progress") if k in job.options}
+def _ranked(job, features):  # derived: rank_models under the item's prior
+    law = kernel_factor(features[job.item.settings["prior"]], scale="frobenius")
+    return rank_models(features, None, prior=law, n_classes=2, metrics="all", **_run(job))
 
 
-def _both(job, features):  # ReleasedStatistics and Ranking, under the item's prior
+def _both(job):  # ReleasedStatistics and Ranking, under the item's prior
     s = job.item.settings
-    prior = features[s["prior"]]
+    features = _seen(job).features
     names = ("temperature", "sampler_temperature", "n_tasks", "n_epochs")
-    convention = released.released_statistics(features, prior, **{k: s[k] for k in names})
-    return convention, _ranked(job, features, prior)
+    options = {k: s[k] for k in names}
+    convention = released.released_statistics(features, features[s["prior"]], **options)
+    return convention, _ranked(job, features)
+
+
+def _both_moments(job, features):  # E and Var by the released code, and Ranking
+    s = job.item.settings
+    convention = released.released_moments(features, features[s["prior"]], s["temperature"])
+    return *convention, _ranked(job, features)
 
 
 def _columns(models, columns):  # cells of each model; column -> convention and derived
@@ -85,26 +91,28 @@ def _task_maps(job: Job) -> Computed:
     features, labels = _seen(job)
     name, X = next(iter(features.items()))
     n_classes = min(s["n_classes"], len(labels.unique()))
-    options = dict(n_tasks=s["n_tasks"], n_classes=n_classes, **_run(job))
-    asked = ["logme", "accuracy"]
-    ranking = rank_models({name: X}, None, labels=labels.tolist(), metrics=asked, **options)
+    ranking = rank_models(
+        {name: X},
+        None,
+        labels=labels.tolist(),
+        metrics=["logme", "accuracy"],
+        n_classes=n_classes,
+        **_run(job),
+    )
     raw = X.double() - X.double().mean(0)
     every = dict(n_tasks=s["n_tasks"], n_orders=s["n_tasks"], seed=0)
     tasks = sample_labels(raw, s["sampler_temperature"], n_classes, **every)
     derived = on_request(ranking.accuracies, "reproduce", "accuracy")[0]
     accuracies = ridge_probes(X, tasks).accuracy, derived
-    label = float(ranking.extra["label accuracy"][0])
-    cells = [Cell("the labels", "accuracy", None, label)]
+    cells = [Cell("the labels", "accuracy", None, float(ranking.extra["label accuracy"][0]))]
     for column, of in (("mean accuracy", torch.mean), ("standard deviation", torch.std)):
         convention, derived = (float(of(a)) for a in accuracies)
         cells.append(Cell("sampled tasks", column, convention, derived))
-    draw = partial(figures.plot_tasks, X, labels, n_tasks=1, n_classes=n_classes)
-    return cells, draw
+    return cells, partial(figures.plot_tasks, X, labels, n_tasks=1, n_classes=n_classes)
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #b28cf640
 def _family(job: Job) -> Computed:
-    features = _seen(job).features
-    a, b = _both(job, features)
+    a, b = _both(job)
     columns = {
         "E": (a.mean, b.mean),
         "Var": (a.variance, b.variance),
@@ -115,8 +123,7 @@ def _family(job: Job) -> Computed:
 
 
 def _distributions(job: Job) -> Computed:
-    features = _seen(job).features
-    a, b = _both(job, features)
+    a, b = _both(job)
     both = a.recalls, b.accuracies
     levels = {"5 % of tasks": 0.05, "median": 0.5, "95 % of tasks": 0.95}
     columns = {k: tuple(v.quantile(q, 1) for v in both) for k, q in levels.items()}
@@ -126,34 +133,28 @@ def _distributions(job: Job) -> Computed:
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #0b40f468
 def _moments(job: Job) -> Computed:
-    s = job.item.settings
-    features = _seen(job).features
-    prior = features[s["prior"]]
-    mean, variance = released.released_moments(features, prior, s["temperature"])
-    b = _ranked(job, features, prior)
+    mean, variance, b = _both_moments(job, _seen(job).features)
     cells = _columns(b.models, {"E": (mean, b.mean), "Var": (variance, b.variance)})
     cells.append(_spearman(_BOTH, "Tr(GK)", (mean, variance), (b.mean, b.variance)))
-    families = {name: family_of(network) for name, network in job.networks.items()}
+    families = {name: neucrab_files.family_of(network) for name, network in job.networks.items()}
     return cells, partial(figures.plot_moments, b, families=families)
 
 
 def _predictions(job: Job) -> Computed:
-    features = _seen(job).features
-    a, b = _both(job, features)
+    a, b = _both(job)
     E, V = (a.mean, b.mean), (a.variance, b.variance)
     means, variances = (a.recalls.mean(1), b.accuracy), (a.recalls.var(1), b.accuracies.var(1))
     columns = {"E": E, "Var": V, "mean accuracy": means, "variance of accuracy": variances}
     cells = _columns(b.models, columns)
-    pairs = zip(E, means, strict=True), zip(V, variances, strict=True)
-    cells.append(_spearman(_MEAN, "mean probe accuracy", *pairs[0]))
-    cells.append(_spearman(_VARIANCE, "variance of probe accuracy", *pairs[1]))
+    cells.append(_spearman(_MEAN, "mean probe accuracy", *zip(E, means, strict=True)))
+    pairs = zip(V, variances, strict=True)
+    cells.append(_spearman(_VARIANCE, "variance of probe accuracy", *pairs))
     return cells, partial(figures.plot_predictions, b)
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #797fe5df
 def _curated(job: Job) -> Computed:
     import pandas as pd
 
-    s = job.item.settings
     features, labels = _seen(job)
     if job.item.small:
         tasks = (labels == labels.unique()[:, None]).long()
@@ -161,18 +162,16 @@ def _curated(job: Job) -> Computed:
         of = "accuracy of classes"
     else:
         scores, of = 100 * mieb.mieb_scores().loc[list(features)], "MIEB accuracy"
-    prior = features[s["prior"]]
-    mean, variance = released.released_moments(features, prior, s["temperature"])
-    b = _ranked(job, features, prior)
+    mean, variance, b = _both_moments(job, features)
     table = scores.loc[list(b.models)]
-    truths = [torch.tensor(v.to_numpy()) for v in (table.mean(axis=1), table.var(axis=1))]
+    means = torch.tensor(table.mean(axis=1).to_numpy())
+    spreads = torch.tensor(table.var(axis=1).to_numpy())
     columns = {"E": (mean, b.mean), "Var": (variance, b.variance)}
-    columns |= {f"{k} {of}": (v, v) for k, v in zip(("mean", "variance"), truths, strict=True)}
+    columns |= {f"mean {of}": (means, means), f"variance {of}": (spreads, spreads)}
     cells = _columns(b.models, columns)
-    upper = (mean, truths[0]), (b.mean, truths[0])
-    lower = (variance, truths[1]), (b.variance, truths[1])
-    cells.append(_spearman(_MEAN, f"mean {of}", *upper))
-    cells.append(_spearman(_VARIANCE, f"variance of {of}", *lower))
+    cells.append(_spearman(_MEAN, f"mean {of}", (mean, means), (b.mean, means)))
+    pairs = (variance, spreads), (b.variance, spreads)
+    cells.append(_spearman(_VARIANCE, f"variance of {of}", *pairs))
     return cells, partial(figures.plot_benchmarks, b, table)
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #4b5c84e0
@@ -215,10 +214,8 @@ def _draw_points(rows, cells, ylabel):
 def _priors(job: Job) -> Computed:
     s = job.item.settings
     features = _seen(job).features
-    both = [
-        figures.prior_ablation(features, priors=s["priors"], temperature=T)
-        for T in (s["temperature"], None)
-    ]
+    ablation = partial(figures.prior_ablation, features, priors=s["priors"])
+    both = [ablation(temperature=T) for T in (s["temperature"], None)]
     cells = []
     for a, b in zip(*(table.itertuples() for table in both), strict=True):
         cells.append(Cell(a.model, f"E, prior {a.prior}", a.mean, b.mean))
