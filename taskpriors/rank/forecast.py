@@ -9,7 +9,7 @@ __all__ = ['Comparison', 'Forecast']
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -244,6 +244,7 @@ class Constants(NamedTuple):
     rule: LevelRule
 
 
+@cache
 def constants_of(scoring: str) -> Constants | None:  # None for a score that was not studied
     "Constants of the study for a score."
     table = packaged_toml("rank/forecast.toml")
