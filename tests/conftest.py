@@ -51,14 +51,16 @@ def refuse_an_idle_skip(report, config):
         report.longrepr = f"{path}:{line}: this machine could run it. {reason}"
 
 
+FIRST = ("test_site.py", "[prior/12_labelings]", "test_the_default_ranks_the_zoo_on_the_digits")
+
+
 def pytest_collection_modifyitems(items):
     """What takes longest comes first: at the end of a run a core would wait for it.
 
-    That is the site, which one test builds and all others read, and the chapter of samplers.
+    That is the site, which one test builds and all others read, the chapter of samplers, and the
+    command that trains the zoo.
     """
-    items.sort(
-        key=lambda item: "test_site.py" not in item.nodeid and "12_labelings" not in item.name
-    )
+    items.sort(key=lambda item: not any(part in item.nodeid for part in FIRST))
 
 
 @pytest.hookimpl(hookwrapper=True)
