@@ -164,6 +164,13 @@ def test_name_is_where_it_was_promised(module, name):
     getattr(importlib.import_module(f"taskpriors.{module}"), name)
 
 
+@pytest.mark.parametrize("name", ["is_feature_file", "split_key"])
+def test_scripts_find_readers_of_feature_files_where_they_were(name):
+    from taskpriors.inputs import feature_files, sources
+
+    assert getattr(feature_files, name) is getattr(sources, name)
+
+
 def test_all_is_the_contract():
     "A cell `#| export` is a promise; what users were not promised stands in a cell `#| exporti`."
     offered = {(module, name) for module, m in modules() for name in m.__all__}

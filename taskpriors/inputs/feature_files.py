@@ -24,6 +24,7 @@ from torch import Tensor
 from ..checks import ArrayLike, DataFrame, check_memory, refuse
 from . import sources, sparse, tables
 from .remote import local_copy
+from .sources import is_feature_file, split_key  # noqa: F401 - promised here
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #26094d74
 FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parquet")
