@@ -105,12 +105,17 @@ def _newton_direction(problem, at: HeadSearch, gradient, tol, max_rounds) -> tup
     "Approximate Newton step from `at`, and the rounds of conjugate gradients it took."
     from scipy.sparse.linalg import LinearOperator, cg
 
-    rounds: list = []
+    n_rounds = 0
+
+    def count(_):
+        nonlocal n_rounds
+        n_rounds += 1
+
     times = hessian_product(problem.to(torch.float32), at.theta)
     H = LinearOperator((gradient.size,) * 2, matvec=times, dtype=gradient.dtype)
     rtol = max(tol / (3 * at.slope), 1e-4)
-    step, _ = cg(H, -gradient, rtol=rtol, maxiter=max_rounds, callback=rounds.append)
-    return step, len(rounds)
+    step, _ = cg(H, -gradient, rtol=rtol, maxiter=max_rounds, callback=count)
+    return step, n_rounds
 
 # %% ../../nbs/transfer/03_heads.ipynb #75b9e8c6
 def _polish(problem, theta, tol, max_passes, *, n_steps=4) -> HeadSearch:
