@@ -42,15 +42,16 @@ from ..synbench import score
 @contextmanager
 def without_trace(model: object) -> Iterator[None]:
     "Evaluation mode without gradients; modes and generators are put back afterwards."
-    state = np.random.get_state(), random.getstate()
+    of_numpy = np.random.get_state()
+    of_python = random.getstate()
     gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     try:
         with torch.random.fork_rng(gpus), encoders.evaluating(model), torch.no_grad():
             yield
     finally:
         torch.clear_autocast_cache()
-        np.random.set_state(state[0])
-        random.setstate(state[1])
+        np.random.set_state(of_numpy)
+        random.setstate(of_python)
 
 # %% ../../nbs/jobs/01_monitor.ipynb #1d6ed7ba
 POOLS = (None, "mean", "cls", "max")
