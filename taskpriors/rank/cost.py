@@ -201,13 +201,13 @@ def plan_ranking(
     "Predict time and memory of a ranking from disk with these options."
     caller = "plan_ranking"
     options = RankOptions() if options is None else options
-    remedy = "leave it out, or pass a"
-    checks.check_instance(options, RankOptions, caller, "options", remedy=f"{remedy} RankOptions")
+    remedy = "leave it out, or pass RankOptions"
+    checks.check_instance(options, RankOptions, caller, "options", remedy=remedy)
     checks.check_count(options.n_classes, caller, "n_classes", low=2, high=256)
     train = checks.check_number(train, caller, "train", low=0, high=1, high_open=True)
     opened = open_models(models, caller).values()
     n, widths = len(next(iter(opened))), [rows.shape[1] for rows in opened]
-    checks.check_instance(speed, Speed, caller, "speed", remedy=f"{remedy} Speed")
+    checks.check_instance(speed, Speed, caller, "speed", remedy="leave it out, or pass a Speed")
     elects = checks.check_flag(elected, caller, "elected") and len(widths) > 2
     q = options.n_classes
     steps = _steps(
