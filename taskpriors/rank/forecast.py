@@ -53,7 +53,7 @@ def point_evidence(
 
 # %% ../../nbs/rank/06_forecast.ipynb #a7d827e9
 LEAST_SKILL = 0.01  # below it no derivative of a logit is taken
-HALF_RIGHT = 200.0  # labels, with which being right counts as much as the skill
+HALF_RIGHT = 50.0  # labels, with which being right counts as much as the skill
 
 
 class LabelScores(NamedTuple):
@@ -94,24 +94,20 @@ def scores_of(direct: LabelledSkill) -> LabelScores:
     )
 
 # %% ../../nbs/rank/06_forecast.ipynb #b6974c5b
-HALF_ALONE = 8.0  # pairs of labels of one class, with which constants are half those of the law
-HALF_JUDGED = 30.0  # the same of tasks, where others judge, too
+HALF = 10.0  # pairs of labels of one class, with which half of the tasks agree with labels
 
 
-def share_agreeing(points: PointEvidence) -> float:  # w, in [0, 1)
-    "How far evidence is that of tasks that agree with labels."
-    half = HALF_JUDGED if points.is_judged else HALF_ALONE
-    return points.n_pairs / (half + points.n_pairs)
+def share_agreeing(n_pairs: float) -> float:  # w, in [0, 1)
+    "Which share of the tasks agrees with labels, of which so many pairs are of one class."
+    return n_pairs / (HALF + n_pairs)
 
 
 def with_agreeing(law: PointEvidence, agreeing: PointEvidence) -> PointEvidence:
-    "What tasks say once labels are known: agreeing ones, mixed with the law's if others judge."
-    if not law.is_judged:
-        return agreeing._replace(is_judged=False)
-    w = share_agreeing(agreeing._replace(is_judged=True))
+    "What tasks say once labels are known: a mixture of all tasks and of those that agree."
+    w = share_agreeing(agreeing.n_pairs)
     mean = law.mean + w * (agreeing.mean - law.mean)
     moment = law.moment + w * (agreeing.moment - law.moment)
-    return PointEvidence(mean, moment, True, agreeing.n_pairs)
+    return PointEvidence(mean, moment, law.is_judged, agreeing.n_pairs)
 
 # %% ../../nbs/rank/06_forecast.ipynb #69dec6c2
 PRIOR_CELLS = 10.0  # what the constant of the study counts beside the residuals of a record
@@ -202,28 +198,12 @@ def pair_evidence(scores: PairScores) -> PairEvidence:
     )
 
 # %% ../../nbs/rank/06_forecast.ipynb #3172a68d
-class Certainties(NamedTuple):
-    "What the joined covariance is multiplied by, phi, for the evidence that is there."
-
-    points: float  # and nothing else
-    record: float  # and no labels
-    labels: float
-
-
 class LevelRule(NamedTuple):
     "Logit of the mean score on all labels, by what few labels show."
 
     intercept: float
     right: float  # of the logit of the share that probes predict
     per_label: float  # of classes per label
-
-
-class Agreeing(NamedTuple):
-    "What stands in the place of three constants where all tasks agree with many known labels."
-
-    alone: float  # rho
-    judged: float  # rho, where others judge, too
-    few: float  # kappa
 
 
 class Constants(NamedTuple):
@@ -233,49 +213,26 @@ class Constants(NamedTuple):
     judged: float  # the same where others judge, too
     floor: float  # epsilon
     record: float  # sigma^2, interaction of models and tasks
-    probe: float  # tau^2, between the skill of a probe on labels and the score of a tuned one
-    right: float  # tau_a^2, the same of its accuracy
-    few: float  # kappa, pairs of labels of one class at which they say as much as points do
+    few: float  # kappa, of the error of labels without a pair of one class, as a share of K
+    probe: float  # tau^2, the same of each model for itself
+    differ: float  # delta, share of K by which the score differs from accuracy
     spread: float  # standard deviation of log lambda
+    certainty: float  # phi
     level: float  # mean score of models on a set, a fraction
     level_spread: float  # of its logit over sets
-    agreeing: Agreeing
-    certainty: tuple[Certainties, Certainties]  # where the ranked models judge; where others do
     rule: LevelRule
 
 
 @cache
 def constants_of(scoring: str) -> Constants | None:  # None for a score that was not studied
-    "Constants of the study for a score."
+    "Constants of the study for a score; scores of the same probes share all but the level."
     table = packaged_toml("rank/forecast.toml")
     if scoring not in table:
         return None
     row = dict(table[scoring])
-    certainty = (
-        Certainties(**row.pop("certainty_alone")),
-        Certainties(**row.pop("certainty_judged")),
-    )
-    rule, agreeing = LevelRule(**row.pop("rule")), Agreeing(**row.pop("agreeing"))
-    return Constants(**row, agreeing=agreeing, certainty=certainty, rule=rule)
-
-
-class Reliability(NamedTuple):
-    "How far tasks are from the user's own."
-
-    rho: float  # share of K by which it differs from them
-    few: float  # kappa, of labels beside them
-
-
-def reliability_of(constants: Constants, points: PointEvidence) -> Reliability:
-    "Between tasks of the law and tasks that agree with labels, by the pairs of these labels."
-    agreeing = constants.agreeing
-    of_law = constants.judged if points.is_judged else constants.alone
-    of_labels = agreeing.judged if points.is_judged else agreeing.alone
-    share = share_agreeing(points)
-    return Reliability(
-        rho=of_law + share * (of_labels - of_law),
-        few=constants.few + share * (agreeing.few - constants.few),
-    )
+    like = row.pop("like", scoring)
+    rule = LevelRule(**row.pop("rule"))
+    return Constants(**{**table["shared"], **table[like], **row, "rule": rule})
 
 
 def level_of_labels(right: float, classes_per_label: float, scoring: str = "accuracy") -> float:
@@ -299,12 +256,13 @@ class Posterior(NamedTuple):
     weights: Tensor  # of the parts, shape (n_parts,)
 
 
-N_SCALES = 7
+_RIDGE = 1e-12  # keeps a covariance of copies invertible
+N_SCALES = 13
 
 
 def scales(spread: float) -> tuple[Tensor, Tensor]:  # values, weights
-    "A lognormal law of the scale, on a grid of two standard deviations of its logarithm."
-    steps = torch.linspace(-2, 2, N_SCALES, dtype=torch.float64)
+    "A lognormal prior of the scale, on a grid of three standard deviations of its logarithm."
+    steps = torch.linspace(-3, 3, N_SCALES, dtype=torch.float64)
     return (spread * steps).exp(), (-steps.square() / 2).softmax(0)
 
 
@@ -315,6 +273,14 @@ def observe(
     gain = torch.linalg.solve(covariance + error, covariance).T
     later = covariance - gain @ covariance
     return mean + gain @ (observed - mean), (later + later.T) / 2
+
+
+def log_density(observed: Tensor, mean: Tensor, covariance: Tensor) -> Tensor:  # scalar
+    "Logarithm of a normal density, up to a constant."
+    values, axes = torch.linalg.eigh(covariance)
+    values = values.clamp(min=_RIDGE)
+    gap = axes.T @ (observed - mean)
+    return -(values.log() + gap.square() / values).sum() / 2
 
 
 def observe_record(
@@ -331,7 +297,6 @@ def observe_record(
     return later @ (torch.linalg.solve(covariance, mean) + shift), (later + later.T) / 2
 
 
-_RIDGE = 1e-12  # keeps a covariance of copies invertible
 COPIES = 1e-3  # mean squared distance of logits over tasks, within which models are alike
 
 
@@ -339,6 +304,13 @@ def likeness(moment: Tensor) -> Tensor:  # (n_models, n_models)
     "How much errors are shared: one for copies, near zero for models that differ on single tasks."
     squares = moment.diagonal()
     return (-(squares[:, None] + squares - 2 * moment).clamp(min=0) / COPIES).exp()
+
+
+def label_error(constants: Constants, K: Tensor, F: Tensor, labels: LabelScores) -> Tensor:
+    "Covariance R of the errors of what labels say, as contrasts; K and F are contrasts, too."
+    codes = simplex_codes(len(labels.mean))
+    unseen = (constants.few * K + constants.probe * F) / math.sqrt(1 + labels.n_pairs)
+    return codes.T @ labels.covariance @ codes + unseen + constants.differ * K
 
 
 def posterior_of(
@@ -349,25 +321,19 @@ def posterior_of(
     record: RecordScores | None = None,
     pairs: PairEvidence | None = None,
 ) -> Posterior:
-    "The law of the centred logits of the models' scores on the user's task."
+    "The distribution of the centred logits of the models' scores on the user's task."
     codes = simplex_codes(len(points.mean))
-    rho, few_labels = reliability_of(constants, points)
+    rho = constants.judged if points.is_judged else constants.alone
     F = codes.T @ likeness(points.moment) @ codes
-    K = rho * codes.T @ points.moment @ codes
-    certainty = constants.certainty[points.is_judged]
-    kind = "labels" if labels is not None else "points" if record is None else "record"
-    alone, joined = certainty.points, getattr(certainty, kind)
-    values, weights = scales(constants.spread)
+    K = codes.T @ points.moment @ codes
     eye = torch.eye(codes.shape[1], dtype=torch.float64)
+    values, weights = scales(constants.spread)
+    log_weights = weights.log()
     agreed = 0.0 if record is None else agreement(points.mean, record)
-    few, tuned = 0.0, 0.0
-    if labels is not None:
-        few, u = few_labels / (1 + labels.n_pairs), labels.share_right
-        tuned = (1 - u) ** 2 * constants.probe + u**2 * constants.right
     means, covariances = [], []
-    for scale in values.tolist():
-        mean, covariance = codes.T @ points.mean, scale * (K + constants.floor * F) + _RIDGE * eye
-        before = covariance.trace()
+    for number, scale in enumerate(values.tolist()):
+        mean = codes.T @ points.mean
+        covariance = scale * (rho * K + constants.floor * F) + _RIDGE * eye
         if record is not None and agreed > 0:
             residuals = PRIOR_CELLS * constants.record + record.squares
             sigma2 = scale * residuals / (PRIOR_CELLS + record.freedom) / agreed
@@ -375,17 +341,16 @@ def posterior_of(
             shift = codes.T @ record.shift / sigma2
             mean, covariance = observe_record(mean, covariance, precision, shift, sigma2)
         if labels is not None:
-            error = codes.T @ labels.covariance @ codes + scale * (tuned * F + few * K)
-            mean, covariance = observe(mean, covariance, codes.T @ labels.mean, error)
-        removed = 1 - covariance.trace() / before
-        phi = alone + (joined - alone) * removed
-        covariance = phi * covariance
+            said, error = codes.T @ labels.mean, label_error(constants, K, F, labels)
+            log_weights[number] += log_density(said, mean, covariance + error)
+            mean, covariance = observe(mean, covariance, said, error)
+        covariance = constants.certainty * covariance
         if pairs is not None:
-            error = codes.T @ pairs.covariance @ codes + scale * pair_rule().differ * K
+            error = codes.T @ pairs.covariance @ codes + scale * pair_rule().differ * rho * K
             mean, covariance = observe(mean, covariance, codes.T @ pairs.mean, error)
         means.append(codes @ mean)
         covariances.append(codes @ covariance @ codes.T)
-    return Posterior(torch.stack(means), torch.stack(covariances), weights)
+    return Posterior(torch.stack(means), torch.stack(covariances), log_weights.softmax(0))
 
 # %% ../../nbs/rank/06_forecast.ipynb #ef3e81a2
 TIE = 0.5  # points of accuracy by which a model may be behind the best and still be called best
