@@ -67,8 +67,9 @@ def random_ranking(seed):
 
 SAID = re.compile(
     r"(?:Take (?P<taken>\S+): best on your task with probability|"
-    r"Do not choose yet: (?P<toss>\S+) is the most probable to be best on your task, with "
-    r"probability) (?P<p>[\d.]+); taking it loses (?P<loss>[\d.]+) points of accuracy on average\."
+    r"Do not choose yet: (?P<toss>\S+) has the least expected loss, but it is best on your task "
+    r"only with probability) (?P<p>[\d.]+); "
+    r"taking it loses (?P<loss>[\d.]+) points of accuracy on average\."
     r"(?: (?:The rival is|Rivals are) (?P<rivals>m\d \(.+?(?:\)|others))\.)?"
     r"(?: About (?P<more>\d+) (?:more )?labels? would tell)?"
 )
@@ -85,7 +86,9 @@ def test_all_answers_of_a_ranking_agree(start):
         assert table.model.tolist() == frame.model.tolist()
         columns = ["p_best", "expected_loss", "lead", "error", "tier"]
         pd.testing.assert_frame_equal(table[columns], frame[columns])
-        assert ranking.p_best().to_dict() == p_best and max(p_best.values()) == p_best[first]
+        assert ranking.p_best().to_dict() == p_best and ranking.p_best().index[0] == first
+        assert frame.expected_loss.is_monotonic_increasing and ranking.best == first
+        torch.testing.assert_close(frame.lead.max(), frame.lead[0], rtol=0, atol=1e-9)
         assert (said["taken"] or said["toss"]) == first
         assert bool(said["taken"]) == (p_best[first] >= 0.5)
         assert said["p"] == f"{p_best[first]:.2f}"

@@ -109,11 +109,11 @@ def press(found, name):
 @needs_browser
 def test_a_heading_sorts_and_says_so(opened):
     found = opened()
-    order, chances = column(found, "P(best)")
-    assert order == "descending" and chances == sorted(chances, key=float, reverse=True)
-    press(found, "P(best)")
-    order, turned = column(found, "P(best)")
-    assert order == "ascending" and turned == chances[::-1]
+    order, losses = column(found, "loss")
+    assert order == "ascending" and losses == sorted(losses, key=float)
+    press(found, "loss")
+    order, turned = column(found, "loss")
+    assert order == "descending" and turned == losses[::-1]
     press(found, "skill")
     order, skills = column(found, "skill")
     assert order == "descending" and skills == sorted(skills, key=float, reverse=True)

@@ -133,9 +133,8 @@ class LabelLoop:
 
 # %% ../../nbs/jobs/07_label_loop.ipynb #e789b91c
 def draw_history(history: list, ax: Axes) -> Axes:
-    "P(best) against the number of labels, of the four models that are most probable now."
-    last = history[-1][1]
-    names = sorted(last, key=last.__getitem__, reverse=True)[:4]
+    "P(best) against the number of labels, of the first four models now."
+    names = list(history[-1][1])[:4]  # in the order of the table
     labels = [n for n, _ in history]
     for name in names:
         ax.plot(labels, [p[name] for _, p in history], "o-", label=shortened(name, 30))

@@ -401,16 +401,16 @@ class Forecast(Result):
     draws: Tensor | None = field(default=None, repr=False)  # scores in points, (n_draws, n_models)
 
     @cached_property
-    def order(self) -> Tensor:  # rows of the models, the most probable first
-        "By the probability of being best; ties by the expected loss; else by the lead."
+    def order(self) -> Tensor:  # rows of the models, the one of least expected loss first
+        "By the expected loss; ties by the probability of being best, then by the lead."
         if self.draws is None:
             return self.lead.argsort(descending=True, stable=True)
-        keys = np.lexsort((self.expected_loss.numpy(), -self.p_best.numpy()))
-        return torch.from_numpy(keys)
+        keys = (-self.lead.numpy(), -self.p_best.numpy(), self.expected_loss.numpy())
+        return torch.from_numpy(np.lexsort(keys))
 
     @property
     def first(self) -> str:
-        "The model to take."
+        "The model to take: its expected loss is the least."
         return self.models[self.order[0]]
 
     @cached_property
@@ -446,7 +446,7 @@ class Forecast(Result):
         return Comparison(a, b, gap.mean().item(), low, high, _share_ahead(gap).item())
 
     def to_frame(self) -> DataFrame:
-        "One row per model, the most probable first."
+        "One row per model, the one of least expected loss first."
         import pandas as pd
 
         columns = dict(lead=self.lead, error=self.error, p_best=self.p_best)
@@ -455,8 +455,9 @@ class Forecast(Result):
         return pd.DataFrame(dict(model=[self.models[k] for k in self.order], **rows))
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        "The lead of each model with its 95 % interval, the most probable at the top."
+        "The lead of each model with its 95 % interval, the one of least expected loss at the top."
         rows = self.order.flip(0).tolist()
+        why = "has the largest lead" if self.draws is None else "has the least expected loss"
         ax = new_axes(ax, figsize=(6.4, 1.3 + 0.24 * len(rows)))
         leads = None if self.draws is None else self.draws - self.draws.mean(1, keepdim=True)
         ends = torch.tensor([0.025, 0.975], dtype=torch.float64)
@@ -475,7 +476,7 @@ class Forecast(Result):
         ax.set_yticks(range(len(rows)), [shortened(self.models[k], 30) for k in rows])
         ax.set(
             xlabel=f"points of {SCORE_NAMES[self.scoring]} over the mean of the models",
-            title=f"{shortened(self.first, 30)} is the most probable",
+            title=f"{shortened(self.first, 30)} {why}",
         )
         return ax
 

@@ -186,7 +186,7 @@ class Ranking(Result):
         return self.forecast
 
     def p_best(self) -> Series:
-        "Probability of each model to be best on the user's task, the most probable first."
+        "Probability of each model to be best on the user's task, in the order of the table."
         return self.forecast.to_frame().set_index("model").p_best.rename_axis(None)
 
     def compare(

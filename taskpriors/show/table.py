@@ -67,11 +67,15 @@ def table_lines(frame: DataFrame) -> list[str]:
     ]
 
 # %% ../../nbs/show/02_table.ipynb #807c9f33
+ORDER = "The first model has the least expected loss, and the others follow in this order."
+
+
 def legend_lines(columns: Sequence) -> list[str]:
-    "What the printed columns of a forecast and the skill mean, one line each."
+    "The order of a forecast's table, and what its columns and the skill mean, one line each."
     forecast = ("p_best", "expected_loss", "lead", "error", "tier", "skill", "label accuracy")
     explained = [name for name in forecast if name in columns]
-    return [f"{column_of(name).heading}: {column_of(name).meaning}." for name in explained]
+    lines = [f"{column_of(name).heading}: {column_of(name).meaning}." for name in explained]
+    return [ORDER, *lines] if "expected_loss" in columns else lines
 
 
 def ranking_text(
@@ -96,8 +100,9 @@ def ranking_html(
     headings = {c: column_of(c).heading for c in frame}
     table = frame.assign(**cells).rename(columns=headings).to_html(index=False, escape=True)
     before = "".join(f"<p>{html.escape(note)}</p>" for note in company)
+    after = f"<p>{html.escape(ORDER)}</p>" if "expected_loss" in frame else ""
     return (
-        f"{before}<p><b>{html.escape(verdict)}</b></p>{table}"
+        f"{before}<p><b>{html.escape(verdict)}</b></p>{table}{after}"
         f"<details><summary>Settings</summary><pre>{html.escape(summary)}</pre>"
         f"</details><p>{html.escape(next_step)}</p>"
     )

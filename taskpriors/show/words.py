@@ -85,7 +85,7 @@ SCORE_NAMES = dict(
 
 
 def forecast_verdict(
-    frame: DataFrame,  # pandas.DataFrame of a forecast, the most probable model first
+    frame: DataFrame,  # pandas.DataFrame of a forecast, least expected loss first
     *,
     scoring: str = "accuracy",  # what the points are of
     reason: str = "",  # why there are no probabilities
@@ -116,8 +116,8 @@ def forecast_verdict(
     sentences = [f"Take {first}: best on your task with probability {p:.2f}; {cost}."]
     if p < TOLD_APART:
         sentences = [
-            f"Do not choose yet: {first} is the most probable to be best on your task, with "
-            f"probability {p:.2f}; {cost}."
+            f"Do not choose yet: {first} has the least expected loss, but it is best on your task "
+            f"only with probability {p:.2f}; {cost}."
         ]
     tied = frame[frame.tier == 1][1:]
     if len(tied):
@@ -159,7 +159,7 @@ def probe_words(first: str, right: Mapping, n_labels: int) -> str:
 
 # %% ../../nbs/show/01_words.ipynb #a53653c7
 def next_step(
-    frame: DataFrame,  # pandas.DataFrame of a forecast, the most probable model first
+    frame: DataFrame,  # pandas.DataFrame of a forecast, least expected loss first
     *,
     complete: bool = False,  # has every point a label?
     silent: bool = False,  # is no model better than a constant on them?
