@@ -417,7 +417,7 @@ def said_of(path):
         said += " Code that it uses has changed since."
     elif accepted:
         said += " Code that it uses has changed since, to version {version}".format(**accepted)
-        said += " ({date}), but no number: {reason}.".format(**accepted)
+        said += " ({date}): {reason}.".format(**accepted)
     return said
 
 
