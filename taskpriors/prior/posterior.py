@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from scipy.stats import t as student
 from torch import Tensor
 
 import taskpriors.checks as checks
 import taskpriors.ridge as ridge
+import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike, Seed
 from . import left_out_groups, prefix
 from .calibration import critical_temperature
@@ -332,6 +334,49 @@ def labelled_skill(
         points=of_points,
         hits=of_hits,
     )
+
+# %% ../../nbs/prior/22_posterior.ipynb #7d20b4a2
+N_SHUFFLES = 199
+
+
+def shuffle_p_value(
+    features: Sequence,  # of the models at the labelled points, each of shape (k, d)
+    classes: Tensor,  # of these points, numbered from 0, shape (k,)
+    *,
+    seed: Seed | None = 0,  # of the shuffles
+) -> float:
+    """How often one of the models predicts shuffled labels as well as the best predicts these.
+
+    Reference: Westfall and Young 1993 for the least p-value of several tests.
+    """
+    caller, k = "shuffle_p_value", len(classes)
+    g = checks.check_generator(seed, caller)
+    orders = [torch.randperm(k, generator=g, device=g.device).cpu() for _ in range(N_SHUFFLES)]
+    tasks = torch.stack([classes, *(classes[order] for order in orders)])
+    same = (tasks[:, :, None] == tasks[:, None, :]).flatten(1)
+    errors = []
+    for X in features:
+        basis = ridge.decompose(X.double().cpu())
+        moments = ridge_tasks.label_moments(basis, classes[None], n_classes=int(classes.max()) + 1)
+        grid, _ = ridge_tasks.grid_errors(basis, moments, caller)
+        eye = torch.eye(k, dtype=torch.float64)
+        maps = [ridge.loo_residuals(basis, eye, alpha) for alpha in grid.tolist()]
+        forms = torch.stack([(R @ R.T).flatten() for R in maps], 1)
+        sums = torch.cat([rows.double() @ forms for rows in same.split(16)])
+        errors.append(sums.amin(1))
+    of_models = torch.stack(errors)
+    slack = 1e-9 * of_models.abs().amax(1)[:, None, None]  # equal orders differ by rounding
+    as_good = of_models[:, None] <= of_models[:, :, None] + slack
+    least = as_good.double().mean(2).amin(0)
+    return (least <= least[0]).double().mean().item()
+
+
+def skill_p_value(direct: LabelledSkill) -> float:
+    "Probability of so high a skill of one of the models on labels without signal, by its error."
+    n_rows = direct.points.shape[1]
+    error = direct.points.std(1) / n_rows**0.5
+    z = (direct.skill / error).nan_to_num(0.0).max().item()
+    return min(1.0, len(direct.skill) * float(student.sf(z, n_rows - 1)))
 
 # %% ../../nbs/prior/22_posterior.ipynb #208d942b
 def shrunk_covariance(rows: Tensor) -> Tensor:  # shape (p, p)

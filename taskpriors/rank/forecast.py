@@ -8,7 +8,7 @@ __all__ = ['Comparison', 'Forecast']
 # %% ../../nbs/rank/06_forecast.ipynb #8dd41d13
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
@@ -431,6 +431,12 @@ class Forecast(Result):
         if self.draws is None:
             return len(self.models) == 1
         return int((self.tier == 1).sum()) == 1
+
+    def without_probabilities(self, reason: str) -> "Forecast":
+        "The same leads in the same order, where nothing can be said of how sure they are."
+        nothing = torch.full_like(self.lead, math.nan)
+        unsure = dict(error=nothing, p_best=nothing, expected_loss=nothing, draws=None)
+        return replace(self, **unsure, reason=reason)
 
     def compare(
         self,

@@ -165,6 +165,32 @@ def direct_skill(
     return posterior.labelled_skill(rows, labels[points], groups=several)
 
 
+SHUFFLED = 300  # labels, at most, that are compared with shuffled ones
+
+
+def signal_p_value(
+    models: Mapping,
+    labels: Tensor,
+    direct: posterior.LabelledSkill | None,
+    groups: Tensor | None = None,
+) -> float | None:
+    """How probable so good a prediction of the known labels is if no model predicts them.
+
+    Labels are shuffled where they are few; many, and those of groups, whose order is not free, have
+    the standard error of their skill. One without another label of its class is never predicted.
+    """
+    if direct is None:
+        return None
+    if direct.n_pairs == 0:
+        return 1.0
+    points = (labels >= 0).nonzero()[:, 0]
+    if len(points) > SHUFFLED or groups is not None:
+        return posterior.skill_p_value(direct)
+    _, classes = labels[points].unique(return_inverse=True)
+    rows = [members.rows_of(model, points) for model in models.values()]
+    return posterior.shuffle_p_value(rows, classes)
+
+
 def joined_with_labels(
     skills: Mapping, tasks: Tensor, labels: Tensor, direct: posterior.LabelledSkill | None
 ) -> JoinedSkills:
@@ -183,13 +209,17 @@ def joined_with_labels(
 
 
 def settled_skills(
-    settled: members.Settled, direct: posterior.LabelledSkill | None = None
+    settled: members.Settled,
+    direct: posterior.LabelledSkill | None = None,
+    p_value: float | None = None,  # of signal_p_value
 ) -> LabelledSkills:
     "Skills on the true task, so that further labels would remove no error."
     m = len(settled.results)
     nothing = torch.zeros(m, m, dtype=torch.float64)
     scores = None if direct is None else scores_of(direct)
-    return LabelledSkills(settled.results, settled.failures, nothing, {}, scores)
+    return LabelledSkills(
+        settled.results, settled.failures, nothing, {}, scores, signal_p_value=p_value
+    )
 
 
 def skills_with_labels(
@@ -207,7 +237,9 @@ def skills_with_labels(
     if (classes >= 0).all():
         settled = engine.skills(models, classes[None], mask, n_classes=max(2, q))
         working = {name: models[name] for name in settled.results}
-        return settled_skills(settled, direct_skill(working, classes, options.groups))
+        direct = direct_skill(working, classes, options.groups)
+        p_value = signal_p_value(working, classes, direct, options.groups)
+        return settled_skills(settled, direct, p_value)
     seats, points = seats_of(models, law), evidence_points(classes, options)
     evidence = [engine.evidence(judge, points) for judge in seats.judges]
     chosen = labelled_law(seats, evidence, classes[points], options, n_classes=q)
@@ -215,7 +247,8 @@ def skills_with_labels(
     tasks = engine.tasks_with(chosen.judges, classes, chosen.temperatures, drawing)
     skills, failures = engine.skills(models, tasks, mask, n_classes=chosen.n_classes)
     members.refuse_unless_any(skills, failures, options.caller)
-    direct = direct_skill({name: models[name] for name in skills}, classes, options.groups)
+    working = {name: models[name] for name in skills}
+    direct = direct_skill(working, classes, options.groups)
     joined = joined_with_labels(skills, tasks, classes, direct)
     scores = agreeing = None
     if direct is not None:
@@ -231,6 +264,7 @@ def skills_with_labels(
         weights=chosen.weights,
         scores=scores,
         agreeing=agreeing,
+        signal_p_value=signal_p_value(working, classes, direct, options.groups),
     )
 
 # %% ../../nbs/rank/08_labelled.ipynb #7ed0f9e2

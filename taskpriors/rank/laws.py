@@ -555,6 +555,7 @@ class LabelledSkills(NamedTuple):
     weights: dict[str, float]  # name of each judge -> its weight; empty if all labels are known
     scores: LabelScores | None = None  # what the labels alone say; None: too few
     agreeing: PointEvidence | None = None  # what the judges' tasks say; None: no task is open
+    signal_p_value: float | None = None  # of labels that no model predicts; None: too few
 
 
 class Findings(NamedTuple):

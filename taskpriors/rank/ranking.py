@@ -34,6 +34,8 @@ from ..signatures import documented
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/rank/09_ranking.ipynb #e386a660
+CHANCE = 0.05  # p-value of labels above which they do not tell the models from chance
+MANY_LABELS = 100  # from which such labels say that no model predicts them
 HARDLY = 0.25  # agreement of earlier tasks with the points, below which it is said
 CONTRADICTED = (
     "The earlier tasks order the models otherwise than these points do, so they hardly count."
@@ -86,7 +88,10 @@ class Ranking(Result):
     @cached_property
     def forecast(self) -> Forecast:
         "What each model is expected to reach on the user's task, by all evidence at once."
-        return self._forecast_with(self._label_scores, self._pairs)
+        answer = self._forecast_with(self._label_scores, self._pairs)
+        if not self._is_silent or answer.draws is None:
+            return answer
+        return answer.without_probabilities("no model predicts the labels better than a constant")
 
     def _forecast_with(self, labels, pairs=None):
         level = None
@@ -122,7 +127,8 @@ class Ranking(Result):
     @cached_property
     def _law_points(self):
         has_targets = "n_targets" in self.settings.get("labels", {})
-        moment, skill = self.task_moment, self.skill if has_targets else self._unlabelled_skill
+        moment, is_own = self.task_moment, has_targets and not self._is_silent
+        skill = self.skill if is_own else self._unlabelled_skill
         if moment is None:
             moment = torch.zeros(len(skill), len(skill), dtype=torch.float64)
         is_judged = bool(self.settings.get("judges"))
@@ -130,7 +136,7 @@ class Ranking(Result):
 
     @cached_property
     def _label_scores(self):
-        if self.label_mean is None or self.label_covariance is None:
+        if self.label_mean is None or self.label_covariance is None or self._is_uninformed:
             return None
         labels = self.settings["labels"]
         counted = {key: labels[key] for key in ("classes_per_label", "n_pairs")}
@@ -228,11 +234,13 @@ class Ranking(Result):
         "Which model to take for the user's task, how sure that is, and what would settle it."
         frame, labels = self.forecast.to_frame(), self.settings.get("labels")
         n_pairs = 0 if self._pairs is None else self._pairs.n_pairs
-        is_informed = labels is not None or n_pairs > 0
+        is_informed = (labels is not None and not self._is_uninformed) or n_pairs > 0
         unlabelled = self._forecast_with(None).first if is_informed else ""
         by_points_alone = not is_informed and self._record is None
         if labels is not None and "n_targets" in labels:  # whose skill is that on the targets
             unlabelled = self.models[int(self._unlabelled_skill.argmax())]
+        if self._is_silent:
+            unlabelled = self.forecast.first
         sentence = words.forecast_verdict(
             frame,
             scoring=self.forecast.scoring,
@@ -241,6 +249,7 @@ class Ranking(Result):
             n_pairs=n_pairs,
             everything=self._is_complete,
             silent=self._is_silent,
+            at_chance=self._is_uninformed,
             unlabelled=unlabelled,
             more=self._more,
             unjudged=self.settings.get("unjudged", "") if by_points_alone else "",
@@ -257,7 +266,7 @@ class Ranking(Result):
         described = self.settings.get("models", {})
         untrained = [name for name in self.models if described.get(name, {}).get("untrained")]
         caveats.append(words.untrained_words(first, untrained, len(self.models)))
-        if has_draws and LABEL_ACCURACY in self.extra:
+        if has_draws and LABEL_ACCURACY in self.extra and not self._is_uninformed:
             right = dict(zip(self.models, self.extra[LABEL_ACCURACY].tolist(), strict=True))
             n_labels = self.settings["labels"]["n_labels"]
             n_independent = n_labels if self.groups is None else len(self.groups.unique())
@@ -270,10 +279,22 @@ class Ranking(Result):
         return labels is not None and labels["n_labels"] == self.settings["n"]
 
     @property
-    def _is_silent(self):  # is no model better than a constant on labels of all points?
+    def _is_silent(self):  # is no model better than a constant on many labels, or on all?
+        labels = self.settings.get("labels")
+        if labels is None or not (self._is_complete or labels["n_labels"] >= MANY_LABELS):
+            return False
+        if "signal_p_value" in labels:
+            return labels["signal_p_value"] > CHANCE and labels["n_pairs"] > 0
         if not self._is_complete or self.point_errors is None:
             return False
-        return words.no_signal(self.to_frame())
+        error = self.on_law.of_skill().covariance.diagonal().sqrt()
+        bound = NormalDist().inv_cdf(1 - CHANCE / 2 / len(self.models))
+        return bool((self.skill <= bound * error).all())
+
+    @property
+    def _is_uninformed(self):  # do the labels not tell any model from chance?
+        p_value = self.settings.get("labels", {}).get("signal_p_value")
+        return self._is_silent or (p_value is not None and p_value > CHANCE)
 
     @cached_property
     def _more(self):  # labels or pairs that would tell the first from its rival; None: not known
@@ -313,13 +334,13 @@ class Ranking(Result):
             checks.refuse("label_path", rule, f"{self._pairs.n_pairs} pairs", remedy)
         if self.forecast.draws is None or self.point_errors is None:
             rule, remedy = "a ranking must have a forecast with probabilities", "rank again"
-            checks.refuse("label_path", rule, self._unstudied or "one model", remedy)
+            checks.refuse("label_path", rule, self.forecast.reason or "one model", remedy)
         labels = self.settings.get("labels", {})
         supply = forecast.supply_of(
             self._label_scores,
             self.point_errors,
             self._unlabelled_skill,
-            n_labels=0 if self._label_scores is None else labels["n_labels"],
+            n_labels=0 if self.label_mean is None else labels["n_labels"],
             n_classes=labels.get("n_classes", self.settings["n_classes"]),
             n_points=self.settings["n"],
         )

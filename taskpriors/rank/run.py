@@ -297,6 +297,8 @@ def assemble(
             columns["label_mean"] = counted.pop("mean")
             columns["label_covariance"] = counted.pop("covariance")
             settings["labels"] |= counted
+        if of_labels.signal_p_value is not None:
+            settings["labels"]["signal_p_value"] = of_labels.signal_p_value
         if of_labels.agreeing is not None:
             columns["agreeing_mean"] = of_labels.agreeing.mean
             columns["agreeing_moment"] = of_labels.agreeing.moment

@@ -63,15 +63,19 @@ def failure_lines(failures: Mapping) -> list[str]:
 TOLD_APART = 0.5  # P(best) from which a first model is taken
 
 
-def no_signal(frame: DataFrame) -> bool:
-    "Is no skill on the labels of all points above that of a constant, at two standard errors?"
-    return bool((frame.skill <= 1.96 * frame.skill_se).all())
-
-
 def _evidence_said(first, known, unlabelled):  # a sentence on what labels or pairs changed
     if unlabelled == first:
         return f"Without {known} it is {first}, too."
     return f"Without {known} it would be {unlabelled}."
+
+
+def _chance_said(labels):  # a sentence on labels that are left out of a forecast
+    known = counted(labels["n_labels"], "label")
+    if labels["n_pairs"] == 0:
+        why = f"Each of your {known} has a class of its own, so no probe can be tested on them"
+    else:
+        why = f"Your {known} do not yet tell any model from chance"
+    return f"{why}; this is the forecast without them."
 
 
 SCORE_NAMES = dict(
@@ -92,7 +96,8 @@ def forecast_verdict(
     labels: Mapping | None = None,  # n_labels, and n_classes or n_targets
     n_pairs: int = 0,  # that are known to be of one class
     everything: bool = False,  # have all points a label?
-    silent: bool = False,  # is no model better than a constant on them?
+    silent: bool = False,  # is no model better than a constant on many of them, or on all?
+    at_chance: bool = False,  # do labels not tell any model from chance, and are left out?
     unlabelled: str = "",  # the first model without labels, or without pairs
     more: int | None = None,  # labels, or pairs, that would settle the lead over the second
     unjudged: str = "",  # what it costs that few models judge each other, and its cure
@@ -104,10 +109,11 @@ def forecast_verdict(
         only = f"Only {first} was ranked: there is nothing to choose from."
         return " ".join([only, *(f"FAILED {line}" for line in failure_lines(failures or {}))])
     if silent and labels is not None:
-        noun = "targets" if "n_targets" in labels else "labels"
+        real = "n_targets" in labels
+        noun, constant = ("targets", "their mean") if real else ("labels", "their largest class")
         return (
-            f"Not one model is certain to predict the {noun} better than a constant; are {noun} "
-            f"and rows in the same order? Without them take {unlabelled}."
+            f"No model predicts the {noun} better than {constant} does, so no probability is "
+            f"given; are {noun} and rows in the same order? Without them take {unlabelled}."
         )
     if frame.p_best.isna().all():
         return f"Take {first}: its lead is the largest. No probability is given: {reason}."
@@ -127,7 +133,9 @@ def forecast_verdict(
         if more:
             noun = "more pair" if n_pairs else "label" if labels is None else "more label"
             sentences.append(f"About {counted(more, noun)} would tell the first two apart.")
-    if labels is not None and "n_targets" not in labels:
+    if labels is not None and at_chance:
+        sentences.append(_chance_said(labels))
+    elif labels is not None and "n_targets" not in labels:
         known = "labels" if everything else f"your {counted(labels['n_labels'], 'label')}"
         sentences.append(_evidence_said(first, known, unlabelled))
     if n_pairs:
