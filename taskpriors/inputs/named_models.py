@@ -205,6 +205,22 @@ def check_names(sources: Iterable[Source], caller: str, *, texts: bool = False) 
     remedy = "fetch them by `hf download NAME` on a machine with a network, or leave them out"
     refuse(caller, rule, got, remedy, OSError)
 
+# %% ../../nbs/inputs/03_named_models.ipynb #c4d1a7e2
+_OF_TIMM = re.compile(r"hf[-_]hub:([^@]+)")
+
+
+def hub_addresses(source: Source, texts: bool) -> list[str]:
+    "Repositories of the hub that a model of images or of texts may be read from."
+    if isinstance(source, Name) and (address := _OF_TIMM.match(source.text)):
+        return [address[1]]
+    return repositories_of(source, texts)
+
+
+def is_to_be_fetched(source: Source, texts: bool) -> bool:
+    "Is a model a name of the hub, and are its weights not in the cache?"
+    places = hub_addresses(source, texts)
+    return bool(places) and not any(map(cached_snapshot, places))
+
 # %% ../../nbs/inputs/03_named_models.ipynb #2b6f8a55
 def cached_place(name: str, texts: bool) -> str:
     "The folder in the cache that holds the weights of a name, or the name itself."

@@ -96,7 +96,7 @@ class RankingPlan(Result):
     seconds: float  # in one process, at the speed given
     n_bytes: int  # most memory of tensors at a time; the allocator may keep more
     steps: dict  # step -> seconds
-    downloads: tuple = ()  # models whose weights are in no cache
+    downloads: tuple = ()  # models and reference networks whose weights are in no cache
     download_bytes: dict = field(default_factory=dict)  # of those whose size is known
     uncounted: tuple = ()  # models of which nothing is known before they are loaded
     jurors: tuple = ()  # networks that are not ranked and see the inputs, too; they are counted
@@ -318,8 +318,7 @@ def weights_to_fetch(models: Mapping, texts: bool) -> tuple[str, ...]:
     "Models whose weights are in no cache."
     absent = []
     for name, source in models.items():
-        places = named_models.repositories_of(source, texts)
-        if places and not any(map(named_models.cached_snapshot, places)):
+        if named_models.is_to_be_fetched(source, texts):
             absent.append(name)
         if isinstance(source, sources.PublishedWeights):  # fetched into the folder of torch.hub
             file = Path(torch.hub.get_dir()) / "checkpoints" / Path(source.weights.url).name
@@ -383,14 +382,17 @@ def plan_in_memory(
         searching = by_pairs if n <= point_copies.MOST else 16 * n * d
         n_bytes = max(n_bytes, 4 * n * sum(widths) + searching)
     absent = weights_to_fetch(models, isinstance(points, TextSource))
+    download_bytes = {name: works[name].n_bytes for name in absent if name in works}
+    also = () if seated is None else seated.fetched
+    download_bytes |= {juror.name: juror.bytes for juror in also}
     return RankingPlan(
         n=n,
         n_models=len(models),
         seconds=_START + sum(steps.values()),
         n_bytes=_BASE_BYTES + n_bytes,
         steps=steps,
-        downloads=absent,
-        download_bytes={name: works[name].n_bytes for name in absent if name in works},
+        downloads=(*absent, *(juror.name for juror in also)),
+        download_bytes=download_bytes,
         uncounted=tuple(uncounted),
         jurors=tuple(juror.name for juror in jurors),
     )

@@ -233,7 +233,7 @@ def _plan_in_memory(models, images, options, choice, judges):  # RankingPlan
     if images is None and not all(map(sources.is_given, models.values())):
         images = "digits"
     points: Any = members.images_for(images, {}, options)  # names may be missing here
-    seated = jury.call_jury(judges, choice, models, points)
+    seated = jury.call_jury(judges, choice, models, points, jury.hub_models(models, points))
     elected = choice.kind == "elected"
     return cost.plan_in_memory(models, points, options, elected=elected, seated=seated)
 
@@ -287,6 +287,7 @@ def rank_models(
     the others. Where the points are images or texts, a standing jury of good networks votes and is
     not ranked, because few models cannot judge each other. It embeds the same inputs, also where
     the models are features; judges=False leaves it out, and name -> features or model adds judges.
+    Where models are fetched from the hub, up to three such networks are fetched too.
     Their weights are in settings["judges"]. With `controls` a judge counts by the skill of others
     on its tasks above that of the best of them. Temperatures are in the unit of M. A metric is
     better when higher, and is cached if it has a `key`; "synbench" among names scores the networks

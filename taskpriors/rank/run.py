@@ -187,6 +187,7 @@ def gather(
 ) -> Gathered:
     "Models and jurors, which must describe the same points."
     options = engine.options
+    of_hub = jury.hub_models(named, source)  # before any is fetched
     models, broken = engine.gather(named)
     failures = {**failures, **broken}
     members.refuse_unless_any(models, failures, options.caller)
@@ -199,7 +200,7 @@ def gather(
     if source is not None:
         kind = getattr(source, "kind", "images")
         checks.check_same_n(options.caller, models=n, **{kind: len(source)})
-    called = jury.call_jury(judges, choice, models, source)
+    called = jury.call_jury(judges, choice, models, source, of_hub)
     seated = members.Settled({}, {})
     if source is not None and called is not None and called.jurors:
         seated = jury.see_inputs(called, source, options)
@@ -387,8 +388,7 @@ def rank_with(
         label_settings = labelled.labels_record(checked_labels, labels, source)
     settings = record.describe_run(findings, options, mask, source, labels=label_settings)
     settings["notes"] += [*offers, *notes]
-    for name, why in group.unseated.items():
-        settings["notes"].append(f"{name}, which is not ranked, is left out: {why}")
+    settings["notes"] += jury.seating_notes(group.jury, group.unseated)
     if voteless := laws.voteless_words(findings.law_sample.law):
         settings["notes"].append(voteless)
     settings["copies"] = copied
