@@ -28,8 +28,7 @@ from ..prior import next_labels, posterior
 from ..prior.heldout import constant_errors
 from . import laws, members
 from .forecast import PointEvidence, point_evidence, scores_of
-from .laws import Drawn, Engine, Evidence, LabelledSkills, ModelScores
-from .laws import WithBaselines
+from .laws import Drawn, Engine, Evidence, LabelledSkills, ModelScores, WithBaselines
 from .options import RankOptions
 from ..show.words import plain_text
 from ..transfer import registry

@@ -214,7 +214,9 @@ def elect_judges(
         return Votes(skill=skills_of_voters(voters, None, index, options), alike=alike)
 
     key: dict[str, Any] = dict(what="election", models=[model.digest for model in company.values()])
-    key |= dict(election_sampling(options), points=len(index), kernel=options.kernel, penalties=MOST_LOST)
+    key |= dict(
+        election_sampling(options), points=len(index), kernel=options.kernel, penalties=MOST_LOST
+    )
     key["device"] = str(options.device)
     if options.groups is not None:
         key["groups"] = store.digest_tensors(dict(groups=options.groups))
