@@ -284,7 +284,9 @@ class Ranking(Result):
             n_independent = n_labels if self.groups is None else len(self.groups.unique())
             caveats.append(words.probe_words(first, right, min(n_labels, n_independent)))
         caution = words.baseline_caution(
-            self.baselines, is_labelled=labels is not None, everything=self._is_complete
+            () if self._is_silent else self.baselines,
+            is_labelled=labels is not None,
+            everything=self._is_complete,
         )
         return " ".join(filter(None, [caution, sentence, *caveats, self.settings.get("copies")]))
 

@@ -202,8 +202,9 @@ def baseline_caution(
     one = max(able, key=lambda x: (x.probability_ahead, -x.lead_behind_first))
     p = one.probability_ahead
     sure = "" if p != p else f" (probability {p:.2f})"
+    subject = one.name if one.name.endswith("s") else f"an {one.name}"
     sentence = (
-        f"{one.name[:1].upper()}{one.name[1:]} may be better than the first model{sure}: these "
+        f"{subject[:1].upper()}{subject[1:]} may be better than the first model{sure}: these "
         "models may see little of what your labels name, so do not trust their probabilities"
     )
     if everything:
