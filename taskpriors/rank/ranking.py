@@ -481,7 +481,10 @@ class Ranking(Result):
         out: str | Path,  # directory that `save` wrote
     ) -> "Ranking":
         "Read a ranking that was saved."
-        return cls(**record.saved_fields(out))
+        saved = record.saved_fields(out)
+        if "baseline_evidence" in saved:
+            saved["baseline_evidence"] = BaselineEvidence(**saved["baseline_evidence"])
+        return cls(**saved)
 
     def to_record(
         self,

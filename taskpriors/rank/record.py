@@ -31,7 +31,6 @@ from ..inputs.texts import TextSource
 from ..prior.diversity import task_diversity
 from ..prior.judges import company_notes
 from . import members
-from .baselines import BaselineEvidence
 from .laws import Findings, Tasks, feature_copies
 from .options import RankOptions
 from ..show import page, words
@@ -446,6 +445,7 @@ def saved_fields(out: str | Path) -> dict[str, Any]:
     }
     record_fields |= dict(models=tuple(record["models"]), drawn=record.get("drawn"))
     if beside:
-        values = {name.removeprefix(_BESIDE): tensor for name, tensor in beside.items()}
-        record_fields["baseline_evidence"] = BaselineEvidence(**values)
+        record_fields["baseline_evidence"] = {
+            name.removeprefix(_BESIDE): tensor for name, tensor in beside.items()
+        }
     return dict(extra=extra, **tensors, **record_fields)
