@@ -137,7 +137,7 @@ def terminal_text(
     page: str = "",  # that was written of it; empty: none
 ) -> str:
     "A ranking for somebody at a terminal: verdict, table, what was done, and what to do next."
-    from taskpriors.show.table import legend_lines, run_summary
+    from taskpriors.show.table import legend_lines, run_summary, with_rule
 
     def wrap(text):
         return wrapped(text, width, 4 if text.startswith(" ") else 0)
@@ -151,12 +151,13 @@ def terminal_text(
     n_models = len(ranking.models)
     summary = run_summary(ranking.settings, table, ranking.failures, n_models=n_models, width=width)
     shown = ranking.short_frame()
+    beside = [wrap(line) for line in ranking.baseline_lines]
     legend = " ".join(legend_lines(list(fitted_columns(shown, width, rows))))
     summary = summary.replace("   (higher is better)", "")
     company = "".join(f"{wrap(line)}\n" for line in ranking.settings.get("company", ()))
     parts = [
         company + painted(wrap(ranking.verdict), "1"),
-        "\n".join(fitted_table(shown, width, rows)),
+        "\n".join(with_rule(fitted_table(shown, width, rows), beside)),
         painted(wrap(legend), "2"),
         "\n".join(map(wrap, summary.split("\n"))),
         wrap(ranking.next_step_after(page)),

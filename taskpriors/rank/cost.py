@@ -23,6 +23,7 @@ from ..inputs.row_blocks import open_models
 from ..inputs.texts import TextSource, text_encoder, word_means
 from ..prior import point_copies
 from ..prior.cut_prior import OVERSAMPLING
+from . import baselines
 from .jury import OPERATIONS, Jury, foretold_seconds, words_of
 from .laws import ELECTION_ORDERS
 from .options import ORDERS, RankOptions
@@ -333,6 +334,7 @@ def plan_in_memory(
     *,
     elected: bool,  # do the models elect judges?
     seated: Jury | None = None,  # None: nobody judges who is not ranked
+    contrasts: bool = False,  # do baselines see the inputs, too?
 ) -> RankingPlan:
     "Predict time, memory and downloads of a ranking in memory."
     n, widths, uncounted = 0 if points is None else len(points), [], []
@@ -374,6 +376,7 @@ def plan_in_memory(
     jurors = () if seated is None else seated.jurors
     if jurors and points is not None:
         steps["jury"] = foretold_seconds(jurors, n, words=words_of(points))
+    steps |= baselines.foretold_steps(points, contrasts)
     n_bytes = _HELD * n * sum(widths) + max([0, *(work.n_bytes for work in works.values())])
     if widths and options.groups is None:
         d = min(widths)

@@ -491,6 +491,16 @@ def cost_words(jury: Jury, source: ImageSource | TextSource) -> str:
     )
 
 
+def embed_unranked(
+    loaded: Mapping, source: ImageSource | TextSource, options: RankOptions
+) -> Settled:  # name -> Model
+    "Features of models that nobody chose, by those options of the user that hold for any."
+    embedding = {name: options.embedding[name] for name in _FOR_JURORS if name in options.embedding}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", f".*{TOO_LONG}", UserWarning)
+        return members.gather_models(loaded, source, replace(options, embedding=embedding))
+
+
 def see_inputs(jury: Jury, source: ImageSource | TextSource, options: RankOptions) -> Settled:
     "The jurors with their features of the inputs."
     if options.progress:
@@ -498,9 +508,5 @@ def see_inputs(jury: Jury, source: ImageSource | TextSource, options: RankOption
     loaded, broken = members.settle(
         jury.families, [members.attempt(load_juror, juror) for juror in jury.jurors]
     )
-    embedding = {name: options.embedding[name] for name in _FOR_JURORS if name in options.embedding}
-    with warnings.catch_warnings():  # nobody chose the jurors
-        warnings.filterwarnings("ignore", f".*{TOO_LONG}", UserWarning)
-        juror_options = replace(options, embedding=embedding)
-        models, failed = members.gather_models(loaded, source, juror_options)
+    models, failed = embed_unranked(loaded, source, options)
     return Settled(models, broken | failed)

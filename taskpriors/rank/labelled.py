@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,8 +27,8 @@ from ..inputs.texts import TextSource
 from ..prior import next_labels, posterior
 from ..prior.heldout import constant_errors
 from . import laws, members
-from .forecast import point_evidence, scores_of
-from .laws import Drawn, Engine, Evidence, LabelledSkills, ModelScores
+from .forecast import PointEvidence, point_evidence, scores_of
+from .laws import Drawn, Engine, Evidence, LabelledSkills, ModelScores, WithBaselines
 from .options import RankOptions
 from ..show.words import plain_text
 from ..transfer import registry
@@ -153,11 +154,14 @@ FEWEST = 4  # labels that have a leave-one-out skill
 
 
 def direct_skill(
-    models: Mapping, labels: Tensor, groups: Tensor | None = None
+    models: Mapping, labels: Tensor, groups: Tensor | None = None, *, fewest: int = 2
 ) -> posterior.LabelledSkill | None:
-    "Skill of each model on the known labels alone; None for one class, or fewer than four labels."
+    """Skill of each model on the known labels alone.
+
+    None for one class, fewer than four labels, or fewer models than `fewest`.
+    """
     points = (labels >= 0).nonzero()[:, 0]
-    if len(points) < FEWEST or len(labels[points].unique()) < 2 or len(models) < 2:
+    if len(points) < FEWEST or len(labels[points].unique()) < 2 or len(models) < fewest:
         return None
     points = points[blocks.evenly(len(points), LOOKED_AT)]
     rows = [members.rows_of(model, points) for model in models.values()]
@@ -208,6 +212,15 @@ def joined_with_labels(
     return JoinedSkills({k: scores._replace(skill=skill) for (k, scores), skill in joined}, spread)
 
 
+def agreeing_evidence(
+    skills: Mapping, tasks: Tensor, is_judged: bool, n_pairs: float
+) -> PointEvidence:
+    "What tasks that agree with known labels say of models with these skills on them."
+    by_judges = torch.stack([one.skill for one in skills.values()])
+    by_task = 1 - task_ratios(skills, tasks)
+    return point_evidence(by_judges, by_task, is_judged=is_judged, n_pairs=n_pairs)
+
+
 def settled_skills(
     settled: members.Settled,
     direct: posterior.LabelledSkill | None = None,
@@ -222,15 +235,59 @@ def settled_skills(
     )
 
 
+def stacked_skills(parts: Sequence[posterior.LabelledSkill]) -> posterior.LabelledSkill:
+    "The skills of several models on the same labels, from those of some at a time."
+    hits = [part.hits for part in parts if part.hits is not None]
+    return replace(
+        parts[0],
+        skill=torch.cat([part.skill for part in parts]),
+        standard_error=torch.cat([part.standard_error for part in parts]),
+        points=torch.cat([part.points for part in parts]),
+        hits=torch.cat(hits) if len(hits) == len(parts) else None,
+    )
+
+
+def with_baselines(
+    models: Mapping,  # that are ranked and have a skill
+    baselines: Mapping,  # name -> Model
+    classes: Tensor,  # of each point, shape (n,), -1 where not known
+    groups: Tensor | None,
+    direct: posterior.LabelledSkill | None,  # of the models, where there are two or more
+) -> WithBaselines:
+    "What the labels alone say of models and baselines; a baseline that fails is left out."
+    if direct is None:
+        direct = direct_skill(models, classes, groups, fewest=1)
+    if direct is None:
+        return WithBaselines({}, {}, tuple(baselines))
+    attempts = [
+        members.attempt(direct_skill, {name: model}, classes, groups, fewest=1)
+        for name, model in baselines.items()
+    ]
+    others, failures = members.settle(baselines, attempts)
+    scores = scores_of(stacked_skills([direct, *others.values()])) if others else None
+    return WithBaselines({}, failures, tuple(others), scores)
+
+
 def skills_with_labels(
-    engine: Engine, models: Mapping, law: laws.Law, labels: Tensor, mask: Tensor
+    engine: Engine,
+    models: Mapping,
+    law: laws.Law,
+    labels: Tensor,
+    mask: Tensor,
+    *,
+    baselines: Mapping = MappingProxyType({}),  # name -> Model: beside the models, without a vote
 ) -> LabelledSkills:
     """Skill of each model on the labels' task, as far as the labels say which one it is.
 
     Labels are classes (n,), -1 where not known, or real targets (n, m).
     """
     if labels.is_floating_point():
-        return settled_skills(engine.skills(models, labels.T, mask, n_classes=2))
+        settled = settled_skills(engine.skills(models, labels.T, mask, n_classes=2))
+        if not baselines:
+            return settled
+        others, broken = engine.skills(baselines, labels.T, mask, n_classes=2)
+        joined = WithBaselines({**settled.skills, **others}, broken, tuple(others))
+        return settled._replace(joined=joined)
     classes = numbered_by_point(labels)
     q = int(classes.max()) + 1
     options = engine.options
@@ -239,7 +296,11 @@ def skills_with_labels(
         working = {name: models[name] for name in settled.results}
         direct = direct_skill(working, classes, options.groups)
         p_value = signal_p_value(working, classes, direct, options.groups)
-        return settled_skills(settled, direct, p_value)
+        settled_scores = settled_skills(settled, direct, p_value)
+        if not baselines:
+            return settled_scores
+        joined = with_baselines(working, baselines, classes, options.groups, direct)
+        return settled_scores._replace(joined=joined)
     seats, points = seats_of(models, law), evidence_points(classes, options)
     evidence = [engine.evidence(judge, points) for judge in seats.judges]
     chosen = labelled_law(seats, evidence, classes[points], options, n_classes=q)
@@ -249,22 +310,30 @@ def skills_with_labels(
     members.refuse_unless_any(skills, failures, options.caller)
     working = {name: models[name] for name in skills}
     direct = direct_skill(working, classes, options.groups)
-    joined = joined_with_labels(skills, tasks, classes, direct)
-    scores = agreeing = None
+    with_labels = joined_with_labels(skills, tasks, classes, direct)
+    scores = agreeing = joined = None
     if direct is not None:
         scores = scores_of(direct)
-        by_judges = torch.stack([one.skill for one in skills.values()])
-        by_task = 1 - task_ratios(skills, tasks)
-        judged, n_pairs = bool(law.jurors), scores.n_pairs
-        agreeing = point_evidence(by_judges, by_task, is_judged=judged, n_pairs=n_pairs)
+        agreeing = agreeing_evidence(skills, tasks, bool(law.jurors), scores.n_pairs)
+    if baselines:
+        others, broken = engine.skills(baselines, tasks, mask, n_classes=chosen.n_classes)
+        learning = {name: baselines[name] for name in others}
+        joined = with_baselines(working, learning, classes, options.groups, direct)
+        joined = joined._replace(failures=broken | joined.failures)
+        if joined.scores is not None:
+            everyone = skills | {name: others[name] for name in joined.names}
+            n_pairs = joined.scores.n_pairs
+            evidence = agreeing_evidence(everyone, tasks, bool(law.jurors), n_pairs)
+            joined = joined._replace(agreeing=evidence)
     return LabelledSkills(
-        skills=joined.skills,
+        skills=with_labels.skills,
         failures=failures,
-        spread=joined.spread,
+        spread=with_labels.spread,
         weights=chosen.weights,
         scores=scores,
         agreeing=agreeing,
         signal_p_value=signal_p_value(working, classes, direct, options.groups),
+        joined=joined,
     )
 
 # %% ../../nbs/rank/08_labelled.ipynb #7ed0f9e2

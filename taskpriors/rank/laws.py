@@ -156,6 +156,42 @@ class Election(NamedTuple):
 ELECTION_ORDERS = 16  # of the points: an election needs no standard errors
 
 
+def election_sampling(options: RankOptions) -> dict[str, Any]:
+    "How tasks of an election are drawn, as `cross_skill` takes it."
+    n_tasks = min(options.n_judging, options.n_tasks)
+    return dict(
+        n_tasks=n_tasks,
+        n_orders=min(ELECTION_ORDERS, options.n_orders, n_tasks),
+        n_classes=options.n_classes,
+        temperature=options.task_temperature,
+        seed=options.seed,
+    )
+
+
+def skills_of_voters(
+    learners: Sequence,  # of Model
+    voters: Sequence | None,  # of Model, whose tasks are learned; None: the learners
+    index: Tensor,  # points of the election
+    options: RankOptions,
+) -> Tensor:  # shape (n_learners, n_voters)
+    "Skill of each learner over the tasks of each voter, as an election draws them."
+    everyone = [*learners, *(voters or ())]
+    features = [members.rows_of(model, index).to(options.device) for model in everyone]
+    dtype = max((X.dtype for X in features), key=lambda kind: kind.itemsize)
+    features = [X.to(dtype) for X in features]
+    learning, teaching = features[: len(learners)], features[-len(voters or learners) :]
+    drawing = election_sampling(options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # what they say of all points was said
+        factors = [kernel_factor(X, options.kernel, scale="frobenius") for X in teaching]
+    if options.groups is None:
+        run: dict[str, Any] = dict(executor=options.executor)
+        run["progress"] = options.shown if voters is None else False
+        return skills.cross_skill(learning, factors, **run, **drawing)
+    tasks = skills.tasks_of_priors(factors, skills.check_sampling(gain=10.0, **drawing))
+    return cross_skill_without_groups(learning, tasks, options.groups[index], options.n_classes)
+
+
 def elect_judges(
     models: Mapping, options: RankOptions, *, jurors: Mapping = MappingProxyType({})
 ) -> Election:
@@ -169,34 +205,18 @@ def elect_judges(
         remedy = "correct it or leave it out"
         checks.refuse("rank_models", "every control must work", shortened(missing[0], 80), remedy)
     controls = [list(company).index(name) for name in options.controls]
-    n_tasks = min(options.n_judging, options.n_tasks)
-    drawing: dict[str, Any] = dict(
-        n_tasks=n_tasks,
-        n_orders=min(ELECTION_ORDERS, options.n_orders, n_tasks),
-        n_classes=options.n_classes,
-        temperature=options.task_temperature,
-        seed=options.seed,
-    )
 
     def compute():
-        features = [members.rows_of(model, index).to(options.device) for model in company.values()]
+        voters = list(company.values())
+        features = [members.rows_of(model, index).to(options.device) for model in voters]
         dtype = max((X.dtype for X in features), key=lambda kind: kind.itemsize)
-        features = [X.to(dtype) for X in features]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # what they say of all points was said
-            factors = [kernel_factor(X, options.kernel, scale="frobenius") for X in features]
-        if options.groups is None:
-            run: dict[str, Any] = dict(executor=options.executor, progress=options.shown)
-            skill = skills.cross_skill(features, factors, **run, **drawing)
-        else:
-            tasks = skills.tasks_of_priors(factors, skills.check_sampling(gain=10.0, **drawing))
-            skill = cross_skill_without_groups(
-                features, tasks, options.groups[index], options.n_classes
-            )
-        return Votes(skill=skill, alike=feature_copies(features))
+        alike = feature_copies([X.to(dtype) for X in features])
+        return Votes(skill=skills_of_voters(voters, None, index, options), alike=alike)
 
     key: dict[str, Any] = dict(what="election", models=[model.digest for model in company.values()])
-    key |= dict(drawing, points=len(index), kernel=options.kernel, penalties=MOST_LOST)
+    key |= dict(
+        election_sampling(options), points=len(index), kernel=options.kernel, penalties=MOST_LOST
+    )
     key["device"] = str(options.device)
     if options.groups is not None:
         key["groups"] = store.digest_tensors(dict(groups=options.groups))
@@ -546,6 +566,16 @@ class Columns(NamedTuple):
     combined: list[str]  # on columns that several statistics make
 
 # %% ../../nbs/rank/06_laws.ipynb #064c9c42
+class WithBaselines(NamedTuple):
+    "What labels say of the ranked models and then of baselines, which do not judge."
+
+    skills: dict[str, ModelScores]  # on the tasks of the labels; empty: those of the law hold
+    failures: dict[str, str]  # name of a baseline -> why it has none
+    names: tuple[str, ...]  # of the baselines that have all
+    scores: LabelScores | None = None  # as of LabelledSkills, of models and baselines
+    agreeing: PointEvidence | None = None
+
+
 class LabelledSkills(NamedTuple):
     "Skills once labels are known."
 
@@ -556,6 +586,16 @@ class LabelledSkills(NamedTuple):
     scores: LabelScores | None = None  # what the labels alone say; None: too few
     agreeing: PointEvidence | None = None  # what the judges' tasks say; None: no task is open
     signal_p_value: float | None = None  # of labels that no model predicts; None: too few
+    joined: WithBaselines | None = None  # None: no baseline is there
+
+
+class Beside(NamedTuple):
+    "Baselines that are shown beside the models, and what the tasks say of them."
+
+    models: dict[str, members.Model]
+    skills: dict[str, ModelScores]  # on the tasks of the law
+    failures: dict[str, str]  # name -> why one is left out
+    low_level: float | None  # how well baselines learn the tasks of voters; None: no election
 
 
 class Findings(NamedTuple):
@@ -568,6 +608,7 @@ class Findings(NamedTuple):
     columns: Columns
     to_label: Tensor | None  # rows, in the order in which to label them
     failures: dict[str, str]  # model, or "statistic of model" -> why it is missing
+    beside: Beside | None = None  # None: no baseline was asked for, or no input is at hand
 
 # %% ../../nbs/rank/06_laws.ipynb #d6ea4bd5
 class Engine(Protocol):

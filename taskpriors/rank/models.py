@@ -229,13 +229,15 @@ def _rank_rows(
     return cost.plan_ranking(rows, options, train=share, elected=choice.kind == "elected")
 
 
-def _plan_in_memory(models, images, options, choice, judges):  # RankingPlan
+def _plan_in_memory(models, images, options, choice, judges, *, contrasts):  # RankingPlan
     if images is None and not all(map(sources.is_given, models.values())):
         images = "digits"
     points: Any = members.images_for(images, {}, options)  # names may be missing here
     seated = jury.call_jury(judges, choice, models, points, jury.hub_models(models, points))
     elected = choice.kind == "elected"
-    return cost.plan_in_memory(models, points, options, elected=elected, seated=seated)
+    return cost.plan_in_memory(
+        models, points, options, elected=elected, seated=seated, contrasts=contrasts
+    )
 
 # %% ../../nbs/rank/13_models.ipynb #f0f006d8
 @documented
@@ -253,6 +255,7 @@ def rank_models(
     prior: members.AnyModel | None = None,  # "elected" (None), "product", "others", model, factor
     judges: laws.JudgesLike | None = "standing",  # networks that vote and are not ranked
     controls: str | Sequence | None = None,  # names of models known to be weak, that do not judge
+    contrasts: bool = True,  # see raw pixels, an untrained network or pieces of words beside them
     metrics: Mapping
     | list
     | tuple
@@ -295,6 +298,9 @@ def rank_models(
     "accuracy" trains probes on further tasks of the law (as does probe="logistic"), with which
     agreement() compares all columns, and "mean" or "variance" are the moments of Tr(MG) (as are
     temperature= and graphs="directed", which concern them alone).
+    Where images or texts are at hand, features that nobody had to learn see them, too: raw pixels
+    and an untrained network, or hashed pieces of words. They are not ranked and do not judge; how
+    far they are behind the first model stands below the table, see `baselines`.
     `labels` are an array or list (NaN, None or an empty text where not known), a series, a dict of
     rows or paths and labels, a table whose rows have such a key (csv, tsv, json, parquet, a data
     frame), another file, or True for those of the points. A -1 is unknown beside classes 0, 1, 2,
@@ -324,6 +330,7 @@ def rank_models(
     _check_further_options(how)
     checks.check_flag(overwrite, caller, "overwrite")
     checks.check_flag(plan, caller, "plan")
+    checks.check_flag(contrasts, caller, "contrasts")
     if label_column is not None:
         labels = row_labels.labels_of_column(labels, label_column)
     wanted = requested(metrics)
@@ -369,6 +376,7 @@ def rank_models(
         controls=controls,
         record_table=record,
         pairs=pairs,
+        contrasts=contrasts,
     )
     if on_disk:
         disk_options = replace(options, embedding=dict(device=how.get("device") or "cpu"))
@@ -378,7 +386,7 @@ def rank_models(
         if plan:
             return ranking
     elif plan:
-        return _plan_in_memory(named, images, options, choice, judges)
+        return _plan_in_memory(named, images, options, choice, judges, contrasts=contrasts)
     else:
         ranking = run(named, images, options, metrics=wanted.statistics, **ranking_options)
         ranking = with_synbench(ranking, named, wanted.scores, options)

@@ -8,7 +8,7 @@ __all__ = ['Ranking']
 # %% ../../nbs/rank/09_ranking.ipynb #72ff4cc6
 import html
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +23,7 @@ import taskpriors.store as store
 from ..checks import Axes, DataFrame, Series
 from ..inputs import past_scores
 from . import forecast, record
+from .baselines import Baseline, BaselineEvidence, behind_first
 from .errors import carried_by_few
 from .forecast import Comparison, Forecast
 from .record import agreement_row
@@ -79,6 +80,7 @@ class Ranking(Result):
     folder: str = ""  # where rank_models saved it; empty: nowhere
     pair_mean: Tensor | None = None  # centred logits of precision by known pairs, (n_models,)
     pair_covariance: Tensor | None = None  # of their errors, shape (n_models, n_models)
+    baseline_evidence: BaselineEvidence | None = None  # of the models and then of baselines
 
     @cached_property
     def on_law(self) -> Certainty:
@@ -92,6 +94,25 @@ class Ranking(Result):
         if not self._is_silent or answer.draws is None:
             return answer
         return answer.without_probabilities("no model predicts the labels better than a constant")
+
+    @cached_property
+    def baselines(self) -> tuple[Baseline, ...]:
+        "How far features that nobody had to learn are behind the first model, if inputs were seen."
+        if self.baseline_evidence is None:
+            return ()
+        names, past = tuple(self.settings["baselines"]), self.past_scores
+        if past is not None:  # nobody has scored baselines on earlier tasks
+            unknown = torch.full((len(names), past.shape[1]), math.nan, dtype=past.dtype)
+            past = torch.cat([past, unknown])
+        joined = replace(
+            self,
+            models=self.models + names,
+            prior_skill=None,
+            past_scores=past,
+            baseline_evidence=None,
+            **self.baseline_evidence._asdict(),
+        )
+        return behind_first(self.forecast, joined.forecast, self.baseline_evidence.skill)
 
     def _forecast_with(self, labels, pairs=None):
         level = None
@@ -271,7 +292,12 @@ class Ranking(Result):
             n_labels = self.settings["labels"]["n_labels"]
             n_independent = n_labels if self.groups is None else len(self.groups.unique())
             caveats.append(words.probe_words(first, right, min(n_labels, n_independent)))
-        return " ".join(filter(None, [sentence, *caveats, self.settings.get("copies")]))
+        caution = words.baseline_caution(
+            () if self._is_silent else self.baselines,
+            is_labelled=labels is not None,
+            everything=self._is_complete,
+        )
+        return " ".join(filter(None, [caution, sentence, *caveats, self.settings.get("copies")]))
 
     @property
     def _is_complete(self):  # has every point a label?
@@ -422,15 +448,20 @@ class Ranking(Result):
             self.settings, agreement, self.failures, n_models=n_models, reason=reason
         )
 
+    @property
+    def baseline_lines(self) -> list[str]:
+        "What stands below the table, a line for each baseline."
+        return words.baseline_lines(self.baselines, self.forecast.scoring)
+
     def _in_print(self):
         company = self.settings.get("company", ())
         return self.short_frame(), self.verdict, self.summary(), self.next_step, company
 
     def __str__(self):
-        return table.ranking_text(*self._in_print())
+        return table.ranking_text(*self._in_print(), baselines=self.baseline_lines)
 
     def _repr_html_(self):
-        return table.ranking_html(*self._in_print())
+        return table.ranking_html(*self._in_print(), baselines=self.baseline_lines)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "The lead of each model on the user's task with its 95 % interval, the first at the top."
@@ -471,7 +502,10 @@ class Ranking(Result):
         out: str | Path,  # directory that `save` wrote
     ) -> "Ranking":
         "Read a ranking that was saved."
-        return cls(**record.saved_fields(out))
+        saved = record.saved_fields(out)
+        if "baseline_evidence" in saved:
+            saved["baseline_evidence"] = BaselineEvidence(**saved["baseline_evidence"])
+        return cls(**saved)
 
     def to_record(
         self,

@@ -343,6 +343,7 @@ def ranking_record(ranking: Any) -> dict[str, Any]:
         trusted=ranking.trusted,
         reason=ranking.reason,
         drawn=ranking.drawn,
+        baselines=[tables.json_ready(vars(one)) for one in ranking.baselines],
     )
 
 
@@ -362,6 +363,7 @@ def page_record(ranking: Any) -> dict[str, Any]:
         drawn_accuracy = ranking.accuracies[:, ranking.drawn["tasks"]].tolist()
     table = tables.table_record(ranking.short_frame())
     shown = dict(ranking=tables.json_rows(ranking.to_frame()), table=table, pairs=pairs)
+    shown["baseline_lines"] = ranking.baseline_lines
     has_path = ranking.point_errors is not None and ranking.pair_mean is None
     if pairs and len(best) > 1 and has_path:
         pair = [ranking.models[k] for k in best[:2]]
@@ -393,6 +395,9 @@ def free_folder(out: str | Path) -> Path:
             return folder
 
 # %% ../../nbs/rank/08_record.ipynb #2423dff7
+_BESIDE = "with baselines/"
+
+
 def save_ranking(ranking: Any, folder: Path) -> None:
     "Write ranking.csv, .png, .json and .safetensors over what is there, together or not at all."
     try:
@@ -400,6 +405,9 @@ def save_ranking(ranking: Any, folder: Path) -> None:
 
         tensors = {f.name: getattr(ranking, f.name) for f in fields(ranking)}
         tensors |= {f"extra/{name}": values for name, values in ranking.extra.items()}
+        if ranking.baseline_evidence is not None:
+            beside = ranking.baseline_evidence._asdict().items()
+            tensors |= {f"{_BESIDE}{name}": values for name, values in beside}
         tensors = {k: v.contiguous() for k, v in tensors.items() if isinstance(v, Tensor)}
         plots: list = [ranking.plot]
         if ranking.accuracies is not None:
@@ -431,6 +439,13 @@ def saved_fields(out: str | Path) -> dict[str, Any]:
     tensors = load(paths[1].read_bytes())
     columns = record["ranking"][0]  # in their order, which the tensors have not
     extra = {name: tensors.pop(f"extra/{name}") for name in columns if f"extra/{name}" in tensors}
-    record_fields = {name: record[name] for name in ("failures", "settings", "reason")}
+    beside = {k: tensors.pop(k) for k in list(tensors) if k.startswith(_BESIDE)}
+    record_fields: dict[str, Any] = {
+        name: record[name] for name in ("failures", "settings", "reason")
+    }
     record_fields |= dict(models=tuple(record["models"]), drawn=record.get("drawn"))
+    if beside:
+        record_fields["baseline_evidence"] = {
+            name.removeprefix(_BESIDE): tensor for name, tensor in beside.items()
+        }
     return dict(extra=extra, **tensors, **record_fields)

@@ -21,7 +21,7 @@ import taskpriors.checks as checks
 from ..inputs import past_scores, row_labels, row_pairs
 from ..prior import left_out_groups, pair_retrieval, point_copies
 from ..prior.pairs import blocks_of_pairs
-from . import forecast, jury, labelled, laws, members, memory, record
+from . import baselines, forecast, jury, labelled, laws, members, memory, record
 from .disk import DiskEngine
 from .errors import carried_by_few
 from .options import RankOptions
@@ -76,6 +76,7 @@ class Gathered(NamedTuple):
     failures: dict[str, str]  # name of a model -> why it failed
     unseated: dict[str, str]  # name of a juror -> why it does not vote
     jury: jury.Jury | None
+    baselines: members.Settled  # beside the models, without a vote
 
 
 def _check_classes(n, options):  # of tasks on n points
@@ -184,6 +185,7 @@ def gather(
     judges: laws.JudgesLike | None,  # as for rank_models
     source: Any | None,  # of images or texts; None if there are features alone
     failures: Mapping,  # models that could not be opened -> why
+    contrasts: bool = False,  # do baselines see the inputs, too?
 ) -> Gathered:
     "Models and jurors, which must describe the same points."
     options = engine.options
@@ -208,7 +210,12 @@ def gather(
         jurors = {**jurors, **engine.seat(seated.results)}
     members.check_rows({**models, **jurors})
     _check_classes(n, options)
-    return Gathered(models, jurors, failures, seated.failures, called)
+    beside = members.Settled({}, {})
+    if contrasts:
+        seen, blind = baselines.see_inputs(source, {**models, **jurors}, options)
+        held, unheld = baselines.seated(engine, seen)
+        beside = members.Settled(held, blind | unheld)
+    return Gathered(models, jurors, failures, seated.failures, called, beside)
 
 # %% ../../nbs/rank/12_run.ipynb #93f4392a
 _WITHOUT_PAIRS = (
@@ -230,6 +237,14 @@ def known_pairs(
     return given
 
 
+def pair_evidence_of(models: Mapping, given: row_pairs.GivenPairs) -> forecast.PairEvidence:
+    "What known pairs say of models in memory."
+    features = {name: model.features for name, model in models.items()}
+    n = len(next(iter(features.values())))
+    scores = pair_retrieval.pair_scores(features, given, k=min(forecast.NEAREST, n - 2))
+    return forecast.pair_evidence(scores)
+
+
 def evidence_of_pairs(
     models: Mapping, given: row_pairs.GivenPairs | None, settings: dict
 ) -> forecast.PairEvidence | None:
@@ -239,10 +254,7 @@ def evidence_of_pairs(
     n_same = int(given.same.sum())
     settings["known_pairs"] = dict(n_same=n_same, n_different=len(given.same) - n_same)
     settings["notes"] += [*given.notes, _WITHOUT_PAIRS]
-    features = {name: model.features for name, model in models.items()}
-    n = len(next(iter(features.values())))
-    scores = pair_retrieval.pair_scores(features, given, k=min(forecast.NEAREST, n - 2))
-    return forecast.pair_evidence(scores)
+    return pair_evidence_of(models, given)
 
 # %% ../../nbs/rank/12_run.ipynb #7d7aaf26
 def find_scores(
@@ -263,19 +275,38 @@ def find_scores(
     models = _having_all(law_sample.models, *stages)
     failures = {**group.failures, **law_sample.failures, **scores.failures}
     members.refuse_unless_any(models, failures, caller)
+    beside = None
+    if group.baselines.results:
+        beside = baselines.score_beside(engine, group.baselines.results, law_sample, mask)
     of_labels, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
     if checked_labels is not None:
         has_label = checked_labels.classes >= 0
         truth = checked_labels.classes if checked_labels.targets is None else checked_labels.targets
-        of_labels = labelled.skills_with_labels(engine, models, law_sample.law, truth, mask)
+        of_labels = labelled.skills_with_labels(
+            engine,
+            models,
+            law_sample.law,
+            truth,
+            mask,
+            baselines={} if beside is None else beside.models,
+        )
         models, failures = _having_all(models, of_labels.skills), failures | of_labels.failures
         members.refuse_unless_any(models, failures, caller)
     columns = engine.columns(models, scores, checked_labels, metrics)
     to_label = labelled.points_to_label(engine, law_sample.law, has_label)
     failures = failures | columns.failures
-    return laws.Findings(law_sample, scores, models, of_labels, columns, to_label, failures)
+    return laws.Findings(law_sample, scores, models, of_labels, columns, to_label, failures, beside)
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
+def _counts_of_labels(of_labels):  # what a ranking must know of its labels to forecast again
+    scores = of_labels.scores
+    if scores is None and of_labels.joined is not None:  # of one model and baselines
+        scores = of_labels.joined.scores
+    if scores is None:
+        return {}
+    return {k: x for k, x in scores._asdict().items() if k not in ("mean", "covariance")}
+
+
 def assemble(
     findings: laws.Findings,
     settings: dict,  # of describe_run
@@ -285,6 +316,7 @@ def assemble(
     *,
     past: past_scores.PastScores | None = None,  # of these models on earlier tasks
     pairs: forecast.PairEvidence | None = None,  # of these models
+    joined_pairs: forecast.PairEvidence | None = None,  # of these models and then of baselines
 ) -> Ranking:
     "A ranking from what was found."
     law_sample, scores, models, of_labels = findings[:4]
@@ -294,10 +326,9 @@ def assemble(
         prior_skills = [scores.skills[name].skill for name in models]
         columns |= dict(prior_skill=torch.stack(prior_skills), spread=of_labels.spread)
         if of_labels.scores is not None:
-            counted = of_labels.scores._asdict()
-            columns["label_mean"] = counted.pop("mean")
-            columns["label_covariance"] = counted.pop("covariance")
-            settings["labels"] |= counted
+            columns["label_mean"] = of_labels.scores.mean
+            columns["label_covariance"] = of_labels.scores.covariance
+        settings["labels"] |= _counts_of_labels(of_labels)
         if of_labels.signal_p_value is not None:
             settings["labels"]["signal_p_value"] = of_labels.signal_p_value
         if of_labels.agreeing is not None:
@@ -336,9 +367,40 @@ def assemble(
         past_scores=None if past is None else past.scores,
         pair_mean=None if pairs is None else pairs.mean,
         pair_covariance=None if pairs is None else pairs.covariance,
+        baseline_evidence=baselines.evidence_beside(findings, joined_pairs),
     )
 
 # %% ../../nbs/rank/12_run.ipynb #f0359917
+def note_unranked(findings: laws.Findings, group: Gathered, settings: dict) -> None:
+    "Write into the settings of a run what became of jurors and baselines."
+    settings["notes"] += jury.seating_notes(group.jury, group.unseated)
+    failures = {**group.baselines.failures}
+    beside = findings.beside
+    if beside is not None:
+        settings["low_level"] = beside.low_level
+        failures |= beside.failures
+        if names := baselines.names_beside(findings):
+            settings["baselines"] = {name: beside.models[name].digest for name in names}
+    if findings.labelled is not None and findings.labelled.joined is not None:
+        failures |= findings.labelled.joined.failures
+    for name, why in failures.items():
+        settings["notes"].append(f"{name}, which is not ranked, is left out: {why}")
+    if voteless := laws.voteless_words(findings.law_sample.law):
+        settings["notes"].append(voteless)
+    settings["unjudged"] = jury.unjudged_words(len(findings.models), group.jury)
+
+
+def pairs_beside(
+    findings: laws.Findings, given: row_pairs.GivenPairs | None
+) -> forecast.PairEvidence | None:  # None without pairs or baselines, and for one model
+    "What known pairs say of the models and then of the baselines."
+    names, beside = baselines.names_beside(findings), findings.beside
+    if given is None or beside is None or not names or len(findings.models) < 2:
+        return None
+    shown = {name: beside.models[name] for name in names}
+    return pair_evidence_of({**findings.models, **shown}, given)
+
+
 def rank_with(
     engine: memory.MemoryEngine | DiskEngine,
     named: Mapping,  # name -> model
@@ -351,6 +413,7 @@ def rank_with(
     record_table: Any | None = None,  # record, as for rank_models
     pairs: row_pairs.PairsLike | None = None,  # as for rank_models
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
+    contrasts: bool = False,  # as for rank_models
 ) -> Ranking:
     "All steps of a ranking, whose numbers an engine computes."
     options, caller = engine.options, engine.options.caller
@@ -361,7 +424,15 @@ def rank_with(
     if source is not None:
         checked_labels = row_labels.read_labels(labels, source, len(source), caller)
         _check_classes(len(source), options)
-    group = gather(engine, named, choice, judges=judges, source=source, failures=failures)
+    group = gather(
+        engine,
+        named,
+        choice,
+        judges=judges,
+        source=source,
+        failures=failures,
+        contrasts=contrasts,
+    )
     n, n_voters = len(next(iter(group.models.values())).features), len(group.models | group.jurors)
     given = None if pairs is None else known_pairs(pairs, source, n, caller)
     if source is None:
@@ -372,6 +443,7 @@ def rank_with(
     options, mask = split_points(options, n)
     votes = n_voters if choice.kind == "elected" and n_voters > 2 else 0
     steps = engine.steps(votes, len(group.models), labelled=checked_labels is not None)
+    steps += len(group.baselines.results) * (1 if checked_labels is None else 2)
     with blocks.open_bar(options.progress, total=steps, unit="step") as bar:
         busy = replace(engine, options=replace(options, bar=bar))
         findings = find_scores(
@@ -388,11 +460,8 @@ def rank_with(
         label_settings = labelled.labels_record(checked_labels, labels, source)
     settings = record.describe_run(findings, options, mask, source, labels=label_settings)
     settings["notes"] += [*offers, *notes]
-    settings["notes"] += jury.seating_notes(group.jury, group.unseated)
-    if voteless := laws.voteless_words(findings.law_sample.law):
-        settings["notes"].append(voteless)
+    note_unranked(findings, group, settings)
     settings["copies"] = copied
-    settings["unjudged"] = jury.unjudged_words(len(findings.models), group.jury)
     settings["scoring"] = options.scoring
     if past is not None:
         at = [past.models.index(name) for name in findings.models]
@@ -400,7 +469,16 @@ def rank_with(
         settings["record"] = dict(tasks=list(past.tasks))
         settings["notes"] += past.notes
     by_pairs = evidence_of_pairs(findings.models, given, settings)
-    return assemble(findings, settings, options, mask, source, past=past, pairs=by_pairs)
+    return assemble(
+        findings,
+        settings,
+        options,
+        mask,
+        source,
+        past=past,
+        pairs=by_pairs,
+        joined_pairs=pairs_beside(findings, given),
+    )
 
 
 def run(
@@ -417,6 +495,7 @@ def run(
     pairs: row_pairs.PairsLike | None = None,  # as for rank_models
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
     on_disk: bool = False,  # rows stay where they are
+    contrasts: bool = False,  # as for rank_models
 ) -> Ranking:
     "Read what is asked, and let the engine of these features rank the models."
     choice = laws.read_prior(prior, models, options.caller)
@@ -444,4 +523,5 @@ def run(
         record_table=record_table,
         pairs=pairs,
         failures=failures,
+        contrasts=contrasts,
     )

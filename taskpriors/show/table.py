@@ -78,22 +78,41 @@ def legend_lines(columns: Sequence) -> list[str]:
     return [ORDER, *lines] if "expected_loss" in columns else lines
 
 
+def with_rule(lines: Sequence[str], baselines: Sequence[str]) -> list[str]:
+    "The lines of a table, and below a rule what is not ranked."
+    return [*lines, "-" * len(lines[0]), *baselines] if baselines else [*lines]
+
+
 def ranking_text(
-    frame: DataFrame, verdict: str, summary: str, next_step: str, company: Sequence = ()
+    frame: DataFrame,
+    verdict: str,
+    summary: str,
+    next_step: str,
+    company: Sequence = (),
+    *,
+    baselines: Sequence[str] = (),
 ) -> str:
     """A ranking in print: what to take, the table, how the scores did, and what to do next.
 
-    The frame is best first; `company` is what a reader should know before the verdict.
+    The frame is best first; `company` is what a reader should know before the verdict, and
+    `baselines` are lines below a rule.
     """
     wrap = partial(textwrap.fill, width=100, break_on_hyphens=False)
     before = [*map(wrap, company), *([""] if company else [])]
     legend = "\n".join(map(wrap, legend_lines(list(frame))))
     after = ["", legend, "", summary, "", wrap(next_step)]
-    return "\n".join([*before, wrap(verdict), "", *table_lines(frame), *after])
+    shown = with_rule(table_lines(frame), baselines)
+    return "\n".join([*before, wrap(verdict), "", *shown, *after])
 
 
 def ranking_html(
-    frame: DataFrame, verdict: str, summary: str, next_step: str, company: Sequence = ()
+    frame: DataFrame,
+    verdict: str,
+    summary: str,
+    next_step: str,
+    company: Sequence = (),
+    *,
+    baselines: Sequence[str] = (),
 ) -> str:
     "The same in a notebook."
     cells = {c: [cell_text(c, v) for v in frame[c]] for c in frame.columns[1:]}
@@ -101,8 +120,10 @@ def ranking_html(
     table = frame.assign(**cells).rename(columns=headings).to_html(index=False, escape=True)
     before = "".join(f"<p>{html.escape(note)}</p>" for note in company)
     after = f"<p>{html.escape(ORDER)}</p>" if "expected_loss" in frame else ""
+    beside = "<br>".join(map(html.escape, baselines))
+    below = f"<hr><p>{beside}</p>" if beside else ""
     return (
-        f"{before}<p><b>{html.escape(verdict)}</b></p>{table}{after}"
+        f"{before}<p><b>{html.escape(verdict)}</b></p>{table}{below}{after}"
         f"<details><summary>Settings</summary><pre>{html.escape(summary)}</pre>"
         f"</details><p>{html.escape(next_step)}</p>"
     )

@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/show/01_words.ipynb #44e1093e
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from ..checks import DataFrame
 from ..refusals import listed, shortened
@@ -164,6 +165,59 @@ def probe_words(first: str, right: Mapping, n_labels: int) -> str:
     if not high - low > 1.96 * error:
         return ""
     return f"But on these labels probes are right with {best} on {high:.0%}, {first} on {low:.0%}."
+
+# %% ../../nbs/show/01_words.ipynb #ca19a173
+class BesideFirst(Protocol):
+    "A baseline and how far it is behind the first model of a ranking."
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def skill(self) -> float: ...
+
+    @property
+    def lead_behind_first(self) -> float: ...
+
+    @property
+    def probability_ahead(self) -> float: ...
+
+
+def baseline_lines(baselines: Sequence[BesideFirst], scoring: str = "accuracy") -> list[str]:
+    "How far each baseline is behind the first model; its skill where no probability is given."
+    lines = []
+    for one in baselines:
+        points, p = one.lead_behind_first, one.probability_ahead
+        if p != p:
+            lines.append(f"{one.name}: skill {one.skill:.2f}")
+            continue
+        side = "behind" if points >= 0 else "ahead of"
+        line = f"{one.name}: {abs(points):.1f} points of {SCORE_NAMES[scoring]} {side} the first"
+        lines.append(line + (f", ahead with probability {p:.2f}" if p >= 0.01 else ""))
+    return lines
+
+
+MAY_BE_AHEAD = 0.2  # probability from which a baseline may be better than the first model
+
+
+def baseline_caution(
+    baselines: Sequence[BesideFirst], *, is_labelled: bool = False, everything: bool = False
+) -> str:
+    "That a baseline may be better than the first model; empty if none may."
+    able = [x for x in baselines if x.probability_ahead >= MAY_BE_AHEAD or x.lead_behind_first < 0]
+    if not able:
+        return ""
+    one = max(able, key=lambda x: (x.probability_ahead, -x.lead_behind_first))
+    p = one.probability_ahead
+    sure = "" if p != p else f" (probability {p:.2f})"
+    subject = one.name if one.name.endswith("s") else f"an {one.name}"
+    sentence = (
+        f"{subject[:1].upper()}{subject[1:]} may be better than the first model{sure}: these "
+        "models may see little of what your labels name, so do not trust their probabilities"
+    )
+    if everything:
+        return f"{sentence}."
+    return f"{sentence}; label {'more' if is_labelled else 'some'} examples before you choose."
 
 # %% ../../nbs/show/01_words.ipynb #a53653c7
 def next_step(
