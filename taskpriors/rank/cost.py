@@ -369,13 +369,12 @@ def plan_in_memory(
         steps.pop("pairs", None)
     if n_judges > 1:
         steps["election"] = election_seconds(n, widths, USUAL, n_classes=options.n_classes)
-    speed = OPERATIONS * torch.get_num_threads()
-    steps["embedding"] = n * sum(work.operations for work in works.values()) / speed
+    operations = n * sum(work.operations for work in works.values())
+    steps["embedding"] = operations / (OPERATIONS * torch.get_num_threads())
     if training:
         steps["zoo"] = training
-    jurors = () if seated is None else seated.jurors
-    if jurors and points is not None:
-        steps["jury"] = foretold_seconds(jurors, n, words=words_of(points))
+    if seated is not None and seated.jurors and points is not None:
+        steps["jury"] = foretold_seconds(seated.jurors, n, words=words_of(points))
     steps |= baselines.foretold_steps(points, contrasts)
     n_bytes = _HELD * n * sum(widths) + max([0, *(work.n_bytes for work in works.values())])
     if widths and options.groups is None:
@@ -386,8 +385,8 @@ def plan_in_memory(
         n_bytes = max(n_bytes, 4 * n * sum(widths) + searching)
     absent = weights_to_fetch(models, isinstance(points, TextSource))
     download_bytes = {name: works[name].n_bytes for name in absent if name in works}
-    also = () if seated is None else seated.fetched
-    download_bytes |= {juror.name: juror.bytes for juror in also}
+    if seated is not None:
+        download_bytes |= {juror.name: juror.bytes for juror in seated.fetched}
     return RankingPlan(
         n=n,
         n_models=len(models),

@@ -296,11 +296,11 @@ def skills_with_labels(
         working = {name: models[name] for name in settled.results}
         direct = direct_skill(working, classes, options.groups)
         p_value = signal_p_value(working, classes, direct, options.groups)
-        settled_scores = settled_skills(settled, direct, p_value)
-        if not baselines:
-            return settled_scores
-        joined = with_baselines(working, baselines, classes, options.groups, direct)
-        return settled_scores._replace(joined=joined)
+        complete = settled_skills(settled, direct, p_value)
+        if baselines:
+            joined = with_baselines(working, baselines, classes, options.groups, direct)
+            return complete._replace(joined=joined)
+        return complete
     seats, points = seats_of(models, law), evidence_points(classes, options)
     evidence = [engine.evidence(judge, points) for judge in seats.judges]
     chosen = labelled_law(seats, evidence, classes[points], options, n_classes=q)
@@ -311,9 +311,9 @@ def skills_with_labels(
     working = {name: models[name] for name in skills}
     direct = direct_skill(working, classes, options.groups)
     with_labels = joined_with_labels(skills, tasks, classes, direct)
-    scores = agreeing = joined = None
-    if direct is not None:
-        scores = scores_of(direct)
+    scores = None if direct is None else scores_of(direct)
+    agreeing = joined = None
+    if scores is not None:
         agreeing = agreeing_evidence(skills, tasks, bool(law.jurors), scores.n_pairs)
     if baselines:
         others, broken = engine.skills(baselines, tasks, mask, n_classes=chosen.n_classes)
@@ -322,9 +322,8 @@ def skills_with_labels(
         joined = joined._replace(failures=broken | joined.failures)
         if joined.scores is not None:
             everyone = skills | {name: others[name] for name in joined.names}
-            n_pairs = joined.scores.n_pairs
-            evidence = agreeing_evidence(everyone, tasks, bool(law.jurors), n_pairs)
-            joined = joined._replace(agreeing=evidence)
+            judged, n_pairs = bool(law.jurors), joined.scores.n_pairs
+            joined = joined._replace(agreeing=agreeing_evidence(everyone, tasks, judged, n_pairs))
     return LabelledSkills(
         skills=with_labels.skills,
         failures=failures,
