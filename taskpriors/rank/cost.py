@@ -373,8 +373,9 @@ def plan_in_memory(
     steps["embedding"] = operations / (OPERATIONS * torch.get_num_threads())
     if training:
         steps["zoo"] = training
-    if seated is not None and seated.jurors and points is not None:
-        steps["jury"] = foretold_seconds(seated.jurors, n, words=words_of(points))
+    jurors, fetched = ((), ()) if seated is None else (seated.jurors, seated.fetched)
+    if jurors and points is not None:
+        steps["jury"] = foretold_seconds(jurors, n, words=words_of(points))
     steps |= baselines.foretold_steps(points, contrasts)
     n_bytes = _HELD * n * sum(widths) + max([0, *(work.n_bytes for work in works.values())])
     if widths and options.groups is None:
@@ -385,15 +386,14 @@ def plan_in_memory(
         n_bytes = max(n_bytes, 4 * n * sum(widths) + searching)
     absent = weights_to_fetch(models, isinstance(points, TextSource))
     download_bytes = {name: works[name].n_bytes for name in absent if name in works}
-    if seated is not None:
-        download_bytes |= {juror.name: juror.bytes for juror in seated.fetched}
+    download_bytes |= {juror.name: juror.bytes for juror in fetched}
     return RankingPlan(
         n=n,
         n_models=len(models),
         seconds=_START + sum(steps.values()),
         n_bytes=_BASE_BYTES + n_bytes,
         steps=steps,
-        downloads=(*absent, *(juror.name for juror in also)),
+        downloads=(*absent, *(juror.name for juror in fetched)),
         download_bytes=download_bytes,
         uncounted=tuple(uncounted),
         jurors=tuple(juror.name for juror in jurors),

@@ -109,6 +109,7 @@ class Ranking(Result):
             models=self.models + names,
             prior_skill=None,
             past_scores=past,
+            point_errors=None,
             baseline_evidence=None,
             **self.baseline_evidence._asdict(),
         )
