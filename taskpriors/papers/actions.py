@@ -269,9 +269,11 @@ def _printed_tasks(job: Job) -> Computed:  # Tables 15, 16 and 17, from the accu
     cells = []
     for group, members in groups.items():
         for metric, row in printed_correlations.mean_correlations(members).iterrows():
-            at = (group, metric) if name == "Table 15" else (metric, group)
+            at: tuple[str, str] = (metric, group)
+            if name == "Table 15":
+                at = group, metric
             error = _nearer_end(row, text[at]) if at in text else 0.0
-            cells.append(Cell(*at, None, row["recomputed"], error))
+            cells.append(Cell(at[0], at[1], None, row["recomputed"], error))
     return cells, None
 
 
@@ -546,7 +548,9 @@ def _distances(job: Job) -> Computed:
                     cells.append(Cell(name, f"FID, {label}", None, fid, unlike=unlike))
                 apart = gaussians.frechet_distance(x.flatten(1), drawn.flatten(1))
                 cells.append(Cell(name, f"Frechet distance of pixels, {label}", None, apart))
-                cells.append(Cell(name, f"MD, {label}", fit.mean_distance, fit.mean_distance))
+                mean = fit.mean_distance
+                unlike = "of a range of pixels that is not printed"
+                cells.append(Cell(name, f"MD, {label}", mean, mean, unlike=unlike))
     return cells, None
 
 # %% ../../nbs/papers/15_actions.ipynb #97052052
