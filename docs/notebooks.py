@@ -350,35 +350,83 @@ def marks():
     return shown
 
 
-STANDINGS = ("whole", "partly", "to run", "nothing to compute", "left out")
+GRADES = (  # from the strongest on, as the map counts them
+    "proved",
+    "refuted",
+    "number beside print here",
+    "number beside print with networks",
+    "method on our own data",
+    "nothing to compute",
+    "not in reach",
+)
 
 
-def standing(text, statuses):
-    """How far an item is shown, from its line in docs/papers.txt and the statuses of its cells.
+@cache
+def recipes_of(command):
+    "The recipes that the commands of an item name."
+    from taskpriors.papers.recipes import paper_items
 
-    An item is whole if a cell proves, implements, reproduces or refutes it.
+    names = re.findall(r"taskpriors reproduce ([\w-]+)", command)
+    return tuple(paper_items()[name] for name in names)
+
+
+def has_number(recipe, *, here):
+    """Does a recipe set a number of ours beside a printed one that it can be compared with?
+
+    `here` asks for those that need neither networks nor images, and else for those whose networks
+    are the paper's.
     """
-    if set(statuses) - {"partly"}:
-        return "whole"
-    if statuses:
-        return "partly"
-    text, _, command = text.partition(" => ")
-    reason = text.partition(" -- ")[2]
-    if command:
-        return "to run"
-    return (
-        "nothing to compute" if reason.endswith(("nothing to compute", "a drawing")) else "left out"
-    )
+    from taskpriors.papers.reproduce import printed_numbers
+
+    if here == bool(recipe.networks or recipe.data) or recipe.stand_ins:
+        return False
+    return bool(printed_numbers(recipe))
+
+
+def is_computed_here(text, statuses):
+    "Does anybody get a number beside a printed one without a network, by a cell or a command?"
+    recipes = recipes_of(text.partition(" => ")[2])
+    return "reproduced" in statuses or any(has_number(r, here=True) for r in recipes)
+
+
+def grade(text, statuses):
+    "How far an item is shown, from its line in docs/papers.txt and the statuses of its cells."
+    for status in ("proved", "refuted"):
+        if status in statuses:
+            return status
+    if is_computed_here(text, statuses):
+        return "number beside print here"
+    line, _, command = text.partition(" => ")
+    if any(has_number(r, here=False) for r in recipes_of(command)):
+        return "number beside print with networks"
+    if statuses or command:
+        return "method on our own data"
+    reason = line.partition(" -- ")[2]
+    is_text = reason.endswith(("nothing to compute", "a drawing"))
+    return "nothing to compute" if is_text else "not in reach"
+
+
+def graded_items():
+    "Paper -> (line, statuses of its cells) of each item."
+    shown = marks()
+    return {
+        paper: [
+            (text, [item.status for item, _ in shown.get((paper, what), [])])
+            for what, text in items.items()
+        ]
+        for paper, items in catalogue().items()
+    }
 
 
 def counted_items():
-    "Paper -> how many of its items have each standing, as the cells mark them."
-    shown = marks()
+    "Paper -> how many of its items have each grade, as the cells and the commands say."
     counts = {}
-    for paper, items in catalogue().items():
-        found = [
-            standing(text, [item.status for item, _ in shown.get((paper, what), [])])
-            for what, text in items.items()
-        ]
-        counts[paper] = {name: found.count(name) for name in STANDINGS}
+    for paper, items in graded_items().items():
+        found = [grade(*item) for item in items]
+        counts[paper] = {name: found.count(name) for name in GRADES}
     return counts
+
+
+def n_computed_here():
+    "Items with a number beside a printed one that needs no network, those refuted by it as well."
+    return sum(is_computed_here(*item) for items in graded_items().values() for item in items)

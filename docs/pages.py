@@ -9,23 +9,25 @@ from notebooks import (
     BUILT,
     FIVE,
     FOLDERS,
+    GRADES,
     HOW_BUILT,
     RESULTS,
     ROOT,
-    STANDINGS,
     built_in,
     catalogue,
     cells,
     chapters,
     counted_items,
     exported,
+    grade,
     marks,
     module_of,
+    n_computed_here,
     page_of,
     promised,
     read_in,
+    recipes_of,
     results,
-    standing,
     target_of,
 )
 
@@ -347,16 +349,19 @@ def papers_page(targets):
         "This page is collected from the notebooks when the site is built.",
         "",
         "**proved**: in our words, each line checked by number. "
-        "**reproduced**: the published result comes out. "
-        "**implemented**: the method, on data of our own. "
-        "**partly**: some of it, and why not all. **refuted**: it does not hold. "
-        "**to run**: no notebook has its numbers, a command computes them. "
-        "**left out**: no notebook claims it, for the reason given. "
+        "**refuted**: a proof or the paper's own numbers contradict it. "
+        "**number beside print here**: a cell or a command sets a number of ours beside a printed "
+        "one, and needs neither networks nor images; the text says of which part. "
+        "**number beside print with networks**: a command does so with the paper's networks, which "
+        "it fetches; it has not been run at full size. "
+        "**method on our own data**: the method runs, on other networks or data than the paper's, "
+        "or the paper prints no number. "
         "**nothing to compute**: a drawing, or a text without a number. "
+        "**not in reach**: for the reason given. "
         "A command computes the item at full size, and with `--miniature` a small version of it.",
         "",
-        "An item is whole if a cell proves, implements, reproduces or refutes it. "
-        "The counts are those of the rows below.",
+        f"{n_computed_here()} items have a number beside print that needs no network, those that "
+        "it refutes as well. The counts are those of the rows below.",
         "",
         *_count_lines(),
     ]
@@ -380,12 +385,12 @@ def papers_page(targets):
 
 
 def _count_lines():
-    "The table of how many items of each paper are whole, and how the others stand."
+    "The table of how many items of each paper have each grade."
     counts = counted_items()
-    total = {name: sum(row[name] for row in counts.values()) for name in STANDINGS}
-    lines = [f"| paper | items | {' | '.join(STANDINGS)} |", "|---" * (len(STANDINGS) + 2) + "|"]
+    total = {name: sum(row[name] for row in counts.values()) for name in GRADES}
+    lines = [f"| paper | items | {' | '.join(GRADES)} |", "|---" * (len(GRADES) + 2) + "|"]
     for paper, row in {**counts, "all": total}.items():
-        numbers = " | ".join(str(row[name]) for name in STANDINGS)
+        numbers = " | ".join(str(row[name]) for name in GRADES)
         lines.append(f"| {paper} | {sum(row.values())} | {numbers} |")
     return lines
 
@@ -399,8 +404,7 @@ def _paper_row(what, line, hits, targets):
         else f"{{doc}}`/{page_of(path)}`"
         for item, path in hits
     )
-    statuses = list(dict.fromkeys(item.status for item, _ in hits))
-    status = ", ".join(statuses) or standing(line, statuses)
+    status = grade(line, [item.status for item, _ in hits])
     reason = reason or " ".join(recipe_notes(command))
     parts = [where, reason, f"`{command}`" if command else ""]
     return f"| {what} | {text} | {status} | {'; '.join(p for p in parts if p)} |"
@@ -409,10 +413,7 @@ def _paper_row(what, line, hits, targets):
 @cache
 def recipe_notes(command):
     "What the recipes of an item say of its numbers, from their one place."
-    from taskpriors.papers.recipes import paper_items
-
-    names = re.findall(r"taskpriors reproduce ([\w-]+)", command)
-    return list(dict.fromkeys(note for name in names for note in paper_items()[name].notes))
+    return list(dict.fromkeys(note for recipe in recipes_of(command) for note in recipe.notes))
 
 
 def _title(path):

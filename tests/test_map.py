@@ -20,13 +20,13 @@ def test_an_item_without_a_mark_has_a_command_or_a_reason():
             assert (paper, what) in shown or " -- " in text or " => " in text, f"{paper}, {what}"
 
 
-def test_an_item_that_is_not_whole_says_why():
+def test_an_item_that_is_not_shown_whole_says_why():
     shown = notebooks.marks()
     for paper, items in notebooks.catalogue().items():
         for what, text in items.items():
             statuses = [item.status for item, _ in shown.get((paper, what), [])]
             line, _, command = text.partition(" => ")
-            if notebooks.standing(text, statuses) != "whole":
+            if not set(statuses) - {"partly"}:
                 reason = line.partition(" -- ")[2] or " ".join(pages.recipe_notes(command))
                 assert reason, f"{paper}, {what}"
                 assert reason in pages._paper_row(what, text, shown.get((paper, what), []), set())
@@ -38,21 +38,39 @@ def test_the_counts_of_the_map_are_those_of_its_rows():
     first = rows.index(next(row for row in rows if row.startswith("| item ")))
     total = next(row for row in rows[:first] if row.startswith("| all "))
     n_items, *counts = map(int, re.findall(r"\d+", total))
-    statuses = [row.split(" | ")[2] for row in rows[first:] if not row.startswith("| item ")]
-    assert n_items == len(statuses) == sum(counts)
-    standing = dict(zip(notebooks.STANDINGS, counts, strict=True))
-    for name in ("to run", "nothing to compute", "left out", "partly"):
-        assert standing[name] == statuses.count(name), name
-    others = ("partly", "to run", "nothing to compute", "left out")
-    assert standing["whole"] == sum(status not in others for status in statuses)
+    grades = [row.split(" | ")[2] for row in rows[first:] if not row.startswith("| item ")]
+    assert n_items == len(grades) == sum(counts)
+    for name, count in zip(notebooks.GRADES, counts, strict=True):
+        assert grades.count(name) == count, name
 
 
-def test_a_standing_is_that_of_the_strongest_mark():
-    assert notebooks.standing("a figure", ["partly", "reproduced"]) == "whole"
-    assert notebooks.standing("a figure => taskpriors reproduce it", ["partly"]) == "partly"
-    assert notebooks.standing("a figure -- why => taskpriors reproduce it", []) == "to run"
-    assert notebooks.standing("a figure -- a drawing", []) == "nothing to compute"
-    assert notebooks.standing("a figure -- never published", []) == "left out"
+def test_at_least_twenty_items_have_a_number_beside_print_that_needs_no_network():
+    assert notebooks.n_computed_here() >= 20
+
+
+def test_a_grade_is_that_of_the_strongest_mark_or_command():
+    grade = notebooks.grade
+    assert grade("a theorem", ["implemented", "proved"]) == "proved"
+    assert grade("a figure", ["partly", "reproduced"]) == "number beside print here"
+    assert grade("a figure", ["implemented"]) == "method on our own data"
+    assert grade("a figure -- a drawing", []) == "nothing to compute"
+    assert grade("a figure -- never published", []) == "not in reach"
+    of = "a table => taskpriors reproduce "
+    assert grade(f"{of}synbench-table-15", ["partly"]) == "number beside print here"
+    assert grade(f"{of}synbench-table-18", ["refuted"]) == "refuted"
+    assert grade(f"{of}synbench-table-6", []) == "number beside print with networks"
+    assert grade(f"{of}pactran-table-4", ["implemented"]) == "method on our own data"
+    assert grade(f"{of}task-priors-figure-3-points", []) == "method on our own data"  # no number
+
+
+def test_readme_front_page_and_start_page_count_as_the_map_does():
+    counts = notebooks.counted_items().values()
+    total = {name: sum(row[name] for row in counts) for name in notebooks.GRADES}
+    told = [f"{name} {n}" for name, n in total.items()]
+    for page in ("nbs/index.ipynb", "nbs/start/16_the_papers.ipynb"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        for words in (*told, f"{notebooks.n_computed_here()} items"):
+            assert words in text, f"{page}: {words}"
 
 
 def test_a_command_of_the_map_names_an_item():

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 
@@ -18,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ITEMS = paper_items(miniature=True)
 QUICK = ("synbench-table-22", "synbench-table-9", "synbench-table-3")
 TOGETHER = [name for name, item in ITEMS.items() if item.paper == "Task Priors"]
+HERE = [name for name, item in ITEMS.items() if not (item.networks or item.data)]
 TOGETHER += ["pactran-table-4", "pactran-table-5", "pactran-table-7", "pactran-table-8"]
 TOGETHER += ["pactran-figure-1", "pactran-figure-3", "pactran-figure-12"]
 LONG = {  # one item of each action is quick to run; these repeat it
@@ -36,7 +38,7 @@ BESIDE_PRINT = [  # a printed number of each item that has some
     ("pactran-table-7", "width, checkpoints of all widths", "mean over tasks"),
     ("pactran-figure-1", "N-LEEP", "tau"),
 ]
-ALONE = [name for name in ITEMS if name not in TOGETHER]
+ALONE = [name for name in ITEMS if name not in TOGETHER and name not in HERE]
 
 
 def run_small(name, out):
@@ -50,6 +52,68 @@ def run_small(name, out):
     return table.set_index(["row", "column"])
 
 
+NO_PRINT = {"task-priors-figure-2-points", "task-priors-figure-3-points"}  # points, no number
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_an_item_that_needs_no_network_has_its_numbers_beside_print(name, tmp_path):
+    table = reproduce(name, out=tmp_path, progress=False)
+    beside = table[(table["published"] != "") & (table["differs"] != "not computed")]
+    assert len(beside) or name in NO_PRINT, name
+    assert beside[["convention", "derived"]].notna().any(axis=1).all()
+
+
+CONTRADICTED = {  # cells that differ from print, of items that need no network
+    "synbench-figure-4": {"ImageNet-c acc."},
+    "synbench-figure-7": {"LogME, n = 2048"},
+    "synbench-figure-8": {"50 tasks"},
+    "synbench-table-5": {"ViT-B/16-in21k"},
+    "synbench-table-15": set(),
+    "synbench-table-16": set(),
+    "synbench-table-17": set(),
+    "synbench-section-1-tasks": set(),
+    "synbench-section-1-radius": set(),
+    "synbench-figure-5-rows": set(),
+    "pactran-figure-1-rows": set(),
+    "pactran-c-6": {"features over metrics"},
+}
+
+
+def test_what_contradicts_print_without_a_network_is_known(tmp_path):
+    for name, rows in CONTRADICTED.items():
+        table = reproduce(name, out=tmp_path, progress=False)
+        assert set(table.loc[table["differs"] == "derived", "row"]) == rows, name
+
+
+def test_every_item_with_networks_says_what_is_unlike_the_release(monkeypatch):
+    "In the notes, the plan and the mark of a number that differs."
+    monkeypatch.setattr(recipes, "plan_item", lambda item, count=True: pd.DataFrame())
+    for name, item in paper_items().items():
+        told = [note for note in item.notes if note.startswith("Beside the released code: ")]
+        assert len(told) == bool(item.networks or item.data), name
+        if told:
+            assert all(aspect in told[0] for aspect in item.differing), name
+            assert " ".join(told[0].split()) in " ".join(repr(recipes.plan_of(item)).split())
+        printed = [at for at, text in printed_numbers(item).items() if not text.startswith(">")]
+        if printed and item.differing and not item.stand_ins:
+            table = compare_cells([Cell(*printed[0], 1e9, 1e9)], item)
+            (mark,) = table.loc[table["convention"] == 1e9, "differs"]
+            assert mark.endswith(f"(unlike the release: {', '.join(item.differing)})"), name
+
+
+def test_a_picture_says_which_convention_it_shows():
+    import matplotlib.pyplot as plt
+
+    from taskpriors.papers.reproduce import _with_convention
+
+    for name in ("task-priors-figure-6", "pactran-figure-3", "synbench-table-1"):
+        item = paper_items()[name]
+        ax = plt.figure().add_subplot()
+        text = _with_convention(ax, item).figure.get_supxlabel()
+        assert text.startswith(item.picture) and item.picture, name
+        assert all(aspect in text for aspect in item.differing), name
+
+
 @pytest.mark.parametrize("name", [k for k in ALONE if k not in LONG])
 def test_an_item_runs_in_miniature(name, tmp_path):
     run_small(name, tmp_path)
@@ -60,7 +124,7 @@ SAME_TABLE = {  # in a small run: the same numbers drawn, a part of them, or one
         {"synbench-table-8", "synbench-figure-5"},
         {"synbench-table-2", "synbench-table-10"},
     ],
-    "PACTran": [{f"pactran-figure-{k}" for k in range(3, 12)}],
+    "PACTran": [{f"pactran-figure-{k}" for k in (3, 4, 5, 6, 7, 8, 10)}],
 }
 
 
@@ -78,7 +142,7 @@ def test_every_item_runs_in_miniature_and_has_a_table_and_a_picture_of_its_own(p
     shared = [{Path(k).stem for k in names} for names in by_content.values() if len(names) > 1]
     assert sorted(map(sorted, shared)) == sorted(map(sorted, SAME_TABLE[paper]))
     drawn = {name for name in names if (tmp_path / f"{name}.png").exists()}
-    assert {name for name in names if "figure" in name} <= drawn
+    assert {name for name in names if "figure" in name and name not in HERE} <= drawn
     assert all(
         name.endswith(".csv") for names in by_content.values() for name in names if len(names) > 1
     )
@@ -113,10 +177,9 @@ def test_figure_4_compares_the_variance_with_the_variance():
 def test_each_item_of_task_priors_has_its_temperature():
     items = paper_items()
     temperature = {
-        k: items[f"task-priors-figure-{k}"].settings["temperature"] for k in (2, 3, 4, 5, 8)
+        k: items[f"task-priors-figure-{k}"].settings["temperature"] for k in (2, 3, 4, 5, 6, 8)
     }
     assert set(temperature.values()) == {1e-5}
-    assert items["task-priors-figure-6"].settings["temperature"] == 0.01
 
 
 def test_figure_1_of_pactran_is_at_the_size_of_the_table_that_its_caption_cites():
@@ -262,7 +325,8 @@ def test_no_miniature_has_a_printed_number_of_other_data(tmp_path):
         if not item.small:
             assert item.needs == "nothing but printed numbers", name
             continue
-        assert item.notes[0].startswith("A small run") and "stand for" in " ".join(item.notes)
+        assert item.notes[0].startswith("A small run")
+        assert re.search(r"\bstands? for\b", " ".join(item.notes)), name
         cells = [Cell(row, column, 0.0, 0.0) for row, column in printed_numbers(item)]
         assert set(compare_cells(cells, item)["published"]) <= {NOT_COMPARABLE}, name
 

@@ -114,7 +114,7 @@ def _draw_scores(item, of_networks):  # Figure 3, or a panel per threshold with 
     if len(eps) == 1:
         three = {called: (r.score, *r.interval()) for called, r in of_networks.items()}
         rows = {called: [float(x[0, 0]) for x in values] for called, values in three.items()}
-        return _draw_intervals(rows, xlabel="score", title=item.title)
+        return _draw_intervals(rows, xlabel="score", title=f"{item.item}: scores")
     axes = new_panels(1, len(thresholds), figsize=(3 * len(thresholds) + 2, 3.2), sharey=True)[0]
     for j, ax in enumerate(axes):
         for called, result in of_networks.items():
@@ -204,7 +204,7 @@ def _by_size(job: Job) -> Computed:
 def _draw_selection(cells, sizes):  # which network each metric selects at each number of samples
     values = {(c.row, c.column): c.derived if c.convention is None else c.convention for c in cells}
     networks = list(dict.fromkeys(c.column for c in cells))
-    better = dict.fromkeys(printed_correlations.LOWER_IS_BETTER, min) | {"SynBench": max}
+    better = {"Val loss": min, "MDL": min, "SDL": min, "SynBench": max}
     axes = new_panels(1, len(better), figsize=(8, 2.4), sharey=True)[0]
     for ax, (metric, best) in zip(axes, better.items(), strict=True):
         rows = [[values[f"{metric}, n = {n}", called] for called in networks] for n in sizes]
@@ -255,13 +255,119 @@ def _room_to_print(row):  # from ours to the end of the interval that is nearer 
     return row.high - row.recomputed if is_larger else row.recomputed - row.low
 
 
-def _printed_tasks(job: Job) -> Computed:  # the last row of Table 15, from Table 7
-    table = printed_correlations.recomputed_correlations("Table 7")
-    rows = {m: table.loc[f"{m}, n = 32768"] for m in printed_correlations.task_correlations()[0]}
-    return [
-        Cell("AVG acc.", metric, None, row["recomputed"], _room_to_print(row))
-        for metric, row in rows.items()
-    ], None
+def _nearer_end(row, text):  # from ours to the end of the interval on the side of print
+    value = min(map(float, text.split(" or ")), key=lambda v: abs(v - row.recomputed))
+    return row.high - row.recomputed if value > row.recomputed else row.recomputed - row.low
+
+
+def _printed_tasks(job: Job) -> Computed:  # Tables 15, 16 and 17, from the accuracies of others
+    name, tasks = job.item.published, printed_correlations.task_accuracies().index
+    groups = printed_correlations.task_groups().get(name)
+    if groups is None:  # each task, and all of them
+        groups = {task: [task] for task in tasks} | {"AVG acc.": list(tasks)}
+    text = recipes.published_table("SynBench", name).set_index(["row", "column"])["value"]
+    cells = []
+    for group, members in groups.items():
+        for metric, row in printed_correlations.mean_correlations(members).iterrows():
+            at: tuple[str, str] = (metric, group)
+            if name == "Table 15":
+                at = group, metric
+            error = _nearer_end(row, text[at]) if at in text else 0.0
+            cells.append(Cell(at[0], at[1], None, row["recomputed"], error))
+    return cells, None
+
+
+def _printed_lead(job: Job) -> Computed:  # on how many tasks one network is the better one
+    a = printed_correlations.task_accuracies()
+    n = int((a["ViT-L/16"] > a["ViT-B/16"]).sum())
+    return [Cell("ViT-L/16 above ViT-B/16", "tasks of 27", None, float(n))], None
+
+
+def _printed_selection(job: Job) -> Computed:  # Figure 5, from the rows of Table 8
+    table = recipes.published_table("SynBench", "Table 8")
+    value = table["value"].str.lstrip(">").astype(float)  # bounds of one size differ as MDL does
+    value.index = [table["row"], table["column"]]
+    networks, sizes = list(dict.fromkeys(table["column"])), (2048, 4096, 8192, 16384, 32768)
+    cells = []
+    for metric, best in {"Val loss": min, "MDL": min, "SDL": min, "SynBench": max}.items():
+        rows = [[value[f"{metric}, n = {n}", called] for called in networks] for n in sizes]
+        selected = [row.index(best(row)) for row in rows]
+        column = "networks selected over five sizes"
+        cells.append(Cell(metric, column, None, float(len(set(selected)))))
+        for n, k in zip(sizes, selected, strict=True):
+            cells.append(
+                Cell(f"{metric}, n = {n}", f"{networks[0]} is selected", None, float(k == 0))
+            )
+    return cells, partial(_draw_printed_selection, value, networks, sizes)
+
+
+def _draw_printed_selection(value, networks, sizes):
+    metrics = ("Val loss", "MDL", "SDL", "SynBench")
+    named = ((f"{m}, n = {n}", called) for m in metrics for n in sizes for called in networks)
+    cells = [Cell(row, called, None, float(value[row, called])) for row, called in named]
+    return _draw_selection(cells, sizes)
+
+
+def _printed_advice(job: Job) -> Computed:  # the changes at the radius of the best printed score
+    table = recipes.published_table("SynBench", "Table 10")
+    wide = table.pivot(index="row", columns="column", values="value").astype(float)
+    cells = []
+    for name in ("CIFAR10", "TinyImageNet"):
+        at = f"ViT-B/16, {name}"
+        advised = wide.loc[f"{at}, SynBench"].idxmax()
+        for kind in ("SA change", "RA change"):
+            row = f"{at}, {kind}"
+            cells.append(Cell(row, "advised eps", None, float(wide.loc[row, advised])))
+    return cells, None
+
+
+def _parameters(job: Job) -> Computed:  # Table 5, from architectures without weights
+    import timm
+
+    groups, cells = recipes.read_recipes("synbench")["networks"], []
+    for called, name in (groups["supervised"] | groups["selfsupervised"]).items():
+        if name.startswith(recipes.NONE):
+            continue
+        with torch.device("meta"):
+            net = timm.create_model(name, pretrained=False)
+        n, head = (sum(p.numel() for p in m.parameters()) for m in (net, net.get_classifier()))
+        cells.append(Cell(called, "parameters (M)", None, n / 1e6))
+        cells.append(Cell(called, "without its classifier (M)", None, (n - head) / 1e6))
+    return cells, None
+
+
+def _difficulties(job: Job) -> Computed:  # Figure 8 and A.18: the best accuracy at each scale
+    accuracy = torch.special.ndtr(torch.arange(1, 51, dtype=torch.float64) / 10)
+    low, high = (100 * float(accuracy[k]) for k in (0, -1))
+    cells = [
+        Cell("50 tasks", "least accuracy (%)", None, low),
+        Cell("50 tasks", "largest accuracy (%)", None, high),
+        Cell("50 tasks", "difficulty levels", None, float(len(accuracy))),
+        Cell("50 tasks", "tasks above 99 %", None, float((accuracy > 0.99).sum())),
+    ]
+    return cells, partial(_draw_difficulties, accuracy)
+
+
+def _draw_difficulties(accuracy):
+    ax = new_axes(figsize=(5, 3))
+    ax.plot(torch.arange(1, 51) / 10, 100 * accuracy, "o", ms=3)
+    ax.set(xlabel="scale of the task", ylabel="accuracy of the best rule (%)")
+    ax.set_title("Difficulties of the synthetic tasks")
+    return ax
+
+
+_SECONDS = {"ViT-B/16": (37, 6807), "ViT-L/16": (81, 7373)}  # A.9: a scale, the other metrics
+_DRAWN = 59  # seconds to draw the samples of a scale
+
+
+def _printed_times(job: Job) -> Computed:  # A.9, from its own seconds
+    cells = []
+    for called, (scored, others) in _SECONDS.items():
+        row = f"MDL, SDL and eSC against SynBench, {called}"
+        one = others / (_DRAWN + scored)
+        cells.append(Cell(row, "times as long", one, one / 50))
+        cells.append(Cell(row, "times as long as one scale without drawing", None, others / scored))
+    return cells, None
 
 
 _TIES = ("average", "min", "max")  # methods of ranks
@@ -282,16 +388,21 @@ def _printed_ranks(job: Job) -> Computed:
 
 
 def _draw_by_size(correlations):  # Figure 4: a line per metric, and dashed the other data sets
+    import seaborn as sns
+
     ax = new_axes(figsize=(7, 4))
     sizes = (2048, 8192, 32768)
     for row, value in correlations.items():
-        if ", n = " not in row:
+        if row.startswith(("ImageNet-c", "ImageNet-a")):  # the two rivals that section 4.2 names
             ax.axhline(value, ls="--", lw=0.8, color="0.5")
             ax.annotate(row.removesuffix(" acc."), (sizes[0], value), fontsize="x-small")
     metrics = dict.fromkeys(r.partition(",")[0] for r in correlations.index if ", n = " in r)
-    for metric, mark in zip(metrics, "osvD^", strict=True):
-        values = [correlations[f"{metric}, n = {n}"] for n in sizes]
-        ax.plot(sizes, values, f"{mark}-", label=metric)
+    colors = sns.color_palette("colorblind", len(metrics))
+    for metric, mark, color in zip(metrics, "osvD^", colors, strict=True):
+        sign = -1 if metric in printed_correlations.LOWER_IS_BETTER else 1
+        values = [sign * correlations[f"{metric}, n = {n}"] for n in sizes]
+        label = f"{metric}, sign turned" if sign < 0 else metric
+        ax.plot(sizes, values, f"{mark}-", color=color, label=label)
     ax.set_xscale("log", base=2)
     ax.set_xticks(sizes, sizes)
     ax.set(xlabel="samples", ylabel="Pearson's correlation", title="Correlations of printed rows")
@@ -437,7 +548,9 @@ def _distances(job: Job) -> Computed:
                     cells.append(Cell(name, f"FID, {label}", None, fid, unlike=unlike))
                 apart = gaussians.frechet_distance(x.flatten(1), drawn.flatten(1))
                 cells.append(Cell(name, f"Frechet distance of pixels, {label}", None, apart))
-                cells.append(Cell(name, f"MD, {label}", fit.mean_distance, fit.mean_distance))
+                mean = fit.mean_distance
+                unlike = "of a range of pixels that is not printed"
+                cells.append(Cell(name, f"MD, {label}", mean, mean, unlike=unlike))
     return cells, None
 
 # %% ../../nbs/papers/15_actions.ipynb #97052052
@@ -513,6 +626,12 @@ ACTIONS: dict[str, Callable] = dict(
     by_size=_by_size,
     printed_correlations=_printed_correlations,
     printed_tasks=_printed_tasks,
+    printed_lead=_printed_lead,
+    printed_selection=_printed_selection,
+    printed_advice=_printed_advice,
+    printed_times=_printed_times,
+    parameters=_parameters,
+    difficulties=_difficulties,
     printed_ranks=_printed_ranks,
     robust_probing=_robust_probing,
     distances=_distances,

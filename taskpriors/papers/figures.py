@@ -50,6 +50,7 @@ def plot_tasks(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike | None = None,  # that the images came with, (n,); None leaves their panel out
     *,
+    tasks: Tensor | None = None,  # shape (n_tasks, n), drawn as they are; None samples them
     n_tasks: int = 2,  # tasks drawn
     n_classes: int = 2,  # their classes
     temperature: float | None = None,  # of cosine kernel of norm one; None is task_temperature
@@ -62,8 +63,9 @@ def plot_tasks(
     Z = kernel_factor(features, scale="frobenius")
     xy = tsne_map(features, seed=seed) if xy is None else checks.check_features(xy, caller, "xy")
     checks.check_same_n(caller, features=len(Z), xy=len(xy))
-    T = shared_prior.task_temperature(Z, n_classes) if temperature is None else temperature
-    tasks = prefix.sample_labels(Z, T, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
+    if tasks is None:
+        T = shared_prior.task_temperature(Z, n_classes) if temperature is None else temperature
+        tasks = prefix.sample_labels(Z, T, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
     panels = [(y, "a task from the prior") for y in tasks]
     if labels is not None:
         task_labels = checks.check_labels(labels, caller, n=len(Z))[0]
@@ -108,7 +110,7 @@ def _correlation_title(x, y, of=""):
 def plot_moments(
     ranking: Ranking, *, families: Mapping | None = None, ax: Axes | None = None
 ) -> Axes:
-    "Variance against mean of Tr(MG), a point per model, coloured by family (Figure 3)."
+    "Mean against variance of Tr(MG), a point per model, coloured by family (Figure 3)."
     import seaborn as sns
 
     _check_ranking(ranking, "plot_moments")
@@ -125,11 +127,11 @@ def plot_moments(
             checks.refuse("plot_moments", rule, f"none for {missing[0]!r:.60}", "add it")
         hue = [families[model] for model in ranking.models]
         style = dict(hue=hue, palette=_colors(len(set(hue))))
-    sns.scatterplot(x=mean.numpy(), y=variance.numpy(), ax=ax, s=40, **style)
-    _number_points(ax, mean, variance)
+    sns.scatterplot(x=variance.numpy(), y=mean.numpy(), ax=ax, s=40, **style)
+    _number_points(ax, variance, mean)
     _list_names(ax, ranking.models)
     title = _correlation_title(mean, variance, " between mean and variance")
-    ax.set(xlabel="E Tr(MG)", ylabel="Var Tr(MG)", title=title)
+    ax.set(xlabel="Var Tr(MG)", ylabel="E Tr(MG)", title=title)
     return ax
 
 # %% ../../nbs/papers/12_figures.ipynb #edeb60f9
@@ -252,8 +254,8 @@ def plot_priors(
     ax = _axes(1, size=(6.8, 4.2))[0, 0] if ax is None else results.new_axes(ax)
     sns.scatterplot(
         frame,
-        x="mean",
-        y="variance",
+        x="variance",
+        y="mean",
         hue="prior",
         style="own",
         markers={False: "o", True: "*"},
@@ -269,5 +271,5 @@ def plot_priors(
     ax.legend(handles, names, title="prior", loc="upper left", bbox_to_anchor=(1, 1))
     best = frame.loc[frame.groupby("prior")["mean"].idxmax()]
     title = f"{int(best.own.sum())} of {len(best)} priors rate their own model highest"
-    ax.set(xlabel="E Tr(MG)", ylabel="Var Tr(MG)", title=title)
+    ax.set(xlabel="Var Tr(MG)", ylabel="E Tr(MG)", title=title)
     return ax

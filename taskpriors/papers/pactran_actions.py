@@ -13,14 +13,23 @@ from functools import partial
 from statistics import mode
 from typing import Any
 
+import numpy as np
 import torch
 
 from ..inputs.accepted_models import load_encoder
-from . import actions, neucrab, neucrab_files, questions, released, tau_tables
+from taskpriors.papers import (
+    actions,
+    neucrab,
+    neucrab_files,
+    questions,
+    recipes,
+    released,
+    tau_tables,
+)
 from .actions import Cell, Computed, Job
 from .fine_tuning import TuningRecipe
 from .hyperparameters import spread_ratios
-from .operations import TABLE_8, count_operations
+from .operations import TABLE_8, count_operations, metric_costs
 from .subsamples import Checkpoint
 from ..results import new_panels
 from ..transfer import agreement
@@ -237,4 +246,49 @@ def _costs(job):  # GFLOPS of metrics, and of the features of as many images
     return cells, None
 
 
-ACTIONS: dict[str, Callable] = dict(neucrab=_neucrab, questions=_questions)
+def _printed_caption(job: Job) -> Computed:  # the caption of Figure 1, from Table 4
+    table = recipes.published_table("PACTran", "Table 4")
+    of_task = table[table["column"] == "Cifar-10"].set_index("row")["value"]
+    return [Cell(row, "tau", None, float(of_task[row])) for row in _SCATTERS], None
+
+
+_OKVQA = dict(width=768, answers=3129, classes=20)  # of a T5 of base size; ours but for the classes
+
+
+def _metric_operations(job: Job) -> Computed:  # Table 8, on features of the same shape
+    cells, g = [], torch.Generator().manual_seed(0)
+    for per in job.item.settings["per_class"]:
+        n = per * _OKVQA["classes"]
+        X = torch.randn(n, _OKVQA["width"], generator=g, dtype=torch.float64)
+        P = torch.randn(n, _OKVQA["answers"], generator=g, dtype=torch.float64).softmax(1)
+        y = torch.arange(_OKVQA["classes"]).repeat_interleave(per)
+        for row in metric_costs(X, y, source_probs=P).to_dict("records"):
+            unlike = "of another implementation"
+            count = row["operations"] / 1e9
+            cells.append(Cell(row["metric"], f"N = {n}", None, count, unlike=unlike))
+    return cells, None
+
+
+def _printed_orders(job: Job) -> Computed:  # C.6, from Table 8: features over metrics
+    table = recipes.published_table("PACTran", "Table 8")
+    is_feature = table["row"].str.startswith("Penultimate")
+    value = table["value"].astype(float)
+    pairs = [
+        float(np.log10(f / m))
+        for at in table["column"].unique()
+        for f in value[is_feature & (table["column"] == at)]
+        for m in value[~is_feature & (table["column"] == at)]
+    ]
+    row = "features over metrics"
+    cells = [Cell(row, f"orders of magnitude, {k}", None, of(pairs)) for k, of in _ENDS.items()]
+    return cells, None
+
+
+_ENDS = {"least": min, "largest": max}
+ACTIONS: dict[str, Callable] = dict(
+    neucrab=_neucrab,
+    questions=_questions,
+    printed_caption=_printed_caption,
+    metric_operations=_metric_operations,
+    printed_orders=_printed_orders,
+)

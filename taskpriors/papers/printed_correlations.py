@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #36c5e830
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -39,12 +40,16 @@ def half_unit(text: str) -> float:
     return 0.5 * 10.0 ** -len(text.partition(".")[2])
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #af81206f
-def over_rounding(row: list, truth: list) -> tuple[float, float]:
-    "Least and largest correlation of two rows of numbers that round to what is printed."
+def over_rounding(row: list, truth: list, truth_error: float | None = None) -> tuple[float, float]:
+    """Least and largest correlation of two rows of numbers that round to what is printed.
+
+    `truth_error` is the largest error of the second row where its digits do not say it.
+    """
     text = [*row, *truth]
     centre = np.array(text, float)
     n = len(row)
-    half = np.array([min(map(half_unit, row))] * n + [min(map(half_unit, truth))] * n)
+    of_truth = min(map(half_unit, truth)) if truth_error is None else truth_error
+    half = np.array([min(map(half_unit, row))] * n + [of_truth] * n)
     rng, ends = np.random.default_rng(0), []
     for sign in (-1, 1):
         best = -np.inf
@@ -105,3 +110,60 @@ def ranks(correlations: DataFrame, *, turned: bool, method: str = "average") -> 
 
     signs = pd.Series({m: -1 if turned and m in LOWER_IS_BETTER else 1 for m in correlations})
     return (signs * correlations).rank(axis=1, ascending=False, method=method)
+
+# %% ../../nbs/papers/14_printed_correlations.ipynb #2229da28
+SOURCE = "Radford et al. (2021), Table 10"  # of the accuracies
+
+
+def task_accuracies() -> DataFrame:  # 27 tasks by five networks, percent
+    "Accuracies of linear probes behind Tables 15 to 17, which Radford et al. (2021) print."
+    table = published_table("SynBench", SOURCE)
+    wide = table.pivot(index="row", columns="column", values="value").astype(float)
+    return wide.loc[table["row"].unique(), table["column"].unique()]
+
+
+def mean_correlations(tasks: Sequence) -> DataFrame:  # a row per metric: recomputed, low, high
+    "Correlation of the metrics at 32,768 samples with the mean accuracy on some tasks."
+    import pandas as pd
+
+    accuracy = task_accuracies().loc[list(tasks)].mean()
+    rows = published_table("SynBench", "Table 7").pivot(
+        index="row", columns="column", values="value"
+    )
+    entries = []
+    for metric in task_correlations()[0]:
+        row = rows.loc[f"{metric}, n = 32768", accuracy.index].tolist()
+        truth = [f"{value:.6f}" for value in accuracy]
+        low, high = over_rounding(row, truth, truth_error=0.05)
+        ours = float(np.corrcoef(np.array(row, float), accuracy)[0, 1])
+        entries.append(dict(metric=metric, recomputed=ours, low=low, high=high))
+    return pd.DataFrame(entries).set_index("metric")
+
+# %% ../../nbs/papers/14_printed_correlations.ipynb #1cd3d8a9
+MANY_CLASSES = (
+    "Food101",
+    "birdsnap",
+    "SUN397",
+    "StanfordCars",
+    "Aircraft",
+    "Caltech101",
+    "Flowers",
+    "Country211",
+    "UCF101",
+    "Kinetics700",
+    "ImageNet",
+)
+
+
+def task_groups() -> dict[str, dict[str, list[str]]]:  # table -> column -> tasks
+    "The tasks behind each column of Tables 16 and 17."
+    fid = published_table("SynBench", "Table 15, FID").set_index("row")["value"]
+    known = fid[fid != "-"].astype(float)
+    far = {f"FID > {t}": known.index[known > t].tolist() for t in (50, 100, 150, 200)}
+    hard = {
+        "over 100 classes": list(MANY_CLASSES),
+        "video": ["UCF101", "Kinetics700"],
+        "CLEVR": ["CLEVR"],
+        "average": [*MANY_CLASSES, "CLEVR"],
+    }
+    return {"Table 16": {"FID > 0": fid.index.tolist(), **far}, "Table 17": hard}

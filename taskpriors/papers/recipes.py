@@ -44,7 +44,13 @@ def published_table(paper: str, table: str) -> DataFrame:
     return rows[rows["table"] == table].drop(columns="table").reset_index(drop=True)
 
 # %% ../../nbs/papers/13_recipes.ipynb #229e863c
+ASPECTS = ("features", "images", "temperature", "probe")
+NOT_USED = "not used"  # of one of ASPECTS
 NONE = "none: "  # before the reason why a network or data set has no name here
+
+
+def _is_alike(text):  # "as released: ...", and not "as released, but ..."
+    return text.startswith(("as released", "as printed")) and ", but " not in text
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -64,6 +70,8 @@ class Item(Result):
     stand_ins: dict  # name of a network that the paper does not have -> what it stands for
     note: str  # what a reader of its numbers must know
     unproven: str  # what its numbers do not show
+    beside_release: dict  # each of ASPECTS -> how the column convention differs from the release
+    picture: str  # the convention that its picture shows; empty where it has none
     limit: int | None  # images of a small run
     full: "Item | None"  # of which this is a small run: other networks, data and settings
 
@@ -71,6 +79,12 @@ class Item(Result):
     def small(self) -> bool:
         "Are networks, data and settings those of a small run?"
         return self.full is not None
+
+    @property
+    def differing(self) -> tuple[str, ...]:
+        "Which of ASPECTS differ from the release of the paper's authors."
+        of = self.beside_release
+        return tuple(k for k in ASPECTS if of[k] != NOT_USED and not _is_alike(of[k]))
 
     @property
     def usable(self) -> dict[str, str]:
@@ -143,6 +157,14 @@ def _small_notes(item):
     return notes
 
 
+def _beside_release(item):  # a sentence; empty where nothing of the release is used
+    of = item.beside_release
+    if set(of.values()) == {NOT_USED}:
+        return ""
+    parts = [f"{aspect} {of[aspect]}" for aspect in ASPECTS if of[aspect] != NOT_USED]
+    return f"beside the released code: {'; '.join(parts)}"
+
+
 def _full_notes(item):
     stand_ins = Counter(item.stand_ins.values()).items()
     notes = [f"{words.counted(n, 'network')} of timm stand for {text}." for text, n in stand_ins]
@@ -156,7 +178,7 @@ def _full_notes(item):
     if closed := [name for name, source in item.data.items() if "folder" in source]:
         remedy = "unless --folder NAME=FOLDER names the images"
         notes.append(f"Left out: {_in_words(closed)}, {remedy}.")
-    remarks = filter(None, (item.note, item.unproven))
+    remarks = filter(None, (item.note, _beside_release(item), item.unproven))
     return notes + [f"{remark[0].upper()}{remark[1:]}." for remark in remarks]
 
 
@@ -193,6 +215,10 @@ def _item(recipes, entry, miniature) -> Item:
         stand_ins={} if miniature else stand_ins,
         note=entry.get("note", ""),
         unproven=recipes["unproven"][entry["action"]],
+        beside_release=dict.fromkeys(ASPECTS, NOT_USED)
+        | recipes["beside_release"].get(entry["action"], {})
+        | entry.get("beside_release", {}),
+        picture=entry.get("picture", recipes["pictures"].get(entry["action"], "")),
         limit=small.get("limit") if miniature else settings.get("limit"),
         full=_item(recipes, entry, False) if miniature and (networks or data) else None,
     )

@@ -68,6 +68,8 @@ def compare_cells(
             ours = dict(convention=cell.convention, derived=cell.derived)
             apart = [k for k, value in ours.items() if _is_apart(value, text, cell.error)]
             differs = " and ".join(apart)
+            if apart and item.differing:
+                differs += f" (unlike the release: {', '.join(item.differing)})"
         rows.append(dict(cell._asdict(), published=text, differs=differs))
     if not item.small:
         for (row, column), text in printed.items():
@@ -152,6 +154,15 @@ def _is_offline():
     return HF_HUB_OFFLINE
 
 
+def _with_convention(axes, item):  # the same axes; below them, which convention they show
+    figure = getattr(axes, "figure", None) or axes.flat[0].figure
+    parts = ["a small run"] * item.small + [item.picture]
+    if item.differing:
+        parts.append(f"unlike the release: {', '.join(item.differing)}")
+    figure.supxlabel("; ".join(filter(None, parts)), fontsize=6, color="0.35")
+    return axes
+
+
 def reproduce(
     item: str,  # name of an item, see item_table
     *,
@@ -193,7 +204,8 @@ def reproduce(
     text = table.to_csv(index=False, lineterminator="\n")
     written = [store.write_file(place.with_suffix(".csv"), text)]
     if draw is not None:
-        written.append(store.write_file(place.with_suffix(".png"), drawn_png(draw())))
+        picture = _with_convention(draw(), chosen)
+        written.append(store.write_file(place.with_suffix(".png"), drawn_png(picture)))
     if chosen.notes:
         lines = "".join(f"{note}\n" for note in chosen.notes)
         written.append(store.write_file(place.with_suffix(".txt"), lines))

@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #32a7fce8
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -108,7 +109,7 @@ def _task_maps(job: Job) -> Computed:
     for column, of in (("mean accuracy", torch.mean), ("standard deviation", torch.std)):
         convention, derived = (float(of(a)) for a in accuracies)
         cells.append(Cell("sampled tasks", column, convention, derived))
-    return cells, partial(figures.plot_tasks, X, labels, n_tasks=1, n_classes=n_classes)
+    return cells, partial(figures.plot_tasks, X, labels, tasks=tasks[:1], n_classes=n_classes)
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #b28cf640
 def _family(job: Job) -> Computed:
@@ -197,8 +198,70 @@ def _published_points(job: Job) -> Computed:
     cells = []
     for row, column, x, truth in rows:
         r = mieb.point_agreement(x, truth, mieb.READING["mean" if row == _MEAN else "variance"])
-        cells.append(Cell(row, column, r.value, None, max(r.high - r.value, r.value - r.low)))
+        unlike = "of 19 models that nothing names" if column.endswith("last 13") else ""
+        error = max(r.high - r.value, r.value - r.low)
+        cells.append(Cell(row, column, r.value, None, error, unlike))
     return cells, partial(_draw_points, rows[:2], cells[:2], ylabel)
+
+
+_PRIORS = {"siglip-so400m": "", "dinov2-giant": " (dinov2 prior)"}  # ending of the columns
+_FAMILY = {"siglip-so400m": "siglip", "dinov2-giant": "dinov2"}
+
+
+def _published_moments(job: Job) -> Computed:  # Figure 3, and B.1: families under their own prior
+    points, cells = mieb.published_points(), []
+    for prior, of in _PRIORS.items():
+        E, V = points[f"E{of}"], points[f"Var{of}"]
+        r = mieb.point_agreement(E, V, mieb.READING["mean"])
+        cells.append(
+            Cell(_BOTH, f"prior {prior}", r.value, None, max(r.high - r.value, r.value - r.low))
+        )
+        own = E.index.str.contains(_FAMILY[prior])
+        own[E.argmax()] = False  # the prior itself
+        others = ~E.index.str.contains(_FAMILY[prior])
+        for who, rows in (("models of the prior's family", own), ("other models", others)):
+            cells.append(Cell(f"mean of E, {who}", f"prior {prior}", float(E[rows].mean()), None))
+    return cells, partial(_draw_moments, points)
+
+
+def _draw_moments(points):
+    axes = new_panels(1, 2, figsize=(8.4, 3.6))
+    for ax, (prior, of) in zip(axes[0], _PRIORS.items(), strict=True):
+        ax.plot(points[f"Var{of}"], points[f"E{of}"], "o")
+        ax.set(xlabel="Var Tr(GK)", ylabel="E Tr(GK)", title=f"prior {prior}")
+    return axes
+
+
+def _published_family(job: Job) -> Computed:  # Figure 2: E, Var, and mean and s.d. of the probes
+    points = mieb.published_points()
+    family = points[points.index.str.contains("dinov2")].sort_values("E (dinov2 prior)")
+    columns = {
+        "E": family["E (dinov2 prior)"],
+        "Var": family["Var (dinov2 prior)"],
+        "mean accuracy": family["probe mean"],
+        "standard deviation of accuracy": family["probe variance"] ** 0.5,
+    }
+    cells = [
+        Cell(model, column, float(value), None)
+        for column, values in columns.items()
+        for model, value in values.items()
+    ]
+    return cells, partial(_draw_family, columns)
+
+
+def _draw_family(columns):
+    left, right = axes = new_panels(1, 2, figsize=(8.4, 3))[0]
+    left.plot(columns["Var"], columns["E"], "o")
+    left.locator_params(axis="x", nbins=4)
+    left.set(xlabel="Var Tr(GK)", ylabel="E Tr(GK)", title="DINOv2 under its largest member")
+    mean, deviation = columns["mean accuracy"], columns["standard deviation of accuracy"]
+    names = [name.partition("/")[2] for name in mean.index]
+    right.errorbar(mean, range(len(mean)), xerr=deviation, fmt="o")
+    right.set_yticks(range(len(mean)), names)
+    right.set(
+        xlabel="recall of class 1 (%), mean and s.d. of 512 tasks", title="Probes, as published"
+    )
+    return axes
 
 
 def _draw_points(rows, cells, ylabel):
@@ -214,7 +277,8 @@ def _draw_points(rows, cells, ylabel):
 def _priors(job: Job) -> Computed:
     s = job.item.settings
     features = _seen(job).features
-    ablation = partial(figures.prior_ablation, features, priors=s["priors"])
+    priors = s["priors"] or list(features)
+    ablation = partial(figures.prior_ablation, features, priors=priors)
     both = [ablation(temperature=T) for T in (s["temperature"], None)]
     cells = []
     for a, b in zip(*(table.itertuples() for table in both), strict=True):
@@ -223,7 +287,26 @@ def _priors(job: Job) -> Computed:
     best = (table.loc[table.groupby("prior")["mean"].idxmax()] for table in both)
     a, b = (float((rows["prior"] == rows["model"]).sum()) for rows in best)
     cells.append(Cell("priors that rate their own model highest", "number", a, b))
-    return cells, partial(figures.plot_priors, features, priors=s["priors"])
+    cells += _own_families(job, both)
+    return cells, partial(
+        figures.plot_priors, features, priors=priors, temperature=s["temperature"]
+    )
+
+
+def _own_families(job, tables):  # B.1: priors under which their own family has the higher mean of E
+    families = {name: neucrab_files.family_of(network) for name, network in job.networks.items()}
+    counts, several = [], [k for k, n in Counter(families.values()).items() if n > 1]
+    if not several:
+        return []
+    for table in tables:
+        rows = table[
+            (table["prior"] != table["model"]) & table["prior"].map(families).isin(several)
+        ]
+        own = rows["prior"].map(families) == rows["model"].map(families)
+        gap = rows[own].groupby("prior")["mean"].mean() - rows[~own].groupby("prior")["mean"].mean()
+        counts.append(float((gap > 0).sum()))
+    row = f"priors of families with several models that rate their own family higher, of {len(gap)}"
+    return [Cell(row, "number", counts[0], counts[1])]
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #acc7a507
 def _labels(job: Job) -> Computed:
@@ -235,7 +318,7 @@ def _labels(job: Job) -> Computed:
         options = dict(n_tasks=8, n_classes=s["n_classes"], seed=0)
         printed = sample_labels(prior.factor, at.temperature, n_orders=8, **options)
         exact = at.sample(n_particles=s["n_particles"], **options)
-        row = f"{ratio:g} times the mean of K"
+        row = f"{ratio:g} times the mean of abs(K)"
         a, b = (float(task_diversity(tasks).n_distinct) for tasks in (printed, exact))
         cells.append(Cell(row, "distinct tasks of 8", a, b))
         examples.append((row, printed[0]))
@@ -258,6 +341,8 @@ ACTIONS: dict[str, Callable] = dict(
     predictions=_predictions,
     curated=_curated,
     published_points=_published_points,
+    published_moments=_published_moments,
+    published_family=_published_family,
     priors=_priors,
     labels=_labels,
     distributions=_distributions,
