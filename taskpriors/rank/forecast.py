@@ -435,8 +435,9 @@ class Forecast(Result):
     def without_probabilities(self, reason: str) -> "Forecast":
         "The same leads in the same order, where nothing can be said of how sure they are."
         nothing = torch.full_like(self.lead, math.nan)
-        unsure = dict(error=nothing, p_best=nothing, expected_loss=nothing, draws=None)
-        return replace(self, **unsure, reason=reason)
+        return replace(
+            self, error=nothing, p_best=nothing, expected_loss=nothing, draws=None, reason=reason
+        )
 
     def compare(
         self,

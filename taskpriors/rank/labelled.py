@@ -181,8 +181,8 @@ def signal_p_value(
     """How probable so good a prediction of the known labels is if no model predicts them.
 
     Labels are shuffled, 300 at most. Those of groups, whose order is not free, have the standard
-    error of their skill, and so have many, beside the test on 300 of them, which a few rows of great
-    length do not disturb. A label without another of its class is never predicted.
+    error of their skill. So have many, beside the test on 300 of them, which rows of great length
+    do not disturb. A label without another of its class is never predicted.
     """
     if direct is None:
         return None
