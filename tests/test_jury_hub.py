@@ -48,7 +48,7 @@ ranking = rank_models(models, images, plan=case["plan"], **settings)
 if case["plan"]:
     answer = dict(downloads=ranking.downloads, sizes=ranking.download_bytes)
 else:
-    answer = dict(judges=ranking.settings["judges"], notes=ranking.settings["notes"])
+    answer = dict(judges=ranking.settings.get("judges", {}), notes=ranking.settings["notes"])
     answer["models"] = ranking.models
 print(json.dumps(answer))
 """
@@ -74,7 +74,7 @@ class SmallHub(ThreadingHTTPServer):
     def __init__(self, files):
         super().__init__(("127.0.0.1", 0), Answer)
         self.files = files
-        self.faults = {}  # repository -> "error", "truncated" or "slow"
+        self.faults = {}  # repository -> "error", "truncated", "slow" or "stalled"
         self.asked = []  # method and path
         self.closing = threading.Event()
 
@@ -101,7 +101,7 @@ class Answer(BaseHTTPRequestHandler):
         hub.asked.append((self.command, self.path))
         repository, _, rest = self.path[1:].partition("/resolve/")
         fault = hub.faults.get(repository)
-        if fault == "slow":
+        if fault == "slow" or (fault == "stalled" and body):
             hub.closing.wait(60)
             return
         data = hub.files.get(repository)
@@ -221,12 +221,15 @@ def test_references_are_fetched_with_a_ranked_model_and_once(hub, tmp_path):
         ("error", "500"),
         ("truncated", "Consistency check failed"),
         ("slow", "no answer of the hub in time, HF_HUB_ETAG_TIMEOUT=1"),
+        ("stalled", "no answer of the hub in time, HF_HUB_ETAG_TIMEOUT=1"),
     ],
 )
 def test_a_reference_that_cannot_be_fetched_is_left_out(fault, says, hub, tmp_path):
     address = f"timm/{REFERENCES['second']}"
     hub.faults[address] = fault
-    patience = dict(HF_HUB_ETAG_TIMEOUT="1", HF_HUB_DOWNLOAD_TIMEOUT="1") if fault == "slow" else {}
+    patience = {}
+    if fault in ("slow", "stalled"):
+        patience = dict(HF_HUB_ETAG_TIMEOUT="1", HF_HUB_DOWNLOAD_TIMEOUT="1")
     err, answer = rank(hub, tmp_path, **patience)
     assert answer, err
     assert set(answer["models"]) == {"net", "a"}

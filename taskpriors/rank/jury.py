@@ -230,6 +230,14 @@ def _why_not_fetched(e: Exception) -> str:  # in words
     return text if len(text) <= 160 else f"{text[:157]}..."
 
 
+def ask_for_juror(juror: Juror) -> None:
+    "Ask the hub once for a file of a juror, and raise what its client raises."
+    from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url
+
+    file = "model.safetensors" if juror.kind == "images" else "modules.json"
+    get_hf_file_metadata(hf_hub_url(juror.address, file), timeout=constants.HF_HUB_ETAG_TIMEOUT)
+
+
 def load_juror(juror: Juror) -> AnyModel:
     "A juror as `embed_features` or `embed_texts` takes it; what is not here is fetched."
     place = find_weights(juror)
@@ -250,6 +258,8 @@ def load_juror(juror: Juror) -> AnyModel:
             return sentence_network(place.parent)
     try:
         with named_models.hub_at_once(cache_alone=place is not None):
+            if place is None:
+                ask_for_juror(juror)
             if juror.kind == "images":
                 return hub_network(juror)
             return sentence_network(place or juror.address, juror.prompt)
