@@ -138,3 +138,90 @@ def test_networks_that_were_never_trained_are_said_to_be(name):
     assert (f"{ranking.best} was never trained" in ranking.verdict) == is_first
     of_two = rank_models(models[::2], **options)
     assert "No model here was trained" in of_two.verdict
+
+
+def labels_of(n_classes, n_labels, seed, n=160):
+    "Classes of some points, that two of three models see well."
+    g = np.random.default_rng(seed)
+    centres = 3 * g.standard_normal((n_classes, 12))
+    y = g.integers(n_classes, size=n)
+    seen = centres[y] + g.standard_normal((n, 12))
+    models = {f"m{k}": seen + s * g.standard_normal(seen.shape) for k, s in enumerate((0.5, 2, 6))}
+    known = np.full(n, -1)
+    rows = g.choice(n, n_labels, replace=False)
+    known[rows] = y[rows]
+    return models, known
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_the_level_of_labels_at_chance_is_not_believed(on_disk):
+    n_untold = 0
+    for seed in range(4):
+        models, known = labels_of(40, 8, seed)
+        options = QUIET | dict(on_disk=on_disk)
+        ranking, without = (rank_models(models, labels=y, **options) for y in (known, None))
+        forecast, verdict = ranking.forecast, ranking.verdict
+        n_untold += "tell any model from chance" in verdict
+        if "has a class of its own" in verdict:
+            assert forecast.evidence == ("points",) and "Without your" not in verdict
+            torch.testing.assert_close(forecast.p_best, without.forecast.p_best)
+        elif "tell any model from chance" in verdict:
+            assert "so the forecast assumes a usual level of accuracy" in verdict
+            assert forecast.evidence == ("points", "labels")
+        assert forecast.level == pytest.approx(without.forecast.level)
+        path = ranking.label_path(*ranking.to_frame().model[:2])
+        assert path.labels.tolist()[:2] == [8, 16]
+    assert n_untold >= 1
+
+
+@pytest.mark.parametrize("n_labels", [20, 160])
+def test_labels_that_models_predict_are_used(n_labels):
+    models, known = labels_of(3, n_labels, 0)
+    ranking = rank_models(models, labels=known, **QUIET)
+    assert ranking.settings["labels"]["signal_p_value"] <= 0.01
+    assert "labels" in ranking.forecast.evidence and "chance" not in ranking.verdict
+
+
+@pytest.mark.parametrize("n_labels", [30, 100, 160])
+def test_labels_without_signal_give_no_confident_verdict(n_labels):
+    said = []
+    for seed in range(6):
+        models, _ = labels_of(4, 1, seed)
+        g = np.random.default_rng(50 + seed)
+        known = np.full(160, -1)
+        known[g.choice(160, n_labels, replace=False)] = g.integers(4, size=n_labels)
+        ranking = rank_models(models, labels=known, **QUIET)
+        is_many = n_labels >= 100
+        start = "No model predicts the labels better than their largest class does"
+        told = "do not yet tell any model from chance" in ranking.verdict
+        said.append(ranking.verdict.startswith(start) if is_many else told)
+        if said[-1] and is_many:
+            assert ranking.forecast.draws is None and not ranking.settled
+            assert "p_best" not in ranking.to_frame() and "probability 0" not in str(ranking)
+            assert ranking.verdict.endswith(f"Without them take {ranking.best}.")
+    assert sum(said) >= 5
+
+
+def test_a_saved_ranking_keeps_what_its_labels_say(tmp_path):
+    models, known = labels_of(40, 8, 1)
+    ranking = rank_models(models, labels=known, **QUIET)
+    ranking.save(tmp_path / "out")
+    assert type(ranking).load(tmp_path / "out").verdict == ranking.verdict
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_one_order_of_models(labelled, tmp_path):
+    models, known = labels_of(4, 30, 2)
+    ranking = rank_models(models, labels=known if labelled else None, **QUIET)
+    frame = ranking.to_frame()
+    assert frame.expected_loss.is_monotonic_increasing and frame.lead.is_monotonic_decreasing
+    ranking.save(tmp_path / "out")
+    written = pd.read_csv(tmp_path / "out" / "ranking.csv")
+    orders = [frame.model, ranking.forecast.to_frame().model, ranking.p_best().index, written.model]
+    assert len({tuple(order) for order in orders}) == 1
+    assert frame.model[0] == ranking.best == ranking.forecast.first and frame.tier[0] == 1
+    assert ranking.verdict.startswith(
+        (f"Take {ranking.best}:", f"Do not choose yet: {ranking.best} ")
+    )
+    assert ranking.plot().get_title("left") == f"{ranking.best} has the least expected loss"
+    assert "first model has the least expected loss" in str(ranking)

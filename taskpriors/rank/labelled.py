@@ -169,7 +169,7 @@ def direct_skill(
     return posterior.labelled_skill(rows, labels[points], groups=several)
 
 
-SHUFFLED = 300  # labels, at most, that are compared with shuffled ones
+SHUFFLED = 300  # labels that are compared with shuffled ones, at most
 
 
 def signal_p_value(
@@ -180,24 +180,24 @@ def signal_p_value(
 ) -> float | None:
     """How probable so good a prediction of the known labels is if no model predicts them.
 
-    Labels are shuffled, 300 at most. Those of groups, whose order is not free, have the standard
-    error of their skill. So have many, beside the test on 300 of them, which rows of great length
-    do not disturb. A label without another of its class is never predicted.
+    Labels are shuffled. Of many labels some are, evenly spaced, and the standard error of the skill
+    on all is a second test, so that twice the smaller p-value counts; those of groups, whose order
+    is not free, have it alone. Labels that have a class of their own each are never predicted.
     """
     if direct is None:
         return None
     if direct.n_pairs == 0:
         return 1.0
-    points = (labels >= 0).nonzero()[:, 0]
     if groups is not None:
         return posterior.skill_p_value(direct)
-    some = points[blocks.evenly(len(points), SHUFFLED)]
-    _, classes = labels[some].unique(return_inverse=True)
-    rows = [members.rows_of(model, some) for model in models.values()]
-    shuffled = posterior.shuffle_p_value(rows, classes)
-    if len(some) == len(points):
-        return shuffled
-    return min(1.0, 2 * min(shuffled, posterior.skill_p_value(direct)))
+    known = (labels >= 0).nonzero()[:, 0]
+    points = known[blocks.evenly(len(known), SHUFFLED)]
+    classes = labels[points].unique(return_inverse=True)[1]
+    rows = [members.rows_of(model, points) for model in models.values()]
+    of_shuffles = posterior.shuffle_p_value(rows, classes)
+    if len(points) == len(known):
+        return of_shuffles
+    return min(1.0, 2 * of_shuffles, 2 * posterior.skill_p_value(direct))
 
 
 def joined_with_labels(

@@ -119,7 +119,8 @@ class Ranking(Result):
         level = None
         accuracy = self.extra.get(LABEL_ACCURACY)
         scoring = self.settings.get("scoring", "accuracy")
-        if labels is not None and accuracy is not None and not accuracy.isnan().all():
+        is_shown = accuracy is not None and not accuracy.isnan().all()
+        if labels is not None and accuracy is not None and is_shown and not self._is_at_chance:
             right = accuracy.nanmean().item()
             level = forecast.level_of_labels(right, labels.classes_per_label, scoring)
         return forecast.forecast_of(
@@ -158,7 +159,7 @@ class Ranking(Result):
 
     @cached_property
     def _label_scores(self):
-        if self.label_mean is None or self.label_covariance is None or self._is_uninformed:
+        if self.label_mean is None or self.label_covariance is None or self._is_unread:
             return None
         labels = self.settings["labels"]
         counted = {key: labels[key] for key in ("classes_per_label", "n_pairs")}
@@ -256,7 +257,7 @@ class Ranking(Result):
         "Which model to take for the user's task, how sure that is, and what would settle it."
         frame, labels = self.forecast.to_frame(), self.settings.get("labels")
         n_pairs = 0 if self._pairs is None else self._pairs.n_pairs
-        is_informed = (labels is not None and not self._is_uninformed) or n_pairs > 0
+        is_informed = (labels is not None and not self._is_unread) or n_pairs > 0
         unlabelled = self._forecast_with(None).first if is_informed else ""
         by_points_alone = not is_informed and self._record is None
         if labels is not None and "n_targets" in labels:  # whose skill is that on the targets
@@ -271,7 +272,7 @@ class Ranking(Result):
             n_pairs=n_pairs,
             everything=self._is_complete,
             silent=self._is_silent,
-            at_chance=self._is_uninformed,
+            at_chance=self._is_at_chance,
             unlabelled=unlabelled,
             more=self._more,
             unjudged=self.settings.get("unjudged", "") if by_points_alone else "",
@@ -288,7 +289,7 @@ class Ranking(Result):
         described = self.settings.get("models", {})
         untrained = [name for name in self.models if described.get(name, {}).get("untrained")]
         caveats.append(words.untrained_words(first, untrained, len(self.models)))
-        if has_draws and LABEL_ACCURACY in self.extra and not self._is_uninformed:
+        if has_draws and LABEL_ACCURACY in self.extra and not self._is_at_chance:
             right = dict(zip(self.models, self.extra[LABEL_ACCURACY].tolist(), strict=True))
             n_labels = self.settings["labels"]["n_labels"]
             n_independent = n_labels if self.groups is None else len(self.groups.unique())
@@ -319,9 +320,14 @@ class Ranking(Result):
         return bool((self.skill <= bound * error).all())
 
     @property
-    def _is_uninformed(self):  # do the labels not tell any model from chance?
+    def _is_at_chance(self):  # do the labels not tell any model from chance?
         p_value = self.settings.get("labels", {}).get("signal_p_value")
         return self._is_silent or (p_value is not None and p_value > CHANCE)
+
+    @property
+    def _is_unread(self):  # are the labels left out of the forecast?
+        labels = self.settings.get("labels", {})
+        return self._is_silent or ("signal_p_value" in labels and labels["n_pairs"] == 0)
 
     @cached_property
     def _more(self):  # labels or pairs that would tell the first from its rival; None: not known

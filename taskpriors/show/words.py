@@ -70,13 +70,17 @@ def _evidence_said(first, known, unlabelled):  # a sentence on what labels or pa
     return f"Without {known} it would be {unlabelled}."
 
 
-def _chance_said(labels):  # a sentence on labels that are left out of a forecast
+def _are_read(labels, at_chance):  # are they classes that say something of the first model?
+    return "n_targets" not in labels and not (at_chance and labels["n_pairs"] == 0)
+
+
+def _chance_said(labels, points):  # a sentence on labels that no model predicts
     known = counted(labels["n_labels"], "label")
     if labels["n_pairs"] == 0:
         why = f"Each of your {known} has a class of its own, so no probe can be tested on them"
-    else:
-        why = f"Your {known} do not yet tell any model from chance"
-    return f"{why}; this is the forecast without them."
+        return f"{why}; this is the forecast without them."
+    why = f"Your {known} do not yet tell any model from chance"
+    return f"{why}, so the forecast assumes a usual level of {points}."
 
 
 SCORE_NAMES = dict(
@@ -98,7 +102,7 @@ def forecast_verdict(
     n_pairs: int = 0,  # that are known to be of one class
     everything: bool = False,  # have all points a label?
     silent: bool = False,  # is no model better than a constant on many of them, or on all?
-    at_chance: bool = False,  # do labels not tell any model from chance, and are left out?
+    at_chance: bool = False,  # do the labels not tell any model from chance?
     unlabelled: str = "",  # the first model without labels, or without pairs
     more: int | None = None,  # labels, or pairs, that would settle the lead over the second
     unjudged: str = "",  # what it costs that few models judge each other, and its cure
@@ -135,8 +139,8 @@ def forecast_verdict(
             noun = "more pair" if n_pairs else "label" if labels is None else "more label"
             sentences.append(f"About {counted(more, noun)} would tell the first two apart.")
     if labels is not None and at_chance:
-        sentences.append(_chance_said(labels))
-    elif labels is not None and "n_targets" not in labels:
+        sentences.append(_chance_said(labels, points))
+    if labels is not None and _are_read(labels, at_chance):
         known = "labels" if everything else f"your {counted(labels['n_labels'], 'label')}"
         sentences.append(_evidence_said(first, known, unlabelled))
     if n_pairs:
