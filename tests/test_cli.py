@@ -76,6 +76,7 @@ def words(shelf, *more):
         *sorted(shelf.glob("model*.npy")),
         "--cache",
         "cache",
+        "--no-contrasts",
         "--quiet",
         *more,
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from scipy.stats import t as student
+from scipy.special import stdtr
 from torch import Tensor
 
 import taskpriors.checks as checks
@@ -376,7 +376,7 @@ def skill_p_value(direct: LabelledSkill) -> float:
     n_rows = direct.points.shape[1]
     error = direct.points.std(1) / n_rows**0.5
     z = (direct.skill / error).nan_to_num(0.0).max().item()
-    return min(1.0, len(direct.skill) * float(student.sf(z, n_rows - 1)))
+    return min(1.0, len(direct.skill) * float(stdtr(n_rows - 1, -z)))
 
 # %% ../../nbs/prior/22_posterior.ipynb #208d942b
 def shrunk_covariance(rows: Tensor) -> Tensor:  # shape (p, p)
