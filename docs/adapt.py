@@ -7,6 +7,7 @@ import io
 import re
 import textwrap
 from functools import cache
+from itertools import count
 
 import nbformat
 import numpy as np
@@ -35,12 +36,13 @@ def adapt(nb, source, names):
     cells = []
     has_title = False
     proves = any(re.search(PROOF, c.source, re.M) for c in nb.cells if c.cell_type == "markdown")
+    claims = count(1)
     for cell in nb.cells:
         if cell.cell_type == "raw" and cell.source.strip().startswith("---"):
             cells.append(_markdown(_title(cell.source, source), "title"))
             has_title = True
         elif cell.cell_type == "markdown":
-            cell.source = _prose(_theorems(cell.source, proves, page_of(source)), source, names)
+            cell.source = _prose(_theorems(cell.source, proves, page_of(source), claims), source, names)
             cells += [cell] if cell.source.strip() else []
         elif cell.cell_type == "code":
             sections = any(re.search(r"^## ", c.source, re.M) for c in cells[1:])
@@ -76,10 +78,11 @@ ENDS_CLAIM = rf"{PROOF}|^#+ |^<!--|^\*\*\w"
 ITEM = r"\b(Theorem|Lemma|Proposition|Definition|Algorithm)s? \w"
 
 
-def _theorems(text, proves, page):
+def _theorems(text, proves, page, claims):
     """Claims become numbered blocks (sphinx-proof), and proofs blocks that unfold (Sphinx).
 
-    A claim is a theorem if its page proves something or its source is an item of a paper.
+    A claim is a theorem if its page proves something or its source is an item of a paper. The first
+    of `page` is labelled by the page alone, the others by their number as well (from `claims`).
     """
     found = re.search(CLAIM, text, re.M)
     if found and (proves or re.search(ITEM, found[1] or "")):
@@ -87,7 +90,8 @@ def _theorems(text, proves, page):
         end = re.search(ENDS_CLAIM, rest, re.M)
         body, after = (rest[: end.start()], rest[end.start() :]) if end else (rest, "")
         head = f":::::{{prf:theorem}} {found[1] or ''}".rstrip()
-        label = f":label: claim-{page.replace('/', '-')}"
+        number = next(claims)
+        label = f":label: claim-{page.replace('/', '-')}{'' if number == 1 else f'-{number}'}"
         text = f"{text[: found.start()]}{head}\n{label}\n\n{body.strip()}\n:::::\n\n{after}"
     found = re.search(PROOF, text, re.M)
     if found:

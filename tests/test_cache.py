@@ -592,7 +592,7 @@ def test_a_network_in_the_onnx_format_is_a_model(tmp_path):
     session = runtime.InferenceSession(str(path))
     models = dict(function=(torch.nn.Flatten(), columns_of), session=(session, columns_of))
     how = dict(images=load_images(limit=40), cache=tmp_path / "cache", progress=False, n_tasks=8)
-    how["judges"] = False
+    how |= dict(judges=False, contrasts=False)
     named = rank_models([(str(path), columns_of)], **how)
     assert named.models == ("flat",) and named.settings["n"] == 40
     models["file"] = (path, columns_of)
