@@ -42,7 +42,8 @@ def adapt(nb, source, names):
             cells.append(_markdown(_title(cell.source, source), "title"))
             has_title = True
         elif cell.cell_type == "markdown":
-            cell.source = _prose(_theorems(cell.source, proves, page_of(source), claims), source, names)
+            text = _theorems(cell.source, proves, page_of(source), claims)
+            cell.source = _prose(text, source, names)
             cells += [cell] if cell.source.strip() else []
         elif cell.cell_type == "code":
             sections = any(re.search(r"^## ", c.source, re.M) for c in cells[1:])
