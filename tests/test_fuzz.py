@@ -366,6 +366,7 @@ UNTRIED = {
     "text_column": "of a table: its notebook tries it",
     "label_column": "of a table: its notebook tries it",
     "results": "tables and files of others: their notebook tries them",
+    "tasks": "labelings that are drawn as they are: papers/12_figures",
     "table": "a data frame: its notebook tries it",
     "p": "a number, or several: its notebooks try it",
     "jurors": "rows of a file of the package: its notebook tries it",
