@@ -56,7 +56,7 @@ def _fields(node: ast.ClassDef, comments: dict):
             continue
         if not field.target.id.startswith("_"):
             comment = comments.get(field.end_lineno, "")
-            yield Parameter(field.target.id, field.annotation, None, comment)
+            yield Parameter(field.target.id, field.annotation, field.value, comment)
 
 # %% ../nbs/workshop/02_signatures.ipynb #c65174a5
 def _section(title, parameters):
@@ -101,17 +101,22 @@ def documented(thing: _T) -> _T:
 
 # %% ../nbs/workshop/02_signatures.ipynb #c970c979
 def read_signature(module: str, name: str) -> dict[str, Parameter]:
-    "Parameters of a function from its source; the module is not imported, its packages are."
+    """Parameters of a function, or fields of a dataclass, from the source.
+
+    The module is not imported, its packages are.
+    """
     spec = find_spec(module)
     path = Path(spec.origin if spec and spec.origin else "")
     source = path.read_text(encoding="utf-8") if path.suffix == ".py" else ""
     for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef) and node.name == name:
-            lines = "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno])
-            comments = line_comments(lines)
-            function = ast.parse(lines).body[0]
-            assert isinstance(function, ast.FunctionDef)
-            return {p.name: p for p in _parameters(function.args, comments)}
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or node.name != name:
+            continue
+        lines = "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno])
+        comments, thing = line_comments(lines), ast.parse(lines).body[0]
+        if isinstance(thing, ast.ClassDef):
+            return {p.name: p for p in _fields(thing, comments)}
+        assert isinstance(thing, ast.FunctionDef)
+        return {p.name: p for p in _parameters(thing.args, comments)}
     raise ImportError(
         f"read_signature: {module} must have a source that defines {name}. Got none; install the "
         "package with its sources"

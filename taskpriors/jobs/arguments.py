@@ -81,8 +81,8 @@ def _paths_in(given):  # pairs (option, path)
     for word in map(_file_in, given.get("labels", ())):
         if word.endswith(_LABEL_FILES):
             yield "--labels", word
-    for word in given.get("record", ()):
-        yield "--record", word
+    for word in given.get("past_results", ()):
+        yield "--past-results", word
     if "pairs" in given:
         yield "--pairs", given["pairs"]
 
@@ -113,25 +113,25 @@ def check_models(given: dict) -> None:
 _OF_IMAGES = ("images", "split", "limit", "exif_rotation")
 _OF_TEXTS = ("texts", "text_column", "label_column")
 _OF_COMMAND = ("command", "run", "labels", "all", "out", "overwrite", "report", "json", "config")
-_OF_COMMAND += ("to_record", "task")
+_OF_COMMAND += ("to_record", "task", "plan")
 
 
-def read_judges(words: list) -> Mapping | str | bool:  # as for rank_models
-    "Judges that are not ranked: none, the standing jury, or models and files by name beside it."
+def read_references(words: list) -> Mapping | str | bool:  # as for rank_models
+    "Reference models: none, the standard ones, or models and files by name beside them."
     from taskpriors.rank.members import named_models
 
     if words == ["none"]:
         return False
-    own = [word for word in files_in_folders(words) if word != "standing"]
-    return named_models(own) if own else "standing"
+    own = [word for word in files_in_folders(words) if word != "standard"]
+    return named_models(own) if own else "standard"
 
 
 def own_options(given: dict) -> dict[str, Any]:
     "The options of the function that ranks."
     shell = _OF_IMAGES + _OF_TEXTS + _OF_COMMAND
     options = {name: value for name, value in given.items() if name not in shell}
-    if "judges" in options:
-        options["judges"] = read_judges(options["judges"])
+    if "references" in options:
+        options["references"] = read_references(options["references"])
     return options
 
 
@@ -199,24 +199,21 @@ def recorded_task(given: dict) -> str | None:  # None if nothing is added to a r
     return name
 
 # %% ../../nbs/jobs/07_arguments.ipynb #b8465d4d
-def judge_options(given: dict) -> None:
+def check_options(given: dict) -> None:
     "Refuse values that rank_models would refuse, before images are read."
-    from inspect import signature
-
     from taskpriors.rank.laws import read_prior
     from taskpriors.rank.members import named_models
-    from taskpriors.rank.models import rank_models
-    from taskpriors.rank.options import RankOptions
+    from taskpriors.rank.options import RankOptions, nested
 
-    asked = {name: p.default for name, p in signature(rank_models).parameters.items()} | given
-    wanted = [name for name in RankOptions.__dataclass_fields__ if name in asked]
-    RankOptions(**{name: asked[name] for name in wanted}, embedding={})
-    read_prior(asked["prior"], named_models(asked["models"]))
+    options = nested(**own_options(given))
+    names = [name for name in ("seed", "scoring", "tasks", "compute") if name in options]
+    checked = RankOptions(**{name: options[name] for name in names})
+    read_prior(checked.tasks.prior, named_models(given.get("models")))
 
 # %% ../../nbs/jobs/07_arguments.ipynb #296616e7
 _UNRECORDED = ("command", "run", "config", "cache", "out", "overwrite", "report", "json", "all")
 _UNRECORDED += ("progress", "plan", "to_record", "task")
-_OF_PATHS = ("models", "judges", "images", "texts", "labels", "prior", "reference", "record")
+_OF_PATHS = ("models", "references", "images", "texts", "labels", "prior", "reference", "past_results")
 _OF_PATHS += ("pairs",)
 
 

@@ -8,6 +8,7 @@ __all__ = ['main']
 # %% ../../nbs/jobs/08_cli.ipynb #7c429010
 import argparse
 import ast
+import inspect
 import json
 import os
 import re
@@ -138,19 +139,22 @@ def run_rank(args: argparse.Namespace) -> int:
     arguments.check_text_options(given)
     if "models" in given:
         given["models"] = arguments.files_in_folders(given["models"])
-    from taskpriors.rank.models import rank_models
+    from taskpriors.rank.models import plan_models, rank_models, saved_in
+    from taskpriors.rank.options import nested
 
     report = _report_path(given)
     task = arguments.recorded_task(given)
-    arguments.judge_options(given)
+    arguments.check_options(given)
     images = arguments.load_points(given)
     column = given.get("label_column")
     labels = arguments.label_options(images, args.labels, column) if "labels" in given else {}
-    options = _with_all(given, arguments.own_options(given) | labels)
-    ranking = rank_models(images=images, out=args.out, overwrite="overwrite" in given, **options)
+    options = nested(images=images, **_with_all(given, arguments.own_options(given) | labels))
     if "plan" in given:
-        print(console.wrapped(str(ranking), console.width_of_lines(sys.stdout.isatty())))
+        known = inspect.signature(plan_models).parameters
+        plan = plan_models(**{name: options[name] for name in known if name in options})
+        print(console.wrapped(str(plan), console.width_of_lines(sys.stdout.isatty())))
         return 0
+    ranking = saved_in(rank_models(**options), args.out, overwrite="overwrite" in given)
     _tell(ranking, ranking.folder, given, report)
     if task:
         ranking.to_record(task, given["to_record"], overwrite="overwrite" in given)

@@ -290,7 +290,7 @@ def jury_references(
     pictures = as_pictures(points) if len(jury.jurors) > 1 else None
     if pictures is None:
         return {}
-    judges, failed = see_inputs(jury, pictures, RankOptions(progress=progress))
+    judges, failed = see_inputs(jury, pictures, RankOptions(**nested(progress=progress)))
     for name, why in failed.items():
         warnings.warn(f"Monitor: {name} does not judge: {why}", stacklevel=4)
     return {name: _at_their_places(model.features.cpu(), points) for name, model in judges.items()}

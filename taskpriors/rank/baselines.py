@@ -166,13 +166,15 @@ def low_level_of(
 
     digests = [[model.digest for model in some] for some in (learners, teachers)]
     key: dict[str, Any] = dict(what="baselines on tasks of voters", models=digests)
-    key |= dict(laws.election_sampling(options), points=len(index), kernel=options.kernel)
+    key |= dict(laws.election_sampling(options), points=len(index), kernel=options.tasks.kernel)
     key["device"] = str(options.device)
     if options.groups is not None:
         key["groups"] = store.digest_tensors(dict(groups=options.groups))
     named = all(digest for some in digests for digest in some)
     like = _Skill(members.blank(len(learners), len(teachers)))
-    skill = members.load_or_compute(key, compute, like, options.cache if named else False).skill
+    skill = members.load_or_compute(
+        key, compute, like, options.compute.cache if named else False
+    ).skill
     S, alike = law.votes.skill[sitting][:, sitting], law.votes.alike[sitting][:, sitting]
     return low_level_share(skill, S, weights[sitting], alike)
 
@@ -193,7 +195,7 @@ def score_beside(
     shown = {name: model for name, model in baselines.items() if name not in copies}
     if not shown:
         return laws.Beside({}, {}, failures, low_level)
-    tasks, q = law_sample.skill_tasks, options.n_classes
+    tasks, q = law_sample.skill_tasks, options.tasks.n_classes
     skills, broken = engine.skills(shown, tasks, mask, n_classes=q)
     return laws.Beside({k: shown[k] for k in skills}, skills, failures | broken, low_level)
 

@@ -128,12 +128,12 @@ _HELD = 3 * 4  # bytes that a ranking in memory holds for each number of its fea
 
 def _most_bytes(n, widths, train, options):
     D, d = sum(widths), max(widths)
-    rank, width = min(options.rank, D), min(options.rank + OVERSAMPLING, D)
-    columns = options.n_tasks * (options.n_classes - 1)
-    labels = (1 + (train > 0)) * n * options.n_tasks
-    judged = min(n, options.n_judged)
+    rank, width = min(options.compute.rank, D), min(options.compute.rank + OVERSAMPLING, D)
+    columns = options.tasks.n_tasks * (options.tasks.n_classes - 1)
+    labels = (1 + (train > 0)) * n * options.tasks.n_tasks
+    judged = min(n, options.compute.n_residuals)
     factor = 4 * n * (width + rank) + 3 * 4 * 2048 * D
-    drawing = 4 * n * rank + labels + n * options.n_tasks
+    drawing = 4 * n * rank + labels + n * options.tasks.n_tasks
     scoring = 2 * labels + 8 * 3 * d * columns + 4 * judged * (4 * columns + 6 * d)
     return _BASE_BYTES + max(factor, drawing, scoring)
 
@@ -204,28 +204,28 @@ def plan_ranking(
     options = RankOptions() if options is None else options
     remedy = "leave it out, or pass RankOptions"
     checks.check_instance(options, RankOptions, caller, "options", remedy=remedy)
-    checks.check_count(options.n_classes, caller, "n_classes", low=2, high=256)
+    checks.check_count(options.tasks.n_classes, caller, "n_classes", low=2, high=256)
     train = checks.check_number(train, caller, "train", low=0, high=1, high_open=True)
     opened = open_models(models, caller).values()
     n, widths = len(next(iter(opened))), [rows.shape[1] for rows in opened]
     checks.check_instance(speed, Speed, caller, "speed", remedy="leave it out, or pass a Speed")
     elects = checks.check_flag(elected, caller, "elected") and len(widths) > 2
-    q = options.n_classes
+    q = options.tasks.n_classes
     steps = _steps(
         n,
         widths,
         speed,
-        n_tasks=options.n_tasks,
+        n_tasks=options.tasks.n_tasks,
         n_classes=q,
-        rank=options.rank,
+        rank=options.compute.rank,
         train=train,
-        n_judged=options.n_judged,
+        n_judged=options.compute.n_residuals,
         n_judges=len(widths) if elects else 1,
     )
     if not options.moments:
         del steps["pairs"]
     if elects:
-        few = min(options.n_judging, options.n_tasks)
+        few = min(options.n_judging, options.tasks.n_tasks)
         steps["election"] = election_seconds(n, widths, speed, n_classes=q, n_judging=few)
     if options.groups is None:
         steps["copies"] = copies_seconds(n, min(widths), speed) + n * _DIGEST
@@ -339,7 +339,7 @@ def plan_in_memory(
     "Predict time, memory and downloads of a ranking in memory."
     n, widths, uncounted = 0 if points is None else len(points), [], []
     works: dict[str, NetworkWork] = {}
-    cache = None if options.cache is False else options.cache
+    cache = None if options.compute.cache is False else options.compute.cache
     of_zoo = [s.text[4:] for s in models.values() if isinstance(s, sources.Name) and s.of_zoo]
     training = sum(zoo.training_seconds(name, cache=cache) for name in of_zoo)
     for name, source in models.items():
@@ -358,8 +358,8 @@ def plan_in_memory(
             n,
             widths,
             USUAL,
-            n_tasks=options.n_tasks,
-            n_classes=options.n_classes,
+            n_tasks=options.tasks.n_tasks,
+            n_classes=options.tasks.n_classes,
             rank=sum(widths),
             train=0.5 if options.accuracy else 0.0,
             n_judged=n,
@@ -368,7 +368,7 @@ def plan_in_memory(
     if not options.moments:
         steps.pop("pairs", None)
     if n_judges > 1:
-        steps["election"] = election_seconds(n, widths, USUAL, n_classes=options.n_classes)
+        steps["election"] = election_seconds(n, widths, USUAL, n_classes=options.tasks.n_classes)
     operations = n * sum(work.operations for work in works.values())
     steps["embedding"] = operations / (OPERATIONS * torch.get_num_threads())
     if training:

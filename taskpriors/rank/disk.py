@@ -212,7 +212,11 @@ def _kernel_of(rows, kind, rank, seed, cache):  # RowKernel
 
 def _kernel_pass(options):  # rows -> RowKernel; nothing of the options that a worker cannot take
     return partial(
-        _kernel_of, kind=options.kernel, rank=options.rank, seed=options.seed, cache=options.cache
+        _kernel_of,
+        kind=options.tasks.kernel,
+        rank=options.compute.rank,
+        seed=options.seed,
+        cache=options.compute.cache,
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #3dc09d24
@@ -240,7 +244,7 @@ def gather_rows(rows: Mapping, options: RankOptions) -> members.Settled:  # name
 def open_features(models: Mapping, options: RankOptions) -> members.Settled:  # name -> RowMatrix
     "Open the features of all models; a file that is missing or cut off fails by itself."
     opened, failures = {}, {}
-    device = options.embedding.get("device")
+    device = options.compute.device
     for name, source in models.items():
         try:
             opened[name] = row_blocks.open_rows(source, name=name, device=device)
@@ -259,7 +263,7 @@ def cut_judges(judges: Sequence[laws.Judge], options: RankOptions) -> cut_prior.
         return cut_prior.CutPrior(Z, values, values.sum().item(), 0.0)
     kernels = {k: M for judge in judges for k, M in zip(judge.names, judge.kernels, strict=True)}
     weights = [judge.weight for judge in judges] if len(judges) > 1 else None
-    return cut_prior.cut_prior(kernels, options.rank, weights=weights, seed=options.seed)
+    return cut_prior.cut_prior(kernels, options.compute.rank, weights=weights, seed=options.seed)
 
 # %% ../../nbs/rank/10_disk.ipynb #11752488
 class DrawnRows(NamedTuple):
@@ -303,8 +307,8 @@ def draw_row_tasks(
     weights = [judge.weight for judge in judges]
     n_drawn = n if classes is None else int((classes < 0).sum())
     dealt = [laws.deal_tasks(weights, options, n_drawn, seed=seed) for seed in seeds]
-    checks.check_memory(2 * len(seeds) * options.n_tasks * n, options.caller, "lower n_tasks")
-    labels = torch.empty(len(seeds), options.n_tasks, n, dtype=torch.uint8)
+    checks.check_memory(2 * len(seeds) * options.tasks.n_tasks * n, options.caller, "lower n_tasks")
+    labels = torch.empty(len(seeds), options.tasks.n_tasks, n, dtype=torch.uint8)
     temperature = top = math.nan
     strongest = trace_cut = 0.0
     rank = 0
@@ -312,16 +316,16 @@ def draw_row_tasks(
         if not dealt[0].counts[number].any():
             continue
         prior = cut if cut is not None and len(judges) == 1 else cut_judges([judge], options)
-        largest, T = prior.eigenvalues[0].item(), options.task_temperature
+        largest, T = prior.eigenvalues[0].item(), options.tasks.temperature
         if temperatures is not None:
             T = temperatures[number]
         elif T is None:
-            T = shared_prior.task_temperature(prior.factor, options.n_classes, top=largest)
+            T = shared_prior.task_temperature(prior.factor, options.tasks.n_classes, top=largest)
         if judge.weight > strongest:
             strongest, temperature, top = judge.weight, T, largest
         rank = max(rank, prior.factor.shape[1])
         trace_cut += judge.weight / sum(weights) * prior.trace_cut
-        with remote.scratch_folder(options.scratch, options.caller) as folder:
+        with remote.scratch_folder(options.compute.scratch, options.caller) as folder:
             remote.save_array(f"{folder}/factor.npy", prior.factor.numpy(), options.caller)
             classes_file = None
             if classes is not None:
@@ -345,13 +349,11 @@ def draw_row_tasks(
 def _sample_moments(models, prior, options):  # Moments of all models, (n_models,) each
     n = len(prior.factor)
     index = blocks.evenly(n, PAIRED)
-    T = options.temperature
-    if T is None:
-        T = shared_prior.edge_temperature(prior.factor)
+    T = shared_prior.edge_temperature(prior.factor)
     factors = {name: m.factor.factor(m.features.take(index)) for name, m in models.items()}
     K = prior.factor[index].to(options.device)
-    sampled = sampled_moments(factors, K, n, T, options.graphs)
-    least = least_eigenvalue(K, T, graphs=options.graphs).value
+    sampled = sampled_moments(factors, K, n, T, "undirected")
+    least = least_eigenvalue(K, T, graphs="undirected").value
     return laws.Moments(
         mean=sampled.mean.cpu(),
         variance=sampled.variance.cpu(),
@@ -373,18 +375,19 @@ def _drawn_or_kept(models, law, options):  # DrawnRows, and Moments or None; per
         for judge in law.judges:
             rows |= {k: M.rows for k, M in zip(judge.names, judge.kernels, strict=True)}
     files = {name: _file_key(matrix) for name, matrix in rows.items()}
-    folder: store.CacheLike | None = options.cache
+    folder: store.CacheLike | None = options.compute.cache
     if has_factor or None in files.values():
         folder = False
     key = dict(files=files, judges=[[list(judge.names), judge.weight] for judge in law.judges])
     key["device"] = str(options.device)  # a generator draws other numbers on another device
-    names = ("n_tasks", "n_classes", "n_orders", "seed", "kernel", "rank")
-    names += ("task_temperature", "accuracy")
-    key |= {name: getattr(options, name) for name in names}
+    names = ("n_tasks", "n_classes", "kernel", "temperature")
+    key |= {name: getattr(options.tasks, name) for name in names}
+    names = ("n_orders", "seed", "accuracy")
+    key |= {name: getattr(options, name) for name in names} | dict(rank=options.compute.rank)
     blank, prior = members.blank, functools.cache(partial(cut_judges, law.judges, options))
     n = len(next(iter(rows.values())))
     seeds = _task_seeds(options)
-    shape = (len(seeds), options.n_tasks, n)
+    shape = (len(seeds), options.tasks.n_tasks, n)
     like = DrawnRows(torch.empty(shape, dtype=torch.uint8, device="meta"), *[blank()] * 4)
 
     def draw():
@@ -399,7 +402,7 @@ def _drawn_or_kept(models, law, options):  # DrawnRows, and Moments or None; per
     )
     if not options.moments:
         return drawn, None
-    key |= dict(what="moments on disk", graphs=options.graphs, temperature=options.temperature)
+    key |= dict(what="moments on disk")
     moments = members.load_or_compute(
         key,
         lambda: _sample_moments(models, prior(), options),
@@ -412,20 +415,15 @@ def _drawn_or_kept(models, law, options):  # DrawnRows, and Moments or None; per
 def check_streaming(options: RankOptions, rows: Mapping, mask: Tensor) -> None:
     "Refuse what a ranking from disk cannot do, before any row is read."
     caller = options.caller
-    checks.check_choice(options.kernel, ("cosine", "linear"), caller, "kernel")
-    checks.check_count(options.n_classes, caller, "n_classes", low=2, high=256)
-    if options.probe == "logistic":
-        rule = "probes on files must be ridge probes"
-        got = "'logistic', which takes about ten passes over each file"
-        checks.refuse(caller, rule, got, "rank a sample of the rows")
+    checks.check_choice(options.tasks.kernel, ("cosine", "linear"), caller, "kernel")
+    checks.check_count(options.tasks.n_classes, caller, "n_classes", low=2, high=256)
     n_fitted = int(mask.sum()) if options.accuracy else len(mask)
     for name, matrix in rows.items():
         d = matrix.shape[1]
         if n_fitted <= d + 1:
             rule = f"probes must be fitted to more points than {name} has features"
             got = f"{n_fitted} points for {d} features"
-            remedy = "raise train, or pass on_disk=False" if options.accuracy else "on_disk=False"
-            checks.refuse(caller, rule, got, remedy)
+            checks.refuse(caller, rule, got, "pass compute=taskpriors.Compute(on_disk=False)")
 
 # %% ../../nbs/rank/10_disk.ipynb #58207734
 def known_classes(labels: Tensor, caller: str) -> Tensor:
@@ -453,12 +451,19 @@ def score_rows(
     arrays = dict(skill=tasks, probes=probed, labels=classes, groups=options.groups)
     arrays = {name: values for name, values in arrays.items() if values is not None}
     digest = store.digest_tensors(arrays if probed is None else dict(arrays, mask=mask))
-    with remote.scratch_folder(options.scratch, options.caller) as folder:
+    with remote.scratch_folder(options.compute.scratch, options.caller) as folder:
         files = {
             name: remote.save_array(f"{folder}/{name}.npy", values.numpy(), options.caller)
             for name, values in arrays.items()
         }
-        job = RowsJob(files, digest, mask, options.n_classes, options.n_judged, options.cache)
+        job = RowsJob(
+            files,
+            digest,
+            mask,
+            options.tasks.n_classes,
+            options.compute.n_residuals,
+            options.compute.cache,
+        )
         rows = [model.features for model in models.values()]
         score = partial(_scores_or_reason, job=job)
         return members.settle(models, members.over_models(score, rows, options, "models"))
@@ -522,10 +527,6 @@ class DiskEngine:
         "The law of a prior, tasks of it for skill and probes, and the moments of each model."
         options = self.options
         failures: dict[str, str] = {}
-        if choice.kind == "others":
-            rule = "one set of tasks must serve all models"
-            got = "prior 'others'"
-            checks.refuse(options.caller, rule, got, "pass 'product', or on_disk=False")
         while True:
             try:
                 law = laws.law_of(
@@ -551,7 +552,7 @@ class DiskEngine:
             words = f"{words}, {of_law} ({share:.1%} of the trace cut)"
         T = drawn_rows.task_temperature.item()
         n = drawn_rows.tasks.shape[2]
-        gain = drawn_rows.top.item() / (options.n_classes * T)
+        gain = drawn_rows.top.item() / (options.tasks.n_classes * T)
         record = dict(task_temperature=T, task_gain=gain, rank=rank, trace_cut=share)
         return laws.Drawn(
             law=replace(law, description=words),
@@ -559,13 +560,16 @@ class DiskEngine:
             skill_tasks=drawn_rows.tasks[0],
             probe_tasks=drawn_rows.tasks[1] if options.accuracy else None,
             moments={} if of_models is None else of_models.by_model(models),
-            record=record | dict(n_judged=min(n, options.n_judged)),
+            record=record | dict(n_judged=min(n, options.compute.n_residuals)),
             pairs=f"of {min(n, PAIRED)} points",
             failures=failures,
         )
 
     def _kernel(self, models, choice):  # of a prior that is no ranked model
-        n, device = len(next(iter(models.values())).features), self.options.embedding.get("device")
+        n, device = (
+            len(next(iter(models.values())).features),
+            self.options.compute.embedding.get("device"),
+        )
         if choice.kind == "factor":
             checks.check_same_n(self.options.caller, models=n, prior=len(choice.source))
             return choice.source.cpu()
@@ -606,7 +610,8 @@ class DiskEngine:
         self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
     ) -> members.Settled:
         "Skill of each model over tasks, shape (n_tasks, n), in one pass."
-        judged = replace(self.options, n_classes=n_classes)
+        tasks_of_labels = replace(self.options.tasks, n_classes=n_classes)
+        judged = replace(self.options, tasks=tasks_of_labels)
         rows, failures = score_rows(models, tasks, mask, judged)
         return members.Settled(
             {k: laws.ModelScores(*scores[:5]) for k, scores in rows.items()}, failures
@@ -653,7 +658,7 @@ class DiskEngine:
         if groups is not None:
             accuracy = partial(memory.grouped_accuracy, labels.classes[points], groups[points])
         rows = {k: replace(m, features=members.rows_of(m, points)) for k, m in models.items()}
-        uncached = replace(self.options, cache=False)
+        uncached = replace(self.options, compute=replace(self.options.compute, cache=False))
         of_some = memory.model_metrics(rows, {registry.LABEL_ACCURACY: accuracy}, uncached)
         return laws.Columns(of_some.results, of_some.failures, [], [])
 

@@ -31,7 +31,7 @@ from ..inputs.loaders import LoadedBatches
 from ..inputs.sources import source_of
 from ..inputs.texts import TOO_LONG, TextSource
 from . import members
-from .laws import STANDING, PriorChoice
+from .laws import STANDARD, PriorChoice
 from .members import AnyModel, Settled
 from .options import RankOptions
 from ..refusals import listed
@@ -416,25 +416,25 @@ def hub_models(models: Mapping, source: Any) -> HubModels:
 
 
 def call_jury(
-    judges: Any,
+    references: Any,
     choice: PriorChoice,
     models: Mapping,
     source: Any,
     hub: HubModels | None = None,  # as they were before the ranking fetched any; None: none is
 ) -> Jury | None:
     "The jury of a ranking, before it has seen anything; None if nobody is asked for."
-    if judges is None or judges is False or choice.kind != "elected" or len(models) < 2:
+    if references is None or references is False or choice.kind != "consensus" or len(models) < 2:
         return None
     kind = getattr(source, "kind", "images")
     cure = _SEE if source is None else _PICTURES
     if source is None or isinstance(source, LoadedBatches):
-        if isinstance(judges, Mapping) and judges:
-            return None  # who judges was said
+        if isinstance(references, Mapping) and references:
+            return None  # the user has named them
         return Jury(kind=kind, jurors=(), missing=(), cure=cure, reason="no juror sees the inputs")
     addresses, fetched_names = HubModels() if hub is None else hub
-    downloads = judges == STANDING and any(name in models for name in fetched_names)
+    downloads = references == STANDARD and any(name in models for name in fetched_names)
     jury = standing_jury(kind, downloads=downloads, ranked=addresses)
-    taken = {*models, *(judges if isinstance(judges, Mapping) else ())}
+    taken = {*models, *(references if isinstance(references, Mapping) else ())}
     seated = tuple(juror for juror in jury.jurors if juror.name not in taken)
     fetched = tuple(juror for juror in jury.fetched if juror in seated)
     return replace(jury, jurors=seated, fetched=fetched)
@@ -459,9 +459,6 @@ def unjudged_words(n_models: int, jury: Jury | None) -> str:
     )
 
 # %% ../../nbs/rank/08_jury.ipynb #e780e7c7
-_FOR_JURORS = ("device", "batch_size", "num_workers")  # options of embed_features that hold
-
-
 def words_of(source: ImageSource | TextSource) -> float:  # in a text, on average; 0 for images
     "How long the texts of a source are."
     if not isinstance(source, TextSource):
@@ -505,15 +502,15 @@ def embed_unranked(
     loaded: Mapping, source: ImageSource | TextSource, options: RankOptions
 ) -> Settled:  # name -> Model
     "Features of models that nobody chose, by those options of the user that hold for any."
-    embedding = {name: options.embedding[name] for name in _FOR_JURORS if name in options.embedding}
+    compute = replace(options.compute, pooling=None, transform=None)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", f".*{TOO_LONG}", UserWarning)
-        return members.gather_models(loaded, source, replace(options, embedding=embedding))
+        return members.gather_models(loaded, source, replace(options, compute=compute))
 
 
 def see_inputs(jury: Jury, source: ImageSource | TextSource, options: RankOptions) -> Settled:
     "The jurors with their features of the inputs."
-    if options.progress:
+    if options.compute.progress:
         print(cost_words(jury, source), file=sys.stderr)
     loaded, broken = members.settle(
         jury.families, [members.attempt(load_juror, juror) for juror in jury.jurors]

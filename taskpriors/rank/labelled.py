@@ -51,7 +51,7 @@ def seats_of(models: Mapping, law: laws.Law) -> Seats:
         present = [k for k, name in enumerate(law.members) if name in voters]
         weights, alike = law.election.weights[present], law.votes.alike[present][:, present]
         names = [law.members[k] for k in present]
-    elif law.kind == "elected" and len(models) > 1:  # nobody was elected, so all may be
+    elif law.kind == "consensus" and len(models) > 1:  # nobody was elected, so all may be
         n = len(next(iter(models.values())).features)
         index = blocks.evenly(n, 512, down=True)
         rows = [members.rows_of(model, index) for model in models.values()]
@@ -117,15 +117,17 @@ def labelled_law(
         prior_weights, likely, similarity=seats.alike
     ).weights.tolist()
     temperatures = (likely.top_eigenvalues / (q * likely.gain)).tolist()
-    if options.task_temperature is not None:
-        temperatures = [options.task_temperature] * len(weights)
+    if options.tasks.temperature is not None:
+        temperatures = [options.tasks.temperature] * len(weights)
     sitting = [k for k, w in enumerate(weights) if w > laws.LEAST_WEIGHT]
-    as_many = options.n_tasks * (options.n_classes - 1) // (q - 1)  # columns as without labels
+    as_many = (
+        options.tasks.n_tasks * (options.tasks.n_classes - 1) // (q - 1)
+    )  # columns as without labels
     return LabelledLaw(
         judges=[seats.judges[k]._replace(weight=weights[k]) for k in sitting],
         temperatures=[temperatures[k] for k in sitting],
         n_classes=q,
-        n_tasks=min(options.n_tasks, max(FEWEST_TASKS, as_many)),
+        n_tasks=min(options.tasks.n_tasks, max(FEWEST_TASKS, as_many)),
         weights=dict(zip(seats.names, weights, strict=True)),
     )
 
@@ -309,7 +311,10 @@ def skills_with_labels(
     seats, points = seats_of(models, law), evidence_points(classes, options)
     evidence = [engine.evidence(judge, points) for judge in seats.judges]
     chosen = labelled_law(seats, evidence, classes[points], options, n_classes=q)
-    drawing = replace(options, n_classes=chosen.n_classes, n_tasks=chosen.n_tasks)
+    drawing = replace(
+        options,
+        tasks=replace(options.tasks, n_classes=chosen.n_classes, n_tasks=chosen.n_tasks),
+    )
     tasks = engine.tasks_with(chosen.judges, classes, chosen.temperatures, drawing)
     skills, failures = engine.skills(models, tasks, mask, n_classes=chosen.n_classes)
     members.refuse_unless_any(skills, failures, options.caller)
@@ -343,9 +348,7 @@ def skills_with_labels(
 # %% ../../nbs/rank/08_labelled.ipynb #7ed0f9e2
 def task_moment(skills: Mapping, law_sample: Drawn) -> Tensor:  # (n_models, n_models)
     "Second moment of the models' logits of skill over single tasks of the law."
-    ratios = torch.stack([scores.tasks.double().cpu() for scores in skills.values()])
-    if not law_sample.tasks_of:
-        ratios = task_ratios(skills, law_sample.skill_tasks)
+    ratios = task_ratios(skills, law_sample.skill_tasks)
     return point_evidence(ratios.mean(1), 1 - ratios, is_judged=False).moment
 
 # %% ../../nbs/rank/08_labelled.ipynb #a0e029b7

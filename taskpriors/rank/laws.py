@@ -7,7 +7,6 @@ __all__ = []
 
 # %% ../../nbs/rank/06_laws.ipynb #165df920
 import difflib
-import numbers
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -66,7 +65,6 @@ class Law:
     election: Judges | None = None  # of the members; None if nobody was elected
     votes: Votes | None = None  # of the members, if they vote
     jurors: Mapping = field(default_factory=dict)  # name -> Model: who votes and is not ranked
-    of_others: Mapping = field(default_factory=dict)  # name -> Judge of its own, under "others"
 
 # %% ../../nbs/rank/06_laws.ipynb #00f3387e
 def _check_word(word, names):
@@ -81,8 +79,8 @@ def _check_word(word, names):
         possible = timm.is_model(word.partition(".")[0])
     if possible:
         return
-    rule = "prior must be 'elected', 'product', 'others', a ranked model, or a model or file"
-    near = difflib.get_close_matches(word, ("elected", "product", "others"), 1)
+    rule = "prior must be 'consensus', 'product', a ranked model, or a model or file"
+    near = difflib.get_close_matches(word, ("consensus", "product"), 1)
     near = near or difflib.get_close_matches(word, [*names, *timm.list_models()], 3, 0.5)
     remedy = f"did you mean {' or '.join(near)}" if near else "check the spelling"
     checks.refuse("rank_models", rule, repr(shortened(word, 80)), remedy)
@@ -92,7 +90,7 @@ def _check_word(word, names):
 class PriorChoice:
     "What a user calls `prior`: whose kernels make the law that tasks are drawn from."
 
-    kind: str  # "mixture" of models, "others", "elected", "factor" or "model"
+    kind: str  # "mixture" of models, "consensus", "factor" or "model"
     description: str  # in words
     members: tuple = ()  # names of the models in a mixture
     source: Any = None  # the factor, or a model that is not ranked
@@ -105,12 +103,10 @@ def read_prior(prior: Any, names: Iterable[str], caller: str = "rank_models") ->
         Z = checks.check_features(prior, caller, "prior")
         return PriorChoice("factor", "a given factor", source=Z)
     word = plain_text(prior) if isinstance(prior, (str, int)) else None
-    if prior is None or word == "elected":
-        return PriorChoice("elected", "tasks of the models that others learn best", names)
+    if prior is None or word == "consensus":
+        return PriorChoice("consensus", "tasks of the models that others learn best", names)
     if word == "product":
         return PriorChoice("mixture", "product of all models", names)
-    if word == "others":
-        return PriorChoice("others", "product of the other models (tasks: of all)", names)
     if word in names:
         return PriorChoice("mixture", word, (word,))
     if word is not None and caller == "rank_models":
@@ -158,12 +154,12 @@ ELECTION_ORDERS = 16  # of the points: an election needs no standard errors
 
 def election_sampling(options: RankOptions) -> dict[str, Any]:
     "How tasks of an election are drawn, as `cross_skill` takes it."
-    n_tasks = min(options.n_judging, options.n_tasks)
+    n_tasks = min(options.n_judging, options.tasks.n_tasks)
     return dict(
         n_tasks=n_tasks,
         n_orders=min(ELECTION_ORDERS, options.n_orders, n_tasks),
-        n_classes=options.n_classes,
-        temperature=options.task_temperature,
+        n_classes=options.tasks.n_classes,
+        temperature=options.tasks.temperature,
         seed=options.seed,
     )
 
@@ -183,13 +179,15 @@ def skills_of_voters(
     drawing = election_sampling(options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what they say of all points was said
-        factors = [kernel_factor(X, options.kernel, scale="frobenius") for X in teaching]
+        factors = [kernel_factor(X, options.tasks.kernel, scale="frobenius") for X in teaching]
     if options.groups is None:
-        run: dict[str, Any] = dict(executor=options.executor)
+        run: dict[str, Any] = dict(executor=options.compute.executor)
         run["progress"] = options.shown if voters is None else False
         return skills.cross_skill(learning, factors, **run, **drawing)
     tasks = skills.tasks_of_priors(factors, skills.check_sampling(gain=10.0, **drawing))
-    return cross_skill_without_groups(learning, tasks, options.groups[index], options.n_classes)
+    return cross_skill_without_groups(
+        learning, tasks, options.groups[index], options.tasks.n_classes
+    )
 
 
 def elect_judges(
@@ -197,14 +195,10 @@ def elect_judges(
 ) -> Election:
     "The judges that models and jurors elect on some of the points, and what they are elected by."
     company = {**models, **jurors}
-    if len(company) < 3 and not options.controls:  # no third one says who of two is right
+    if len(company) < 3:  # no third one says who of two is right
         return Election(None, None)
     n = len(next(iter(company.values())).features)
     index = evenly(n, options.n_electing)
-    if missing := [name for name in options.controls if name not in company]:
-        remedy = "correct it or leave it out"
-        checks.refuse("rank_models", "every control must work", shortened(missing[0], 80), remedy)
-    controls = [list(company).index(name) for name in options.controls]
 
     def compute():
         voters = list(company.values())
@@ -215,19 +209,22 @@ def elect_judges(
 
     key: dict[str, Any] = dict(what="election", models=[model.digest for model in company.values()])
     key |= dict(
-        election_sampling(options), points=len(index), kernel=options.kernel, penalties=MOST_LOST
+        election_sampling(options),
+        points=len(index),
+        kernel=options.tasks.kernel,
+        penalties=MOST_LOST,
     )
     key["device"] = str(options.device)
     if options.groups is not None:
         key["groups"] = store.digest_tensors(dict(groups=options.groups))
     like = Votes(*[members.blank(len(company), len(company))] * 2)
     named = all(model.digest for model in company.values())
-    votes = members.load_or_compute(key, compute, like, options.cache if named else False)
+    votes = members.load_or_compute(key, compute, like, options.compute.cache if named else False)
     votes = votes._replace(skill=without_strangers(votes.skill, len(models), len(index)))
     who: dict[str, Any] = dict(similarity=votes.alike, jurors=range(len(models), len(company)))
-    if not (controls or mutual_skill(votes.skill, **who).any()):
+    if not mutual_skill(votes.skill, **who).any():
         return Election(None, votes)
-    return Election(elect_prior(votes.skill, controls=controls, **who), votes)
+    return Election(elect_prior(votes.skill, **who), votes)
 
 # %% ../../nbs/rank/06_laws.ipynb #87f50ac8
 LEAST_WEIGHT = 1e-3  # a judge of less weight draws no tasks
@@ -250,48 +247,29 @@ def describe_judges(judges: Judges, names: Sequence, n_models: int) -> str:
     )
 
 # %% ../../nbs/rank/06_laws.ipynb #a057833d
-STANDING = "standing"  # the word for the jury that rank.jury names
-JudgesLike = TypeAliasType("JudgesLike", Mapping | str | bool)
+STANDARD = "standard"  # the word for the reference models that rank.jury names
+ReferencesLike = TypeAliasType("ReferencesLike", Mapping | str | bool)
 
 
-def named_judges(judges: JudgesLike | None, models: Mapping, choice: PriorChoice) -> dict[str, Any]:
-    "Judges of the user's own that are not ranked, or a sentence about why they cannot judge."
-    if judges is None or judges is False or judges == STANDING:
+def named_references(
+    references: ReferencesLike | None, models: Mapping, choice: PriorChoice
+) -> dict[str, Any]:
+    "The user's own reference models, by name."
+    if references is None or references is False or references == STANDARD:
         return {}
     caller = "rank_models"
-    remedy = f"pass '{STANDING}', False, or a dictionary name -> features, or a model"
-    checks.check_instance(judges, Mapping, caller, "judges", remedy=remedy)
-    if choice.kind != "elected":
-        checks.refuse(caller, "judges need an election", choice.description, "pass prior='elected'")
-    jurors: Any = judges
-    jurors = members.with_plain_names(jurors.items(), "judges")
-    if both := [name for name in jurors if name in models]:
-        remedy = "give the judge another name"
-        rule = "a judge must not have a model's name"
+    remedy = f"pass '{STANDARD}', False, or a dictionary name -> features, or a model"
+    checks.check_instance(references, Mapping, caller, "references", remedy=remedy)
+    if choice.kind != "consensus":
+        rule = "references need the consensus prior"
+        checks.refuse(caller, rule, choice.description, "leave prior out")
+    named: Any = references
+    named = members.with_plain_names(named.items(), "references")
+    if both := [name for name in named if name in models]:
+        remedy = "give the reference another name"
+        rule = "a reference must not have a model's name"
         checks.refuse(caller, rule, shortened(both[0], 80), remedy)
-    return jurors
-
-
-def named_controls(
-    controls: str | Sequence | None, company: Mapping, choice: PriorChoice
-) -> tuple[str, ...]:
-    "The names of models and judges that are known to be weak, or why there are none."
-    if controls is None:
-        return ()
-    caller = "rank_models"
-    if isinstance(controls, (str, numbers.Integral)):
-        controls = [controls]
-    checks.check_instance(controls, Sequence, caller, "controls", remedy="pass a list of names")
-    if controls and choice.kind != "elected":
-        got = shortened(plain_text(controls[0]), 60)
-        checks.refuse(caller, "controls need an election", got, "pass prior='elected'")
-    names = tuple(dict.fromkeys(map(plain_text, controls)))
-    if unknown := [name for name in names if name not in company]:
-        near = difflib.get_close_matches(unknown[0], company, 3, 0.5)
-        remedy = f"did you mean {shortened(' or '.join(near), 120)}" if near else "pass judges, too"
-        rule = "controls must be names of models or of judges"
-        checks.refuse(caller, rule, repr(shortened(unknown[0], 80)), remedy)
-    return names
+    return named
 
 # %% ../../nbs/rank/06_laws.ipynb #629f0f81
 def voteless_words(law: Law) -> str:
@@ -320,7 +298,7 @@ def law_of(
 ) -> Law:
     "Whose priors make the law, and with which weights."
     votes = None
-    if choice.kind == "elected":
+    if choice.kind == "consensus":
         election = elect_judges(models, options, jurors=jurors)
         votes = election.votes
         if election.judges is not None:
@@ -328,7 +306,7 @@ def law_of(
             weights = zip(voters.items(), election.judges.weights.tolist(), strict=True)
             judges = [Judge((name,), (model.factor,), w) for (name, model), w in weights]
             return Law(
-                kind="elected",
+                kind="consensus",
                 description=describe_judges(election.judges, list(voters), len(models)),
                 judges=tuple(judge for judge in judges if judge.weight > LEAST_WEIGHT),
                 members=tuple(voters),
@@ -336,7 +314,7 @@ def law_of(
                 votes=votes,
                 jurors=jurors,
             )
-        choice = replace(read_prior("product", models), kind="elected")
+        choice = replace(read_prior("product", models), kind="consensus")
     if choice.kind in ("factor", "model"):
         judge = Judge((choice.description,), (kernel_of(choice),))
         return Law(kind=choice.kind, description=choice.description, judges=(judge,))
@@ -344,17 +322,12 @@ def law_of(
     if not names:
         rule, remedy = "the model that is the prior must work", "pass another prior"
         checks.refuse(options.caller, rule, choice.description, remedy)
-    of_others: dict = {}
-    if choice.kind == "others":
-        rest = {name: [other for other in names if other != name] for name in names}
-        of_others = {name: _mean_of(rest[name], models, options.caller) for name in names}
     return Law(
         kind=choice.kind,
         description=choice.description,
         judges=(_mean_of(names, models, options.caller),),
         members=tuple(names),
         votes=votes,
-        of_others=of_others,
     )
 
 # %% ../../nbs/rank/06_laws.ipynb #64623206
@@ -410,9 +383,9 @@ class DealtTasks(NamedTuple):
 
 def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) -> DealtTasks:
     "Deal tasks out to the judges with these weights; `n` points are drawn."
-    judges = task_judges(weights, options.n_tasks)
+    judges = task_judges(weights, options.tasks.n_tasks)
     turns = torch.nn.functional.one_hot(judges, len(weights))
-    turns = turns.tensor_split(min(options.n_orders, options.n_tasks))
+    turns = turns.tensor_split(min(options.n_orders, options.tasks.n_tasks))
     counts = torch.stack([turn.sum(0) for turn in turns], 1)
     widths = [min(int(counts.max()), len(turn)) for turn in turns]
     g = checks.check_generator(seed, options.caller, options.device)
@@ -420,8 +393,8 @@ def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) ->
     for width in widths:
         states.append(g.get_state())
         torch.randperm(n, generator=g, device=g.device)
-        prefix_blocks.draw_uniforms(n, width, options.n_classes, g, torch.empty(0))
-    return DealtTasks(judges, counts, options.n_classes, widths, states)
+        prefix_blocks.draw_uniforms(n, width, options.tasks.n_classes, g, torch.empty(0))
+    return DealtTasks(judges, counts, options.tasks.n_classes, widths, states)
 
 
 _HELD_TOGETHER = 2**25  # most numbers that orders drawn together hold
@@ -477,13 +450,13 @@ def sample_tasks(
     "Tasks of a mixture of priors as labels, on the CPU."
     weights = [weight for _, weight in jury]
     factors = [factor.to(options.device) for factor, _ in jury]
-    q, fixed = options.n_classes, options.task_temperature
+    q, fixed = options.tasks.n_classes, options.tasks.temperature
     if temperatures is None:
         temperatures = [task_temperature(Z, q) if fixed is None else fixed for Z in factors]
     n = len(factors[0])
     n_drawn = n if classes is None else int((classes < 0).sum())
     dealt = deal_tasks(weights, options, n_drawn, seed=options.seed + stream)
-    labels = torch.empty(options.n_tasks, n, dtype=torch.int64)
+    labels = torch.empty(options.tasks.n_tasks, n, dtype=torch.int64)
     for judge, (Z, T) in enumerate(zip(factors, temperatures, strict=True)):
         if dealt.counts[judge].any():
             tasks = tasks_of_judge(Z, T, dealt, judge, caller=options.caller, classes=classes)
@@ -538,7 +511,6 @@ class Drawn:
     record: Mapping  # of the tasks, what json can hold
     pairs: str  # of points that the moments visit, in words
     failures: Mapping = field(default_factory=dict)  # name -> why a model was left out
-    tasks_of: Mapping = field(default_factory=dict)  # name -> tasks of its own, where it has some
 
 
 class Scores(NamedTuple):

@@ -76,7 +76,7 @@ def over_models(fn: Callable, items: Iterable, options: RankOptions, desc: str) 
     "Run a function over models, by the executor if there is one; results in their order."
     try:
         results = blocks.map_blocks(
-            fn, items, executor=options.executor, progress=options.shown, desc=desc
+            fn, items, executor=options.compute.executor, progress=options.shown, desc=desc
         )
         return list(results)
     except BrokenExecutor as e:
@@ -154,8 +154,10 @@ def gather_model(
     bar: Any | None = None,  # of all models, which is moved on; None: a bar of its own
 ) -> Model:
     "Embed one model, or take its features from the cache, and form the factor of its kernel."
-    progress = options.progress if bar is None else bar
-    embedding_options = dict(options.embedding, name=name, cache=options.cache, progress=progress)
+    progress = options.compute.progress if bar is None else bar
+    embedding_options = dict(
+        options.compute.embedding, name=name, cache=options.compute.cache, progress=progress
+    )
     if isinstance(images, TextSource):
         embedded = embed_texts(model, images, **embedding_options)
     else:
@@ -164,7 +166,7 @@ def gather_model(
     return Model(
         name=name,
         features=features,
-        factor=kernels.kernel_factor(features, options.kernel, scale="frobenius"),
+        factor=kernels.kernel_factor(features, options.tasks.kernel, scale="frobenius"),
         seconds=embedded.seconds,
         device=embedded.device,
         dtype=embedded.dtype,
@@ -185,7 +187,7 @@ def gather_models(
     each = 1 if images is None else len(images)
     unit = "model" if images is None else "point"
     attempts = []
-    with blocks.open_bar(options.progress, total=each * len(models), unit=unit) as bar:
+    with blocks.open_bar(options.compute.progress, total=each * len(models), unit=unit) as bar:
         for k, (name, model) in enumerate(models.items(), 1):
             text = f"model {k}/{len(models)} {words.shortened(name, 40)}"
             bar.set_description(text, refresh=False)
@@ -193,7 +195,7 @@ def gather_models(
             bar.update(k * each - bar.n)  # what was cached or failed
     settled = settle(models, attempts)
     n_stored = sum(model.from_cache for model in settled.results.values())
-    if n_stored and options.progress and sys.stderr.isatty():
+    if n_stored and options.compute.progress and sys.stderr.isatty():
         print(f"Features of {words.counted(n_stored, 'model')} from the cache.", file=sys.stderr)
     return settled
 
@@ -257,8 +259,8 @@ def images_for(
     if isinstance(images, (ImageSource, TextSource)):
         return images
     if isinstance(images, DataLoader):
-        return LoadedBatches(images, caller=options.caller, progress=options.progress)
-    return load_images(images, progress=options.progress)
+        return LoadedBatches(images, caller=options.caller, progress=options.compute.progress)
+    return load_images(images, progress=options.compute.progress)
 
 # %% ../../nbs/rank/03_members.ipynb #7e41c0a3
 def texts_for(texts: TextsLike, images: ImagesLike | None, models: ModelsLike | None) -> TextSource:

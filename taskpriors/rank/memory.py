@@ -38,10 +38,7 @@ from ..transfer import registry
 def edge_prior(factor: Tensor, options: RankOptions) -> TaskPrior:
     "The prior over graphs of a factor (n, r), on the run's device, at the temperature of edges."
     factor = factor.to(options.device)
-    temperature = options.temperature
-    if temperature is None:
-        temperature = shared_prior.edge_temperature(factor)
-    return TaskPrior(factor, temperature, graphs=options.graphs)
+    return TaskPrior(factor, shared_prior.edge_temperature(factor), graphs="undirected")
 
 # %% ../../nbs/rank/09_memory.ipynb #5621d890
 ALL_PAIRS = 100_000  # points up to which the moments visit every pair
@@ -53,8 +50,8 @@ def trace_of(
     "Mean and variance of Tr(MG) over all pairs of points, or over a sample of them."
     if len(prior) > all_pairs:
         return prior.moments(factors, kernel=None, pairs="sampled", rel_tol=0.01, seed=options.seed)
-    bar = options.progress and options.bar is None and len(prior) > 4096
-    return prior.moments(factors, kernel=None, executor=options.executor, progress=bar)
+    bar = options.compute.progress and options.bar is None and len(prior) > 4096
+    return prior.moments(factors, kernel=None, executor=options.compute.executor, progress=bar)
 
 # %% ../../nbs/rank/09_memory.ipynb #92154fec
 def _moments_under(prior, models, options):  # name -> Moments
@@ -81,18 +78,12 @@ def _moments_under(prior, models, options):  # name -> Moments
     )
     of_models = [members.blank(len(models))] * 2
     like = laws.Moments(*of_models, *[members.blank()] * 4)
-    return members.load_or_compute(key, compute, like, options.cache).by_model(models)
+    return members.load_or_compute(key, compute, like, options.compute.cache).by_model(models)
 
 # %% ../../nbs/rank/09_memory.ipynb #12b2cc09
 def model_moments(models: Mapping, law: laws.Law, options: RankOptions) -> dict[str, laws.Moments]:
     "Mean and variance of Tr(MG) of each model under the prior that judges it."
-    if not law.of_others:
-        return _moments_under(edge_prior(laws.mean_factor(law), options), models, options)
-    results: dict = {}
-    for name, model in models.items():
-        prior = edge_prior(laws.judge_factor(law.of_others[name]), options)
-        results |= _moments_under(prior, {name: model}, options)
-    return results
+    return _moments_under(edge_prior(laws.mean_factor(law), options), models, options)
 
 # %% ../../nbs/rank/09_memory.ipynb #522d6c86
 def edge_reason(moments: Mapping, n: int) -> str:
@@ -144,7 +135,7 @@ def _skill(job, options):
     blank, (n_tasks, n) = members.blank, job.labels.shape
     like = laws.ModelScores(blank(), blank(n), blank(n_tasks), blank())
     key = dict(common, features=job.model.digest)
-    return members.attempt(members.load_or_compute, key, compute, like, options.cache)
+    return members.attempt(members.load_or_compute, key, compute, like, options.compute.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #ef68a824
 def skills_on_tasks(
@@ -163,23 +154,20 @@ def _probe(model, *, labels, mask, common, options):
 
     def compute():
         start = time.perf_counter()
-        q = options.n_classes
+        q = options.tasks.n_classes
         X, tasks = model.features.to(device), labels.to(device)
-        if options.probe == "ridge":
-            probes = probing.held_out_probes(X, tasks, mask, n_classes=q)
-        else:
-            probes = probing.logistic_probes(X, tasks, train=mask, n_classes=q, standardize=True)
+        probes = probing.held_out_probes(X, tasks, mask, n_classes=q)
         accuracy = probes.accuracy.cpu()
         assert probes.point_accuracy is not None
         points = probes.point_accuracy.cpu()
         seconds = members.scalar(time.perf_counter() - start)
         return laws.ProbeScores(accuracy=accuracy, points=points, seconds=seconds)
 
-    key = dict(common, features=model.digest, probe=options.probe, device=str(device))
+    key = dict(common, features=model.digest, device=str(device))
     key["penalties"] = ridge_tasks.MOST_LOST
     blank, judged = members.blank, int((~mask).sum())
     like = laws.ProbeScores(blank(len(labels)), blank(judged), blank())
-    return members.attempt(members.load_or_compute, key, compute, like, options.cache)
+    return members.attempt(members.load_or_compute, key, compute, like, options.compute.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #8234d8b4
 def model_probes(
@@ -222,7 +210,7 @@ def _metric(job, options):
     key = dict(
         what="metric", metric=named, features=job.model.digest, penalties=ridge_tasks.MOST_LOST
     )
-    cache, like = options.cache if named else False, MetricValue(members.blank())
+    cache, like = options.compute.cache if named else False, MetricValue(members.blank())
     return members.attempt(members.load_or_compute, key, compute, like, cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #97cb02ae
@@ -236,7 +224,7 @@ def model_metrics(models: Mapping, metrics: Mapping, options: RankOptions) -> me
     attempts = blocks.map_blocks(
         partial(_metric, options=options),
         jobs.values(),
-        progress=options.progress and options.bar is None and bool(jobs),
+        progress=options.compute.progress and options.bar is None and bool(jobs),
         desc="metrics",
     )
     results, failures = members.settle(jobs, attempts)
@@ -299,10 +287,6 @@ class MemoryEngine:
         probed = None
         if options.accuracy:
             probed = laws.sample_tasks(jury, options, stream=0, temperatures=judging.temperatures)
-        tasks_of = {
-            name: laws.sample_tasks([(laws.judge_factor(judge), 1.0)], options, stream=2).labels
-            for name, judge in law.of_others.items()
-        }
         top = calibration.top_eigenvalue(max(jury, key=itemgetter(1))[0])
         return laws.Drawn(
             law=law,
@@ -310,16 +294,15 @@ class MemoryEngine:
             skill_tasks=judging.labels,
             probe_tasks=None if probed is None else probed.labels,
             moments=model_moments(models, law, options) if options.moments else {},
-            record=task_record(judging if probed is None else probed, top, options.n_classes),
+            record=task_record(judging if probed is None else probed, top, options.tasks.n_classes),
             pairs="all" if len(jury[0][0]) <= ALL_PAIRS else "sampled",
-            tasks_of=tasks_of,
         )
 
     def score(
         self, law_sample: laws.Drawn, mask: Tensor, labels: GivenLabels | None
     ) -> laws.Scores:
         "Skill of each model on the tasks, and its probes on others, each by itself."
-        tasks = dict.fromkeys(law_sample.models, law_sample.skill_tasks) | dict(law_sample.tasks_of)
+        tasks = dict.fromkeys(law_sample.models, law_sample.skill_tasks)
         skills, failures = skills_on_tasks(law_sample.models, tasks, self.options)
         if law_sample.probe_tasks is None:
             return laws.Scores(skills, {}, failures, {})

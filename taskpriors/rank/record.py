@@ -99,7 +99,7 @@ def describe_run(
 ) -> dict[str, Any]:  # what json can hold
     "Everything needed to repeat a run, what its temperatures did, and what was noted on the way."
     models, law_sample, law = findings.models, findings.law_sample, findings.law_sample.law
-    controls, edges = list(options.controls), {}
+    edges = {}
     judges = {}  # weights of those that are not ranked
     if law.jurors and law.election is not None:
         weights = law.election.weights[-len(law.jurors) :].tolist()
@@ -108,7 +108,7 @@ def describe_run(
         regime = (of_edges.scale / of_edges.temperature).item()
         temperature = of_edges.temperature.item()
         edges = dict(temperature=temperature, edge_regime=regime, edge_pairs=law_sample.pairs)
-    option_names = ("kernel", "graphs", "probe", "n_tasks", "n_classes", "seed")
+    task_options = {k: getattr(options.tasks, k) for k in ("kernel", "n_tasks", "n_classes")}
     settings = dict(
         images=words.plain_text(getattr(images, "name", "given")),
         points=getattr(images, "kind", "images"),
@@ -119,9 +119,8 @@ def describe_run(
         company=_company_record(models, law, options.n_electing),
         notes=[f"{name} had {m.given_as}." for name, m in models.items() if m.given_as],
         **judges,
-        paired_tasks=not law.of_others,
-        **{name: getattr(options, name) for name in option_names},
-        **(dict(controls=controls) if controls else {}),
+        **task_options,
+        seed=options.seed,
         **edges,
         **law_sample.record,
         n_train=int(mask.sum()),

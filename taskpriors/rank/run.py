@@ -7,7 +7,6 @@ __all__ = []
 
 # %% ../../nbs/rank/12_run.ipynb #cbe56cee
 import math
-import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -24,7 +23,7 @@ from ..prior.pairs import blocks_of_pairs
 from . import baselines, forecast, jury, labelled, laws, members, memory, record
 from .disk import DiskEngine
 from .errors import carried_by_few
-from .options import RankOptions
+from .options import TRAIN, RankOptions
 from .ranking import Ranking
 from ..show import words
 
@@ -80,12 +79,14 @@ class Gathered(NamedTuple):
 
 
 def _check_classes(n, options):  # of tasks on n points
-    mask = checks.check_split(options.train, n, options.caller, seed=options.seed + 1)
+    mask = checks.check_split(TRAIN, n, options.caller, seed=options.seed + 1)
     side = min(int(mask.sum()), int((~mask).sum()))
-    if options.n_classes > side:
+    if options.tasks.n_classes > side:
         rule = "a class of a task needs a point that trains and one that judges, on average"
         remedy = f"pass n_classes of at most {side}, or more points"
-        checks.refuse(options.caller, rule, f"{options.n_classes} classes, {n} points", remedy)
+        checks.refuse(
+            options.caller, rule, f"{options.tasks.n_classes} classes, {n} points", remedy
+        )
 
 
 _ALIKE = 0.01  # share of points in groups of copies from which these are left out together
@@ -159,22 +160,13 @@ def groups_of(options: RankOptions, models: Mapping, source: Any | None, n: int)
 
 
 def split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
-    "Who trains the probes, as a mask: a share of the points, or of whole groups, by number."
+    "Who trains the probes, as a mask: half of the points, or of whole groups, by number."
     seed = options.seed + 1
     if options.groups is None:
-        return options, checks.check_split(options.train, n, options.caller, seed=seed)
+        return options, checks.check_split(TRAIN, n, options.caller, seed=seed)
     grouping = left_out_groups.check_groups(options.groups, n, options.caller)
     options = replace(options, groups=grouping.number)
-    if isinstance(options.train, numbers.Real):
-        return options, left_out_groups.split_groups(
-            grouping, float(options.train), options.caller, seed=seed
-        )
-    mask = checks.check_split(options.train, n, options.caller)
-    parted = grouping.number[mask].unique()
-    if torch.isin(grouping.number[~mask], parted).any():
-        rule = "train must part no group"
-        checks.refuse(options.caller, rule, "points of one on both sides", "mend it")
-    return options, mask
+    return options, left_out_groups.split_groups(grouping, TRAIN, options.caller, seed=seed)
 
 
 def gather(
@@ -182,10 +174,9 @@ def gather(
     named: Mapping,  # name -> model
     choice: laws.PriorChoice,
     *,
-    judges: laws.JudgesLike | None,  # as for rank_models
+    references: laws.ReferencesLike | None,  # as for rank_models
     source: Any | None,  # of images or texts; None if there are features alone
     failures: Mapping,  # models that could not be opened -> why
-    contrasts: bool = False,  # do baselines see the inputs, too?
 ) -> Gathered:
     "Models and jurors, which must describe the same points."
     options = engine.options
@@ -193,16 +184,18 @@ def gather(
     models, broken = engine.gather(named)
     failures = {**failures, **broken}
     members.refuse_unless_any(models, failures, options.caller)
-    also = laws.named_judges(judges, named, choice)
+    also = laws.named_references(references, named, choice)
     jurors, silent = engine.gather(also) if also else ({}, {})
     if silent:
         got = words.shortened("; ".join(words.failure_lines(silent)), 160)
-        checks.refuse(options.caller, "every judge must work", got, "correct it or leave it out")
+        checks.refuse(
+            options.caller, "every reference must work", got, "correct it or leave it out"
+        )
     n = len(next(iter(models.values())).features)
     if source is not None:
         kind = getattr(source, "kind", "images")
         checks.check_same_n(options.caller, models=n, **{kind: len(source)})
-    called = jury.call_jury(judges, choice, models, source, of_hub)
+    called = jury.call_jury(references, choice, models, source, of_hub)
     seated = members.Settled({}, {})
     if source is not None and called is not None and called.jurors:
         seated = jury.see_inputs(called, source, options)
@@ -211,7 +204,7 @@ def gather(
     members.check_rows({**models, **jurors})
     _check_classes(n, options)
     beside = members.Settled({}, {})
-    if contrasts:
+    if options.compute.baselines and source is not None:
         seen, blind = baselines.see_inputs(source, {**models, **jurors}, options)
         held, unheld = baselines.seated(engine, seen)
         beside = members.Settled(held, blind | unheld)
@@ -409,17 +402,16 @@ def rank_with(
     source: Any | None = None,  # of images or texts; None if there are features alone
     labels: row_labels.LabelsLike | None = None,  # as for rank_models
     metrics: Mapping | list | tuple | None = None,  # as for rank_models
-    judges: laws.JudgesLike | None = None,  # as for rank_models
-    record_table: Any | None = None,  # record, as for rank_models
+    references: laws.ReferencesLike | None = None,  # as for rank_models
+    past_results: Any | None = None,  # as for rank_models
     pairs: row_pairs.PairsLike | None = None,  # as for rank_models
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
-    contrasts: bool = False,  # as for rank_models
 ) -> Ranking:
     "All steps of a ranking, whose numbers an engine computes."
     options, caller = engine.options, engine.options.caller
     past = None
-    if record_table is not None:
-        past = past_scores.read_record(record_table, list(named), caller)
+    if past_results is not None:
+        past = past_scores.read_record(past_results, list(named), caller)
     checked_labels = None
     if source is not None:
         checked_labels = row_labels.read_labels(labels, source, len(source), caller)
@@ -428,10 +420,9 @@ def rank_with(
         engine,
         named,
         choice,
-        judges=judges,
+        references=references,
         source=source,
         failures=failures,
-        contrasts=contrasts,
     )
     n, n_voters = len(next(iter(group.models.values())).features), len(group.models | group.jurors)
     given = None if pairs is None else known_pairs(pairs, source, n, caller)
@@ -441,10 +432,10 @@ def rank_with(
     offers = () if checked_labels is None or options.groups is not None else checked_labels.offers
     options, copied, notes = groups_of(options, group.models, source, n)
     options, mask = split_points(options, n)
-    votes = n_voters if choice.kind == "elected" and n_voters > 2 else 0
+    votes = n_voters if choice.kind == "consensus" and n_voters > 2 else 0
     steps = engine.steps(votes, len(group.models), labelled=checked_labels is not None)
     steps += len(group.baselines.results) * (1 if checked_labels is None else 2)
-    with blocks.open_bar(options.progress, total=steps, unit="step") as bar:
+    with blocks.open_bar(options.compute.progress, total=steps, unit="step") as bar:
         busy = replace(engine, options=replace(options, bar=bar))
         findings = find_scores(
             busy,
@@ -486,22 +477,17 @@ def run(
     images: Any | None,  # as for rank_models
     options: RankOptions,
     *,
-    prior: members.AnyModel | None = None,  # as for rank_models
-    judges: laws.JudgesLike | None = None,  # as for rank_models
-    controls: str | Sequence | None = None,  # as for rank_models
+    references: laws.ReferencesLike | None = None,  # as for rank_models
     labels: row_labels.LabelsLike | None = None,  # as for rank_models
     metrics: Mapping | list | tuple | None = None,  # as for rank_models
-    record_table: Any | None = None,  # record, as for rank_models
+    past_results: Any | None = None,  # as for rank_models
     pairs: row_pairs.PairsLike | None = None,  # as for rank_models
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
     on_disk: bool = False,  # rows stay where they are
-    contrasts: bool = False,  # as for rank_models
 ) -> Ranking:
     "Read what is asked, and let the engine of these features rank the models."
-    choice = laws.read_prior(prior, models, options.caller)
-    also = laws.named_judges(judges, models, choice)
-    controls = laws.named_controls(controls, {**models, **also}, choice)
-    options = replace(options, controls=controls)
+    choice = laws.read_prior(options.tasks.prior, models, options.caller)
+    also = laws.named_references(references, models, choice)
     if on_disk:
         source = None if images is None else members.images_for(images, {}, options)
         engine: memory.MemoryEngine | DiskEngine = DiskEngine(options)
@@ -519,9 +505,8 @@ def run(
         source=source,
         labels=labels,
         metrics=metrics,
-        judges=judges,
-        record_table=record_table,
+        references=references,
+        past_results=past_results,
         pairs=pairs,
         failures=failures,
-        contrasts=contrasts,
     )
