@@ -316,8 +316,8 @@ NAMES = {
     "num_workers order orders oversampling rank restarts n_judged n_ranked n_inputs cores width",
     "seed": "seed",
     "groups": "groups task_groups rank_tiers.models",
-    "flag": "center elected oriented check_edges exif_rotation higher_is_better intercept "
-    "on_disk overwrite paired plan points progress regression shuffle standardize "
+    "flag": "center contrasts downloads elected oriented check_edges exif_rotation "
+    "higher_is_better intercept on_disk overwrite paired plan points progress regression shuffle standardize "
     "expected_heldout_error.variance",
     "word": "measure convention criterion against version "
     "eps_scale estimator graphs hessian interval kernel kind method "
@@ -362,6 +362,7 @@ UNTRIED = {
     "path": "a file of the package or of a study",
     "train": "a fraction or a mask: tests/test_refusals.py",
     "left_out": "a key of a dictionary",
+    "ranked": "names that our own functions found",
     "tasks": "sampled tasks by class: its notebook draws them",
     "tokens": "what a language model returned: its notebook tries it",
     "mask": "of tokens",
