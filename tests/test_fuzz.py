@@ -317,8 +317,8 @@ NAMES = {
     "seed": "seed",
     "groups": "groups task_groups rank_tiers.models",
     "flag": "center contrasts downloads elected oriented check_edges exif_rotation "
-    "higher_is_better intercept on_disk overwrite paired plan points progress regression shuffle standardize "
-    "expected_heldout_error.variance",
+    "higher_is_better intercept on_disk overwrite paired plan points progress "
+    "regression shuffle standardize expected_heldout_error.variance",
     "word": "measure convention criterion against version "
     "eps_scale estimator graphs hessian interval kernel kind method "
     "missing normalization on_error pairs pooling probe rates rule sampler scoring setting "
