@@ -57,8 +57,8 @@ FIRST = ("test_site.py", "[prior/12_labelings]", "test_the_default_ranks_the_zoo
 def pytest_collection_modifyitems(items):
     """What takes longest comes first: at the end of a run a core would wait for it.
 
-    That is the site, which one test builds and all others read, the chapter of samplers, and the
-    command that trains the zoo.
+    That is the chapter of samplers, the command that trains the zoo and, among the long tests, the
+    site, which one test builds and all others read.
     """
     items.sort(key=lambda item: not any(part in item.nodeid for part in FIRST))
 

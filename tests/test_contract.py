@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from for_each import for_each
 
 import taskpriors
 
@@ -157,9 +158,7 @@ def promised_functions():
             yield module, name, thing
 
 
-@pytest.mark.parametrize(
-    "module, name", [(m, n) for m, names in CONTRACT.items() for n in names.split()]
-)
+@for_each("module, name", [(m, n) for m, names in CONTRACT.items() for n in names.split()])
 def test_name_is_where_it_was_promised(module, name):
     getattr(importlib.import_module(f"taskpriors.{module}"), name)
 
@@ -210,7 +209,7 @@ def test_what_users_meet_is_in_the_contract():
     assert {home_of(*path) for path in front_door | metrics | shown} <= promised()
 
 
-@pytest.mark.parametrize("path", KEYWORDS)
+@for_each("path", [*KEYWORDS])
 def test_parameters_keep_their_names(path):
     module, name = path.rsplit(".", 1)
     f = getattr(importlib.import_module(f"taskpriors.{module}"), name)
@@ -278,7 +277,7 @@ def test_the_synbench_score_takes_its_settings_by_name():
 NO_CALLS = {"__version__", "METRICS", "metrics"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name",
     [
         *sorted(set(taskpriors.__all__) - NO_CALLS),

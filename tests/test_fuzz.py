@@ -19,6 +19,7 @@ import re
 import signal
 import warnings
 from collections import Counter
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ import pandas as pd
 import pytest
 import torch
 from every_call import EXPLORER, TASK
+from for_each import for_each
 from PIL import Image
 from test_generators import every_valid_call
 from test_refusals import N, X, numbers, y
@@ -360,6 +362,8 @@ UNTRIED = {
     "path": "a file of the package or of a study",
     "train": "a fraction or a mask: tests/test_refusals.py",
     "left_out": "a key of a dictionary",
+    "ranked": "names that our own functions found",
+    "tasks": "sampled tasks by class: its notebook draws them",
     "tokens": "what a language model returned: its notebook tries it",
     "mask": "of tokens",
     "vectors": "a dictionary of words: its notebook tries it",
@@ -553,7 +557,7 @@ def written_table(rng):
     return X, rng.choice(["", "\ufeff"]) + text, index
 
 
-@pytest.mark.parametrize("seed", range(300))
+@for_each("seed", range(300))
 def test_a_table_in_any_dialect_is_read_right_or_refused(seed, tmp_path):
     X, text, index = written_table(np.random.default_rng(seed))
     path = tmp_path / "x.csv"
@@ -592,25 +596,24 @@ HOLDERS = {
 }
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
-@pytest.mark.parametrize("blank", BLANKS, ids=repr)
-@pytest.mark.parametrize("classes", [("cat", "dog"), (3, 5)], ids=["words", "numbers"])
+@for_each("holder, blank, classes", product(HOLDERS, BLANKS, [("cat", "dog"), (3, 5)]), repr)
 def test_a_blank_among_labels_is_no_class(holder, blank, classes):
     a, b = classes
     labels = HOLDERS[holder]([a, b, blank, a, b, blank])
     assert read_labels(labels, None, 6).classes.tolist() == [0, 1, -1, 0, 1, -1]
 
 
-@pytest.mark.parametrize("kind", ["csv", "txt"])
-@pytest.mark.parametrize("blank", ["", " ", "nan"])
+@for_each("kind, blank", product(["csv", "txt"], ["", " ", "nan"]), repr)
 def test_a_blank_in_a_file_of_labels_is_no_class(kind, blank, tmp_path):
     path = tmp_path / f"y.{kind}"
     path.write_text("label\n" * (kind == "csv") + f"cat\ndog\n{blank}\ncat\n")
     assert read_labels(path, None, 4).classes.tolist() == [0, 1, -1, 0]
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-@pytest.mark.parametrize("length", [1, 2, 255, 257, 600, 2049, 5000])
+PRECISIONS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+@for_each("dtype, length", product(PRECISIONS, [1, 2, 255, 257, 600, 2049, 5000]))
 def test_tokens_of_any_precision_are_pooled_at_their_places(dtype, length):
     g = torch.Generator().manual_seed(length)
     tokens = torch.randn(3, length, 2, generator=g).to(dtype)

@@ -7,12 +7,14 @@ matter which of our functions ran in between.
 import importlib
 import random
 from operator import attrgetter
+from tempfile import mkdtemp
 
 import every_call
 import numpy as np
 import pytest
 import test_refusals
 import torch
+from for_each import for_each
 from test_contract import promised_functions
 
 importlib.import_module("sklearn.mixture")  # its first import draws from `random`
@@ -27,7 +29,7 @@ def every_valid_call():
                 yield module, name, attrgetter(name)(found), kwargs
 
 
-CASES = [pytest.param(f, kw, id=f"{m}.{name}") for m, name, f, kw in every_valid_call()]
+CASES = {f"{m}.{name}": (f, kw) for m, name, f, kw in every_valid_call()}
 
 
 def states():
@@ -36,9 +38,9 @@ def states():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("f, kwargs", CASES)
+@for_each("f, kwargs", CASES)
 def test_global_generators_keep_their_states(f, kwargs, tmp_path, monkeypatch):
-    monkeypatch.setenv("TASKPRIORS_CACHE", str(tmp_path))
+    monkeypatch.setenv("TASKPRIORS_CACHE", mkdtemp(dir=tmp_path))
     if f.__name__ == "explore":
         pytest.importorskip("ipywidgets")
     before = states()

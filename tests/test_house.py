@@ -19,6 +19,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from for_each import for_each
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted((ROOT / "taskpriors").rglob("*.py"))
@@ -91,16 +92,18 @@ def imported(path, top_only=True):
             yield "." * node.level + node.module
 
 
+@cache
 def house_imports(path):
     "(module of ours, imported names, the line of the import), at any depth of a module."
     here = name_of(path).split(".")
     names = {name_of(p) for p in ROOMS}
+    found = []
     lines = path.read_text(encoding="utf-8").splitlines()
     for node in ast.walk(tree_of(path)):
         for alias in node.names if isinstance(node, ast.Import) else ():
             target = alias.name.removeprefix("taskpriors.")
             if target in names:
-                yield target, target, lines[node.lineno - 1]
+                found.append((target, target, lines[node.lineno - 1]))
         if not isinstance(node, ast.ImportFrom):
             continue
         if node.level:
@@ -114,7 +117,8 @@ def house_imports(path):
             inner = f"{there}.{alias.name}".lstrip(".")
             target = inner if inner in names else there
             if target in names:
-                yield target, alias.name, lines[node.lineno - 1]
+                found.append((target, alias.name, lines[node.lineno - 1]))
+    return found
 
 
 def floor(module):
@@ -122,7 +126,7 @@ def floor(module):
     return FLOORS.get(module) or FLOORS.get(head) or GROUND[head]
 
 
-@pytest.mark.parametrize("path", ROOMS, ids=name_of)
+@for_each("path", ROOMS, name_of)
 def test_imports_point_down(path):
     here = name_of(path)
     for there, _, _ in house_imports(path):
@@ -139,7 +143,7 @@ def test_no_import_closes_a_circle():
         pytest.fail(f"a circle of imports: {' -> '.join(e.args[1])}")
 
 
-@pytest.mark.parametrize("path", ROOMS, ids=name_of)
+@for_each("path", ROOMS, name_of)
 def test_no_module_hides_an_import(path):
     "A module's `__getattr__` could import upwards unseen; only the front door has one."
     functions = [n.name for n in tree_of(path).body if isinstance(n, ast.FunctionDef)]
@@ -164,14 +168,14 @@ def entered_by_the_front_door(path):
             yield from (alias.name for alias in node.names)
 
 
-@pytest.mark.parametrize("path", ROOMS, ids=name_of)
+@for_each("path", ROOMS, name_of)
 def test_no_module_enters_by_the_front_door(path):
     "Its names are imported when they are read, so a call through it closes a circle unseen."
     offered = set(importlib.import_module("taskpriors")._FROM)
     assert not offered & set(entered_by_the_front_door(path))
 
 
-@pytest.mark.parametrize("path", ROOMS, ids=name_of)
+@for_each("path", ROOMS, name_of)
 def test_what_crosses_a_wall_has_no_underscore(path):
     for there, name, _ in house_imports(path):
         assert not name.startswith("_"), f"{name_of(path)} imports {name} from {there}"
@@ -186,7 +190,7 @@ def optional_arguments(function):
     return [arg for arg, d in pairs if isinstance(d, ast.Constant) and d.value is None]
 
 
-@pytest.mark.parametrize("path", ROOMS, ids=name_of)
+@for_each("path", ROOMS, name_of)
 def test_a_type_says_that_none_may_come(path):
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef):
@@ -209,7 +213,7 @@ def public_functions(path):
                     yield f"{node.name}.{method.name}", method
 
 
-@pytest.mark.parametrize("path", ROOMS, ids=name_of)
+@for_each("path", ROOMS, name_of)
 def test_public_parameters_and_results_have_types(path):
     "What may come, and what comes back: `py.typed` promises it."
     for name, function in public_functions(path):
@@ -232,7 +236,7 @@ def exporters():
     return found
 
 
-@pytest.mark.parametrize("path", ROOMS, ids=name_of)
+@for_each("path", ROOMS, name_of)
 def test_no_notebook_stands_before_one_that_it_continues(path):
     "In its folder. A name that is only passed on, `promised at this path`, continues nothing."
     here = exporters()[name_of(path)]
@@ -242,7 +246,7 @@ def test_no_notebook_stands_before_one_that_it_continues(path):
             assert there.name < here.name, f"{here.name} uses {name} of {there.name}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@for_each("path", MODULES, name_of)
 def test_heavy_libraries_are_imported_where_used(path):
     for dep in imported(path):
         head = dep.split(".")[0]
@@ -250,7 +254,7 @@ def test_heavy_libraries_are_imported_where_used(path):
         assert head not in ("nbdev", "fastcore", "pytest"), f"{name_of(path)} imports {dep}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@for_each("path", MODULES, name_of)
 def test_modules_compile_without_a_warning(path):
     "A backslash in a notebook's title sentence becomes a bad escape in the module's docstring."
     with warnings.catch_warnings():
@@ -282,6 +286,7 @@ def cells(path):
     return [(c["cell_type"], "".join(c["source"])) for c in notebook(path)["cells"]]
 
 
+@cache
 def parsed(source):
     "A code cell without its magics, parsed."
     return ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.M))
@@ -295,7 +300,7 @@ def mixes_imports(source):
     return has and any(not isinstance(node, imports) for node in tree.body)
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=id_of)
+@for_each("path", NOTEBOOKS, id_of)
 def test_a_notebook_opens_with_its_result(path):
     filled = [(kind, source) for kind, source in cells(path) if source.strip()]
     if any("default_exp" in source for kind, source in filled if kind == "code"):
@@ -305,7 +310,7 @@ def test_a_notebook_opens_with_its_result(path):
     assert title[-1].startswith("> "), "the title cell is an H1 and one > sentence"
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=id_of)
+@for_each("path", NOTEBOOKS, id_of)
 def test_imports_stand_alone(path):
     "nbdev runs a cell with an import when it builds the site, whatever else the cell holds."
     for kind, source in cells(path):
@@ -318,7 +323,7 @@ def is_exported(source):
     return re.match(r"#\|\s*export", source) is not None
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=id_of)
+@for_each("path", NOTEBOOKS, id_of)
 def test_a_demonstration_calls_public_names(path):
     "Prose that shows a private step breaks when the step is written in another way."
     trees = {source: parsed(source) for kind, source in cells(path) if kind == "code"}
@@ -331,7 +336,7 @@ def test_a_demonstration_calls_public_names(path):
         assert is_exported(source) or not used & private, sorted(used & private)
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=id_of)
+@for_each("path", NOTEBOOKS, id_of)
 def test_outputs_are_clean(path):
     code = [c for c in notebook(path)["cells"] if c["cell_type"] == "code"]
     for out in (out for c in code for out in c.get("outputs", [])):
@@ -343,7 +348,7 @@ def test_outputs_are_clean(path):
         assert any(c.get("outputs") for c in code), "never executed"
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=id_of)
+@for_each("path", NOTEBOOKS, id_of)
 def test_chapters_are_cited_by_title(path):
     for kind, source in cells(path):
         if kind != "markdown":
@@ -389,7 +394,7 @@ def is_there(word, words):
     return parts[0] in sys.stdlib_module_names or importlib.util.find_spec(parts[0]) is not None
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=id_of)
+@for_each("path", NOTEBOOKS, id_of)
 def test_a_name_in_backticks_exists(path):
     words = set(house_words())
     for kind, source in cells(path):
@@ -469,7 +474,7 @@ TAKES_MODELS = [
 ]
 
 
-@pytest.mark.parametrize("path", TAKES_MODELS, ids=name_of)
+@for_each("path", TAKES_MODELS, name_of)
 def test_one_module_asks_what_a_model_is(path):
     "`source_of` answers with a type of ours, and the others look at the type."
     if path != SOURCES and name_of(path) != "jobs.bridges":  # whose models are names in a table
@@ -484,7 +489,7 @@ def test_the_question_is_asked_in_one_module():
     assert list(asked_of_a_model(SOURCES))
 
 
-@pytest.mark.parametrize("path", ROOMS, ids=name_of)
+@for_each("path", ROOMS, name_of)
 def test_annotations_can_be_read(path):
     "The site shows signatures, and reads each annotation where the function stands."
     module = pytest.importorskip("taskpriors." + name_of(path), exc_type=ImportError)

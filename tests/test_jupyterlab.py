@@ -29,7 +29,7 @@ ranking.label(models, digits.images[:120] / 16, classes=["zero", "one"], batch=3
 """
 PAGES = ("start/01_first_ranking", "start/14_explorer", "prior/01_loss_equivalence")
 
-pytestmark = needs_browser
+pytestmark = [pytest.mark.long, needs_browser]
 nbformat = pytest.importorskip("nbformat", reason="comes with the dev extra")
 pytest.importorskip("jupyterlab", reason="JupyterLab comes with the dev extra")
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")

@@ -8,12 +8,14 @@ import json
 import math
 import pkgutil
 import warnings
-from functools import partial
+from functools import cache, partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from for_each import for_each
 
 import taskpriors.transfer
 from taskpriors.transfer.registry import METRICS, Metric, transfer_scores
@@ -112,7 +114,12 @@ def test_every_metric_of_the_wing_is_listed():
     assert {found[k] for k in found if k not in NOT_METRICS} <= listed
 
 
-@pytest.mark.parametrize("metric", METRICS.values(), ids=lambda m: m.name)
+def named(value):
+    "How a failure names a metric or what is asked of it."
+    return getattr(value, "name", str(value))
+
+
+@for_each("metric", METRICS.values(), named)
 def test_a_line_is_complete(metric):
     assert (
         isinstance(metric.higher_is_better, bool)
@@ -139,40 +146,50 @@ CLAIMS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "metric, kind, name", CLAIMS, ids=[f"{m.name}-{k}-{t}" for m, k, t in CLAIMS]
-)
+def inputs_of(metric, shape=None, dtype=torch.float64):
+    "What a metric needs of a task, in the order of its arguments."
+    inputs = task(**SHAPES.get(shape, {}), dtype=dtype)
+    return {k: inputs[k] for k in metric.needs}
+
+
+@cache
+def value_of(metric, shape=None, dtype=torch.float64):
+    return call(metric, inputs_of(metric, shape, dtype))
+
+
+@for_each("metric, kind, name", CLAIMS, named)
 def test_symmetries_hold(metric, kind, name):
-    inputs = {k: task()[k] for k in metric.needs}
-    before, after = call(metric, inputs), call(metric, TRANSFORMS[name](inputs))
+    inputs = inputs_of(metric)
+    before, after = value_of(metric), call(metric, TRANSFORMS[name](inputs))
     if kind == "changes":
         assert not math.isclose(after, before, rel_tol=1e-5, abs_tol=1e-7)
     else:
         assert after == pytest.approx(before, rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    "shape, dtype",
+@for_each(
+    "metric, name, shape, dtype",
     [
-        ("more points", torch.float32),
-        ("more features", torch.float64),
-        ("more features", torch.float32),
+        (m, t, shape, dtype)
+        for m, k, t in CLAIMS
+        for shape, dtype in (
+            ("more points", torch.float32),
+            ("more features", torch.float64),
+            ("more features", torch.float32),
+        )
+        if k == "invariances"
     ],
-)
-@pytest.mark.parametrize(
-    "metric, name",
-    [(m, t) for m, k, t in CLAIMS if k == "invariances"],
-    ids=[f"{m.name}-{t}" for m, k, t in CLAIMS if k == "invariances"],
+    named,
 )
 def test_invariances_hold_in_both_shapes_and_precisions(metric, name, shape, dtype):
-    inputs = {k: v for k, v in task(**SHAPES[shape], dtype=dtype).items() if k in metric.needs}
-    inputs = {k: inputs[k] for k in metric.needs}
+    inputs = inputs_of(metric, shape, dtype)
     rough = dict(rel=1e-4, abs=1e-5) if dtype == torch.float64 else dict(rel=5e-3, abs=5e-3)
-    assert call(metric, TRANSFORMS[name](inputs)) == pytest.approx(call(metric, inputs), **rough)
+    assert call(metric, TRANSFORMS[name](inputs)) == pytest.approx(
+        value_of(metric, shape, dtype), **rough
+    )
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("metric", METRICS.values(), ids=lambda m: m.name)
+@for_each("metric, shape", product(METRICS.values(), SHAPES), named)
 def test_finite_pure_and_of_one_mind(metric, shape):
     """No NaN, no change of the input or the global random state; numpy and torch, float32 and
     float64 agree.
@@ -198,9 +215,10 @@ def test_finite_pure_and_of_one_mind(metric, shape):
     assert call(metric, narrow) == pytest.approx(value, rel=2e-3, abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    "metric", [m for m in METRICS.values() if "labels" in m.needs], ids=lambda m: m.name
-)
+WITH_LABELS = [m for m in METRICS.values() if "labels" in m.needs]
+
+
+@for_each("metric", WITH_LABELS, named)
 def test_small_classes(metric):
     "A class with one point and a class with none."
     inputs = task()
@@ -210,24 +228,21 @@ def test_small_classes(metric):
     assert math.isfinite(call(metric, inputs | dict(labels=y)))
 
 
-@pytest.mark.parametrize(
-    "metric", [m for m in METRICS.values() if "labels" in m.needs], ids=lambda m: m.name
-)
-@pytest.mark.parametrize(
-    "labels, says",
-    [
-        (torch.zeros(60), "two classes"),
-        (torch.arange(59) % 2, "same points"),
-        (torch.arange(60) - 3, "at least 0"),
-        (torch.rand(60), "whole numbers"),
-    ],
-)
-def test_bad_labels_are_refused(metric, labels, says):
+BAD_LABELS = {
+    "two classes": torch.zeros(60),
+    "same points": torch.arange(59) % 2,
+    "at least 0": torch.arange(60) - 3,
+    "whole numbers": torch.rand(60),
+}
+
+
+@for_each("metric, says", product(WITH_LABELS, BAD_LABELS), named)
+def test_bad_labels_are_refused(metric, says):
     with pytest.raises(ValueError, match=says):
-        call(metric, task() | dict(labels=labels))
+        call(metric, task() | dict(labels=BAD_LABELS[says]))
 
 
-@pytest.mark.parametrize("metric", METRICS.values(), ids=lambda m: m.name)
+@for_each("metric", METRICS.values(), named)
 def test_nan_is_refused(metric):
     for k in set(metric.needs) - {"labels"}:
         bad = task()[k].clone()
@@ -236,10 +251,10 @@ def test_nan_is_refused(metric):
             call(metric, task() | {k: bad})
 
 
-@pytest.mark.parametrize(
+@for_each(
     "metric",
     [m for m in METRICS.values() if m.needs == ("features", "labels") and m.name not in BLIND],
-    ids=lambda m: m.name,
+    named,
 )
 def test_direction(metric):
     "More signal is better, as the table has it."

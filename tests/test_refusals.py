@@ -16,6 +16,7 @@ from functools import partial
 
 import pytest
 import torch
+from for_each import for_each
 from test_contract import promised_functions
 
 N, D = 24, 4
@@ -335,10 +336,10 @@ def cases():
             yield module, name, mod and getattr(mod, name, None), kwargs
 
 
-FUNCTIONS = [pytest.param(f, kw, id=f"{m}.{name}") for m, name, f, kw in cases()]
+FUNCTIONS = {f"{m}.{name}": (f, kw) for m, name, f, kw in cases()}
 
 
-@pytest.mark.parametrize("f, kwargs", FUNCTIONS)
+@for_each("f, kwargs", FUNCTIONS)
 def test_a_valid_call_works_and_changes_nothing(f, kwargs):
     before = {k: v.clone() for k, v in kwargs.items() if isinstance(v, torch.Tensor)}
     state = torch.get_rng_state()
@@ -380,7 +381,7 @@ def every_warning():
 
 @pytest.mark.filterwarnings("error::UserWarning")
 @pytest.mark.usefixtures("every_warning")
-@pytest.mark.parametrize("f, kwargs", FUNCTIONS)
+@for_each("f, kwargs", FUNCTIONS)
 def test_the_form_of_the_data_changes_nothing(f, kwargs):
     expected = numbers(f(**kwargs))
     assert expected or f.__name__ == "metric_functions"  # which returns functions
@@ -398,10 +399,10 @@ def bad_calls():
             if param in ("k", "seed") and param not in kwargs:
                 continue  # read in some modes only
             for value, what in bad_values(param, kwargs.get(param)):
-                yield pytest.param(f, kwargs | {param: value}, id=f"{module}.{name}-{param} {what}")
+                yield f"{module}.{name} {param} {what}", (f, kwargs | {param: value})
 
 
-@pytest.mark.parametrize("f, kwargs", list(bad_calls()))
+@for_each("f, kwargs", dict(bad_calls()))
 def test_a_bad_call_is_refused_in_one_sentence(f, kwargs):
     with pytest.raises((ValueError, TypeError, MemoryError)) as e:
         f(**kwargs)

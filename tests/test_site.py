@@ -5,7 +5,6 @@ is missing.
 import functools
 import http.server
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -19,6 +18,7 @@ from filelock import FileLock
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = [p for p in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts]
+pytestmark = pytest.mark.long
 sphinx = pytest.importorskip("sphinx", reason="the site needs the dev extra")
 
 
@@ -203,17 +203,6 @@ def test_the_front_door_has_examples_and_users(site):
         assert name in section.partition('class="highlight')[2], f"{name} has no example"
         users = section.partition("Used in:")[2].partition("</p>")[0]
         assert users.count("<a ") <= 5, f"{name} names too many chapters"
-
-
-def test_examples_are_calls_of_all_names_and_run(tmp_path):
-    import taskpriors
-
-    path = ROOT / "docs" / "examples.py"
-    names = re.findall(r"^# %% (\w+)$", path.read_text(encoding="utf-8"), re.M)
-    assert sorted(names) == sorted(taskpriors._FROM)
-    env = dict(os.environ, MPLBACKEND="agg", TASKPRIORS_CACHE=str(tmp_path / "cache"))
-    done = subprocess.run([sys.executable, "-W", "ignore", path], cwd=tmp_path, env=env)
-    assert done.returncode == 0
 
 
 def test_machines_find_their_way(site, pages):
@@ -578,42 +567,6 @@ def test_a_page_that_is_gone_is_gone(small, tmp_path):
     ), done.stderr
 
 
-def test_quarto_lists_every_notebook_in_reading_order(monkeypatch):
-    yaml = pytest.importorskip("yaml")
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    import notebooks
-
-    sidebar = yaml.safe_load((ROOT / "nbs" / "_quarto.yml").read_text(encoding="utf-8"))
-    front, *sections = sidebar["website"]["sidebar"]["contents"]
-    *read, built = [(entry["section"], entry["contents"]) for entry in sections]
-
-    def places(paths):
-        return [p.relative_to(ROOT / "nbs").as_posix() for p in paths]
-
-    start, *others = notebooks.FOLDERS
-    here = {notebooks.FOLDERS[start]: notebooks.read_in(start)}
-    here[notebooks.FIVE] = notebooks.results()
-    here |= {notebooks.FOLDERS[folder]: notebooks.read_in(folder) for folder in others}
-    assert front == "index.ipynb"
-    assert read == [(heading, places(paths)) for heading, paths in here.items() if paths]
-    parts = [(part["section"], part["contents"]) for part in built[1]]
-    assert built[0] == notebooks.HOW_BUILT
-    assert parts == [(h, places(notebooks.built_in(f))) for f, h in notebooks.BUILT.items()]
-    listed = [front, *(p for _, paths in [*read, *parts] for p in paths)]
-    assert listed == places(notebooks.chapters())
-    assert sorted(listed) == sorted(places(CHAPTERS))
-
-
-def test_every_page_that_the_order_of_reading_names_exists(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    import notebooks
-
-    pages = {notebooks.page_of(p) for p in notebooks.chapters()}
-    derived = {f"{folder}/{page}" for folder, names in notebooks.DERIVED.items() for page in names}
-    named = {*notebooks.RESULTS, *notebooks.MACHINERY, *derived}
-    assert named <= pages, sorted(named - pages)
-
-
 def test_text_stands_above_the_table_it_introduces(site):
     html = (site / "studies" / "neucrab.html").read_text(encoding="utf-8")
     first, second = (
@@ -621,19 +574,6 @@ def test_text_stands_above_the_table_it_introduces(site):
         html.index(">rankme minus another metric"),
     )  # as printed, not as in the code
     assert 0 < html.find("<table", first) < second < html.find("<table", second)
-
-
-def test_printed_sentences_fold_and_columns_stay_whole(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    from adapt import _fold
-
-    sentence, columns = "word " * 40, "a  b " * 40
-    folded = _fold(f"{sentence}\n{columns}\nshort\n").split("\n")
-    assert (
-        max(map(len, folded[:-3])) <= 100
-        and " ".join(line.strip() for line in folded[:-3]) == sentence.strip()
-    )
-    assert folded[-3:] == [columns, "short", ""]
 
 
 RESULTS = ("loss_equivalence", "edges", "moments", "prefix", "robust_bayes")
@@ -650,8 +590,3 @@ def test_the_front_page_and_the_readme_lead_to_the_proofs(site):
     proofs = ".*?".join(rf"\]\(nbs/\w+/\d\d_{name}\.ipynb\)" for name in RESULTS)
     assert re.search(proofs, readme, re.S) and f"]({MAP})" in readme
     assert "](/" not in readme  # an address from the root is one of the site only
-
-
-def test_readme_is_current():
-    done = run_build("--check")
-    assert done.returncode == 0, done.stderr[-2000:]
