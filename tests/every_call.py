@@ -192,7 +192,6 @@ CALLS = {
     "prior.ridge_on_disk": {
         "scores_of_rows": dict(features=X, labels=Y, probe_labels=Y, train=0.5),
     },
-    "rank.cost": {"plan_ranking": dict(models=MODELS)},
     "rank.jury": {
         "standing_jury": dict(kind="images"),
         "foretold_seconds": dict(jurors=read_jury(), n_inputs=10),

@@ -323,8 +323,8 @@ NAMES = {
     "statistic variant view kernel_factor.scale lidar.scale transrate.weights "
     "gbc.covariance TaskExplorer.labels.prior embed_features.dtype split",
     "executor": "executor",
-    "result": "basis curve explorer grids head ranking result settings speed start svd task "
-    "evidence direct plan_ranking.options",
+    "result": "basis curve explorer grids head ranking result settings start svd task "
+    "evidence direct",
     "function": "features_fn learner logits transform scorer.prior",
     "series": "controls alphas decays gains top_eigenvalues "
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "

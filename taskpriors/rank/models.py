@@ -270,7 +270,7 @@ def rank_models(
     kernel: str = "cosine",  # "cosine", "linear", "projection" or "rbf", of models and prior
     graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
     on_disk: bool | None = None,  # rows stay where they are; None: files that are large, see below
-    plan: bool = False,  # predict time, memory and downloads, and rank nothing
+    plan: bool = False,  # say downloads, memory and counted operations, and rank nothing
     seed: int = 0,  # of tasks and split
     cache: store.CacheLike | None = None,  # directory; None is cache_dir(), False is no cache
     out: str | Path | None = None,  # directory for the table, the picture and the record
