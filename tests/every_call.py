@@ -244,7 +244,7 @@ CALLS = {
 ABSENT = {
     "jobs.label_sheet": "writes a file; its notebook tests it",
     "jobs.cli": "the command line, tests/test_cli.py",
-    "jobs.layers": "reads the layers of networks; its notebook runs it",
+    "jobs.layer_outputs": "reads the layers of networks; its notebook runs it",
     "results": "styles of pictures",
     "papers.neucrab": "many checkpoints on many tasks; its notebook runs and refuses them",
 }

@@ -216,7 +216,7 @@ def judge_options(given: dict) -> None:
 # %% ../../nbs/jobs/07_arguments.ipynb #296616e7
 _UNRECORDED = ("command", "run", "config", "cache", "out", "overwrite", "report", "json", "all")
 _UNRECORDED += ("progress", "plan", "to_record", "task")
-_OF_PATHS = ("models", "judges", "images", "texts", "labels", "prior", "reference", "record")
+_OF_PATHS = ("models", "judges", "images", "texts", "labels", "prior", "references", "record")
 _OF_PATHS += ("pairs",)
 
 
