@@ -1,10 +1,8 @@
 """Ranking from disk: one pass over a model against its matrix products alone, the tasks of a judge
-against the products they cannot do without, memory that does not grow with the features, and a
-whole ranking against its plan.
+against the products they cannot do without, and memory that does not grow with the features.
 """
 
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +13,6 @@ from taskpriors.inputs.row_blocks import open_rows
 from taskpriors.prior.cut_prior import cut_prior
 from taskpriors.prior.ridge_on_disk import check_row_tasks, row_sums, scores_of_rows
 from taskpriors.rank import laws
-from taskpriors.rank.cost import plan_ranking
-from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import RankOptions
 
 
@@ -102,36 +98,3 @@ class OneJudge:
         )
 
     track_tasks_of_judge_over_products.unit = "ratio"
-
-
-class PlanOfRanking:
-    """Processor time of a whole ranking from disk over the time that its plan says.
-
-    Measured in two runs: 1.7 and 1.8, 1.0 twice, 1.3 and 1.8, 2.0 and 2.7.
-    """
-
-    params = ([(2000, 32, 4), (8000, 32, 4), (2000, 128, 4), (2000, 32, 16)],)
-    param_names = ("points, features, models",)
-
-    def setup(self, sizes):
-        n, d, m = sizes
-        g = torch.Generator().manual_seed(0)
-        signal = torch.randn(n, 16, generator=g) * torch.arange(1, 17) ** -0.5
-        self.models = {}
-        for k in range(m):
-            noise = (1 + k % 5) * torch.randn(n, d, generator=g)
-            self.models[f"model {k}"] = signal @ torch.randn(16, d, generator=g) + noise
-        torch.set_num_threads(1)
-        self.rank(rows=500)  # imports and warms up
-
-    def rank(self, rows=None):
-        models = {name: X[:rows] for name, X in self.models.items()}
-        rank_models(models, n_tasks=100, on_disk=True, cache=False, progress=False)
-
-    def track_measured_over_planned(self, sizes):
-        start = time.process_time()
-        self.rank()
-        measured = time.process_time() - start
-        return measured / plan_ranking(self.models, RankOptions(n_tasks=100)).seconds
-
-    track_measured_over_planned.unit = "ratio"

@@ -206,8 +206,10 @@ for step in range(3):  # your training loop
     monitor(network, step=step)
 monitor.to_frame()
 
-# %% rank_layers
-print(tp.rank_layers(network, pictures, n_tasks=20, progress=False).verdict)
+# %% layers_of
+layers = tp.layers_of(network, pictures)
+last = list(layers.values())[-1]  # tasks of the last layer
+print(tp.rank_models(layers, prior=last, n_tasks=20, progress=False).verdict)
 
 # %% load_texts
 texts = tp.load_texts(["the first text", "the second one", "and a third"])

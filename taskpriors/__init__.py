@@ -34,7 +34,7 @@ _NAMES = {  # the front door: module -> what it offers to users
     "rank.models": "rank_models",
     "jobs.explore": "explore",
     "jobs.monitor": "Monitor",
-    "jobs.layers": "rank_layers",
+    "jobs.layer_outputs": "layers_of",
     "inputs.texts": "load_texts embed_texts",
     "jobs.bridges": "from_mteb from_timm_results outside_agreement scorer",
     "jobs.label_sheet": "label_sheet",

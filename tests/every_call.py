@@ -192,7 +192,6 @@ CALLS = {
     "prior.ridge_on_disk": {
         "scores_of_rows": dict(features=X, labels=Y, probe_labels=Y, train=0.5),
     },
-    "rank.cost": {"plan_ranking": dict(models=MODELS)},
     "rank.jury": {
         "standing_jury": dict(kind="images"),
         "foretold_seconds": dict(jurors=read_jury(), n_inputs=10),
@@ -245,7 +244,7 @@ CALLS = {
 ABSENT = {
     "jobs.label_sheet": "writes a file; its notebook tests it",
     "jobs.cli": "the command line, tests/test_cli.py",
-    "jobs.layers": "reads the layers of networks; its notebook runs it",
+    "jobs.layer_outputs": "reads the layers of networks; its notebook runs it",
     "results": "styles of pictures",
     "papers.neucrab": "many checkpoints on many tasks; its notebook runs and refuses them",
 }

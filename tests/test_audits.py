@@ -115,7 +115,7 @@ class _Nothing(nn.Module):
 def test_a_layer_that_returns_no_tensor_is_named(layer, kind):
     match = f"layers must return a tensor, .* Got {kind} of '{layer}'"
     with pytest.raises(TypeError, match=match):
-        tp.rank_layers(WithSides(), PICTURES, transform=as_tensor, layers=["first", layer], **QUICK)
+        tp.layers_of(WithSides(), PICTURES, transform=as_tensor, layers=["first", layer])
 
 
 def test_a_function_around_a_network_leaves_its_statistics_alone():

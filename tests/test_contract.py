@@ -84,7 +84,7 @@ CONTRACT = {
     "rank.tiers": "Lead Tiers",
     "jobs.cli": "main",
     "jobs.monitor": "Monitor Step",
-    "jobs.layers": "rank_layers LayerRanking",
+    "jobs.layer_outputs": "layers_of",
     "jobs.bridges": "from_mteb from_timm_results outside_agreement scorer FeatureScorer",
     "jobs.label_sheet": "label_sheet",
     "jobs.explore": "TaskExplorer draw_task explore",

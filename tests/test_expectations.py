@@ -49,7 +49,7 @@ EXPECTATIONS = {  # what a user does, and expects -> where it is checked
         "test_cli.py::test_a_failing_model_is_reported_and_the_rest_ranked"
     ),
     "Without a network the refusal says so": "test_cli.py::test_no_network",
-    "A plan says time, memory and downloads of any ranking, and what it does not count": (
+    "A plan says downloads, memory and operations of any ranking, and what it does not count": (
         "nbs/rank/10_cost.ipynb"
     ),
     "An interrupted command goes on": (

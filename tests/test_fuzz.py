@@ -37,7 +37,7 @@ from taskpriors.inputs.feature_files import read_features
 from taskpriors.inputs.images import load_images
 from taskpriors.inputs.pooling import pool_tokens
 from taskpriors.inputs.row_labels import read_labels
-from taskpriors.jobs.layer_outputs import layer_features
+from taskpriors.jobs.layer_outputs import layers_of
 from taskpriors.jobs.monitor import Monitor
 
 SENTENCE = re.compile(r"^[\w.]+: .+\. Got .*; .+\.$", re.S)
@@ -325,8 +325,8 @@ NAMES = {
     "statistic variant view kernel_factor.scale lidar.scale transrate.weights "
     "gbc.covariance TaskExplorer.labels.prior embed_features.dtype split",
     "executor": "executor",
-    "result": "basis curve explorer grids head ranking result settings speed start svd task "
-    "evidence direct plan_ranking.options",
+    "result": "basis curve explorer grids head ranking result settings start svd task "
+    "evidence direct",
     "function": "features_fn learner logits transform scorer.prior",
     "series": "controls alphas decays gains top_eigenvalues "
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
@@ -645,8 +645,8 @@ def test_layers_in_place_have_the_features_of_those_that_are_not(k):
     in_place.load_state_dict(plain.state_dict())
     names = [name for name, _ in plain.named_children()]
     before = {name: value.clone() for name, value in in_place.state_dict().items()}
-    expected = layer_features(plain, x, layers=names)
-    found = layer_features(in_place, x, layers=names)
+    expected = layers_of(plain, x, layers=names)
+    found = layers_of(in_place, x, layers=names)
     for name in names:
         torch.testing.assert_close(found[name], expected[name])
     wrapped = Monitor(x, reference=x, n_tasks=4)

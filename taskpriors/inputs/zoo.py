@@ -397,16 +397,6 @@ def zoo_model(name: str, *, cache: str | os.PathLike | None = None) -> nn.Module
         module.load_state_dict(weights)
     return module
 
-# %% ../../nbs/inputs/05_zoo.ipynb #ef9bf052
-STEP_SECONDS = 0.035  # of training, on one core
-
-
-def training_seconds(name: str, *, cache: str | os.PathLike | None = None) -> float:
-    "What the first call of `zoo_model` takes; 0 where nothing is trained or the weights are kept."
-    steps = ZOO[check_choice(name, zoo_names(), "zoo_model", "name")].steps
-    kept = not steps or _zoo_file(name, _zoo_key(name), cache).exists()
-    return 0.0 if kept else STEP_SECONDS * steps
-
 # %% ../../nbs/inputs/05_zoo.ipynb #f15c3fc2
 def zoo_transform(image: Any) -> Tensor:  # shape (1, 8, 8) in [0, 1]
     "What the zoo sees of an image."

@@ -130,8 +130,6 @@ def own_options(given: dict) -> dict[str, Any]:
     "The options of the function that ranks."
     shell = _OF_IMAGES + _OF_TEXTS + _OF_COMMAND
     options = {name: value for name, value in given.items() if name not in shell}
-    if "references" in options:
-        options["references"] = read_references(options["references"])
     return options
 
 
@@ -213,7 +211,7 @@ def check_options(given: dict) -> None:
 # %% ../../nbs/jobs/07_arguments.ipynb #296616e7
 _UNRECORDED = ("command", "run", "config", "cache", "out", "overwrite", "report", "json", "all")
 _UNRECORDED += ("progress", "plan", "to_record", "task")
-_OF_PATHS = ("models", "references", "images", "texts", "labels", "prior", "reference", "past_results")
+_OF_PATHS = ("models", "references", "images", "texts", "labels", "prior", "past_results")
 _OF_PATHS += ("pairs",)
 
 

@@ -16,7 +16,6 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -149,6 +148,8 @@ def run_rank(args: argparse.Namespace) -> int:
     column = given.get("label_column")
     labels = arguments.label_options(images, args.labels, column) if "labels" in given else {}
     options = nested(images=images, **_with_all(given, arguments.own_options(given) | labels))
+    if "references" in given:
+        options["references"] = arguments.read_references(given["references"])
     if "plan" in given:
         known = inspect.signature(plan_models).parameters
         plan = plan_models(**{name: options[name] for name in known if name in options})
@@ -165,22 +166,31 @@ def run_rank(args: argparse.Namespace) -> int:
 def run_layers(args: argparse.Namespace) -> int:
     "Rank the layers of one network, and ways to pool them, by expected held-out skill."
     from taskpriors.inputs.accepted_models import load_encoder
-    from taskpriors.jobs.layers import rank_layers
+    from taskpriors.jobs.layer_outputs import layers_of
+    from taskpriors.jobs.layers import layers_prior
+    from taskpriors.rank.models import rank_models, saved_in
+    from taskpriors.rank.options import nested
 
     given = vars(args)
     report = _report_path(given)
     options = arguments.own_options(given)
-    if "reference" in given:
-        options["reference"] = {Path(f).stem: load_encoder(f).features for f in args.reference}
     arguments.check_text_options(given)
     opened = arguments.load_points(given)
     if "labels" in given:
         options |= arguments.label_options(opened, args.labels, given.get("label_column"))
     points = {"texts" if "texts" in given else "images": opened}
-    options = _with_all(given, options)
-    ranking = rank_layers(options.pop("model"), **points, **options)
-    out = ranking.save(args.out, overwrite="overwrite" in given)
-    _tell(replace(ranking, folder=_plain(out)), out, given, report)
+    files = options.pop("references", ())
+    references = {Path(file).stem: load_encoder(file).features for file in files}
+    looking = ("layers", "pool", "batch_size")
+    layers = layers_of(
+        options.pop("model"),
+        **points,
+        **{name: options.pop(name) for name in looking if name in options},
+    )
+    prior = layers_prior(layers, opened, references=references)
+    ranking = rank_models(layers, **points, **nested(prior=prior, **_with_all(given, options)))
+    ranking = saved_in(ranking, args.out, overwrite="overwrite" in given)
+    _tell(ranking, ranking.folder, given, report)
     return 0
 
 # %% ../../nbs/jobs/08_cli.ipynb #d90ac15b

@@ -27,7 +27,7 @@ from ..kernels import kernel_factor
 from ..prior import shared_prior
 from ..prior.task_prior import TaskPrior
 from ..rank.jury import see_inputs, standing_jury
-from ..rank.options import ORDERS, RankOptions
+from ..rank.options import ORDERS, Compute, RankOptions
 from ..ridge import decompose
 
 # %% ../../nbs/jobs/01_fixed_tasks.ipynb #75c412e3
@@ -290,7 +290,7 @@ def jury_references(
     pictures = as_pictures(points) if len(jury.jurors) > 1 else None
     if pictures is None:
         return {}
-    judges, failed = see_inputs(jury, pictures, RankOptions(**nested(progress=progress)))
+    judges, failed = see_inputs(jury, pictures, RankOptions(compute=Compute(progress=progress)))
     for name, why in failed.items():
         warnings.warn(f"Monitor: {name} does not judge: {why}", stacklevel=4)
     return {name: _at_their_places(model.features.cpu(), points) for name, model in judges.items()}

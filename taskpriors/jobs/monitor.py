@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,7 +24,6 @@ from torch import Tensor
 import taskpriors.checks as checks
 import taskpriors.results as results
 import taskpriors.ridge as ridge
-import taskpriors.store as store
 from ..inputs import encoders, pooling, row_labels, sources
 from ..inputs.axes import channels_of
 from . import collapse as collapses
@@ -36,7 +34,6 @@ from ..prior.left_out_groups import error_without_groups
 from ..rank import errors, forecast, members, options, tiers
 from ..show.words import counted
 from ..signatures import documented
-from ..synbench import score
 
 # %% ../../nbs/jobs/01_monitor.ipynb #d6c6a80d
 @contextmanager
@@ -54,9 +51,6 @@ def without_trace(model: object) -> Iterator[None]:
         random.setstate(of_python)
 
 # %% ../../nbs/jobs/01_monitor.ipynb #1d6ed7ba
-POOLS = (None, "mean", "cls", "max")
-
-
 def _moved(x, device, dtype):
     if isinstance(x, Mapping):
         return {name: _moved(value, device, dtype) for name, value in x.items()}
@@ -65,20 +59,17 @@ def _moved(x, device, dtype):
     return x.to(device, dtype if x.is_floating_point() else None)
 
 # %% ../../nbs/jobs/01_monitor.ipynb #29cc305b
-def _pooled(out, pool, n, mask, last):  # mask: 0 where a token is padding; last: channels are
+def _pooled(out, n, mask, last):  # mask: 0 where a token is padding; last: channels are
     caller = "Monitor"
     if not torch.is_tensor(out):
         names = f" with {', '.join(map(str, out))}"[:60] if isinstance(out, Mapping) else ""
         remedy = "pass features=lambda model, x: model(x)[...], which picks one"
         rule = "the model must return a tensor"
         checks.refuse(caller, rule, f"{type(out).__name__}{names}", remedy, TypeError)
-    if callable(pool):
-        out = pool(out)
-    else:
-        out = pooling.pool_output(out, pool, caller, "the model", mask=mask, channels_last=last)
+    out = pooling.pool_output(out, None, caller, "the model", mask=mask, channels_last=last)
     if out.ndim != 2 or len(out) != n:
         rule = "the model must return one feature vector per input"
-        checks.refuse(caller, rule, f"{tuple(out.shape)} for {n} inputs", "pass pool= or features=")
+        checks.refuse(caller, rule, f"{tuple(out.shape)} for {n} inputs", "pass features=")
     return out.float().cpu()
 
 # %% ../../nbs/jobs/01_monitor.ipynb #5bb8405d
@@ -92,7 +83,6 @@ def encode(
     points: fixed_tasks.FixedPoints,
     *,
     features: Callable | None = None,  # (model, batch) -> outputs, or name -> outputs of heads
-    pool: str | Callable | None = None,  # of maps and tokens: "mean", "cls", "max" or a function
 ) -> Tensor | dict:  # shape (n, d), float32, on the CPU; by name if there are several heads
     "Features of the points, without a trace in the model or the generators."
     source: Any = sources.source_of(model)
@@ -112,7 +102,6 @@ def encode(
 
     rows: list = []
     last: dict = {}  # head -> does its map have its channels last?
-    own_pool = callable(pool)
     with without_trace(model), encoders.evaluating(features):
         for x in points:
             n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
@@ -120,11 +109,11 @@ def encode(
             mask = x.get("attention_mask") if isinstance(x, Mapping) else None
             heads = heads_of(x)
             for name, out in heads.items():
-                if torch.is_tensor(out) and out.ndim == 4 and name not in last and not own_pool:
+                if torch.is_tensor(out) and out.ndim == 4 and name not in last:
                     two = rows_of(x, slice(2))
                     axis = channels_of(lambda x, k=name: heads_of(x)[k], two, module, "Monitor")
                     last[name] = axis == 3
-            pooled = {k: _pooled(out, pool, n, mask, last.get(k)) for k, out in heads.items()}
+            pooled = {k: _pooled(out, n, mask, last.get(k)) for k, out in heads.items()}
             rows.append(pooled)
     joined = {name: torch.cat([row[name] for row in rows]) for name in rows[0]}
     return joined.get("", joined)
@@ -146,7 +135,6 @@ class Step(results.Result):
     failure: str = ""  # why there is no skill
     alpha_req: float = math.nan  # decay of the covariance eigenvalues
     heads: dict | None = None  # name -> skill, where a model has several; the first is `skill`
-    metrics: dict | None = None  # name -> further number
     point_errors: Tensor | None = None  # pseudo-values over the error of a constant, shape (n,)
     task_errors: Tensor | None = None  # over the error of a constant, shape (n_tasks,)
     label_skill: float = math.nan  # held-out skill on known labels
@@ -154,9 +142,8 @@ class Step(results.Result):
     keep: int | None = None  # step to keep as of this one; None: no step has a skill
 
     def named(self) -> dict[str, float]:
-        "The skills of heads, and further numbers, by the names of their columns."
-        heads = {f"skill/{name}": value for name, value in (self.heads or {}).items()}
-        return heads | (self.metrics or {})
+        "The skills of heads by the names of their columns."
+        return {f"skill/{name}": value for name, value in (self.heads or {}).items()}
 
     def numbers(self) -> dict[str, float]:  # without what is missing
         "The numbers of a curve: skill, its error, what stands beside it, and the heads."
@@ -166,18 +153,16 @@ class Step(results.Result):
         return {name: value for name, value in values.items() if not math.isnan(value)}
 
 
-_BESIDE = ("point_errors", "task_errors", "heads", "metrics", "label_points")
+_BESIDE = ("point_errors", "task_errors", "heads", "label_points")
 _STEP_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
 
 # %% ../../nbs/jobs/01_monitor.ipynb #c1e74857
 _T = TypeVar("_T")
 
 
-def from_rank_zero(
-    work: Callable[[], _T], sync: bool = True
-) -> _T:  # without `sync` this process works alone
+def from_rank_zero(work: Callable[[], _T]) -> _T:
     "Let rank zero work and the others wait for its result; an error is raised on every rank."
-    if not sync or not (dist.is_available() and dist.is_initialized()):
+    if not (dist.is_available() and dist.is_initialized()):
         return work()
     box: list[Any] = [None]  # the result of rank zero, and its error
     mine = None
@@ -195,19 +180,11 @@ def from_rank_zero(
         raise RuntimeError(f"rank zero: {error}")
     return result
 
-# %% ../../nbs/jobs/01_monitor.ipynb #46b735df
-def is_due(step: int, every: int | str | Callable) -> bool:
-    'Is a step (from 0) to be measured, every k, at "log", or by a function of the step?'
-    if callable(every):
-        return bool(every(step))
-    if every != "log":
-        return step % every == 0  # type: ignore[operator]  # no other word passes `Monitor`
-    if step < 2:
-        return True
-    return math.floor(4 * math.log2(step)) > math.floor(4 * math.log2(step - 1))
-
 # %% ../../nbs/jobs/01_monitor.ipynb #544e361b
 BEHIND = 0.1  # probability of being ahead on the user's task, below which a step is behind
+COLLAPSE = 0.005  # normalised deviation below which a collapse is called
+_N_CLASSES = 5  # of a task
+_BATCH = 256  # inputs in a forward pass
 
 # %% ../../nbs/jobs/01_monitor.ipynb #b573bc93
 @documented
@@ -217,11 +194,12 @@ class Monitor:
     Call it with the model, or its features, after each epoch. `verdict` says which step to keep and
     which are behind, and `best()` is that step: the latest that is not behind the first. A step is
     behind if it is ahead on the user's task with probability below one in ten, by the tasks and
-    by known labels. The logged `taskpriors/keep` grows with each step that is not behind, so that a
-    checkpoint of its maximum is the step to keep. The tasks are those of `reference`; without one
-    those of the standing jury, if it has two jurors and the inputs are pictures (each channel is
-    stretched to 0 to 255, so that normalised inputs are pictures again); otherwise those of patches
-    of the images.
+    by known labels. `keep` of a step grows with each step that is not behind, so that a checkpoint
+    of its maximum is the step to keep; the callbacks of Lightning, transformers and
+    sentence-transformers log it. The tasks are those of `reference`; without one those of the
+    standing jury, if it has two jurors and the inputs are pictures (each channel is stretched to 0
+    to 255, so that normalised inputs are pictures again); otherwise those of patches of the images.
+    In a distributed run all ranks must call; rank zero measures.
     Reference: Task Priors, section 2.2; Garrido et al. (2023) for RankMe.
     """
 
@@ -229,55 +207,34 @@ class Monitor:
         self,
         images: fixed_tasks.InputsLike | None = None,  # array, data set or loader; None: features
         *,
-        reference: checks.ArrayLike | Mapping | None = None,  # features (n, d); None: see judges
-        judges: str | bool | None = "standing",  # networks that see the images, without reference
+        reference: checks.ArrayLike
+        | Mapping
+        | bool
+        | None = None,  # features (n, d), perhaps by name; False: the images alone
         features: Callable | None = None,  # (model, batch) -> outputs, or name -> outputs of heads
-        pool: str | Callable | None = None,  # "mean", "cls", "max" or a function of the outputs
-        every: int | str | Callable = 1,  # measure every k steps, "log", or where a function says
-        n_points: int = 5000,  # at most, a seeded subset
-        n_tasks: int = 64,  # tasks, sampled once
-        n_classes: int = 5,  # classes of a task
         labels: row_labels.LabelsLike | None = None,  # of all inputs or some, as for rank_models
-        label_column: str | None = None,  # of a table of labels; None: label, or the only one
         groups: row_labels.LabelsLike
         | None = None,  # of all inputs (patient, video): left out whole
-        collapse: float = 0.005,  # normalised deviation below which a collapse is called
-        csv: str | Path | None = None,  # file that holds the history after each step
-        log: Callable | None = None,  # (name, value, step), called with each number of a step
-        metrics: Mapping | None = None,  # name -> function of the model, or SynBenchSettings
-        batch_size: int = 256,  # inputs in a forward pass
-        sync: bool = True,  # distributed: rank zero measures, and all ranks must call
+        n_points: int = 5000,  # at most, a seeded subset
+        n_tasks: int = 64,  # tasks, sampled once
         seed: int = 0,  # of the subset and of the tasks
     ) -> None:
         caller = "Monitor"
         n_points = checks.check_count(n_points, caller, "n_points", low=10)
         n_tasks = checks.check_count(n_tasks, caller, "n_tasks", low=2)
-        n_classes = checks.check_count(n_classes, caller, "n_classes", low=2)
-        batch_size = checks.check_count(batch_size, caller, "batch_size")
-        if not callable(every) and every != "log":
-            every = checks.check_count(every, caller, "every")
-        if judges not in (None, False, "standing"):
-            rule, remedy = "judges must be 'standing' or False", "pass features as reference="
-            checks.refuse(caller, rule, repr(judges)[:40], remedy)
-        if not callable(pool):
-            checks.check_choice(pool, POOLS, caller, "pool")
-        if log is not None and not callable(log):
-            rule, remedy = "log must be a function (name, value, step)", "pass writer.add_scalar"
-            checks.refuse(caller, rule, type(log).__name__, remedy, TypeError)
-        self.log, self.metrics = log, _checked_metrics(metrics)
-        self.collapse = checks.check_number(collapse, caller, "collapse", low=0, high=1)
-        self.pool, self.features, self.every, self.sync = pool, features, every, sync
-        reading = n_points, batch_size, seed
-        self.points = None if images is None else fixed_tasks.FixedPoints(images, *reading)
-        options = dict(n_tasks=n_tasks, n_classes=n_classes, seed=seed)
+        self.features = features
+        self.points = None
+        if images is not None:
+            self.points = fixed_tasks.FixedPoints(images, n_points, _BATCH, seed)
         with without_trace(None):
             references = {}
-            if reference is None and self.points is not None and judges == "standing":
+            if reference is None and self.points is not None:
                 references = fixed_tasks.jury_references(self.points)
+            given = None if reference is False else reference
             references = references or fixed_tasks.known_references(
-                self.points, reference, caller, patches=seed
+                self.points, given, caller, patches=seed
             )
-            if reference is None and "patches" in references:
+            if given is None and "patches" in references:
                 warnings.warn(
                     "Monitor: a reference judges best. Got none, so patches of the images judge, "
                     "which lost half an accuracy point in the median of twenty small runs and 2.4 "
@@ -288,13 +245,13 @@ class Monitor:
             self.n_all = len(next(iter(references.values())))
             self.index = fixed_tasks.subset_of(self.n_all, n_points, seed)
             references = {name: X[self.index] for name, X in references.items()}
-            self.labels = fixed_tasks.fixed_tasks(references, **options)
+            self.labels = fixed_tasks.fixed_tasks(
+                references, n_tasks=n_tasks, n_classes=_N_CLASSES, seed=seed
+            )
         self._reference = next(iter(references.values()))
         self.groups = _chosen_groups(groups, self.points, self.index, self.n_all)
-        self.known = _chosen_labels(labels, label_column, self.points, self.index, self.n_all)
+        self.known = _chosen_labels(labels, self.points, self.index, self.n_all)
         self._forget()
-        self._csv = None if csv is None else Path(csv).expanduser()
-        self._resumed = False
         self._last = -1
 
     def _forget(self):
@@ -311,17 +268,15 @@ class Monitor:
         step: int | None = None,  # from 0; None is the one after the last
         *,
         loss: float | None = None,  # kept beside the skill
-    ) -> float | None:  # the skill; NaN if the step failed, None if it is not due
+    ) -> float:  # the skill; NaN if the step failed
         "Measure one step; a step that was measured before is replaced."
         step = self._last + 1 if step is None else step
         step = checks.check_count(step, "Monitor", "step", low=0)
         self._last = step
-        if not self.due(step):
-            return None
         if torch.is_tensor(loss):
             loss = loss.item()
         loss = math.nan if loss is None else float(loss)
-        latest = from_rank_zero(lambda: self._measure(model, step, loss), self.sync)
+        latest = from_rank_zero(lambda: self._measure(model, step, loss))
         was = next((s.collapsed for s in reversed(self.history) if s.step < step), False)
         steps = [s for s in self.history if s.step != step] + [latest]
         if len(steps) == len(self.history):  # it replaces one
@@ -331,19 +286,11 @@ class Monitor:
         if latest.collapsed and not was:
             warnings.warn(
                 "Monitor: features must not collapse. Got a normalised deviation of "
-                f"{latest.deviation:.3g} at step {step}, below {self.collapse:g}; "
+                f"{latest.deviation:.3g} at step {step}, below {COLLAPSE:g}; "
                 "look at the loss.",
                 stacklevel=2,
             )
-        self._write(latest)
         return latest.skill
-
-    def due(
-        self,
-        step: int,  # from 0
-    ) -> bool:
-        "Is this step measured, by the schedule?"
-        return is_due(step, self.every)
 
     def probability_better(
         self,
@@ -451,7 +398,7 @@ class Monitor:
         self.labels = state["labels"].long()
         self._forget()
         self.history = [Step(**row) for row in state["history"]]
-        self._last, self._resumed = state["last"], True
+        self._last = state["last"]
 
     @cached_property
     def _sketch(self):  # of the points, in their order
@@ -516,7 +463,7 @@ class Monitor:
             rule, remedy = "a model must be a module or a function", "pass one, or features (n, d)"
             checks.refuse("Monitor", rule, source.label_at(0), remedy, TypeError)
         else:
-            return encode(model, self.points, features=self.features, pool=self.pool)
+            return encode(model, self.points, features=self.features)
         if X.ndim != 2 or len(X) not in (self.n_all, len(self.index)):
             rule = f"features must have shape (n, d) with n = {self.n_all}"
             got = f"shape {tuple(X.shape)}"
@@ -534,32 +481,11 @@ class Monitor:
         if len(heads) > 1:
             skills = {k: math.nan if why else head["skill"] for k, (head, why) in judged.items()}
             entries["heads"] = skills
-        if self.metrics:
-            entries["metrics"] = {name: self._number(name, model) for name in self.metrics}
         entries["seconds"] = time.perf_counter() - start
         if failure:
             missing: Any = dict.fromkeys(("skill", "se", "rankme", "deviation"), math.nan)
             return Step(**entries, **missing, collapsed=False, failure=failure)
         return Step(**entries, **judgement)
-
-    def _number(self, name, model):  # NaN if it fails
-        metric = self.metrics[name]
-
-        def found():
-            if not isinstance(metric, score.SynBenchSettings):
-                return float(metric(model))
-            if self.points is None:
-                checks.refuse("Monitor", "a SynBench score needs images", "none", "pass images")
-            shape = tuple(next(iter(self.points)).shape[1:])
-            result = score.synbench_score(model, settings=metric, input_size=shape, progress=False)
-            return float(result.score[0, 0])
-
-        with without_trace(model):
-            value, failure = members.attempt(found)
-        if failure:
-            warnings.warn(f"Monitor: {name} has no number: {failure}", stacklevel=5)
-            return math.nan
-        return value
 
     def _judge(self, X):
         X = checks.check_features(X, "Monitor")
@@ -582,7 +508,7 @@ class Monitor:
             rankme=collapses.rankme_on_basis(basis) if X.any() else math.nan,
             alpha_req=collapses.alpha_on_basis(basis, X),
             deviation=deviation,
-            collapsed=deviation < self.collapse,
+            collapsed=deviation < COLLAPSE,
             point_errors=points.float(),
             task_errors=tasks.float(),
         )
@@ -608,31 +534,7 @@ class Monitor:
         rule = "the step must have been measured"
         checks.refuse(f"Monitor.{caller}", rule, repr(step), f"the last ones are {last_steps}")
 
-    def _write(self, latest):  # by one process; a run that was not resumed has a file of its own
-        shared = self.sync and dist.is_available() and dist.is_initialized()
-        if shared and dist.get_rank() > 0:
-            return
-        if self._csv is not None:
-            path, k = self._csv, 2
-            while path.exists() and not self._resumed:
-                path, k = self._csv.with_name(f"{self._csv.stem}-{k}{self._csv.suffix}"), k + 1
-            self._csv, self._resumed = path, True
-            store.write_file(path, self.to_frame().to_csv(index=False))
-        if self.log is not None:
-            for name, value in latest.numbers().items():
-                self.log(f"taskpriors/{name}", value, latest.step)
-
 # %% ../../nbs/jobs/01_monitor.ipynb #d6884ea2
-def _checked_metrics(metrics):  # name -> function of the model, or SynBenchSettings
-    functions, settings = {} if metrics is None else metrics, score.SynBenchSettings
-    named = isinstance(functions, Mapping)
-    if not named or not all(callable(f) or isinstance(f, settings) for f in functions.values()):
-        rule = "metrics must be name -> function of the model, or SynBenchSettings"
-        got = type(metrics).__name__
-        checks.refuse("Monitor", rule, got, "pass {'synbench': SynBenchSettings()}", TypeError)
-    return dict(functions)
-
-
 def _source(points):  # of images or texts, which may have labels and names; None: features only
     data = None if points is None else points.data
     return data if hasattr(data, "labels") else None
@@ -646,9 +548,7 @@ def _chosen_groups(groups, points, index, n_all):
     return [names[i] for i in index.tolist()]
 
 
-def _chosen_labels(labels, column, points, index, n_all):  # class of a point, -1: not known
-    if column is not None:
-        labels = row_labels.labels_of_column(labels, column, "Monitor")
+def _chosen_labels(labels, points, index, n_all):  # class of a point, -1: not known
     labels = row_labels.read_labels(labels, _source(points), n_all, "Monitor")
     if labels is None:
         return None

@@ -10,7 +10,7 @@ from typing import Any
 
 from lightning.pytorch import Callback
 
-from ..checks import refuse
+from ..checks import check_count, refuse
 from .monitor import Monitor
 
 # %% ../../nbs/jobs/02_monitor_lightning.ipynb #8238b9b2
@@ -21,20 +21,23 @@ class MonitorCallback(Callback):
     Reference: Lightning's callback interface.
     """
 
-    def __init__(self, monitor: Monitor) -> None:
+    def __init__(
+        self,
+        monitor: Monitor,
+        every: int = 1,  # measure every k epochs
+    ) -> None:
         super().__init__()
         if not isinstance(monitor, Monitor):
             rule, remedy = "monitor must be a Monitor", "pass MonitorCallback(Monitor(images))"
             refuse("MonitorCallback", rule, type(monitor).__name__, remedy, TypeError)
         self.monitor = monitor
+        self.every = check_count(every, "MonitorCallback", "every")
 
     def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
         "Measure the epoch and log its numbers, before checkpoints are written."
-        if trainer.sanity_checking:
+        if trainer.sanity_checking or trainer.current_epoch % self.every:
             return
-        skill = self.monitor(module, step=trainer.current_epoch)
-        if skill is None:
-            return
+        self.monitor(module, step=trainer.current_epoch)
         step = next(s for s in self.monitor.history if s.step == trainer.current_epoch)
         for name, value in step.numbers().items():
             module.log(f"taskpriors/{name}", value, rank_zero_only=False, sync_dist=False)

@@ -28,7 +28,7 @@ class TaskPriorEvaluator(SentenceEvaluator):
         *,
         name: str = "",  # put before the metrics
         batch_size: int = 32,  # texts in a forward pass
-        **options: Any,  # of `Monitor`: n_tasks, n_classes, csv, seed and more
+        **options: Any,  # of `Monitor`: labels, groups, n_points, n_tasks, seed
     ) -> None:
         super().__init__()
         self.texts, self.name, self.batch_size = list(texts), name, batch_size

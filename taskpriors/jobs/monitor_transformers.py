@@ -39,8 +39,7 @@ class MonitorCallback(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         "Measure, and add the numbers to the metrics and to the trainer's log."
-        if self.monitor(model, step=state.global_step) is None:  # type: ignore[arg-type]  # it is there
-            return
+        self.monitor(model, step=state.global_step)  # type: ignore[arg-type]  # it is there
         step = next(s for s in self.monitor.history if s.step == state.global_step)
         numbers = step.numbers()
         names = [k for k in ("skill", "rankme", "deviation", "keep") if k in numbers]

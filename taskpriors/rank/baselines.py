@@ -103,12 +103,9 @@ def see_inputs(source: Any | None, company: Mapping, options: RankOptions) -> Se
 UNTRAINED_OPERATIONS = 5.95e8  # multiply-adds for one picture
 
 
-def foretold_steps(source: Any | None, wanted: bool = True) -> dict[str, float]:  # for a plan
-    "Seconds on a processor that baselines take for images, without the reading of them."
-    if not wanted or not isinstance(source, ImageSource):
-        return {}
-    speed = jury.OPERATIONS * torch.get_num_threads()
-    return dict(baselines=len(source) * UNTRAINED_OPERATIONS / speed)
+def counted_operations(source: Any) -> float:  # for a plan
+    "Multiply-adds that baselines take for images; hashed pieces of words take none."
+    return len(source) * UNTRAINED_OPERATIONS if isinstance(source, ImageSource) else 0.0
 
 # %% ../../nbs/rank/09_baselines.ipynb #4eee617f
 NEAR = 0.5  # similarity from which two models are near copies, as in notes about company

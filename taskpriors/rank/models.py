@@ -382,5 +382,4 @@ def plan_models(
         call.options,
         elected=elected,
         seated=seated,
-        contrasts=compute.baselines,
     )
