@@ -12,6 +12,7 @@ from taskpriors.prior.heldout import expected_heldout_error
 from taskpriors.prior.judges import copy_similarity, elect_prior
 from taskpriors.prior.prefix import sample_labels
 from taskpriors.rank.models import rank_models
+from taskpriors.rank.options import nested
 
 
 def company(k, n, d, seed=0):
@@ -75,7 +76,7 @@ class RankingOfTwelve:
         self.models = {f"model {k}": X for k, X in enumerate(company(12, n, 256))}
 
     def rank(self, prior):
-        rank_models(self.models, prior=prior, cache=False, progress=False)
+        rank_models(self.models, **nested(prior=prior, cache=False, progress=False))
 
     def track_elected_over_product(self, n):
         seconds = {}

@@ -53,7 +53,7 @@ class OnePass:
     track_heldout_error_over_products.unit = "ratio"
 
     def track_extra_memory(self):
-        return peak_mib(lambda: scores_of_rows(self.path, self.labels, n_judged=1024))
+        return peak_mib(lambda: scores_of_rows(self.path, self.labels, n_residuals=1024))
 
     track_extra_memory.unit = "MiB"
 

@@ -19,6 +19,7 @@ from taskpriors.prior.calibration import critical_temperature
 from taskpriors.prior.heldout import error_on_basis
 from taskpriors.prior.prefix import sample_labels
 from taskpriors.rank.models import rank_models
+from taskpriors.rank.options import nested
 from taskpriors.ridge import decompose
 
 
@@ -91,7 +92,7 @@ class SixModels:
         self.models = company(*self.sizes)
 
     def rank(self):
-        rank_models(self.models, cache=False, progress=False)
+        rank_models(self.models, **nested(cache=False, progress=False))
 
     def time_ranking(self):
         self.rank()
@@ -114,7 +115,7 @@ class SixModels:
     def track_share_of_the_forecast(self):
         "Of the processor time of a ranking; its forecast is read once and kept."
         started = time.process_time()
-        ranking = rank_models(self.models, cache=False, progress=False)
+        ranking = rank_models(self.models, **nested(cache=False, progress=False))
         ranked = time.process_time() - started
         return cpu(lambda: ranking.forecast) / ranked
 
@@ -133,7 +134,7 @@ class Steps:
 
     def setup_cache(self):
         models = company(*self.sizes)
-        return seconds_by_step(lambda: rank_models(models, cache=False, progress=False))
+        return seconds_by_step(lambda: rank_models(models, **nested(cache=False, progress=False)))
 
     def track_seconds(self, seconds, step):
         return seconds.get(step, 0.0)

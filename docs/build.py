@@ -151,7 +151,13 @@ def example_report(path):
     digits = tp.load_images("digits", limit=400)  # a jury sees them, too
     labels = [y if k % 8 == 0 else None for k, y in enumerate(digits.labels.tolist())]
     models = [f"zoo/{name}" for name in names]
-    tp.rank_models(models, digits, labels=labels, n_tasks=60, progress=False).report(path)
+    tp.rank_models(
+        models,
+        digits,
+        labels=labels,
+        tasks=tp.Tasks(n_tasks=60),
+        compute=tp.Compute(progress=False),
+    ).report(path)
 
 
 def _told(warnings):

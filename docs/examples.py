@@ -150,7 +150,9 @@ tp.METRICS["logme"].needs
 tp.transfer_scores(X, labels, metrics=["logme", "h_score", "nleep"]).to_frame()
 
 # %% metric_functions
-ranking = tp.rank_models(features, metrics=tp.metric_functions(labels), progress=False)
+ranking = tp.rank_models(
+    features, metrics=tp.metric_functions(labels), compute=tp.Compute(progress=False)
+)
 
 # %% metric_convergence
 tp.metric_convergence("rankme", X, sizes=[50, 100, 200]).drift
@@ -184,14 +186,16 @@ images = tp.load_images("digits", limit=300)  # or a folder, a parquet file, a d
 X = tp.embed("zoo/pixels", images)  # or a name of timm, a module, a function
 
 # %% Ranking
-ranking = tp.rank_models(features, labels=labels, progress=False)
+ranking = tp.rank_models(features, labels=labels, compute=tp.Compute(progress=False))
 ranking.forecast.to_frame()  # P(best), loss and lead on your task, the least expected loss first
 ranking.compare("pixels", "pca")  # in points of accuracy
 ranking.to_record("digits", "record.csv")  # what is known now, for record= of the next ranking
 tp.Ranking.load(ranking.save("ranking")).verdict
 
 # %% rank_models
-ranking = tp.rank_models(features, progress=False)  # or names of models, and images
+ranking = tp.rank_models(
+    features, compute=tp.Compute(progress=False)
+)  # or names of models, and images
 print(ranking.verdict)
 ranking.plot()
 
@@ -209,7 +213,11 @@ monitor.to_frame()
 # %% layers_of
 layers = tp.layers_of(network, pictures)
 last = list(layers.values())[-1]  # tasks of the last layer
-print(tp.rank_models(layers, prior=last, n_tasks=20, progress=False).verdict)
+print(
+    tp.rank_models(
+        layers, tasks=tp.Tasks(prior=last, n_tasks=20), compute=tp.Compute(progress=False)
+    ).verdict
+)
 
 # %% load_texts
 texts = tp.load_texts(["the first text", "the second one", "and a third"])

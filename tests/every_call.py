@@ -19,6 +19,7 @@ from taskpriors.prior.posterior import label_evidence, labelled_skill
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.rank.jury import read_jury
 from taskpriors.rank.models import rank_models
+from taskpriors.rank.options import nested
 from taskpriors.svd import feature_svd
 from taskpriors.synbench.gaussians import synthetic_task
 from taskpriors.synbench.score import SynBenchSettings, synbench_score
@@ -44,7 +45,7 @@ HEAD = fit_head(X, y, beta=1.0)
 SVD = feature_svd(X)
 GRIDS = [gaussian_grid(M, y) for M in (X, X2, X + X2)]
 FEW_TASKS = dict(n_tasks=6, n_classes=2, cache=False, progress=False)
-RANKING = rank_models(MODELS, None, metrics="all", **FEW_TASKS)
+RANKING = rank_models(MODELS, None, **nested(metrics="all", **FEW_TASKS))
 EXPLORER = TaskExplorer(X)
 VIEWS = torch.stack([X, X + 0.1 * X2], 1)
 MAP = X[:, :2]
@@ -58,7 +59,7 @@ def pixels(picture):
     return torch.from_numpy(np.array(picture, dtype="float32"))
 
 
-COMPANY = rank_models(MODELS | {"c": X + X2}, None, **FEW_TASKS)
+COMPANY = rank_models(MODELS | {"c": X + X2}, None, **nested(**FEW_TASKS))
 TRUTH = dict(a=1.0, b=3.0, c=2.0)
 OUTSIDE = pd.DataFrame(dict(a=[1.0, 2.0], b=[3.0, 4.0]), index=["a", "b"])
 TEXTS = [f"{'abc'[k % 3]} text" for k in range(N)]

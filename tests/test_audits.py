@@ -15,6 +15,7 @@ import taskpriors as tp
 import taskpriors.jobs.label_sheet as label_sheet
 from taskpriors.inputs.row_labels import groups_of_points, read_labels, rows_of_frames
 from taskpriors.inputs.sources import source_of
+from taskpriors.rank.options import nested
 
 QUICK = dict(n_tasks=20, cache=False, progress=False)
 PICTURES = np.random.default_rng(0).integers(0, 256, (40, 8, 8), dtype=np.uint8)
@@ -36,7 +37,7 @@ def company(n_models=4, n=200):
 def test_labels_say_nothing_of_noise(first):
     g = torch.Generator().manual_seed(0)
     noise = {f"m{k}": torch.randn(200, 8, generator=g) for k in range(4)}
-    ranking = tp.rank_models(noise, labels=[0] * first + [1] * (200 - first), **QUICK)
+    ranking = tp.rank_models(noise, **nested(labels=[0] * first + [1] * (200 - first), **QUICK))
     error = (0.25 / 200) ** 0.5
     assert (ranking.extra["label accuracy"] - 0.5).abs().max() < 4 * error
 
@@ -45,7 +46,7 @@ def test_labels_say_nothing_of_noise(first):
 def test_rows_in_another_order_are_said_above_the_verdict():
     models = company()
     models["turned"] = models["m0"].flip(0)
-    ranking = tp.rank_models(models, **QUICK)
+    ranking = tp.rank_models(models, **nested(**QUICK))
     (note,) = ranking.settings["company"]
     assert note.startswith("turned and the others learn next to nothing")
     assert note.endswith("are its rows in another order?")
@@ -53,7 +54,7 @@ def test_rows_in_another_order_are_said_above_the_verdict():
     assert shown.index("turned and the others") < shown.index(ranking.verdict[:12])
 
 
-@pytest.mark.parametrize("rank", [tp.rank_models, partial(tp.rank_models, on_disk=True)])
+@pytest.mark.parametrize("rank", [tp.rank_models, partial(tp.rank_models, **nested(on_disk=True))])
 @pytest.mark.parametrize("n_classes", [2, 7])
 def test_labels_of_other_rows_name_no_model(rank, n_classes):
     models = company()
@@ -73,7 +74,10 @@ def test_a_constant_model_fails_in_memory_and_from_disk(tmp_path):
     files = {name: tmp_path / f"{name}.npy" for name in models}
     for name, features in models.items():
         np.save(files[name], features.numpy())
-    for ranking in (tp.rank_models(models, **QUICK), tp.rank_models(files, on_disk=True, **QUICK)):
+    for ranking in (
+        tp.rank_models(models, **nested(**QUICK)),
+        tp.rank_models(files, **nested(on_disk=True, **QUICK)),
+    ):
         assert list(ranking.failures) == ["constant"]
         assert "must differ between points" in ranking.failures["constant"]
         assert "constant" not in ranking.models
@@ -146,13 +150,15 @@ def test_copies_of_points_in_files_are_left_out_as_in_memory(kind, labelled, tmp
     g = torch.Generator().manual_seed(1)
     models = {k: torch.cat([X[:140], AGAIN[kind](X[:60], g)]) for k, X in company(3).items()}
     labels = (models["m0"][:, 0] > 0).long() if labelled else None
-    here = tp.rank_models(models, labels=labels, **QUICK)
-    there = tp.rank_models(in_files(models, tmp_path), labels=labels, on_disk=True, **QUICK)
+    here = tp.rank_models(models, **nested(labels=labels, **QUICK))
+    there = tp.rank_models(
+        in_files(models, tmp_path), **nested(labels=labels, on_disk=True, **QUICK)
+    )
     assert "120 of 200 points are copies or near copies of others" in there.verdict
     assert there.settings["copies"] == here.settings["copies"]
     assert there.groups.equal(here.groups)
     torch.testing.assert_close(there.skill, here.skill, rtol=0, atol=2e-6)
-    once = tp.rank_models(in_files(company(3), tmp_path), on_disk=True, **QUICK)
+    once = tp.rank_models(in_files(company(3), tmp_path), **nested(on_disk=True, **QUICK))
     assert once.groups is None and once.settings["copies"] == ""
 
 
@@ -163,7 +169,7 @@ def test_labels_are_not_spent_on_one_group_twice(on_disk, n_labelled, tmp_path):
     labels = [("cat", "dog")[k % 2] if k < n_labelled else None for k in range(120)]
     files = in_files(models, tmp_path) if on_disk else models
     options = dict(labels=labels) if n_labelled else {}
-    ranking = tp.rank_models(files, groups=groups, on_disk=on_disk, **options, **QUICK)
+    ranking = tp.rank_models(files, **nested(groups=groups, on_disk=on_disk, **options, **QUICK))
     n_open = 24 - n_labelled
     first = groups[ranking.next_labels(n_open)].tolist()
     assert sorted(first) == list(range(n_labelled, 24))
@@ -216,8 +222,10 @@ def test_groups_and_labels_find_rows_of_frames_by_name(form, tmp_path):
         csv=tmp_path / "groups.csv",
         json=tmp_path / "groups.json",
     )
-    named = tp.rank_models(frames, groups=forms[form], **QUICK)
-    torch.testing.assert_close(named.skill, tp.rank_models(models, groups=groups, **QUICK).skill)
+    named = tp.rank_models(frames, **nested(groups=forms[form], **QUICK))
+    torch.testing.assert_close(
+        named.skill, tp.rank_models(models, **nested(groups=groups, **QUICK)).skill
+    )
 
 
 @pytest.mark.parametrize("given", ["names", "file", "copies", None])
@@ -233,7 +241,7 @@ def test_the_sheet_of_points_to_label_shows_their_groups(given, tmp_path):
     pd.DataFrame(dict(row=order, group=[names[k] for k in order])).to_csv(table, index=False)
     groups = dict(names=names, file=table).get(given)
     models = dict(a=X, b=X[:, :5] + 1, c=X @ g.normal(size=(8, 3)))
-    tp.rank_models(models, groups=groups, out=tmp_path / "ranking", **QUICK)
+    tp.rank_models(models, **nested(groups=groups, out=tmp_path / "ranking", **QUICK))
     sheet = pd.read_csv(
         label_sheet.next_sheet(tmp_path / "ranking", n_labels=9, out=tmp_path / "next.csv")
     )
@@ -243,7 +251,7 @@ def test_the_sheet_of_points_to_label_shows_their_groups(given, tmp_path):
     assert sheet.columns.tolist() == ["row", "group", "label"]
     assert (sheet["group"] == sheet["row"] // 6).all() and sheet["group"].is_unique
     sheet.assign(label=sheet["row"] % 2).to_csv(tmp_path / "next.csv", index=False)
-    again = tp.rank_models(models, groups=groups, labels=tmp_path / "next.csv", **QUICK)
+    again = tp.rank_models(models, **nested(groups=groups, labels=tmp_path / "next.csv", **QUICK))
     assert "9 labels" in again.verdict
 
 
@@ -278,7 +286,7 @@ def test_near_copies_among_many_points_are_counted(kind, tmp_path):
     models = {k: torch.tensor(X @ g.normal(size=(6, 6))) for k in "ab"}
     on_disk = kind == "in files"
     files = in_files(models, tmp_path) if on_disk else models
-    ranking = tp.rank_models(files, on_disk=on_disk, **QUICK)
+    ranking = tp.rank_models(files, **nested(on_disk=on_disk, **QUICK))
     notes = " ".join(ranking.settings["notes"])
     if on_disk:
         assert "near copies, as the frames of a video, are not among more than 8,192" in notes
@@ -305,7 +313,7 @@ def test_a_packed_table_under_another_ending_is_named(kind, tmp_path):
     else:
         frame.to_csv(path, index=False, compression=kind)
     with pytest.raises(ValueError, match=f"labels.csv must hold text. Got .*{kind}"):
-        tp.rank_models(company(), labels=path, **QUICK)
+        tp.rank_models(company(), **nested(labels=path, **QUICK))
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])

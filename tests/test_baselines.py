@@ -14,9 +14,10 @@ import taskpriors as tp
 from taskpriors.inputs.images import load_images
 from taskpriors.jobs.cli import build_parser
 from taskpriors.rank import baselines
+from taskpriors.rank.options import nested
 from taskpriors.rank.ranking import Ranking
 
-QUIET = dict(judges=False, n_tasks=12, n_classes=3, cache=False, progress=False)
+QUIET = dict(references=False, n_tasks=12, n_classes=3, cache=False, progress=False)
 N = 120
 CLOCK = ["seconds", "milliseconds"]
 
@@ -55,8 +56,8 @@ LABELS |= {"all": lambda d: d.labels.numpy(), "targets": lambda d: d.labels.nump
 @pytest.mark.parametrize("which", LABELS)
 def test_models_are_ranked_as_without_baselines(digits, which):
     options = dict(QUIET, labels=LABELS[which](digits))
-    plain = tp.rank_models(views(digits), digits, contrasts=False, **options)
-    beside = tp.rank_models(views(digits), digits, **options)
+    plain = tp.rank_models(views(digits), digits, **nested(baselines=False, **options))
+    beside = tp.rank_models(views(digits), digits, **nested(**options))
     assert not plain.baselines and len(beside.baselines) == 2
     frames = [r.to_frame().drop(columns=CLOCK, errors="ignore") for r in (plain, beside)]
     assert frames[0].equals(frames[1])
@@ -72,7 +73,7 @@ def test_models_are_ranked_as_without_baselines(digits, which):
 
 @pytest.mark.parametrize("which", LABELS)
 def test_a_saved_ranking_keeps_its_baselines(digits, which, tmp_path):
-    ranking = tp.rank_models(views(digits), digits, labels=LABELS[which](digits), **QUIET)
+    ranking = tp.rank_models(views(digits), digits, **nested(labels=LABELS[which](digits), **QUIET))
     again = Ranking.load(ranking.save(tmp_path / "out"))
     assert again.baseline_lines == ranking.baseline_lines and again.verdict == ranking.verdict
     for line in ranking.baseline_lines:
@@ -94,8 +95,8 @@ def test_earlier_tasks_and_pairs_are_evidence_of_the_joined_list(digits, tmp_pat
         dict(record=pd.DataFrame(record)),
         dict(pairs=pairs, scoring="retrieval"),
     ):
-        ranking = tp.rank_models(models, digits, **options, **QUIET)
-        plain = tp.rank_models(models, digits, contrasts=False, **options, **QUIET)
+        ranking = tp.rank_models(models, digits, **nested(**options, **QUIET))
+        plain = tp.rank_models(models, digits, **nested(baselines=False, **options, **QUIET))
         assert torch.equal(ranking.forecast.lead, plain.forecast.lead)
         assert len(ranking.baselines) == 2
         again = Ranking.load(ranking.save(tmp_path / "out", overwrite=True))
@@ -110,8 +111,8 @@ def test_rows_on_disk_have_the_same_baselines(digits, tmp_path):
     wide = "must have more than 257 points"
     for which in ("none", "some"):
         options = dict(QUIET, labels=LABELS[which](digits))
-        here = tp.rank_models(models, digits, **options)
-        there = tp.rank_models(files, digits, on_disk=True, rank=40, **options)
+        here = tp.rank_models(models, digits, **nested(**options))
+        there = tp.rank_models(files, digits, **nested(on_disk=True, rank=40, **options))
         names = [one.name for one in there.baselines]
         assert names == [baselines.UNTRAINED], "120 points are too few for 256 pixels there"
         assert any(
@@ -124,7 +125,7 @@ def test_rows_on_disk_have_the_same_baselines(digits, tmp_path):
 
 
 def test_without_inputs_there_are_none(digits):
-    ranking = tp.rank_models(views(digits), **QUIET)
+    ranking = tp.rank_models(views(digits), **nested(**QUIET))
     assert ranking.baselines == () and ranking.baseline_lines == []
     assert not {"low_level", "baselines"} & set(ranking.settings)
 
@@ -134,7 +135,7 @@ def test_a_broken_baseline_is_noted(digits, monkeypatch):
         raise OSError("no weights are here")
 
     monkeypatch.setattr(baselines, "untrained_network", broken)
-    ranking = tp.rank_models(views(digits), digits, **QUIET)
+    ranking = tp.rank_models(views(digits), digits, **nested(**QUIET))
     assert [one.name for one in ranking.baselines] == [baselines.RAW_PIXELS]
     note = "untrained network, which is not ranked, is left out: no weights are here"
     assert note in ranking.settings["notes"] and ranking.failures == {}
@@ -142,9 +143,11 @@ def test_a_broken_baseline_is_noted(digits, monkeypatch):
 
 def test_what_is_ranked_has_no_second_one_beside_it(digits):
     named = {baselines.RAW_PIXELS: "zoo/pixels", "test_vit": "test_vit@untrained"}
-    ranking = tp.rank_models(named, digits, **QUIET)
+    ranking = tp.rank_models(named, digits, **nested(**QUIET))
     assert ranking.baselines == ()
-    ranking = tp.rank_models(["zoo/pixels", "zoo/blocks", "zoo/gradients"], digits, **QUIET)
+    ranking = tp.rank_models(
+        ["zoo/pixels", "zoo/blocks", "zoo/gradients"], digits, **nested(**QUIET)
+    )
     assert [one.name for one in ranking.baselines] == [baselines.UNTRAINED]
     assert ranking.settings["low_level"] > 0
 
@@ -152,7 +155,7 @@ def test_what_is_ranked_has_no_second_one_beside_it(digits):
 def test_one_model_is_compared_with_baselines(digits):
     alone = {"m0": views(digits)["m0"]}
     for labels in (None, classes_of(digits, 3), digits.labels.numpy()):
-        ranking = tp.rank_models(alone, digits, labels=labels, **QUIET)
+        ranking = tp.rank_models(alone, digits, **nested(labels=labels, **QUIET))
         assert len(ranking.baselines) == 2
         assert all(0 <= one.probability_ahead <= 1 for one in ranking.baselines)
         assert "low_level" in ranking.settings
@@ -161,23 +164,25 @@ def test_one_model_is_compared_with_baselines(digits):
 
 def test_a_baseline_that_is_better_opens_the_verdict(digits):
     noise = {f"m{k}": np.random.default_rng(k).normal(size=(N, 6)) for k in range(3)}
-    ranking = tp.rank_models(noise, digits, labels=classes_of(digits, 2), **QUIET)
+    ranking = tp.rank_models(noise, digits, **nested(labels=classes_of(digits, 2), **QUIET))
     assert " may be better than the first model (probability " in ranking.verdict
     assert "label more examples before you choose. " in ranking.verdict
-    good = tp.rank_models(views(digits), digits, labels=digits.labels.numpy(), **QUIET)
+    good = tp.rank_models(views(digits), digits, **nested(labels=digits.labels.numpy(), **QUIET))
     assert good.verdict.startswith("Take m0") and "may be better" not in good.verdict
 
 
 def test_texts_have_hashed_pieces_beside_them():
     animals = [f"the {a} {w}" for a in ("cat", "dog", "cow") for w in ("sat", "ran", "ate")] * 3
     lengths = {f"m{k}": np.random.default_rng(k).normal(size=(27, 4)) for k in range(3)}
-    ranking = tp.rank_models(lengths, texts=[f"{t} {k}" for k, t in enumerate(animals)], **QUIET)
+    ranking = tp.rank_models(
+        lengths, **nested(texts=[f"{t} {k}" for k, t in enumerate(animals)], **QUIET)
+    )
     assert [one.name for one in ranking.baselines] == [baselines.HASHED]
 
 
 def test_a_plan_counts_them(digits):
     planned, without = (
-        tp.rank_models(["zoo/pixels"], digits, plan=True, contrasts=shown)
+        tp.rank_models(["zoo/pixels"], digits, **nested(plan=True, baselines=shown))
         for shown in (True, False)
     )
     assert planned.operations > without.operations
@@ -192,4 +197,4 @@ def test_the_command_can_leave_them_out():
 
 def test_contrasts_must_be_a_flag(digits):
     with pytest.raises(TypeError, match="contrasts must be True or False"):
-        tp.rank_models(views(digits), digits, contrasts="yes")
+        tp.rank_models(views(digits), digits, **nested(baselines="yes"))

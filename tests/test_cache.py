@@ -27,6 +27,7 @@ from taskpriors.inputs.encoders import PROBE_IMAGES
 from taskpriors.inputs.images import load_images
 from taskpriors.inputs.zoo import ZOO, zoo_model
 from taskpriors.rank.models import rank_models
+from taskpriors.rank.options import nested
 from taskpriors.store import cache_dir, load_tensors, save_tensors
 from taskpriors.synbench.score import synbench_score
 
@@ -197,8 +198,8 @@ def one_score(cache):
 def one_ranking(cache):
     models = {f"m{k}": (lambda x, k=k: x[:, k : k + 30], flat) for k in range(3)}
     metrics = dict(average=average, accuracy=True, mean=True)
-    few = dict(n_tasks=6, n_classes=2, metrics=metrics, progress=False, judges=False)
-    got = rank_models(models, load_images(limit=60), cache=cache, **few)
+    few = dict(n_tasks=6, n_classes=2, metrics=metrics, progress=False, references=False)
+    got = rank_models(models, load_images(limit=60), **nested(cache=cache, **few))
     return torch.cat([got.skill, got.mean, got.accuracies.flatten(), got.extra["average"]])
 
 
@@ -592,11 +593,11 @@ def test_a_network_in_the_onnx_format_is_a_model(tmp_path):
     session = runtime.InferenceSession(str(path))
     models = dict(function=(torch.nn.Flatten(), columns_of), session=(session, columns_of))
     how = dict(images=load_images(limit=40), cache=tmp_path / "cache", progress=False, n_tasks=8)
-    how |= dict(judges=False, contrasts=False)
-    named = rank_models([(str(path), columns_of)], **how)
+    how |= dict(references=False, baselines=False)
+    named = rank_models([(str(path), columns_of)], **nested(**how))
     assert named.models == ("flat",) and named.settings["n"] == 40
     models["file"] = (path, columns_of)
     for _ in range(2):
-        ranking = rank_models(models, **how)
+        ranking = rank_models(models, **nested(**how))
         torch.testing.assert_close(ranking.skill, ranking.skill[:1].expand(3), rtol=1e-6, atol=1e-6)
     assert len(list((tmp_path / "cache" / "features").glob("*.safetensors"))) == 4

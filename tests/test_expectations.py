@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from taskpriors.jobs.cli import main
+from taskpriors.rank.options import nested
 
 ROOT = Path(__file__).resolve().parent.parent
 NOT_MET = "not met: "
@@ -194,7 +195,8 @@ def test_best_is_a_name():
 
     X = np.random.default_rng(0).normal(size=(60, 6))
     ranking = tp.rank_models(
-        dict(whole=X, half=X[:, :3]), n_tasks=10, progress=False, cache=False, judges=False
+        dict(whole=X, half=X[:, :3]),
+        **nested(n_tasks=10, progress=False, cache=False, references=False),
     )
     assert ranking.best in ("whole", "half")
 

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from taskpriors.rank.models import rank_models
-from taskpriors.rank.options import SCORINGS
+from taskpriors.rank.options import SCORINGS, nested
 from taskpriors.rank.ranking import CONTRADICTED, Ranking
 from taskpriors.show.words import SCORE_NAMES
 
-QUIET = dict(n_tasks=20, n_classes=3, cache=False, progress=False, judges=False)
+QUIET = dict(n_tasks=20, n_classes=3, cache=False, progress=False, references=False)
 
 
 def random_ranking(seed):
@@ -198,7 +198,7 @@ def test_from_disk_the_forecast_is_that_of_memory(labelled):
     labels = np.where(np.arange(len(classes)) % 5 == 0, classes, -1) if labelled else None
     record = pd.DataFrame(dict(model=list("abc"), flowers=[0.8, 0.85, 0.7], pets=[0.9, 0.8, 0.7]))
     of_memory, of_disk = (
-        rank_models(models, labels=labels, record=record, on_disk=on_disk, **QUIET)
+        rank_models(models, **nested(labels=labels, past_results=record, on_disk=on_disk, **QUIET))
         for on_disk in (False, True)
     )
     allowed = 5 * (of_memory.skill - of_disk.skill).abs().max() + 1e-6  # what the engines differ
@@ -211,7 +211,7 @@ def test_from_disk_the_forecast_is_that_of_memory(labelled):
 def test_names_of_a_record_that_are_not_known_are_said():
     models, _ = three_models()
     record = pd.DataFrame(dict(model=["a", "b", "resnet"], pets=[0.9, 0.8, 0.7]))
-    ranking = rank_models(models, record=record, **QUIET)
+    ranking = rank_models(models, **nested(past_results=record, **QUIET))
     assert "record" in ranking.forecast.evidence
     notes = " ".join(ranking.settings["notes"])
     assert "resnet" in notes and re.search(r"\bc\b", notes)
@@ -219,11 +219,11 @@ def test_names_of_a_record_that_are_not_known_are_said():
 
 def test_earlier_tasks_that_contradict_the_points_hardly_count_and_it_is_said():
     models, _ = three_models()
-    plain = rank_models(models, **QUIET)
+    plain = rank_models(models, **nested(**QUIET))
     skill = plain.skill.clamp(0.1, 0.9)
     agreeing, opposed = ({"model": plain.models, "pets": x.tolist()} for x in (skill, 1 - skill))
-    with_it = rank_models(models, record=pd.DataFrame(agreeing), **QUIET)
-    against = rank_models(models, record=pd.DataFrame(opposed), **QUIET)
+    with_it = rank_models(models, **nested(past_results=pd.DataFrame(agreeing), **QUIET))
+    against = rank_models(models, **nested(past_results=pd.DataFrame(opposed), **QUIET))
     assert CONTRADICTED in against.verdict and CONTRADICTED not in with_it.verdict
     moved = [(r.forecast.lead - plain.forecast.lead).abs().max().item() for r in (with_it, against)]
     assert moved[1] < moved[0]
@@ -232,8 +232,8 @@ def test_earlier_tasks_that_contradict_the_points_hardly_count_and_it_is_said():
 @pytest.mark.parametrize("scoring", SCORINGS[:-1])
 def test_every_score_that_was_studied_has_its_probabilities(scoring):
     models, classes = three_models()
-    plain = rank_models(models, labels=classes, **QUIET)
-    ranking = rank_models(models, labels=classes, scoring=scoring, **QUIET)
+    plain = rank_models(models, **nested(labels=classes, **QUIET))
+    ranking = rank_models(models, **nested(labels=classes, scoring=scoring, **QUIET))
     forecast = ranking.forecast
     assert forecast.p_best.isfinite().all() and forecast.scoring == scoring
     assert f"points of {SCORE_NAMES[scoring]} on average" in ranking.verdict
@@ -245,7 +245,7 @@ def test_what_was_not_studied_has_no_probability(kind):
     models, classes = three_models()
     options = dict(scoring="r2") if kind == "r2" else {}
     labels = models["a"][:, :2] + 0.1
-    ranking = rank_models(models, labels=labels, **options, **QUIET)
+    ranking = rank_models(models, **nested(labels=labels, **options, **QUIET))
     forecast = ranking.forecast
     assert forecast.p_best.isnan().all() and forecast.expected_loss.isnan().all()
     assert ranking.verdict.startswith(f"Take {forecast.first}: its lead is the largest.")
@@ -258,18 +258,18 @@ def test_what_was_not_studied_has_no_probability(kind):
 
 @pytest.mark.filterwarnings("ignore")
 def test_one_model_is_best_and_there_is_no_choice():
-    ranking = rank_models(dict(a=three_models()[0]["a"]), **QUIET)
+    ranking = rank_models(dict(a=three_models()[0]["a"]), **nested(**QUIET))
     assert ranking.forecast.p_best.tolist() == [1] and ranking.settled
     assert "nothing to choose from" in ranking.verdict and "nan" not in str(ranking)
 
 
 def test_near_copies_share_the_first_place_and_take_no_chance_away():
     models, _ = three_models()
-    alone = rank_models(models, **QUIET).forecast
+    alone = rank_models(models, **nested(**QUIET)).forecast
     near = models["a"] + 1e-3 * np.random.default_rng(1).standard_normal(models["a"].shape)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        ranking = rank_models(models | dict(near=near), **QUIET)
+        ranking = rank_models(models | dict(near=near), **nested(**QUIET))
     forecast = ranking.forecast
     assert alone.first in ("a", "near") and forecast.first in ("a", "near")
     assert forecast.tier[[0, 3]].tolist() == [1, 1] and not ranking.settled

@@ -370,8 +370,6 @@ UNTRIED = {
     "text_column": "of a table: its notebook tries it",
     "label_column": "of a table: its notebook tries it",
     "results": "tables and files of others: their notebook tries them",
-    "ranked": "sources of models that are ranked: tests/test_jury_hub.py",
-    "tasks": "labelings that are drawn as they are: papers/12_figures",
     "table": "a data frame: its notebook tries it",
     "p": "a number, or several: its notebooks try it",
     "jurors": "rows of a file of the package: its notebook tries it",

@@ -15,13 +15,13 @@ import re
 import sys
 import warnings
 from dataclasses import astuple
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from taskpriors.rank.models import rank_models
+from taskpriors.rank.options import nested
 
 KEPT = Path(__file__).with_name("golden_rankings.json")
 RELATIVE = 1e-6  # to the largest of a column, of what rests on no draws
@@ -31,7 +31,7 @@ FORETOLD = (
     r"(?<=probability )[.\d]+\d|(?<=taking it loses )[.\d]+|(?<=\()0\.\d\d(?=\))"  # as columns
 )
 CLOCK = {"seconds", "milliseconds"}
-DOORS = {"memory": rank_models, "disk": partial(rank_models, on_disk=True)}
+DOORS = {"memory": None, "disk": True}  # value of on_disk
 FEW = dict(n_tasks=20, n_classes=3, seed=1, cache=False, progress=False)
 POINTS = 120
 DIRECTIONS = np.random.default_rng(0).standard_normal((POINTS, 12))
@@ -72,7 +72,7 @@ def cases():
     "Name -> door, models and options: three models with everything, other companies with some."
     models, labels = companies(), labellings()
     three, eight = models["three"], models["eight"]
-    priors = dict(elected=None, product="product", others="others", ranked="m1")
+    priors = dict(consensus=None, product="product", ranked="m1")
     priors["factor"] = DIRECTIONS[:, :5] / 10
     out = {}
     for door in DOORS:
@@ -81,19 +81,16 @@ def cases():
                 name = f"three, {door}, {prior}, {which}"
                 out[name] = door, three, dict(prior=law, labels=values)
         for company in ("two", "eight", "copies", "failed"):
-            for prior in ("elected", "product"):
+            for prior in ("consensus", "product"):
                 for which in ("unlabelled", "some"):
                     name = f"{company}, {door}, {prior}, {which}"
                     options = dict(prior=priors[prior], labels=labels[which])
                     out[name] = door, models[company], options
-        voters = dict(judges=dict(eye=view(9, 1.0)), controls="m7")
-        out[f"eight, {door}, judges and controls"] = door, eight, voters
-        linear = dict(graphs="directed", kernel="linear", temperature=0.02, task_temperature=0.04)
+        out[f"eight, {door}, references"] = door, eight, dict(references=dict(eye=view(9, 1.0)))
+        linear = dict(kernel="linear", temperature=0.04)
         out[f"three, {door}, linear"] = door, three, linear
-        out[f"three, {door}, train"] = door, three, dict(train=np.arange(POINTS) % 3 > 0)
-    out["three, disk, a sample judges"] = "disk", three, dict(n_judged=70)
+    out["three, disk, a sample judges"] = "disk", three, dict(n_residuals=70)
     out["three, disk, cut"] = "disk", three, dict(rank=4)
-    out["three, memory, logistic"] = "memory", three, dict(probe="logistic")
     out["three, memory, metrics"] = "memory", three, dict(metrics=["rankme", "uniformity"])
     for door in DOORS:
         for which in ("unlabelled", "some"):
@@ -151,7 +148,8 @@ def result(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         try:
-            out = facts(DOORS[door](models, **FEW, **options))
+            flat = nested(on_disk=DOORS[door], **FEW, **options)
+            out = facts(rank_models(models, **flat))
         except ValueError as e:
             out = dict(refused=str(e))
     return json.loads(json.dumps(out))

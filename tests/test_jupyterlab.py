@@ -23,7 +23,7 @@ from sklearn.datasets import load_digits
 digits = load_digits()
 pixels = digits.data[:120]
 models = {"pixels": pixels, "rows": pixels.reshape(-1, 8, 8).sum(2), "some": pixels[:, ::5]}
-options = dict(n_tasks=10, progress=False, judges=False, cache=False)
+options = dict(n_tasks=10, progress=False, references=False, cache=False)
 ranking = tp.rank_models(models, **options)
 ranking.label(models, digits.images[:120] / 16, classes=["zero", "one"], batch=3, **options)
 """

@@ -32,7 +32,8 @@ import json, sys
 import numpy as np
 import taskpriors.rank.jury as jury
 from taskpriors.rank.jury import Juror
-from taskpriors.rank.models import rank_models
+from taskpriors.rank.models import plan_models, rank_models
+from taskpriors.rank.options import nested
 
 case = json.loads(sys.argv[1])
 table = tuple(Juror(**row) for row in case["table"])
@@ -41,13 +42,14 @@ g = np.random.default_rng(0)
 images = g.integers(0, 256, (24, 16, 16, 3), dtype=np.uint8)
 rows = {name: g.normal(size=(24, 6)).astype("float32") for name in ("a", "b")}
 models = {"net": case["model"], "a": rows["a"]} if case["model"] else rows
-judges = rows["b"] if case["judges"] == "own" else case["judges"]
-judges = {"own": judges} if case["judges"] == "own" else judges
-settings = dict(n_tasks=8, n_classes=2, cache=False, judges=judges)
-ranking = rank_models(models, images, plan=case["plan"], **settings)
+references = rows["b"] if case["references"] == "own" else case["references"]
+references = {"own": references} if case["references"] == "own" else references
+settings = nested(n_tasks=8, n_classes=2, cache=False)
 if case["plan"]:
-    answer = dict(downloads=ranking.downloads, sizes=ranking.download_bytes)
+    plan = plan_models(models, images, references=references, **settings)
+    answer = dict(downloads=plan.downloads, sizes=plan.download_bytes)
 else:
+    ranking = rank_models(models, images, references=references, **settings)
     answer = dict(judges=ranking.settings.get("judges", {}), notes=ranking.settings["notes"])
     answer["models"] = ranking.models
 print(json.dumps(answer))
@@ -168,7 +170,7 @@ def row_of(name, network, preference, size):
     )
 
 
-def rank(hub, home, *, model=RANKED, judges="standing", plan=False, **environment):
+def rank(hub, home, *, model=RANKED, references="standard", plan=False, **environment):
     "Standard error and the answer of a ranking in a process whose hub this is."
     table = [
         row_of(name, network, k, len(hub.files[f"timm/{network}"]))
@@ -183,7 +185,7 @@ def rank(hub, home, *, model=RANKED, judges="standing", plan=False, **environmen
         "TASKPRIORS_JURY": "",
         **environment,
     }
-    case = json.dumps(dict(table=table, model=model, judges=judges, plan=plan))
+    case = json.dumps(dict(table=table, model=model, references=references, plan=plan))
     run = subprocess.run(
         [sys.executable, "-c", SCRIPT, case], capture_output=True, text=True, env=env, cwd=home
     )
@@ -266,7 +268,7 @@ def test_with_files_alone_or_offline_nothing_is_asked(case, hub, tmp_path):
 
 
 def test_models_of_the_cache_bring_no_reference(hub, tmp_path):
-    err, answer = rank(hub, tmp_path, judges=False)
+    err, answer = rank(hub, tmp_path, references=False)
     assert answer, err
     assert hub.sent == {f"timm/{RANKED}"}
     hub.asked.clear()

@@ -46,6 +46,7 @@ from taskpriors.prior.shared_prior import edge_temperature
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.probes import logistic_probes, ridge_probes
 from taskpriors.rank.models import rank_models
+from taskpriors.rank.options import nested
 from taskpriors.ridge import ridge_basis, simplex_codes
 from taskpriors.ridge_tasks import alpha_grid
 from taskpriors.svd import feature_svd
@@ -406,7 +407,7 @@ TOO_MANY = {  # a count that no machine can carry
     "simplex_codes n_classes": lambda: simplex_codes(HUGE),
     "ridge_probes n_classes": lambda: ridge_probes(normal(40, 2), FEW, n_classes=HUGE),
     "loss_curve n_points": lambda: loss_curve(normal(40, 2), FEW, n_points=HUGE),
-    "rank_models n_tasks": lambda: rank_models(n_tasks=HUGE),
+    "rank_models n_tasks": lambda: rank_models(**nested(n_tasks=HUGE)),
     "plot_tasks n_tasks": lambda: plot_tasks(normal(40, 2), n_tasks=HUGE),
     "edge_temperature n_points": lambda: edge_temperature(TALL, n_points=HUGE),
     "trace_moments block_size": blocks_of(HUGE, moments.trace_moments, TALL, TALL),

@@ -23,8 +23,9 @@ from other_device import NAME, OtherDevice
 
 from taskpriors.prior import cut_prior, ridge_on_disk
 from taskpriors.rank.models import rank_models
+from taskpriors.rank.options import nested
 
-rank_rows = partial(rank_models, on_disk=True)
+rank_rows = partial(rank_models, **nested(on_disk=True))
 
 
 def scores(fn):
@@ -139,7 +140,10 @@ def test_workers_that_share_no_folder_rank_from_a_store(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     how = dict(n_tasks=16, n_classes=3, progress=False, cache=False, metrics="all")
     here = rank_rows(files, labels=KNOWN, **how)
-    assert_same(rank_models(urls, labels=labels, **how), rank_models(files, labels=KNOWN, **how))
+    assert_same(
+        rank_models(urls, **nested(labels=labels, **how)),
+        rank_models(files, **nested(labels=KNOWN, **how)),
+    )
     with distributed.Client(cluster) as client:
         client.wait_for_workers(4)  # a late one would not hear what follows
         client.run(name_server, names)

@@ -9,6 +9,7 @@ from torch import nn
 import taskpriors as tp
 from taskpriors.papers.fine_tuning import TuningRecipe, fine_tune
 from taskpriors.papers.tuning import fine_tune_with_prior
+from taskpriors.rank.options import nested
 from taskpriors.synbench.accuracy import synthetic_accuracy
 from taskpriors.synbench.robust_probing import pgd_attack, robust_linear_probe
 from taskpriors.synbench.score import image_encoder, synbench_score
@@ -74,9 +75,9 @@ def test_a_ranking_in_memory_is_the_same_there():
     Z = torch.randn(60, 6, generator=g)
     models = {f"model {k}": Z @ torch.randn(6, 5 + k, generator=g) for k in range(3)}
     few = dict(n_tasks=6, metrics="all", cache=False, progress=False)
-    here = tp.rank_models(models, **few)
+    here = tp.rank_models(models, **nested(**few))
     with OtherDevice() as other:
-        there = tp.rank_models(models, device=NAME, **few)
+        there = tp.rank_models(models, **nested(device=NAME, **few))
     assert other.made > 1000
     assert not there.failures
     torch.testing.assert_close(there.skill, here.skill)

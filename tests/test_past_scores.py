@@ -18,6 +18,7 @@ from torch.testing import assert_close
 import taskpriors as tp
 from taskpriors.inputs.images import find_shared_data
 from taskpriors.inputs.past_scores import append_record, read_record, to_record
+from taskpriors.rank.options import nested
 from taskpriors.transfer.registry import LABEL_ACCURACY
 
 SENTENCE = re.compile(r"\w+: .+\. Got .+; .+\.", re.S)
@@ -170,7 +171,7 @@ def test_saved_rankings_are_tasks(tmp_path):
             name: (strength * centres[classes] + rng.normal(size=(90, 6))).astype("float32")
             for name, strength in (("good", 2.0), ("fair", 0.5), ("poor", 0.1))
         }
-        ranking = tp.rank_models(features, labels=labels, n_tasks=10, progress=False)
+        ranking = tp.rank_models(features, **nested(labels=labels, n_tasks=10, progress=False))
         ranking.save(tmp_path / task)
         if labels is None:
             continue

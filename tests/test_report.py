@@ -14,6 +14,7 @@ import torch
 
 from taskpriors.inputs.images import load_images
 from taskpriors.rank.models import rank_models
+from taskpriors.rank.options import nested
 from taskpriors.rank.ranking import Ranking
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,7 +36,7 @@ def page(tmp_path_factory):
         LONG: torch.randn(150, 4, generator=g),
     }
     few = dict(n_tasks=10, cache=False, progress=False)
-    ranking = rank_models(models, digits, judges=False, **few)
+    ranking = rank_models(models, digits, **nested(references=False, **few))
     counts = torch.tensor([3e4, 2e6, 0, torch.nan, 5e7], dtype=torch.float64)
     sized = replace(ranking, parameters=counts, failures={"lost": "no such file <b>"})
     return Ranking.load(sized.save(home / "ranking")).report(home / "report.html")

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from taskpriors.rank.models import rank_models
+from taskpriors.rank.options import nested
 
-QUIET = dict(n_tasks=20, progress=False, cache=False, judges=False)
+QUIET = dict(n_tasks=20, progress=False, cache=False, references=False)
 
 
 def two_models(seed, n, signal):
@@ -35,7 +36,7 @@ def heavy_targets(seed, n=600):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_rare_class_is_a_signal(seed, on_disk):
     models, y = rare_classes(seed)
-    ranking = rank_models(models, labels=y, on_disk=on_disk, **QUIET)
+    ranking = rank_models(models, **nested(labels=y, on_disk=on_disk, **QUIET))
     assert ranking.models[ranking.skill.argmax()] == "better"
     assert "No model predicts" not in ranking.verdict and ranking.verdict.startswith(
         "Take better: "
@@ -45,7 +46,7 @@ def test_a_rare_class_is_a_signal(seed, on_disk):
 @pytest.mark.parametrize("seed", range(2))
 def test_heavy_targets_are_a_signal(seed):
     models, y = heavy_targets(seed)
-    ranking = rank_models(models, labels=y, **QUIET)
+    ranking = rank_models(models, **nested(labels=y, **QUIET))
     assert "No model predicts" not in ranking.verdict and ranking.verdict.startswith(
         "Take better: "
     )
@@ -56,7 +57,7 @@ def test_heavy_targets_are_a_signal(seed):
 def test_labels_in_another_order_are_no_signal(share, on_disk):
     models, y = rare_classes(0, share=share)
     mixed = y[torch.randperm(len(y), generator=torch.Generator().manual_seed(9))]
-    ranking = rank_models(models, labels=mixed, on_disk=on_disk, **QUIET)
+    ranking = rank_models(models, **nested(labels=mixed, on_disk=on_disk, **QUIET))
     assert ranking.verdict.startswith(
         "No model predicts the labels better than their largest class"
     )
@@ -69,7 +70,7 @@ def test_copies_are_level(seed):
     turn = torch.linalg.qr(torch.randn(12, 12, generator=g))[0]
     copies = dict(a=X, same=X.clone(), turned=X @ turn, scaled=3.7 * X, shifted=X + 0.1)
     for names in (["a", "same"], ["a", "turned", "scaled"], list(copies)):
-        ranking = rank_models({name: copies[name] for name in names}, **QUIET)
+        ranking = rank_models({name: copies[name] for name in names}, **nested(**QUIET))
         forecast, law = ranking.forecast, ranking.on_law.tiers()
         p = forecast.p_best.mean()  # of the share of as many draws, two may differ by four errors
         apart = 4 * (2 * p * (1 - p) / len(forecast.draws)) ** 0.5
@@ -86,7 +87,9 @@ def test_a_scale_of_all_features_changes_nothing_on_disk(dtype):
     for power in (0, -43, -66, 60, 83):  # of two, which round nothing: a label drawn may not flip
         scale = 2.0**power
         rows = {name: (torch.tensor(X) * scale).to(dtype) for name, X in models.items()}
-        skill = rank_models(rows, on_disk=True, n_tasks=20, progress=False, cache=False).skill
+        skill = rank_models(
+            rows, **nested(on_disk=True, n_tasks=20, progress=False, cache=False)
+        ).skill
         plain = skill if plain is None else plain
         torch.testing.assert_close(skill, plain, rtol=0, atol=1e-12)
 
@@ -96,7 +99,7 @@ def test_a_scale_of_all_features_changes_nothing_on_disk(dtype):
 )
 def test_groups_come_in_any_form(form):
     models, _ = rare_classes(2, n=120)
-    ranking = rank_models(models, **QUIET)
+    ranking = rank_models(models, **nested(**QUIET))
     number = [k // 4 for k in range(120)]
     plain = str(ranking.on_law.compare("worse", "better", groups=number))
     assert str(ranking.on_law.compare("worse", "better")) != plain
@@ -108,7 +111,7 @@ def test_groups_come_in_any_form(form):
 def test_one_label_is_singular(n_labels):
     models, y = rare_classes(3, n=120)
     labels = {k: int(y[k]) for k in range(n_labels)}
-    verdict = rank_models(models, labels=labels, **QUIET).verdict
+    verdict = rank_models(models, **nested(labels=labels, **QUIET)).verdict
     known = "your 1 label it" if n_labels == 1 else "your 2 labels it"
     assert f"Without {known} " in verdict
 
@@ -122,7 +125,7 @@ def test_rows_of_heavy_lengths_are_said_in_the_verdict(freedom, labelled):
     noisy = [seen + s * rng.normal(size=seen.shape) for s in (0.5, 1.0, 2.0)]
     models = {f"m{k}": length * X for k, X in enumerate(noisy)}
     labels = (seen[:, 0] > 0).astype(int) if labelled else None
-    verdict = rank_models(models, labels=labels, **QUIET).verdict
+    verdict = rank_models(models, **nested(labels=labels, **QUIET)).verdict
     assert ("A few points carry the errors" in verdict) == (freedom is not None)
 
 
@@ -131,12 +134,12 @@ def test_networks_that_were_never_trained_are_said_to_be(name):
     images = np.random.default_rng(0).integers(0, 256, (24, 16, 16, 3), dtype=np.uint8)
     options = QUIET | dict(images=images, n_classes=3)
     models = [f"{name}@untrained", "zoo/pixels", "test_resnet@untrained"]
-    ranking = rank_models(models, **options)
+    ranking = rank_models(models, **nested(**options))
     described = ranking.settings["models"]
     assert [described[model].get("untrained", False) for model in models] == [True, False, True]
     is_first = ranking.best != "zoo/pixels"
     assert (f"{ranking.best} was never trained" in ranking.verdict) == is_first
-    of_two = rank_models(models[::2], **options)
+    of_two = rank_models(models[::2], **nested(**options))
     assert "No model here was trained" in of_two.verdict
 
 
@@ -159,7 +162,9 @@ def test_the_level_of_labels_at_chance_is_not_believed(on_disk):
     for seed in range(4):
         models, known = labels_of(40, 8, seed)
         options = QUIET | dict(on_disk=on_disk)
-        ranking, without = (rank_models(models, labels=y, **options) for y in (known, None))
+        ranking, without = (
+            rank_models(models, **nested(labels=y, **options)) for y in (known, None)
+        )
         forecast, verdict = ranking.forecast, ranking.verdict
         n_untold += "tell any model from chance" in verdict
         if "has a class of its own" in verdict:
@@ -177,7 +182,7 @@ def test_the_level_of_labels_at_chance_is_not_believed(on_disk):
 @pytest.mark.parametrize("n_labels", [20, 160])
 def test_labels_that_models_predict_are_used(n_labels):
     models, known = labels_of(3, n_labels, 0)
-    ranking = rank_models(models, labels=known, **QUIET)
+    ranking = rank_models(models, **nested(labels=known, **QUIET))
     assert ranking.settings["labels"]["signal_p_value"] <= 0.01
     assert "labels" in ranking.forecast.evidence and "chance" not in ranking.verdict
 
@@ -190,7 +195,7 @@ def test_labels_without_signal_give_no_confident_verdict(n_labels):
         g = np.random.default_rng(50 + seed)
         known = np.full(160, -1)
         known[g.choice(160, n_labels, replace=False)] = g.integers(4, size=n_labels)
-        ranking = rank_models(models, labels=known, **QUIET)
+        ranking = rank_models(models, **nested(labels=known, **QUIET))
         is_many = n_labels >= 100
         start = "No model predicts the labels better than their largest class does"
         told = "do not yet tell any model from chance" in ranking.verdict
@@ -204,7 +209,7 @@ def test_labels_without_signal_give_no_confident_verdict(n_labels):
 
 def test_a_saved_ranking_keeps_what_its_labels_say(tmp_path):
     models, known = labels_of(40, 8, 1)
-    ranking = rank_models(models, labels=known, **QUIET)
+    ranking = rank_models(models, **nested(labels=known, **QUIET))
     ranking.save(tmp_path / "out")
     assert type(ranking).load(tmp_path / "out").verdict == ranking.verdict
 
@@ -212,7 +217,7 @@ def test_a_saved_ranking_keeps_what_its_labels_say(tmp_path):
 @pytest.mark.parametrize("labelled", [False, True])
 def test_one_order_of_models(labelled, tmp_path):
     models, known = labels_of(4, 30, 2)
-    ranking = rank_models(models, labels=known if labelled else None, **QUIET)
+    ranking = rank_models(models, **nested(labels=known if labelled else None, **QUIET))
     frame = ranking.to_frame()
     assert frame.expected_loss.is_monotonic_increasing and frame.lead.is_monotonic_decreasing
     ranking.save(tmp_path / "out")

@@ -23,6 +23,7 @@ from ..prior.prefix import sample_labels
 from ..prior.task_prior import TaskPrior
 from ..probes import ridge_probes
 from ..rank.models import rank_models
+from ..rank.options import Compute, Tasks
 from ..rank.record import on_request
 from ..results import new_panels
 from ..transfer import agreement
@@ -45,14 +46,15 @@ def _seen(job) -> _Seen:
     return _Seen(features, torch.as_tensor(images.labels))
 
 
-def _run(job):  # options of rank_models
+def _options(job, **tasks):  # of rank_models
     shared = {k: job.options[k] for k in ("cache", "progress") if k in job.options}
-    return dict(n_tasks=job.item.settings["n_tasks"], **shared)
+    n_tasks = job.item.settings["n_tasks"]
+    return dict(tasks=Tasks(n_tasks=n_tasks, **tasks), compute=Compute(**shared))
 
 
 def _ranked(job, features):  # derived: rank_models under the item's prior
     law = kernel_factor(features[job.item.settings["prior"]], scale="frobenius")
-    return rank_models(features, None, prior=law, n_classes=2, metrics="all", **_run(job))
+    return rank_models(features, metrics="all", **_options(job, prior=law, n_classes=2))
 
 
 def _both(job):  # ReleasedStatistics and Ranking, under the item's prior
@@ -94,11 +96,9 @@ def _task_maps(job: Job) -> Computed:
     n_classes = min(s["n_classes"], len(labels.unique()))
     ranking = rank_models(
         {name: X},
-        None,
         labels=labels.tolist(),
         metrics=["logme", "accuracy"],
-        n_classes=n_classes,
-        **_run(job),
+        **_options(job, n_classes=n_classes),
     )
     raw = X.double() - X.double().mean(0)
     every = dict(n_tasks=s["n_tasks"], n_orders=s["n_tasks"], seed=0)

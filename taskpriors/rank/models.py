@@ -104,7 +104,7 @@ def _check_keywords(unknown: Mapping) -> None:
     near = difflib.get_close_matches(name, [*options, *PLACES], 1, 0.5)
     remedy = place_of(name, value)
     if not remedy and near:
-        further = place_of(near[0], "...")
+        further = place_of(near[0], ...)
         remedy = f"did you mean {near[0]}" + (f"? {further}" if further else "")
     got = repr(name[:60])
     remedy = remedy or f"choose among {', '.join(options)}"
@@ -302,10 +302,10 @@ def rank_models(
     model or features adds your own. With images or texts, baselines that nothing was trained for
     (raw pixels, an untrained network, hashed pieces of words) are compared as well.
 
-    `labels` are an array or list (NaN, None or -1 where unknown), name -> label, a table or its file
-    with one column of names and one of labels, or True for those of the images. Integers and words
-    are classes; numbers with fractions are regression targets. No probe is tested on a group of
-    `groups` that it was trained on. `pairs` are examples of one class, or of two, for retrieval.
+    `labels` are an array or list (NaN, None or -1 where unknown), name -> label, a table or its
+    file with one column of names and one of labels, or True for those of the images. Integers and
+    words are classes; numbers with fractions are regression targets. No probe is tested on a group
+    of `groups` that it was trained on. `pairs` are examples of one class, or of two, for retrieval.
     `past_results` is a table of models by tasks, or results of timm or mteb.
 
     `scoring` is "accuracy", "balanced_accuracy", "macro_f1", "retrieval" (precision at 10),

@@ -17,7 +17,6 @@ import taskpriors.checks as checks
 import taskpriors.refusals as refusals
 from ..checks import ExecutorLike
 from ..inputs.remote import check_scratch
-from ..prior.ridge_on_disk import JUDGED
 from ..signatures import documented
 from ..store import CacheLike
 
@@ -74,7 +73,7 @@ class Compute:
     baselines: bool = True  # embed raw pixels and an untrained network, or pieces of words, too
     on_disk: bool | None = None  # leave rows in their files; None: files that are large
     rank: int = 128  # leading directions of the prior, on disk
-    n_residuals: int = JUDGED  # examples whose errors are formed, on disk
+    n_residuals: int = 16_384  # examples whose errors are formed, on disk
     scratch: str | Path | None = None  # folder or URL where workers find tasks, on disk
 
     def __post_init__(self):
@@ -111,7 +110,8 @@ def nested(**options: Any) -> dict[str, Any]:
 def place_of(name: str, value: object) -> str:
     "How to pass an option that belongs into a record, or the name of the option that it became."
     if record := PLACES.get(name):
-        return f"pass {record}=taskpriors.{record.capitalize()}({name}={refusals.shown(repr(value), 40)})"
+        text = "..." if value is ... else refusals.shown(repr(value), 40)
+        return f"pass {record}=taskpriors.{record.capitalize()}({name}={text})"
     return _RENAMED.get(name, "")
 
 
