@@ -610,8 +610,7 @@ class DiskEngine:
         self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
     ) -> members.Settled:
         "Skill of each model over tasks, shape (n_tasks, n), in one pass."
-        tasks_of_labels = replace(self.options.tasks, n_classes=n_classes)
-        judged = replace(self.options, tasks=tasks_of_labels)
+        judged = self.options.changed(n_classes=n_classes)
         rows, failures = score_rows(models, tasks, mask, judged)
         return members.Settled(
             {k: laws.ModelScores(*scores[:5]) for k, scores in rows.items()}, failures
@@ -658,7 +657,7 @@ class DiskEngine:
         if groups is not None:
             accuracy = partial(memory.grouped_accuracy, labels.classes[points], groups[points])
         rows = {k: replace(m, features=members.rows_of(m, points)) for k, m in models.items()}
-        uncached = replace(self.options, compute=replace(self.options.compute, cache=False))
+        uncached = self.options.changed(cache=False)
         of_some = memory.model_metrics(rows, {registry.LABEL_ACCURACY: accuracy}, uncached)
         return laws.Columns(of_some.results, of_some.failures, [], [])
 

@@ -311,10 +311,7 @@ def skills_with_labels(
     seats, points = seats_of(models, law), evidence_points(classes, options)
     evidence = [engine.evidence(judge, points) for judge in seats.judges]
     chosen = labelled_law(seats, evidence, classes[points], options, n_classes=q)
-    drawing = replace(
-        options,
-        tasks=replace(options.tasks, n_classes=chosen.n_classes, n_tasks=chosen.n_tasks),
-    )
+    drawing = options.changed(n_classes=chosen.n_classes, n_tasks=chosen.n_tasks)
     tasks = engine.tasks_with(chosen.judges, classes, chosen.temperatures, drawing)
     skills, failures = engine.skills(models, tasks, mask, n_classes=chosen.n_classes)
     members.refuse_unless_any(skills, failures, options.caller)

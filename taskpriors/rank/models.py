@@ -215,9 +215,7 @@ def _stays_on_disk(models, needs):  # do rows stay in their files, if nobody say
 
 def _open_rows(models, options, choice, needs):  # name -> RowMatrix, and why others failed
     "Rows of features that stay on disk, where a ranking can be computed from them."
-    options = replace(
-        options, compute=replace(options.compute, device=options.compute.device or "cpu")
-    )
+    options = options.changed(device=options.compute.device or "cpu")
     rows, failures = disk.open_features(models, options)
     if choice.kind == "model":
         row_blocks.open_rows(choice.source, name="prior")

@@ -162,9 +162,13 @@ class RankOptions:
         if self.bar is not None:
             self.bar.update(max(0, step - self.bar.n))
 
+    def changed(self, **options: Any) -> "RankOptions":
+        "The same with other options, those of `tasks` and `compute` by their own names."
+        return replace(self, **nested(tasks=self.tasks, compute=self.compute, **options))
+
     def alone(self) -> "RankOptions":
         "The same without executor and bar, for what is sent to a worker."
-        return replace(self, compute=replace(self.compute, executor=None), bar=None)
+        return self.changed(executor=None, bar=None)
 
     @property
     def device(self) -> torch.device:

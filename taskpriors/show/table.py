@@ -185,7 +185,7 @@ def run_summary(
 ) -> str:
     "What was done, how well the statistics predicted it, and what failed."
     labels = settings.get("labels")
-    what = "skill" if agreement is None else f"accuracy of {settings['probe']} probes"
+    what = "skill" if agreement is None else "accuracy of ridge probes"
     lines = [
         f"Held-out {what} on {settings['n_tasks']} tasks "
         f"of {settings['n_classes']} classes; {words.counted_points(settings)}.",
