@@ -380,6 +380,8 @@ def has_number(recipe, *, here):
 
     if here == bool(recipe.networks or recipe.data) or recipe.stand_ins:
         return False
+    if recipe.action in ("metric_operations", "printed_caption"):
+        return False  # of another implementation; and two printed numbers
     return bool(printed_numbers(recipe))
 
 

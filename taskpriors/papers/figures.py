@@ -200,9 +200,9 @@ def plot_family(ranking: Ranking) -> np.ndarray:  # two axes
     _check_ranking(ranking, "plot_family")
     mean, variance = _moments(ranking, "plot_family")
     left_ax, right_ax = axes = _axes(2, size=(4.4, 3.4))[0]
-    left_ax.plot(mean, variance, "o", color="C0")
-    _number_points(left_ax, mean, variance)
-    left_ax.set(xlabel="E Tr(MG)", ylabel="Var Tr(MG)", title="Numbers as at the right")
+    left_ax.plot(variance, mean, "o", color="C0")
+    _number_points(left_ax, variance, mean)
+    left_ax.set(xlabel="Var Tr(MG)", ylabel="E Tr(MG)", title="Numbers as at the right")
     plot_distributions(ranking, right_ax)
     return axes
 

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from statistics import mode
+from statistics import median, mode
 from typing import Any
 
 import numpy as np
@@ -280,11 +280,11 @@ def _printed_orders(job: Job) -> Computed:  # C.6, from Table 8: features over m
         for m in value[~is_feature & (table["column"] == at)]
     ]
     row = "features over metrics"
-    cells = [Cell(row, f"orders of magnitude, {k}", None, of(pairs)) for k, of in _ENDS.items()]
+    cells = [Cell(row, f"orders of magnitude, {k}", None, of(pairs)) for k, of in _OF_PAIRS.items()]
     return cells, None
 
 
-_ENDS = {"least": min, "largest": max}
+_OF_PAIRS = {"least": min, "median": median, "largest": max}
 ACTIONS: dict[str, Callable] = dict(
     neucrab=_neucrab,
     questions=_questions,

@@ -112,11 +112,11 @@ def ranks(correlations: DataFrame, *, turned: bool, method: str = "average") -> 
     return (signs * correlations).rank(axis=1, ascending=False, method=method)
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #2229da28
-SOURCE = "Radford et al. (2021), Table 10"  # of the accuracies
+SOURCE = "Radford et al. (2021), Table 10, from memory"  # of the accuracies
 
 
 def task_accuracies() -> DataFrame:  # 27 tasks by five networks, percent
-    "Accuracies of linear probes behind Tables 15 to 17, which Radford et al. (2021) print."
+    "Accuracies behind Tables 15 to 17, of Radford et al. (2021), written down from memory."
     table = published_table("SynBench", SOURCE)
     wide = table.pivot(index="row", columns="column", values="value").astype(float)
     return wide.loc[table["row"].unique(), table["column"].unique()]

@@ -154,6 +154,8 @@ def _small_notes(item):
         names = _in_words(list(item.full.data))
         toys = "Toy questions" if item.action == "questions" else sources.pop().capitalize()
         notes.append(f"{toys}{size} stand for {names}.")
+    if item.settings.get("grid") and item.settings["per_class"] == [2, 5, 10]:
+        notes.append("Figures 3 to 8 and 10 are one picture of these images under seven titles.")
     return notes
 
 

@@ -41,11 +41,17 @@ def printed_numbers(item: recipes.Item) -> dict[tuple, str]:  # (row, column) ->
     return printed
 
 
-def _is_apart(value, text, error):  # does no reading of the printed number round to ours?
+def _half_units(printed):  # text -> half a unit; a printed 0 has the digits of its table
+    readings = {r for text in printed.values() for r in text.split(" or ")}
+    halves = {r: half_unit(r) for r in readings}
+    return halves | ({"0": min(halves.values())} if "0" in halves else {})
+
+
+def _is_apart(value, text, error, halves):  # does no reading of the printed number round to ours?
     if value is None:
         return False
     readings = text.split(" or ")
-    return not any(abs(value - float(r)) <= error + half_unit(r) + 1e-9 for r in readings)
+    return not any(abs(value - float(r)) <= error + halves[r] + 1e-9 for r in readings)
 
 
 def compare_cells(
@@ -55,7 +61,7 @@ def compare_cells(
     import pandas as pd
 
     printed = printed_numbers(item)
-    rows = []
+    halves, rows = _half_units(printed), []
     for cell in cells:
         text, differs = printed.pop((cell.row, cell.column), ""), ""
         if text and item.small:
@@ -66,7 +72,7 @@ def compare_cells(
             differs = "other networks"
         elif text and not text.startswith(">"):
             ours = dict(convention=cell.convention, derived=cell.derived)
-            apart = [k for k, value in ours.items() if _is_apart(value, text, cell.error)]
+            apart = [k for k, value in ours.items() if _is_apart(value, text, cell.error, halves)]
             differs = " and ".join(apart)
             if apart and item.differing:
                 differs += f" (unlike the release: {', '.join(item.differing)})"

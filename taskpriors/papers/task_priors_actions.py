@@ -212,10 +212,10 @@ def _published_moments(job: Job) -> Computed:  # Figure 3, and B.1: families und
     points, cells = mieb.published_points(), []
     for prior, of in _PRIORS.items():
         E, V = points[f"E{of}"], points[f"Var{of}"]
-        r = mieb.point_agreement(E, V, mieb.READING["mean"])
-        cells.append(
-            Cell(_BOTH, f"prior {prior}", r.value, None, max(r.high - r.value, r.value - r.low))
-        )
+        both = (E, V, mieb.READING["mean"]), (V, E, mieb.READING["variance"])
+        ranges = [mieb.point_agreement(*of_one) for of_one in both]
+        error = max(max(r.high - r.value, r.value - r.low) for r in ranges)
+        cells.append(Cell(_BOTH, f"prior {prior}", ranges[0].value, None, error))
         own = E.index.str.contains(_FAMILY[prior])
         own[E.argmax()] = False  # the prior itself
         others = ~E.index.str.contains(_FAMILY[prior])
