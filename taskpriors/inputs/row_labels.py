@@ -12,7 +12,6 @@ import os
 import re
 import unicodedata
 import warnings
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -71,7 +70,7 @@ def labels_of_column(labels: Any, column: str, caller: str = "rank_models") -> L
 # %% ../../nbs/inputs/01_row_labels.ipynb #ce1b029a
 _DOUBTFUL = {"nan", "none", "na", "n/a", "#n/a", "<na>", "null", "nat", "-1"}
 _FEW = 20  # values that whole numbers may have without a question
-_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|nan")
+_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|nan")
 
 
 def is_blank(value: object) -> bool:
