@@ -80,8 +80,9 @@ def sentence(rule: str, got: object, remedy: str, room: int = 300) -> str:
 
 
 def refuse(caller: str, rule: str, got: object, remedy: str, error: type = ValueError) -> NoReturn:
-    "Raise `error` with the sentence *caller: rule. Got value; remedy.*"
-    raise error(f"{caller}: {sentence(rule, got, remedy, 298 - len(caller))}")
+    "Raise `error` with the sentence *caller: rule. Got value; remedy.*, of nobody if it is empty."
+    prefix = f"{caller}: " if caller else ""
+    raise error(prefix + sentence(rule, got, remedy, 300 - len(prefix)))
 
 
 @contextmanager

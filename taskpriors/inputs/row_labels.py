@@ -172,7 +172,7 @@ def _plain_list(labels: Any) -> list[Any]:  # of numbers, words and blanks
     "The entries of whatever holds one for each point."
     if isinstance(labels, Tensor) or not isinstance(labels, (np.ndarray, Sequence)):
         if not hasattr(labels, "dtype") or isinstance(labels, Tensor):
-            labels = as_tensor(labels, "labels", "labels").cpu()
+            labels = as_tensor(labels, "", "labels").cpu()
     if getattr(labels, "ndim", 1) == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if getattr(labels, "ndim", 1) != 1:
@@ -381,7 +381,7 @@ def _in_file(path: str, column: str | None, noun: str) -> Entries | ArrayLike:
     if ending in (".npy", ".npz"):
         return _array_in_file(file, key)
     if ending == ".txt":
-        words = tables.text_in(file).removesuffix("\n").split("\n")
+        words = tables.lines_in(file)
         return _typed(words) if noun == "labels" else words
     frame = tables.read(file)
     column = column or (_group_column(frame) if noun == "groups" else None)

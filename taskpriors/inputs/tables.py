@@ -47,7 +47,7 @@ def kind_of(path: Path) -> str:
 
 def text_in(path: Path) -> str:
     "The text in a file, which is UTF-8 with or without a byte order mark."
-    check_memory(4 * path.stat().st_size, "tables", "store the numbers as .npy, or fewer rows")
+    check_memory(4 * path.stat().st_size, "", "store the numbers as .npy, or fewer rows")
     content = path.read_bytes()
     try:
         text = content.decode("utf-8-sig")
@@ -63,6 +63,11 @@ def text_in(path: Path) -> str:
             sentence(f"{shortened(path.name, 40)} must be written in UTF-8", got, remedy)
         )
     return text
+
+
+def lines_in(path: Path) -> list[str]:
+    "The entries of a text that holds one a line."
+    return text_in(path).replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 # %% ../../nbs/inputs/00_tables.ipynb #1d952c67
 def plain_name(column: object) -> str:
@@ -134,7 +139,7 @@ def _rows_of(text: str, separator: str, name: str) -> list[list[str]]:
     rows = []
     for k, row in lines:
         if len(row) != len(header):
-            rule = f"each row of {name} must have the {len(header)} fields of its header"
+            rule = f"each row of {name} must have the fields of its header, {len(header)}"
             got = f"{len(row)} in row {k}: {shortened(', '.join(map(repr, row)), 60)}"
             remedy = "quote cells that hold separators, or pandas.read_csv(path, index_col=False)"
             raise ValueError(sentence(rule, got, f"{remedy}{_TO_CSV}"))
@@ -188,7 +193,7 @@ def _read_csv(path: Path, numbers: bool) -> DataFrame:
         return pd.DataFrame(rows[1:], columns=rows[0], dtype=object)
     names = range(len(rows[0]))
     options: dict = dict(sep=separator, header=0, names=names, index_col=False)
-    frame = pd.read_csv(io.StringIO(text), float_precision="round_trip", **options)
+    frame = pd.read_csv(io.StringIO(text), **options)
     frame.columns = rows[0]
     _refuse_headless(frame, name)
     return frame
