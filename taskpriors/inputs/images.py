@@ -59,7 +59,7 @@ class LeftOut(NamedTuple):
     foreign: Counter  # ending -> number of files
 
     def say(self, place: str) -> None:
-        "Warn of what is left out of a folder or an archive, if anything is."
+        "Warn of what is left out of a folder, if anything is."
         parts = []
         if self.hidden:
             n, names = len(self.hidden), ", ".join(sorted(set(self.hidden))[:4])
@@ -141,7 +141,7 @@ def _walk(folder, left_out, inside=()):
 
 # %% ../../nbs/inputs/04_images.ipynb #d526c232
 class ListedImages(NamedTuple):
-    "Images of a folder or an archive, with their classes."
+    "Images of a folder, with their classes."
 
     samples: list[tuple[str, int]]  # path and class of each
     classes: dict[str, int]  # name -> class
@@ -186,7 +186,7 @@ def _refuse_options(options, what, accepted):
 
 
 def _chosen(listed, limit, place, types):  # their paths; their classes, None if there is one only
-    "At most so many of the images of a folder or an archive, evenly spaced; none are refused."
+    "At most so many of the images of a folder, evenly spaced; none are refused."
     if not listed.samples:
         rule, got = f"{place} must hold images, in subfolders or not", " ".join(types)
         checks.refuse("load_images", rule, f"none that ends in {got}", "check path and split")
@@ -448,8 +448,9 @@ def load_images(
 ) -> ImageSource:
     """Open images of any kind, read them once, and leave out, with a warning, what is no image.
 
-    A path is a folder, a file .npy, or a table of paths (.csv, .tsv, .jsonl, .parquet). A name is "digits", or a data set such as hfds/NAME, torch/NAME or tfds/NAME. A data
-    set has rows (image, label) or dictionaries. An array has shape (n, H, W), (n, H, W, 3) or
+    A path is a folder, a file .npy, or a table of paths (.csv, .tsv, .jsonl, .parquet). A name is
+    "digits", or a data set such as hfds/NAME, torch/NAME or tfds/NAME. A data set has rows
+    (image, label) or dictionaries. An array has shape (n, H, W), (n, H, W, 3) or
     (n, 3, H, W). Files of 16 bits and of floats in [0, 1] are scaled to 8 bits by that range; other
     ranges are refused. Where files of 16 bits hold no value above 2**b - 1, b = 8, 10, 12 or 14,
     they are scaled by that, with a warning.

@@ -390,6 +390,14 @@ def _in_file(path: str, column: str | None, noun: str) -> Entries | ArrayLike:
     return entries._replace(values=_typed(entries.values)) if text else entries
 
 
+def _with_order(entries: Entries) -> Entries:
+    "Pandas' index 0, 1, 2, ... as the last key; it counts where points are called so."
+    if any(key.kind == "its index" for key in entries.keys):
+        return entries
+    order = Key("its index", list(range(len(entries.values))), "its order")
+    return entries._replace(keys=(*entries.keys, order))
+
+
 def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> Entries | ArrayLike:
     "What holds labels, with what may name their points; an array or a list stays."
     if isinstance(labels, (str, os.PathLike)):
@@ -405,12 +413,12 @@ def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> Entrie
         elif column is None and frame.shape[1] > 1 and not plain & set(LABEL_NAMES):
             if all(kind.kind in "biuf" for kind in frame.dtypes):
                 return frame.to_numpy()
-        return entries_of_frame(frame, column, noun)
+        return _with_order(entries_of_frame(frame, column, noun))
     if column is not None:
         remedy = "leave it out, or pass a file or a data frame"
         raise ValueError(sentence("label_column must be of a table", type(labels).__name__, remedy))
     if hasattr(labels, "iloc") and hasattr(labels, "index"):
-        return Entries(labels.tolist(), _index_key(labels.index), noun=noun)
+        return _with_order(Entries(labels.tolist(), _index_key(labels.index), noun=noun))
     return labels
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ac881f47
@@ -494,7 +502,7 @@ def _by_name(entries: Entries, names: Sequence, skipped: Sequence, n: int) -> li
     for key in entries.keys:
         cells = [tables.key_text(cell) for cell in key.cells]
         whole = all(map(str.isdecimal, cells))
-        if key.kind in (*ROW_NAMES, "its index") and whole:
+        if key.kind in (*ROW_NAMES, "its index", "its order") and whole:
             rows = [find.whole.get((cell,), []) for cell in cells]  # 1 is not 1.png
         else:
             rows = [find.rows(cell, numbered=bool(key.kind)) for cell in cells]
@@ -503,7 +511,7 @@ def _by_name(entries: Entries, names: Sequence, skipped: Sequence, n: int) -> li
         if all(fits) and (key.kind or len(set(cells)) == len(cells)):
             return [at[0] if at else None for at in rows]
         keyed = key.kind in ("the keys", "its index") and not whole
-        usual = key.kind not in ("", *ROW_NAMES, "its index") and 2 * sum(fits) > len(fits)
+        usual = key.kind not in ("", *ROW_NAMES, "its index", "its order") and 2 * sum(fits) > len(fits)
         if key.kind in PATH_NAMES or keyed or usual:
             bad = fits.index(False) if False in fits else 0
             _refuse_unfit(cells[bad], len(rows[bad]), n, entries.noun)
@@ -514,7 +522,9 @@ def _by_number(entries: Entries, n: int) -> list | None:
     "Rows by the key that numbers the points."
     for key in entries.keys:
         words = [tables.key_text(cell).strip() for cell in key.cells]
-        if not all(map(str.isdecimal, words)) or len(set(words)) < len(words):
+        if key.kind == "its order" or not all(map(str.isdecimal, words)):
+            continue
+        if len(set(words)) < len(words):
             continue
         rows = list(map(int, words))
         if tables.counts(words) and len(rows) == n:
@@ -555,7 +565,7 @@ def placement(entries: Entries, points: Any, n: int) -> Placement:
     rows = rows or _by_text(entries, texts) or _by_number(entries, n)
     if rows is not None:
         return Placement(rows)
-    key = next((key for key in entries.keys if key.kind), None)
+    key = next((key for key in entries.keys if key.kind not in ("", "its order")), None)
     if len(entries.values) != n and names is None and key is not None:
         got = f"the path {str(key.cells[0])[:60]!r} for points without paths"
         remedy = "name points by a column row, counted from 0"
