@@ -82,6 +82,12 @@ def _task_columns(frame: DataFrame, fixed: Sequence, name: str) -> dict[str, str
     if {"worst_decile", "skill"} <= set(map(plain_name, free)):
         rule, remedy = "a saved ranking must be passed as rows", "pass ranking.to_record(TASK)"
         raise ValueError(sentence(rule, f"the table {name}", remedy))
+    for column in free:
+        signs = frame[column].astype(str).str.contains(r"\d\s*%\s*$")
+        if signs.any():
+            rule, got = f"the scores of {name} must be numbers", repr(frame[column][signs].iloc[0])
+            remedy = "convert them: frame[column].str.rstrip('%').astype(float)"
+            raise ValueError(sentence(rule, f"{got} in {column!r}", remedy))
     score = _first(free, SCORES)
     numeric = [k for k in free if pd.to_numeric(frame[k], errors="coerce").notna().any()]
     tasks = [k for k in numeric if not _is_fact(k) and not _ERRORS & _words_in(k)]

@@ -511,7 +511,9 @@ def _by_name(entries: Entries, names: Sequence, skipped: Sequence, n: int) -> li
         if all(fits) and (key.kind or len(set(cells)) == len(cells)):
             return [at[0] if at else None for at in rows]
         keyed = key.kind in ("the keys", "its index") and not whole
-        usual = key.kind not in ("", *ROW_NAMES, "its index", "its order") and 2 * sum(fits) > len(fits)
+        usual = key.kind not in ("", *ROW_NAMES, "its index", "its order") and 2 * sum(fits) > len(
+            fits
+        )
         if key.kind in PATH_NAMES or keyed or usual:
             bad = fits.index(False) if False in fits else 0
             _refuse_unfit(cells[bad], len(rows[bad]), n, entries.noun)
