@@ -235,15 +235,16 @@ def load_texts(
     if isinstance(source, TextSource):
         return _limited(source, limit)
     name, labels_from, names = "texts", "the texts", None
-    source, of_file = _items(source), isinstance(source, (str, os.PathLike))
-    if of_file and Path(source).suffix.lower() == ".txt" and Path(source).is_file():
+    path = Path(source).expanduser() if isinstance(source, (str, os.PathLike)) else None
+    source = _items(source)
+    if path is not None and path.suffix.lower() == ".txt" and path.is_file():
         with asked_by("load_texts"):
-            name, source, of_file = Path(source).stem, tables.lines_in(Path(source)), False
+            name, source, path = path.stem, tables.lines_in(path), None
     frame = _frame_of(source)
     if frame is not None:
-        name = Path(source).stem if of_file else name
+        name = name if path is None else path.stem
         with asked_by("load_texts"):
-            at = _text_place(frame, text_column, of_file)
+            at = _text_place(frame, text_column, path is not None)
             has_label = label_column is not None or "label" in map(tables.plain_name, frame.columns)
             label = row_labels.label_place(frame, label_column) if has_label else None
         texts: Any = frame.iloc[:, at].tolist()
