@@ -10,7 +10,8 @@ import difflib
 import math
 import numbers
 import warnings
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
@@ -72,10 +73,27 @@ def listed(names: Sequence, most: int = 4) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 # %% ../nbs/workshop/00_refusals.ipynb #d3549939
+def sentence(rule: str, got: object, remedy: str, room: int = 300) -> str:
+    "A refusal, *rule. Got value; remedy.*, in which the value is cut so that all of it fits."
+    room -= len(f"{rule}. Got ; {remedy}.")
+    return f"{rule}. Got {shown(got, max(room, 20))}; {remedy}."
+
+
 def refuse(caller: str, rule: str, got: object, remedy: str, error: type = ValueError) -> NoReturn:
-    "Raise `error` with the sentence *caller: rule. Got value; remedy.*"
-    room = 300 - len(f"{caller}: {rule}. Got ; {remedy}.")
-    raise error(f"{caller}: {rule}. Got {shown(got, max(room, 20))}; {remedy}.")
+    "Raise `error` with the sentence *caller: rule. Got value; remedy.*, of nobody if it is empty."
+    prefix = f"{caller}: " if caller else ""
+    raise error(prefix + sentence(rule, got, remedy, 300 - len(prefix)))
+
+
+@contextmanager
+def asked_by(caller: str) -> Iterator[None]:
+    "Within this context an error is raised with the name of the function that the user called."
+    try:
+        yield
+    except (ValueError, TypeError, OSError, MemoryError, ImportError) as e:
+        if len(e.args) == 1 and not str(e).startswith(f"{caller}: "):
+            e.args = (f"{caller}: {e}",)
+        raise
 
 
 def warn(caller: str, rule: str, got: object, remedy: str, *, stacklevel: int = 3) -> None:

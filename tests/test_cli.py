@@ -338,7 +338,10 @@ def test_an_unreadable_image_is_left_out(tmp_path):
     [
         (("--images", "taken.npy"), "taken.npy must hold an array of images. Got EOFError"),
         (("--images", "bare"), "bare must hold images, in subfolders or not"),
-        (("--images", "taken"), "images must be a folder, or a file .npy, .csv, .zip or .tar"),
+        (
+            ("--images", "taken"),
+            "images must be a folder, or a file .npy, .csv, .jsonl or .parquet",
+        ),
         (("--n-classes", "1"), "n_classes must be an integer of at least 2"),
         (("--temperature", "-1"), "temperature must be"),
         (("--images", "nowhere"), "--images must name what exists. Got 'nowhere'; check the spell"),

@@ -1,4 +1,4 @@
-"""Tables of scores in random forms are read as one matrix, or refused in a sentence.
+"""Tables of past results in canonical forms are read as one matrix; others are refused.
 
 Who writes a table knows the score of each model on each task. Whatever the layout, the unit, the
 kind of file and the spelling of the names, the same matrix must come back.
@@ -46,31 +46,29 @@ def a_truth(rng):
     return scores
 
 
-def laid_out(scores, names, layout, measure):
+def laid_out(scores, names, layout):
     "The same scores as a data frame."
     wide = pd.DataFrame(scores, index=list(names), columns=list(TASKS))
     if layout == "wide":
-        return wide.add_suffix("_err") if measure == "error" else wide
-    if layout == "turned":
-        return wide.add_suffix(" error").T if measure == "error" else wide.T
+        return wide
     wide = wide.rename_axis("model_name").reset_index()
-    return wide.melt("model_name", var_name="dataset", value_name=measure)
+    return wide.melt("model_name", var_name="dataset", value_name="score")
 
 
 def passed(frame, kind, layout, folder):
     "A data frame as users pass it."
     if kind == "frame":
         return frame
-    if kind == "dictionary":
-        return frame.to_dict() if layout != "long" else frame
     named = frame if layout == "long" else frame.rename_axis("name").reset_index()
     if kind == "parquet":
         pytest.importorskip("pyarrow", reason="parquet needs pyarrow")
-        named.to_parquet(folder / "record.parquet")
-        return folder / "record.parquet"
-    separator, decimal = {"csv": ",.", "tsv": "\t.", "semicolons": ";,"}[kind]
-    path = folder / f"record.{'tsv' if kind == 'tsv' else 'csv'}"
-    named.to_csv(path, index=False, sep=separator, decimal=decimal, encoding="utf-8")
+        named.to_parquet(folder / "results.parquet")
+        return folder / "results.parquet"
+    if kind == "jsonl":
+        named.to_json(folder / "results.jsonl", orient="records", lines=True, double_precision=15)
+        return folder / "results.jsonl"
+    path = folder / f"results.{'tsv' if kind == 'tsv' else 'csv'}"
+    named.to_csv(path, index=False, sep={"csv": ",", "tsv": "\t", "semicolons": ";"}[kind])
     return str(path)
 
 
@@ -80,12 +78,10 @@ def test_every_form_is_the_same_matrix(seed, tmp_path):
     scores, order = a_truth(rng), rng.permutation(6)
     names = [str(rng.choice([row[k] for row in SPELLINGS])) for k in range(4)]
     names = np.array([*names, *STRANGERS], dtype=object)
-    measure = str(rng.choice(["score", "accuracy", "error"]))
-    layout = str(rng.choice(["wide", "turned", "long"]))
-    kind = str(rng.choice(["frame", "dictionary", "csv", "tsv", "semicolons", "parquet"]))
+    layout = str(rng.choice(["wide", "long"]))
+    kind = str(rng.choice(["frame", "csv", "tsv", "semicolons", "parquet", "jsonl"]))
     factor = int(rng.choice([1, 100]))
-    written = factor * (1 - scores if measure == "error" else scores)
-    frame = laid_out(written[order], names[order], layout, measure)
+    frame = laid_out(factor * scores[order], names[order], layout)
     if layout == "wide" and rng.random() < 0.5:
         facts = {name: np.array(values)[order] for name, values in FACTS.items()}
         frame = frame.assign(**facts)
@@ -93,9 +89,30 @@ def test_every_form_is_the_same_matrix(seed, tmp_path):
     assert past.models == MODELS and sorted(past.tasks) == sorted(TASKS)
     places = [past.tasks.index(task) for task in TASKS]
     assert_close(past.scores[:, places], torch.tensor(scores[:4]), equal_nan=True)
-    unit = "percents" if factor == 100 else "fractions"
-    assert any(f"are read as {unit}" in note for note in past.notes)
     assert any("Not ranked: 2 of 6 models" in note for note in past.notes)
+
+
+FORMS = {  # what is no canonical form, and what its refusal says
+    "errors": (lambda x: (1 - x).add_suffix("_err"), "pass 1 - error"),
+    "tasks in rows": (lambda x: x.T, "scores of ranked models"),
+    "a dictionary": (lambda x: x.to_dict(), "pass pandas.DataFrame(scores)"),
+    "a series": (lambda x: x.dtd, "pass pandas.DataFrame(scores)"),
+    "several levels": (lambda x: x.stack().to_frame("score"), "pass frame.reset_index()"),
+    "percent signs": (lambda x: x.map("{:.1%}".format), "must be numbers"),
+    "a saved ranking": (
+        lambda x: x.assign(worst_decile=0.1, skill=0.2),
+        "pass ranking.to_record(TASK)",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_another_form_is_refused_with_what_to_pass(form):
+    change, says = FORMS[form]
+    frame = pd.DataFrame(0.5, index=list(MODELS), columns=list(TASKS))
+    with pytest.raises((ValueError, TypeError), match=re.escape(says)) as refusal:
+        read_record(change(frame), MODELS, "rank_models")
+    assert SENTENCE.fullmatch(str(refusal.value)), str(refusal.value)
 
 
 DEFECTS = {
@@ -131,7 +148,7 @@ def test_what_is_no_record_is_refused_in_a_sentence(record):
 
 
 def test_tables_complete_each_other_and_may_not_contradict():
-    one, two = pd.Series({"a": 0.5}, name="dtd"), pd.Series({"b": 0.75, "a": 0.5}, name="dtd")
+    one, two = (pd.Series(x, name="dtd").to_frame() for x in ({"a": 0.5}, {"b": 0.75, "a": 0.5}))
     past = read_record([one, two], ("a", "b"), "rank_models")
     assert past.tasks == ("dtd",) and past.scores[:, 0].tolist() == [0.5, 0.75]
     with pytest.raises(ValueError, match="Got 0.5 and 0.6 for a on 'dtd'"):
@@ -158,7 +175,7 @@ def test_results_of_mteb_are_read_in_their_frames(form):
         assert any("4 scores" in note and "means over repetitions" in note for note in past.notes)
 
 
-def test_saved_rankings_are_tasks(tmp_path):
+def test_finished_rankings_become_tasks(tmp_path):
     rng = np.random.default_rng(0)
     classes = rng.integers(0, 3, 90)
     centres = rng.normal(size=(3, 6))
@@ -172,22 +189,18 @@ def test_saved_rankings_are_tasks(tmp_path):
             for name, strength in (("good", 2.0), ("fair", 0.5), ("poor", 0.1))
         }
         ranking = tp.rank_models(features, **nested(labels=labels, n_tasks=10, progress=False))
-        ranking.save(tmp_path / task)
         if labels is None:
+            with pytest.raises(ValueError, match="rank with labels="):
+                to_record(ranking, task)
             continue
-        past = read_record(tmp_path / task, ranking.models, "rank_models")
+        rows = to_record(ranking, task)
+        past = read_record(rows, ranking.models, "rank_models")
         assert past.tasks == (task,)
         assert_close(past.scores[:, 0], ranking.extra[LABEL_ACCURACY].double())
-        rows = to_record(ranking, task)
-        assert read_record(rows, ranking.models, "test").scores.tolist() == past.scores.tolist()
         append_record(tmp_path / "mine.csv", rows)
-    past = read_record(tmp_path, ("poor", "new", "good"), "rank_models")
-    assert past.tasks == ("all", "few") and past.scores[1].isnan().all()
-    assert not past.scores[[0, 2]].isnan().any() and (past.scores[2] > past.scores[0]).all()
-    assert "none is a ranking without labels, so it has no scores." in past.notes
-    grown = read_record(tmp_path / "mine.csv", past.models, "rank_models")
-    assert grown.tasks == past.tasks
-    assert_close(grown.scores, past.scores, equal_nan=True)
+    grown = read_record(tmp_path / "mine.csv", ("poor", "new", "good"), "rank_models")
+    assert grown.tasks == ("all", "few") and grown.scores[1].isnan().all()
+    assert (grown.scores[2] > grown.scores[0]).all()
 
 
 def test_runs_that_finish_together_are_all_in_the_record(tmp_path):

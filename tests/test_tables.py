@@ -1,8 +1,8 @@
-"""Two thousand tables in random dialects are read as they are meant, or refused in a sentence.
+"""Two thousand tables in random dialects: canonical ones are read, all others are refused.
 
 Who writes a file knows what is in it: which label each point has, which text stands where, which
-number. A table without a defect must be read, and its cells are those of Python's own reader. A
-table with a defect must be read right or refused, and never be read otherwise.
+number. A canonical table must be read, and its cells are those of Python's own reader. Any other
+table must be read right or refused in a sentence, and never be read otherwise.
 """
 
 import csv
@@ -43,6 +43,7 @@ CLASSES = (
     ("two\nlines", "one", "three"),
     ("3", "5", "8"),
 )
+REFUSED_CLASSES = (*CLASSES[1:5], CLASSES[6], CLASSES[8])  # which may mean two things
 N = 18
 NAMES = [f"set/{k:03d}.png" for k in range(N)]
 
@@ -88,26 +89,27 @@ def stored(path, text, encoding):
         path.write_bytes(text.encode("utf-8"))
 
 
-def same_cells(path, text, dialect, rows, wanted):
+def same_cells(path, text, dialect, rows):
     "Are the cells those of Python's reader, where the file has no defect?"
     theirs = list(csv.reader(io.StringIO(text, newline=""), delimiter=dialect["separator"]))
     assert theirs == [list(map(str, row)) for row in rows]
-    table = tables.read(path, "test", column_names=wanted, prose=True)
-    ours = [list(row) for row in zip(*table.cells, strict=True)]
-    assert (list(table.columns), ours) == (theirs[0], theirs[1:]), text
+    table = tables.read(path)
+    assert (list(table.columns), table.to_numpy().tolist()) == (theirs[0], theirs[1:]), text
 
 
-def outcome(read, dialect, text):
-    "What is read, or None if it is refused in a sentence; a file without a defect is not refused."
+def canonical(dialect):
+    return dialect["encoding"] in ("utf-8", "utf-8-sig") and dialect["defect"] == "none"
+
+
+def outcome(read, dialect, text, fine=True):
+    "What is read, or None if it is refused in a sentence; a canonical file is not refused."
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return read()
     except (ValueError, TypeError, OSError) as e:
         assert SENTENCE.fullmatch(str(e)), str(e)
-        old = dialect["encoding"] == "cp1252" and not text.isascii()
-        fine = dialect["defect"] in ("none", "trailing", "trailing everywhere", "row names")
-        assert old or not fine, (str(e), dialect, text)
+        assert not (fine and canonical(dialect)), (str(e), dialect, text)
         return None
 
 
@@ -139,19 +141,21 @@ def labels_case(rng, path):
     places = list(columns)
     if dialect["defect"] != "row names":
         places = [places[k] for k in rng.permutation(len(places))]
+        places.sort(key=lambda place: place != "")  # the index of pandas stands first
     clean = [places, *([columns[c][k] for c in places] for k in range(N))]
     text = written(with_defect(clean, dialect["defect"], rng, separator), dialect)
     stored(path, text, dialect["encoding"])
     points = None
     if key in NAMED_KEYS:
         points = type("Points", (), dict(names=NAMES, skipped=[]))()
-    found = outcome(lambda: read_labels(path, points, N), dialect, text)
+    fine = classes not in REFUSED_CLASSES and key != "order"
+    found = outcome(lambda: read_labels(path, points, N), dialect, text, fine)
     if found is not None:
         assert found.targets is None
         said = [found.names[c] if c >= 0 else None for c in found.classes.tolist()]
         assert said == [classes[k] for k in truth], (dialect, text, found.notes)
-    if dialect["defect"] == "none" and dialect["encoding"] != "cp1252" and key != "":
-        same_cells(path, text, dialect, clean, {"label"})
+    if canonical(dialect):
+        same_cells(path, text, dialect, clean)
     return found is not None
 
 
@@ -188,14 +192,15 @@ def texts_case(rng, path):
     rows = with_defect(clean, dialect["defect"], rng, dialect["separator"])
     text = written(rows, dialect)
     stored(path, text, dialect["encoding"])
-    found = outcome(lambda: load_texts(path), dialect, text)
+    fine = len(places) > 1 or dialect["separator"] == ","
+    found = outcome(lambda: load_texts(path), dialect, text, fine)
     if found is not None:
         assert list(found) == texts, (dialect, text)
         if "label" in columns:
             said = [found.classes[c] for c in found.labels.tolist()]
             assert said == columns["label"], (dialect, text)
-    if dialect["defect"] == "none" and dialect["encoding"] != "cp1252":
-        same_cells(path, text, dialect, clean, {"text"})
+    if fine and canonical(dialect):
+        same_cells(path, text, dialect, clean)
     return found is not None
 
 
@@ -219,7 +224,8 @@ def features_case(rng, path):
     rows = with_defect([names, *words], dialect["defect"], rng, dialect["separator"])
     text = written(rows, dialect)
     stored(path, text, dialect["encoding"])
-    found = outcome(lambda: np.asarray(read_features(path, "embed").values), dialect, text)
+    fine = decimal == "."
+    found = outcome(lambda: np.asarray(read_features(path, "embed").values), dialect, text, fine)
     if found is not None:
         assert found.shape == X.shape, (dialect, text)
         np.testing.assert_allclose(found, X, rtol=1e-12, err_msg=text)
@@ -235,7 +241,8 @@ def images_case(rng, path):
     rows = with_defect(clean, dialect["defect"], rng, dialect["separator"])
     text = written(rows, dialect)
     stored(path, text, dialect["encoding"])
-    found = outcome(lambda: load_images(path), dialect, text)
+    fine = classes not in REFUSED_CLASSES
+    found = outcome(lambda: load_images(path), dialect, text, fine)
     if found is not None:
         assert found.names == tuple(columns["path"]), (dialect, text)
         pairs = set(zip(found.labels.tolist(), columns["label"], strict=True))
@@ -245,6 +252,35 @@ def images_case(rng, path):
 
 CASES = dict(labels=(labels_case, 1000), texts=(texts_case, 400), features=(features_case, 500))
 CASES |= dict(images=(images_case, 100))
+REFUSALS = {  # a table in another form -> what its refusal says
+    "label,\ncat,\ndog,\n": "each column of t.csv must have a name",
+    "row,label\n0,cat,\n1,dog,\n": "pandas.read_csv(path, index_col=False)",
+    '"who","label"\n"1","amy","cat"\n"2","bob","dog"\n': "pandas.read_csv(path, index_col=False)",
+    "row;label\n0;0,5\n1;1,5\n": "pandas.read_csv(path, sep=';', decimal=',')",
+    "label\nNA\ncat\n": "leave it empty (None)",
+    "label\n-1\n1\n": "pass labels + 1 if it is a class",
+    "label\n1.1\n1.10\n": "write words (v1.1)",
+    "label,label\na,b\nc,d\n": "rename one of them",
+    'label\n"cat\ndog\n': "check its quotes",
+}
+
+
+@pytest.mark.parametrize("text", REFUSALS)
+def test_another_form_is_refused_with_what_converts_it(text, tmp_path):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(ValueError, match=re.escape(REFUSALS[text])) as refusal:
+        read_labels(tmp_path / "t.csv", None, 2)
+    assert SENTENCE.fullmatch(str(refusal.value))
+
+
+@pytest.mark.parametrize("ending", ["json", "csv.gz", "csv.xz", "feather", "xlsx", "pkl", "zip"])
+def test_other_files_are_refused_with_what_converts_them(ending, tmp_path):
+    path = tmp_path / f"t.{ending}"
+    path.write_bytes(b"nothing")
+    for read in (lambda: read_labels(path, None, 2), lambda: read_features(path, "embed")):
+        with pytest.raises(ValueError, match=r"pandas\.|unpack it|np\.save") as refusal:
+            read()
+        assert SENTENCE.fullmatch(str(refusal.value))
 
 
 @pytest.mark.parametrize("use", CASES)
@@ -253,4 +289,4 @@ def test_a_table_is_read_as_it_is_meant_or_refused(use, tmp_path):
     for k in range(N if use == "images" else 0):
         Image.new("L", (2, 2), k).save(tmp_path / f"{k:03d}.png")
     n_read = sum(case(np.random.default_rng(seed), tmp_path / "t.csv") for seed in range(n_files))
-    assert n_read > 0.5 * n_files
+    assert n_read > 0.05 * n_files

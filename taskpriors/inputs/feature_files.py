@@ -10,34 +10,25 @@ import hashlib
 import json
 import mmap
 import re
-import tempfile
 import warnings
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import ArrayLike, DataFrame, check_memory, refuse
+from ..checks import ArrayLike, DataFrame, check_memory
 from . import sources, sparse, tables
 from .remote import local_copy
 from .sources import is_feature_file, split_key  # noqa: F401 - promised here
+from ..refusals import asked_by, sentence
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #26094d74
 FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parquet")
-_TABLES = (".csv", ".tsv", ".txt", ".parquet", ".jsonl", ".json", ".feather")
-_ARRAYS = (".npy", ".npz", ".pt", ".pth", ".ckpt", ".bin", ".safetensors")
-_PACKED = (".gz", ".bz2", ".xz")
-CURES = {
-    ".pkl": "a pickle can run code; store its array by np.save",
-    ".h5": "store the data set by np.save('FILE.npy', h5py.File(...)[NAME][:])",
-    ".mat": "store the array by np.save('FILE.npy', scipy.io.loadmat(...)[NAME])",
-    ".xlsx": "save the sheet as .csv",
-}
-CURES |= {".pickle": CURES[".pkl"], ".joblib": CURES[".pkl"], ".hdf5": CURES[".h5"]}
+_ARRAYS = (".npy", ".npz", ".pt", ".pth", ".safetensors")
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #244cdfc7
 _BOMB = 2**28  # bytes from which a compressed array is looked at
@@ -52,14 +43,15 @@ def _members(path: Path, key: str | None) -> list[zipfile.ZipInfo]:
     return named if key else named or members
 
 
-def refuse_bomb(path: Path, member: zipfile.ZipInfo, caller: str) -> None:
+def refuse_bomb(path: Path, member: zipfile.ZipInfo) -> None:
     "Refuse an archive that holds far more bytes than features of its size would."
     n_packed = min(member.compress_size, path.stat().st_size)
     if member.file_size > max(_BOMB, _DENSEST * n_packed):
         rule = f"{path.name[-80:]} must hold features"
         content = f"{member.file_size / 2**30:.2f} GiB packed into {n_packed / 2**20:.2f} MiB"
-        refuse(caller, rule, content, "if they are features, store them with np.savez")
-    check_memory(member.file_size, caller, "store fewer rows or fewer bits")
+        remedy = "if they are features, store them with np.savez"
+        raise ValueError(sentence(rule, content, remedy))
+    check_memory(member.file_size, "", "store fewer rows or fewer bits")
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #983dcdbc
 def map_npy(path: Path) -> np.ndarray:
@@ -83,10 +75,10 @@ def private_map(a: np.memmap) -> np.ndarray:
         return a
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #edf07d02
-def _with_room(values, caller: str):
+def _with_room(values: Any) -> Any:
     floats = getattr(values, "dtype", None) in (np.float32, np.float64)
     if isinstance(values, np.memmap) and not floats:
-        check_memory(4 * values.size, caller, "store them as float32, which is mapped as it is")
+        check_memory(4 * values.size, "", "store them as float32, which is mapped as it is")
     return values
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #d963fd6f
@@ -97,7 +89,7 @@ _VECTORS = ("features", "embedding", "embeddings")
 _ROW_NUMBERS = {"", "unnamed: 0", "index", "row", "id"}
 
 
-def _in_order(frame: DataFrame, what: str, caller: str) -> DataFrame:
+def _in_order(frame: DataFrame, what: str) -> DataFrame:
     "The rows in the order that their numbers say, without the numbers."
     named = [name for name in frame.columns if tables.plain_name(name) in _ROW_NUMBERS]
     counting = [name for name in named if tables.counts(frame[name].tolist())]
@@ -111,13 +103,13 @@ def _in_order(frame: DataFrame, what: str, caller: str) -> DataFrame:
     if column == "its index" and (np.diff(numbers) > 0).all():
         return frame
     order = np.argsort(numbers, kind="stable")
-    message = f"{caller}: the rows of {what} are taken in the order of {column}, which counts them"
+    message = f"the rows of {what} are taken in the order of {column}, which counts them"
     warnings.warn(f"{message}; drop it to keep them as they stand.", stacklevel=2)
     return frame.iloc[order]
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #2e30d35c
 def table_values(
-    frame: DataFrame, caller: str, what: str = "a data frame of features"
+    frame: DataFrame, what: str = "a data frame of features"
 ) -> np.ndarray:  # shape (n, d)
     "The features in a table, or a refusal that names the column."
     named = [name for name in _VECTORS if name in frame]
@@ -126,38 +118,30 @@ def table_values(
     cells = frame[named[0]].tolist() if named else []
     vectors = cells if cells and isinstance(cells[0], (list, tuple, np.ndarray)) else None
     if vectors is not None:
-        vectors = _in_order(frame, what, caller)[named[0]].tolist()
+        vectors = _in_order(frame, what)[named[0]].tolist()
         if len({np.shape(v) for v in vectors}) > 1:
             rule, remedy = f"{what} must have vectors of one length", "pad or drop the others"
-            refuse(caller, rule, "several lengths", remedy)
+            raise ValueError(sentence(rule, "several lengths", remedy))
         return np.array(vectors)
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-    frame = _in_order(frame, what, caller)
+    frame = _in_order(frame, what)
     for name, kind in frame.dtypes.items():
         if not is_numeric_dtype(kind) and not is_bool_dtype(kind):
             got, remedy = f"{name!r} of type {kind}", "drop that column"
-            refuse(caller, f"{what} must have columns of numbers only", got, remedy, TypeError)
+            if isinstance(frame[name].iloc[0], str) and frame[name].iloc[0].startswith("["):
+                remedy = "store vectors as .npy or .parquet, because a text shortens them"
+            raise TypeError(sentence(f"{what} must have columns of numbers only", got, remedy))
         if str(name).lower() in _NO_FEATURES:
             rule = f"{what} must have no column of labels or row numbers"
             remedy = "drop it (labels go to labels=), or rename it if it is a feature"
             if tables.plain_name(name) in _ROW_NUMBERS:
                 remedy = "sort the rows by it and drop it, or rename it if it is a feature"
-            refuse(caller, rule, repr(name), remedy)
+            raise ValueError(sentence(rule, repr(name), remedy))
     values = frame.to_numpy()
     if values.dtype == object:  # columns that know missing values
         values = frame.to_numpy(dtype="float64", na_value=np.nan)
     return values
-
-# %% ../../nbs/inputs/01_feature_files.ipynb #0c7bb10a
-def table_in(path: Path, caller: str) -> np.ndarray:  # shape (n, d)
-    "The features in a file that holds a table."
-    if tables.kind_of(path) == ".parquet":
-        return table_values(tables.read_parquet(path, caller), caller, path.name[-80:])
-    numbers = tables.read_numbers(path, caller)
-    for note in numbers.notes:
-        warnings.warn(f"{caller}: {note}", stacklevel=2)
-    return table_values(numbers.frame, caller, path.name[-80:])
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #b222f822
 class Rows(NamedTuple):
@@ -168,19 +152,20 @@ class Rows(NamedTuple):
     origin: str = ""  # what sparse features were; empty where features are as they were stored
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #b7da4509
-def read_mteb_cache(folder: Path, caller: str) -> Rows:
+def read_mteb_cache(folder: Path) -> Rows:
     "The vectors that a cache of mteb holds, mapped, in the order in which the items came."
     rows = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     if not rows or sorted(rows.values()) != list(range(len(rows))):
         rule = f"index.json of {folder.name} must number its items 0, 1, 2, ..."
-        refuse(caller, rule, f"{len(rows)} items", "encode the task again into an empty cache")
+        remedy = "encode the task again into an empty cache"
+        raise ValueError(sentence(rule, f"{len(rows)} items", remedy))
     dimension = int((folder / "dimension").read_text())
     file = folder / "vectors.npy"
     room = file.stat().st_size // (4 * max(dimension, 1))
     if dimension < 1 or room < len(rows):
         rule = f"vectors.npy of {folder.name} must hold a row for each item of its index"
         got = f"{room} rows of {dimension} numbers for {len(rows)} items"
-        refuse(caller, rule, got, "encode the task again into an empty cache")
+        raise ValueError(sentence(rule, got, "encode the task again into an empty cache"))
     values = np.memmap(file, np.float32, "c", shape=(len(rows), dimension))
     order = " ".join(sorted(rows, key=rows.__getitem__))
     return Rows(values, hashlib.sha256(order.encode()).hexdigest())
@@ -189,27 +174,26 @@ def read_mteb_cache(folder: Path, caller: str) -> Rows:
 _POINTER = b"version https://git-lfs"
 
 
-def _looked_into(path: Path, caller: str, read: Callable):
-    "What `read` finds in a file, or a sentence about the file."
+def _refuse_pointer(path: Path) -> None:
+    "Refuse a file that Git LFS has not fetched."
     if path.is_file() and path.stat().st_size < 1000:
         with path.open("rb") as start:
             pointer = start.read(len(_POINTER)) == _POINTER
         if pointer:
             rule, got = f"{path.name} must hold features", "a pointer of Git LFS"
-            refuse(caller, rule, got, "fetch the file by git lfs pull", OSError)
-    try:
-        return read()
-    except Exception as e:  # readers raise many types
-        if str(e).startswith(f"{caller}: "):
-            raise
-        message = re.sub(r"\x1b\[\d*m", "", f"{type(e).__name__}: {e}")
-        got = " ".join(message.split())[:160]
-        remedy = "check the file" if path.exists() else "check the path"
-        if path.exists() and path.suffix.lower() in (".pt", ".pth"):
-            remedy = "store the tensor alone, by torch.save(X, FILE)"
-        if sources.is_vector_cache(path.parent):
-            remedy = "it is part of a cache of mteb: name its folder"
-        refuse(caller, f"{path.name} must hold features", got, remedy, OSError)
+            raise OSError(sentence(rule, got, "fetch the file by git lfs pull"))
+
+
+def _refuse_broken(path: Path, e: Exception) -> NoReturn:
+    "What a reader of another library has raised, in a sentence about the file."
+    message = re.sub(r"\x1b\[\d*m", "", f"{type(e).__name__}: {e}")
+    remedy = "check the file" if path.exists() else "check the path"
+    if path.exists() and path.suffix.lower() in (".pt", ".pth"):
+        remedy = "store the tensor alone, by torch.save(X, FILE)"
+    if sources.is_vector_cache(path.parent):
+        remedy = "it is part of a cache of mteb: name its folder"
+    got = " ".join(message.split())[:160]
+    raise OSError(sentence(f"{path.name} must hold features", got, remedy)) from None
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #538e9c99
 def _stored(path: Path, key: str | None) -> dict[str, Any]:  # name -> array
@@ -230,41 +214,21 @@ def _stored(path: Path, key: str | None) -> dict[str, Any]:  # name -> array
         from safetensors.torch import load_file
 
         return load_file(path)
-    return _named_tensors(torch.load(path, map_location="cpu", weights_only=True))
-
-
-def _named_tensors(saved: Any) -> dict[Any, Any]:  # name -> array
-    "What torch saved: a tensor, tensors by name, batches, or features beside labels."
+    saved = torch.load(path, map_location="cpu", weights_only=True)
     if isinstance(saved, Tensor):
         return {"features": saved.detach()}
-    if isinstance(saved, Mapping):
-        batched = {k: _named_tensors(v) if isinstance(v, list) else v for k, v in saved.items()}
-        joined = {k: v.get("features", v) if isinstance(v, dict) else v for k, v in batched.items()}
-        tensors = {k: v.detach() if isinstance(v, Tensor) else v for k, v in joined.items()}
-        matrices = [k for k, v in tensors.items() if getattr(v, "ndim", 0) == 2]
-        one = len(matrices) == 1 and "features" not in tensors
-        return {"features": tensors[matrices[0]]} if one else tensors
-    if not isinstance(saved, (list, tuple)):
+    if not isinstance(saved, Mapping):
         raise TypeError(f"{type(saved).__name__}, which is no tensor")
-    if saved and all(isinstance(part, (int, float)) for part in saved):
-        return {"features": torch.tensor(saved, dtype=torch.float64)}
-    parts = [_named_tensors(part) for part in saved]
-    if parts and all("features" in part for part in parts):
-        rows = [part["features"] for part in parts]
-        matrices = [x for x in rows if x.ndim == 2]
-        if len(matrices) == 1 and all(x.shape == matrices[0].shape[:1] for x in rows if x.ndim < 2):
-            return {"features": matrices[0]}  # labels beside it
-        if len({x.shape[1:] for x in rows}) == 1:
-            return {"features": torch.cat(rows) if rows[0].ndim > 1 else torch.stack(rows)}
-    return dict(enumerate(saved))
+    return {k: v.detach() for k, v in saved.items() if isinstance(v, Tensor)}
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #5094a5ee
-def _chosen(arrays: dict, path: Path, key: str | None, caller: str):  # an array
+def _chosen(arrays: dict, path: Path, key: str | None) -> Any:  # an array
     if key in arrays and arrays[key] is not None:
         return arrays[key]
     names = ", ".join(map(repr, arrays))
     if key is not None:
-        refuse(caller, f"{path.name} must hold the array {key!r}", names, "name one that it holds")
+        rule = f"{path.name} must hold the array {key!r}"
+        raise ValueError(sentence(rule, names, "name one that it holds"))
     if "features" in arrays:
         return arrays["features"]
     if len(arrays) != 1:
@@ -272,72 +236,31 @@ def _chosen(arrays: dict, path: Path, key: str | None, caller: str):  # an array
         remedy = "store one array, or call it 'features'"
         if path.suffix.lower() == ".npz" and arrays:
             remedy = f"name one, e.g. {path.name[-60:]}:{next(iter(arrays))}"
-        refuse(caller, rule, names, remedy)
+        raise ValueError(sentence(rule, names, remedy))
     return next(iter(arrays.values()))
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #3651639d
-def read_feather(path: Path, caller: str) -> DataFrame:
-    "A table in a feather file."
-    import pandas as pd
-
-    return pd.read_feather(path)
-
-
-def read_json(path: Path, caller: str) -> DataFrame:
-    "Rows in a file of json: objects with one name a column, or lists, one a line or one list."
-    import pandas as pd
-
-    text = path.read_text(encoding="utf-8-sig")
-    if path.suffix.lower() == ".json":
-        read = json.loads(text)
-        frame = tables.frame_of_json(read, path.name, caller)
-        if frame is None and isinstance(read, dict) and len(read) > 1:
-            rule = f"{path.name:.40} must say whether its names are points or columns"
-            got = f"lists by name, as {next(iter(read))!r:.40}"
-            remedy = "write points into .csv or .parquet, their names in a first column id"
-            refuse(caller, rule, got, f"{remedy}, and columns as one record a line into .jsonl")
-        return pd.DataFrame(read) if frame is None else frame
-    return pd.DataFrame([json.loads(line) for line in text.splitlines() if line.strip()])
-
-
-def _unpacked(path: Path, folder: str, caller: str) -> Path:  # in the folder
-    "The content of a packed file, unless it is far longer than features of its size would be."
-    import bz2
-    import gzip
-    import lzma
-
-    opened: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}[path.suffix.lower()]
-    most = max(_BOMB, _DENSEST * path.stat().st_size)
-    inner = Path(folder) / path.stem
-    with opened(path, "rb") as packed, inner.open("wb") as whole:
-        while block := packed.read(2**20):
-            whole.write(block)
-            if whole.tell() > most:
-                rule, got = f"{path.name[-80:]} must hold features", "far more bytes than that"
-                refuse(caller, rule, got, "if they are features, store them with np.savez")
-    return inner
-
-
-def _read_file(path: Path, key: str | None, caller: str):  # an array or a tensor
-    ending = path.suffix.lower()
-    if ending in _PACKED:
-        with tempfile.TemporaryDirectory() as folder:
-            values = _read_file(_unpacked(path, folder, caller), key, caller)
-            return torch.tensor(np.array(values)) if isinstance(values, np.memmap) else values
-    if ending in (".json", ".jsonl", ".feather") and key is None:
-        frame_in = read_feather if ending == ".feather" else read_json
-        return table_values(frame_in(path, caller), caller, path.name[-80:])
-    if ending in _TABLES and key is None:
-        return table_in(path, caller)
-    if ending in _ARRAYS:
-        for member in _members(path, key) if ending == ".npz" else ():
-            refuse_bomb(path, member, caller)
-        return _with_room(_chosen(_stored(path, key), path, key, caller), caller)
-    rule = f"{path.name[-60:]} must be a file of features"
+def _read_file(path: Path, key: str | None) -> Any:  # an array or a tensor
+    "The features in a file."
+    ending, rule = path.suffix.lower(), f"{path.name[-60:]} must be a file of features"
     if not path.exists():
-        refuse(caller, rule, "no such file", "check the path", OSError)
-    remedy = CURES.get(ending, f"store them as one of {', '.join(FEATURE_FILES)}")
-    refuse(caller, rule, f"the ending {path.suffix or 'none'}", remedy)
+        raise FileNotFoundError(sentence(rule, "no such file", "check the path"))
+    _refuse_pointer(path)
+    if ending in _ARRAYS:
+        try:
+            for member in _members(path, key) if ending == ".npz" else ():
+                refuse_bomb(path, member)
+            stored = _stored(path, key)
+        except Exception as e:  # readers raise many types
+            if ". Got " in str(e):
+                raise
+            _refuse_broken(path, e)
+        return _with_room(_chosen(stored, path, key))
+    if tables.kind_of(path):
+        return table_values(tables.read(path, numbers=True), path.name[-80:])
+    remedy = f"store them as one of {', '.join(FEATURE_FILES)}"
+    remedy = tables.CONVERSIONS.get(ending, remedy)
+    raise ValueError(sentence(rule, f"the ending {path.suffix or 'none'}", remedy))
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a3b484ad
 def _dense(values: Any, caller: str) -> Rows:
@@ -347,27 +270,33 @@ def _dense(values: Any, caller: str) -> Rows:
     return Rows(values)
 
 
+def _folder_of_features(path: Path) -> Rows:
+    "The features in a folder that mteb wrote."
+    if sources.is_vector_cache(path):
+        return read_mteb_cache(path)
+    tasks = sorted(inner.name for inner in path.iterdir() if sources.is_vector_cache(inner))
+    rule = "a folder must hold a network, or features that NumpyCache of mteb wrote"
+    task = f"the folder of one task, e.g. {tasks[0]}" if tasks else "a file of features"
+    raise ValueError(sentence(rule, path.name, f"name {task}"))
+
+
 def read_features(source: str | Path | ArrayLike | sources.Source, caller: str) -> Rows:
     "Features as they are stored, mapped where that is possible."
     source = sources.source_of(source)
-    if isinstance(source, sources.Matrix):
-        values: Any = source.values
-        if isinstance(values, np.memmap):
-            values = _with_room(private_map(values), caller)
-        elif all(hasattr(values, name) for name in ("dtypes", "columns", "drop")):
-            values = table_values(values, caller) if hasattr(values, "iloc") else values.to_numpy()
-        return _dense(values.detach() if isinstance(values, Tensor) else values, caller)
-    if isinstance(source, sources.Url):
-        source = sources.FeatureFile(local_copy(source.url, caller), source.key)
-    if not isinstance(source, sources.FeatureFile):
-        rule, remedy = "features must be an array, a data frame or a file", "pass one of these"
-        refuse(caller, rule, source.label, remedy, TypeError)
-    path, key = source.path, source.key
-    if path.is_dir() and not sources.is_vector_cache(path):
-        tasks = sorted(inner.name for inner in path.iterdir() if sources.is_vector_cache(inner))
-        rule = "a folder must hold a network, or features that NumpyCache of mteb wrote"
-        task = f"the folder of one task, e.g. {tasks[0]}" if tasks else "a file of features"
-        refuse(caller, rule, path.name, f"name {task}")
-    if path.is_dir():
-        return _looked_into(path, caller, lambda: read_mteb_cache(path, caller))
-    return _dense(_looked_into(path, caller, lambda: _read_file(path, key, caller)), caller)
+    with asked_by(caller):
+        if isinstance(source, sources.Matrix):
+            values: Any = source.values
+            frame = tables.as_frame(values)
+            if isinstance(values, np.memmap):
+                values = _with_room(private_map(values))
+            elif frame is not None:
+                values = table_values(frame)
+            return _dense(values.detach() if isinstance(values, Tensor) else values, caller)
+        if isinstance(source, sources.Url):
+            source = sources.FeatureFile(local_copy(source.url, caller), source.key)
+        if not isinstance(source, sources.FeatureFile):
+            rule = "features must be an array, a data frame or a file"
+            raise TypeError(sentence(rule, source.label, "pass one of these"))
+        if source.path.is_dir():
+            return _folder_of_features(source.path)
+        return _dense(_read_file(source.path, source.key), caller)

@@ -7,14 +7,11 @@ __all__ = ['load_images']
 
 # %% ../../nbs/inputs/04_images.ipynb #c55fab48
 import os
-import tarfile
 import warnings
-import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +24,7 @@ import taskpriors.checks as checks
 from ..blocks import evenly
 from . import image_source, row_labels, tables
 from .image_source import ImageSource
+from ..refusals import asked_by
 from ..signatures import documented
 from ..store import cache_dir
 
@@ -61,7 +59,7 @@ class LeftOut(NamedTuple):
     foreign: Counter  # ending -> number of files
 
     def say(self, place: str) -> None:
-        "Warn of what is left out of a folder or an archive, if anything is."
+        "Warn of what is left out of a folder, if anything is."
         parts = []
         if self.hidden:
             n, names = len(self.hidden), ", ".join(sorted(set(self.hidden))[:4])
@@ -143,7 +141,7 @@ def _walk(folder, left_out, inside=()):
 
 # %% ../../nbs/inputs/04_images.ipynb #d526c232
 class ListedImages(NamedTuple):
-    "Images of a folder or an archive, with their classes."
+    "Images of a folder, with their classes."
 
     samples: list[tuple[str, int]]  # path and class of each
     classes: dict[str, int]  # name -> class
@@ -188,7 +186,7 @@ def _refuse_options(options, what, accepted):
 
 
 def _chosen(listed, limit, place, types):  # their paths; their classes, None if there is one only
-    "At most so many of the images of a folder or an archive, evenly spaced; none are refused."
+    "At most so many of the images of a folder, evenly spaced; none are refused."
     if not listed.samples:
         rule, got = f"{place} must hold images, in subfolders or not", " ".join(types)
         checks.refuse("load_images", rule, f"none that ends in {got}", "check path and split")
@@ -218,97 +216,6 @@ def _load_folder(root, split, limit, options, *, class_map="", input_key=None, *
         names=[os.path.relpath(path, root) for path in paths],
         n_threads=_THREADS,
         labels_from=f"the subfolders of {root.resolve().name}",
-        **options,
-    )
-
-# %% ../../nbs/inputs/04_images.ipynb #75ea9b89
-_LARGEST = 2**28  # bytes of an image in an archive
-
-
-class _Zipped:
-    "Images of a zip file as bytes."
-
-    def __init__(self, path, names):
-        self.path, self.names = path, names
-        self.archive: Any = None
-        self.process: int | None = None
-
-    def __getstate__(self):
-        return dict(self.__dict__, archive=None, process=None)
-
-    def __len__(self):
-        return len(self.names)
-
-    def __getitem__(self, i):
-        if self.process != os.getpid():
-            self.archive, self.process = zipfile.ZipFile(self.path), os.getpid()
-        try:
-            member = self.archive.getinfo(self.names[i])
-            if member.file_size > _LARGEST:
-                raise OSError("more than 256 MiB")
-            return self.archive.read(member)
-        except (RuntimeError, zipfile.BadZipFile, zlib.error, EOFError, KeyError) as e:
-            raise OSError(image_source.why_unreadable(e)) from e
-
-# %% ../../nbs/inputs/04_images.ipynb #d9f62a94
-class _Tarred:
-    "Images of a tar file as bytes."
-
-    def __init__(self, path, places):
-        self.path, self.places = path, places  # first byte and length of each
-
-    def __len__(self):
-        return len(self.places)
-
-    def __getitem__(self, i):
-        start, length = self.places[i]
-        if length > _LARGEST:
-            raise OSError("more than 256 MiB")
-        with open(self.path, "rb") as file:
-            file.seek(start)
-            return file.read(length)
-
-# %% ../../nbs/inputs/04_images.ipynb #875453e4
-def _list_archive(path):  # name -> place in the file; None in a zip file
-    "Names of the files in an archive, or a sentence about it."
-    try:
-        if path.suffix == ".zip":
-            with zipfile.ZipFile(path) as archive:
-                return {m.filename: None for m in archive.infolist() if not m.is_dir()}
-        with tarfile.open(path, "r:") as archive:
-            plain = [m for m in archive if m.isreg() and not m.issparse()]
-            return {m.name: (m.offset_data, m.size) for m in plain}
-    except (tarfile.TarError, zipfile.BadZipFile, NotImplementedError, EOFError) as e:
-        rule, got = f"{path.name} must open", image_source.why_unreadable(e)
-        checks.refuse("load_images", rule, got, "unpack it and name the folder", OSError)
-
-
-def _load_archive(path, limit, options, *, class_map="", input_key=None, **others):  # ImageSource
-    "Images of a zip or tar file, with the folders in it as classes."
-    _refuse_options(others, "an archive", "class_map and input_key")
-    types = input_key.split(";") if input_key else IMAGE_TYPES
-    members = _list_archive(path)
-    left_out, pairs = LeftOut([], Counter()), []
-    for name in members:
-        *folders, last = PurePosixPath(name).parts
-        hidden = next((folder for folder in folders if is_hidden(folder)), None)
-        if hidden is not None:
-            ending = os.path.splitext(last)[1].lower()
-            left_out.hidden.extend([hidden] * (ending in types))
-        elif _is_image(last, types, None if input_key else "", left_out):  # by name
-            pairs.append((name, os.path.basename(os.path.dirname(name))))
-    left_out.say(path.name)
-    listed = _in_timm_order(pairs, str(path.parent), class_map)
-    names, labels = _chosen(listed, limit, path.name, types)
-    zipped = path.suffix == ".zip"
-    items = _Zipped(path, names) if zipped else _Tarred(path, [members[name] for name in names])
-    return ImageSource(
-        items,
-        path.name,
-        labels=labels,
-        names=names,
-        n_threads=0 if zipped else _THREADS,
-        labels_from=f"the folders in {path.name}",
         **options,
     )
 
@@ -343,22 +250,21 @@ def _file_at(folder, written):  # Path
 def _load_table(path, limit, options, *, input_key=None, target_key=None, **others):  # ImageSource
     "Images whose paths a table lists."
     _refuse_options(others, "a table", "input_key and target_key")
-    columns = [tables.plain_name(key) for key in (input_key, target_key) if key]
-    table = tables.read(path, "load_images", column_names=columns or {*_PATH_KEYS, *_LABEL_KEYS})
-    for note in table.notes:
-        warnings.warn(f"load_images: {note}", stacklevel=3)
-    plain = [tables.plain_name(column) for column in table.columns]
-    named = (input_key, "input_key"), (target_key, "target_key")
-    keys = [
-        None if key is None else plain[table.place_of(key, "load_images", option)]
-        for key, option in named
-    ]
-    if plain == [""]:  # a list of paths, one a line
-        plain = ["path"]
+    with asked_by("load_images"):
+        frame = tables.read(path)
+        plain = list(map(tables.plain_name, frame.columns))
+        named = (input_key, "input_key"), (target_key, "target_key")
+        keys = [
+            None if key is None else plain[tables.place_of(frame, key, option)]
+            for key, option in named
+        ]
     image, label = _columns_in(plain, keys, _PATH_KEYS)
-    paths = [str(file).strip() for file in table.cells[plain.index(image)]]
-    some = evenly(len(table), limit).tolist()
-    labels = None if label is None else _codes(table.cells[plain.index(label)], label, path.name)
+    paths = [str(file).strip() for file in frame.iloc[:, plain.index(image)]]
+    some = evenly(len(frame), limit).tolist()
+    labels = None
+    if label is not None:
+        with asked_by("load_images"):
+            labels = _codes(frame.iloc[:, plain.index(label)].tolist(), label, path.name)
     first: dict = {}
     for file, y in zip(paths, labels or (), strict=False):
         if first.setdefault(file, y) != y:
@@ -384,14 +290,12 @@ def _codes(cells, column, table):  # whole numbers of at least 0; None if there 
         remedy = f"pass labels={table!r} to rank by them"
         warnings.warn(f"{message} and are no classes; {remedy}.", stacklevel=4)
         return None
-    column_labels = row_labels.column_classes(cells, "load_images")
+    column_labels = row_labels.column_classes(cells)
     n_blank = int((column_labels.classes < 0).sum())
-    notes = list(column_labels.notes)
     if n_blank:
-        note = f"{n_blank} of {len(cells)} images have no label in {table}, so none gets one;"
-        notes.append(f"{note} pass labels={table!r} to rank by the others.")
-    for note in notes:
-        warnings.warn(f"load_images: {note}", stacklevel=4)
+        note = f"{n_blank} of {len(cells)} images have no label in {table}, so none gets one"
+        remedy = f"pass labels={table!r} to rank by the others"
+        warnings.warn(f"load_images: {note}; {remedy}.", stacklevel=4)
     if all(name.isdecimal() and str(int(name)) == name for name in column_labels.names):
         numbers = [int(name) for name in column_labels.names]
         return [numbers[c] if c >= 0 else -1 for c in column_labels.classes.tolist()]
@@ -544,9 +448,9 @@ def load_images(
 ) -> ImageSource:
     """Open images of any kind, read them once, and leave out, with a warning, what is no image.
 
-    A path is a folder, or a file .npy, .zip, .tar, or a table of paths (.csv, .tsv, .jsonl,
-    .parquet). A name is "digits", or a data set such as hfds/NAME, torch/NAME or tfds/NAME. A data
-    set has rows (image, label) or dictionaries. An array has shape (n, H, W), (n, H, W, 3) or
+    A path is a folder, a file .npy, or a table of paths (.csv, .tsv, .jsonl, .parquet). A name is
+    "digits", or a data set such as hfds/NAME, torch/NAME or tfds/NAME. A data set has rows
+    (image, label) or dictionaries. An array has shape (n, H, W), (n, H, W, 3) or
     (n, 3, H, W). Files of 16 bits and of floats in [0, 1] are scaled to 8 bits by that range; other
     ranges are refused. Where files of 16 bits hold no value above 2**b - 1, b = 8, 10, 12 or 14,
     they are scaled by that, with a warning.
@@ -575,12 +479,12 @@ def load_images(
         _refuse_split(split, path.name[-80:])
         if path.is_file() and tables.kind_of(path):
             return _load_table(path, limit, options, **kwargs)
-        if path.is_file() and path.suffix in (".zip", ".tar"):
-            return _load_archive(path, limit, options, **kwargs)
-        rule = "images must be a folder, or a file .npy, .csv, .zip or .tar"
-        packed = path.name.endswith((".tar.gz", ".tgz", ".tar.bz2", ".tar.xz"))
-        remedy = "unpack it and name" if packed else "pass a list of paths, or name"
-        checks.refuse("load_images", rule, f"the file {path.name}", f"{remedy} the folder")
+        rule = "images must be a folder, or a file .npy, .csv, .jsonl or .parquet"
+        packed = path.name.endswith((".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz"))
+        remedy = "pass a list of paths, or name the folder"
+        if packed:
+            remedy = "unpack it (shutil.unpack_archive(path, FOLDER)) and name the folder"
+        checks.refuse("load_images", rule, f"the file {path.name}", remedy)
     return _load_named(os.fspath(source), split, limit, options, **kwargs)
 
 # %% ../../nbs/inputs/04_images.ipynb #f3bcbd2c

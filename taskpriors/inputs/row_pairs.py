@@ -16,11 +16,10 @@ import torch
 from torch import Tensor
 from typing_extensions import TypeAliasType
 
-import taskpriors.checks as checks
-from ..checks import ArrayLike
+from ..checks import ArrayLike, DataFrame
 from . import tables
 from .row_labels import PointFinder, is_blank
-from ..refusals import shortened
+from ..refusals import asked_by, sentence, shortened
 
 # %% ../../nbs/inputs/02_row_pairs.ipynb #b0ea13bf
 class GivenPairs(NamedTuple):
@@ -46,69 +45,54 @@ class _Written(NamedTuple):
     second: list
     same: list  # None where nothing says it
     header: tuple = ()  # names of the columns of the two points
-    notes: tuple = ()
 
 
-def _of_table(table: tables.Table, caller: str) -> _Written:
-    columns, cells, notes = list(table.columns), list(table.cells), table.notes
-    if columns and columns[0] == "" and len(columns) > 2:
-        columns, cells = columns[1:], cells[1:]
-        notes += (f"The first column of {table.name} has no name and is left out.",)
+def _of_table(frame: DataFrame) -> _Written:
+    columns = list(map(str, frame.columns))
     plain = [tables.plain_name(column) for column in columns]
-    if {"i", "j"} <= set(plain) and plain.count("i") == plain.count("j") == 1:
+    if {"i", "j"} <= set(plain):
         places = [plain.index(name) for name in ("i", "j", "same") if name in plain]
-        left_out = [column for k, column in enumerate(columns) if k not in places]
-        if left_out:
-            listed = shortened(", ".join(map(repr, left_out)), 60)
-            notes += (f"Columns of {table.name} beside i, j and same are left out: {listed}.",)
-    elif len(columns) in (2, 3):
+    elif len(columns) in (2, 3) and "" not in plain:
         places = list(range(len(columns)))
     else:
-        rule = (
-            f"the columns of {shortened(table.name, 40)} must be i, j and, where it is known, same"
-        )
+        rule = "the columns of a table of pairs must be i, j and, where it is known, same"
         got = shortened(", ".join(map(repr, columns)), 120)
-        checks.refuse(caller, rule, got, "name these columns, or keep two or three")
-    first, second, *third = (cells[place] for place in places)
+        raise ValueError(sentence(rule, got, "name these columns, or keep two or three"))
+    first, second, *third = (frame.iloc[:, place].tolist() for place in places)
     same = third[0] if third else [None] * len(first)
     if third and any(map(is_blank, same)):
-        rule, got = "each pair must say whether its class is the same", "an empty cell"
-        checks.refuse(caller, rule, got, "leave that pair out, or write same or different")
-    return _Written(first, second, same, (columns[places[0]], columns[places[1]]), notes)
+        rule, remedy = "each pair must say whether its class is the same", "leave that pair out"
+        raise ValueError(sentence(rule, "an empty cell", f"{remedy}, or write same or different"))
+    return _Written(first, second, same, (columns[places[0]], columns[places[1]]))
 
 
-def _of_rows(rows: Any, caller: str) -> _Written:
+def _of_rows(rows: Any) -> _Written:
     rule = "pairs must be rows (i, j) or (i, j, same)"
     if isinstance(rows, (Tensor, np.ndarray)):
         if rows.ndim != 2 or rows.shape[1] not in (2, 3):
             got = f"shape {tuple(rows.shape)}"
-            checks.refuse(caller, rule, got, "pass shape (n_pairs, 2 or 3)")
+            raise ValueError(sentence(rule, got, "pass shape (n_pairs, 2 or 3)"))
         rows = rows.tolist()
     if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
-        checks.refuse(caller, rule, type(rows).__name__, "pass a list of tuples", TypeError)
+        raise TypeError(sentence(rule, type(rows).__name__, "pass a list of tuples"))
     for row in rows:
         if not isinstance(row, Sequence) or isinstance(row, (str, bytes)) or len(row) not in (2, 3):
-            checks.refuse(caller, rule, repr(row), "pass two points, and a word or none")
+            raise ValueError(sentence(rule, repr(row), "pass two points, and a word or none"))
     same = [row[2] if len(row) == 3 else None for row in rows]
     return _Written([row[0] for row in rows], [row[1] for row in rows], same)
 
 
-def _written(pairs: Any, caller: str) -> _Written:
+def _written(pairs: Any) -> _Written:
     if isinstance(pairs, (str, os.PathLike)):
         path = Path(pairs)
         if not path.is_file():
             got = shortened(str(path), 80)
-            checks.refuse(caller, "pairs must be a file that exists", got, "check the path")
+            raise ValueError(sentence("pairs must be a file that exists", got, "check the path"))
         if path.suffix == ".npy":
-            return _of_rows(np.load(path, allow_pickle=False), caller)
-        if not tables.kind_of(path):
-            rule, got = "a file of pairs must be a table", shortened(path.name, 60)
-            checks.refuse(caller, rule, got, "save it as .csv, .tsv, .parquet, .jsonl or .npy")
-        return _of_table(tables.read(path, caller, column_names={"i", "j", "same"}), caller)
+            return _of_rows(np.load(path, allow_pickle=False))
+        return _of_table(tables.read(path))
     frame = tables.as_frame(pairs)
-    if frame is not None:
-        return _of_table(tables.of_frame(frame, "the data frame"), caller)
-    return _of_rows(pairs, caller)
+    return _of_rows(pairs) if frame is None else _of_table(frame)
 
 # %% ../../nbs/inputs/02_row_pairs.ipynb #e73af258
 _WORDS = dict(same=True, true=True, yes=True, different=False, false=False, no=False)
@@ -127,7 +111,7 @@ def _named_rows(words: list, points: Any) -> list:
     return [find.rows(word, numbered=False) or by_text.get(word, []) for word in words]
 
 
-def _rows_of(cells: list, points: Any, n: int, caller: str) -> tuple[list, tuple]:
+def _rows_of(cells: list, points: Any, n: int) -> tuple[list, tuple]:
     "Rows of the points that cells name, and notes."
     words = [tables.key_text(cell).strip() for cell in cells]
     whole = all(map(str.isdecimal, words))
@@ -143,14 +127,62 @@ def _rows_of(cells: list, points: Any, n: int, caller: str) -> tuple[list, tuple
         unfit = next(k for k in unnamed if not words[k].isdecimal())
         rule = "the points of pairs must be rows from 0, or names of points"
         got = f"{shortened(words[unfit], 60)!r}, which names {len(fits[unfit])} of {n} points"
-        checks.refuse(caller, rule, got, "correct that pair, or write rows")
+        raise ValueError(sentence(rule, got, "correct that pair, or write rows"))
     rows = list(map(int, words))
     if max(rows) >= n:
         rule = f"the rows of pairs must lie from 0 to {n - 1}"
-        checks.refuse(caller, rule, max(rows), "count rows from 0, or correct that pair")
+        raise ValueError(sentence(rule, max(rows), "count rows from 0, or correct that pair"))
     return rows, ()
 
 # %% ../../nbs/inputs/02_row_pairs.ipynb #8f3e02ce
+def _checked(pairs: Any, points: Any, n: int) -> GivenPairs:
+    if isinstance(pairs, GivenPairs):
+        if len(pairs.points) and int(pairs.points.max()) >= n:
+            rule = f"the rows of pairs must lie from 0 to {n - 1}"
+            raise ValueError(
+                sentence(rule, int(pairs.points.max()), "pass the points that they are of")
+            )
+        return pairs
+    written = _written(pairs)
+    count = len(written.first)
+    if count == 0:
+        raise ValueError(sentence("pairs must hold at least one pair", "none", "leave them out"))
+    cells = [*written.first, *written.second]
+    if any(map(is_blank, cells)):
+        at = next(k for k, cell in enumerate(cells) if is_blank(cell)) % count
+        rule, remedy = "a pair must name two points", "leave it out"
+        raise ValueError(sentence(rule, f"an empty cell in pair {at + 1}", remedy))
+    header = list(written.header)
+    if header and (all(map(str.isdecimal, header)) or all(_named_rows(header, points))):
+        rule = "the first line of a table of pairs must name its columns"
+        raise ValueError(sentence(rule, ", ".join(header), "write i,j above the pairs"))
+    placed, more = _rows_of(cells, points, n)
+    names = getattr(points, "names", None)
+    distinct: dict = {}
+    for i, j, cell in zip(placed[:count], placed[count:], written.same, strict=True):
+        if i == j:
+            rule, got = "a pair must be of two points", f"{cells[placed.index(i)]!r} twice"
+            raise ValueError(sentence(rule, got, "leave that pair out"))
+        word = tables.key_text(cell).strip().lower()
+        if cell is not None and word not in _WORDS:
+            rule = "the third entry of a pair must be same or different, true or false, or 1 or 0"
+            raise ValueError(
+                sentence(rule, repr(cell), "write one of these, or leave the pair out")
+            )
+        same = cell is None or _WORDS[word]
+        distinct.setdefault((min(i, j), max(i, j), same), (i, j))
+    rows = torch.tensor(list(distinct.values()), dtype=torch.int64)
+    same = torch.tensor([key[2] for key in distinct])
+    counts = f"{int(same.sum())} of the same class and {int((~same).sum())} of different classes"
+    notes = (
+        *more,
+        f"Pairs: {counts}, of {len(rows.unique())} points.",
+    )
+    if len(distinct) < count:
+        notes += (f"{count - len(distinct)} pairs stand more than once and count once.",)
+    return GivenPairs(rows, same, None if names is None else tuple(names), notes)
+
+
 def read_pairs(
     pairs: PairsLike,  # a table, a file of one, an array, or a list of (i, j) or (i, j, same)
     points: Any,  # a source of images or texts with `names` or `texts`, or None
@@ -158,42 +190,5 @@ def read_pairs(
     caller: str = "read_pairs",
 ) -> GivenPairs:
     "The pairs that somebody knows, each once."
-    if isinstance(pairs, GivenPairs):
-        if len(pairs.points) and int(pairs.points.max()) >= n:
-            rule = f"the rows of pairs must lie from 0 to {n - 1}"
-            checks.refuse(caller, rule, int(pairs.points.max()), "pass the points that they are of")
-        return pairs
-    written = _written(pairs, caller)
-    count = len(written.first)
-    if count == 0:
-        checks.refuse(caller, "pairs must hold at least one pair", "none", "leave them out")
-    cells = [*written.first, *written.second]
-    if any(map(is_blank, cells)):
-        at = next(k for k, cell in enumerate(cells) if is_blank(cell)) % count
-        rule, remedy = "a pair must name two points", "leave it out"
-        checks.refuse(caller, rule, f"an empty cell in pair {at + 1}", remedy)
-    header = list(written.header)
-    if header and (all(map(str.isdecimal, header)) or all(_named_rows(header, points))):
-        rule = "the first line of a table of pairs must name its columns"
-        checks.refuse(caller, rule, ", ".join(header), "write i,j above the pairs")
-    placed, more = _rows_of(cells, points, n, caller)
-    names = getattr(points, "names", None)
-    distinct: dict = {}
-    for i, j, cell in zip(placed[:count], placed[count:], written.same, strict=True):
-        if i == j:
-            rule, got = "a pair must be of two points", f"{cells[placed.index(i)]!r} twice"
-            checks.refuse(caller, rule, got, "leave that pair out")
-        word = tables.key_text(cell).strip().lower()
-        if cell is not None and word not in _WORDS:
-            rule = "the third entry of a pair must be same or different, true or false, or 1 or 0"
-            checks.refuse(caller, rule, repr(cell), "write one of these, or leave the pair out")
-        same = cell is None or _WORDS[word]
-        distinct.setdefault((min(i, j), max(i, j), same), (i, j))
-    rows = torch.tensor(list(distinct.values()), dtype=torch.int64)
-    same = torch.tensor([key[2] for key in distinct])
-    counts = f"{int(same.sum())} of the same class and {int((~same).sum())} of different classes"
-    notes = (*written.notes, *more)
-    notes += (f"Pairs: {counts}, of {len(rows.unique())} points.",)
-    if len(distinct) < count:
-        notes += (f"{count - len(distinct)} pairs stand more than once and count once.",)
-    return GivenPairs(rows, same, None if names is None else tuple(names), notes)
+    with asked_by(caller):
+        return _checked(pairs, points, n)

@@ -29,13 +29,14 @@ from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
 from ..blocks import evenly
-from ..checks import ArrayLike
+from ..checks import ArrayLike, DataFrame
 from . import named_models, row_labels, sources, tables
 from .accepted_models import Encoder, load_encoder
 from .embed import Features, embed_features
 from .encoders import device_of
 from .pretrained import PooledModel
 from .sources import Network, source_of
+from ..refusals import asked_by
 from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
@@ -50,14 +51,12 @@ def _classes(labels, n: int) -> tuple[Tensor, tuple]:  # shape (n,), int64, and 
         checks.check_same_n("load_texts", texts=n, labels=len(y))
         return y, tuple(y.unique().tolist())
     entries = list(labels) if isinstance(labels, (list, tuple)) else values.tolist()
-    missing = row_labels.missing_words(entries)
     for k, value in enumerate(entries):
-        blank = row_labels.is_blank(value) or str(value).strip() in missing.unknown
-        if not isinstance(value, str) or blank:
+        if not isinstance(value, str) or row_labels.is_blank(value):
             rule, remedy = "every text must have a label", "drop the text, or leave labels out"
             checks.refuse("load_texts", rule, f"{value!r:.40} at position {k}", remedy)
-    for note in missing.notes:
-        warnings.warn(f"load_texts: {note}", stacklevel=2)
+    with asked_by("load_texts"):
+        row_labels.column_classes(entries)
     checks.check_same_n("load_texts", texts=n, labels=len(entries))
     names, places = np.unique(values.astype(str), return_inverse=True)
     return torch.as_tensor(places), tuple(names.tolist())
@@ -135,9 +134,6 @@ class TextSource:
 TextsLike = TypeAliasType("TextsLike", str | os.PathLike | ArrayLike | Dataset | TextSource)
 
 # %% ../../nbs/inputs/07_texts.ipynb #725a02f6
-_TEXT_NAMES = {"text", *row_labels.LABEL_NAMES}
-
-
 def _items(source: Any) -> Any:
     "What a data set of torch or of Hugging Face holds, in its order; anything else as it is."
     if isinstance(source, Dataset) or hasattr(source, "column_names"):
@@ -146,13 +142,14 @@ def _items(source: Any) -> Any:
     return source
 
 
-def _table_of_rows(rows: Any) -> tables.Table | None:
+def _frame_of_rows(rows: Any) -> DataFrame | None:
     "The table of a list of dictionaries, or of pairs (text, label); None if they are neither."
+    import pandas as pd
+
     if not isinstance(rows, (list, tuple)) or not rows:
         return None
     if all(isinstance(row, tuple) and len(row) == 2 for row in rows):
-        columns = tuple(map(list, zip(*rows, strict=True)))
-        return tables.Table("the pairs", ("text", "label"), columns)
+        return pd.DataFrame(rows, columns=["text", "label"], dtype=object)
     if not all(isinstance(row, Mapping) for row in rows):
         return None
     for k, row in enumerate(rows):
@@ -160,66 +157,58 @@ def _table_of_rows(rows: Any) -> tables.Table | None:
             rule, got = "all texts must have the same fields", f"{', '.join(map(str, row))}"
             remedy = f"give it the fields {', '.join(map(str, rows[0]))[:60]}"
             checks.refuse("load_texts", rule, f"{got[:60]} at position {k}", remedy)
-    cells = tuple([row[column] for row in rows] for column in rows[0])
-    return tables.Table("the rows", tuple(map(str, rows[0])), cells)
+    return pd.DataFrame({column: [row[column] for row in rows] for column in rows[0]}, dtype=object)
 
 
-def _table_of(
-    source: Any, text_column: str | None, label_column: str | None
-) -> tables.Table | None:
+def _frame_of(source: Any) -> DataFrame | None:
     "The table that texts stand in; None if they stand in none."
-    if isinstance(source, (str, os.PathLike)):
-        path = Path(source).expanduser()
-        if not tables.kind_of(path):
-            rule = f"texts must be a list, or a file {', '.join(tables.TABLE_FILES)}"
-            checks.refuse("load_texts", rule, repr(path.name[-80:]), "pass a list of texts")
-        if not path.is_file():
-            rule, remedy = "a file of texts must exist", "check the path"
-            checks.refuse("load_texts", rule, repr(str(path)[-80:]), remedy, FileNotFoundError)
-        columns = filter(None, (text_column, label_column))
-        column_names = set(map(tables.plain_name, columns))
-        return tables.read(path, "load_texts", column_names=column_names or _TEXT_NAMES, prose=True)
-    if not hasattr(source, "columns"):
-        return _table_of_rows(source)
-    if hasattr(source, "iloc"):
-        return tables.of_frame(source, "the data frame")
-    columns = list(source.columns)
-    return tables.Table("the data frame", tuple(columns), tuple(list(source[c]) for c in columns))
+    if not isinstance(source, (str, os.PathLike)):
+        frame = tables.as_frame(source)
+        return _frame_of_rows(source) if frame is None else frame
+    path = Path(source).expanduser()
+    if not tables.kind_of(path):
+        rule = f"texts must be a list, or a file .txt, {', '.join(tables.TABLE_FILES)}"
+        remedy = tables.CONVERSIONS.get(path.suffix.lower(), "pass a list of texts")
+        checks.refuse("load_texts", rule, repr(path.name[-80:]), remedy)
+    if not path.is_file():
+        rule, remedy = "a file of texts must exist", "check the path"
+        checks.refuse("load_texts", rule, repr(str(path)[-80:]), remedy, FileNotFoundError)
+    with asked_by("load_texts"):
+        return tables.read(path)
 
 
-def _text_place(table: tables.Table, text_column: str | None, of_file: bool) -> int:
+def _text_place(frame: DataFrame, text_column: str | None, of_file: bool) -> int:
     "Which column holds the texts."
     if text_column is not None:
-        return table.place_of(text_column, "load_texts", "text_column")
-    plain = [tables.plain_name(column) for column in table.columns]
+        return tables.place_of(frame, text_column, "text_column")
+    columns = list(map(str, frame.columns))
+    plain = [tables.plain_name(column) for column in columns]
     if plain.count("text") == 1:
         return plain.index("text")
-    other = {*row_labels.LABEL_NAMES, *row_labels.KEY_NAMES} - {"" if len(plain) == 1 else None}
+    other = {*row_labels.LABEL_NAMES, *row_labels.KEY_NAMES}
     places = [k for k, name in enumerate(plain) if name not in other]
-    if of_file and len(plain) == 1 and plain != [""]:
-        rule = f"the one column of {table.name[-60:]} must be headed text, or named"
-        got = f"{table.columns[0][:60]!r} in the first line, which may be a text"
+    if of_file and len(plain) == 1:
+        rule = "the one column of a file must be headed text, or named"
+        got = f"{columns[0][:60]!r} in the first line, which may be a text"
         checks.refuse("load_texts", rule, got, "write text above it, or name it with text_column=")
     if len(places) != 1:
         rule, remedy = "a table of texts must have the column text", "name one with text_column="
-        checks.refuse("load_texts", rule, ", ".join(table.columns)[:120], remedy)
+        checks.refuse("load_texts", rule, ", ".join(columns)[:120], remedy)
     return places[0]
 
 
-def _label_place(table: tables.Table, label_column: str | None) -> int | None:
-    plain = [tables.plain_name(column) for column in table.columns]
-    if label_column is None and plain.count("label") != 1:
-        return None
-    return row_labels.label_place(table, label_column, "load_texts")
-
-
-def _names_in(table: tables.Table, text: int) -> list | None:
-    "What the table calls its texts: the first usual column without a name twice."
+def _names_in(frame: DataFrame, text: int) -> list | None:
+    "What a table calls its texts: the first usual column without a name twice, or the index."
     order = {name: k for k, name in reversed([*enumerate(row_labels.KEY_NAMES)])}
-    plain = [tables.plain_name(column) for column in table.columns]
-    usual = [k for k, name in enumerate(plain) if name in order and k != text]
-    named = (table.cells[k] for k in sorted(usual, key=lambda k: order[plain[k]]))
-    return next((cells for cells in named if len(set(cells)) == len(cells)), None)
+    plain = [tables.plain_name(column) for column in frame.columns]
+    usual = sorted(
+        (k for k in range(len(plain)) if plain[k] in order and k != text),
+        key=lambda k: order[plain[k]],
+    )
+    keys = [frame.iloc[:, k].tolist() for k in usual]
+    if not tables.is_usual_index(frame.index):
+        keys.append(frame.index.tolist())
+    return next((cells for cells in keys if len(set(cells)) == len(cells)), None)
 
 # %% ../../nbs/inputs/07_texts.ipynb #1a7717ba
 def _limited(source: TextSource, limit: int | None) -> TextSource:
@@ -246,19 +235,23 @@ def load_texts(
     if isinstance(source, TextSource):
         return _limited(source, limit)
     name, labels_from, names = "texts", "the texts", None
+    path = Path(source).expanduser() if isinstance(source, (str, os.PathLike)) else None
     source = _items(source)
-    table = _table_of(source, text_column, label_column)
-    if table is not None:
-        name = Path(table.name).stem if isinstance(source, (str, os.PathLike)) else name
-        at = _text_place(table, text_column, isinstance(source, (str, os.PathLike)))
-        texts: Any = table.cells[at]
-        names = _names_in(table, at)
-        label = _label_place(table, label_column)
+    if path is not None and path.suffix.lower() == ".txt" and path.is_file():
+        with asked_by("load_texts"):
+            name, source, path = path.stem, tables.lines_in(path), None
+    frame = _frame_of(source)
+    if frame is not None:
+        name = name if path is None else path.stem
+        with asked_by("load_texts"):
+            at = _text_place(frame, text_column, path is not None)
+            has_label = label_column is not None or "label" in map(tables.plain_name, frame.columns)
+            label = row_labels.label_place(frame, label_column) if has_label else None
+        texts: Any = frame.iloc[:, at].tolist()
+        names = _names_in(frame, at)
         if labels is None and label is not None:
-            labels = table.cells[label]
-            labels_from = f"the column {table.columns[label]!r} of {name}"
-        for note in table.notes:
-            warnings.warn(f"load_texts: {note}", stacklevel=2)
+            labels = frame.iloc[:, label].tolist()
+            labels_from = f"the column {frame.columns[label]!r} of {name}"
     else:
         if text_column is not None or label_column is not None:
             rule, remedy = "a column must be named of a table", "leave it out"
@@ -266,8 +259,7 @@ def load_texts(
         texts = source
         if hasattr(source, "iloc") and hasattr(source, "index"):
             series: Any = source
-            frame = tables.of_frame(series.to_frame("text"), "the series")
-            names = _names_in(frame, len(frame.columns) - 1)
+            names = _names_in(series.to_frame("text"), 0)
     is_list = hasattr(texts, "__iter__") and hasattr(texts, "__len__")
     if not is_list or isinstance(texts, (type, bytes, Mapping, Set)):
         rule, remedy = "texts must be a list, a table or a file", "pass a list of strings"

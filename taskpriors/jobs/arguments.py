@@ -17,7 +17,7 @@ from ..toml import tomllib
 
 # %% ../../nbs/jobs/07_arguments.ipynb #bf77a27b
 _LABEL_FILES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet", ".npy", ".npz")
-_LABEL_FILES += (".csv.gz", ".tsv.gz", ".txt.gz", ".jsonl.gz")
+_LABEL_FILES += (".gz", ".xlsx", ".feather")  # refused with what converts them
 
 
 def _file_in(word):  # of FILE or FILE.npz:KEY
