@@ -67,7 +67,7 @@ EXPECTATIONS = {  # what a user does, and expects -> where it is checked
     "Models of open_clip, pipelines and weights of torchvision are taken": (
         "nbs/inputs/06_accepted_models.ipynb"
     ),
-    "ranking.label() shows points, keeps each answer and ranks again": (
+    "label_loop shows points, keeps each answer and ranks again": (
         "test_jupyterlab.py::test_the_label_loop_keeps_each_answer"
     ),
     "The label loop draws how P(best) moves": "nbs/jobs/07_label_loop.ipynb",

@@ -15,7 +15,6 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
