@@ -171,7 +171,7 @@ class LabelPanel:
     "The current point, a button a class, a field for a new one, and the picture of P(best)."
 
     def __init__(self, loop: LabelLoop, source: Any, classes: list) -> None:
-        w, events = widget_modules("label_loop", "use label_sheet")
+        w, events = widget_modules("use label_sheet")
         self.loop, self.source, self.classes, self.w = loop, source, classes, w
         wide = w.Layout(width="504px")
         self.point = w.VBox(
@@ -287,7 +287,7 @@ def label_loop(
         got = "neither" if images is None else "both"
         refuse(caller, "points must be images or texts", got, "pass images= or texts=", TypeError)
     source: Any = load_images(images) if texts is None else load_texts(texts)
-    check_ranked(source, ranking, caller)
+    check_ranked(source, ranking)
     batch = check_count(batch, caller, "batch")
     if ranking.to_label is None:
         ranking.next_labels(1)  # refuses, and says why

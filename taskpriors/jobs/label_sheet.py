@@ -57,18 +57,19 @@ def point_names(source: Any, n: int, ranking: Ranking | None = None) -> PointNam
     return PointNames("row", range(n), (digest or "")[:12])
 
 
-def check_ranked(source: Any, ranking: Ranking, caller: str) -> None:
+def check_ranked(source: Any, ranking: Ranking) -> None:
     "Refuse other inputs than those that were ranked."
     n, ranked = ranking.settings["n"], ranking.settings.get("fingerprint")
-    remedy = "pass those that were ranked, or rank again"
-    if source is not None and len(source) != n:
-        got = f"{len(source)} of {n} points"
-        refuse(caller, "what is shown must be what was ranked", got, remedy)
-    if source is not None and ranked is not None and source.fingerprint != ranked:
-        refuse(caller, "what is shown must be what was ranked", "other inputs", remedy)
+    got = "" if len(source) == n else f"{len(source)} of {n} points"
+    if ranked is not None and source.fingerprint != ranked:
+        got = got or "other inputs"
+    if got:
+        rule = f"what is shown must be what was ranked. Got {got}"
+        raise ValueError(f"{rule}; pass those that were ranked, or rank again")
 
 # %% ../../nbs/jobs/07_label_sheet.ipynb #71d7bac0
-def _checked_rows(rows, n, caller):  # a list; n: of the points, None where nobody says it
+def _checked_rows(rows, n):  # a list; n: of the points, None where nobody says it
+    caller = "label_sheet"
     rule, remedy = "rows must be rows of the points", "pass Ranking.next_labels(20)"
     given = check_tensor(rows, caller, "rows").double()
     chosen = given.long()
@@ -131,12 +132,12 @@ def label_sheet(
         refuse(caller, "out must be a new file", got, "move it, or name another", OSError)
     source: Any = None if images is None else load_images(images)
     source = source if texts is None else load_texts(texts)
-    if ranking is not None:
-        check_ranked(source, ranking, caller)
+    if ranking is not None and source is not None:
+        check_ranked(source, ranking)
     names = None if groups is None else check_several(groups, caller, "groups")
     of_all = names if source is None else source
     n = None if of_all is None else len(of_all)
-    chosen = _checked_rows(rows, n, caller)
+    chosen = _checked_rows(rows, n)
     told = source if texts is not None else getattr(source, "names", None)
     columns = point_names(source, max(chosen) + 1 if n is None else n, ranking).columns
     if texts is not None:
