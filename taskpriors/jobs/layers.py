@@ -71,7 +71,7 @@ def plot_layers(
     margin = dict(zip(forecast.models, forecast.lead.tolist(), strict=True))
     reach = dict(zip(forecast.models, (1.96 * forecast.error).tolist(), strict=True))
     offsets = {pool: 0.12 * (k - (len(pools) - 1) / 2) for k, pool in enumerate(pools)}
-    place = {}
+    place: dict[str, float] = {}
     for k, pool in enumerate(pools):
         rows = [name for name in names if name.removeprefix(module_of(name)).strip("/") == pool]
         place |= {name: modules.index(module_of(name)) + offsets[pool] for name in rows}

@@ -230,10 +230,8 @@ class Monitor:
             references = {}
             if reference is None and self.points is not None:
                 references = fixed_tasks.jury_references(self.points)
-            given = None if reference is False else reference
-            references = references or fixed_tasks.known_references(
-                self.points, given, seed
-            )
+            given: Any = None if reference is False else reference
+            references = references or fixed_tasks.known_references(self.points, given, seed)
             if given is None and "patches" in references:
                 warnings.warn(
                     "Monitor: a reference judges best. Got none, so patches of the images judge, "
