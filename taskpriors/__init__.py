@@ -39,6 +39,7 @@ _NAMES = {  # the front door: module -> what it offers to users
     "inputs.texts": "load_texts embed_texts",
     "jobs.bridges": "from_mteb from_timm_results outside_agreement scorer",
     "jobs.label_sheet": "label_sheet",
+    "jobs.label_loop": "label_loop",
     "papers.subsamples": "Checkpoint CheckpointTask",
     "papers.neucrab": "neucrab",
 }

@@ -246,6 +246,8 @@ ABSENT = {
     "jobs.label_sheet": "writes a file; its notebook tests it",
     "jobs.cli": "the command line, tests/test_cli.py",
     "jobs.layer_outputs": "reads the layers of networks; its notebook runs it",
+    "jobs.layers": "of layers_of; its notebook runs it",
+    "jobs.label_loop": "shows widgets; its notebook and tests/test_jupyterlab.py run it",
     "results": "styles of pictures",
     "papers.neucrab": "many checkpoints on many tasks; its notebook runs and refuses them",
 }

@@ -246,9 +246,9 @@ def test_the_sheet_of_points_to_label_shows_their_groups(given, tmp_path):
         label_sheet.next_sheet(tmp_path / "ranking", n_labels=9, out=tmp_path / "next.csv")
     )
     if groups is None:
-        assert sheet.columns.tolist() == ["row", "label"]
+        assert sheet.columns.tolist() == ["row", "inputs", "label"]
         return
-    assert sheet.columns.tolist() == ["row", "group", "label"]
+    assert sheet.columns.tolist() == ["row", "inputs", "group", "label"]
     assert (sheet["group"] == sheet["row"] // 6).all() and sheet["group"].is_unique
     sheet.assign(label=sheet["row"] % 2).to_csv(tmp_path / "next.csv", index=False)
     again = tp.rank_models(models, **nested(groups=groups, labels=tmp_path / "next.csv", **QUICK))

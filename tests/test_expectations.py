@@ -68,10 +68,10 @@ EXPECTATIONS = {  # what a user does, and expects -> where it is checked
     "Models of open_clip, pipelines and weights of torchvision are taken": (
         "nbs/inputs/06_accepted_models.ipynb"
     ),
-    "ranking.label() shows points, keeps each answer and ranks again": (
+    "label_loop shows points, keeps each answer and ranks again": (
         "test_jupyterlab.py::test_the_label_loop_keeps_each_answer"
     ),
-    "The label loop draws how P(best) moves": "nbs/jobs/07_label_loop.ipynb",
+    "The label loop draws how P(best) moves": "nbs/jobs/08_label_loop.ipynb",
     "taskpriors/keep never leaves a step that is not behind": "nbs/jobs/01_monitor.ipynb",
     "Lightning, transformers and sentence-transformers keep that checkpoint": (
         "nbs/jobs/02_monitor_lightning.ipynb"

@@ -25,7 +25,9 @@ pixels = digits.data[:120]
 models = {"pixels": pixels, "rows": pixels.reshape(-1, 8, 8).sum(2), "some": pixels[:, ::5]}
 options = dict(n_tasks=10, progress=False, references=False, cache=False)
 ranking = tp.rank_models(models, **options)
-ranking.label(models, digits.images[:120] / 16, classes=["zero", "one"], batch=3, **options)
+tp.label_loop(
+    ranking, models, digits.images[:120] / 16, classes=["zero", "one"], batch=3, **options
+)
 """
 PAGES = ("start/01_first_ranking", "start/14_explorer", "prior/01_loss_equivalence")
 
@@ -254,7 +256,7 @@ def test_the_explorer_appears_and_answers(ran, lab, browser):
 
 
 def test_the_label_loop_keeps_each_answer(ran, lab, browser, folders):
-    "A button, a key over the point and the field each write a label; a batch draws again."
+    "A button, a key after it and the field each write a label; a batch draws again."
     ran("start/loop")
     answers = folders / "notebooks" / "nbs" / "start" / "labels.csv"
     hands = ActionChains(browser)
@@ -264,15 +266,14 @@ def test_the_label_loop_keeps_each_answer(ran, lab, browser, folders):
 
     def labels():
         lines = answers.read_text(encoding="utf-8").splitlines()[1:] if answers.exists() else []
-        return [line.partition(",")[2] for line in lines]
+        return [line.rpartition(",")[2] for line in lines]
 
     wait(browser, lambda b: len(pictures(b, "img.widget-image")) == 2)
     first, chart = pictures(browser, "img.widget-image")
     at("button[contains(., 'zero (1)')]").click()
     wait(browser, lambda _: labels() == ["zero"])
     wait(browser, lambda b: pictures(b, "img.widget-image")[0] != first)
-    hands.move_to_element(at("img[contains(@class, 'widget-image')]")).perform()
-    hands.send_keys("2").perform()
+    hands.send_keys("2").perform()  # the pointer is where it was
     wait(browser, lambda _: labels() == ["zero", "one"])
     hands.click(at("input[@type='text']")).send_keys("smudge", Keys.ENTER).perform()
     wait(browser, lambda _: labels() == ["zero", "one", "smudge"])

@@ -185,15 +185,14 @@ def redraw(
     return out.getvalue()
 
 # %% ../../nbs/jobs/07_explore.ipynb #1df50fb8
-def widget_modules(caller: str, instead: str) -> tuple[Any, Any]:
+def widget_modules(instead: str) -> tuple[Any, Any]:
     "The modules ipywidgets and ipyevents, or a refusal that says what does without them."
     try:
         import ipyevents
         import ipywidgets
     except ImportError as error:
-        rule, got = "ipywidgets and ipyevents must be installed", f"no module {error.name}"
-        remedy = f"pip install 'taskpriors[explore]', or {instead}"
-        checks.refuse(caller, rule, got, remedy, ImportError)
+        got = f"Got no module {error.name}; pip install 'taskpriors[explore]', or {instead}"
+        raise ImportError(f"ipywidgets and ipyevents must be installed. {got}") from error
     return ipywidgets, ipyevents
 
 # %% ../../nbs/jobs/07_explore.ipynb #5f1fd210
@@ -253,7 +252,7 @@ def explore(
     **explorer: Any,  # precomputed maps or factors for TaskExplorer
 ) -> Any:  # ipywidgets.Widget
     "A picture of a task, and controls for temperature, classes, sampler, prior and map."
-    w, events = widget_modules("explore", "call redraw")
+    w, events = widget_modules("call redraw")
     if features is None:
         from sklearn.datasets import load_digits
 

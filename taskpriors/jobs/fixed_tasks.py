@@ -228,23 +228,22 @@ def sketch_of_points(points: FixedPoints) -> Tensor | None:
 def known_references(
     points: FixedPoints | None,  # inputs; None if there are features only
     reference: ArrayLike | Mapping | None,  # (n, d), or name -> features; None: made of the images
-    caller: str,  # who asks
-    *,
-    patches: int | None = None,  # seed of patches of the images; None: pixels and gradients
+    seed: int,  # of patches of the images
 ) -> dict[str, Tensor]:  # name -> features of all points, shape (n, d), float32
     "Features from outside of the training run, of which the prior is made."
     if reference is None:
-        return _own_references(points, caller, patches)
+        return _own_references(points, seed)
     named = reference if isinstance(reference, Mapping) else dict(reference=reference)
-    named = {name: checks.check_features(X, caller, "reference") for name, X in named.items()}
+    named = {name: checks.check_features(X, "Monitor", "reference") for name, X in named.items()}
     sizes = {str(name): len(X) for name, X in named.items()}
     if points is not None:
         sizes["images"] = points.n_all
-    checks.check_same_n(caller, **sizes)
+    checks.check_same_n("Monitor", **sizes)
     return {name: X.detach().float().cpu() for name, X in named.items()}
 
 
-def _own_references(points, caller, patches):
+def _own_references(points, seed):
+    caller = "Monitor"
     if points is None:
         remedy = "pass images, or reference=features"
         checks.refuse(caller, "images or a reference must be given", "neither", remedy, TypeError)
@@ -254,8 +253,8 @@ def _own_references(points, caller, patches):
         got = f"shape {tuple(inputs[0].shape)}" if torch.is_tensor(inputs[0]) else "a list"
         remedy = "pass a data set whose transform makes tensors, or reference=features"
         checks.refuse(caller, rule, got, remedy)
-    if patches is not None and min(inputs[0].shape[2:]) >= 16:
-        patch_values = patch_features(torch.cat([_reduced(x) for x in inputs]), seed=patches)
+    if min(inputs[0].shape[2:]) >= 16:
+        patch_values = patch_features(torch.cat([_reduced(x) for x in inputs]), seed=seed)
         some = dict(patches=level_components(patch_values))
     else:
         some = image_references(torch.cat([x.cpu() for x in inputs]))

@@ -8,25 +8,68 @@ __all__ = ['label_sheet']
 # %% ../../nbs/jobs/07_label_sheet.ipynb #d5b895a3
 import csv
 import io
+import json
 import os
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..checks import ArrayLike, check_same_n, check_several, check_tensor, refuse
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.texts import TextsLike, load_texts
+from .arguments import load_points
+from ..rank.ranking import Ranking
 from ..rank.record import picture_address
 from ..show.words import counted, shortened
 from ..signatures import documented
-from ..store import write_files
+from ..store import digest_json, write_files
 
 # %% ../../nbs/jobs/07_label_sheet.ipynb #034effc2
 def _as_bytes(text):  # of names that are not UTF-8, the bytes as \\udcff
     return text.encode("utf-8", "backslashreplace")
 
+# %% ../../nbs/jobs/07_label_sheet.ipynb #c0432a5a
+class PointNames(NamedTuple):
+    "How the examples of a ranking are called in a file of labels."
+
+    column: str  # "image", "id" or "text"; "row" if nothing else names each of them
+    names: Any  # of all examples, in their order
+    digest: str = ""  # of the inputs, where rows are their only names
+
+    @property
+    def columns(self) -> dict[str, Any]:  # column -> cells of all examples
+        "The columns that name an example."
+        digest = dict(inputs=[self.digest] * len(self.names)) if self.digest else {}
+        return {self.column: self.names, **digest}
+
+
+def point_names(source: Any, n: int, ranking: Ranking | None = None) -> PointNames:
+    "Files, ids or texts if they name each example, otherwise rows and a digest of the inputs."
+    names, texts = getattr(source, "names", None), getattr(source, "texts", None)
+    offered = [("image" if texts is None else "id", names), ("text", texts)]
+    for column, cells in offered:
+        if cells is not None and len(set(cells)) == n:
+            return PointNames(column, cells)
+    digest = getattr(source, "fingerprint", None)
+    if digest is None and ranking is not None:
+        models = ranking.settings["models"].values()
+        digest = digest_json(sorted(model["features"] for model in models))
+    return PointNames("row", range(n), (digest or "")[:12])
+
+
+def check_ranked(source: Any, ranking: Ranking) -> None:
+    "Refuse other inputs than those that were ranked."
+    n, ranked = ranking.settings["n"], ranking.settings.get("fingerprint")
+    got = "" if len(source) == n else f"{len(source)} of {n} points"
+    if ranked is not None and source.fingerprint != ranked:
+        got = got or "other inputs"
+    if got:
+        rule = f"what is shown must be what was ranked. Got {got}"
+        raise ValueError(f"{rule}; pass those that were ranked, or rank again")
+
 # %% ../../nbs/jobs/07_label_sheet.ipynb #71d7bac0
-def _checked_rows(rows, n, caller):  # a list; n: of the points, None where nobody says it
+def _checked_rows(rows, n):  # a list; n: of the points, None where nobody says it
+    caller = "label_sheet"
     rule, remedy = "rows must be rows of the points", "pass Ranking.next_labels(20)"
     given = check_tensor(rows, caller, "rows").double()
     chosen = given.long()
@@ -38,6 +81,27 @@ def _checked_rows(rows, n, caller):  # a list; n: of the points, None where nobo
     return chosen.tolist()
 
 
+def _page(source, told, rows, sheet):  # html of the points, with the names or texts told of all
+    from jinja2 import Environment
+
+    form = (files("taskpriors.jobs") / "label_sheet.html").read_text(encoding="utf-8")
+    of_texts = source.kind == "texts"
+    points = []  # row, its path or text, and a picture
+    for i in rows:
+        picture = None if of_texts else picture_address(source[i], 160, "png")
+        points.append((i, told and told[i], picture))
+    return (
+        Environment(autoescape=True)
+        .from_string(form)
+        .render(
+            title=f"{counted(len(rows), 'point')} to label",
+            sheet=sheet,
+            points=points,
+            width="20rem" if of_texts else "160px",
+        )
+    )
+
+
 @documented
 def label_sheet(
     rows: ArrayLike,  # of the points to label, shape (k,), as `Ranking.next_labels` names them
@@ -47,8 +111,12 @@ def label_sheet(
     texts: TextsLike | None = None,  # that were ranked, as for rank_models
     groups: ArrayLike | None = None,  # of all points (patient, video), shape (n,): a column more
     show: bool = False,  # also a page with the images or texts, beside the csv
+    ranking: Ranking | None = None,  # whose inputs are checked, and have a digest without names
 ) -> Path:  # of the csv
     """Write a csv with an empty column `label` for some of the points, and a page to look at.
+
+    Points are named by their file, id or text, otherwise by their row beside a digest of the
+    inputs.
 
     Fill in what is known and pass the file to `rank_models(labels=...)`. A file that is there is
     not replaced, because it may hold labels.
@@ -64,32 +132,26 @@ def label_sheet(
         refuse(caller, "out must be a new file", got, "move it, or name another", OSError)
     source: Any = None if images is None else load_images(images)
     source = source if texts is None else load_texts(texts)
+    if ranking is not None and source is not None:
+        check_ranked(source, ranking)
     names = None if groups is None else check_several(groups, caller, "groups")
     of_all = names if source is None else source
     n = None if of_all is None else len(of_all)
-    chosen = _checked_rows(rows, n, caller)
+    chosen = _checked_rows(rows, n)
     told = source if texts is not None else getattr(source, "names", None)
-    columns = {} if told is None else {"image" if texts is None else "text": told}
+    columns = point_names(source, max(chosen) + 1 if n is None else n, ranking).columns
+    if texts is not None:
+        columns["text"] = source.texts
     if names is not None and n is not None:
         check_same_n(caller, points=n, groups=len(names))
         columns["group"] = names
     sheet = io.StringIO(newline="")
-    lines = [[i, *(cells[i] for cells in columns.values()), ""] for i in chosen]
-    csv.writer(sheet).writerows([["row", *columns, "label"], *lines])
+    lines = [[*(cells[i] for cells in columns.values()), ""] for i in chosen]
+    csv.writer(sheet).writerows([[*columns, "label"], *lines])
     contents = {out: _as_bytes(sheet.getvalue())}
     if show:
-        from jinja2 import Environment
-
-        form = (files("taskpriors.jobs") / "label_sheet.html").read_text(encoding="utf-8")
-        page = Environment(autoescape=True).from_string(form)
-        title = f"{counted(len(chosen), 'point')} to label"
-        points = []  # row, its path or text, and a picture
-        for i in chosen:
-            picture = picture_address(source[i], 160, "png") if texts is None else None
-            points.append((i, told and told[i], picture))
-        width = "160px" if texts is None else "20rem"
-        html = page.render(title=title, sheet=out.name, points=points, width=width)
-        contents[out.with_suffix(".html")] = _as_bytes(html)
+        page = _page(source, told, chosen, out.name)
+        contents[out.with_suffix(".html")] = _as_bytes(page)
     write_files(contents)
     return out
 
@@ -105,9 +167,16 @@ def next_sheet(
     show: bool = False,  # also a page with the images or texts, beside the csv
 ) -> Path:  # of the csv
     "Write a sheet of the points whose labels a saved ranking wants next."
-    from taskpriors.rank.ranking import Ranking
-
     ranked = Ranking.load(Path(ranking))
+    if images is None and texts is None:
+        file = Path(ranking).expanduser() / "ranking.json"
+        command = json.loads(file.read_text(encoding="utf-8")).get("command", {})
+        if "texts" in command:
+            texts = load_points(command)
+        elif "images" in command:
+            images = load_points(command | dict(progress=False))
     groups = None if ranked.settings.get("copies") else ranked.groups  # of copies: nobody's names
     rows = ranked.next_labels(n_labels)
-    return label_sheet(rows, out, images=images, texts=texts, groups=groups, show=show)
+    return label_sheet(
+        rows, out, images=images, texts=texts, groups=groups, show=show, ranking=ranked
+    )

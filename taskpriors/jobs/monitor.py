@@ -230,10 +230,8 @@ class Monitor:
             references = {}
             if reference is None and self.points is not None:
                 references = fixed_tasks.jury_references(self.points)
-            given = None if reference is False else reference
-            references = references or fixed_tasks.known_references(
-                self.points, given, caller, patches=seed
-            )
+            given: Any = None if reference is False else reference
+            references = references or fixed_tasks.known_references(self.points, given, seed)
             if given is None and "patches" in references:
                 warnings.warn(
                     "Monitor: a reference judges best. Got none, so patches of the images judge, "
@@ -298,7 +296,7 @@ class Monitor:
         b: int,  # another
     ) -> float:  # in [0, 1]
         "Probability that step `a` has the higher skill, from paired errors of points and tasks."
-        steps = [self._find(a, "probability_better"), self._find(b, "probability_better")]
+        steps = [self._find(a), self._find(b)]
         if a == b:
             return 0.5
         points = torch.stack([s.point_errors for s in steps])
@@ -316,11 +314,11 @@ class Monitor:
         It is the forecast of two models: by the sampled tasks, of which the user's is one more, and
         by known labels. `probability_better` is of the mean over the sampled tasks.
         """
-        return self._p_ahead(*(self._find(step, "p_ahead") for step in (a, b)))
+        return self._p_ahead(*(self._find(step) for step in (a, b)))
 
     def ties(self) -> list[int]:  # steps, in the order of training
         "The first step, which is ahead of each other one, and those that are not behind it."
-        steps = self._usable("ties")
+        steps = self._usable()
         first = self._first(steps)
         return [s.step for s in steps if s is first or self._p_ahead(s, first) >= BEHIND]
 
@@ -331,7 +329,7 @@ class Monitor:
     @property
     def verdict(self) -> str:
         "Which step to keep, and which steps are behind it."
-        ties, steps = self.ties(), self._usable("verdict")
+        ties, steps = self.ties(), self._usable()
         best, first = ties[-1], self._first(steps).step
         behind = [str(s.step) for s in steps if s.step not in ties]
         more = f" and {len(behind) - 5} more" if behind[5:] else ""
@@ -352,7 +350,7 @@ class Monitor:
     def plot(self, ax: checks.Axes | None = None) -> checks.Axes:
         "Skill over steps with 95 % intervals; the step to keep, collapses, failures are marked."
         ax = results.new_axes(ax)
-        steps = self._usable("plot")
+        steps = self._usable()
         x, y = [s.step for s in steps], np.array([s.skill for s in steps])
         reach = tiers.normal_quantile(0.95) * np.array([s.se for s in steps])
         ax.fill_between(x, y - reach, y + reach, alpha=0.25, color="C0", lw=0)
@@ -517,22 +515,22 @@ class Monitor:
         orders = options.task_orders(tasks.shape[1])
         return errors.error_law(points, tasks, groups=self.groups, task_groups=orders)
 
-    def _usable(self, caller):
+    def _usable(self):
         steps = [s for s in self.history if not s.failure]
         if not steps:
             rule = "a step must have been measured"
             failed = f"{len(self.history)} failed steps"
             remedy = "call the monitor with the model first"
-            checks.refuse(f"Monitor.{caller}", rule, failed, remedy)
+            checks.refuse("Monitor", rule, failed, remedy)
         return steps
 
-    def _find(self, step, caller):
-        for s in self._usable(caller):
+    def _find(self, step):
+        for s in self._usable():
             if s.step == step:
                 return s
-        last_steps = ", ".join(str(s.step) for s in self._usable(caller)[-5:])
+        last_steps = ", ".join(str(s.step) for s in self._usable()[-5:])
         rule = "the step must have been measured"
-        checks.refuse(f"Monitor.{caller}", rule, repr(step), f"the last ones are {last_steps}")
+        checks.refuse("Monitor", rule, repr(step), f"the last ones are {last_steps}")
 
 # %% ../../nbs/jobs/01_monitor.ipynb #d6884ea2
 def _source(points):  # of images or texts, which may have labels and names; None: features only

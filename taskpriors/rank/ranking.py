@@ -10,10 +10,8 @@ import html
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -405,22 +403,6 @@ class Ranking(Result):
             checks.refuse("next_labels", "a ranking must know points without a label", got, remedy)
         n = checks.check_count(n_labels, "next_labels", "n_labels", high=len(self.to_label))
         return self.to_label[:n]
-
-    def label(
-        self,
-        models: Any,  # that were ranked, as for rank_models
-        images: Any | None = None,  # that were ranked
-        **how: Any,  # texts, path, classes, batch; options of the first rank_models
-    ) -> Any:  # ipywidgets.Widget; its loop.ranking is the newest ranking
-        """Label points in a notebook until the first model is settled.
-
-        A point is shown, in the order of `next_labels`; a key, a button or a field names its class.
-        Each answer is written to `path` (labels.csv), which is continued if it is there; after
-        `batch` (20) answers the models are ranked again, and a picture shows how P(best) moves.
-        Pass `texts=` instead of images for texts, and `classes=` for buttons from the start.
-        """
-        loop = import_module("taskpriors.jobs.label_loop")  # a job, which stands above rankings
-        return loop.label_loop(self, models, images, **how)
 
     @property
     def next_step(self) -> str:
