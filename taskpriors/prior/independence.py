@@ -31,7 +31,7 @@ class Dependence(NamedTuple):
 def dependence(
     features: Sequence[Tensor],  # of each model on the same examples, shapes (n, d)
     *,
-    n_examples: int = 256,  # at most, a random choice
+    n_examples: int = 128,  # at most, a random choice
     n_permutations: int = 199,
     seed: int = 0,
 ) -> Dependence:
