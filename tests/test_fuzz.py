@@ -314,9 +314,9 @@ NAMES = {
     "num_workers order orders oversampling rank restarts n_judged n_ranked n_inputs cores width",
     "seed": "seed",
     "groups": "groups task_groups rank_tiers.models",
-    "flag": "center elected oriented check_edges exif_rotation higher_is_better intercept "
-    "on_disk overwrite paired plan points progress regression shuffle standardize "
-    "expected_heldout_error.variance",
+    "flag": "center contrasts downloads elected oriented check_edges exif_rotation "
+    "higher_is_better intercept on_disk overwrite paired plan points progress "
+    "regression shuffle standardize expected_heldout_error.variance",
     "word": "measure convention criterion against version "
     "eps_scale estimator graphs hessian interval kernel kind method "
     "missing normalization on_error pairs pooling probe rates rule sampler scoring setting "
@@ -366,6 +366,8 @@ UNTRIED = {
     "text_column": "of a table: its notebook tries it",
     "label_column": "of a table: its notebook tries it",
     "results": "tables and files of others: their notebook tries them",
+    "ranked": "sources of models that are ranked: tests/test_jury_hub.py",
+    "tasks": "labelings that are drawn as they are: papers/12_figures",
     "table": "a data frame: its notebook tries it",
     "p": "a number, or several: its notebooks try it",
     "jurors": "rows of a file of the package: its notebook tries it",
