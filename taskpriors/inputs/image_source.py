@@ -142,6 +142,10 @@ def check_decodes(content: Any) -> int | None:
 
     if isinstance(content, bytes):
         image = Image.open(io.BytesIO(content))
+        n_pages = getattr(image, "n_frames", 1)
+        if n_pages > 1 and image.format != "MPO":  # a photograph with a preview
+            remedy = "write each into a file, and name stacks by groups="
+            raise ValueError(f"{n_pages} pages in one {image.format}; {remedy}")
         image.draft("RGB", (1, 1))
         image.load()
         if _has_16_bits(image, image.format):
