@@ -189,7 +189,9 @@ X = tp.embed("zoo/pixels", images)  # or a name of timm, a module, a function
 ranking = tp.rank_models(features, labels=labels, compute=tp.Compute(progress=False))
 ranking.forecast.to_frame()  # P(best), loss and lead on your task, the least expected loss first
 ranking.compare("pixels", "pca")  # in points of accuracy
-ranking.to_record("digits", "record.csv")  # what is known now, for record= of the next ranking
+ranking.to_record(
+    "digits", "record.csv"
+)  # what is known now, for past_results= of the next ranking
 tp.Ranking.load(ranking.save("ranking")).verdict
 
 # %% rank_models

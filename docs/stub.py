@@ -1,7 +1,7 @@
 """Write `taskpriors/__init__.pyi`, by which type checkers see the names that load when first used.
 
-    python docs/stub.py          # write it
-    python docs/stub.py --check  # fail if it is not what would be written
+python docs/stub.py          # write it
+python docs/stub.py --check  # fail if it is not what would be written
 """
 
 import argparse

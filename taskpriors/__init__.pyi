@@ -9,8 +9,9 @@ from .jobs.bridges import from_timm_results as from_timm_results
 from .jobs.bridges import outside_agreement as outside_agreement
 from .jobs.bridges import scorer as scorer
 from .jobs.explore import explore as explore
+from .jobs.label_loop import label_loop as label_loop
 from .jobs.label_sheet import label_sheet as label_sheet
-from .jobs.layers import rank_layers as rank_layers
+from .jobs.layer_outputs import layers_of as layers_of
 from .jobs.monitor import Monitor as Monitor
 from .kernels import cholesky_factor as cholesky_factor
 from .kernels import kernel_factor as kernel_factor
@@ -46,7 +47,10 @@ from .prior.task_prior import TaskPrior as TaskPrior
 from .prior.views import view_features as view_features
 from .probes import logistic_probes as logistic_probes
 from .probes import ridge_probes as ridge_probes
+from .rank.models import plan_models as plan_models
 from .rank.models import rank_models as rank_models
+from .rank.options import Compute as Compute
+from .rank.options import Tasks as Tasks
 from .rank.ranking import Ranking as Ranking
 from .synbench.gaussians import synthetic_task as synthetic_task
 from .synbench.robust_bayes import robust_bayes as robust_bayes

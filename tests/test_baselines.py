@@ -92,7 +92,7 @@ def test_earlier_tasks_and_pairs_are_evidence_of_the_joined_list(digits, tmp_pat
     import pandas as pd
 
     for options in (
-        dict(record=pd.DataFrame(record)),
+        dict(past_results=pd.DataFrame(record)),
         dict(pairs=pairs, scoring="retrieval"),
     ):
         ranking = tp.rank_models(models, digits, **nested(**options, **QUIET))

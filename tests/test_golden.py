@@ -149,7 +149,7 @@ def result(name):
         warnings.simplefilter("ignore", UserWarning)
         try:
             flat = nested(on_disk=DOORS[door], **FEW, **options)
-            out = facts(rank_models(models, **flat))
+            out = facts(rank_models(models, **nested(**flat)))
         except ValueError as e:
             out = dict(refused=str(e))
     return json.loads(json.dumps(out))

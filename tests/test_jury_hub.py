@@ -280,7 +280,7 @@ def test_models_of_the_cache_bring_no_reference(hub, tmp_path):
     assert np.all([method == "HEAD" for method, _ in hub.asked])
 
 
-@pytest.mark.parametrize("named", [dict(judges="own"), dict(TASKPRIORS_JURY="none")])
+@pytest.mark.parametrize("named", [dict(references="own"), dict(TASKPRIORS_JURY="none")])
 def test_nobody_is_fetched_where_the_user_says_who_judges(named, hub, tmp_path):
     err, answer = rank(hub, tmp_path, **named)
     assert answer, err

@@ -155,7 +155,7 @@ def run_rank(args: argparse.Namespace) -> int:
         plan = plan_models(**{name: options[name] for name in known if name in options})
         print(console.wrapped(str(plan), console.width_of_lines(sys.stdout.isatty())))
         return 0
-    ranking = saved_in(rank_models(**nested(**options)), args.out, overwrite="overwrite" in given)
+    ranking = saved_in(rank_models(**options), args.out, overwrite="overwrite" in given)
     _tell(ranking, ranking.folder, given, report)
     if task:
         ranking.to_record(task, given["to_record"], overwrite="overwrite" in given)
@@ -188,9 +188,7 @@ def run_layers(args: argparse.Namespace) -> int:
         **{name: options.pop(name) for name in looking if name in options},
     )
     prior = layers_prior(layers, opened, references=references)
-    ranking = rank_models(
-        layers, **nested(**points, **nested(prior=prior, **_with_all(given, options)))
-    )
+    ranking = rank_models(layers, **points, **nested(prior=prior, **_with_all(given, options)))
     ranking = saved_in(ranking, args.out, overwrite="overwrite" in given)
     _tell(ranking, ranking.folder, given, report)
     return 0

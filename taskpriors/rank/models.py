@@ -347,6 +347,7 @@ def rank_models(
     return saved_in(with_synbench(ranking, call.named, wanted.scores, call.options), out)
 
 # %% ../../nbs/rank/13_models.ipynb #door0004
+@documented
 def plan_models(
     models: members.ModelsLike | None = None,  # as for rank_models
     images: ImagesLike | None = None,  # as for rank_models

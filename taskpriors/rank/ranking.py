@@ -503,7 +503,7 @@ class Ranking(Result):
         *,
         overwrite: bool = False,  # replace scores of this task that are there
     ) -> DataFrame:  # columns model, task, score
-        """What the models reached on the labels of this ranking, as `record=` takes it.
+        """What the models reached on the labels of this ranking, as `past_results=` takes it.
 
         The score is the held-out accuracy of a probe on the labels, a fraction.
         """
