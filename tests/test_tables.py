@@ -255,7 +255,7 @@ CASES |= dict(images=(images_case, 100))
 REFUSALS = {  # a table in another form -> what its refusal says
     "label,\ncat,\ndog,\n": "each column of t.csv must have a name",
     "row,label\n0,cat,\n1,dog,\n": "pandas.read_csv(path, index_col=False)",
-    '"who","label"\n"1","amy","cat"\n"2","bob","dog"\n': "pandas.read_csv(path, index_col=False)",
+    '"who","label"\n"1","amy","cat"\n"2","bob","dog"\n': "pandas.read_csv(path).to_csv(",
     "row;label\n0;0,5\n1;1,5\n": "pandas.read_csv(path, sep=';', decimal=',')",
     "label\nNA\ncat\n": "leave it empty (None)",
     "label\n-1\n1\n": "pass labels + 1 if it is a class",

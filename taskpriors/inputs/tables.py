@@ -141,8 +141,11 @@ def _rows_of(text: str, separator: str, name: str) -> list[list[str]]:
         if len(row) != len(header):
             rule = f"each row of {name} must have the fields of its header, {len(header)}"
             got = f"{len(row)} in row {k}: {shortened(', '.join(map(repr, row)), 60)}"
-            remedy = "quote cells that hold separators, or pandas.read_csv(path, index_col=False)"
-            raise ValueError(sentence(rule, got, f"{remedy}{_TO_CSV}"))
+            remedy = f"pandas.read_csv(path, index_col=False){_TO_CSV}"  # ends with a separator
+            if row[-1] != "":
+                remedy = "quote cells that hold separators, or pandas.read_csv(path)"
+                remedy += ".to_csv('table.csv') if the first column has no name"
+            raise ValueError(sentence(rule, got, remedy))
         rows.append(row)
     if "" in map(str.strip, header[1:]):
         got, remedy = ", ".join(map(repr, header)), "name it, or drop it by pandas"
