@@ -17,6 +17,8 @@ import pytest
 from forks import Python
 from PIL import Image
 
+import taskpriors
+
 ROOT = Path(__file__).resolve().parent.parent
 FILES = ["ranking.csv", "ranking.json", "ranking.png", "ranking.safetensors"]
 
@@ -426,6 +428,15 @@ def test_an_unwritable_cache_is_one_line(shelf, tmp_path):
     code, out, err = run(*words(shelf, "--n-tasks", 10, "--cache", "taken"), cwd=tmp_path)
     assert code == 0 and len(err.splitlines()) == 1 and "goes on without storing" in err, err
     assert sorted(p.name for p in (tmp_path / "ranking").iterdir()) == FILES
+
+
+@pytest.mark.parametrize("words, status", [(["--version"], 0), (["rnak"], 2)])
+def test_python_runs_the_command_as_a_module(words, status):
+    done = subprocess.run(
+        [sys.executable, "-m", "taskpriors", *words], capture_output=True, text=True
+    )
+    assert done.returncode == status, done.stderr
+    assert done.stdout.strip() == taskpriors.__version__ if status == 0 else "rank" in done.stderr
 
 
 def test_help_is_quick(tmp_path):

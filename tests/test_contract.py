@@ -252,7 +252,7 @@ def test_every_metric_has_its_name_at_the_front_door():
     assert dir(metrics) == sorted(taskpriors.METRICS)
     for name, metric in taskpriors.METRICS.items():
         assert getattr(metrics, name) is metric.function, name
-    for name in ("rankme", "lidar", "cka"):
+    for name in ("rankme", "cka"):
         assert getattr(metrics, name) is getattr(taskpriors, name)
     with pytest.raises(AttributeError, match="'logmee'; did you mean logme"):
         _ = metrics.logmee

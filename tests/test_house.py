@@ -23,7 +23,7 @@ from for_each import for_each
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted((ROOT / "taskpriors").rglob("*.py"))
-ROOMS = [path for path in MODULES if path.name not in ("__init__.py", "_modidx.py")]
+ROOMS = [path for path in MODULES if path.name not in ("__init__.py", "__main__.py", "_modidx.py")]
 NOTEBOOKS = sorted(
     p for p in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts
 )
