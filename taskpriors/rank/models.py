@@ -102,13 +102,14 @@ def _check_keywords(unknown: Mapping) -> None:
     name, value = next(iter(unknown.items()))
     options = [p for p in inspect.signature(rank_models).parameters if p != "unknown"]
     near = difflib.get_close_matches(name, [*options, *PLACES], 1, 0.5)
-    remedy = place_of(name, value)
-    if not remedy and near:
+    rule, remedy = "options must be known", place_of(name, value)
+    if name in PLACES:
+        rule = f"{name} goes into {PLACES[name]}="
+    elif not remedy and near:
         further = place_of(near[0], ...)
         remedy = f"did you mean {near[0]}" + (f"? {further}" if further else "")
-    got = repr(name[:60])
     remedy = remedy or f"choose among {', '.join(options)}"
-    checks.refuse("rank_models", "options must be known", got, remedy, TypeError)
+    checks.refuse("rank_models", rule, repr(name[:60]), remedy, TypeError)
 
 # %% ../../nbs/rank/13_models.ipynb #9ff4875d
 def _check_call(models, prior, metrics, out):  # metrics: of `requested`
