@@ -23,6 +23,7 @@ from .fixed_tasks import InputsLike
 from ..kernels import kernel_factor
 from ..prior.cross_skill import cross_skill
 from ..prior.left_out_groups import check_groups
+from ..rank.errors import skill_errors
 from ..rank.jury import see_inputs, standing_jury
 from ..rank.labelled import labels_record
 from ..rank.models import rank_models
@@ -164,7 +165,7 @@ class LayerRanking(Ranking):
         ax = new_axes(ax)
         split = [name.rpartition("/") if "/" in name else (name, "", "out") for name in self.models]
         depth = {layer: k for k, layer in enumerate(dict.fromkeys(s[0] for s in split))}
-        reach = 1.96 * self.on_law.of_skill().covariance.diagonal().sqrt()
+        reach = 1.96 * skill_errors(self)
         pools = list(dict.fromkeys(s[2] for s in split))
         offsets = {pool: 0.12 * (k - (len(pools) - 1) / 2) for k, pool in enumerate(pools)}
         for k, pool in enumerate(pools):

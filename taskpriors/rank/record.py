@@ -31,6 +31,7 @@ from ..inputs.texts import TextSource
 from ..prior.diversity import task_diversity
 from ..prior.judges import company_notes
 from . import members
+from .errors import skill_errors
 from .laws import Findings, Tasks, feature_copies
 from .options import RankOptions
 from ..show import page, words
@@ -226,7 +227,7 @@ def ranking_frame(ranking: Any) -> DataFrame:
         columns |= {name: getattr(forecast, name) for name in fields}
     columns["skill"] = ranking.skill
     if ranking.point_errors is not None:
-        columns["skill_se"] = ranking.on_law.of_skill().covariance.diagonal().sqrt()
+        columns["skill_se"] = skill_errors(ranking)
     if ranking.prior_skill is not None:
         columns["prior_skill"] = ranking.prior_skill
     if ranking.accuracies is not None:
