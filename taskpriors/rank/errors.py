@@ -83,6 +83,25 @@ def degrees_of_freedom(errors: Tensor, groups: Tensor | None) -> Tensor:  # (n_m
     excess = (kurtosis.nan_to_num(nan=3.0) - 3).clamp(min=0)  # copies have no deviations
     return (n_groups / (1 + excess)).clamp(min=1, max=n_groups - 1)
 
+# %% ../../nbs/rank/01_error_law.ipynb #1c985956
+_NORMAL = 1e9  # degrees of freedom from which Student's law is the normal one
+
+
+def lead_quantile(
+    level: float, freedom: ArrayLike | float = math.inf
+) -> Tensor:  # shape of freedom, float64
+    "How many standard errors an interval of this level reaches to either side."
+    freedom = np.minimum(np.asarray(freedom, dtype=float), _NORMAL)
+    return torch.as_tensor(-stdtrit(freedom, (1 - level) / 2), dtype=torch.float64)
+
+
+def probability_ahead(
+    lead: ArrayLike | float, se: ArrayLike | float, freedom: ArrayLike | float = math.inf
+) -> Tensor:  # in [0, 1], float64
+    "Probability that the true lead is positive, by Student's law and no knowledge before."
+    lead, se, freedom = (np.asarray(x, dtype=float) for x in (lead, se, freedom))
+    return torch.as_tensor(stdtr(np.minimum(freedom, _NORMAL), lead / se))
+
 # %% ../../nbs/rank/01_error_law.ipynb #9090013f
 class ErrorLaw(NamedTuple):
     "How large the errors of the models' means are, and how well that is known."
@@ -211,25 +230,6 @@ def own_group_sizes(groups: ArrayLike, judged: ArrayLike) -> GroupSizes:
         checks.refuse(caller, rule, got, "pass rows of points")
     of_judged = _size_of_own_group(number[judged.long()])
     return GroupSizes(_size_of_own_group(number), of_judged)
-
-# %% ../../nbs/rank/01_error_law.ipynb #1c985956
-_NORMAL = 1e9  # degrees of freedom from which Student's law is the normal one
-
-
-def lead_quantile(
-    level: float, freedom: ArrayLike | float = math.inf
-) -> Tensor:  # shape of freedom, float64
-    "How many standard errors an interval of this level reaches to either side."
-    freedom = np.minimum(np.asarray(freedom, dtype=float), _NORMAL)
-    return torch.as_tensor(-stdtrit(freedom, (1 - level) / 2), dtype=torch.float64)
-
-
-def probability_ahead(
-    lead: ArrayLike | float, se: ArrayLike | float, freedom: ArrayLike | float = math.inf
-) -> Tensor:  # in [0, 1], float64
-    "Probability that the true lead is positive, by Student's law and no knowledge before."
-    lead, se, freedom = (np.asarray(x, dtype=float) for x in (lead, se, freedom))
-    return torch.as_tensor(stdtr(np.minimum(freedom, _NORMAL), lead / se))
 
 # %% ../../nbs/rank/01_error_law.ipynb #d1a64c32
 def skill_errors(ranking: Any) -> Tensor:  # shape (n_models,), float64
