@@ -23,12 +23,12 @@ from .fixed_tasks import InputsLike
 from ..kernels import kernel_factor
 from ..prior.cross_skill import cross_skill
 from ..prior.left_out_groups import check_groups
-from ..rank.errors import skill_errors
 from ..rank.jury import see_inputs, standing_jury
 from ..rank.labelled import labels_record
 from ..rank.models import rank_models
 from ..rank.options import RankOptions
 from ..rank.ranking import Ranking
+from ..rank.record import skill_errors
 from ..results import new_axes
 from ..signatures import documented
 

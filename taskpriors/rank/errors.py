@@ -9,7 +9,7 @@ __all__ = []
 import math
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,8 +18,6 @@ from torch import Tensor
 
 import taskpriors.checks as checks
 from ..checks import ArrayLike
-from ..prior.left_out_groups import judged_rows
-from .options import task_orders
 
 # %% ../../nbs/rank/01_error_law.ipynb #f5a7cbb5
 def _deviations(errors, groups):
@@ -230,26 +228,6 @@ def own_group_sizes(groups: ArrayLike, judged: ArrayLike) -> GroupSizes:
         checks.refuse(caller, rule, got, "pass rows of points")
     of_judged = _size_of_own_group(number[judged.long()])
     return GroupSizes(_size_of_own_group(number), of_judged)
-
-# %% ../../nbs/rank/01_error_law.ipynb #d1a64c32
-def skill_errors(ranking: Any) -> Tensor:  # shape (n_models,), float64
-    "Standard error of each skill over examples and tasks, for the given task distribution."
-    points, tasks, groups = ranking.point_errors, ranking.task_errors, ranking.groups
-    n, n_judged = ranking.settings["n"], points.shape[1]
-    labels = ranking.settings.get("labels")
-    if labels is not None and labels["n_labels"] == n:
-        tasks = None
-    if groups is not None and n_judged != n:
-        groups = groups[judged_rows(n, n_judged, groups)]
-    law = error_law(
-        points,
-        tasks,
-        groups=groups,
-        judging_errors=ranking.judging_errors,
-        task_groups=None if tasks is None else task_orders(tasks.shape[1]),
-        paired=ranking.settings.get("paired_tasks", True),
-    )
-    return law.covariance.diagonal().sqrt()
 
 # %% ../../nbs/rank/01_error_law.ipynb #5d55310a
 def tail_index(errors: Tensor) -> Tensor:  # (n_models, n_models), NaN on the diagonal

@@ -24,7 +24,7 @@ from ..checks import Axes, DataFrame, Series
 from ..inputs import past_scores
 from . import forecast, record
 from .baselines import Baseline, BaselineEvidence, behind_first
-from .errors import carried_by_few, skill_errors
+from .errors import carried_by_few
 from .forecast import Comparison, Forecast
 from .record import agreement_row
 from ..results import Result
@@ -309,7 +309,7 @@ class Ranking(Result):
         if not self._is_complete or self.point_errors is None:
             return False
         bound = NormalDist().inv_cdf(1 - CHANCE / 2 / len(self.models))
-        return bool((self.skill <= bound * skill_errors(self)).all())
+        return bool((self.skill <= bound * record.skill_errors(self)).all())
 
     @property
     def _is_at_chance(self):  # do the labels not tell any model from chance?
