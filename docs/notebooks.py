@@ -63,7 +63,6 @@ RESULTS = {  # what a reader of proofs opens first, by the names in the sidebar
 DERIVED = {  # of a folder that is machinery for the most part, the pages that derive something
     "rank": (
         "error_law",
-        "tiers",
         "forecast",
         "reliability",
         "jury",

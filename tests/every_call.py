@@ -15,7 +15,7 @@ from test_refusals import IMAGES, X2, N, X, Y, Z, y
 
 from taskpriors.jobs.explore import TaskExplorer
 from taskpriors.prior.objective import TaskPriorLoss, TaskPriorStatistics
-from taskpriors.prior.posterior import label_evidence, labelled_skill
+from taskpriors.prior.posterior import label_evidence
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.rank.jury import read_jury
 from taskpriors.rank.models import rank_models
@@ -178,7 +178,6 @@ CALLS = {
         "posterior_weights": dict(weights=[0.4, 0.6], evidence=EVIDENCE),
         "posterior_tasks": dict(factors=[Z, X], labels=SOME, evidence=EVIDENCE, n_tasks=2),
         "labelled_skill": dict(features=[X, X2], labels=SOME),
-        "small_area": dict(skill=torch.tensor([0.4, 0.6]), direct=labelled_skill([X, X2], SOME)),
     },
     "transfer.metrics": {"metric_rows": {}},
     "transfer.cards": {
@@ -203,9 +202,6 @@ CALLS = {
     "rank.errors": {
         "error_law": dict(point_errors=ERRORS),
         "own_group_sizes": dict(groups=[0, 0, 1, 1], judged=[0, 2]),
-    },
-    "rank.tiers": {
-        "rank_tiers": dict(skill=torch.tensor([0.4, 0.6]), covariance=0.01 * torch.eye(2)),
     },
     "rank.record": {},
     "rank.models": {

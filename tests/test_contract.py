@@ -39,7 +39,7 @@ CONTRACT = {
     "prior.judges": "cross_skill elect_prior copy_similarity Judges",
     "prior.task_prior": "TaskPrior ModelScores",
     "prior.posterior": "label_evidence posterior_weights posterior_tasks labelled_skill "
-    "small_area LabelEvidence LabelledSkill PosteriorWeights SmallArea",
+    "LabelEvidence LabelledSkill PosteriorWeights",
     "prior.objective": "TaskPriorLoss",
     "prior.calibration": "Calibration TemperatureScan critical_temperature temperature_scan",
     "prior.diversity": "TaskDiversity",
@@ -82,7 +82,6 @@ CONTRACT = {
     "rank.ranking": "Ranking",
     "rank.models": "rank_models plan_models",
     "rank.options": "Tasks Compute",
-    "rank.tiers": "Lead Tiers",
     "jobs.cli": "main",
     "jobs.monitor": "Monitor Step",
     "jobs.layer_outputs": "layers_of",
@@ -224,7 +223,7 @@ def test_a_ranking_answers_by_its_forecast():
     from taskpriors.rank.forecast import Comparison, Forecast
     from taskpriors.rank.ranking import Ranking
 
-    answers = "forecast on_law verdict compare tiers p_best settled labels_to_settle label_path"
+    answers = "forecast verdict compare tiers p_best settled labels_to_settle label_path"
     answers += " next_labels to_record to_frame"
     assert not [name for name in answers.split() if not hasattr(Ranking, name)]
     fields = "models lead error p_best expected_loss level evidence scoring reason"

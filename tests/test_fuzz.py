@@ -295,7 +295,7 @@ WRONG = {
 NAMES = {
     "matrix": "A B G K M Sigma W Z accuracies factor features images mixture other others prior "
     "source_probs targets views xy reference nleep.mixture point_errors task_errors "
-    "rank_tiers.covariance cross similarity general "
+    "cross similarity general "
     "truths freedom judging_errors",
     "vector": "mu b first second given covariates scores truth weights nce.source error "
     "TaskPriorStatistics.forward.center TaskPriorLoss.forward.center robust_bayes.center "
@@ -315,7 +315,7 @@ NAMES = {
     "last max_points n_clusters n_folds n_sizes n_draws n_tasks n_train n_views n_weights "
     "num_workers order orders oversampling rank restarts n_judged n_ranked n_inputs cores width",
     "seed": "seed",
-    "groups": "groups task_groups rank_tiers.models",
+    "groups": "groups task_groups",
     "flag": "center contrasts downloads elected oriented check_edges exif_rotation "
     "higher_is_better intercept on_disk overwrite paired plan points progress "
     "regression shuffle standardize expected_heldout_error.variance",

@@ -4,9 +4,8 @@
     python tests/test_golden.py --write    the same, and keep it in tests/golden_rankings.json
 
 Features are float64, so that a rounding error of another processor stays far below the tolerances.
-Simultaneous intervals come from 10,000 draws along eigenvectors of a covariance, whose signs differ
-between libraries: they are held to a few standard errors of such draws. A forecast draws along the
-square root of its covariance, which has no sign, and is held to three digits.
+A forecast draws along the square root of its covariance, which has no sign, and is held to three
+digits.
 """
 
 import json
@@ -14,7 +13,6 @@ import math
 import re
 import sys
 import warnings
-from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +23,6 @@ from taskpriors.rank.options import nested
 
 KEPT = Path(__file__).with_name("golden_rankings.json")
 RELATIVE = 1e-6  # to the largest of a column, of what rests on no draws
-DRAWN = {"reach": 0.06}  # relative to the largest
 FORECAST = {"p_best": 0.003, "expected_loss": 0.02, "lead": 0.02, "error": 0.02}  # absolute
 FORETOLD = (
     r"(?<=probability )[.\d]+\d|(?<=taking it loses )[.\d]+|(?<=\()0\.\d\d(?=\))"  # as columns
@@ -35,7 +32,6 @@ DOORS = {"memory": None, "disk": True}  # value of on_disk
 FEW = dict(n_tasks=20, n_classes=3, seed=1, cache=False, progress=False)
 POINTS = 120
 DIRECTIONS = np.random.default_rng(0).standard_normal((POINTS, 12))
-GROUPS = [k // 4 for k in range(POINTS)]
 
 
 def view(k, noise):
@@ -107,27 +103,16 @@ def written(values, digits=8):
     return [None if x is None or math.isnan(x) else float(f"{x:.{digits}g}") for x in values]
 
 
-def lead(ranking, pair, groups=None):
-    "All numbers that compare the first two models."
-    names = (ranking.models[k] for k in pair)
-    return written(astuple(ranking.on_law.compare(*names, groups=groups))[2:])
-
-
 def facts(ranking):
     "What is held of a ranking."
-    tiers, settings = ranking.on_law.tiers(), ranking.settings
-    pair = ranking.skill.argsort(descending=True, stable=True)[:2].tolist()
+    settings = ranking.settings
     frame = ranking.to_frame().sort_values("skill", ascending=False, kind="stable")
     columns = {name: frame[name].tolist() for name in frame if name not in CLOCK}
     names = columns.pop("model")
-    columns |= dict(reach=(tiers.behind_high - tiers.behind).tolist())
-    rounded = DRAWN | FORECAST
-    out = {name: written(values, 3 if name in rounded else 8) for name, values in columns.items()}
+    out = {name: written(values, 3 if name in FORECAST else 8) for name, values in columns.items()}
     out |= dict(
         columns=list(frame),
         models=names,
-        lead_on_law=lead(ranking, pair),
-        lead_over_groups=lead(ranking, pair, GROUPS)[1:3],
         verdict=re.sub(FORETOLD, "#", ranking.verdict),
         next_step=ranking.next_step,
         prior=settings["prior"],
@@ -161,7 +146,7 @@ def is_near(name, new, old):
         return False
     pairs = [(a, b) for a, b in zip(new, old, strict=True) if a is not None]
     largest = max((abs(b) for _, b in pairs), default=0.0)
-    allowed = FORECAST.get(name, DRAWN.get(name, RELATIVE) * largest + 1e-9)
+    allowed = FORECAST.get(name, RELATIVE * largest + 1e-9)
     return all(abs(a - b) <= allowed for a, b in pairs)
 
 

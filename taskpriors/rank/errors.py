@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import NamedTuple
 
+import numpy as np
 import torch
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 from torch import Tensor
 
 import taskpriors.checks as checks
@@ -79,6 +80,25 @@ def degrees_of_freedom(errors: Tensor, groups: Tensor | None) -> Tensor:  # (n_m
     kurtosis = torch.stack([s.square().mean(1) / s.mean(1).square() for s in squares])
     excess = (kurtosis.nan_to_num(nan=3.0) - 3).clamp(min=0)  # copies have no deviations
     return (n_groups / (1 + excess)).clamp(min=1, max=n_groups - 1)
+
+# %% ../../nbs/rank/01_error_law.ipynb #1c985956
+_NORMAL = 1e9  # degrees of freedom from which Student's law is the normal one
+
+
+def lead_quantile(
+    level: float, freedom: ArrayLike | float = math.inf
+) -> Tensor:  # shape of freedom, float64
+    "How many standard errors an interval of this level reaches to either side."
+    freedom = np.minimum(np.asarray(freedom, dtype=float), _NORMAL)
+    return torch.as_tensor(-stdtrit(freedom, (1 - level) / 2), dtype=torch.float64)
+
+
+def probability_ahead(
+    lead: ArrayLike | float, se: ArrayLike | float, freedom: ArrayLike | float = math.inf
+) -> Tensor:  # in [0, 1], float64
+    "Probability that the true lead is positive, by Student's law and no knowledge before."
+    lead, se, freedom = (np.asarray(x, dtype=float) for x in (lead, se, freedom))
+    return torch.as_tensor(stdtr(np.minimum(freedom, _NORMAL), lead / se))
 
 # %% ../../nbs/rank/01_error_law.ipynb #9090013f
 class ErrorLaw(NamedTuple):

@@ -553,7 +553,6 @@ class LabelledSkills(NamedTuple):
 
     skills: dict[str, ModelScores]
     failures: dict[str, str]  # name -> why it has none
-    spread: Tensor  # covariance of the errors that further labels would remove, (m, m)
     weights: dict[str, float]  # name of each judge -> its weight; empty if all labels are known
     scores: LabelScores | None = None  # what the labels alone say; None: too few
     agreeing: PointEvidence | None = None  # what the judges' tasks say; None: no task is open

@@ -25,7 +25,6 @@ from .baselines import Baseline, BaselineEvidence, behind_first
 from .errors import carried_by_few
 from .forecast import Comparison, Forecast
 from .record import agreement_row
-from .tiers import Certainty
 from ..results import Result
 from ..show import page, table, words
 from ..show.plots import plot_accuracies
@@ -65,7 +64,6 @@ class Ranking(Result):
     judging_errors: Tensor | None = None  # of a sample that judges, (n_models, n_judged); None: all
     judged: Tensor | None = None  # rows of the points that judge the probes, (n_judged,), if any
     prior_skill: Tensor | None = None  # skill without labels, if labels are known, (n_models,)
-    spread: Tensor | None = None  # covariance of what further labels would settle, (m, m)
     to_label: Tensor | None = None  # rows of points, in the order in which to label them
     milliseconds: Tensor | None = None  # that embedding a point took, (n_models,), NaN: given
     groups: Tensor | None = None  # of each point, by number, (n,), left out whole; None: of none
@@ -79,11 +77,6 @@ class Ranking(Result):
     pair_mean: Tensor | None = None  # centred logits of precision by known pairs, (n_models,)
     pair_covariance: Tensor | None = None  # of their errors, shape (n_models, n_models)
     baseline_evidence: BaselineEvidence | None = None  # of the models and then of baselines
-
-    @cached_property
-    def on_law(self) -> Certainty:
-        "What is sure of the law's tasks, of which the user's own is one: tiers, leads, errors."
-        return Certainty(self)
 
     @cached_property
     def forecast(self) -> Forecast:
@@ -313,9 +306,8 @@ class Ranking(Result):
             return labels["signal_p_value"] > CHANCE and labels["n_pairs"] > 0
         if not self._is_complete or self.point_errors is None:
             return False
-        error = self.on_law.of_skill().covariance.diagonal().sqrt()
         bound = NormalDist().inv_cdf(1 - CHANCE / 2 / len(self.models))
-        return bool((self.skill <= bound * error).all())
+        return bool((self.skill <= bound * record.skill_errors(self)).all())
 
     @property
     def _is_at_chance(self):  # do the labels not tell any model from chance?

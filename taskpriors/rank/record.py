@@ -30,9 +30,11 @@ from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
 from ..prior.diversity import task_diversity
 from ..prior.judges import company_notes
+from ..prior.left_out_groups import judged_rows
 from . import members
+from .errors import error_law
 from .laws import Findings, Tasks, feature_copies
-from .options import RankOptions
+from .options import RankOptions, task_orders
 from ..show import page, words
 from ..show import table as tables
 from ..show.plots import panels_png
@@ -196,6 +198,26 @@ def worst_decile(accuracies: Tensor) -> Tensor:
     n_worst = math.ceil(ascending.shape[-1] / 10)
     return ascending[..., :n_worst].mean(-1)
 
+# %% ../../nbs/rank/08_record.ipynb #d1a64c32
+def skill_errors(ranking: Any) -> Tensor:  # shape (n_models,), float64
+    "Standard error of each skill over examples and tasks, for the given task distribution."
+    points, tasks, groups = ranking.point_errors, ranking.task_errors, ranking.groups
+    n, n_judged = ranking.settings["n"], points.shape[1]
+    labels = ranking.settings.get("labels")
+    if labels is not None and labels["n_labels"] == n:
+        tasks = None
+    if groups is not None and n_judged != n:
+        groups = groups[judged_rows(n, n_judged, groups)]
+    law = error_law(
+        points,
+        tasks,
+        groups=groups,
+        judging_errors=ranking.judging_errors,
+        task_groups=None if tasks is None else task_orders(tasks.shape[1]),
+        paired=ranking.settings.get("paired_tasks", True),
+    )
+    return law.covariance.diagonal().sqrt()
+
 # %% ../../nbs/rank/08_record.ipynb #4677028d
 def moments_of(ranking: Any) -> dict[str, Tensor]:
     "Mean and variance of Tr(MG), which are columns only if somebody asked for them."
@@ -225,7 +247,7 @@ def ranking_frame(ranking: Any) -> DataFrame:
         columns |= {name: getattr(forecast, name) for name in fields}
     columns["skill"] = ranking.skill
     if ranking.point_errors is not None:
-        columns["skill_se"] = ranking.on_law.of_skill().covariance.diagonal().sqrt()
+        columns["skill_se"] = skill_errors(ranking)
     if ranking.prior_skill is not None:
         columns["prior_skill"] = ranking.prior_skill
     if ranking.accuracies is not None:

@@ -317,7 +317,7 @@ def assemble(
     columns = _numbers_of(models, law_sample.moments, skills, scores.probes)
     if of_labels is not None:
         prior_skills = [scores.skills[name].skill for name in models]
-        columns |= dict(prior_skill=torch.stack(prior_skills), spread=of_labels.spread)
+        columns["prior_skill"] = torch.stack(prior_skills)
         if of_labels.scores is not None:
             columns["label_mean"] = of_labels.scores.mean
             columns["label_covariance"] = of_labels.scores.covariance
