@@ -214,7 +214,6 @@ def skill_errors(ranking: Any) -> Tensor:  # shape (n_models,), float64
         groups=groups,
         judging_errors=ranking.judging_errors,
         task_groups=None if tasks is None else task_orders(tasks.shape[1]),
-        paired=ranking.settings.get("paired_tasks", True),
     )
     return law.covariance.diagonal().sqrt()
 
