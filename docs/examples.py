@@ -115,7 +115,7 @@ X = tp.embed("zoo/pixels", images)  # or a name of timm, a module, a function
 
 # %% Ranking
 ranking = tp.rank_models(features, labels=labels, compute=tp.Compute(progress=False))
-ranking.forecast.to_frame()  # P(best), loss and lead on your task, the least expected loss first
+ranking.forecast.to_frame()  # P(best), loss and margin on your task, the least expected loss first
 ranking.compare("pixels", "pca")  # in points of accuracy
 ranking.to_record(
     "digits", "record.csv"

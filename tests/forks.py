@@ -105,10 +105,10 @@ class Python:
         self.process.start()
         STARTED.add(self)
         self.pid = self.process.pid
-        while self.poll() is None and not self.leads_its_group():
+        while self.poll() is None and not self.margins_its_group():
             time.sleep(0.001)
 
-    def leads_its_group(self):
+    def margins_its_group(self):
         "Only then does a signal to its group spare the group of the tests."
         try:
             return os.getpgid(self.pid) == self.pid

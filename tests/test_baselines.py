@@ -97,7 +97,7 @@ def test_earlier_tasks_and_pairs_are_evidence_of_the_joined_list(digits, tmp_pat
     ):
         ranking = tp.rank_models(models, digits, **nested(**options, **QUIET))
         plain = tp.rank_models(models, digits, **nested(baselines=False, **options, **QUIET))
-        assert torch.equal(ranking.forecast.lead, plain.forecast.lead)
+        assert torch.equal(ranking.forecast.margin, plain.forecast.margin)
         assert len(ranking.baselines) == 2
         again = Ranking.load(ranking.save(tmp_path / "out", overwrite=True))
         assert again.baselines == ranking.baselines
@@ -120,7 +120,7 @@ def test_rows_on_disk_have_the_same_baselines(digits, tmp_path):
         )
         one, other = here.baselines[1], there.baselines[0]
         assert abs(one.skill - other.skill) < 0.02
-        assert abs(one.lead_behind_first - other.lead_behind_first) < 2
+        assert abs(one.margin_behind_first - other.margin_behind_first) < 2
         assert abs(one.probability_ahead - other.probability_ahead) < 0.05
 
 

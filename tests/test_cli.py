@@ -96,7 +96,7 @@ def test_the_default_ranks_the_zoo_on_the_digits(tmp_path):
     )
     assert (
         len(table) >= 12
-        and table.expected_loss.is_monotonic_increasing
+        and table.expected_regret.is_monotonic_increasing
         and table.notna().all().all()
     )
     assert {

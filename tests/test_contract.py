@@ -223,14 +223,14 @@ def test_a_ranking_answers_by_its_forecast():
     from taskpriors.rank.forecast import Comparison, Forecast
     from taskpriors.rank.ranking import Ranking
 
-    answers = "forecast verdict compare tiers p_best settled labels_to_settle label_path"
+    answers = "forecast verdict compare tiers p_best settled labels_to_decide label_path"
     answers += " next_labels to_record to_frame"
     assert not [name for name in answers.split() if not hasattr(Ranking, name)]
-    fields = "models lead error p_best expected_loss level evidence scoring reason"
+    fields = "models margin error p_best expected_regret level evidence scoring reason"
     assert set(fields.split()) <= set(Forecast.__dataclass_fields__)
-    members = "order first tier is_settled compare to_frame plot"
+    members = "order first tier is_decided compare to_frame plot"
     assert not [name for name in members.split() if not hasattr(Forecast, name)]
-    assert Comparison._fields == ("a", "b", "lead", "low", "high", "probability")
+    assert Comparison._fields == ("a", "b", "margin", "low", "high", "probability")
 
 
 def test_task_prior_has_its_methods():

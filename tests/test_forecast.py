@@ -84,36 +84,40 @@ def test_all_answers_of_a_ranking_agree(start):
         frame, table = forecast.to_frame(), ranking.to_frame()
         first, p_best = forecast.first, dict(zip(frame.model, frame.p_best, strict=True))
         assert table.model.tolist() == frame.model.tolist()
-        columns = ["p_best", "expected_loss", "lead", "error", "tier"]
+        columns = ["p_best", "expected_regret", "margin", "error", "tier"]
         pd.testing.assert_frame_equal(table[columns], frame[columns])
         assert ranking.p_best().to_dict() == p_best and ranking.p_best().index[0] == first
-        assert frame.expected_loss.is_monotonic_increasing and ranking.best == first
-        torch.testing.assert_close(frame.lead.max(), frame.lead[0], rtol=0, atol=1e-9)
+        assert frame.expected_regret.is_monotonic_increasing and ranking.best == first
+        torch.testing.assert_close(frame.margin.max(), frame.margin[0], rtol=0, atol=1e-9)
         assert (said["taken"] or said["toss"]) == first
         assert bool(said["taken"]) == (p_best[first] >= 0.5)
         assert said["p"] == f"{p_best[first]:.2f}"
-        assert said["loss"] == f"{frame.expected_loss[0]:.1f}"
+        assert said["loss"] == f"{frame.expected_regret[0]:.1f}"
         rivals = frame.model[frame.tier == 1].tolist()[1:]
         named = RIVAL.findall(said["rivals"] or "")
         shown = rivals if len(rivals) <= 4 else rivals[:3]
         assert named == [(name, f"{p_best[name]:.2f}") for name in shown]
         if shown != rivals:
             assert said["rivals"].endswith(f" and {len(rivals) - 3} others")
-        assert ranking.settled == forecast.is_settled == (not rivals)
-        assert ("report" in ranking.next_step) == ranking.settled
+        assert ranking.decided == forecast.is_decided == (not rivals)
+        assert ("report" in ranking.next_step) == ranking.decided
         for name, tier in zip(frame.model[1:], frame.tier[1:], strict=True):
             pair = ranking.compare(first, name)
             assert (tier == 2) == (pair.probability > 0.95)
             if seed % 4 or name not in (*rivals[:1], frame.model.iloc[-1]):
                 continue  # a path takes as long as a ranking of these
-            needed, path = ranking.labels_to_settle(first, name), ranking.label_path(first, name)
+            needed, path = ranking.labels_to_decide(first, name), ranking.label_path(first, name)
             assert path.probability[0] == pair.probability
-            assert tuple(path.loc[0, ["lead", "low", "high"]]) == (pair.lead, pair.low, pair.high)
-            assert pair.low <= pair.lead <= pair.high
+            assert tuple(path.loc[0, ["margin", "low", "high"]]) == (
+                pair.margin,
+                pair.low,
+                pair.high,
+            )
+            assert pair.low <= pair.margin <= pair.high
             assert tier == 1 or needed == 0
             assert tier == 2 or needed != 0 or pair.probability < 0.05
         if rivals:
-            needed = ranking.labels_to_settle(first, rivals[0])
+            needed = ranking.labels_to_decide(first, rivals[0])
             assert (said["more"] and int(said["more"])) == (needed or None)
         labels = ranking.settings.get("labels")
         if labels:
@@ -123,7 +127,7 @@ def test_all_answers_of_a_ranking_agree(start):
             )
 
 
-FIELDS = ("lead", "error", "p_best", "expected_loss", "draws")
+FIELDS = ("margin", "error", "p_best", "expected_regret", "draws")
 
 
 def assert_same(a, b, **near):
@@ -156,7 +160,7 @@ def test_the_order_of_models_is_no_evidence(seed):
     models = tuple(ranking.models[k] for k in order.tolist())
     a, b = ranking.forecast, replace(ranking, models=models, **moved).forecast
     error = a.error[order] / len(a.draws) ** 0.5
-    assert ((a.lead[order] - b.lead).abs() <= 6 * error).all()  # two means of as many draws
+    assert ((a.margin[order] - b.margin).abs() <= 6 * error).all()  # two means of as many draws
     p = a.p_best[order]
     apart = 6 * ((p * (1 - p) + 1e-3) / len(a.draws)) ** 0.5
     assert ((p - b.p_best).abs() <= apart).all()
@@ -225,7 +229,9 @@ def test_earlier_tasks_that_contradict_the_points_hardly_count_and_it_is_said():
     with_it = rank_models(models, **nested(past_results=pd.DataFrame(agreeing), **QUIET))
     against = rank_models(models, **nested(past_results=pd.DataFrame(opposed), **QUIET))
     assert CONTRADICTED in against.verdict and CONTRADICTED not in with_it.verdict
-    moved = [(r.forecast.lead - plain.forecast.lead).abs().max().item() for r in (with_it, against)]
+    moved = [
+        (r.forecast.margin - plain.forecast.margin).abs().max().item() for r in (with_it, against)
+    ]
     assert moved[1] < moved[0]
 
 
@@ -247,19 +253,19 @@ def test_what_was_not_studied_has_no_probability(kind):
     labels = models["a"][:, :2] + 0.1
     ranking = rank_models(models, **nested(labels=labels, **options, **QUIET))
     forecast = ranking.forecast
-    assert forecast.p_best.isnan().all() and forecast.expected_loss.isnan().all()
-    assert ranking.verdict.startswith(f"Take {forecast.first}: its lead is the largest.")
+    assert forecast.p_best.isnan().all() and forecast.expected_regret.isnan().all()
+    assert ranking.verdict.startswith(f"Take {forecast.first}: its margin is the largest.")
     assert "probability is given" in ranking.verdict and "nan" not in str(ranking)
-    assert not ranking.settled and "p_best" not in ranking.to_frame()
-    assert ranking.compare("a", "b").lead == (forecast.lead[0] - forecast.lead[1]).item()
+    assert not ranking.decided and "p_best" not in ranking.to_frame()
+    assert ranking.compare("a", "b").margin == (forecast.margin[0] - forecast.margin[1]).item()
     with pytest.raises(ValueError, match="must have a forecast with probabilities"):
-        ranking.labels_to_settle("a", "b")
+        ranking.labels_to_decide("a", "b")
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_one_model_is_best_and_there_is_no_choice():
     ranking = rank_models(dict(a=three_models()[0]["a"]), **nested(**QUIET))
-    assert ranking.forecast.p_best.tolist() == [1] and ranking.settled
+    assert ranking.forecast.p_best.tolist() == [1] and ranking.decided
     assert "nothing to choose from" in ranking.verdict and "nan" not in str(ranking)
 
 
@@ -272,6 +278,6 @@ def test_near_copies_share_the_first_place_and_take_no_chance_away():
         ranking = rank_models(models | dict(near=near), **nested(**QUIET))
     forecast = ranking.forecast
     assert alone.first in ("a", "near") and forecast.first in ("a", "near")
-    assert forecast.tier[[0, 3]].tolist() == [1, 1] and not ranking.settled
+    assert forecast.tier[[0, 3]].tolist() == [1, 1] and not ranking.decided
     assert "near" in ranking.verdict and f"Take {forecast.first}:" in ranking.verdict
     assert (forecast.p_best[0] - forecast.p_best[3]).abs() < 0.1

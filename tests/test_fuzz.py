@@ -660,7 +660,7 @@ def test_layers_in_place_have_the_features_of_those_that_are_not(k):
 
 
 @pytest.mark.parametrize("names", [("a.png",), ("a",), ("a", "b"), ("a.png", "b.png")])
-def test_links_that_lead_nowhere_do_not_stop_a_folder_of_images(names, tmp_path):
+def test_links_that_margin_nowhere_do_not_stop_a_folder_of_images(names, tmp_path):
     for k in range(3):
         Image.new("RGB", (4, 4), (80 * k, 0, 0)).save(tmp_path / f"{k}.png")
     for name, to in zip(names, names[1:] + names[:1], strict=True):  # to itself, or in a circle

@@ -23,7 +23,7 @@ from taskpriors.rank.options import nested
 
 KEPT = Path(__file__).with_name("golden_rankings.json")
 RELATIVE = 1e-6  # to the largest of a column, of what rests on no draws
-FORECAST = {"p_best": 0.003, "expected_loss": 0.02, "lead": 0.02, "error": 0.02}  # absolute
+FORECAST = {"p_best": 0.003, "expected_regret": 0.02, "margin": 0.02, "error": 0.02}  # absolute
 FORETOLD = (
     r"(?<=probability )[.\d]+\d|(?<=taking it loses )[.\d]+|(?<=\()0\.\d\d(?=\))"  # as columns
 )
@@ -123,7 +123,7 @@ def facts(ranking):
     if ranking.to_label is not None:
         out["to_label"] = ranking.to_label[:8].tolist()
     if ranking.prior_skill is not None and ranking.forecast.draws is not None:
-        out["labels_to_settle"] = ranking.labels_to_settle(*names[:2])
+        out["labels_to_decide"] = ranking.labels_to_decide(*names[:2])
     return out
 
 

@@ -289,7 +289,7 @@ def test_code_names_link_to_where_they_are_derived(site):
     )
 
 
-def test_the_map_of_the_papers_leads_to_cells(site):
+def test_the_map_of_the_papers_margins_to_cells(site):
     html = (site / "papers.html").read_text(encoding="utf-8")
     html = html[html.index('id="task-priors"') :]  # the table of counts stands before
     rows = re.findall(
@@ -580,7 +580,7 @@ RESULTS = ("loss_equivalence", "edges", "moments", "prefix", "robust_bayes")
 MAP = "https://taskpriors.github.io/taskpriors/papers.html"
 
 
-def test_the_front_page_and_the_readme_lead_to_the_proofs(site):
+def test_the_front_page_and_the_readme_margin_to_the_proofs(site):
     "In the order of reading; the map of the papers stands on the site, for the README too."
     html = (site / "index.html").read_text(encoding="utf-8")
     article = html[html.index('role="main"') :]

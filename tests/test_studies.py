@@ -85,7 +85,7 @@ def test_a_digest_holds_what_a_cell_reaches():
     assert set(code) == {"cell a1", "cell b2", at_import} | reached
 
 
-def test_the_front_door_leads_to_the_same_functions():
+def test_the_front_door_margins_to_the_same_functions():
     cells = {"a1": "import taskpriors as tp", "b2": "s = tp.score(2)\nprint(s.shift())"}
     of_library = [
         {k: v for k, v in studies.code_of(c, texts()).items() if not k.startswith("cell ")}

@@ -76,7 +76,7 @@ def test_copies_are_level(seed):
         apart = 4 * (2 * p * (1 - p) / len(forecast.draws)) ** 0.5
         assert forecast.p_best.max() - forecast.p_best.min() <= apart
         assert forecast.tier.tolist() == [1] * len(names)
-        assert not ranking.settled and "rival" in ranking.verdict.lower()
+        assert not ranking.decided and "rival" in ranking.verdict.lower()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -188,7 +188,7 @@ def test_labels_without_signal_give_no_confident_verdict(n_labels):
         told = "do not yet tell any model from chance" in ranking.verdict
         said.append(ranking.verdict.startswith(start) if is_many else told)
         if said[-1] and is_many:
-            assert ranking.forecast.draws is None and not ranking.settled
+            assert ranking.forecast.draws is None and not ranking.decided
             assert "p_best" not in ranking.to_frame() and "probability 0" not in str(ranking)
             assert ranking.verdict.endswith(f"Without them take {ranking.best}.")
     assert sum(said) >= 5
@@ -206,7 +206,7 @@ def test_one_order_of_models(labelled, tmp_path):
     models, known = labels_of(4, 30, 2)
     ranking = rank_models(models, **nested(labels=known if labelled else None, **QUIET))
     frame = ranking.to_frame()
-    assert frame.expected_loss.is_monotonic_increasing and frame.lead.is_monotonic_decreasing
+    assert frame.expected_regret.is_monotonic_increasing and frame.margin.is_monotonic_decreasing
     ranking.save(tmp_path / "out")
     written = pd.read_csv(tmp_path / "out" / "ranking.csv")
     orders = [frame.model, ranking.forecast.to_frame().model, ranking.p_best().index, written.model]

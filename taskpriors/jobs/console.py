@@ -62,7 +62,7 @@ class Command(argparse.ArgumentParser):
         return parsed, unknown
 
 # %% ../../nbs/jobs/07_console.ipynb #c323145f
-_FIRST = ("model", "p_best", "expected_loss", "lead", "tier")
+_FIRST = ("model", "p_best", "expected_regret", "margin", "tier")
 _FIRST_TO_GO = ("worst_decile", "parameters", "dimension", "accuracy", "prior_skill", "error")
 _FIRST_TO_GO += ("skill", "label accuracy", "tier")
 ROWS = 10

@@ -100,7 +100,7 @@ class LabelLoop:
     @property
     def is_done(self) -> bool:
         "Is the ranking settled by the labels, or is nothing left to label?"
-        return self.current is None or (self.n_ranked > 0 and self.ranking.settled)
+        return self.current is None or (self.n_ranked > 0 and self.ranking.decided)
 
     def answer(self, label: str) -> None:
         "Keep the label of the current point, and rank again where a batch is full."
@@ -134,7 +134,7 @@ class LabelLoop:
     def words(self) -> str:
         "How far the loop is, in one or two sentences."
         told = f"{counted(len(self.answers), 'label')} in {self.path.name}."
-        if self.n_ranked and self.ranking.settled:
+        if self.n_ranked and self.ranking.decided:
             return f"{told} Settled: take {self.ranking.best}."
         if self.current is None:
             return f"{told} No point is left to label. {self.ranking.verdict}"

@@ -68,7 +68,7 @@ def plot_layers(
     modules = list(dict.fromkeys(map(module_of, names)))
     pools = list(dict.fromkeys(name.removeprefix(module_of(name)).strip("/") for name in names))
     forecast = ranking.forecast
-    margin = dict(zip(forecast.models, forecast.lead.tolist(), strict=True))
+    margin = dict(zip(forecast.models, forecast.margin.tolist(), strict=True))
     reach = dict(zip(forecast.models, (1.96 * forecast.error).tolist(), strict=True))
     offsets = {pool: 0.12 * (k - (len(pools) - 1) / 2) for k, pool in enumerate(pools)}
     place: dict[str, float] = {}

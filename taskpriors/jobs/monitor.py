@@ -301,7 +301,7 @@ class Monitor:
             return 0.5
         points = torch.stack([s.point_errors for s in steps])
         law = self._errors(points, torch.stack([s.task_errors for s in steps]))
-        se, freedom = (x[0, 1] for x in (errors.lead_errors(law.covariance), law.freedom))
+        se, freedom = (x[0, 1] for x in (errors.margin_errors(law.covariance), law.freedom))
         return errors.probability_ahead(steps[0].skill - steps[1].skill, se, freedom).item()
 
     def p_ahead(
@@ -352,7 +352,7 @@ class Monitor:
         ax = results.new_axes(ax)
         steps = self._usable()
         x, y = [s.step for s in steps], np.array([s.skill for s in steps])
-        reach = errors.lead_quantile(0.95).item() * np.array([s.se for s in steps])
+        reach = errors.margin_quantile(0.95).item() * np.array([s.se for s in steps])
         ax.fill_between(x, y - reach, y + reach, alpha=0.25, color="C0", lw=0)
         ax.plot(x, y, "o-", color="C0", label="skill, 95 % interval")
         keep = self._find_any(self.best())

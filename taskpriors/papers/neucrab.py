@@ -269,7 +269,7 @@ class NeuCRaB(results.Result):
         rounded = both.reindex(summary.index).round(3)
         return summary.join(rounded).join(means.round(3))
 
-    def leads(
+    def margins(
         self,
         first: str | None = None,  # metric; None is the best that can be had without the truth
         *,
@@ -277,7 +277,7 @@ class NeuCRaB(results.Result):
         truth: str = "best",  # or "head" or "tuned"
         n_resamples: int = 1000,  # bootstrap resamples, and random exchanges
     ) -> DataFrame:  # a row per metric, with `established`
-        "Lead of one metric over others, and whether it is more than chance at three levels."
+        "Margin of one metric over others, and whether it is more than chance at three levels."
         error = self._judged(truth)
         taus, _ = tau_tables.subsample_taus(self.scores, error)
         usable = set.intersection(*(set(v) for v in self.scores["values"]))
@@ -286,7 +286,7 @@ class NeuCRaB(results.Result):
         rivals = [k for k in (names if metrics is None else metrics) if k != first]
         options: dict[str, Any] = dict(families=self.families, n_resamples=n_resamples)
         options |= dict(metrics=rivals, first=first)
-        table = tau_tables.metric_leads(self.scores, error, taus, **options)
+        table = tau_tables.metric_margins(self.scores, error, taus, **options)
         n_tasks = error.index.get_level_values(0).nunique()
         return table.assign(established=tau_tables.established(table, n_tasks))
 

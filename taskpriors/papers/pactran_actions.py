@@ -284,7 +284,11 @@ def _printed_orders(job: Job) -> Computed:  # C.6, from Table 8: features over m
     return cells, None
 
 
-_OF_PAIRS: dict[str, Callable[[list[float]], float]] = {"least": min, "median": median, "largest": max}
+_OF_PAIRS: dict[str, Callable[[list[float]], float]] = {
+    "least": min,
+    "median": median,
+    "largest": max,
+}
 ACTIONS: dict[str, Callable] = dict(
     neucrab=_neucrab,
     questions=_questions,

@@ -247,7 +247,7 @@ def mean_ranks(rows: DataFrame, error: Series, metrics: Sequence) -> MeanRanks:
     return MeanRanks(means, np.stack([truth[i[0]] for i in at]), models, tasks)
 
 
-def metric_leads(
+def metric_margins(
     rows: DataFrame,  # scores, see above
     error: Series,  # over (task, model)
     taus: DataFrame,  # of `subsample_taus`
@@ -257,7 +257,7 @@ def metric_leads(
     families: Mapping,  # model -> family; fewer than five have no p value
     n_resamples: int = 1000,  # bootstrap resamples, and random exchanges
 ) -> DataFrame:  # a row per metric that does not give all checkpoints one score
-    "Lead of one metric over others: difference of tau, interval, and three levels of evidence."
+    "Margin of one metric over others: difference of tau, interval, and three levels of evidence."
     import pandas as pd
 
     ranks, truth, models, _ = mean_ranks(rows, error, [first, *metrics])
@@ -284,10 +284,10 @@ def metric_leads(
     return pd.DataFrame(out).T.round(3)
 
 
-def established(leads: DataFrame, n_tasks: int) -> Series:  # of bool, over the metrics
-    "Which leads pass at all three levels, at .05."
+def established(margins: DataFrame, n_tasks: int) -> Series:  # of bool, over the metrics
+    "Which margins pass at all three levels, at .05."
     from scipy import stats
 
-    p = leads[["p (families)", "p (checkpoints)"]].max(axis=1, skipna=False)
+    p = margins[["p (families)", "p (checkpoints)"]].max(axis=1, skipna=False)
     limit = stats.t.ppf(0.975, n_tasks - 1) if n_tasks > 1 else np.inf
-    return (p < 0.05) & (leads["difference/s.e. (tasks)"] > limit)
+    return (p < 0.05) & (margins["difference/s.e. (tasks)"] > limit)

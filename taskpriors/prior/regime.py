@@ -54,8 +54,8 @@ def label_entropy(Z: Tensor, temperature: float) -> float:
     Z = Z.double()
     norms = Z.square().sum(1)
     start = torch.linalg.eigh(Z.T @ Z).eigenvectors[:, -1] if Z.shape[1] <= len(Z) else None
-    lead = Z @ start if start is not None else torch.linalg.eigh(Z @ Z.T).eigenvectors[:, -1]
-    s = torch.where(lead >= 0, 1.0, -1.0).to(Z)
+    margin = Z @ start if start is not None else torch.linalg.eigh(Z @ Z.T).eigenvectors[:, -1]
+    s = torch.where(margin >= 0, 1.0, -1.0).to(Z)
     for _ in range(50):
         field = Z @ (s @ Z) - norms * s
         turned = torch.where(field >= 0, 1.0, -1.0).to(Z)

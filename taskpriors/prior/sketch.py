@@ -160,13 +160,13 @@ def _lot_sums(sketched, rows, cols, partitions):
         coins_(K * o, t, w, scratch, small=small)
         coins.append((t, w))
     y, c = [], []
-    for Z, lead in zip(problem.models, leading[1:], strict=True):
+    for Z, margin in zip(problem.models, leading[1:], strict=True):
         M = _gram(Z, rows, cols, dtype).masked_fill_(struck, 0)
         of_mean = [total(M * t) / 2 for t, _ in coins]
         controls = [total(M * K), total(M * cube)]
         M.mul_(M)
         of_variance = [total(M * w) for _, w in coins]
-        cut = _gram(lead, rows, cols, dtype).masked_fill_(struck, 0)
+        cut = _gram(margin, rows, cols, dtype).masked_fill_(struck, 0)
         controls += [total(M), total(cut.mul_(cut).mul_(square))]
         y.append(torch.stack([*of_mean, *of_variance], -1).unflatten(-1, (2, -1)))
         c.append(torch.stack(controls, -1).unflatten(-1, (2, 2)))
@@ -194,9 +194,9 @@ def control_sums(sketched: Sketched) -> Tensor:
     "Sums over i != j of the control variates, shape (n_models, 2, 2)."
     K, prior = sketched.problem.prior, sketched.leading[0]
     sums = []
-    for Z, lead in zip(sketched.problem.models, sketched.leading[1:], strict=True):
+    for Z, margin in zip(sketched.problem.models, sketched.leading[1:], strict=True):
         sums += [power_sum(Z, K, (1, 1)), power_sum(Z, prior, (1, 3))]
-        sums += [power_sum(Z, Z, (1, 1)), power_sum(lead, prior, (2, 2))]
+        sums += [power_sum(Z, Z, (1, 1)), power_sum(margin, prior, (2, 2))]
     return torch.stack(sums).view(-1, 2, 2)
 
 # %% ../../nbs/prior/05_sketch.ipynb #c4d207c7

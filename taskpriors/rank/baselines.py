@@ -258,7 +258,7 @@ class Baseline:
 
     name: str
     skill: float  # on the tasks of the ranking, or on real targets
-    lead_behind_first: float  # points of the score; negative: ahead
+    margin_behind_first: float  # points of the score; negative: ahead
     probability_ahead: float  # of the first model; NaN where the forecast has no probabilities
 
 
@@ -272,13 +272,13 @@ def behind_first(ranked: Forecast, joined: Forecast, skill: Tensor) -> tuple[Bas
         checks.refuse("behind_first", "a joint forecast must begin with the models", "others", "")
     first, others = int(ranked.order[0]), range(m, len(joined.models))
     if joined.draws is None:
-        leads = (joined.lead[first] - joined.lead).tolist()
-        ahead = [math.nan] * len(leads)
+        margins = (joined.margin[first] - joined.margin).tolist()
+        ahead = [math.nan] * len(margins)
     else:
         logits = torch.logit(joined.draws / 100, eps=_EDGE)
         shift = logits[:, :m].mean(1, keepdim=True) - logits.mean(1, keepdim=True)
         gaps = 100 * torch.sigmoid(logits - shift)
         gaps = gaps[:, [first]] - gaps
-        leads = gaps.mean(0).tolist()
+        margins = gaps.mean(0).tolist()
         ahead = ((1 - gaps.sign()) / 2).mean(0).tolist()
-    return tuple(Baseline(joined.models[k], skill[k].item(), leads[k], ahead[k]) for k in others)
+    return tuple(Baseline(joined.models[k], skill[k].item(), margins[k], ahead[k]) for k in others)

@@ -368,14 +368,14 @@ class Comparison(NamedTuple):
 
     a: str
     b: str
-    lead: float  # points
+    margin: float  # points
     low: float  # ends of the 95 % interval
     high: float
     probability: float  # that a is ahead of b
 
     def __repr__(self):
-        lead = f"{self.lead:+.1f} points [{self.low:+.1f}, {self.high:+.1f}]"
-        return f"{self.a} against {self.b}: {lead}, P(ahead) {self.probability:.2f}"
+        margin = f"{self.margin:+.1f} points [{self.low:+.1f}, {self.high:+.1f}]"
+        return f"{self.a} against {self.b}: {margin}, P(ahead) {self.probability:.2f}"
 
 
 def _share_ahead(gap):  # of the draws in which it is positive; one of zero counts half
@@ -390,10 +390,10 @@ class Forecast(Result):
     """
 
     models: tuple  # names
-    lead: Tensor  # over the mean of the models, in points, shape (n_models,), float64
-    error: Tensor  # standard deviation of the lead, in points
+    margin: Tensor  # over the mean of the models, in points, shape (n_models,), float64
+    error: Tensor  # standard deviation of the margin, in points
     p_best: Tensor  # probability that no other model is more than half a point ahead
-    expected_loss: Tensor  # points by which the best model is ahead, in the mean
+    expected_regret: Tensor  # points by which the best model is ahead, in the mean
     level: float  # mean score at which the points are counted, a fraction
     evidence: tuple  # "points", "record", "labels", "pairs": what was used
     scoring: str = "accuracy"  # what is scored
@@ -402,10 +402,10 @@ class Forecast(Result):
 
     @cached_property
     def order(self) -> Tensor:  # rows of the models, the one of least expected loss first
-        "By the expected loss; ties by the probability of being best, then by the lead."
+        "By the expected loss; ties by the probability of being best, then by the margin."
         if self.draws is None:
-            return self.lead.argsort(descending=True, stable=True)
-        keys = (-self.lead.numpy(), -self.p_best.numpy(), self.expected_loss.numpy())
+            return self.margin.argsort(descending=True, stable=True)
+        keys = (-self.margin.numpy(), -self.p_best.numpy(), self.expected_regret.numpy())
         return torch.from_numpy(np.lexsort(keys))
 
     @property
@@ -426,17 +426,17 @@ class Forecast(Result):
         return torch.where(is_sure(1 - self.p_ahead), 2, 1)
 
     @property
-    def is_settled(self) -> bool:
+    def is_decided(self) -> bool:
         "Is every other model behind the first?"
         if self.draws is None:
             return len(self.models) == 1
         return int((self.tier == 1).sum()) == 1
 
     def without_probabilities(self, reason: str) -> "Forecast":
-        "The same leads in the same order, where nothing can be said of how sure they are."
-        nothing = torch.full_like(self.lead, math.nan)
+        "The same margins in the same order, where nothing can be said of how sure they are."
+        nothing = torch.full_like(self.margin, math.nan)
         return replace(
-            self, error=nothing, p_best=nothing, expected_loss=nothing, draws=None, reason=reason
+            self, error=nothing, p_best=nothing, expected_regret=nothing, draws=None, reason=reason
         )
 
     def compare(
@@ -447,7 +447,7 @@ class Forecast(Result):
         "How far one model is ahead of another on the user's task."
         i, j = (self.models.index(check_choice(x, self.models, "compare", "model")) for x in (a, b))
         if self.draws is None:
-            return Comparison(a, b, (self.lead[i] - self.lead[j]).item(), *[math.nan] * 3)
+            return Comparison(a, b, (self.margin[i] - self.margin[j]).item(), *[math.nan] * 3)
         gap = self.draws[:, i] - self.draws[:, j]
         low, high = gap.quantile(torch.tensor([0.025, 0.975], dtype=gap.dtype)).tolist()
         return Comparison(a, b, gap.mean().item(), low, high, _share_ahead(gap).item())
@@ -456,23 +456,23 @@ class Forecast(Result):
         "One row per model, the one of least expected loss first."
         import pandas as pd
 
-        columns = dict(lead=self.lead, error=self.error, p_best=self.p_best)
-        columns |= dict(expected_loss=self.expected_loss, tier=self.tier)
+        columns = dict(margin=self.margin, error=self.error, p_best=self.p_best)
+        columns |= dict(expected_regret=self.expected_regret, tier=self.tier)
         rows = {name: values[self.order].tolist() for name, values in columns.items()}
         return pd.DataFrame(dict(model=[self.models[k] for k in self.order], **rows))
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        "The lead of each model with its 95 % interval, the one of least expected loss at the top."
+        "The margin of each model with its 95 % interval, the one of least expected loss at the top."
         rows = self.order.flip(0).tolist()
-        why = "has the largest lead" if self.draws is None else "has the least expected loss"
+        why = "has the largest margin" if self.draws is None else "has the least expected loss"
         ax = new_axes(ax, figsize=(6.4, 1.3 + 0.24 * len(rows)))
-        leads = None if self.draws is None else self.draws - self.draws.mean(1, keepdim=True)
+        margins = None if self.draws is None else self.draws - self.draws.mean(1, keepdim=True)
         ends = torch.tensor([0.025, 0.975], dtype=torch.float64)
         for place, k in enumerate(rows):
             color = "C0" if self.tier[k] == 1 else "0.5"
-            ax.plot([self.lead[k]], [place], "o", color=color)
-            if leads is not None:
-                ax.plot(leads[:, k].quantile(ends).tolist(), [place, place], color=color, lw=2)
+            ax.plot([self.margin[k]], [place], "o", color=color)
+            if margins is not None:
+                ax.plot(margins[:, k].quantile(ends).tolist(), [place, place], color=color, lw=2)
                 ax.annotate(
                     f"P(best) {self.p_best[k]:.2f}",
                     (1.01, place),
@@ -513,10 +513,10 @@ def forecast_of(
         alone = len(names) == 1
         return Forecast(
             models=names,
-            lead=scores - scores.mean(),
+            margin=scores - scores.mean(),
             error=nothing,
             p_best=torch.ones_like(nothing) if alone else nothing,
-            expected_loss=torch.zeros_like(nothing) if alone else nothing,
+            expected_regret=torch.zeros_like(nothing) if alone else nothing,
             level=float(expit(centre)),
             evidence=tuple(evidence),
             scoring=scoring,
@@ -534,13 +534,13 @@ def forecast_of(
     height = centre + wander * torch.randn(N_DRAWS, 1, generator=g, dtype=torch.float64)
     scores = 100 * torch.sigmoid(logits + height)
     top = scores.amax(1, keepdim=True)
-    leads = scores - scores.mean(1, keepdim=True)
+    margins = scores - scores.mean(1, keepdim=True)
     return Forecast(
         models=names,
-        lead=leads.mean(0),
-        error=leads.std(0),
+        margin=margins.mean(0),
+        error=margins.std(0),
         p_best=(scores >= top - TIE).double().mean(0),
-        expected_loss=(top - scores).mean(0),
+        expected_regret=(top - scores).mean(0),
         level=float(expit(centre)),
         evidence=tuple(evidence),
         scoring=scoring,
@@ -609,8 +609,8 @@ def path_of_labels(
     *,
     labels: LabelScores | None = None,
     record: RecordScores | None = None,
-) -> DataFrame:  # columns labels, lead, low, high, probability; leads in points
-    "How sure a lead is now, and with more labels, if it stays as it is."
+) -> DataFrame:  # columns labels, margin, low, high, probability; margins in points
+    "How sure a margin is now, and with more labels, if it stays as it is."
     import pandas as pd
 
     constants = constants_of(forecast.scoring)
@@ -629,17 +629,17 @@ def path_of_labels(
         law = posterior_of(constants, points, labels=later, record=record)
         probability, deviation = certainty_of(law, gap, (a, b))
         share = deviation / now if now > 0 else 1.0  # of today's interval
-        low = today.lead + share * (today.low - today.lead)
-        high = today.lead + share * (today.high - today.lead)
+        low = today.margin + share * (today.low - today.margin)
+        high = today.margin + share * (today.high - today.margin)
         ends = dict(low=low, high=high)
-        rows.append(dict(labels=number, lead=today.lead, **ends, probability=probability))
-    return pd.DataFrame(rows)[["labels", "lead", "low", "high", "probability"]]
+        rows.append(dict(labels=number, margin=today.margin, **ends, probability=probability))
+    return pd.DataFrame(rows)[["labels", "margin", "low", "high", "probability"]]
 
 # %% ../../nbs/rank/06_forecast.ipynb #ef30cac6
 MOST_TIMES = 64  # as many pairs as are known, that are looked at
 
 
-def pairs_to_settle(
+def pairs_to_decide(
     forecast: Forecast,
     points: PointEvidence,
     known: PairEvidence,
@@ -647,7 +647,7 @@ def pairs_to_settle(
     *,
     record: RecordScores | None = None,
 ) -> int | None:  # None if 64 times as many do not do
-    "About how many more random pairs would tell two models apart, if their lead stays."
+    "About how many more random pairs would tell two models apart, if their margin stays."
     constants = constants_of(forecast.scoring)
     assert constants is not None  # a forecast with draws has them
     law = posterior_of(constants, points, record=record, pairs=known)

@@ -321,22 +321,22 @@ class Ranking(Result):
 
     @cached_property
     def _more(self):  # labels or pairs that would tell the first from its rival; None: not known
-        if self.forecast.draws is None or self.point_errors is None or self.settled:
+        if self.forecast.draws is None or self.point_errors is None or self.decided:
             return None
         frame = self.forecast.to_frame()
         pair = frame.model[frame.tier == 1][:2]
         if self._pairs is None:
-            return self.labels_to_settle(*pair)
+            return self.labels_to_decide(*pair)
         rows = self._rows("Ranking", *pair)
         evidence = self.forecast, self._points, self._pairs
-        return forecast.pairs_to_settle(*evidence, rows, record=self._record)
+        return forecast.pairs_to_decide(*evidence, rows, record=self._record)
 
-    def labels_to_settle(
+    def labels_to_decide(
         self,
         a: str,  # name of a model
         b: str,  # name of another
-    ) -> int | None:  # 0 if the lead is sure at 95 %; None if all labels of these points may not do
-        "About how many more random labels would tell two models apart, if their lead stays."
+    ) -> int | None:  # 0 if the margin is sure at 95 %; None if all labels of these points may not do
+        "About how many more random labels would tell two models apart, if their margin stays."
         path = self.label_path(a, b)
         sure = path[forecast.is_sure(path.probability) | forecast.is_sure(1 - path.probability)]
         return None if sure.empty else int(sure.labels.iloc[0] - path.labels.iloc[0])
@@ -345,10 +345,10 @@ class Ranking(Result):
         self,
         a: str,  # name of a model
         b: str,  # name of another
-    ) -> DataFrame:  # columns labels, lead, low, high, probability; leads in points
-        """How sure a lead is with the labels at hand, with two, four, ... times as many, with all.
+    ) -> DataFrame:  # columns labels, margin, low, high, probability; margins in points
+        """How sure a margin is with the labels at hand, with two, four, ... times as many, with all.
 
-        It is what further random labels would bring if the lead stayed as it is. Without labels
+        It is what further random labels would bring if the margin stayed as it is. Without labels
         the first row is what is known, and the others begin with twenty labels.
         """
         pair = self._rows("label_path", a, b)
@@ -377,9 +377,9 @@ class Ranking(Result):
         )
 
     @property
-    def settled(self) -> bool:
+    def decided(self) -> bool:
         "Is every other model behind the first on the user's task, at 95 %?"
-        return self.forecast.is_settled
+        return self.forecast.is_decided
 
     def next_labels(
         self, n_labels: int = 20
@@ -445,7 +445,7 @@ class Ranking(Result):
         return table.ranking_html(*self._in_print(), baselines=self.baseline_lines)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        "The lead of each model on the user's task with its 95 % interval, the first at the top."
+        "The margin of each model on the user's task with its 95 % interval, the first at the top."
         return self.forecast.plot(ax)
 
     def plot_agreement(
@@ -524,7 +524,7 @@ class Change:
     "What moved between two forecasts, of the models that are in both."
 
     models: tuple  # names, the first of the later forecast first
-    before: Tensor  # lead over the mean of these models in points, shape (n_models,)
+    before: Tensor  # margin over the mean of these models in points, shape (n_models,)
     after: Tensor  # the same, shape (n_models,)
     error: Tensor  # of the change if both errors were independent, shape (n_models,); may be NaN
     first: tuple  # the model that each forecast takes
@@ -532,7 +532,7 @@ class Change:
 
     @property
     def change(self) -> Tensor:  # shape (n_models,)
-        "By how many points each lead grew."
+        "By how many points each margin grew."
         return self.after - self.before
 
     @property
@@ -568,19 +568,19 @@ class Change:
             sentences.append("The forecasts have no errors, so no change can be told from noise.")
         elif names:
             some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" * (len(names) > 5))
-            sentences.append(f"More than noise moved the lead of {some}.")
+            sentences.append(f"More than noise moved the margin of {some}.")
         else:
-            sentences.append("No lead moved by more than noise.")
+            sentences.append("No margin moved by more than noise.")
         if self.only:
             sentences.append(f"Only in one of them: {words.shortened(', '.join(self.only), 80)}.")
         return " ".join(sentences)
 
 # %% ../../nbs/rank/09_ranking.ipynb #fbc72e21
-def _leads(forecast, names):  # leads over the mean of some models, and their errors
+def _margins(forecast, names):  # margins over the mean of some models, and their errors
     rows = [forecast.models.index(name) for name in names]
     if forecast.draws is None:
-        lead = forecast.lead[rows]
-        return lead - lead.mean(), torch.full_like(lead, math.nan)
+        margin = forecast.margin[rows]
+        return margin - margin.mean(), torch.full_like(margin, math.nan)
     draws = forecast.draws[:, rows]
     draws = draws - draws.mean(1, keepdim=True)
     return draws.mean(0), draws.std(0)
@@ -595,7 +595,7 @@ def change_of(before: Forecast, after: Forecast) -> Change:
     if len(shared) < 2:
         got, remedy = f"{len(shared)}", "rank the same models, under the same names"
         checks.refuse("compare", "two rankings must share two models", got, remedy)
-    (a, a_error), (b, b_error) = _leads(before, shared), _leads(after, shared)
+    (a, a_error), (b, b_error) = _margins(before, shared), _margins(after, shared)
     only = sorted({*before.models} ^ {*after.models})
     return Change(
         models=tuple(shared),

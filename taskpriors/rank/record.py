@@ -242,7 +242,7 @@ def ranking_frame(ranking: Any) -> DataFrame:
         columns["parameters"] = pd.Series(counts, dtype=object)
     forecast = ranking.forecast
     if forecast.draws is not None:
-        fields = ("p_best", "expected_loss", "lead", "error", "tier")
+        fields = ("p_best", "expected_regret", "margin", "error", "tier")
         columns |= {name: getattr(forecast, name) for name in fields}
     columns["skill"] = ranking.skill
     if ranking.point_errors is not None:
@@ -376,7 +376,7 @@ def page_record(ranking: Any) -> dict[str, Any]:
         names = [forecast.models[k] for k in best]
         lines = [[forecast.compare(a, b) for b in names] for a in names]
         pairs = dict(models=names)
-        for field in ("lead", "low", "high", "probability"):
+        for field in ("margin", "low", "high", "probability"):
             pairs[field] = [[getattr(pair, field) for pair in line] for line in lines]
     drawn_accuracy = None
     if ranking.drawn and ranking.accuracies is not None:

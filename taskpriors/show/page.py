@@ -87,14 +87,14 @@ def report_page(record: Mapping) -> str:
     models, versions = options.pop("models", {}), options.pop("versions", {})
     left_out = {"company", "unjudged"}  # stand in the verdict or above it
     left_out |= {"images", "points", "unreadable"} if options["images"] == "given" else set()
-    lead, _, rest = verdict.partition("; taking it loses")
+    headline, _, rest = verdict.partition("; taking it loses")
     if rest:
-        lead, rest = f"{lead}.", f"Taking it loses{rest}"
+        headline, rest = f"{headline}.", f"Taking it loses{rest}"
     span = None
-    if "lead" in rows[0]:
+    if "margin" in rows[0]:
         reach = [1.96 * row["error"] for row in rows]
-        leads = [row["lead"] for row in rows]
-        span = (min(map(sub, leads, reach)), max(map(add, leads, reach)))
+        margins = [row["margin"] for row in rows]
+        span = (min(map(sub, margins, reach)), max(map(add, margins, reach)))
     sized = [row for row in rows if row.get("parameters") is not None]
     judges = [row for row in rows if "judge_weight" in row]
     chart = Markup(plots.parameters_svg(pd.DataFrame(sized))) if len(sized) > 1 else None
@@ -114,7 +114,7 @@ def report_page(record: Mapping) -> str:
     html = page.from_string(form).render(
         record,
         title=f"Ranking of {counted(len(rows), 'model')}",
-        lead=lead,
+        headline=headline,
         rest=rest,
         points=counted_points(record["settings"]),
         contents=(contents | dict(made="Settings")).items(),

@@ -23,7 +23,7 @@ from ..checks import Axes, DataFrame
 from . import words
 
 # %% ../../nbs/show/03_plots.ipynb #34912234
-def lead_span(behind: Sequence, reach: Sequence) -> tuple[float, float]:
+def margin_span(behind: Sequence, reach: Sequence) -> tuple[float, float]:
     """An axis for how far models are behind the first, in skill relative to it.
 
     An interval (`reach` is its half width) that is much wider than all of them runs out of the
@@ -42,17 +42,17 @@ def plot_skills(frame: DataFrame, ax: Axes | None = None) -> Axes:
     names = [words.shortened(name, 30) for name in rows.model]
     ax.set_yticks(rows.index, names)
     title = f"{names[-1]} is first"
-    lead = rows.skill - rows.skill.iloc[-1]
+    margin = rows.skill - rows.skill.iloc[-1]
     for tier, tied in rows.groupby("tier"):
         color = "C0" if tier == 1 else "0.55" if tier % 2 else "0.35"
-        ax.errorbar(lead[tied.index], tied.index, xerr=tied.reach, fmt="o", color=color, lw=2)
+        ax.errorbar(margin[tied.index], tied.index, xerr=tied.reach, fmt="o", color=color, lw=2)
     ax.axvline(0, color="C0", lw=0.8)
-    low, high = lead_span((-lead).tolist(), rows.reach.tolist())
+    low, high = margin_span((-margin).tolist(), rows.reach.tolist())
     edge = 0.04 * (high - low) or 0.01
     ax.set_xlim(low - edge, high + edge)
     n_tied = int((rows.tier == 1).sum()) - 1
     note = f"\n{n_tied} cannot be told apart from it (blue)" if n_tied else ""
-    xlabel = "skill relative to the first, 95 % intervals of all leads at once"
+    xlabel = "skill relative to the first, 95 % intervals of all margins at once"
     ax.set(xlabel=xlabel, title=f"{title}, with skill {rows.skill.iloc[-1]:.2f}{note}")
     return ax
 

@@ -72,10 +72,10 @@ ORDER = "The first model has the least expected loss, and the others follow in t
 
 def legend_lines(columns: Sequence) -> list[str]:
     "The order of a forecast's table, and what its columns and the skill mean, one line each."
-    forecast = ("p_best", "expected_loss", "lead", "error", "tier", "skill", "label accuracy")
+    forecast = ("p_best", "expected_regret", "margin", "error", "tier", "skill", "label accuracy")
     explained = [name for name in forecast if name in columns]
     lines = [f"{column_of(name).heading}: {column_of(name).meaning}." for name in explained]
-    return [ORDER, *lines] if "expected_loss" in columns else lines
+    return [ORDER, *lines] if "expected_regret" in columns else lines
 
 
 def with_rule(lines: Sequence[str], baselines: Sequence[str]) -> list[str]:
@@ -119,7 +119,7 @@ def ranking_html(
     headings = {c: column_of(c).heading for c in frame}
     table = frame.assign(**cells).rename(columns=headings).to_html(index=False, escape=True)
     before = "".join(f"<p>{html.escape(note)}</p>" for note in company)
-    after = f"<p>{html.escape(ORDER)}</p>" if "expected_loss" in frame else ""
+    after = f"<p>{html.escape(ORDER)}</p>" if "expected_regret" in frame else ""
     beside = "<br>".join(map(html.escape, baselines))
     below = f"<hr><p>{beside}</p>" if beside else ""
     return (

@@ -104,7 +104,7 @@ def forecast_verdict(
     silent: bool = False,  # is no model better than a constant on many of them, or on all?
     at_chance: bool = False,  # do the labels not tell any model from chance?
     unlabelled: str = "",  # the first model without labels, or without pairs
-    more: int | None = None,  # labels, or pairs, that would settle the lead over the second
+    more: int | None = None,  # labels, or pairs, that would settle the margin over the second
     unjudged: str = "",  # what it costs that few models judge each other, and its cure
     failures: Mapping | None = None,  # model, or "statistic of model" -> why it is missing
 ) -> str:
@@ -121,8 +121,8 @@ def forecast_verdict(
             f"given; are {noun} and rows in the same order? Without them take {unlabelled}."
         )
     if frame.p_best.isna().all():
-        return f"Take {first}: its lead is the largest. No probability is given: {reason}."
-    p, loss, points = frame.p_best[0], frame.expected_loss[0], SCORE_NAMES[scoring]
+        return f"Take {first}: its margin is the largest. No probability is given: {reason}."
+    p, loss, points = frame.p_best[0], frame.expected_regret[0], SCORE_NAMES[scoring]
     cost = f"taking it loses {loss:.1f} points of {points} on average"
     sentences = [f"Take {first}: best on your task with probability {p:.2f}; {cost}."]
     if p < TOLD_APART:
@@ -181,7 +181,7 @@ class BesideFirst(Protocol):
     def skill(self) -> float: ...
 
     @property
-    def lead_behind_first(self) -> float: ...
+    def margin_behind_first(self) -> float: ...
 
     @property
     def probability_ahead(self) -> float: ...
@@ -191,7 +191,7 @@ def baseline_lines(baselines: Sequence[BesideFirst], scoring: str = "accuracy") 
     "How far each baseline is behind the first model; its skill where no probability is given."
     lines = []
     for one in baselines:
-        points, p = one.lead_behind_first, one.probability_ahead
+        points, p = one.margin_behind_first, one.probability_ahead
         if p != p:
             lines.append(f"{one.name}: skill {one.skill:.2f}")
             continue
@@ -208,10 +208,10 @@ def baseline_caution(
     baselines: Sequence[BesideFirst], *, is_labelled: bool = False, everything: bool = False
 ) -> str:
     "That a baseline may be better than the first model; empty if none may."
-    able = [x for x in baselines if x.probability_ahead >= MAY_BE_AHEAD or x.lead_behind_first < 0]
+    able = [x for x in baselines if x.probability_ahead >= MAY_BE_AHEAD or x.margin_behind_first < 0]
     if not able:
         return ""
-    one = max(able, key=lambda x: (x.probability_ahead, -x.lead_behind_first))
+    one = max(able, key=lambda x: (x.probability_ahead, -x.margin_behind_first))
     p = one.probability_ahead
     sure = "" if p != p else f" (probability {p:.2f})"
     subject = one.name if one.name.endswith("s") else f"an {one.name}"
@@ -230,7 +230,7 @@ def next_step(
     complete: bool = False,  # has every point a label?
     silent: bool = False,  # is no model better than a constant on them?
     n_pairs: int = 0,  # that are known to be of one class
-    more: int | None = None,  # labels, or pairs, that would settle the lead over the second
+    more: int | None = None,  # labels, or pairs, that would settle the margin over the second
     folder: str = "",  # where the ranking was saved; empty: nowhere
     page: str = "",  # that was written of it; empty: none
 ) -> str:
