@@ -116,8 +116,8 @@ def test_the_default_ranks_the_zoo_on_the_digits(tmp_path):
         and s["device"]
         and s["dtype"] == "float32"
     )
-    assert "learn best: 1 model that is not ranked (efficientnet_lite0 " in s["prior"]
-    assert s["judges"]["efficientnet_lite0"] > 0 and "Prior: tasks of the models that" in out
+    assert "consensus of 1 reference model (efficientnet_lite0 " in s["prior"]
+    assert s["judges"]["efficientnet_lite0"] > 0 and "Tasks: consensus of 1 reference model" in out
     assert about["agreement"] == [] and "Spearman" not in out
     with Image.open(tmp_path / "ranking/ranking.png") as im:
         assert min(im.size) > 300
@@ -134,7 +134,7 @@ def test_judges_are_files_or_nobody(shelf, tmp_path):
     assert code == 0, err
     settings = json.loads((tmp_path / "own/ranking.json").read_text())["settings"]
     assert list(settings["judges"]) == ["model4"]
-    assert "not ranked (model4 " in " ".join(out.split())
+    assert "1 reference model (model4 " in " ".join(out.split())
     told = [run(*few, *more, **where)[1] for more in ((), ("--judges", "none"))]
     missing = "To have that: name what these rows are of"
     assert [missing in " ".join(text.split()) for text in told] == [True, False]

@@ -67,7 +67,7 @@ def random_ranking(seed):
 
 SAID = re.compile(
     r"(?:Take (?P<taken>\S+): best on your task with probability|"
-    r"Do not choose yet: (?P<toss>\S+) has the least expected loss, but it is best on your task "
+    r"Do not choose yet: (?P<toss>\S+) has the lowest expected regret, but it is best on your task "
     r"only with probability) (?P<p>[\d.]+); "
     r"taking it loses (?P<loss>[\d.]+) points of accuracy on average\."
     r"(?: (?:The rival is|Rivals are) (?P<rivals>m\d \(.+?(?:\)|others))\.)?"
@@ -254,7 +254,7 @@ def test_what_was_not_studied_has_no_probability(kind):
     ranking = rank_models(models, **nested(labels=labels, **options, **QUIET))
     forecast = ranking.forecast
     assert forecast.p_best.isnan().all() and forecast.expected_regret.isnan().all()
-    assert ranking.verdict.startswith(f"Take {forecast.first}: its margin is the largest.")
+    assert ranking.verdict.startswith(f"Take {forecast.first}: it has the largest margin.")
     assert "probability is given" in ranking.verdict and "nan" not in str(ranking)
     assert not ranking.decided and "p_best" not in ranking.to_frame()
     assert ranking.compare("a", "b").margin == (forecast.margin[0] - forecast.margin[1]).item()

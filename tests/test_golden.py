@@ -24,9 +24,7 @@ from taskpriors.rank.options import nested
 KEPT = Path(__file__).with_name("golden_rankings.json")
 RELATIVE = 1e-6  # to the largest of a column, of what rests on no draws
 FORECAST = {"p_best": 0.003, "expected_regret": 0.02, "margin": 0.02, "error": 0.02}  # absolute
-FORETOLD = (
-    r"(?<=probability )[.\d]+\d|(?<=taking it loses )[.\d]+|(?<=\()0\.\d\d(?=\))"  # as columns
-)
+FORETOLD = r"(?<=probability )[.\d]+\d|(?<=expected regret )[.\d]+|(?<=expected regret, )[.\d]+|(?<=\()0\.\d\d(?=\))"  # as columns
 CLOCK = {"seconds", "milliseconds"}
 DOORS = {"memory": None, "disk": True}  # value of on_disk
 FEW = dict(n_tasks=20, n_classes=3, seed=1, cache=False, progress=False)

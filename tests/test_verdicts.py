@@ -153,11 +153,11 @@ def test_the_level_of_labels_at_chance_is_not_believed(on_disk):
             rank_models(models, **nested(labels=y, **options)) for y in (known, None)
         )
         forecast, verdict = ranking.forecast, ranking.verdict
-        n_untold += "tell any model from chance" in verdict
-        if "has a class of its own" in verdict:
+        n_untold += "better than chance yet" in verdict
+        if "is the only one of its class" in verdict:
             assert forecast.evidence == ("points",) and "Without your" not in verdict
             torch.testing.assert_close(forecast.p_best, without.forecast.p_best)
-        elif "tell any model from chance" in verdict:
+        elif "better than chance yet" in verdict:
             assert "so the forecast assumes a usual level of accuracy" in verdict
             assert forecast.evidence == ("points", "labels")
         assert forecast.level == pytest.approx(without.forecast.level)
@@ -185,7 +185,7 @@ def test_labels_without_signal_give_no_confident_verdict(n_labels):
         ranking = rank_models(models, **nested(labels=known, **QUIET))
         is_many = n_labels >= 100
         start = "No model predicts the labels better than their largest class does"
-        told = "do not yet tell any model from chance" in ranking.verdict
+        told = "do not yet better than chance yet" in ranking.verdict
         said.append(ranking.verdict.startswith(start) if is_many else told)
         if said[-1] and is_many:
             assert ranking.forecast.draws is None and not ranking.decided
@@ -215,5 +215,5 @@ def test_one_order_of_models(labelled, tmp_path):
     assert ranking.verdict.startswith(
         (f"Take {ranking.best}:", f"Do not choose yet: {ranking.best} ")
     )
-    assert ranking.plot().get_title("left") == f"{ranking.best} has the least expected loss"
-    assert "first model has the least expected loss" in str(ranking)
+    assert ranking.plot().get_title("left") == f"{ranking.best} has the lowest expected regret"
+    assert "Models are ordered by expected regret" in str(ranking)

@@ -401,8 +401,8 @@ class Forecast(Result):
     draws: Tensor | None = field(default=None, repr=False)  # scores in points, (n_draws, n_models)
 
     @cached_property
-    def order(self) -> Tensor:  # rows of the models, the one of least expected loss first
-        "By the expected loss; ties by the probability of being best, then by the margin."
+    def order(self) -> Tensor:  # rows of the models, the one of lowest expected regret first
+        "By the expected regret; ties by the probability of being best, then by the margin."
         if self.draws is None:
             return self.margin.argsort(descending=True, stable=True)
         keys = (-self.margin.numpy(), -self.p_best.numpy(), self.expected_regret.numpy())
@@ -410,7 +410,7 @@ class Forecast(Result):
 
     @property
     def first(self) -> str:
-        "The model to take: its expected loss is the least."
+        "The model to take: its expected regret is the least."
         return self.models[self.order[0]]
 
     @cached_property
@@ -453,7 +453,7 @@ class Forecast(Result):
         return Comparison(a, b, gap.mean().item(), low, high, _share_ahead(gap).item())
 
     def to_frame(self) -> DataFrame:
-        "One row per model, the one of least expected loss first."
+        "One row per model, the one of lowest expected regret first."
         import pandas as pd
 
         columns = dict(margin=self.margin, error=self.error, p_best=self.p_best)
@@ -462,9 +462,9 @@ class Forecast(Result):
         return pd.DataFrame(dict(model=[self.models[k] for k in self.order], **rows))
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        "The margin of each model with its 95 % interval, the one of least expected loss at the top."
+        "The margin of each model with its 95 % interval, the one of lowest expected regret at the top."
         rows = self.order.flip(0).tolist()
-        why = "has the largest margin" if self.draws is None else "has the least expected loss"
+        why = "has the largest margin" if self.draws is None else "has the lowest expected regret"
         ax = new_axes(ax, figsize=(6.4, 1.3 + 0.24 * len(rows)))
         margins = None if self.draws is None else self.draws - self.draws.mean(1, keepdim=True)
         ends = torch.tensor([0.025, 0.975], dtype=torch.float64)

@@ -453,9 +453,9 @@ def unjudged_words(n_models: int, jury: Jury | None) -> str:
         return ""
     few = reliability_record()["few"]
     return (
-        "Few models say little about each other: on real labels the first place of two to five "
-        f"lost {few['alone']:.1f} points of accuracy in the mean, and {few['jury']:.1f} where "
-        f"good networks that are not ranked saw the same inputs. To have that: {jury.cure}."
+        "Few models define tasks poorly: on real labels, the top-ranked of two to five models had "
+        f"a mean regret of {few['alone']:.1f} accuracy points, and of {few['jury']:.1f} with "
+        f"reference models. To use them: {jury.cure}."
     )
 
 # %% ../../nbs/rank/08_jury.ipynb #e780e7c7

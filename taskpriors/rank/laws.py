@@ -104,7 +104,7 @@ def read_prior(prior: Any, names: Iterable[str], caller: str = "rank_models") ->
         return PriorChoice("factor", "a given factor", source=Z)
     word = plain_text(prior) if isinstance(prior, (str, int)) else None
     if prior is None or word == "consensus":
-        return PriorChoice("consensus", "tasks of the models that others learn best", names)
+        return PriorChoice("consensus", "consensus of the models", names)
     if word == "product":
         return PriorChoice("mixture", "product of all models", names)
     if word in names:
@@ -237,14 +237,11 @@ def describe_judges(judges: Judges, names: Sequence, n_models: int) -> str:
         return ", ".join(f"{shortened(names[k], 40)} {judges.weights[k]:.2f}" for k in who)
 
     top = judges.weights[:n_models].argsort(descending=True)[:3].tolist()
-    jurors = range(n_models, len(names))
-    if not jurors:
-        return f"tasks of the models that others learn best ({weighed(top)})"
-    jury_words = "1 model that is" if len(jurors) == 1 else f"{len(jurors)} models that are"
-    return (
-        f"tasks of the models that others learn best: {jury_words} not ranked ({weighed(jurors)}) "
-        f"and those that are ({weighed(top)})"
-    )
+    references = range(n_models, len(names))
+    if not references:
+        return f"consensus of the models (weights: {weighed(top)})"
+    number = "1 reference model" if len(references) == 1 else f"{len(references)} reference models"
+    return f"consensus of {number} ({weighed(references)}) and the ranked models ({weighed(top)})"
 
 # %% ../../nbs/rank/06_laws.ipynb #a057833d
 STANDARD = "standard"  # the word for the reference models that rank.jury names
@@ -279,7 +276,9 @@ def voteless_words(law: Law) -> str:
         return ""
     names = listed([shortened(name, 40) for name in law.jurors])
     have = "has" if len(law.jurors) == 1 else "have"
-    return f"{names}, not ranked, {have} no vote in this election: the ranked models make the law"
+    return (
+        f"Reference models without weight: {names} {have} nothing in common with the ranked models"
+    )
 
 
 def _mean_of(names, models, caller):  # Judge of the mean of their kernels

@@ -310,7 +310,7 @@ class Ranking(Result):
         return bool((self.skill <= bound * record.skill_errors(self)).all())
 
     @property
-    def _is_at_chance(self):  # do the labels not tell any model from chance?
+    def _is_at_chance(self):  # do the labels not better than chance yet?
         p_value = self.settings.get("labels", {}).get("signal_p_value")
         return self._is_silent or (p_value is not None and p_value > CHANCE)
 
@@ -335,7 +335,9 @@ class Ranking(Result):
         self,
         a: str,  # name of a model
         b: str,  # name of another
-    ) -> int | None:  # 0 if the margin is sure at 95 %; None if all labels of these points may not do
+    ) -> (
+        int | None
+    ):  # 0 if the margin is sure at 95 %; None if all labels of these points may not do
         "About how many more random labels would tell two models apart, if their margin stays."
         path = self.label_path(a, b)
         sure = path[forecast.is_sure(path.probability) | forecast.is_sure(1 - path.probability)]
@@ -346,7 +348,7 @@ class Ranking(Result):
         a: str,  # name of a model
         b: str,  # name of another
     ) -> DataFrame:  # columns labels, margin, low, high, probability; margins in points
-        """How sure a margin is with the labels at hand, with two, four, ... times as many, with all.
+        """How certain a margin is with the known labels, with two, four, ... times as many, with all.
 
         It is what further random labels would bring if the margin stayed as it is. Without labels
         the first row is what is known, and the others begin with twenty labels.

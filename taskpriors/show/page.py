@@ -87,9 +87,9 @@ def report_page(record: Mapping) -> str:
     models, versions = options.pop("models", {}), options.pop("versions", {})
     left_out = {"company", "unjudged"}  # stand in the verdict or above it
     left_out |= {"images", "points", "unreadable"} if options["images"] == "given" else set()
-    headline, _, rest = verdict.partition("; taking it loses")
+    headline, _, rest = verdict.partition("; expected regret")
     if rest:
-        headline, rest = f"{headline}.", f"Taking it loses{rest}"
+        headline, rest = f"{headline}.", f"Expected regret{rest}"
     span = None
     if "margin" in rows[0]:
         reach = [1.96 * row["error"] for row in rows]
@@ -101,7 +101,7 @@ def report_page(record: Mapping) -> str:
     contents = dict(table="Models") | (dict(parameters="Parameters") if chart else {})
     contents |= dict(pairs="Head to head") if record["pairs"] and len(rows) > 1 else {}
     contents |= dict(labels="Labels") if record.get("label_path") else {}
-    contents |= dict(judges="Judges") if judges else {}
+    contents |= dict(judges="Consensus weights") if judges else {}
     tasks = list(_tasks(record)) if record["drawn"] and record["drawn"]["shown"] else []
     contents |= dict(tasks="Tasks") if tasks else {}
     on_labels = record.get("label_agreement") if len(rows) > 3 else None

@@ -67,7 +67,7 @@ def table_lines(frame: DataFrame) -> list[str]:
     ]
 
 # %% ../../nbs/show/02_table.ipynb #807c9f33
-ORDER = "The first model has the least expected loss, and the others follow in this order."
+ORDER = "Models are ordered by expected regret, lowest first."
 
 
 def legend_lines(columns: Sequence) -> list[str]:
@@ -189,7 +189,7 @@ def run_summary(
     lines = [
         f"Held-out {what} on {settings['n_tasks']} tasks "
         f"of {settings['n_classes']} classes; {words.counted_points(settings)}.",
-        textwrap.fill(f"Prior: {settings['prior']}.", width, break_on_hyphens=False),
+        textwrap.fill(f"Tasks: {settings['prior']}.", width, break_on_hyphens=False),
         *([_labels_line(labels)] if labels else []),
         *(textwrap.fill(note, width) for note in settings.get("notes", ())),
         *(textwrap.fill(note, width) for note in settings.get("combined", ())),

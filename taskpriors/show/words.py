@@ -25,10 +25,10 @@ def counted(n: int, noun: str) -> str:
 
 
 def counted_points(settings: Mapping) -> str:
-    "How many points were ranked on, what they are and where they come from."
+    "How many examples were ranked on, what they are and where they come from."
     n, source = settings["n"], settings["images"]
     if source == "given":
-        return counted(n, "point")
+        return counted(n, "example")
     kind = settings.get("points", "images")  # rankings saved before there were texts have none
     return f"{counted(n, kind.removesuffix('s'))} ({source})"
 
@@ -61,7 +61,7 @@ def failure_lines(failures: Mapping) -> list[str]:
     return lines
 
 # %% ../../nbs/show/01_words.ipynb #3a108f4d
-TOLD_APART = 0.5  # P(best) from which a first model is taken
+CLEAR = 0.5  # P(best) from which a first model is taken
 
 
 def _evidence_said(first, known, unlabelled):  # a sentence on what labels or pairs changed
@@ -77,24 +77,26 @@ def _are_read(labels, at_chance):  # are they classes that say something of the 
 def _chance_said(labels, points):  # a sentence on labels that no model predicts
     known = counted(labels["n_labels"], "label")
     if labels["n_pairs"] == 0:
-        why = f"Each of your {known} has a class of its own, so no probe can be tested on them"
+        why = (
+            f"Each of your {known} is the only one of its class, so no probe can be tested on them"
+        )
         return f"{why}; this is the forecast without them."
-    why = f"Your {known} do not yet tell any model from chance"
+    why = f"No model predicts your {known} better than chance yet"
     return f"{why}, so the forecast assumes a usual level of {points}."
 
 
 SCORE_NAMES = dict(
     accuracy="accuracy",
-    balanced_accuracy="balanced accuracy",
-    macro_f1="macro F1",
-    retrieval="precision at 10",
+    balanced_accuracy="balanced-accuracy",
+    macro_f1="macro-F1",
+    retrieval="precision-at-10",
     clustering="V-measure",
     r2="R2",
 )
 
 
 def forecast_verdict(
-    frame: DataFrame,  # pandas.DataFrame of a forecast, least expected loss first
+    frame: DataFrame,  # pandas.DataFrame of a forecast, least expected regret first
     *,
     scoring: str = "accuracy",  # what the points are of
     reason: str = "",  # why there are no probabilities
@@ -102,7 +104,7 @@ def forecast_verdict(
     n_pairs: int = 0,  # that are known to be of one class
     everything: bool = False,  # have all points a label?
     silent: bool = False,  # is no model better than a constant on many of them, or on all?
-    at_chance: bool = False,  # do the labels not tell any model from chance?
+    at_chance: bool = False,  # do the labels not better than chance yet?
     unlabelled: str = "",  # the first model without labels, or without pairs
     more: int | None = None,  # labels, or pairs, that would settle the margin over the second
     unjudged: str = "",  # what it costs that few models judge each other, and its cure
@@ -115,29 +117,32 @@ def forecast_verdict(
         return " ".join([only, *(f"FAILED {line}" for line in failure_lines(failures or {}))])
     if silent and labels is not None:
         real = "n_targets" in labels
-        noun, constant = ("targets", "their mean") if real else ("labels", "their largest class")
+        noun, constant = (
+            ("targets", "their mean") if real else ("labels", "their most frequent class")
+        )
         return (
-            f"No model predicts the {noun} better than {constant} does, so no probability is "
-            f"given; are {noun} and rows in the same order? Without them take {unlabelled}."
+            f"No model predicts the {noun} better than {constant}, so no probability is "
+            f"given; are {noun} and rows in the same order? Without them, take {unlabelled}."
         )
     if frame.p_best.isna().all():
-        return f"Take {first}: its margin is the largest. No probability is given: {reason}."
+        return f"Take {first}: it has the largest margin. No probability is given: {reason}."
     p, loss, points = frame.p_best[0], frame.expected_regret[0], SCORE_NAMES[scoring]
-    cost = f"taking it loses {loss:.1f} points of {points} on average"
-    sentences = [f"Take {first}: best on your task with probability {p:.2f}; {cost}."]
-    if p < TOLD_APART:
+    regret = f"{loss:.1f} {points} points"
+    said = f"best on your task with probability {p:.2f}; expected regret {regret}"
+    sentences = [f"Take {first}: {said}."]
+    if p < CLEAR:
         sentences = [
-            f"Do not choose yet: {first} has the least expected loss, but it is best on your task "
-            f"only with probability {p:.2f}; {cost}."
+            f"Do not choose yet: {first} has the lowest expected regret, {regret}, but it is best "
+            f"on your task only with probability {p:.2f}."
         ]
     tied = frame[frame.tier == 1][1:]
     if len(tied):
         rivals = [f"{name} ({q:.2f})" for name, q in zip(tied.model, tied.p_best, strict=True)]
-        noun = "The rival is" if len(tied) == 1 else "Rivals are"
+        noun = "The alternative is" if len(tied) == 1 else "Alternatives are"
         sentences.append(f"{noun} {listed(rivals)}.")
         if more:
             noun = "more pair" if n_pairs else "label" if labels is None else "more label"
-            sentences.append(f"About {counted(more, noun)} would tell the first two apart.")
+            sentences.append(f"About {counted(more, noun)} would decide between the first two.")
     if labels is not None and at_chance:
         sentences.append(_chance_said(labels, points))
     if labels is not None and _are_read(labels, at_chance):
@@ -196,7 +201,8 @@ def baseline_lines(baselines: Sequence[BesideFirst], scoring: str = "accuracy") 
             lines.append(f"{one.name}: skill {one.skill:.2f}")
             continue
         side = "behind" if points >= 0 else "ahead of"
-        line = f"{one.name}: {abs(points):.1f} points of {SCORE_NAMES[scoring]} {side} the first"
+        size = f"{abs(points):.1f} {SCORE_NAMES[scoring]} points"
+        line = f"{one.name}: {size} {side} the top-ranked model"
         lines.append(line + (f", ahead with probability {p:.2f}" if p >= 0.01 else ""))
     return lines
 
@@ -208,7 +214,9 @@ def baseline_caution(
     baselines: Sequence[BesideFirst], *, is_labelled: bool = False, everything: bool = False
 ) -> str:
     "That a baseline may be better than the first model; empty if none may."
-    able = [x for x in baselines if x.probability_ahead >= MAY_BE_AHEAD or x.margin_behind_first < 0]
+    able = [
+        x for x in baselines if x.probability_ahead >= MAY_BE_AHEAD or x.margin_behind_first < 0
+    ]
     if not able:
         return ""
     one = max(able, key=lambda x: (x.probability_ahead, -x.margin_behind_first))
@@ -216,8 +224,8 @@ def baseline_caution(
     sure = "" if p != p else f" (probability {p:.2f})"
     subject = one.name if one.name.endswith("s") else f"an {one.name}"
     sentence = (
-        f"{subject[:1].upper()}{subject[1:]} may be better than the first model{sure}: these "
-        "models may see little of what your labels name, so do not trust their probabilities"
+        f"{subject[:1].upper()}{subject[1:]} may be better than the top-ranked model{sure}: these "
+        "models may miss what your labels are about, so do not trust their probabilities"
     )
     if everything:
         return f"{sentence}."
@@ -225,7 +233,7 @@ def baseline_caution(
 
 # %% ../../nbs/show/01_words.ipynb #a53653c7
 def next_step(
-    frame: DataFrame,  # pandas.DataFrame of a forecast, least expected loss first
+    frame: DataFrame,  # pandas.DataFrame of a forecast, least expected regret first
     *,
     complete: bool = False,  # has every point a label?
     silent: bool = False,  # is no model better than a constant on them?
@@ -236,7 +244,7 @@ def next_step(
 ) -> str:
     "What to do with a ranking, in one sentence."
     if len(frame) == 1:
-        return "Next: add models, because they are compared on the same points."
+        return "Next: add models, because they are compared on the same examples."
     if silent:
         return "Next: check that labels and rows are in the same order."
     first, *rivals = (shortened(name, 30) for name in frame.model[frame.tier == 1])
@@ -245,12 +253,13 @@ def next_step(
     if not rivals:
         return 'Next: send a page of it to others, by report("ranking.html") or --report FILE.'
     if complete:
-        return f"Next: more points may tell {first} from {rivals[0]}."
+        return f"Next: more examples may decide between {first} and {rivals[0]}."
     if n_pairs:
-        return f"Next: {counted(more or n_pairs, 'more pair')} may tell {first} from {rivals[0]}."
+        pairs = counted(more or n_pairs, "more pair")
+        return f"Next: {pairs} may decide between {first} and {rivals[0]}."
     n = min(more or 20, 100)
     which = f"next_labels({n}) names them."
     if folder:
         command = f"taskpriors next {shlex.quote(folder)} --n-labels {n}"
         which = f"{command} writes a sheet of them."
-    return f"Next: label {n} points, which may tell {first} from {rivals[0]}: {which}"
+    return f"Next: label {n} examples to decide between {first} and {rivals[0]}: {which}"
