@@ -1,4 +1,4 @@
-"Score a representation on every task it could meet; each formula is proved in a notebook."
+"Rank representation models on your own data; each formula is proved in a notebook."
 
 __version__ = "0.2.0"
 

@@ -24,7 +24,14 @@ from taskpriors.rank.options import nested
 KEPT = Path(__file__).with_name("golden_rankings.json")
 RELATIVE = 1e-6  # to the largest of a column, of what rests on no draws
 FORECAST = {"p_best": 0.003, "expected_regret": 0.02, "margin": 0.02, "error": 0.02}  # absolute
-FORETOLD = r"(?<=probability )[.\d]+\d|(?<=expected regret )[.\d]+|(?<=expected regret, )[.\d]+|(?<=\()0\.\d\d(?=\))"  # as columns
+PREDICTED = "|".join(  # numbers of a verdict, which stand in columns as well
+    [
+        r"(?<=probability )[.\d]+\d",
+        r"(?<=expected regret )[.\d]+\d",
+        r"(?<=expected regret, )[.\d]+\d",
+        r"(?<=\()0\.\d\d(?=\))",
+    ]
+)
 CLOCK = {"seconds", "milliseconds"}
 DOORS = {"memory": None, "disk": True}  # value of on_disk
 FEW = dict(n_tasks=20, n_classes=3, seed=1, cache=False, progress=False)
@@ -111,7 +118,7 @@ def facts(ranking):
     out |= dict(
         columns=list(frame),
         models=names,
-        verdict=re.sub(FORETOLD, "#", ranking.verdict),
+        verdict=re.sub(PREDICTED, "#", ranking.verdict),
         next_step=ranking.next_step,
         prior=settings["prior"],
         trusted=ranking.trusted,

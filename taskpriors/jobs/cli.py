@@ -363,7 +363,7 @@ def build_parser() -> argparse.ArgumentParser:
     "The command line of `taskpriors`."
     import taskpriors
 
-    purpose = "Score a representation on every task it could meet."
+    purpose = "Rank representation models on your own data."
     parser = argparse.ArgumentParser("taskpriors", description=purpose)
     parser.add_argument("--version", action="version", version=taskpriors.__version__)
     no_command: Callable = parser.print_help

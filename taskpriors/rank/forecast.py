@@ -462,7 +462,7 @@ class Forecast(Result):
         return pd.DataFrame(dict(model=[self.models[k] for k in self.order], **rows))
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        "The margin of each model with its 95 % interval, the one of lowest expected regret at the top."
+        "The margin of each model with its 95 % interval, the lowest expected regret at the top."
         rows = self.order.flip(0).tolist()
         why = "has the largest margin" if self.draws is None else "has the lowest expected regret"
         ax = new_axes(ax, figsize=(6.4, 1.3 + 0.24 * len(rows)))

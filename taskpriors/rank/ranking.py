@@ -348,7 +348,7 @@ class Ranking(Result):
         a: str,  # name of a model
         b: str,  # name of another
     ) -> DataFrame:  # columns labels, margin, low, high, probability; margins in points
-        """How certain a margin is with the known labels, with two, four, ... times as many, with all.
+        """How certain a margin is with the known labels, and with two, four, ... times as many.
 
         It is what further random labels would bring if the margin stayed as it is. Without labels
         the first row is what is known, and the others begin with twenty labels.
