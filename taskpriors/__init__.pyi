@@ -16,8 +16,8 @@ from .papers.subsamples import Checkpoint as Checkpoint
 from .papers.subsamples import CheckpointTask as CheckpointTask
 from .prior.calibration import calibrate_temperature as calibrate_temperature
 from .prior.calibration import critical_temperature as critical_temperature
+from .prior.cross_skill import cross_skill as cross_skill
 from .prior.heldout import expected_heldout_error as expected_heldout_error
-from .prior.judges import cross_skill as cross_skill
 from .prior.judges import elect_prior as elect_prior
 from .prior.labelings import sample_labelings as sample_labelings
 from .prior.moments import trace_moments as trace_moments

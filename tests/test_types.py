@@ -1,0 +1,80 @@
+"Type checkers see the names that `taskpriors` loads when they are first used."
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mypy", reason="the checker comes with the dev extra")
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT = """
+from pathlib import Path
+
+import taskpriors as tp
+
+ranking = tp.rank_models(
+    ["resnet18", "convnext_tiny"],
+    "photographs",
+    labels="labels.csv",
+    references=False,
+    tasks=tp.Tasks(n_tasks=64, n_classes=3),
+    compute=tp.Compute(device="cpu", cache=False),
+)
+best: str = ranking.best
+page: Path = ranking.report("ranking.html")
+probability: float = ranking.compare("resnet18", "convnext_tiny").probability
+print(best, page, probability, ranking.verdict, ranking.forecast.expected_regret)
+"""
+
+
+def complaints(folder, *names):
+    "What mypy says of files, by their lines."
+    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent"]
+    command += ["--ignore-missing-imports", "--config-file=", *names]
+    environment = os.environ | {"MYPYPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    return [line for line in done.stdout.splitlines() if ": error:" in line]
+
+
+def test_the_stub_lists_what_the_package_offers():
+    command = [sys.executable, "docs/stub.py", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.long
+def test_a_script_of_a_user_is_typed_and_wrong_ones_are_found(tmp_path):
+    wrong = {
+        "wrong_keyword.py": (SCRIPT.replace("references=False", "n_taskz=3"), "n_taskz"),
+        "wrong_place.py": (SCRIPT.replace("references=False", "n_tasks=3"), "arg-type"),
+        "wrong_option.py": (SCRIPT.replace("n_classes=3", "n_clases=3"), "n_clases"),
+        "wrong_kind.py": (SCRIPT.replace('device="cpu"', "device=[3]"), "device"),
+        "wrong_result.py": (SCRIPT.replace("best: str", "best: int"), "best"),
+    }
+    (tmp_path / "right.py").write_text(SCRIPT)
+    for name, (text, _) in wrong.items():
+        (tmp_path / name).write_text(text)
+    found = complaints(tmp_path, "right.py", *wrong)
+    assert not [line for line in found if line.startswith("right.py")], found
+    for name, (_, word) in wrong.items():
+        assert any(line.startswith(name) for line in found), f"{name}, for {word}: {found}"
+
+
+@pytest.mark.long
+def test_calls_on_pages_for_users_name_what_there_is(tmp_path):
+    "No page passes a keyword or reads a name that a type checker does not find."
+    pages = [ROOT / "nbs" / "index.ipynb", *sorted((ROOT / "nbs" / "start").glob("*.ipynb"))]
+    names = []
+    for page in pages:
+        cells = json.loads(page.read_text(encoding="utf-8"))["cells"]
+        code = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+        text = "\n\n".join(re.sub(r"^(\s*)[%!].*$", r"\1pass", cell, flags=re.M) for cell in code)
+        names.append(f"page_{page.stem}.py")
+        (tmp_path / names[-1]).write_text(text, encoding="utf-8")
+    found = complaints(tmp_path, *names)
+    kinds = ("[call-arg]", "[attr-defined]")
+    assert not [line for line in found if line.endswith(kinds) and line.startswith("page_")]
