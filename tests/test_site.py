@@ -224,7 +224,7 @@ def test_every_page_introduces_itself(site):
     "A description, a social card, the notebook to download, to edit and to run, the version."
     html = (site / "start" / "first_ranking.html").read_text(encoding="utf-8")
     says = (
-        "One call says which model to take for your images, and how sure that is, without a label."
+        "Rank models on your images without labels, with the probability that each model is the best."
     )
     for name in ('property="og:description"', 'name="description"'):
         assert re.search(
@@ -395,7 +395,7 @@ FIRST = {
     "patients": "start/with_labels",
     "retrieval": "start/with_labels",
     "latency": "start/reading_the_table",
-    "record": "start/what_i_know",
+    "past results": "start/what_i_know",
     "pairs": "start/what_i_know",
     "label loop": "start/with_labels",
     "open_clip": "start/my_images",
