@@ -23,6 +23,7 @@ from ..inputs.texts import TextsLike, load_texts
 from .explore import thumbnail_png, widget_modules
 from .label_sheet import PointNames, check_ranked, point_names
 from ..rank.models import rank_models
+from ..rank.options import Compute
 from ..rank.ranking import Ranking
 from ..show.words import counted, shortened
 from ..signatures import documented
@@ -292,7 +293,7 @@ def label_loop(
     batch = check_count(batch, caller, "batch")
     if ranking.to_label is None:
         ranking.next_labels(1)  # refuses, and says why
-    options.setdefault("progress", False)
+    options.setdefault("compute", Compute(progress=False))
     if ranking.groups is not None and not ranking.settings.get("copies"):
         options.setdefault("groups", ranking.groups)
     given_alone = images is not None and ranking.settings.get("images") is None  # features
