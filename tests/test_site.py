@@ -223,9 +223,7 @@ def test_machines_find_their_way(site, pages):
 def test_every_page_introduces_itself(site):
     "A description, a social card, the notebook to download, to edit and to run, the version."
     html = (site / "start" / "first_ranking.html").read_text(encoding="utf-8")
-    says = (
-        "Rank models on your images without labels, with the probability that each model is the best."
-    )
+    says = "Rank models on your images without labels, with the probability that each model is the best."
     for name in ('property="og:description"', 'name="description"'):
         assert re.search(
             rf'<meta [^>]*{name}[^>]*content="{says}|content="{says}"[^>]*{name}', html
