@@ -217,3 +217,30 @@ def test_one_order_of_models(labelled, tmp_path):
     )
     assert ranking.plot().get_title("left") == f"{ranking.best} has the lowest expected regret"
     assert "Models are ordered by expected regret" in str(ranking)
+
+
+def test_models_of_noise_have_no_verdict():
+    "Of a hundred rankings of independent noise about one is taken for structure."
+    caught = 0
+    for seed in range(100):
+        g = np.random.default_rng(seed)
+        n, widths = (60, 120, 400)[seed % 3], [(8, 16), (4, 4, 4, 4), (32, 2)][seed // 3 % 3]
+        models = {f"m{k}": g.normal(size=(n, d)) for k, d in enumerate(widths)}
+        more = dict(references=dict(eye=g.normal(size=(n, 6)))) if seed % 4 == 0 else {}
+        flat = nested(n_tasks=4, n_classes=2, cache=False, progress=False, **more)
+        ranking = rank_models(models, **flat)
+        if ranking.settings["shared_structure"]["p_value"] > 0.01:
+            caught += 1
+            assert ranking.verdict.startswith("Nothing can be said"), ranking.verdict
+            assert ranking.forecast.draws is None and "same order" in ranking.next_step
+    assert caught >= 96, caught
+
+
+def test_a_model_whose_rows_are_shuffled_is_named():
+    g = np.random.default_rng(0)
+    hidden = g.normal(size=(200, 5))
+    models = {f"m{k}": hidden @ g.normal(size=(5, 9)) + g.normal(size=(200, 9)) for k in range(4)}
+    models["m3"] = models["m3"][g.permutation(200)]
+    ranking = rank_models(models, **nested(n_tasks=8, cache=False, progress=False))
+    assert "m3 shares no structure with the other models: are its rows" in str(ranking)
+    assert not ranking.verdict.startswith("Nothing can be said")

@@ -21,6 +21,10 @@ def _kernel(features: Tensor) -> Tensor:  # shape (n, d) -> (n, n), norm one or 
     return K / K.norm().clamp(min=1e-12)
 
 # %% ../../nbs/prior/27_independence.ipynb #ind00011
+EXAMPLES = 128  # that are compared, at most
+LEVEL = 0.01  # p-value above which models are taken to share nothing
+
+
 class Dependence(NamedTuple):
     "Whether models share structure on the same examples, by permutations."
 
@@ -31,7 +35,7 @@ class Dependence(NamedTuple):
 def dependence(
     features: Sequence[Tensor],  # of each model on the same examples, shapes (n, d)
     *,
-    n_examples: int = 128,  # at most, a random choice
+    n_examples: int = EXAMPLES,  # at most, a random choice
     n_permutations: int = 199,
     seed: int = 0,
 ) -> Dependence:

@@ -20,6 +20,7 @@ import taskpriors.checks as checks
 import taskpriors.store as store
 from ..checks import Axes, DataFrame, Series
 from ..inputs import past_scores
+from ..prior import independence
 from . import forecast, record
 from .baselines import Baseline, BaselineEvidence, behind_first
 from .errors import carried_by_few
@@ -35,6 +36,7 @@ from ..transfer.registry import LABEL_ACCURACY
 CHANCE = 0.05  # p-value of labels above which they do not tell the models from chance
 MANY_LABELS = 100  # from which such labels say that no model predicts them
 HARDLY = 0.25  # agreement of earlier tasks with the points, below which it is said
+NOISE = "the models share no structure on these examples"
 CONTRADICTED = (
     "The earlier tasks order the models otherwise than these points do, so they hardly count."
 )
@@ -82,7 +84,11 @@ class Ranking(Result):
     def forecast(self) -> Forecast:
         "What each model is expected to reach on the user's task, by all evidence at once."
         answer = self._forecast_with(self._label_scores, self._pairs)
-        if not self._is_silent or answer.draws is None:
+        if answer.draws is None:
+            return answer
+        if self._is_noise:
+            return answer.without_probabilities(NOISE)
+        if not self._is_silent:
             return answer
         return answer.without_probabilities("no model predicts the labels better than a constant")
 
@@ -255,6 +261,8 @@ class Ranking(Result):
             unlabelled = self.models[int(self._unlabelled_skill.argmax())]
         if self._is_silent:
             unlabelled = self.forecast.first
+        if self._is_noise and len(self.models) > 1:
+            return words.noise_verdict(self.settings["shared_structure"]["p_value"], self.failures)
         sentence = words.forecast_verdict(
             frame,
             scoring=self.forecast.scoring,
@@ -308,6 +316,13 @@ class Ranking(Result):
             return False
         bound = NormalDist().inv_cdf(1 - CHANCE / 2 / len(self.models))
         return bool((self.skill <= bound * record.skill_errors(self)).all())
+
+    @property
+    def _is_noise(self):  # do the models share no structure, and nothing else informs the forecast?
+        shared = self.settings.get("shared_structure", {})
+        informed = self._record is not None or self._pairs is not None
+        informed = informed or ("labels" in self.settings and not self._is_at_chance)
+        return shared.get("p_value", 0.0) > independence.LEVEL and not informed
 
     @property
     def _is_at_chance(self):  # do the labels not better than chance yet?
@@ -408,6 +423,8 @@ class Ranking(Result):
         page: str = "",  # that was written of it; empty: none
     ) -> str:
         "The same, where a page of it has been written already."
+        if self._is_noise:
+            return "Next: check that the rows of all models are in the same order."
         return words.next_step(
             self.forecast.to_frame(),
             complete=self._is_complete,

@@ -18,7 +18,7 @@ from torch import Tensor
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..inputs import past_scores, row_labels, row_pairs
-from ..prior import left_out_groups, pair_retrieval, point_copies
+from ..prior import independence, left_out_groups, pair_retrieval, point_copies
 from ..prior.pairs import blocks_of_pairs
 from . import baselines, forecast, jury, labelled, laws, members, memory, record
 from .disk import DiskEngine
@@ -211,6 +211,7 @@ def gather(
     return Gathered(models, jurors, failures, seated.failures, called, beside)
 
 # %% ../../nbs/rank/12_run.ipynb #93f4392a
+ALONE = 0.05  # p-value above which a model shares nothing with the others
 _WITHOUT_PAIRS = (
     "The forecast knows the pairs; skill and sampled tasks are those of the law without them."
 )
@@ -364,6 +365,23 @@ def assemble(
     )
 
 # %% ../../nbs/rank/12_run.ipynb #f0359917
+def note_shared_structure(group: Gathered, settings: dict) -> None:
+    "Write into the settings of a run whether the models share any structure on these examples."
+    models = {**group.models, **group.jurors}
+    if len(models) < 2:
+        return
+    n = len(next(iter(models.values())).features)
+    index = blocks.evenly(n, independence.EXAMPLES)
+    rows = [members.rows_of(model, index) for model in models.values()]
+    test = independence.dependence(rows, seed=settings["seed"])
+    alone = [name for name, p in zip(models, test.each.tolist(), strict=True) if p > ALONE]
+    settings["shared_structure"] = dict(p_value=test.p_value, alone=alone)
+    if test.p_value <= independence.LEVEL and len(models) > 2:
+        for name in alone:
+            said = f"{words.shortened(name, 60)} shares no structure with the other models"
+            settings["notes"].append(f"{said}: are its rows in the same order?")
+
+
 def note_unranked(findings: laws.Findings, group: Gathered, settings: dict) -> None:
     "Write into the settings of a run what became of jurors and baselines."
     settings["notes"] += jury.seating_notes(group.jury, group.unseated)
@@ -452,6 +470,7 @@ def rank_with(
     settings = record.describe_run(findings, options, mask, source, labels=label_settings)
     settings["notes"] += [*offers, *notes]
     note_unranked(findings, group, settings)
+    note_shared_structure(group, settings)
     settings["copies"] = copied
     settings["scoring"] = options.scoring
     if past is not None:

@@ -153,6 +153,16 @@ def forecast_verdict(
     return " ".join([*sentences, *([unjudged] if unjudged else [])])
 
 # %% ../../nbs/show/01_words.ipynb #21065431
+def noise_verdict(p_value: float, failures: Mapping) -> str:
+    "That nothing can be said, where the models share no structure."
+    sentence = (
+        "Nothing can be said: the models share no structure on these examples (permutation test, "
+        f"p = {p_value:.2g}), as if each saw noise. Check that the rows of all models are in the "
+        "same order, or add labels."
+    )
+    return " ".join([sentence, *(f"FAILED {line}" for line in failure_lines(failures))])
+
+
 def untrained_words(first: str, untrained: Sequence, n_models: int) -> str:
     "That what is taken was never trained, as the names of such networks say; empty otherwise."
     if n_models > 1 and len(untrained) == n_models:
