@@ -129,6 +129,15 @@ ranking = tp.rank_models(
 print(ranking.verdict)
 ranking.plot()
 
+# %% Tasks
+tp.Tasks(n_tasks=100, n_classes=3)
+
+# %% Compute
+tp.Compute(device="cpu", cache="features")
+
+# %% plan_models
+print(tp.plan_models(["zoo/pixels", "zoo/pca"], tp.load_images("digits", limit=200)))
+
 # %% explore
 tp.explore(X)
 
@@ -157,3 +166,8 @@ lengths = tp.embed_texts(lambda batch: np.array([[len(t), t.count(" ")] for t in
 
 # %% label_sheet
 tp.label_sheet([4, 17, 99], "to_label.csv")
+
+# %% label_loop
+choices = ["zoo/pixels", "zoo/pca", "zoo/gradients"]
+scans = tp.load_images("digits", limit=200)
+tp.label_loop(tp.rank_models(choices, scans), choices, scans, classes=range(10))

@@ -181,7 +181,7 @@ def test_a_typo_names_the_nearest(typed):
     for words, near in {
         ("rnak",): "did you mean rank",
         ("rank", "--temperture", "3"): "did you mean --temperature",
-        (*RANK, "--prior", "elect"): "did you mean elected",
+        (*RANK, "--prior", "consensu"): "did you mean consensus",
         (*RANK, "--scoring", "retrival"): "did you mean retrieval",
         ("metrics", "logmee"): "see logme",
         ("rank", "--images", "digts"): "did you mean --images digits",

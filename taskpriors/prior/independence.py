@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 # %% ../../nbs/prior/27_independence.ipynb #ind00007
-def _kernel(features: Tensor) -> Tensor:  # shape (n, d) -> (n, n), norm one or zero
+def centred_kernel(features: Tensor) -> Tensor:  # shape (n, d) -> (n, n), norm one or zero
     "Centred linear kernel of standardised features with a diagonal of zeros."
     X = features.double()
     X = (X - X.mean(0)) / X.std(0).clamp(min=1e-12)
@@ -47,7 +47,7 @@ def dependence(
         raise ValueError("all models must have features of the same examples")
     g = torch.Generator().manual_seed(seed)
     rows = torch.randperm(n, generator=g)[:n_examples]
-    kernels = torch.stack([_kernel(X[rows].cpu()) for X in features])
+    kernels = torch.stack([centred_kernel(X[rows].cpu()) for X in features])
     others = kernels.sum(0) - kernels
     observed = (kernels * others).sum((1, 2))
     above, above_each = 0, torch.zeros(len(kernels), dtype=torch.int64)

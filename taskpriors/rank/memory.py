@@ -54,7 +54,11 @@ def trace_of(
     return prior.moments(factors, kernel=None, executor=options.compute.executor, progress=bar)
 
 # %% ../../nbs/rank/09_memory.ipynb #92154fec
-def _moments_under(prior, models, options):  # name -> Moments
+def moments_under(
+    prior: TaskPrior, models: Mapping, options: RankOptions
+) -> dict[str, laws.Moments]:
+    "Mean and variance of Tr(MG) of each model under one prior over graphs."
+
     def compute():
         start = time.perf_counter()
         trace = trace_of({k: m.factor.to(prior.factor) for k, m in models.items()}, prior, options)
@@ -83,7 +87,7 @@ def _moments_under(prior, models, options):  # name -> Moments
 # %% ../../nbs/rank/09_memory.ipynb #12b2cc09
 def model_moments(models: Mapping, law: laws.Law, options: RankOptions) -> dict[str, laws.Moments]:
     "Mean and variance of Tr(MG) of each model under the prior that judges it."
-    return _moments_under(edge_prior(laws.mean_factor(law), options), models, options)
+    return moments_under(edge_prior(laws.mean_factor(law), options), models, options)
 
 # %% ../../nbs/rank/09_memory.ipynb #522d6c86
 def edge_reason(moments: Mapping, n: int) -> str:
