@@ -244,3 +244,49 @@ def test_a_model_whose_rows_are_shuffled_is_named():
     ranking = rank_models(models, **nested(n_tasks=8, cache=False, progress=False))
     assert "m3 shares no structure with the other models: are its rows" in str(ranking)
     assert not ranking.verdict.startswith("Nothing can be said")
+
+
+def sharing(seed, n, n_models=3):
+    "Models that see two, four, ... of the same facts, with noise."
+    g = np.random.default_rng(seed)
+    facts = g.normal(size=(n, 8))
+    seen = [facts[:, : 2 * k + 2] @ g.normal(size=(2 * k + 2, 12)) for k in range(n_models)]
+    return {f"m{k}": X + g.normal(size=(n, 12)) for k, X in enumerate(seen)}
+
+
+def noises(seed, n):
+    g = np.random.default_rng(seed)
+    return {f"noise{k}": g.normal(size=(n, d)) for k, d in enumerate((8, 16, 8, 16))}
+
+
+def test_references_that_share_structure_say_nothing_of_noise():
+    caught = 0
+    for seed in range(20):
+        models, references = noises(seed, 120), sharing(100 + seed, 120)
+        flat = nested(**QUIET | dict(n_tasks=4, references=references))
+        ranking = rank_models(models, **flat)
+        caught += ranking.verdict.startswith("Nothing can be said") and not ranking.decided
+    assert caught >= 18, caught
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+@pytest.mark.parametrize("n", [60, 400])
+def test_models_that_share_structure_keep_their_probabilities(n, on_disk):
+    for seed in range(5):
+        ranking = rank_models(sharing(seed, n), **nested(on_disk=on_disk, **QUIET))
+        assert ranking.settings["shared_structure"] == dict(p_value=0.005, alone=[])
+        assert ranking.forecast.draws is not None and "Nothing" not in ranking.verdict
+
+
+def test_labels_and_past_results_inform_where_models_share_nothing():
+    n = 200
+    models, y = noises(3, n), np.arange(n) % 2
+    sees = models | dict(sees=np.random.default_rng(1).normal(size=(n, 4)) + 3 * y[:, None])
+    assert rank_models(sees, **nested(labels=y, **QUIET)).best == "sees"
+    assert rank_models(sees, **nested(labels=y, **QUIET)).forecast.draws is not None
+    at_chance = {k: int(y[k]) for k in range(12)}
+    ranking = rank_models(models, **nested(labels=at_chance, **QUIET))
+    assert ranking.verdict.startswith("Nothing can be said")
+    scores = 0.5 + 0.1 * np.random.default_rng(0).random((4, 6))
+    past = pd.DataFrame(scores, index=list(models))
+    assert rank_models(models, past_results=past, **nested(**QUIET)).forecast.draws is not None

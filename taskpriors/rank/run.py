@@ -375,8 +375,10 @@ def note_shared_structure(group: Gathered, settings: dict) -> None:
     rows = [members.rows_of(model, index) for model in models.values()]
     test = independence.dependence(rows, seed=settings["seed"])
     alone = [name for name, p in zip(models, test.each.tolist(), strict=True) if p > ALONE]
-    settings["shared_structure"] = dict(p_value=test.p_value, alone=alone)
-    if test.p_value <= independence.LEVEL and len(models) > 2:
+    ranked = test.each[: len(group.models)]
+    p_value = max(test.p_value, ranked.min().item())  # references may share it among themselves
+    settings["shared_structure"] = dict(p_value=p_value, alone=alone)
+    if p_value <= independence.LEVEL and len(models) > 2:
         for name in alone:
             said = f"{words.shortened(name, 60)} shares no structure with the other models"
             settings["notes"].append(f"{said}: are its rows in the same order?")
