@@ -1,20 +1,16 @@
 """What audits found wrong and no chapter shows: all of it was silent or ended in a bare error."""
 
-import json
 import re
 import zipfile
-from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch import nn
 
 import taskpriors as tp
 import taskpriors.jobs.label_sheet as label_sheet
-from taskpriors.inputs.row_labels import groups_of_points, read_labels, rows_of_frames
-from taskpriors.inputs.sources import source_of
+from taskpriors.inputs.row_labels import groups_of_points, read_labels
 from taskpriors.rank.options import nested
 
 QUICK = dict(n_tasks=20, cache=False, progress=False)
@@ -54,17 +50,21 @@ def test_rows_in_another_order_are_said_above_the_verdict():
     assert shown.index("turned and the others") < shown.index(ranking.verdict[:12])
 
 
-@pytest.mark.parametrize("rank", [tp.rank_models, partial(tp.rank_models, **nested(on_disk=True))])
+@pytest.mark.parametrize("on_disk", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 7])
-def test_labels_of_other_rows_name_no_model(rank, n_classes):
+def test_labels_of_other_rows_name_no_model(on_disk, n_classes):
     models = company()
     g = torch.Generator().manual_seed(n_classes)
     classes = (models["m0"] @ torch.randn(8, n_classes, generator=g)).argmax(1)
-    asked = "are labels and rows in the same order? Without them take m"
-    assert asked not in rank(models, labels=classes, **QUICK).verdict
+    asked = "are labels and rows in the same order? Without them, take m"
+
+    def rank(labels):
+        return tp.rank_models(models, labels=labels, **nested(on_disk=on_disk, **QUICK))
+
+    assert asked not in rank(classes).verdict
     for seed in range(3):
         other = torch.randperm(200, generator=g.manual_seed(seed))
-        ranking = rank(models, labels=classes[other], **QUICK)
+        ranking = rank(classes[other])
         assert asked in ranking.verdict and "same order" in ranking.next_step
 
 
@@ -205,7 +205,7 @@ def test_a_wrapped_network_gives_what_the_network_gives(kind):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("form", ["series", "dictionary", "frame", "csv", "json"])
+@pytest.mark.parametrize("form", ["series", "dictionary", "frame", "csv", "jsonl"])
 def test_groups_and_labels_find_rows_of_frames_by_name(form, tmp_path):
     pd = pytest.importorskip("pandas")
     models, names = company(3, 60), [f"im_{k}.png" for k in range(60)]
@@ -214,13 +214,14 @@ def test_groups_and_labels_find_rows_of_frames_by_name(form, tmp_path):
     moved, of = [names[k] for k in mixed], [groups[k] for k in mixed]
     table = pd.DataFrame(dict(file=moved, patient=of, label=[f"c{k % 3}" for k in mixed]))
     table.to_csv(tmp_path / "groups.csv", index=False)
-    table[["file", "patient"]].to_json(tmp_path / "groups.json", orient="records")
+    rows = table[["file", "patient"]]
+    rows.to_json(tmp_path / "groups.jsonl", orient="records", lines=True)
     forms = dict(
         series=pd.Series(of, index=moved),
         dictionary=dict(zip(moved, of, strict=True)),
         frame=table,
         csv=tmp_path / "groups.csv",
-        json=tmp_path / "groups.json",
+        jsonl=tmp_path / "groups.jsonl",
     )
     named = tp.rank_models(frames, **nested(groups=forms[form], **QUICK))
     torch.testing.assert_close(
@@ -301,7 +302,7 @@ def test_near_copies_among_many_points_are_counted(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["zip", "sheet of Excel", "gzip", "parquet"])
-def test_a_packed_table_under_another_ending_is_named(kind, tmp_path):
+def test_a_packed_table_under_another_ending_is_refused(kind, tmp_path):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(dict(row=range(200), label=["a", "b"] * 100))
     path = tmp_path / "labels.csv"
@@ -312,7 +313,7 @@ def test_a_packed_table_under_another_ending_is_named(kind, tmp_path):
             book.writestr("xl/workbook.xml", "<workbook/>")
     else:
         frame.to_csv(path, index=False, compression=kind)
-    with pytest.raises(ValueError, match=f"labels.csv must hold text. Got .*{kind}"):
+    with pytest.raises(ValueError, match="labels.csv must"):
         tp.rank_models(company(), **nested(labels=path, **QUICK))
 
 
@@ -326,23 +327,6 @@ def test_tables_of_other_libraries_place_labels_and_groups(library):
     grouped = table(dict(row=rows, group=[groups[k] for k in rows]))
     assert read_labels(labels, None, 200).classes.tolist() == [k % 2 for k in range(200)]
     assert groups_of_points(grouped, None, 200, "rank_models").names == groups
-
-
-@pytest.mark.parametrize("n_features", [3, 200])
-def test_lists_by_name_in_json_are_points_or_columns(n_features, tmp_path):
-    X = np.random.default_rng(0).normal(size=(200, n_features)).tolist()
-    path = tmp_path / "rows.json"
-    path.write_text(json.dumps({f"image{k}.png": row for k, row in enumerate(X)}))
-    with pytest.raises(ValueError, match="must say whether its names are points or columns") as e:
-        tp.embed(path, None, cache=False)
-    assert "their names in a first column id" in str(e.value)
-    names = [f"image{k}.png" for k in range(len(X))]
-    columns = {"id": names} | {f"x{k}": column for k, column in enumerate(zip(*X, strict=True))}
-    pd.DataFrame(columns).to_csv(tmp_path / "rows.csv", index=False)
-    source = source_of(tmp_path / "rows.csv")
-    assert rows_of_frames({"a": source}, "rank_models").points.names == names
-    path.write_text(json.dumps(X))
-    np.testing.assert_allclose(tp.embed(path, None, cache=False), X, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

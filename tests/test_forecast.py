@@ -242,7 +242,7 @@ def test_every_score_that_was_studied_has_its_probabilities(scoring):
     ranking = rank_models(models, **nested(labels=classes, scoring=scoring, **QUIET))
     forecast = ranking.forecast
     assert forecast.p_best.isfinite().all() and forecast.scoring == scoring
-    assert f"points of {SCORE_NAMES[scoring]} on average" in ranking.verdict
+    assert f"{SCORE_NAMES[scoring]} points" in ranking.verdict
     assert (scoring == "accuracy") == torch.equal(forecast.draws, plain.forecast.draws)
 
 

@@ -343,7 +343,9 @@ NAMES = {
 KINDS = {name: kind for kind, names in NAMES.items() for name in names.split()}
 UNTRIED = {
     "group_sizes": "what own_group_sizes returns: rank/01_error_law",
-    "record": "a table in any usual form: tests/test_past_scores.py",
+    "past_results": "a table of models by tasks: tests/test_past_scores.py",
+    "references": "standard, False or models by name: tests/test_jury_hub.py",
+    "compute": "a record that checks itself: rank/02_options",
     "all_pairs": "what pass_over_pairs returns: workshop/12",
     "neighbours": "what nearest_neighbours returns: transfer/09",
     "collapse": "what collapse_terms returns: transfer/11",
@@ -651,7 +653,8 @@ def test_layers_in_place_have_the_features_of_those_that_are_not(k):
     before = {name: value.clone() for name, value in in_place.state_dict().items()}
     expected = layers_of(plain, x, layers=names)
     found = layers_of(in_place, x, layers=names)
-    for name in names:
+    assert list(found) == list(expected)
+    for name in found:
         torch.testing.assert_close(found[name], expected[name])
     wrapped = Monitor(x, reference=x, n_tasks=4)
     torch.testing.assert_close(wrapped(lambda batch: in_place(batch)), wrapped(plain))
@@ -660,7 +663,7 @@ def test_layers_in_place_have_the_features_of_those_that_are_not(k):
 
 
 @pytest.mark.parametrize("names", [("a.png",), ("a",), ("a", "b"), ("a.png", "b.png")])
-def test_links_that_margin_nowhere_do_not_stop_a_folder_of_images(names, tmp_path):
+def test_links_that_lead_nowhere_do_not_stop_a_folder_of_images(names, tmp_path):
     for k in range(3):
         Image.new("RGB", (4, 4), (80 * k, 0, 0)).save(tmp_path / f"{k}.png")
     for name, to in zip(names, names[1:] + names[:1], strict=True):  # to itself, or in a circle

@@ -110,10 +110,10 @@ def press(found, name):
 @needs_browser
 def test_a_heading_sorts_and_says_so(opened):
     found = opened()
-    order, losses = column(found, "loss")
+    order, losses = column(found, "regret")
     assert order == "ascending" and losses == sorted(losses, key=float)
-    press(found, "loss")
-    order, turned = column(found, "loss")
+    press(found, "regret")
+    order, turned = column(found, "regret")
     assert order == "descending" and turned == losses[::-1]
     press(found, "skill")
     order, skills = column(found, "skill")

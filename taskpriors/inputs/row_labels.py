@@ -110,8 +110,8 @@ def _words(values: list) -> list:
     return words
 
 
-def _whole_numbers(values: list, ask: bool) -> list:
-    "Whole numbers, with None for -1."
+def _whole_numbers(values: list) -> list:
+    "Whole numbers, which are classes, with None for -1."
     for value in values:
         if value is not None and (value in (math.inf, -math.inf) or value != int(value)):
             rule, remedy = "labels must be whole numbers", "encode classes as 0, 1, 2, ..."
@@ -121,26 +121,20 @@ def _whole_numbers(values: list, ask: bool) -> list:
     if classes and classes[0] < 0:
         remedy = "encode classes as 0, 1, 2, ..."
         raise ValueError(sentence("labels must be at least 0", classes[0], remedy))
-    if -1 in values and 1 in classes and set(classes) <= {0, 1}:
-        rule = f"-1 beside {' and '.join(map(str, classes))} must be said to be a class or no label"
+    if -1 in values and classes == [1]:
+        rule = "-1 beside 1 must be said to be a class or no label"
         remedy = "pass labels + 1 if it is a class, or NaN: numpy.where(y == -1, numpy.nan, y)"
         raise ValueError(sentence(rule, f"{values.count(-1)} labels that are -1", remedy))
-    counted = classes in (list(range(len(classes))), list(range(1, len(classes) + 1)))
-    if ask and len(classes) > _FEW and not counted:
-        rule = "whole numbers of many values must be said to be classes or real targets"
-        got = f"{len(classes)} values from {classes[0]} to {classes[-1]}"
-        remedy = "pass words for classes (labels.astype(str), in a file c7 for 7)"
-        raise ValueError(sentence(rule, got, f"{remedy}, floats (n, 1) for targets"))
     return [None if value == -1 else value for value in values]
 
 
-def _classes(entries: list, *, ask: bool = False) -> GivenLabels:
+def _classes(entries: list) -> GivenLabels:
     "Classes of entries, numbered in the order of numbers or of words."
     values = [None if is_blank(entry) else entry for entry in entries]
     if any(isinstance(value, (str, bool, np.bool_)) for value in values):
         values = _words(values)
     else:
-        values = _whole_numbers(values, ask)
+        values = _whole_numbers(values)
     order = sorted(set(values) - {None})
     number = {name: k for k, name in enumerate(order)}
     classes = torch.tensor([-1 if v is None else number[v] for v in values], dtype=torch.int64)
@@ -677,7 +671,7 @@ def read_labels(
         else:
             in_order = _plain_list(values)
             check_same_n(caller, models=n, labels=len(in_order))
-            checked = _checked_classes(_classes(in_order, ask=not of_points), n)
+            checked = _checked_classes(_classes(in_order), n)
     offers = read.offers if isinstance(read, Entries) else ()
     return checked._replace(notes=(*notes, *checked.notes), offers=offers)
 

@@ -322,7 +322,8 @@ class Ranking(Result):
         shared = self.settings.get("shared_structure", {})
         informed = self._record is not None or self._pairs is not None
         informed = informed or ("labels" in self.settings and not self._is_at_chance)
-        return shared.get("p_value", 0.0) > independence.LEVEL and not informed
+        is_noise = shared.get("p_value", 0.0) > independence.LEVEL
+        return is_noise and not (informed or self._is_silent)
 
     @property
     def _is_at_chance(self):  # do the labels not better than chance yet?

@@ -157,7 +157,7 @@ def noise_verdict(p_value: float, failures: Mapping) -> str:
     "That nothing can be said, where the models share no structure."
     sentence = (
         "Nothing can be said: the models share no structure on these examples (permutation test, "
-        f"p = {p_value:.2g}), as if each saw noise. Check that the rows of all models are in the "
+        f"p = {p_value:.2f}), as if each saw noise. Check that the rows of all models are in the "
         "same order, or add labels."
     )
     return " ".join([sentence, *(f"FAILED {line}" for line in failure_lines(failures))])
