@@ -205,7 +205,8 @@ CALLS = {
     },
     "rank.record": {},
     "rank.models": {
-        "rank_models": dict(models=MODELS, images=None, n_tasks=6, n_classes=2, progress=False),
+        "rank_models": dict(models=MODELS, images=None, **nested(**FEW_TASKS)),
+        "plan_models": dict(models=MODELS, **nested(**FEW_TASKS)),
     },
     "show.table": {
         "csv_text": dict(frame=RANKING.to_frame()),
