@@ -29,7 +29,14 @@ setup(
     package_dir={"": "."},
     packages=find_packages(include=["taskpriors", "taskpriors.*"]),
     package_data={
-        "taskpriors": ["*.mplstyle", "py.typed", "show/*.html", "show/*.js", "show/*.toml"],
+        "taskpriors": [
+            "*.mplstyle",
+            "*.pyi",
+            "py.typed",
+            "show/*.html",
+            "show/*.js",
+            "show/*.toml",
+        ],
         "taskpriors.inputs": ["model_names.toml"],
         "taskpriors.jobs": ["commands.toml", "label_sheet.html"],
         "taskpriors.papers": ["*.csv", "*.toml"],

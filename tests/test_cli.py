@@ -78,7 +78,7 @@ def words(shelf, *more):
         *sorted(shelf.glob("model*.npy")),
         "--cache",
         "cache",
-        "--no-contrasts",
+        "--no-baselines",
         "--quiet",
         *more,
     )
@@ -127,16 +127,16 @@ def test_the_default_ranks_the_zoo_on_the_digits(tmp_path):
     assert "%|" not in out
 
 
-def test_judges_are_files_or_nobody(shelf, tmp_path):
+def test_references_are_files_or_none(shelf, tmp_path):
     few = ("rank", "--models", *sorted(shelf.glob("model*.npy"))[:2], "--n-tasks", "8", "--quiet")
     where = dict(cwd=tmp_path, TASKPRIORS_CACHE=tmp_path / "cache")
-    code, out, err = run(*few, "--out", "own", "--judges", shelf / "model4.npy", **where)
+    code, out, err = run(*few, "--out", "own", "--references", shelf / "model4.npy", **where)
     assert code == 0, err
     settings = json.loads((tmp_path / "own/ranking.json").read_text())["settings"]
     assert list(settings["judges"]) == ["model4"]
     assert "1 reference model (model4 " in " ".join(out.split())
-    told = [run(*few, *more, **where)[1] for more in ((), ("--judges", "none"))]
-    missing = "To have that: name what these rows are of"
+    told = [run(*few, *more, **where)[1] for more in ((), ("--references", "none"))]
+    missing = "To use them: name what these rows are of"
     assert [missing in " ".join(text.split()) for text in told] == [True, False]
 
 
@@ -196,7 +196,7 @@ def test_a_path_with_a_typo_costs_no_import(tmp_path, more, near):
 def test_python_ends_in_the_sentence_and_imports_no_statistics(tmp_path):
     code = (
         "import sys, taskpriors as tp; tp.rank_models; print('scipy.stats' in sys.modules); "
-        "tp.rank_models(['gone.npy', 'lost.npz:a'], cache=False)"
+        "tp.rank_models(['gone.npy', 'lost.npz:a'], compute=tp.Compute(cache=False))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -25,7 +25,9 @@ from taskpriors.prior import cut_prior, ridge_on_disk
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import nested
 
-rank_rows = partial(rank_models, **nested(on_disk=True))
+
+def rank_rows(models, **options):
+    return rank_models(models, **nested(on_disk=True, **options))
 
 
 def scores(fn):

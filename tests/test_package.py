@@ -18,7 +18,7 @@ import yaml
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
-READ = {".py", ".typed", ".toml", ".csv", ".json", ".html", ".js", ".mplstyle"}
+READ = {".py", ".pyi", ".typed", ".toml", ".csv", ".json", ".html", ".js", ".mplstyle"}
 CONDA = {"torch": "pytorch", "matplotlib": "matplotlib-base"}  # names that differ there
 
 
@@ -113,8 +113,9 @@ def test_a_bare_environment_ranks(built, tmp_path):
         archive.extractall(site)
     link_requirements(site)
     g = np.random.default_rng(0)
+    hidden = g.normal(size=(200, 4))
     for name in "ab":
-        np.save(work / f"{name}.npy", g.normal(size=(200, 6)))
+        np.save(work / f"{name}.npy", hidden @ g.normal(size=(4, 6)))
     (work / "c.parquet").touch()
     rank = f"--models a.npy file://{work}/b.npy --n-tasks 8 --cache ../cache --quiet".split()
     code = f"import taskpriors.jobs.cli as c; c.main(['rank', *{rank}])"

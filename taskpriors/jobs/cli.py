@@ -138,12 +138,13 @@ def run_rank(args: argparse.Namespace) -> int:
     arguments.check_text_options(given)
     if "models" in given:
         given["models"] = arguments.files_in_folders(given["models"])
-    from taskpriors.rank.models import plan_models, rank_models, saved_in
+    from taskpriors.rank.models import check_out, plan_models, rank_models, saved_in
     from taskpriors.rank.options import nested
 
     report = _report_path(given)
     task = arguments.recorded_task(given)
     arguments.check_options(given)
+    check_out(args.out)
     images = arguments.load_points(given)
     column = given.get("label_column")
     labels = arguments.label_options(images, args.labels, column) if "labels" in given else {}
@@ -168,11 +169,12 @@ def run_layers(args: argparse.Namespace) -> int:
     from taskpriors.inputs.accepted_models import load_encoder
     from taskpriors.jobs.layer_outputs import layers_of
     from taskpriors.jobs.layers import layers_prior
-    from taskpriors.rank.models import rank_models, saved_in
+    from taskpriors.rank.models import check_out, rank_models, saved_in
     from taskpriors.rank.options import nested
 
     given = vars(args)
     report = _report_path(given)
+    check_out(args.out)
     options = arguments.own_options(given)
     arguments.check_text_options(given)
     opened = arguments.load_points(given)

@@ -277,7 +277,7 @@ def _printed_tasks(job: Job) -> Computed:  # Tables 15, 16 and 17, from the accu
     return cells, None
 
 
-def _printed_margin(job: Job) -> Computed:  # on how many tasks one network is the better one
+def _printed_lead(job: Job) -> Computed:  # on how many tasks one network is the better one
     a = printed_correlations.task_accuracies()
     n = int((a["ViT-L/16"] > a["ViT-B/16"]).sum())
     return [Cell("ViT-L/16 above ViT-B/16", "tasks of 27", None, float(n))], None
@@ -626,7 +626,7 @@ ACTIONS: dict[str, Callable] = dict(
     by_size=_by_size,
     printed_correlations=_printed_correlations,
     printed_tasks=_printed_tasks,
-    printed_margin=_printed_margin,
+    printed_lead=_printed_lead,
     printed_selection=_printed_selection,
     printed_advice=_printed_advice,
     printed_times=_printed_times,

@@ -24,7 +24,7 @@ from ..prior.cut_prior import OVERSAMPLING
 from . import baselines
 from .jury import OPERATIONS, Jury, foretold_seconds, words_of
 from .options import RankOptions
-from ..refusals import listed
+from ..refusals import listed, sentence
 from ..results import Result
 
 # %% ../../nbs/rank/10_cost.ipynb #b74633bd
@@ -140,7 +140,10 @@ def _without_weights(source):  # the module, and a batch of one; of no storage
         import timm
 
         name = source.text.partition("@")[0]
-        module = timm.create_model(name, pretrained=False, num_classes=0).eval()
+        try:
+            module = timm.create_model(name, pretrained=False, num_classes=0).eval()
+        except RuntimeError as e:
+            raise ValueError(sentence("a model must be known", repr(name), "check its name")) from e
         return module, torch.zeros(1, *module.pretrained_cfg["input_size"])
 
 

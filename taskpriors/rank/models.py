@@ -112,6 +112,23 @@ def _check_keywords(unknown: Mapping) -> None:
     checks.refuse("rank_models", rule, repr(name[:60]), remedy, TypeError)
 
 # %% ../../nbs/rank/13_models.ipynb #9ff4875d
+def check_out(out: str | Path | None) -> None:
+    "Refuse a directory that cannot be written, before any work."
+    if out is None:
+        return
+    caller = "rank_models"
+    remedy = "pass the path of a directory or None"
+    checks.check_instance(out, (str, os.PathLike), caller, "out", remedy=remedy)
+    folder = Path(out).expanduser()
+    got = repr(str(folder)[-99:])
+    if folder.exists() and not folder.is_dir():
+        checks.refuse(caller, "out must be a directory", got, "choose another", OSError)
+    nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
+    if not os.access(nearest, os.W_OK):
+        remedy = "choose another directory"
+        checks.refuse(caller, "out must be writable", got, remedy, OSError)
+
+
 def _check_call(models, prior, metrics, out):  # metrics: of `requested`
     "Refuse what can be no model, prior, set of metrics or directory, before any work."
     caller = "rank_models"
@@ -131,17 +148,7 @@ def _check_call(models, prior, metrics, out):  # metrics: of `requested`
         if wrong := [name for name, metric in metrics.items() if not callable(metric)]:
             rule = f"metric {str(wrong[0])[:60]!r} must be a function of features"
             checks.refuse(caller, rule, type(metrics[wrong[0]]).__name__, remedy, TypeError)
-    if out is not None:
-        remedy = "pass the path of a directory or None"
-        checks.check_instance(out, (str, os.PathLike), caller, "out", remedy=remedy)
-        folder = Path(out).expanduser()
-        got = repr(str(folder)[-99:])
-        if folder.exists() and not folder.is_dir():
-            checks.refuse(caller, "out must be a directory", got, "choose another", OSError)
-        nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
-        if not os.access(nearest, os.W_OK):
-            remedy = "choose another directory"
-            checks.refuse(caller, "out must be writable", got, remedy, OSError)
+    check_out(out)
 
 # %% ../../nbs/rank/13_models.ipynb #be591d02
 def _of_named_rows(named, labels, groups, pairs):  # the same, where rows of frames have names

@@ -365,20 +365,21 @@ def assemble(
     )
 
 # %% ../../nbs/rank/12_run.ipynb #f0359917
-def note_shared_structure(group: Gathered, settings: dict) -> None:
+def note_shared_structure(models: Mapping, references: Mapping, settings: dict) -> None:
     "Write into the settings of a run whether the models share any structure on these examples."
-    models = {**group.models, **group.jurors}
-    if len(models) < 2:
-        return
-    n = len(next(iter(models.values())).features)
+    everyone = {**models, **references}
+    n = len(next(iter(everyone.values())).features)
     index = blocks.evenly(n, independence.EXAMPLES)
-    rows = [members.rows_of(model, index) for model in models.values()]
-    test = independence.dependence(rows, seed=settings["seed"])
-    alone = [name for name, p in zip(models, test.each.tolist(), strict=True) if p > ALONE]
-    ranked = test.each[: len(group.models)]
+    attempts = [members.attempt(members.rows_of, model, index) for model in everyone.values()]
+    rows, _ = members.settle(everyone, attempts)  # a file may be gone by now
+    if len(rows) < 2:
+        return
+    test = independence.dependence(list(rows.values()), seed=settings["seed"])
+    alone = [name for name, p in zip(rows, test.each.tolist(), strict=True) if p > ALONE]
+    ranked = test.each[: sum(name in models for name in rows)]
     p_value = max(test.p_value, ranked.min().item())  # references may share it among themselves
     settings["shared_structure"] = dict(p_value=p_value, alone=alone)
-    if p_value <= independence.LEVEL and len(models) > 2:
+    if p_value <= independence.LEVEL and len(rows) > 2:
         for name in alone:
             said = f"{words.shortened(name, 60)} shares no structure with the other models"
             settings["notes"].append(f"{said}: are its rows in the same order?")
@@ -472,7 +473,7 @@ def rank_with(
     settings = record.describe_run(findings, options, mask, source, labels=label_settings)
     settings["notes"] += [*offers, *notes]
     note_unranked(findings, group, settings)
-    note_shared_structure(group, settings)
+    note_shared_structure(findings.models, group.jurors, settings)
     settings["copies"] = copied
     settings["scoring"] = options.scoring
     if past is not None:
