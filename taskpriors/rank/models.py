@@ -321,8 +321,6 @@ def rank_models(
 
     Raises TypeError for unknown options and ValueError for wrong values, before any work.
 
-    Examples
-    --------
     >>> import taskpriors as tp
     >>> ranking = tp.rank_models(["resnet18", "convnext_tiny"], "photos/", labels="labels.csv")
     >>> ranking.best, ranking.forecast.to_frame()
