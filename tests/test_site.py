@@ -394,7 +394,7 @@ FIRST = {
     "patients": "start/with_labels",
     "retrieval": "start/with_labels",
     "latency": "start/reading_the_table",
-    "past results": "start/what_i_know",
+    "leaderboard": "start/what_i_know",
     "pairs": "start/what_i_know",
     "label loop": "start/with_labels",
     "open_clip": "start/my_images",
