@@ -209,7 +209,7 @@ def test_python_ends_in_the_sentence_and_imports_no_statistics(tmp_path):
     assert done.stdout == "False\n" and last.startswith("ValueError: rank_models: at least one"), (
         last
     )
-    assert "gone.npy must hold features" in last
+    assert "gone.npy must be a file of features" in last
 
 
 def test_a_failing_model_is_reported_and_the_rest_ranked(shelf, tmp_path):

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+import taskpriors.checks as checks
 from ..inputs import accepted_models, encoders, named_models, sources, zoo
 from ..inputs.feature_files import read_features
 from ..inputs.image_source import ImageSource
@@ -24,7 +25,7 @@ from ..prior.cut_prior import OVERSAMPLING
 from . import baselines
 from .jury import OPERATIONS, Jury, foretold_seconds, words_of
 from .options import RankOptions
-from ..refusals import listed, sentence
+from ..refusals import listed
 from ..results import Result
 
 # %% ../../nbs/rank/10_cost.ipynb #b74633bd
@@ -143,7 +144,8 @@ def _without_weights(source):  # the module, and a batch of one; of no storage
         try:
             module = timm.create_model(name, pretrained=False, num_classes=0).eval()
         except RuntimeError as e:
-            raise ValueError(sentence("a model must be known", repr(name), "check its name")) from e
+            remedy = f"check its name ({type(e).__name__})"
+            checks.refuse("plan_models", "a model must be known", repr(name), remedy)
         return module, torch.zeros(1, *module.pretrained_cfg["input_size"])
 
 
