@@ -54,7 +54,7 @@ class Tasks:
 @documented
 @dataclass(frozen=True, kw_only=True)
 class Compute:
-    """Where and how a ranking is computed; no option changes what is estimated.
+    """Where and how features and a ranking are computed.
 
     Files of features that are larger than memory, or of more than 100,000 examples, are read in
     blocks of rows: the prior is cut to its `rank` leading directions, and the errors of
