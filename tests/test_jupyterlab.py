@@ -23,7 +23,9 @@ from sklearn.datasets import load_digits
 digits = load_digits()
 pixels = digits.data[:120]
 models = {"pixels": pixels, "rows": pixels.reshape(-1, 8, 8).sum(2), "some": pixels[:, ::5]}
-options = dict(n_tasks=10, progress=False, references=False, cache=False)
+options = dict(
+    references=False, tasks=tp.Tasks(n_tasks=10), compute=tp.Compute(progress=False, cache=False)
+)
 ranking = tp.rank_models(models, **options)
 tp.label_loop(
     ranking, models, digits.images[:120] / 16, classes=["zero", "one"], batch=3, **options
