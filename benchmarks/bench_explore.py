@@ -7,7 +7,7 @@ from benchmarks.timing import seconds
 
 class Explore:
     def setup(self):
-        from taskpriors.jobs.explore import TaskExplorer
+        from taskpriors.tools.explore import TaskExplorer
 
         self.explorer = TaskExplorer(
             torch.randn(2000, 64, generator=torch.Generator().manual_seed(0))
@@ -15,7 +15,7 @@ class Explore:
         self.explorer.coordinates("pca")
 
     def track_redraw(self):
-        from taskpriors.jobs.explore import redraw
+        from taskpriors.tools.explore import redraw
 
         return seconds(lambda: redraw(self.explorer, view="pca", warmth=1.0, n_classes=3), repeat=9)
 

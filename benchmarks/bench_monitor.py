@@ -3,7 +3,7 @@
 import torch
 
 from benchmarks.timing import seconds
-from taskpriors.jobs.monitor import Monitor
+from taskpriors.tools.monitor import Monitor
 
 
 class Step:

@@ -12,7 +12,7 @@ from benchmarks.timing import peak_mib, ratio
 from taskpriors.inputs.row_blocks import open_rows
 from taskpriors.prior.cut_prior import cut_prior
 from taskpriors.prior.ridge_on_disk import check_row_tasks, row_sums, scores_of_rows
-from taskpriors.rank import laws
+from taskpriors.rank import distributions
 from taskpriors.rank.options import RankOptions
 
 
@@ -81,7 +81,7 @@ class OneJudge:
         g = torch.Generator().manual_seed(0)
         self.Z = torch.randn(self.n, self.r, generator=g) * torch.arange(1, 129) ** -0.7
         self.T = torch.linalg.matrix_norm(self.Z, 2).item() ** 2 / 50
-        self.dealt = laws.deal_tasks([1.0] * 12, RankOptions(n_tasks=200), self.n, seed=0)
+        self.dealt = distributions.deal_tasks([1.0] * 12, RankOptions(n_tasks=200), self.n, seed=0)
 
     def products(self):
         "What 50 points add to the sums, and what the sums say of the next 50, along each order."
@@ -93,7 +93,7 @@ class OneJudge:
 
     def track_tasks_of_judge_over_products(self):
         return ratio(
-            lambda: laws.tasks_of_judge(self.Z, self.T, self.dealt, 0, caller="bench"),
+            lambda: distributions.tasks_of_component(self.Z, self.T, self.dealt, 0, caller="bench"),
             self.products,
         )
 

@@ -13,7 +13,7 @@ from unittest import mock
 
 import torch
 
-from benchmarks.bench_judges import company
+from benchmarks.bench_consensus import candidates
 from taskpriors.kernels import kernel_factor
 from taskpriors.prior.calibration import critical_temperature
 from taskpriors.prior.heldout import error_on_basis
@@ -31,10 +31,10 @@ def cpu(f):
 
 
 STEPS = {  # functions as the modules of a ranking know them, by what they are for
-    "kernels": ("kernels.kernel_factor", "rank.laws.kernel_factor"),
+    "kernels": ("kernels.kernel_factor", "rank.distributions.kernel_factor"),
     "tasks of the election": ("prior.cross_skill.tasks_of_priors",),
     "skills of the election": ("prior.cross_skill._skills",),
-    "tasks": ("rank.laws.sample_tasks",),
+    "tasks": ("rank.distributions.sample_tasks",),
     "skills": ("rank.memory._skill",),
 }
 DECOMPOSING = ("rank.memory", "prior.cross_skill", "probes")  # who decomposes
@@ -89,7 +89,7 @@ class SixModels:
     sizes = 6, 2000, 400  # models, points, features
 
     def setup(self):
-        self.models = company(*self.sizes)
+        self.models = candidates(*self.sizes)
 
     def rank(self):
         rank_models(self.models, **nested(cache=False, progress=False))
@@ -133,7 +133,7 @@ class Steps:
     param_names = ["step"]
 
     def setup_cache(self):
-        models = company(*self.sizes)
+        models = candidates(*self.sizes)
         return seconds_by_step(lambda: rank_models(models, **nested(cache=False, progress=False)))
 
     def track_seconds(self, seconds, step):

@@ -185,12 +185,12 @@ def _ways(rel, module):
     ]
 
 
-USER_FOLDERS = ("start", "inputs", "rank", "show", "jobs", "papers")  # where checks are folded
+USER_FOLDERS = ("start", "inputs", "rank", "show", "tools", "papers")  # where checks are folded
 CHECK = r"(?m)^ *(assert |assert_\w+\(|test_\w+\(|with expect_fail\()"
 TAGS = {
     ("echo", "false"): "remove-input",
     ("code-fold", "true"): "hide-input",
-    ("code-fold", "show"): "hide-input",
+    ("code-fold", "report"): "hide-input",
 }
 
 

@@ -148,7 +148,7 @@ def example_report(path):
     import taskpriors as tp
 
     names = ["pixels", "blocks", "pca", "gradients", "projection", "random_relu"]
-    digits = tp.load_images("digits", limit=400)  # a jury sees them, too
+    digits = tp.load_images("digits", limit=400)  # reference models sees them, too
     labels = [y if k % 8 == 0 else None for k, y in enumerate(digits.labels.tolist())]
     models = [f"zoo/{name}" for name in names]
     tp.rank_models(

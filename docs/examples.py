@@ -50,8 +50,8 @@ error.skill, error.standard_error
 # %% cross_skill
 cross = tp.cross_skill(features)  # of each model over the tasks of each other
 
-# %% elect_prior
-tp.elect_prior(cross).weights
+# %% consensus_prior
+tp.consensus_prior(cross).weights
 
 # %% TaskPrior
 prior = tp.TaskPrior.from_features(X, temperature=2.0)

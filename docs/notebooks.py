@@ -46,12 +46,12 @@ FOLDERS = {  # in reading order, with their headings in the sidebar
     "synbench": "SynBench",
     "transfer": "Transferability",
     "rank": "Ranking models",
-    "show": "Pages and figures",
-    "jobs": "Training, layers, command line",
+    "report": "Pages and figures",
+    "tools": "Training, layers, command line",
     "papers": "The papers, run again",
     "studies": "Studies",
     "inputs": "Images, texts and features",
-    "workshop": "Workshop",
+    "core": "Workshop",
 }
 RESULTS = {  # what a reader of proofs opens first, by the names in the sidebar
     "prior/loss_equivalence": "Loss equivalence",
@@ -62,16 +62,16 @@ RESULTS = {  # what a reader of proofs opens first, by the names in the sidebar
 }
 DERIVED = {  # of a folder that is machinery for the most part, the pages that derive something
     "rank": (
-        "error_law",
+        "error_model",
         "forecast",
         "reliability",
-        "jury",
+        "reference_set",
         "ranking",
         "models",
     ),
-    "jobs": ("monitor", "layers", "cli"),
+    "tools": ("monitor", "layers", "cli"),
     "inputs": (),
-    "workshop": (),
+    "core": (),
 }
 MACHINERY = (  # of the other folders, the pages that only say how something is computed
     "prior/pair_sums",
@@ -83,12 +83,12 @@ MACHINERY = (  # of the other folders, the pages that only say how something is 
     "synbench/networks",
 )
 BUILT = {  # folders with machinery, from the ground up, with the headings under `HOW_BUILT`
-    "workshop": "Workshop",
+    "core": "Workshop",
     "inputs": "Images, texts and features",
     "prior": "Sums over a prior",
     "synbench": "Networks of SynBench",
     "rank": "Steps of a ranking",
-    "jobs": "Parts of the commands",
+    "tools": "Parts of the commands",
 }
 FIVE, HOW_BUILT = "Five results to read first", "How it is built"
 

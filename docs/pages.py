@@ -36,18 +36,18 @@ ABOUT = {  # one sentence for the page of each folder
     "synbench": "Synthetic tasks whose optimum is known, and how much of it a network keeps.",
     "transfer": "Metrics of the literature that predict transfer from features and labels.",
     "rank": "From features to a verdict: one prior, the skill of each model and its errors.",
-    "show": "How a ranking is shown: the page for a colleague, and figures.",
-    "jobs": "What users run: the monitor of a training, layers, the command line.",
+    "report": "How a ranking is shown: the page for a colleague, and figures.",
+    "tools": "What users run: the monitor of a training, layers, the command line.",
     "papers": "What computes the figures and tables of the three papers, and NeuCRaB on your data.",
     "studies": "The papers' experiments and ours, run; each opens with its conclusions.",
 }
 ABOUT_BUILT = {  # the same for the pages of machinery
-    "workshop": "The ground that everything stands on: checks, storage, kernels, probes.",
+    "core": "The ground that everything stands on: checks, storage, kernels, probes.",
     "inputs": "From images, texts and files to the features of each model.",
     "prior": "How the sums, the probes and the tasks of a prior are computed block by block.",
     "synbench": "Which networks SynBench scores, and what it needs of them.",
     "rank": "What a ranking does between the models that it is given and its verdict.",
-    "jobs": "What the monitor, the explorer and the command line are made of.",
+    "tools": "What the monitor, the explorer and the command line are made of.",
 }
 ABOUT_HOW_BUILT = (
     "These chapters are for those who change the library. They say how sums, files and commands "
@@ -55,7 +55,7 @@ ABOUT_HOW_BUILT = (
 )
 
 
-ENTERED = ("rank", "inputs", "jobs", "show")  # folders whose modules users call
+ENTERED = ("rank", "inputs", "tools", "show")  # folders whose modules users call
 
 
 def front_toctree():

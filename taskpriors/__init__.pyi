@@ -4,11 +4,6 @@ from .inputs.embed import embed as embed
 from .inputs.images import load_images as load_images
 from .inputs.texts import embed_texts as embed_texts
 from .inputs.texts import load_texts as load_texts
-from .jobs.explore import explore as explore
-from .jobs.label_loop import label_loop as label_loop
-from .jobs.label_sheet import label_sheet as label_sheet
-from .jobs.layer_outputs import layers_of as layers_of
-from .jobs.monitor import Monitor as Monitor
 from .kernels import kernel_factor as kernel_factor
 from .kernels import product_factor as product_factor
 from .papers.neucrab import neucrab as neucrab
@@ -16,9 +11,9 @@ from .papers.subsamples import Checkpoint as Checkpoint
 from .papers.subsamples import CheckpointTask as CheckpointTask
 from .prior.calibration import calibrate_temperature as calibrate_temperature
 from .prior.calibration import critical_temperature as critical_temperature
+from .prior.consensus import consensus_prior as consensus_prior
 from .prior.cross_skill import cross_skill as cross_skill
 from .prior.heldout import expected_heldout_error as expected_heldout_error
-from .prior.judges import elect_prior as elect_prior
 from .prior.labelings import sample_labelings as sample_labelings
 from .prior.moments import trace_moments as trace_moments
 from .prior.objective import TaskPriorLoss as TaskPriorLoss
@@ -32,6 +27,11 @@ from .rank.options import Tasks as Tasks
 from .rank.ranking import Ranking as Ranking
 from .synbench.robust_bayes import robust_bayes as robust_bayes
 from .synbench.score import synbench_score as synbench_score
+from .tools.explore import explore as explore
+from .tools.label_loop import label_loop as label_loop
+from .tools.label_sheet import label_sheet as label_sheet
+from .tools.layer_outputs import layers_of as layers_of
+from .tools.monitor import Monitor as Monitor
 from .transfer.agreement import rank_agreement as rank_agreement
 from .transfer.cards import describe_metric as describe_metric
 from .transfer.metrics import metrics as metrics

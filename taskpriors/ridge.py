@@ -108,7 +108,7 @@ def lower_gram(parts: Iterable, d: int) -> Tensor:  # of no meaning above the di
 
 # %% ../nbs/prior/14_ridge.ipynb #3dc929f5
 def decompose(X: Tensor, *, standardize: bool = False) -> RidgeBasis:
-    "What `ridge_basis` returns, for functions that have judged the features themselves."
+    "What `ridge_basis` returns, for functions that have checked the features themselves."
     n, d = X.shape
     if n <= d + 1:
         n_bytes = 8 * (3 * n * d + n * n) + X.element_size() * n * n

@@ -110,7 +110,7 @@ def task_moments(
     block_size: int | None = None,  # tasks handled at once; None keeps a block near 32 MB
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
 ) -> TaskMoments:
-    "What `label_moments` returns, for functions that have judged the tasks themselves."
+    "What `label_moments` returns, for functions that have checked the tasks themselves."
     m, n = tasks.labels.shape
     few = m * (tasks.n_classes - 1) < basis.U.shape[1]
     fn = partial(_moment_block, basis=basis, tasks=tasks, weights=weights, few=few)
@@ -162,7 +162,7 @@ def few_rows(weight: Tensor, eps: float, unit: Tensor | float = 1.0) -> tuple[Te
 # %% ../nbs/prior/14_ridge_tasks.ipynb #9c262254
 def inner_terms(
     U: Tensor, inners: Sequence, weight: Tensor, f: Tensor
-) -> Tensor:  # shape (n_laws, n_alphas)
+) -> Tensor:  # shape (n_distributions, n_alphas)
     "The sum over points of weight times u.T @ diag(f) @ inner @ diag(f) @ u."
     out = f.new_zeros(len(inners), len(f))
     coef, rows = few_rows(weight, torch.finfo(U.dtype).eps, weight.mean(1, keepdim=True))
@@ -174,7 +174,7 @@ def inner_terms(
     return out
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #32dd6a20
-def _root_terms(U, root, weight, f):  # what `inner_terms` gives for one law, from its root
+def _root_terms(U, root, weight, f):  # what `inner_terms` gives for one distribution, from its root
     slices = blocks.row_blocks(len(U), 8192)
     out = f.new_zeros(len(f))
     for k, (w, g) in enumerate(zip(weight, f, strict=True)):
@@ -183,23 +183,23 @@ def _root_terms(U, root, weight, f):  # what `inner_terms` gives for one law, fr
     return out
 
 
-def _quadratic_terms(U, laws, weight, f):  # by the cheaper of the two routes, (n_laws, n_alphas)
-    if all(law.root for law in laws):
+def _quadratic_terms(U, distributions, weight, f):  # by the cheaper of the two routes, (n_distributions, n_alphas)
+    if all(distribution.root for distribution in distributions):
         unit = weight.mean(1, keepdim=True)
         n_grams = len(few_rows(weight, torch.finfo(U.dtype).eps, unit)[1])
-        if n_grams * U.shape[1] >= 2 * len(f) * sum(law.inner.shape[1] for law in laws):
-            return torch.stack([_root_terms(U, law.inner, weight, f) for law in laws])
-    inners = [(law.inner @ law.inner.T).double() if law.root else law.inner for law in laws]
+        if n_grams * U.shape[1] >= 2 * len(f) * sum(distribution.inner.shape[1] for distribution in distributions):
+            return torch.stack([_root_terms(U, distribution.inner, weight, f) for distribution in distributions])
+    inners = [(distribution.inner @ distribution.inner.T).double() if distribution.root else distribution.inner for distribution in distributions]
     return inner_terms(U, inners, weight, f)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #84b0c39c
-def _errors_of_moments(basis, laws, weight, keep, f):  # shape (n_laws, n_alphas)
+def _errors_of_moments(basis, distributions, weight, keep, f):  # shape (n_distributions, n_alphas)
     linear = []  # the first two terms, weighted
-    for law in laws:
+    for distribution in distributions:
         slices = blocks.row_blocks(len(basis.U), 8192)
-        cross = sum(weight[:, b] @ (basis.U[b] * law.cross[b]).double() for b in slices)
-        linear.append(keep * (weight @ law.diag - 2 * (f * cross).sum(1)))
-    return (torch.stack(linear) + _quadratic_terms(basis.U, laws, weight, f)) / len(basis.U)
+        cross = sum(weight[:, b] @ (basis.U[b] * distribution.cross[b]).double() for b in slices)
+        linear.append(keep * (weight @ distribution.diag - 2 * (f * cross).sum(1)))
+    return (torch.stack(linear) + _quadratic_terms(basis.U, distributions, weight, f)) / len(basis.U)
 
 
 def _errors(basis, moments, alphas, slack):  # shape (n_alphas,), where no slack vanishes
@@ -272,9 +272,9 @@ def loo_pseudo_values(
     """
     slack = ridge.loo_slack(basis, [alpha], "loo_pseudo_values")[0]
     weights = torch.cat([slack[None] ** -2, (errors / slack).view(-1, len(slack))])
-    as_judge, *as_teacher = squares_beside(basis, weights, alpha)
+    as_test, *as_teacher = squares_beside(basis, weights, alpha)
     as_teacher = torch.stack(as_teacher).view(errors.shape)
-    return errors * (1 - as_judge) + 2 * training - 2 * as_teacher / slack
+    return errors * (1 - as_test) + 2 * training - 2 * as_teacher / slack
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e36b0009
 def alpha_grid(
@@ -326,23 +326,23 @@ def task_targets(basis: ridge.RidgeBasis, tasks: CheckedTasks, weights: Tensor) 
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #5e1d0ab2
 class LeastErrors(NamedTuple):
-    "The best penalty for each law of tasks."
+    "The best penalty for each task distribution."
 
-    alphas: Tensor  # shape (n_laws,), float64
-    errors: Tensor  # at these penalties, shape (n_laws,), float64
+    alphas: Tensor  # shape (n_distributions,), float64
+    errors: Tensor  # at these penalties, shape (n_distributions,), float64
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e8dc4cad
 def sum_and_doubt(
-    basis: ridge.RidgeBasis, law: TaskMoments | TaskTargets, keep: Tensor, f: Tensor
+    basis: ridge.RidgeBasis, distribution: TaskMoments | TaskTargets, keep: Tensor, f: Tensor
 ) -> tuple[Tensor, Tensor]:  # both of shape (n_alphas,)
     "The sum of squared residuals at each penalty, and a bound on its rounding."
-    if isinstance(law, TaskTargets):
-        diagonal = law.products.square().sum(0, dtype=torch.float64)
-    elif law.root:
-        diagonal = law.inner.square().sum(1, dtype=torch.float64)
+    if isinstance(distribution, TaskTargets):
+        diagonal = distribution.products.square().sum(0, dtype=torch.float64)
+    elif distribution.root:
+        diagonal = distribution.inner.square().sum(1, dtype=torch.float64)
     else:
-        diagonal = law.inner.diagonal().clamp(min=0)
-    size, total = diagonal.sqrt(), law.diag.sum()
+        diagonal = distribution.inner.diagonal().clamp(min=0)
+    size, total = diagonal.sqrt(), distribution.diag.sum()
     residual = keep * (total - 2 * f @ diagonal) + f.square() @ diagonal
     stored, squared = (torch.finfo(kind).eps for kind in (basis.U.dtype, torch.float64))
     weak = f.abs() @ (size * basis.s[:1] / basis.s)
@@ -350,12 +350,12 @@ def sum_and_doubt(
     return residual, doubt + squared * len(size) * weak.square()
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #03e4a6d4
-def least_grid_errors(basis: ridge.RidgeBasis, laws: Sequence, caller: str) -> LeastErrors:
-    "The least of `grid_errors` for each law of tasks (moments or targets), up to rounding."
+def least_grid_errors(basis: ridge.RidgeBasis, distributions: Sequence, caller: str) -> LeastErrors:
+    "The least of `grid_errors` for each task distribution (moments or targets), up to rounding."
     grid, slack = _usable_grid(basis, caller)
     keep, f = ridge.filters(basis, grid.tolist())
     weight, n = slack**-2, len(basis.U)
-    sums = zip(*(sum_and_doubt(basis, law, keep, f) for law in laws), strict=True)
+    sums = zip(*(sum_and_doubt(basis, distribution, keep, f) for distribution in distributions), strict=True)
     residual, doubt = map(torch.stack, sums)
     mean = weight.mean(1)
     floor = (weight.amin(1) * residual - mean * doubt) / n
@@ -363,16 +363,16 @@ def least_grid_errors(basis: ridge.RidgeBasis, laws: Sequence, caller: str) -> L
     tried = torch.zeros_like(errors, dtype=torch.bool)
     candidates = tried.scatter(1, (mean * residual).argmin(1, keepdim=True), True)
     while (candidates := candidates & ~tried).any():
-        if isinstance(laws[0], TaskTargets):
-            for law, law_errors, some in zip(laws, errors, candidates, strict=True):
+        if isinstance(distributions[0], TaskTargets):
+            for distribution, distribution_errors, some in zip(distributions, errors, candidates, strict=True):
                 for k in some.nonzero()[:, 0].tolist():
                     g = f[k].to(basis.U)
-                    R = keep[k].to(g) * law.targets - (law.products * g) @ basis.U.T
-                    law_errors[k] = weight[k] @ R.square().sum(0, dtype=torch.float64) / n
+                    R = keep[k].to(g) * distribution.targets - (distribution.products * g) @ basis.U.T
+                    distribution_errors[k] = weight[k] @ R.square().sum(0, dtype=torch.float64) / n
         else:
             candidates = candidates.any(0).expand_as(candidates)
             some = candidates[0]
-            errors[:, some] = _errors_of_moments(basis, laws, weight[some], keep[some], f[some])
+            errors[:, some] = _errors_of_moments(basis, distributions, weight[some], keep[some], f[some])
         tried |= candidates
         candidates = floor <= errors.amin(1, keepdim=True)
     best = errors.argmin(1)

@@ -13,16 +13,16 @@ import torch
 from matplotlib.figure import Figure
 from test_refusals import IMAGES, X2, N, X, Y, Z, y
 
-from taskpriors.jobs.explore import TaskExplorer
 from taskpriors.prior.objective import TaskPriorLoss, TaskPriorStatistics
 from taskpriors.prior.posterior import label_evidence
 from taskpriors.prior.task_prior import TaskPrior
-from taskpriors.rank.jury import read_jury
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import nested
+from taskpriors.rank.reference_set import read_reference_models
 from taskpriors.svd import feature_svd
 from taskpriors.synbench.gaussians import synthetic_task
 from taskpriors.synbench.score import SynBenchSettings, synbench_score
+from taskpriors.tools.explore import TaskExplorer
 from taskpriors.transfer.code_length import loss_curve
 from taskpriors.transfer.heads import fit_head
 from taskpriors.transfer.pactran import gaussian_grid
@@ -148,7 +148,7 @@ CALLS = {
         "embed_features": EMBED,
         "embed": EMBED,
     },
-    "jobs.explore": {
+    "tools.explore": {
         "task_map": dict(features=X, method="pca"),
         "kernel_strength": dict(Z=Z),
         "draw_task": dict(xy=MAP, labels=y, ax=Figure().add_subplot()),
@@ -169,7 +169,7 @@ CALLS = {
     },
     "inputs.images": {"load_images": dict(source=PICTURES)},
     "prior.views": {"view_features": dict(views=VIEWS)},
-    "prior.judges": {
+    "prior.consensus": {
         "copy_similarity": dict(factors=[Z, X]),
         "mutual_skill": dict(cross=torch.ones(3, 3)),
     },
@@ -192,23 +192,23 @@ CALLS = {
     "prior.ridge_on_disk": {
         "scores_of_rows": dict(features=X, labels=Y, probe_labels=Y, train=0.5),
     },
-    "rank.jury": {
-        "standing_jury": dict(kind="images"),
-        "foretold_seconds": dict(jurors=read_jury(), n_inputs=10),
+    "rank.reference_set": {
+        "standard_references": dict(kind="images"),
+        "predicted_seconds": dict(reference_models=read_reference_models(), n_inputs=10),
     },
     "rank.disk": {
         "sampled_moments": dict(factors=MODELS, prior=Z, n=N, temperature=1.0),
     },
     "rank.errors": {
-        "error_law": dict(point_errors=ERRORS),
-        "own_group_sizes": dict(groups=[0, 0, 1, 1], judged=[0, 2]),
+        "error_model": dict(point_errors=ERRORS),
+        "own_group_sizes": dict(groups=[0, 0, 1, 1], evaluated=[0, 2]),
     },
     "rank.record": {},
     "rank.models": {
         "rank_models": dict(models=MODELS, images=None, **nested(**FEW_TASKS)),
         "plan_models": dict(models=MODELS, **nested(**FEW_TASKS)),
     },
-    "show.table": {
+    "report.table": {
         "csv_text": dict(frame=RANKING.to_frame()),
         "json_rows": dict(frame=RANKING.to_frame()),
         "table_lines": dict(frame=RANKING.to_frame()),
@@ -222,7 +222,7 @@ CALLS = {
         "edge_temperature": dict(Z=Z),
         "task_temperature": dict(Z=Z, n_classes=2),
     },
-    "jobs.bridges": {
+    "tools.bridges": {
         "from_mteb": dict(results=OUTSIDE.rename_axis("task_name").reset_index()),
         "from_timm_results": dict(results=OUTSIDE.rename_axis("model").reset_index()),
         "match_models": dict(table=OUTSIDE, models=["a", "c"]),
@@ -240,11 +240,11 @@ CALLS = {
     "inputs.zoo": {"zoo_names": {}},
 }
 ABSENT = {
-    "jobs.label_sheet": "writes a file; its notebook tests it",
-    "jobs.cli": "the command line, tests/test_cli.py",
-    "jobs.layer_outputs": "reads the layers of networks; its notebook runs it",
-    "jobs.layers": "of layers_of; its notebook runs it",
-    "jobs.label_loop": "shows widgets; its notebook and tests/test_jupyterlab.py run it",
+    "tools.label_sheet": "writes a file; its notebook tests it",
+    "tools.cli": "the command line, tests/test_cli.py",
+    "tools.layer_outputs": "reads the layers of networks; its notebook runs it",
+    "tools.layers": "of layers_of; its notebook runs it",
+    "tools.label_loop": "shows widgets; its notebook and tests/test_jupyterlab.py run it",
     "results": "styles of pictures",
     "papers.neucrab": "many checkpoints on many tasks; its notebook runs and refuses them",
 }

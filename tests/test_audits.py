@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import taskpriors as tp
-import taskpriors.jobs.label_sheet as label_sheet
+import taskpriors.tools.label_sheet as label_sheet
 from taskpriors.inputs.row_labels import groups_of_points, read_labels
 from taskpriors.rank.options import nested
 
@@ -21,7 +21,7 @@ def as_tensor(picture):
     return torch.tensor(np.array(picture.convert("L"))).float()[None] / 255
 
 
-def company(n_models=4, n=200):
+def candidates(n_models=4, n=200):
     g = torch.Generator().manual_seed(0)
     seen = torch.randn(n, 6, generator=g)
     noise = (0.2 * torch.randn(n, 8, generator=g) for _ in range(n_models))
@@ -40,10 +40,10 @@ def test_labels_say_nothing_of_noise(first):
 
 @pytest.mark.filterwarnings("ignore")
 def test_rows_in_another_order_are_said_above_the_verdict():
-    models = company()
+    models = candidates()
     models["turned"] = models["m0"].flip(0)
     ranking = tp.rank_models(models, **nested(**QUICK))
-    (note,) = ranking.settings["company"]
+    (note,) = ranking.settings["candidates"]
     assert note.startswith("turned and the others learn next to nothing")
     assert note.endswith("are its rows in another order?")
     shown = str(ranking)
@@ -53,7 +53,7 @@ def test_rows_in_another_order_are_said_above_the_verdict():
 @pytest.mark.parametrize("on_disk", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 7])
 def test_labels_of_other_rows_name_no_model(on_disk, n_classes):
-    models = company()
+    models = candidates()
     g = torch.Generator().manual_seed(n_classes)
     classes = (models["m0"] @ torch.randn(8, n_classes, generator=g)).argmax(1)
     asked = "are labels and rows in the same order? Without them, take m"
@@ -70,7 +70,7 @@ def test_labels_of_other_rows_name_no_model(on_disk, n_classes):
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_constant_model_fails_in_memory_and_from_disk(tmp_path):
-    models = company(3) | dict(constant=torch.ones(200, 4))
+    models = candidates(3) | dict(constant=torch.ones(200, 4))
     files = {name: tmp_path / f"{name}.npy" for name in models}
     for name, features in models.items():
         np.save(files[name], features.numpy())
@@ -148,7 +148,7 @@ AGAIN = dict(
 @pytest.mark.parametrize("labelled", [False, True])
 def test_copies_of_points_in_files_are_left_out_as_in_memory(kind, labelled, tmp_path):
     g = torch.Generator().manual_seed(1)
-    models = {k: torch.cat([X[:140], AGAIN[kind](X[:60], g)]) for k, X in company(3).items()}
+    models = {k: torch.cat([X[:140], AGAIN[kind](X[:60], g)]) for k, X in candidates(3).items()}
     labels = (models["m0"][:, 0] > 0).long() if labelled else None
     here = tp.rank_models(models, **nested(labels=labels, **QUICK))
     there = tp.rank_models(
@@ -158,14 +158,14 @@ def test_copies_of_points_in_files_are_left_out_as_in_memory(kind, labelled, tmp
     assert there.settings["copies"] == here.settings["copies"]
     assert there.groups.equal(here.groups)
     torch.testing.assert_close(there.skill, here.skill, rtol=0, atol=2e-6)
-    once = tp.rank_models(in_files(company(3), tmp_path), **nested(on_disk=True, **QUICK))
+    once = tp.rank_models(in_files(candidates(3), tmp_path), **nested(on_disk=True, **QUICK))
     assert once.groups is None and once.settings["copies"] == ""
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
 @pytest.mark.parametrize("n_labelled", [0, 8])
 def test_labels_are_not_spent_on_one_group_twice(on_disk, n_labelled, tmp_path):
-    models, groups = company(3, 120), torch.arange(120) % 24
+    models, groups = candidates(3, 120), torch.arange(120) % 24
     labels = [("cat", "dog")[k % 2] if k < n_labelled else None for k in range(120)]
     files = in_files(models, tmp_path) if on_disk else models
     options = dict(labels=labels) if n_labelled else {}
@@ -208,7 +208,7 @@ def test_a_wrapped_network_gives_what_the_network_gives(kind):
 @pytest.mark.parametrize("form", ["series", "dictionary", "frame", "csv", "jsonl"])
 def test_groups_and_labels_find_rows_of_frames_by_name(form, tmp_path):
     pd = pytest.importorskip("pandas")
-    models, names = company(3, 60), [f"im_{k}.png" for k in range(60)]
+    models, names = candidates(3, 60), [f"im_{k}.png" for k in range(60)]
     frames = {k: pd.DataFrame(X.numpy(), index=names) for k, X in models.items()}
     groups, mixed = [f"p{k % 12}" for k in range(60)], np.random.default_rng(0).permutation(60)
     moved, of = [names[k] for k in mixed], [groups[k] for k in mixed]
@@ -314,7 +314,7 @@ def test_a_packed_table_under_another_ending_is_refused(kind, tmp_path):
     else:
         frame.to_csv(path, index=False, compression=kind)
     with pytest.raises(ValueError, match="labels.csv must"):
-        tp.rank_models(company(), **nested(labels=path, **QUICK))
+        tp.rank_models(candidates(), **nested(labels=path, **QUICK))
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])

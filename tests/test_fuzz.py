@@ -37,8 +37,8 @@ from taskpriors.inputs.feature_files import read_features
 from taskpriors.inputs.images import load_images
 from taskpriors.inputs.pooling import pool_tokens
 from taskpriors.inputs.row_labels import read_labels
-from taskpriors.jobs.layer_outputs import layers_of
-from taskpriors.jobs.monitor import Monitor
+from taskpriors.tools.layer_outputs import layers_of
+from taskpriors.tools.monitor import Monitor
 
 SENTENCE = re.compile(r"^[\w.]+: .+\. Got .*; .+\.$", re.S)
 LONGEST = 300  # characters of a message
@@ -296,14 +296,14 @@ NAMES = {
     "matrix": "A B G K M Sigma W Z accuracies factor features images mixture other others prior "
     "source_probs targets views xy reference nleep.mixture point_errors task_errors "
     "cross similarity general "
-    "truths freedom judging_errors",
+    "truths freedom sample_errors",
     "vector": "mu b first second given covariates scores truth weights nce.source error "
     "TaskPriorStatistics.forward.center TaskPriorLoss.forward.center robust_bayes.center "
     "index class_proportions direction covariance skill judged",
     "labels": "labels probe_labels known sample_labels.given",
     "number": "C a alpha attack_eps bandwidth beta correlation delta diversity eps floor gain "
     "kappa l2 level "
-    "elect_prior.limit exponent power radius time_step "
+    "consensus_prior.limit exponent power radius time_step "
     "discard "
     "lowest lr noise perplexity pixel_mean ratio rel_tol resample_below rtol save_every "
     "scale shrinkage size step t task_temperature tau temperature tol tolerance trace "
@@ -313,7 +313,7 @@ NAMES = {
     "max_iter max_pairs max_tasks n n_classes n_components n_epochs n_features n_graphs "
     "n_max n_min n_orders n_particles n_points n_projections n_resamples n_samples n_steps "
     "last max_points n_clusters n_folds n_sizes n_draws n_tasks n_train n_views n_weights "
-    "num_workers order orders oversampling rank restarts n_judged n_ranked n_inputs cores width",
+    "num_workers order orders oversampling rank restarts n_evaluated n_ranked n_inputs cores width",
     "seed": "seed",
     "groups": "groups task_groups",
     "flag": "center contrasts downloads elected oriented check_edges exif_rotation "
@@ -342,11 +342,11 @@ NAMES = {
 }
 KINDS = {name: kind for kind, names in NAMES.items() for name in names.split()}
 UNTRIED = {
-    "group_sizes": "what own_group_sizes returns: rank/01_error_law",
+    "group_sizes": "what own_group_sizes returns: rank/01_error_model",
     "past_results": "a table of models by tasks: tests/test_past_scores.py",
-    "references": "standard, False or models by name: tests/test_jury_hub.py",
+    "references": "standard, False or models by name: tests/test_references_hub.py",
     "compute": "a record that checks itself: rank/02_options",
-    "all_pairs": "what pass_over_pairs returns: workshop/12",
+    "all_pairs": "what pass_over_pairs returns: core/12",
     "neighbours": "what nearest_neighbours returns: transfer/09",
     "collapse": "what collapse_terms returns: transfer/11",
     "metric": "a name or a function: its notebooks try it",
@@ -374,7 +374,7 @@ UNTRIED = {
     "results": "tables and files of others: their notebook tries them",
     "table": "a data frame: its notebook tries it",
     "p": "a number, or several: its notebooks try it",
-    "jurors": "rows of a file of the package: its notebook tries it",
+    "reference_models": "rows of a file of the package: its notebook tries it",
     "model": "anything callable, a name, a file or features: tests/test_cli.py",
 }
 RIGHT = {

@@ -46,7 +46,7 @@ def view(k, noise):
     return seen @ g.standard_normal((8, 10 + k)) + noise * g.standard_normal((POINTS, 10 + k))
 
 
-def companies():
+def candidate_sets():
     "Name -> models."
     eight = {f"m{k}": view(k, 0.5 + 0.7 * k) for k in range(8)}
     two, three = ({name: eight[name] for name in list(eight)[:m]} for m in (2, 3))
@@ -70,23 +70,23 @@ def labellings():
 
 
 def cases():
-    "Name -> door, models and options: three models with everything, other companies with some."
-    models, labels = companies(), labellings()
+    "Name -> door, models and options: three models with everything, other candidate sets with some."
+    models, labels = candidate_sets(), labellings()
     three, eight = models["three"], models["eight"]
     priors = dict(consensus=None, product="product", ranked="m1")
     priors["factor"] = DIRECTIONS[:, :5] / 10
     out = {}
     for door in DOORS:
-        for prior, law in priors.items():
+        for prior, distribution in priors.items():
             for which, values in labels.items():
                 name = f"three, {door}, {prior}, {which}"
-                out[name] = door, three, dict(prior=law, labels=values)
-        for company in ("two", "eight", "copies", "failed"):
+                out[name] = door, three, dict(prior=distribution, labels=values)
+        for candidates in ("two", "eight", "copies", "failed"):
             for prior in ("consensus", "product"):
                 for which in ("unlabelled", "some"):
-                    name = f"{company}, {door}, {prior}, {which}"
+                    name = f"{candidates}, {door}, {prior}, {which}"
                     options = dict(prior=priors[prior], labels=labels[which])
-                    out[name] = door, models[company], options
+                    out[name] = door, models[candidates], options
         out[f"eight, {door}, references"] = door, eight, dict(references=dict(eye=view(9, 1.0)))
         linear = dict(kernel="linear", temperature=0.04)
         out[f"three, {door}, linear"] = door, three, linear
@@ -123,7 +123,9 @@ def facts(ranking):
         prior=settings["prior"],
         trusted=ranking.trusted,
     )
-    texts = dict(company=settings["company"], notes=settings["notes"], failures=ranking.failures)
+    texts = dict(
+        candidates=settings["candidates"], notes=settings["notes"], failures=ranking.failures
+    )
     out |= {name: text for name, text in texts.items() if text}
     if ranking.to_label is not None:
         out["to_label"] = ranking.to_label[:8].tolist()

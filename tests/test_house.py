@@ -49,11 +49,11 @@ FLOORS = {
     "prior": 50,
     "synbench": 50,
     "transfer": 50,
-    "show": 60,
+    "report": 60,
     "rank": 70,
-    "jobs": 80,
+    "tools": 80,
     "papers": 80,
-    "jobs.cli": 90,
+    "tools.cli": 90,
 }
 HEAVY = {
     "timm",
@@ -470,14 +470,14 @@ def asked_of_a_model(path):
 SOURCES = ROOT / "taskpriors" / "inputs" / "sources.py"
 QUESTIONS = ("isinstance", "issubclass", "callable", "hasattr")
 TAKES_MODELS = [
-    p for p in ROOMS if name_of(p).split(".")[0] in ("inputs", "rank", "jobs", "synbench")
+    p for p in ROOMS if name_of(p).split(".")[0] in ("inputs", "rank", "tools", "synbench")
 ]
 
 
 @for_each("path", TAKES_MODELS, name_of)
 def test_one_module_asks_what_a_model_is(path):
     "`source_of` answers with a type of ours, and the others look at the type."
-    if path != SOURCES and name_of(path) != "jobs.bridges":  # whose models are names in a table
+    if path != SOURCES and name_of(path) != "tools.bridges":  # whose models are names in a table
         assert not list(asked_of_a_model(path))
         defined = {n.name for n in ast.walk(tree_of(path)) if isinstance(n, ast.FunctionDef)}
         assert not {

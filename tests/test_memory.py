@@ -286,10 +286,10 @@ def measured(name):
     base = resident()
     said = 0
 
-    def ask(n_bytes, *args, judge=checks.check_memory, **kwargs):
+    def ask(n_bytes, *args, component=checks.check_memory, **kwargs):
         nonlocal said
         said = max(said, resident() - base + n_bytes)
-        judge(n_bytes, *args, **kwargs)
+        component(n_bytes, *args, **kwargs)
 
     for name, module in list(sys.modules.items()):
         if name.startswith("taskpriors") and hasattr(module, "check_memory"):

@@ -9,7 +9,7 @@ import torch
 from forks import Python
 from torch import nn
 
-from taskpriors.jobs.monitor import Monitor
+from taskpriors.tools.monitor import Monitor
 
 IMAGES = torch.rand(60, 1, 4, 4, generator=torch.Generator().manual_seed(0))
 DATA = (

@@ -58,7 +58,7 @@ def small_copy(copy):
     shutil.copytree(copy, folder)
     for path in (folder / "nbs").rglob("*.ipynb"):
         write_notebook(path)
-        if path.parent.name != "workshop":
+        if path.parent.name != "core":
             (path.parent / ".notest").touch()  # nbdev's own mark
     return folder
 
@@ -117,7 +117,7 @@ def run(command, folder, commands, *options):
         ("nbdev_clean", []),
         ("nbdev_update", []),
         ("nbdev_contributing", []),
-        ("nbdev_test", ["--path", "nbs/workshop/02_signatures.ipynb"]),
+        ("nbdev_test", ["--path", "nbs/core/02_signatures.ipynb"]),
     ],
 )
 def test_what_works_leaves_the_repository_as_it_is(command, options, copy, commands):
@@ -131,7 +131,7 @@ def test_a_changed_cell_is_exported_and_a_changed_module_comes_back(copy, comman
     before = files_of(copy)
     notebook = copy / "nbs" / "workshop" / "02_signatures.ipynb"
     module = copy / "taskpriors" / "signatures.py"
-    text = before["nbs/workshop/02_signatures.ipynb"].decode()
+    text = before["nbs/core/02_signatures.ipynb"].decode()
     assert text.count("def line_comments(") == 1
     notebook.write_text(text.replace("def line_comments(", "def all_comments("), encoding="utf-8")
     assert run("nbdev_export", copy, commands).returncode == 0

@@ -118,7 +118,7 @@ def test_a_bare_environment_ranks(built, tmp_path):
         np.save(work / f"{name}.npy", hidden @ g.normal(size=(4, 6)))
     (work / "c.parquet").touch()
     rank = f"--models a.npy file://{work}/b.npy --n-tasks 8 --cache ../cache --quiet".split()
-    code = f"import taskpriors.jobs.cli as c; c.main(['rank', *{rank}])"
+    code = f"import taskpriors.tools.cli as c; c.main(['rank', *{rank}])"
     done = python(code, work, site)
     assert done.returncode == 0 and "P(best)" in done.stdout, done.stdout + done.stderr
     code = "import taskpriors as t; print(t.__file__); t.rank_models({'c': 'c.parquet'})"

@@ -125,8 +125,8 @@ CALLS = {
     "prior.cross_skill": {
         "cross_skill": dict(features=[X, X2], factors=[Z], n_classes=2, n_tasks=3),
     },
-    "prior.judges": {
-        "elect_prior": dict(cross=torch.tensor([[1.0, 0.5], [0.4, 1.0]])),
+    "prior.consensus": {
+        "consensus_prior": dict(cross=torch.tensor([[1.0, 0.5], [0.4, 1.0]])),
     },
     "synbench.gaussians": {"frechet_distance": dict(features=X, reference=X2)},
     "synbench.fitted": {"fitted_settings": dict(images=X[:, :, None, None], labels=y)},
@@ -244,7 +244,7 @@ CALLS = {
 }
 EXEMPT = {
     "prior.posterior": "a label of -1 is not known, which is no error; its notebook tests it",
-    **dict.fromkeys(("inputs", "rank", "jobs"), "tests/test_cli.py and their notebooks"),
+    **dict.fromkeys(("inputs", "rank", "tools"), "tests/test_cli.py and their notebooks"),
 }
 
 

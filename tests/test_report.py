@@ -236,10 +236,10 @@ def test_files_that_are_read_reach_the_wheel(tmp_path):
     command = [sys.executable, "setup.py", "-q", "build_py", "--build-lib", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     for folder, names in {
-        "show": {"columns.toml", "report.html", "report.js", "page.py"},
-        "jobs": {"commands.toml", "label_sheet.html"},
+        "report": {"columns.toml", "report.html", "report.js", "page.py"},
+        "tools": {"commands.toml", "label_sheet.html"},
         "transfer": {"metrics.toml", "record.json", "metrics.py"},
         "inputs": {"model_names.toml"},
-        "rank": {"forecast.toml", "jury.toml", "jury.py", "reliability.json"},
+        "rank": {"forecast.toml", "reference_models.toml", "reference_set.py", "reliability.json"},
     }.items():
         assert names <= {path.name for path in (tmp_path / "taskpriors" / folder).iterdir()}

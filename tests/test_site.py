@@ -346,7 +346,7 @@ def test_pages_load_quietly_fit_a_phone_and_pass_wcag_aa(address, pages, browser
 
 @needs_browser
 def test_formulas_are_typeset(address, browser):
-    browser.get(f"{address}/workshop/kernels.html")
+    browser.get(f"{address}/core/kernels.html")
     browser.set_script_timeout(PATIENCE)
     count = browser.execute_async_script(
         "const done = arguments[0]; MathJax.startup.promise.then("
@@ -417,7 +417,7 @@ FIRST = {
     "cite": "start/citing",
     "report": "rank/ranking",
     "timm": "inputs/named_models",
-    "Lightning": "jobs/monitor_lightning",
+    "Lightning": "tools/monitor_lightning",
 }
 
 

@@ -202,9 +202,9 @@ def test_the_cards_hold_the_record_of_the_study():
 def test_the_reliability_of_rankings_is_what_the_studies_printed():
     file = ROOT / "taskpriors" / "rank" / "reliability.json"
     record = json.loads(file.read_text(encoding="utf-8"))
-    alone, jury = (
+    alone, reference_set = (
         [studies.text_of(cell) for cell in studies.read_study(studies.study(number))["cells"]]
         for number in ("06", "16")
     )
     assert f"{record['alone']}\n" in alone
-    assert any(f"{record['jury']} {record['few']}\n" in text for text in jury)
+    assert any(f"{record['reference_set']} {record['few']}\n" in text for text in reference_set)

@@ -12,11 +12,11 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import taskpriors as tp
-from taskpriors.rank.jury import load_juror, read_jury
+from taskpriors.rank.reference_set import load_reference, read_reference_models
 
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parent.parent / "taskpriors"
-WINGS = ("inputs", "jobs", "papers", "prior", "synbench", "transfer")
+WINGS = ("inputs", "tools", "papers", "prior", "synbench", "transfer")
 OF_EACH = 40
 
 
@@ -41,9 +41,11 @@ def main():
         wings += [wing] * OF_EACH
     counts = TfidfVectorizer(sublinear_tf=True).fit_transform(texts)
     features = dict(tfidf_svd=TruncatedSVD(64, random_state=0).fit_transform(counts))
-    for juror in read_jury():
-        if juror.source == "wheel" and juror.kind == "texts":
-            features[juror.name] = tp.embed_texts(load_juror(juror), texts).features.numpy()
+    for reference in read_reference_models():
+        if reference.source == "wheel" and reference.kind == "texts":
+            features[reference.name] = tp.embed_texts(
+                load_reference(reference), texts
+            ).features.numpy()
     for name, X in features.items():
         np.save(HERE / f"{name}.npy", X.astype(np.float16))
     pd.DataFrame(dict(text=texts, wing=wings)).to_csv(HERE / "texts.csv", index=False)

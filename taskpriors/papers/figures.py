@@ -19,7 +19,7 @@ from ..prior import prefix, shared_prior
 from ..prior.moments import trace_moments
 from ..rank import record
 from ..rank.ranking import Ranking
-from ..show.plots import tsne
+from ..report.plots import tsne
 from ..transfer.agreement import rank_agreement
 
 # %% ../../nbs/papers/12_figures.ipynb #088cb037

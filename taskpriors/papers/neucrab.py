@@ -230,7 +230,7 @@ class NeuCRaB(results.Result):
         values = self.truth[["head", "tuned"] if truth == "best" else [truth]].min(axis=1)
         return pd.Series(values.to_numpy(dtype=float), index=at, name="error").dropna()
 
-    def _judged(self, truth):  # errors, if they can be agreed with
+    def _evaluated(self, truth):  # errors, if they can be agreed with
         error = self.error(truth)
         least = error.groupby(level=0).size().min() if len(error) else 0
         if least < 3:
@@ -240,7 +240,7 @@ class NeuCRaB(results.Result):
 
     def taus(self, truth: str = "best") -> DataFrame:  # long
         "Agreement of every metric on every subsample: tau-b, tau-a and points lost."
-        return tau_tables.subsample_taus(self.scores, self._judged(truth))[0]
+        return tau_tables.subsample_taus(self.scores, self._evaluated(truth))[0]
 
     def tables(
         self,
@@ -260,7 +260,7 @@ class NeuCRaB(results.Result):
         best checkpoint, in the mean. "pactran_gaussian, hindsight" is at the pair (a, b) that is
         best on this very truth: an upper bound, which nobody has before.
         """
-        error = self._judged(truth)
+        error = self._evaluated(truth)
         taus, _ = tau_tables.subsample_taus(self.scores, error)
         summary = tau_tables.over_tasks(taus)
         both = tau_tables.family_intervals(self.scores, error, self.families, level=level)
@@ -278,7 +278,7 @@ class NeuCRaB(results.Result):
         n_resamples: int = 1000,  # bootstrap resamples, and random exchanges
     ) -> DataFrame:  # a row per metric, with `established`
         "Margin of one metric over others, and whether it is more than chance at three levels."
-        error = self._judged(truth)
+        error = self._evaluated(truth)
         taus, _ = tau_tables.subsample_taus(self.scores, error)
         usable = set.intersection(*(set(v) for v in self.scores["values"]))
         names = [k for k in tau_tables.over_tasks(taus).index if k in usable]
@@ -358,7 +358,7 @@ class NeuCRaB(results.Result):
         return cls(**frames, **meta)
 
 # %% ../../nbs/papers/06_neucrab.ipynb #89b2578c
-def _judged_checkpoints(models):
+def _evaluated_checkpoints(models):
     entries = checks.check_several(models, ME, "models")
     checkpoints = [subsamples.Checkpoint(m) if isinstance(m, str) else m for m in entries]
     remedy = "pass a name or a Checkpoint"
@@ -375,7 +375,7 @@ def _named_once(things, what):
     return things
 
 
-def _judged_metrics(metrics):
+def _evaluated_metrics(metrics):
     if metrics is None:
         available = {"features", "labels", "source_probs"}
         return [k for k, m in registry.METRICS.items() if set(m.needs) <= available]
@@ -408,7 +408,7 @@ def neucrab(
     """
     import pandas as pd
 
-    checkpoints = _judged_checkpoints(models)
+    checkpoints = _evaluated_checkpoints(models)
     task_list = checks.check_several(tasks, ME, "tasks")
     ready = [subsamples.ready_task(task, checkpoints) for task in task_list]
     _named_once(task_list, "tasks")
@@ -422,7 +422,7 @@ def neucrab(
         subsamples.check_sizes(one, sizes)
     checks.check_count(seed, ME, "seed", low=0, high=2**32 - 1)
     extra = checks.check_instance(extra or {}, Mapping, ME, "extra", remedy="pass name -> function")
-    scoring = _Scoring(_judged_metrics(metrics), extra, seed)
+    scoring = _Scoring(_evaluated_metrics(metrics), extra, seed)
     root = None if cache is False else store.cache_dir(cache)
     options = None
     if recipe is not None:

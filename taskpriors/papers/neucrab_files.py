@@ -31,7 +31,7 @@ from .neucrab import NeuCRaB, NeuCRaBPlan, neucrab
 from .operations import metric_costs
 from .questions import question_task
 from ..prior.heldout import expected_heldout_error
-from ..show.plots import drawn_png
+from ..report.plots import drawn_png
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #c9bbd39a
 _ME = "neucrab"

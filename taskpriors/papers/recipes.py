@@ -25,7 +25,7 @@ from ..inputs import named_models
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
 from ..results import Result
-from ..show import words
+from ..report import words
 from ..store import cache_dir
 from ..synbench.curves import SynBenchSettings
 from ..toml import packaged_toml

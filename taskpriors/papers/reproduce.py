@@ -17,8 +17,8 @@ import taskpriors.store as store
 from ..checks import DataFrame
 from . import actions, pactran_actions, recipes, task_priors_actions
 from .printed_correlations import half_unit
-from ..show.plots import drawn_png
-from ..show.words import counted
+from ..report.plots import drawn_png
+from ..report.words import counted
 
 # %% ../../nbs/papers/16_reproduce.ipynb #c67064a0
 NOT_COMPARABLE = "not comparable"

@@ -96,7 +96,7 @@ def _source_of(task, checkpoint, X):  # function of rows, or None
 
 
 def ready_task(task: CheckpointTask, checkpoints: list) -> ReadyTask:
-    "Judge a task: features of every checkpoint, a label for each row, two classes, heads that fit."
+    "Check a task: features of every checkpoint, a label for each row, two classes, heads that fit."
     remedy = "pass CheckpointTask(name, features=..., labels=...)"
     checks.check_instance(task, CheckpointTask, ME, "a task", remedy=remedy)
     lacks = [c.name for c in checkpoints if c.name not in task.features]

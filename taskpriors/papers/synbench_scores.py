@@ -19,7 +19,7 @@ import taskpriors.checks as checks
 from ..checks import DataFrame
 from ..inputs import named_models
 from ..inputs.images import load_images
-from ..show.plots import drawn_png
+from ..report.plots import drawn_png
 from ..store import write_file
 from ..synbench.accuracy import synthetic_accuracy
 from ..synbench.curves import SynBenchResult, SynBenchSettings

@@ -53,8 +53,8 @@ def _options(job, **tasks):  # of rank_models
 
 
 def _ranked(job, features):  # derived: rank_models under the item's prior
-    law = kernel_factor(features[job.item.settings["prior"]], scale="frobenius")
-    return rank_models(features, metrics="all", **_options(job, prior=law, n_classes=2))
+    distribution = kernel_factor(features[job.item.settings["prior"]], scale="frobenius")
+    return rank_models(features, metrics="all", **_options(job, prior=distribution, n_classes=2))
 
 
 def _both(job):  # ReleasedStatistics and Ranking, under the item's prior

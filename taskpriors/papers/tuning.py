@@ -65,7 +65,7 @@ _ME = "fine_tune_with_prior"
 def tuning_prior(
     prior: ModelLike | TaskPrior, images: Any, temperature: float | None = None, **options: Any
 ) -> TaskPrior:
-    """The law of tasks on the images: of the features of a model, or the tasks that are passed.
+    """The task distribution on the images: of the features of a model, or the tasks that are passed.
 
     The temperature is in the units of the kernel of norm one; None is that of ten classes.
     """
@@ -130,13 +130,13 @@ def prior_objective(
     return objective
 
 # %% ../../nbs/papers/10_tuning.ipynb #f528480a
-def _train_network(tuned, inputs, law, recipe, *, num_workers, progress, **storage):
+def _train_network(tuned, inputs, distribution, recipe, *, num_workers, progress, **storage):
     "Train the network of an encoder in place: mean losses of the epochs, and seconds."
     module, n = tuned.module, len(inputs)
     where = next(module.parameters()).device
     per_epoch = n // min(recipe.batch_size, n)
     n_steps = recipe.n_epochs * per_epoch
-    objective = prior_objective(law, recipe, where)
+    objective = prior_objective(distribution, recipe, where)
     label = f"fine-tune {tuned.name}"
     bar = blocks.open_bar(progress, desc=label, total=n_steps, unit="step")
 
@@ -213,7 +213,7 @@ def fine_tune_with_prior(
     if len(source) < 2:
         checks.refuse(_ME, "images must be at least two", len(source), "name a folder of more")
     options: dict[str, Any] = dict(device=where, cache=cache, progress=progress)
-    law = tuning_prior(start if prior is None else prior, source, temperature, **options)
+    distribution = tuning_prior(start if prior is None else prior, source, temperature, **options)
     inputs = ImageInputs([source], start.transform)
     forward = deepcopy(start.forward)
     copied: Any = source_of(forward)
@@ -225,8 +225,8 @@ def fine_tune_with_prior(
         weights=store.digest_tensors(module.state_dict()),
         model=encoders.description_of(start.forward),
         inputs=inputs.fingerprint,
-        prior=store.digest_tensors(dict(factor=law.factor)),
-        law=[law.temperature, law.graphs, start.pooling, free, asdict(recipe)],
+        prior=store.digest_tensors(dict(factor=distribution.factor)),
+        distribution=[distribution.temperature, distribution.graphs, start.pooling, free, asdict(recipe)],
     )
     key = store.digest_json(parts)
     done = Path(out or "").expanduser() / f"prior-tuned-{key[:20]}.safetensors"
@@ -239,7 +239,7 @@ def fine_tune_with_prior(
     else:
         path = done.with_suffix(".run.safetensors") if out else None
         run: dict[str, Any] = dict(num_workers=num_workers, progress=progress)
-        losses, seconds = _train_network(tuned, inputs, law, recipe, **run, path=path, key=key)
+        losses, seconds = _train_network(tuned, inputs, distribution, recipe, **run, path=path, key=key)
         module.train(start.module.training)
         name = f"{start.name}, tuned"
         description = dict(key=key, losses=losses.tolist(), seconds=seconds, name=name)
@@ -248,7 +248,7 @@ def fine_tune_with_prior(
     return PriorTuned(
         losses=losses,
         statistic=statistic,
-        temperature=law.temperature,
+        temperature=distribution.temperature,
         seconds=seconds,
         file=str(done) if done.is_file() else "",
         encoder=tuned,

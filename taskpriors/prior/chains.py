@@ -148,7 +148,7 @@ def reason_against_chains(statistics: ChainStatistics) -> str:  # a reason for d
 
 # %% ../../nbs/prior/11_chains.ipynb #6fd6a392
 def class_names_unsettled(P: particles.PottsModel, state: particles.ParticleState) -> str:
-    "Would exchanging two classes' names change the law of the particles? Empty if not."
+    "Would exchanging two classes' names change the distribution of the particles? Empty if not."
     if P.pi is None:
         return ""
     cloud = state.cloud

@@ -21,7 +21,7 @@ from .edges import checked_odds
 from .pair_sums import PairPass
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #1f3c096c
-class EdgeLaw(NamedTuple):
+class EdgeDistribution(NamedTuple):
     "Independent undirected edges."
 
     Z: Tensor  # factor of the prior kernel, shape (n, r), in the precision of the features
@@ -36,12 +36,12 @@ class EdgeLaw(NamedTuple):
         return P
 
 
-def edge_law(prior: ArrayLike, temperature: float | None, features: Tensor, caller: str) -> EdgeLaw:
-    "The law of a factor and a temperature, judged here, in the precision of the features."
+def edge_distribution(prior: ArrayLike, temperature: float | None, features: Tensor, caller: str) -> EdgeDistribution:
+    "The distribution of a factor and a temperature, checked here, in the precision of the features."
     Z = checks.check_features(prior, caller, "prior").to(features)
     checks.check_same_n(caller, features=len(features), prior=len(Z))
     Z, odds = checked_odds(Z, temperature, "undirected", caller)
-    return EdgeLaw(Z, odds)
+    return EdgeDistribution(Z, odds)
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #0d0367b7
 def _points_at_once(run: PairPass, n: int) -> int:
@@ -50,21 +50,21 @@ def _points_at_once(run: PairPass, n: int) -> int:
     return checks.check_count(run.block_size, run.caller, "block_size")
 
 
-def _edge_strip(rows: slice, law: EdgeLaw, U: Tensor, size: int) -> tuple[Tensor, Tensor]:
+def _edge_strip(rows: slice, distribution: EdgeDistribution, U: Tensor, size: int) -> tuple[Tensor, Tensor]:
     "The rows of P @ U and of P @ 1."
     PU = U.new_zeros(U[rows].shape)
     total = torch.zeros(len(PU), dtype=torch.float64, device=U.device)
     for cols in blocks.row_blocks(len(U), size):
-        P = law.block(rows, cols)
+        P = distribution.block(rows, cols)
         PU.addmm_(P, U[cols])
         total += P.sum(1)
     return PU, total
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #a7e13ac5
 def moments_of_edges(
-    basis: ridge.RidgeBasis, law: EdgeLaw, run: PairPass
+    basis: ridge.RidgeBasis, distribution: EdgeDistribution, run: PairPass
 ) -> ridge_tasks.TaskMoments:
-    "What `edge_moments` returns, for a law and a pass that have been judged."
+    "What `edge_moments` returns, for a distribution and a pass that have been checked."
     U = basis.U
     n = len(U)
     size = _points_at_once(run, n)
@@ -72,14 +72,14 @@ def moments_of_edges(
     checks.check_memory(U.element_size() * entries, run.caller, "lower block_size", device=U.device)
     bar: dict[str, Any] = dict(progress=run.progress, desc="mean over pairs")
     if run.executor is not None:
-        strip = partial(_edge_strip, law=law, U=U, size=size)
+        strip = partial(_edge_strip, distribution=distribution, U=U, size=size)
         strips = blocks.map_blocks(strip, blocks.row_blocks(n, size), executor=run.executor, **bar)
         PU, total = (torch.cat(v) for v in zip(*strips, strict=True))
     else:
         PU = torch.zeros_like(U)
         total = torch.zeros(n, dtype=torch.float64, device=U.device)
         for rows, cols in blocks.with_bar(blocks.pair_blocks(n, size), **bar):
-            P = law.block(rows, cols)
+            P = distribution.block(rows, cols)
             PU[rows].addmm_(P, U[cols])
             total[rows] += P.sum(1)
             if rows != cols:
@@ -102,16 +102,16 @@ def weighted_gram(W: Tensor, w: Tensor, size: int = 8192) -> Tensor:  # W' diag(
     return gram
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #bb48106e
-def _variance_block(block: tuple, law: EdgeLaw, L: Tensor, R: Tensor) -> Tensor:
+def _variance_block(block: tuple, distribution: EdgeDistribution, L: Tensor, R: Tensor) -> Tensor:
     rows, cols = block
-    P = law.block(rows, cols)
+    P = distribution.block(rows, cols)
     V = (L[rows] @ R[cols].T).square_().mul_(torch.addcmul(P, P, P, value=-1))
     total = V.sum(1).sum(dtype=torch.float64)
     return total if rows == cols else 2 * total
 
 
-def variance_of_edges(basis: ridge.RidgeBasis, law: EdgeLaw, alpha: float, run: PairPass) -> Tensor:
-    "What `edge_variance` returns, for a law and a pass that have been judged."
+def variance_of_edges(basis: ridge.RidgeBasis, distribution: EdgeDistribution, alpha: float, run: PairPass) -> Tensor:
+    "What `edge_variance` returns, for a distribution and a pass that have been checked."
     U = basis.U
     n = len(U)
     size = _points_at_once(run, n)
@@ -126,7 +126,7 @@ def variance_of_edges(basis: ridge.RidgeBasis, law: EdgeLaw, alpha: float, run: 
     if keep:
         d, G = w[:, None].to(W), G.to(W)
         L, R = torch.cat([L - d * (W * G), -W * G], 1), torch.cat([W, d * W], 1)
-    part = partial(_variance_block, law=law, L=L, R=R)
+    part = partial(_variance_block, distribution=distribution, L=L, R=R)
     bar: dict[str, Any] = dict(progress=run.progress, desc="variance over pairs")
     parts = blocks.map_blocks(part, blocks.pair_blocks(n, size), executor=run.executor, **bar)
     total: Any = sum(parts)

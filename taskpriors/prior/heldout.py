@@ -39,7 +39,7 @@ def heldout_matrix(features: ArrayLike, alpha: float) -> Tensor:  # Q, shape (n,
 # %% ../../nbs/prior/15_heldout.ipynb #ac6dbb11
 @dataclass(frozen=True, eq=False, repr=False)
 class HeldoutError(results.Result):
-    """Expected leave-one-out error of ridge probes over a law of tasks.
+    """Expected leave-one-out error of ridge probes over a task distribution.
 
     `standard_error` is 0 where the expectation is exact, None for one task or `variance=False`.
     `trusted` is False, with a `reason`, if no labels have such edges: the error is below zero
@@ -148,16 +148,16 @@ def choose_penalty(
     )
 
 # %% ../../nbs/prior/15_heldout.ipynb #bbee4289
-class _LabelLaw(NamedTuple):
+class _LabelDistribution(NamedTuple):
     "Tasks that were sampled or counted."
 
-    labels: Tensor  # shape (n_tasks, n), not judged yet
+    labels: Tensor  # shape (n_tasks, n), not checked yet
     weights: Tensor | None = None  # shape (n_tasks,); None: all equal
     ancestor: Tensor | None = None  # of each task; None: each is its own
     exact: bool = False  # all labelings there are
 
 
-def _law_or_factor(prior: Any, weights: Any, caller: str) -> _LabelLaw | Tensor:  # or a factor
+def _labels_or_factor(prior: Any, weights: Any, caller: str) -> _LabelDistribution | Tensor:  # or a factor
     if hasattr(prior, "labels") and hasattr(prior, "log_weights"):
         if weights is not None:
             got = "weights beside a result that has its own"
@@ -165,7 +165,7 @@ def _law_or_factor(prior: Any, weights: Any, caller: str) -> _LabelLaw | Tensor:
         if not getattr(prior, "trusted", True):
             remedy = "draw them again, or pass their `labels` to average over these very tasks"
             checks.refuse(caller, "samples must be trusted", prior.reason, remedy)
-        return _LabelLaw(
+        return _LabelDistribution(
             labels=torch.as_tensor(prior.labels),
             weights=torch.as_tensor(prior.log_weights).double().softmax(0),
             ancestor=getattr(prior, "ancestor", None),
@@ -173,7 +173,7 @@ def _law_or_factor(prior: Any, weights: Any, caller: str) -> _LabelLaw | Tensor:
         )
     prior = checks.as_tensor(prior, caller, "prior")
     if not prior.is_floating_point():
-        return _LabelLaw(prior, weights)
+        return _LabelDistribution(prior, weights)
     if weights is not None:
         got = "weights beside a factor"
         checks.refuse(caller, "weights belong to sampled labels", got, "leave weights out")
@@ -231,7 +231,7 @@ def _task_errors(
 
 def _error_over_labels(
     basis: ridge.RidgeBasis,
-    law: _LabelLaw,
+    distribution: _LabelDistribution,
     penalties: Penalties,
     run: pair_sums.PairPass,
     *,
@@ -239,9 +239,9 @@ def _error_over_labels(
     points: bool = True,
 ) -> HeldoutError:
     caller = run.caller
-    tasks = ridge_tasks.check_tasks(law.labels, basis.U, None, caller)
+    tasks = ridge_tasks.check_tasks(distribution.labels, basis.U, None, caller)
     m, n = tasks.labels.shape
-    w = ridge_tasks.check_weights(law.weights, m, caller).to(basis.U.device)
+    w = ridge_tasks.check_weights(distribution.weights, m, caller).to(basis.U.device)
     size = ridge_tasks.task_block(run.block_size, n, tasks.n_classes)
     ridge_tasks.check_task_memory(basis, min(size, m), n, n_classes=tasks.n_classes, caller=caller)
     moments = ridge_tasks.task_moments(basis, tasks, w, block_size=size, executor=run.executor)
@@ -264,7 +264,7 @@ def _error_over_labels(
         constants = constant_values(moments.diag, moments.diag.mean(), n)
         point_ratios = ratio_values(pseudo_values, constants, *mean_errors, n)
     off = errors - choice.error
-    family = torch.arange(m) if law.ancestor is None else torch.as_tensor(law.ancestor)
+    family = torch.arange(m) if distribution.ancestor is None else torch.as_tensor(distribution.ancestor)
     families = torch.zeros(2, m, dtype=w.dtype, device=w.device)
     R, W = families.index_add_(1, family.to(w.device), torch.stack([w * off, w]))
     free = 1 - W.square().sum().item()
@@ -272,7 +272,7 @@ def _error_over_labels(
     constants = constant_errors(tasks.labels, tasks.n_classes)
     return HeldoutError(
         variance=(w @ off**2).item(),
-        standard_error=0.0 if law.exact else spread,
+        standard_error=0.0 if distribution.exact else spread,
         measure="label",
         point_errors=point_errors,
         pseudo_values=pseudo_values,
@@ -285,7 +285,7 @@ def _error_over_labels(
 # %% ../../nbs/prior/15_heldout.ipynb #3eab40b8
 @documented
 def expected_heldout_error(
-    features: ArrayLike,  # of the model that is judged, shape (n, d)
+    features: ArrayLike,  # of the model that is evaluated, shape (n, d)
     prior: ArrayLike | Labelings,  # factor of the prior kernel (n, r), or tasks (n_tasks, n)
     temperature: float | None = None,  # T > 0 for a factor; labels were drawn at theirs
     *,
@@ -315,20 +315,20 @@ def expected_heldout_error(
     check_edges = checks.check_flag(check_edges, caller, "check_edges")
     standardize = checks.check_flag(standardize, caller, "standardize")
     progress = checks.check_flag(progress, caller, "progress")
-    law = _law_or_factor(prior, weights, caller)
-    if isinstance(law, _LabelLaw):
-        checks.check_same_n(caller, features=len(X), labels=law.labels.shape[-1])
+    distribution = _labels_or_factor(prior, weights, caller)
+    if isinstance(distribution, _LabelDistribution):
+        checks.check_same_n(caller, features=len(X), labels=distribution.labels.shape[-1])
     else:
-        law = edge_errors.edge_law(law, temperature, X, caller)
+        distribution = edge_errors.edge_distribution(distribution, temperature, X, caller)
     basis = ridge.decompose(X, standardize=standardize)
     penalties = check_penalties(alpha, alphas, caller)
     run = pair_sums.PairPass(caller, block_size, executor, progress)
-    if isinstance(law, _LabelLaw):
-        return _error_over_labels(basis, law, penalties, run, variance=variance, points=points)
-    moments = edge_errors.moments_of_edges(basis, law, run)
+    if isinstance(distribution, _LabelDistribution):
+        return _error_over_labels(basis, distribution, penalties, run, variance=variance, points=points)
+    moments = edge_errors.moments_of_edges(basis, distribution, run)
     choice = choose_penalty(basis, moments, penalties, run.caller)
     errors = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
-    spread = edge_errors.variance_of_edges(basis, law, choice.alpha, run) if variance else None
+    spread = edge_errors.variance_of_edges(basis, distribution, choice.alpha, run) if variance else None
     reason = ""
     if choice.error < 0:
         reason = f"an expected error of {choice.error:.3g}, below zero"
@@ -338,7 +338,7 @@ def expected_heldout_error(
             stacklevel=2,
         )
     elif check_edges:
-        reason = edges.least_eigenvalue(law.Z, 2 / law.odds).reason
+        reason = edges.least_eigenvalue(distribution.Z, 2 / distribution.odds).reason
     return HeldoutError(
         variance=None if spread is None else spread.item(),
         measure="edge",
@@ -358,9 +358,9 @@ def error_on_basis(
     The errors at other penalties than the best are left out; without `variance` so are those of
     tasks and of points.
     """
-    law, best = _LabelLaw(labels), Penalties(None, curve=False)
+    distribution, best = _LabelDistribution(labels), Penalties(None, curve=False)
     run = pair_sums.PairPass(caller)
-    return _error_over_labels(basis, law, best, run, variance=variance, points=variance)
+    return _error_over_labels(basis, distribution, best, run, variance=variance, points=variance)
 
 # %% ../../nbs/prior/15_heldout.ipynb #b52c1847
 class _Neighbours(NamedTuple):
@@ -391,18 +391,18 @@ def _mean_labels_shared(rows: slice, X: Tensor, k: int, labels: Tensor, weights:
     return weights @ torch.stack(same)
 
 
-def _mean_edges(rows: slice, X: Tensor, k: int, law: edge_errors.EdgeLaw) -> Tensor:
+def _mean_edges(rows: slice, X: Tensor, k: int, distribution: edge_errors.EdgeDistribution) -> Tensor:
     total = torch.zeros((), dtype=torch.float64, device=X.device)
     size = (rows.stop - rows.start) * k
     for query, near, share in zip(*(v.split(size) for v in _neighbours(rows, X, k)), strict=True):
-        K = (law.Z[query] * law.Z[near]).sum(1)
-        total = total + share @ torch.sigmoid(law.odds * K).double()
+        K = (distribution.Z[query] * distribution.Z[near]).sum(1)
+        total = total + share @ torch.sigmoid(distribution.odds * K).double()
     return total
 
 # %% ../../nbs/prior/15_heldout.ipynb #1a6695d9
 @documented
 def precision_at_k(
-    features: ArrayLike,  # of the model that is judged, shape (n, d)
+    features: ArrayLike,  # of the model that is evaluated, shape (n, d)
     prior: ArrayLike | Labelings,  # factor or tasks, as for expected_heldout_error
     temperature: float | None = None,  # T > 0 for a factor; plays no part for labels
     k: int = 10,  # neighbours, below n
@@ -415,7 +415,7 @@ def precision_at_k(
     """Expected share of a point's k nearest neighbours (cosine) that carry its label.
 
     The mean of p_ij over all points i and their k nearest neighbours j, where p_ij is
-    sigmoid(2 K_ij / T) for undirected edges, the law of `expected_heldout_error`, and
+    sigmoid(2 K_ij / T) for undirected edges, the distribution of `expected_heldout_error`, and
     sigmoid(K_ij / T) for directed ones. Points that tie for the last places share them equally.
 
     Reference: Task Priors, Lemma 2.5, for the probability of an edge.
@@ -423,21 +423,21 @@ def precision_at_k(
     caller = "precision_at_k"
     X = kernel_factor(checks.check_features(features, caller), center=False)
     n = len(X)
-    law = _law_or_factor(prior, weights, caller)
+    distribution = _labels_or_factor(prior, weights, caller)
     k = checks.check_count(k, caller, "k", high=n - 1)
     size = checks.check_count(block_size, caller, "block_size")
     n_bytes = (2 * X.element_size() + 5) * min(size, n) * n
     checks.check_memory(n_bytes, caller, "lower block_size", device=X.device)
     slices = blocks.row_blocks(n, size)
-    if isinstance(law, _LabelLaw):
-        labels = ridge_tasks.check_tasks(law.labels, X, None, caller).labels
-        w = ridge_tasks.check_weights(law.weights, len(labels), caller).to(X.device)
+    if isinstance(distribution, _LabelDistribution):
+        labels = ridge_tasks.check_tasks(distribution.labels, X, None, caller).labels
+        w = ridge_tasks.check_weights(distribution.weights, len(labels), caller).to(X.device)
         part = partial(_mean_labels_shared, X=X, k=k, labels=labels, weights=w)
     else:
-        Z = checks.check_features(law, caller, "prior").to(X)
+        Z = checks.check_features(distribution, caller, "prior").to(X)
         checks.check_same_n(caller, features=n, prior=len(Z))
         Z, odds = edges.checked_odds(Z, temperature, graphs, caller)
-        part = partial(_mean_edges, X=X, k=k, law=edge_errors.EdgeLaw(Z, odds))
+        part = partial(_mean_edges, X=X, k=k, distribution=edge_errors.EdgeDistribution(Z, odds))
     return (sum(blocks.map_blocks(part, slices, executor=executor)) / (n * k)).item()
 
 # %% ../../nbs/prior/15_heldout.ipynb #0f1a359a
@@ -445,13 +445,13 @@ def trace_over_labels(Z: ArrayLike, labels: ArrayLike | Labelings) -> tuple[floa
     "Mean and variance of Tr(MG) over the graphs of given tasks (the label measure)."
     caller = "trace_over_labels"
     Z = checks.check_features(Z, caller, "Z").double()
-    law = _law_or_factor(labels, None, caller)
-    if not isinstance(law, _LabelLaw):
+    distribution = _labels_or_factor(labels, None, caller)
+    if not isinstance(distribution, _LabelDistribution):
         rule = "labels must be whole numbers"
         checks.refuse(caller, rule, "a factor", "use trace_moments", TypeError)
-    tasks = ridge_tasks.check_tasks(law.labels, Z, None, caller)
+    tasks = ridge_tasks.check_tasks(distribution.labels, Z, None, caller)
     m, n = tasks.labels.shape
-    w = ridge_tasks.check_weights(law.weights, m, caller).to(Z.device)
+    w = ridge_tasks.check_weights(distribution.weights, m, caller).to(Z.device)
     size = ridge_tasks.task_block(None, n, tasks.n_classes)
     traces = label_traces(tasks.labels, Z, tasks.n_classes, size)
     checks.check_computed(traces.square(), caller, "Tr(MG) squared")

@@ -83,7 +83,7 @@ def sample_of_groups(number: Tensor, most: int) -> Tensor:  # rows in ascending 
     return torch.isin(number, order[:n_taken]).nonzero()[:, 0]
 
 
-def judged_rows(n: int, most: int, number: Tensor | None = None) -> Tensor:  # ascending rows
+def evaluated_rows(n: int, most: int, number: Tensor | None = None) -> Tensor:  # ascending rows
     "The points that judge where not all do: evenly spaced, or whole groups."
     return evenly(n, most) if number is None else sample_of_groups(number, most)
 
@@ -276,12 +276,12 @@ def accuracy_without_groups(features: ArrayLike, labels: ArrayLike, groups: Arra
     return hits_without_groups(decompose(X), y[0], groups, caller).mean().item()
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #093c3258
-def _skills_over_laws(X, planes, grouping, caller):  # planes: (n_laws, n, k), centred columns
+def _skills_over_distributions(X, planes, grouping, caller):  # planes: (n_distributions, n, k), centred columns
     basis = decompose(X)
     T = planes.to(basis.U)
     columns = T.transpose(0, 1).flatten(1)
 
-    def per_law(E):
+    def per_distribution(E):
         return E.square().unflatten(1, (len(T), -1)).sum((0, 2), dtype=torch.float64)
 
     least = torch.full((len(T),), torch.inf, dtype=torch.float64, device=columns.device)
@@ -289,8 +289,8 @@ def _skills_over_laws(X, planes, grouping, caller):  # planes: (n_laws, n, k), c
         inverses = block_inverses(basis, grouping, alpha)
         if _is_usable(basis, inverses, alpha):
             E = grouping.parts_of(inverses.matrices, residual_map(basis, alpha, columns))
-            least = torch.minimum(least, per_law(E))
-    return (1 - least / per_law(_constant_residuals(grouping, columns))).cpu()
+            least = torch.minimum(least, per_distribution(E))
+    return (1 - least / per_distribution(_constant_residuals(grouping, columns))).cpu()
 
 
 def cross_skill_without_groups(
@@ -300,6 +300,6 @@ def cross_skill_without_groups(
     caller = "cross_skill"
     grouping = check_groups(groups, tasks.shape[2], caller)
     codes = simplex_codes(n_classes)
-    planes = torch.stack([code_rows(law, codes).flatten(0, 1).T for law in tasks])
+    planes = torch.stack([code_rows(distribution, codes).flatten(0, 1).T for distribution in tasks])
     planes = planes - planes.mean(1, keepdim=True)
-    return torch.stack([_skills_over_laws(X, planes, grouping, caller) for X in features])
+    return torch.stack([_skills_over_distributions(X, planes, grouping, caller) for X in features])

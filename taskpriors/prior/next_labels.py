@@ -140,11 +140,11 @@ def spread_points(
     return torch.as_tensor(rows[_halvings(distances, np.arange(m), chosen[chosen >= m], g)])
 
 # %% ../../nbs/prior/23_next_labels.ipynb #6d1243b6
-def jury_coordinates(jury: Iterable, *, n_dims: int = 64, seed: int = 0) -> Tensor:  # (n, n_dims)
+def consensus_coordinates(reference_set: Iterable, *, n_dims: int = 64, seed: int = 0) -> Tensor:  # (n, n_dims)
     "Random coordinates whose inner products are, on average, those of pairs (factor, weight)."
     g = torch.Generator().manual_seed(seed)
     out: Tensor | float = 0.0
-    for factor, weight in jury:
+    for factor, weight in reference_set:
         R = torch.randn(factor.shape[1], n_dims, generator=g) * (weight / n_dims) ** 0.5
         out = out + (factor @ R.to(factor)).cpu()
     assert isinstance(out, Tensor)

@@ -118,8 +118,8 @@ class TaskPriorStatistics(nn.Module):
         self.undirected = graphs == "undirected"
         self.register_buffer("prior", Z.detach())
         self.hot = statistic == "hsic"
-        law = self.prior, self.odds, self.undirected, self.hot
-        self.register_buffer("row_means", None if statistic == "heldout" else edge_row_means(*law))
+        distribution = self.prior, self.odds, self.undirected, self.hot
+        self.register_buffer("row_means", None if statistic == "heldout" else edge_row_means(*distribution))
 
     def forward(
         self,

@@ -139,7 +139,7 @@ class DrawOptions(NamedTuple):
 def checked_problem(
     Z: ArrayLike, temperature: float, n_classes: int, options: DrawOptions
 ) -> Problem:
-    "Judge the arguments that all samplers of the label measure share."
+    "Check the arguments that all samplers of the label measure share."
     n_tasks, seed, caller, class_proportions, tolerance, labels = options
     Z, T, q, _ = prefix.check_sampler(Z, temperature, n_classes, n_tasks, caller, label_bytes=18)
     prefix.pair_scale(Z, T, caller)

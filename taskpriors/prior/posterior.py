@@ -58,21 +58,21 @@ USUAL_GAIN = 10.0  # of rankings without labels
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelEvidence(Result):
-    """How probable known labels are under the law of each judge.
+    """How probable known labels are under the distribution of each judge.
 
     All logarithms are of the partition that the labels make, so they compare judges on the same
     labels; `coins` is that of a judge that knows nothing.
     """
 
-    log_evidence: Tensor  # of each judge, gains and orders integrated out, (n_judges,), float64
-    gain: Tensor  # lambda_1/(q T) that suits each judge best, 10 without labels, (n_judges,)
+    log_evidence: Tensor  # of each judge, gains and orders integrated out, (n_components,), float64
+    gain: Tensor  # lambda_1/(q T) that suits each judge best, 10 without labels, (n_components,)
     coins: float  # log probability of the labels if all kernels were zero
     n_labels: int  # k
     n_classes: int  # q
     gains: Tensor  # that were integrated out, shape (n_gains,)
-    by_gain: Tensor = field(repr=False)  # log evidence at each, shape (n_judges, n_gains)
-    predictive: Tensor = field(repr=False)  # log probability of the next label, (n_judges, o, k)
-    top_eigenvalues: Tensor = field(repr=False)  # of the judges' kernels, shape (n_judges,)
+    by_gain: Tensor = field(repr=False)  # log evidence at each, shape (n_components, n_gains)
+    predictive: Tensor = field(repr=False)  # log probability of the next label, (n_components, o, k)
+    top_eigenvalues: Tensor = field(repr=False)  # of the judges' kernels, shape (n_components,)
 
 # %% ../../nbs/prior/22_posterior.ipynb #605bc71a
 def _known(labels, n, n_classes, caller):  # which points, their classes from 0, and q
@@ -162,7 +162,7 @@ POWERS = (0.03, 0.1, 0.3, 1.0)  # of the evidence, to average over
 class PosteriorWeights(Result):
     "Weights of judges once some labels are known."
 
-    weights: Tensor  # of the judges, shape (n_judges,), float64, they sum to one
+    weights: Tensor  # of the judges, shape (n_components,), float64, they sum to one
     powers: Tensor  # of the evidence that were tried, shape (n_powers,)
     shares: Tensor  # of each power in the weights, shape (n_powers,), they sum to one
     log_loss: Tensor  # of predicting the labels one by one, mean over orders, shape (n_powers,)
@@ -170,10 +170,10 @@ class PosteriorWeights(Result):
 
 @documented
 def posterior_weights(
-    weights: ArrayLike,  # of the judges without labels, shape (n_judges,), see elect_prior
+    weights: ArrayLike,  # of the judges without labels, shape (n_components,), see consensus_prior
     evidence: LabelEvidence,  # of the same judges, see label_evidence
     *,
-    similarity: ArrayLike | None = None,  # (n_judges, n_judges) in [0, 1]: who are copies
+    similarity: ArrayLike | None = None,  # (n_components, n_components) in [0, 1]: who are copies
     power: float | None = None,  # t, of the evidence; None: averaged by how well each predicts
     fade: float = 10.0,  # the weights without labels count as about so many labels
 ) -> PosteriorWeights:
@@ -181,7 +181,7 @@ def posterior_weights(
 
     Without labels they are the weights that are given. Powers are averaged in proportion to the
     probability that they gave to the labels, each label predicted from those before it. Copies
-    share one seat, as in elect_prior.
+    share one seat, as in consensus_prior.
 
     Reference: Grünwald 2012 for powers below one; Dawid 1984 for the choice by prediction.
     """
@@ -191,20 +191,20 @@ def posterior_weights(
     w = checks.check_numbers(weights, caller, "weights").double().cpu()
     if w.ndim != 1 or not len(w) or w.min() < 0 or w.max() <= 0:
         rule, got = "weights must be one number per judge, none negative", f"shape {tuple(w.shape)}"
-        checks.refuse(caller, rule, got, "pass elect_prior(cross).weights")
+        checks.refuse(caller, rule, got, "pass consensus_prior(cross).weights")
     checks.check_same_n(caller, weights=len(w), evidence=len(evidence.log_evidence))
     fade = checks.check_number(fade, caller, "fade", low=1e-6, high=1e9)
     powers = POWERS if power is None else (power,)
     powers = tuple(checks.check_number(t, caller, "power", low=0, high=100) for t in powers)
-    seats = torch.ones_like(w)
+    n_copies = torch.ones_like(w)
     if similarity is not None:
         copies = checks.check_similarity(similarity, caller, len(w))
-        seats = copies.clone().fill_diagonal_(1).sum(1)
+        n_copies = copies.clone().fill_diagonal_(1).sum(1)
     w = w / w.sum()
     k = evidence.n_labels
-    of_seat = w * seats
-    prior = of_seat.clamp(min=1e-3 * of_seat.max()).log()
-    share = -seats.log()  # of a judge in its seat
+    of_family = w * n_copies
+    prior = of_family.clamp(min=1e-3 * of_family.max()).log()
+    share = -n_copies.log()  # of a judge in its seat
     step = evidence.predictive
     before = step.cumsum(2) - step
     fading = fade / (fade + torch.arange(k))
@@ -233,7 +233,7 @@ def posterior_tasks(
     n_tasks: int = 60,  # drawn from each judge
     n_orders: int = 16,  # random orders of the points that are not labelled
     seed: Seed | None = 0,  # the same for every judge
-) -> Tensor:  # shape (n_judges, n_tasks, n), int64; known classes are numbered by their order
+) -> Tensor:  # shape (n_components, n_tasks, n), int64; known classes are numbered by their order
     """Tasks of each judge that agree with the known labels, at the gain that suits them best.
 
     Reference: Task Priors, Algorithm 1, with the labelled points first.

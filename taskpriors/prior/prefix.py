@@ -33,7 +33,7 @@ def check_sampler(
     *,
     label_bytes: int = 12,  # that the caller needs for each label
 ) -> tuple[Tensor, float, int, int]:  # the four, checked
-    "Judge what every sampler of labels takes, and the memory that it will need."
+    "Check what every sampler of labels takes, and the memory that it will need."
     Z = checks.check_features(Z, caller, "Z").detach()
     T = checks.check_temperature(temperature, caller)
     q = checks.check_count(n_classes, caller, "n_classes", low=2, high=2**15 - 1)
@@ -74,7 +74,7 @@ def check_given(
     device: str | torch.device = "cpu",  # of the answer
     name: str = "given",  # the argument's name
 ) -> Tensor | None:  # shape (n,), int64; None if no label is known
-    "Judge the labels that are known."
+    "Check the labels that are known."
     if labels is None:
         return None
     y = checks.as_tensor(labels, caller, name)

@@ -50,7 +50,7 @@ def _moments(basis: ridge.RidgeBasis, Z: Tensor, noise: float = 0.0) -> ridge_ta
 
 @documented
 def expected_regression_error(
-    features: ArrayLike,  # of the model that is judged, shape (n, d)
+    features: ArrayLike,  # of the model that is evaluated, shape (n, d)
     prior: ArrayLike,  # factor of the Gaussian process's kernel, shape (n, r)
     *,
     noise: float = 0.0,  # variance of independent noise on the targets, in units of the kernel
@@ -89,7 +89,7 @@ def expected_regression_error(
 # %% ../../nbs/prior/21_regression.ipynb #5a4a3b2c
 @documented
 def target_error(
-    features: ArrayLike,  # of the model that is judged, shape (n, d)
+    features: ArrayLike,  # of the model that is evaluated, shape (n, d)
     targets: ArrayLike,  # real targets, or several labels as 0 and 1, shape (n, m)
 ) -> heldout.HeldoutError:  # task_errors are those of the targets, shape (m,)
     """Leave-one-out error of ridge regression of known targets, in units of their variances.

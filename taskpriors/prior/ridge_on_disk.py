@@ -43,7 +43,7 @@ class RowTasks(NamedTuple):
 def check_row_tasks(
     labels: ArrayLike, n: int, caller: str, *, n_classes: int | None = None
 ) -> RowTasks:
-    "Judge whole numbers, (n_tasks, n) or (n,), as labels without making them larger."
+    "Check whole numbers, (n_tasks, n) or (n,), as labels without making them larger."
     y = checks.as_tensor(labels, caller, "labels")
     if y.is_floating_point() or y.dtype == torch.bool or y.ndim not in (1, 2) or not y.numel():
         rule = "labels must be whole numbers of shape (n_tasks, n)"
@@ -140,12 +140,12 @@ def row_sums(
     block_size: int | None = None,  # rows read at a time; None is 8 MB of them
 ) -> list[RowSums]:  # over all points, then of the part and of the further task, if given
     "Sums over the rows of a file, in one pass."
-    laws = [tasks] if part is None else [tasks, part[1]]
-    size = _check_pass(rows, laws, block_size)
+    distributions = [tasks] if part is None else [tasks, part[1]]
+    size = _check_pass(rows, distributions, block_size)
     n, d = rows.shape
     shift = rows.read(slice(0, min(n, 4096))).mean(0)
     # of all points, and in a list, empty without a part, of its points
-    whole, *of_part = [_Cross(d, _code_columns(law), rows.device) for law in laws]
+    whole, *of_part = [_Cross(d, _code_columns(distribution), rows.device) for distribution in distributions]
     by_class: Any = None  # sums of rows, and how many there are
     inside, gram = _Gram(d, rows.device), _Gram(d, rows.device)
     if further is not None:
@@ -297,7 +297,7 @@ def _squares_beside(fit, U, f, weights):  # sum over judged i != j of weight_i A
     return torch.cat(whole) - weights * _leverages(fit, U, f[None])[0] ** 2
 
 
-def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on residuals
+def _evaluate(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on residuals
     m, f = len(tasks.labels), _filter(fit, alpha)
     h, off_diagonal = _leverages(fit, sample.U, torch.stack([f, f**2]))
     if h.max() > 0.9:  # what such a point adds to a sum is taken off again
@@ -331,17 +331,17 @@ def _judge(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on 
     by_task = whole / level**2 + excess @ squares / len(U)
     by_point = squares.mean(1) / slack**2
     scaled = by_point / slack
-    as_judge = level**-2 * off_diagonal + each * _squares_beside(fit, U, f, excess)
+    as_test = level**-2 * off_diagonal + each * _squares_beside(fit, U, f, excess)
     as_teacher = scaled.mean() * off_diagonal
     as_teacher = as_teacher + each * _squares_beside(fit, U, f, scaled - scaled.mean())
-    pseudo = by_point * (1 - as_judge) + 2 * training - 2 * as_teacher / slack
+    pseudo = by_point * (1 - as_test) + 2 * training - 2 * as_teacher / slack
     parts = dict(task_errors=by_task, point_errors=by_point, pseudo_values=pseudo)
     parts["sampled_values"] = excess * squares.mean(1)
     return {name: values.cpu() for name, values in parts.items()}
 
 
-def _of_all(fit, rows, tasks, n_judged):  # the sample among all points
-    return _sample(fit, rows, tasks, blocks.evenly(fit.n, n_judged))
+def _of_all(fit, rows, tasks, n_evaluated):  # the sample among all points
+    return _sample(fit, rows, tasks, blocks.evenly(fit.n, n_evaluated))
 
 
 def _error_of(task_errors, baseline, choice, **parts):  # HeldoutError
@@ -364,7 +364,7 @@ def _error_of(task_errors, baseline, choice, **parts):  # HeldoutError
 
 def _heldout(fit, sample, tasks, caller):
     choice = _choose(fit, sample, tasks)
-    parts = _judge(fit, sample, tasks, choice[0])
+    parts = _evaluate(fit, sample, tasks, choice[0])
     spread = _code_spread(fit, tasks)
     baseline = (fit.n / (fit.n - 1)) ** 2 * spread.mean().item()
     check_baseline(baseline, caller)
@@ -382,7 +382,7 @@ def _heldout(fit, sample, tasks, caller):
     )
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #b570e916
-JUDGED = 2**14  # points of the sample
+EVALUATED = 2**14  # points of the sample
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #b81ebd01
 class _Groups(NamedTuple):  # a sample of whole groups
@@ -478,7 +478,7 @@ class _GroupErrors(NamedTuple):
     right: Tensor  # share of the tasks in which the point's class has the highest score
 
 
-def _judge_groups(fit, groups, f):  # _GroupErrors at the filter of one penalty
+def _evaluate_groups(fit, groups, f):  # _GroupErrors at the filter of one penalty
     U, grouping, m = groups.sample.U, groups.grouping, len(groups.sample.tasks.labels)
     level = _level(fit, f)
     hats = whole_groups.hat_blocks(U, f, grouping, 1 / fit.n)
@@ -513,11 +513,11 @@ def _judge_groups(fit, groups, f):  # _GroupErrors at the filter of one penalty
             W += (A @ B.mT + B @ A.mT) / 2
             Q += B @ B.mT
     trace = sum(M.diagonal(dim1=1, dim2=2).sum() for M in crossed) / len(U)
-    as_judge = _sums_beside(groups, f, hats, [M @ M for M in inverses], level**-2)
+    as_test = _sums_beside(groups, f, hats, [M @ M for M in inverses], level**-2)
     as_teacher = _sums_beside(groups, f, hats, crossed, trace)
     pseudo = own + 2 * first
     for k, rows in enumerate(grouping.blocks):
-        moved = (as_judge[k] * squares[k] + 2 * inverses[k] * as_teacher[k]).sum((1, 2))
+        moved = (as_test[k] * squares[k] + 2 * inverses[k] * as_teacher[k]).sum((1, 2))
         pseudo[rows.to(U.device)] -= (moved / rows.shape[1])[:, None]
     by_point = [(x / m).cpu() for x in (own, pseudo, beyond, right)]
     return _GroupErrors(by_task.cpu(), *by_point)
@@ -537,8 +537,8 @@ def _constant_errors(fit, tasks, number):  # with whole groups left out, (n_task
     return out
 
 
-def _heldout_groups(fit, rows, tasks, number, *, n_judged, caller):  # HeldoutError; share right
-    index = whole_groups.sample_of_groups(number, n_judged)
+def _heldout_groups(fit, rows, tasks, number, *, n_evaluated, caller):  # HeldoutError; share right
+    index = whole_groups.sample_of_groups(number, n_evaluated)
     groups = choosing = _sample_of_groups(fit, rows, tasks, number, index)
     baselines = _constant_errors(fit, tasks, number)
     baseline = check_baseline(baselines.mean().item(), caller)
@@ -546,22 +546,22 @@ def _heldout_groups(fit, rows, tasks, number, *, n_judged, caller):  # HeldoutEr
         some = whole_groups.sample_of_groups(number[index], _CHOOSING)
         choosing = _sample_of_groups(fit, rows, tasks, number, index[some])
     choice = _choose_without_groups(fit, choosing, caller)
-    judged = _judge_groups(fit, groups, _filter(fit, choice[0]))
+    evaluated = _evaluate_groups(fit, groups, _filter(fit, choice[0]))
     alone = fit._replace(s=fit.s[:0], V=fit.V[:, :0], C=fit.C[:0])
     without_features = groups._replace(sample=groups.sample._replace(U=groups.sample.U[:, :0]))
-    constants = _judge_groups(alone, without_features, fit.s[:0]).pseudo
-    error = judged.by_task.mean().item()
+    constants = _evaluate_groups(alone, without_features, fit.s[:0]).pseudo
+    error = evaluated.by_task.mean().item()
     heldout = _error_of(
-        judged.by_task,
+        evaluated.by_task,
         baseline,
         choice,
-        point_errors=judged.by_point,
-        pseudo_values=judged.pseudo,
-        sampled_values=judged.beyond,
-        point_ratios=ratio_values(judged.pseudo, constants, error, baseline, fit.n),
-        task_ratios=ratio_values(judged.by_task, baselines, error, baseline),
+        point_errors=evaluated.by_point,
+        pseudo_values=evaluated.pseudo,
+        sampled_values=evaluated.beyond,
+        point_ratios=ratio_values(evaluated.pseudo, constants, error, baseline, fit.n),
+        task_ratios=ratio_values(evaluated.by_task, baselines, error, baseline),
     )
-    return heldout, judged.right
+    return heldout, evaluated.right
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #19dd8de5
 class KnownLabels(NamedTuple):
@@ -573,13 +573,13 @@ class KnownLabels(NamedTuple):
     fourth: float  # mean of |x - mean|^4 over the points judged
 
 
-def _of_known(fit, rows, tasks, number, *, n_judged, caller):  # KnownLabels
-    sample = _of_all(fit, rows, tasks, n_judged)
+def _of_known(fit, rows, tasks, number, *, n_evaluated, caller):  # KnownLabels
+    sample = _of_all(fit, rows, tasks, n_evaluated)
     lengths = torch.cat([part.double().square() @ fit.s**2 for part in sample.U.split(_PART)])
     fourth = lengths.square().mean().item()
     here = RowFit(fit.n, *(x.cpu() for x in fit[1:]))
     if number is not None:
-        error, right = _heldout_groups(fit, rows, tasks, number, n_judged=n_judged, caller=caller)
+        error, right = _heldout_groups(fit, rows, tasks, number, n_evaluated=n_evaluated, caller=caller)
         return KnownLabels(error, right.mean().item(), here, fourth)
     error = _heldout(fit, sample, tasks, caller)
     alphas = error.alphas[error.errors.argmin() :].tolist()
@@ -593,13 +593,13 @@ def _of_known(fit, rows, tasks, number, *, n_judged, caller):  # KnownLabels
     return KnownLabels(error, hits.mean().item(), here, fourth)
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #f23f716e
-def _probes(fit, rows, tasks, mask, n_judged):  # ProbeResult
+def _probes(fit, rows, tasks, mask, n_evaluated):  # ProbeResult
     fitted = mask.nonzero().flatten()
-    if len(fitted) > n_judged:
-        fitted = fitted[blocks.evenly(len(fitted), min(n_judged, _CHOOSING))]
+    if len(fitted) > n_evaluated:
+        fitted = fitted[blocks.evenly(len(fitted), min(n_evaluated, _CHOOSING))]
     alpha, grid, errors = _choose(fit, _sample(fit, rows, tasks, fitted), tasks)
     held_out = (~mask).nonzero().flatten()
-    new = _sample(fit, rows, tasks, held_out[blocks.evenly(len(held_out), n_judged)])
+    new = _sample(fit, rows, tasks, held_out[blocks.evenly(len(held_out), n_evaluated)])
     m, labels = len(tasks.labels), new.tasks.labels
     coef, codes = (_filter(fit, alpha)[:, None] * fit.C).to(new.U), tasks.codes.to(new.U)
     right, loss = [], torch.zeros(m, dtype=torch.float64)
@@ -622,7 +622,7 @@ def _probes(fit, rows, tasks, mask, n_judged):  # ProbeResult
         alpha=alpha,
         estimate="held-out",
         n_train=fit.n,
-        n_judged=len(new.U),
+        n_evaluated=len(new.U),
         alphas=grid,
         errors=errors,
         point_accuracy=right.double().mean(0),
@@ -647,7 +647,7 @@ def scores_of_rows(
     known: ArrayLike | None = None,  # class of each point, if somebody knows it, shape (n,)
     groups: ArrayLike | None = None,  # of each point, shape (n,), left out whole; None: points are
     seed: Seed | None = 0,  # of the split, if `train` is a fraction
-    n_judged: int = JUDGED,  # points that are judged, in each of them
+    n_evaluated: int = EVALUATED,  # points that are judged, in each of them
     block_size: int | None = None,  # rows read at a time; None is 8 MB of them
 ) -> RowScores:
     "Held-out error over some tasks and accuracy of probes on others, in one pass over a file."
@@ -656,7 +656,7 @@ def scores_of_rows(
     n = len(rows)
     tasks = check_row_tasks(labels, n, caller, n_classes=n_classes)
     part = None
-    n_judged = checks.check_count(n_judged, caller, "n_judged", low=2)
+    n_evaluated = checks.check_count(n_evaluated, caller, "n_evaluated", low=2)
     mask = checks.check_split(train, n, caller, seed=seed)
     if probe_labels is not None:
         part = mask, check_row_tasks(probe_labels, n, caller, n_classes=n_classes)
@@ -675,13 +675,13 @@ def scores_of_rows(
     sums = row_sums(rows, tasks, part, further=known, block_size=block_size)
     fit = fit_rows(sums[0])
     if number is None:
-        error = _heldout(fit, _of_all(fit, rows, tasks, n_judged), tasks, caller)
+        error = _heldout(fit, _of_all(fit, rows, tasks, n_evaluated), tasks, caller)
     else:
-        error, _ = _heldout_groups(fit, rows, tasks, number, n_judged=n_judged, caller=caller)
+        error, _ = _heldout_groups(fit, rows, tasks, number, n_evaluated=n_evaluated, caller=caller)
     probes, of_known = None, None
     if part is not None:
-        probes = _probes(fit_rows(sums[1]), rows, part[1], mask, n_judged)
+        probes = _probes(fit_rows(sums[1]), rows, part[1], mask, n_evaluated)
     if known is not None:
         known_fit = fit_rows(sums[-1], fit)
-        of_known = _of_known(known_fit, rows, known, number, n_judged=n_judged, caller=caller)
+        of_known = _of_known(known_fit, rows, known, number, n_evaluated=n_evaluated, caller=caller)
     return RowScores(error, probes, of_known)

@@ -42,7 +42,7 @@ def _joint_sums(blocks, *, prior, models, odds, dtype):
     return total
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e0002
-def _joint_law(problem):  # (n_temps, n_models) and (n_temps, n_models, n_models)
+def _joint_distribution(problem):  # (n_temps, n_models) and (n_temps, n_models, n_models)
     "Means and covariances of the scores of the problem's models."
     fn = partial(
         _joint_sums,
@@ -80,7 +80,7 @@ def trace_covariance(
     """
     run = pair_sums.PairPass("trace_covariance", block_size, executor)
     p = pair_sums.pair_problem(models, prior, temperature, graphs, run)
-    _, covariance = _joint_law(p)
+    _, covariance = _joint_distribution(p)
     return covariance[0] if p.single_temperature else covariance
 
 # %% ../../nbs/prior/06_tails.ipynb #8f681dac
@@ -289,7 +289,7 @@ def outperform_matrix(
     """
     run = pair_sums.PairPass("outperform_matrix", block_size, executor)
     p = pair_sums.pair_problem(models, prior, temperature, graphs, run)
-    mean, C = _joint_law(p)
+    mean, C = _joint_distribution(p)
     variance = C.diagonal(dim1=-2, dim2=-1)
     gap = mean[:, :, None] - mean[:, None, :]
     total = variance[:, :, None] + variance[:, None, :]

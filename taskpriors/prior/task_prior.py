@@ -52,7 +52,7 @@ class ModelScores(Result):
     precision: Tensor  # of the k nearest neighbours, shape (n_models,): higher is better
     mean: Tensor  # E[Tr MG], shape (n_models,): higher is better
     variance: Tensor  # Var[Tr MG], shape (n_models,)
-    law: str = "edge"  # of the tasks, in every column: "edge" or "label"
+    distribution: str = "edge"  # of the tasks, in every column: "edge" or "label"
     trusted: bool = True  # False if no labels have these edges, as far as that is tested
     reason: str = ""  # why the scores are not to be trusted
 
@@ -364,7 +364,7 @@ class TaskPrior(Result):
         k: int = 10,  # neighbours, below n
         executor: ExecutorLike | None = None,  # concurrent.futures.Executor
     ) -> ModelScores:
-        "Score several models by held-out error, neighbours and trace, all over one law of tasks."
+        "Score several models by held-out error, neighbours and trace, all over one task distribution."
         if not isinstance(models, Mapping):
             rule, got = "models must be a dictionary name -> features", type(models).__name__
             checks.refuse("TaskPrior.compare", rule, got, "give each model a name", TypeError)
@@ -393,7 +393,7 @@ class TaskPrior(Result):
             precision=torch.tensor(near, dtype=torch.float64),
             mean=mean,
             variance=variance,
-            law="edge" if labels is None else "label",
+            distribution="edge" if labels is None else "label",
             trusted=not reason,
             reason=reason,
         )

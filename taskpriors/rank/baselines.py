@@ -20,7 +20,7 @@ import taskpriors.store as store
 from ..blocks import evenly
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
-from . import jury, labelled, laws, members
+from . import reference_set, labelled, distributions, members
 from .forecast import Forecast, PairEvidence
 from .members import AnyModel, Settled
 from .options import RankOptions
@@ -76,7 +76,7 @@ def _pixels():
 
 
 def _untrained():
-    return untrained_network(), jury.CentralSquare(SIDE)
+    return untrained_network(), reference_set.CentralSquare(SIDE)
 
 
 def _pieces():
@@ -88,15 +88,15 @@ _OF_KIND: dict[str, dict[str, Callable[[], AnyModel]]] = dict(
 )
 
 
-def see_inputs(source: Any | None, company: Mapping, options: RankOptions) -> Settled:
-    "Baselines with their features of the inputs; `company` are the models and judges by name."
+def see_inputs(source: Any | None, candidates: Mapping, options: RankOptions) -> Settled:
+    "Baselines with their features of the inputs; `candidates` are the models and judges by name."
     if not isinstance(source, (ImageSource, TextSource)):
         return Settled({}, {})
-    makers = {k: make for k, make in _OF_KIND[source.kind].items() if k not in company}
-    if any(model.untrained for model in company.values()):
+    makers = {k: make for k, make in _OF_KIND[source.kind].items() if k not in candidates}
+    if any(model.untrained for model in candidates.values()):
         makers.pop(UNTRAINED, None)
     built, broken = members.settle(makers, [members.attempt(make) for make in makers.values()])
-    seen, failed = jury.embed_unranked(built, source, options)
+    seen, failed = reference_set.embed_unranked(built, source, options)
     return Settled(seen, broken | failed)
 
 
@@ -108,7 +108,7 @@ def counted_operations(source: Any) -> float:  # for a plan
     return len(source) * UNTRAINED_OPERATIONS if isinstance(source, ImageSource) else 0.0
 
 # %% ../../nbs/rank/09_baselines.ipynb #4eee617f
-NEAR = 0.5  # similarity from which two models are near copies, as in notes about company
+NEAR = 0.5  # similarity from which two models are near copies, as in notes about candidate set
 
 
 def near_copies(baselines: Mapping, models: Mapping) -> set[str]:
@@ -117,7 +117,7 @@ def near_copies(baselines: Mapping, models: Mapping) -> set[str]:
     index = evenly(len(everyone[0].features), 512, down=True)
     if not baselines or len(index) < 4:
         return set()
-    alike = laws.feature_copies([members.rows_of(model, index) for model in everyone])
+    alike = distributions.feature_copies([members.rows_of(model, index) for model in everyone])
     nearest = alike[len(models) :, : len(models)].amax(1)
     return {name for name, a in zip(baselines, nearest.tolist(), strict=True) if a >= NEAR}
 
@@ -143,27 +143,27 @@ class _Skill(NamedTuple):
 
 
 def low_level_of(
-    baselines: Mapping, law: laws.Law, models: Mapping, options: RankOptions
+    baselines: Mapping, distribution: distributions.TaskDistribution, models: Mapping, options: RankOptions
 ) -> float | None:
-    "The share of a law whose judges were elected; None for others."
-    if law.election is None or law.votes is None or not baselines:
+    "The share of a distribution whose judges were elected; None for others."
+    if distribution.consensus is None or distribution.cross_skills is None or not baselines:
         return None
-    voters = {**models, **law.jurors}
-    weights = law.election.weights
-    sitting = [
-        k for k, name in enumerate(law.members) if name in voters and weights[k] > laws.LEAST_WEIGHT
+    task_models = {**models, **distribution.reference_models}
+    weights = distribution.consensus.weights
+    kept = [
+        k for k, name in enumerate(distribution.members) if name in task_models and weights[k] > distributions.LEAST_WEIGHT
     ]
-    teachers = [voters[law.members[k]] for k in sitting]
+    teachers = [task_models[distribution.members[k]] for k in kept]
     n = len(teachers[0].features)
-    index = evenly(n, options.n_electing)
+    index = evenly(n, options.n_consensus_examples)
     learners = list(baselines.values())
 
     def compute():
-        return _Skill(laws.skills_of_voters(learners, teachers, index, options))
+        return _Skill(distributions.skills_on_tasks_of(learners, teachers, index, options))
 
     digests = [[model.digest for model in some] for some in (learners, teachers)]
     key: dict[str, Any] = dict(what="baselines on tasks of voters", models=digests)
-    key |= dict(laws.election_sampling(options), points=len(index), kernel=options.tasks.kernel)
+    key |= dict(distributions.consensus_sampling(options), points=len(index), kernel=options.tasks.kernel)
     key["device"] = str(options.device)
     if options.groups is not None:
         key["groups"] = store.digest_tensors(dict(groups=options.groups))
@@ -172,42 +172,42 @@ def low_level_of(
     skill = members.load_or_compute(
         key, compute, like, options.compute.cache if named else False
     ).skill
-    S, alike = law.votes.skill[sitting][:, sitting], law.votes.alike[sitting][:, sitting]
-    return low_level_share(skill, S, weights[sitting], alike)
+    S, alike = distribution.cross_skills.skill[kept][:, kept], distribution.cross_skills.alike[kept][:, kept]
+    return low_level_share(skill, S, weights[kept], alike)
 
 # %% ../../nbs/rank/09_baselines.ipynb #bf73b496
 def score_beside(
-    engine: laws.Engine,
+    engine: distributions.Engine,
     baselines: Mapping,  # name -> Model, as the engine holds its own
-    law_sample: laws.Drawn,
+    task_sample: distributions.Drawn,
     mask: Tensor,  # shape (n,), True where a point trains
-) -> laws.Beside:
+) -> distributions.Beside:
     "Baselines that are no copies of models, their skills, and the share of what is low-level."
-    models, options = law_sample.models, engine.options
+    models, options = task_sample.models, engine.options
     low_level, failed = members.attempt(
-        low_level_of, baselines, law_sample.law, models, options.alone()
+        low_level_of, baselines, task_sample.distribution, models, options.alone()
     )
     failures = {} if failed is None else {"the share of what is low-level": failed}
     copies = members.attempt(near_copies, baselines, models).result or set()
     shown = {name: model for name, model in baselines.items() if name not in copies}
     if not shown:
-        return laws.Beside({}, {}, failures, low_level)
-    tasks, q = law_sample.skill_tasks, options.tasks.n_classes
+        return distributions.Beside({}, {}, failures, low_level)
+    tasks, q = task_sample.skill_tasks, options.tasks.n_classes
     skills, broken = engine.skills(shown, tasks, mask, n_classes=q)
-    return laws.Beside({k: shown[k] for k in skills}, skills, failures | broken, low_level)
+    return distributions.Beside({k: shown[k] for k in skills}, skills, failures | broken, low_level)
 
 
-def seated(engine: laws.Engine, seen: Mapping) -> Settled:  # name -> Model
+def placed(engine: distributions.Engine, seen: Mapping) -> Settled:  # name -> Model
     "Baselines with features in memory as the engine holds its own, each by itself."
     attempts = [members.attempt(engine.seat, {name: model}) for name, model in seen.items()]
-    seats, failures = members.settle(seen, attempts)
-    return Settled({name: held[name] for name, held in seats.items()}, failures)
+    components_open, failures = members.settle(seen, attempts)
+    return Settled({name: held[name] for name, held in components_open.items()}, failures)
 
 # %% ../../nbs/rank/09_baselines.ipynb #16c9c308
 class BaselineEvidence(NamedTuple):
     "Fields of a ranking, of its models and then of the baselines, m in all."
 
-    skill: Tensor  # on the tasks of the law, or on real targets, shape (m,), float64
+    skill: Tensor  # on the tasks of the distribution, or on real targets, shape (m,), float64
     task_moment: Tensor  # shape (m, m)
     agreeing_mean: Tensor | None = None
     agreeing_moment: Tensor | None = None
@@ -217,7 +217,7 @@ class BaselineEvidence(NamedTuple):
     pair_covariance: Tensor | None = None
 
 
-def names_beside(findings: laws.Findings) -> tuple[str, ...]:
+def names_beside(findings: distributions.Findings) -> tuple[str, ...]:
     "The baselines that have all numbers."
     beside, labels = findings.beside, findings.labelled
     if beside is None:
@@ -228,19 +228,19 @@ def names_beside(findings: laws.Findings) -> tuple[str, ...]:
 
 
 def evidence_beside(
-    findings: laws.Findings, pairs: PairEvidence | None = None
+    findings: distributions.Findings, pairs: PairEvidence | None = None
 ) -> BaselineEvidence | None:  # None: no baseline
     "What was found of the models and the baselines; pairs are those of the same list."
     names, beside = names_beside(findings), findings.beside
     if not names or beside is None:
         return None
     own = findings.scores.skills
-    of_law = {name: own[name] for name in findings.models}
-    of_law |= {name: beside.skills[name] for name in names}
+    of_distribution = {name: own[name] for name in findings.models}
+    of_distribution |= {name: beside.skills[name] for name in names}
     joined = None if findings.labelled is None else findings.labelled.joined
     by_targets = {} if joined is None else joined.skills
-    skill = torch.stack([(by_targets or of_law)[name].skill for name in of_law])
-    evidence = BaselineEvidence(skill, labelled.task_moment(of_law, findings.law_sample))
+    skill = torch.stack([(by_targets or of_distribution)[name].skill for name in of_distribution])
+    evidence = BaselineEvidence(skill, labelled.task_moment(of_distribution, findings.task_sample))
     if joined is not None and joined.scores is not None:
         scores = joined.scores
         evidence = evidence._replace(label_mean=scores.mean, label_covariance=scores.covariance)

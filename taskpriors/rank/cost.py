@@ -23,7 +23,7 @@ from ..inputs.texts import TextSource, text_encoder, word_means
 from ..prior import point_copies
 from ..prior.cut_prior import OVERSAMPLING
 from . import baselines
-from .jury import OPERATIONS, Jury, foretold_seconds, words_of
+from .reference_set import OPERATIONS, ReferenceSet, predicted_seconds, words_of
 from .options import RankOptions
 from ..refusals import listed
 from ..results import Result
@@ -37,11 +37,11 @@ def ranking_operations(
     n_classes: int,  # classes of a task
     rank: int,  # directions of the prior
     train: float = 0.0,  # share of the examples that probes are fitted to; 0: none is trained
-    elected: bool = False,  # does each model draw tasks from its own kernel?
+    consensus: bool = False,  # does each model draw tasks from its own kernel?
 ) -> float:  # multiply-adds
     "Operations of a ranking that grow with the number of examples."
     D, squares = sum(widths), sum(d * d for d in widths)
-    cuts, passes = (widths, 1) if elected else ([D], 3)
+    cuts, passes = (widths, 1) if consensus else ([D], 3)
     directions = 0.0
     for d in cuts:
         width = min(rank + OVERSAMPLING, d)
@@ -60,14 +60,14 @@ class RankingPlan(Result):
     downloads: tuple = ()  # models and reference networks whose weights are in no cache
     download_bytes: dict = field(default_factory=dict)  # of those whose size is known
     uncounted: tuple = ()  # models of which nothing is known before they are loaded
-    jurors: tuple = ()  # reference networks that see the inputs, too; they are counted
+    reference_models: tuple = ()  # reference networks that see the inputs, too; they are counted
 
     def __str__(self):
         models = "1 model" if self.n_models == 1 else f"{self.n_models} models"
         billions = f"{self.operations / 1e9:,.1f} billion multiply-adds"
         text = f"{models}, {self.n:,} examples: {billions}, {self.n_bytes / 1e9:.1f} GB"
-        if self.jurors:
-            text += f"; reference models ({listed(self.jurors)}) are counted"
+        if self.reference_models:
+            text += f"; reference models ({listed(self.reference_models)}) are counted"
         if self.uncounted:
             text += f"; without {listed(self.uncounted)}, not counted before loading"
         if not self.downloads:
@@ -87,10 +87,10 @@ def _most_bytes(n, widths, train, options):
     rank, width = min(options.compute.rank, D), min(options.compute.rank + OVERSAMPLING, D)
     columns = options.tasks.n_tasks * (options.tasks.n_classes - 1)
     labels = (1 + (train > 0)) * n * options.tasks.n_tasks
-    judged = min(n, options.compute.n_residuals)
+    evaluated = min(n, options.compute.n_residuals)
     factor = 4 * n * (width + rank) + 3 * 4 * 2048 * D
     drawing = 4 * n * rank + labels + n * options.tasks.n_tasks
-    scoring = 2 * labels + 8 * 3 * d * columns + 4 * judged * (4 * columns + 6 * d)
+    scoring = 2 * labels + 8 * 3 * d * columns + 4 * evaluated * (4 * columns + 6 * d)
     return _BASE_BYTES + max(factor, drawing, scoring)
 
 
@@ -99,7 +99,7 @@ def plan_ranking(
     options: RankOptions,
     *,
     train: float = 0.0,  # share of the examples that probes are fitted to; 0: none is trained
-    elected: bool = True,  # do the models elect judges?
+    consensus: bool = True,  # do the models elect judges?
 ) -> RankingPlan:
     "What a ranking from disk computes and holds; no row is read."
     shapes = [rows.shape for rows in models.values()]
@@ -111,7 +111,7 @@ def plan_ranking(
         n_classes=options.tasks.n_classes,
         rank=options.compute.rank,
         train=train,
-        elected=elected and len(widths) > 2,
+        consensus=consensus and len(widths) > 2,
     )
     return RankingPlan(
         n=n,
@@ -218,8 +218,8 @@ def plan_in_memory(
     points: ImageSource | TextSource | None,  # None if all models are features
     options: RankOptions,
     *,
-    elected: bool,  # do the models elect judges?
-    seated: Jury | None = None,  # None: nobody judges who is not ranked
+    consensus: bool,  # do the models elect judges?
+    placed: ReferenceSet | None = None,  # None: nobody judges who is not ranked
 ) -> RankingPlan:
     "What a ranking in memory computes, holds and fetches."
     n, widths, uncounted = 0 if points is None else len(points), [], []
@@ -241,11 +241,11 @@ def plan_in_memory(
         n_classes=options.tasks.n_classes,
         rank=sum(widths),
         train=0.5 if options.accuracy else 0.0,
-        elected=elected and len(widths) > 2,
+        consensus=consensus and len(widths) > 2,
     )
-    jurors, fetched = ((), ()) if seated is None else (seated.jurors, seated.fetched)
+    reference_models, fetched = ((), ()) if placed is None else (placed.reference_models, placed.fetched)
     if points is not None:
-        operations += OPERATIONS * foretold_seconds(jurors, n, words=words_of(points), cores=1)
+        operations += OPERATIONS * predicted_seconds(reference_models, n, words=words_of(points), cores=1)
         operations += baselines.counted_operations(points) if options.compute.baselines else 0.0
     n_bytes = _HELD * n * sum(widths) + max([0, *(work.n_bytes for work in works.values())])
     if widths and options.groups is None:
@@ -255,14 +255,14 @@ def plan_in_memory(
         n_bytes = max(n_bytes, 4 * n * sum(widths) + searching)
     absent = weights_to_fetch(models, isinstance(points, TextSource))
     download_bytes = {name: works[name].n_bytes for name in absent if name in works}
-    download_bytes |= {juror.name: juror.bytes for juror in fetched}
+    download_bytes |= {reference.name: reference.bytes for reference in fetched}
     return RankingPlan(
         n=n,
         n_models=len(models),
         operations=operations,
         n_bytes=_BASE_BYTES + n_bytes,
-        downloads=(*absent, *(juror.name for juror in fetched)),
+        downloads=(*absent, *(reference.name for reference in fetched)),
         download_bytes=download_bytes,
         uncounted=tuple(uncounted),
-        jurors=tuple(juror.name for juror in jurors),
+        reference_models=tuple(reference.name for reference in reference_models),
     )

@@ -28,9 +28,9 @@ from ..inputs import remote, row_blocks
 from ..inputs.row_labels import GivenLabels
 from ..prior import cut_prior, ridge_on_disk, shared_prior
 from ..prior.edges import least_eigenvalue
-from ..prior.left_out_groups import judged_rows
+from ..prior.left_out_groups import evaluated_rows
 from ..prior.moments import TraceMoments, trace_moments
-from . import laws, members, memory
+from . import distributions, members, memory
 from .options import RankOptions
 from ..ridge_tasks import MOST_LOST
 from ..transfer import from_sums, registry
@@ -87,7 +87,7 @@ class RowsJob(NamedTuple):
     digest: str  # of what the files hold, and of the split
     mask: Tensor  # shape (n,), True where a point trains
     n_classes: int
-    n_judged: int
+    n_evaluated: int
     cache: object  # directory; None is cache_dir(), False is no cache
 
 
@@ -95,12 +95,12 @@ class RowScores(NamedTuple):
     "All that one pass over the rows of a model gives; the first five are those of ModelScores."
 
     skill: Tensor
-    points: Tensor  # shape (n_judged,)
+    points: Tensor  # shape (n_evaluated,)
     tasks: Tensor  # shape (n_tasks,)
     seconds: Tensor
-    sampled: Tensor  # shape (n_judged,), or of the groups of these points
+    sampled: Tensor  # shape (n_evaluated,), or of the groups of these points
     accuracy: Tensor | None = None  # of probes, shape (n_tasks,); these two if some are trained
-    right: Tensor | None = None  # of the probes at each judged point, (n_judged,)
+    right: Tensor | None = None  # of the probes at each judged point, (n_evaluated,)
     columns: Tensor | None = None  # LABEL_COLUMNS if labels are known; infinite without a value
 
 
@@ -124,13 +124,13 @@ def _scored(rows, job):  # RowScores
     arrays = {name: _loaded(path) for name, path in job.files.items()}
     labels, probed = arrays["skill"], arrays.get("probes")
     classes, groups = arrays.get("labels"), arrays.get("groups")
-    index = judged_rows(len(rows), job.n_judged, groups)
-    of_judged = None if groups is None else groups[index].unique(return_inverse=True)[1]
+    index = evaluated_rows(len(rows), job.n_evaluated, groups)
+    of_evaluated = None if groups is None else groups[index].unique(return_inverse=True)[1]
 
     def compute():
         start = time.perf_counter()
         scoring_options = dict(
-            n_classes=job.n_classes, n_judged=job.n_judged, known=classes, groups=groups
+            n_classes=job.n_classes, n_evaluated=job.n_evaluated, known=classes, groups=groups
         )
         error, probes, known = ridge_on_disk.scores_of_rows(
             rows, labels, probed, job.mask, **scoring_options
@@ -138,8 +138,8 @@ def _scored(rows, job):  # RowScores
         ratios, sampled = error.point_ratios, error.sampled_values
         assert ratios is not None and sampled is not None and error.task_ratios is not None
         share = len(ratios) / len(rows)
-        if of_judged is not None:
-            sampled = _of_groups(sampled, of_judged)
+        if of_evaluated is not None:
+            sampled = _of_groups(sampled, of_evaluated)
         columns = None
         if known is not None:
             sums = class_sums(known.fit)
@@ -159,13 +159,13 @@ def _scored(rows, job):  # RowScores
         )
 
     blank = members.blank
-    right = min(job.n_judged, int((~job.mask).sum()))
-    of_sample = len(index) if of_judged is None else int(of_judged.max()) + 1
+    right = min(job.n_evaluated, int((~job.mask).sum()))
+    of_sample = len(index) if of_evaluated is None else int(of_evaluated.max()) + 1
     like = RowScores(blank(), blank(len(index)), blank(len(labels)), blank(), blank(of_sample))
     if probed is not None:
         like = like._replace(accuracy=blank(len(probed)), right=blank(right))
     file = _file_key(rows)
-    key = dict(what="scores and ratios of rows", file=file, tasks=job.digest, judged=job.n_judged)
+    key = dict(what="scores and ratios of rows", file=file, tasks=job.digest, evaluated=job.n_evaluated)
     if classes is not None:
         key |= dict(definitions=registry.DEFINITIONS, columns=LABEL_COLUMNS)
         like = like._replace(columns=blank(len(LABEL_COLUMNS)))
@@ -255,19 +255,19 @@ def open_features(models: Mapping, options: RankOptions) -> members.Settled:  # 
     return members.Settled(row_blocks.open_models(opened, options.caller), failures)
 
 # %% ../../nbs/rank/10_disk.ipynb #b8258ef5
-def cut_judges(judges: Sequence[laws.Judge], options: RankOptions) -> cut_prior.CutPrior:
+def cut_components(components: Sequence[distributions.Component], options: RankOptions) -> cut_prior.CutPrior:
     "The leading directions of the mean of some judges' kernels of rows, or of one factor."
-    if isinstance(judges[0].kernels[0], Tensor):  # the directions of a factor are all there
-        Z = judges[0].kernels[0].cpu()
+    if isinstance(components[0].kernels[0], Tensor):  # the directions of a factor are all there
+        Z = components[0].kernels[0].cpu()
         values = torch.linalg.eigvalsh((Z.T @ Z).double()).flip(0)
         return cut_prior.CutPrior(Z, values, values.sum().item(), 0.0)
-    kernels = {k: M for judge in judges for k, M in zip(judge.names, judge.kernels, strict=True)}
-    weights = [judge.weight for judge in judges] if len(judges) > 1 else None
+    kernels = {k: M for component in components for k, M in zip(component.names, component.kernels, strict=True)}
+    weights = [component.weight for component in components] if len(components) > 1 else None
     return cut_prior.cut_prior(kernels, options.compute.rank, weights=weights, seed=options.seed)
 
 # %% ../../nbs/rank/10_disk.ipynb #11752488
 class DrawnRows(NamedTuple):
-    "Tasks of a law over rows on disk, and what a ranking says of the law."
+    "Tasks of a distribution over rows on disk, and what a ranking says of the distribution."
 
     tasks: Tensor  # of each seed, shape (n_seeds, n_tasks, n), uint8
     task_temperature: Tensor  # of the judge with the greatest weight
@@ -276,9 +276,9 @@ class DrawnRows(NamedTuple):
     trace_cut: Tensor  # share of the judges' traces that the directions lack
 
 
-class _JudgeFiles(NamedTuple):  # what a worker needs to draw the tasks of a judge
+class _ComponentFiles(NamedTuple):  # what a worker needs to draw the tasks of a judge
     folder: str  # where the prior's factor lies, shape (n, rank)
-    judge: int
+    component: int
     temperature: float
     device: torch.device
     classes: str | None  # file of the known classes, shape (n,), -1 where a label is not known
@@ -287,14 +287,14 @@ class _JudgeFiles(NamedTuple):  # what a worker needs to draw the tasks of a jud
 def _draw_tasks(dealt, files):  # path of a judge's tasks, shape (m, n), uint8
     Z = _loaded(f"{files.folder}/factor.npy").to(files.device)
     classes = None if files.classes is None else _loaded(files.classes)
-    tasks = laws.tasks_of_judge(
-        Z, files.temperature, dealt, files.judge, caller=_CALLER, classes=classes
+    tasks = distributions.tasks_of_component(
+        Z, files.temperature, dealt, files.component, caller=_CALLER, classes=classes
     )
     return remote.save_array(f"{files.folder}/{uuid4().hex}.npy", tasks.cpu().numpy(), _CALLER)
 
 
 def draw_row_tasks(
-    judges: Sequence[laws.Judge],
+    components: Sequence[distributions.Component],
     n: int,  # points
     options: RankOptions,
     *,
@@ -303,40 +303,40 @@ def draw_row_tasks(
     temperatures: Sequence | None = None,  # T of each judge; None: of the options
     classes: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
 ) -> DrawnRows:
-    "Sets of tasks of a law, each the one that `sample_tasks` draws in memory with that seed."
-    weights = [judge.weight for judge in judges]
+    "Sets of tasks of a distribution, each the one that `sample_tasks` draws in memory with that seed."
+    weights = [component.weight for component in components]
     n_drawn = n if classes is None else int((classes < 0).sum())
-    dealt = [laws.deal_tasks(weights, options, n_drawn, seed=seed) for seed in seeds]
+    dealt = [distributions.deal_tasks(weights, options, n_drawn, seed=seed) for seed in seeds]
     checks.check_memory(2 * len(seeds) * options.tasks.n_tasks * n, options.caller, "lower n_tasks")
     labels = torch.empty(len(seeds), options.tasks.n_tasks, n, dtype=torch.uint8)
     temperature = top = math.nan
     strongest = trace_cut = 0.0
     rank = 0
-    for number, judge in enumerate(judges):
+    for number, component in enumerate(components):
         if not dealt[0].counts[number].any():
             continue
-        prior = cut if cut is not None and len(judges) == 1 else cut_judges([judge], options)
+        prior = cut if cut is not None and len(components) == 1 else cut_components([component], options)
         largest, T = prior.eigenvalues[0].item(), options.tasks.temperature
         if temperatures is not None:
             T = temperatures[number]
         elif T is None:
             T = shared_prior.task_temperature(prior.factor, options.tasks.n_classes, top=largest)
-        if judge.weight > strongest:
-            strongest, temperature, top = judge.weight, T, largest
+        if component.weight > strongest:
+            strongest, temperature, top = component.weight, T, largest
         rank = max(rank, prior.factor.shape[1])
-        trace_cut += judge.weight / sum(weights) * prior.trace_cut
+        trace_cut += component.weight / sum(weights) * prior.trace_cut
         with remote.scratch_folder(options.compute.scratch, options.caller) as folder:
             remote.save_array(f"{folder}/factor.npy", prior.factor.numpy(), options.caller)
             classes_file = None
             if classes is not None:
                 classes_file = f"{folder}/classes.npy"
                 remote.save_array(classes_file, classes.numpy(), options.caller)
-            files = _JudgeFiles(folder, number, T, options.device, classes_file)
+            files = _ComponentFiles(folder, number, T, options.device, classes_file)
             draw = partial(_draw_tasks, files=files)
             paths = members.over_models(draw, dealt, options, "tasks")
             for out, path, of_seed in zip(labels, paths, dealt, strict=True):
                 tasks = remote.load_array(path, options.caller)
-                out[of_seed.judges == number] = torch.from_numpy(tasks)
+                out[of_seed.components == number] = torch.from_numpy(tasks)
     return DrawnRows(
         tasks=labels,
         task_temperature=members.scalar(temperature),
@@ -354,7 +354,7 @@ def _sample_moments(models, prior, options):  # Moments of all models, (n_models
     K = prior.factor[index].to(options.device)
     sampled = sampled_moments(factors, K, n, T, "undirected")
     least = least_eigenvalue(K, T, graphs="undirected").value
-    return laws.Moments(
+    return distributions.Moments(
         mean=sampled.mean.cpu(),
         variance=sampled.variance.cpu(),
         least=members.scalar(least).nan_to_num(-math.inf),  # a cache holds no NaN
@@ -368,31 +368,31 @@ def _task_seeds(options):  # of the tasks of the skill, and of those of the prob
     return [options.seed + 2, *([options.seed] if options.accuracy else [])]
 
 
-def _drawn_or_kept(models, law, options):  # DrawnRows, and Moments or None; perhaps of the cache
+def _drawn_or_kept(models, distribution, options):  # DrawnRows, and Moments or None; perhaps of the cache
     rows = {name: model.features for name, model in models.items()}
-    has_factor = any(isinstance(M, Tensor) for judge in law.judges for M in judge.kernels)
+    has_factor = any(isinstance(M, Tensor) for component in distribution.components for M in component.kernels)
     if not has_factor:
-        for judge in law.judges:
-            rows |= {k: M.rows for k, M in zip(judge.names, judge.kernels, strict=True)}
+        for component in distribution.components:
+            rows |= {k: M.rows for k, M in zip(component.names, component.kernels, strict=True)}
     files = {name: _file_key(matrix) for name, matrix in rows.items()}
     folder: store.CacheLike | None = options.compute.cache
     if has_factor or None in files.values():
         folder = False
-    key = dict(files=files, judges=[[list(judge.names), judge.weight] for judge in law.judges])
+    key = dict(files=files, components=[[list(component.names), component.weight] for component in distribution.components])
     key["device"] = str(options.device)  # a generator draws other numbers on another device
     names = ("n_tasks", "n_classes", "kernel", "temperature")
     key |= {name: getattr(options.tasks, name) for name in names}
     names = ("n_orders", "seed", "accuracy")
     key |= {name: getattr(options, name) for name in names} | dict(rank=options.compute.rank)
-    blank, prior = members.blank, functools.cache(partial(cut_judges, law.judges, options))
+    blank, prior = members.blank, functools.cache(partial(cut_components, distribution.components, options))
     n = len(next(iter(rows.values())))
     seeds = _task_seeds(options)
     shape = (len(seeds), options.tasks.n_tasks, n)
     like = DrawnRows(torch.empty(shape, dtype=torch.uint8, device="meta"), *[blank()] * 4)
 
     def draw():
-        cut = prior() if len(law.judges) == 1 else None
-        return draw_row_tasks(law.judges, n, options, seeds=seeds, cut=cut)
+        cut = prior() if len(distribution.components) == 1 else None
+        return draw_row_tasks(distribution.components, n, options, seeds=seeds, cut=cut)
 
     drawn = members.load_or_compute(
         dict(key, what="tasks of judges on disk, and their cuts"),
@@ -406,7 +406,7 @@ def _drawn_or_kept(models, law, options):  # DrawnRows, and Moments or None; per
     moments = members.load_or_compute(
         key,
         lambda: _sample_moments(models, prior(), options),
-        laws.Moments(blank(len(models)), blank(len(models)), *[blank()] * 4),
+        distributions.Moments(blank(len(models)), blank(len(models)), *[blank()] * 4),
         folder,
     )
     return drawn, moments
@@ -497,11 +497,11 @@ class DiskEngine:
         models, broken = gather_rows(rows, self.options)
         return members.Settled(models, failures | broken)
 
-    def seat(self, jurors: Mapping) -> Mapping:  # name -> Model
+    def seat(self, reference_models: Mapping) -> Mapping:  # name -> Model
         "Models whose features are in memory, as rows."
-        seated, failures = self.gather({name: model.features for name, model in jurors.items()})
+        placed, failures = self.gather({name: model.features for name, model in reference_models.items()})
         assert not failures
-        return seated
+        return placed
 
     def check(self, models: Mapping, labels: GivenLabels | None) -> None:
         "Refuse labels that one pass over the rows cannot use."
@@ -515,24 +515,24 @@ class DiskEngine:
         if labels is not None and _complete(labels):
             known_classes(labels.classes, caller)
 
-    def steps(self, votes: int, n_models: int, *, labelled: bool) -> int:
+    def steps(self, cross_skills: int, n_models: int, *, labelled: bool) -> int:
         "Of the bar: votes, sets of tasks of each judge, each model; one more with labels."
-        draws = max(votes, 1)
+        draws = max(cross_skills, 1)
         of_tasks = len(_task_seeds(self.options)) * draws
-        return votes + of_tasks + n_models + (draws + n_models if labelled else 0)
+        return cross_skills + of_tasks + n_models + (draws + n_models if labelled else 0)
 
     def draw(
-        self, choice: laws.PriorChoice, models: Mapping, jurors: Mapping, *, votes: int
-    ) -> laws.Drawn:
-        "The law of a prior, tasks of it for skill and probes, and the moments of each model."
+        self, choice: distributions.PriorChoice, models: Mapping, reference_models: Mapping, *, cross_skills: int
+    ) -> distributions.Drawn:
+        "The distribution of a prior, tasks of it for skill and probes, and the moments of each model."
         options = self.options
         failures: dict[str, str] = {}
         while True:
             try:
-                law = laws.law_of(
-                    choice, models, options, jurors=jurors, kernel_of=partial(self._kernel, models)
+                distribution = distributions.distribution_of(
+                    choice, models, options, reference_models=reference_models, kernel_of=partial(self._kernel, models)
                 )
-                drawn_rows, of_models = _drawn_or_kept(models, law, options)
+                drawn_rows, of_models = _drawn_or_kept(models, distribution, options)
                 break
             except OSError:
                 attempts = [members.attempt(m.features.check_unchanged) for m in models.values()]
@@ -542,25 +542,25 @@ class DiskEngine:
                 models = {name: models[name] for name in unchanged}
                 members.refuse_unless_any(models, changed, options.caller)
                 failures = failures | changed
-        options.reach(votes + len(_task_seeds(options)) * max(votes, 1))
+        options.reach(cross_skills + len(_task_seeds(options)) * max(cross_skills, 1))
         rank, share = int(drawn_rows.rank), drawn_rows.trace_cut.item()
-        words = law.description
+        words = distribution.description
         if choice.kind != "factor":
-            of_law = f"its {rank} leading directions"
-            if len(law.judges) > 1:
-                of_law = f"{rank} leading directions of each"
-            words = f"{words}, {of_law} ({share:.1%} of the trace cut)"
+            of_distribution = f"its {rank} leading directions"
+            if len(distribution.components) > 1:
+                of_distribution = f"{rank} leading directions of each"
+            words = f"{words}, {of_distribution} ({share:.1%} of the trace cut)"
         T = drawn_rows.task_temperature.item()
         n = drawn_rows.tasks.shape[2]
         gain = drawn_rows.top.item() / (options.tasks.n_classes * T)
         record = dict(task_temperature=T, task_gain=gain, rank=rank, trace_cut=share)
-        return laws.Drawn(
-            law=replace(law, description=words),
+        return distributions.Drawn(
+            distribution=replace(distribution, description=words),
             models=models,
             skill_tasks=drawn_rows.tasks[0],
             probe_tasks=drawn_rows.tasks[1] if options.accuracy else None,
             moments={} if of_models is None else of_models.by_model(models),
-            record=record | dict(n_judged=min(n, options.compute.n_residuals)),
+            record=record | dict(n_evaluated=min(n, options.compute.n_residuals)),
             pairs=f"of {min(n, PAIRED)} points",
             failures=failures,
         )
@@ -578,27 +578,27 @@ class DiskEngine:
         return _kernel_pass(self.options)(rows)
 
     def score(
-        self, law_sample: laws.Drawn, mask: Tensor, labels: GivenLabels | None
-    ) -> laws.Scores:
+        self, task_sample: distributions.Drawn, mask: Tensor, labels: GivenLabels | None
+    ) -> distributions.Scores:
         "Skill and probes of each model, and what all labels say, in one pass over its rows."
         classes = None
         if labels is not None and _complete(labels):
             classes = known_classes(labels.classes, self.options.caller)
         rows, failures = score_rows(
-            law_sample.models,
-            law_sample.skill_tasks,
+            task_sample.models,
+            task_sample.skill_tasks,
             mask,
             self.options,
-            probed=law_sample.probe_tasks,
+            probed=task_sample.probe_tasks,
             classes=classes,
         )
         columns = {} if classes is None else {k: _label_columns(x) for k, x in rows.items()}
         without_logme = [name for name, column in columns.items() if column["logme"].isnan()]
         why = "targets must not be an exact linear function of the features"
-        return laws.Scores(
-            skills={name: laws.ModelScores(*scores[:5]) for name, scores in rows.items()},
+        return distributions.Scores(
+            skills={name: distributions.ModelScores(*scores[:5]) for name, scores in rows.items()},
             probes={
-                name: laws.ProbeScores(scores.accuracy, scores.right, members.scalar(0.0))
+                name: distributions.ProbeScores(scores.accuracy, scores.right, members.scalar(0.0))
                 for name, scores in rows.items()
                 if scores.accuracy is not None and scores.right is not None
             },
@@ -610,27 +610,27 @@ class DiskEngine:
         self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
     ) -> members.Settled:
         "Skill of each model over tasks, shape (n_tasks, n), in one pass."
-        judged = self.options.changed(n_classes=n_classes)
-        rows, failures = score_rows(models, tasks, mask, judged)
+        evaluated = self.options.changed(n_classes=n_classes)
+        rows, failures = score_rows(models, tasks, mask, evaluated)
         return members.Settled(
-            {k: laws.ModelScores(*scores[:5]) for k, scores in rows.items()}, failures
+            {k: distributions.ModelScores(*scores[:5]) for k, scores in rows.items()}, failures
         )
 
-    def evidence(self, judge: laws.Judge, points: Tensor) -> laws.Evidence:
+    def evidence(self, component: distributions.Component, points: Tensor) -> distributions.Evidence:
         "A judge at labelled points, from its leading directions."
-        cut = cut_judges([judge], self.options)
-        return laws.Evidence(cut.factor[points], cut.eigenvalues[0].item())
+        cut = cut_components([component], self.options)
+        return distributions.Evidence(cut.factor[points], cut.eigenvalues[0].item())
 
     def tasks_with(
         self,
-        judges: Sequence[laws.Judge],
+        components: Sequence[distributions.Component],
         labels: Tensor,  # class of each point, shape (n,); -1 where not known
         temperatures: Sequence[float],  # of the judges
         options: RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
         "Tasks of a mixture that agree with known labels."
         drawn_rows = draw_row_tasks(
-            judges,
+            components,
             len(labels),
             options,
             seeds=[options.seed + 2],
@@ -640,18 +640,18 @@ class DiskEngine:
         return drawn_rows.tasks[0]
 
     def columns(
-        self, models: Mapping, scores: laws.Scores, labels: GivenLabels | None, metrics: Any
-    ) -> laws.Columns:
+        self, models: Mapping, scores: distributions.Scores, labels: GivenLabels | None, metrics: Any
+    ) -> distributions.Columns:
         "What labels say of the models."
         if labels is None:
-            return laws.Columns({}, {}, [], [])
+            return distributions.Columns({}, {}, [], [])
         if _complete(labels):
             of_models = [scores.columns[name] for name in models]
             values = {k: torch.stack([column[k] for column in of_models]) for k in LABEL_COLUMNS}
-            return laws.Columns(values, {}, [_LEFT_OUT], [])
+            return distributions.Columns(values, {}, [_LEFT_OUT], [])
         points = (labels.classes >= 0).nonzero()[:, 0]
         if len(points) > PAIRED or not 2 <= len(labels.names) < len(points):
-            return laws.Columns({}, {}, [], [])
+            return distributions.Columns({}, {}, [], [])
         accuracy = partial(probing.label_accuracy, labels=labels.classes[points])
         groups = self.options.groups
         if groups is not None:
@@ -659,13 +659,13 @@ class DiskEngine:
         rows = {k: replace(m, features=members.rows_of(m, points)) for k, m in models.items()}
         uncached = self.options.changed(cache=False)
         of_some = memory.model_metrics(rows, {registry.LABEL_ACCURACY: accuracy}, uncached)
-        return laws.Columns(of_some.results, of_some.failures, [], [])
+        return distributions.Columns(of_some.results, of_some.failures, [], [])
 
-    def judge_rows(self, law: laws.Law, points: Tensor) -> Iterable[tuple[Tensor, float]]:
+    def component_rows(self, distribution: distributions.TaskDistribution, points: Tensor) -> Iterable[tuple[Tensor, float]]:
         "Factors of the judges at some points, and their weights, one in memory at a time."
-        for judge in law.judges:
-            for kernel in judge.kernels:
-                share = judge.weight / len(judge.kernels)
+        for component in distribution.components:
+            for kernel in component.kernels:
+                share = component.weight / len(component.kernels)
                 if isinstance(kernel, Tensor):
                     yield kernel[points], share
                 elif not members.attempt(kernel.rows.check_unchanged).failure:

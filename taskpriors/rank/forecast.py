@@ -22,7 +22,7 @@ from ..prior.pair_retrieval import PairScores
 from ..prior.posterior import LabelledSkill, shrunk_covariance
 from ..results import Result, new_axes
 from ..ridge import simplex_codes
-from ..show.words import SCORE_NAMES, shortened
+from ..report.words import SCORE_NAMES, shortened
 from ..toml import packaged_toml
 
 # %% ../../nbs/rank/06_forecast.ipynb #e92ee3dc
@@ -36,20 +36,20 @@ def centred_logits(shares: Tensor) -> Tensor:  # float64
 
 # %% ../../nbs/rank/06_forecast.ipynb #ac749495
 class PointEvidence(NamedTuple):
-    "What the tasks of a law say of a task that has not been seen."
+    "What the tasks of a distribution say of a task that has not been seen."
 
     mean: Tensor  # v, centred logits of the skills, shape (n_models,), float64
     moment: Tensor  # K, second moment of centred logits over single tasks, (n_models, n_models)
-    is_judged: bool  # do models vote that are not ranked?
+    with_references: bool  # do models vote that are not ranked?
     n_pairs: float = 0.0  # of labels of one class that the tasks agree with, s; 0: they need not
 
 
 def point_evidence(
-    skill: Tensor, task_skills: Tensor, *, is_judged: bool, n_pairs: float = 0.0
+    skill: Tensor, task_skills: Tensor, *, with_references: bool, n_pairs: float = 0.0
 ) -> PointEvidence:
-    "Mean and second moment of the models' logits of skill over the tasks of a law."
+    "Mean and second moment of the models' logits of skill over the tasks of a distribution."
     Z = centred_logits(task_skills)
-    return PointEvidence(centred_logits(skill), Z @ Z.T / Z.shape[1], is_judged, n_pairs)
+    return PointEvidence(centred_logits(skill), Z @ Z.T / Z.shape[1], with_references, n_pairs)
 
 # %% ../../nbs/rank/06_forecast.ipynb #a7d827e9
 LEAST_SKILL = 0.01  # below it no derivative of a logit is taken
@@ -102,12 +102,12 @@ def share_agreeing(n_pairs: float) -> float:  # w, in [0, 1)
     return n_pairs / (HALF + n_pairs)
 
 
-def with_agreeing(law: PointEvidence, agreeing: PointEvidence) -> PointEvidence:
+def with_agreeing(distribution: PointEvidence, agreeing: PointEvidence) -> PointEvidence:
     "What tasks say once labels are known: a mixture of all tasks and of those that agree."
     w = share_agreeing(agreeing.n_pairs)
-    mean = law.mean + w * (agreeing.mean - law.mean)
-    moment = law.moment + w * (agreeing.moment - law.moment)
-    return PointEvidence(mean, moment, law.is_judged, agreeing.n_pairs)
+    mean = distribution.mean + w * (agreeing.mean - distribution.mean)
+    moment = distribution.moment + w * (agreeing.moment - distribution.moment)
+    return PointEvidence(mean, moment, distribution.with_references, agreeing.n_pairs)
 
 # %% ../../nbs/rank/06_forecast.ipynb #69dec6c2
 PRIOR_CELLS = 10.0  # what the constant of the study counts beside the residuals of a record
@@ -124,7 +124,7 @@ class RecordScores(NamedTuple):
 
 
 def record_scores(scores: Tensor) -> RecordScores | None:
-    "The two-way law of models and tasks, with the tasks projected out; None if no task has two."
+    "The two-way distribution of models and tasks, with the tasks projected out; None if no task has two."
     is_known = ~scores.isnan()
     is_known = is_known & (is_known.sum(0) > 1)
     if not is_known.any():
@@ -210,7 +210,7 @@ class Constants(NamedTuple):
     "What the study of forecasts has measured for a kind of score."
 
     alone: float  # rho, share of K by which a task differs, where the ranked models judge
-    judged: float  # the same where others judge, too
+    evaluated: float  # the same where others judge, too
     floor: float  # epsilon
     record: float  # sigma^2, interaction of models and tasks
     few: float  # kappa, of the error of labels without a pair of one class, as a share of K
@@ -249,7 +249,7 @@ def level_of_labels(right: float, classes_per_label: float, scoring: str = "accu
 
 # %% ../../nbs/rank/06_forecast.ipynb #b22a1ba7
 class Posterior(NamedTuple):
-    "A mixture of normal laws of the centred logits of the models' scores."
+    "A mixture of normal distributions of the centred logits of the models' scores."
 
     mean: Tensor  # of each part, shape (n_parts, n_models)
     covariance: Tensor  # shape (n_parts, n_models, n_models)
@@ -269,7 +269,7 @@ def scales(spread: float) -> tuple[Tensor, Tensor]:  # values, weights
 def observe(
     mean: Tensor, covariance: Tensor, observed: Tensor, error: Tensor
 ) -> tuple[Tensor, Tensor]:
-    "A normal law of contrasts given an observation, whose error has a covariance."
+    "A normal distribution of contrasts given an observation, whose error has a covariance."
     gain = torch.linalg.solve(covariance + error, covariance).T
     later = covariance - gain @ covariance
     return mean + gain @ (observed - mean), (later + later.T) / 2
@@ -286,7 +286,7 @@ def log_density(observed: Tensor, mean: Tensor, covariance: Tensor) -> Tensor:  
 def observe_record(
     mean: Tensor, covariance: Tensor, precision: Tensor, shift: Tensor, own: float
 ) -> tuple[Tensor, Tensor]:
-    """A normal law given means whose precision may be singular, and an error on top of them.
+    """A normal distribution given means whose precision may be singular, and an error on top of them.
 
     `shift` is the precision times these means, `own` the variance of the user's task about them.
     """
@@ -323,7 +323,7 @@ def posterior_of(
 ) -> Posterior:
     "The distribution of the centred logits of the models' scores on the user's task."
     codes = simplex_codes(len(points.mean))
-    rho = constants.judged if points.is_judged else constants.alone
+    rho = constants.evaluated if points.with_references else constants.alone
     F = codes.T @ likeness(points.moment) @ codes
     K = codes.T @ points.moment @ codes
     eye = torch.eye(codes.shape[1], dtype=torch.float64)
@@ -618,16 +618,16 @@ def path_of_labels(
     a, b = pair
     today = forecast.compare(forecast.models[a], forecast.models[b])
     rows = [dict(labels=supply.n_labels, **today._asdict())]
-    law = posterior_of(constants, points, labels=labels, record=record)
-    mean = law.weights @ law.mean
+    distribution = posterior_of(constants, points, labels=labels, record=record)
+    mean = distribution.weights @ distribution.mean
     gap = (mean[a] - mean[b]).item()
-    _, now = certainty_of(law, gap, (a, b))
+    _, now = certainty_of(distribution, gap, (a, b))
     for number in numbers_of_labels(supply):
         if number <= supply.n_labels:
             continue
         later = with_labels(supply, number, mean)
-        law = posterior_of(constants, points, labels=later, record=record)
-        probability, deviation = certainty_of(law, gap, (a, b))
+        distribution = posterior_of(constants, points, labels=later, record=record)
+        probability, deviation = certainty_of(distribution, gap, (a, b))
         share = deviation / now if now > 0 else 1.0  # of today's interval
         low = today.margin + share * (today.low - today.margin)
         high = today.margin + share * (today.high - today.margin)
@@ -650,14 +650,14 @@ def pairs_to_decide(
     "About how many more random pairs would tell two models apart, if their margin stays."
     constants = constants_of(forecast.scoring)
     assert constants is not None  # a forecast with draws has them
-    law = posterior_of(constants, points, record=record, pairs=known)
-    mean = law.weights @ law.mean
+    distribution = posterior_of(constants, points, record=record, pairs=known)
+    mean = distribution.weights @ distribution.mean
     a, b = models
     times = 2
     while times <= MOST_TIMES:
         later = known._replace(mean=mean, covariance=known.covariance / times)
-        law = posterior_of(constants, points, record=record, pairs=later)
-        ahead, _ = certainty_of(law, (mean[a] - mean[b]).item(), (a, b))
+        distribution = posterior_of(constants, points, record=record, pairs=later)
+        ahead, _ = certainty_of(distribution, (mean[a] - mean[b]).item(), (a, b))
         if is_sure(ahead) or is_sure(1 - ahead):
             return (times - 1) * known.n_pairs
         times *= 2

@@ -26,51 +26,51 @@ from ..inputs.row_labels import GivenLabels, LabelColumn
 from ..inputs.texts import TextSource
 from ..prior import next_labels, posterior
 from ..prior.heldout import constant_errors
-from . import laws, members
+from . import distributions, members
 from .forecast import PointEvidence, point_evidence, scores_of
-from .laws import Drawn, Engine, Evidence, LabelledSkills, WithBaselines
+from .distributions import Drawn, Engine, Evidence, LabelledSkills, WithBaselines
 from .options import RankOptions
-from ..show.words import plain_text
+from ..report.words import plain_text
 from ..transfer import registry
 from ..transfer.evidence import logme
 
 # %% ../../nbs/rank/08_labelled.ipynb #13c4439f
-class Seats(NamedTuple):
+class OpenComponents(NamedTuple):
     "Judges whose tasks labels may choose."
 
     names: list[str]
-    judges: list[laws.Judge]  # with their weights without labels
+    components: list[distributions.Component]  # with their weights without labels
     alike: Tensor | None  # how much each two are copies, (k, k); None for one
 
 
-def seats_of(models: Mapping, law: laws.Law) -> Seats:
-    "Whose tasks labels choose from: those who could be elected, or the law alone."
-    voters = {**models, **law.jurors}
-    if law.election is not None:
-        assert law.votes is not None
-        present = [k for k, name in enumerate(law.members) if name in voters]
-        weights, alike = law.election.weights[present], law.votes.alike[present][:, present]
-        names = [law.members[k] for k in present]
-    elif law.kind == "consensus" and len(models) > 1:  # nobody was elected, so all may be
+def open_components(models: Mapping, distribution: distributions.TaskDistribution) -> OpenComponents:
+    "Whose tasks labels choose from: those who could be elected, or the distribution alone."
+    task_models = {**models, **distribution.reference_models}
+    if distribution.consensus is not None:
+        assert distribution.cross_skills is not None
+        present = [k for k, name in enumerate(distribution.members) if name in task_models]
+        weights, alike = distribution.consensus.weights[present], distribution.cross_skills.alike[present][:, present]
+        names = [distribution.members[k] for k in present]
+    elif distribution.kind == "consensus" and len(models) > 1:  # nobody was elected, so all may be
         n = len(next(iter(models.values())).features)
         index = blocks.evenly(n, 512, down=True)
         rows = [members.rows_of(model, index) for model in models.values()]
-        alike, names = laws.feature_copies(rows), list(models)
+        alike, names = distributions.feature_copies(rows), list(models)
         weights = 1 / alike.clone().fill_diagonal_(1).sum(1)
     else:
-        return Seats([law.description], [law.judges[0]._replace(weight=1.0)], None)
-    seated = zip(names, weights.tolist(), strict=True)
-    return Seats(names, [laws.Judge((k,), (voters[k].factor,), w) for k, w in seated], alike)
+        return OpenComponents([distribution.description], [distribution.components[0]._replace(weight=1.0)], None)
+    placed = zip(names, weights.tolist(), strict=True)
+    return OpenComponents(names, [distributions.Component((k,), (task_models[k].factor,), w) for k, w in placed], alike)
 
 # %% ../../nbs/rank/08_labelled.ipynb #747a46ea
 EVIDENCE = 300  # labels that weigh the judges, at most
 FEWEST_TASKS = 24
 
 
-class LabelledLaw(NamedTuple):
+class AgreeingMixture(NamedTuple):
     "A mixture of judges whose tasks agree with known labels."
 
-    judges: list[laws.Judge]  # with the weights that labels give them
+    components: list[distributions.Component]  # with the weights that labels give them
     temperatures: list[float]  # T of each
     n_classes: int  # q
     n_tasks: int
@@ -99,36 +99,36 @@ def evidence_points(labels: Tensor, options: RankOptions) -> Tensor:  # shape (k
     return points[torch.randperm(len(points), generator=g)[:EVIDENCE].sort().values]
 
 
-def labelled_law(
-    seats: Seats,
+def agreeing_mixture(
+    components_open: OpenComponents,
     evidence: Sequence[Evidence],  # of each judge at the points of evidence_points
     labels: Tensor,  # class of each of these points, shape (k,)
     options: RankOptions,
     *,
     n_classes: int,  # that all labels name
-) -> LabelledLaw:
+) -> AgreeingMixture:
     "The judges that labels choose, each at the temperature that suits it."
     q = max(2, n_classes)
     rows, tops = zip(*evidence, strict=True)
     evidence_options: dict[str, Any] = dict(n_classes=q, top_eigenvalues=tops, seed=options.seed)
     likely = posterior.label_evidence(rows, labels, **evidence_options)
-    prior_weights = torch.tensor([judge.weight for judge in seats.judges], dtype=torch.float64)
+    prior_weights = torch.tensor([component.weight for component in components_open.components], dtype=torch.float64)
     weights = posterior.posterior_weights(
-        prior_weights, likely, similarity=seats.alike
+        prior_weights, likely, similarity=components_open.alike
     ).weights.tolist()
     temperatures = (likely.top_eigenvalues / (q * likely.gain)).tolist()
     if options.tasks.temperature is not None:
         temperatures = [options.tasks.temperature] * len(weights)
-    sitting = [k for k, w in enumerate(weights) if w > laws.LEAST_WEIGHT]
+    kept = [k for k, w in enumerate(weights) if w > distributions.LEAST_WEIGHT]
     as_many = (
         options.tasks.n_tasks * (options.tasks.n_classes - 1) // (q - 1)
     )  # columns as without labels
-    return LabelledLaw(
-        judges=[seats.judges[k]._replace(weight=weights[k]) for k in sitting],
-        temperatures=[temperatures[k] for k in sitting],
+    return AgreeingMixture(
+        components=[components_open.components[k]._replace(weight=weights[k]) for k in kept],
+        temperatures=[temperatures[k] for k in kept],
         n_classes=q,
         n_tasks=min(options.tasks.n_tasks, max(FEWEST_TASKS, as_many)),
-        weights=dict(zip(seats.names, weights, strict=True)),
+        weights=dict(zip(components_open.names, weights, strict=True)),
     )
 
 # %% ../../nbs/rank/08_labelled.ipynb #00831ae7
@@ -192,12 +192,12 @@ def signal_p_value(
 
 
 def agreeing_evidence(
-    skills: Mapping, tasks: Tensor, is_judged: bool, n_pairs: float
+    skills: Mapping, tasks: Tensor, with_references: bool, n_pairs: float
 ) -> PointEvidence:
     "What tasks that agree with known labels say of models with these skills on them."
-    by_judges = torch.stack([one.skill for one in skills.values()])
+    by_components = torch.stack([one.skill for one in skills.values()])
     by_task = 1 - task_ratios(skills, tasks)
-    return point_evidence(by_judges, by_task, is_judged=is_judged, n_pairs=n_pairs)
+    return point_evidence(by_components, by_task, with_references=with_references, n_pairs=n_pairs)
 
 
 def settled_skills(
@@ -246,7 +246,7 @@ def with_baselines(
 def skills_with_labels(
     engine: Engine,
     models: Mapping,
-    law: laws.Law,
+    distribution: distributions.TaskDistribution,
     labels: Tensor,
     mask: Tensor,
     *,
@@ -276,11 +276,11 @@ def skills_with_labels(
             joined = with_baselines(working, baselines, classes, options.groups, direct)
             return complete._replace(joined=joined)
         return complete
-    seats, points = seats_of(models, law), evidence_points(classes, options)
-    evidence = [engine.evidence(judge, points) for judge in seats.judges]
-    chosen = labelled_law(seats, evidence, classes[points], options, n_classes=q)
+    components_open, points = open_components(models, distribution), evidence_points(classes, options)
+    evidence = [engine.evidence(component, points) for component in components_open.components]
+    chosen = agreeing_mixture(components_open, evidence, classes[points], options, n_classes=q)
     drawing = options.changed(n_classes=chosen.n_classes, n_tasks=chosen.n_tasks)
-    tasks = engine.tasks_with(chosen.judges, classes, chosen.temperatures, drawing)
+    tasks = engine.tasks_with(chosen.components, classes, chosen.temperatures, drawing)
     skills, failures = engine.skills(models, tasks, mask, n_classes=chosen.n_classes)
     members.refuse_unless_any(skills, failures, options.caller)
     working = {name: models[name] for name in skills}
@@ -288,7 +288,7 @@ def skills_with_labels(
     scores = None if direct is None else scores_of(direct)
     agreeing = joined = None
     if scores is not None:
-        agreeing = agreeing_evidence(skills, tasks, bool(law.jurors), scores.n_pairs)
+        agreeing = agreeing_evidence(skills, tasks, bool(distribution.reference_models), scores.n_pairs)
     if baselines:
         others, broken = engine.skills(baselines, tasks, mask, n_classes=chosen.n_classes)
         learning = {name: baselines[name] for name in others}
@@ -296,8 +296,8 @@ def skills_with_labels(
         joined = joined._replace(failures=broken | joined.failures)
         if joined.scores is not None:
             everyone = skills | {name: others[name] for name in joined.names}
-            judged, n_pairs = bool(law.jurors), joined.scores.n_pairs
-            joined = joined._replace(agreeing=agreeing_evidence(everyone, tasks, judged, n_pairs))
+            evaluated, n_pairs = bool(distribution.reference_models), joined.scores.n_pairs
+            joined = joined._replace(agreeing=agreeing_evidence(everyone, tasks, evaluated, n_pairs))
     return LabelledSkills(
         skills=skills,
         failures=failures,
@@ -309,10 +309,10 @@ def skills_with_labels(
     )
 
 # %% ../../nbs/rank/08_labelled.ipynb #7ed0f9e2
-def task_moment(skills: Mapping, law_sample: Drawn) -> Tensor:  # (n_models, n_models)
-    "Second moment of the models' logits of skill over single tasks of the law."
-    ratios = task_ratios(skills, law_sample.skill_tasks)
-    return point_evidence(ratios.mean(1), 1 - ratios, is_judged=False).moment
+def task_moment(skills: Mapping, task_sample: Drawn) -> Tensor:  # (n_models, n_models)
+    "Second moment of the models' logits of skill over single tasks of the distribution."
+    ratios = task_ratios(skills, task_sample.skill_tasks)
+    return point_evidence(ratios.mean(1), 1 - ratios, with_references=False).moment
 
 # %% ../../nbs/rank/08_labelled.ipynb #a0e029b7
 LISTED = 500  # points to label that a ranking names
@@ -331,7 +331,7 @@ def one_of_each_group(groups: Tensor, labelled: Tensor, g: np.random.Generator) 
     return order[untouched][first]
 
 
-def points_to_label(engine: Engine, law: laws.Law, labelled: Tensor) -> Tensor | None:
+def points_to_label(engine: Engine, distribution: distributions.TaskDistribution, labelled: Tensor) -> Tensor | None:
     """Points that no label is known of, spread over what the judges see; of each group one first.
 
     Rows come in the order in which to label them; None if all have a label.
@@ -344,7 +344,7 @@ def points_to_label(engine: Engine, law: laws.Law, labelled: Tensor) -> Tensor |
     fresh = None if groups is None else one_of_each_group(groups, labelled, g)
     done, open_rows = next_labels.points_looked_at(len(labelled), known, g, fresh=fresh)
     rows = torch.from_numpy(np.sort(np.concatenate([done, open_rows])))
-    near = next_labels.jury_coordinates(engine.judge_rows(law, rows))
+    near = next_labels.consensus_coordinates(engine.component_rows(distribution, rows))
     labelled_rows = labelled[rows].nonzero()[:, 0]
     listed = min(LISTED, len(rows) - len(labelled_rows))
     order = rows[next_labels.spread_points(near, listed, labelled=labelled_rows, seed=seed)]

@@ -33,7 +33,7 @@ from ..inputs.named_models import check_names
 from ..inputs.texts import TextModelLike, TextsLike, TextSource, embed_texts, load_texts
 from ..inputs.zoo import zoo_names
 from .options import RankOptions
-from ..show import words
+from ..report import words
 from ..store import CacheLike
 
 # %% ../../nbs/rank/03_members.ipynb #5a16e881

@@ -28,7 +28,7 @@ from ..prior import calibration, edges, left_out_groups, regression, shared_prio
 from ..prior.heldout import error_on_basis
 from ..prior.moments import TraceMoments
 from ..prior.task_prior import TaskPrior
-from . import laws, members
+from . import distributions, members
 from .labelled import combined_columns, metrics_with_labels
 from .options import RankOptions
 from .record import task_record
@@ -56,14 +56,14 @@ def trace_of(
 # %% ../../nbs/rank/09_memory.ipynb #92154fec
 def moments_under(
     prior: TaskPrior, models: Mapping, options: RankOptions
-) -> dict[str, laws.Moments]:
+) -> dict[str, distributions.Moments]:
     "Mean and variance of Tr(MG) of each model under one prior over graphs."
 
     def compute():
         start = time.perf_counter()
         trace = trace_of({k: m.factor.to(prior.factor) for k, m in models.items()}, prior, options)
         least = edges.least_eigenvalue(prior.factor, prior.temperature, graphs=prior.graphs)
-        return laws.Moments(
+        return distributions.Moments(
             mean=trace.mean.cpu(),
             variance=trace.variance.cpu(),
             least=members.scalar(least.value).nan_to_num(-math.inf),  # a cache holds no NaN
@@ -81,13 +81,13 @@ def moments_under(
         device=str(prior.factor.device),
     )
     of_models = [members.blank(len(models))] * 2
-    like = laws.Moments(*of_models, *[members.blank()] * 4)
+    like = distributions.Moments(*of_models, *[members.blank()] * 4)
     return members.load_or_compute(key, compute, like, options.compute.cache).by_model(models)
 
 # %% ../../nbs/rank/09_memory.ipynb #12b2cc09
-def model_moments(models: Mapping, law: laws.Law, options: RankOptions) -> dict[str, laws.Moments]:
+def model_moments(models: Mapping, distribution: distributions.TaskDistribution, options: RankOptions) -> dict[str, distributions.Moments]:
     "Mean and variance of Tr(MG) of each model under the prior that judges it."
-    return moments_under(edge_prior(laws.mean_factor(law), options), models, options)
+    return moments_under(edge_prior(distributions.mean_factor(distribution), options), models, options)
 
 # %% ../../nbs/rank/09_memory.ipynb #522d6c86
 def edge_reason(moments: Mapping, n: int) -> str:
@@ -121,7 +121,7 @@ def _skill(job, options):
             error = error_on_basis(ridge.decompose(X), tasks, "expected_heldout_error")
         seconds = time.perf_counter() - start
         assert error.point_ratios is not None and error.task_ratios is not None
-        return laws.ModelScores(
+        return distributions.ModelScores(
             skill=members.scalar(error.skill),
             points=error.point_ratios.cpu(),
             tasks=error.task_ratios.cpu(),
@@ -137,7 +137,7 @@ def _skill(job, options):
     if options.groups is not None:
         common["groups"] = store.digest_tensors(dict(groups=options.groups))
     blank, (n_tasks, n) = members.blank, job.labels.shape
-    like = laws.ModelScores(blank(), blank(n), blank(n_tasks), blank())
+    like = distributions.ModelScores(blank(), blank(n), blank(n_tasks), blank())
     key = dict(common, features=job.model.digest)
     return members.attempt(members.load_or_compute, key, compute, like, options.compute.cache)
 
@@ -165,12 +165,12 @@ def _probe(model, *, labels, mask, common, options):
         assert probes.point_accuracy is not None
         points = probes.point_accuracy.cpu()
         seconds = members.scalar(time.perf_counter() - start)
-        return laws.ProbeScores(accuracy=accuracy, points=points, seconds=seconds)
+        return distributions.ProbeScores(accuracy=accuracy, points=points, seconds=seconds)
 
     key = dict(common, features=model.digest, device=str(device))
     key["penalties"] = ridge_tasks.MOST_LOST
-    blank, judged = members.blank, int((~mask).sum())
-    like = laws.ProbeScores(blank(len(labels)), blank(judged), blank())
+    blank, evaluated = members.blank, int((~mask).sum())
+    like = distributions.ProbeScores(blank(len(labels)), blank(evaluated), blank())
     return members.attempt(members.load_or_compute, key, compute, like, options.compute.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #8234d8b4
@@ -259,21 +259,21 @@ class MemoryEngine:
         "The models that work, and why the others do not."
         return members.gather_models(named, self.source, self.options)
 
-    def seat(self, jurors: Mapping) -> Mapping:  # name -> Model
+    def seat(self, reference_models: Mapping) -> Mapping:  # name -> Model
         "Models whose features are in memory, as they are."
-        return jurors
+        return reference_models
 
     def check(self, models: Mapping, labels: GivenLabels | None) -> None:
         "Nothing is refused: what does not fit in memory was refused before."
 
-    def steps(self, votes: int, n_models: int, *, labelled: bool) -> int:
+    def steps(self, cross_skills: int, n_models: int, *, labelled: bool) -> int:
         "Of the bar: each vote, and skill, probes and skill with labels of each model."
-        return votes + (1 + self.options.accuracy + labelled) * n_models
+        return cross_skills + (1 + self.options.accuracy + labelled) * n_models
 
     def draw(
-        self, choice: laws.PriorChoice, models: Mapping, jurors: Mapping, *, votes: int
-    ) -> laws.Drawn:
-        "The law of a prior, tasks of it for skill and probes, and the moments of each model."
+        self, choice: distributions.PriorChoice, models: Mapping, reference_models: Mapping, *, cross_skills: int
+    ) -> distributions.Drawn:
+        "The distribution of a prior, tasks of it for skill and probes, and the moments of each model."
         options = self.options
 
         def kernel_of(choice):
@@ -284,35 +284,35 @@ class MemoryEngine:
             checks.check_same_n(options.caller, models=n, prior=len(Z))
             return Z
 
-        law = laws.law_of(choice, models, options, jurors=jurors, kernel_of=kernel_of)
-        options.reach(votes)
-        jury = laws.factors_of(law)
-        judging = laws.sample_tasks(jury, options, stream=2)
+        distribution = distributions.distribution_of(choice, models, options, reference_models=reference_models, kernel_of=kernel_of)
+        options.reach(cross_skills)
+        reference_set = distributions.factors_of(distribution)
+        for_skill = distributions.sample_tasks(reference_set, options, stream=2)
         probed = None
         if options.accuracy:
-            probed = laws.sample_tasks(jury, options, stream=0, temperatures=judging.temperatures)
-        top = calibration.top_eigenvalue(max(jury, key=itemgetter(1))[0])
-        return laws.Drawn(
-            law=law,
+            probed = distributions.sample_tasks(reference_set, options, stream=0, temperatures=for_skill.temperatures)
+        top = calibration.top_eigenvalue(max(reference_set, key=itemgetter(1))[0])
+        return distributions.Drawn(
+            distribution=distribution,
             models=models,
-            skill_tasks=judging.labels,
+            skill_tasks=for_skill.labels,
             probe_tasks=None if probed is None else probed.labels,
-            moments=model_moments(models, law, options) if options.moments else {},
-            record=task_record(judging if probed is None else probed, top, options.tasks.n_classes),
-            pairs="all" if len(jury[0][0]) <= ALL_PAIRS else "sampled",
+            moments=model_moments(models, distribution, options) if options.moments else {},
+            record=task_record(for_skill if probed is None else probed, top, options.tasks.n_classes),
+            pairs="all" if len(reference_set[0][0]) <= ALL_PAIRS else "sampled",
         )
 
     def score(
-        self, law_sample: laws.Drawn, mask: Tensor, labels: GivenLabels | None
-    ) -> laws.Scores:
+        self, task_sample: distributions.Drawn, mask: Tensor, labels: GivenLabels | None
+    ) -> distributions.Scores:
         "Skill of each model on the tasks, and its probes on others, each by itself."
-        tasks = dict.fromkeys(law_sample.models, law_sample.skill_tasks)
-        skills, failures = skills_on_tasks(law_sample.models, tasks, self.options)
-        if law_sample.probe_tasks is None:
-            return laws.Scores(skills, {}, failures, {})
-        models = {name: law_sample.models[name] for name in skills}
-        probes, unprobed = model_probes(models, law_sample.probe_tasks, mask, self.options)
-        return laws.Scores(skills, probes, failures | unprobed, {})
+        tasks = dict.fromkeys(task_sample.models, task_sample.skill_tasks)
+        skills, failures = skills_on_tasks(task_sample.models, tasks, self.options)
+        if task_sample.probe_tasks is None:
+            return distributions.Scores(skills, {}, failures, {})
+        models = {name: task_sample.models[name] for name in skills}
+        probes, unprobed = model_probes(models, task_sample.probe_tasks, mask, self.options)
+        return distributions.Scores(skills, probes, failures | unprobed, {})
 
     def skills(
         self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
@@ -320,26 +320,26 @@ class MemoryEngine:
         "Skill of each model over tasks, shape (n_tasks, n); floats are real targets."
         return skills_on_tasks(models, dict.fromkeys(models, tasks), self.options)
 
-    def evidence(self, judge: laws.Judge, points: Tensor) -> laws.Evidence:
+    def evidence(self, component: distributions.Component, points: Tensor) -> distributions.Evidence:
         "A judge at labelled points."
-        Z = laws.judge_factor(judge).to(self.options.device)
-        return laws.Evidence(Z[points.to(Z.device)], calibration.top_eigenvalue(Z))
+        Z = distributions.component_factor(component).to(self.options.device)
+        return distributions.Evidence(Z[points.to(Z.device)], calibration.top_eigenvalue(Z))
 
     def tasks_with(
         self,
-        judges: Sequence[laws.Judge],
+        components: Sequence[distributions.Component],
         labels: Tensor,  # class of each point, shape (n,); -1 where not known
         temperatures: Sequence[float],  # of the judges
         options: RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
         "Tasks of a mixture that agree with known labels."
-        jury = [(laws.judge_factor(judge), judge.weight) for judge in judges]
+        reference_set = [(distributions.component_factor(component), component.weight) for component in components]
         named: dict[str, Any] = dict(temperatures=temperatures, classes=labels)
-        return laws.sample_tasks(jury, options, stream=2, **named).labels
+        return distributions.sample_tasks(reference_set, options, stream=2, **named).labels
 
     def columns(
-        self, models: Mapping, scores: laws.Scores, labels: GivenLabels | None, metrics: Any
-    ) -> laws.Columns:
+        self, models: Mapping, scores: distributions.Scores, labels: GivenLabels | None, metrics: Any
+    ) -> distributions.Columns:
         "Further statistics of the models, and those of the literature with labels."
         metrics = metrics_with_labels(metrics, labels)
         groups = self.options.groups
@@ -349,9 +349,9 @@ class MemoryEngine:
         values, failures = model_metrics(models, metrics, self.options)
         combined = combined_columns(metrics, values)
         notes = [registry.combination_note(name) for name in combined]
-        return laws.Columns(values | combined, failures, [], notes)
+        return distributions.Columns(values | combined, failures, [], notes)
 
-    def judge_rows(self, law: laws.Law, points: Tensor) -> Iterable[tuple[Tensor, float]]:
+    def component_rows(self, distribution: distributions.TaskDistribution, points: Tensor) -> Iterable[tuple[Tensor, float]]:
         "Factors of the judges at some points, and their weights."
-        for factor, weight in laws.factors_of(law):
+        for factor, weight in distributions.factors_of(distribution):
             yield factor[points.to(factor.device)], weight

@@ -25,7 +25,7 @@ import taskpriors.store as store
 from ..inputs import row_blocks, row_labels, row_pairs, sources
 from ..inputs.images import ImagesLike
 from ..inputs.texts import TextsLike
-from . import cost, disk, jury, laws, members, memory
+from . import cost, disk, reference_set, distributions, members, memory
 from .options import PLACES, TRAIN, Compute, RankOptions, Tasks, place_of
 from .ranking import Ranking
 from .run import run
@@ -141,7 +141,7 @@ def _check_call(models, prior, metrics, out):  # metrics: of `requested`
         remedy = "pass 'consensus', 'product', a model or a factor (n, r)"
         checks.check_instance(prior, (str, Path, tuple), caller, "prior", remedy=remedy)
     if isinstance(metrics, (list, tuple)):
-        registry.metric_functions([0, 1], metrics)  # judges the names
+        registry.metric_functions([0, 1], metrics)  # checks the names
     elif metrics is not None:
         remedy = "pass a dictionary name -> function of features, a list of names, or 'all'"
         checks.check_instance(metrics, Mapping, caller, "metrics", remedy=remedy)
@@ -244,7 +244,7 @@ class Reading(NamedTuple):
     images: Any  # or texts; None if all models are features, or for the digits
     labels: Any
     pairs: Any
-    choice: laws.PriorChoice
+    choice: distributions.PriorChoice
     options: RankOptions
     needs: list[str]  # what rows on disk cannot give
     on_disk: bool
@@ -255,7 +255,7 @@ def _read_call(models, images, wanted, options, *, texts, labels=None, pairs=Non
     if images is None and texts is None:
         named, labels, groups, pairs = _of_named_rows(named, labels, options.groups, pairs)
         options = replace(options, groups=groups)
-    choice = laws.read_prior(options.tasks.prior, named)
+    choice = distributions.read_prior(options.tasks.prior, named)
     needs = _needs_memory(options, choice, wanted.statistics, wanted.scores)
     needs += ["pairs"] * (pairs is not None)
     on_disk = options.compute.on_disk
@@ -284,7 +284,7 @@ def rank_models(
     pairs: row_pairs.PairsLike | None = None,  # of examples: (i, j) or (i, j, same), table or file
     past_results: Any | None = None,  # scores of these models on earlier tasks
     scoring: str = "accuracy",  # what the forecast is of
-    references: laws.ReferencesLike | None = "standard",  # models that are not ranked, or False
+    references: distributions.ReferencesLike | None = "standard",  # models that are not ranked, or False
     metrics: Mapping | list | tuple | str | None = None,  # names in METRICS, or name -> function
     tasks: Tasks = Tasks(),
     compute: Compute = Compute(),
@@ -359,7 +359,7 @@ def plan_models(
     images: ImagesLike | None = None,  # as for rank_models
     *,
     texts: TextsLike | None = None,  # as for rank_models
-    references: laws.ReferencesLike | None = "standard",  # as for rank_models
+    references: distributions.ReferencesLike | None = "standard",  # as for rank_models
     metrics: Mapping | list | tuple | str | None = None,  # as for rank_models
     tasks: Tasks = Tasks(),
     compute: Compute = Compute(),
@@ -370,21 +370,21 @@ def plan_models(
         tasks=tasks, compute=compute, accuracy=wanted.accuracy, moments=wanted.moments
     )
     call = _read_call(models, images, wanted, options, texts=texts)
-    elected = call.choice.kind == "consensus"
+    consensus = call.choice.kind == "consensus"
     if call.on_disk:
         rows, _, options = _open_rows(call.named, call.options, call.choice, call.needs)
         train = TRAIN if options.accuracy else 0.0
-        return cost.plan_ranking(rows, options, train=train, elected=elected)
+        return cost.plan_ranking(rows, options, train=train, consensus=consensus)
     source = call.images
     if source is None and not all(map(sources.is_given, call.named.values())):
         source = "digits"
     points: Any = members.images_for(source, {}, call.options)  # names may be missing here
-    at_hub = jury.hub_models(call.named, points)
-    seated = jury.call_jury(references, call.choice, call.named, points, at_hub)
+    at_hub = reference_set.hub_models(call.named, points)
+    placed = reference_set.find_references(references, call.choice, call.named, points, at_hub)
     return cost.plan_in_memory(
         call.named,
         points,
         call.options,
-        elected=elected,
-        seated=seated,
+        consensus=consensus,
+        placed=placed,
     )

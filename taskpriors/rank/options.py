@@ -116,7 +116,7 @@ def place_of(name: str, value: object) -> str:
 
 
 _RENAMED = dict(
-    judges="pass references=",
+    components="pass references=",
     record="pass past_results=",
     contrasts="pass compute=taskpriors.Compute(baselines=...)",
     plan="call taskpriors.rank.models.plan_models",
@@ -143,8 +143,8 @@ class RankOptions:
     accuracy: bool = False  # are probes trained on further tasks?
     moments: bool = False  # are mean and variance of Tr(MG) computed?
     n_orders: int = ORDERS  # of the points, that tasks of one prior are drawn along
-    n_electing: int = 1024  # examples that consensus weights are computed on, at most
-    n_judging: int = 60  # tasks of each model for these weights, at most
+    n_consensus_examples: int = 1024  # examples that consensus weights are computed on, at most
+    n_consensus_tasks: int = 60  # tasks of each model for these weights, at most
     caller: str = "rank_models"  # who asks
     bar: Any = None  # of open_bar, which all steps move on; None: each step draws its own
 

@@ -27,8 +27,8 @@ from .errors import carried_by_few
 from .forecast import Comparison, Forecast
 from .record import agreement_row
 from ..results import Result
-from ..show import page, table, words
-from ..show.plots import plot_accuracies
+from ..report import page, table, words
+from ..report.plots import plot_accuracies
 from ..signatures import documented
 from ..transfer.registry import LABEL_ACCURACY
 
@@ -57,19 +57,19 @@ class Ranking(Result):
     point_errors: Tensor | None = None  # pseudo-values over the error of a constant, (n_models, n)
     task_errors: Tensor | None = None  # over the error of a constant, shape (n_models, n_tasks)
     accuracies: Tensor | None = None  # of each probe, held out, (n_models, n_tasks), float64
-    point_accuracy: Tensor | None = None  # of the probes, shape (n_models, n_judged)
+    point_accuracy: Tensor | None = None  # of the probes, shape (n_models, n_evaluated)
     mean: Tensor | None = None  # E Tr(MG), shape (n_models,), float64
     variance: Tensor | None = None  # Var Tr(MG), shape (n_models,), float64
     reason: str = ""  # why no labels have the edges of `mean` and `variance`
     parameters: Tensor | None = None  # of each model, (n_models,), NaN where unknown; None: of none
     drawn: dict | None = field(default=None, repr=False)  # a few tasks to look at, see draw_tasks
-    judging_errors: Tensor | None = None  # of a sample that judges, (n_models, n_judged); None: all
-    judged: Tensor | None = None  # rows of the points that judge the probes, (n_judged,), if any
+    sample_errors: Tensor | None = None  # of a sample that judges, (n_models, n_evaluated); None: all
+    evaluated: Tensor | None = None  # rows of the points that judge the probes, (n_evaluated,), if any
     prior_skill: Tensor | None = None  # skill without labels, if labels are known, (n_models,)
     to_label: Tensor | None = None  # rows of points, in the order in which to label them
     milliseconds: Tensor | None = None  # that embedding a point took, (n_models,), NaN: given
     groups: Tensor | None = None  # of each point, by number, (n,), left out whole; None: of none
-    task_moment: Tensor | None = None  # of logits of skill over the law's tasks, (m, m)
+    task_moment: Tensor | None = None  # of logits of skill over the distribution's tasks, (m, m)
     agreeing_mean: Tensor | None = None  # logits of skill over tasks that agree with known labels
     agreeing_moment: Tensor | None = None  # of these logits over single tasks, (m, m)
     label_mean: Tensor | None = None  # centred logits of the skills on known labels, (n_models,)
@@ -122,7 +122,7 @@ class Ranking(Result):
             level = forecast.level_of_labels(right, labels.classes_per_label, scoring)
         return forecast.forecast_of(
             self.models,
-            self._law_points if labels is None else self._points,
+            self._sampled_evidence if labels is None else self._points,
             labels=labels,
             record=self._record,
             pairs=pairs,
@@ -137,22 +137,22 @@ class Ranking(Result):
 
     @cached_property
     def _points(self):  # what tasks say that agree with known labels, where some are known
-        law = self._law_points
+        distribution = self._sampled_evidence
         if self.agreeing_mean is None or self._label_scores is None:
-            return law
+            return distribution
         n_pairs = self._label_scores.n_pairs
         mean, moment = self.agreeing_mean, self.agreeing_moment
-        return forecast.with_agreeing(law, law._replace(mean=mean, moment=moment, n_pairs=n_pairs))
+        return forecast.with_agreeing(distribution, distribution._replace(mean=mean, moment=moment, n_pairs=n_pairs))
 
     @cached_property
-    def _law_points(self):
+    def _sampled_evidence(self):
         has_targets = "n_targets" in self.settings.get("labels", {})
         moment, is_own = self.task_moment, has_targets and not self._is_silent
         skill = self.skill if is_own else self._unlabelled_skill
         if moment is None:
             moment = torch.zeros(len(skill), len(skill), dtype=torch.float64)
-        is_judged = bool(self.settings.get("judges"))
-        return forecast.PointEvidence(forecast.centred_logits(skill), moment, is_judged)
+        with_references = bool(self.settings.get("reference_weights"))
+        return forecast.PointEvidence(forecast.centred_logits(skill), moment, with_references)
 
     @cached_property
     def _label_scores(self):
@@ -274,7 +274,7 @@ class Ranking(Result):
             at_chance=self._is_at_chance,
             unlabelled=unlabelled,
             more=self._more,
-            unjudged=self.settings.get("unjudged", "") if by_points_alone else "",
+            few_models=self.settings.get("few_models", "") if by_points_alone else "",
             failures=self.failures,
         )
         first, has_draws = self.forecast.first, self.forecast.draws is not None
@@ -455,8 +455,8 @@ class Ranking(Result):
         return words.baseline_lines(self.baselines, self.forecast.scoring)
 
     def _in_print(self):
-        company = self.settings.get("company", ())
-        return self.short_frame(), self.verdict, self.summary(), self.next_step, company
+        candidates = self.settings.get("candidates", ())
+        return self.short_frame(), self.verdict, self.summary(), self.next_step, candidates
 
     def __str__(self):
         return table.ranking_text(*self._in_print(), baselines=self.baseline_lines)

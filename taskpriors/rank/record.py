@@ -29,15 +29,15 @@ from ..checks import DataFrame
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
 from ..prior.diversity import task_diversity
-from ..prior.judges import company_notes
-from ..prior.left_out_groups import judged_rows
+from ..prior.consensus import candidate_notes
+from ..prior.left_out_groups import evaluated_rows
 from . import members
-from .errors import error_law
-from .laws import Findings, Tasks, feature_copies
+from .errors import error_model
+from .distributions import Findings, Tasks, feature_copies
 from .options import RankOptions, task_orders
-from ..show import page, words
-from ..show import table as tables
-from ..show.plots import panels_png
+from ..report import page, words
+from ..report import table as tables
+from ..report.plots import panels_png
 from ..transfer.agreement import Agreement, partial_agreement, rank_agreement
 from ..transfer.registry import LABEL_ACCURACY
 
@@ -63,17 +63,17 @@ def task_record(tasks: Tasks, top: float, n_classes: int) -> dict[str, Any]:  # 
     )
 
 # %% ../../nbs/rank/08_record.ipynb #c27aec45
-def _company_record(models, law, n_electing):
-    one = law.members[0] if len(law.members) == 1 < len(models) else None
-    models = {**models, **law.jurors}
+def _candidate_notes(models, distribution, n_consensus_examples):
+    one = distribution.members[0] if len(distribution.members) == 1 < len(models) else None
+    models = {**models, **distribution.reference_models}
     n = len(next(iter(models.values())).features)
-    if law.votes is not None:
-        ranked = slice(len(law.members) - len(law.jurors))
-        names = [words.shortened(name, 40) for name in law.members[ranked]]
-        alike, cross = law.votes.alike[ranked, ranked], law.votes.skill[ranked, ranked]
-        n_points = min(n, n_electing)
-        notes = company_notes(names, alike, elected=law.election, cross=cross, n_points=n_points)
-        if law.jurors and not law.votes.skill[-len(law.jurors) :].any():  # nobody learns theirs
+    if distribution.cross_skills is not None:
+        ranked = slice(len(distribution.members) - len(distribution.reference_models))
+        names = [words.shortened(name, 40) for name in distribution.members[ranked]]
+        alike, cross = distribution.cross_skills.alike[ranked, ranked], distribution.cross_skills.skill[ranked, ranked]
+        n_points = min(n, n_consensus_examples)
+        notes = candidate_notes(names, alike, consensus=distribution.consensus, cross=cross, n_points=n_points)
+        if distribution.reference_models and not distribution.cross_skills.skill[-len(distribution.reference_models) :].any():  # nobody learns theirs
             notes.append(
                 "The models that are not ranked learn nothing of the others' tasks, nor the others "
                 "of theirs, so they are left out: are the rows of all in the same order?"
@@ -81,14 +81,14 @@ def _company_record(models, law, n_electing):
         return notes
     index = blocks.evenly(n, 256, down=True)
     alike = torch.eye(len(models))
-    if n >= 4 and len(law.members) > 1:
+    if n >= 4 and len(distribution.members) > 1:
         some, failures = members.settle(
             models, [members.attempt(members.rows_of, m, index) for m in models.values()]
         )
         if not failures:  # a file may be gone by now
             alike = feature_copies(list(some.values()), 256)
     names = [words.shortened(name, 40) for name in models]
-    return company_notes(names, alike, prior=one, elected=law.election)
+    return candidate_notes(names, alike, prior=one, consensus=distribution.consensus)
 
 # %% ../../nbs/rank/08_record.ipynb #47f32b8f
 def describe_run(
@@ -100,16 +100,16 @@ def describe_run(
     labels: dict[str, Any] | None,  # of labels_record, if labels are known
 ) -> dict[str, Any]:  # what json can hold
     "Everything needed to repeat a run, what its temperatures did, and what was noted on the way."
-    models, law_sample, law = findings.models, findings.law_sample, findings.law_sample.law
+    models, task_sample, distribution = findings.models, findings.task_sample, findings.task_sample.distribution
     edges = {}
-    judges = {}  # weights of those that are not ranked
-    if law.jurors and law.election is not None:
-        weights = law.election.weights[-len(law.jurors) :].tolist()
-        judges = dict(judges=dict(zip(law.jurors, weights, strict=True)))
-    for of_edges in list(law_sample.moments.values())[:1]:
+    components = {}  # weights of those that are not ranked
+    if distribution.reference_models and distribution.consensus is not None:
+        weights = distribution.consensus.weights[-len(distribution.reference_models) :].tolist()
+        components = dict(reference_weights=dict(zip(distribution.reference_models, weights, strict=True)))
+    for of_edges in list(task_sample.moments.values())[:1]:
         regime = (of_edges.scale / of_edges.temperature).item()
         temperature = of_edges.temperature.item()
-        edges = dict(temperature=temperature, edge_regime=regime, edge_pairs=law_sample.pairs)
+        edges = dict(temperature=temperature, edge_regime=regime, edge_pairs=task_sample.pairs)
     task_options = {k: getattr(options.tasks, k) for k in ("kernel", "n_tasks", "n_classes")}
     settings = dict(
         images=words.plain_text(getattr(images, "name", "given")),
@@ -117,14 +117,14 @@ def describe_run(
         fingerprint=getattr(images, "fingerprint", None),
         unreadable=len(getattr(images, "skipped", ())),
         n=len(mask),
-        prior=law.description,
-        company=_company_record(models, law, options.n_electing),
+        prior=distribution.description,
+        candidates=_candidate_notes(models, distribution, options.n_consensus_examples),
         notes=[f"{name} had {m.given_as}." for name, m in models.items() if m.given_as],
-        **judges,
+        **components,
         **task_options,
         seed=options.seed,
         **edges,
-        **law_sample.record,
+        **task_sample.record,
         n_train=int(mask.sum()),
         device=str(options.device),
         dtype=next(iter(models.values())).dtype,
@@ -141,7 +141,7 @@ def describe_run(
         ),
     )
     if labels is not None and findings.labelled is not None:
-        settings["labels"] = labels | dict(judges=findings.labelled.weights)
+        settings["labels"] = labels | dict(components=findings.labelled.weights)
         settings["notes"] += labels["notes"]
     if options.groups is not None:
         settings["groups"] = n_groups = len(options.groups.unique())
@@ -202,20 +202,20 @@ def worst_decile(accuracies: Tensor) -> Tensor:
 def skill_errors(ranking: Any) -> Tensor:  # shape (n_models,), float64
     "Standard error of each skill over examples and tasks, for the given task distribution."
     points, tasks, groups = ranking.point_errors, ranking.task_errors, ranking.groups
-    n, n_judged = ranking.settings["n"], points.shape[1]
+    n, n_evaluated = ranking.settings["n"], points.shape[1]
     labels = ranking.settings.get("labels")
     if labels is not None and labels["n_labels"] == n:
         tasks = None
-    if groups is not None and n_judged != n:
-        groups = groups[judged_rows(n, n_judged, groups)]
-    law = error_law(
+    if groups is not None and n_evaluated != n:
+        groups = groups[evaluated_rows(n, n_evaluated, groups)]
+    distribution = error_model(
         points,
         tasks,
         groups=groups,
-        judging_errors=ranking.judging_errors,
+        sample_errors=ranking.sample_errors,
         task_groups=None if tasks is None else task_orders(tasks.shape[1]),
     )
-    return law.covariance.diagonal().sqrt()
+    return distribution.covariance.diagonal().sqrt()
 
 # %% ../../nbs/rank/08_record.ipynb #4677028d
 def moments_of(ranking: Any) -> dict[str, Tensor]:

@@ -20,12 +20,12 @@ import taskpriors.checks as checks
 from ..inputs import past_scores, row_labels, row_pairs
 from ..prior import independence, left_out_groups, pair_retrieval, point_copies
 from ..prior.pairs import blocks_of_pairs
-from . import baselines, forecast, jury, labelled, laws, members, memory, record
+from . import baselines, forecast, reference_set, labelled, distributions, members, memory, record
 from .disk import DiskEngine
 from .errors import carried_by_few
 from .options import TRAIN, RankOptions
 from .ranking import Ranking
-from ..show import words
+from ..report import words
 
 # %% ../../nbs/rank/12_run.ipynb #0469542b
 def _if_any(values):  # shape (n_models,), NaN where there is none; None if there is none at all
@@ -62,7 +62,7 @@ def _numbers_of(models, moments, skills, probes):  # fields of a Ranking, one ro
         skill=stack(skills, "skill"),
         seconds=members.scalar([model.seconds for model in models.values()]) + stages,
         point_errors=stack(skills, "points"),
-        judging_errors=sampled,
+        sample_errors=sampled,
         task_errors=stack(skills, "tasks"),
     )
 
@@ -71,10 +71,10 @@ class Gathered(NamedTuple):
     "Who takes part in a ranking."
 
     models: dict[str, members.Model]
-    jurors: dict[str, members.Model]  # who votes and is not ranked
+    reference_models: dict[str, members.Model]  # who votes and is not ranked
     failures: dict[str, str]  # name of a model -> why it failed
-    unseated: dict[str, str]  # name of a juror -> why it does not vote
-    jury: jury.Jury | None
+    failed_references: dict[str, str]  # name of a reference model -> why it does not vote
+    reference_set: reference_set.ReferenceSet | None
     baselines: members.Settled  # beside the models, without a vote
 
 
@@ -170,22 +170,22 @@ def split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
 
 
 def gather(
-    engine: laws.Engine,
+    engine: distributions.Engine,
     named: Mapping,  # name -> model
-    choice: laws.PriorChoice,
+    choice: distributions.PriorChoice,
     *,
-    references: laws.ReferencesLike | None,  # as for rank_models
+    references: distributions.ReferencesLike | None,  # as for rank_models
     source: Any | None,  # of images or texts; None if there are features alone
     failures: Mapping,  # models that could not be opened -> why
 ) -> Gathered:
-    "Models and jurors, which must describe the same points."
+    "Models and reference models, which must describe the same points."
     options = engine.options
-    of_hub = jury.hub_models(named, source)  # before any is fetched
+    of_hub = reference_set.hub_models(named, source)  # before any is fetched
     models, broken = engine.gather(named)
     failures = {**failures, **broken}
     members.refuse_unless_any(models, failures, options.caller)
-    also = laws.named_references(references, named, choice)
-    jurors, silent = engine.gather(also) if also else ({}, {})
+    also = distributions.named_references(references, named, choice)
+    reference_models, silent = engine.gather(also) if also else ({}, {})
     if silent:
         got = words.shortened("; ".join(words.failure_lines(silent)), 160)
         checks.refuse(
@@ -195,25 +195,25 @@ def gather(
     if source is not None:
         kind = getattr(source, "kind", "images")
         checks.check_same_n(options.caller, models=n, **{kind: len(source)})
-    called = jury.call_jury(references, choice, models, source, of_hub)
-    seated = members.Settled({}, {})
-    if source is not None and called is not None and called.jurors:
-        seated = jury.see_inputs(called, source, options)
-    if seated.results:
-        jurors = {**jurors, **engine.seat(seated.results)}
-    members.check_rows({**models, **jurors})
+    called = reference_set.find_references(references, choice, models, source, of_hub)
+    placed = members.Settled({}, {})
+    if source is not None and called is not None and called.reference_models:
+        placed = reference_set.see_inputs(called, source, options)
+    if placed.results:
+        reference_models = {**reference_models, **engine.seat(placed.results)}
+    members.check_rows({**models, **reference_models})
     _check_classes(n, options)
     beside = members.Settled({}, {})
     if options.compute.baselines and source is not None:
-        seen, blind = baselines.see_inputs(source, {**models, **jurors}, options)
-        held, unheld = baselines.seated(engine, seen)
+        seen, blind = baselines.see_inputs(source, {**models, **reference_models}, options)
+        held, unheld = baselines.placed(engine, seen)
         beside = members.Settled(held, blind | unheld)
-    return Gathered(models, jurors, failures, seated.failures, called, beside)
+    return Gathered(models, reference_models, failures, placed.failures, called, beside)
 
 # %% ../../nbs/rank/12_run.ipynb #93f4392a
 ALONE = 0.05  # p-value above which a model shares nothing with the others
 _WITHOUT_PAIRS = (
-    "The forecast knows the pairs; skill and sampled tasks are those of the law without them."
+    "The forecast knows the pairs; skill and sampled tasks are those of the distribution without them."
 )
 
 
@@ -252,26 +252,26 @@ def evidence_of_pairs(
 
 # %% ../../nbs/rank/12_run.ipynb #7d7aaf26
 def find_scores(
-    engine: laws.Engine,
+    engine: distributions.Engine,
     group: Gathered,
-    choice: laws.PriorChoice,
+    choice: distributions.PriorChoice,
     *,
     mask: Tensor,  # shape (n,), True where a point trains
-    votes: int,  # steps of the bar that an election takes
+    cross_skills: int,  # steps of the bar that an election takes
     checked_labels: row_labels.GivenLabels | None,
     metrics: Mapping | list | tuple | None,  # as for rank_models
-) -> laws.Findings:
+) -> distributions.Findings:
     "All numbers of a ranking."
     caller = engine.options.caller
-    law_sample = engine.draw(choice, group.models, group.jurors, votes=votes)
-    scores = engine.score(law_sample, mask, checked_labels)
-    stages = [scores.skills] if law_sample.probe_tasks is None else [scores.skills, scores.probes]
-    models = _having_all(law_sample.models, *stages)
-    failures = {**group.failures, **law_sample.failures, **scores.failures}
+    task_sample = engine.draw(choice, group.models, group.reference_models, cross_skills=cross_skills)
+    scores = engine.score(task_sample, mask, checked_labels)
+    stages = [scores.skills] if task_sample.probe_tasks is None else [scores.skills, scores.probes]
+    models = _having_all(task_sample.models, *stages)
+    failures = {**group.failures, **task_sample.failures, **scores.failures}
     members.refuse_unless_any(models, failures, caller)
     beside = None
     if group.baselines.results:
-        beside = baselines.score_beside(engine, group.baselines.results, law_sample, mask)
+        beside = baselines.score_beside(engine, group.baselines.results, task_sample, mask)
     of_labels, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
     if checked_labels is not None:
         has_label = checked_labels.classes >= 0
@@ -279,7 +279,7 @@ def find_scores(
         of_labels = labelled.skills_with_labels(
             engine,
             models,
-            law_sample.law,
+            task_sample.distribution,
             truth,
             mask,
             baselines={} if beside is None else beside.models,
@@ -287,9 +287,9 @@ def find_scores(
         models, failures = _having_all(models, of_labels.skills), failures | of_labels.failures
         members.refuse_unless_any(models, failures, caller)
     columns = engine.columns(models, scores, checked_labels, metrics)
-    to_label = labelled.points_to_label(engine, law_sample.law, has_label)
+    to_label = labelled.points_to_label(engine, task_sample.distribution, has_label)
     failures = failures | columns.failures
-    return laws.Findings(law_sample, scores, models, of_labels, columns, to_label, failures, beside)
+    return distributions.Findings(task_sample, scores, models, of_labels, columns, to_label, failures, beside)
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
 def _counts_of_labels(of_labels):  # what a ranking must know of its labels to forecast again
@@ -302,7 +302,7 @@ def _counts_of_labels(of_labels):  # what a ranking must know of its labels to f
 
 
 def assemble(
-    findings: laws.Findings,
+    findings: distributions.Findings,
     settings: dict,  # of describe_run
     options: RankOptions,
     mask: Tensor,  # shape (n,), True where a point trains
@@ -313,9 +313,9 @@ def assemble(
     joined_pairs: forecast.PairEvidence | None = None,  # of these models and then of baselines
 ) -> Ranking:
     "A ranking from what was found."
-    law_sample, scores, models, of_labels = findings[:4]
+    task_sample, scores, models, of_labels = findings[:4]
     skills = scores.skills if of_labels is None else of_labels.skills
-    columns = _numbers_of(models, law_sample.moments, skills, scores.probes)
+    columns = _numbers_of(models, task_sample.moments, skills, scores.probes)
     if of_labels is not None:
         prior_skills = [scores.skills[name].skill for name in models]
         columns["prior_skill"] = torch.stack(prior_skills)
@@ -329,35 +329,35 @@ def assemble(
             columns["agreeing_mean"] = of_labels.agreeing.mean
             columns["agreeing_moment"] = of_labels.agreeing.moment
     extra: dict[str, Tensor] = {}
-    law = law_sample.law
-    election = law.election
-    if election is not None:
-        at = [law.members.index(name) for name in models]
-        extra["judge_weight"] = election.weights[at]
-        if election.rival_score is not None and election.rival_weights is not None:
-            extra["rival_skill"] = election.rival_score[at]
-            extra["rival_weight"] = election.rival_weights[at]
-    judged = None
+    distribution = task_sample.distribution
+    consensus = distribution.consensus
+    if consensus is not None:
+        at = [distribution.members.index(name) for name in models]
+        extra["consensus_weight"] = consensus.weights[at]
+        if consensus.rival_score is not None and consensus.rival_weights is not None:
+            extra["rival_skill"] = consensus.rival_score[at]
+            extra["rival_weight"] = consensus.rival_weights[at]
+    evaluated = None
     probed = columns.get("point_accuracy")
     if probed is not None:  # all that do not train, or a sample of them on disk
         held_out = (~mask).nonzero()[:, 0]
-        judged = held_out[blocks.evenly(len(held_out), probed.shape[1])]
-    drawn_tasks = law_sample.probe_tasks
+        evaluated = held_out[blocks.evenly(len(held_out), probed.shape[1])]
+    drawn_tasks = task_sample.probe_tasks
     if drawn_tasks is None:
-        drawn_tasks = law_sample.skill_tasks
+        drawn_tasks = task_sample.skill_tasks
     if few := carried_by_few(columns["point_errors"], len(mask)):
         settings["notes"].append(few)
     return Ranking(
         **columns,
-        judged=judged,
+        evaluated=evaluated,
         extra=extra | findings.columns.values,
         failures=findings.failures,
         settings=settings,
         drawn=record.draw_tasks(drawn_tasks, mask, source),
         to_label=findings.to_label,
         groups=options.groups,
-        reason=memory.edge_reason(law_sample.moments, len(mask)) if law_sample.moments else "",
-        task_moment=labelled.task_moment({k: scores.skills[k] for k in models}, law_sample),
+        reason=memory.edge_reason(task_sample.moments, len(mask)) if task_sample.moments else "",
+        task_moment=labelled.task_moment({k: scores.skills[k] for k in models}, task_sample),
         past_scores=None if past is None else past.scores,
         pair_mean=None if pairs is None else pairs.mean,
         pair_covariance=None if pairs is None else pairs.covariance,
@@ -385,9 +385,9 @@ def note_shared_structure(models: Mapping, references: Mapping, settings: dict) 
             settings["notes"].append(f"{said}: are its rows in the same order?")
 
 
-def note_unranked(findings: laws.Findings, group: Gathered, settings: dict) -> None:
-    "Write into the settings of a run what became of jurors and baselines."
-    settings["notes"] += jury.seating_notes(group.jury, group.unseated)
+def note_unranked(findings: distributions.Findings, group: Gathered, settings: dict) -> None:
+    "Write into the settings of a run what became of reference models and baselines."
+    settings["notes"] += reference_set.reference_notes(group.reference_set, group.failed_references)
     failures = {**group.baselines.failures}
     beside = findings.beside
     if beside is not None:
@@ -399,13 +399,13 @@ def note_unranked(findings: laws.Findings, group: Gathered, settings: dict) -> N
         failures |= findings.labelled.joined.failures
     for name, why in failures.items():
         settings["notes"].append(f"{name}, which is not ranked, is left out: {why}")
-    if voteless := laws.voteless_words(findings.law_sample.law):
-        settings["notes"].append(voteless)
-    settings["unjudged"] = jury.unjudged_words(len(findings.models), group.jury)
+    if unweighted := distributions.unweighted_words(findings.task_sample.distribution):
+        settings["notes"].append(unweighted)
+    settings["few_models"] = reference_set.few_models_words(len(findings.models), group.reference_set)
 
 
 def pairs_beside(
-    findings: laws.Findings, given: row_pairs.GivenPairs | None
+    findings: distributions.Findings, given: row_pairs.GivenPairs | None
 ) -> forecast.PairEvidence | None:  # None without pairs or baselines, and for one model
     "What known pairs say of the models and then of the baselines."
     names, beside = baselines.names_beside(findings), findings.beside
@@ -418,12 +418,12 @@ def pairs_beside(
 def rank_with(
     engine: memory.MemoryEngine | DiskEngine,
     named: Mapping,  # name -> model
-    choice: laws.PriorChoice,
+    choice: distributions.PriorChoice,
     *,
     source: Any | None = None,  # of images or texts; None if there are features alone
     labels: row_labels.LabelsLike | None = None,  # as for rank_models
     metrics: Mapping | list | tuple | None = None,  # as for rank_models
-    references: laws.ReferencesLike | None = None,  # as for rank_models
+    references: distributions.ReferencesLike | None = None,  # as for rank_models
     past_results: Any | None = None,  # as for rank_models
     pairs: row_pairs.PairsLike | None = None,  # as for rank_models
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
@@ -445,7 +445,7 @@ def rank_with(
         source=source,
         failures=failures,
     )
-    n, n_voters = len(next(iter(group.models.values())).features), len(group.models | group.jurors)
+    n, n_task_models = len(next(iter(group.models.values())).features), len(group.models | group.reference_models)
     given = None if pairs is None else known_pairs(pairs, source, n, caller)
     if source is None:
         checked_labels = row_labels.read_labels(labels, None, n, caller)
@@ -453,8 +453,8 @@ def rank_with(
     offers = () if checked_labels is None or options.groups is not None else checked_labels.offers
     options, copied, notes = groups_of(options, group.models, source, n)
     options, mask = split_points(options, n)
-    votes = n_voters if choice.kind == "consensus" and n_voters > 2 else 0
-    steps = engine.steps(votes, len(group.models), labelled=checked_labels is not None)
+    cross_skills = n_task_models if choice.kind == "consensus" and n_task_models > 2 else 0
+    steps = engine.steps(cross_skills, len(group.models), labelled=checked_labels is not None)
     steps += len(group.baselines.results) * (1 if checked_labels is None else 2)
     with blocks.open_bar(options.compute.progress, total=steps, unit="step") as bar:
         busy = replace(engine, options=replace(options, bar=bar))
@@ -463,7 +463,7 @@ def rank_with(
             group,
             choice,
             mask=mask,
-            votes=votes,
+            cross_skills=cross_skills,
             checked_labels=checked_labels,
             metrics=metrics,
         )
@@ -473,7 +473,7 @@ def rank_with(
     settings = record.describe_run(findings, options, mask, source, labels=label_settings)
     settings["notes"] += [*offers, *notes]
     note_unranked(findings, group, settings)
-    note_shared_structure(findings.models, group.jurors, settings)
+    note_shared_structure(findings.models, group.reference_models, settings)
     settings["copies"] = copied
     settings["scoring"] = options.scoring
     if past is not None:
@@ -499,7 +499,7 @@ def run(
     images: Any | None,  # as for rank_models
     options: RankOptions,
     *,
-    references: laws.ReferencesLike | None = None,  # as for rank_models
+    references: distributions.ReferencesLike | None = None,  # as for rank_models
     labels: row_labels.LabelsLike | None = None,  # as for rank_models
     metrics: Mapping | list | tuple | None = None,  # as for rank_models
     past_results: Any | None = None,  # as for rank_models
@@ -508,8 +508,8 @@ def run(
     on_disk: bool = False,  # rows stay where they are
 ) -> Ranking:
     "Read what is asked, and let the engine of these features rank the models."
-    choice = laws.read_prior(options.tasks.prior, models, options.caller)
-    also = laws.named_references(references, models, choice)
+    choice = distributions.read_prior(options.tasks.prior, models, options.caller)
+    also = distributions.named_references(references, models, choice)
     if on_disk:
         source = None if images is None else members.images_for(images, {}, options)
         engine: memory.MemoryEngine | DiskEngine = DiskEngine(options)

@@ -151,9 +151,9 @@ def checked_settings(settings: SynBenchSettings | None, changes: dict) -> SynBen
             checks.refuse(caller, f"{name} must not be empty", "none", "pass at least one number")
         several[name] = tuple(checks.check_number(v, caller, name, **bounds) for v in values)
     s = replace(s, **several)
-    judged = 5 * len(s.eps) * len(s.scales)  # bytes: an answer and a margin at each
+    evaluated = 5 * len(s.eps) * len(s.scales)  # bytes: an answer and a margin at each
     checks.check_load(s.n_train, caller, "n_train", low=4, bytes_each=SAMPLE_BYTES)
-    checks.check_load(s.n_test, caller, "n_test", low=4, bytes_each=SAMPLE_BYTES + judged)
+    checks.check_load(s.n_test, caller, "n_test", low=4, bytes_each=SAMPLE_BYTES + evaluated)
     return s
 
 # %% ../../nbs/synbench/03_curves.ipynb #acbb9c75

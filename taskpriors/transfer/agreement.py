@@ -113,14 +113,14 @@ def rank_agreement(
     level = _check_level(level, caller)
     statistic = orders.order_statistic(method, k, len(x), caller)
     families = orders.family_members(groups, len(x), caller)
-    default = "fisher" if method in orders.FISHER_LAWS and families is None else "bootstrap"
+    default = "fisher" if method in orders.FISHER_INTERVALS and families is None else "bootstrap"
     choice = default if interval is None else interval
     interval = checks.check_choice(choice, ("fisher", "bootstrap"), caller, "interval")
     if interval == "fisher" and families is not None:
         rule = "Fisher's interval takes models as independent"
         checks.refuse(caller, rule, f"{len(families)} families", "pass interval='bootstrap'")
-    if interval == "fisher" and method not in orders.FISHER_LAWS:
-        rule = f"Fisher's interval exists for {', '.join(orders.FISHER_LAWS)}"
+    if interval == "fisher" and method not in orders.FISHER_INTERVALS:
+        rule = f"Fisher's interval exists for {', '.join(orders.FISHER_INTERVALS)}"
         checks.refuse(caller, rule, method, "pass interval='bootstrap'")
     n_resamples = orders.check_resamples(n_resamples, (x, y), caller)
     checks.check_generator(seed, caller)
@@ -270,7 +270,7 @@ def partial_agreement(
 ) -> Agreement:  # with Fisher's interval, or the bootstrap's over families
     "Correlation of scores with the truth when other variables are held fixed."
     caller = "partial_agreement"
-    checks.check_choice(method, tuple(orders.FISHER_LAWS), caller, "method")
+    checks.check_choice(method, tuple(orders.FISHER_INTERVALS), caller, "method")
     several = (
         isinstance(covariates, (list, tuple))
         and len(covariates) > 0

@@ -97,7 +97,7 @@ def gride(
 ) -> float:  # dimension, lower is said to be better
     """Intrinsic dimension from the distances of neighbours n1 and 2 n1.
 
-    Maximum likelihood of d for (r_n1 / r_n2)^d with the law Beta(n1, n2 - n1).
+    Maximum likelihood of d for (r_n1 / r_n2)^d with the distribution Beta(n1, n2 - n1).
 
     Reference: Denti et al. 2022, The generalized ratios intrinsic dimension estimator.
     """

@@ -114,11 +114,11 @@ def knn_accuracy(
     k = checks.check_count(k, "knn_accuracy", "k", high=len(X) - 1)
     if metric == "cosine":
         X, neighbours = unit_rows(X, "knn_accuracy"), None
-    voters = use_neighbours(X, k, neighbours, "knn_accuracy").indices[:, :k]
+    task_models = use_neighbours(X, k, neighbours, "knn_accuracy").indices[:, :k]
     nearness = torch.arange(k, 0, -1, device=X.device)
     votes, nearest = torch.zeros(2, len(X), len(counts), dtype=torch.long, device=X.device)
-    votes.scatter_add_(1, y[voters], ((k + 1) ** 2 + nearness).expand(len(X), k))
-    nearest.scatter_reduce_(1, y[voters], nearness.expand(len(X), k), "amax")
+    votes.scatter_add_(1, y[task_models], ((k + 1) ** 2 + nearness).expand(len(X), k))
+    nearest.scatter_reduce_(1, y[task_models], nearness.expand(len(X), k), "amax")
     winners = ((k + 1) * votes + nearest).argmax(1)
     return float((winners == y).double().mean())
 

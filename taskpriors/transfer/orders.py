@@ -67,7 +67,7 @@ def order_statistic(method: str, k: int | None, n: int, caller: str) -> Callable
     return lambda x, y: float(places_held(x, k) @ places_held(y, k) / k)
 
 # %% ../../nbs/transfer/00_orders.ipynb #fa5f624b
-class _Law(NamedTuple):
+class _FisherInterval(NamedTuple):
     "What Fisher's interval needs to know of a statistic."
 
     least: int  # least number of models
@@ -75,10 +75,10 @@ class _Law(NamedTuple):
     step: Callable  # half of the smallest step of the value, from the number of models
 
 
-_KENDALL = _Law(5, lambda r, n: 0.437 / (n - 4), lambda n: 2 / (n * (n - 1)))
-FISHER_LAWS = {
-    "pearson": _Law(4, lambda r, n: 1 / (n - 3), lambda n: 0.0),
-    "spearman": _Law(4, lambda r, n: (1 + r * r / 2) / (n - 3), lambda n: 6 / (n**3 - n)),
+_KENDALL = _FisherInterval(5, lambda r, n: 0.437 / (n - 4), lambda n: 2 / (n * (n - 1)))
+FISHER_INTERVALS = {
+    "pearson": _FisherInterval(4, lambda r, n: 1 / (n - 3), lambda n: 0.0),
+    "spearman": _FisherInterval(4, lambda r, n: (1 + r * r / 2) / (n - 3), lambda n: 6 / (n**3 - n)),
     "kendall": _KENDALL,
     "tau_a": _KENDALL,
     "tau_b": _KENDALL,
@@ -97,15 +97,15 @@ def fisher_interval(
     "Ends of Fisher's interval around `r` of n models, of whose variables `n_given` are held fixed."
     from scipy import stats
 
-    law = FISHER_LAWS[method]
+    interval = FISHER_INTERVALS[method]
     m = n - n_given
-    if m < law.least:
-        rule = f"Fisher's interval of {method} needs at least {law.least + n_given} models"
+    if m < interval.least:
+        rule = f"Fisher's interval of {method} needs at least {interval.least + n_given} models"
         checks.refuse(caller, rule, n, "add models or pass interval='bootstrap'")
-    inner = math.copysign(min(abs(r), 1 - law.step(n)), r)
+    inner = math.copysign(min(abs(r), 1 - interval.step(n)), r)
     if abs(inner) == 1:
         return r, r
-    half = stats.norm.ppf((1 + level) / 2) * math.sqrt(law.variance(inner, m))
+    half = stats.norm.ppf((1 + level) / 2) * math.sqrt(interval.variance(inner, m))
     low = math.tanh(math.atanh(inner) - half)
     high = math.tanh(math.atanh(inner) + half)
     return min(low, r), max(high, r)
