@@ -2,7 +2,7 @@
 
 import sys
 
-from .jobs.cli import main
+from .tools.cli import main
 
 __all__: list[str] = []
 

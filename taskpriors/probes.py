@@ -43,7 +43,9 @@ class ProbeResult(results.Result):
     errors: Tensor | None = None  # their leave-one-out error, mean over tasks, shape (n_alphas,)
     converged: Tensor | None = None  # shape (n_tasks,), bool; None if nothing was iterated
     n_iter: Tensor | None = None  # shape (n_tasks,), int64
-    point_accuracy: Tensor | None = field(default=None, repr=False)  # mean over tasks, (n_evaluated,)
+    point_accuracy: Tensor | None = field(
+        default=None, repr=False
+    )  # mean over tasks, (n_evaluated,)
 
     def to_frame(self) -> DataFrame:
         "One row per task."

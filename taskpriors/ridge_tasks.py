@@ -183,13 +183,24 @@ def _root_terms(U, root, weight, f):  # what `inner_terms` gives for one distrib
     return out
 
 
-def _quadratic_terms(U, distributions, weight, f):  # by the cheaper of the two routes, (n_distributions, n_alphas)
+def _quadratic_terms(
+    U, distributions, weight, f
+):  # by the cheaper of the two routes, (n_distributions, n_alphas)
     if all(distribution.root for distribution in distributions):
         unit = weight.mean(1, keepdim=True)
         n_grams = len(few_rows(weight, torch.finfo(U.dtype).eps, unit)[1])
-        if n_grams * U.shape[1] >= 2 * len(f) * sum(distribution.inner.shape[1] for distribution in distributions):
-            return torch.stack([_root_terms(U, distribution.inner, weight, f) for distribution in distributions])
-    inners = [(distribution.inner @ distribution.inner.T).double() if distribution.root else distribution.inner for distribution in distributions]
+        if n_grams * U.shape[1] >= 2 * len(f) * sum(
+            distribution.inner.shape[1] for distribution in distributions
+        ):
+            return torch.stack(
+                [_root_terms(U, distribution.inner, weight, f) for distribution in distributions]
+            )
+    inners = [
+        (distribution.inner @ distribution.inner.T).double()
+        if distribution.root
+        else distribution.inner
+        for distribution in distributions
+    ]
     return inner_terms(U, inners, weight, f)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #84b0c39c
@@ -199,7 +210,9 @@ def _errors_of_moments(basis, distributions, weight, keep, f):  # shape (n_distr
         slices = blocks.row_blocks(len(basis.U), 8192)
         cross = sum(weight[:, b] @ (basis.U[b] * distribution.cross[b]).double() for b in slices)
         linear.append(keep * (weight @ distribution.diag - 2 * (f * cross).sum(1)))
-    return (torch.stack(linear) + _quadratic_terms(basis.U, distributions, weight, f)) / len(basis.U)
+    return (torch.stack(linear) + _quadratic_terms(basis.U, distributions, weight, f)) / len(
+        basis.U
+    )
 
 
 def _errors(basis, moments, alphas, slack):  # shape (n_alphas,), where no slack vanishes
@@ -355,7 +368,10 @@ def least_grid_errors(basis: ridge.RidgeBasis, distributions: Sequence, caller: 
     grid, slack = _usable_grid(basis, caller)
     keep, f = ridge.filters(basis, grid.tolist())
     weight, n = slack**-2, len(basis.U)
-    sums = zip(*(sum_and_doubt(basis, distribution, keep, f) for distribution in distributions), strict=True)
+    sums = zip(
+        *(sum_and_doubt(basis, distribution, keep, f) for distribution in distributions),
+        strict=True,
+    )
     residual, doubt = map(torch.stack, sums)
     mean = weight.mean(1)
     floor = (weight.amin(1) * residual - mean * doubt) / n
@@ -364,15 +380,22 @@ def least_grid_errors(basis: ridge.RidgeBasis, distributions: Sequence, caller: 
     candidates = tried.scatter(1, (mean * residual).argmin(1, keepdim=True), True)
     while (candidates := candidates & ~tried).any():
         if isinstance(distributions[0], TaskTargets):
-            for distribution, distribution_errors, some in zip(distributions, errors, candidates, strict=True):
+            for distribution, distribution_errors, some in zip(
+                distributions, errors, candidates, strict=True
+            ):
                 for k in some.nonzero()[:, 0].tolist():
                     g = f[k].to(basis.U)
-                    R = keep[k].to(g) * distribution.targets - (distribution.products * g) @ basis.U.T
+                    R = (
+                        keep[k].to(g) * distribution.targets
+                        - (distribution.products * g) @ basis.U.T
+                    )
                     distribution_errors[k] = weight[k] @ R.square().sum(0, dtype=torch.float64) / n
         else:
             candidates = candidates.any(0).expand_as(candidates)
             some = candidates[0]
-            errors[:, some] = _errors_of_moments(basis, distributions, weight[some], keep[some], f[some])
+            errors[:, some] = _errors_of_moments(
+                basis, distributions, weight[some], keep[some], f[some]
+            )
         tried |= candidates
         candidates = floor <= errors.amin(1, keepdim=True)
     best = errors.argmin(1)

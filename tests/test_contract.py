@@ -36,7 +36,7 @@ CONTRACT = {
     "prior.prefix": "sample_labels task_diversity",
     "prior.labelings": "sample_labelings enumerate_labelings calibrate_temperature Labelings",
     "prior.heldout": "expected_heldout_error HeldoutError precision_at_k",
-    "prior.consensus": "cross_skill consensus_prior copy_similarity Judges",
+    "prior.consensus": "cross_skill consensus_prior copy_similarity Consensus",
     "prior.task_prior": "TaskPrior ModelScores",
     "prior.posterior": "label_evidence posterior_weights posterior_tasks labelled_skill "
     "LabelEvidence LabelledSkill PosteriorWeights",

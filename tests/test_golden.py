@@ -70,7 +70,7 @@ def labellings():
 
 
 def cases():
-    "Name -> door, models and options: three models with everything, other candidate sets with some."
+    "Name -> door, models and options: three models with everything, others with some."
     models, labels = candidate_sets(), labellings()
     three, eight = models["three"], models["eight"]
     priors = dict(consensus=None, product="product", ranked="m1")

@@ -4,8 +4,8 @@ GOLDEN was recorded with scikit-dimension 0.5.0 (TwoNN, GRIDE) and pymfe 0.4.4 (
 INT) under Python 3.11 and NumPy 2.4 on the points below. Neither library is among our requirements.
 DADApy 0.3.4 was tried too and did not build against NumPy 2; scikit-dimension says that its GRIDE
 follows DADApy's conventions. TwoNN has no stated difference. GRIDE has one: scikit-dimension counts
-N - 1 logarithms of d in the likelihood where the distribution of N ratios has N, so it solves another
-equation, and ours at N - 1 is found here from our own neighbours.
+N - 1 logarithms of d in the likelihood where the distribution of N ratios has N, so it solves
+another equation, and ours at N - 1 is found here from our own neighbours.
 """
 
 import numpy as np

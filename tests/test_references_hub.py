@@ -50,7 +50,8 @@ if case["plan"]:
     answer = dict(downloads=plan.downloads, sizes=plan.download_bytes)
 else:
     ranking = rank_models(models, images, references=references, **settings)
-    answer = dict(components=ranking.settings.get("reference_weights", {}), notes=ranking.settings["notes"])
+    weights = ranking.settings.get("reference_weights", {})
+    answer = dict(weights=weights, notes=ranking.settings["notes"])
     answer["models"] = ranking.models
 print(json.dumps(answer))
 """
@@ -201,7 +202,7 @@ def test_references_are_fetched_with_a_ranked_model_and_once(hub, tmp_path):
     assert planned["sizes"]["first"] == len(hub.files[f"timm/{REFERENCES['first']}"])
     err, first = rank(hub, tmp_path)
     assert first, err
-    assert set(first["components"]) >= set(REFERENCES), first
+    assert set(first["weights"]) >= set(REFERENCES), first
     assert set(first["models"]) == {"net", "a"}
     assert "First it is fetched from the hub: first (" in err
     assert "HF_HUB_DOWNLOAD_TIMEOUT" in err
@@ -212,7 +213,7 @@ def test_references_are_fetched_with_a_ranked_model_and_once(hub, tmp_path):
     hub.asked.clear()
     err, second = rank(hub, tmp_path)
     assert second, err
-    assert set(second["components"]) >= set(REFERENCES) and "is fetched" not in err
+    assert set(second["weights"]) >= set(REFERENCES) and "is fetched" not in err
     assert not any("Fetched from the hub" in note for note in second["notes"])
     assert hub.sent == set()
 
@@ -235,7 +236,7 @@ def test_a_reference_that_cannot_be_fetched_is_left_out(fault, says, hub, tmp_pa
     err, answer = rank(hub, tmp_path, **patience)
     assert answer, err
     assert set(answer["models"]) == {"net", "a"}
-    assert {"first", "third"} <= set(answer["components"]) and "second" not in answer["components"]
+    assert {"first", "third"} <= set(answer["weights"]) and "second" not in answer["weights"]
     left_out = [note for note in answer["notes"] if note.startswith("second, which is not ranked")]
     assert len(left_out) == 1 and f"{address} must be fetched" in left_out[0], answer["notes"]
     assert says in left_out[0] and left_out[0].endswith(f"run `hf download {address}`."), left_out
@@ -245,7 +246,7 @@ def test_a_reference_that_cannot_be_fetched_is_left_out(fault, says, hub, tmp_pa
     hub.asked.clear()
     err, answer = rank(hub, tmp_path, TASKPRIORS_REFERENCES="download")
     assert answer, err
-    assert set(answer["components"]) >= set(REFERENCES)
+    assert set(answer["weights"]) >= set(REFERENCES)
     assert hub.sent == {address}  # what had arrived is not sent again
 
 
@@ -262,7 +263,7 @@ def test_with_files_alone_or_offline_nothing_is_asked(case, hub, tmp_path):
     err, answer = rank(hub, tmp_path, **case)
     assert hub.asked == []
     if case.get("model", RANKED) is None:
-        assert answer and not set(answer["components"]) & set(REFERENCES), err
+        assert answer and not set(answer["weights"]) & set(REFERENCES), err
     else:
         assert answer is None and "without a network, weights must be in the cache" in err
 
@@ -274,7 +275,7 @@ def test_models_of_the_cache_bring_no_reference(hub, tmp_path):
     hub.asked.clear()
     for environment in ({}, dict(HF_HUB_OFFLINE="1")):
         err, answer = rank(hub, tmp_path, HF_HUB_ETAG_TIMEOUT="1", **environment)
-        assert answer and not set(answer["components"]) & set(REFERENCES), err
+        assert answer and not set(answer["weights"]) & set(REFERENCES), err
         assert hub.sent == set() and "fetched from the hub" not in err
         assert not any(address in path for _, path in hub.asked for address in REFERENCES.values())
     assert np.all([method == "HEAD" for method, _ in hub.asked])
@@ -285,4 +286,4 @@ def test_nobody_is_fetched_where_the_user_says_who_judges(named, hub, tmp_path):
     err, answer = rank(hub, tmp_path, **named)
     assert answer, err
     assert hub.sent == {f"timm/{RANKED}"}
-    assert not set(answer["components"]) & set(REFERENCES)
+    assert not set(answer["weights"]) & set(REFERENCES)

@@ -24,8 +24,8 @@ from ..checks import DataFrame
 from ..inputs import named_models
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
-from ..results import Result
 from ..report import words
+from ..results import Result
 from ..store import cache_dir
 from ..synbench.curves import SynBenchSettings
 from ..toml import packaged_toml

@@ -65,7 +65,7 @@ _ME = "fine_tune_with_prior"
 def tuning_prior(
     prior: ModelLike | TaskPrior, images: Any, temperature: float | None = None, **options: Any
 ) -> TaskPrior:
-    """The task distribution on the images: of the features of a model, or the tasks that are passed.
+    """The task distribution on the images: of a model's features, or of the tasks that are passed.
 
     The temperature is in the units of the kernel of norm one; None is that of ten classes.
     """
@@ -226,7 +226,13 @@ def fine_tune_with_prior(
         model=encoders.description_of(start.forward),
         inputs=inputs.fingerprint,
         prior=store.digest_tensors(dict(factor=distribution.factor)),
-        distribution=[distribution.temperature, distribution.graphs, start.pooling, free, asdict(recipe)],
+        distribution=[
+            distribution.temperature,
+            distribution.graphs,
+            start.pooling,
+            free,
+            asdict(recipe),
+        ],
     )
     key = store.digest_json(parts)
     done = Path(out or "").expanduser() / f"prior-tuned-{key[:20]}.safetensors"
@@ -239,7 +245,9 @@ def fine_tune_with_prior(
     else:
         path = done.with_suffix(".run.safetensors") if out else None
         run: dict[str, Any] = dict(num_workers=num_workers, progress=progress)
-        losses, seconds = _train_network(tuned, inputs, distribution, recipe, **run, path=path, key=key)
+        losses, seconds = _train_network(
+            tuned, inputs, distribution, recipe, **run, path=path, key=key
+        )
         module.train(start.module.training)
         name = f"{start.name}, tuned"
         description = dict(key=key, losses=losses.tolist(), seconds=seconds, name=name)

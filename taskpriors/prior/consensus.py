@@ -67,24 +67,26 @@ def mutual_skill(
     *,
     similarity: ArrayLike | None = None,  # (k, k) in [0, 1]: copies learn nothing of each other
     controls: Sequence = (),  # positions of models known to be weak; a skill counts above theirs
-    references: Sequence = (),  # positions of models that vote and are not ranked
+    reference_models: Sequence = (),  # positions of models that vote and are not ranked
 ) -> Tensor:  # shape (k, k), symmetric, at least 0; no two models elect each other where all are 0
     """Mutual skill of each pair of models, zero on the diagonal and where a skill is negative.
 
-    Between a reference model and a ranked model it is at most what the reference model learns of the model's tasks,
-    as far as the reference model is no copy of a ranked model.
+    Between a reference model and a ranked model it is at most the skill of the reference model on
+    the tasks of the ranked model, as far as the reference model is no copy of a ranked model.
     """
     caller = "mutual_skill"
     S = _check_cross(cross, caller)
     controls = _check_controls(controls, len(S), caller)
-    reference = _positions_mask(references, len(S), caller, "references")
+    reference = _positions_mask(reference_models, len(S), caller, "reference_models")
     alike = _check_copies(similarity, None, len(S), caller)
     skill = S.clamp(min=0)
     if controls:
         skill = (S - S[controls].clamp(min=0).amax(0)).clamp(min=0)
     mutual = (skill * skill.T).sqrt().fill_diagonal_(0)
     if reference.any() and not reference.all():
-        new = 1 - alike[:, ~reference].amax(1)  # how far a reference model is no copy of a ranked model
+        new = 1 - alike[:, ~reference].amax(
+            1
+        )  # how far a reference model is no copy of a ranked model
         excess = (mutual - skill).clamp(min=0) * new[:, None] * (reference[:, None] & ~reference)
         mutual = mutual - excess - excess.T
     return (1 - alike) * mutual
@@ -188,7 +190,7 @@ def consensus_prior(
     similarity: ArrayLike | None = None,  # (k, k) in [0, 1]: how much two models are copies
     groups: ArrayLike | None = None,  # one name per model, equal for copies, whatever similarity
     controls: Sequence = (),  # positions of models known to be weak; they do not judge
-    references: Sequence = (),  # positions of models that vote and are not ranked
+    reference_models: Sequence = (),  # positions of models that vote and are not ranked
     power: float = 8.0,  # p > 0: near 0 all judge alike, at infinity the two best
     limit: float = 0.5,  # of lambda_2/lambda_1, from which two communities are reported
 ) -> Consensus:
@@ -208,7 +210,7 @@ def consensus_prior(
     similarity = _check_copies(similarity, groups, len(S), caller)
     power = checks.check_number(power, caller, "power", low=0, high=1e12, low_open=True)
     limit = checks.check_number(limit, caller, "limit", low=0, high=1)
-    C = mutual_skill(S, similarity=similarity, controls=controls, references=references)
+    C = mutual_skill(S, similarity=similarity, controls=controls, reference_models=reference_models)
     if not C.max() > 0:
         rule = "two models must learn each other's tasks better than chance and controls do"
         checks.refuse(caller, rule, "no such pair", "add models, or name a prior")
@@ -254,7 +256,7 @@ def candidate_notes(
     cross: Tensor | None = None,  # of cross_skill, if it is known
     n_points: int = 2048,  # that `cross` was found on
 ) -> list[str]:  # sentences, none if nothing needs to be said
-    "What a reader of a ranking should know about the candidate set of its models, before the verdict."
+    "Notes on a set of candidates that a reader needs before the verdict."
     from scipy.sparse.csgraph import connected_components
 
     notes = []

@@ -61,17 +61,25 @@ def _gaussian_moments(Z, basis):
     )
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #9a867d21
-def _skills(X, distributions, n_classes, standardize):  # of one model over all distributions, float64
+def _skills(
+    X, distributions, n_classes, standardize
+):  # of one model over all distributions, float64
     n = len(X)
     basis = decompose(X, standardize=standardize)
     moments = []
     for distribution in distributions:
-        if distribution.is_floating_point():  # the factor of a Gaussian process; labels are whole numbers
+        if (
+            distribution.is_floating_point()
+        ):  # the factor of a Gaussian process; labels are whole numbers
             moments.append(_gaussian_moments(distribution, basis))
             continue
         tasks = ridge_tasks.check_tasks(distribution, basis.U, n_classes, "cross_skill")
-        weights = ridge_tasks.check_weights(None, len(distribution), "cross_skill").to(basis.U.device)
-        few = 2 * len(distribution) * (n_classes - 1) <= basis.U.shape[1]  # targets instead of moments
+        weights = ridge_tasks.check_weights(None, len(distribution), "cross_skill").to(
+            basis.U.device
+        )
+        few = (
+            2 * len(distribution) * (n_classes - 1) <= basis.U.shape[1]
+        )  # targets instead of moments
         read = ridge_tasks.task_targets if few else ridge_tasks.task_moments
         moments.append(read(basis, tasks, weights))
     baseline = torch.stack([m.diag.sum() for m in moments]) * n / (n - 1) ** 2
@@ -158,6 +166,8 @@ def cross_skill(
                 checks.refuse(caller, rule, got, "pass kernel_factor of features that vary")
     factors = [powered_factor(Z, exponent) for Z in priors]
     distributions = factors if measure == "gaussian" else tasks_of_priors(factors, sampling)
-    of_one = partial(_skills, distributions=distributions, n_classes=sampling.n_classes, standardize=standardize)
+    of_one = partial(
+        _skills, distributions=distributions, n_classes=sampling.n_classes, standardize=standardize
+    )
     run: dict[str, Any] = dict(executor=executor, progress=progress, desc="consensus")
     return torch.stack(list(blocks.map_blocks(of_one, features, **run)))

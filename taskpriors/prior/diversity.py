@@ -65,7 +65,9 @@ class TaskDiversity(Result):
     n_tasks: int  # tasks looked at
     n_distinct: int  # of them distinct, up to the names of the classes
     rand_index: float  # mean adjusted Rand index over pairs of tasks: 0 unrelated, 1 equal
-    rand_index_se: float  # its standard error as an estimate for the distribution that drew the tasks
+    rand_index_se: (
+        float  # its standard error as an estimate for the distribution that drew the tasks
+    )
     balance: float  # mean entropy of the class shares, 1 if all classes are equally large
     largest_share: float  # mean share of the largest class
     shares: Tensor = field(repr=False)  # class shares, falling, shape (n_tasks, n_classes)

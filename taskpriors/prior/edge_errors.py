@@ -36,8 +36,10 @@ class EdgeDistribution(NamedTuple):
         return P
 
 
-def edge_distribution(prior: ArrayLike, temperature: float | None, features: Tensor, caller: str) -> EdgeDistribution:
-    "The distribution of a factor and a temperature, checked here, in the precision of the features."
+def edge_distribution(
+    prior: ArrayLike, temperature: float | None, features: Tensor, caller: str
+) -> EdgeDistribution:
+    "The edge distribution of a factor and a temperature, in the precision of the features."
     Z = checks.check_features(prior, caller, "prior").to(features)
     checks.check_same_n(caller, features=len(features), prior=len(Z))
     Z, odds = checked_odds(Z, temperature, "undirected", caller)
@@ -50,7 +52,9 @@ def _points_at_once(run: PairPass, n: int) -> int:
     return checks.check_count(run.block_size, run.caller, "block_size")
 
 
-def _edge_strip(rows: slice, distribution: EdgeDistribution, U: Tensor, size: int) -> tuple[Tensor, Tensor]:
+def _edge_strip(
+    rows: slice, distribution: EdgeDistribution, U: Tensor, size: int
+) -> tuple[Tensor, Tensor]:
     "The rows of P @ U and of P @ 1."
     PU = U.new_zeros(U[rows].shape)
     total = torch.zeros(len(PU), dtype=torch.float64, device=U.device)
@@ -110,7 +114,9 @@ def _variance_block(block: tuple, distribution: EdgeDistribution, L: Tensor, R: 
     return total if rows == cols else 2 * total
 
 
-def variance_of_edges(basis: ridge.RidgeBasis, distribution: EdgeDistribution, alpha: float, run: PairPass) -> Tensor:
+def variance_of_edges(
+    basis: ridge.RidgeBasis, distribution: EdgeDistribution, alpha: float, run: PairPass
+) -> Tensor:
     "What `edge_variance` returns, for a distribution and a pass that have been checked."
     U = basis.U
     n = len(U)

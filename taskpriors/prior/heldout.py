@@ -157,7 +157,9 @@ class _LabelDistribution(NamedTuple):
     exact: bool = False  # all labelings there are
 
 
-def _labels_or_factor(prior: Any, weights: Any, caller: str) -> _LabelDistribution | Tensor:  # or a factor
+def _labels_or_factor(
+    prior: Any, weights: Any, caller: str
+) -> _LabelDistribution | Tensor:  # or a factor
     if hasattr(prior, "labels") and hasattr(prior, "log_weights"):
         if weights is not None:
             got = "weights beside a result that has its own"
@@ -264,7 +266,9 @@ def _error_over_labels(
         constants = constant_values(moments.diag, moments.diag.mean(), n)
         point_ratios = ratio_values(pseudo_values, constants, *mean_errors, n)
     off = errors - choice.error
-    family = torch.arange(m) if distribution.ancestor is None else torch.as_tensor(distribution.ancestor)
+    family = (
+        torch.arange(m) if distribution.ancestor is None else torch.as_tensor(distribution.ancestor)
+    )
     families = torch.zeros(2, m, dtype=w.dtype, device=w.device)
     R, W = families.index_add_(1, family.to(w.device), torch.stack([w * off, w]))
     free = 1 - W.square().sum().item()
@@ -324,11 +328,15 @@ def expected_heldout_error(
     penalties = check_penalties(alpha, alphas, caller)
     run = pair_sums.PairPass(caller, block_size, executor, progress)
     if isinstance(distribution, _LabelDistribution):
-        return _error_over_labels(basis, distribution, penalties, run, variance=variance, points=points)
+        return _error_over_labels(
+            basis, distribution, penalties, run, variance=variance, points=points
+        )
     moments = edge_errors.moments_of_edges(basis, distribution, run)
     choice = choose_penalty(basis, moments, penalties, run.caller)
     errors = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
-    spread = edge_errors.variance_of_edges(basis, distribution, choice.alpha, run) if variance else None
+    spread = (
+        edge_errors.variance_of_edges(basis, distribution, choice.alpha, run) if variance else None
+    )
     reason = ""
     if choice.error < 0:
         reason = f"an expected error of {choice.error:.3g}, below zero"
@@ -391,7 +399,9 @@ def _mean_labels_shared(rows: slice, X: Tensor, k: int, labels: Tensor, weights:
     return weights @ torch.stack(same)
 
 
-def _mean_edges(rows: slice, X: Tensor, k: int, distribution: edge_errors.EdgeDistribution) -> Tensor:
+def _mean_edges(
+    rows: slice, X: Tensor, k: int, distribution: edge_errors.EdgeDistribution
+) -> Tensor:
     total = torch.zeros((), dtype=torch.float64, device=X.device)
     size = (rows.stop - rows.start) * k
     for query, near, share in zip(*(v.split(size) for v in _neighbours(rows, X, k)), strict=True):

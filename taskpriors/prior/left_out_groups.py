@@ -276,7 +276,9 @@ def accuracy_without_groups(features: ArrayLike, labels: ArrayLike, groups: Arra
     return hits_without_groups(decompose(X), y[0], groups, caller).mean().item()
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #093c3258
-def _skills_over_distributions(X, planes, grouping, caller):  # planes: (n_distributions, n, k), centred columns
+def _skills_over_distributions(
+    X, planes, grouping, caller
+):  # planes: (n_distributions, n, k), centred columns
     basis = decompose(X)
     T = planes.to(basis.U)
     columns = T.transpose(0, 1).flatten(1)

@@ -140,7 +140,9 @@ def spread_points(
     return torch.as_tensor(rows[_halvings(distances, np.arange(m), chosen[chosen >= m], g)])
 
 # %% ../../nbs/prior/23_next_labels.ipynb #6d1243b6
-def consensus_coordinates(reference_set: Iterable, *, n_dims: int = 64, seed: int = 0) -> Tensor:  # (n, n_dims)
+def consensus_coordinates(
+    reference_set: Iterable, *, n_dims: int = 64, seed: int = 0
+) -> Tensor:  # (n, n_dims)
     "Random coordinates whose inner products are, on average, those of pairs (factor, weight)."
     g = torch.Generator().manual_seed(seed)
     out: Tensor | float = 0.0

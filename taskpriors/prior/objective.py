@@ -119,7 +119,9 @@ class TaskPriorStatistics(nn.Module):
         self.register_buffer("prior", Z.detach())
         self.hot = statistic == "hsic"
         distribution = self.prior, self.odds, self.undirected, self.hot
-        self.register_buffer("row_means", None if statistic == "heldout" else edge_row_means(*distribution))
+        self.register_buffer(
+            "row_means", None if statistic == "heldout" else edge_row_means(*distribution)
+        )
 
     def forward(
         self,

@@ -71,7 +71,9 @@ class LabelEvidence(Result):
     n_classes: int  # q
     gains: Tensor  # that were integrated out, shape (n_gains,)
     by_gain: Tensor = field(repr=False)  # log evidence at each, shape (n_components, n_gains)
-    predictive: Tensor = field(repr=False)  # log probability of the next label, (n_components, o, k)
+    predictive: Tensor = field(
+        repr=False
+    )  # log probability of the next label, (n_components, o, k)
     top_eigenvalues: Tensor = field(repr=False)  # of the judges' kernels, shape (n_components,)
 
 # %% ../../nbs/prior/22_posterior.ipynb #605bc71a

@@ -145,7 +145,9 @@ def row_sums(
     n, d = rows.shape
     shift = rows.read(slice(0, min(n, 4096))).mean(0)
     # of all points, and in a list, empty without a part, of its points
-    whole, *of_part = [_Cross(d, _code_columns(distribution), rows.device) for distribution in distributions]
+    whole, *of_part = [
+        _Cross(d, _code_columns(distribution), rows.device) for distribution in distributions
+    ]
     by_class: Any = None  # sums of rows, and how many there are
     inside, gram = _Gram(d, rows.device), _Gram(d, rows.device)
     if further is not None:
@@ -579,7 +581,9 @@ def _of_known(fit, rows, tasks, number, *, n_evaluated, caller):  # KnownLabels
     fourth = lengths.square().mean().item()
     here = RowFit(fit.n, *(x.cpu() for x in fit[1:]))
     if number is not None:
-        error, right = _heldout_groups(fit, rows, tasks, number, n_evaluated=n_evaluated, caller=caller)
+        error, right = _heldout_groups(
+            fit, rows, tasks, number, n_evaluated=n_evaluated, caller=caller
+        )
         return KnownLabels(error, right.mean().item(), here, fourth)
     error = _heldout(fit, sample, tasks, caller)
     alphas = error.alphas[error.errors.argmin() :].tolist()

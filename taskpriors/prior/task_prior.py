@@ -364,7 +364,7 @@ class TaskPrior(Result):
         k: int = 10,  # neighbours, below n
         executor: ExecutorLike | None = None,  # concurrent.futures.Executor
     ) -> ModelScores:
-        "Score several models by held-out error, neighbours and trace, all over one task distribution."
+        "Score several models by held-out error, neighbours and trace over one task distribution."
         if not isinstance(models, Mapping):
             rule, got = "models must be a dictionary name -> features", type(models).__name__
             checks.refuse("TaskPrior.compare", rule, got, "give each model a name", TypeError)

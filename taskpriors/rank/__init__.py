@@ -3,11 +3,11 @@
 models       the door, `rank_models`: options and files become a run; `cost` plans it
 run          the script: gather, draw, score, labels, and the ranking that is made of them
 members      models on their way, and what is kept of them in the cache
-jury         who votes and is not ranked
-laws         the election: whose tasks judge, and with which weights; what an engine computes
+reference_set  models beside the ranked ones, which help to define the tasks
+distributions  the task distribution: its components and their weights; what an engine computes
 memory       the engine of features in memory: skills, probes; `disk` that of rows in their files
-labelled     what known labels change, and which points to label next
-errors       standard errors of skills over the law's tasks, from which come the `tiers`
-forecast     the user's own task, by points, labels, pairs and scores on earlier tasks
+labelled     what known labels change, and which examples to label next
+errors       standard errors of skills over examples and tasks
+forecast     the user's own task, from examples, labels, pairs and past results
 ranking      the verdict, and what moved between two; `record` writes its tables and files
 """

@@ -20,7 +20,7 @@ import taskpriors.store as store
 from ..blocks import evenly
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
-from . import reference_set, labelled, distributions, members
+from . import distributions, labelled, members, reference_set
 from .forecast import Forecast, PairEvidence
 from .members import AnyModel, Settled
 from .options import RankOptions
@@ -143,7 +143,10 @@ class _Skill(NamedTuple):
 
 
 def low_level_of(
-    baselines: Mapping, distribution: distributions.TaskDistribution, models: Mapping, options: RankOptions
+    baselines: Mapping,
+    distribution: distributions.TaskDistribution,
+    models: Mapping,
+    options: RankOptions,
 ) -> float | None:
     "The share of a distribution whose judges were elected; None for others."
     if distribution.consensus is None or distribution.cross_skills is None or not baselines:
@@ -151,7 +154,9 @@ def low_level_of(
     task_models = {**models, **distribution.reference_models}
     weights = distribution.consensus.weights
     kept = [
-        k for k, name in enumerate(distribution.members) if name in task_models and weights[k] > distributions.LEAST_WEIGHT
+        k
+        for k, name in enumerate(distribution.members)
+        if name in task_models and weights[k] > distributions.LEAST_WEIGHT
     ]
     teachers = [task_models[distribution.members[k]] for k in kept]
     n = len(teachers[0].features)
@@ -163,7 +168,9 @@ def low_level_of(
 
     digests = [[model.digest for model in some] for some in (learners, teachers)]
     key: dict[str, Any] = dict(what="baselines on tasks of voters", models=digests)
-    key |= dict(distributions.consensus_sampling(options), points=len(index), kernel=options.tasks.kernel)
+    key |= dict(
+        distributions.consensus_sampling(options), points=len(index), kernel=options.tasks.kernel
+    )
     key["device"] = str(options.device)
     if options.groups is not None:
         key["groups"] = store.digest_tensors(dict(groups=options.groups))
@@ -172,7 +179,10 @@ def low_level_of(
     skill = members.load_or_compute(
         key, compute, like, options.compute.cache if named else False
     ).skill
-    S, alike = distribution.cross_skills.skill[kept][:, kept], distribution.cross_skills.alike[kept][:, kept]
+    S, alike = (
+        distribution.cross_skills.skill[kept][:, kept],
+        distribution.cross_skills.alike[kept][:, kept],
+    )
     return low_level_share(skill, S, weights[kept], alike)
 
 # %% ../../nbs/rank/09_baselines.ipynb #bf73b496

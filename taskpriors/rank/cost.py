@@ -23,8 +23,8 @@ from ..inputs.texts import TextSource, text_encoder, word_means
 from ..prior import point_copies
 from ..prior.cut_prior import OVERSAMPLING
 from . import baselines
-from .reference_set import OPERATIONS, ReferenceSet, predicted_seconds, words_of
 from .options import RankOptions
+from .reference_set import OPERATIONS, ReferenceSet, predicted_seconds, words_of
 from ..refusals import listed
 from ..results import Result
 
@@ -243,9 +243,13 @@ def plan_in_memory(
         train=0.5 if options.accuracy else 0.0,
         consensus=consensus and len(widths) > 2,
     )
-    reference_models, fetched = ((), ()) if placed is None else (placed.reference_models, placed.fetched)
+    reference_models, fetched = (
+        ((), ()) if placed is None else (placed.reference_models, placed.fetched)
+    )
     if points is not None:
-        operations += OPERATIONS * predicted_seconds(reference_models, n, words=words_of(points), cores=1)
+        operations += OPERATIONS * predicted_seconds(
+            reference_models, n, words=words_of(points), cores=1
+        )
         operations += baselines.counted_operations(points) if options.compute.baselines else 0.0
     n_bytes = _HELD * n * sum(widths) + max([0, *(work.n_bytes for work in works.values())])
     if widths and options.groups is None:

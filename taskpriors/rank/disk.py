@@ -165,7 +165,9 @@ def _scored(rows, job):  # RowScores
     if probed is not None:
         like = like._replace(accuracy=blank(len(probed)), right=blank(right))
     file = _file_key(rows)
-    key = dict(what="scores and ratios of rows", file=file, tasks=job.digest, evaluated=job.n_evaluated)
+    key = dict(
+        what="scores and ratios of rows", file=file, tasks=job.digest, evaluated=job.n_evaluated
+    )
     if classes is not None:
         key |= dict(definitions=registry.DEFINITIONS, columns=LABEL_COLUMNS)
         like = like._replace(columns=blank(len(LABEL_COLUMNS)))
@@ -255,13 +257,19 @@ def open_features(models: Mapping, options: RankOptions) -> members.Settled:  # 
     return members.Settled(row_blocks.open_models(opened, options.caller), failures)
 
 # %% ../../nbs/rank/10_disk.ipynb #b8258ef5
-def cut_components(components: Sequence[distributions.Component], options: RankOptions) -> cut_prior.CutPrior:
+def cut_components(
+    components: Sequence[distributions.Component], options: RankOptions
+) -> cut_prior.CutPrior:
     "The leading directions of the mean of some judges' kernels of rows, or of one factor."
     if isinstance(components[0].kernels[0], Tensor):  # the directions of a factor are all there
         Z = components[0].kernels[0].cpu()
         values = torch.linalg.eigvalsh((Z.T @ Z).double()).flip(0)
         return cut_prior.CutPrior(Z, values, values.sum().item(), 0.0)
-    kernels = {k: M for component in components for k, M in zip(component.names, component.kernels, strict=True)}
+    kernels = {
+        k: M
+        for component in components
+        for k, M in zip(component.names, component.kernels, strict=True)
+    }
     weights = [component.weight for component in components] if len(components) > 1 else None
     return cut_prior.cut_prior(kernels, options.compute.rank, weights=weights, seed=options.seed)
 
@@ -303,7 +311,7 @@ def draw_row_tasks(
     temperatures: Sequence | None = None,  # T of each judge; None: of the options
     classes: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
 ) -> DrawnRows:
-    "Sets of tasks of a distribution, each the one that `sample_tasks` draws in memory with that seed."
+    "Sets of tasks, each the one that `sample_tasks` draws in memory with that seed."
     weights = [component.weight for component in components]
     n_drawn = n if classes is None else int((classes < 0).sum())
     dealt = [distributions.deal_tasks(weights, options, n_drawn, seed=seed) for seed in seeds]
@@ -315,7 +323,11 @@ def draw_row_tasks(
     for number, component in enumerate(components):
         if not dealt[0].counts[number].any():
             continue
-        prior = cut if cut is not None and len(components) == 1 else cut_components([component], options)
+        prior = (
+            cut
+            if cut is not None and len(components) == 1
+            else cut_components([component], options)
+        )
         largest, T = prior.eigenvalues[0].item(), options.tasks.temperature
         if temperatures is not None:
             T = temperatures[number]
@@ -368,9 +380,13 @@ def _task_seeds(options):  # of the tasks of the skill, and of those of the prob
     return [options.seed + 2, *([options.seed] if options.accuracy else [])]
 
 
-def _drawn_or_kept(models, distribution, options):  # DrawnRows, and Moments or None; perhaps of the cache
+def _drawn_or_kept(
+    models, distribution, options
+):  # DrawnRows, and Moments or None; perhaps of the cache
     rows = {name: model.features for name, model in models.items()}
-    has_factor = any(isinstance(M, Tensor) for component in distribution.components for M in component.kernels)
+    has_factor = any(
+        isinstance(M, Tensor) for component in distribution.components for M in component.kernels
+    )
     if not has_factor:
         for component in distribution.components:
             rows |= {k: M.rows for k, M in zip(component.names, component.kernels, strict=True)}
@@ -378,13 +394,21 @@ def _drawn_or_kept(models, distribution, options):  # DrawnRows, and Moments or 
     folder: store.CacheLike | None = options.compute.cache
     if has_factor or None in files.values():
         folder = False
-    key = dict(files=files, components=[[list(component.names), component.weight] for component in distribution.components])
+    key = dict(
+        files=files,
+        components=[
+            [list(component.names), component.weight] for component in distribution.components
+        ],
+    )
     key["device"] = str(options.device)  # a generator draws other numbers on another device
     names = ("n_tasks", "n_classes", "kernel", "temperature")
     key |= {name: getattr(options.tasks, name) for name in names}
     names = ("n_orders", "seed", "accuracy")
     key |= {name: getattr(options, name) for name in names} | dict(rank=options.compute.rank)
-    blank, prior = members.blank, functools.cache(partial(cut_components, distribution.components, options))
+    blank, prior = (
+        members.blank,
+        functools.cache(partial(cut_components, distribution.components, options)),
+    )
     n = len(next(iter(rows.values())))
     seeds = _task_seeds(options)
     shape = (len(seeds), options.tasks.n_tasks, n)
@@ -499,7 +523,9 @@ class DiskEngine:
 
     def seat(self, reference_models: Mapping) -> Mapping:  # name -> Model
         "Models whose features are in memory, as rows."
-        placed, failures = self.gather({name: model.features for name, model in reference_models.items()})
+        placed, failures = self.gather(
+            {name: model.features for name, model in reference_models.items()}
+        )
         assert not failures
         return placed
 
@@ -522,15 +548,24 @@ class DiskEngine:
         return cross_skills + of_tasks + n_models + (draws + n_models if labelled else 0)
 
     def draw(
-        self, choice: distributions.PriorChoice, models: Mapping, reference_models: Mapping, *, cross_skills: int
+        self,
+        choice: distributions.PriorChoice,
+        models: Mapping,
+        reference_models: Mapping,
+        *,
+        cross_skills: int,
     ) -> distributions.Drawn:
-        "The distribution of a prior, tasks of it for skill and probes, and the moments of each model."
+        "The distribution of a prior, its tasks for skill and probes, and moments of the models."
         options = self.options
         failures: dict[str, str] = {}
         while True:
             try:
                 distribution = distributions.distribution_of(
-                    choice, models, options, reference_models=reference_models, kernel_of=partial(self._kernel, models)
+                    choice,
+                    models,
+                    options,
+                    reference_models=reference_models,
+                    kernel_of=partial(self._kernel, models),
                 )
                 drawn_rows, of_models = _drawn_or_kept(models, distribution, options)
                 break
@@ -616,7 +651,9 @@ class DiskEngine:
             {k: distributions.ModelScores(*scores[:5]) for k, scores in rows.items()}, failures
         )
 
-    def evidence(self, component: distributions.Component, points: Tensor) -> distributions.Evidence:
+    def evidence(
+        self, component: distributions.Component, points: Tensor
+    ) -> distributions.Evidence:
         "A judge at labelled points, from its leading directions."
         cut = cut_components([component], self.options)
         return distributions.Evidence(cut.factor[points], cut.eigenvalues[0].item())
@@ -640,7 +677,11 @@ class DiskEngine:
         return drawn_rows.tasks[0]
 
     def columns(
-        self, models: Mapping, scores: distributions.Scores, labels: GivenLabels | None, metrics: Any
+        self,
+        models: Mapping,
+        scores: distributions.Scores,
+        labels: GivenLabels | None,
+        metrics: Any,
     ) -> distributions.Columns:
         "What labels say of the models."
         if labels is None:
@@ -661,7 +702,9 @@ class DiskEngine:
         of_some = memory.model_metrics(rows, {registry.LABEL_ACCURACY: accuracy}, uncached)
         return distributions.Columns(of_some.results, of_some.failures, [], [])
 
-    def component_rows(self, distribution: distributions.TaskDistribution, points: Tensor) -> Iterable[tuple[Tensor, float]]:
+    def component_rows(
+        self, distribution: distributions.TaskDistribution, points: Tensor
+    ) -> Iterable[tuple[Tensor, float]]:
         "Factors of the judges at some points, and their weights, one in memory at a time."
         for component in distribution.components:
             for kernel in component.kernels:

@@ -96,7 +96,7 @@ def margin_quantile(
 def probability_ahead(
     margin: ArrayLike | float, se: ArrayLike | float, freedom: ArrayLike | float = math.inf
 ) -> Tensor:  # in [0, 1], float64
-    "Probability that the true margin is positive, by Student's distribution and no knowledge before."
+    "Probability that the true margin is positive, by Student's distribution with a flat prior."
     margin, se, freedom = (np.asarray(x, dtype=float) for x in (margin, se, freedom))
     return torch.as_tensor(stdtr(np.minimum(freedom, _NORMAL), margin / se))
 
@@ -168,7 +168,7 @@ def error_model(
 ) -> ErrorModel:
     """Covariance of the models' mean errors, and how well the variance of each margin is known.
 
-    Errors are over points and over tasks, whose distribution is taken as given. The covariance is too large
+    Errors are over examples and over tasks of the given distribution. The covariance is too large
     by the variance of the interaction over n n_tasks; without `task_errors` tasks are given, too.
     Errors of points are best given as jackknife pseudo-values, which also hold what a point does as
     a training point. Where a sample of the points judges the others, the mean of `sample_errors`
@@ -214,15 +214,22 @@ def _size_of_own_group(groups):  # in the mean over points
 def own_group_sizes(groups: ArrayLike, evaluated: ArrayLike) -> GroupSizes:
     """How large the group is that a point belongs to, in the mean over points.
 
-    `groups` names the group of each of n points, and `evaluated` are rows of those with known errors.
+    `groups` names the group of each of n examples; `evaluated` are the rows with known errors.
 
     Reference: Kish (1965), Survey Sampling.
     """
     caller = "own_group_sizes"
-    evaluated = checks.check_finite(checks.check_tensor(evaluated, caller, "evaluated"), caller, "evaluated")
+    evaluated = checks.check_finite(
+        checks.check_tensor(evaluated, caller, "evaluated"), caller, "evaluated"
+    )
     names = checks.check_several(groups, caller, "groups")
     number = _group_index(names, len(names), caller)
-    if evaluated.ndim != 1 or not len(evaluated) or evaluated.min() < 0 or evaluated.max() >= len(number):
+    if (
+        evaluated.ndim != 1
+        or not len(evaluated)
+        or evaluated.min() < 0
+        or evaluated.max() >= len(number)
+    ):
         got = f"shape {tuple(evaluated.shape)}"
         rule = f"judged must be rows below {len(number)}"
         checks.refuse(caller, rule, got, "pass rows of points")

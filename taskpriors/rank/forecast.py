@@ -20,9 +20,9 @@ from torch import Tensor
 from ..checks import Axes, DataFrame, check_choice
 from ..prior.pair_retrieval import PairScores
 from ..prior.posterior import LabelledSkill, shrunk_covariance
+from ..report.words import SCORE_NAMES, shortened
 from ..results import Result, new_axes
 from ..ridge import simplex_codes
-from ..report.words import SCORE_NAMES, shortened
 from ..toml import packaged_toml
 
 # %% ../../nbs/rank/06_forecast.ipynb #e92ee3dc
@@ -102,12 +102,12 @@ def share_agreeing(n_pairs: float) -> float:  # w, in [0, 1)
     return n_pairs / (HALF + n_pairs)
 
 
-def with_agreeing(distribution: PointEvidence, agreeing: PointEvidence) -> PointEvidence:
+def with_agreeing(sampled: PointEvidence, agreeing: PointEvidence) -> PointEvidence:
     "What tasks say once labels are known: a mixture of all tasks and of those that agree."
     w = share_agreeing(agreeing.n_pairs)
-    mean = distribution.mean + w * (agreeing.mean - distribution.mean)
-    moment = distribution.moment + w * (agreeing.moment - distribution.moment)
-    return PointEvidence(mean, moment, distribution.with_references, agreeing.n_pairs)
+    mean = sampled.mean + w * (agreeing.mean - sampled.mean)
+    moment = sampled.moment + w * (agreeing.moment - sampled.moment)
+    return PointEvidence(mean, moment, sampled.with_references, agreeing.n_pairs)
 
 # %% ../../nbs/rank/06_forecast.ipynb #69dec6c2
 PRIOR_CELLS = 10.0  # what the constant of the study counts beside the residuals of a record
@@ -124,7 +124,7 @@ class RecordScores(NamedTuple):
 
 
 def record_scores(scores: Tensor) -> RecordScores | None:
-    "The two-way distribution of models and tasks, with the tasks projected out; None if no task has two."
+    "The two-way model of models and tasks, with tasks projected out; None if no task has two."
     is_known = ~scores.isnan()
     is_known = is_known & (is_known.sum(0) > 1)
     if not is_known.any():
@@ -209,8 +209,8 @@ class LevelRule(NamedTuple):
 class Constants(NamedTuple):
     "What the study of forecasts has measured for a kind of score."
 
-    alone: float  # rho, share of K by which a task differs, where the ranked models judge
-    evaluated: float  # the same where others judge, too
+    alone: float  # rho, share of K by which a task differs, with the ranked models alone
+    with_references: float  # the same where reference models are among its components
     floor: float  # epsilon
     record: float  # sigma^2, interaction of models and tasks
     few: float  # kappa, of the error of labels without a pair of one class, as a share of K
@@ -286,7 +286,7 @@ def log_density(observed: Tensor, mean: Tensor, covariance: Tensor) -> Tensor:  
 def observe_record(
     mean: Tensor, covariance: Tensor, precision: Tensor, shift: Tensor, own: float
 ) -> tuple[Tensor, Tensor]:
-    """A normal distribution given means whose precision may be singular, and an error on top of them.
+    """A normal distribution given means of perhaps singular precision, and an error on top.
 
     `shift` is the precision times these means, `own` the variance of the user's task about them.
     """
@@ -323,7 +323,7 @@ def posterior_of(
 ) -> Posterior:
     "The distribution of the centred logits of the models' scores on the user's task."
     codes = simplex_codes(len(points.mean))
-    rho = constants.evaluated if points.with_references else constants.alone
+    rho = constants.with_references if points.with_references else constants.alone
     F = codes.T @ likeness(points.moment) @ codes
     K = codes.T @ points.moment @ codes
     eye = torch.eye(codes.shape[1], dtype=torch.float64)

@@ -27,8 +27,8 @@ from ..inputs.texts import TextSource
 from ..prior import next_labels, posterior
 from ..prior.heldout import constant_errors
 from . import distributions, members
-from .forecast import PointEvidence, point_evidence, scores_of
 from .distributions import Drawn, Engine, Evidence, LabelledSkills, WithBaselines
+from .forecast import PointEvidence, point_evidence, scores_of
 from .options import RankOptions
 from ..report.words import plain_text
 from ..transfer import registry
@@ -43,13 +43,18 @@ class OpenComponents(NamedTuple):
     alike: Tensor | None  # how much each two are copies, (k, k); None for one
 
 
-def open_components(models: Mapping, distribution: distributions.TaskDistribution) -> OpenComponents:
+def open_components(
+    models: Mapping, distribution: distributions.TaskDistribution
+) -> OpenComponents:
     "Whose tasks labels choose from: those who could be elected, or the distribution alone."
     task_models = {**models, **distribution.reference_models}
     if distribution.consensus is not None:
         assert distribution.cross_skills is not None
         present = [k for k, name in enumerate(distribution.members) if name in task_models]
-        weights, alike = distribution.consensus.weights[present], distribution.cross_skills.alike[present][:, present]
+        weights, alike = (
+            distribution.consensus.weights[present],
+            distribution.cross_skills.alike[present][:, present],
+        )
         names = [distribution.members[k] for k in present]
     elif distribution.kind == "consensus" and len(models) > 1:  # nobody was elected, so all may be
         n = len(next(iter(models.values())).features)
@@ -58,9 +63,15 @@ def open_components(models: Mapping, distribution: distributions.TaskDistributio
         alike, names = distributions.feature_copies(rows), list(models)
         weights = 1 / alike.clone().fill_diagonal_(1).sum(1)
     else:
-        return OpenComponents([distribution.description], [distribution.components[0]._replace(weight=1.0)], None)
+        return OpenComponents(
+            [distribution.description], [distribution.components[0]._replace(weight=1.0)], None
+        )
     placed = zip(names, weights.tolist(), strict=True)
-    return OpenComponents(names, [distributions.Component((k,), (task_models[k].factor,), w) for k, w in placed], alike)
+    return OpenComponents(
+        names,
+        [distributions.Component((k,), (task_models[k].factor,), w) for k, w in placed],
+        alike,
+    )
 
 # %% ../../nbs/rank/08_labelled.ipynb #747a46ea
 EVIDENCE = 300  # labels that weigh the judges, at most
@@ -112,7 +123,9 @@ def agreeing_mixture(
     rows, tops = zip(*evidence, strict=True)
     evidence_options: dict[str, Any] = dict(n_classes=q, top_eigenvalues=tops, seed=options.seed)
     likely = posterior.label_evidence(rows, labels, **evidence_options)
-    prior_weights = torch.tensor([component.weight for component in components_open.components], dtype=torch.float64)
+    prior_weights = torch.tensor(
+        [component.weight for component in components_open.components], dtype=torch.float64
+    )
     weights = posterior.posterior_weights(
         prior_weights, likely, similarity=components_open.alike
     ).weights.tolist()
@@ -276,7 +289,10 @@ def skills_with_labels(
             joined = with_baselines(working, baselines, classes, options.groups, direct)
             return complete._replace(joined=joined)
         return complete
-    components_open, points = open_components(models, distribution), evidence_points(classes, options)
+    components_open, points = (
+        open_components(models, distribution),
+        evidence_points(classes, options),
+    )
     evidence = [engine.evidence(component, points) for component in components_open.components]
     chosen = agreeing_mixture(components_open, evidence, classes[points], options, n_classes=q)
     drawing = options.changed(n_classes=chosen.n_classes, n_tasks=chosen.n_tasks)
@@ -288,7 +304,9 @@ def skills_with_labels(
     scores = None if direct is None else scores_of(direct)
     agreeing = joined = None
     if scores is not None:
-        agreeing = agreeing_evidence(skills, tasks, bool(distribution.reference_models), scores.n_pairs)
+        agreeing = agreeing_evidence(
+            skills, tasks, bool(distribution.reference_models), scores.n_pairs
+        )
     if baselines:
         others, broken = engine.skills(baselines, tasks, mask, n_classes=chosen.n_classes)
         learning = {name: baselines[name] for name in others}
@@ -297,7 +315,9 @@ def skills_with_labels(
         if joined.scores is not None:
             everyone = skills | {name: others[name] for name in joined.names}
             evaluated, n_pairs = bool(distribution.reference_models), joined.scores.n_pairs
-            joined = joined._replace(agreeing=agreeing_evidence(everyone, tasks, evaluated, n_pairs))
+            joined = joined._replace(
+                agreeing=agreeing_evidence(everyone, tasks, evaluated, n_pairs)
+            )
     return LabelledSkills(
         skills=skills,
         failures=failures,
@@ -331,7 +351,9 @@ def one_of_each_group(groups: Tensor, labelled: Tensor, g: np.random.Generator) 
     return order[untouched][first]
 
 
-def points_to_label(engine: Engine, distribution: distributions.TaskDistribution, labelled: Tensor) -> Tensor | None:
+def points_to_label(
+    engine: Engine, distribution: distributions.TaskDistribution, labelled: Tensor
+) -> Tensor | None:
     """Points that no label is known of, spread over what the judges see; of each group one first.
 
     Rows come in the order in which to label them; None if all have a label.

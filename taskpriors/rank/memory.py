@@ -85,9 +85,13 @@ def moments_under(
     return members.load_or_compute(key, compute, like, options.compute.cache).by_model(models)
 
 # %% ../../nbs/rank/09_memory.ipynb #12b2cc09
-def model_moments(models: Mapping, distribution: distributions.TaskDistribution, options: RankOptions) -> dict[str, distributions.Moments]:
+def model_moments(
+    models: Mapping, distribution: distributions.TaskDistribution, options: RankOptions
+) -> dict[str, distributions.Moments]:
     "Mean and variance of Tr(MG) of each model under the prior that judges it."
-    return moments_under(edge_prior(distributions.mean_factor(distribution), options), models, options)
+    return moments_under(
+        edge_prior(distributions.mean_factor(distribution), options), models, options
+    )
 
 # %% ../../nbs/rank/09_memory.ipynb #522d6c86
 def edge_reason(moments: Mapping, n: int) -> str:
@@ -271,9 +275,14 @@ class MemoryEngine:
         return cross_skills + (1 + self.options.accuracy + labelled) * n_models
 
     def draw(
-        self, choice: distributions.PriorChoice, models: Mapping, reference_models: Mapping, *, cross_skills: int
+        self,
+        choice: distributions.PriorChoice,
+        models: Mapping,
+        reference_models: Mapping,
+        *,
+        cross_skills: int,
     ) -> distributions.Drawn:
-        "The distribution of a prior, tasks of it for skill and probes, and the moments of each model."
+        "The distribution of a prior, its tasks for skill and probes, and moments of the models."
         options = self.options
 
         def kernel_of(choice):
@@ -284,13 +293,17 @@ class MemoryEngine:
             checks.check_same_n(options.caller, models=n, prior=len(Z))
             return Z
 
-        distribution = distributions.distribution_of(choice, models, options, reference_models=reference_models, kernel_of=kernel_of)
+        distribution = distributions.distribution_of(
+            choice, models, options, reference_models=reference_models, kernel_of=kernel_of
+        )
         options.reach(cross_skills)
         reference_set = distributions.factors_of(distribution)
         for_skill = distributions.sample_tasks(reference_set, options, stream=2)
         probed = None
         if options.accuracy:
-            probed = distributions.sample_tasks(reference_set, options, stream=0, temperatures=for_skill.temperatures)
+            probed = distributions.sample_tasks(
+                reference_set, options, stream=0, temperatures=for_skill.temperatures
+            )
         top = calibration.top_eigenvalue(max(reference_set, key=itemgetter(1))[0])
         return distributions.Drawn(
             distribution=distribution,
@@ -298,7 +311,9 @@ class MemoryEngine:
             skill_tasks=for_skill.labels,
             probe_tasks=None if probed is None else probed.labels,
             moments=model_moments(models, distribution, options) if options.moments else {},
-            record=task_record(for_skill if probed is None else probed, top, options.tasks.n_classes),
+            record=task_record(
+                for_skill if probed is None else probed, top, options.tasks.n_classes
+            ),
             pairs="all" if len(reference_set[0][0]) <= ALL_PAIRS else "sampled",
         )
 
@@ -320,7 +335,9 @@ class MemoryEngine:
         "Skill of each model over tasks, shape (n_tasks, n); floats are real targets."
         return skills_on_tasks(models, dict.fromkeys(models, tasks), self.options)
 
-    def evidence(self, component: distributions.Component, points: Tensor) -> distributions.Evidence:
+    def evidence(
+        self, component: distributions.Component, points: Tensor
+    ) -> distributions.Evidence:
         "A judge at labelled points."
         Z = distributions.component_factor(component).to(self.options.device)
         return distributions.Evidence(Z[points.to(Z.device)], calibration.top_eigenvalue(Z))
@@ -333,12 +350,19 @@ class MemoryEngine:
         options: RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
         "Tasks of a mixture that agree with known labels."
-        reference_set = [(distributions.component_factor(component), component.weight) for component in components]
+        reference_set = [
+            (distributions.component_factor(component), component.weight)
+            for component in components
+        ]
         named: dict[str, Any] = dict(temperatures=temperatures, classes=labels)
         return distributions.sample_tasks(reference_set, options, stream=2, **named).labels
 
     def columns(
-        self, models: Mapping, scores: distributions.Scores, labels: GivenLabels | None, metrics: Any
+        self,
+        models: Mapping,
+        scores: distributions.Scores,
+        labels: GivenLabels | None,
+        metrics: Any,
     ) -> distributions.Columns:
         "Further statistics of the models, and those of the literature with labels."
         metrics = metrics_with_labels(metrics, labels)
@@ -351,7 +375,9 @@ class MemoryEngine:
         notes = [registry.combination_note(name) for name in combined]
         return distributions.Columns(values | combined, failures, [], notes)
 
-    def component_rows(self, distribution: distributions.TaskDistribution, points: Tensor) -> Iterable[tuple[Tensor, float]]:
+    def component_rows(
+        self, distribution: distributions.TaskDistribution, points: Tensor
+    ) -> Iterable[tuple[Tensor, float]]:
         "Factors of the judges at some points, and their weights."
         for factor, weight in distributions.factors_of(distribution):
             yield factor[points.to(factor.device)], weight

@@ -25,7 +25,7 @@ import taskpriors.store as store
 from ..inputs import row_blocks, row_labels, row_pairs, sources
 from ..inputs.images import ImagesLike
 from ..inputs.texts import TextsLike
-from . import cost, disk, reference_set, distributions, members, memory
+from . import cost, disk, distributions, members, memory, reference_set
 from .options import PLACES, TRAIN, Compute, RankOptions, Tasks, place_of
 from .ranking import Ranking
 from .run import run
@@ -284,7 +284,8 @@ def rank_models(
     pairs: row_pairs.PairsLike | None = None,  # of examples: (i, j) or (i, j, same), table or file
     past_results: Any | None = None,  # scores of these models on earlier tasks
     scoring: str = "accuracy",  # what the forecast is of
-    references: distributions.ReferencesLike | None = "standard",  # models that are not ranked, or False
+    references: distributions.ReferencesLike
+    | None = "standard",  # models that are not ranked, or False
     metrics: Mapping | list | tuple | str | None = None,  # names in METRICS, or name -> function
     tasks: Tasks = Tasks(),
     compute: Compute = Compute(),

@@ -116,7 +116,7 @@ def place_of(name: str, value: object) -> str:
 
 
 _RENAMED = dict(
-    components="pass references=",
+    judges="pass references=",
     record="pass past_results=",
     contrasts="pass compute=taskpriors.Compute(baselines=...)",
     plan="call taskpriors.rank.models.plan_models",

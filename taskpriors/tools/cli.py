@@ -21,9 +21,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from . import arguments, console
 from ..signatures import read_signature
 from ..toml import packaged_toml
+from . import arguments, console
 
 # %% ../../nbs/tools/08_cli.ipynb #e9730266
 def option_words(parameter: Any) -> dict[str, Any]:  # of `add_argument`
@@ -167,10 +167,10 @@ def run_rank(args: argparse.Namespace) -> int:
 def run_layers(args: argparse.Namespace) -> int:
     "Rank the layers of one network, and ways to pool them, by expected held-out skill."
     from taskpriors.inputs.accepted_models import load_encoder
-    from taskpriors.tools.layer_outputs import layers_of
-    from taskpriors.tools.layers import layers_prior
     from taskpriors.rank.models import check_out, rank_models, saved_in
     from taskpriors.rank.options import nested
+    from taskpriors.tools.layer_outputs import layers_of
+    from taskpriors.tools.layers import layers_prior
 
     given = vars(args)
     report = _report_path(given)

@@ -26,8 +26,8 @@ from ..inputs.zoo import Gradients
 from ..kernels import kernel_factor
 from ..prior import shared_prior
 from ..prior.task_prior import TaskPrior
-from ..rank.reference_set import see_inputs, standard_references
 from ..rank.options import ORDERS, Compute, RankOptions
+from ..rank.reference_set import see_inputs, standard_references
 from ..ridge import decompose
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #75c412e3
@@ -110,7 +110,9 @@ def fixed_tasks(
     "Tasks of the mean of the kernels of references (name -> features)."
     Z = reference_factor(reference)
     prior = TaskPrior(Z, shared_prior.task_temperature(Z, n_classes))
-    distribution: dict[str, Any] = dict(method="prefix", convention="paper", n_orders=min(ORDERS, n_tasks))
+    distribution: dict[str, Any] = dict(
+        method="prefix", convention="paper", n_orders=min(ORDERS, n_tasks)
+    )
     return prior.sample(n_classes, n_tasks, seed=seed, **distribution)
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #7170b723
@@ -284,12 +286,17 @@ def as_pictures(points: FixedPoints) -> ImageSource | None:  # None if the input
 def standard_features(
     points: FixedPoints, progress: bool = True
 ) -> dict[str, Tensor]:  # name -> (n, d), float32
-    "Features of the standing reference models; none without pictures. `progress` also says what it costs."
+    "Features of the standard reference models; none without pictures. `progress` says the cost."
     reference_set = standard_references("images")
     pictures = as_pictures(points) if len(reference_set.reference_models) > 1 else None
     if pictures is None:
         return {}
-    references_seen, failed = see_inputs(reference_set, pictures, RankOptions(compute=Compute(progress=progress)))
+    references_seen, failed = see_inputs(
+        reference_set, pictures, RankOptions(compute=Compute(progress=progress))
+    )
     for name, why in failed.items():
         warnings.warn(f"Monitor: {name} does not judge: {why}", stacklevel=4)
-    return {name: _at_their_places(model.features.cpu(), points) for name, model in references_seen.items()}
+    return {
+        name: _at_their_places(model.features.cpu(), points)
+        for name, model in references_seen.items()
+    }

@@ -20,14 +20,14 @@ from typing import Any
 from ..checks import Axes, check_count, refuse
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.texts import TextsLike, load_texts
-from .explore import thumbnail_png, widget_modules
-from .label_sheet import PointNames, check_ranked, point_names
 from ..rank.models import rank_models
 from ..rank.options import Compute
 from ..rank.ranking import Ranking
 from ..report.words import counted, shortened
 from ..signatures import documented
 from ..store import write_files
+from .explore import thumbnail_png, widget_modules
+from .label_sheet import PointNames, check_ranked, point_names
 
 # %% ../../nbs/tools/08_label_loop.ipynb #fe8d72f3
 def answers_in(path: Path, points: PointNames) -> dict[int, str]:

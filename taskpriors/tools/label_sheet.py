@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 from ..checks import ArrayLike, check_same_n, check_several, check_tensor, refuse
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.texts import TextsLike, load_texts
-from .arguments import load_points
 from ..rank.ranking import Ranking
 from ..rank.record import picture_address
 from ..report.words import counted, shortened
 from ..signatures import documented
 from ..store import digest_json, write_files
+from .arguments import load_points
 
 # %% ../../nbs/tools/07_label_sheet.ipynb #034effc2
 def _as_bytes(text):  # of names that are not UTF-8, the bytes as \\udcff

@@ -23,10 +23,10 @@ from ..inputs.encoders import PROBE_IMAGES
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
 from ..inputs.texts import TextsLike, TokenEncoder, load_texts, warn_of_cut_texts
+from ..signatures import documented
 from . import fixed_tasks
 from .fixed_tasks import InputsLike
 from .monitor import encode, rows_of
-from ..signatures import documented
 
 # %% ../../nbs/tools/05_layer_outputs.ipynb #02f1c728
 def layer_names(model: nn.Module) -> list[str]:

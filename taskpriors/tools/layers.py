@@ -14,12 +14,12 @@ from torch import Tensor
 from ..checks import Axes
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
-from .fixed_tasks import reference_factor
-from ..rank.reference_set import see_inputs, standard_references
 from ..rank.options import Compute, RankOptions
 from ..rank.ranking import Ranking
+from ..rank.reference_set import see_inputs, standard_references
 from ..results import new_axes
 from ..signatures import documented
+from .fixed_tasks import reference_factor
 
 # %% ../../nbs/tools/05_layers.ipynb #dd5599a6
 @documented

@@ -26,14 +26,14 @@ import taskpriors.results as results
 import taskpriors.ridge as ridge
 from ..inputs import encoders, pooling, row_labels, sources
 from ..inputs.axes import channels_of
-from . import collapse as collapses
-from . import fixed_tasks
 from ..prior import posterior
 from ..prior.heldout import error_on_basis
 from ..prior.left_out_groups import error_without_groups
 from ..rank import errors, forecast, members, options
 from ..report.words import counted
 from ..signatures import documented
+from . import collapse as collapses
+from . import fixed_tasks
 
 # %% ../../nbs/tools/01_monitor.ipynb #d6c6a80d
 @contextmanager
@@ -197,8 +197,9 @@ class Monitor:
     by known labels. `keep` of a step grows with each step that is not behind, so that a checkpoint
     of its maximum is the step to keep; the callbacks of Lightning, transformers and
     sentence-transformers log it. The tasks are those of `reference`; without one those of the
-    standing reference models, if it has two reference models and the inputs are pictures (each channel is stretched to 0
-    to 255, so that normalised inputs are pictures again); otherwise those of patches of the images.
+    standard reference models, if two are at hand and the inputs are pictures (each channel is
+    stretched to 0 to 255, so that normalised inputs are pictures again); otherwise those of
+    patches of the images.
     In a distributed run all ranks must call; rank zero measures.
     Reference: Task Priors, section 2.2; Garrido et al. (2023) for RankMe.
     """
@@ -301,7 +302,9 @@ class Monitor:
             return 0.5
         points = torch.stack([s.point_errors for s in steps])
         distribution = self._errors(points, torch.stack([s.task_errors for s in steps]))
-        se, freedom = (x[0, 1] for x in (errors.margin_errors(distribution.covariance), distribution.freedom))
+        se, freedom = (
+            x[0, 1] for x in (errors.margin_errors(distribution.covariance), distribution.freedom)
+        )
         return errors.probability_ahead(steps[0].skill - steps[1].skill, se, freedom).item()
 
     def p_ahead(
@@ -416,7 +419,9 @@ class Monitor:
         points = forecast.point_evidence(skill, tasks, with_references=True)
         distribution = forecast.posterior_of(constants, points, labels=self._label_scores(a, b))
         mean = distribution.weights @ distribution.mean
-        self._pairs[pair] = forecast.certainty_of(distribution, (mean[0] - mean[1]).item(), (0, 1))[0]
+        self._pairs[pair] = forecast.certainty_of(distribution, (mean[0] - mean[1]).item(), (0, 1))[
+            0
+        ]
         return self._pairs[pair]
 
     def _label_scores(self, a, b):  # None where no labels are known

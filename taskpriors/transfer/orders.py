@@ -78,7 +78,9 @@ class _FisherInterval(NamedTuple):
 _KENDALL = _FisherInterval(5, lambda r, n: 0.437 / (n - 4), lambda n: 2 / (n * (n - 1)))
 FISHER_INTERVALS = {
     "pearson": _FisherInterval(4, lambda r, n: 1 / (n - 3), lambda n: 0.0),
-    "spearman": _FisherInterval(4, lambda r, n: (1 + r * r / 2) / (n - 3), lambda n: 6 / (n**3 - n)),
+    "spearman": _FisherInterval(
+        4, lambda r, n: (1 + r * r / 2) / (n - 3), lambda n: 6 / (n**3 - n)
+    ),
     "kendall": _KENDALL,
     "tau_a": _KENDALL,
     "tau_b": _KENDALL,
