@@ -38,7 +38,7 @@ setup(
             "report/*.toml",
         ],
         "taskpriors.inputs": ["model_names.toml"],
-        "taskpriors.jobs": ["commands.toml", "label_sheet.html"],
+        "taskpriors.tools": ["commands.toml", "label_sheet.html"],
         "taskpriors.papers": ["*.csv", "*.toml"],
         "taskpriors.transfer": ["metrics.toml", "record.json"],
         "taskpriors.rank": [

@@ -307,9 +307,9 @@ class ReferenceSet:
     def __repr__(self):
         who = (
             ", ".join(reference.name for reference in self.reference_models)
-            or f"nobody, because {self.reason}"
+            or f"none, because {self.reason}"
         )
-        return f"Reference models({self.kind}: {who})"
+        return f"ReferenceSet({self.kind}: {who})"
 
     @property
     def families(self) -> dict[str, str]:  # name of a reference model -> its family

@@ -71,7 +71,7 @@ def report_page(record: Mapping) -> str:
     from markupsafe import Markup
 
     form, script = (
-        (files("taskpriors.show") / name).read_text(encoding="utf-8")
+        (files("taskpriors.report") / name).read_text(encoding="utf-8")
         for name in ("report.html", "report.js")
     )
     page = jinja2.Environment(

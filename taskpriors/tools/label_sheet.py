@@ -84,7 +84,7 @@ def _checked_rows(rows, n):  # a list; n: of the points, None where nobody says 
 def _page(source, told, rows, sheet):  # html of the points, with the names or texts told of all
     from jinja2 import Environment
 
-    form = (files("taskpriors.jobs") / "label_sheet.html").read_text(encoding="utf-8")
+    form = (files("taskpriors.tools") / "label_sheet.html").read_text(encoding="utf-8")
     of_texts = source.kind == "texts"
     points = []  # row, its path or text, and a picture
     for i in rows:
