@@ -86,7 +86,7 @@ def check_load(
 MOST_ROUNDS = 10**6
 
 # %% ../nbs/core/01_checks.ipynb #0c355c8c
-def why_not_plain(X: Any) -> tuple[str, str] | None:  # what `X` is, and what to do about it
+def _why_not_plain(X: Any) -> tuple[str, str] | None:  # what `X` is, and what to do about it
     "Why the values of an array cannot be read as they are; None if they can."
     if isinstance(X, np.ma.MaskedArray):
         return "a masked array", "drop what is masked, or fill it: X.filled(value)"
@@ -112,7 +112,7 @@ def _shareable(a: np.ndarray) -> np.ndarray:  # with torch: writable, forwards, 
 def as_tensor(X: float | ArrayLike, caller: str, name: str) -> Tensor:
     "Return `X` as a dense tensor of its own dtype, or raise `TypeError`."
     rule = f"{name} must be an array of real numbers"
-    strange = why_not_plain(X)
+    strange = _why_not_plain(X)
     if strange is not None:
         refuse(caller, rule, *strange, TypeError)
     if X is None or isinstance(X, (str, bytes, type)):

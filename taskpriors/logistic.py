@@ -24,20 +24,20 @@ def preconditioned(coords: Tensor, s: Tensor, alpha: float, n: int) -> Tensor:  
     return torch.cat([scaled, ones], 1)
 
 # %% ../nbs/core/07_logistic.ipynb #031a2fcf
-class LogLoss(NamedTuple):
+class _LogLoss(NamedTuple):
     "Log loss of logits of shape (m, q, n)."
 
     value: Tensor  # shape (m,), float64
     residual: Callable[[], Tensor]  # computes the gradient by the logits, shape (m, q, n)
 
 
-def binary_loss(Z: Tensor, y: Tensor) -> LogLoss:
+def _binary_loss(Z: Tensor, y: Tensor) -> _LogLoss:
     "Log loss of one logit, shape (m, 1, n), for classes of shape (m, n)."
     loss = F.softplus(Z[:, 0]) - Z[:, 0] * y
-    return LogLoss(loss.sum(1, dtype=torch.float64), lambda: torch.sigmoid(Z) - y[:, None])
+    return _LogLoss(loss.sum(1, dtype=torch.float64), lambda: torch.sigmoid(Z) - y[:, None])
 
 
-def softmax_loss(Z: Tensor, y: Tensor, absent: Tensor) -> LogLoss:
+def _softmax_loss(Z: Tensor, y: Tensor, absent: Tensor) -> _LogLoss:
     "Log loss of logits, shape (m, q, n); `absent` marks classes without training points, (m, q)."
     Z = Z.masked_fill(absent[:, :, None], -torch.inf)
     lse = Z.logsumexp(1)
@@ -47,7 +47,7 @@ def softmax_loss(Z: Tensor, y: Tensor, absent: Tensor) -> LogLoss:
         p = (Z - lse[:, None]).exp()
         return p.scatter_add_(1, y[:, None], -torch.ones_like(Z[:, :1]))
 
-    return LogLoss(loss, residual)
+    return _LogLoss(loss, residual)
 
 # %% ../nbs/core/07_logistic.ipynb #2b06b811
 class _Objective(NamedTuple):
@@ -193,7 +193,7 @@ def check_fit_memory(
     checks.check_memory(n_bytes, caller, "lower block_size, or pass fewer tasks or classes")
 
 
-class BlockFit(NamedTuple):
+class _BlockFit(NamedTuple):
     "Logistic probes of a block of tasks, on the preconditioned design."
 
     weights: Tensor  # shape (m, q, r + 1)
@@ -201,7 +201,7 @@ class BlockFit(NamedTuple):
     n_iter: Tensor  # shape (m,), int64
 
 
-def fit_block(y: Tensor, q: int, basis: ridge.RidgeBasis, solver: _Solver) -> BlockFit:
+def fit_block(y: Tensor, q: int, basis: ridge.RidgeBasis, solver: _Solver) -> _BlockFit:
     "Fit the probes of several tasks, each on the classes that it has."
     dtype = basis.U.dtype
     penalty = F.pad(solver.alpha / (0.5 * basis.s**2 + solver.alpha), (0, 1)).to(dtype)
@@ -217,11 +217,11 @@ def fit_block(y: Tensor, q: int, basis: ridge.RidgeBasis, solver: _Solver) -> Bl
         low = present[two].double().argmax(1)
         high = q - 1 - present[two].flip(1).double().argmax(1)
         is_high = (y[two] == high[:, None]).to(design.dtype)
-        objective = _Objective(binary_loss, design, penalty, (is_high,))
+        objective = _Objective(_binary_loss, design, penalty, (is_high,))
         w, done[two], n_iter[two] = _minimise(objective, 1, solver)
         W[two, low], W[two, high] = -w[:, 0] / 2, w[:, 0] / 2
     if len(more):
-        objective = _Objective(softmax_loss, design, penalty, (y[more], ~present[more]))
+        objective = _Objective(_softmax_loss, design, penalty, (y[more], ~present[more]))
         W[more], done[more], n_iter[more] = _minimise(objective, q, solver)
     W[..., -1] = W[..., -1].masked_fill(~present, -torch.inf)
-    return BlockFit(W, done, n_iter)
+    return _BlockFit(W, done, n_iter)

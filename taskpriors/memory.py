@@ -31,7 +31,7 @@ def _number_in(path: str) -> int | None:
         return None
 
 
-def left_in_group(folder: Path) -> float:
+def _left_in_group(folder: Path) -> float:
     "Bytes left in one group; infinity if it has no limit."
     for limit, used, cached in _GROUP_FILES:
         most, now = _number_in(f"{folder}/{limit}"), _number_in(f"{folder}/{used}")
@@ -61,15 +61,15 @@ def _group_folders(groups: Path, mount: Path) -> Iterator:  # of Path
             yield top.joinpath(*parts[:k])
 
 
-def group_memory_left(
+def _group_memory_left(
     groups: Path = Path("/proc/self/cgroup"),  # names the groups of the process
     mount: Path = Path("/sys/fs/cgroup"),  # where their folders are
 ) -> float:  # bytes; infinity without a limit
     "The least that is left in any control group of the process."
-    return min(map(left_in_group, _group_folders(groups, mount)), default=math.inf)
+    return min(map(_left_in_group, _group_folders(groups, mount)), default=math.inf)
 
 # %% ../nbs/core/00_memory.ipynb #2b419e04
-def address_space_left() -> float:  # bytes; infinity without a limit
+def _address_space_left() -> float:  # bytes; infinity without a limit
     "What `ulimit -v` leaves to this process."
     import psutil
 
@@ -91,4 +91,4 @@ def available_memory(device: str | torch.device = "cpu") -> int:  # bytes
     import psutil
 
     free = psutil.virtual_memory().available
-    return int(max(0, min(free, group_memory_left(), address_space_left())))
+    return int(max(0, min(free, _group_memory_left(), _address_space_left())))

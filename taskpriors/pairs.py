@@ -25,7 +25,7 @@ from .results import Result
 EXTRA = 4  # candidates beside the k that are wanted
 
 
-class Candidates(NamedTuple):
+class _Candidates(NamedTuple):
     "Points among which the nearest are."
 
     values: Tensor  # |y|^2 - 2 x'y, increasing, shape (m, k)
@@ -34,7 +34,7 @@ class Candidates(NamedTuple):
 
 def _nearest(
     F: Tensor, k: int, *, rows: Tensor, earlier: bool, dtype: torch.dtype | None
-) -> Candidates:
+) -> _Candidates:
     "Candidates for nearest others, in blocks of rows; a `dtype` of None takes float64 differences."
     G = F.to(dtype or torch.float64)
     square = G.square().sum(1)
@@ -53,7 +53,7 @@ def _nearest(
         near = D.topk(k, dim=1, largest=False)
         values.append(near.values.double())
         positions.append(near.indices)
-    return Candidates(torch.cat(values), torch.cat(positions))
+    return _Candidates(torch.cat(values), torch.cat(positions))
 
 
 class Search(NamedTuple):
@@ -64,13 +64,13 @@ class Search(NamedTuple):
     beyond: Tensor  # squared distance that all other points exceed, shape (m,)
 
 
-def search_points(
+def _search_points(
     F: Tensor,  # centred rows of size about one, shape (n, d), float64
     k: int,  # neighbours wanted
     *,
     earlier: bool = False,  # only points that come before?
     rows: Tensor | None = None,  # points whose neighbours are wanted, increasing; None is all
-    candidates: Candidates | None = None,  # of the search in single precision
+    candidates: _Candidates | None = None,  # of the search in single precision
 ) -> Search:  # whose first k are the nearest
     "The nearest points, in a search that ends when no other point can be nearer."
     n = len(F)
@@ -109,7 +109,7 @@ class Nearest(NamedTuple):
 def nearest_points(F: Tensor, k: int, *, earlier: bool = False) -> Nearest:
     "Exact distances of the nearest (or nearest earlier) centred points and their positions."
     unit = checks.power_to_one(F)
-    search = search_points(F * unit, k, earlier=earlier)
+    search = _search_points(F * unit, k, earlier=earlier)
     return Nearest(search.distances[:, :k] / unit, search.positions[:, :k])
 
 
@@ -128,11 +128,11 @@ def _sorted_distances(F: Tensor, rows: Tensor, candidates: Tensor, values: Tenso
 _SLAB = 512  # rows and columns of a block: the products of one fit a core's cache
 
 
-def candidate_pass(
+def _candidate_pass(
     G: Tensor,  # centred rows in random order, shape (n, d), float32
     n_candidates: int,  # candidates of each point, at most n - 1
     potential: Callable | None,  # function of products, rows and columns that returns a sum
-) -> tuple[Candidates, float]:  # with n_candidates columns; sum over pairs
+) -> tuple[_Candidates, float]:  # with n_candidates columns; sum over pairs
     "Candidates for the nearest other points of each, and a sum over pairs."
     n, total = len(G), 0.0
     square = G.square().sum(1)
@@ -172,10 +172,10 @@ def candidate_pass(
     counts = torch.bincount(owner, minlength=n)
     first = counts.cumsum(0) - counts
     pick = order[first[:, None] + torch.arange(n_candidates, device=order.device)]
-    return Candidates(value[pick].double(), torch.cat(positions)[pick]), total
+    return _Candidates(value[pick].double(), torch.cat(positions)[pick]), total
 
 # %% ../nbs/core/09_pairs.ipynb #e4a19a39
-def earlier_points(F: Tensor, search: Search) -> Tensor:  # shape (n - 1,)
+def _earlier_points(F: Tensor, search: Search) -> Tensor:  # shape (n - 1,)
     "Position of the nearest earlier point of points 1, 2, ... from candidates of all points."
     place = torch.arange(len(F), device=F.device)
     before = (search.positions < place[:, None]) & search.distances.isfinite()
@@ -184,7 +184,7 @@ def earlier_points(F: Tensor, search: Search) -> Tensor:  # shape (n - 1,)
     certain = search.distances.gather(1, at)[:, 0].square() < search.beyond
     again = place[1:][~(certain & before.any(1))[1:]]
     if len(again):
-        nearest[again] = search_points(F, 1, earlier=True, rows=again).positions[:, 0]
+        nearest[again] = _search_points(F, 1, earlier=True, rows=again).positions[:, 0]
     return nearest[1:]
 
 # %% ../nbs/core/09_pairs.ipynb #12216e8b
@@ -226,7 +226,7 @@ def _sphere_potential(F: Tensor, mean: Tensor, t: float):
     return partial(_sphere_sum, shift=(inside + mean @ mean / 2).float(), scale=scale, t=t)
 
 
-def pass_bytes(n: int, d: int, n_candidates: int) -> float:
+def _pass_bytes(n: int, d: int, n_candidates: int) -> float:
     "Memory that a pass takes at its peak."
     slab = min(n, max(_SLAB, n_candidates + 1))
     candidates = n_candidates * n * (1 + math.log(n / slab))
@@ -246,7 +246,7 @@ def pass_over_pairs(
     seed = checks.check_count(seed, "pass_over_pairs", "seed", low=0, high=2**32 - 1)
     t = checks.check_number(t, "pass_over_pairs", "t", low=0, high=16, low_open=True)
     n_candidates = min(k + EXTRA, len(X) - 1)
-    n_bytes = pass_bytes(len(X), X.shape[1], n_candidates)
+    n_bytes = _pass_bytes(len(X), X.shape[1], n_candidates)
     checks.check_memory(n_bytes, "pass_over_pairs", "pass fewer points", device=X.device)
     order = torch.randperm(len(X), generator=checks.check_generator(seed, "pass_over_pairs"))
     order = order.to(X.device)
@@ -255,14 +255,14 @@ def pass_over_pairs(
     unit = checks.power_to_one(F)
     F *= unit
     potential = None if X.dtype == torch.float64 else _sphere_potential(F, mean * unit, t)
-    candidates, total = candidate_pass(F.float(), n_candidates, potential)
-    search = search_points(F, k, candidates=candidates)
+    candidates, total = _candidate_pass(F.float(), n_candidates, potential)
+    search = _search_points(F, k, candidates=candidates)
     home = order.argsort()
     pairs = Pairs(
         distances=search.distances[home, :k] / unit,
         indices=order[search.positions[home, :k]],
         order=order,
-        earlier=earlier_points(F, search),
+        earlier=_earlier_points(F, search),
         seed=seed,
         potential=None if potential is None else total,
         t=t,

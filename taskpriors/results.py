@@ -20,7 +20,7 @@ from torch import Tensor
 from .checks import Axes, DataFrame, refuse
 
 # %% ../nbs/core/03_results.ipynb #2820fbd9
-def shown_value(v: Any) -> str:
+def _shown_value(v: Any) -> str:
     "A field as it prints."
     if isinstance(v, float):
         return f"{v:.6g}"
@@ -37,7 +37,7 @@ def _is_vector(v) -> bool:
     return isinstance(v, Tensor) and v.ndim == 1
 
 
-def field_column(v: Any, n: int) -> list | None:
+def _field_column(v: Any, n: int) -> list | None:
     "The `n` entries of a field's column, or None if the field has no entry per row."
     if _is_vector(v):
         return v.detach().cpu().tolist() if len(v) == n else None
@@ -51,7 +51,7 @@ class Result:
     "Base of all results: a readable `repr` and a table."
 
     def __repr__(self):
-        shown = (f"{f.name}={shown_value(getattr(self, f.name))}" for f in fields(self) if f.repr)
+        shown = (f"{f.name}={_shown_value(getattr(self, f.name))}" for f in fields(self) if f.repr)
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def to_frame(self) -> DataFrame:
@@ -60,11 +60,11 @@ class Result:
 
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         n = max((len(v) for v in values.values() if _is_vector(v)), default=1)
-        columns = {name: field_column(v, n) for name, v in values.items()}
+        columns = {name: _field_column(v, n) for name, v in values.items()}
         return pd.DataFrame({name: c for name, c in columns.items() if c is not None})
 
 # %% ../nbs/core/03_results.ipynb #e8888d49
-STYLE = "taskpriors.taskpriors"
+_STYLE = "taskpriors.taskpriors"
 
 
 @lru_cache
@@ -79,7 +79,7 @@ def _rc():
 _in_house = ContextVar("in_house", default=False)
 
 
-def in_house_style(f: Callable) -> Callable:
+def _in_house_style(f: Callable) -> Callable:
     "The function `f`, run in the house style."
 
     @wraps(f)
@@ -99,20 +99,20 @@ def in_house_style(f: Callable) -> Callable:
 
 # %% ../nbs/core/03_results.ipynb #45f77b4a
 @lru_cache
-def house_class(cls: type) -> type:
+def _house_class(cls: type) -> type:
     "A class like `cls` whose public methods run in the house style."
     names = (n for n in dir(cls) if not n.startswith(("_", "get_")))
     methods = {n: getattr(cls, n) for n in names if isfunction(getattr(cls, n))}
-    return type(f"House{cls.__name__}", (cls,), {n: in_house_style(f) for n, f in methods.items()})
+    return type(f"House{cls.__name__}", (cls,), {n: _in_house_style(f) for n, f in methods.items()})
 
 # %% ../nbs/core/03_results.ipynb #2fd02bb6
-def house_axes(options: dict[str, Any]) -> dict[str, Any]:
+def _house_axes(options: dict[str, Any]) -> dict[str, Any]:
     "Options of new axes with the class of the house, unless they choose a class or a projection."
     from matplotlib.axes import Axes
 
     if {"axes_class", "projection", "polar"} & options.keys():
         return options
-    return {**options, "axes_class": house_class(Axes)}
+    return {**options, "axes_class": _house_class(Axes)}
 
 # %% ../nbs/core/03_results.ipynb #14b9d744
 @lru_cache
@@ -120,12 +120,12 @@ def _house_figure() -> type:
     "The class of figures whose parts are drawn in the house style, whenever they are added."
     from matplotlib.figure import Figure
 
-    class HouseFigure(house_class(Figure)):  # type: ignore[misc]  # a base that is made here
+    class HouseFigure(_house_class(Figure)):  # type: ignore[misc]  # a base that is made here
         def add_subplot(self, *args, **options):
-            return super().add_subplot(*args, **house_axes(options))
+            return super().add_subplot(*args, **_house_axes(options))
 
         def add_axes(self, *args, **options):
-            return super().add_axes(*args, **house_axes(options))
+            return super().add_axes(*args, **_house_axes(options))
 
         def suptitle(self, text, **options):
             return super().suptitle(text, **{"x": 0.01, "ha": "left", **options})
@@ -146,7 +146,7 @@ def in_style(f: Callable[_P, _R]) -> Callable[_P, _R]:
 
         # Loads the backend now: the context would forget at its end that it is interactive.
         plt.draw_if_interactive()
-        return in_house_style(f)(*args, **kwargs)
+        return _in_house_style(f)(*args, **kwargs)
 
     return styled
 

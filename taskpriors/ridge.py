@@ -97,7 +97,7 @@ def _squares_lose(X, scale, squares, m):  # squares: of each centred feature, sh
     return bool((squares[small] > len(X) * rounding.square()).any())
 
 # %% ../nbs/prior/14_ridge.ipynb #5e1d0aa1
-def lower_gram(parts: Iterable, d: int) -> Tensor:  # of no meaning above the diagonal
+def _lower_gram(parts: Iterable, d: int) -> Tensor:  # of no meaning above the diagonal
     "The sum of A.T @ A on and below the diagonal, over `parts` A of d columns."
     out: Any = None
     for A in parts:
@@ -125,10 +125,10 @@ def decompose(X: Tensor, *, standardize: bool = False) -> RidgeBasis:
         if _squares_lose(X, scale, torch.linalg.vector_norm(Xc, dim=0).square(), n):
             s, U = _singular(Xc[:, b].T for b in row_blocks(d, 4096))
         else:
-            s, U = _eigen(lower_gram([Xc.T], n))
+            s, U = _eigen(_lower_gram([Xc.T], n))
         return RidgeBasis(U=U.to(X.dtype), s=s, V=Xc.T @ U / s, mean=mean, scale=scale)
     blocks = row_blocks(n, 4096)
-    gram = lower_gram((_centred(X[b], mean, scale) for b in blocks), d)
+    gram = _lower_gram((_centred(X[b], mean, scale) for b in blocks), d)
     if _squares_lose(X, scale, gram.diagonal(), d):
         s, V = _singular(_centred(X[b], mean, scale) for b in blocks)
     else:
@@ -153,28 +153,28 @@ def residual_filter(basis: RidgeBasis, alpha: float) -> tuple[float, Tensor]:  #
     return 1.0, w / (w + alpha)
 
 # %% ../nbs/prior/14_ridge.ipynb #189cb1a5
-class Filters(NamedTuple):
+class _Filters(NamedTuple):
     "What `residual_filter` gives at each of several penalties."
 
     keep: Tensor  # shape (n_alphas,), float64
     f: Tensor  # shape (n_alphas, r)
 
 
-def filters(basis: RidgeBasis, alphas: Sequence) -> Filters:
+def filters(basis: RidgeBasis, alphas: Sequence) -> _Filters:
     "The filters of several penalties."
     keep, f = zip(*(residual_filter(basis, a) for a in alphas), strict=True)
     f = torch.stack(f)
-    return Filters(torch.tensor(keep, dtype=torch.float64, device=f.device), f)
+    return _Filters(torch.tensor(keep, dtype=torch.float64, device=f.device), f)
 
 # %% ../nbs/prior/14_ridge.ipynb #93a3e251
-class Slack(NamedTuple):
+class _Slack(NamedTuple):
     "What a leave-one-out error divides by, for each penalty and point."
 
     slack: Tensor  # diagonal of I - H, shape (n_alphas, n)
     fixed: Tensor  # where it vanishes, shape (n_alphas, n), bool
 
 
-def slack_and_fixed(basis: RidgeBasis, alphas: Sequence) -> Slack:
+def slack_and_fixed(basis: RidgeBasis, alphas: Sequence) -> _Slack:
     "Diagonal of I - H and where it vanishes."
     n, r = basis.U.shape
     keep, f = filters(basis, alphas)
@@ -187,10 +187,10 @@ def slack_and_fixed(basis: RidgeBasis, alphas: Sequence) -> Slack:
     lost, weak = torch.cat(sums).T.chunk(2)
     slack = keep[:, None] * (1 - 1 / n) - lost
     if basis.full:
-        return Slack(slack, slack <= 0)
+        return _Slack(slack, slack <= 0)
     stored = 4 * max(r, 1) ** 0.5 * torch.finfo(basis.U.dtype).eps
     computed = eps * (n + 2 * r**0.5 * weak)
-    return Slack(slack, slack <= stored + computed)
+    return _Slack(slack, slack <= stored + computed)
 
 # %% ../nbs/prior/14_ridge.ipynb #7fda316e
 def loo_slack(basis: RidgeBasis, alphas: Sequence, caller: str) -> Tensor:  # shape (n_alphas, n)
@@ -217,7 +217,7 @@ def loo_residuals(basis: RidgeBasis, targets: Tensor, alpha: float) -> Tensor:  
     return out / slack
 
 # %% ../nbs/prior/14_ridge.ipynb #c7e45369
-def class_folds(labels: Tensor, counts: Tensor) -> Tensor:  # shape (n_folds, n_left_out)
+def _class_folds(labels: Tensor, counts: Tensor) -> Tensor:  # shape (n_folds, n_left_out)
     "Sets with one judged point of each class, or the same few; `counts` are of all fitted points."
     order = labels.argsort(stable=True)
     of_class = order.split(labels.bincount(minlength=len(counts)).tolist())
@@ -262,7 +262,7 @@ def stratified_hits(
     counts: Tensor,  # points of each class among them, shape (q,)
 ) -> Tensor:  # shape (m,), float64
     "Share of its sets in which each point is right, by a probe that has not seen the set."
-    folds = class_folds(labels, counts)
+    folds = _class_folds(labels, counts)
     hits = torch.zeros(len(labels), dtype=torch.float64, device=labels.device)
     if folds.numel() == 0:
         return hits

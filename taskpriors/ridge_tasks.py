@@ -140,7 +140,7 @@ def label_moments(
     return task_moments(basis, tasks, weights, block_size=block_size, executor=executor)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #289d54e2
-def gram_strips(U: Tensor, weights: Tensor) -> Iterator:  # of slices, and shape (stop, k, columns)
+def _gram_strips(U: Tensor, weights: Tensor) -> Iterator:  # of slices, and shape (stop, k, columns)
     "Slices of columns, and U.T @ diag(w) @ U there, down to the diagonal and twice above it."
     w = weights.T.to(U)
     for cols in blocks.row_blocks(U.shape[1], 64):
@@ -160,13 +160,13 @@ def few_rows(weight: Tensor, eps: float, unit: Tensor | float = 1.0) -> tuple[Te
     return unit * L[:, :k] * s[:k], rows[:k]
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #9c262254
-def inner_terms(
+def _inner_terms(
     U: Tensor, inners: Sequence, weight: Tensor, f: Tensor
 ) -> Tensor:  # shape (n_distributions, n_alphas)
     "The sum over points of weight times u.T @ diag(f) @ inner @ diag(f) @ u."
     out = f.new_zeros(len(inners), len(f))
     coef, rows = few_rows(weight, torch.finfo(U.dtype).eps, weight.mean(1, keepdim=True))
-    for cols, gram in gram_strips(U, rows):
+    for cols, gram in _gram_strips(U, rows):
         for k, inner in enumerate(inners):
             N = inner[: cols.stop, None, cols] * gram
             strip = (f[:, : cols.stop] @ N.flatten(1)).unflatten(1, N.shape[1:])
@@ -174,7 +174,9 @@ def inner_terms(
     return out
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #32dd6a20
-def _root_terms(U, root, weight, f):  # what `inner_terms` gives for one distribution, from its root
+def _root_terms(
+    U, root, weight, f
+):  # what `_inner_terms` gives for one distribution, from its root
     slices = blocks.row_blocks(len(U), 8192)
     out = f.new_zeros(len(f))
     for k, (w, g) in enumerate(zip(weight, f, strict=True)):
@@ -201,7 +203,7 @@ def _quadratic_terms(
         else distribution.inner
         for distribution in distributions
     ]
-    return inner_terms(U, inners, weight, f)
+    return _inner_terms(U, inners, weight, f)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #84b0c39c
 def _errors_of_moments(basis, distributions, weight, keep, f):  # shape (n_distributions, n_alphas)
@@ -255,7 +257,7 @@ def training_parts(basis: ridge.RidgeBasis, residuals: Tensor, alpha: float) -> 
     return residuals * (out - residuals)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #7437c07c
-def squares_beside(basis: ridge.RidgeBasis, weights: Tensor, alpha: float) -> Tensor:
+def _squares_beside(basis: ridge.RidgeBasis, weights: Tensor, alpha: float) -> Tensor:
     "The sum over i other than j of weight_i A_ij^2, where A is I - H; weights of shape (k, n)."
     keep, f = ridge.residual_filter(basis, alpha)
     n = len(basis.U)
@@ -266,7 +268,7 @@ def squares_beside(basis: ridge.RidgeBasis, weights: Tensor, alpha: float) -> Te
         W = W.double()
     WG = W * G.to(W)
     whole = torch.zeros_like(weights)
-    for cols, gram in gram_strips(W, weights):
+    for cols, gram in _gram_strips(W, weights):
         S = gram.flatten(1).to(W)
         for b in blocks.row_blocks(n, 4096):
             strip = (WG[b, : cols.stop] @ S).unflatten(1, gram.shape[1:])
@@ -285,7 +287,7 @@ def loo_pseudo_values(
     """
     slack = ridge.loo_slack(basis, [alpha], "loo_pseudo_values")[0]
     weights = torch.cat([slack[None] ** -2, (errors / slack).view(-1, len(slack))])
-    as_test, *as_teacher = squares_beside(basis, weights, alpha)
+    as_test, *as_teacher = _squares_beside(basis, weights, alpha)
     as_teacher = torch.stack(as_teacher).view(errors.shape)
     return errors * (1 - as_test) + 2 * training - 2 * as_teacher / slack
 
@@ -324,7 +326,7 @@ def grid_errors(
     return grid, _errors(basis, moments, grid.tolist(), slack)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #806e8984
-class TaskTargets(NamedTuple):
+class _TaskTargets(NamedTuple):
     "Centred targets times the roots of their weights: where they are few, instead of moments."
 
     diag: Tensor  # A_ii, shape (n,), float64
@@ -332,24 +334,24 @@ class TaskTargets(NamedTuple):
     products: Tensor  # targets @ U, shape (n_columns, r)
 
 
-def task_targets(basis: ridge.RidgeBasis, tasks: CheckedTasks, weights: Tensor) -> TaskTargets:
+def task_targets(basis: ridge.RidgeBasis, tasks: CheckedTasks, weights: Tensor) -> _TaskTargets:
     "The targets of few tasks and their products with the basis."
     Y = _weighted_targets(slice(None), tasks, weights)
-    return TaskTargets(Y.square().sum(0, dtype=torch.float64), Y, Y @ basis.U)
+    return _TaskTargets(Y.square().sum(0, dtype=torch.float64), Y, Y @ basis.U)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #5e1d0ab2
-class LeastErrors(NamedTuple):
+class _LeastErrors(NamedTuple):
     "The best penalty for each task distribution."
 
     alphas: Tensor  # shape (n_distributions,), float64
     errors: Tensor  # at these penalties, shape (n_distributions,), float64
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e8dc4cad
-def sum_and_doubt(
-    basis: ridge.RidgeBasis, distribution: TaskMoments | TaskTargets, keep: Tensor, f: Tensor
+def _sum_and_doubt(
+    basis: ridge.RidgeBasis, distribution: TaskMoments | _TaskTargets, keep: Tensor, f: Tensor
 ) -> tuple[Tensor, Tensor]:  # both of shape (n_alphas,)
     "The sum of squared residuals at each penalty, and a bound on its rounding."
-    if isinstance(distribution, TaskTargets):
+    if isinstance(distribution, _TaskTargets):
         diagonal = distribution.products.square().sum(0, dtype=torch.float64)
     elif distribution.root:
         diagonal = distribution.inner.square().sum(1, dtype=torch.float64)
@@ -363,13 +365,15 @@ def sum_and_doubt(
     return residual, doubt + squared * len(size) * weak.square()
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #03e4a6d4
-def least_grid_errors(basis: ridge.RidgeBasis, distributions: Sequence, caller: str) -> LeastErrors:
+def least_grid_errors(
+    basis: ridge.RidgeBasis, distributions: Sequence, caller: str
+) -> _LeastErrors:
     "The least of `grid_errors` for each task distribution (moments or targets), up to rounding."
     grid, slack = _usable_grid(basis, caller)
     keep, f = ridge.filters(basis, grid.tolist())
     weight, n = slack**-2, len(basis.U)
     sums = zip(
-        *(sum_and_doubt(basis, distribution, keep, f) for distribution in distributions),
+        *(_sum_and_doubt(basis, distribution, keep, f) for distribution in distributions),
         strict=True,
     )
     residual, doubt = map(torch.stack, sums)
@@ -379,7 +383,7 @@ def least_grid_errors(basis: ridge.RidgeBasis, distributions: Sequence, caller: 
     tried = torch.zeros_like(errors, dtype=torch.bool)
     candidates = tried.scatter(1, (mean * residual).argmin(1, keepdim=True), True)
     while (candidates := candidates & ~tried).any():
-        if isinstance(distributions[0], TaskTargets):
+        if isinstance(distributions[0], _TaskTargets):
             for distribution, distribution_errors, some in zip(
                 distributions, errors, candidates, strict=True
             ):
@@ -399,7 +403,7 @@ def least_grid_errors(basis: ridge.RidgeBasis, distributions: Sequence, caller: 
         tried |= candidates
         candidates = floor <= errors.amin(1, keepdim=True)
     best = errors.argmin(1)
-    return LeastErrors(grid[best.cpu()], errors.gather(1, best[:, None])[:, 0])
+    return _LeastErrors(grid[best.cpu()], errors.gather(1, best[:, None])[:, 0])
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #91f0e038
 def check_alphas(alphas: ArrayLike, caller: str) -> Tensor:  # shape (n_alphas,), float64

@@ -168,14 +168,14 @@ def save_tensors(path: str | Path, tensors: dict, meta: dict, *, sidecar: bool =
     return Path(path)
 
 # %% ../nbs/core/05_store.ipynb #d509bb88
-class Stored(NamedTuple):
+class _Stored(NamedTuple):
     "What a file of `save_tensors` holds."
 
     tensors: dict[str, torch.Tensor]
     description: dict[str, Any]  # what json can hold
 
 
-def load_tensors(path: str | Path) -> Stored:
+def load_tensors(path: str | Path) -> _Stored:
     "Tensors and description, or `ValueError` if the file is not what was written."
     from safetensors import SafetensorError, safe_open
 
@@ -193,7 +193,7 @@ def load_tensors(path: str | Path) -> Stored:
         rule = f"{path.name} must match its checksum"
         remedy = "delete it: it will be computed again"
         refuse("load_tensors", rule, "a truncated or altered file", remedy)
-    return Stored(tensors, json.loads(meta["taskpriors"]))
+    return _Stored(tensors, json.loads(meta["taskpriors"]))
 
 # %% ../nbs/core/05_store.ipynb #d114cc28
 @contextmanager
@@ -300,7 +300,7 @@ def find_tensors(
     *,
     caller: str | None,  # who warns; None does not warn
     infinite: bool = False,  # may numbers be infinite?
-) -> Stored | None:  # None if there is nothing to be believed
+) -> _Stored | None:  # None if there is nothing to be believed
     "Tensors and description if they are what was looked for; a warning if they are something else."
     path = Path(path)
     if not os.path.isfile(path):
@@ -366,7 +366,7 @@ def cached_json(
 KINDS = ("features", "zoo", "ranking", "synbench", "neucrab")  # the folders of a cache
 
 
-class CacheFile(NamedTuple):
+class _CacheFile(NamedTuple):
     "A file in a cache."
 
     path: Path
@@ -398,7 +398,7 @@ def _classify(path, kind):  # CacheFile
     n_bytes = path.lstat().st_size
     what, label, owner = "other", "", None
     if path.is_symlink() or not path.is_file():
-        return CacheFile(path, kind, what, label, n_bytes, owner)
+        return _CacheFile(path, kind, what, label, n_bytes, owner)
     leftover = _LEFT.fullmatch(path.name)
     if path.suffix == ".safetensors":
         label = _label_of(path)
@@ -414,10 +414,10 @@ def _classify(path, kind):  # CacheFile
         what, owner = "lock", path.with_suffix("")
     elif leftover:
         what, owner = "left", path.with_name(leftover[1]).with_suffix(".safetensors")
-    return CacheFile(path, kind, what, label or "", n_bytes, owner)
+    return _CacheFile(path, kind, what, label or "", n_bytes, owner)
 
 
-def list_cache(cache: str | Path | None = None) -> list[CacheFile]:
+def list_cache(cache: str | Path | None = None) -> list[_CacheFile]:
     "All files of a cache, and what else lies beside its folders, without reading the results."
     root, files = cache_dir(cache), []
     for kind in KINDS:
@@ -429,7 +429,7 @@ def list_cache(cache: str | Path | None = None) -> list[CacheFile]:
     for path in outside:
         if path.name not in (*KINDS, "write.lock"):
             n_bytes = path.lstat().st_size
-            files.append(CacheFile(path, "", "other", "", n_bytes, None))
+            files.append(_CacheFile(path, "", "other", "", n_bytes, None))
     return files
 
 # %% ../nbs/core/05_store.ipynb #cc89da5f
@@ -448,7 +448,7 @@ def _remove(files):  # list of those that were removed
     return removed
 
 
-def clear_cache(cache: str | Path | None = None) -> list[CacheFile]:
+def clear_cache(cache: str | Path | None = None) -> list[_CacheFile]:
     "Remove from a cache what `taskpriors` wrote, and nothing else."
     root = cache_dir(cache)
     owned: dict = {}

@@ -324,19 +324,6 @@ def is_exported(source):
 
 
 @for_each("path", NOTEBOOKS, id_of)
-def test_a_demonstration_calls_public_names(path):
-    "Prose that shows a private step breaks when the step is written in another way."
-    trees = {source: parsed(source) for kind, source in cells(path) if kind == "code"}
-    library = [node for s, tree in trees.items() if is_exported(s) for node in ast.walk(tree)]
-    kinds = ast.FunctionDef, ast.ClassDef
-    private = {node.name for node in library if isinstance(node, kinds)}
-    private = {name for name in private if re.match("_[^_]", name)}
-    for source, tree in trees.items():
-        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        assert is_exported(source) or not used & private, sorted(used & private)
-
-
-@for_each("path", NOTEBOOKS, id_of)
 def test_outputs_are_clean(path):
     code = [c for c in notebook(path)["cells"] if c["cell_type"] == "code"]
     for out in (out for c in code for out in c.get("outputs", [])):

@@ -101,7 +101,7 @@ class ChannelAxes(TorchFunctionMode):
         return out
 
 # %% ../../nbs/inputs/02_axes.ipynb #739a713e
-def axis_by_shape(shape: tuple, pictures: Tensor | None) -> int | None:
+def _axis_by_shape(shape: tuple, pictures: Tensor | None) -> int | None:
     """Where the channels of a map are, if its height and width have the ratio of the pictures.
 
     1 or 3, from the shape of the map, (n, ., ., .), and pictures (n, c, h, w); None if both or
@@ -138,7 +138,7 @@ def chosen_axis(
     if axis in (1, 3):
         return axis
     by_timm = dict(NCHW=1, NHWC=3).get(getattr(module, "output_fmt", None) or "")
-    axis = by_timm or axis_by_shape(tuple(out.shape), pictures)
+    axis = by_timm or _axis_by_shape(tuple(out.shape), pictures)
     if axis is None:
         rule, got = "the axis of channels of a map must be known", f"shape {tuple(out.shape)}"
         refuse(caller, rule, got, "pool it in a function that returns (B, d)")

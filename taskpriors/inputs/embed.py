@@ -38,7 +38,7 @@ from ..signatures import documented
 from ..store import CacheLike
 
 # %% ../../nbs/inputs/06_embed.ipynb #dfdee620
-def passed_on(x: Any) -> Any:
+def _passed_on(x: Any) -> Any:
     "The transform of inputs that are prepared already."
     return x
 
@@ -445,7 +445,7 @@ def embed_features(
             rule = "a loader's batches must go to the model as they are"
             remedy = "leave the transform to the loader's data set, or pass pictures"
             checks.refuse("embed", rule, "a transform or processor", remedy, TypeError)
-        transform = passed_on
+        transform = _passed_on
     enc = load_encoder(
         source,
         transform=transform,

@@ -125,7 +125,7 @@ def _parts_of(obj: Any) -> list[Any]:  # what an object may call
     return parts
 
 
-def modules_within(obj: object) -> list[nn.Module]:
+def _modules_within(obj: object) -> list[nn.Module]:
     "The networks that a callable runs, as far as they can be seen from outside."
     modules: list = []
     waiting = deque([obj])
@@ -144,7 +144,7 @@ def modules_within(obj: object) -> list[nn.Module]:
 
 def is_scripted(model: object) -> bool:
     "Is a part of what runs a script of torch? A trace keeps the mode that it was made in."
-    parts = (part for module in modules_within(model) for part in module.modules())
+    parts = (part for module in _modules_within(model) for part in module.modules())
     return any(isinstance(part, torch.jit.ScriptModule) for part in parts)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #e1fcd1b3
@@ -200,7 +200,7 @@ def evaluating(model: object, device: str | torch.device | None = None) -> Itera
     hook = meet(_quiet_here) if outer is None else None
     stance = nullcontext() if _STANCE is None or outer is not None else _STANCE("force_eager")
     try:
-        for module in modules_within(model):
+        for module in _modules_within(model):
             for part in module.modules():
                 state.quiet(part)
         if moved is not None and any(weights.is_meta for weights in moved.parameters()):
@@ -296,7 +296,7 @@ class BatchEncoder:
             checks.refuse(self.caller, rule, got, self._remedy(named.values()), RuntimeError)
 
     def _remedy(self, inputs: Iterable) -> str:
-        layers = (w for m in modules_within(self.forward) for w in m.parameters())
+        layers = (w for m in _modules_within(self.forward) for w in m.parameters())
         weights, given = ({w.dtype for w in ws if w.is_floating_point()} for ws in (layers, inputs))
         if not weights or not given or weights & given:
             return "check the model and its inputs"

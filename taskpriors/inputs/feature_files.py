@@ -43,7 +43,7 @@ def _members(path: Path, key: str | None) -> list[zipfile.ZipInfo]:
     return named if key else named or members
 
 
-def refuse_bomb(path: Path, member: zipfile.ZipInfo) -> None:
+def _refuse_bomb(path: Path, member: zipfile.ZipInfo) -> None:
     "Refuse an archive that holds far more bytes than features of its size would."
     n_packed = min(member.compress_size, path.stat().st_size)
     if member.file_size > max(_BOMB, _DENSEST * n_packed):
@@ -54,7 +54,7 @@ def refuse_bomb(path: Path, member: zipfile.ZipInfo) -> None:
     check_memory(member.file_size, "", "store fewer rows or fewer bits")
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #983dcdbc
-def map_npy(path: Path) -> np.ndarray:
+def _map_npy(path: Path) -> np.ndarray:
     "The array in an .npy file, mapped."
     try:
         return np.load(path, mmap_mode="c", allow_pickle=False)
@@ -64,7 +64,7 @@ def map_npy(path: Path) -> np.ndarray:
         return np.load(path, mmap_mode="r", allow_pickle=False)
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #83096c84
-def private_map(a: np.memmap) -> np.ndarray:
+def _private_map(a: np.memmap) -> np.ndarray:
     "A map of the same file that may be written to without changing the file."
     whole = isinstance(a.base, mmap.mmap) and a.flags.c_contiguous
     if a.flags.writeable or not whole or a.filename is None:
@@ -152,7 +152,7 @@ class Rows(NamedTuple):
     origin: str = ""  # what sparse features were; empty where features are as they were stored
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #b7da4509
-def read_mteb_cache(folder: Path) -> Rows:
+def _read_mteb_cache(folder: Path) -> Rows:
     "The vectors that a cache of mteb holds, mapped, in the order in which the items came."
     rows = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     if not rows or sorted(rows.values()) != list(range(len(rows))):
@@ -200,7 +200,7 @@ def _stored(path: Path, key: str | None) -> dict[str, Any]:  # name -> array
     "What a file of arrays or tensors holds."
     ending = path.suffix.lower()
     if ending == ".npy":
-        return {"features": map_npy(path)}
+        return {"features": _map_npy(path)}
     if ending == ".npz":
         names = {m.filename.removesuffix(".npy") for m in _members(path, key)}
         if sparse.holds_sparse(names):
@@ -249,7 +249,7 @@ def _read_file(path: Path, key: str | None) -> Any:  # an array or a tensor
     if ending in _ARRAYS:
         try:
             for member in _members(path, key) if ending == ".npz" else ():
-                refuse_bomb(path, member)
+                _refuse_bomb(path, member)
             stored = _stored(path, key)
         except Exception as e:  # readers raise many types
             if ". Got " in str(e):
@@ -273,7 +273,7 @@ def _dense(values: Any, caller: str) -> Rows:
 def _folder_of_features(path: Path) -> Rows:
     "The features in a folder that mteb wrote."
     if sources.is_vector_cache(path):
-        return read_mteb_cache(path)
+        return _read_mteb_cache(path)
     tasks = sorted(inner.name for inner in path.iterdir() if sources.is_vector_cache(inner))
     rule = "a folder must hold a network, or features that NumpyCache of mteb wrote"
     task = f"the folder of one task, e.g. {tasks[0]}" if tasks else "a file of features"
@@ -288,7 +288,7 @@ def read_features(source: str | Path | ArrayLike | sources.Source, caller: str) 
             values: Any = source.values
             frame = tables.as_frame(values)
             if isinstance(values, np.memmap):
-                values = _with_room(private_map(values))
+                values = _with_room(_private_map(values))
             elif frame is not None:
                 values = table_values(frame)
             return _dense(values.detach() if isinstance(values, Tensor) else values, caller)

@@ -124,7 +124,7 @@ def _image_digest(content):  # 32 bytes
     return hashlib.sha256(f"{content.size}".encode() + content.tobytes()).digest()
 
 # %% ../../nbs/inputs/04_image_source.ipynb #91fa7c1b
-def decode_image(content: Any, exif_rotation: bool = True, depth: int = 16) -> Any:
+def _decode_image(content: Any, exif_rotation: bool = True, depth: int = 16) -> Any:
     "The PIL image in RGB that encoded bytes hold, or the one that is passed."
     from PIL import Image
 
@@ -133,7 +133,7 @@ def decode_image(content: Any, exif_rotation: bool = True, depth: int = 16) -> A
     return to_rgb(Image.open(io.BytesIO(content)), exif_rotation, depth)
 
 
-def check_decodes(content: Any) -> int | None:
+def _check_decodes(content: Any) -> int | None:
     """Raise what the decoder raises if the content is not a whole image.
 
     The brightest value of an image of 16 bits, None of others.
@@ -187,7 +187,7 @@ def reading_digest() -> str:  # 64 hexadecimal digits
     h = hashlib.sha256()
     for mode, kind in _SMALL:
         try:
-            image = decode_image(_small_file(mode, kind))
+            image = _decode_image(_small_file(mode, kind))
             h.update(f"{mode} {kind} {image.size}".encode() + image.tobytes())
         except (OSError, KeyError) as e:  # a kind that this Pillow cannot write
             h.update(f"{mode} {kind} {type(e).__name__}".encode())
@@ -209,7 +209,7 @@ def _label(item):  # int, text or None
     return int(y) if isinstance(y, (int, np.integer)) else None
 
 # %% ../../nbs/inputs/04_image_source.ipynb #75aa5688
-def why_unreadable(e: BaseException) -> str:
+def _why_unreadable(e: BaseException) -> str:
     "The first line of an error, short."
     return f"{type(e).__name__}: {e}".split("\n")[0][:120]
 
@@ -220,18 +220,18 @@ def _inspect(items, i, exif_rotation=True):  # (hash, label, brightest value), o
         item = items[i]
         content = image_content(_first(item), exif_rotation)
     except (OSError, SyntaxError) as e:
-        return why_unreadable(e)
+        return _why_unreadable(e)
     except KeyError as e:
         rule = "the columns of image and label must exist"
         remedy = "name them with input_key= and target_key="
         remedy += " (without labels, give the image column twice)"
         checks.refuse("load_images", rule, f"none called {e}", remedy)
     try:
-        brightest = check_decodes(content)
+        brightest = _check_decodes(content)
     except MemoryError:
         raise
     except Exception as e:
-        return why_unreadable(e)
+        return _why_unreadable(e)
     return _image_digest(content), _label(item), brightest
 
 # %% ../../nbs/inputs/04_image_source.ipynb #b6b89033
@@ -312,7 +312,7 @@ class ImageSource:
             rule = "an image must stay as it was when it was first read"
             remedy = "load the images again, without random transforms"
             checks.refuse(f"{self.name}[{i}]", rule, "other content", remedy, RuntimeError)
-        return decode_image(content, self.exif_rotation, self.depth)
+        return _decode_image(content, self.exif_rotation, self.depth)
 
     def __repr__(self):
         summary = f"n={len(self)}, fingerprint={self.fingerprint[:12]}, skipped={len(self.skipped)}"

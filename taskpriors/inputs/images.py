@@ -29,7 +29,7 @@ from ..signatures import documented
 from ..store import cache_dir
 
 # %% ../../nbs/inputs/04_images.ipynb #28777d90
-IMAGE_TYPES = tuple(
+_IMAGE_TYPES = tuple(
     ".png .jpg .jpeg .jpe .jfif .bmp .gif .webp .tif .tiff .ppm .pgm .pbm .jp2 .avif".split()
 )
 _FOREIGN = frozenset(  # endings of pictures that Pillow does not read, or not as they are meant
@@ -47,12 +47,12 @@ _FIRST_BYTES = (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\0",
 _FIRST_BYTES += (b"\0\0\0\x0cjP  ",)
 
 
-def is_hidden(name: str) -> bool:
+def _is_hidden(name: str) -> bool:
     "Is a file or folder one that programs leave for themselves?"
     return name.startswith(".") or name.lower() in _SYSTEM
 
 
-class LeftOut(NamedTuple):
+class _LeftOut(NamedTuple):
     "What lies among the images and is none."
 
     hidden: list  # of the images in them: names of hidden and system folders and files
@@ -72,13 +72,13 @@ class LeftOut(NamedTuple):
             warnings.warn(message, stacklevel=5)
 
 
-def _is_image(name: str, types: Sequence, path: str | None, left_out: LeftOut) -> bool:
+def _is_image(name: str, types: Sequence, path: str | None, left_out: _LeftOut) -> bool:
     """Is a file an image by its ending, or by its first bytes if its ending says nothing?
 
     These are read at `path`, if there is a file; None: endings alone decide.
     """
     ending = os.path.splitext(name)[1].lower()
-    if is_hidden(name):
+    if _is_hidden(name):
         left_out.hidden.extend([name] * (ending in types))
         return False
     if ending in types:
@@ -97,7 +97,7 @@ def _is_image(name: str, types: Sequence, path: str | None, left_out: LeftOut) -
     return start.startswith(_FIRST_BYTES) or webp or start[4:12] == b"ftypavif"
 
 # %% ../../nbs/inputs/04_images.ipynb #321d4c7d
-def open_dataset(name: str, **kwargs: Any) -> Dataset:
+def _open_dataset(name: str, **kwargs: Any) -> Dataset:
     "Open a named data set, as hfds/NAME, or the folder at root= without a name, with timm."
     from timm.data import create_dataset
 
@@ -130,27 +130,27 @@ def _walk(folder, left_out, inside=()):
             is_folder = entry.is_dir()
         except OSError:  # a link to itself, which cannot be read either
             is_folder = False
-        if is_folder and is_hidden(entry.name):
+        if is_folder and _is_hidden(entry.name):
             inner = (name for _, _, names in os.walk(entry.path) for name in names)
             endings = (os.path.splitext(name)[1].lower() for name in inner)
-            left_out.hidden.extend(entry.name for ending in endings if ending in IMAGE_TYPES)
+            left_out.hidden.extend(entry.name for ending in endings if ending in _IMAGE_TYPES)
         elif is_folder:
             yield from _walk(entry.path, left_out, (*inside, place))
         else:
             yield folder, entry.name
 
 # %% ../../nbs/inputs/04_images.ipynb #d526c232
-class ListedImages(NamedTuple):
+class _ListedImages(NamedTuple):
     "Images of a folder, with their classes."
 
     samples: list[tuple[str, int]]  # path and class of each
     classes: dict[str, int]  # name -> class
 
 
-def list_images(folder: str, types: Sequence, class_map: Any) -> ListedImages:
+def _list_images(folder: str, types: Sequence, class_map: Any) -> _ListedImages:
     "Images of a folder in timm's order, with their classes, which a map or a file of it may say."
-    left_out, pairs = LeftOut([], Counter()), []
-    by_content = types is IMAGE_TYPES
+    left_out, pairs = _LeftOut([], Counter()), []
+    by_content = types is _IMAGE_TYPES
     for place, name in _walk(folder, left_out):
         path = os.path.join(place, name)
         if _is_image(name, types, path if by_content else None, left_out):
@@ -171,7 +171,7 @@ def _in_timm_order(pairs, folder, class_map):  # pairs (path, class), name -> cl
         classes = {name: k for k, name in enumerate(names)}
     samples = [(path, classes[label]) for path, label in pairs if label in classes]
     samples = sorted(samples, key=lambda sample: natural_key(sample[0]))
-    return ListedImages(samples, classes)
+    return _ListedImages(samples, classes)
 
 # %% ../../nbs/inputs/04_images.ipynb #31bf4a0b
 _THREADS = min(8, os.cpu_count() or 1)
@@ -207,8 +207,8 @@ def _load_folder(root, split, limit, options, *, class_map="", input_key=None, *
             rule = f"split must name a subfolder of {root.name}"
             remedy = "leave split out to read the whole folder"
             checks.refuse("load_images", rule, repr(split), remedy)
-    types = input_key.split(";") if input_key else IMAGE_TYPES
-    paths, labels = _chosen(list_images(str(folder), types, class_map), limit, folder, types)
+    types = input_key.split(";") if input_key else _IMAGE_TYPES
+    paths, labels = _chosen(_list_images(str(folder), types, class_map), limit, folder, types)
     return ImageSource(
         paths,
         root.resolve().name,
@@ -399,7 +399,7 @@ def _load_named(source, split, limit, options, **kwargs):  # ImageSource
         Path(kwargs["root"]).mkdir(parents=True, exist_ok=True)
     if prefix in ("hfids", "tfds", "wds"):
         kwargs["num_samples"] = limit
-    ds = open_dataset(source, split=split or "validation", **kwargs)
+    ds = _open_dataset(source, split=split or "validation", **kwargs)
     return _load_dataset(ds, source, limit, options)
 
 # %% ../../nbs/inputs/04_images.ipynb #bddd7d2e

@@ -22,14 +22,14 @@ from ..store import digest_tensors
 _LABEL_FIELDS = ("labels", "label", "targets", "target", "class", "y")
 
 
-class Batch(NamedTuple):
+class _Batch(NamedTuple):
     "What a loader gives at once."
 
     inputs: Any  # tensor (b, ...), or name -> tensor
     labels: Tensor | None  # shape (b,), int64
 
 
-def split_batch(batch: Any, caller: str = "embed") -> Batch:
+def split_batch(batch: Any, caller: str = "embed") -> _Batch:
     "Inputs and labels of what a loader gives."
     content, labels = batch, None
     if isinstance(content, (tuple, list)) and content and isinstance(content[0], (Tensor, Mapping)):
@@ -50,8 +50,8 @@ def split_batch(batch: Any, caller: str = "embed") -> Batch:
         remedy = "give the loader a collate_fn that stacks them, or pass loader.dataset"
         refuse(caller, rule, f"{type(content).__name__}{holds}", remedy, TypeError)
     if not isinstance(labels, Tensor) or labels.ndim != 1 or labels.is_floating_point():
-        return Batch(inputs, None)
-    return Batch(inputs, labels.long().cpu() if len(labels) == n_inputs(inputs) else None)
+        return _Batch(inputs, None)
+    return _Batch(inputs, labels.long().cpu() if len(labels) == n_inputs(inputs) else None)
 
 
 def n_inputs(inputs: Tensor | Mapping) -> int:

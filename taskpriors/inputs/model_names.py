@@ -17,12 +17,12 @@ from ..refusals import listed, refuse, shortened
 from ..toml import packaged_toml
 
 # %% ../../nbs/inputs/03_model_names.ipynb #51ea75f2
-def letters_of(name: str) -> str:
+def _letters_of(name: str) -> str:
     "The letters and digits of a name, in lower case."
     return "".join(c for c in name.casefold() if c.isalnum() or c == "+")
 
 # %% ../../nbs/inputs/03_model_names.ipynb #0ed116f1
-def last_part(name: str) -> str:
+def _last_part(name: str) -> str:
     "A name without the owner or the folders before it, and without the ending of a file."
     place = re.sub(r"^(hf[-_]hub|local-dir):", "", name.strip())
     part = re.split(r"[/\\]", place.rstrip("/\\"))[-1]
@@ -31,21 +31,21 @@ def last_part(name: str) -> str:
     return part if any(c.isalpha() for c in part) else name.strip()
 
 # %% ../../nbs/inputs/03_model_names.ipynb #f855708c
-class Tagged(NamedTuple):
+class _Tagged(NamedTuple):
     "A name, and the weights that it names."
 
     base: str
     tag: str  # empty if it names none
 
 
-def split_tag(name: str) -> Tagged:
+def _split_tag(name: str) -> _Tagged:
     "The network and the weights in a name: resnet50, a1_in1k."
-    parts = re.fullmatch(r"(.+)\.([A-Za-z]\w*)", last_part(name))
-    return Tagged(last_part(name), "") if parts is None else Tagged(parts[1], parts[2])
+    parts = re.fullmatch(r"(.+)\.([A-Za-z]\w*)", _last_part(name))
+    return _Tagged(_last_part(name), "") if parts is None else _Tagged(parts[1], parts[2])
 
 
 @cache
-def default_tag(base: str) -> str:
+def _default_tag(base: str) -> str:
     "The weights that timm takes where a name has no tag; empty if it has none."
     if re.fullmatch(r"[a-z]\w*", base) is None:
         return ""
@@ -56,14 +56,14 @@ def default_tag(base: str) -> str:
 
 # %% ../../nbs/inputs/03_model_names.ipynb #f97959da
 @cache
-def weights_by_letters() -> dict[str, str]:  # letters of a name -> name in timm
+def _weights_by_letters() -> dict[str, str]:  # letters of a name -> name in timm
     "The table of names, by the letters and digits of each name and of its last part."
     lines = packaged_toml("inputs/model_names.toml").items()
     pairs = [(name, timm) for timm, others in lines for name in (timm, *others)]
-    return {letters_of(part): timm for name, timm in pairs for part in (name, last_part(name))}
+    return {_letters_of(part): timm for name, timm in pairs for part in (name, _last_part(name))}
 
 # %% ../../nbs/inputs/03_model_names.ipynb #99a33ef8
-class Rule(NamedTuple):
+class _Rule(NamedTuple):
     "When two names are one model: if their keys are the same and not empty."
 
     model_key: Callable  # of a name in a ranking
@@ -72,46 +72,46 @@ class Rule(NamedTuple):
 
 
 def _in_table(name: str) -> str:
-    by_letters = weights_by_letters()
-    return by_letters.get(letters_of(name)) or by_letters.get(letters_of(last_part(name)), "")
+    by_letters = _weights_by_letters()
+    return by_letters.get(_letters_of(name)) or by_letters.get(_letters_of(_last_part(name)), "")
 
 
 def _with_default_tag(name: str) -> str:
-    base, tag = split_tag(name)
-    of_timm = last_part(name) == re.sub("^(hf[-_]hub:)?(timm/)?", "", name)
-    tag = tag or (default_tag(base) if of_timm else "")
+    base, tag = _split_tag(name)
+    of_timm = _last_part(name) == re.sub("^(hf[-_]hub:)?(timm/)?", "", name)
+    tag = tag or (_default_tag(base) if of_timm else "")
     full = f"{base}.{tag}" if tag else ""
-    return _in_table(name) or _in_table(full) or letters_of(full)
+    return _in_table(name) or _in_table(full) or _letters_of(full)
 
 
 def _untagged(name: str) -> str:
-    base, tag = split_tag(name)
-    return "" if tag or default_tag(base) else letters_of(base)
+    base, tag = _split_tag(name)
+    return "" if tag or _default_tag(base) else _letters_of(base)
 
 
 def _without_tag(name: str) -> str:
-    base, tag = split_tag(name)
-    return letters_of(base) if tag else ""
+    base, tag = _split_tag(name)
+    return _letters_of(base) if tag else ""
 
 
 def _last_letters(name: str) -> str:
-    return letters_of(last_part(name))
+    return _letters_of(_last_part(name))
 
 
-RULES = (
-    Rule(str.strip, str.strip, False),
-    Rule(letters_of, letters_of, False),
-    Rule(_last_letters, _last_letters, False),
-    Rule(_in_table, _in_table, True),
-    Rule(_with_default_tag, _with_default_tag, True),
-    Rule(_untagged, _without_tag, False),
+_RULES = (
+    _Rule(str.strip, str.strip, False),
+    _Rule(_letters_of, _letters_of, False),
+    _Rule(_last_letters, _last_letters, False),
+    _Rule(_in_table, _in_table, True),
+    _Rule(_with_default_tag, _with_default_tag, True),
+    _Rule(_untagged, _without_tag, False),
 )
 
 # %% ../../nbs/inputs/03_model_names.ipynb #57a0e7a5
-def name_candidates(models: Sequence, names: Collection) -> dict[str, tuple[str, ...]]:
+def _name_candidates(models: Sequence, names: Collection) -> dict[str, tuple[str, ...]]:
     "The rows that the first rule offers each model; a model without any is left out."
     rows: dict[str, tuple[str, ...]] = {}
-    for rule in RULES:
+    for rule in _RULES:
         others = [model for model in models if model not in rows]
         if not others:
             break
@@ -128,7 +128,7 @@ def name_candidates(models: Sequence, names: Collection) -> dict[str, tuple[str,
 # %% ../../nbs/inputs/03_model_names.ipynb #9a71e351
 def match_names(models: Sequence, names: Collection, table: str, caller: str) -> dict[str, str]:
     "The row, by its name, of each model that a table has."
-    candidates = name_candidates(models, names)
+    candidates = _name_candidates(models, names)
     table = shortened(table, 40)
     for model, offered in candidates.items():
         if len(offered) > 1:
@@ -147,6 +147,6 @@ def match_names(models: Sequence, names: Collection, table: str, caller: str) ->
 # %% ../../nbs/inputs/03_model_names.ipynb #b9da0392
 def nearest_name(model: str, names: Collection) -> str:  # empty if none is like it
     "The name in a table that is spelled most like a model."
-    by_letters = {letters_of(last_part(name)): name for name in names}
-    near = difflib.get_close_matches(letters_of(last_part(model)), list(by_letters), 1, 0.6)
+    by_letters = {_letters_of(_last_part(name)): name for name in names}
+    near = difflib.get_close_matches(_letters_of(_last_part(model)), list(by_letters), 1, 0.6)
     return by_letters[near[0]] if near else ""

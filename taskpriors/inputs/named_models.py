@@ -24,7 +24,7 @@ from .sources import Name, Network, PublishedWeights, Source, is_repository
 from ..refusals import listed
 
 # %% ../../nbs/inputs/03_named_models.ipynb #11bfc461
-def check_timm_name(name: str, caller: str) -> None:
+def _check_timm_name(name: str, caller: str) -> None:
     "Refuse a name, ARCHITECTURE[.TAG], that timm does not know, and say what is near."
     import timm
 
@@ -113,7 +113,7 @@ def timm_module(
     name, weights = spec, ""
     if not spec.startswith(("hf-hub:", "hf_hub:", "local-dir:")):
         name, _, weights = spec.partition("@")
-        check_timm_name(name, caller)
+        _check_timm_name(name, caller)
     if weights not in ("", "untrained") and not Path(weights).expanduser().is_file():
         rule = "a checkpoint NAME@FILE must be a file"
         refuse(caller, rule, repr(weights), "check the path", FileNotFoundError)

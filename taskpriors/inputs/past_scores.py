@@ -33,13 +33,13 @@ class PastScores(NamedTuple):
     notes: tuple[str, ...]  # sentences that the reader should see
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #00a01782
-MODEL_COLUMNS = ("model", "model_name", "name", "net", "network", "encoder", "backbone", "arch")
-TASK_COLUMNS = ("task", "task_name", "dataset", "dataset_name", "data", "benchmark")
-TAG_COLUMNS = ("pretrained", "weights", "tag")  # a model is its name and one of these
-REPEATS = ("img_size", "resolution", "seed", "fold", "run", "repeat", "trial", "split")
-REPEATS += ("eval_split", "subset", "hf_subset", "language")
-SCORES = ("score", "main_score", "test_accuracy", "test_acc", "accuracy", "acc", "top1")
-SCORES += ("top1_acc", "acc1", "acc@1", "finetuned_accuracy")
+_MODEL_COLUMNS = ("model", "model_name", "name", "net", "network", "encoder", "backbone", "arch")
+_TASK_COLUMNS = ("task", "task_name", "dataset", "dataset_name", "data", "benchmark")
+_TAG_COLUMNS = ("pretrained", "weights", "tag")  # a model is its name and one of these
+_REPEATS = ("img_size", "resolution", "seed", "fold", "run", "repeat", "trial", "split")
+_REPEATS += ("eval_split", "subset", "hf_subset", "language")
+_SCORES = ("score", "main_score", "test_accuracy", "test_acc", "accuracy", "acc", "top1")
+_SCORES += ("top1_acc", "acc1", "acc@1", "finetuned_accuracy")
 _FACTS = set(
     "param params parameters flops gflops macs gmacs macts size dim dims dimension dimensions "
     "width layers seconds milliseconds time latency throughput memory epoch epochs rank mean "
@@ -67,7 +67,7 @@ def _first(columns: Sequence, names: Sequence) -> str | None:
 def _model_names(frame: DataFrame, column: str) -> Series:
     "The models in a column, with their weights where another column names these."
     models = frame[column].astype(str)
-    tag = _first(frame.columns, TAG_COLUMNS)
+    tag = _first(frame.columns, _TAG_COLUMNS)
     if tag is None:
         return models
     tags = frame[tag].fillna("").astype(str)
@@ -88,7 +88,7 @@ def _task_columns(frame: DataFrame, fixed: Sequence, name: str) -> dict[str, str
             rule, got = f"the scores of {name} must be numbers", repr(frame[column][signs].iloc[0])
             remedy = "convert them: frame[column].str.rstrip('%').astype(float)"
             raise ValueError(sentence(rule, f"{got} in {column!r}", remedy))
-    score = _first(free, SCORES)
+    score = _first(free, _SCORES)
     numeric = [k for k in free if pd.to_numeric(frame[k], errors="coerce").notna().any()]
     tasks = [k for k in numeric if not _is_fact(k) and not _ERRORS & _words_in(k)]
     if score is None:
@@ -97,7 +97,7 @@ def _task_columns(frame: DataFrame, fixed: Sequence, name: str) -> dict[str, str
             got = next(k for k in numeric if _ERRORS & _words_in(k))
             raise ValueError(sentence(rule, f"the column {got!r}", "pass 1 - error"))
         return {k: k for k in tasks}
-    others = [k for k in tasks if not set(SCORES) & {plain_name(k)} and "acc" not in plain_name(k)]
+    others = [k for k in tasks if not set(_SCORES) & {plain_name(k)} and "acc" not in plain_name(k)]
     if others:
         rule = f"columns of {name} must be tasks, or measures of one task"
         got = f"{score!r} beside {listed(list(map(repr, others)))}"
@@ -105,7 +105,7 @@ def _task_columns(frame: DataFrame, fixed: Sequence, name: str) -> dict[str, str
     return {score: name}
 
 
-def scores_in(frame: DataFrame, name: str) -> DataFrame:  # columns model, task, value, repeat
+def _scores_in(frame: DataFrame, name: str) -> DataFrame:  # columns model, task, value, repeat
     "The scores in a table, one a line."
     import pandas as pd
 
@@ -113,12 +113,12 @@ def scores_in(frame: DataFrame, name: str) -> DataFrame:  # columns model, task,
         rule = "past results must have one line of names and one index"
         raise ValueError(sentence(rule, "several levels", "pass frame.reset_index()"))
     frame = frame.rename(columns=lambda column: str(column).strip())
-    model, task = _first(frame.columns, MODEL_COLUMNS), _first(frame.columns, TASK_COLUMNS)
+    model, task = _first(frame.columns, _MODEL_COLUMNS), _first(frame.columns, _TASK_COLUMNS)
     if model is None and task is None and not tables.is_usual_index(frame.index):
         model = "model"
         frame = frame.rename_axis(model).reset_index()
     frame = frame.reset_index(drop=True)
-    repeats = [column for column in frame.columns if plain_name(column) in REPEATS]
+    repeats = [column for column in frame.columns if plain_name(column) in _REPEATS]
     if model is None and task is not None:  # of mteb
         frame = frame.melt([task, *repeats], var_name="model", value_name="score")
         model = "model"
@@ -126,7 +126,7 @@ def scores_in(frame: DataFrame, name: str) -> DataFrame:  # columns model, task,
     repeat = frame[repeats].astype(str).agg(" ".join, axis=1) if repeats else ""
     keys = dict(model=_model_names(frame, model) if model is not None else [], repeat=repeat)
     if task is not None:
-        score = _first(frame.columns, SCORES)
+        score = _first(frame.columns, _SCORES)
         if score is None:
             remedy = "call it score, or pass 1 - error"
             got = ", ".join(map(repr, frame.columns))
@@ -140,7 +140,7 @@ def scores_in(frame: DataFrame, name: str) -> DataFrame:  # columns model, task,
     return pd.concat(parts, ignore_index=True)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #f0e3e3bb
-def as_fractions(frame: DataFrame, name: str) -> Series:
+def _as_fractions(frame: DataFrame, name: str) -> Series:
     "Scores of a table as fractions of what is right."
     import pandas as pd
 
@@ -205,7 +205,7 @@ def _ranked_part(scores: DataFrame, models: Sequence, name: str, caller: str) ->
     ranked = scores[scores.model.isin(match.values())]
     present = ranked.value.notna() & (ranked.value.astype(str).str.strip() != "")
     used = scores[scores.task.isin(ranked[present].task)]
-    frame = used.assign(value=as_fractions(used, name)).dropna(subset="value")
+    frame = used.assign(value=_as_fractions(used, name)).dropna(subset="value")
     pairs = pd.DataFrame(match.items(), columns=["model", "name"], dtype=object)
     joined = pairs.merge(frame.rename(columns=dict(model="name")), on="name")
     values, note = _one_score_each(joined, name)
@@ -252,7 +252,7 @@ def read_record(record: Any, models: Sequence, caller: str) -> PastScores:
         several = record if isinstance(record, (list, tuple)) else [record]
         parts = []
         for frame, name in map(_table_of, several):
-            scores = scores_in(frame, re.sub(r"\.\w+$", "", name))
+            scores = _scores_in(frame, re.sub(r"\.\w+$", "", name))
             parts.append(_ranked_part(scores, models, name, caller))
         names = [name for part in parts for name in part.names]
         if not any(len(part.frame) for part in parts):

@@ -58,7 +58,7 @@ def class_layers(network: nn.Module) -> list[nn.Module]:  # empty if it classifi
     return [_last_layer(head) for k, head in heads.items() if not k.startswith("pre_")]
 
 
-def read_by(layers: list, run: Callable, name: str, *, mask: Tensor | None = None) -> Tensor:
+def _read_by(layers: list, run: Callable, name: str, *, mask: Tensor | None = None) -> Tensor:
     """The vector (n, d) that layers read while a network runs; the mean of several.
 
     Of tokens it is the last; a mask (n, t) has 0 where a token is padding.
@@ -100,10 +100,10 @@ class Headless(nn.Module):
         network: Any = self.network
         if self._by_timm:
             return network.forward_head(network.forward_features(x), pre_logits=True)
-        return read_by(self._heads, partial(network, x), type(network).__name__)
+        return _read_by(self._heads, partial(network, x), type(network).__name__)
 
 # %% ../../nbs/inputs/03_pretrained.ipynb #f9663860
-def stored_names(place: str) -> list | None:
+def _stored_names(place: str) -> list | None:
     "The names of the weights in a checkpoint, OWNER/NAME or a folder; None if they are unknown."
     folder = Path(place) if Path(place).is_dir() else None
     if folder is None and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", place):
@@ -122,14 +122,14 @@ def stored_names(place: str) -> list | None:
         return list(weights.keys())
 
 
-def is_pooler_trained(network: nn.Module) -> bool:
+def _is_pooler_trained(network: nn.Module) -> bool:
     "False for a pooler that the checkpoint lacks and that nobody has trained since, or left out."
     pooler = getattr(network, "pooler", None)
     if not isinstance(pooler, nn.Module):
         has_token = any(name.endswith("cls_token") for name, _ in network.named_parameters())
         return not (hasattr(network, "pooler") and has_token)
     place = getattr(getattr(network, "config", None), "name_or_path", "") or ""
-    names = stored_names(place) if isinstance(place, str) and place else None
+    names = _stored_names(place) if isinstance(place, str) and place else None
     if names is None or any("pooler" in name for name in names):
         return True
     biases = [b for name, b in pooler.named_parameters() if name.endswith("bias")]
@@ -159,7 +159,7 @@ def without_masks(network: Any, named: Mapping) -> Iterator[dict]:
         config.mask_ratio = ratio
 
 # %% ../../nbs/inputs/03_pretrained.ipynb #dd589fdf
-def without_decoder(network: Any) -> nn.Module:
+def _without_decoder(network: Any) -> nn.Module:
     "The encoder of a network that writes a text: its decoder reads what it has written so far."
     writes = getattr(getattr(network, "config", None), "is_encoder_decoder", False)
     return network.get_encoder() if writes and hasattr(network, "get_encoder") else network
@@ -178,10 +178,10 @@ class PooledModel(nn.Module):
         check_choice(pooling, poolings.POOLINGS, "embed", "pooling")
         base = getattr(network, "base_model", network)
         self._heads = [] if pooling is not None else class_layers(network)
-        self.network, self.pooling = network if self._heads else without_decoder(base), pooling
+        self.network, self.pooling = network if self._heads else _without_decoder(base), pooling
         self._pooled_by = ""
         self._axis: int | None = None  # of the channels of a map
-        self._has_pooler = is_pooler_trained(base)
+        self._has_pooler = _is_pooler_trained(base)
         if pooling == "pooler" and not self._has_pooler:
             rule = f"{type(base).__name__} must have weights of a pooler for pooling='pooler'"
             refuse("embed", rule, "a checkpoint without them", "choose 'mean' or 'cls'")
@@ -203,7 +203,7 @@ class PooledModel(nn.Module):
         name = type(self.network).__name__
         if self._heads:
             self._pooled_by = CLASSIFIER_INPUT
-            return read_by(self._heads, partial(self.network, **named), name, mask=mask)
+            return _read_by(self._heads, partial(self.network, **named), name, mask=mask)
         out, used = self._chosen(named)
         self._pooled_by = poolings.pooling_words(out, used)
         if getattr(out, "ndim", 2) == 4 and self._axis is None:

@@ -16,22 +16,22 @@ from ..checks import refuse
 
 # %% ../../nbs/inputs/05_probe.ipynb #d0bff801
 @dataclass(frozen=True)
-class Tolerance:
+class _Tolerance:
     "How far features may differ that are the same."
 
     share: float  # of their spread
     least: float  # spread that counts, as a share of their length
 
 
-EXACT = Tolerance(0.02, 0.05)
-ON_GPU = Tolerance(0.1, 0.05)
-HALF = Tolerance(0.3, 0.2)
+EXACT = _Tolerance(0.02, 0.05)
+ON_GPU = _Tolerance(0.1, 0.05)
+HALF = _Tolerance(0.3, 0.2)
 
 
 def difference(X: Tensor, Y: Tensor, least: float) -> float:
     """How far two looks (n, d) at the same inputs are apart, in units of their spread.
 
-    Infinity for another width or a value that is not finite; `least` as in `Tolerance`.
+    Infinity for another width or a value that is not finite; `least` as in `_Tolerance`.
     """
     if X.shape != Y.shape or not (X.isfinite().all() and Y.isfinite().all()):
         return float("inf")
@@ -55,7 +55,7 @@ class Look:
 
     features: Callable  # positions among the few -> features of these as one batch, (k, d)
     inputs: Callable  # position -> the input as the encoder gets it, prepared anew
-    tolerance: Tolerance
+    tolerance: _Tolerance
     kind: str = "images"  # or "texts"
     fixed_mode: bool = False  # is the network a script of torch, whose trace keeps its mode?
 

@@ -55,21 +55,21 @@ def _reach(url: str, caller: str, work: Callable[..., _Outcome]) -> _Outcome:
 _GAP = 2**17  # bytes that are read in vain sooner than asked around
 
 
-class RemoteStamp(NamedTuple):
+class _RemoteStamp(NamedTuple):
     "What says that a file is still the same."
 
     size: int  # bytes
     digest: str  # of all that its server says of it
 
 
-def remote_stamp(url: str, caller: str) -> RemoteStamp:
+def remote_stamp(url: str, caller: str) -> _RemoteStamp:
     "What says that a file is still the same."
 
     def look(fs, path):
         fs.invalidate_cache()
         info = fs.info(path)
         text = str(sorted((key, str(value)) for key, value in info.items()))
-        return RemoteStamp(info["size"], hashlib.sha256(text.encode()).hexdigest()[:24])
+        return _RemoteStamp(info["size"], hashlib.sha256(text.encode()).hexdigest()[:24])
 
     return _reach(url, caller, look)
 

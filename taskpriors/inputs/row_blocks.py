@@ -67,7 +67,7 @@ def _head(path):  # a file of the first bytes at a URL, or the file itself
     return io.BytesIO(start)
 
 
-def npy_layout(path: Path | str) -> Layout:
+def _npy_layout(path: Path | str) -> Layout:
     "Where the rows of an .npy file stand."
     with _head(path) as f:
         try:
@@ -83,7 +83,7 @@ def npy_layout(path: Path | str) -> Layout:
         return Layout(str(path), f.tell(), shape, _dtype_of(dtype.str, _NUMPY, path))
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #41a0a609
-def safetensors_layout(path: Path | str, key: str | None) -> Layout:
+def _safetensors_layout(path: Path | str, key: str | None) -> Layout:
     "Where the rows of a tensor stand in a .safetensors file; None is features, or the only matrix."
     with _head(path) as f:
         length = int.from_bytes(f.read(8), "little")
@@ -105,7 +105,7 @@ def safetensors_layout(path: Path | str, key: str | None) -> Layout:
     return Layout(str(path), 8 + length + first, tuple(entry["shape"]), dtype)
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #bcc5aefd
-def map_layout(X: Any) -> Layout | None:  # None if it is no numpy memory map, or a part of one
+def _map_layout(X: Any) -> Layout | None:  # None if it is no numpy memory map, or a part of one
     "Where the rows of a memory map stand in its file."
     import mmap
 
@@ -250,7 +250,7 @@ def _file_layout(path, key):
         rule = "a file of features must exist"
         checks.refuse("open_rows", rule, repr(str(path)[-99:]), "check", OSError)
     suffix = checks.check_choice(Path(path).suffix, _KINDS, "open_rows", "the suffix")
-    return npy_layout(path) if suffix == ".npy" else safetensors_layout(path, key)
+    return _npy_layout(path) if suffix == ".npy" else _safetensors_layout(path, key)
 
 
 def _array_of(source, name):  # float16 and bfloat16 stay what they are
@@ -291,7 +291,7 @@ def open_rows(
             layout = _file_layout(opened.url, opened.key or key)
         case _:
             values = opened.values if isinstance(opened, Matrix) else source
-            layout = map_layout(values)
+            layout = _map_layout(values)
             array = _array_of(values, name) if layout is None else None
     stamp = _stamp(layout.path) if layout else None
     shape = tuple((layout or array).shape)

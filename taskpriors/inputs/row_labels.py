@@ -260,14 +260,14 @@ def are_targets(cells: list) -> bool:
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #edbdf20e
 LABEL_NAMES = ("label", "labels", "target", "targets", "class", "classes", "category", "y")
-PATH_NAMES = ("path", "file", "filename", "file_name", "image", "image_path", "img", "img_path")
-ROW_NAMES = ("row", "index", "idx", "", "unnamed: 0")
-KEY_NAMES = (*PATH_NAMES, "name", "stem", "id", "image_id", "img_id", "key", "uid", *ROW_NAMES)
-GROUP_NAMES = ("group", "groups", "patient", "patient_id", "subject", "subject_id")
-GROUP_NAMES += ("video", "video_id", "participant", "participant_id")
+_PATH_NAMES = ("path", "file", "filename", "file_name", "image", "image_path", "img", "img_path")
+_ROW_NAMES = ("row", "index", "idx", "", "unnamed: 0")
+KEY_NAMES = (*_PATH_NAMES, "name", "stem", "id", "image_id", "img_id", "key", "uid", *_ROW_NAMES)
+_GROUP_NAMES = ("group", "groups", "patient", "patient_id", "subject", "subject_id")
+_GROUP_NAMES += ("video", "video_id", "participant", "participant_id")
 
 
-class Key(NamedTuple):
+class _Key(NamedTuple):
     "What may say which points the labels are of: a column, an index or the keys of a dictionary."
 
     column: str  # in a sentence
@@ -275,7 +275,7 @@ class Key(NamedTuple):
     kind: str  # its plain name if it is a usual one, else empty
 
 
-class Entries(NamedTuple):
+class _Entries(NamedTuple):
     "Labels as they are written, and what may say which points they are of."
 
     values: list
@@ -305,7 +305,7 @@ def label_place(frame: DataFrame, column: str | None, noun: str = "labels") -> i
 
 def _group_column(frame: DataFrame) -> str | None:  # the first usual name, if there is one
     plain = {tables.plain_name(name): name for name in frame.columns}
-    return next((plain[name] for name in GROUP_NAMES if name in plain), None)
+    return next((plain[name] for name in _GROUP_NAMES if name in plain), None)
 
 
 def _offers_of(frame: DataFrame, at: int) -> tuple[str, ...]:
@@ -319,16 +319,16 @@ def _offers_of(frame: DataFrame, at: int) -> tuple[str, ...]:
     return (f"{said}; {remedy}.",) if 1 < len(set(words)) < len(words) else ()
 
 
-def _index_key(index: Any) -> tuple[Key, ...]:
+def _index_key(index: Any) -> tuple[_Key, ...]:
     "The index of a data frame or a series as a key; none if it only counts."
     if getattr(index, "nlevels", 1) > 1:
         rule = "an index must have one level"
         raise ValueError(sentence(rule, f"{index.nlevels} levels", "pass frame.reset_index()"))
     usual = tables.is_usual_index(index)
-    return () if usual else (Key("its index", index.tolist(), "its index"),)
+    return () if usual else (_Key("its index", index.tolist(), "its index"),)
 
 
-def entries_of_frame(frame: DataFrame, column: str | None, noun: str = "labels") -> Entries:
+def _entries_of_frame(frame: DataFrame, column: str | None, noun: str = "labels") -> _Entries:
     "The labels in a table, and the columns that may name their points."
     at = label_place(frame, column, noun)
     keys = []
@@ -337,13 +337,13 @@ def entries_of_frame(frame: DataFrame, column: str | None, noun: str = "labels")
         title = f"the column {name!r}" if name else "the column without a name"
         if k != at:
             kind = kind if kind in KEY_NAMES else ""
-            keys.append(Key(title, frame.iloc[:, k].tolist(), kind))
+            keys.append(_Key(title, frame.iloc[:, k].tolist(), kind))
     keys.sort(key=lambda key: KEY_NAMES.index(key.kind) if key.kind else len(KEY_NAMES))
     header = str(frame.columns[at])
     header = "" if tables.plain_name(header) in (*LABEL_NAMES, "") or column else header
     offers = _offers_of(frame, at) if noun == "labels" else ()
     values = frame.iloc[:, at].tolist()
-    return Entries(values, (*_index_key(frame.index), *keys), header, noun, offers)
+    return _Entries(values, (*_index_key(frame.index), *keys), header, noun, offers)
 
 
 def _array_in_file(file: Path, key: str | None) -> ArrayLike:
@@ -363,7 +363,7 @@ def _array_in_file(file: Path, key: str | None) -> ArrayLike:
         raise ValueError(sentence(rule, shortened(", ".join(archive.files), 120), remedy))
 
 
-def _in_file(path: str, column: str | None, noun: str) -> Entries | ArrayLike:
+def _in_file(path: str, column: str | None, noun: str) -> _Entries | ArrayLike:
     "The labels, or the groups, in a file: an array, a table, or a text of one a line."
     file, key = split_key(path)
     if is_url(file):
@@ -379,26 +379,26 @@ def _in_file(path: str, column: str | None, noun: str) -> Entries | ArrayLike:
         return _typed(words) if noun == "labels" else words
     frame = tables.read(file)
     column = column or (_group_column(frame) if noun == "groups" else None)
-    entries = entries_of_frame(frame, column, noun)
+    entries = _entries_of_frame(frame, column, noun)
     text = noun == "labels" and all(isinstance(value, str) for value in entries.values)
     return entries._replace(values=_typed(entries.values)) if text else entries
 
 
-def _with_order(entries: Entries) -> Entries:
+def _with_order(entries: _Entries) -> _Entries:
     "Pandas' index 0, 1, 2, ... as the last key; it counts where points are called so."
     if any(key.kind == "its index" for key in entries.keys):
         return entries
-    order = Key("its index", list(range(len(entries.values))), "its order")
+    order = _Key("its index", list(range(len(entries.values))), "its order")
     return entries._replace(keys=(*entries.keys, order))
 
 
-def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> Entries | ArrayLike:
+def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entries | ArrayLike:
     "What holds labels, with what may name their points; an array or a list stays."
     if isinstance(labels, (str, os.PathLike)):
         return _in_file(os.fspath(labels), column, noun)
     if isinstance(labels, Mapping):
-        key = Key("the keys", list(labels), "the keys")
-        return Entries(list(labels.values()), (key,), noun=noun)
+        key = _Key("the keys", list(labels), "the keys")
+        return _Entries(list(labels.values()), (key,), noun=noun)
     frame = tables.as_frame(labels)
     if frame is not None:
         plain = set(map(tables.plain_name, frame.columns))
@@ -407,12 +407,12 @@ def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> Entrie
         elif column is None and frame.shape[1] > 1 and not plain & set(LABEL_NAMES):
             if all(kind.kind in "biuf" for kind in frame.dtypes):
                 return frame.to_numpy()
-        return _with_order(entries_of_frame(frame, column, noun))
+        return _with_order(_entries_of_frame(frame, column, noun))
     if column is not None:
         remedy = "leave it out, or pass a file or a data frame"
         raise ValueError(sentence("label_column must be of a table", type(labels).__name__, remedy))
     if hasattr(labels, "iloc") and hasattr(labels, "index"):
-        return _with_order(Entries(labels.tolist(), _index_key(labels.index), noun=noun))
+        return _with_order(_Entries(labels.tolist(), _index_key(labels.index), noun=noun))
     return labels
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ac881f47
@@ -467,7 +467,7 @@ class PointFinder:
         return at or []
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #0e799c32
-class Placement(NamedTuple):
+class _Placement(NamedTuple):
     "The rows that labels are of."
 
     rows: list | None  # None for a point that was left out; no list: the labels are in order
@@ -490,13 +490,13 @@ def _row_of(entry: object, n: int, noun: str) -> int:
     return int(word)
 
 
-def _by_name(entries: Entries, names: Sequence, skipped: Sequence, n: int) -> list | None:
+def _by_name(entries: _Entries, names: Sequence, skipped: Sequence, n: int) -> list | None:
     "Rows by the key whose entries fit the names of the points, or of those that were skipped."
     find, left_out = PointFinder(names), PointFinder(skipped)
     for key in entries.keys:
         cells = [tables.key_text(cell) for cell in key.cells]
         whole = all(map(str.isdecimal, cells))
-        if key.kind in (*ROW_NAMES, "its index", "its order") and whole:
+        if key.kind in (*_ROW_NAMES, "its index", "its order") and whole:
             rows = [find.whole.get((cell,), []) for cell in cells]  # 1 is not 1.png
         else:
             rows = [find.rows(cell, numbered=bool(key.kind)) for cell in cells]
@@ -505,16 +505,16 @@ def _by_name(entries: Entries, names: Sequence, skipped: Sequence, n: int) -> li
         if all(fits) and (key.kind or len(set(cells)) == len(cells)):
             return [at[0] if at else None for at in rows]
         keyed = key.kind in ("the keys", "its index") and not whole
-        usual = key.kind not in ("", *ROW_NAMES, "its index", "its order") and 2 * sum(fits) > len(
+        usual = key.kind not in ("", *_ROW_NAMES, "its index", "its order") and 2 * sum(fits) > len(
             fits
         )
-        if key.kind in PATH_NAMES or keyed or usual:
+        if key.kind in _PATH_NAMES or keyed or usual:
             bad = fits.index(False) if False in fits else 0
             _refuse_unfit(cells[bad], len(rows[bad]), n, entries.noun)
     return None
 
 
-def _by_number(entries: Entries, n: int) -> list | None:
+def _by_number(entries: _Entries, n: int) -> list | None:
     "Rows by the key that numbers the points."
     for key in entries.keys:
         words = [tables.key_text(cell).strip() for cell in key.cells]
@@ -530,13 +530,13 @@ def _by_number(entries: Entries, n: int) -> list | None:
                 remedy = f"call it id to place {entries.noun} by it, or drop it"
                 raise ValueError(sentence(rule, got, remedy))
             return [row - min(rows) for row in rows]
-        some = key.kind in (*ROW_NAMES, "its index", "the keys") and max(rows, default=n) < n
+        some = key.kind in (*_ROW_NAMES, "its index", "the keys") and max(rows, default=n) < n
         if some and len(rows) < n and (0 in rows or not tables.counts(words)):
             return rows
     return None
 
 
-def _by_text(entries: Entries, texts: Sequence) -> list | None:
+def _by_text(entries: _Entries, texts: Sequence) -> list | None:
     "Rows by the column that repeats the texts themselves."
     places = {text: k for k, text in enumerate(texts)}
     for key in entries.keys:
@@ -546,7 +546,7 @@ def _by_text(entries: Entries, texts: Sequence) -> list | None:
     return None
 
 
-def placement(entries: Entries, points: Any, n: int) -> Placement:
+def _placement(entries: _Entries, points: Any, n: int) -> _Placement:
     """Which points labels are of: by a row, a name, a number, and by order if nothing names them.
 
     Points are a source of images or texts, or None.
@@ -556,11 +556,11 @@ def placement(entries: Entries, points: Any, n: int) -> Placement:
     for key in entries.keys:
         whole = all(isinstance(cell, (int, np.integer)) for cell in key.cells)
         if key.kind == "row" or (key.kind == "the keys" and whole):
-            return Placement([_row_of(cell, n, entries.noun) for cell in key.cells])
+            return _Placement([_row_of(cell, n, entries.noun) for cell in key.cells])
     rows = None if names is None else _by_name(entries, names, skipped, n)
     rows = rows or _by_text(entries, texts) or _by_number(entries, n)
     if rows is not None:
-        return Placement(rows)
+        return _Placement(rows)
     key = next((key for key in entries.keys if key.kind not in ("", "its order")), None)
     if len(entries.values) != n and names is None and key is not None:
         got = f"the path {str(key.cells[0])[:60]!r} for points without paths"
@@ -575,8 +575,8 @@ def placement(entries: Entries, points: Any, n: int) -> Placement:
         raise ValueError(sentence(rule, got, "pass matching rows in the same order"))
     if key is not None:
         noun = entries.noun.capitalize()
-        return Placement(None, (f"{noun} are in the order of rows: {key.column} names no point.",))
-    return Placement(None)
+        return _Placement(None, (f"{noun} are in the order of rows: {key.column} names no point.",))
+    return _Placement(None)
 
 
 def _check_one_label(before: object, value: object, point: object, noun: str) -> None:
@@ -586,7 +586,7 @@ def _check_one_label(before: object, value: object, point: object, noun: str) ->
         raise ValueError(sentence(rule, got, "keep one of them"))
 
 
-def _placed(entries: Entries, rows: list, n: int) -> list[Any]:
+def _placed(entries: _Entries, rows: list, n: int) -> list[Any]:
     "One label for each point, None where there is none."
     placed: list = [None] * n
     for k, (value, row) in enumerate(zip(entries.values, rows, strict=True)):
@@ -607,7 +607,7 @@ def labels_of_files(
     with asked_by(caller):
         for path in paths:
             entries: Any = _in_file(os.fspath(path), column, "labels")
-            keys = entries.keys if isinstance(entries, Entries) else ()
+            keys = entries.keys if isinstance(entries, _Entries) else ()
             key = next((key for key in keys if key.kind == "row"), None)
             key = key or next((key for key in keys if key.kind), None)
             if key is None:
@@ -622,7 +622,7 @@ def labels_of_files(
     return joined
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #2991ff84
-def _without_empty_rows(entries: Entries) -> Entries:
+def _without_empty_rows(entries: _Entries) -> _Entries:
     "The entries without those of which neither the label nor any key says something."
     rows = zip(entries.values, *(key.cells for key in entries.keys), strict=True)
     filled = [k for k, cells in enumerate(rows) if not all(map(is_blank, cells))]
@@ -634,10 +634,10 @@ def _without_empty_rows(entries: Entries) -> Entries:
 
 def _in_rows(read: Any, points: Any, n: int) -> tuple[Any, tuple]:  # values in order, notes
     "Entries in the order of the points; an array or a list is in it."
-    if not isinstance(read, Entries):
+    if not isinstance(read, _Entries):
         return read, ()
     entries = _without_empty_rows(read)
-    place = placement(entries, points, n)
+    place = _placement(entries, points, n)
     rows = place.rows
     return entries.values if rows is None else _placed(entries, rows, n), place.notes
 
@@ -672,11 +672,11 @@ def read_labels(
             in_order = _plain_list(values)
             check_same_n(caller, models=n, labels=len(in_order))
             checked = _checked_classes(_classes(in_order), n)
-    offers = read.offers if isinstance(read, Entries) else ()
+    offers = read.offers if isinstance(read, _Entries) else ()
     return checked._replace(notes=(*notes, *checked.notes), offers=offers)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #d1d32ed2
-class NamedRows(NamedTuple):
+class _NamedRows(NamedTuple):
     "Models whose rows are in one order, and the names of the rows."
 
     models: dict  # name -> Source
@@ -688,10 +688,10 @@ def _is_key(frame: DataFrame, k: int) -> bool:
     from pandas.api.types import is_float_dtype, is_numeric_dtype
 
     plain, cells = tables.plain_name(frame.columns[k]), frame.iloc[:, k]
-    if plain in (*LABEL_NAMES, *GROUP_NAMES) or not cells.is_unique or is_float_dtype(cells):
+    if plain in (*LABEL_NAMES, *_GROUP_NAMES) or not cells.is_unique or is_float_dtype(cells):
         return False
     if is_numeric_dtype(cells):
-        return plain in KEY_NAMES and plain not in ROW_NAMES and not tables.counts(cells.tolist())
+        return plain in KEY_NAMES and plain not in _ROW_NAMES and not tables.counts(cells.tolist())
     return all(isinstance(cell, str) for cell in cells) and (k == 0 or plain in KEY_NAMES)
 
 
@@ -712,8 +712,8 @@ def _in_order_of(points: Any, frame: DataFrame, name: object, caller: str) -> Da
     "The rows of a frame in the order of images or texts, or as they stand if nothing names these."
     n = len(points)
     check_same_n(caller, points=n, rows=len(frame))
-    entries = Entries(list(range(n)), _index_key(frame.index), noun="rows of features")
-    place = placement(entries, points, n)
+    entries = _Entries(list(range(n)), _index_key(frame.index), noun="rows of features")
+    place = _placement(entries, points, n)
     if place.rows is None:
         message = f"the rows of {str(name)[:40]!r} are taken in their order"
         warnings.warn(f"{caller}: {message}, because their key names no point.", stacklevel=3)
@@ -733,7 +733,7 @@ def _with_names(source: Source) -> Source:
     return source if tables.is_usual_index(keyed.index) else Matrix(keyed)
 
 
-def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> NamedRows:
+def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> _NamedRows:
     """Models, name -> Source, with the rows of frames and tables in one order, by index or key.
 
     The order is that of `points`, a source of images or texts, if there are any.
@@ -745,11 +745,11 @@ def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> N
     unique = {k: v for k, v in unusual.items() if v.index.is_unique}
     named = {k: v for k, v in unique.items() if not tables.counts(v.index.tolist())}
     if not named:
-        return NamedRows(read, None)
+        return _NamedRows(read, None)
     if points is not None:
         with asked_by(caller):
             ordered = {k: Matrix(_in_order_of(points, v, k, caller)) for k, v in named.items()}
-        return NamedRows({**read, **ordered}, None)
+        return _NamedRows({**read, **ordered}, None)
     first, order = next(iter(named)), next(iter(named.values())).index
     for name, frame in named.items():
         other = frame.index.difference(order, sort=False).tolist()
@@ -761,23 +761,23 @@ def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> N
             refuse(caller, rule, got, remedy)
     ordered = {k: Matrix(named[k].loc[order]) if k in named else s for k, s in read.items()}
     names = [tables.key_text(row) for row in order]
-    return NamedRows(ordered, SimpleNamespace(names=names, skipped=(), labels=None))
+    return _NamedRows(ordered, SimpleNamespace(names=names, skipped=(), labels=None))
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ce5e1508
-class PointGroups(NamedTuple):
+class _PointGroups(NamedTuple):
     "The group that each point belongs to."
 
     names: list  # of the group of each point; None where nobody says it
     notes: tuple[str, ...] = ()  # what a reader should know of them
 
 
-def groups_of_points(groups: Any, points: Any, n: int, caller: str) -> PointGroups:
+def groups_of_points(groups: Any, points: Any, n: int, caller: str) -> _PointGroups:
     """The group of each point, found by its row, name or number as a label is.
 
     Groups are a list or array of names, a dictionary, a series, or a file of them; points a source
     of images or texts, or None.
     """
-    if isinstance(groups, PointGroups):
+    if isinstance(groups, _PointGroups):
         return groups
     with asked_by(caller):
         read: Any = _entries_of(groups, None, "groups")
@@ -787,4 +787,4 @@ def groups_of_points(groups: Any, points: Any, n: int, caller: str) -> PointGrou
         values, notes = _in_rows(read, points, n)
     if isinstance(values, np.ndarray) and values.dtype.kind == "S":
         values = np.char.decode(values, "utf-8", "replace")
-    return PointGroups(checks.check_several(values, caller, "groups"), notes)
+    return _PointGroups(checks.check_several(values, caller, "groups"), notes)

@@ -32,35 +32,35 @@ _WITH_KEY = re.compile(r"(.+\.npz):([^:/\\]+)")
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
-class KeyedFile(NamedTuple):
+class _KeyedFile(NamedTuple):
     "A file, and which of its arrays is meant."
 
     file: Any  # Path, or the text of a URL
     key: str | None
 
 
-def home_path(text: str | os.PathLike) -> Path:
+def _home_path(text: str | os.PathLike) -> Path:
     "A path whose first part ~ is the user's folder; a name that begins with ~ stays."
     with suppress(RuntimeError):  # no user is called so
         return Path(text).expanduser()
     return Path(text)
 
 
-def split_key(path: str | os.PathLike) -> KeyedFile:
+def split_key(path: str | os.PathLike) -> _KeyedFile:
     "The file, or its URL, and the name of the array in it if one is named, as in FILE.npz:KEY."
     text = os.fspath(path)
     if is_url(text):
         named = _WITH_KEY.fullmatch(text)
-        return KeyedFile(named[1], named[2]) if named else KeyedFile(text, None)
-    whole = home_path(text)
+        return _KeyedFile(named[1], named[2]) if named else _KeyedFile(text, None)
+    whole = _home_path(text)
     if not os.path.lexists(whole):
         for colon in re.finditer(r"(?<=\.npz):(?=.)", text):  # a key may hold colons and slashes
-            file = home_path(text[: colon.start()])
+            file = _home_path(text[: colon.start()])
             if file.is_file():
-                return KeyedFile(file, text[colon.end() :])
+                return _KeyedFile(file, text[colon.end() :])
         if named := _WITH_KEY.fullmatch(text):
-            return KeyedFile(home_path(named[1]), named[2])
-    return KeyedFile(whole, None)
+            return _KeyedFile(_home_path(named[1]), named[2])
+    return _KeyedFile(whole, None)
 
 
 def is_vector_cache(folder: Path) -> bool:
@@ -70,7 +70,7 @@ def is_vector_cache(folder: Path) -> bool:
 # %% ../../nbs/inputs/00_sources.ipynb #04f811ce
 def is_repository(name: str) -> bool:
     "Is a name OWNER/NAME, and no file, folder or zoo/NAME?"
-    if name.startswith("zoo/") or home_path(name).exists():
+    if name.startswith("zoo/") or _home_path(name).exists():
         return False
     return re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name) is not None
 
@@ -340,7 +340,7 @@ def _of_text(text: str, is_path: bool) -> FeatureFile | Url | OnnxNetwork | Name
     if not is_path and text.startswith(("zoo/", "hf-hub:", "hf_hub:", "local-dir:")):
         return Name(text)
     if text.lower().endswith(".onnx"):
-        return OnnxNetwork(home_path(text))
+        return OnnxNetwork(_home_path(text))
     file, key = split_key(text)
     if is_url(text):
         return Url(file, key)

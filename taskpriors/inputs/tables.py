@@ -45,7 +45,7 @@ def kind_of(path: Path) -> str:
     return suffix if suffix in TABLE_FILES else ""
 
 
-def text_in(path: Path) -> str:
+def _text_in(path: Path) -> str:
     "The text in a file, which is UTF-8 with or without a byte order mark."
     check_memory(4 * path.stat().st_size, "", "store the numbers as .npy, or fewer rows")
     content = path.read_bytes()
@@ -67,7 +67,7 @@ def text_in(path: Path) -> str:
 
 def lines_in(path: Path) -> list[str]:
     "The entries of a text that holds one a line."
-    return text_in(path).replace("\r\n", "\n").removesuffix("\n").split("\n")
+    return _text_in(path).replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 # %% ../../nbs/inputs/00_tables.ipynb #1d952c67
 def plain_name(column: object) -> str:
@@ -186,7 +186,7 @@ def _refuse_headless(frame: DataFrame, name: str) -> None:
 def _read_csv(path: Path, numbers: bool) -> DataFrame:
     import pandas as pd
 
-    text, name = text_in(path), shortened(path.name, 40)
+    text, name = _text_in(path), shortened(path.name, 40)
     if not text.strip():
         raise ValueError(sentence(f"{name} must hold a table", "no line", "check the file"))
     separator = _separator_of(text.split("\n", 1)[0], name)
@@ -206,7 +206,7 @@ def _read_lines(path: Path) -> DataFrame:
     "The records in a file of json lines."
     import pandas as pd
 
-    records = [json.loads(line) for line in text_in(path).split("\n") if line.strip()]
+    records = [json.loads(line) for line in _text_in(path).split("\n") if line.strip()]
     if not records or not all(isinstance(record, dict) for record in records):
         rule = f"each line of {shortened(path.name, 40)} must hold an object"
         remedy = "frame.to_json(path, orient='records', lines=True)"

@@ -268,7 +268,7 @@ def load_texts(
     return _limited(opened, limit)
 
 # %% ../../nbs/inputs/07_texts.ipynb #95c9425b
-def as_rows(out: Any, name: str) -> Tensor:  # shape (n, d)
+def _as_rows(out: Any, name: str) -> Tensor:  # shape (n, d)
     "What an encoder of texts returned, as one tensor."
     if isinstance(out, (list, tuple)) and out and isinstance(out[0], Tensor):
         out = [row.detach().cpu().numpy() for row in out]
@@ -294,13 +294,13 @@ _NO_LIMIT = 10**6  # tokens; a longer limit stands for none
 _POSITIONS = re.compile(r"(position_embeddings?|embed_positions|wpe)$")
 
 
-def position_tables(network: nn.Module) -> list[nn.Embedding]:
+def _position_tables(network: nn.Module) -> list[nn.Embedding]:
     "The tables in which a network looks up the absolute position of a token."
     named = [(k, m) for k, m in network.named_modules() if "vision" not in k]
     return [m for k, m in named if _POSITIONS.search(k) and isinstance(m, nn.Embedding)]
 
 
-def position_limits(network: nn.Module) -> list[int | None]:
+def _position_limits(network: nn.Module) -> list[int | None]:
     "How many tokens a network has positions for; some tables keep rows for other uses."
     config = getattr(network, "config", None)
     config = getattr(config, "text_config", config)
@@ -310,11 +310,11 @@ def position_limits(network: nn.Module) -> list[int | None]:
     def offset(m):
         return getattr(m, "offset", 0) if m.padding_idx is None else m.padding_idx + 1
 
-    rows = [m.num_embeddings - offset(m) for m in position_tables(network)]
+    rows = [m.num_embeddings - offset(m) for m in _position_tables(network)]
     return [next(of_config, None), *rows]
 
 
-def right_padded(batch: Mapping) -> dict[str, Any]:
+def _right_padded(batch: Mapping) -> dict[str, Any]:
     """Tokens and their mask, name -> (n, t), with the padding behind the tokens.
 
     They begin at position 0, which is where a network counts from.
@@ -342,7 +342,7 @@ class TokenEncoder(nn.Module):
             remedy = "set tokenizer.pad_token, e.g. to tokenizer.eos_token"
             checks.refuse("embed", "the tokenizer must know how to pad", "no pad_token", remedy)
         self.model, self.tokenizer = PooledModel(model, pooling), tokenizer
-        limits = [getattr(tokenizer, "model_max_length", None), *position_limits(model)]
+        limits = [getattr(tokenizer, "model_max_length", None), *_position_limits(model)]
         self.longest = min(
             (k for k in limits if isinstance(k, int) and 0 < k < _NO_LIMIT), default=None
         )
@@ -361,13 +361,13 @@ class TokenEncoder(nn.Module):
         )
         batch = self.tokenizer(list(texts), max_length=self.longest, **tokenizing)
         device = device_of(self.model)
-        return {k: v.to(device) for k, v in right_padded(batch).items()}
+        return {k: v.to(device) for k, v in _right_padded(batch).items()}
 
     def forward(self, texts: Sequence) -> Tensor:
         return self.model(**self.tokens(texts))
 
 # %% ../../nbs/inputs/07_texts.ipynb #ec1f426e
-class JointTextEncoder(nn.Module):
+class _JointTextEncoder(nn.Module):
     "The method of a CLIP-like model that embeds tokens, with its tokenizer."
 
     def __init__(self, model: nn.Module, method: str, tokenizer: Callable) -> None:
@@ -401,12 +401,12 @@ def _within_positions(model: Any) -> Iterator[None]:
     "A model of sentence-transformers pads behind the tokens, and cuts what has no position."
     source = source_of(model)
     network: Any = source.with_tokenizer() if isinstance(source, Network) else source
-    if network is source or not position_tables(network.model):
+    if network is source or not _position_tables(network.model):
         yield
         return
     tokenizer, longest = network.partner, model.max_seq_length
     side = tokenizer.padding_side
-    limits = [k for k in [longest, *position_limits(network.model)] if k]
+    limits = [k for k in [longest, *_position_limits(network.model)] if k]
     tokenizer.padding_side, model.max_seq_length = "right", min(limits)
     try:
         yield
@@ -419,7 +419,7 @@ def _encode_within(texts: list, *, encode: Callable, **options: Any) -> ArrayLik
         return encode(texts, **options)
 
 
-def encode_method(encode: Callable) -> Callable:  # list of texts -> rows
+def _encode_method(encode: Callable) -> Callable:  # list of texts -> rows
     "The method `encode` of a model, also where it follows the protocol of mteb."
     parameters = inspect.signature(encode).parameters
     if "task_metadata" in parameters:
@@ -499,10 +499,10 @@ def _encoding_of(source: sources.Source, pooling: str | None) -> _Encoding:
             rule = "a module of texts needs its tokenizer"
             checks.refuse("embed", rule, source.label, "pass (module, tokenizer)", TypeError)
         case sources.Network(partner=None) | sources.Function(partner=None):
-            encode = source.model if source.encode is None else encode_method(source.encode)
+            encode = source.model if source.encode is None else _encode_method(source.encode)
             return _Encoding(encode, source.module)
         case sources.Network(of_transformers=False) if source.encode_text is not None:
-            joint = JointTextEncoder(source.model, source.encode_text.__name__, source.partner)
+            joint = _JointTextEncoder(source.model, source.encode_text.__name__, source.partner)
             return _Encoding(joint, joint)
         case sources.Network():
             tokens = TokenEncoder(source.model, source.partner, pooling)
@@ -511,7 +511,7 @@ def _encoding_of(source: sources.Source, pooling: str | None) -> _Encoding:
             return _Encoding(source.model.transform, None)
         case sources.TextEncoder():
             method: Any = source.encode
-            return _Encoding(encode_method(method), None)
+            return _Encoding(_encode_method(method), None)
         case sources.Function():
             got = f"({type(source.model).__name__}, {type(source.partner).__name__})"
         case sources.Unknown():
@@ -545,7 +545,7 @@ def _rows_at(
     positions: Tensor, *, encode: Callable, texts: TextSource, name: str, widths: set
 ) -> Tensor:
     "Rows (b, d) of the texts at some positions, as wide as those that came before."
-    rows = as_rows(encode([texts[i] for i in positions.tolist()]), name)
+    rows = _as_rows(encode([texts[i] for i in positions.tolist()]), name)
     if rows.ndim != 2:
         rule, remedy = f"{name} must return one row a text", "return an array (n, d)"
         checks.refuse("embed", rule, f"shape {tuple(rows.shape)}", remedy)
@@ -573,7 +573,7 @@ def warn_of_cut_texts(source: Network, texts: TextSource, name: str, caller: str
     if pair is not source:
         owner: Any = source.model
         setting, limit = "its max_seq_length", owner.max_seq_length
-    positions = min(filter(None, position_limits(pair.model)), default=_NO_LIMIT)
+    positions = min(filter(None, _position_limits(pair.model)), default=_NO_LIMIT)
     longest = min(limit or positions, positions)
     long = [text for text in texts.texts if len(text.encode(errors="replace")) > longest - _ENDS]
     if not long:
@@ -604,14 +604,14 @@ def text_encoder(
     return Encoder(name, forward, module, transform=_as_position)
 
 # %% ../../nbs/inputs/07_texts.ipynb #ee1e9658
-class SupportsEncode(Protocol):
+class _SupportsEncode(Protocol):
     "A model with a method `encode`, such as one of sentence-transformers or of mteb."
 
     @property
     def encode(self) -> Callable: ...
 
 
-class SupportsTransform(Protocol):
+class _SupportsTransform(Protocol):
     "A model with a method `transform`, such as a fitted one of scikit-learn."
 
     @property
@@ -620,7 +620,7 @@ class SupportsTransform(Protocol):
 
 TextModelLike = TypeAliasType(
     "TextModelLike",
-    str | Callable | tuple | Mapping | ArrayLike | SupportsEncode | SupportsTransform,
+    str | Callable | tuple | Mapping | ArrayLike | _SupportsEncode | _SupportsTransform,
 )
 
 # %% ../../nbs/inputs/07_texts.ipynb #90c532e2

@@ -26,8 +26,8 @@ from .images import ImagesLike, load_images
 from ..store import cache_dir, cached, digest_json, locked
 
 # %% ../../nbs/inputs/05_zoo.ipynb #6ad8939f
-DIGITS = "0123456789"
-LETTERS = "ABCDEFGHJKLMNPRTUVWXY"
+_DIGITS = "0123456789"
+_LETTERS = "ABCDEFGHJKLMNPRTUVWXY"
 _FONTS = ("DejaVuSans", "DejaVuSerif", "STIXGeneral", "cmb", "cmr", "cmss", "cmtt")
 
 # %% ../../nbs/inputs/05_zoo.ipynb #8e793c2b
@@ -45,7 +45,7 @@ def _glyph(font, char, side=32):  # (side, side) in [0, 1], the character fillin
     return np.asarray(frame) / 255
 
 # %% ../../nbs/inputs/05_zoo.ipynb #d38d904d
-def glyphs_of_fonts() -> Tensor:  # shape (fonts, characters, 32, 32), float32
+def _glyphs_of_fonts() -> Tensor:  # shape (fonts, characters, 32, 32), float32
     "Digits and letters as the fonts of matplotlib draw them."
     import matplotlib
     from PIL import ImageFont
@@ -53,7 +53,7 @@ def glyphs_of_fonts() -> Tensor:  # shape (fonts, characters, 32, 32), float32
     files = sorted((Path(matplotlib.get_data_path()) / "fonts" / "ttf").glob("*.ttf"))
     files = [f for f in files if f.stem.startswith(_FONTS) and "Display" not in f.stem]
     fonts = [ImageFont.truetype(str(f), 36) for f in files]
-    glyphs = np.array([[_glyph(font, char) for char in DIGITS + LETTERS] for font in fonts])
+    glyphs = np.array([[_glyph(font, char) for char in _DIGITS + _LETTERS] for font in fonts])
     return torch.tensor(glyphs, dtype=torch.float32)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #5208c027
@@ -95,7 +95,7 @@ def printed(
 ) -> Printed:
     "Draw and bend `n` printed characters."
     g = torch.Generator().manual_seed(seed)
-    glyphs = glyphs_of_fonts()
+    glyphs = _glyphs_of_fonts()
 
     def pick(low, high, k):
         return torch.randint(low, high, (k,), generator=g)
@@ -215,7 +215,7 @@ _BUILD: dict[str, Callable] = dict(
 
 # %% ../../nbs/inputs/05_zoo.ipynb #c6001184
 @dataclass(frozen=True)
-class Recipe:
+class _Recipe:
     "How one representation is made."
 
     build: str  # key of the builder
@@ -225,24 +225,24 @@ class Recipe:
 
 # %% ../../nbs/inputs/05_zoo.ipynb #50a55d55
 ZOO = dict(
-    pixels=Recipe("pixels"),
-    blocks=Recipe("blocks"),
-    pca=Recipe("pca", 16),
-    gradients=Recipe("gradients", 8),
-    projection=Recipe("linear", 8),
-    random_relu=Recipe("relu", 512),
-    resnet_untrained=Recipe("resnet", 256),
-    vit_untrained=Recipe("vit", 48),
-    resnet_digits=Recipe("resnet", 32, "digits", 200),
-    convnext_digits=Recipe("convnext", 96, "digits", 200),
-    convnext_brief=Recipe("convnext", 256, "digits", 30),
-    vit_digits=Recipe("vit", 48, "digits", 200),
-    mixer_digits=Recipe("mixer", 48, "digits", 200),
-    resnet_letters=Recipe("resnet", 128, "letters", 200),
-    convmixer_rotation=Recipe("convmixer", 32, "rotation", 200),
-    convnext_contrastive=Recipe("convnext", 40, "contrastive", 200),
-    convmixer_denoise=Recipe("convmixer", 128, "denoise", 200),
-    mixer_fonts=Recipe("mixer", 128, "fonts", 100),
+    pixels=_Recipe("pixels"),
+    blocks=_Recipe("blocks"),
+    pca=_Recipe("pca", 16),
+    gradients=_Recipe("gradients", 8),
+    projection=_Recipe("linear", 8),
+    random_relu=_Recipe("relu", 512),
+    resnet_untrained=_Recipe("resnet", 256),
+    vit_untrained=_Recipe("vit", 48),
+    resnet_digits=_Recipe("resnet", 32, "digits", 200),
+    convnext_digits=_Recipe("convnext", 96, "digits", 200),
+    convnext_brief=_Recipe("convnext", 256, "digits", 30),
+    vit_digits=_Recipe("vit", 48, "digits", 200),
+    mixer_digits=_Recipe("mixer", 48, "digits", 200),
+    resnet_letters=_Recipe("resnet", 128, "letters", 200),
+    convmixer_rotation=_Recipe("convmixer", 32, "rotation", 200),
+    convnext_contrastive=_Recipe("convnext", 40, "contrastive", 200),
+    convmixer_denoise=_Recipe("convmixer", 128, "denoise", 200),
+    mixer_fonts=_Recipe("mixer", 128, "fonts", 100),
 )
 
 # %% ../../nbs/inputs/05_zoo.ipynb #a0089690
@@ -262,7 +262,7 @@ def _denoise_loss(network, x, g):
     return F.mse_loss(network(noisy), x.flatten(1))
 
 # %% ../../nbs/inputs/05_zoo.ipynb #cd0a0d89
-def contrastive_loss(
+def _contrastive_loss(
     network: nn.Module,
     views: Tensor,  # two of each of B characters, shape (B, 2, 1, 8, 8)
 ) -> Tensor:  # a scalar
@@ -272,7 +272,7 @@ def contrastive_loss(
     return F.cross_entropy(similarity, torch.arange(len(z)) ^ 1)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #0961f3e8
-def training_loss(
+def _training_loss(
     objective: str,  # what the network learns
     network: nn.Module,
     data: Printed,
@@ -286,7 +286,7 @@ def training_loss(
     if objective == "denoise":
         return _denoise_loss(network, x, g)
     if objective == "contrastive":
-        return contrastive_loss(network, data.views[batch])
+        return _contrastive_loss(network, data.views[batch])
     targets = {"digits": data.char, "letters": data.char - 10, "fonts": data.font}
     return F.cross_entropy(network(x), targets[objective][batch], label_smoothing=0.1)
 
@@ -294,7 +294,7 @@ def training_loss(
 def _n_outputs(objective, data):
     n_outputs = dict(
         digits=10,
-        letters=len(LETTERS),
+        letters=len(_LETTERS),
         fonts=int(data.font.max()) + 1,
         rotation=4,
         contrastive=32,
@@ -322,7 +322,7 @@ def _train(module, objective, steps, data, seed, *, batch_size=128, lr=2e-3):
     network.train()
     for _ in range(steps):
         batch = torch.randint(low, high, (batch_size,), generator=g)
-        loss = training_loss(objective, network, data, batch, g)
+        loss = _training_loss(objective, network, data, batch, g)
         opt.zero_grad()
         loss.backward()
         opt.step()
@@ -355,9 +355,9 @@ def build_network(name: str, data: Printed | None = None, train: bool = True) ->
     return module.eval().requires_grad_(False)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #55c57f67
-_MAKERS: tuple = (_glyph, glyphs_of_fonts, _bend, printed, _pca, _linear)
+_MAKERS: tuple = (_glyph, _glyphs_of_fonts, _bend, printed, _pca, _linear)
 _MAKERS += (Gradients.__init__, Gradients.forward, _resnet, _vit, _convnext, _mixer, _convmixer)
-_MAKERS += (_rotation_loss, _denoise_loss, contrastive_loss, training_loss)
+_MAKERS += (_rotation_loss, _denoise_loss, _contrastive_loss, _training_loss)
 _MAKERS += (_n_outputs, _rows, _train)
 
 

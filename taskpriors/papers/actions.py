@@ -63,7 +63,7 @@ def image_parts(job: Job, name: str) -> list[ImageSource]:
 _SCORED = ("scales", "n_train", "n_test", "eps", "threshold", "covariance")
 
 
-def settings_of(item: recipes.Item) -> dict[str, score.SynBenchSettings]:
+def _settings_of(item: recipes.Item) -> dict[str, score.SynBenchSettings]:
     "How an item scores networks, under each convention."
     options = {k: v for k, v in item.settings.items() if k in _SCORED}
     options = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
@@ -74,7 +74,7 @@ def settings_of(item: recipes.Item) -> dict[str, score.SynBenchSettings]:
 def _scores(job, network, sizes=None):  # list of SynBenchScore by convention
     return [
         score.score_by_n(network, sizes or (s.n_train,), settings=s, **job.options)
-        for s in settings_of(job.item).values()
+        for s in _settings_of(job.item).values()
     ]
 
 
@@ -99,7 +99,7 @@ def _synbench_cells(job: Job) -> Computed:
         if job.item.settings.get("accuracy"):
             options = {k: v for k, v in job.options.items() if k != "cache"}
             steps = job.item.settings.get("attack_steps", 20)
-            settings = settings_of(job.item)["derived"]
+            settings = _settings_of(job.item)["derived"]
             a = synthetic_accuracy(network, settings=settings, n_steps=steps, **options)
             cells += [Cell(called, k, None, 100 * v) for k, v in (("SA", a.sa), ("RA", a.ra))]
         of_networks[called] = ours
@@ -420,16 +420,16 @@ def _draw_smallest(correlations, n_networks):  # Figure 7: the smallest number o
     return _draw_intervals(rows, xlabel="Pearson's correlation", title=title)
 
 # %% ../../nbs/papers/15_actions.ipynb #1dccb918
-class Pixels(NamedTuple):
+class _Pixels(NamedTuple):
     "Images of one size, and their classes."
 
     images: torch.Tensor  # in [0, 1], shape (n, C, H, W)
     classes: torch.Tensor  # shape (n,)
 
 
-def resized_pixels(
+def _resized_pixels(
     source: ImageSource, shape: Sequence, n: int, share: Sequence = (0, 1)
-) -> Pixels:
+) -> _Pixels:
     "At most n images as (C, H, W), and their classes: of every m-th from k on, evenly spaced."
     from torchvision.transforms import functional as tf
 
@@ -442,10 +442,10 @@ def resized_pixels(
     for k, i in enumerate(rows):
         pixels[k] = tf.to_tensor(tf.resize(source[i], list(shape[1:]), antialias=True))[: shape[0]]
     classes = torch.as_tensor(source.labels).unique(return_inverse=True)[1]
-    return Pixels(pixels, classes[rows])
+    return _Pixels(pixels, classes[rows])
 
 
-def training_and_test(
+def _training_and_test(
     job: Job, name: str
 ) -> list[tuple[ImageSource, tuple[int, int]]]:  # (k, m): every m-th from k on
     "What a head is trained on and tested on; every second image where a set has no two parts."
@@ -457,15 +457,15 @@ def training_and_test(
 
 def _pixels_of(parts, shape, n_train, n_test):  # images and classes of both, number of classes
     (train, train_share), (test, test_share) = parts
-    x, y = resized_pixels(train, shape, n_train, train_share)
-    x2, y2 = resized_pixels(test, shape, n_test, test_share)
+    x, y = _resized_pixels(train, shape, n_train, train_share)
+    x2, y2 = _resized_pixels(test, shape, n_test, test_share)
     return x, y, x2, y2, int(max(y.max(), y2.max())) + 1
 
 
 def _robust_probing(job: Job) -> Computed:
     cells = []
     for name in job.item.data:
-        parts = training_and_test(job, name)
+        parts = _training_and_test(job, name)
         for called, network in job.networks.items():
             encoder = _encoder(job, network)
             with encoders.evaluating(encoder.network.forward, encoder.network.device):
@@ -532,7 +532,7 @@ def _distances(job: Job) -> Computed:
     shape = (3, job.item.settings["pixels"], job.item.settings["pixels"])
     for name in job.item.data:
         source = recipes.open_data(job.item, name, folder=job.folders.get(name), progress=False)
-        x = resized_pixels(source, shape, n)[0]
+        x = _resized_pixels(source, shape, n)[0]
         networks = () if job.item.item == "Table 20" else tuple(job.networks.values())
         of_features = [(network, _features_of(network, x, job)) for network in networks]
         for label, covariance in (("Gaussian-I", "identity"), ("Gaussian-H", "heptadiagonal")):
@@ -581,7 +581,7 @@ def attack_distances(
 # %% ../../nbs/papers/15_actions.ipynb #2a4834f8
 def _mean_distance(job, network):  # of the images that the attack finds, and their share
     s, encoder = job.item.settings, _encoder(job, network)
-    parts = training_and_test(job, next(iter(job.item.data)))
+    parts = _training_and_test(job, next(iter(job.item.data)))
     x, y, x2, y2, n_classes = _pixels_of(parts, encoder.shape, s["train_images"], s["test_images"])
     differentiable = encoder.differentiable
     batch, steps = job.options.get("batch_size", 64), s.get("attack_steps", 10)
@@ -597,7 +597,7 @@ def _section_4_2(job: Job) -> Computed:
     s, cells = job.item.settings, []
     scores: dict[tuple, list] = {}
     distances = []
-    both = settings_of(job.item)
+    both = _settings_of(job.item)
     for called, network in job.networks.items():
         mean, share = _mean_distance(job, network)
         distances.append(mean)

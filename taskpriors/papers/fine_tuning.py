@@ -32,24 +32,24 @@ from ..transfer.discriminants import least_error
 from ..transfer.heads import fit_head
 
 # %% ../../nbs/papers/02_fine_tuning.ipynb #2dc561c2
-DECAYS = (0.01, 0.1, 1.0, 10.0, 100.0)  # times the number of training points: beta
+_DECAYS = (0.01, 0.1, 1.0, 10.0, 100.0)  # times the number of training points: beta
 
 
-class CheckedTask(NamedTuple):
+class _CheckedTask(NamedTuple):
     "Labels and training points of a task."
 
     classes: Tensor  # shape (n,), int64
     train: Tensor  # mask of the training points, shape (n,)
 
 
-def check_task(labels: ArrayLike, train: ArrayLike, n: int, caller: str) -> CheckedTask:
+def check_task(labels: ArrayLike, train: ArrayLike, n: int, caller: str) -> _CheckedTask:
     "Labels and training mask, each of shape (n,), of a task that can be learned and tested."
     mask = checks.check_split(train, n, caller).cpu()
     y, _ = present_classes(labels, caller, n=n)
     if len(y[mask].unique()) < 2:
         rule, remedy = "the training points must have two classes", "choose other training points"
         checks.refuse(caller, rule, len(y[mask].unique()), remedy)
-    return CheckedTask(y.cpu(), mask)
+    return _CheckedTask(y.cpu(), mask)
 
 
 def best_head_error(
@@ -57,7 +57,7 @@ def best_head_error(
     labels: ArrayLike,  # class of each point, shape (n,)
     train: ArrayLike,  # mask of the training points, shape (n,), or their share
     *,
-    decays: Sequence = DECAYS,  # to try: beta of `fit_head` over the number of training points
+    decays: Sequence = _DECAYS,  # to try: beta of `fit_head` over the number of training points
     tol: float = 1e-4,  # largest gradient entry of a head
 ) -> float:  # share of the test points, in [0, 1]
     "Least test error of linear heads over a grid of weight decays (PACTran, B.3)."
@@ -105,7 +105,7 @@ class Descent:
         return 0.5 * self.rate * (1 + math.cos(math.pi * step / self.n_steps))
 
 
-class Trained(NamedTuple):
+class _Trained(NamedTuple):
     "How a run ended."
 
     losses: Tensor  # of the steps done, over all calls, float64; the last is not finite: diverged
@@ -139,7 +139,7 @@ def descend(
     path: str | Path | None = None,  # of the checkpoint, .safetensors; None keeps none
     key: str = "",  # names the run: a checkpoint of another one is not used
     root: str | Path | None = None,  # the cache that path lies in, as for `keep_tensors`
-) -> Trained:
+) -> _Trained:
     "Train a module, from its checkpoint if there is one; the checkpoint stays when it ends."
     device = next(module.parameters()).device
     weights = [p for p in module.parameters() if p.requires_grad]
@@ -188,7 +188,7 @@ def descend(
     spent += time.perf_counter() - began
     if losses[:step].isfinite().all():
         keep()
-    return Trained(losses[:step], spent)
+    return _Trained(losses[:step], spent)
 
 # %% ../../nbs/papers/02_fine_tuning.ipynb #1c1d90e7
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ def input_batches(
 # %% ../../nbs/papers/02_fine_tuning.ipynb #460ad0c5
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
-class FineTuned(Result):
+class _FineTuned(Result):
     "One attempt at fine-tuning."
 
     error: float  # share of the test points that are missed; 1 if the run diverged
@@ -371,7 +371,7 @@ def fine_tune(
     folder: str | Path | None = None,  # where the checkpoint and the result lie; None keeps none
     root: str | Path | None = None,  # the cache that folder is a part of; None: it is its own
     save_every: float = 60.0,  # seconds of work that a kill may cost
-) -> FineTuned:
+) -> _FineTuned:
     """Train all weights of a network and a head on the training points, and test them.
 
     Minimises the mean cross-entropy by SGD with momentum, weight decay and a rate that falls as a
@@ -432,7 +432,7 @@ def fine_tune(
     result = store.cached_json(done, compute, key, caller=caller, name=name, root=root)
     if going is not None:
         going.unlink(missing_ok=True)
-    return FineTuned(**result)
+    return _FineTuned(**result)
 
 # %% ../../nbs/papers/02_fine_tuning.ipynb #e7b15ee4
 @documented
@@ -444,7 +444,7 @@ def tuning_errors(
     *,
     recipe: TuningRecipe = TuningRecipe(),  # rates and lengths to try, and the rest
     **options: Any,  # of `fine_tune`: pooling, precision, device, num_workers, folder, save_every
-) -> list[FineTuned]:  # one an attempt
+) -> list[_FineTuned]:  # one an attempt
     "All attempts of a recipe at fine-tuning a checkpoint; the least error is its truth (B.3)."
     recipe = check_recipe(recipe, "tuning_errors")
     return [

@@ -28,7 +28,7 @@ def mieb_scores() -> DataFrame:  # model x task, in [0, 1]; NaN where there is n
     return _packaged("mieb_scores.csv").drop(columns=["revision", "n_tasks", "mean", "var_pop"])
 
 
-POINTS = (
+_POINTS = (
     "E",  # under the prior siglip-so400m, as the next
     "Var",
     "MIEB mean",  # percent
@@ -43,13 +43,13 @@ POINTS = (
 @lru_cache
 def published_points() -> DataFrame:  # a row per model, columns POINTS
     "The points of Figures 4 and 5 of Task Priors, read off the published plots."
-    return _packaged("published_points.csv").set_axis(list(POINTS), axis=1)
+    return _packaged("published_points.csv").set_axis(list(_POINTS), axis=1)
 
 # %% ../../nbs/papers/11_mieb.ipynb #647fbac8
 READING = dict(mean=3.0, variance=1e-4)  # largest error of E and Var
 
 
-class PointAgreement(NamedTuple):
+class _PointAgreement(NamedTuple):
     "Spearman's correlation of points that were read off a plot."
 
     value: float
@@ -57,20 +57,20 @@ class PointAgreement(NamedTuple):
     high: float
 
 
-def point_agreement(points: Series, truth: Series, reading: float) -> PointAgreement:
+def point_agreement(points: Series, truth: Series, reading: float) -> _PointAgreement:
     "Spearman's correlation with its range over 500 draws of the points within `reading`."
     from scipy import stats
 
     noise = np.random.default_rng(0).uniform(-reading, reading, (500, len(points)))
     several = [stats.spearmanr(points + e, truth).statistic for e in noise]
     value = float(stats.spearmanr(points, truth).statistic)
-    return PointAgreement(value, min(several), max(several))
+    return _PointAgreement(value, min(several), max(several))
 
 # %% ../../nbs/papers/11_mieb.ipynb #ecd8ed1e
-COARSE = 9  # the first tasks of the table; the others are fine ones
+_COARSE = 9  # the first tasks of the table; the others are fine ones
 
 
 def tasks_of_mieb() -> dict[str, list[str]]:  # name of a part -> tasks
     "All tasks of the table, and its two parts."
     tasks = list(mieb_scores())
-    return {"22 tasks": tasks, "first 9": tasks[:COARSE], "last 13": tasks[COARSE:]}
+    return {"22 tasks": tasks, "first 9": tasks[:_COARSE], "last 13": tasks[_COARSE:]}

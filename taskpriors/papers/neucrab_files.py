@@ -43,7 +43,7 @@ def _beside(folder, stem, endings):  # Path or None
     return next((path for path in paths if path.is_file()), None)
 
 
-def is_feature_folder(task: str) -> bool:
+def _is_feature_folder(task: str) -> bool:
     "Does a folder hold labels beside files of features?"
     return _beside(Path(task).expanduser(), "labels", _LABELS) is not None
 
@@ -52,14 +52,14 @@ def _array(path):
     return torch.as_tensor(feature_files.read_features(path, _ME).values)
 
 
-class FolderTask(NamedTuple):
+class _FolderTask(NamedTuple):
     "A task of files."
 
     task: subsamples.CheckpointTask
     heads: dict[str, tuple]  # name of a model -> weight and bias of its own classifier
 
 
-def folder_task(task: str, models: Sequence, *, train: float = 0.8) -> FolderTask:
+def _folder_task(task: str, models: Sequence, *, train: float = 0.8) -> _FolderTask:
     "A task from the files of a folder: features of models, labels, source probabilities and heads."
     folder = Path(task).expanduser()
     features, probs, heads = {}, {}, {}
@@ -80,7 +80,7 @@ def folder_task(task: str, models: Sequence, *, train: float = 0.8) -> FolderTas
     mask = _beside(folder, "train", (".npy",))
     split = train if mask is None else torch.from_numpy(np.load(mask, allow_pickle=False))
     checked = subsamples.CheckpointTask(folder.name, features, labels.classes, split, probs)
-    return FolderTask(checked, heads)
+    return _FolderTask(checked, heads)
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #b202015b
 def question_folder(folder: str) -> subsamples.CheckpointTask:
@@ -183,7 +183,7 @@ def family_of(model: str) -> str:
     return letters[0].lower() if letters else stem
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #545ff566
-def neucrab_page(result: NeuCRaB) -> str:  # HTML
+def _neucrab_page(result: NeuCRaB) -> str:  # HTML
     "One self-contained page: how well each metric orders the checkpoints."
     import matplotlib.pyplot as plt
 
@@ -222,7 +222,7 @@ def _escaped(text):
     return str(escape(text))
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #78f3e00b
-def heldout_score(X: Tensor, y: Tensor) -> float:
+def _heldout_score(X: Tensor, y: Tensor) -> float:
     "Minus the expected held-out error of a ridge probe under the labels' prior."
     return -float(expected_heldout_error(X, y, variance=False).error)
 
@@ -270,7 +270,7 @@ def _write_tables(result, place):  # csv files, the page and the result
     tables = dict(truth=result.truth, scores=pd.DataFrame(rows))
     if len(result.families) > 2:
         tables |= dict(summary=result.to_frame().reset_index(), taus=result.taus())
-        store.write_file(place / "index.html", neucrab_page(result))
+        store.write_file(place / "index.html", _neucrab_page(result))
     for name, table in tables.items():
         text = table.to_csv(index=False, lineterminator="\n")
         store.write_file(place / f"{name}.csv", text)
@@ -310,7 +310,7 @@ def score_checkpoints(
     checks.check_number(train, _ME, "train", low=0, high=1, low_open=True, high_open=True)
     ready = []
     heads: dict = {}
-    of_images = [t for t in tasks if not is_feature_folder(t)]
+    of_images = [t for t in tasks if not _is_feature_folder(t)]
     for task in tasks:
         if task in of_images:
             source = load_images(task, limit=limit, progress=progress)
@@ -328,7 +328,7 @@ def score_checkpoints(
             )
             ready.append(checkpoint_task)
         else:
-            checkpoint_task, task_heads = folder_task(task, models, train=train)
+            checkpoint_task, task_heads = _folder_task(task, models, train=train)
             ready.append(checkpoint_task)
             heads |= task_heads
     if of_images:
@@ -353,7 +353,7 @@ def score_checkpoints(
         per_class=sizes,
         n_seeds=n_seeds,
         metrics=metrics,
-        extra={"prior: held-out error": heldout_score},
+        extra={"prior: held-out error": _heldout_score},
         recipe=recipe,
         tuning=dict(device=device, precision=precision, save_every=save_every),
         seed=seed,

@@ -44,7 +44,7 @@ _FACTORS: dict[str, Callable] = {  # name in aten -> operations of one m x n mat
 }
 
 
-class OperationCount(TorchDispatchMode):
+class _OperationCount(TorchDispatchMode):
     "Counts floating-point operations of torch inside a `with` block."
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class OperationCount(TorchDispatchMode):
 def count_operations(f: Callable) -> int:
     "Floating-point operations of a call, as far as torch does them."
     checks.check_instance(callable(f), bool, "count_operations", "f", remedy="pass a function")
-    with OperationCount() as count:
+    with _OperationCount() as count:
         f()
     return count.total
 

@@ -17,7 +17,7 @@ from .recipes import published_table
 from ..transfer import agreement
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #3873b395
-class PrintedRows(NamedTuple):
+class _PrintedRows(NamedTuple):
     "The rows of a table of metrics, and the accuracies that they are correlated with."
 
     rows: dict[str, list]  # metric -> a number of each network, as text
@@ -25,14 +25,14 @@ class PrintedRows(NamedTuple):
     correlations: dict[str, str]  # metric -> its printed correlation
 
 
-def rows_of(table: str) -> PrintedRows:
+def rows_of(table: str) -> _PrintedRows:
     "The rows of SynBench without bounds, the accuracies and the printed correlations."
     wide = published_table("SynBench", table).pivot(index="row", columns="column", values="value")
     printed = wide.pop("Pearson")
     accuracy = wide.loc["Accuracy (%)"].tolist()
     rows = {row: values.tolist() for row, values in wide.drop("Accuracy (%)").iterrows()}
     rows = {k: v for k, v in rows.items() if not any(text.startswith(">") for text in v)}
-    return PrintedRows(rows, accuracy, printed.to_dict())
+    return _PrintedRows(rows, accuracy, printed.to_dict())
 
 
 def half_unit(text: str) -> float:
@@ -40,7 +40,7 @@ def half_unit(text: str) -> float:
     return 0.5 * 10.0 ** -len(text.partition(".")[2])
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #af81206f
-def over_rounding(row: list, truth: list, truth_error: float | None = None) -> tuple[float, float]:
+def _over_rounding(row: list, truth: list, truth_error: float | None = None) -> tuple[float, float]:
     """Least and largest correlation of two rows of numbers that round to what is printed.
 
     `truth_error` is the largest error of the second row where its digits do not say it.
@@ -77,7 +77,7 @@ def recomputed_correlations(table: str) -> DataFrame:  # printed, recomputed, lo
     entries = []
     truth = np.array(printed.accuracy, float)
     for name, row in printed.rows.items():
-        low, high = over_rounding(row, printed.accuracy)
+        low, high = _over_rounding(row, printed.accuracy)
         text = printed.correlations[name]
         room = half_unit(text)
         ours = agreement.agreement_statistic(np.array(row, float), truth, method="pearson")
@@ -112,12 +112,12 @@ def ranks(correlations: DataFrame, *, turned: bool, method: str = "average") -> 
     return (signs * correlations).rank(axis=1, ascending=False, method=method)
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #2229da28
-SOURCE = "Radford et al. (2021), Table 10, from memory"  # of the accuracies
+_SOURCE = "Radford et al. (2021), Table 10, from memory"  # of the accuracies
 
 
 def task_accuracies() -> DataFrame:  # 27 tasks by five networks, percent
     "Accuracies behind Tables 15 to 17, of Radford et al. (2021), written down from memory."
-    table = published_table("SynBench", SOURCE)
+    table = published_table("SynBench", _SOURCE)
     wide = table.pivot(index="row", columns="column", values="value").astype(float)
     return wide.loc[table["row"].unique(), table["column"].unique()]
 
@@ -134,13 +134,13 @@ def mean_correlations(tasks: Sequence) -> DataFrame:  # a row per metric: recomp
     for metric in task_correlations()[0]:
         row = rows.loc[f"{metric}, n = 32768", accuracy.index].tolist()
         truth = [f"{value:.6f}" for value in accuracy]
-        low, high = over_rounding(row, truth, truth_error=0.05)
+        low, high = _over_rounding(row, truth, truth_error=0.05)
         ours = float(np.corrcoef(np.array(row, float), accuracy)[0, 1])
         entries.append(dict(metric=metric, recomputed=ours, low=low, high=high))
     return pd.DataFrame(entries).set_index("metric")
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #1cd3d8a9
-MANY_CLASSES = (
+_MANY_CLASSES = (
     "Food101",
     "birdsnap",
     "SUN397",
@@ -161,9 +161,9 @@ def task_groups() -> dict[str, dict[str, list[str]]]:  # table -> column -> task
     known = fid[fid != "-"].astype(float)
     far = {f"FID > {t}": known.index[known > t].tolist() for t in (50, 100, 150, 200)}
     hard = {
-        "over 100 classes": list(MANY_CLASSES),
+        "over 100 classes": list(_MANY_CLASSES),
         "video": ["UCF101", "Kinetics700"],
         "CLEVR": ["CLEVR"],
-        "average": [*MANY_CLASSES, "CLEVR"],
+        "average": [*_MANY_CLASSES, "CLEVR"],
     }
     return {"Table 16": {"FID > 0": fid.index.tolist(), **far}, "Table 17": hard}

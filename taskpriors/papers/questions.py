@@ -47,7 +47,7 @@ def fused_features(
     return torch.cat([x, z, (x[:, :, None] * z[:, None]).flatten(1)], 1).float()
 
 # %% ../../nbs/papers/08_questions.ipynb #431aebbe
-class ToyQuestions(NamedTuple):
+class _ToyQuestions(NamedTuple):
     "Questions about images, made for a small run."
 
     images: Tensor  # features, shape (n, 12)
@@ -55,7 +55,7 @@ class ToyQuestions(NamedTuple):
     answers: Tensor  # of ten annotators, shape (n, 10)
 
 
-def toy_questions(n: int = 600, *, noise: float = 0.3) -> ToyQuestions:
+def toy_questions(n: int = 600, *, noise: float = 0.3) -> _ToyQuestions:
     "Questions for the colour of one of two objects; neither set of features knows the answer."
     g = torch.Generator().manual_seed(0)
     colours, side = torch.randint(4, (n, 2), generator=g), torch.randint(2, (n,), generator=g)
@@ -66,7 +66,7 @@ def toy_questions(n: int = 600, *, noise: float = 0.3) -> ToyQuestions:
     true = colours.gather(1, side[:, None]).expand(-1, 10)
     anew = torch.rand(n, 10, generator=g) < 0.15  # that are drawn anew
     answers = torch.where(anew, torch.randint(4, (n, 10), generator=g), true)
-    return ToyQuestions(images, questions, answers)
+    return _ToyQuestions(images, questions, answers)
 
 # %% ../../nbs/papers/08_questions.ipynb #e56a7928
 def drawn_answers(

@@ -44,8 +44,8 @@ def published_table(paper: str, table: str) -> DataFrame:
     return rows[rows["table"] == table].drop(columns="table").reset_index(drop=True)
 
 # %% ../../nbs/papers/13_recipes.ipynb #229e863c
-ASPECTS = ("features", "images", "temperature", "probe")
-NOT_USED = "not used"  # of one of ASPECTS
+_ASPECTS = ("features", "images", "temperature", "probe")
+_NOT_USED = "not used"  # of one of ASPECTS
 NONE = "none: "  # before the reason why a network or data set has no name here
 
 
@@ -84,7 +84,7 @@ class Item(Result):
     def differing(self) -> tuple[str, ...]:
         "Which of ASPECTS differ from the release of the paper's authors."
         of = self.beside_release
-        return tuple(k for k in ASPECTS if of[k] != NOT_USED and not _is_alike(of[k]))
+        return tuple(k for k in _ASPECTS if of[k] != _NOT_USED and not _is_alike(of[k]))
 
     @property
     def usable(self) -> dict[str, str]:
@@ -161,9 +161,9 @@ def _small_notes(item):
 
 def _beside_release(item):  # a sentence; empty where nothing of the release is used
     of = item.beside_release
-    if set(of.values()) == {NOT_USED}:
+    if set(of.values()) == {_NOT_USED}:
         return ""
-    parts = [f"{aspect} {of[aspect]}" for aspect in ASPECTS if of[aspect] != NOT_USED]
+    parts = [f"{aspect} {of[aspect]}" for aspect in _ASPECTS if of[aspect] != _NOT_USED]
     return f"beside the released code: {'; '.join(parts)}"
 
 
@@ -217,7 +217,7 @@ def _item(recipes, entry, miniature) -> Item:
         stand_ins={} if miniature else stand_ins,
         note=entry.get("note", ""),
         unproven=recipes["unproven"][entry["action"]],
-        beside_release=dict.fromkeys(ASPECTS, NOT_USED)
+        beside_release=dict.fromkeys(_ASPECTS, _NOT_USED)
         | recipes["beside_release"].get(entry["action"], {})
         | entry.get("beside_release", {}),
         picture=entry.get("picture", recipes["pictures"].get(entry["action"], "")),
@@ -425,7 +425,7 @@ def feature_gib(item: Item, plan: DataFrame) -> float:  # GiB; 0 if unknown
     return 4 * sum(item.data_sizes.values()) * float(plan["width"].sum()) / 2**30
 
 
-def plan_summary(item: Item, plan: DataFrame, device: str | None = None) -> list[str]:  # sentences
+def _plan_summary(item: Item, plan: DataFrame, device: str | None = None) -> list[str]:  # sentences
     "What an item will fetch, hold and compute, added up."
     sentences = list(item.notes)
     if item.networks:
@@ -524,4 +524,4 @@ class ItemPlan:
 def plan_of(item: Item, device: str | None = None) -> ItemPlan:
     "What an item will fetch, hold and compute."
     networks = plan_item(item)
-    return ItemPlan(networks, plan_summary(item, networks, device))
+    return ItemPlan(networks, _plan_summary(item, networks, device))

@@ -38,7 +38,7 @@ def squared_kernel_tasks(
     return sample_labels(Z @ Z.T, temperature, 2, n_tasks=n_tasks, n_orders=n_tasks, seed=0)
 
 # %% ../../nbs/papers/12_released.ipynb #78675c34
-def training_recall(
+def _training_recall(
     features: Tensor, tasks: Tensor, *, n_epochs: int = 100, batch_size: int = 256
 ) -> Tensor:  # shape (n_tasks,), float64; NaN for a task without class 1
     "Recall of class 1 by linear probes on their own training points, as released."
@@ -95,7 +95,7 @@ def released_statistics(
     "Mean, variance and probes of Figures 4 and 5 as the released code has them."
     mean, variance = released_moments(features, prior, temperature)
     tasks = squared_kernel_tasks(prior, n_tasks, temperature=sampler_temperature)
-    recalls = [training_recall(X, tasks, n_epochs=n_epochs) for X in features.values()]
+    recalls = [_training_recall(X, tasks, n_epochs=n_epochs) for X in features.values()]
     return ReleasedStatistics(tuple(features), mean, variance, torch.stack(recalls))
 
 # %% ../../nbs/papers/12_released.ipynb #2204c311
@@ -104,17 +104,17 @@ def _mixture_of(X, y):  # tensors are looked up by identity
     return task_mixture(X, y)
 
 
-def released_dirichlet(X: Tensor, y: Tensor) -> float:
+def _released_dirichlet(X: Tensor, y: Tensor) -> float:
     "Minus PACTran-Dirichlet on a mixture, as released."
     return -npactran_dirichlet(X, y, mixture=_mixture_of(X, y), variant="published")
 
 
-def released_gamma(X: Tensor, y: Tensor) -> float:
+def _released_gamma(X: Tensor, y: Tensor) -> float:
     "Minus PACTran-Gamma on a mixture, as released."
     return -npactran_gamma(X, y, mixture=_mixture_of(X, y), variant="published")
 
 
-def released_logme(X: Tensor, y: Tensor) -> float:
+def _released_logme(X: Tensor, y: Tensor) -> float:
     "Evidence of a linear model at alpha = beta = 1 without its constant, a mean over classes."
     X, classes = X.double(), torch.as_tensor(y).unique()
     n = len(X)
@@ -126,16 +126,16 @@ def released_logme(X: Tensor, y: Tensor) -> float:
 
 
 RELEASED = {  # what neucrab computes beside the registry's metrics
-    "npactran_dirichlet, released": released_dirichlet,
-    "npactran_gamma, released": released_gamma,
-    "logme, released": released_logme,
+    "npactran_dirichlet, released": _released_dirichlet,
+    "npactran_gamma, released": _released_gamma,
+    "logme, released": _released_logme,
 }
 
 # %% ../../nbs/papers/12_released.ipynb #fe633179
-PAIRS = ((0.1, 1.0), (0.1, 10.0), (1.0, 10.0), (1.0, 100.0), (10.0, 100.0), (10.0, 1000.0))
+_PAIRS = ((0.1, 1.0), (0.1, 10.0), (1.0, 10.0), (1.0, 100.0), (10.0, 100.0), (10.0, 1000.0))
 
 
-def summed_flatness(flat: Sequence, n: int, n_classes: int) -> list[list[float]]:  # rows are a
+def _summed_flatness(flat: Sequence, n: int, n_classes: int) -> list[list[float]]:  # rows are a
     "FR of the summed loss, as the released code has it, from FR over tau_tables.GRID of the mean."
     rows = []
     for a, row in zip(tau_tables.GRID["a"], flat, strict=True):
@@ -147,7 +147,7 @@ def summed_flatness(flat: Sequence, n: int, n_classes: int) -> list[list[float]]
 def released_rows(rows: DataFrame, n_classes: Mapping) -> DataFrame:  # the same columns
     "Scores of NeuCRaB with the flatness of the released code; `n_classes` is of each task."
     flat = [
-        summed_flatness(row.flat, row.per_class * n_classes[row.task], n_classes[row.task])
+        _summed_flatness(row.flat, row.per_class * n_classes[row.task], n_classes[row.task])
         for row in rows.itertuples()
     ]
     return rows.assign(flat=flat)
@@ -192,7 +192,7 @@ def _agreed_pair(tables):  # of PAIRS, by the mean agreement with LINEAR-VALID; 
         valid = table.get("linear_valid")
         if valid is None or valid.isna().any() or valid.nunique() < 2:
             continue
-        for pair in PAIRS:
+        for pair in _PAIRS:
             scores = table[f"grid {pair[0]:g} {pair[1]:g}"]
             if scores.nunique() > 1:
                 tau = agreement_statistic(scores.to_numpy(), valid.to_numpy(), method="tau_b")

@@ -84,7 +84,7 @@ def compare_cells(
     return pd.DataFrame(rows, columns=order)
 
 # %% ../../nbs/papers/16_reproduce.ipynb #0d9e59ba
-def folders_of_data(entries: str | Path | Sequence | None, item: recipes.Item) -> dict[str, str]:
+def _folders_of_data(entries: str | Path | Sequence | None, item: recipes.Item) -> dict[str, str]:
     "The folders of an item's data: one alone serves all, and NAME=FOLDER serves one of them."
     folders: dict = {}
     for text in [entries] if isinstance(entries, (str, Path)) else entries or ():
@@ -99,7 +99,7 @@ def folders_of_data(entries: str | Path | Sequence | None, item: recipes.Item) -
     return folders
 
 
-def networks_passed(entries: str | Sequence | None, item: recipes.Item) -> recipes.Item:
+def _networks_passed(entries: str | Sequence | None, item: recipes.Item) -> recipes.Item:
     "The item with NAME=NETWORK under a name of the paper, such as SimCLRv2 weights of one's own."
     passed: dict = {}
     for text in [entries] if isinstance(entries, str) else entries or ():
@@ -117,7 +117,7 @@ def networks_passed(entries: str | Sequence | None, item: recipes.Item) -> recip
     return replace(item, networks=item.networks | passed, stand_ins=stand_ins, note=note)
 
 
-def check_needs(item: recipes.Item, folders: dict) -> None:
+def _check_needs(item: recipes.Item, folders: dict) -> None:
     "Refuse what is missing, all at once and before any work."
     lacks = [f"{k}: {why}" for k, v in item.usable.items() if (why := recipes.network_problem(v))]
     absent = [k for k, v in item.usable.items() if not recipes.is_cached(v)]
@@ -141,7 +141,7 @@ def check_needs(item: recipes.Item, folders: dict) -> None:
         checks.check_memory(2**30 * recipes.feature_gib(item, widths), "reproduce", remedy)
 
 
-def with_data_at_hand(item: recipes.Item, folders: dict) -> recipes.Item:
+def _with_data_at_hand(item: recipes.Item, folders: dict) -> recipes.Item:
     "The item without the data that only a folder can give, where there is none."
     closed = {k for k, v in item.data.items() if "folder" in v and k not in folders}
     if not closed or closed == set(item.data):
@@ -186,7 +186,7 @@ def reproduce(
     "Compute a figure or table of the papers; write the table and the picture (`attrs`: where)."
     items = recipes.paper_items(miniature=miniature)
     chosen = items[checks.check_choice(item, tuple(items), "reproduce", "item")]
-    chosen = networks_passed(network, chosen)
+    chosen = _networks_passed(network, chosen)
     if plan:
         return recipes.plan_of(chosen, device)
     fine_tune = checks.check_flag(fine_tune, "reproduce", "fine_tune")
@@ -196,9 +196,9 @@ def reproduce(
     if chosen.networks and not chosen.usable:
         rule, got = "an item needs networks", "none that is published"
         checks.refuse("reproduce", rule, got, "see --plan", OSError)
-    folders = folders_of_data(folder, chosen)
-    chosen = with_data_at_hand(chosen, folders)
-    check_needs(chosen, folders)
+    folders = _folders_of_data(folder, chosen)
+    chosen = _with_data_at_hand(chosen, folders)
+    _check_needs(chosen, folders)
     options: dict[str, Any] = dict(batch_size=batch_size, cache=cache, progress=progress)
     if device is not None:
         options["device"] = device

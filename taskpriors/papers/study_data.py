@@ -64,7 +64,7 @@ def _fetch_file(name, entry, place):
     os.replace(part, place)
 
 
-def fetch_repository(
+def _fetch_repository(
     name: str, entry: Mapping, place: Path, address: str = "https://github.com/{repository}"
 ) -> None:
     "Fetch one commit of a repository, as an entry names them, into a folder."
@@ -99,6 +99,6 @@ def fetch_study_data(
         if not place.exists():
             _fetch_file(name, entry, place)
     elif not done.exists():
-        fetch_repository(name, entry, place)
+        _fetch_repository(name, entry, place)
         write_file(done, entry["commit"])
     return place

@@ -25,7 +25,7 @@ import taskpriors.store as store
 from . import study_data
 
 # %% ../../nbs/papers/17_study_files.ipynb #e21097c0
-class Picture(NamedTuple):
+class _Picture(NamedTuple):
     "An image of a set, before it is packed."
 
     path: str  # inside the repository
@@ -33,7 +33,7 @@ class Picture(NamedTuple):
     split: int  # 0 for training, 1 for testing
 
 
-class Pack(NamedTuple):
+class _Pack(NamedTuple):
     "How the images of a repository become a file."
 
     pictures: Callable  # folder -> list of Picture and list of class names
@@ -42,7 +42,7 @@ class Pack(NamedTuple):
     quality: int = 0  # of the JPEG files; 0 keeps pixels
 
 
-def central_square(image: Any, side: int, method: int, share: float = 1.0) -> Any:  # image of PIL
+def _central_square(image: Any, side: int, method: int, share: float = 1.0) -> Any:  # image of PIL
     "The square in the middle of an image of PIL, that share of its shorter side, resized."
     w, h = image.size
     s = share * min(w, h)
@@ -50,7 +50,7 @@ def central_square(image: Any, side: int, method: int, share: float = 1.0) -> An
     return image.resize((side, side), method, box=(left, top, left + s, top + s))
 
 
-def packed_images(folder: Path, pack: Pack) -> dict[str, np.ndarray]:
+def _packed_images(folder: Path, pack: _Pack) -> dict[str, np.ndarray]:
     "The arrays of a fetched set of images, in the order of its paths."
     from PIL import Image
 
@@ -65,7 +65,7 @@ def packed_images(folder: Path, pack: Pack) -> dict[str, np.ndarray]:
         data = (folder / picture.path).read_bytes()
         if pack.share is not None:
             image, file = Image.open(io.BytesIO(data)).convert("RGB"), io.BytesIO()
-            square = central_square(image, pack.side, Image.Resampling.LANCZOS, pack.share)
+            square = _central_square(image, pack.side, Image.Resampling.LANCZOS, pack.share)
             square.save(file, "JPEG", quality=pack.quality, subsampling=0)
             data = file.getvalue()
         files.append(data)
@@ -82,7 +82,7 @@ def packed_images(folder: Path, pack: Pack) -> dict[str, np.ndarray]:
 def _cifar_pictures(folder):
     names = sorted(p.name for p in (folder / "test").iterdir())
     return [
-        Picture(f"test/{name}/{i:04}.jpg", label, int(i >= 350))
+        _Picture(f"test/{name}/{i:04}.jpg", label, int(i >= 350))
         for label, name in enumerate(names)
         for i in range(500)
     ], names
@@ -91,7 +91,7 @@ def _cifar_pictures(folder):
 def _clothing_pictures(folder):
     names = sorted(p.name for p in (folder / "train").iterdir() if p.is_dir())
     return [
-        Picture(path.relative_to(folder).as_posix(), label, int(part != "train"))
+        _Picture(path.relative_to(folder).as_posix(), label, int(part != "train"))
         for part in ("train", "validation", "test")
         for label, name in enumerate(names)
         for path in sorted((folder / part / name).glob("*.jpg"))
@@ -100,7 +100,7 @@ def _clothing_pictures(folder):
 
 def _imagenet_pictures(folder):
     paths = sorted(p.name for p in folder.glob("*.JPEG"))
-    return [Picture(p, label, 1) for label, p in enumerate(paths)], [p[:-5] for p in paths]
+    return [_Picture(p, label, 1) for label, p in enumerate(paths)], [p[:-5] for p in paths]
 
 
 _TINY = (  # the twenty classes, drawn once
@@ -122,16 +122,16 @@ def _tiny_pictures(folder):
     pictures = []
     for label, wnid in enumerate(_TINY):
         train, test = f"{top}/train/{wnid}/images/{wnid}", f"{top}/val/images"
-        pictures += [Picture(f"{train}_{i}.JPEG", label, 0) for i in range(200)]
-        pictures += [Picture(f"{test}/{name}", label, 1) for name in sorted(tests[wnid])]
+        pictures += [_Picture(f"{train}_{i}.JPEG", label, 0) for i in range(200)]
+        pictures += [_Picture(f"{test}/{name}", label, 1) for name in sorted(tests[wnid])]
     return pictures, [f"{wnid} {words[wnid]}" for wnid in _TINY]
 
 
-PACKS = dict(
-    cifar10_test_a_jpeg=Pack(_cifar_pictures, share=1.0),
-    clothing10_160=Pack(_clothing_pictures, share=1.0, side=160, quality=85),
-    imagenet1k_one_per_class_224=Pack(_imagenet_pictures, share=0.875, side=224, quality=90),
-    tinyimagenet20_64=Pack(_tiny_pictures),
+_PACKS = dict(
+    cifar10_test_a_jpeg=_Pack(_cifar_pictures, share=1.0),
+    clothing10_160=_Pack(_clothing_pictures, share=1.0, side=160, quality=85),
+    imagenet1k_one_per_class_224=_Pack(_imagenet_pictures, share=0.875, side=224, quality=90),
+    tinyimagenet20_64=_Pack(_tiny_pictures),
 )
 
 
@@ -148,7 +148,7 @@ def load_images(path: str | Path, size: int) -> tuple[Tensor, Tensor, np.ndarray
         images = [Image.open(io.BytesIO(raw[a:b])).convert("RGB") for a, b in pairs]
     else:
         images = [Image.fromarray(a) for a in arrays["x"]]
-    x = np.stack([central_square(image, size, Image.Resampling.BILINEAR) for image in images])
+    x = np.stack([_central_square(image, size, Image.Resampling.BILINEAR) for image in images])
     labels = arrays["label"] if "label" in arrays else arrays["y"]
     y = torch.from_numpy(labels.astype(np.int64))
     return torch.from_numpy(x), y, arrays.get("split"), names
@@ -230,7 +230,7 @@ class SpecNet(nn.Module):
         return self.run(x, self.spec["logits"])[-1]
 
 # %% ../../nbs/papers/17_study_files.ipynb #9a5e4435
-def residual_spec(state: Mapping) -> dict[str, Any]:
+def _residual_spec(state: Mapping) -> dict[str, Any]:
     "The operations of a residual network of CIFAR-10, whose shortcuts have no weights."
     nodes: list[dict] = []
 
@@ -263,15 +263,15 @@ def residual_spec(state: Mapping) -> dict[str, Any]:
     return dict(input=[3, 32, 32], mean=mean, std=std, **ends, nodes=nodes)
 
 
-def read_residual(path: Path) -> tuple[dict, dict]:  # operations, and name -> tensor
+def _read_residual(path: Path) -> tuple[dict, dict]:  # operations, and name -> tensor
     "A residual network of CIFAR-10 from its .th checkpoint, without running its pickle."
     saved = torch.load(path, map_location="cpu", weights_only=True)
     state = {k.removeprefix("module."): v for k, v in saved["state_dict"].items()}
     state = {k: v.contiguous() for k, v in state.items() if not k.endswith("num_batches_tracked")}
-    return residual_spec(state), state
+    return _residual_spec(state), state
 
 
-NETWORKS = {f"cifar10_resnet{n}_akamaster": read_residual for n in (20, 32, 44, 56)}
+_NETWORKS = {f"cifar10_resnet{n}_akamaster": _read_residual for n in (20, 32, 44, 56)}
 
 # %% ../../nbs/papers/17_study_files.ipynb #483da0a8
 _PENALTIES = (1e-3, 1e-2, 1e-1)  # of the mean loss
@@ -324,7 +324,7 @@ _SPECNET = "from taskpriors.papers.study_files import SpecNet  # noqa: F401\n"
 _BUNDLE_IO = "from taskpriors.papers.study_files import load_images  # noqa: F401\n"
 
 
-def digest_arrays(arrays: Mapping) -> str:
+def _digest_arrays(arrays: Mapping) -> str:
     "A SHA-256 digest of names, types, shapes and contents."
     digest = hashlib.sha256()
     for name in sorted(arrays):
@@ -340,7 +340,7 @@ def left_out() -> dict[str, str]:  # name -> reason
         images="its labels were found by comparing its images with those of another repository",
         texts="its features are those of embedders that are not part of it",
     )
-    made = PACKS.keys() | NETWORKS.keys()
+    made = _PACKS.keys() | _NETWORKS.keys()
     return {k: reasons[v["kind"]] for k, v in study_data.study_data().items() if k not in made}
 
 
@@ -365,33 +365,33 @@ class _Folder:
         store.write_file(self.notes, json.dumps(self.sums, indent=1, sort_keys=True) + "\n")
 
 
-def check_content(name: str, arrays: Mapping) -> None:
+def _check_content(name: str, arrays: Mapping) -> None:
     "Warn where a network or set has another content than in the studies as they were run."
     wanted = study_data.study_data()[name].get("content")
-    if wanted is not None and digest_arrays(arrays) != wanted:
+    if wanted is not None and _digest_arrays(arrays) != wanted:
         said = f"{_ME}: {name} has another content than in the studies as they were run"
         warnings.warn(f"{said}; their numbers may move.", stacklevel=4)
 
 
 def _piece(name, source):  # bytes of its file
-    if name in PACKS:
-        arrays = packed_images(source, PACKS[name])
+    if name in _PACKS:
+        arrays = _packed_images(source, _PACKS[name])
         file = io.BytesIO()
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # no name is an option
-        check_content(name, arrays)
+        _check_content(name, arrays)
         return file.getvalue()
     from safetensors.torch import save
 
-    spec, tensors = NETWORKS[name](source)
-    check_content(name, {k: v.numpy() for k, v in tensors.items()})
+    spec, tensors = _NETWORKS[name](source)
+    _check_content(name, {k: v.numpy() for k, v in tensors.items()})
     return save(tensors, {"spec": json.dumps(spec), "info": json.dumps({"source": source.name})})
 
 
 def _keep_reference(folder):  # the table of accuracies, a row per network and set
     import pandas as pd
 
-    networks = [name for name in NETWORKS if folder.has(f"weights/{name}.safetensors")]
-    sets = [name for name in PACKS if folder.has(f"images/{name}.npz") and name != _UNTRAINED]
+    networks = [name for name in _NETWORKS if folder.has(f"weights/{name}.safetensors")]
+    sets = [name for name in _PACKS if folder.has(f"images/{name}.npz") and name != _UNTRAINED]
     rows = []
     for network, images in itertools.product(networks, sets):
         part = f"tables/parts/{network}, {images}.json"
@@ -423,7 +423,7 @@ def prepare_study_data(
     fetched: str | None = None,  # where fetched files are kept; None is study_data in the cache
 ) -> Prepared:
     "Fetch public networks and images and write the folder that the studies read."
-    can = (*PACKS, *NETWORKS)
+    can = (*_PACKS, *_NETWORKS)
     chosen = list(can) if names is None else checks.check_several(names, _ME, "names")
     for name in chosen:
         checks.check_choice(name, can, _ME, "names")
@@ -434,7 +434,7 @@ def prepare_study_data(
         if not folder.has(path):
             folder.keep(path, text)
     for name in chosen:
-        path = f"images/{name}.npz" if name in PACKS else f"weights/{name}.safetensors"
+        path = f"images/{name}.npz" if name in _PACKS else f"weights/{name}.safetensors"
         if not folder.has(path):
             source = study_data.fetch_study_data(name, out=fetched)
             folder.keep(path, _piece(name, source))

@@ -21,7 +21,7 @@ from .fine_tuning import check_task
 from ..signatures import documented
 
 # %% ../../nbs/papers/03_subsamples.ipynb #6f8daef7
-ME = "neucrab"  # who refuses
+_ME = "neucrab"  # who refuses
 
 # %% ../../nbs/papers/03_subsamples.ipynb #7ceb560e
 @documented
@@ -57,7 +57,7 @@ class Rows(NamedTuple):
     source_probs: Tensor | None  # shape (n, n_source)
 
 
-class ReadyTask(NamedTuple):
+class _ReadyTask(NamedTuple):
     "A task that was judged."
 
     task: CheckpointTask
@@ -83,42 +83,42 @@ def _source_of(task, checkpoint, X):  # function of rows, or None
     if callable(source) or (source is None and checkpoint.head is None):
         return source
     if source is not None:
-        return checks.check_probs(source, ME, n=len(X), name=f"source_probs of {name}").__getitem__
+        return checks.check_probs(source, _ME, n=len(X), name=f"source_probs of {name}").__getitem__
     pair = checks.check_instance(
-        checkpoint.head, (tuple, list), ME, "head", remedy="pass (weight, bias) of the classifier"
+        checkpoint.head, (tuple, list), _ME, "head", remedy="pass (weight, bias) of the classifier"
     )
-    W, b = (checks.check_tensor(part, ME, "head").detach().double() for part in pair)
+    W, b = (checks.check_tensor(part, _ME, "head").detach().double() for part in pair)
     if W.ndim != 2 or W.shape[1] != X.shape[1] or b.shape != W.shape[:1]:
         rule = f"the head of {name} must take its features of {task.name}"
         got = f"weight {tuple(W.shape)} and bias {tuple(b.shape)} for {X.shape[1]} features"
-        checks.refuse(ME, rule, got, "pass the layer that classifies these features")
+        checks.refuse(_ME, rule, got, "pass the layer that classifies these features")
     return partial(_head_probs, X, (W.to(X.device), b.to(X.device)))
 
 
-def ready_task(task: CheckpointTask, checkpoints: list) -> ReadyTask:
+def ready_task(task: CheckpointTask, checkpoints: list) -> _ReadyTask:
     "Check a task: features of every checkpoint, a label for each row, two classes, heads that fit."
     remedy = "pass CheckpointTask(name, features=..., labels=...)"
-    checks.check_instance(task, CheckpointTask, ME, "a task", remedy=remedy)
+    checks.check_instance(task, CheckpointTask, _ME, "a task", remedy=remedy)
     lacks = [c.name for c in checkpoints if c.name not in task.features]
     if lacks:
         rule = f"{task.name} must hold the features of every checkpoint"
-        checks.refuse(ME, rule, f"none of {lacks[0]}", "embed it, or leave it out")
+        checks.refuse(_ME, rule, f"none of {lacks[0]}", "embed it, or leave it out")
     features = {
-        c.name: checks.check_features(task.features[c.name], ME).detach() for c in checkpoints
+        c.name: checks.check_features(task.features[c.name], _ME).detach() for c in checkpoints
     }
-    labels = checks.check_tensor(task.labels, ME, f"labels of {task.name}")
+    labels = checks.check_tensor(task.labels, _ME, f"labels of {task.name}")
     for name, X in features.items():
         if labels.ndim == 1 and len(labels) != len(X):
             rule = f"{task.name} must have a label for each row of {name}"
             got = f"{len(labels)} labels and {len(X)} rows"
-            checks.refuse(ME, rule, got, "pass those of its points")
+            checks.refuse(_ME, rule, got, "pass those of its points")
     if len(labels.unique()) < 2:
         rule = f"{task.name} must have at least two classes"
-        checks.refuse(ME, rule, f"{len(labels.unique())}", "leave the task out")
-    mask = checks.check_split(task.train, len(labels), ME)
-    y, train = check_task(labels, mask, len(labels), ME)
+        checks.refuse(_ME, rule, f"{len(labels.unique())}", "leave the task out")
+    mask = checks.check_split(task.train, len(labels), _ME)
+    y, train = check_task(labels, mask, len(labels), _ME)
     source = {c.name: _source_of(task, c, features[c.name]) for c in checkpoints}
-    return ReadyTask(task, y, train, features, source)
+    return _ReadyTask(task, y, train, features, source)
 
 # %% ../../nbs/papers/03_subsamples.ipynb #3a67a122
 FULL = "full"  # all training points, as a size
@@ -134,11 +134,11 @@ def subsample(y: Tensor, pool: Tensor, per_class: int | str, seed: int) -> Tenso
     return index[torch.randperm(len(index), generator=g)]
 
 
-def check_sizes(ready: ReadyTask, per_class: Sequence) -> None:
+def check_sizes(ready: _ReadyTask, per_class: Sequence) -> None:
     'Refuse a size N/K (a number or "full") for which a class has too few training points.'
     least = int(ready.y[ready.train].bincount(minlength=int(ready.y.max()) + 1).min())
     too_large = [k for k in per_class if k != FULL and k > least]
     if too_large:
         rule = f"{ready.task.name} must have N/K training points of every class"
         got = f"N/K = {max(too_large)} and a class of {least}"
-        checks.refuse(ME, rule, got, "leave that size out, or merge rare classes")
+        checks.refuse(_ME, rule, got, "leave that size out, or merge rare classes")

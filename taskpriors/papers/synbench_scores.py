@@ -28,8 +28,8 @@ from ..synbench.networks import scored_network
 from ..synbench.score import synbench_score
 
 # %% ../../nbs/papers/11_synbench_scores.ipynb #78d450fb
-CONVENTIONS = dict(derived=SynBenchSettings, paper=SynBenchSettings.paper)
-CONVENTIONS |= dict(released=SynBenchSettings.released)
+_CONVENTIONS = dict(derived=SynBenchSettings, paper=SynBenchSettings.paper)
+_CONVENTIONS |= dict(released=SynBenchSettings.released)
 
 
 def _file_names(models):
@@ -95,8 +95,8 @@ def score_networks(
     stems = _file_names(models)
     changes: dict[str, Any] = dict(n_train=n_train, n_test=n_test, covariance=covariance)
     changes |= {k: tuple(v) for k, v in dict(eps=eps, scales=scales).items() if v is not None}
-    name = checks.check_choice(convention, tuple(CONVENTIONS), caller, "convention")
-    settings = CONVENTIONS[name]()
+    name = checks.check_choice(convention, tuple(_CONVENTIONS), caller, "convention")
+    settings = _CONVENTIONS[name]()
     options: dict[str, Any] = dict(batch_size=batch_size, seed=seed, device=device)
     options["progress"] = progress
     if like is not None and covariance != "identity":

@@ -30,7 +30,7 @@ def _signs(v):  # (..., n) -> (..., n, n) of -1, 0 and 1; infinite values are ra
     return np.sign(ranks[..., :, None] - ranks[..., None, :])
 
 
-def weighted_taus(
+def _weighted_taus(
     scores: np.ndarray, truth: np.ndarray, weights: np.ndarray, *, method: str = "tau_b"
 ) -> np.ndarray:  # shape (..., n_resamples); NaN where the truth is one number
     """Kendall's tau ("tau_b" or "tau_a") of several vectors of scores on several resamples.
@@ -68,7 +68,7 @@ def grids_of(rows: DataFrame) -> list[GaussianGrid]:
     ]
 
 
-def chosen_pairs(rows: DataFrame) -> dict[str, tuple[float, float]]:
+def _chosen_pairs(rows: DataFrame) -> dict[str, tuple[float, float]]:
     "The pair (a, b) by each rule of B.5 that is defined there: spread ratio, and LINEAR-VALID."
     grids, chosen = grids_of(rows), {}
     valid = [values.get("linear_valid") for values in rows["values"]]
@@ -89,7 +89,7 @@ def subsample_table(rows: DataFrame) -> DataFrame:  # larger is better
     scores = -torch.stack([g.score for g in grids_of(rows)]).numpy()
     at = {pair: k for k, pair in enumerate(itertools.product(*GRID.values()))}
     flat = scores.reshape(len(scores), -1)
-    for rule, pair in chosen_pairs(rows).items():
+    for rule, pair in _chosen_pairs(rows).items():
         table[f"pactran_gaussian, {rule}"] = flat[:, at[pair]]
     for (a, b), k in at.items():
         table[f"grid {a:g} {b:g}"] = flat[:, k]
@@ -101,20 +101,20 @@ def _cell_agreement(rows, error):  # metric -> tau, tau_a and points lost on one
     table = table.loc[:, ~table.isna().any().to_numpy()]
     scores, truth = table.to_numpy(dtype=float).T, -error.loc[table.index].to_numpy()
     equal = np.ones((1, len(truth)))  # weights of the models
-    tau, tau_a = (weighted_taus(scores, truth, equal, method=m)[:, 0] for m in ("tau_b", "tau_a"))
+    tau, tau_a = (_weighted_taus(scores, truth, equal, method=m)[:, 0] for m in ("tau_b", "tau_a"))
     first = scores == scores.max(1, keepdims=True)
     lost = 100 * (truth.max() - (first * truth).sum(1) / first.sum(1))
     return zip(table.columns, tau, tau_a, lost, strict=True)
 
 
-class SubsampleTaus(NamedTuple):
+class _SubsampleTaus(NamedTuple):
     "How well metrics order checkpoints, subsample by subsample."
 
     table: DataFrame  # task, per_class, seed, metric, tau, tau_a, lost
     best: str  # the column of the pair (a, b) that is best in hindsight
 
 
-def subsample_taus(rows: DataFrame, error: Series) -> SubsampleTaus:
+def subsample_taus(rows: DataFrame, error: Series) -> _SubsampleTaus:
     "Agreement of every metric on every subsample, and PACTran-Gaussian at the best pair."
     import pandas as pd
 
@@ -129,7 +129,7 @@ def subsample_taus(rows: DataFrame, error: Series) -> SubsampleTaus:
     on_grid = long["metric"].str.startswith("grid")
     best = long[on_grid].groupby("metric", sort=False)["tau"].mean().idxmax()
     hindsight = long[long["metric"] == best].assign(metric="pactran_gaussian, hindsight")
-    return SubsampleTaus(pd.concat([long[~on_grid], hindsight], ignore_index=True), best)
+    return _SubsampleTaus(pd.concat([long[~on_grid], hindsight], ignore_index=True), best)
 
 # %% ../../nbs/papers/05_tau_tables.ipynb #073235aa
 def tables_by_size(
@@ -154,7 +154,7 @@ def over_tasks(taus: DataFrame) -> DataFrame:
     return table.sort_values("all", ascending=False).round(3)
 
 # %% ../../nbs/papers/05_tau_tables.ipynb #3c9aa1d5
-class ScoreStack(NamedTuple):
+class _ScoreStack(NamedTuple):
     "Scores and truth of all models in every cell, a task at a size and a seed."
 
     scores: dict[str, np.ndarray]  # of each metric, shape (n_cells, n)
@@ -163,7 +163,7 @@ class ScoreStack(NamedTuple):
     cells: list[tuple]  # (task, size, seed)
 
 
-def score_stack(rows: DataFrame, error: Series) -> ScoreStack:
+def score_stack(rows: DataFrame, error: Series) -> _ScoreStack:
     "Scores of each metric on all subsamples, as far as all have it, in one order of the models."
     tasks = list(dict.fromkeys(error.index.get_level_values(0)))
     models = sorted(set.intersection(*(set(error[t].index) for t in tasks)))
@@ -182,7 +182,7 @@ def score_stack(rows: DataFrame, error: Series) -> ScoreStack:
         if all(k in t and t[k].notna().all() for t in tables.values())
     }
     truth = np.stack([-error[key[0]].loc[models].to_numpy() for key in tables])
-    return ScoreStack(scores, truth, models, list(tables))
+    return _ScoreStack(scores, truth, models, list(tables))
 
 
 def family_intervals(
@@ -207,7 +207,7 @@ def family_intervals(
         weights = np.stack([np.bincount(index, minlength=len(models)) for index in samples])
         share = _task_weights(keys)
         for metric, values in scores.items():
-            means = share @ weighted_taus(values, truth, weights)
+            means = share @ _weighted_taus(values, truth, weights)
             means = np.repeat(means, times)
             if np.isfinite(means).mean() >= 0.9:
                 out[metric] = np.nanquantile(means, [(1 - level) / 2, (1 + level) / 2])
@@ -221,7 +221,7 @@ def _task_weights(keys):  # mean over seeds, then sizes, then tasks
     return np.array([1 / (len(tasks) * len(sizes[k[0]]) * alike.count(k[:2])) for k in keys])
 
 # %% ../../nbs/papers/05_tau_tables.ipynb #a0d68d7b
-class MeanRanks(NamedTuple):
+class _MeanRanks(NamedTuple):
     "Ranks of the models, averaged over the seeds of a cell."
 
     ranks: dict[str, np.ndarray]  # of each metric, shape (n_cells, n)
@@ -230,7 +230,7 @@ class MeanRanks(NamedTuple):
     tasks: list[str]  # of the cells
 
 
-def mean_ranks(rows: DataFrame, error: Series, metrics: Sequence) -> MeanRanks:
+def mean_ranks(rows: DataFrame, error: Series, metrics: Sequence) -> _MeanRanks:
     "Scores as ranks, averaged over the subsamples of a task and size."
     from scipy import stats
 
@@ -244,7 +244,7 @@ def mean_ranks(rows: DataFrame, error: Series, metrics: Sequence) -> MeanRanks:
     ranks = {k: stats.rankdata(scores[k], axis=1) for k in metrics}
     means = {k: np.stack([v[i].mean(0) for i in at]) for k, v in ranks.items()}
     tasks = [task for task, _ in cells]
-    return MeanRanks(means, np.stack([truth[i[0]] for i in at]), models, tasks)
+    return _MeanRanks(means, np.stack([truth[i[0]] for i in at]), models, tasks)
 
 
 def metric_margins(

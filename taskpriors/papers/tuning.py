@@ -41,7 +41,7 @@ from ..signatures import documented
 # %% ../../nbs/papers/10_tuning.ipynb #3db8f126
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
-class PriorTuned(results.Result):
+class _PriorTuned(results.Result):
     "A network that was fine-tuned with the prior-aware loss, and the path of its loss."
 
     losses: Tensor  # mean loss of each epoch, shape (n_epochs,), float64
@@ -62,7 +62,7 @@ class PriorTuned(results.Result):
 _ME = "fine_tune_with_prior"
 
 
-def tuning_prior(
+def _tuning_prior(
     prior: ModelLike | TaskPrior, images: Any, temperature: float | None = None, **options: Any
 ) -> TaskPrior:
     """The task distribution on the images: of a model's features, or of the tasks that are passed.
@@ -76,7 +76,7 @@ def tuning_prior(
     return TaskPrior(Z, task_temperature(Z, 10) if temperature is None else temperature)
 
 # %% ../../nbs/papers/10_tuning.ipynb #f979ae0f
-def edge_deviation(prior: TaskPrior) -> float:  # positive unless the kernel is constant
+def _edge_deviation(prior: TaskPrior) -> float:  # positive unless the kernel is constant
     "Root mean square of edge probabilities less the means of their rows and columns."
     some = prior.factor[blocks.evenly(len(prior.factor), 1000)]
     P = edges.edge_probabilities(some, prior.temperature, graphs=prior.graphs)
@@ -85,7 +85,7 @@ def edge_deviation(prior: TaskPrior) -> float:  # positive unless the kernel is 
 
 # %% ../../nbs/papers/10_tuning.ipynb #037006fa
 @dataclass(frozen=True)
-class PriorRecipe:
+class _PriorRecipe:
     "How a network is trained with the prior-aware loss; see `fine_tune_with_prior`."
 
     n_epochs: int
@@ -108,15 +108,15 @@ class PriorRecipe:
         checks.check_count(self.seed, _ME, "seed", low=0, high=2**32 - 1)
 
 # %% ../../nbs/papers/10_tuning.ipynb #e0bd44b9
-def prior_objective(
-    prior: TaskPrior, recipe: PriorRecipe, device: torch.device
+def _prior_objective(
+    prior: TaskPrior, recipe: _PriorRecipe, device: torch.device
 ) -> Callable:  # (features (m, d), their positions (m,)) -> scalar to minimise
     "`TaskPriorLoss` in a unit in which learning rates do not depend on the prior."
     Z, T = prior.factor.float(), prior.temperature
     options: dict[str, Any] = dict(statistic=recipe.statistic, graphs=prior.graphs)
     loss = TaskPriorLoss(Z, T, recipe.weight, **options).to(device)
     heldout = recipe.statistic == "heldout"
-    unit = 1.0 if heldout else edge_deviation(prior)
+    unit = 1.0 if heldout else _edge_deviation(prior)
 
     def objective(X, i):
         if not heldout:
@@ -136,7 +136,7 @@ def _train_network(tuned, inputs, distribution, recipe, *, num_workers, progress
     where = next(module.parameters()).device
     per_epoch = n // min(recipe.batch_size, n)
     n_steps = recipe.n_epochs * per_epoch
-    objective = prior_objective(distribution, recipe, where)
+    objective = _prior_objective(distribution, recipe, where)
     label = f"fine-tune {tuned.name}"
     bar = blocks.open_bar(progress, desc=label, total=n_steps, unit="step")
 
@@ -191,7 +191,7 @@ def fine_tune_with_prior(
     out: str | os.PathLike | None = None,  # folder for the checkpoint and the weights; None: none
     cache: CacheLike | None = None,  # of the features of the prior, as for `embed`
     progress: bool = True,  # show bars on standard error
-) -> PriorTuned:
+) -> _PriorTuned:
     """Train a network without labels, so that probes on the tasks of a prior err less.
 
     Minimises `TaskPriorLoss` by SGD with momentum and a rate that falls as a cosine. The model
@@ -200,7 +200,7 @@ def fine_tune_with_prior(
 
     Reference: Task Priors, section 5.1; the recipe is ours.
     """
-    recipe = PriorRecipe(
+    recipe = _PriorRecipe(
         n_epochs, rate, weight, statistic, batch_size, weight_decay, precision, seed
     )
     num_workers = checks.check_count(num_workers, _ME, "num_workers", low=0)
@@ -213,7 +213,7 @@ def fine_tune_with_prior(
     if len(source) < 2:
         checks.refuse(_ME, "images must be at least two", len(source), "name a folder of more")
     options: dict[str, Any] = dict(device=where, cache=cache, progress=progress)
-    distribution = tuning_prior(start if prior is None else prior, source, temperature, **options)
+    distribution = _tuning_prior(start if prior is None else prior, source, temperature, **options)
     inputs = ImageInputs([source], start.transform)
     forward = deepcopy(start.forward)
     copied: Any = source_of(forward)
@@ -253,7 +253,7 @@ def fine_tune_with_prior(
         description = dict(key=key, losses=losses.tolist(), seconds=seconds, name=name)
         if path and store.keep_tensors(done, module.state_dict(), description, sidecar=False):
             path.unlink(missing_ok=True)
-    return PriorTuned(
+    return _PriorTuned(
         losses=losses,
         statistic=statistic,
         temperature=distribution.temperature,

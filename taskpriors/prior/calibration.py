@@ -240,7 +240,7 @@ def _look(P: particles.PottsModel, state: particles.ParticleState, g, criterion)
     return Look(T, 1 - similarity.rand_index, similarity.rand_index_se)
 
 # %% ../../nbs/prior/13_calibration.ipynb #1ca595cd
-def crossing(before: Look, after: Look, target: float) -> float:
+def _crossing(before: Look, after: Look, target: float) -> float:
     "Temperature at which the line between two looks reaches the target."
     a, b = math.log(before.temperature), math.log(after.temperature)
     drop = before.diversity - after.diversity
@@ -325,7 +325,7 @@ def calibrate_temperature(
             f"{reason}; raise n_tasks or choose method='{other}'.",
             stacklevel=2,
         )
-    T = crossing(looks[-2], looks[-1], target)
+    T = _crossing(looks[-2], looks[-1], target)
     temperatures, diversities, errors = torch.tensor(looks, dtype=torch.float64).T
     return Calibration(
         temperature=T,

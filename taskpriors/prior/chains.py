@@ -33,14 +33,14 @@ def leading_directions(P: particles.PottsModel, beta: float) -> Tensor:  # shape
     return V[:, :k] / lam[:k].clamp(min=1e-300).sqrt()
 
 
-class ChainStatistics(NamedTuple):
+class _ChainStatistics(NamedTuple):
     "What is watched of chains."
 
     names: list  # of the statistics
     values: Tensor  # one sweep: (n_statistics, m); several: (sweeps, n_statistics, m); float64
 
 
-def chain_statistics(P: particles.PottsModel, U: Tensor, directions: Tensor) -> ChainStatistics:
+def chain_statistics(P: particles.PottsModel, U: Tensor, directions: Tensor) -> _ChainStatistics:
     "Tr(GK), products of classes along the directions and, where names matter, parts and sizes."
     k = directions.shape[1]
     W = directions.T
@@ -60,7 +60,7 @@ def chain_statistics(P: particles.PottsModel, U: Tensor, directions: Tensor) -> 
     if P.pi is not None:
         names += [f"the size of class {c}" for c in range(P.q)]
         values.append(particles.class_sizes(P, U))
-    return ChainStatistics(names, torch.cat(values))
+    return _ChainStatistics(names, torch.cat(values))
 
 # %% ../../nbs/prior/11_chains.ipynb #ca6a15b1
 def watch_chains(
@@ -71,7 +71,7 @@ def watch_chains(
     *,
     sweeps: int,  # at least 1
     progress: bool = False,  # show a bar over the sweeps
-) -> ChainStatistics:  # after each sweep
+) -> _ChainStatistics:  # after each sweep
     "Sweep chains, exchange classes after each sweep, and keep what is watched."
     U = particles.factor_sums(P, Y)
     directions = leading_directions(P, beta)
@@ -80,10 +80,10 @@ def watch_chains(
         particles.gibbs_sweep(P, beta, Y, U, g)
         particles.exchange_classes(P, Y, U, g)
         statistics.append(chain_statistics(P, U, directions))
-    return ChainStatistics(statistics[0].names, torch.stack([s.values for s in statistics]))
+    return _ChainStatistics(statistics[0].names, torch.stack([s.values for s in statistics]))
 
 # %% ../../nbs/prior/11_chains.ipynb #c673ce19
-def too_few_chains(x: Tensor, name: str = "Tr(GK)") -> str:  # a reason for distrust, or ""
+def _too_few_chains(x: Tensor, name: str = "Tr(GK)") -> str:  # a reason for distrust, or ""
     "Are there fewer chains than can be compared, in a statistic of shape (sweeps, m)?"
     m = x.shape[1]
     return f"{m} chains, too few to compare" if m < 4 else ""
@@ -93,7 +93,7 @@ def _error_of_mean(x):  # of the mean of independent numbers
     return max(x.var().item() / len(x), 1e-300) ** 0.5
 
 
-def starts_differ(x: Tensor, name: str = "Tr(GK)") -> str:  # a reason for distrust, or ""
+def _starts_differ(x: Tensor, name: str = "Tr(GK)") -> str:  # a reason for distrust, or ""
     "Do chains remember in the end whether they started cold (the first half) or warm?"
     sweeps, m = x.shape
     cold, warm = x[-1].split([m // 2, m - m // 2])
@@ -105,7 +105,7 @@ def starts_differ(x: Tensor, name: str = "Tr(GK)") -> str:  # a reason for distr
     return f"{starts} by {apart:.1f} standard errors after {sweeps} sweeps"
 
 # %% ../../nbs/prior/11_chains.ipynb #d286defb
-def still_drifting(x: Tensor, name: str = "Tr(GK)") -> str:  # a reason for distrust, or ""
+def _still_drifting(x: Tensor, name: str = "Tr(GK)") -> str:  # a reason for distrust, or ""
     "Does the mean over chains move in the second half of the run?"
     sweeps = len(x)
     change = x[-1] - x[(sweeps - 1) // 2]
@@ -116,7 +116,7 @@ def still_drifting(x: Tensor, name: str = "Tr(GK)") -> str:  # a reason for dist
     return f"{name} drifting by {drift:.1f} standard errors in {half}"
 
 
-def caught_in_valleys(x: Tensor, name: str = "Tr(GK)") -> str:  # a reason for distrust, or ""
+def _caught_in_valleys(x: Tensor, name: str = "Tr(GK)") -> str:  # a reason for distrust, or ""
     "Does each chain stay in a part of what all chains visit together?"
     last = x[len(x) // 2 :]
     if len(last) < 2:
@@ -130,17 +130,17 @@ def caught_in_valleys(x: Tensor, name: str = "Tr(GK)") -> str:  # a reason for d
     return f"chains caught in valleys: {share} lies between them"
 
 # %% ../../nbs/prior/11_chains.ipynb #694ba956
-CHECKS_OF_CHAINS = (too_few_chains, starts_differ, still_drifting, caught_in_valleys)
+_CHECKS_OF_CHAINS = (_too_few_chains, _starts_differ, _still_drifting, _caught_in_valleys)
 
 
-def reason_against_chains(statistics: ChainStatistics) -> str:  # a reason for distrust, or ""
+def reason_against_chains(statistics: _ChainStatistics) -> str:  # a reason for distrust, or ""
     "The first reason that any check gives for any statistic."
     for k, name in enumerate(statistics.names):
         x = statistics.values[:, k]
         is_constant = (x - x.mean()).abs().max() <= 1e-5 * x.abs().max()  # but for rounding
         if k and is_constant:
             continue
-        for check in CHECKS_OF_CHAINS:
+        for check in _CHECKS_OF_CHAINS:
             reason = check(x, name)
             if reason:
                 return reason

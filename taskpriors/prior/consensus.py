@@ -97,19 +97,19 @@ class _PerronWeights(NamedTuple):
     strength: float  # the largest eigenvalue among its members
 
 
-class Perron(NamedTuple):
+class _Perron(NamedTuple):
     "The Perron vector of a symmetric matrix, and its two largest eigenvalues."
 
     vector: Tensor  # shape (k,), non-negative, with the sum one
     eigenvalues: Tensor  # shape (2,), the larger first
 
 
-def perron_vector(B: Tensor) -> Perron:
+def _perron_vector(B: Tensor) -> _Perron:
     "The Perron vector of a symmetric, non-negative B, and its two largest eigenvalues."
     values, vectors = torch.linalg.eigh(B)
     top = vectors[:, values >= values[-1] * (1 - 1e-9)]
     v = (top @ top.sum(0)).clamp(min=0)
-    return Perron(v / v.sum(), values[-2:].flip(0))
+    return _Perron(v / v.sum(), values[-2:].flip(0))
 
 # %% ../../nbs/prior/16_consensus.ipynb #7bf9e078
 @documented
@@ -144,7 +144,7 @@ def copy_similarity(
     return (flat @ flat.T).clamp(0, 1).pow(power).fill_diagonal_(1)
 
 # %% ../../nbs/prior/16_consensus.ipynb #f35acb6f
-def two_communities(B: Tensor) -> Tensor:  # bool, shape (k,)
+def _two_communities(B: Tensor) -> Tensor:  # bool, shape (k,)
     "Which of two communities each member belongs to, for a symmetric, non-negative B."
     vectors = torch.linalg.eigh(B)[1][:, -2:].flip(1)
     length = vectors.norm(dim=1)
@@ -156,7 +156,7 @@ def two_communities(B: Tensor) -> Tensor:  # bool, shape (k,)
 
 # %% ../../nbs/prior/16_consensus.ipynb #0e5dfd1a
 def _perron_weights(B, n_copies, members):  # the Perron vector of B among members
-    v, values = perron_vector(B[members][:, members])
+    v, values = _perron_vector(B[members][:, members])
     weights = torch.zeros_like(n_copies)
     weights[members] = v / n_copies[members].sqrt()
     return _PerronWeights(weights / weights.sum(), values[0].item())
@@ -222,7 +222,7 @@ def consensus_prior(
     communities = [_perron_weights(B, n_copies, torch.ones(len(B), dtype=torch.bool))]
     community = torch.zeros(len(B), dtype=torch.int64)
     if ratio > limit:
-        part = two_communities(B)
+        part = _two_communities(B)
         if min(part.sum(), (~part).sum()) >= 2:
             pairs = [(_perron_weights(B, n_copies, members), members) for members in (part, ~part)]
             pairs.sort(key=lambda pair: -pair[0].strength)

@@ -111,7 +111,7 @@ def check_sampling(
     )
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #6c3cbbb7
-def powered_factor(Z: Tensor, exponent: float) -> Tensor:  # shape (n, k)
+def _powered_factor(Z: Tensor, exponent: float) -> Tensor:  # shape (n, k)
     "A factor of a positive power of K = Z Z^T."
     if exponent == 1:
         return Z
@@ -164,7 +164,7 @@ def cross_skill(
             if (Z - Z[0]).abs().max() == 0:
                 rule, got = "factors must tell points apart", f"constant rows in {k}"
                 checks.refuse(caller, rule, got, "pass kernel_factor of features that vary")
-    factors = [powered_factor(Z, exponent) for Z in priors]
+    factors = [_powered_factor(Z, exponent) for Z in priors]
     distributions = factors if measure == "gaussian" else tasks_of_priors(factors, sampling)
     of_one = partial(
         _skills, distributions=distributions, n_classes=sampling.n_classes, standardize=standardize

@@ -52,7 +52,7 @@ def label_traces(labels: Tensor, M: Tensor, q: int, size: int = 128) -> Tensor: 
     )
 
 # %% ../../nbs/prior/12_estimates.ipynb #6efced55
-def frequency_error(p: Tensor, se: Tensor, *, low: float, high: float, heaviest: float) -> Tensor:
+def _frequency_error(p: Tensor, se: Tensor, *, low: float, high: float, heaviest: float) -> Tensor:
     """Standard errors of frequencies p by Agresti and Coull, for between `low` and `high` draws.
 
     `se` is the error by the spread of families, `heaviest` the weight of the heaviest one.
@@ -74,7 +74,7 @@ class Measure(NamedTuple):
     free: Tensor | None = None  # which points can change, shape (n,), bool; None: all
 
 
-def redraw_moments(measure: Measure, labels: Tensor, M: Tensor, q: int) -> tuple[float, float]:
+def _redraw_moments(measure: Measure, labels: Tensor, M: Tensor, q: int) -> tuple[float, float]:
     "Second and fourth moment, over tasks, of the change of Tr(M M^T G) by one label drawn anew."
     Z, M = measure.factor.double(), M.double()
     norms = M.square().sum(1, keepdim=True)
@@ -96,7 +96,7 @@ def redraw_moments(measure: Measure, labels: Tensor, M: Tensor, q: int) -> tuple
     return second / len(labels), fourth / len(labels)
 
 # %% ../../nbs/prior/12_estimates.ipynb #b6d58f34
-def missed_families(R: Tensor) -> float:
+def _missed_families(R: Tensor) -> float:
     "What families not drawn may add to a mean's squared error, by the errors R of each."
     return 4 * R.square().max().item()
 
@@ -149,14 +149,14 @@ class Labelings(results.Result):
 
     def _frequency_se(self, p, se):
         draws = dict(low=self.n_ancestors, high=len(self.labels))
-        return frequency_error(p, se, heaviest=self.heaviest, **draws)
+        return _frequency_error(p, se, heaviest=self.heaviest, **draws)
 
     def _missed_changes(self, M):  # what single labels add to the squared errors of two moments
         if self.exact or self.measure is None:
             return 0.0, 0.0
         ticks = (torch.arange(32, dtype=torch.float64, device=M.device) + 0.5) / 32
         picks = torch.searchsorted(self.weights.cumsum(0), ticks).clamp(max=len(self.labels) - 1)
-        second, fourth = redraw_moments(self.measure, self.labels[picks], M, self.n_classes)
+        second, fourth = _redraw_moments(self.measure, self.labels[picks], M, self.n_classes)
         A = self.n_ancestors
         if A * second**2 >= 30 * fourth:
             return 0.0, 0.0
@@ -242,8 +242,8 @@ class Labelings(results.Result):
         if not self.exact:  # what no task shows is added
             error = self._spread_of_families(t, mean.mean).item()
             error_squares = self._spread_of_families(squares, variance.mean).item()
-            missed += missed_families(self._family_errors(t, mean.mean))
-            missed_squares += missed_families(self._family_errors(squares, variance.mean))
+            missed += _missed_families(self._family_errors(t, mean.mean))
+            missed_squares += _missed_families(self._family_errors(squares, variance.mean))
         return LabelTraceMoments(
             mean=mean.mean.item(),
             mean_se=math.hypot(error, missed**0.5),

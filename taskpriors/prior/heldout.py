@@ -102,7 +102,7 @@ def check_penalties(alpha: float | None, alphas: ArrayLike | None, caller: str) 
     return Penalties(None)
 
 # %% ../../nbs/prior/15_heldout.ipynb #1bcf0fc8
-class ChosenPenalty(NamedTuple):
+class _ChosenPenalty(NamedTuple):
     "The fields of `HeldoutError` that the moments of the tasks decide."
 
     error: float
@@ -124,7 +124,7 @@ def check_baseline(baseline: float, caller: str) -> float:
 
 def choose_penalty(
     basis: ridge.RidgeBasis, moments: ridge_tasks.TaskMoments, penalties: Penalties, caller: str
-) -> ChosenPenalty:
+) -> _ChosenPenalty:
     "The penalty of least expected leave-one-out error, and that error."
     n = len(basis.U)
     baseline = check_baseline((moments.diag.sum() * n / (n - 1) ** 2).item(), caller)
@@ -138,7 +138,7 @@ def choose_penalty(
     errors = errors.cpu()
     best = int(errors.argmin())
     error = errors[best].item()
-    return ChosenPenalty(
+    return _ChosenPenalty(
         error=error,
         alpha=grid[best].item(),
         baseline=baseline,

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 # %% ../../nbs/prior/27_independence.ipynb #ind00007
-def centred_kernel(features: Tensor) -> Tensor:  # shape (n, d) -> (n, n), norm one or zero
+def _centred_kernel(features: Tensor) -> Tensor:  # shape (n, d) -> (n, n), norm one or zero
     "Centred linear kernel of standardised features with a diagonal of zeros."
     X = features.double()
     X = (X - X.mean(0)) / X.std(0).clamp(min=1e-12)
@@ -25,7 +25,7 @@ EXAMPLES = 128  # that are compared, at most
 LEVEL = 0.01  # p-value above which models are taken to share nothing
 
 
-class Dependence(NamedTuple):
+class _Dependence(NamedTuple):
     "Whether models share structure on the same examples, by permutations."
 
     p_value: float  # of all models together
@@ -38,7 +38,7 @@ def dependence(
     n_examples: int = EXAMPLES,  # at most, a random choice
     n_permutations: int = 199,
     seed: int = 0,
-) -> Dependence:
+) -> _Dependence:
     "Permutation test of whether models that see the same examples share any structure."
     n = len(features[0])
     if len(features) < 2:
@@ -47,7 +47,7 @@ def dependence(
         raise ValueError("all models must have features of the same examples")
     g = torch.Generator().manual_seed(seed)
     rows = torch.randperm(n, generator=g)[:n_examples]
-    kernels = torch.stack([centred_kernel(X[rows].cpu()) for X in features])
+    kernels = torch.stack([_centred_kernel(X[rows].cpu()) for X in features])
     others = kernels.sum(0) - kernels
     observed = (kernels * others).sum((1, 2))
     above, above_each = 0, torch.zeros(len(kernels), dtype=torch.int64)
@@ -57,6 +57,6 @@ def dependence(
         above_each += (permuted * others).sum((1, 2)) >= observed
         total = permuted.sum(0).square().sum() - permuted.square().sum()
         above += int(total >= observed.sum())
-    return Dependence(
+    return _Dependence(
         (1 + above) / (1 + n_permutations), (1 + above_each).double() / (1 + n_permutations)
     )

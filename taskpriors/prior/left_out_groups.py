@@ -88,7 +88,7 @@ def evaluated_rows(n: int, most: int, number: Tensor | None = None) -> Tensor:  
     return evenly(n, most) if number is None else sample_of_groups(number, most)
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #b0f88456
-class BlockInverses(NamedTuple):
+class _BlockInverses(NamedTuple):
     "What it takes to leave each group out at one penalty."
 
     matrices: list[Tensor]  # of the blocks of I - H, (n_groups, size, size), float64
@@ -101,23 +101,23 @@ def hat_blocks(U: Tensor, f: Tensor, grouping: Grouping, share: float) -> list[T
     return [(part * f) @ part.mT + share for part in of_groups]
 
 
-def inverses_of(hats: list[Tensor], keep: float = 1.0) -> BlockInverses:
+def inverses_of(hats: list[Tensor], keep: float = 1.0) -> _BlockInverses:
     "Inverses of the blocks of I - H."
     matrices, least = [], []
     for H in hats:
         w, V = torch.linalg.eigh(keep * torch.eye(H.shape[1]).to(H) - H)
         least.append(w[:, 0])
         matrices.append((V / w[:, None]) @ V.mT)
-    return BlockInverses(matrices, torch.cat(least))
+    return _BlockInverses(matrices, torch.cat(least))
 
 
-def block_inverses(basis: RidgeBasis, grouping: Grouping, alpha: float) -> BlockInverses:
+def _block_inverses(basis: RidgeBasis, grouping: Grouping, alpha: float) -> _BlockInverses:
     "Inverses of the blocks of I - H, one for each group, up to a factor that cancels."
     keep, f = residual_filter(basis, alpha)
     return inverses_of(hat_blocks(basis.U, f, grouping, keep / len(basis.U)), keep)
 
 
-def is_usable(inverses: BlockInverses, like: Tensor, size: float = 1.0) -> bool:
+def is_usable(inverses: _BlockInverses, like: Tensor, size: float = 1.0) -> bool:
     "Does rounding of `like` leave something of errors whose factors have the mean square `size`?"
     eps = torch.finfo(like.dtype).eps
     if inverses.least.min() <= 4 * max(like.shape[1], 1) ** 0.5 * eps:
@@ -130,7 +130,7 @@ def _is_usable(basis, inverses, alpha):
     return is_usable(inverses, basis.U, 1.0 if keep else f.square().mean().item())
 
 
-def residual_map(basis: RidgeBasis, alpha: float, X: Tensor) -> Tensor:  # shape (n, k)
+def _residual_map(basis: RidgeBasis, alpha: float, X: Tensor) -> Tensor:  # shape (n, k)
     "I - H times X, up to the same factor."
     keep, f = residual_filter(basis, alpha)
     out = basis.U @ (basis.U.T @ X * -f.to(X)[:, None])
@@ -144,25 +144,25 @@ def _constant_residuals(grouping, T):  # of a constant fitted to the other group
     return T - ((T.sum(0) - sums) / (len(T) - sizes))[number]
 
 
-class PenaltyChoice(NamedTuple):
+class _PenaltyChoice(NamedTuple):
     "A penalty, and the residuals of the groups that were left out."
 
     alpha: float
     residuals: Tensor  # shape (n, k)
-    inverses: BlockInverses
+    inverses: _BlockInverses
 
 
-def best_penalty(basis: RidgeBasis, T: Tensor, grouping: Grouping, caller: str) -> PenaltyChoice:
+def _best_penalty(basis: RidgeBasis, T: Tensor, grouping: Grouping, caller: str) -> _PenaltyChoice:
     "The penalty of the grid with the least error on left-out groups, for centred targets T."
     least, best = float("inf"), None
     for alpha in alpha_grid(basis).tolist():
-        inverses = block_inverses(basis, grouping, alpha)
+        inverses = _block_inverses(basis, grouping, alpha)
         if not _is_usable(basis, inverses, alpha):
             continue
-        E = grouping.parts_of(inverses.matrices, residual_map(basis, alpha, T))
+        E = grouping.parts_of(inverses.matrices, _residual_map(basis, alpha, T))
         error = E.square().sum(dtype=torch.float64).item()
         if error < least:
-            least, best = error, PenaltyChoice(alpha, E, inverses)
+            least, best = error, _PenaltyChoice(alpha, E, inverses)
     if best is None:
         rule = "no group may fix its own prediction"
         remedy = "leave out features, or points of the largest group"
@@ -170,7 +170,7 @@ def best_penalty(basis: RidgeBasis, T: Tensor, grouping: Grouping, caller: str) 
     return best
 
 
-def second_order_change(basis: RidgeBasis, grouping: Grouping, choice: PenaltyChoice) -> Tensor:
+def _second_order_change(basis: RidgeBasis, grouping: Grouping, choice: _PenaltyChoice) -> Tensor:
     "Second order of the change that a group's deletion makes elsewhere, in parts at its points."
     inverses, E = choice.inverses.matrices, choice.residuals.double()
     S = grouping.parts_of(inverses, E)
@@ -187,7 +187,7 @@ def second_order_change(basis: RidgeBasis, grouping: Grouping, choice: PenaltyCh
             at = rows[part].to(E.device)
             unit = torch.zeros(n, at.numel(), dtype=basis.U.dtype, device=E.device)
             unit[at.flatten(), torch.arange(at.numel())] = 1
-            B = residual_map(basis, choice.alpha, unit).double().unflatten(1, at.shape)
+            B = _residual_map(basis, choice.alpha, unit).double().unflatten(1, at.shape)
             for k, own in enumerate(at):  # the blocks on the diagonal
                 B[own, k] = 0
             flat = B.flatten(1)
@@ -199,13 +199,13 @@ def second_order_change(basis: RidgeBasis, grouping: Grouping, choice: PenaltyCh
     return out
 
 
-def group_values(basis: RidgeBasis, grouping: Grouping, choice: PenaltyChoice) -> Tensor:
+def _group_values(basis: RidgeBasis, grouping: Grouping, choice: _PenaltyChoice) -> Tensor:
     "Pseudo-values of the mean error, whose sums over groups are those of the groups."
     E = choice.residuals
     S = grouping.parts_of(choice.inverses.matrices, E)
-    first = (E * (residual_map(basis, choice.alpha, S) - E)).sum(1, dtype=torch.float64)
+    first = (E * (_residual_map(basis, choice.alpha, S) - E)).sum(1, dtype=torch.float64)
     own = E.double().square().sum(1)
-    return own + 2 * first - second_order_change(basis, grouping, choice)
+    return own + 2 * first - _second_order_change(basis, grouping, choice)
 
 
 def _error_of_columns(basis, T, grouping, caller):  # errors of columns, of a constant, fields
@@ -213,12 +213,12 @@ def _error_of_columns(basis, T, grouping, caller):  # errors of columns, of a co
     checks.check_memory(8 * 6 * n * k, caller, "pass fewer tasks or points", device=T.device)
     of_constant = _constant_residuals(grouping, T)
     baseline = check_baseline(of_constant.double().square().sum().item() / n, caller)
-    choice = best_penalty(basis, T, grouping, caller)
+    choice = _best_penalty(basis, T, grouping, caller)
     squares = choice.residuals.double().square()
     alone = replace(basis, U=basis.U[:, :0], s=basis.s[:0], V=basis.V[:, :0])
-    constant = PenaltyChoice(1.0, of_constant, block_inverses(alone, grouping, 1.0))
-    error, values = squares.sum(1).mean().item(), group_values(basis, grouping, choice)
-    constants = group_values(alone, grouping, constant)
+    constant = _PenaltyChoice(1.0, of_constant, _block_inverses(alone, grouping, 1.0))
+    error, values = squares.sum(1).mean().item(), _group_values(basis, grouping, choice)
+    constants = _group_values(alone, grouping, constant)
     fields: dict[str, Any] = dict(
         error=error,
         skill=1 - error / baseline,
@@ -264,7 +264,7 @@ def hits_without_groups(
     "Is each point classified rightly, with its whole group left out?"
     codes = simplex_codes(max(2, int(labels.max()) + 1)).to(basis.U)
     T, grouping = codes[labels], check_groups(groups, len(labels), caller)
-    choice = best_penalty(basis, T - T.mean(0), grouping, caller)
+    choice = _best_penalty(basis, T - T.mean(0), grouping, caller)
     return ((T - choice.residuals) @ codes.T).argmax(1).eq(labels).double()
 
 
@@ -288,9 +288,9 @@ def _skills_over_distributions(
 
     least = torch.full((len(T),), torch.inf, dtype=torch.float64, device=columns.device)
     for alpha in alpha_grid(basis).tolist():
-        inverses = block_inverses(basis, grouping, alpha)
+        inverses = _block_inverses(basis, grouping, alpha)
         if _is_usable(basis, inverses, alpha):
-            E = grouping.parts_of(inverses.matrices, residual_map(basis, alpha, columns))
+            E = grouping.parts_of(inverses.matrices, _residual_map(basis, alpha, columns))
             least = torch.minimum(least, per_distribution(E))
     return (1 - least / per_distribution(_constant_residuals(grouping, columns))).cpu()
 

@@ -20,7 +20,7 @@ from ..signatures import documented
 _TINY = 1e-9  # a probability that rounding has left over
 
 
-class Duels:
+class _Duels:
     "Points whose inclusion is decided in duels of neighbours."
 
     def __init__(
@@ -69,7 +69,7 @@ class Duels:
         return np.flatnonzero(self.p > 0.5)
 
 # %% ../../nbs/prior/23_next_labels.ipynb #2f418c84
-LOOKED_AT = 4096  # points among which a sample is spread, at most
+_LOOKED_AT = 4096  # points among which a sample is spread, at most
 
 
 def _halvings(distances, labelled, rows, g):  # rows in an order whose beginnings are spread
@@ -77,7 +77,7 @@ def _halvings(distances, labelled, rows, g):  # rows in an order whose beginning
     while len(rows) > 1:
         points = np.concatenate([labelled, rows])
         share = (len(labelled) + len(rows) / 2) / len(points)
-        duels = Duels(distances[np.ix_(points, points)], np.full(len(points), share), g)
+        duels = _Duels(distances[np.ix_(points, points)], np.full(len(points), share), g)
         for i in range(len(labelled)):
             duels.take(i)
         half = points[duels.decide()]
@@ -93,7 +93,7 @@ def points_looked_at(
     n: int,  # points
     labelled: np.ndarray,  # rows of those that have a label, each once
     g: np.random.Generator,
-    most: int = LOOKED_AT,  # points that are looked at
+    most: int = _LOOKED_AT,  # points that are looked at
     fresh: np.ndarray | None = None,  # rows without a label that may be chosen; None: all
 ) -> tuple[np.ndarray, np.ndarray]:  # with a label, half of them at most; without, ascending
     "Rows among which a sample is spread: a random choice of the labelled points and of the others."
@@ -128,12 +128,12 @@ def spread_points(
         got = f"{done[0]} to {done[-1]} of {len(X)} points"
         checks.refuse(caller, "labelled must hold rows of points", got, "number the points from 0")
     k = checks.check_count(n_points, caller, "n_points", high=len(X) - len(done))
-    done, fresh = points_looked_at(len(X), done, g, max(LOOKED_AT, 2 * k))
+    done, fresh = points_looked_at(len(X), done, g, max(_LOOKED_AT, 2 * k))
     rows = np.concatenate([done, fresh])
     near = X[torch.as_tensor(rows)].double()
     distances = torch.cdist(near, near).numpy()
     m = len(done)
-    duels = Duels(distances, np.full(len(rows), (m + k) / len(rows)), g)
+    duels = _Duels(distances, np.full(len(rows), (m + k) / len(rows)), g)
     for i in range(m):
         duels.take(i)
     chosen = duels.decide() if m + k < len(rows) else np.arange(len(rows))

@@ -27,7 +27,7 @@ def _hot_edges(x):  # the sigmoid to first order
     return 0.5 + x / 4
 
 
-def edge_table(Z: Tensor, odds: float, undirected: bool, hot: bool = False) -> _EdgeTable:
+def _edge_table(Z: Tensor, odds: float, undirected: bool, hot: bool = False) -> _EdgeTable:
     "Probabilities of the edges of a batch, and their slopes; `hot` takes the limit at high T."
     x = odds * (Z @ Z.T)
     P = _hot_edges(x) if hot else torch.sigmoid(x)
@@ -37,7 +37,7 @@ def edge_table(Z: Tensor, odds: float, undirected: bool, hot: bool = False) -> _
     return _EdgeTable(P, W)
 
 # %% ../../nbs/prior/18_objective.ipynb #7033e5ed
-def edge_row_means(Z: Tensor, odds: float, undirected: bool, hot: bool = False) -> Tensor:
+def _edge_row_means(Z: Tensor, odds: float, undirected: bool, hot: bool = False) -> Tensor:
     "Mean probability of the edges of each point; `hot` takes the limit at high T."
     blocks = row_blocks(len(Z), 512)
     edges = _hot_edges if hot else torch.sigmoid
@@ -48,7 +48,7 @@ def edge_row_means(Z: Tensor, odds: float, undirected: bool, hot: bool = False) 
     return torch.cat(means) + (1 - loops) / len(Z)
 
 # %% ../../nbs/prior/18_objective.ipynb #8b5f6498
-def loo_operator(X: Tensor, alpha: float) -> Tensor:  # Q = R^T R, shape (m, m)
+def _loo_operator(X: Tensor, alpha: float) -> Tensor:  # Q = R^T R, shape (m, m)
     "Quadratic form of the labels that is the leave-one-out error of the ridge probe."
     Xc = X - X.mean(0)
     m, d = Xc.shape
@@ -66,7 +66,7 @@ def _pair_mean(A, n):  # from the entries A (m, m) of a batch, the mean of an n 
     return (A.sum() - diagonal) * ((n - 1) / (n * m * (m - 1))) + diagonal / (n * m)
 
 # %% ../../nbs/prior/18_objective.ipynb #bb997a20
-class TaskStatistics(NamedTuple):
+class _TaskStatistics(NamedTuple):
     "Mean and variance over a prior's tasks, estimated on a minibatch; of order one at any size."
 
     mean: Tensor  # "trace", "hsic": E[Tr MG]/n^2; "heldout": E[Tr QG]/m, squared error per point
@@ -120,7 +120,7 @@ class TaskPriorStatistics(nn.Module):
         self.hot = statistic == "hsic"
         distribution = self.prior, self.odds, self.undirected, self.hot
         self.register_buffer(
-            "row_means", None if statistic == "heldout" else edge_row_means(*distribution)
+            "row_means", None if statistic == "heldout" else _edge_row_means(*distribution)
         )
 
     def forward(
@@ -129,15 +129,15 @@ class TaskPriorStatistics(nn.Module):
         index: ArrayLike | None = None,  # its points in the prior, distinct; None: all, in order
         *,
         center: Tensor | None = None,  # of unit rows over all points; None: the batch's own
-    ) -> TaskStatistics:
+    ) -> _TaskStatistics:
         "Estimates from one minibatch, drawn uniformly without replacement."
         X = checks.check_features(features, "TaskPriorLoss")
         i = _as_index(index, len(self.prior), self.prior.device)
         checks.check_same_n("TaskPriorLoss", features=len(X), index=len(i))
-        P, W = (a.to(X) for a in edge_table(self.prior[i], self.odds, self.undirected, self.hot))
+        P, W = (a.to(X) for a in _edge_table(self.prior[i], self.odds, self.undirected, self.hot))
         if self.statistic == "heldout":
-            Q = loo_operator(X, self.alpha)
-            return TaskStatistics((Q * P).sum() / len(X), (Q.square() * W).sum() / len(X))
+            Q = _loo_operator(X, self.alpha)
+            return _TaskStatistics((Q * P).sum() / len(X), (Q.square() * W).sum() / len(X))
         p = self.row_means[i].to(X)
         tilted = P - p[:, None] - p + self.row_means.mean().to(X)
         n = len(self.prior)
@@ -157,7 +157,7 @@ class TaskPriorStatistics(nn.Module):
                 checks.refuse("TaskPriorLoss", rule, got, "pass the mean of the unit rows")
             D = C - checks.check_finite(center, "TaskPriorLoss", "center").to(C)
         variance = _pair_mean((D @ D.T).square() * W, n)
-        return TaskStatistics(_pair_mean((C @ C.T) * tilted, n), variance)
+        return _TaskStatistics(_pair_mean((C @ C.T) * tilted, n), variance)
 
 # %% ../../nbs/prior/18_objective.ipynb #dc335acf
 @documented

@@ -26,7 +26,7 @@ from ..results import Result
 _EQUAL = 1e-9  # cosines that differ by less are equal
 
 
-class Places(NamedTuple):
+class _Places(NamedTuple):
     "Where partners stand among the points around their queries."
 
     nearer: Tensor  # points nearer than the partner, shape (n_queries,)
@@ -42,7 +42,7 @@ class Places(NamedTuple):
         return (torch.lgamma(s + t + 1) - torch.lgamma(s + 1)) / t
 
 
-def partner_places(X: Tensor, queries: Tensor, partners: Tensor) -> Places:
+def _partner_places(X: Tensor, queries: Tensor, partners: Tensor) -> _Places:
     "Count the points that are nearer to each query than its partner, and as near."
     U = torch.nn.functional.normalize(X.double(), dim=1)
     nearer, as_near = [], []
@@ -52,7 +52,7 @@ def partner_places(X: Tensor, queries: Tensor, partners: Tensor) -> Places:
         cosines.scatter_(1, queries[rows, None], -torch.inf)  # a point is no neighbour of its own
         nearer.append((cosines > of_partner + _EQUAL).sum(1))
         as_near.append(((cosines - of_partner).abs() <= _EQUAL).sum(1))
-    return Places(torch.cat(nearer), torch.cat(as_near))
+    return _Places(torch.cat(nearer), torch.cat(as_near))
 
 # %% ../../nbs/prior/26_pair_retrieval.ipynb #4731f5d6
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,7 +130,7 @@ def pair_scores(
             what = f"{zero} rows of {name!r:.40} are zero, and their cosine with every point"
             warnings.warn(f"{caller}: {what} is taken as 0.", stacklevel=2)
         rows = queries.to(X.device), partners.to(X.device)
-        places = partner_places(X.detach(), *rows)
+        places = _partner_places(X.detach(), *rows)
         hits.append(places.hits(k).cpu())
         log_ranks.append(places.log_ranks().cpu())
     return PairScores(

@@ -60,7 +60,7 @@ def is_sequence(x: object) -> bool:
     return isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) == 1
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d1d
-def checked_models(M: ArrayLike | Mapping, caller: str) -> dict[str, Tensor]:
+def _checked_models(M: ArrayLike | Mapping, caller: str) -> dict[str, Tensor]:
     "Models by name, each a finite factor; a single one is called `model`."
     if not isinstance(M, Mapping):
         return {"model": checks.check_features(M, caller, "M")}
@@ -70,14 +70,14 @@ def checked_models(M: ArrayLike | Mapping, caller: str) -> dict[str, Tensor]:
     return {name: checks.check_features(Z, caller, f"model {name!r}") for name, Z in M.items()}
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d20
-class Margins(NamedTuple):
+class _Margins(NamedTuple):
     "What is known about a kernel Z Z^T without forming it, in float64."
 
     diagonal: Tensor  # shape (n,)
     off_diagonal: Tensor  # sum over i != j, a scalar
 
 
-def margins(Z: Tensor) -> Margins:
+def margins(Z: Tensor) -> _Margins:
     "Diagonal of `Z @ Z.T`, and the sum of its other entries."
     diagonal = []
     column: Any = 0
@@ -86,7 +86,7 @@ def margins(Z: Tensor) -> Margins:
         column = column + part.sum(0)
         diagonal.append((part * part).sum(1))
     diagonal = torch.cat(diagonal)
-    return Margins(diagonal, column.square().sum() - diagonal.sum())
+    return _Margins(diagonal, column.square().sum() - diagonal.sum())
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d25
 class PairPass(NamedTuple):
@@ -111,7 +111,7 @@ def pair_problem(
     checks.check_executor(run.executor, caller)
     prior = checks.check_features(prior, caller, "prior").detach()
     temperatures = checks.check_temperatures(temperature, caller)
-    models = {name: Z.detach() for name, Z in checked_models(M, caller).items()}
+    models = {name: Z.detach() for name, Z in _checked_models(M, caller).items()}
     factors = [prior, *models.values()]
     checks.check_same_n(caller, prior=len(prior), **{str(k): len(Z) for k, Z in models.items()})
     devices = {str(Z.device) for Z in factors}
@@ -229,7 +229,7 @@ def check_overflow(x: Tensor, caller: str) -> Tensor:
     return x
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d3c
-def next_polynomial(R: Sequence) -> list[float]:
+def _next_polynomial(R: Sequence) -> list[float]:
     "Coefficients of (1 - t^2) R'/2 - t R, lowest power first."
     out = [0.0] * (len(R) + 1)
     for power, c in enumerate(R):
@@ -240,7 +240,7 @@ def next_polynomial(R: Sequence) -> list[float]:
     return out
 
 
-def horner(coefficients: Sequence, t: Tensor) -> Tensor:
+def _horner(coefficients: Sequence, t: Tensor) -> Tensor:
     "Value of a polynomial at `t`, coefficients with the lowest power first."
     value = torch.zeros_like(t)
     for c in reversed(coefficients):
@@ -257,8 +257,8 @@ def coin_cumulants(x: Tensor, order: int) -> Tensor:  # shape (order, ...), dtyp
     R = [1.0]
     out = [p]
     for _ in range(order - 1):
-        out.append(horner(R, t) * w)
-        R = next_polynomial(R)
+        out.append(_horner(R, t) * w)
+        R = _next_polynomial(R)
     return torch.stack(out)
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d4a

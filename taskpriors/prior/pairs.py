@@ -19,7 +19,7 @@ from ..inputs.row_pairs import GivenPairs, PairsLike, read_pairs
 from ..refusals import shortened
 
 # %% ../../nbs/prior/25_pairs.ipynb #f1cf9ca0
-class Blocks(NamedTuple):
+class _Blocks(NamedTuple):
     "Points that pairs tie together, and blocks of them that are of different classes."
 
     block: Tensor  # of each point, shape (n,), int64; numbered by their first points
@@ -40,7 +40,7 @@ def _refuse_contradiction(pairs: GivenPairs, ties: coo_array, at: int, caller: s
     checks.refuse(caller, rule, shortened(got, 160), "correct one of these pairs")
 
 
-def blocks_of_pairs(pairs: PairsLike, n: int, caller: str = "blocks_of_pairs") -> Blocks:
+def blocks_of_pairs(pairs: PairsLike, n: int, caller: str = "blocks_of_pairs") -> _Blocks:
     "The blocks that pairs of one class make, and which of them pairs of two classes keep apart."
     pairs = read_pairs(pairs, None, n, caller)
     i, j = pairs.points[pairs.same].T.numpy()
@@ -53,4 +53,4 @@ def blocks_of_pairs(pairs: PairsLike, n: int, caller: str = "blocks_of_pairs") -
     if len(within):
         at = int((~pairs.same).nonzero()[:, 0][within[0]])
         _refuse_contradiction(pairs, ties, at, caller)
-    return Blocks(block, len(first), sides.sort(1).values.unique(dim=0))
+    return _Blocks(block, len(first), sides.sort(1).values.unique(dim=0))

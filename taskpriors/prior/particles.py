@@ -219,16 +219,16 @@ class ParticleCloud:
         return keep
 
 # %% ../../nbs/prior/10_particles.ipynb #e88cb08f
-MIN_ANCESTORS = 10
+_MIN_ANCESTORS = 10
 
 
 def too_few_ancestors(cloud: ParticleCloud) -> str:  # a reason for distrust, or ""
     "Are fewer ancestors left than standard errors need?"
     n_ancestors = cloud.n_ancestors()
-    if n_ancestors >= MIN_ANCESTORS:
+    if n_ancestors >= _MIN_ANCESTORS:
         return ""
     family = f"{len(cloud.log_w)} particles that descend from {n_ancestors:.1f} effective ancestors"
-    return f"{family}, fewer than {MIN_ANCESTORS}"
+    return f"{family}, fewer than {_MIN_ANCESTORS}"
 
 # %% ../../nbs/prior/10_particles.ipynb #dcf2cc7f
 MIN_DOF = 30  # for draws point by point

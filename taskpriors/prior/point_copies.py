@@ -22,7 +22,7 @@ MOST = 8192  # distinct rows among which near copies are looked for
 _NEAR, _FAR = 8, 16  # neighbours whose distances give the dimension
 
 
-def near_pairs(X: Tensor) -> Tensor:  # of points and of near copies, shape (2, n_pairs)
+def _near_pairs(X: Tensor) -> Tensor:  # of points and of near copies, shape (2, n_pairs)
     "Neighbours, among distinct centred points, before a gap that chance does not make."
     n, k = len(X), min(_FAR, len(X) - 1)
     if n < 4:
@@ -48,7 +48,7 @@ def copies_of_points(features: ArrayLike) -> Tensor:  # group of each, shape (n,
 
 def _families(rows: Tensor) -> Tensor:  # distinct, shape (n, d), float64 -> number of each, (n,)
     centred = rows - rows.mean(0)
-    pairs = near_pairs(centred / centred.abs().max().clamp(min=1e-300))
+    pairs = _near_pairs(centred / centred.abs().max().clamp(min=1e-300))
     a, b = (index.numpy() for index in pairs)
     graph = coo_array(([1] * len(a), (a, b)), shape=(len(rows), len(rows)))
     return torch.from_numpy(connected_components(graph, directed=False)[1]).long()

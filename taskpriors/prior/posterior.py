@@ -28,7 +28,7 @@ from ..results import Result
 from ..signatures import documented
 
 # %% ../../nbs/prior/22_posterior.ipynb #eb484b78
-def sequential_log_probs(
+def _sequential_log_probs(
     K: Tensor,  # kernel of the labelled points, shape (k, k)
     codes: Tensor,  # one-hot labels, shape (k, classes that were seen)
     orders: Tensor,  # shape (n_orders, k)
@@ -51,8 +51,8 @@ def sequential_log_probs(
     return out
 
 # %% ../../nbs/prior/22_posterior.ipynb #8400abde
-GAINS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # lambda_1/(q T); one is the onset of structure
-USUAL_GAIN = 10.0  # of rankings without labels
+_GAINS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # lambda_1/(q T); one is the onset of structure
+_USUAL_GAIN = 10.0  # of rankings without labels
 
 # %% ../../nbs/prior/22_posterior.ipynb #ea36e6bb
 @documented
@@ -98,7 +98,7 @@ def label_evidence(
     *,
     n_classes: int | None = None,  # q; None: as many as the labels name, at least two
     orders: int = 32,  # random orders of the labelled points, the same for every judge
-    gains: ArrayLike = GAINS,  # lambda_1/(q T) to average over, equally likely
+    gains: ArrayLike = _GAINS,  # lambda_1/(q T) to average over, equally likely
     top_eigenvalues: ArrayLike | None = None,  # lambda_1 on all points; None: of these factors
     seed: Seed | None = 0,  # of the orders
 ) -> LabelEvidence:
@@ -136,13 +136,15 @@ def label_evidence(
     by_gain, predictive = [], []
     for Z, eigenvalue in zip(factors, top, strict=True):
         rows = Z[points.to(Z.device)].double().cpu()
-        steps = sequential_log_probs(rows @ rows.T, codes, visited.cpu(), gains * q / eigenvalue, q)
+        steps = _sequential_log_probs(
+            rows @ rows.T, codes, visited.cpu(), gains * q / eigenvalue, q
+        )
         by_gain.append(steps.sum(2).logsumexp(0) - math.log(n_orders))
         so_far = steps.cumsum(2).logsumexp(1) - math.log(len(gains))
         predictive.append(so_far.diff(dim=1, prepend=so_far.new_zeros(n_orders, 1)))
     remedy = "pass factors of about unit scale"
     of_gains = checks.check_computed(torch.stack(by_gain), caller, "the evidence", remedy)
-    best = (of_gains - (gains / USUAL_GAIN).log().square() / 2).argmax(1)
+    best = (of_gains - (gains / _USUAL_GAIN).log().square() / 2).argmax(1)
     return LabelEvidence(
         log_evidence=of_gains.logsumexp(1) - math.log(len(gains)),
         gain=gains[best],
@@ -156,7 +158,7 @@ def label_evidence(
     )
 
 # %% ../../nbs/prior/22_posterior.ipynb #7829b7ba
-POWERS = (0.03, 0.1, 0.3, 1.0)  # of the evidence, to average over
+_POWERS = (0.03, 0.1, 0.3, 1.0)  # of the evidence, to average over
 
 # %% ../../nbs/prior/22_posterior.ipynb #1f9f0752
 @documented
@@ -196,7 +198,7 @@ def posterior_weights(
         checks.refuse(caller, rule, got, "pass consensus_prior(cross).weights")
     checks.check_same_n(caller, weights=len(w), evidence=len(evidence.log_evidence))
     fade = checks.check_number(fade, caller, "fade", low=1e-6, high=1e9)
-    powers = POWERS if power is None else (power,)
+    powers = _POWERS if power is None else (power,)
     powers = tuple(checks.check_number(t, caller, "power", low=0, high=100) for t in powers)
     n_copies = torch.ones_like(w)
     if similarity is not None:
@@ -338,7 +340,7 @@ def labelled_skill(
     )
 
 # %% ../../nbs/prior/22_posterior.ipynb #7d20b4a2
-N_SHUFFLES = 199
+_N_SHUFFLES = 199
 
 
 def shuffle_p_value(
@@ -353,7 +355,7 @@ def shuffle_p_value(
     """
     caller, k = "shuffle_p_value", len(classes)
     g = checks.check_generator(seed, caller)
-    orders = [torch.randperm(k, generator=g, device=g.device).cpu() for _ in range(N_SHUFFLES)]
+    orders = [torch.randperm(k, generator=g, device=g.device).cpu() for _ in range(_N_SHUFFLES)]
     tasks = torch.stack([classes, *(classes[order] for order in orders)])
     same = (tasks[:, :, None] == tasks[:, None, :]).flatten(1)
     errors = []

@@ -22,7 +22,7 @@ def encode_labels(y: Tensor, q: int, dtype: torch.dtype) -> Tensor:  # codes, sh
     return (y == classes).to(dtype).sub_((y == 0).to(dtype))
 
 # %% ../../nbs/prior/08_block_of_points.ipynb #eaf33553
-def choose_classes(d: Tensor, u: Tensor) -> Tensor:  # (..., m), uint8; int16 above 256 classes
+def _choose_classes(d: Tensor, u: Tensor) -> Tensor:  # (..., m), uint8; int16 above 256 classes
     "Draw a class for each label by differences of scores d, shape (..., q - 1, m), and uniforms u."
     if d.shape[-2] == 1:
         return (d[..., 0, :] + u >= 0).view(torch.uint8)
@@ -32,7 +32,7 @@ def choose_classes(d: Tensor, u: Tensor) -> Tensor:  # (..., m), uint8; int16 ab
     return (u >= below).sum(0, dtype=torch.uint8 if len(scores) <= 256 else torch.int16)
 
 # %% ../../nbs/prior/08_block_of_points.ipynb #5f4b232c
-class DrawnBlock(NamedTuple):
+class _DrawnBlock(NamedTuple):
     "The labels of a block of points."
 
     labels: Tensor  # shape (..., b, m), as of choose_classes
@@ -44,10 +44,10 @@ def draw_block(
     F: Tensor,  # scores from outside, shape (..., b, q - 1, m)
     J: Tensor,  # coupling within the block below its diagonal, zero elsewhere, shape (..., b, b)
     u: Tensor,  # uniforms of draw_uniforms, shape (..., b, m)
-) -> DrawnBlock:
+) -> _DrawnBlock:
     "Draw the labels that one point after another would get, all points of a block at once."
     b, n_codes, m = F.shape[-3:]
-    y = choose_classes(F, u)
+    y = _choose_classes(F, u)
     S = encode_labels(y, n_codes + 1, F.dtype)
     rounds = 0
     first = 1  # labels before it are final
@@ -55,7 +55,7 @@ def draw_block(
         rounds += 1
         inside = (S.flatten(-2).mT @ J[..., first:, :].mT).mT  # a thin factor is fast on the left
         inside = inside.unflatten(-1, (n_codes, m)).add_(F[..., first:, :, :])
-        new = choose_classes(inside, u[..., first:, :])
+        new = _choose_classes(inside, u[..., first:, :])
         changed = (new != y[..., first:, :]).any(-1).view(-1, b - first).any(0).nonzero()
         if not len(changed):
             break
@@ -64,7 +64,7 @@ def draw_block(
         y[..., first:, :] = new[..., k:, :]
         S[..., first:, :, :] = encode_labels(new[..., k:, :], n_codes + 1, F.dtype)
         first += 1
-    return DrawnBlock(y, S, rounds)
+    return _DrawnBlock(y, S, rounds)
 
 # %% ../../nbs/prior/08_block_of_points.ipynb #948b090a
 def draw_uniforms(b: int, m: int, q: int, g: torch.Generator, like: Tensor) -> Tensor:  # (b, m)

@@ -28,14 +28,14 @@ class Regime(Result):
     verdict: str  # what that means for tasks as labels
 
 # %% ../../nbs/prior/17_regime.ipynb #58ef75f7
-class PairMeans(NamedTuple):
+class _PairMeans(NamedTuple):
     "Means over pairs i < j."
 
     ratio: float  # of |K_ij|/T
     entropy: float  # of an edge, in bits
 
 
-def pair_means(Z: Tensor, odds: float, temperature: float) -> PairMeans:
+def pair_means(Z: Tensor, odds: float, temperature: float) -> _PairMeans:
     "How strong the couplings of a kernel are, and how random its edges."
     total = torch.zeros(2, dtype=torch.float64, device=Z.device)
     for rows, cols in pair_blocks(len(Z), 1024):
@@ -46,7 +46,7 @@ def pair_means(Z: Tensor, odds: float, temperature: float) -> PairMeans:
             upper = values.triu(1) if rows == cols else values
             total[k] += upper.sum(dtype=torch.float64)
     n_pairs = len(Z) * (len(Z) - 1) / 2
-    return PairMeans(*(total / n_pairs).tolist())
+    return _PairMeans(*(total / n_pairs).tolist())
 
 # %% ../../nbs/prior/17_regime.ipynb #71b1fb13
 def label_entropy(Z: Tensor, temperature: float) -> float:

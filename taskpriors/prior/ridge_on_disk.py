@@ -23,7 +23,7 @@ from .heldout import HeldoutError, check_baseline, constant_values, ratio_values
 from ..probes import ProbeResult
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #0d223c14
-class RowTasks(NamedTuple):
+class _RowTasks(NamedTuple):
     "Labels of several tasks in their own integer type, and the codes of their classes."
 
     labels: Tensor  # shape (n_tasks, n), any integer type
@@ -42,7 +42,7 @@ class RowTasks(NamedTuple):
 
 def check_row_tasks(
     labels: ArrayLike, n: int, caller: str, *, n_classes: int | None = None
-) -> RowTasks:
+) -> _RowTasks:
     "Check whole numbers, (n_tasks, n) or (n,), as labels without making them larger."
     y = checks.as_tensor(labels, caller, "labels")
     if y.is_floating_point() or y.dtype == torch.bool or y.ndim not in (1, 2) or not y.numel():
@@ -60,10 +60,10 @@ def check_row_tasks(
     if low < 0 or high >= q:
         rule = f"labels must be at least 0 and below {q}"
         checks.refuse(caller, rule, low if low < 0 else high, "encode classes as 0, 1, 2, ...")
-    return RowTasks(y, ridge.simplex_codes(q))
+    return _RowTasks(y, ridge.simplex_codes(q))
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #d0118f59
-class RowSums(NamedTuple):
+class _RowSums(NamedTuple):
     "What ridge probes learn from points."
 
     n: int  # points
@@ -103,7 +103,7 @@ class _Cross:  # of rows minus a shift with targets
 
 def _centred_sums(shift, gram, products, targets):  # RowSums
     delta, target_mean = gram.first / gram.n, targets / gram.n
-    return RowSums(
+    return _RowSums(
         n=gram.n,
         mean=shift.double() + delta,
         gram=gram.second - gram.n * torch.outer(delta, delta),
@@ -133,12 +133,12 @@ def _check_pass(rows, tasks, block_size):
 
 def row_sums(
     rows: row_blocks.RowMatrix,  # features, shape (n, d), n above d + 1
-    tasks: RowTasks,  # over all points
+    tasks: _RowTasks,  # over all points
     part: tuple | None = None,  # mask (n,) of some points, and the tasks of these points
     *,
-    further: RowTasks | None = None,  # one further task over all points, of any number of classes
+    further: _RowTasks | None = None,  # one further task over all points, of any number of classes
     block_size: int | None = None,  # rows read at a time; None is 8 MB of them
-) -> list[RowSums]:  # over all points, then of the part and of the further task, if given
+) -> list[_RowSums]:  # over all points, then of the part and of the further task, if given
     "Sums over the rows of a file, in one pass."
     distributions = [tasks] if part is None else [tasks, part[1]]
     size = _check_pass(rows, distributions, block_size)
@@ -196,7 +196,7 @@ class RowFit(NamedTuple):
     target_mean: Tensor  # shape (k,), float64
 
 
-def fit_rows(sums: RowSums, like: RowFit | None = None) -> RowFit:
+def _fit_rows(sums: _RowSums, like: RowFit | None = None) -> RowFit:
     "Decompose the Gram matrix without directions that are rounding, or as `like` has done it."
     if like is None:
         w, V = torch.linalg.eigh(sums.gram)
@@ -212,7 +212,7 @@ _PART = 1024  # points of the sample whose codes and residuals are formed at a t
 
 class _Sample(NamedTuple):
     U: Tensor  # coordinates over the singular values, shape (m, r), in the precision of the rows
-    tasks: RowTasks  # of these points
+    tasks: _RowTasks  # of these points
     target_mean: Tensor  # of the codes over the fitted points, shape (k,)
 
     def parts(self):  # points, their coordinates, and their codes minus the mean
@@ -566,7 +566,7 @@ def _heldout_groups(fit, rows, tasks, number, *, n_evaluated, caller):  # Heldou
     return heldout, evaluated.right
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #19dd8de5
-class KnownLabels(NamedTuple):
+class _KnownLabels(NamedTuple):
     "What probes make of a labelling that somebody knows, each point judged by the others."
 
     error: HeldoutError  # leave-one-out, all points
@@ -584,7 +584,7 @@ def _of_known(fit, rows, tasks, number, *, n_evaluated, caller):  # KnownLabels
         error, right = _heldout_groups(
             fit, rows, tasks, number, n_evaluated=n_evaluated, caller=caller
         )
-        return KnownLabels(error, right.mean().item(), here, fourth)
+        return _KnownLabels(error, right.mean().item(), here, fourth)
     error = _heldout(fit, sample, tasks, caller)
     alphas = error.alphas[error.errors.argmin() :].tolist()
     hits = ridge.stratified_hits(
@@ -594,7 +594,7 @@ def _of_known(fit, rows, tasks, number, *, n_evaluated, caller):  # KnownLabels
         C=fit.C,
         counts=tasks.labels[0].int().bincount(minlength=tasks.n_classes).to(sample.U.device),
     )
-    return KnownLabels(error, hits.mean().item(), here, fourth)
+    return _KnownLabels(error, hits.mean().item(), here, fourth)
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #f23f716e
 def _probes(fit, rows, tasks, mask, n_evaluated):  # ProbeResult
@@ -633,12 +633,12 @@ def _probes(fit, rows, tasks, mask, n_evaluated):  # ProbeResult
     )
 
 
-class RowScores(NamedTuple):
+class _RowScores(NamedTuple):
     "What a ranking asks of a model."
 
     error: HeldoutError  # over the first tasks, all points
     probes: ProbeResult | None  # over the second, fitted to a part of the points; None: no second
-    known: KnownLabels | None = None  # of labels that are known, if they were given
+    known: _KnownLabels | None = None  # of labels that are known, if they were given
 
 
 def scores_of_rows(
@@ -653,7 +653,7 @@ def scores_of_rows(
     seed: Seed | None = 0,  # of the split, if `train` is a fraction
     n_evaluated: int = EVALUATED,  # points that are judged, in each of them
     block_size: int | None = None,  # rows read at a time; None is 8 MB of them
-) -> RowScores:
+) -> _RowScores:
     "Held-out error over some tasks and accuracy of probes on others, in one pass over a file."
     caller = "scores_of_rows"
     rows = row_blocks.open_rows(features)
@@ -677,15 +677,15 @@ def scores_of_rows(
             checks.refuse(caller, rule, got, "pass shape (n,)")
     number = None if groups is None else whole_groups.check_groups(groups, n, caller).number
     sums = row_sums(rows, tasks, part, further=known, block_size=block_size)
-    fit = fit_rows(sums[0])
+    fit = _fit_rows(sums[0])
     if number is None:
         error = _heldout(fit, _of_all(fit, rows, tasks, n_evaluated), tasks, caller)
     else:
         error, _ = _heldout_groups(fit, rows, tasks, number, n_evaluated=n_evaluated, caller=caller)
     probes, of_known = None, None
     if part is not None:
-        probes = _probes(fit_rows(sums[1]), rows, part[1], mask, n_evaluated)
+        probes = _probes(_fit_rows(sums[1]), rows, part[1], mask, n_evaluated)
     if known is not None:
-        known_fit = fit_rows(sums[-1], fit)
+        known_fit = _fit_rows(sums[-1], fit)
         of_known = _of_known(known_fit, rows, known, number, n_evaluated=n_evaluated, caller=caller)
-    return RowScores(error, probes, of_known)
+    return _RowScores(error, probes, of_known)

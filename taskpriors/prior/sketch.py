@@ -34,7 +34,7 @@ class SketchedMoments(TraceMoments):
     converged: bool  # are standard errors within rel_tol of the estimates, and no pair heavy?
 
 # %% ../../nbs/prior/05_sketch.ipynb #a6f9a7f9
-def monomials(F: Tensor, degree: int) -> Tensor:  # shape (n, number of monomials)
+def _monomials(F: Tensor, degree: int) -> Tensor:  # shape (n, number of monomials)
     "Columns whose inner products are those of F to the power `degree`."
     if degree == 1:
         return F
@@ -45,12 +45,12 @@ def monomials(F: Tensor, degree: int) -> Tensor:  # shape (n, number of monomial
     return F[:, chosen].prod(2) * orders.sqrt().to(F)
 
 
-def power_sum(A: Tensor, B: Tensor, powers: tuple) -> Tensor:  # float64
+def _power_sum(A: Tensor, B: Tensor, powers: tuple) -> Tensor:  # float64
     "Sum over i != j of (A A^T)_ij^p (B B^T)_ij^q, for factors A and B and powers (p, q)."
     p, q = powers
     cross: Any = 0
     for b in blocks.row_blocks(len(A), 1024):
-        cross = cross + monomials(A[b].double(), p).T @ monomials(B[b].double(), q)
+        cross = cross + _monomials(A[b].double(), p).T @ _monomials(B[b].double(), q)
     diagonal = pair_sums.margins(A).diagonal ** p @ pair_sums.margins(B).diagonal ** q
     return cross.square().sum() - diagonal
 
@@ -58,7 +58,7 @@ def power_sum(A: Tensor, B: Tensor, powers: tuple) -> Tensor:  # float64
 _LEADING = 8  # directions of which powers are taken
 
 
-def leading_coordinates(Z: Tensor) -> Tensor:  # shape (n, at most 8)
+def _leading_coordinates(Z: Tensor) -> Tensor:  # shape (n, at most 8)
     "Coordinates along the leading directions, the longest row of length 1."
     some = blocks.evenly(len(Z), 2**14, down=True)
     X = Z[some.to(Z.device)].double()
@@ -74,7 +74,7 @@ def leading_coordinates(Z: Tensor) -> Tensor:  # shape (n, at most 8)
     return Z / longest.clamp(min=torch.finfo(Z.dtype).tiny)
 
 # %% ../../nbs/prior/05_sketch.ipynb #4be0a369
-def near_cells(factors: Sequence, most: int) -> Tensor:  # cell of each point, shape (n,)
+def _near_cells(factors: Sequence, most: int) -> Tensor:  # cell of each point, shape (n,)
     "Divide points into cells of at most `most` points, near in all of these factors."
     generator = torch.Generator().manual_seed(len(factors))
     n, device = len(factors[0]), factors[0].device
@@ -95,16 +95,16 @@ def near_cells(factors: Sequence, most: int) -> Tensor:  # cell of each point, s
 _CELL = 256  # points in a cell
 
 
-def near_partitions(problem: pair_sums.PairProblem) -> list[Tensor]:  # cells, shape (n,)
+def _near_partitions(problem: pair_sums.PairProblem) -> list[Tensor]:  # cells, shape (n,)
     "Two partitions into cells of near points that hold a sixteenth of all pairs at most."
     n = len(problem.prior)
     most = min(_CELL, n // 32)
     if most < 2:
         return [torch.arange(n, device=problem.prior.device)]
-    return [near_cells([problem.prior], most), near_cells(problem.models, most)]
+    return [_near_cells([problem.prior], most), _near_cells(problem.models, most)]
 
 # %% ../../nbs/prior/05_sketch.ipynb #6d56d1a2
-class Sketched(NamedTuple):
+class _Sketched(NamedTuple):
     "What blocks are formed from."
 
     problem: pair_sums.PairProblem
@@ -120,7 +120,7 @@ class _Lots(NamedTuple):
     kernel: Tensor  # of abs(K), shape (n_lots,)
 
 
-class Side(NamedTuple):
+class _Side(NamedTuple):
     "The rows, or the columns, of some blocks."
 
     points: Tensor  # shape (n_lots, size)
@@ -131,7 +131,9 @@ def _gram(F, rows, cols, dtype):
     return F[rows.points].to(dtype) @ F[cols.points].to(dtype).mT
 
 
-def share_a_cell(partitions: Sequence, rows: Side, cols: Side) -> Tensor:  # (lots, rows, columns)
+def _share_a_cell(
+    partitions: Sequence, rows: _Side, cols: _Side
+) -> Tensor:  # (lots, rows, columns)
     "Pairs that share a cell of some partition."
     same = torch.zeros((), dtype=torch.bool, device=rows.points.device)
     for cell in partitions:
@@ -144,7 +146,7 @@ def _lot_sums(sketched, rows, cols, partitions):
     "Weighted sums over blocks of the pairs that share no cell of `partitions`."
     problem, leading = sketched.problem, sketched.leading
     dtype = problem.dtype
-    struck = share_a_cell(partitions, rows, cols)
+    struck = _share_a_cell(partitions, rows, cols)
     column = cols.weight.to(dtype)[..., None]
 
     def total(x):
@@ -173,7 +175,7 @@ def _lot_sums(sketched, rows, cols, partitions):
     return _Lots(torch.stack(y, 1), torch.stack(c, 1), kernel)
 
 # %% ../../nbs/prior/05_sketch.ipynb #d2603ab6
-def sums_within_cells(sketched: Sketched) -> _Lots:
+def _sums_within_cells(sketched: _Sketched) -> _Lots:
     "Sums over all ordered pairs i != j that share a cell."
     device = sketched.problem.prior.device
     levels = [torch.arange(len(sketched.problem.prior), device=device)]
@@ -184,23 +186,23 @@ def sums_within_cells(sketched: Sketched) -> _Lots:
         largest = points.shape[1]
         weight = (torch.arange(largest, device=device) < sizes[:, None]).double()
         for some in blocks.row_blocks(len(points), max(1, _CELL**2 // largest**2)):
-            side = Side(points[some], weight[some])
+            side = _Side(points[some], weight[some])
             lots.append(_lot_sums(sketched, side, side, levels))
         levels = [*levels, cell]
     return _Lots(*(torch.cat(parts).sum(0) for parts in zip(*lots, strict=True)))
 
 # %% ../../nbs/prior/05_sketch.ipynb #4b6d001d
-def control_sums(sketched: Sketched) -> Tensor:
+def _control_sums(sketched: _Sketched) -> Tensor:
     "Sums over i != j of the control variates, shape (n_models, 2, 2)."
     K, prior = sketched.problem.prior, sketched.leading[0]
     sums = []
     for Z, margin in zip(sketched.problem.models, sketched.leading[1:], strict=True):
-        sums += [power_sum(Z, K, (1, 1)), power_sum(Z, prior, (1, 3))]
-        sums += [power_sum(Z, Z, (1, 1)), power_sum(margin, prior, (2, 2))]
+        sums += [_power_sum(Z, K, (1, 1)), _power_sum(Z, prior, (1, 3))]
+        sums += [_power_sum(Z, Z, (1, 1)), _power_sum(margin, prior, (2, 2))]
     return torch.stack(sums).view(-1, 2, 2)
 
 # %% ../../nbs/prior/05_sketch.ipynb #c4d207c7
-def point_probabilities(problem: pair_sums.PairProblem) -> Tensor:
+def _point_probabilities(problem: pair_sums.PairProblem) -> Tensor:
     "Probability with which each point is drawn, shape (n,)."
     k = problem.prior_diagonal.sqrt()
     parts = [torch.ones_like(k)]
@@ -216,17 +218,17 @@ _PAIRS_PER_LOT = 2**14
 _LEAST_LOTS = 256
 
 
-class Draws(NamedTuple):
+class _Draws(NamedTuple):
     "How pairs are drawn."
 
-    sketched: Sketched
+    sketched: _Sketched
     generator: torch.Generator
     side: int  # rows, and columns, of a lot
     together: int  # lots looked at together
     probabilities: Tensor  # of each point, shape (n,)
 
 
-def lot_side(max_pairs: int) -> int:
+def _lot_side(max_pairs: int) -> int:
     "Rows of a lot."
     side = 1
     while 4 * side**2 <= min(_PAIRS_PER_LOT, max_pairs // 2048):
@@ -244,12 +246,12 @@ def _drawn_lots(draws, n_lots):
         points = torch.searchsorted(ends, torch.rand(shape, **uniform)).clamp(max=n - 1)
         weight = 1 / (b[points] * draws.side)
         for some in blocks.row_blocks(len(points), draws.together):
-            rows = Side(points[some, 0], weight[some, 0] / n)
-            cols = Side(points[some, 1], weight[some, 1] / (n - 1))
+            rows = _Side(points[some, 0], weight[some, 0] / n)
+            cols = _Side(points[some, 1], weight[some, 1] / (n - 1))
             yield _lot_sums(draws.sketched, rows, cols, partitions)
 
 # %% ../../nbs/prior/05_sketch.ipynb #4b6d0021
-class Pilot(NamedTuple):
+class _Pilot(NamedTuple):
     "Sums over lots of y and of d, the control variates less their known means."
 
     y: Tensor  # shape (n_models, 2, n_temps)
@@ -266,17 +268,17 @@ def _run_pilot(draws, n_lots, control_means):
         d = c - control_means
         sums = [y, y * y, d, d[..., None] * d[..., None, :], y[..., None] * d[..., None, :]]
         total = [a + part.sum(0) for a, part in zip(total, sums, strict=True)]
-    return Pilot._make([*total, n_lots])
+    return _Pilot._make([*total, n_lots])
 
 # %% ../../nbs/prior/05_sketch.ipynb #54091d03
-class ControlFit(NamedTuple):
+class _ControlFit(NamedTuple):
     "What the control variates explain."
 
     slopes: Tensor  # least-squares slopes of y, shape (n_models, 2, n_temps, 2)
     residual: Tensor  # variance of y that they leave, shape (n_models, 2, n_temps)
 
 
-def control_slopes(pilot: Pilot) -> ControlFit:
+def _control_slopes(pilot: _Pilot) -> _ControlFit:
     "Least-squares slopes of y on the control variates, and the variance that they leave."
     y, yy, d, dd, yd = (part / pilot.n_lots for part in pilot[:-1])
     spread = dd - d[..., None] * d[..., None, :]
@@ -287,10 +289,10 @@ def control_slopes(pilot: Pilot) -> ControlFit:
     inverse = torch.linalg.pinv(correlation, rtol=1e-9, hermitian=True)
     beta = (along / unit[..., None, :]) @ inverse / unit[..., None, :]
     residual = (yy - y * y) - (beta * (2 * along - beta @ spread)).sum(-1)
-    return ControlFit(beta, residual.clamp(min=0))
+    return _ControlFit(beta, residual.clamp(min=0))
 
 
-def controlled(y: Tensor, d: Tensor, beta: Tensor) -> Tensor:  # like y
+def _controlled(y: Tensor, d: Tensor, beta: Tensor) -> Tensor:  # like y
     "y less its part along the control variates; y of shape (..., n_temps), d of shape (..., 2)."
     return y - (beta @ d[..., None])[..., 0]
 
@@ -298,7 +300,7 @@ def controlled(y: Tensor, d: Tensor, beta: Tensor) -> Tensor:  # like y
 _NEIGHBOURS = 2**17  # pairs of neighbours to be looked at
 
 
-def near_pairs(problem: pair_sums.PairProblem, partitions: Sequence) -> Tensor:
+def _near_pairs(problem: pair_sums.PairProblem, partitions: Sequence) -> Tensor:
     "Pairs of near points that share no cell, side by side in random directions, (2, n_pairs)."
     generator = torch.Generator().manual_seed(0)
     factors = (problem.prior, *problem.models)
@@ -319,17 +321,19 @@ def near_pairs(problem: pair_sums.PairProblem, partitions: Sequence) -> Tensor:
 
 
 @torch.no_grad()
-def largest_residual(draws: Draws, *, beta: Tensor, start: Tensor, control_means: Tensor) -> Tensor:
+def _largest_residual(
+    draws: _Draws, *, beta: Tensor, start: Tensor, control_means: Tensor
+) -> Tensor:
     "Largest weighted residual about start of neighbours that share no cell; the shape of start."
     b = draws.probabilities
     n = len(b)
-    i, j = near_pairs(draws.sketched.problem, draws.sketched.partitions)[..., None]
+    i, j = _near_pairs(draws.sketched.problem, draws.sketched.partitions)[..., None]
     largest = torch.zeros_like(start)
     for block in blocks.row_blocks(len(i), 2048):
-        rows = Side(i[block], 1 / (b[i[block]] * n))
-        cols = Side(j[block], 1 / (b[j[block]] * (n - 1)))
+        rows = _Side(i[block], 1 / (b[i[block]] * n))
+        cols = _Side(j[block], 1 / (b[j[block]] * (n - 1)))
         y, c, _ = _lot_sums(draws.sketched, rows, cols, [])
-        r = controlled(y, c - control_means, beta) - start
+        r = _controlled(y, c - control_means, beta) - start
         largest = torch.maximum(largest, r.abs().amax(0))
     return largest
 
@@ -344,7 +348,7 @@ class _MomentScale(NamedTuple):
         return self.exact + self.weight * mean, self.weight * error
 
 # %% ../../nbs/prior/05_sketch.ipynb #7c768228
-class FreshLots(NamedTuple):
+class _FreshLots(NamedTuple):
     "Sums over drawn lots, for fixed slopes."
 
     powers: Tensor  # of r - start, three: shape (3, n_models, 2, n_temps)
@@ -376,12 +380,12 @@ def _fresh_lots(draws, n_lots, *, beta, start, control_means):
     kernel: Any = 0
     for y, c, K in _drawn_lots(draws, n_lots):
         off = c - control_means
-        r = controlled(y, off, beta) - start
+        r = _controlled(y, off, beta) - start
         powers = powers + torch.stack([r.sum(0), (r * r).sum(0), (r**3).sum(0)])
         first = off[..., :1]
         controls = controls + torch.stack([first.sum(0), (first * first).sum(0)])
         kernel = kernel + K.sum()
-    return FreshLots(powers, controls, kernel, n_lots)
+    return _FreshLots(powers, controls, kernel, n_lots)
 
 # %% ../../nbs/prior/05_sketch.ipynb #819e30eb
 def _doubtful(fresh, start, scale, rel_tol):
@@ -430,26 +434,26 @@ def sketch_trace_moments(
     rel_tol = checks.check_number(rel_tol, caller, "rel_tol", low=0, low_open=True)
     block = checks.check_count(block_size, caller, "block_size")
     max_pairs = checks.check_count(max_pairs, caller, "max_pairs", low=2 * _PAIRS_PER_LOT)
-    side = lot_side(max_pairs)
+    side = _lot_side(max_pairs)
     n_lots = max_pairs // side**2
     n = len(p.prior)
-    leading = [leading_coordinates(F) for F in (p.prior, *p.models)]
-    sketched = Sketched(p, leading, near_partitions(p))
-    within = sums_within_cells(sketched)
+    leading = [_leading_coordinates(F) for F in (p.prior, *p.models)]
+    sketched = _Sketched(p, leading, _near_partitions(p))
+    within = _sums_within_cells(sketched)
     of_sum = within.y.new_tensor([1.0, p.twice])[:, None]
     parts = [pair_sums.margins(Z) for Z in p.models]
     exact = pair_sums.diagonal_cumulants(p, [part.diagonal for part in parts], 2).mT.clone()
     exact[:, 0] += torch.stack([part.off_diagonal for part in parts])[:, None] / 2
     scale = _MomentScale(exact + of_sum * within.y, of_sum * n * (n - 1))
-    control_means = (control_sums(sketched) - within.c) / (n * (n - 1))
-    draws = Draws(sketched, generator, side, max(1, block // side**2), point_probabilities(p))
+    control_means = (_control_sums(sketched) - within.c) / (n * (n - 1))
+    draws = _Draws(sketched, generator, side, max(1, block // side**2), _point_probabilities(p))
     pilot = _run_pilot(draws, _LEAST_LOTS, control_means)
     for sums in pilot[:-1]:
         pair_sums.check_overflow(sums, caller)
-    beta, residual = control_slopes(pilot)
-    start = controlled(pilot.y, pilot.d, beta) / pilot.n_lots
+    beta, residual = _control_slopes(pilot)
+    start = _controlled(pilot.y, pilot.d, beta) / pilot.n_lots
     fixed = dict(beta=beta, start=start, control_means=control_means)
-    missed = 2 * largest_residual(draws, **fixed) / side**2  # of a sum over lots
+    missed = 2 * _largest_residual(draws, **fixed) / side**2  # of a sum over lots
     value, _ = scale.moments(start, 0)
     goal = (rel_tol * value.abs() / scale.weight).clamp(min=1e-150)  # its square is not zero
     # lots after which the standard error is within the tolerance, by the pilot

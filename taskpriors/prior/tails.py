@@ -103,7 +103,7 @@ def _tilted_table(K, D, odds, tilts):
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e000a
 @torch.no_grad()
-def tilted_sums(
+def _tilted_sums(
     blocks: Iterable,  # of pairs, from pair_blocks
     *,
     prior: list,  # terms of a kernel
@@ -137,7 +137,7 @@ def _generating_function(problem, kernel):
 
     def at(tilts):
         fn = partial(
-            tilted_sums,
+            _tilted_sums,
             prior=[(problem.prior, problem.prior, 1.0)],
             model=kernel.terms,
             odds=problem.odds,
@@ -168,7 +168,7 @@ def _signed_root(s, c):
 _CLOSE = 1e-7  # in standard deviations of the tilted statistic
 
 
-def increasing_root(f: Callable, s: Tensor, step: Tensor | float, caller: str) -> Tensor:  # like s
+def _increasing_root(f: Callable, s: Tensor, step: Tensor | float, caller: str) -> Tensor:  # like s
     "Solve f(s) = 0 for increasing f, elementwise, from `s` on; f returns value and slope."
     low, high = torch.full_like(s, -math.inf), torch.full_like(s, math.inf)
     for _ in range(100):
@@ -212,7 +212,7 @@ def _saddlepoint_above(problem, kernel, mean):
         scale = c.curvature.sqrt()
         return torch.where(inside, (c.slope - goal) / scale, 0.0), scale
 
-    s = increasing_root(gap, goal / sd**2, 1 / sd, problem.caller)
+    s = _increasing_root(gap, goal / sd**2, 1 / sd, problem.caller)
     above = torch.special.ndtr(-_signed_root(s, C(s)))
     return torch.where(inside, above, (mean > 0).double()[:, None])[:, 0]
 
@@ -319,7 +319,7 @@ def _saddlepoint_quantile(problem, kernel, cumulants, z):
         c = C(s)
         return _signed_root(s, c) - z, c.curvature.sqrt()
 
-    s = increasing_root(gap, z / sd, 1 / sd, problem.caller)
+    s = _increasing_root(gap, z / sd, 1 / sd, problem.caller)
     return cumulants[:, :1] + C(s).slope
 
 # %% ../../nbs/prior/06_tails.ipynb #4657a945

@@ -27,7 +27,7 @@ from .options import RankOptions
 
 # %% ../../nbs/rank/09_baselines.ipynb #3ac52e6e
 @dataclass(frozen=True)
-class GreyPixels:
+class _GreyPixels:
     "A whole picture as a small square of grey, from 0 to 1."
 
     side: int  # pixels
@@ -39,7 +39,7 @@ class GreyPixels:
         return torch.from_numpy(np.array(small, dtype=np.float32))[None] / 255
 
 # %% ../../nbs/rank/09_baselines.ipynb #f01870f9
-SIDE = 128  # pixels that the untrained network sees
+_SIDE = 128  # pixels that the untrained network sees
 
 
 def untrained_network() -> nn.Module:  # pictures (n, 3, side, side) -> features (n, 512)
@@ -55,14 +55,14 @@ def untrained_network() -> nn.Module:  # pictures (n, 3, side, side) -> features
     return network.to(memory_format=torch.channels_last)
 
 # %% ../../nbs/rank/09_baselines.ipynb #eb35189f
-PIECES = 128  # columns that pieces of words fall into
+_PIECES = 128  # columns that pieces of words fall into
 
 
-def hashed_pieces(texts: list[str]) -> np.ndarray:  # shape (n, PIECES), float32
+def _hashed_pieces(texts: list[str]) -> np.ndarray:  # shape (n, PIECES), float32
     "Signed counts of pieces of words, two to four letters long, of length one."
     from sklearn.feature_extraction.text import HashingVectorizer
 
-    counting: Any = dict(analyzer="char_wb", ngram_range=(2, 4), n_features=PIECES)
+    counting: Any = dict(analyzer="char_wb", ngram_range=(2, 4), n_features=_PIECES)
     return HashingVectorizer(**counting).transform(texts).toarray().astype(np.float32)
 
 # %% ../../nbs/rank/09_baselines.ipynb #0dd6b8a6
@@ -72,15 +72,15 @@ HASHED = "hashed pieces of words"
 
 
 def _pixels():
-    return nn.Flatten(), GreyPixels(16)
+    return nn.Flatten(), _GreyPixels(16)
 
 
 def _untrained():
-    return untrained_network(), reference_set.CentralSquare(SIDE)
+    return untrained_network(), reference_set.CentralSquare(_SIDE)
 
 
 def _pieces():
-    return hashed_pieces
+    return _hashed_pieces
 
 
 _OF_KIND: dict[str, dict[str, Callable[[], AnyModel]]] = dict(
@@ -100,18 +100,18 @@ def see_inputs(source: Any | None, candidates: Mapping, options: RankOptions) ->
     return Settled(seen, broken | failed)
 
 
-UNTRAINED_OPERATIONS = 5.95e8  # multiply-adds for one picture
+_UNTRAINED_OPERATIONS = 5.95e8  # multiply-adds for one picture
 
 
 def counted_operations(source: Any) -> float:  # for a plan
     "Multiply-adds that baselines take for images; hashed pieces of words take none."
-    return len(source) * UNTRAINED_OPERATIONS if isinstance(source, ImageSource) else 0.0
+    return len(source) * _UNTRAINED_OPERATIONS if isinstance(source, ImageSource) else 0.0
 
 # %% ../../nbs/rank/09_baselines.ipynb #4eee617f
-NEAR = 0.5  # similarity from which two models are near copies, as in notes about candidate set
+_NEAR = 0.5  # similarity from which two models are near copies, as in notes about candidate set
 
 
-def near_copies(baselines: Mapping, models: Mapping) -> set[str]:
+def _near_copies(baselines: Mapping, models: Mapping) -> set[str]:
     "Names of the baselines that are near copies of a ranked model."
     everyone = [*models.values(), *baselines.values()]
     index = evenly(len(everyone[0].features), 512, down=True)
@@ -119,10 +119,10 @@ def near_copies(baselines: Mapping, models: Mapping) -> set[str]:
         return set()
     alike = distributions.feature_copies([members.rows_of(model, index) for model in everyone])
     nearest = alike[len(models) :, : len(models)].amax(1)
-    return {name for name, a in zip(baselines, nearest.tolist(), strict=True) if a >= NEAR}
+    return {name for name, a in zip(baselines, nearest.tolist(), strict=True) if a >= _NEAR}
 
 # %% ../../nbs/rank/09_baselines.ipynb #74bf0b37
-def low_level_share(
+def _low_level_share(
     skill: Tensor,  # S_bj of baselines on the tasks of voters, shape (n_baselines, k)
     mutual: Tensor,  # S_ij of voters on the tasks of voters, shape (k, k)
     weights: Tensor,  # w of the voters, shape (k,)
@@ -142,7 +142,7 @@ class _Skill(NamedTuple):
     skill: Tensor  # of baselines on the tasks of voters
 
 
-def low_level_of(
+def _low_level_of(
     baselines: Mapping,
     distribution: distributions.TaskDistribution,
     models: Mapping,
@@ -183,7 +183,7 @@ def low_level_of(
         distribution.cross_skills.skill[kept][:, kept],
         distribution.cross_skills.alike[kept][:, kept],
     )
-    return low_level_share(skill, S, weights[kept], alike)
+    return _low_level_share(skill, S, weights[kept], alike)
 
 # %% ../../nbs/rank/09_baselines.ipynb #bf73b496
 def score_beside(
@@ -195,10 +195,10 @@ def score_beside(
     "Baselines that are no copies of models, their skills, and the share of what is low-level."
     models, options = task_sample.models, engine.options
     low_level, failed = members.attempt(
-        low_level_of, baselines, task_sample.distribution, models, options.alone()
+        _low_level_of, baselines, task_sample.distribution, models, options.alone()
     )
     failures = {} if failed is None else {"the share of what is low-level": failed}
-    copies = members.attempt(near_copies, baselines, models).result or set()
+    copies = members.attempt(_near_copies, baselines, models).result or set()
     shown = {name: model for name, model in baselines.items() if name not in copies}
     if not shown:
         return distributions.Beside({}, {}, failures, low_level)

@@ -29,7 +29,7 @@ from ..refusals import listed
 from ..results import Result
 
 # %% ../../nbs/rank/10_cost.ipynb #b74633bd
-def ranking_operations(
+def _ranking_operations(
     n: int,  # examples
     widths: Sequence[int],  # features of each model
     *,
@@ -104,7 +104,7 @@ def plan_ranking(
     "What a ranking from disk computes and holds; no row is read."
     shapes = [rows.shape for rows in models.values()]
     n, widths = shapes[0][0], [d for _, d in shapes]
-    operations = ranking_operations(
+    operations = _ranking_operations(
         n,
         widths,
         n_tasks=options.tasks.n_tasks,
@@ -121,7 +121,7 @@ def plan_ranking(
     )
 
 # %% ../../nbs/rank/10_cost.ipynb #8f610293
-class NetworkWork(NamedTuple):
+class _NetworkWork(NamedTuple):
     "What a network does for a point."
 
     width: int  # features
@@ -159,16 +159,16 @@ def _is_at_hand(source, texts):  # without a download, and without asking a func
     return isinstance(source, (sources.Network, sources.WordVectors))
 
 
-def usual_text(points: TextSource) -> int:
+def _usual_text(points: TextSource) -> int:
     "The text whose number of words is nearest to the mean."
     lengths = [len(str(text).split()) for text in points.texts]
     mean = sum(lengths) / len(lengths)
     return min(range(len(lengths)), key=lambda k: abs(lengths[k] - mean))
 
 
-def network_work(
+def _network_work(
     source: sources.Source, points: ImageSource | TextSource | None
-) -> NetworkWork | None:
+) -> _NetworkWork | None:
     "Counted operations of a network for one point; None if nothing is known before it is loaded."
     module: Any
     evaluating: Any = torch.no_grad()
@@ -183,10 +183,10 @@ def network_work(
         return None
     elif isinstance(points, TextSource):
         if isinstance(source, sources.WordVectors):
-            return NetworkWork(word_means(source.vectors, points.subset([0])).shape[1], 0.0, 0)
+            return _NetworkWork(word_means(source.vectors, points.subset([0])).shape[1], 0.0, 0)
         encoder: Any = text_encoder(source, points)
         forward, module = encoder.forward, encoder.module
-        batch = torch.tensor([usual_text(points)])
+        batch = torch.tensor([_usual_text(points)])
     elif isinstance(source, sources.Name) and source.of_zoo:  # as it is before its training
         forward = module = zoo.build_network(source.text[4:], train=False)
         batch = zoo.zoo_transform(points[0])[None]
@@ -198,10 +198,10 @@ def network_work(
         width = forward(batch).shape[1]
     parameters = () if module is None else module.parameters()
     n_bytes = sum(w.numel() * w.element_size() for w in parameters)
-    return NetworkWork(width, counter.get_total_flops() / 2, n_bytes)
+    return _NetworkWork(width, counter.get_total_flops() / 2, n_bytes)
 
 
-def weights_to_fetch(models: Mapping, texts: bool) -> tuple[str, ...]:
+def _weights_to_fetch(models: Mapping, texts: bool) -> tuple[str, ...]:
     "Models whose weights are in no cache."
     absent = []
     for name, source in models.items():
@@ -223,18 +223,18 @@ def plan_in_memory(
 ) -> RankingPlan:
     "What a ranking in memory computes, holds and fetches."
     n, widths, uncounted = 0 if points is None else len(points), [], []
-    works: dict[str, NetworkWork] = {}
+    works: dict[str, _NetworkWork] = {}
     for name, source in models.items():
         if sources.is_given(source):
             n, d = np.shape(read_features(source, options.caller).values)
             widths.append(d)
-        elif work := network_work(source, points):
+        elif work := _network_work(source, points):
             works[name] = work
         else:
             uncounted.append(name)
     widths += [work.width for work in works.values()]
     operations = n * sum(work.operations for work in works.values())
-    operations += ranking_operations(
+    operations += _ranking_operations(
         n,
         widths,
         n_tasks=options.tasks.n_tasks,
@@ -257,7 +257,7 @@ def plan_in_memory(
         by_pairs = 8 * (4 * n * d + 3 * 1024 * n)  # rows four times, a block of distances three
         searching = by_pairs if n <= point_copies.MOST else 16 * n * d
         n_bytes = max(n_bytes, 4 * n * sum(widths) + searching)
-    absent = weights_to_fetch(models, isinstance(points, TextSource))
+    absent = _weights_to_fetch(models, isinstance(points, TextSource))
     download_bytes = {name: works[name].n_bytes for name in absent if name in works}
     download_bytes |= {reference.name: reference.bytes for reference in fetched}
     return RankingPlan(

@@ -36,7 +36,7 @@ from ..ridge_tasks import MOST_LOST
 from ..transfer import from_sums, registry
 
 # %% ../../nbs/rank/10_disk.ipynb #d9398e3c
-PAIRED = 4096  # points among which all pairs are visited
+_PAIRED = 4096  # points among which all pairs are visited
 
 
 def sampled_moments(
@@ -65,7 +65,7 @@ def sampled_moments(
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #a16f0002
-def class_sums(fit: ridge_on_disk.RowFit) -> from_sums.ClassSums:
+def _class_sums(fit: ridge_on_disk.RowFit) -> from_sums.ClassSums:
     "What the scores from sums need of a probe on known labels."
     codes = ridge.simplex_codes(len(fit.target_mean) + 1)
     share = fit.target_mean @ codes.T + 1 / len(codes)
@@ -73,13 +73,13 @@ def class_sums(fit: ridge_on_disk.RowFit) -> from_sums.ClassSums:
 
 # %% ../../nbs/rank/10_disk.ipynb #349c456e
 LABEL_SKILL = "label skill"  # of a ridge probe on known labels, 1 - error/error of a constant
-LABEL_COLUMNS = ("logme", "regularized_h_score", LABEL_SKILL, registry.LABEL_ACCURACY)
+_LABEL_COLUMNS = ("logme", "regularized_h_score", LABEL_SKILL, registry.LABEL_ACCURACY)
 
 # %% ../../nbs/rank/10_disk.ipynb #268dbb6a
 _CALLER = "rank_models"
 
 
-class RowsJob(NamedTuple):
+class _RowsJob(NamedTuple):
     "What scoring the rows of a model needs besides them."
 
     # of the tasks of the skill and of the probes, (n_tasks, n), uint8; of labels and groups, (n,)
@@ -91,7 +91,7 @@ class RowsJob(NamedTuple):
     cache: object  # directory; None is cache_dir(), False is no cache
 
 
-class RowScores(NamedTuple):
+class _RowScores(NamedTuple):
     "All that one pass over the rows of a model gives; the first five are those of ModelScores."
 
     skill: Tensor
@@ -142,12 +142,12 @@ def _scored(rows, job):  # RowScores
             sampled = _of_groups(sampled, of_evaluated)
         columns = None
         if known is not None:
-            sums = class_sums(known.fit)
+            sums = _class_sums(known.fit)
             eps = torch.finfo(rows.dtype).eps
             logme = from_sums.logme_from_sums(sums, eps)
             h_score = from_sums.h_score_from_sums(sums, known.fourth, eps)
             columns = members.scalar([logme, h_score, known.error.skill, known.accuracy])
-        return RowScores(
+        return _RowScores(
             skill=members.scalar(error.skill),
             points=ratios.mean() + share**0.5 * (ratios - ratios.mean()),
             tasks=error.task_ratios,
@@ -161,7 +161,7 @@ def _scored(rows, job):  # RowScores
     blank = members.blank
     right = min(job.n_evaluated, int((~job.mask).sum()))
     of_sample = len(index) if of_evaluated is None else int(of_evaluated.max()) + 1
-    like = RowScores(blank(), blank(len(index)), blank(len(labels)), blank(), blank(of_sample))
+    like = _RowScores(blank(), blank(len(index)), blank(len(labels)), blank(), blank(of_sample))
     if probed is not None:
         like = like._replace(accuracy=blank(len(probed)), right=blank(right))
     file = _file_key(rows)
@@ -169,8 +169,8 @@ def _scored(rows, job):  # RowScores
         what="scores and ratios of rows", file=file, tasks=job.digest, evaluated=job.n_evaluated
     )
     if classes is not None:
-        key |= dict(definitions=registry.DEFINITIONS, columns=LABEL_COLUMNS)
-        like = like._replace(columns=blank(len(LABEL_COLUMNS)))
+        key |= dict(definitions=registry.DEFINITIONS, columns=_LABEL_COLUMNS)
+        like = like._replace(columns=blank(len(_LABEL_COLUMNS)))
     key |= dict(n_classes=job.n_classes, device=str(rows.device), penalties=MOST_LOST)
     scores = members.load_or_compute(key, compute, like, job.cache if file else False)
     rows.check_unchanged()
@@ -183,7 +183,7 @@ def _scores_or_reason(rows, job):  # Attempt
     return scores
 
 # %% ../../nbs/rank/10_disk.ipynb #adf85149
-class KernelNumbers(NamedTuple):
+class _KernelNumbers(NamedTuple):
     "What a pass over the rows finds of their kernel."
 
     mean: Tensor  # of the rows before centring, shape (d,), float64
@@ -199,12 +199,12 @@ def _kernel_of(rows, kind, rank, seed, cache):  # RowKernel
         kernel = cut_prior.row_kernel(rows, kind, width=width, seed=seed)
         assert kernel.range is not None
         scale, trace = members.scalar(kernel.scale), members.scalar(kernel.trace)
-        return KernelNumbers(kernel.mean.double(), scale, trace, kernel.range.double().cpu())
+        return _KernelNumbers(kernel.mean.double(), scale, trace, kernel.range.double().cpu())
 
     file = _file_key(rows)
     key = dict(what="kernel of rows", file=file, kind=kind, width=width, seed=seed)
     blank = members.blank
-    like = KernelNumbers(blank(rows.shape[1]), blank(), blank(), blank(rows.shape[1], width))
+    like = _KernelNumbers(blank(rows.shape[1]), blank(), blank(), blank(rows.shape[1], width))
     numbers = members.load_or_compute(key, compute, like, cache if file else False)
     rows.check_unchanged()
     mean = numbers.mean.to(rows.dtype)
@@ -222,7 +222,7 @@ def _kernel_pass(options):  # rows -> RowKernel; nothing of the options that a w
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #3dc09d24
-def gather_rows(rows: Mapping, options: RankOptions) -> members.Settled:  # name -> Model
+def _gather_rows(rows: Mapping, options: RankOptions) -> members.Settled:  # name -> Model
     "Models whose features stay on disk, each with the mean and the scale of its kernel."
     of_rows = partial(members.attempt, _kernel_pass(options))
     attempts = members.over_models(of_rows, rows.values(), options, "kernels")
@@ -257,7 +257,7 @@ def open_features(models: Mapping, options: RankOptions) -> members.Settled:  # 
     return members.Settled(row_blocks.open_models(opened, options.caller), failures)
 
 # %% ../../nbs/rank/10_disk.ipynb #b8258ef5
-def cut_components(
+def _cut_components(
     components: Sequence[distributions.Component], options: RankOptions
 ) -> cut_prior.CutPrior:
     "The leading directions of the mean of some judges' kernels of rows, or of one factor."
@@ -274,7 +274,7 @@ def cut_components(
     return cut_prior.cut_prior(kernels, options.compute.rank, weights=weights, seed=options.seed)
 
 # %% ../../nbs/rank/10_disk.ipynb #11752488
-class DrawnRows(NamedTuple):
+class _DrawnRows(NamedTuple):
     "Tasks of a distribution over rows on disk, and what a ranking says of the distribution."
 
     tasks: Tensor  # of each seed, shape (n_seeds, n_tasks, n), uint8
@@ -301,7 +301,7 @@ def _draw_tasks(dealt, files):  # path of a judge's tasks, shape (m, n), uint8
     return remote.save_array(f"{files.folder}/{uuid4().hex}.npy", tasks.cpu().numpy(), _CALLER)
 
 
-def draw_row_tasks(
+def _draw_row_tasks(
     components: Sequence[distributions.Component],
     n: int,  # points
     options: RankOptions,
@@ -310,7 +310,7 @@ def draw_row_tasks(
     cut: cut_prior.CutPrior | None = None,  # of the only judge, where it is at hand
     temperatures: Sequence | None = None,  # T of each judge; None: of the options
     classes: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
-) -> DrawnRows:
+) -> _DrawnRows:
     "Sets of tasks, each the one that `sample_tasks` draws in memory with that seed."
     weights = [component.weight for component in components]
     n_drawn = n if classes is None else int((classes < 0).sum())
@@ -326,7 +326,7 @@ def draw_row_tasks(
         prior = (
             cut
             if cut is not None and len(components) == 1
-            else cut_components([component], options)
+            else _cut_components([component], options)
         )
         largest, T = prior.eigenvalues[0].item(), options.tasks.temperature
         if temperatures is not None:
@@ -349,7 +349,7 @@ def draw_row_tasks(
             for out, path, of_seed in zip(labels, paths, dealt, strict=True):
                 tasks = remote.load_array(path, options.caller)
                 out[of_seed.components == number] = torch.from_numpy(tasks)
-    return DrawnRows(
+    return _DrawnRows(
         tasks=labels,
         task_temperature=members.scalar(temperature),
         top=members.scalar(top),
@@ -360,7 +360,7 @@ def draw_row_tasks(
 
 def _sample_moments(models, prior, options):  # Moments of all models, (n_models,) each
     n = len(prior.factor)
-    index = blocks.evenly(n, PAIRED)
+    index = blocks.evenly(n, _PAIRED)
     T = shared_prior.edge_temperature(prior.factor)
     factors = {name: m.factor.factor(m.features.take(index)) for name, m in models.items()}
     K = prior.factor[index].to(options.device)
@@ -407,16 +407,16 @@ def _drawn_or_kept(
     key |= {name: getattr(options, name) for name in names} | dict(rank=options.compute.rank)
     blank, prior = (
         members.blank,
-        functools.cache(partial(cut_components, distribution.components, options)),
+        functools.cache(partial(_cut_components, distribution.components, options)),
     )
     n = len(next(iter(rows.values())))
     seeds = _task_seeds(options)
     shape = (len(seeds), options.tasks.n_tasks, n)
-    like = DrawnRows(torch.empty(shape, dtype=torch.uint8, device="meta"), *[blank()] * 4)
+    like = _DrawnRows(torch.empty(shape, dtype=torch.uint8, device="meta"), *[blank()] * 4)
 
     def draw():
         cut = prior() if len(distribution.components) == 1 else None
-        return draw_row_tasks(distribution.components, n, options, seeds=seeds, cut=cut)
+        return _draw_row_tasks(distribution.components, n, options, seeds=seeds, cut=cut)
 
     drawn = members.load_or_compute(
         dict(key, what="tasks of judges on disk, and their cuts"),
@@ -450,7 +450,7 @@ def check_streaming(options: RankOptions, rows: Mapping, mask: Tensor) -> None:
             checks.refuse(caller, rule, got, "pass compute=taskpriors.Compute(on_disk=False)")
 
 # %% ../../nbs/rank/10_disk.ipynb #58207734
-def known_classes(labels: Tensor, caller: str) -> Tensor:
+def _known_classes(labels: Tensor, caller: str) -> Tensor:
     "Labels as a file of them holds them: numbered without gaps, in a small integer type."
     labels, counts = svd.present_classes(labels, caller)
     if 2 * len(counts) > len(labels):
@@ -462,7 +462,7 @@ def known_classes(labels: Tensor, caller: str) -> Tensor:
     return labels.to(torch.uint8 if len(counts) <= 256 else torch.int32)
 
 # %% ../../nbs/rank/10_disk.ipynb #538fce10
-def score_rows(
+def _score_rows(
     models: Mapping,  # name -> Model
     tasks: Tensor,  # of the skill, shape (n_tasks, n), uint8
     mask: Tensor,  # shape (n,), True where a point trains
@@ -480,7 +480,7 @@ def score_rows(
             name: remote.save_array(f"{folder}/{name}.npy", values.numpy(), options.caller)
             for name, values in arrays.items()
         }
-        job = RowsJob(
+        job = _RowsJob(
             files,
             digest,
             mask,
@@ -493,7 +493,7 @@ def score_rows(
         return members.settle(models, members.over_models(score, rows, options, "models"))
 
 # %% ../../nbs/rank/10_disk.ipynb #ef0b91f0
-_ITERATED = [name for name in registry.LABEL_METRICS if name not in LABEL_COLUMNS]
+_ITERATED = [name for name in registry.LABEL_METRICS if name not in _LABEL_COLUMNS]
 _LEFT_OUT = (
     f"Of the metrics with labels, {' and '.join(_ITERATED)} need all rows in memory and are left "
     "out; rank a sample of the rows for them."
@@ -502,7 +502,7 @@ _LEFT_OUT = (
 
 def _label_columns(scores):  # column -> number, of RowScores with labels
     values = scores.columns.masked_fill(scores.columns.isinf(), math.nan)  # no cache takes NaN
-    return dict(zip(LABEL_COLUMNS, values, strict=True))
+    return dict(zip(_LABEL_COLUMNS, values, strict=True))
 
 
 def _complete(labels):  # are all points labelled?
@@ -518,7 +518,7 @@ class DiskEngine:
     def gather(self, named: Mapping) -> members.Settled:  # name -> Model, of files, URLs or arrays
         "The models whose rows can be read, and why the others cannot."
         rows, failures = open_features(named, self.options)
-        models, broken = gather_rows(rows, self.options)
+        models, broken = _gather_rows(rows, self.options)
         return members.Settled(models, failures | broken)
 
     def seat(self, reference_models: Mapping) -> Mapping:  # name -> Model
@@ -539,7 +539,7 @@ class DiskEngine:
             rule = "labels of some points must name at most 256 classes"
             checks.refuse(caller, rule, len(labels.names), "rank a sample of the rows")
         if labels is not None and _complete(labels):
-            known_classes(labels.classes, caller)
+            _known_classes(labels.classes, caller)
 
     def steps(self, cross_skills: int, n_models: int, *, labelled: bool) -> int:
         "Of the bar: votes, sets of tasks of each judge, each model; one more with labels."
@@ -596,7 +596,7 @@ class DiskEngine:
             probe_tasks=drawn_rows.tasks[1] if options.accuracy else None,
             moments={} if of_models is None else of_models.by_model(models),
             record=record | dict(n_evaluated=min(n, options.compute.n_residuals)),
-            pairs=f"of {min(n, PAIRED)} points",
+            pairs=f"of {min(n, _PAIRED)} points",
             failures=failures,
         )
 
@@ -618,8 +618,8 @@ class DiskEngine:
         "Skill and probes of each model, and what all labels say, in one pass over its rows."
         classes = None
         if labels is not None and _complete(labels):
-            classes = known_classes(labels.classes, self.options.caller)
-        rows, failures = score_rows(
+            classes = _known_classes(labels.classes, self.options.caller)
+        rows, failures = _score_rows(
             task_sample.models,
             task_sample.skill_tasks,
             mask,
@@ -646,7 +646,7 @@ class DiskEngine:
     ) -> members.Settled:
         "Skill of each model over tasks, shape (n_tasks, n), in one pass."
         evaluated = self.options.changed(n_classes=n_classes)
-        rows, failures = score_rows(models, tasks, mask, evaluated)
+        rows, failures = _score_rows(models, tasks, mask, evaluated)
         return members.Settled(
             {k: distributions.ModelScores(*scores[:5]) for k, scores in rows.items()}, failures
         )
@@ -655,7 +655,7 @@ class DiskEngine:
         self, component: distributions.Component, points: Tensor
     ) -> distributions.Evidence:
         "A judge at labelled points, from its leading directions."
-        cut = cut_components([component], self.options)
+        cut = _cut_components([component], self.options)
         return distributions.Evidence(cut.factor[points], cut.eigenvalues[0].item())
 
     def tasks_with(
@@ -666,7 +666,7 @@ class DiskEngine:
         options: RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
         "Tasks of a mixture that agree with known labels."
-        drawn_rows = draw_row_tasks(
+        drawn_rows = _draw_row_tasks(
             components,
             len(labels),
             options,
@@ -688,10 +688,10 @@ class DiskEngine:
             return distributions.Columns({}, {}, [], [])
         if _complete(labels):
             of_models = [scores.columns[name] for name in models]
-            values = {k: torch.stack([column[k] for column in of_models]) for k in LABEL_COLUMNS}
+            values = {k: torch.stack([column[k] for column in of_models]) for k in _LABEL_COLUMNS}
             return distributions.Columns(values, {}, [_LEFT_OUT], [])
         points = (labels.classes >= 0).nonzero()[:, 0]
-        if len(points) > PAIRED or not 2 <= len(labels.names) < len(points):
+        if len(points) > _PAIRED or not 2 <= len(labels.names) < len(points):
             return distributions.Columns({}, {}, [], [])
         accuracy = partial(probing.label_accuracy, labels=labels.classes[points])
         groups = self.options.groups

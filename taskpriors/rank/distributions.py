@@ -47,7 +47,7 @@ class Component(NamedTuple):
     weight: float = 1.0  # in the distribution
 
 
-class CrossSkills(NamedTuple):
+class _CrossSkills(NamedTuple):
     "What judges are elected by: numbers of the models and then of the reference models."
 
     skill: Tensor  # of each on the tasks of each other, shape (k, k), see cross_skill
@@ -63,7 +63,7 @@ class TaskDistribution:
     components: tuple[Component, ...]
     members: tuple = ()  # names of its models and reference models; none if it is given
     consensus: Consensus | None = None  # of the members; None if nobody was elected
-    cross_skills: CrossSkills | None = None  # of the members, if they vote
+    cross_skills: _CrossSkills | None = None  # of the members, if they vote
     reference_models: Mapping = field(
         default_factory=dict
     )  # name -> Model: who votes and is not ranked
@@ -130,7 +130,7 @@ _FAR = 0.2  # of the mutual skill among models, below which all reference models
 _NOISE = 4  # over the number of points: mutual skill that noise may have
 
 
-def without_strangers(skill: Tensor, n_models: int, n_points: int) -> Tensor:
+def _without_strangers(skill: Tensor, n_models: int, n_points: int) -> Tensor:
     """Skills (k, k), with zeros for all reference models if no ranked model learns their tasks.
 
     Their rows may be other points.
@@ -144,14 +144,14 @@ def without_strangers(skill: Tensor, n_models: int, n_points: int) -> Tensor:
     return among_models
 
 
-class ConsensusFound(NamedTuple):
+class _ConsensusFound(NamedTuple):
     "Judges, and what they are elected by."
 
     components: Consensus | None  # None where no two models learn each other's tasks
-    cross_skills: CrossSkills | None  # None where too few can vote
+    cross_skills: _CrossSkills | None  # None where too few can vote
 
 
-CONSENSUS_ORDERS = 16  # of the points: an election needs no standard errors
+_CONSENSUS_ORDERS = 16  # of the points: an election needs no standard errors
 
 
 def consensus_sampling(options: RankOptions) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def consensus_sampling(options: RankOptions) -> dict[str, Any]:
     n_tasks = min(options.n_consensus_tasks, options.tasks.n_tasks)
     return dict(
         n_tasks=n_tasks,
-        n_orders=min(CONSENSUS_ORDERS, options.n_orders, n_tasks),
+        n_orders=min(_CONSENSUS_ORDERS, options.n_orders, n_tasks),
         n_classes=options.tasks.n_classes,
         temperature=options.tasks.temperature,
         seed=options.seed,
@@ -192,13 +192,13 @@ def skills_on_tasks_of(
     )
 
 
-def consensus_of(
+def _consensus_of(
     models: Mapping, options: RankOptions, *, reference_models: Mapping = MappingProxyType({})
-) -> ConsensusFound:
+) -> _ConsensusFound:
     "The consensus of models and reference models on some examples, and the skills behind it."
     candidates = {**models, **reference_models}
     if len(candidates) < 3:  # no third one says who of two is right
-        return ConsensusFound(None, None)
+        return _ConsensusFound(None, None)
     n = len(next(iter(candidates.values())).features)
     index = evenly(n, options.n_consensus_examples)
 
@@ -207,7 +207,9 @@ def consensus_of(
         features = [members.rows_of(model, index).to(options.device) for model in task_models]
         dtype = max((X.dtype for X in features), key=lambda kind: kind.itemsize)
         alike = feature_copies([X.to(dtype) for X in features])
-        return CrossSkills(skill=skills_on_tasks_of(task_models, None, index, options), alike=alike)
+        return _CrossSkills(
+            skill=skills_on_tasks_of(task_models, None, index, options), alike=alike
+        )
 
     key: dict[str, Any] = dict(
         what="consensus", models=[model.digest for model in candidates.values()]
@@ -221,26 +223,26 @@ def consensus_of(
     key["device"] = str(options.device)
     if options.groups is not None:
         key["groups"] = store.digest_tensors(dict(groups=options.groups))
-    like = CrossSkills(*[members.blank(len(candidates), len(candidates))] * 2)
+    like = _CrossSkills(*[members.blank(len(candidates), len(candidates))] * 2)
     named = all(model.digest for model in candidates.values())
     cross_skills = members.load_or_compute(
         key, compute, like, options.compute.cache if named else False
     )
     cross_skills = cross_skills._replace(
-        skill=without_strangers(cross_skills.skill, len(models), len(index))
+        skill=_without_strangers(cross_skills.skill, len(models), len(index))
     )
     who: dict[str, Any] = dict(
         similarity=cross_skills.alike, reference_models=range(len(models), len(candidates))
     )
     if not mutual_skill(cross_skills.skill, **who).any():
-        return ConsensusFound(None, cross_skills)
-    return ConsensusFound(consensus_prior(cross_skills.skill, **who), cross_skills)
+        return _ConsensusFound(None, cross_skills)
+    return _ConsensusFound(consensus_prior(cross_skills.skill, **who), cross_skills)
 
 # %% ../../nbs/rank/07_distributions.ipynb #87f50ac8
 LEAST_WEIGHT = 1e-3  # a judge of less weight draws no tasks
 
 
-def describe_consensus(components: Consensus, names: Sequence, n_models: int) -> str:
+def _describe_consensus(components: Consensus, names: Sequence, n_models: int) -> str:
     "The components of the distribution in words; `names` are models, then reference models."
 
     def weighed(who):
@@ -308,7 +310,7 @@ def distribution_of(
     "Whose priors make the distribution, and with which weights."
     cross_skills = None
     if choice.kind == "consensus":
-        consensus = consensus_of(models, options, reference_models=reference_models)
+        consensus = _consensus_of(models, options, reference_models=reference_models)
         cross_skills = consensus.cross_skills
         if consensus.components is not None:
             task_models = {**models, **reference_models}
@@ -316,7 +318,7 @@ def distribution_of(
             components = [Component((name,), (model.factor,), w) for (name, model), w in weights]
             return TaskDistribution(
                 kind="consensus",
-                description=describe_consensus(
+                description=_describe_consensus(
                     consensus.components, list(task_models), len(models)
                 ),
                 components=tuple(
@@ -388,7 +390,7 @@ def task_components(weights: Sequence, n_tasks: int) -> Tensor:  # (n_tasks,), i
     return torch.tensor(components)
 
 # %% ../../nbs/rank/07_distributions.ipynb #bec31437
-class DealtTasks(NamedTuple):
+class _DealtTasks(NamedTuple):
     "Which judge draws each task, along random orders of the points that all judges share."
 
     components: Tensor  # of each task, shape (n_tasks,)
@@ -398,7 +400,7 @@ class DealtTasks(NamedTuple):
     states: list[Tensor]  # of the generator, where the random numbers of each order begin
 
 
-def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) -> DealtTasks:
+def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) -> _DealtTasks:
     "Deal tasks out to the judges with these weights; `n` points are drawn."
     components = task_components(weights, options.tasks.n_tasks)
     turns = torch.nn.functional.one_hot(components, len(weights))
@@ -411,7 +413,7 @@ def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) ->
         states.append(g.get_state())
         torch.randperm(n, generator=g, device=g.device)
         prefix_blocks.draw_uniforms(n, width, options.tasks.n_classes, g, torch.empty(0))
-    return DealtTasks(components, counts, options.tasks.n_classes, widths, states)
+    return _DealtTasks(components, counts, options.tasks.n_classes, widths, states)
 
 
 _HELD_TOGETHER = 2**25  # most numbers that orders drawn together hold
@@ -421,7 +423,7 @@ _DRAWN_TOGETHER = 64  # points drawn together: with few tasks an order, larger o
 def tasks_of_component(
     Z: Tensor,  # factor of the judge, shape (n, r)
     temperature: float,
-    dealt: DealtTasks,
+    dealt: _DealtTasks,
     component: int,  # its number
     *,
     caller: str,

@@ -58,21 +58,23 @@ def _check_errors(errors, caller, name):
     return errors
 
 # %% ../../nbs/rank/01_error_model.ipynb #44ec2798
-ROUNDING = 1e-6  # least standard error of a margin: skills of float32 features are not more precise
+_ROUNDING = (
+    1e-6  # least standard error of a margin: skills of float32 features are not more precise
+)
 
 # %% ../../nbs/rank/01_error_model.ipynb #9e8c5cc6
 def margin_errors(covariance: Tensor) -> Tensor:  # shape (n_models, n_models)
     "Standard error of the margin of each model over each other, of the covariance of mean errors."
     variance = covariance.diagonal()
     squares = variance[:, None] + variance - 2 * covariance
-    return (squares.clamp(min=0) + ROUNDING**2).sqrt()
+    return (squares.clamp(min=0) + _ROUNDING**2).sqrt()
 
 
 def _margin_variances(covariance):
-    return margin_errors(covariance).square() - ROUNDING**2
+    return margin_errors(covariance).square() - _ROUNDING**2
 
 # %% ../../nbs/rank/01_error_model.ipynb #3692387e
-def degrees_of_freedom(errors: Tensor, groups: Tensor | None) -> Tensor:  # (n_models, n_models)
+def _degrees_of_freedom(errors: Tensor, groups: Tensor | None) -> Tensor:  # (n_models, n_models)
     "Degrees of freedom of the variance of each row's margin over each other, of columns in groups."
     off = _deviations(errors, groups)
     n_groups = off.shape[1]
@@ -112,7 +114,7 @@ class ErrorModel(NamedTuple):
         return ErrorModel(*(x[rows][:, rows] for x in self))
 
 
-class GroupSizes(NamedTuple):
+class _GroupSizes(NamedTuple):
     "How large the group is that a point belongs to, in the mean over points."
 
     of_all: float  # among all points
@@ -135,13 +137,13 @@ def _mean_reach(distribution):  # of the 95 % intervals of the margins
 
 
 def _model_of_points(errors, groups, sizes):  # sizes: own_group_sizes, or None
-    together = ErrorModel(_margin(errors, groups), degrees_of_freedom(errors, groups))
+    together = ErrorModel(_margin(errors, groups), _degrees_of_freedom(errors, groups))
     if groups is None or sizes is None or sizes.of_all <= sizes.of_evaluated:
         return together
     bound = ErrorModel(sizes.of_all / sizes.of_evaluated * together.covariance, together.freedom)
     if sizes.of_evaluated == 1:
         return bound
-    alone = ErrorModel(_margin(errors, None), degrees_of_freedom(errors, None))
+    alone = ErrorModel(_margin(errors, None), _degrees_of_freedom(errors, None))
     values, vectors = torch.linalg.eigh(together.covariance - alone.covariance)
     common = (vectors * values.clamp(min=0)) @ vectors.T
     times = (sizes.of_all - 1) / (sizes.of_evaluated - 1)
@@ -161,7 +163,7 @@ def error_model(
     task_errors: ArrayLike | None = None,  # on each task, mean over points, (n_models, n_tasks)
     *,
     groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
-    group_sizes: GroupSizes | None = None,  # of own_group_sizes; None: whole groups are here
+    group_sizes: _GroupSizes | None = None,  # of own_group_sizes; None: whole groups are here
     sample_errors: ArrayLike | None = None,  # of a sample that judges, (n_models, n_evaluated)
     task_groups: ArrayLike | None = None,  # of the tasks, (n_tasks,); None: independent tasks
     paired: bool = True,  # did all models face the same tasks?
@@ -184,17 +186,17 @@ def error_model(
     if sample_errors is not None:
         by_test = _check_errors(sample_errors, caller, "sample_errors")
         checks.check_same_n(caller, point_errors=len(by_point), sample_errors=len(by_test))
-        parts.append(ErrorModel(_margin(by_test, None), degrees_of_freedom(by_test, None)))
+        parts.append(ErrorModel(_margin(by_test, None), _degrees_of_freedom(by_test, None)))
     if task_errors is not None:
         by_task = _check_errors(task_errors, caller, "task_errors")
         checks.check_same_n(caller, point_errors=len(by_point), task_errors=len(by_task))
         number = _group_index(task_groups, by_task.shape[1], caller)
-        covariance, freedom = _margin(by_task, number), degrees_of_freedom(by_task, number)
+        covariance, freedom = _margin(by_task, number), _degrees_of_freedom(by_task, number)
         if paired:
             of_tasks = [ErrorModel(covariance, freedom)]
         else:  # every model has tasks of its own, and adds a part of its own to its margins
             beside_zero = torch.cat([by_task, torch.zeros_like(by_task[:1])])
-            alone = degrees_of_freedom(beside_zero, number)[:-1, -1]
+            alone = _degrees_of_freedom(beside_zero, number)[:-1, -1]
             one = torch.eye(len(by_task), dtype=torch.float64)
             variances = covariance.diagonal()
             of_tasks = [
@@ -211,7 +213,7 @@ def _size_of_own_group(groups):  # in the mean over points
     return (counts.square().sum() / len(groups)).item()
 
 
-def own_group_sizes(groups: ArrayLike, evaluated: ArrayLike) -> GroupSizes:
+def own_group_sizes(groups: ArrayLike, evaluated: ArrayLike) -> _GroupSizes:
     """How large the group is that a point belongs to, in the mean over points.
 
     `groups` names the group of each of n examples; `evaluated` are the rows with known errors.
@@ -234,10 +236,10 @@ def own_group_sizes(groups: ArrayLike, evaluated: ArrayLike) -> GroupSizes:
         rule = f"judged must be rows below {len(number)}"
         checks.refuse(caller, rule, got, "pass rows of points")
     of_evaluated = _size_of_own_group(number[evaluated.long()])
-    return GroupSizes(_size_of_own_group(number), of_evaluated)
+    return _GroupSizes(_size_of_own_group(number), of_evaluated)
 
 # %% ../../nbs/rank/01_error_model.ipynb #5d55310a
-def tail_index(errors: Tensor) -> Tensor:  # (n_models, n_models), NaN on the diagonal
+def _tail_index(errors: Tensor) -> Tensor:  # (n_models, n_models), NaN on the diagonal
     "Hill's estimate for each row's margin over each other row; the variance is infinite below 2."
     k = math.isqrt(errors.shape[1])
     errors = errors - errors.mean(1, keepdim=True)
@@ -251,11 +253,11 @@ def carried_by_few(point_errors: ArrayLike, n_points: int | None = None) -> str:
     if len(by_point) < 2:
         return ""
     m, (a, b) = by_point.shape[1], torch.triu_indices(len(by_point), len(by_point), 1)
-    freedom = degrees_of_freedom(by_point, None)[a, b].median().item()
+    freedom = _degrees_of_freedom(by_point, None)[a, b].median().item()
     degrees = "1 degree" if round(freedom) == 1 else f"{freedom:.0f} degrees"
     sign, more, heavy = f"{degrees} of freedom", "", False
     if m < (n_points or 0):
-        index = tail_index(by_point)[a, b].nanmedian().item()
+        index = _tail_index(by_point)[a, b].nanmedian().item()
         heavy = index < 2  # below it the variance is infinite
         sign += f", tail index {index:.1f}"
         more = f"; {m:,} of {n_points:,} were judged, raise n_evaluated"

@@ -26,12 +26,12 @@ from ..ridge import simplex_codes
 from ..toml import packaged_toml
 
 # %% ../../nbs/rank/06_forecast.ipynb #e92ee3dc
-LEAST = 0.02  # a share below it, or above one less it, has no logit of its own
+_LEAST = 0.02  # a share below it, or above one less it, has no logit of its own
 
 
 def centred_logits(shares: Tensor) -> Tensor:  # float64
     "Logits of shares (n_models, ...), kept away from 0 and 1, less their mean over the models."
-    logits = torch.logit(shares.double().cpu(), eps=LEAST)
+    logits = torch.logit(shares.double().cpu(), eps=_LEAST)
     return logits - logits.mean(0)
 
 # %% ../../nbs/rank/06_forecast.ipynb #ac749495
@@ -52,8 +52,8 @@ def point_evidence(
     return PointEvidence(centred_logits(skill), Z @ Z.T / Z.shape[1], with_references, n_pairs)
 
 # %% ../../nbs/rank/06_forecast.ipynb #a7d827e9
-LEAST_SKILL = 0.01  # below it no derivative of a logit is taken
-HALF_RIGHT = 50.0  # labels, with which being right counts as much as the skill
+_LEAST_SKILL = 0.01  # below it no derivative of a logit is taken
+_HALF_RIGHT = 50.0  # labels, with which being right counts as much as the skill
 
 
 class LabelScores(NamedTuple):
@@ -68,19 +68,19 @@ class LabelScores(NamedTuple):
 
 def share_right(n_labels: int) -> float:  # u, in [0, 1)
     "How far labels are read by how many of them are right."
-    return n_labels / (HALF_RIGHT + n_labels)
+    return n_labels / (_HALF_RIGHT + n_labels)
 
 
 def scores_of(direct: LabelledSkill) -> LabelScores:
     "What skills and accuracies of the ranked models on some labels say."
     m, n_rows = direct.points.shape
     standard_error = (direct.points.mean(0).std() / n_rows**0.5).item()
-    b = min(max(direct.skill.mean().item(), standard_error, LEAST_SKILL), 0.95)
+    b = min(max(direct.skill.mean().item(), standard_error, _LEAST_SKILL), 0.95)
     mean, rows = direct.skill / (b * (1 - b)), direct.points / (b * (1 - b))
     u = 0.0 if direct.hits is None else share_right(direct.n_labels)
     if direct.hits is not None:
         right = direct.hits.mean(1)
-        a = min(max(right.mean().item(), LEAST), 1 - LEAST)
+        a = min(max(right.mean().item(), _LEAST), 1 - _LEAST)
         mean = (1 - u) * mean + u * right / (a * (1 - a))
         rows = (1 - u) * rows + u * direct.hits / (a * (1 - a))
     codes = simplex_codes(m)
@@ -97,14 +97,14 @@ def scores_of(direct: LabelledSkill) -> LabelScores:
 HALF = 10.0  # pairs of labels of one class, with which half of the tasks agree with labels
 
 
-def share_agreeing(n_pairs: float) -> float:  # w, in [0, 1)
+def _share_agreeing(n_pairs: float) -> float:  # w, in [0, 1)
     "Which share of the tasks agrees with labels, of which so many pairs are of one class."
     return n_pairs / (HALF + n_pairs)
 
 
 def with_agreeing(sampled: PointEvidence, agreeing: PointEvidence) -> PointEvidence:
     "What tasks say once labels are known: a mixture of all tasks and of those that agree."
-    w = share_agreeing(agreeing.n_pairs)
+    w = _share_agreeing(agreeing.n_pairs)
     mean = sampled.mean + w * (agreeing.mean - sampled.mean)
     moment = sampled.moment + w * (agreeing.moment - sampled.moment)
     return PointEvidence(mean, moment, sampled.with_references, agreeing.n_pairs)
@@ -144,7 +144,7 @@ def record_scores(scores: Tensor) -> RecordScores | None:
     return RecordScores(precision, shift, squares, freedom, n_tasks)
 
 
-AGREED = 2.0  # contrasts of full agreement that every record begins with
+_AGREED = 2.0  # contrasts of full agreement that every record begins with
 
 
 def agreement(mean: Tensor, record: RecordScores) -> float:
@@ -155,7 +155,7 @@ def agreement(mean: Tensor, record: RecordScores) -> float:
     lengths = (v.norm() * r.norm()).item()
     cosine = (v @ r).item() / lengths if lengths > 0 else 0.0
     contrasts = int(known.sum()) - 1
-    return max(0.0, (contrasts * cosine + AGREED) / (contrasts + AGREED))
+    return max(0.0, (contrasts * cosine + _AGREED) / (contrasts + _AGREED))
 
 # %% ../../nbs/rank/06_forecast.ipynb #b533e367
 NEAREST = 10  # neighbours among which the precision is counted
@@ -168,7 +168,7 @@ class PairRule(NamedTuple):
     differ: float  # delta, share of K by which depth and precision at 10 differ
 
 
-def pair_rule() -> PairRule:
+def _pair_rule() -> PairRule:
     "What pairs were measured to be worth, see docs/decisions/forecast.md."
     return PairRule(**packaged_toml("rank/pairs.toml")["retrieval"])
 
@@ -185,7 +185,7 @@ def pair_evidence(scores: PairScores) -> PairEvidence:
     "Depths at which partners are found by two models or more, as logits of precision at 10."
     depth, n = scores.depth, scores.n_points
     height = max(1.0, depth.mean().item())  # one is chance
-    slope = pair_rule().slope * math.log(n / min(NEAREST, n - 1)) / height**2
+    slope = _pair_rule().slope * math.log(n / min(NEAREST, n - 1)) / height**2
     n_blocks, n_queries = int(scores.blocks.max()) + 1, scores.log_ranks.shape[1]
     gaps = scores.log_ranks - scores.log_ranks.mean(1, keepdim=True)
     sums = gaps.new_zeros(len(gaps), n_blocks).index_add_(1, scores.blocks, gaps)
@@ -243,7 +243,7 @@ def level_of_labels(right: float, classes_per_label: float, scoring: str = "accu
     constants = constants_of(scoring) or constants_of("accuracy")
     assert constants is not None  # the study has measured accuracy
     rule = constants.rule
-    shown = logit(min(max(right, LEAST), 1 - LEAST))
+    shown = logit(min(max(right, _LEAST), 1 - _LEAST))
     height = rule.intercept + rule.right * shown + rule.per_label * classes_per_label
     return float(expit(height))
 
@@ -257,12 +257,12 @@ class Posterior(NamedTuple):
 
 
 _RIDGE = 1e-12  # keeps a covariance of copies invertible
-N_SCALES = 13
+_N_SCALES = 13
 
 
 def scales(spread: float) -> tuple[Tensor, Tensor]:  # values, weights
     "A lognormal prior of the scale, on a grid of three standard deviations of its logarithm."
-    steps = torch.linspace(-3, 3, N_SCALES, dtype=torch.float64)
+    steps = torch.linspace(-3, 3, _N_SCALES, dtype=torch.float64)
     return (spread * steps).exp(), (-steps.square() / 2).softmax(0)
 
 
@@ -275,7 +275,7 @@ def observe(
     return mean + gain @ (observed - mean), (later + later.T) / 2
 
 
-def log_density(observed: Tensor, mean: Tensor, covariance: Tensor) -> Tensor:  # scalar
+def _log_density(observed: Tensor, mean: Tensor, covariance: Tensor) -> Tensor:  # scalar
     "Logarithm of a normal density, up to a constant."
     values, axes = torch.linalg.eigh(covariance)
     values = values.clamp(min=_RIDGE)
@@ -283,7 +283,7 @@ def log_density(observed: Tensor, mean: Tensor, covariance: Tensor) -> Tensor:  
     return -(values.log() + gap.square() / values).sum() / 2
 
 
-def observe_record(
+def _observe_record(
     mean: Tensor, covariance: Tensor, precision: Tensor, shift: Tensor, own: float
 ) -> tuple[Tensor, Tensor]:
     """A normal distribution given means of perhaps singular precision, and an error on top.
@@ -297,16 +297,16 @@ def observe_record(
     return later @ (torch.linalg.solve(covariance, mean) + shift), (later + later.T) / 2
 
 
-COPIES = 1e-3  # mean squared distance of logits over tasks, within which models are alike
+_COPIES = 1e-3  # mean squared distance of logits over tasks, within which models are alike
 
 
 def likeness(moment: Tensor) -> Tensor:  # (n_models, n_models)
     "How much errors are shared: one for copies, near zero for models that differ on single tasks."
     squares = moment.diagonal()
-    return (-(squares[:, None] + squares - 2 * moment).clamp(min=0) / COPIES).exp()
+    return (-(squares[:, None] + squares - 2 * moment).clamp(min=0) / _COPIES).exp()
 
 
-def label_error(constants: Constants, K: Tensor, F: Tensor, labels: LabelScores) -> Tensor:
+def _label_error(constants: Constants, K: Tensor, F: Tensor, labels: LabelScores) -> Tensor:
     "Covariance R of the errors of what labels say, as contrasts; K and F are contrasts, too."
     codes = simplex_codes(len(labels.mean))
     unseen = (constants.few * K + constants.probe * F) / math.sqrt(1 + labels.n_pairs)
@@ -339,14 +339,14 @@ def posterior_of(
             sigma2 = scale * residuals / (PRIOR_CELLS + record.freedom) / agreed
             precision = codes.T @ record.precision @ codes / sigma2
             shift = codes.T @ record.shift / sigma2
-            mean, covariance = observe_record(mean, covariance, precision, shift, sigma2)
+            mean, covariance = _observe_record(mean, covariance, precision, shift, sigma2)
         if labels is not None:
-            said, error = codes.T @ labels.mean, label_error(constants, K, F, labels)
-            log_weights[number] += log_density(said, mean, covariance + error)
+            said, error = codes.T @ labels.mean, _label_error(constants, K, F, labels)
+            log_weights[number] += _log_density(said, mean, covariance + error)
             mean, covariance = observe(mean, covariance, said, error)
         covariance = constants.certainty * covariance
         if pairs is not None:
-            error = codes.T @ pairs.covariance @ codes + scale * pair_rule().differ * rho * K
+            error = codes.T @ pairs.covariance @ codes + scale * _pair_rule().differ * rho * K
             mean, covariance = observe(mean, covariance, codes.T @ pairs.mean, error)
         means.append(codes @ mean)
         covariances.append(codes @ covariance @ codes.T)
@@ -354,13 +354,13 @@ def posterior_of(
 
 # %% ../../nbs/rank/06_forecast.ipynb #ef3e81a2
 TIE = 0.5  # points of accuracy by which a model may be behind the best and still be called best
-N_DRAWS = 4000
-SURE = 0.95
+_N_DRAWS = 4000
+_SURE = 0.95
 
 
 def is_sure(probability: Any) -> Any:
     "Is a probability, or each of an array, above 95 %, beyond rounding?"
-    return probability - SURE > 1e-9
+    return probability - _SURE > 1e-9
 
 # %% ../../nbs/rank/06_forecast.ipynb #a9bea797
 class Comparison(NamedTuple):
@@ -524,14 +524,14 @@ def forecast_of(
         )
     posterior = posterior_of(constants, points, labels=labels, record=record, pairs=pairs)
     g = torch.Generator().manual_seed(0)
-    parts = torch.multinomial(posterior.weights, N_DRAWS, replacement=True, generator=g)
+    parts = torch.multinomial(posterior.weights, _N_DRAWS, replacement=True, generator=g)
     values, axes = torch.linalg.eigh(posterior.covariance)
     roots = axes * values.clamp(min=0).sqrt()[:, None] @ axes.mT  # without the signs of axes
-    noise = torch.randn(N_DRAWS, len(names), 1, generator=g, dtype=torch.float64)
+    noise = torch.randn(_N_DRAWS, len(names), 1, generator=g, dtype=torch.float64)
     logits = posterior.mean[parts] + (roots[parts] @ noise)[..., 0]
     centre = logit(constants.level if level is None else level)
     wander = constants.level_spread if level is None else 0.0
-    height = centre + wander * torch.randn(N_DRAWS, 1, generator=g, dtype=torch.float64)
+    height = centre + wander * torch.randn(_N_DRAWS, 1, generator=g, dtype=torch.float64)
     scores = 100 * torch.sigmoid(logits + height)
     top = scores.amax(1, keepdim=True)
     margins = scores - scores.mean(1, keepdim=True)
@@ -548,7 +548,7 @@ def forecast_of(
     )
 
 # %% ../../nbs/rank/06_forecast.ipynb #3096c5b7
-class LabelSupply(NamedTuple):
+class _LabelSupply(NamedTuple):
     "What one further label would bring."
 
     unit: Tensor  # covariance of the logits of the skills on one label, (n_models, n_models)
@@ -566,18 +566,18 @@ def supply_of(
     n_labels: int,  # k, 0 if none is known
     n_classes: int,
     n_points: int,
-) -> LabelSupply:
+) -> _LabelSupply:
     "The errors of single labels, from known labels or, where there are none, from points."
     same = 1 / n_classes
     if labels is not None and n_labels > 1:
         unit, same = n_labels * labels.covariance, labels.n_pairs / math.comb(n_labels, 2)
     else:
-        b = skill.mean().clamp(LEAST_SKILL, 0.95)
+        b = skill.mean().clamp(_LEAST_SKILL, 0.95)
         unit = torch.cov(point_errors.double()) / (b * (1 - b)) ** 2
-    return LabelSupply(unit, n_labels, n_classes, n_points, same)
+    return _LabelSupply(unit, n_labels, n_classes, n_points, same)
 
 
-def with_labels(supply: LabelSupply, n_labels: int, mean: Tensor) -> LabelScores:
+def with_labels(supply: _LabelSupply, n_labels: int, mean: Tensor) -> LabelScores:
     "What more labels would say, if they agreed with the mean that is known."
     per_label = min(1.0, supply.n_classes / n_labels)
     n_pairs = supply.same * math.comb(n_labels, 2)
@@ -595,7 +595,7 @@ def certainty_of(posterior: Posterior, gap: float, pair: tuple[int, int]) -> tup
     return ahead, float((posterior.weights @ variances).clamp(min=0).sqrt())
 
 
-def numbers_of_labels(supply: LabelSupply) -> list[int]:  # ascending, the last one is all points
+def _numbers_of_labels(supply: _LabelSupply) -> list[int]:  # ascending, the last one is all points
     "Two, four, ... times as many labels as are known, or twenty, forty, ..."
     first = supply.n_labels or 20
     return [*(first * 2**i for i in range(60) if first * 2**i < supply.n_points), supply.n_points]
@@ -604,7 +604,7 @@ def numbers_of_labels(supply: LabelSupply) -> list[int]:  # ascending, the last 
 def path_of_labels(
     forecast: Forecast,
     points: PointEvidence,
-    supply: LabelSupply,
+    supply: _LabelSupply,
     pair: Sequence,  # rows of two models
     *,
     labels: LabelScores | None = None,
@@ -622,7 +622,7 @@ def path_of_labels(
     mean = distribution.weights @ distribution.mean
     gap = (mean[a] - mean[b]).item()
     _, now = certainty_of(distribution, gap, (a, b))
-    for number in numbers_of_labels(supply):
+    for number in _numbers_of_labels(supply):
         if number <= supply.n_labels:
             continue
         later = with_labels(supply, number, mean)
@@ -636,7 +636,7 @@ def path_of_labels(
     return pd.DataFrame(rows)[["labels", "margin", "low", "high", "probability"]]
 
 # %% ../../nbs/rank/06_forecast.ipynb #ef30cac6
-MOST_TIMES = 64  # as many pairs as are known, that are looked at
+_MOST_TIMES = 64  # as many pairs as are known, that are looked at
 
 
 def pairs_to_decide(
@@ -654,7 +654,7 @@ def pairs_to_decide(
     mean = distribution.weights @ distribution.mean
     a, b = models
     times = 2
-    while times <= MOST_TIMES:
+    while times <= _MOST_TIMES:
         later = known._replace(mean=mean, covariance=known.covariance / times)
         distribution = posterior_of(constants, points, record=record, pairs=later)
         ahead, _ = certainty_of(distribution, (mean[a] - mean[b]).item(), (a, b))

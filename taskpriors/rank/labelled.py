@@ -35,7 +35,7 @@ from ..transfer import registry
 from ..transfer.evidence import logme
 
 # %% ../../nbs/rank/08_labelled.ipynb #13c4439f
-class OpenComponents(NamedTuple):
+class _OpenComponents(NamedTuple):
     "Judges whose tasks labels may choose."
 
     names: list[str]
@@ -43,9 +43,9 @@ class OpenComponents(NamedTuple):
     alike: Tensor | None  # how much each two are copies, (k, k); None for one
 
 
-def open_components(
+def _open_components(
     models: Mapping, distribution: distributions.TaskDistribution
-) -> OpenComponents:
+) -> _OpenComponents:
     "Whose tasks labels choose from: those who could be elected, or the distribution alone."
     task_models = {**models, **distribution.reference_models}
     if distribution.consensus is not None:
@@ -63,22 +63,22 @@ def open_components(
         alike, names = distributions.feature_copies(rows), list(models)
         weights = 1 / alike.clone().fill_diagonal_(1).sum(1)
     else:
-        return OpenComponents(
+        return _OpenComponents(
             [distribution.description], [distribution.components[0]._replace(weight=1.0)], None
         )
     placed = zip(names, weights.tolist(), strict=True)
-    return OpenComponents(
+    return _OpenComponents(
         names,
         [distributions.Component((k,), (task_models[k].factor,), w) for k, w in placed],
         alike,
     )
 
 # %% ../../nbs/rank/08_labelled.ipynb #747a46ea
-EVIDENCE = 300  # labels that weigh the judges, at most
-FEWEST_TASKS = 24
+_EVIDENCE = 300  # labels that weigh the judges, at most
+_FEWEST_TASKS = 24
 
 
-class AgreeingMixture(NamedTuple):
+class _AgreeingMixture(NamedTuple):
     "A mixture of judges whose tasks agree with known labels."
 
     components: list[distributions.Component]  # with the weights that labels give them
@@ -99,25 +99,25 @@ def numbered_by_point(labels: Tensor) -> Tensor:  # shape (n,)
     return out
 
 
-def evidence_points(labels: Tensor, options: RankOptions) -> Tensor:  # shape (k,)
+def _evidence_points(labels: Tensor, options: RankOptions) -> Tensor:  # shape (k,)
     "The labelled points that weigh the judges: all, or a random choice of many; two at least."
     points = (labels >= 0).nonzero()[:, 0]
     if len(points) == 1:  # a kernel has two points at least
         return torch.cat([points, (labels < 0).nonzero()[:1, 0]]).sort().values
-    if len(points) <= EVIDENCE:
+    if len(points) <= _EVIDENCE:
         return points
     g = checks.check_generator(options.seed, options.caller)
-    return points[torch.randperm(len(points), generator=g)[:EVIDENCE].sort().values]
+    return points[torch.randperm(len(points), generator=g)[:_EVIDENCE].sort().values]
 
 
-def agreeing_mixture(
-    components_open: OpenComponents,
+def _agreeing_mixture(
+    components_open: _OpenComponents,
     evidence: Sequence[Evidence],  # of each judge at the points of evidence_points
     labels: Tensor,  # class of each of these points, shape (k,)
     options: RankOptions,
     *,
     n_classes: int,  # that all labels name
-) -> AgreeingMixture:
+) -> _AgreeingMixture:
     "The judges that labels choose, each at the temperature that suits it."
     q = max(2, n_classes)
     rows, tops = zip(*evidence, strict=True)
@@ -136,11 +136,11 @@ def agreeing_mixture(
     as_many = (
         options.tasks.n_tasks * (options.tasks.n_classes - 1) // (q - 1)
     )  # columns as without labels
-    return AgreeingMixture(
+    return _AgreeingMixture(
         components=[components_open.components[k]._replace(weight=weights[k]) for k in kept],
         temperatures=[temperatures[k] for k in kept],
         n_classes=q,
-        n_tasks=min(options.tasks.n_tasks, max(FEWEST_TASKS, as_many)),
+        n_tasks=min(options.tasks.n_tasks, max(_FEWEST_TASKS, as_many)),
         weights=dict(zip(components_open.names, weights, strict=True)),
     )
 
@@ -153,8 +153,8 @@ def task_ratios(skills: Mapping, tasks: Tensor) -> Tensor:  # (n_models, n_tasks
     return mean + (ratios - mean) * (constants.mean() / constants)
 
 
-LOOKED_AT = 16384  # labelled points, at most, whose skill and accuracy are compared
-FEWEST = 4  # labels that have a leave-one-out skill
+_LOOKED_AT = 16384  # labelled points, at most, whose skill and accuracy are compared
+_FEWEST = 4  # labels that have a leave-one-out skill
 
 
 def direct_skill(
@@ -165,15 +165,15 @@ def direct_skill(
     None for one class, fewer than four labels, or fewer models than `fewest`.
     """
     points = (labels >= 0).nonzero()[:, 0]
-    if len(points) < FEWEST or len(labels[points].unique()) < 2 or len(models) < fewest:
+    if len(points) < _FEWEST or len(labels[points].unique()) < 2 or len(models) < fewest:
         return None
-    points = points[blocks.evenly(len(points), LOOKED_AT)]
+    points = points[blocks.evenly(len(points), _LOOKED_AT)]
     rows = [members.rows_of(model, points) for model in models.values()]
     several = None if groups is None or len(groups[points].unique()) < 2 else groups[points]
     return posterior.labelled_skill(rows, labels[points], groups=several)
 
 
-SHUFFLED = 300  # labels that are compared with shuffled ones, at most
+_SHUFFLED = 300  # labels that are compared with shuffled ones, at most
 
 
 def signal_p_value(
@@ -195,7 +195,7 @@ def signal_p_value(
     if groups is not None:
         return posterior.skill_p_value(direct)
     known = (labels >= 0).nonzero()[:, 0]
-    points = known[blocks.evenly(len(known), SHUFFLED)]
+    points = known[blocks.evenly(len(known), _SHUFFLED)]
     classes = labels[points].unique(return_inverse=True)[1]
     rows = [members.rows_of(model, points) for model in models.values()]
     of_shuffles = posterior.shuffle_p_value(rows, classes)
@@ -204,7 +204,7 @@ def signal_p_value(
     return min(1.0, 2 * of_shuffles, 2 * posterior.skill_p_value(direct))
 
 
-def agreeing_evidence(
+def _agreeing_evidence(
     skills: Mapping, tasks: Tensor, with_references: bool, n_pairs: float
 ) -> PointEvidence:
     "What tasks that agree with known labels say of models with these skills on them."
@@ -213,7 +213,7 @@ def agreeing_evidence(
     return point_evidence(by_components, by_task, with_references=with_references, n_pairs=n_pairs)
 
 
-def settled_skills(
+def _settled_skills(
     settled: members.Settled,
     direct: posterior.LabelledSkill | None = None,
     p_value: float | None = None,  # of signal_p_value
@@ -223,7 +223,7 @@ def settled_skills(
     return LabelledSkills(settled.results, settled.failures, {}, scores, signal_p_value=p_value)
 
 
-def stacked_skills(parts: Sequence[posterior.LabelledSkill]) -> posterior.LabelledSkill:
+def _stacked_skills(parts: Sequence[posterior.LabelledSkill]) -> posterior.LabelledSkill:
     "The skills of several models on the same labels, from those of some at a time."
     hits = [part.hits for part in parts if part.hits is not None]
     return replace(
@@ -235,7 +235,7 @@ def stacked_skills(parts: Sequence[posterior.LabelledSkill]) -> posterior.Labell
     )
 
 
-def with_baselines(
+def _with_baselines(
     models: Mapping,  # that are ranked and have a skill
     baselines: Mapping,  # name -> Model
     classes: Tensor,  # of each point, shape (n,), -1 where not known
@@ -252,7 +252,7 @@ def with_baselines(
         for name, model in baselines.items()
     ]
     others, failures = members.settle(baselines, attempts)
-    scores = scores_of(stacked_skills([direct, *others.values()])) if others else None
+    scores = scores_of(_stacked_skills([direct, *others.values()])) if others else None
     return WithBaselines({}, failures, tuple(others), scores)
 
 
@@ -270,7 +270,7 @@ def skills_with_labels(
     Labels are classes (n,), -1 where not known, or real targets (n, m).
     """
     if labels.is_floating_point():
-        settled = settled_skills(engine.skills(models, labels.T, mask, n_classes=2))
+        settled = _settled_skills(engine.skills(models, labels.T, mask, n_classes=2))
         if not baselines:
             return settled
         others, broken = engine.skills(baselines, labels.T, mask, n_classes=2)
@@ -284,17 +284,17 @@ def skills_with_labels(
         working = {name: models[name] for name in settled.results}
         direct = direct_skill(working, classes, options.groups)
         p_value = signal_p_value(working, classes, direct, options.groups)
-        complete = settled_skills(settled, direct, p_value)
+        complete = _settled_skills(settled, direct, p_value)
         if baselines:
-            joined = with_baselines(working, baselines, classes, options.groups, direct)
+            joined = _with_baselines(working, baselines, classes, options.groups, direct)
             return complete._replace(joined=joined)
         return complete
     components_open, points = (
-        open_components(models, distribution),
-        evidence_points(classes, options),
+        _open_components(models, distribution),
+        _evidence_points(classes, options),
     )
     evidence = [engine.evidence(component, points) for component in components_open.components]
-    chosen = agreeing_mixture(components_open, evidence, classes[points], options, n_classes=q)
+    chosen = _agreeing_mixture(components_open, evidence, classes[points], options, n_classes=q)
     drawing = options.changed(n_classes=chosen.n_classes, n_tasks=chosen.n_tasks)
     tasks = engine.tasks_with(chosen.components, classes, chosen.temperatures, drawing)
     skills, failures = engine.skills(models, tasks, mask, n_classes=chosen.n_classes)
@@ -304,19 +304,19 @@ def skills_with_labels(
     scores = None if direct is None else scores_of(direct)
     agreeing = joined = None
     if scores is not None:
-        agreeing = agreeing_evidence(
+        agreeing = _agreeing_evidence(
             skills, tasks, bool(distribution.reference_models), scores.n_pairs
         )
     if baselines:
         others, broken = engine.skills(baselines, tasks, mask, n_classes=chosen.n_classes)
         learning = {name: baselines[name] for name in others}
-        joined = with_baselines(working, learning, classes, options.groups, direct)
+        joined = _with_baselines(working, learning, classes, options.groups, direct)
         joined = joined._replace(failures=broken | joined.failures)
         if joined.scores is not None:
             everyone = skills | {name: others[name] for name in joined.names}
             evaluated, n_pairs = bool(distribution.reference_models), joined.scores.n_pairs
             joined = joined._replace(
-                agreeing=agreeing_evidence(everyone, tasks, evaluated, n_pairs)
+                agreeing=_agreeing_evidence(everyone, tasks, evaluated, n_pairs)
             )
     return LabelledSkills(
         skills=skills,
@@ -335,10 +335,10 @@ def task_moment(skills: Mapping, task_sample: Drawn) -> Tensor:  # (n_models, n_
     return point_evidence(ratios.mean(1), 1 - ratios, with_references=False).moment
 
 # %% ../../nbs/rank/08_labelled.ipynb #a0e029b7
-LISTED = 500  # points to label that a ranking names
+_LISTED = 500  # points to label that a ranking names
 
 
-def one_of_each_group(groups: Tensor, labelled: Tensor, g: np.random.Generator) -> np.ndarray:
+def _one_of_each_group(groups: Tensor, labelled: Tensor, g: np.random.Generator) -> np.ndarray:
     """A random point of each group of which no point has a label, as those of one are one fact.
 
     All open points where every group has a label.
@@ -363,19 +363,19 @@ def points_to_label(
     seed, groups = engine.options.seed, engine.options.groups
     g = np.random.default_rng(seed)
     known = labelled.nonzero()[:, 0].numpy()
-    fresh = None if groups is None else one_of_each_group(groups, labelled, g)
+    fresh = None if groups is None else _one_of_each_group(groups, labelled, g)
     done, open_rows = next_labels.points_looked_at(len(labelled), known, g, fresh=fresh)
     rows = torch.from_numpy(np.sort(np.concatenate([done, open_rows])))
     near = next_labels.consensus_coordinates(engine.component_rows(distribution, rows))
     labelled_rows = labelled[rows].nonzero()[:, 0]
-    listed = min(LISTED, len(rows) - len(labelled_rows))
+    listed = min(_LISTED, len(rows) - len(labelled_rows))
     order = rows[next_labels.spread_points(near, listed, labelled=labelled_rows, seed=seed)]
-    if groups is None or len(order) == LISTED:
+    if groups is None or len(order) == _LISTED:
         return order
     others = labelled.clone()
     others[order] = True
     left = torch.from_numpy(g.permutation((~others).nonzero()[:, 0].numpy()))
-    return torch.cat([order, left[: LISTED - len(order)]])
+    return torch.cat([order, left[: _LISTED - len(order)]])
 
 # %% ../../nbs/rank/08_labelled.ipynb #b8e861b8
 def labels_record(
@@ -397,8 +397,8 @@ def labels_record(
         largest = classes.bincount().max().item() / len(classes)
         counts = dict(n_classes=len(labels.names), largest_class=largest)
     notes = list(labels.notes)
-    if labels.targets is None and len(classes) > LOOKED_AT:
-        some = f"{LOOKED_AT:,} of the {len(classes):,} labels, evenly spaced"
+    if labels.targets is None and len(classes) > _LOOKED_AT:
+        some = f"{_LOOKED_AT:,} of the {len(classes):,} labels, evenly spaced"
         notes.append(f"Accuracy, and skill on the labels alone, compare models on {some}.")
     return dict(**counts, n_labels=len(classes), source=plain_text(source), notes=notes)
 

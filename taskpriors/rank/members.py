@@ -37,21 +37,21 @@ from ..report import words
 from ..store import CacheLike
 
 # %% ../../nbs/rank/03_members.ipynb #5a16e881
-class Attempt(NamedTuple):
+class _Attempt(NamedTuple):
     "The outcome of work that may fail."
 
     result: Any  # None if it failed
     failure: str | None  # why it failed; None if it did not
 
 # %% ../../nbs/rank/03_members.ipynb #12fe28b6
-def attempt(work: Callable, *args: Any, **named: Any) -> Attempt:
+def attempt(work: Callable, *args: Any, **named: Any) -> _Attempt:
     "Call `work`; an error becomes one line of text, an interruption goes through."
     try:
-        return Attempt(work(*args, **named), None)
+        return _Attempt(work(*args, **named), None)
     except Exception as e:
         explained = isinstance(e, (ValueError, TypeError, OSError, MemoryError)) and str(e)
         text = str(e) if explained else f"{type(e).__name__}: {e}"
-        return Attempt(None, words.plain_text(" ".join(text.split())))
+        return _Attempt(None, words.plain_text(" ".join(text.split())))
 
 # %% ../../nbs/rank/03_members.ipynb #ae1fe40c
 class Settled(NamedTuple):
@@ -61,7 +61,7 @@ class Settled(NamedTuple):
     failures: dict[Any, str]  # name -> why it failed
 
 
-def settle(names: Iterable, attempts: Iterable[Attempt]) -> Settled:
+def settle(names: Iterable, attempts: Iterable[_Attempt]) -> Settled:
     "Sort attempts into results and failures."
     settled = Settled({}, {})
     for name, (result, failure) in zip(names, attempts, strict=True):
@@ -200,7 +200,7 @@ def gather_models(
     return settled
 
 # %% ../../nbs/rank/03_members.ipynb #b94a25e2
-def result_path(key: Mapping, cache: Any) -> Path:
+def _result_path(key: Mapping, cache: Any) -> Path:
     "The file in which a result is kept, under what decides it."
     name = store.digest_json(dict(key, version=taskpriors.__version__))[:24]
     return store.cache_dir(cache) / "ranking" / f"{name}.safetensors"
@@ -230,7 +230,7 @@ def load_or_compute(key: dict, compute: Callable, like: Kept, cache: CacheLike |
         return {name: x for name, x in result._asdict().items() if x is not None}
 
     tensors = store.cached(
-        None if cache is False else result_path(key, cache),
+        None if cache is False else _result_path(key, cache),
         lambda: tensors_of(compute()),
         key,
         tensors_of(like),

@@ -35,7 +35,7 @@ from .record import task_record
 from ..transfer import registry
 
 # %% ../../nbs/rank/09_memory.ipynb #0f497757
-def edge_prior(factor: Tensor, options: RankOptions) -> TaskPrior:
+def _edge_prior(factor: Tensor, options: RankOptions) -> TaskPrior:
     "The prior over graphs of a factor (n, r), on the run's device, at the temperature of edges."
     factor = factor.to(options.device)
     return TaskPrior(factor, shared_prior.edge_temperature(factor), graphs="undirected")
@@ -44,7 +44,7 @@ def edge_prior(factor: Tensor, options: RankOptions) -> TaskPrior:
 ALL_PAIRS = 100_000  # points up to which the moments visit every pair
 
 
-def trace_of(
+def _trace_of(
     factors: Mapping, prior: TaskPrior, options: RankOptions, *, all_pairs: int = ALL_PAIRS
 ) -> TraceMoments:
     "Mean and variance of Tr(MG) over all pairs of points, or over a sample of them."
@@ -54,14 +54,14 @@ def trace_of(
     return prior.moments(factors, kernel=None, executor=options.compute.executor, progress=bar)
 
 # %% ../../nbs/rank/09_memory.ipynb #92154fec
-def moments_under(
+def _moments_under(
     prior: TaskPrior, models: Mapping, options: RankOptions
 ) -> dict[str, distributions.Moments]:
     "Mean and variance of Tr(MG) of each model under one prior over graphs."
 
     def compute():
         start = time.perf_counter()
-        trace = trace_of({k: m.factor.to(prior.factor) for k, m in models.items()}, prior, options)
+        trace = _trace_of({k: m.factor.to(prior.factor) for k, m in models.items()}, prior, options)
         least = edges.least_eigenvalue(prior.factor, prior.temperature, graphs=prior.graphs)
         return distributions.Moments(
             mean=trace.mean.cpu(),
@@ -85,12 +85,12 @@ def moments_under(
     return members.load_or_compute(key, compute, like, options.compute.cache).by_model(models)
 
 # %% ../../nbs/rank/09_memory.ipynb #12b2cc09
-def model_moments(
+def _model_moments(
     models: Mapping, distribution: distributions.TaskDistribution, options: RankOptions
 ) -> dict[str, distributions.Moments]:
     "Mean and variance of Tr(MG) of each model under the prior that judges it."
-    return moments_under(
-        edge_prior(distributions.mean_factor(distribution), options), models, options
+    return _moments_under(
+        _edge_prior(distributions.mean_factor(distribution), options), models, options
     )
 
 # %% ../../nbs/rank/09_memory.ipynb #522d6c86
@@ -101,7 +101,7 @@ def edge_reason(moments: Mapping, n: int) -> str:
     return edges.LeastEigenvalue(least, 0.0, min(n, 2048), 0).reason
 
 # %% ../../nbs/rank/09_memory.ipynb #4615dd20
-class SkillJob(NamedTuple):
+class _SkillJob(NamedTuple):
     "What the skill of one model depends on."
 
     model: members.Model
@@ -151,7 +151,7 @@ def skills_on_tasks(
 ) -> members.Settled:  # name -> ModelScores
     "Expected held-out skill of each model over the tasks (n_tasks, n) under its name."
     digests = {id(y): store.digest_tensors(dict(tasks=y)) for y in tasks.values()}
-    jobs = {k: SkillJob(models[k], y, digests[id(y)]) for k, y in tasks.items()}
+    jobs = {k: _SkillJob(models[k], y, digests[id(y)]) for k, y in tasks.items()}
     fit = partial(_skill, options=options.alone())
     attempts = members.over_models(fit, [jobs[name] for name in models], options, "skill")
     return members.settle(models, attempts)
@@ -178,7 +178,7 @@ def _probe(model, *, labels, mask, common, options):
     return members.attempt(members.load_or_compute, key, compute, like, options.compute.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #8234d8b4
-def model_probes(
+def _model_probes(
     models: Mapping, labels: Tensor, mask: Tensor, options: RankOptions
 ) -> members.Settled:  # name -> ProbeScores
     "Held-out accuracy of linear probes of each model on each task."
@@ -190,14 +190,14 @@ def model_probes(
     return members.settle(models, attempts)
 
 # %% ../../nbs/rank/09_memory.ipynb #4ac65167
-class MetricJob(NamedTuple):
+class _MetricJob(NamedTuple):
     "One statistic of one model."
 
     model: members.Model
     metric: Callable  # features (n, d) -> number
 
 
-class MetricValue(NamedTuple):
+class _MetricValue(NamedTuple):
     "Of one model."
 
     value: Tensor
@@ -212,20 +212,20 @@ def _metric(job, options):
                 "let it raise an error that says why",
             )
             checks.refuse("rank_models", rule, "NaN", remedy)
-        return MetricValue(members.scalar(value))
+        return _MetricValue(members.scalar(value))
 
     named = getattr(job.metric, "key", None)
     key = dict(
         what="metric", metric=named, features=job.model.digest, penalties=ridge_tasks.MOST_LOST
     )
-    cache, like = options.compute.cache if named else False, MetricValue(members.blank())
+    cache, like = options.compute.cache if named else False, _MetricValue(members.blank())
     return members.attempt(members.load_or_compute, key, compute, like, cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #97cb02ae
 def model_metrics(models: Mapping, metrics: Mapping, options: RankOptions) -> members.Settled:
     "Further statistics (n_models,) by name; a failure is that of 'statistic of model'."
     jobs = {
-        (statistic, name): MetricJob(model, metric)
+        (statistic, name): _MetricJob(model, metric)
         for name, model in models.items()
         for statistic, metric in metrics.items()
     }
@@ -236,7 +236,7 @@ def model_metrics(models: Mapping, metrics: Mapping, options: RankOptions) -> me
         desc="metrics",
     )
     results, failures = members.settle(jobs, attempts)
-    missing = MetricValue(members.scalar(math.nan))
+    missing = _MetricValue(members.scalar(math.nan))
 
     def values_of(statistic):
         return torch.stack([results.get((statistic, k), missing).value for k in models])
@@ -310,7 +310,7 @@ class MemoryEngine:
             models=models,
             skill_tasks=for_skill.labels,
             probe_tasks=None if probed is None else probed.labels,
-            moments=model_moments(models, distribution, options) if options.moments else {},
+            moments=_model_moments(models, distribution, options) if options.moments else {},
             record=task_record(
                 for_skill if probed is None else probed, top, options.tasks.n_classes
             ),
@@ -326,7 +326,7 @@ class MemoryEngine:
         if task_sample.probe_tasks is None:
             return distributions.Scores(skills, {}, failures, {})
         models = {name: task_sample.models[name] for name in skills}
-        probes, unprobed = model_probes(models, task_sample.probe_tasks, mask, self.options)
+        probes, unprobed = _model_probes(models, task_sample.probe_tasks, mask, self.options)
         return distributions.Scores(skills, probes, failures | unprobed, {})
 
     def skills(

@@ -37,7 +37,7 @@ from ..transfer import registry
 SYNBENCH = "synbench"  # the score of networks with its usual settings, among names of metrics
 
 # %% ../../nbs/rank/13_models.ipynb #85546068
-def with_synbench(
+def _with_synbench(
     ranking: Ranking, models: Mapping, scores: Mapping, options: RankOptions
 ) -> Ranking:
     "The ranking with SynBench scores of its networks, by column, among its columns."
@@ -66,7 +66,7 @@ def with_synbench(
 ON_REQUEST = ("accuracy", "mean", "variance")  # what is computed only if metrics= names it
 
 
-class Requested(NamedTuple):
+class _Requested(NamedTuple):
     "What `metrics=` asks for."
 
     statistics: Mapping | list | tuple | None  # of features, as `metrics_with_labels` takes them
@@ -75,7 +75,7 @@ class Requested(NamedTuple):
     moments: bool  # mean and variance of Tr(MG)
 
 
-def requested(metrics: Mapping | list | tuple | str | None) -> Requested:
+def requested(metrics: Mapping | list | tuple | str | None) -> _Requested:
     "Tell statistics of features, scores of networks, and what is computed only on request."
     names: set = set()
     scores: dict = {}
@@ -92,7 +92,7 @@ def requested(metrics: Mapping | list | tuple | str | None) -> Requested:
         plain = members.with_plain_names(others, "metrics")
         scores = {k: v for k, v in plain.items() if isinstance(v, score.SynBenchSettings)}
         rest = {k: v for k, v in plain.items() if k not in scores}
-    return Requested(rest, scores, "accuracy" in names, bool(names & {"mean", "variance"}))
+    return _Requested(rest, scores, "accuracy" in names, bool(names & {"mean", "variance"}))
 
 
 def _check_keywords(unknown: Mapping) -> None:
@@ -237,7 +237,7 @@ def _open_rows(models, options, choice, needs):  # name -> RowMatrix, and why ot
     return rows, failures, options
 
 # %% ../../nbs/rank/13_models.ipynb #f0f006d8
-class Reading(NamedTuple):
+class _Reading(NamedTuple):
     "What a call asks for, checked, before anything is embedded."
 
     named: dict  # name -> model
@@ -250,7 +250,7 @@ class Reading(NamedTuple):
     on_disk: bool
 
 
-def _read_call(models, images, wanted, options, *, texts, labels=None, pairs=None) -> Reading:
+def _read_call(models, images, wanted, options, *, texts, labels=None, pairs=None) -> _Reading:
     named = members.named_models(models)
     if images is None and texts is None:
         named, labels, groups, pairs = _of_named_rows(named, labels, options.groups, pairs)
@@ -263,7 +263,7 @@ def _read_call(models, images, wanted, options, *, texts, labels=None, pairs=Non
         on_disk = _stays_on_disk(named, needs)
     if texts is not None:
         images = members.texts_for(texts, images, models)
-    return Reading(named, images, labels, pairs, choice, options, needs, on_disk)
+    return _Reading(named, images, labels, pairs, choice, options, needs, on_disk)
 
 
 def saved_in(ranking: Ranking, out: str | Path | None, *, overwrite: bool = False) -> Ranking:
@@ -351,7 +351,7 @@ def rank_models(
         return saved_in(ranking, out)
     statistics = wanted.statistics
     ranking = run(call.named, call.images, call.options, metrics=statistics, **evidence)
-    return saved_in(with_synbench(ranking, call.named, wanted.scores, call.options), out)
+    return saved_in(_with_synbench(ranking, call.named, wanted.scores, call.options), out)
 
 # %% ../../nbs/rank/13_models.ipynb #door0004
 @documented

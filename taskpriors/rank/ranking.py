@@ -33,10 +33,10 @@ from ..signatures import documented
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/rank/09_ranking.ipynb #e386a660
-CHANCE = 0.05  # p-value of labels above which they do not tell the models from chance
-MANY_LABELS = 100  # from which such labels say that no model predicts them
-HARDLY = 0.25  # agreement of earlier tasks with the points, below which it is said
-NOISE = "the models share no structure on these examples"
+_CHANCE = 0.05  # p-value of labels above which they do not tell the models from chance
+_MANY_LABELS = 100  # from which such labels say that no model predicts them
+_HARDLY = 0.25  # agreement of earlier tasks with the points, below which it is said
+_NOISE = "the models share no structure on these examples"
 CONTRADICTED = (
     "The earlier tasks order the models otherwise than these points do, so they hardly count."
 )
@@ -91,7 +91,7 @@ class Ranking(Result):
         if answer.draws is None:
             return answer
         if self._is_noise:
-            return answer.without_probabilities(NOISE)
+            return answer.without_probabilities(_NOISE)
         if not self._is_silent:
             return answer
         return answer.without_probabilities("no model predicts the labels better than a constant")
@@ -242,7 +242,7 @@ class Ranking(Result):
         "What moved from this ranking to a later one, and whether that is more than noise."
         remedy = "pass what rank_models or Ranking.load returns"
         checks.check_instance(later, Ranking, "compare_with", "later", remedy=remedy)
-        return change_of(self.forecast, later.forecast)
+        return _change_of(self.forecast, later.forecast)
 
     def agreement(
         self,
@@ -290,7 +290,7 @@ class Ranking(Result):
                 caveats.append("A few points carry the errors: the probabilities may be too sure.")
         if has_draws and self._record is not None:
             agreed = forecast.agreement(self._points.mean, self._record)
-            caveats += [CONTRADICTED] if agreed < HARDLY else []
+            caveats += [CONTRADICTED] if agreed < _HARDLY else []
         described = self.settings.get("models", {})
         untrained = [name for name in self.models if described.get(name, {}).get("untrained")]
         caveats.append(words.untrained_words(first, untrained, len(self.models)))
@@ -314,13 +314,13 @@ class Ranking(Result):
     @property
     def _is_silent(self):  # is no model better than a constant on many labels, or on all?
         labels = self.settings.get("labels")
-        if labels is None or not (self._is_complete or labels["n_labels"] >= MANY_LABELS):
+        if labels is None or not (self._is_complete or labels["n_labels"] >= _MANY_LABELS):
             return False
         if "signal_p_value" in labels:
-            return labels["signal_p_value"] > CHANCE and labels["n_pairs"] > 0
+            return labels["signal_p_value"] > _CHANCE and labels["n_pairs"] > 0
         if not self._is_complete or self.point_errors is None:
             return False
-        bound = NormalDist().inv_cdf(1 - CHANCE / 2 / len(self.models))
+        bound = NormalDist().inv_cdf(1 - _CHANCE / 2 / len(self.models))
         return bool((self.skill <= bound * record.skill_errors(self)).all())
 
     @property
@@ -334,7 +334,7 @@ class Ranking(Result):
     @property
     def _is_at_chance(self):  # do the labels not better than chance yet?
         p_value = self.settings.get("labels", {}).get("signal_p_value")
-        return self._is_silent or (p_value is not None and p_value > CHANCE)
+        return self._is_silent or (p_value is not None and p_value > _CHANCE)
 
     @property
     def _is_unread(self):  # are the labels left out of the forecast?
@@ -612,7 +612,7 @@ def _margins(forecast, names):  # margins over the mean of some models, and thei
     return draws.mean(0), draws.std(0)
 
 
-def change_of(before: Forecast, after: Forecast) -> Change:
+def _change_of(before: Forecast, after: Forecast) -> Change:
     "What moved from one forecast to another."
     if before.scoring != after.scoring:
         rule, got = "both rankings must have one scoring", f"{before.scoring} and {after.scoring}"

@@ -170,8 +170,8 @@ def describe_run(
     return settings
 
 # %% ../../nbs/rank/08_record.ipynb #29770820
-DRAWN = 5  # tasks to look at
-SHOWN = 24  # points of each
+_DRAWN = 5  # tasks to look at
+_SHOWN = 24  # points of each
 
 
 def picture_address(image: Any, side: int, kind: str, **how: Any) -> str:
@@ -196,9 +196,9 @@ def draw_tasks(
     labels: Tensor, mask: Tensor, images: ImageSource | TextSource | Sequence | None
 ) -> dict[str, Any]:
     "A few tasks with their classes of a few held-out points, and what these look like, for json."
-    tasks = blocks.evenly(len(labels), DRAWN).tolist()
+    tasks = blocks.evenly(len(labels), _DRAWN).tolist()
     held_out = (~mask.cpu()).nonzero().flatten()
-    points = held_out[blocks.evenly(len(held_out), SHOWN)]
+    points = held_out[blocks.evenly(len(held_out), _SHOWN)]
     shown = []
     if images is not None:
         shown = [members.attempt(_shown, images, i).result for i in points.tolist()]
@@ -285,7 +285,7 @@ def agreement_or_reason(agreement: Callable, *args: Any, **kwargs: Any) -> Agree
         return str(e).partition(": ")[2].partition(". Got")[0]
 
 # %% ../../nbs/rank/08_record.ipynb #f133f17f
-def random_agreement(truth: Tensor, n_draws: int = 4000) -> dict[str, Any]:
+def _random_agreement(truth: Tensor, n_draws: int = 4000) -> dict[str, Any]:
     "How far from zero the rank correlation of a random order is, in 95 % of all orders."
     from scipy.stats import rankdata
 
@@ -331,13 +331,13 @@ def agreement_row(
     return row
 
 
-def agreement_table(statistics: Mapping, truth: Tensor, controls: Mapping) -> DataFrame:
+def _agreement_table(statistics: Mapping, truth: Tensor, controls: Mapping) -> DataFrame:
     "The row of each statistic, of chance, and of each control."
     import pandas as pd
 
     rows = [agreement_row(name, values, truth, controls) for name, values in statistics.items()]
     chance = dict.fromkeys(rows[0], math.nan)
-    chance |= dict(statistic="random", higher_is_better=None, note="") | random_agreement(truth)
+    chance |= dict(statistic="random", higher_is_better=None, note="") | _random_agreement(truth)
     rows.append(chance)
     rows += [agreement_row(name, values, truth, controls) for name, values in controls.items()]
     return pd.DataFrame(rows)
@@ -361,10 +361,10 @@ def correlations(ranking: Any, *, labels: bool = False) -> DataFrame:
     statistics |= moments_of(ranking) | extra
     facts = [name for name in extra if tables.column_of(name).higher_is_better is None]
     statistics = {name: values for name, values in statistics.items() if name not in facts}
-    return agreement_table(statistics, truth, controls)
+    return _agreement_table(statistics, truth, controls)
 
 # %% ../../nbs/rank/08_record.ipynb #05879722
-def ranking_record(ranking: Any) -> dict[str, Any]:
+def _ranking_record(ranking: Any) -> dict[str, Any]:
     "What json can hold of a ranking."
     return dict(
         verdict=ranking.verdict,
@@ -405,7 +405,7 @@ def page_record(ranking: Any) -> dict[str, Any]:
         shown |= dict(label_pair=pair, label_path=path.to_dict("records"))
     if LABEL_ACCURACY in ranking.extra:
         shown["label_agreement"] = tables.json_rows(ranking.agreement(labels=True))
-    return dict(ranking_record(ranking), **shown, drawn_accuracy=drawn_accuracy)
+    return dict(_ranking_record(ranking), **shown, drawn_accuracy=drawn_accuracy)
 
 # %% ../../nbs/rank/08_record.ipynb #abd042c1
 def free_folder(out: str | Path) -> Path:
@@ -448,7 +448,7 @@ def save_ranking(ranking: Any, folder: Path) -> None:
             plots.append(partial(ranking.plot_agreement, "skill"))
         files: dict[str, str | bytes] = dict(csv=tables.csv_text(ranking.to_frame()))
         files["png"] = panels_png(*plots, n_rows=len(ranking.models))
-        files["json"] = json.dumps(ranking_record(ranking), indent=1) + "\n"
+        files["json"] = json.dumps(_ranking_record(ranking), indent=1) + "\n"
         files["safetensors"] = save(tensors)
         store.write_files({folder / f"ranking.{kind}": text for kind, text in files.items()})
     except BaseException:

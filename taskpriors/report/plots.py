@@ -23,7 +23,7 @@ from ..checks import Axes, DataFrame
 from . import words
 
 # %% ../../nbs/report/03_plots.ipynb #34912234
-def margin_span(behind: Sequence, reach: Sequence) -> tuple[float, float]:
+def _margin_span(behind: Sequence, reach: Sequence) -> tuple[float, float]:
     """An axis for how far models are behind the first, in skill relative to it.
 
     An interval (`reach` is its half width) that is much wider than all of them runs out of the
@@ -35,7 +35,7 @@ def margin_span(behind: Sequence, reach: Sequence) -> tuple[float, float]:
     return max(min(ends), -max(behind) - room), min(max(ends), room)
 
 
-def plot_skills(frame: DataFrame, ax: Axes | None = None) -> Axes:
+def _plot_skills(frame: DataFrame, ax: Axes | None = None) -> Axes:
     "How far each model is behind the first, in the order of the table, tier by tier."
     ax = results.new_axes(ax, figsize=(6.4, 1.3 + 0.19 * len(frame)))
     rows = frame[::-1].reset_index(drop=True)
@@ -47,7 +47,7 @@ def plot_skills(frame: DataFrame, ax: Axes | None = None) -> Axes:
         color = "C0" if tier == 1 else "0.55" if tier % 2 else "0.35"
         ax.errorbar(margin[tied.index], tied.index, xerr=tied.reach, fmt="o", color=color, lw=2)
     ax.axvline(0, color="C0", lw=0.8)
-    low, high = margin_span((-margin).tolist(), rows.reach.tolist())
+    low, high = _margin_span((-margin).tolist(), rows.reach.tolist())
     edge = 0.04 * (high - low) or 0.01
     ax.set_xlim(low - edge, high + edge)
     n_tied = int((rows.tier == 1).sum()) - 1

@@ -67,7 +67,7 @@ def table_lines(frame: DataFrame) -> list[str]:
     ]
 
 # %% ../../nbs/report/02_table.ipynb #807c9f33
-ORDER = "Models are ordered by expected regret, lowest first."
+_ORDER = "Models are ordered by expected regret, lowest first."
 
 
 def legend_lines(columns: Sequence) -> list[str]:
@@ -75,7 +75,7 @@ def legend_lines(columns: Sequence) -> list[str]:
     forecast = ("p_best", "expected_regret", "margin", "error", "tier", "skill", "label accuracy")
     explained = [name for name in forecast if name in columns]
     lines = [f"{column_of(name).heading}: {column_of(name).meaning}." for name in explained]
-    return [ORDER, *lines] if "expected_regret" in columns else lines
+    return [_ORDER, *lines] if "expected_regret" in columns else lines
 
 
 def with_rule(lines: Sequence[str], baselines: Sequence[str]) -> list[str]:
@@ -119,7 +119,7 @@ def ranking_html(
     headings = {c: column_of(c).heading for c in frame}
     table = frame.assign(**cells).rename(columns=headings).to_html(index=False, escape=True)
     before = "".join(f"<p>{html.escape(note)}</p>" for note in candidates)
-    after = f"<p>{html.escape(ORDER)}</p>" if "expected_regret" in frame else ""
+    after = f"<p>{html.escape(_ORDER)}</p>" if "expected_regret" in frame else ""
     beside = "<br>".join(map(html.escape, baselines))
     below = f"<hr><p>{beside}</p>" if beside else ""
     return (

@@ -61,7 +61,7 @@ def failure_lines(failures: Mapping) -> list[str]:
     return lines
 
 # %% ../../nbs/report/01_words.ipynb #3a108f4d
-CLEAR = 0.5  # P(best) from which a first model is taken
+_CLEAR = 0.5  # P(best) from which a first model is taken
 
 
 def _evidence_said(first, known, unlabelled):  # a sentence on what labels or pairs changed
@@ -130,7 +130,7 @@ def forecast_verdict(
     regret = f"{loss:.1f} {points} points"
     said = f"best on your task with probability {p:.2f}; expected regret {regret}"
     sentences = [f"Take {first}: {said}."]
-    if p < CLEAR:
+    if p < _CLEAR:
         sentences = [
             f"Do not choose yet: {first} has the lowest expected regret, {regret}, but it is best "
             f"on your task only with probability {p:.2f}."
@@ -186,7 +186,7 @@ def probe_words(first: str, right: Mapping, n_labels: int) -> str:
     return f"But on these labels probes are right with {best} on {high:.0%}, {first} on {low:.0%}."
 
 # %% ../../nbs/report/01_words.ipynb #ca19a173
-class BesideFirst(Protocol):
+class _BesideFirst(Protocol):
     "A baseline and how far it is behind the first model of a ranking."
 
     @property
@@ -202,7 +202,7 @@ class BesideFirst(Protocol):
     def probability_ahead(self) -> float: ...
 
 
-def baseline_lines(baselines: Sequence[BesideFirst], scoring: str = "accuracy") -> list[str]:
+def baseline_lines(baselines: Sequence[_BesideFirst], scoring: str = "accuracy") -> list[str]:
     "How far each baseline is behind the first model; its skill where no probability is given."
     lines = []
     for one in baselines:
@@ -217,15 +217,15 @@ def baseline_lines(baselines: Sequence[BesideFirst], scoring: str = "accuracy") 
     return lines
 
 
-MAY_BE_AHEAD = 0.2  # probability from which a baseline may be better than the first model
+_MAY_BE_AHEAD = 0.2  # probability from which a baseline may be better than the first model
 
 
 def baseline_caution(
-    baselines: Sequence[BesideFirst], *, is_labelled: bool = False, everything: bool = False
+    baselines: Sequence[_BesideFirst], *, is_labelled: bool = False, everything: bool = False
 ) -> str:
     "That a baseline may be better than the first model; empty if none may."
     able = [
-        x for x in baselines if x.probability_ahead >= MAY_BE_AHEAD or x.margin_behind_first < 0
+        x for x in baselines if x.probability_ahead >= _MAY_BE_AHEAD or x.margin_behind_first < 0
     ]
     if not able:
         return ""

@@ -21,7 +21,7 @@ from . import curves, robust_probing, score
 
 # %% ../../nbs/synbench/09_accuracy.ipynb #49e3983b
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class SyntheticAccuracy(Result):
+class _SyntheticAccuracy(Result):
     "Accuracy of a linear head on synthetic images, as they are and attacked."
 
     model: str  # its name
@@ -54,7 +54,7 @@ def synthetic_accuracy(
     device: str | torch.device | None = None,  # None is where the model is
     progress: bool = True,  # a bar on standard error
     **changes: Any,  # fields of SynBenchSettings: scales, n_train, n_test, ...
-) -> SyntheticAccuracy:
+) -> _SyntheticAccuracy:
     "Standard and robust accuracy of a linear head on the synthetic task (Table 1)."
     caller = "synthetic_accuracy"
     s = curves.checked_settings(settings, changes)
@@ -83,7 +83,7 @@ def synthetic_accuracy(
             standard.append(torch.cat(right).double().mean())
             robust.append(torch.cat(held).double().mean())
             bar.update()
-    return SyntheticAccuracy(
+    return _SyntheticAccuracy(
         model=encoder.network.name,
         scales=torch.tensor(s.scales, dtype=torch.float64),
         standard=torch.stack(standard).cpu(),

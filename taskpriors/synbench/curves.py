@@ -157,16 +157,16 @@ def checked_settings(settings: SynBenchSettings | None, changes: dict) -> SynBen
     return s
 
 # %% ../../nbs/synbench/03_curves.ipynb #acbb9c75
-def mean_margin(margin: Tensor, correct: Tensor, batch: int | None = None) -> Tensor:
+def _mean_margin(margin: Tensor, correct: Tensor, batch: int | None = None) -> Tensor:
     "Mean margin of the correct samples along the last axis, or of batches of it; 0 without any."
     if batch is not None:
         parts = zip(margin.split(batch, -1), correct.split(batch, -1), strict=True)
-        return torch.stack([mean_margin(m, c) for m, c in parts]).mean(0)
+        return torch.stack([_mean_margin(m, c) for m, c in parts]).mean(0)
     m, c = margin.double(), correct.double()
     return (m * c).sum(-1) / c.sum(-1).clamp_min(1)
 
 # %% ../../nbs/synbench/03_curves.ipynb #52213f2f
-class Curves(NamedTuple):
+class _Curves(NamedTuple):
     "Expected bounds of the samples that are classified with a given accuracy."
 
     features: Tensor  # shape (n_eps, n_thresholds)
@@ -248,12 +248,12 @@ class SynBenchResult(results.Result):
     def bound(self) -> Tensor:  # shape (n_scales, n_eps)
         "Mean scaled bound of the correct test samples; 0 where there are none."
         batch = 256 if self.settings.bound_mean == "batches" else None
-        return mean_margin(self.margin, self.correct, batch)
+        return _mean_margin(self.margin, self.correct, batch)
 
     def curve(
         self,
         threshold: float | ArrayLike,  # accuracies
-    ) -> Curves:
+    ) -> _Curves:
         "E of both at accuracies `threshold`: Figure 3, left."
         t = torch.as_tensor(threshold, dtype=torch.float64)
 
@@ -261,7 +261,7 @@ class SynBenchResult(results.Result):
             return (b[..., None] * (a[..., None] > t)).mean(0)
 
         images = E(self.reference_accuracy, self.reference_bound)
-        return Curves(E(self.accuracy, self.bound), images)
+        return _Curves(E(self.accuracy, self.bound), images)
 
     def relative_area(
         self,

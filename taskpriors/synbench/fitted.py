@@ -19,7 +19,7 @@ from . import curves
 from .gaussians import Colored
 
 # %% ../../nbs/synbench/11_fitted.ipynb #89370539
-def fitted_covariance(residuals: Tensor, n_means: int = 1) -> Colored:
+def _fitted_covariance(residuals: Tensor, n_means: int = 1) -> Colored:
     "Covariance of images about `n_means` class means, shrunk as Ledoit and Wolf (2004) do."
     n, d = residuals.shape
     _, s, V = torch.linalg.svd(residuals, full_matrices=False)
@@ -83,7 +83,7 @@ def fitted_settings(
         direction = torch.linalg.svd(between, full_matrices=False)[2][0]
     if not deviations.any():
         checks.refuse(caller, "images of a class must differ", "none that does", "pass more images")
-    covariance = fitted_covariance(deviations, n_means)
+    covariance = _fitted_covariance(deviations, n_means)
     u = (direction / direction.norm())[None]
     unit = float((u @ covariance.solve(u).T).sqrt())
     return replace(

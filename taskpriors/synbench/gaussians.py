@@ -212,7 +212,7 @@ def heptadiagonal(
     return Banded(diagonals, math.prod(shape[1:]))
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #c0fdb0d1
-def rows_of_one_seed(dim: int) -> int:
+def _rows_of_one_seed(dim: int) -> int:
     "Rows of `dim` numbers from one seed: a power of two, about a quarter of a million numbers."
     return 2 ** min(max(int(math.log2(2**18 / dim)), 4), 10)
 
@@ -224,7 +224,7 @@ def _task_root(seed, caller: str) -> int:
     return int(torch.randint(2**62, (1,), generator=checks.check_generator(seed, caller)))
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #b8ffaaa3
-class NoiseStream(NamedTuple):
+class _NoiseStream(NamedTuple):
     "An endless sample of white noise."
 
     root: int
@@ -242,7 +242,7 @@ class NoiseStream(NamedTuple):
     ) -> Tensor:  # shape (stop - start, dim), float32
         "Consecutive rows; each block of them has a seed of its own."
         out = torch.empty(stop - start, self.dim, device=self.device)
-        size = rows_of_one_seed(self.dim)
+        size = _rows_of_one_seed(self.dim)
 
         def draw(i):
             low, high = max(start, i * size), min(stop, (i + 1) * size)
@@ -257,7 +257,7 @@ class NoiseStream(NamedTuple):
         return out
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #d0b723d4
-def balanced_labels(root: int, start: int, stop: int, tau: float) -> Tensor:  # int64
+def _balanced_labels(root: int, start: int, stop: int, tau: float) -> Tensor:  # int64
     "Labels of which each stretch holds its share of ones, to one label."
     v = np.random.default_rng([root, 2**32]).random()
     edges = torch.floor(torch.arange(start, stop + 1, dtype=torch.float64) * tau + v)
@@ -309,7 +309,7 @@ class SyntheticTask(Result):
         start = checks.check_count(start, "labels", "start", low=0)
         stop = checks.check_count(stop, "labels", "stop", low=start)
         checks.check_memory(24 * (stop - start), "labels", "ask for fewer rows at a time")
-        return balanced_labels(root, start, stop, self.tau)
+        return _balanced_labels(root, start, stop, self.tau)
 
     def rows(
         self,
@@ -326,8 +326,8 @@ class SyntheticTask(Result):
         stop = checks.check_count(stop, "rows", "stop", low=start)
         remedy = "ask for fewer rows at a time, as batches does"
         checks.check_memory(self._row_bytes() * (stop - start), "rows", remedy, device=device)
-        y = balanced_labels(root, start, stop, self.tau).to(device)
-        noise = NoiseStream(root, len(self.mu), device).rows(start, stop, executor)
+        y = _balanced_labels(root, start, stop, self.tau).to(device)
+        noise = _NoiseStream(root, len(self.mu), device).rows(start, stop, executor)
         x = self.covariance.color(noise)
         x = x.add_(self.pixel_mean).addcmul_(2 * y[:, None].to(x) - 1, self.mu.to(x))
         return Sample(x.reshape(-1, *self.shape), y)
@@ -448,7 +448,7 @@ def frechet_distance(features: ArrayLike, reference: ArrayLike) -> float:  # at 
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #c0dad92c
 @dataclass(frozen=True, eq=False, repr=False)
-class GaussianFit(Result):
+class _GaussianFit(Result):
     "How a set of images fits a synthetic task."
 
     p_value: float  # Kolmogorov and Smirnov's, of all images at once
@@ -473,7 +473,7 @@ def mahalanobis(images: ArrayLike, task: SyntheticTask) -> Tensor:  # shape (n,)
     return (v * task.covariance.solve(v)).sum(1)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #d50a2760
-def rejects_gaussian(images: ArrayLike, task: SyntheticTask) -> GaussianFit:
+def rejects_gaussian(images: ArrayLike, task: SyntheticTask) -> _GaussianFit:
     "Goodness of fit of five images or more to a synthetic task (A.19)."
     from scipy import stats
 
@@ -484,7 +484,7 @@ def rejects_gaussian(images: ArrayLike, task: SyntheticTask) -> GaussianFit:
     df, nc = task.covariance.rank(len(task.mu)), task.distance**2
     q = m.cpu().numpy()
     p = float(stats.kstest(stats.ncx2.cdf(q, df, nc), "uniform").pvalue)
-    return GaussianFit(
+    return _GaussianFit(
         p_value=p,
         rejected=p < 0.05,
         published_p=float(stats.chi2.sf(q, df).mean()),

@@ -17,14 +17,14 @@ from ..inputs.accepted_models import ModelLike, load_encoder
 from ..inputs.named_models import timm_config
 
 # %% ../../nbs/synbench/10_networks.ipynb #705ed2df
-class ScoredNetwork(NamedTuple):
+class _ScoredNetwork(NamedTuple):
     "What `synbench_score` takes."
 
     network: Any  # a name or a module
     options: dict[str, Any]
 
 
-def scored_network(model: ModelLike) -> ScoredNetwork:
+def scored_network(model: ModelLike) -> _ScoredNetwork:
     "The network of a model, with the size and the pixel statistics of its images."
     source = sources.source_of(model)
     if sources.is_given(source):
@@ -32,13 +32,13 @@ def scored_network(model: ModelLike) -> ScoredNetwork:
         refuse("synbench_score", rule, "features", remedy)
     match source:
         case sources.Name(partner=None, of_zoo=False, of_hub=False, text=text) if "/" not in text:
-            return ScoredNetwork(text, {})
+            return _ScoredNetwork(text, {})
         case sources.Network(partner=None) | sources.Function(partner=None):
-            return ScoredNetwork(source.model, {})
+            return _ScoredNetwork(source.model, {})
     encoder = load_encoder(source)
     config = {} if encoder.module is None else timm_config(encoder.module)
     if config:
-        return ScoredNetwork(encoder.forward, dict(input_size=config["input_size"]))
+        return _ScoredNetwork(encoder.forward, dict(input_size=config["input_size"]))
     from PIL import Image
 
     # a black and a white image tell how channels are scaled; a gray one checks that they are
@@ -52,4 +52,4 @@ def scored_network(model: ModelLike) -> ScoredNetwork:
         refuse("synbench_score", rule, "one that does not", remedy)
     statistics = (-black / gain).tolist(), (1 / gain).tolist()
     size = tuple(parts[0].shape)
-    return ScoredNetwork(encoder.forward, dict(input_size=size, normalize_by=statistics))
+    return _ScoredNetwork(encoder.forward, dict(input_size=size, normalize_by=statistics))

@@ -38,7 +38,7 @@ class _Spectrum(NamedTuple):
         return out
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #6dfbaf25
-def covariance_spectrum(Sigma: Tensor, rtol: float) -> _Spectrum:
+def _covariance_spectrum(Sigma: Tensor, rtol: float) -> _Spectrum:
     "Eigenvalues of a covariance (d, d), or of its diagonal (d,), above `rtol` times the largest."
     diagonal = Sigma.ndim == 1
     lam, F = (Sigma, None) if diagonal else torch.linalg.eigh(Sigma)
@@ -50,7 +50,7 @@ def covariance_spectrum(Sigma: Tensor, rtol: float) -> _Spectrum:
     return _Spectrum(lam[keep], keep, None if F is None else F[:, keep])
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #fbd1cbf3
-def ridge_of_radius(m: Tensor, lam: Tensor, eps: Tensor) -> tuple[Tensor, int]:
+def _ridge_of_radius(m: Tensor, lam: Tensor, eps: Tensor) -> tuple[Tensor, int]:
     "Root k of |k m/(lam + k)| = eps for each eps in [0, |m|), and the number of steps."
     e = eps.clamp_min(torch.finfo(m.dtype).tiny)
     base = torch.log(e / (m.norm() - e))
@@ -98,7 +98,7 @@ def _in_smooth_ball(A, mu, b, eps, p, *, F=None) -> np.ndarray:
     return eps * u
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #18add625
-def lp_norm(v: Tensor, p: float) -> Tensor:  # without the last dimension
+def _lp_norm(v: Tensor, p: float) -> Tensor:  # without the last dimension
     "Norm of vectors that neither overflows nor underflows at large p."
     if p in (1, 2, math.inf):
         return torch.linalg.vector_norm(v, p, dim=-1)
@@ -107,7 +107,7 @@ def lp_norm(v: Tensor, p: float) -> Tensor:  # without the last dimension
     return top * torch.linalg.vector_norm(unit, p, dim=-1)  # no power underflows
 
 
-def dual_exponent(p: float) -> float:
+def _dual_exponent(p: float) -> float:
     "The exponent q of the dual norm: 1/p + 1/q = 1."
     if p == 1:
         return math.inf
@@ -153,7 +153,7 @@ def _attack(mu: Tensor, base: _Spectrum, eps: Tensor, p: float) -> tuple[Tensor,
     "The attacker's shift z of the mean in any ball, and the rule w = pinv(Sigma) (mu - z)."
     if len(base.lam) < len(mu):
         z, w = _attack_in_range(mu, base, float(eps), p)
-        return z * min(1.0, float(eps / lp_norm(z, p))), w
+        return z * min(1.0, float(eps / _lp_norm(z, p))), w
     whitening = base.back(torch.diag(base.lam.rsqrt()))
     A, b = whitening.cpu().numpy(), (whitening @ mu).cpu().numpy()
     radius = float(eps)
@@ -173,12 +173,12 @@ def _attack(mu: Tensor, base: _Spectrum, eps: Tensor, p: float) -> tuple[Tensor,
     else:
         shift = _in_smooth_ball(A, mu.cpu().numpy(), b, radius, p)
     z = torch.from_numpy(shift).to(mu)
-    z = z * min(1.0, float(eps / lp_norm(z, p)))
+    z = z * min(1.0, float(eps / _lp_norm(z, p)))
     return z, whitening.T @ (whitening @ (mu - z))
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #86ef35b7
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearRule(Result):
+class _LinearRule(Result):
     "Classifiers that say 1 where w (x - center) + bias > 0; one per leading index of `w`."
 
     w: Tensor  # directions, shape (*eps, d)
@@ -200,7 +200,7 @@ class LinearRule(Result):
 
     def margin(self, x: ArrayLike) -> Tensor:  # shape (*eps, n)
         "Least p-norm that moves a point to the boundary: Theorem 3.1 (i). Infinite where w = 0."
-        length = lp_norm(self.w, dual_exponent(self.p))[..., None]
+        length = _lp_norm(self.w, _dual_exponent(self.p))[..., None]
         return torch.where(length > 0, self.decision(x).abs() / length, math.inf)
 
     def perturbation(self, x: ArrayLike) -> Tensor:  # shape (*eps, n, d), of p-norm `margin`
@@ -209,16 +209,16 @@ class LinearRule(Result):
             rule = "w must not be zero: no perturbation moves a constant guess"
             remedy = "leave out the eps at which `exists` is False"
             checks.refuse("perturbation", rule, "w = 0", remedy)
-        q = dual_exponent(self.p)
+        q = _dual_exponent(self.p)
         a = self.w.abs() / self.w.abs().amax(-1, keepdim=True)
         size = (a == 1).to(a) if q == math.inf else a ** (q - 1)  # Hoelder's equality
         v = self.w.sign() * size
-        step = -self.decision(x) / lp_norm(self.w, q)[..., None]
-        return step[..., None] * (v / lp_norm(v, self.p)[..., None])[..., None, :]
+        step = -self.decision(x) / _lp_norm(self.w, q)[..., None]
+        return step[..., None] * (v / _lp_norm(v, self.p)[..., None])[..., None, :]
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #186d391b
 @dataclass(frozen=True, eq=False, repr=False)
-class RobustBayes(LinearRule):
+class RobustBayes(_LinearRule):
     "Robust Bayes rules of two Gaussians, one per eps, with exact accuracy and scaled bound."
 
     eps: Tensor  # radii, shape () or (n_eps,)
@@ -251,7 +251,7 @@ class RobustBayes(LinearRule):
     ) -> Tensor:  # shape (*eps,)
         "Probability of staying correct under every perturbation of p-norm at most `radius`."
         radius = checks.check_number(radius, "robust_accuracy", "radius", low=0)
-        cost = radius * lp_norm(self.w, dual_exponent(self.p))
+        cost = radius * _lp_norm(self.w, _dual_exponent(self.p))
         a = self._mix(lambda m: torch.special.ndtr((m - cost) / self.noise))
         return torch.where(self.exists, a, torch.full_like(a, max(self.tau, 1 - self.tau)))
 
@@ -330,7 +330,7 @@ def _checked_problem(
     return _Problem(mu=mu.double(), Sigma=Sigma, center=center, eps=radii, p=p, rtol=rtol)
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #8d8e0b61
-def duality_gap(
+def _duality_gap(
     reward: Tensor,  # mu w - eps |w|_q
     noise: Tensor,  # standard deviation of w x
     distance: Tensor,  # (mu - z) Sigma^-1 (mu - z)
@@ -372,10 +372,10 @@ def robust_bayes(
     problem = _checked_problem(mu, Sigma, center, eps=eps, p=p, rtol=rtol)
     mu, eps, p = problem.mu, problem.eps, problem.p
     tau = checks.check_number(tau, caller, "tau", low=1e-300, high=1, high_open=True)
-    base = covariance_spectrum(problem.Sigma, problem.rtol)
+    base = _covariance_spectrum(problem.Sigma, problem.rtol)
     m = base.into(mu)
     inside = base.back(m)
-    reach = float(lp_norm(inside, p))
+    reach = float(_lp_norm(inside, p))
     checks.check_choice(eps_scale, ("absolute", "relative"), caller, "eps_scale")
     if eps_scale == "relative":
         eps = eps * reach
@@ -389,7 +389,7 @@ def robust_bayes(
 
     n_iter, radii = 0, torch.where(exists, e, 0.0)
     if p == 2:
-        k, n_iter = ridge_of_radius(m, base.lam, radii)
+        k, n_iter = _ridge_of_radius(m, base.lam, radii)
         rules = m / (base.lam + k[:, None])
         z, w = base.back(k[:, None] * rules), base.back(rules)
     else:
@@ -400,7 +400,7 @@ def robust_bayes(
     z = torch.where(exists[:, None], z, inside)
     noise = (base.into(w) ** 2 * base.lam).sum(1).sqrt()
     distance = (base.into(inside - z) ** 2 / base.lam).sum(1)
-    gap = duality_gap(w @ inside - e * lp_norm(w, dual_exponent(p)), noise, distance, p)
+    gap = _duality_gap(w @ inside - e * _lp_norm(w, _dual_exponent(p)), noise, distance, p)
 
     def shaped(t):  # one number per eps, as eps was given
         return t.reshape(eps.shape + t.shape[1:])

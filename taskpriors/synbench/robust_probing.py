@@ -93,7 +93,7 @@ def image_norms(x: Tensor) -> Tensor:  # shape (n, 1, ...)
     return per_image(x.flatten(1).norm(dim=1), x)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #3f43b243
-def into_ball(delta: Tensor, eps: float) -> Tensor:
+def _into_ball(delta: Tensor, eps: float) -> Tensor:
     "Shorten the changes of images that are longer than the radius."
     return delta * (eps / image_norms(delta).clamp_min(1e-12)).clamp_max(1)
 
@@ -145,7 +145,7 @@ def _climb(logits: Callable, x: Tensor, y: Tensor, delta: Tensor, ascent: _Ascen
         delta = delta.detach()
         worst = worst.or_worse(Worst(delta, scores.detach().argmax(1) != y, loss.detach()))
         uphill = ascent.step * grad / image_norms(grad).clamp_min(1e-12)
-        delta = ascent.into_range(x, into_ball(delta + uphill, ascent.eps))
+        delta = ascent.into_range(x, _into_ball(delta + uphill, ascent.eps))
     return worst
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #2e4bd009
@@ -186,7 +186,7 @@ def pgd_attack(
         start = torch.zeros_like(x)
         if k > 0:
             share = per_image(torch.rand(len(x), generator=g).to(x), x)
-            start = into_ball(eps * direction / image_norms(direction) * share, eps)
+            start = _into_ball(eps * direction / image_norms(direction) * share, eps)
             start = ascent.into_range(x, start)
         batches = torch.arange(len(x)).split(batch_size)
         parts = [_climb(logits, x[i], y[i], start[i], ascent) for i in batches]
@@ -256,7 +256,7 @@ def autoattack(
         model, norm=2, eps=eps, eps_step=eps / 4, attacks=attacks, batch_size=batch_size
     )
     moved = auto.generate(x.cpu().numpy(), y.cpu().numpy())
-    delta = into_ball(torch.from_numpy(moved).to(x) - x, eps)
+    delta = _into_ball(torch.from_numpy(moved).to(x) - x, eps)
     with torch.no_grad():
         guess = [logits(b).argmax(1) for b in (x + delta).split(batch_size)]
         wrong = torch.cat(guess) != y

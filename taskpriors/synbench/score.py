@@ -30,7 +30,7 @@ from .curves import SynBenchResult, SynBenchSettings
 from .robust_bayes import RobustBayes, robust_bayes
 
 # %% ../../nbs/synbench/03_score.ipynb #a29104dc
-class ImageEncoder(NamedTuple):
+class _ImageEncoder(NamedTuple):
     "Images of the task -> features (n, d)."
 
     network: encoders.BatchEncoder  # normalised images -> features
@@ -88,7 +88,7 @@ def image_encoder(
     normalize: str,
     normalize_by: tuple | None,
     device: str | torch.device | None,
-) -> ImageEncoder:
+) -> _ImageEncoder:
     "A model with its image size and pixel statistics; `evaluating` moves it to the device."
     caller = "synbench_score"
     source = sources.source_of(model)
@@ -121,11 +121,11 @@ def image_encoder(
         pooling="flatten",
     )
     mean, std = _pixel_statistics(normalize, normalize_by, config, shape[0])
-    return ImageEncoder(network, tuple(shape), mean.to(place), std.to(place))
+    return _ImageEncoder(network, tuple(shape), mean.to(place), std.to(place))
 
 # %% ../../nbs/synbench/03_score.ipynb #c099ea74
 def task_features(
-    encoder: ImageEncoder, task: gaussians.SyntheticTask, n: int, seed: int, batch_size: int
+    encoder: _ImageEncoder, task: gaussians.SyntheticTask, n: int, seed: int, batch_size: int
 ) -> tuple[Tensor, Tensor]:  # shape (n, d), float64, and labels of shape (n,)
     "Features of the first images of a task."
     device = encoder.network.device
@@ -184,7 +184,7 @@ def task_at(scale: float, s: SynBenchSettings, shape: tuple) -> gaussians.Synthe
     return gaussians.synthetic_task(scale, shape, pixel_mean=center, **clouds)
 
 # %% ../../nbs/synbench/03_score.ipynb #80c22bc5
-def _score_key(encoder: ImageEncoder, s: SynBenchSettings, seed: int, sizes: tuple) -> str | None:
+def _score_key(encoder: _ImageEncoder, s: SynBenchSettings, seed: int, sizes: tuple) -> str | None:
     "Hash of what decides a stored scale; None if a second probe differs."
     network = encoder.network
     images = task_at(1.0, s, encoder.shape).rows(0, encoders.PROBE_IMAGES, seed=0)[0]
@@ -207,7 +207,7 @@ def _score_key(encoder: ImageEncoder, s: SynBenchSettings, seed: int, sizes: tup
 class _Run(NamedTuple):
     "A score under way."
 
-    encoder: ImageEncoder
+    encoder: _ImageEncoder
     settings: SynBenchSettings
     sizes: tuple  # training sizes
     seed: int

@@ -25,7 +25,7 @@ def _file_in(word):  # of FILE or FILE.npz:KEY
     return found[1] if found else word
 
 
-def label_words(words: list) -> tuple[list[str], list[str]]:  # files of labels, names of metrics
+def _label_words(words: list) -> tuple[list[str], list[str]]:  # files of labels, names of metrics
     "The files of labels and the metrics among the words of --labels."
     files = [word for word in words if _file_in(word).endswith(_LABEL_FILES)]
     return files, [word for word in words if word not in files]
@@ -37,7 +37,7 @@ def label_options(images: object, words: list, column: str | None = None) -> dic
     from taskpriors.rank.models import SYNBENCH
     from taskpriors.transfer.registry import metric_functions
 
-    files, names = label_words(words)
+    files, names = _label_words(words)
     if known := [name for name in names if name != SYNBENCH]:
         metric_functions([0, 1], known)
     if not files and getattr(images, "labels", None) is None:
@@ -136,7 +136,7 @@ def own_options(given: dict) -> dict[str, Any]:
 def check_text_options(given: dict) -> None:
     "Refuse an option of images with texts, and the other way round."
     of_images, of_texts = ("split", "exif_rotation"), _OF_TEXTS[1:]
-    if label_words(given.get("labels", []))[0]:
+    if _label_words(given.get("labels", []))[0]:
         of_texts = of_texts[:1]
     for name in of_images if "texts" in given else of_texts:
         if name in given:
@@ -155,7 +155,7 @@ def load_points(given: dict) -> Any:  # ImageSource, TextSource, or None if all 
 
     if "texts" in given:
         names = ["text_column", "limit", "label_column"]
-        if label_words(given.get("labels", []))[0]:  # whose column it is
+        if _label_words(given.get("labels", []))[0]:  # whose column it is
             names.remove("label_column")
         texts = load_texts(given["texts"], **{name: given[name] for name in names if name in given})
         models = [given["model"]] if "model" in given else given.get("models")
@@ -189,7 +189,7 @@ def recorded_task(given: dict) -> str | None:  # None if nothing is added to a r
         raise ValueError("--to-record needs scores on labels. Got no --labels; add them")
     if "task" in given:
         return given["task"]
-    words = [*label_words(given["labels"])[0], given.get("texts"), given.get("images")]
+    words = [*_label_words(given["labels"])[0], given.get("texts"), given.get("images")]
     word = os.path.abspath(os.path.expanduser(_file_in(next(filter(None, words), "digits"))))
     name = os.path.basename(word) if os.path.isdir(word) else os.path.basename(word).split(".")[0]
     if name.lower() in _NAMELESS:

@@ -26,7 +26,7 @@ from ..toml import packaged_toml
 from . import arguments, console
 
 # %% ../../nbs/tools/08_cli.ipynb #e9730266
-def option_words(parameter: Any) -> dict[str, Any]:  # of `add_argument`
+def _option_words(parameter: Any) -> dict[str, Any]:  # of `add_argument`
     "What the source says of a parameter, in the words of argparse."
     kind = ast.unparse(parameter.annotation) if parameter.annotation else ""
     default = ast.literal_eval(parameter.default) if parameter.default else None
@@ -47,7 +47,7 @@ def option_words(parameter: Any) -> dict[str, Any]:  # of `add_argument`
     return words
 
 # %% ../../nbs/tools/08_cli.ipynb #fc6ccde8
-def command_words() -> dict[str, dict]:
+def _command_words() -> dict[str, dict]:
     "Of each command what its functions and its own options say, from commands.toml."
     commands = packaged_toml("tools/commands.toml")
     shared = commands.pop("shared")
@@ -130,7 +130,7 @@ def _with_all(given, options):  # options of rank_models
     return options | dict(metrics="all" if names is None else [*names, *ON_REQUEST])
 
 
-def run_rank(args: argparse.Namespace) -> int:
+def _run_rank(args: argparse.Namespace) -> int:
     "Rank models on images or texts by expected held-out skill; no labels are needed."
     given = vars(args)
     arguments.check_models(given)
@@ -164,7 +164,7 @@ def run_rank(args: argparse.Namespace) -> int:
     return 1 if ranking.failures else 0
 
 # %% ../../nbs/tools/08_cli.ipynb #6960ec2d
-def run_layers(args: argparse.Namespace) -> int:
+def _run_layers(args: argparse.Namespace) -> int:
     "Rank the layers of one network, and ways to pool them, by expected held-out skill."
     from taskpriors.inputs.accepted_models import load_encoder
     from taskpriors.rank.models import check_out, rank_models, saved_in
@@ -219,7 +219,7 @@ def _file_table(files):  # lines of text
     ]
 
 # %% ../../nbs/tools/08_cli.ipynb #4b723b05
-def run_cache(args: argparse.Namespace) -> int:
+def _run_cache(args: argparse.Namespace) -> int:
     "Show what the cache holds; with --clear, remove what taskpriors wrote."
     import taskpriors.store as store
 
@@ -243,7 +243,7 @@ def run_cache(args: argparse.Namespace) -> int:
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #2be01188
-def run_metrics(args: argparse.Namespace) -> int:
+def _run_metrics(args: argparse.Namespace) -> int:
     "List the metrics, or print the card of one: formula, direction, trap."
     from taskpriors.transfer import cards
 
@@ -258,12 +258,12 @@ def run_metrics(args: argparse.Namespace) -> int:
 
 # %% ../../nbs/tools/08_cli.ipynb #12c9d8b7
 def _called(args):  # what the function of a command makes of the options that were typed
-    module, _, name = next(iter(command_words()[args.command]["functions"])).rpartition(".")
+    module, _, name = next(iter(_command_words()[args.command]["functions"])).rpartition(".")
     typed = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
     return getattr(import_module(f"taskpriors.{module}"), name)(**typed)
 
 
-def run_tune(args: argparse.Namespace) -> int:
+def _run_tune(args: argparse.Namespace) -> int:
     "Train a network without labels with the prior-aware loss, and keep its weights."
     tuned = _called(args)
     print(tuned)
@@ -271,20 +271,20 @@ def run_tune(args: argparse.Namespace) -> int:
     return 0
 
 
-def run_neucrab(args: argparse.Namespace) -> int:
+def _run_neucrab(args: argparse.Namespace) -> int:
     "Score checkpoints on labelled tasks by every transferability metric; truth by heads or tuning."
     print(_called(args))
     return 0
 
 
-def run_synbench(args: argparse.Namespace) -> int:
+def _run_synbench(args: argparse.Namespace) -> int:
     "Score networks by SynBench, without data: scores, curves, pictures and saved margins."
     table, width = _called(args), console.width_of_lines(sys.stdout.isatty())
     print(table.round(3).to_string(index=False, line_width=width))
     return 0
 
 
-def run_reproduce(args: argparse.Namespace) -> int:
+def _run_reproduce(args: argparse.Namespace) -> int:
     "List the papers' figures and tables, or compute one of them."
     from taskpriors.papers.recipes import ItemPlan, item_table
     from taskpriors.papers.reproduce import reproduce
@@ -316,7 +316,7 @@ def _number_or_word(x):  # of a cell; empty where there is none
     return f"{x:.4g}" if isinstance(x, float) else x
 
 # %% ../../nbs/tools/08_cli.ipynb #e88fef39
-def run_data(args: argparse.Namespace) -> int:
+def _run_data(args: argparse.Namespace) -> int:
     "List the networks, images and texts of the studies, fetch one, or prepare what studies read."
     from taskpriors.papers import study_data
 
@@ -335,7 +335,7 @@ def run_data(args: argparse.Namespace) -> int:
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #ae7b7603
-def run_next(args: argparse.Namespace) -> int:
+def _run_next(args: argparse.Namespace) -> int:
     "Write a sheet of points to label next, for a ranking that was saved."
     from taskpriors.rank.ranking import Ranking
 
@@ -348,16 +348,16 @@ def run_next(args: argparse.Namespace) -> int:
 
 # %% ../../nbs/tools/08_cli.ipynb #122bfef0
 _COMMANDS: dict[str, Callable] = dict(
-    rank=run_rank,
-    layers=run_layers,
-    synbench=run_synbench,
-    neucrab=run_neucrab,
-    tune=run_tune,
-    reproduce=run_reproduce,
-    next=run_next,
-    data=run_data,
-    cache=run_cache,
-    metrics=run_metrics,
+    rank=_run_rank,
+    layers=_run_layers,
+    synbench=_run_synbench,
+    neucrab=_run_neucrab,
+    tune=_run_tune,
+    reproduce=_run_reproduce,
+    next=_run_next,
+    data=_run_data,
+    cache=_run_cache,
+    metrics=_run_metrics,
 )
 
 # %% ../../nbs/tools/08_cli.ipynb #6e2fa409
@@ -373,7 +373,7 @@ def build_parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(
         dest="command", metavar="COMMAND", parser_class=console.Command
     )
-    for name, entry in command_words().items():
+    for name, entry in _command_words().items():
         run, unset = _COMMANDS[name], argparse.SUPPRESS
         sentence = run.__doc__
         said: dict[str, Any] = dict(help=sentence, description=sentence, argument_default=unset)
@@ -385,7 +385,7 @@ def build_parser() -> argparse.ArgumentParser:
             for parameter in read_signature(f"taskpriors.{module}", function).values():
                 if parameter.name in differs.get("hidden", ()) or parameter.name.startswith("*"):
                     continue
-                words = option_words(parameter) | differs.get(parameter.name, {})
+                words = _option_words(parameter) | differs.get(parameter.name, {})
                 if "type" in words:
                     words["type"] = dict(int=int, float=float)[words["type"]]
                 flag = words.pop("flag", "--" + parameter.name.replace("_", "-"))

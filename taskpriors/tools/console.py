@@ -72,7 +72,7 @@ def _rows_left_out(frame, rows):
     return 0 if rows is None or len(frame) <= rows + 1 else len(frame) - rows
 
 
-def fitted_columns(
+def _fitted_columns(
     frame: DataFrame, width: int, rows: int | None = ROWS
 ) -> DataFrame:  # at most one row more than `rows`
     "The rows that are shown (None: all), with the columns that fit into a line of that width."
@@ -88,11 +88,11 @@ def fitted_columns(
     return shown
 
 
-def fitted_table(frame: DataFrame, width: int, rows: int | None = ROWS) -> list[str]:
+def _fitted_table(frame: DataFrame, width: int, rows: int | None = ROWS) -> list[str]:
     "The table in lines of at most `width` characters, and how many rows are left out."
     from taskpriors.report.table import table_lines
 
-    lines, left_out = table_lines(fitted_columns(frame, width, rows)), _rows_left_out(frame, rows)
+    lines, left_out = table_lines(_fitted_columns(frame, width, rows)), _rows_left_out(frame, rows)
     return [*lines, f"... and {left_out} more"] if left_out else lines
 
 
@@ -152,12 +152,12 @@ def terminal_text(
     summary = run_summary(ranking.settings, table, ranking.failures, n_models=n_models, width=width)
     shown = ranking.short_frame()
     beside = [wrap(line) for line in ranking.baseline_lines]
-    legend = " ".join(legend_lines(list(fitted_columns(shown, width, rows))))
+    legend = " ".join(legend_lines(list(_fitted_columns(shown, width, rows))))
     summary = summary.replace("   (higher is better)", "")
     candidates = "".join(f"{wrap(line)}\n" for line in ranking.settings.get("candidates", ()))
     parts = [
         candidates + painted(wrap(ranking.verdict), "1"),
-        "\n".join(with_rule(fitted_table(shown, width, rows), beside)),
+        "\n".join(with_rule(_fitted_table(shown, width, rows), beside)),
         painted(wrap(legend), "2"),
         "\n".join(map(wrap, summary.split("\n"))),
         wrap(ranking.next_step_after(page)),

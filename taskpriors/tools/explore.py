@@ -57,14 +57,14 @@ def kernel_strength(Z: ArrayLike) -> float:  # in the unit of K
     return checks.check_computed(strength, "kernel_strength", "the strength").item()
 
 # %% ../../nbs/tools/07_explore.ipynb #01353633
-def warmth_marks(Z: Tensor, strength: float, q: int) -> dict[str, float]:
+def _warmth_marks(Z: Tensor, strength: float, q: int) -> dict[str, float]:
     "Warmths at which labels of q classes are coins, have structure, and are frozen."
     onset = float(critical_temperature(Z, q)) / strength
     return {"coins": onset, "structure": onset / 10, "frozen": 0.1}
 
 # %% ../../nbs/tools/07_explore.ipynb #4d94bd05
 # name -> convention of the temperature; None ignores the images
-SAMPLERS = {"prefix (2/T)": "exact", "prefix (paper, 1/T)": "paper", "uniform": None}
+_SAMPLERS = {"prefix (2/T)": "exact", "prefix (paper, 1/T)": "paper", "uniform": None}
 
 # %% ../../nbs/tools/07_explore.ipynb #aa059b52
 @dataclass
@@ -108,11 +108,11 @@ class TaskExplorer:
     ) -> Tensor:  # (n,)
         "Draw one task; `warmth` is the temperature in units of the kernel's strength."
         caller = "TaskExplorer.labels"
-        checks.check_choice(sampler, SAMPLERS, caller, "sampler")
+        checks.check_choice(sampler, _SAMPLERS, caller, "sampler")
         Z, strength = self.factor(prior)
         warmth = checks.check_number(warmth, caller, "warmth", low=0, low_open=True)
         n_classes = checks.check_count(n_classes, caller, "n_classes", low=2, high=10)
-        convention = SAMPLERS[sampler]
+        convention = _SAMPLERS[sampler]
         if convention is None:
             g = checks.check_generator(seed, caller)
             return torch.randint(0, n_classes, (len(Z),), generator=g)
@@ -120,7 +120,7 @@ class TaskExplorer:
         return sample_labels(Z, T, n_classes, convention=convention, seed=seed)[0]
 
 # %% ../../nbs/tools/07_explore.ipynb #b232b3a4
-COLOURS = "#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #F0E442 #000000 #8C6BB1 #7F7F7F".split()
+_COLOURS = "#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #F0E442 #000000 #8C6BB1 #7F7F7F".split()
 
 # %% ../../nbs/tools/07_explore.ipynb #b24f4ca7
 def draw_task(
@@ -135,7 +135,7 @@ def draw_task(
         got = f"{type(ax).__name__}"
         checks.refuse("draw_task", "ax must be matplotlib axes", got, "pass plt.gca()", TypeError)
     order = y.bincount(minlength=1).argsort(descending=True)
-    colour = [COLOURS[k % len(COLOURS)] for k in order.argsort().tolist()]
+    colour = [_COLOURS[k % len(_COLOURS)] for k in order.argsort().tolist()]
     ax.scatter(*xy.T.numpy(), s=9, c=[colour[k] for k in y.tolist()], linewidths=0)
     ax.set(xticks=[], yticks=[])
     ax.grid(False)
@@ -144,14 +144,14 @@ def draw_task(
 
 # %% ../../nbs/tools/07_explore.ipynb #22ff159c
 BOX = (0.02, 0.02, 0.96, 0.9)  # left, bottom, width and height, as shares of the picture
-MARGIN = 0.05  # on each side, as a share of the range of the points
+_MARGIN = 0.05  # on each side, as a share of the range of the points
 
 
-def point_at(xy: Tensor, across: float, up: float) -> int:
+def _point_at(xy: Tensor, across: float, up: float) -> int:
     "The point nearest to a place of the picture, given as shares from its lower left corner."
     low, range_ = xy.amin(0), (xy.amax(0) - xy.amin(0)).clamp_min(1e-12)
     at = torch.tensor([(across - BOX[0]) / BOX[2], (up - BOX[1]) / BOX[3]], dtype=xy.dtype)
-    at = (1 + 2 * MARGIN) * at - MARGIN
+    at = (1 + 2 * _MARGIN) * at - _MARGIN
     return int(((xy - low) / range_ - at).square().sum(1).argmin())
 
 # %% ../../nbs/tools/07_explore.ipynb #8aded948
@@ -176,7 +176,7 @@ def redraw(
     y = explorer.labels(**task)
     fig = Figure(figsize=(size, size), dpi=dpi)
     ax = draw_task(explorer.coordinates(view), y, fig.add_axes(BOX))
-    ax.margins(MARGIN)
+    ax.margins(_MARGIN)
     shares = y.bincount(minlength=task.get("n_classes", 2)).double() / len(y)
     words = ", ".join(f"{share:.0%}" for share in shares.sort(descending=True)[0].tolist()[:6])
     ax.set_title(f"class shares {words}", loc="left", fontsize=10)
@@ -223,7 +223,7 @@ def _controls(w):  # w: the module ipywidgets
     return dict(
         warmth=warmth,
         n_classes=w.IntSlider(value=2, min=2, max=10, description="classes", **look),
-        sampler=w.Dropdown(options=list(SAMPLERS), description="sampler", **look),
+        sampler=w.Dropdown(options=list(_SAMPLERS), description="sampler", **look),
         prior=w.Dropdown(options=kernels, description="prior", **look),
         view=w.Dropdown(options=["tsne", "pca"], description="map", **look),
         seed=w.IntSlider(value=0, min=0, max=99, description="task", **look),
@@ -235,7 +235,7 @@ def _mark_buttons(w, state, controls):
 
     def go_to(button):
         Z, strength = state.factor(controls["prior"].value)
-        mark = warmth_marks(Z, strength, controls["n_classes"].value)[button.description]
+        mark = _warmth_marks(Z, strength, controls["n_classes"].value)[button.description]
         controls["warmth"].value = min(max(mark, 1e-2), 1e3)
 
     buttons = [w.Button(description=name) for name in ("frozen", "structure", "coins")]
@@ -279,7 +279,7 @@ def explore(
     def show(click):
         across = click["relativeX"] / click["boundingRectWidth"]
         up = 1 - click["relativeY"] / click["boundingRectHeight"]
-        k = point_at(state.coordinates(controls["view"].value), across, up)
+        k = _point_at(state.coordinates(controls["view"].value), across, up)
         caption.value = f"point {k}"
         if images is not None:
             thumbnail.value = thumbnail_png(images[k])

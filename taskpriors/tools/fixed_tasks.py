@@ -55,7 +55,7 @@ class _Filters(NamedTuple):
     maps: Tensor  # whitening times filters of unit length, shape (p, n_filters)
 
 
-def random_filters(images: Tensor, side: int, n_filters: int, g: torch.Generator) -> _Filters:
+def _random_filters(images: Tensor, side: int, n_filters: int, g: torch.Generator) -> _Filters:
     "Whitened patches of some images, `side` pixels wide, as filters (Coates and Ng)."
     some = images[torch.randperm(len(images), generator=g)[:100]]
     P = _patches(some, side).flatten(0, 1)
@@ -80,7 +80,7 @@ def patch_features(
         checks.refuse("patch_features", "images must differ", "one constant", remedy)
     x = (x - x.mean()) / x.std()
     side = min(6, *x.shape[2:])
-    filters = random_filters(x, side, n_filters, torch.Generator().manual_seed(seed))
+    filters = _random_filters(x, side, n_filters, torch.Generator().manual_seed(seed))
     rows = []
     for b in row_blocks(len(x), 50):
         response = (_patches(x[b], side) - filters.mean) @ filters.maps
@@ -186,7 +186,7 @@ def subset_of(n: int, n_points: int, seed: int) -> Tensor:  # positions in ascen
     return torch.randperm(n, generator=g)[:n_points].sort().values
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #459c730e
-SKETCHED = 64  # inputs, at most
+_SKETCHED = 64  # inputs, at most
 
 
 def _held_by(point):  # one input as a vector, float64
@@ -222,7 +222,7 @@ def same_sketch(a: Tensor, b: Tensor) -> bool:
 def sketch_of_points(points: FixedPoints) -> Tensor | None:
     "The sketch of at most SKETCHED inputs, evenly spaced; None where they change between calls."
     some = copy.copy(points)
-    some.index = points.index[evenly(len(points), SKETCHED)]
+    some.index = points.index[evenly(len(points), _SKETCHED)]
     looks = [sketch_of_rows([row for batch in some for row in _points_of(batch)]) for _ in range(2)]
     return looks[0] if same_sketch(*looks) else None
 
@@ -269,7 +269,7 @@ def _at_their_places(X, points):  # rows of the subset at their places among all
     return out
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #aed33e1c
-def as_pictures(points: FixedPoints) -> ImageSource | None:  # None if the inputs are no pictures
+def _as_pictures(points: FixedPoints) -> ImageSource | None:  # None if the inputs are no pictures
     "The inputs as pictures, each channel stretched to 0 to 255."
     inputs = list(points)
     if not torch.is_tensor(inputs[0]) or inputs[0].ndim != 4 or inputs[0].shape[1] not in (1, 3):
@@ -288,7 +288,7 @@ def standard_features(
 ) -> dict[str, Tensor]:  # name -> (n, d), float32
     "Features of the standard reference models; none without pictures. `progress` says the cost."
     reference_set = standard_references("images")
-    pictures = as_pictures(points) if len(reference_set.reference_models) > 1 else None
+    pictures = _as_pictures(points) if len(reference_set.reference_models) > 1 else None
     if pictures is None:
         return {}
     references_seen, failed = see_inputs(

@@ -30,7 +30,7 @@ from .explore import thumbnail_png, widget_modules
 from .label_sheet import PointNames, check_ranked, point_names
 
 # %% ../../nbs/tools/08_label_loop.ipynb #fe8d72f3
-def answers_in(path: Path, points: PointNames) -> dict[int, str]:
+def _answers_in(path: Path, points: PointNames) -> dict[int, str]:
     "The answers that a csv holds, if there is one: row -> label, without points that have none."
     if not path.exists():
         return {}
@@ -52,7 +52,7 @@ def answers_in(path: Path, points: PointNames) -> dict[int, str]:
     return answers
 
 
-def write_answers(path: Path, answers: dict[int, str], points: PointNames) -> None:
+def _write_answers(path: Path, answers: dict[int, str], points: PointNames) -> None:
     "Write all answers (row -> label); whoever reads meanwhile sees the file of before."
     columns, text = points.columns, io.StringIO(newline="")
     lines = [[*(cells[row] for cells in columns.values()), y] for row, y in answers.items()]
@@ -61,7 +61,7 @@ def write_answers(path: Path, answers: dict[int, str], points: PointNames) -> No
 
 # %% ../../nbs/tools/08_label_loop.ipynb #c724d169
 @dataclass
-class LabelLoop:
+class _LabelLoop:
     "Points to label in turn, the answers so far, and the ranking that they lead to."
 
     ranking: Ranking  # with the answers of the batches so far
@@ -75,7 +75,7 @@ class LabelLoop:
     n_ranked: int = 0  # labels that the ranking knows
 
     def __post_init__(self):
-        self.answers = answers_in(self.path, self.points)
+        self.answers = _answers_in(self.path, self.points)
         self._note()
         if self.answers:
             self.rank_again()
@@ -109,7 +109,7 @@ class LabelLoop:
         if not label or row is None or self.is_done:
             return
         self.answers[row] = label
-        write_answers(self.path, self.answers, self.points)
+        _write_answers(self.path, self.answers, self.points)
         if len(self.answers) - self.n_ranked >= self.batch or self.current is None:
             self.rank_again()
 
@@ -122,7 +122,7 @@ class LabelLoop:
         "Take the last answer back; the point is shown again."
         if self.answers:
             self.answers.popitem()
-            write_answers(self.path, self.answers, self.points)
+            _write_answers(self.path, self.answers, self.points)
             self.n_ranked = min(self.n_ranked, len(self.answers))
 
     def rank_again(self) -> None:
@@ -145,7 +145,7 @@ class LabelLoop:
         return f"{told} The models are ranked again after {left} more."
 
 # %% ../../nbs/tools/08_label_loop.ipynb #e789b91c
-def draw_history(history: list, ax: Axes) -> Axes:
+def _draw_history(history: list, ax: Axes) -> Axes:
     "P(best) against the number of labels, of the first four models now."
     names = list(history[-1][1])[:4]  # in the order of the table
     labels = [n for n, _ in history]
@@ -157,21 +157,21 @@ def draw_history(history: list, ax: Axes) -> Axes:
     return ax
 
 
-def history_png(history: list) -> bytes:  # PNG
-    "The picture of `draw_history`, without a window."
+def _history_png(history: list) -> bytes:  # PNG
+    "The picture of `_draw_history`, without a window."
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure, out = Figure(figsize=(4.2, 3.4), dpi=90, layout="constrained"), io.BytesIO()
-    draw_history(history, figure.add_subplot())
+    _draw_history(history, figure.add_subplot())
     FigureCanvasAgg(figure).print_png(out)
     return out.getvalue()
 
 # %% ../../nbs/tools/08_label_loop.ipynb #86fadb91
-class LabelPanel:
+class _LabelPanel:
     "The current point, a button a class, a field for a new one, and the picture of P(best)."
 
-    def __init__(self, loop: LabelLoop, source: Any, classes: list) -> None:
+    def __init__(self, loop: _LabelLoop, source: Any, classes: list) -> None:
         w, events = widget_modules("use label_sheet")
         self.loop, self.source, self.classes, self.w = loop, source, classes, w
         wide = w.Layout(width="504px")
@@ -216,7 +216,7 @@ class LabelPanel:
         self.caption.value = html.escape(self.loop.words)
         if self.n_drawn != len(self.loop.history):
             self.n_drawn = len(self.loop.history)
-            self.chart.value = history_png(self.loop.history)
+            self.chart.value = _history_png(self.loop.history)
 
     def _seen(self, row):
         w = self.w
@@ -299,11 +299,11 @@ def label_loop(
     given_alone = images is not None and ranking.settings.get("images") is None  # features
     inputs: dict[str, Any] = {} if given_alone else dict(images=images, texts=texts)
     points = point_names(source, len(source), ranking)
-    loop = LabelLoop(
+    loop = _LabelLoop(
         ranking,
         lambda labels: rank_models(models, labels=labels, **inputs, **options),
         Path(path).expanduser(),
         points,
         batch,
     )
-    return LabelPanel(loop, source, [str(name) for name in classes]).box()
+    return _LabelPanel(loop, source, [str(name) for name in classes]).box()

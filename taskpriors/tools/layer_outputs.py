@@ -29,7 +29,7 @@ from .fixed_tasks import InputsLike
 from .monitor import encode, rows_of
 
 # %% ../../nbs/tools/05_layer_outputs.ipynb #02f1c728
-def layer_names(model: nn.Module) -> list[str]:
+def _layer_names(model: nn.Module) -> list[str]:
     "The blocks of a model, named as in `named_modules`, in the order of the forward pass."
     module_names = {name for name, _ in model.named_modules()}
     stages = getattr(model, "feature_info", None) or ()
@@ -53,12 +53,12 @@ def layer_names(model: nn.Module) -> list[str]:
     return [f"{longest}.{k}".lstrip(".") for k, _ in lists[longest].named_children()]
 
 # %% ../../nbs/tools/05_layer_outputs.ipynb #5957a96f
-LAYER_POOLINGS = ("mean", "cls", "both", "last")
+_LAYER_POOLINGS = ("mean", "cls", "both", "last")
 
 
-def pooled_views(
+def _pooled_views(
     out: Tensor,  # what a layer returns: (n, d), (n, d, h, w), (n, h, w, d) or (n, t, d)
-    pool: Sequence,  # names of `LAYER_POOLINGS`
+    pool: Sequence,  # names of `_LAYER_POOLINGS`
     *,
     n_prefix: int = 0,  # tokens before those of the patches
     channels_last: bool = False,  # are maps (n, h, w, d)?
@@ -132,7 +132,7 @@ class _Views:
             if layer not in self.outputs:
                 checks.refuse(_CALLER, "layers must run", repr(layer), "name another")
             options["channels_last"] = self.axes.get(layer) == 3
-            for name, X in pooled_views(self.outputs[layer], self.pool, **options).items():
+            for name, X in _pooled_views(self.outputs[layer], self.pool, **options).items():
                 views[f"{layer}/{name}".rstrip("/")] = X.float()
         if not views:
             checks.refuse(_CALLER, "a pooling must apply", self.pool, "add 'mean'")
@@ -144,7 +144,7 @@ def _ready(images):  # do they go to the model as they are?
     return torch.is_tensor(images) or isinstance(images, (Dataset, DataLoader))
 
 # %% ../../nbs/tools/05_layer_outputs.ipynb #ff9f921b
-class LayerPoints(fixed_tasks.FixedPoints):
+class _LayerPoints(fixed_tasks.FixedPoints):
     "Inputs of a model without the labels that a loader gives beside them."
 
     def __iter__(self):
@@ -153,7 +153,7 @@ class LayerPoints(fixed_tasks.FixedPoints):
             yield loaders.split_batch(batch, _CALLER).inputs if named else batch
 
 
-class TextPoints(fixed_tasks.FixedPoints):
+class _TextPoints(fixed_tasks.FixedPoints):
     "Texts as tokens of a network, in a fixed order, read in batches."
 
     def __init__(self, texts: TextsLike, encoder: TokenEncoder, batch_size: int) -> None:
@@ -165,7 +165,7 @@ class TextPoints(fixed_tasks.FixedPoints):
             yield self.encoder.tokens(some)
 
 
-class OpenLayers(NamedTuple):
+class _OpenLayers(NamedTuple):
     "A network whose layers are looked at, and its inputs in a fixed order."
 
     module: nn.Module
@@ -182,9 +182,9 @@ def _open_texts(source, texts, batch_size):  # OpenLayers
         rule = "layers of texts need a network and its tokenizer"
         checks.refuse(_CALLER, rule, source.label, "pass the pair, or a name", TypeError)
     encoder = TokenEncoder(source.model, source.partner)
-    points = TextPoints(texts, encoder, batch_size)
+    points = _TextPoints(texts, encoder, batch_size)
     warn_of_cut_texts(source, points.texts, source.label, _CALLER)
-    return OpenLayers(_tower(encoder.model, "text_model"), points)
+    return _OpenLayers(_tower(encoder.model, "text_model"), points)
 
 
 def _tower(module, name):  # of a network of pictures and texts the part for one of them
@@ -208,8 +208,8 @@ def _open_images(source, images, transform, batch_size):  # OpenLayers
         if not _ready(images):
             pictures = images if isinstance(images, ImageSource) else load_images(images)
             images = embed.Prepared(pictures, encoder.transform)
-    points = LayerPoints(images, sys.maxsize, batch_size, 0)
-    return OpenLayers(_tower(module, "vision_model"), points)
+    points = _LayerPoints(images, sys.maxsize, batch_size, 0)
+    return _OpenLayers(_tower(module, "vision_model"), points)
 
 # %% ../../nbs/tools/05_layer_outputs.ipynb #d50fbe0f
 def _check_steady(module, points, views):
@@ -244,7 +244,7 @@ def layers_of(
     images: InputsLike | None = None,  # tensor (n, ...), loader, or what `load_images` opens
     *,
     texts: TextsLike | None = None,  # what `load_texts` opens, instead of images
-    layers: Sequence | None = None,  # names of modules; None: the blocks, see `layer_names`
+    layers: Sequence | None = None,  # names of modules; None: the blocks, see `_layer_names`
     pool: Sequence | str = ("mean", "cls"),  # "mean", "cls", "both" or "last"
     transform: Callable | None = None,  # PIL image -> tensor; None is the model's own
     batch_size: int = 64,  # inputs in a forward pass
@@ -260,17 +260,17 @@ def layers_of(
         checks.refuse(_CALLER, rule, got, "pass one of them", TypeError)
     pool = (pool,) if isinstance(pool, str) else tuple(pool)
     for name in pool:
-        checks.check_choice(name, LAYER_POOLINGS, _CALLER, "pool")
+        checks.check_choice(name, _LAYER_POOLINGS, _CALLER, "pool")
     source = sources.source_of(model)
     if texts is not None:
         module, points = _open_texts(source, texts, batch_size)
     else:
         module, points = _open_images(source, images, transform, batch_size)
     modules = dict(module.named_modules())
-    layers = layer_names(module) if layers is None else list(layers)
+    layers = _layer_names(module) if layers is None else list(layers)
     for name in layers:
         if name not in modules:
-            remedy = f"the blocks are {', '.join(layer_names(module)[:4])}"
+            remedy = f"the blocks are {', '.join(_layer_names(module)[:4])}"
             checks.refuse(_CALLER, "layers must be modules", repr(name)[:60], remedy)
     views = _Views(module, layers, pool)
     try:

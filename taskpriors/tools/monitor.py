@@ -37,7 +37,7 @@ from . import fixed_tasks
 
 # %% ../../nbs/tools/01_monitor.ipynb #d6c6a80d
 @contextmanager
-def without_trace(model: object) -> Iterator[None]:
+def _without_trace(model: object) -> Iterator[None]:
     "Evaluation mode without gradients; modes and generators are put back afterwards."
     of_numpy = np.random.get_state()
     of_python = random.getstate()
@@ -102,7 +102,7 @@ def encode(
 
     rows: list = []
     last: dict = {}  # head -> does its map have its channels last?
-    with without_trace(model), encoders.evaluating(features):
+    with _without_trace(model), encoders.evaluating(features):
         for x in points:
             n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
             x = _moved(x, device, dtype)
@@ -160,7 +160,7 @@ _STEP_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
 _T = TypeVar("_T")
 
 
-def from_rank_zero(work: Callable[[], _T]) -> _T:
+def _from_rank_zero(work: Callable[[], _T]) -> _T:
     "Let rank zero work and the others wait for its result; an error is raised on every rank."
     if not (dist.is_available() and dist.is_initialized()):
         return work()
@@ -181,8 +181,8 @@ def from_rank_zero(work: Callable[[], _T]) -> _T:
     return result
 
 # %% ../../nbs/tools/01_monitor.ipynb #544e361b
-BEHIND = 0.1  # probability of being ahead on the user's task, below which a step is behind
-COLLAPSE = 0.005  # normalised deviation below which a collapse is called
+_BEHIND = 0.1  # probability of being ahead on the user's task, below which a step is behind
+_COLLAPSE = 0.005  # normalised deviation below which a collapse is called
 _N_CLASSES = 5  # of a task
 _BATCH = 256  # inputs in a forward pass
 
@@ -227,7 +227,7 @@ class Monitor:
         self.points = None
         if images is not None:
             self.points = fixed_tasks.FixedPoints(images, n_points, _BATCH, seed)
-        with without_trace(None):
+        with _without_trace(None):
             references = {}
             if reference is None and self.points is not None:
                 references = fixed_tasks.standard_features(self.points)
@@ -275,7 +275,7 @@ class Monitor:
         if torch.is_tensor(loss):
             loss = loss.item()
         loss = math.nan if loss is None else float(loss)
-        latest = from_rank_zero(lambda: self._measure(model, step, loss))
+        latest = _from_rank_zero(lambda: self._measure(model, step, loss))
         was = next((s.collapsed for s in reversed(self.history) if s.step < step), False)
         steps = [s for s in self.history if s.step != step] + [latest]
         if len(steps) == len(self.history):  # it replaces one
@@ -285,7 +285,7 @@ class Monitor:
         if latest.collapsed and not was:
             warnings.warn(
                 "Monitor: features must not collapse. Got a normalised deviation of "
-                f"{latest.deviation:.3g} at step {step}, below {COLLAPSE:g}; "
+                f"{latest.deviation:.3g} at step {step}, below {_COLLAPSE:g}; "
                 "look at the loss.",
                 stacklevel=2,
             )
@@ -323,7 +323,7 @@ class Monitor:
         "The first step, which is ahead of each other one, and those that are not behind it."
         steps = self._usable()
         first = self._first(steps)
-        return [s.step for s in steps if s is first or self._p_ahead(s, first) >= BEHIND]
+        return [s.step for s in steps if s is first or self._p_ahead(s, first) >= _BEHIND]
 
     def best(self) -> int:  # a step
         "The step to keep: the latest that is not behind the first."
@@ -405,7 +405,7 @@ class Monitor:
     def _sketch(self):  # of the points, in their order
         if self.points is None:
             return fixed_tasks.sketch_of_rows(self._reference)
-        with without_trace(None):
+        with _without_trace(None):
             return fixed_tasks.sketch_of_points(self.points)
 
     def _p_ahead(self, a, b):  # of two steps, computed once
@@ -447,7 +447,7 @@ class Monitor:
             if not s.failure:
                 p = 1.0 if first is None else self._p_ahead(s, first)
                 first = s if p > 0.5 else first
-                keep = s.step if p >= BEHIND else keep
+                keep = s.step if p >= _BEHIND else keep
             out.append(replace(s, keep=keep))
         return out
 
@@ -511,7 +511,7 @@ class Monitor:
             rankme=collapses.rankme_on_basis(basis) if X.any() else math.nan,
             alpha_req=collapses.alpha_on_basis(basis, X),
             deviation=deviation,
-            collapsed=deviation < COLLAPSE,
+            collapsed=deviation < _COLLAPSE,
             point_errors=points.float(),
             task_errors=tasks.float(),
         )

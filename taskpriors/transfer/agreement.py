@@ -177,7 +177,7 @@ def exchanges(
     return swaps[:, family]
 
 # %% ../../nbs/transfer/01_agreement.ipynb #9c747b53
-def exchange_p_value(
+def _exchange_p_value(
     gap: Callable,
     first: np.ndarray,
     second: np.ndarray,
@@ -237,7 +237,7 @@ def compare_agreement(
         difference=float(gap(a, b, y)),
         low=low,
         high=high,
-        p_value=exchange_p_value(gap, scaled[0], scaled[1], y, swaps, n_units=n_units),
+        p_value=_exchange_p_value(gap, scaled[0], scaled[1], y, swaps, n_units=n_units),
         first=float(mean(a, y)),
         second=float(mean(b, y)),
         n=n,

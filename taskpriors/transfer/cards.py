@@ -31,7 +31,7 @@ def read_record() -> dict[str, Any]:  # study -> its part
     return json.loads(RECORD_FILE.read_text(encoding="utf-8"))
 
 # %% ../../nbs/transfer/16_cards.ipynb #11202ca8
-SITE = "https://taskpriors.github.io/taskpriors"
+_SITE = "https://taskpriors.github.io/taskpriors"
 
 # %% ../../nbs/transfer/16_cards.ipynb #a08b331f
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,7 +106,7 @@ def describe_metric(
         trap=m.trap,
         source=m.source,
         record=_record(metric),
-        chapter=f"{SITE}/{page}.html#{m.name}",
+        chapter=f"{_SITE}/{page}.html#{m.name}",
     )
 
 # %% ../../nbs/transfer/16_cards.ipynb #06603b07

@@ -25,7 +25,7 @@ from .discriminants import varying_svd
 from .heads import fit_head
 
 # %% ../../nbs/transfer/07_code_length.ipynb #67fd5799
-def linear_learner(
+def _linear_learner(
     points: Tensor,  # training points, shape (n, d), float64
     classes: Tensor,  # their classes 0..n_classes-1, shape (n,)
     test: Tensor,  # shape (m, d)
@@ -161,7 +161,7 @@ def loss_curve(
     test, pool = order.tensor_split([min(len(X) - 2, max(1, round(held * len(X))))])
     Z = varying_svd(X, svd, caller).scores
     if learner is None:
-        learner, executor = partial(linear_learner, last={}), None
+        learner, executor = partial(_linear_learner, last={}), None
     judge = partial(_held_out_loss, learner=learner, split=_Split(Z, y, len(counts), test, pool))
     sizes = curve_sizes(len(pool), n_points, n_min)
     points = list(map_blocks(judge, sizes, executor=executor))

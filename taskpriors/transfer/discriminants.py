@@ -71,7 +71,7 @@ def h_score(
     return float((counts * class_means(svd.U, y, counts).square().sum(1)).sum())
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #9a2f49e6
-def ledoit_wolf_shrinkage(svd: FeatureSVD) -> float:  # in [0, 1]
+def _ledoit_wolf_shrinkage(svd: FeatureSVD) -> float:  # in [0, 1]
     "Ledoit-Wolf shrinkage intensity towards a multiple of the identity (Ledoit and Wolf 2004)."
     n, d = svd.n, svd.d
     unit = svd.S.max() if len(svd.S) else 1.0  # fourth powers must not overflow
@@ -109,7 +109,7 @@ def regularized_h_score(
     """
     X, y, counts = labelled_points(features, labels, "regularized_h_score")
     svd = varying_svd(X, svd, "regularized_h_score")
-    rho = ledoit_wolf_shrinkage(svd)
+    rho = _ledoit_wolf_shrinkage(svd)
     variance = svd.S.square() / svd.n
     shrunk = (1 - rho) * variance + rho * variance.sum() / svd.d
     squares = class_means(svd.scores, y, counts).square()

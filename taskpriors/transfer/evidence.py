@@ -28,7 +28,7 @@ def evidence_profile(lam: Tensor, s2: Tensor, z: Tensor, rest: Tensor, n: int) -
     return -0.5 * (math.log(2 * math.pi) + 1 + (q / n).log() + g.log().sum(0) / n)
 
 # %% ../../nbs/transfer/05_evidence.ipynb #2cf86ac9
-def golden_max(f: Callable, low: Tensor, high: Tensor) -> Tensor:
+def _golden_max(f: Callable, low: Tensor, high: Tensor) -> Tensor:
     "Golden-section search for a maximum in every bracket at once; `f` acts on each position."
     ratio = (5**0.5 - 1) / 2
     for _ in range(40):  # which shrink a bracket to 4e-9 of its width
@@ -54,7 +54,7 @@ def best_ratio(
     grid = torch.linspace(low, high, size, dtype=s2.dtype, device=s2.device)
     values = torch.stack([profile(u) for u in grid])
     best = values.argmax(0).clamp(1, len(grid) - 2)
-    return golden_max(profile, grid[best - 1], grid[best + 1]).exp()
+    return _golden_max(profile, grid[best - 1], grid[best + 1]).exp()
 
 # %% ../../nbs/transfer/05_evidence.ipynb #01ee10d5
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,7 +75,7 @@ class Evidence(Result):
         return ax
 
 # %% ../../nbs/transfer/05_evidence.ipynb #62d8594f
-class Projections(NamedTuple):
+class _Projections(NamedTuple):
     "What the evidence needs to know of features and targets."
 
     s2: Tensor  # squared singular values, shape (k,)
@@ -84,15 +84,15 @@ class Projections(NamedTuple):
     n: int  # degrees of freedom
 
 # %% ../../nbs/transfer/05_evidence.ipynb #ca921da9
-def centred_projections(T: Tensor, svd: FeatureSVD) -> Projections:
+def _centred_projections(T: Tensor, svd: FeatureSVD) -> _Projections:
     "Projections of the centred targets (n, t) on the centred features."
     T = T - T.mean(0)
     inside = svd.U.T @ T
     rest = (T - svd.U @ inside).square().sum(0)
-    return Projections(svd.S.square(), inside.square(), rest, svd.n - 1)
+    return _Projections(svd.S.square(), inside.square(), rest, svd.n - 1)
 
 # %% ../../nbs/transfer/05_evidence.ipynb #35071034
-def raw_projections(T: Tensor, svd: FeatureSVD) -> Projections:
+def _raw_projections(T: Tensor, svd: FeatureSVD) -> _Projections:
     "Projections of the targets (n, t) on the features as they are."
     W, S = svd.rotation
     mean = T.mean(0)
@@ -102,10 +102,10 @@ def raw_projections(T: Tensor, svd: FeatureSVD) -> Projections:
     projected = W.T @ coordinates
     lost = coordinates - W @ projected
     rest = outside.square().sum(0) + lost.square().sum(0)
-    return Projections(S.square(), projected.square(), rest, svd.n)
+    return _Projections(S.square(), projected.square(), rest, svd.n)
 
 # %% ../../nbs/transfer/05_evidence.ipynb #c7231f4f
-def gram_projections(F: Tensor, T: Tensor) -> Projections | None:
+def _gram_projections(F: Tensor, T: Tensor) -> _Projections | None:
     "Raw projections from the Gram matrix of `F`, or None where squaring would lose digits."
     copy = 0 if F.dtype == torch.float64 else F.numel()
     n_bytes = 8 * (copy + 2 * T.numel() + 3 * F.shape[1] ** 2)
@@ -119,7 +119,7 @@ def gram_projections(F: Tensor, T: Tensor) -> Projections | None:
     rest = size - z.sum(0)
     if not (rest > 1e-6 * size).all():
         return None
-    return Projections(s2, z, rest, len(F))
+    return _Projections(s2, z, rest, len(F))
 
 # %% ../../nbs/transfer/05_evidence.ipynb #89fa4392
 def _refuse_columns(bad, rule, remedy):
@@ -150,9 +150,9 @@ def log_evidence(
     if svd is not None:
         use_svd(F, svd, "log_evidence")
     is_long = not intercept and len(F) > 4 * F.shape[1]
-    parts = gram_projections(F, T) if is_long else None
+    parts = _gram_projections(F, T) if is_long else None
     if parts is None:
-        project = centred_projections if intercept else raw_projections
+        project = _centred_projections if intercept else _raw_projections
         parts = project(T, use_svd(F, svd, "log_evidence"))
         size = (T - T.mean(0) if intercept else T).square().sum(0)
         rule = "targets must vary" if intercept else "targets must not be zero"

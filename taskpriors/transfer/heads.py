@@ -48,7 +48,7 @@ def _total(v: Tensor) -> Tensor:
     return v.sum(dtype=torch.float64)
 
 
-def risk_and_slope(theta: np.ndarray, problem: HeadProblem) -> tuple[float, np.ndarray]:
+def _risk_and_slope(theta: np.ndarray, problem: HeadProblem) -> tuple[float, np.ndarray]:
     "Regularised risk and its gradient at a flat vector, as L-BFGS wants them."
     A, Y, beta = problem
     n = len(A)
@@ -61,13 +61,13 @@ def risk_and_slope(theta: np.ndarray, problem: HeadProblem) -> tuple[float, np.n
     return value.item(), slope
 
 # %% ../../nbs/transfer/03_heads.ipynb #0e91d6b8
-def hessian_trace(features: Tensor, probs: Tensor) -> Tensor:  # of centred features
+def _hessian_trace(features: Tensor, probs: Tensor) -> Tensor:  # of centred features
     "Trace of the Hessian of the mean cross-entropy in weights and intercept (eqs. 20 and 21)."
     weights = 1 + torch.linalg.vecdot(features, features)
     return (weights @ (probs - probs.square())).sum() / len(probs)
 
 # %% ../../nbs/transfer/03_heads.ipynb #34584d78
-def hessian_product(problem: HeadProblem, theta: np.ndarray) -> Callable:  # of a flat vector
+def _hessian_product(problem: HeadProblem, theta: np.ndarray) -> Callable:  # of a flat vector
     "The map from a flat vector to its product with the Hessian at `theta`."
     A, _, beta = problem
     W, b = _unflatten(theta, problem)
@@ -82,7 +82,7 @@ def hessian_product(problem: HeadProblem, theta: np.ndarray) -> Callable:  # of 
     return times
 
 # %% ../../nbs/transfer/03_heads.ipynb #62d0b7f4
-class HeadSearch(NamedTuple):
+class _HeadSearch(NamedTuple):
     "Where a search for the optimum stopped."
 
     theta: np.ndarray  # flat head
@@ -90,18 +90,20 @@ class HeadSearch(NamedTuple):
     passes: int  # evaluations and products with the Hessian: passes over the data
 
 
-def _descend(problem, theta, max_passes, *, goal, stall) -> HeadSearch:
+def _descend(problem, theta, max_passes, *, goal, stall) -> _HeadSearch:
     "L-BFGS until the gradient is below `goal` or the risk falls by less than `stall`, relatively."
     from scipy.optimize import minimize
 
     options = dict(maxiter=max_passes, maxfun=max_passes, gtol=goal, ftol=stall, maxcor=5)
     r = minimize(
-        risk_and_slope, theta, args=(problem,), jac=True, method="L-BFGS-B", options=options
+        _risk_and_slope, theta, args=(problem,), jac=True, method="L-BFGS-B", options=options
     )
-    return HeadSearch(r.x, abs(r.jac).max(), r.nfev)
+    return _HeadSearch(r.x, abs(r.jac).max(), r.nfev)
 
 # %% ../../nbs/transfer/03_heads.ipynb #2ac49b7e
-def _newton_direction(problem, at: HeadSearch, gradient, tol, max_rounds) -> tuple[np.ndarray, int]:
+def _newton_direction(
+    problem, at: _HeadSearch, gradient, tol, max_rounds
+) -> tuple[np.ndarray, int]:
     "Approximate Newton step from `at`, and the rounds of conjugate gradients it took."
     from scipy.sparse.linalg import LinearOperator, cg
 
@@ -111,23 +113,23 @@ def _newton_direction(problem, at: HeadSearch, gradient, tol, max_rounds) -> tup
         nonlocal n_rounds
         n_rounds += 1
 
-    times = hessian_product(problem.to(torch.float32), at.theta)
+    times = _hessian_product(problem.to(torch.float32), at.theta)
     H = LinearOperator((gradient.size,) * 2, matvec=times, dtype=gradient.dtype)
     rtol = max(tol / (3 * at.slope), 1e-4)
     step, _ = cg(H, -gradient, rtol=rtol, maxiter=max_rounds, callback=count)
     return step, n_rounds
 
 # %% ../../nbs/transfer/03_heads.ipynb #75b9e8c6
-def _polish(problem, theta, tol, max_passes, *, n_steps=4) -> HeadSearch:
+def _polish(problem, theta, tol, max_passes, *, n_steps=4) -> _HeadSearch:
     "The best of at most `n_steps` Newton steps from `theta`."
-    best = HeadSearch(theta, math.inf, 1)
+    best = _HeadSearch(theta, math.inf, 1)
     passes = 1
     for step in range(n_steps + 1):
-        gradient = risk_and_slope(theta, problem)[1]
+        gradient = _risk_and_slope(theta, problem)[1]
         slope = abs(gradient).max()
         if slope >= best.slope:
             break
-        best = HeadSearch(theta, slope, passes)
+        best = _HeadSearch(theta, slope, passes)
         if slope <= tol or step == n_steps or passes >= max_passes:
             break
         change, n_rounds = _newton_direction(problem, best, gradient, tol, max_passes - passes)
@@ -136,9 +138,11 @@ def _polish(problem, theta, tol, max_passes, *, n_steps=4) -> HeadSearch:
     return best._replace(passes=passes)
 
 # %% ../../nbs/transfer/03_heads.ipynb #87294763
-def least_risk(problem: HeadProblem, theta: np.ndarray, tol: float, max_passes: int) -> HeadSearch:
+def _least_risk(
+    problem: HeadProblem, theta: np.ndarray, tol: float, max_passes: int
+) -> _HeadSearch:
     "Head of least regularised risk, from a flat head, to a largest gradient entry of `tol`."
-    search = HeadSearch(theta, math.inf, 0)
+    search = _HeadSearch(theta, math.inf, 0)
     if problem.A.numel() >= 1e5:
         single = problem.to(torch.float32)
         rough = _descend(single, theta, max(1, max_passes), goal=max(tol, 5e-6), stall=1e-8)
@@ -151,7 +155,7 @@ def least_risk(problem: HeadProblem, theta: np.ndarray, tol: float, max_passes: 
     return search
 
 # %% ../../nbs/transfer/03_heads.ipynb #0c7b5e43
-class Frame(NamedTuple):
+class _Frame(NamedTuple):
     "Coordinates of the centred points in their span."
 
     mean: Tensor  # mean row, shape (d,)
@@ -165,17 +169,17 @@ class Frame(NamedTuple):
         return W if self.basis is None else self.basis @ W
 
 
-def head_frame(X: Tensor, svd: FeatureSVD | None, caller: str) -> Frame:
+def _head_frame(X: Tensor, svd: FeatureSVD | None, caller: str) -> _Frame:
     "The shortest coordinates at hand."
     if svd is not None:
         svd = use_svd(X, svd, caller)
-        return Frame(svd.mean.detach(), svd.scores.detach(), svd.V.detach())
+        return _Frame(svd.mean.detach(), svd.scores.detach(), svd.V.detach())
     mean = X.double().mean(0)
     centred = X.double() - mean
     if X.shape[1] <= len(X):
-        return Frame(mean, centred, None)
+        return _Frame(mean, centred, None)
     Q, R = torch.linalg.qr(centred.T)
-    return Frame(mean, R.T.contiguous(), Q)
+    return _Frame(mean, R.T.contiguous(), Q)
 
 # %% ../../nbs/transfer/03_heads.ipynb #1a685806
 @dataclass(frozen=True, eq=False, repr=False)
@@ -197,7 +201,7 @@ class HeadFit(Result):
         return (features.double() - self.mean) @ self.W + self.b
 
 # %% ../../nbs/transfer/03_heads.ipynb #a37f60e2
-def _start(head: HeadFit | None, frame: Frame, n_classes: int) -> np.ndarray:
+def _start(head: HeadFit | None, frame: _Frame, n_classes: int) -> np.ndarray:
     "First head of the search: zero, or another one in these coordinates."
     if head is None:
         return np.zeros(n_classes * (frame.A.shape[1] + 1))
@@ -234,12 +238,12 @@ def fit_head(
     beta = checks.check_number(beta, caller, "beta", low=1e-150, high=1e150)  # 1/beta is finite
     tol = checks.check_number(tol, caller, "tol", low=0, low_open=True)
     max_iter = checks.check_count(max_iter, caller, "max_iter")
-    frame = head_frame(X, svd, caller)
+    frame = _head_frame(X, svd, caller)
     Y = torch.eye(len(counts), dtype=frame.A.dtype, device=frame.A.device)[:, y]
     problem = HeadProblem(frame.A, Y, beta)
     theta = _start(start, frame, len(counts))
     with numpy_blas().limit(limits=1):
-        search = least_risk(problem, theta, tol, max_iter)
+        search = _least_risk(problem, theta, tol, max_iter)
     W, b = _unflatten(search.theta, problem)
     W, b = W.T, b[:, 0]
     logits = torch.addmm(b, frame.A, W)
@@ -247,7 +251,7 @@ def fit_head(
     return HeadFit(
         risk=loss + W.square().sum().item() / (2 * beta),
         loss=loss,
-        trace=hessian_trace(frame.A, logits.softmax(1)).item(),
+        trace=_hessian_trace(frame.A, logits.softmax(1)).item(),
         beta=beta,
         W=frame.outside(W).contiguous(),
         b=b.contiguous(),

@@ -119,7 +119,7 @@ def gride(
     return float(brentq(slope, low * (1 - 1e-9), high * (1 + 1e-9)))
 
 # %% ../../nbs/transfer/10_intrinsic_dimension.ipynb #5654e9f7
-def tree_lengths(X: Tensor, sizes: list) -> list[float]:
+def _tree_lengths(X: Tensor, sizes: list) -> list[float]:
     "Length of the minimum spanning tree of the first n points, for each n of `sizes`."
     from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import pdist, squareform
@@ -156,7 +156,7 @@ def idest(
     X = X / X.norm(dim=1).max()
     low = max(4, len(X) // 8)
     sizes = sorted({round(float(s)) for s in np.geomspace(low, len(X), n_sizes)})
-    lengths = np.log(tree_lengths(X, sizes))
+    lengths = np.log(_tree_lengths(X, sizes))
     counts = np.log(np.array(sizes) - (against == "edges"))
     slope = float(np.polyfit(counts, lengths, 1)[0])
     if not slope < 1:

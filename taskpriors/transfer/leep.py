@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sklearn.mixture import GaussianMixture
 
 # %% ../../nbs/transfer/02_leep.ipynb #7dd63e06
-def joint_probability(
+def _joint_probability(
     source_probs: Tensor, y: Tensor, n_classes: int, *, block_size: int = 1024
 ) -> Tensor:  # shape (K, n_source), float64, sums to one
     "Empirical joint distribution of target class and source class, streamed over the points."
@@ -48,7 +48,7 @@ def leep(
     M = checks.check_probs(source_probs, "leep").detach()
     y, counts = present_classes(labels, "leep", n=len(M), device=M.device)
     block_size = checks.check_count(block_size, "leep", "block_size")
-    J = joint_probability(M, y, len(counts), block_size=block_size)
+    J = _joint_probability(M, y, len(counts), block_size=block_size)
     conditional = J / J.sum(0).clamp_min(torch.finfo(J.dtype).tiny)
     total = 0.0
     for rows in blocks.row_blocks(len(y), block_size):
@@ -77,7 +77,7 @@ def nce(
     y, counts = present_classes(labels, "nce", device=z.device)
     checks.check_same_n("nce", source=len(z), labels=len(y))
     if soft:
-        J = joint_probability(z, y, len(counts)).T
+        J = _joint_probability(z, y, len(counts)).T
     else:
         hard = z.argmax(1) if z.ndim == 2 else z
         cell = hard.unique(return_inverse=True)[1] * len(counts) + y
@@ -97,7 +97,7 @@ def mixture_size(n: int, n_classes: int, rule: str = "pactran") -> int:
     return max(1, min(size, n))
 
 # %% ../../nbs/transfer/02_leep.ipynb #619f11ad
-class FittedMixture(NamedTuple):
+class _FittedMixture(NamedTuple):
     "A Gaussian mixture, and the points that it is fitted to."
 
     mixture: "GaussianMixture"  # of scikit-learn
@@ -106,7 +106,7 @@ class FittedMixture(NamedTuple):
 
 def fitted_mixture(
     svd: FeatureSVD, n_components: int, variance: float = 0.8, seed: int = 0
-) -> FittedMixture:
+) -> _FittedMixture:
     "A full-covariance Gaussian mixture on the components with this share of the variance."
     from sklearn.mixture import GaussianMixture
 
@@ -122,7 +122,7 @@ def fitted_mixture(
     scores = svd.scores[:, :p] * (svd.n**0.5 / svd.S[0])  # the first column has variance one
     Z = scores.detach().cpu().numpy()
     mixture = GaussianMixture(n_components, max_iter=300, random_state=seed)
-    return FittedMixture(mixture.fit(Z), Z)
+    return _FittedMixture(mixture.fit(Z), Z)
 
 
 def mixture_probs(

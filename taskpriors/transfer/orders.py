@@ -50,7 +50,7 @@ STATISTICS: dict[str, Callable] = {
 }
 
 # %% ../../nbs/transfer/00_orders.ipynb #3a93d3a7
-def places_held(v: np.ndarray, k: int) -> np.ndarray:  # in [0, 1], shape (n,)
+def _places_held(v: np.ndarray, k: int) -> np.ndarray:  # in [0, 1], shape (n,)
     "Share of each model in the top list of `k`."
     last = np.sort(v)[-k]
     above = v > last
@@ -64,7 +64,7 @@ def order_statistic(method: str, k: int | None, n: int, caller: str) -> Callable
     k = checks.check_count(max(1, n // 4) if k is None else k, caller, "k", high=n - 1)
     if method != "top_k":
         return STATISTICS[method]
-    return lambda x, y: float(places_held(x, k) @ places_held(y, k) / k)
+    return lambda x, y: float(_places_held(x, k) @ _places_held(y, k) / k)
 
 # %% ../../nbs/transfer/00_orders.ipynb #fa5f624b
 class _FisherInterval(NamedTuple):

@@ -61,7 +61,7 @@ def _mixture(source_probs, labels, alpha, caller) -> _Mixture:
     return _Mixture(M, y, alpha * counts.double() / counts.sum() + 1e-10)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #c32833e0
-def responsibilities(logM: Tensor, expected_log: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def _responsibilities(logM: Tensor, expected_log: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     "Posterior (n, n_source) of the hidden source class, and its part of the bound."
     logits = logM + expected_log[y]
     log_q = logits - logits.logsumexp(1, keepdim=True)
@@ -74,7 +74,7 @@ def _expected_counts(prior, q, y):
     return prior[:, None].expand(-1, q.shape[1]).index_add(0, y, q)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #46cc2347
-def mixture_step(blocks: list, E: Tensor) -> tuple[Tensor, Tensor]:
+def _mixture_step(blocks: list, E: Tensor) -> tuple[Tensor, Tensor]:
     "Expected counts (K, S) and the responsibilities' part of the bound, from blocks of classes."
     class_counts, log_r = [], []
     for M, e in zip(blocks, E, strict=True):
@@ -103,7 +103,7 @@ class _Round(NamedTuple):
     bound: Any = None  # on the log-evidence, a scalar
 
 # %% ../../nbs/transfer/04_pactran.ipynb #b54c18ae
-def gains_to_come(gain: float, before: float) -> float:  # infinite if the gains do not shrink
+def _gains_to_come(gain: float, before: float) -> float:  # infinite if the gains do not shrink
     "Sum of all further gains, if each is to the one before as `gain` is to `before`."
     if gain <= 0:
         return gain  # rounding
@@ -120,13 +120,13 @@ def _ascend(case: _Mixture, advance, start: _Round, tol, max_iter, *, may_fall=F
         bounds.append(last.bound)
         if len(bounds) > 1:
             gain = (bounds[-1] - bounds[-2]).item()
-            missing = abs(gain) if may_fall else max(gain, gains_to_come(gain, before))
+            missing = abs(gain) if may_fall else max(gain, _gains_to_come(gain, before))
             converged = missing < tol * len(case.y)
             before = gain
     return VariationalFit(
         bound=last.bound.item(),
         bounds=torch.stack(bounds),
-        posterior=responsibilities(case.M.log(), last.expected_log, case.y)[0],
+        posterior=_responsibilities(case.M.log(), last.expected_log, case.y)[0],
         counts=last.counts,
         rates=last.rates,
         converged=converged,
@@ -134,7 +134,7 @@ def _ascend(case: _Mixture, advance, start: _Round, tol, max_iter, *, may_fall=F
     )
 
 # %% ../../nbs/transfer/04_pactran.ipynb #2b9e70d1
-def log_beta(counts: Tensor) -> Tensor:
+def _log_beta(counts: Tensor) -> Tensor:
     "Logarithm of the multivariate beta function of each column."
     return torch.lgamma(counts).sum(0) - torch.lgamma(counts.sum(0))
 
@@ -146,9 +146,9 @@ def _dirichlet_log(counts):
 
 def _dirichlet_round(case: _Mixture, blocks, at: _Round) -> _Round:
     E = _dirichlet_log(at.counts)
-    expected, fit = mixture_step(blocks, E)
+    expected, fit = _mixture_step(blocks, E)
     counts = case.prior[:, None] + expected
-    bound = (log_beta(counts) - log_beta(case.prior)).sum() + fit
+    bound = (_log_beta(counts) - _log_beta(case.prior)).sum() + fit
     return at._replace(counts=counts, expected_log=E, bound=bound)
 
 
@@ -176,7 +176,7 @@ def _published_rounds(case: _Mixture, expected_log) -> tuple[Tensor, Tensor]:
     logM, q = (case.M + 1e-10).log(), case.M
     for _ in range(10):
         counts = _expected_counts(case.prior, q, case.y)
-        q, fit = responsibilities(logM, expected_log(counts), case.y)
+        q, fit = _responsibilities(logM, expected_log(counts), case.y)
     return counts, (torch.lgamma(counts) - torch.lgamma(case.prior)[:, None]).sum() + fit
 
 # %% ../../nbs/transfer/04_pactran.ipynb #91b5dc30
@@ -229,7 +229,7 @@ def _gamma_round(case: _Mixture, blocks, at: _Round, *, free: bool) -> _Round:
     "All four factors in turn; the rates stay as they are unless `free`."
     M, _, prior = case
     E = torch.digamma(at.counts) - at.rates.log()
-    expected, fit = mixture_step(blocks, E)
+    expected, fit = _mixture_step(blocks, E)
     counts = prior[:, None] + expected
     rates = 1 + M.T @ (1 / at.normaliser) if free else at.rates
     normaliser = M @ (counts.sum(0) / rates)

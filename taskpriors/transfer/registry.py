@@ -287,7 +287,7 @@ def metric_convergence(
     return Convergence(name, torch.tensor(sizes), table, count_copies(X))
 
 # %% ../../nbs/transfer/15_registry.ipynb #30c49388
-class Combination(NamedTuple):
+class _Combination(NamedTuple):
     "A score that a table of models makes of several metrics."
 
     rule: str  # "range": from the least value to the largest as 0 to 1; or "standardise"
@@ -295,9 +295,9 @@ class Combination(NamedTuple):
 
 
 COMBINED = dict(
-    clid=Combination("standardise", dict(cluster_learnability=1.0, twonn=1.0)),
-    etran=Combination("range", dict(energy_score=0.15, lda_score=0.85)),
-    ncti=Combination("range", dict(ncti_seli=1.0, ncti_ncc=1.0, ncti_vc=-1.0)),
+    clid=_Combination("standardise", dict(cluster_learnability=1.0, twonn=1.0)),
+    etran=_Combination("range", dict(energy_score=0.15, lda_score=0.85)),
+    ncti=_Combination("range", dict(ncti_seli=1.0, ncti_ncc=1.0, ncti_vc=-1.0)),
 )
 
 

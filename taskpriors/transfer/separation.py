@@ -47,7 +47,7 @@ def centroid_accuracy(
     return right / len(X)
 
 # %% ../../nbs/transfer/11_separation.ipynb #eca1954e
-def stratified_folds(y: Tensor, n_folds: int, seed: Seed | None) -> Tensor:
+def _stratified_folds(y: Tensor, n_folds: int, seed: Seed | None) -> Tensor:
     "Fold of each point; they share out every class, and the small classes over the folds."
     g = checks.check_generator(seed, "lda_accuracy")
     order = torch.randperm(len(y), generator=g).to(y.device)
@@ -80,7 +80,7 @@ def lda_accuracy(
     n_folds = checks.check_count(n_folds, "lda_accuracy", "n_folds", low=2, high=len(X))
     svd = varying_svd(X, svd, "lda_accuracy")
     Z = svd.scores / svd.S[0]
-    folds, right = stratified_folds(y, n_folds, seed), 0
+    folds, right = _stratified_folds(y, n_folds, seed), 0
     for fold in range(n_folds):
         held = folds == fold
         classes, y_train, counts = y[~held].unique(return_inverse=True, return_counts=True)
