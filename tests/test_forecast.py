@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
+from taskpriors.rank.forecast import Evidence, LabelScores, PointEvidence, evidence_of
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import SCORINGS, nested
 from taskpriors.rank.ranking import CONTRADICTED, Ranking
@@ -41,8 +42,9 @@ def random_ranking(seed):
         settings=dict(n=n, n_tasks=30, n_classes=3, images="given", prior="a prior"),
         point_errors=0.5 + 0.3 * normal(m, n),
         task_errors=0.5 + 0.1 * normal(m, 30),
-        task_moment=moment,
     )
+    logit = torch.logit(fields["skill"])
+    evidence = Evidence(examples=PointEvidence(logit - logit.mean(), moment, False))
     if chance(0.5):
         k = int(torch.randint(2, n, (), generator=g))
         root = normal(m, m) / (k / 4) ** 0.5
@@ -51,9 +53,10 @@ def random_ranking(seed):
             n_labels=k, n_classes=2, classes_per_label=2 / k, n_pairs=k * k / 4, source="given"
         )
         fields["settings"] |= dict(labels=labels)
+        direct = spread * (centred - centred.mean())
+        scores = LabelScores(direct, root @ root.T, 2 / k, k * k / 4)
+        evidence = replace(evidence, labels=scores)
         fields |= dict(
-            label_mean=spread * (centred - centred.mean()),
-            label_covariance=root @ root.T,
             prior_skill=fields["skill"],
             skill=torch.sigmoid(spread * normal(m)),
             extra={"label accuracy": torch.sigmoid(1 + 0.3 * normal(m))},
@@ -61,8 +64,8 @@ def random_ranking(seed):
     if chance(0.5):
         past = torch.sigmoid(mean + spread * normal(m, int(torch.randint(1, 5, (), generator=g))))
         past[torch.rand(past.shape, generator=g) < 0.2] = float("nan")
-        fields["past_scores"] = past
-    return Ranking(**fields)
+        evidence = replace(evidence, past=past)
+    return Ranking(**fields, evidence=evidence)
 
 
 SAID = re.compile(
@@ -121,7 +124,7 @@ def test_all_answers_of_a_ranking_agree(start):
             assert (said["more"] and int(said["more"])) == (needed or None)
         labels = ranking.settings.get("labels")
         if labels:
-            without = replace(ranking, label_mean=None, label_covariance=None, extra={})
+            without = replace(ranking, evidence=replace(ranking.evidence, labels=None), extra={})
             assert f"it would be {without.forecast.first}." in ranking.verdict or (
                 without.forecast.first == first and "it is" in ranking.verdict
             )
@@ -151,12 +154,17 @@ def test_the_order_of_models_is_no_evidence(seed):
     ranking = random_ranking(seed)
     m = len(ranking.models)
     order = torch.randperm(m, generator=torch.Generator().manual_seed(seed))
-    rows = [name for name in ("skill", "prior_skill", "label_mean", "past_scores", "point_errors")]
-    moved = {name: getattr(ranking, name) for name in [*rows, "task_errors"]}
+    rows = ("skill", "prior_skill", "point_errors", "task_errors")
+    moved = {name: getattr(ranking, name) for name in rows}
     moved = {name: None if x is None else x[order] for name, x in moved.items()}
-    for name in ("task_moment", "label_covariance"):
-        x = getattr(ranking, name)
-        moved[name] = None if x is None else x[order][:, order]
+
+    def reordered(path, x):
+        if path in ("examples.moment", "labels.covariance"):
+            return x[order][:, order]
+        return x[order] if x.dim() else x
+
+    tensors = ranking.evidence.tensors()
+    moved["evidence"] = evidence_of({path: reordered(path, x) for path, x in tensors.items()})
     models = tuple(ranking.models[k] for k in order.tolist())
     a, b = ranking.forecast, replace(ranking, models=models, **moved).forecast
     error = a.error[order] / len(a.draws) ** 0.5
@@ -168,17 +176,19 @@ def test_the_order_of_models_is_no_evidence(seed):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_labels_that_say_nothing_change_nothing(seed):
-    ranking = replace(random_ranking(seed), past_scores=None, extra={})
+    ranking = random_ranking(seed)
+    ranking = replace(ranking, evidence=replace(ranking.evidence, past=None), extra={})
     m = len(ranking.models)
     labels = dict(n_labels=30, n_classes=2, classes_per_label=1 / 15, n_pairs=210, source="given")
+    mean = torch.linspace(-1, 1, m, dtype=torch.float64)
+    scores = LabelScores(mean, 1e12 * torch.eye(m, dtype=torch.float64), 1 / 15, 210)
     silent = replace(
         ranking,
         settings=ranking.settings | dict(labels=labels),
-        label_mean=torch.linspace(-1, 1, m, dtype=torch.float64),
-        label_covariance=1e12 * torch.eye(m, dtype=torch.float64),
+        evidence=replace(ranking.evidence, labels=scores),
         prior_skill=ranking._unlabelled_skill,
     )
-    without = replace(silent, label_mean=None, label_covariance=None)
+    without = replace(silent, evidence=replace(ranking.evidence, labels=None))
     for name in FIELDS:
         a, b = getattr(silent.forecast, name), getattr(without.forecast, name)
         torch.testing.assert_close(a, b, rtol=0, atol=1e-3)

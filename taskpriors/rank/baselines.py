@@ -21,7 +21,7 @@ from ..blocks import evenly
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
 from . import distributions, labelled, members, reference_set
-from .forecast import Forecast, PairEvidence
+from .forecast import Evidence, Forecast, PairEvidence
 from .members import AnyModel, Settled
 from .options import RankOptions
 
@@ -214,19 +214,6 @@ def placed(engine: distributions.Engine, seen: Mapping) -> Settled:  # name -> M
     return Settled({name: held[name] for name, held in components_open.items()}, failures)
 
 # %% ../../nbs/rank/09_baselines.ipynb #16c9c308
-class BaselineEvidence(NamedTuple):
-    "Fields of a ranking, of its models and then of the baselines, m in all."
-
-    skill: Tensor  # on the tasks of the distribution, or on real targets, shape (m,), float64
-    task_moment: Tensor  # shape (m, m)
-    agreeing_mean: Tensor | None = None
-    agreeing_moment: Tensor | None = None
-    label_mean: Tensor | None = None
-    label_covariance: Tensor | None = None
-    pair_mean: Tensor | None = None
-    pair_covariance: Tensor | None = None
-
-
 def names_beside(findings: distributions.Findings) -> tuple[str, ...]:
     "The baselines that have all numbers."
     beside, labels = findings.beside, findings.labelled
@@ -238,9 +225,11 @@ def names_beside(findings: distributions.Findings) -> tuple[str, ...]:
 
 
 def evidence_beside(
-    findings: distributions.Findings, pairs: PairEvidence | None = None
-) -> BaselineEvidence | None:  # None: no baseline
-    "What was found of the models and the baselines; pairs are those of the same list."
+    findings: distributions.Findings,
+    past: Tensor | None = None,  # fractions of the ranked models on earlier tasks
+    pairs: PairEvidence | None = None,  # of the ranked models and then of the baselines
+) -> tuple[Evidence, Tensor] | None:  # with the skills, shape (m,); None: no baseline
+    "Evidence on the models and then the baselines."
     names, beside = names_beside(findings), findings.beside
     if not names or beside is None:
         return None
@@ -250,16 +239,16 @@ def evidence_beside(
     joined = None if findings.labelled is None else findings.labelled.joined
     by_targets = {} if joined is None else joined.skills
     skill = torch.stack([(by_targets or of_distribution)[name].skill for name in of_distribution])
-    evidence = BaselineEvidence(skill, labelled.task_moment(of_distribution, findings.task_sample))
-    if joined is not None and joined.scores is not None:
-        scores = joined.scores
-        evidence = evidence._replace(label_mean=scores.mean, label_covariance=scores.covariance)
-    if joined is not None and joined.agreeing is not None:
-        mean, moment = joined.agreeing.mean, joined.agreeing.moment
-        evidence = evidence._replace(agreeing_mean=mean, agreeing_moment=moment)
-    if pairs is not None:
-        evidence = evidence._replace(pair_mean=pairs.mean, pair_covariance=pairs.covariance)
-    return evidence
+    if past is not None:  # baselines have no past results
+        past = torch.cat([past, past.new_full((len(names), past.shape[1]), math.nan)])
+    evidence = Evidence(
+        examples=labelled.sampled_evidence(of_distribution, findings.task_sample, skill),
+        agreeing=None if joined is None else joined.agreeing,
+        labels=None if joined is None else joined.scores,
+        past=past,
+        pairs=pairs,
+    )
+    return evidence, skill
 
 # %% ../../nbs/rank/09_baselines.ipynb #adebeae6
 @dataclass(frozen=True)

@@ -651,12 +651,10 @@ class DiskEngine:
             {k: distributions.ModelScores(*scores[:5]) for k, scores in rows.items()}, failures
         )
 
-    def evidence(
-        self, component: distributions.Component, points: Tensor
-    ) -> distributions.Evidence:
+    def evidence(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
         "A judge at labelled points, from its leading directions."
         cut = _cut_components([component], self.options)
-        return distributions.Evidence(cut.factor[points], cut.eigenvalues[0].item())
+        return cut.factor[points], cut.eigenvalues[0].item()
 
     def tasks_with(
         self,

@@ -547,13 +547,6 @@ class Scores(NamedTuple):
     columns: dict[str, dict[str, Tensor]]  # name -> column -> what known labels say in that pass
 
 
-class Evidence(NamedTuple):
-    "What is needed of a judge to weigh it by labels."
-
-    rows: Tensor  # of its factor at the labelled points, shape (k, r)
-    top: float  # largest eigenvalue of its kernel
-
-
 class Columns(NamedTuple):
     "Further statistics of the models."
 
@@ -641,8 +634,8 @@ class Engine(Protocol):
     ) -> members.Settled:
         "Skill of each model over tasks, shape (n_tasks, n); floats are real targets."
 
-    def evidence(self, component: Component, points: Tensor) -> Evidence:
-        "A judge at labelled points."
+    def evidence(self, component: Component, points: Tensor) -> tuple[Tensor, float]:
+        "Factor (k, r) of a component at labelled points, and the largest eigenvalue of its kernel."
 
     def tasks_with(
         self,

@@ -27,8 +27,8 @@ from ..inputs.texts import TextSource
 from ..prior import next_labels, posterior
 from ..prior.heldout import constant_errors
 from . import distributions, members
-from .distributions import Drawn, Engine, Evidence, LabelledSkills, WithBaselines
-from .forecast import PointEvidence, point_evidence, scores_of
+from .distributions import Drawn, Engine, LabelledSkills, WithBaselines
+from .forecast import PointEvidence, centred_logits, point_evidence, scores_of
 from .options import RankOptions
 from ..report.words import plain_text
 from ..transfer import registry
@@ -112,7 +112,7 @@ def _evidence_points(labels: Tensor, options: RankOptions) -> Tensor:  # shape (
 
 def _agreeing_mixture(
     components_open: _OpenComponents,
-    evidence: Sequence[Evidence],  # of each judge at the points of evidence_points
+    evidence: Sequence[tuple[Tensor, float]],  # of each component, by `Engine.evidence`
     labels: Tensor,  # class of each of these points, shape (k,)
     options: RankOptions,
     *,
@@ -329,10 +329,19 @@ def skills_with_labels(
     )
 
 # %% ../../nbs/rank/08_labelled.ipynb #7ed0f9e2
-def task_moment(skills: Mapping, task_sample: Drawn) -> Tensor:  # (n_models, n_models)
-    "Second moment of the models' logits of skill over single tasks of the distribution."
+def sampled_evidence(
+    skills: Mapping,  # name -> ModelScores over the sampled tasks
+    task_sample: Drawn,
+    skill: Tensor | None = None,  # shape (n_models,); None: that over the sampled tasks
+) -> PointEvidence:
+    "Evidence of tasks that were sampled without labels."
     ratios = task_ratios(skills, task_sample.skill_tasks)
-    return point_evidence(ratios.mean(1), 1 - ratios, with_references=False).moment
+    if skill is None:
+        skill = torch.stack([scores.skill for scores in skills.values()])
+    distribution = task_sample.distribution
+    referred = bool(distribution.reference_models) and distribution.consensus is not None
+    evidence = point_evidence(ratios.mean(1), 1 - ratios, with_references=referred)
+    return evidence._replace(mean=centred_logits(skill))
 
 # %% ../../nbs/rank/08_labelled.ipynb #a0e029b7
 _LISTED = 500  # points to label that a ranking names

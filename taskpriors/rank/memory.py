@@ -335,12 +335,10 @@ class MemoryEngine:
         "Skill of each model over tasks, shape (n_tasks, n); floats are real targets."
         return skills_on_tasks(models, dict.fromkeys(models, tasks), self.options)
 
-    def evidence(
-        self, component: distributions.Component, points: Tensor
-    ) -> distributions.Evidence:
+    def evidence(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
         "A judge at labelled points."
         Z = distributions.component_factor(component).to(self.options.device)
-        return distributions.Evidence(Z[points.to(Z.device)], calibration.top_eigenvalue(Z))
+        return Z[points.to(Z.device)], calibration.top_eigenvalue(Z)
 
     def tasks_with(
         self,

@@ -22,9 +22,9 @@ from ..checks import Axes, DataFrame, Series
 from ..inputs import past_scores
 from ..prior import independence
 from . import forecast, record
-from .baselines import Baseline, BaselineEvidence, behind_first
+from .baselines import Baseline, behind_first
 from .errors import carried_by_few
-from .forecast import Comparison, Forecast
+from .forecast import Comparison, Evidence, Forecast
 from .record import agreement_row
 from ..report import page, table, words
 from ..report.plots import plot_accuracies
@@ -73,16 +73,10 @@ class Ranking(Result):
     to_label: Tensor | None = None  # rows of points, in the order in which to label them
     milliseconds: Tensor | None = None  # that embedding a point took, (n_models,), NaN: given
     groups: Tensor | None = None  # of each point, by number, (n,), left out whole; None: of none
-    task_moment: Tensor | None = None  # of logits of skill over the distribution's tasks, (m, m)
-    agreeing_mean: Tensor | None = None  # logits of skill over tasks that agree with known labels
-    agreeing_moment: Tensor | None = None  # of these logits over single tasks, (m, m)
-    label_mean: Tensor | None = None  # centred logits of the skills on known labels, (n_models,)
-    label_covariance: Tensor | None = None  # of their errors, shape (n_models, n_models)
-    past_scores: Tensor | None = None  # fractions on earlier tasks, (n_models, n_earlier)
     folder: str = ""  # where rank_models saved it; empty: nowhere
-    pair_mean: Tensor | None = None  # centred logits of precision by known pairs, (n_models,)
-    pair_covariance: Tensor | None = None  # of their errors, shape (n_models, n_models)
-    baseline_evidence: BaselineEvidence | None = None  # of the models and then of baselines
+    evidence: Evidence | None = field(default=None, repr=False)  # None: no tasks are held
+    baseline_evidence: Evidence | None = field(default=None, repr=False)  # of models and baselines
+    baseline_skill: Tensor | None = None  # of the models and then of baselines
 
     @cached_property
     def forecast(self) -> Forecast:
@@ -99,22 +93,19 @@ class Ranking(Result):
     @cached_property
     def baselines(self) -> tuple[Baseline, ...]:
         "How far features that nobody had to learn are behind the first model, if inputs were seen."
-        if self.baseline_evidence is None:
+        joined, skill = self.baseline_evidence, self.baseline_skill
+        if joined is None or skill is None:
             return ()
-        names, past = tuple(self.settings["baselines"]), self.past_scores
-        if past is not None:  # nobody has scored baselines on earlier tasks
-            unknown = torch.full((len(names), past.shape[1]), math.nan, dtype=past.dtype)
-            past = torch.cat([past, unknown])
-        joined = replace(
+        with_baselines = replace(
             self,
-            models=self.models + names,
+            models=self.models + tuple(self.settings["baselines"]),
+            skill=skill,
             prior_skill=None,
-            past_scores=past,
             point_errors=None,
+            evidence=joined,
             baseline_evidence=None,
-            **self.baseline_evidence._asdict(),
         )
-        return behind_first(self.forecast, joined.forecast, self.baseline_evidence.skill)
+        return behind_first(self.forecast, with_baselines.forecast, skill)
 
     def _forecast_with(self, labels, pairs=None):
         level = None
@@ -140,51 +131,41 @@ class Ranking(Result):
         return self.skill if self.prior_skill is None else self.prior_skill
 
     @cached_property
-    def _points(self):  # what tasks say that agree with known labels, where some are known
-        distribution = self._sampled_evidence
-        if self.agreeing_mean is None or self._label_scores is None:
-            return distribution
-        n_pairs = self._label_scores.n_pairs
-        mean, moment = self.agreeing_mean, self.agreeing_moment
-        return forecast.with_agreeing(
-            distribution, distribution._replace(mean=mean, moment=moment, n_pairs=n_pairs)
-        )
+    def _points(self):  # of tasks that agree with known labels, where some are known
+        sampled, labels = self._sampled_evidence, self._label_scores
+        agreeing = None if self.evidence is None else self.evidence.agreeing
+        if agreeing is None or labels is None:
+            return sampled
+        return forecast.with_agreeing(sampled, agreeing._replace(n_pairs=labels.n_pairs))
 
     @cached_property
     def _sampled_evidence(self):
-        has_targets = "n_targets" in self.settings.get("labels", {})
-        moment, is_own = self.task_moment, has_targets and not self._is_silent
-        skill = self.skill if is_own else self._unlabelled_skill
-        if moment is None:
-            moment = torch.zeros(len(skill), len(skill), dtype=torch.float64)
-        with_references = bool(self.settings.get("reference_weights"))
-        return forecast.PointEvidence(forecast.centred_logits(skill), moment, with_references)
+        if self.evidence is None:
+            nothing = torch.zeros(len(self.skill), len(self.skill), dtype=torch.float64)
+            return forecast.PointEvidence(forecast.centred_logits(self.skill), nothing, False)
+        sampled = self.evidence.examples
+        if "n_targets" in self.settings.get("labels", {}) and not self._is_silent:
+            return sampled._replace(mean=forecast.centred_logits(self.skill))
+        return sampled
 
     @cached_property
     def _label_scores(self):
-        if self.label_mean is None or self.label_covariance is None or self._is_unread:
-            return None
-        labels = self.settings["labels"]
-        counted = {key: labels[key] for key in ("classes_per_label", "n_pairs")}
-        counted["share_right"] = labels.get("share_right", 0.0)  # of skills alone before
-        return forecast.LabelScores(self.label_mean, self.label_covariance, **counted)
+        return None if self.evidence is None or self._is_unread else self.evidence.labels
 
     @cached_property
     def _pairs(self):
-        if self.pair_mean is None or self.pair_covariance is None:
-            return None
-        n_pairs = self.settings["known_pairs"]["n_same"]
-        return forecast.PairEvidence(self.pair_mean, self.pair_covariance, n_pairs)
+        return None if self.evidence is None else self.evidence.pairs
 
     @cached_property
     def _record(self):
-        return None if self.past_scores is None else forecast.record_scores(self.past_scores)
+        past = None if self.evidence is None else self.evidence.past
+        return None if past is None else forecast.record_scores(past)
 
     @property
     def _unstudied(self):  # why no probability is given
         if "n_targets" in self.settings.get("labels", {}):
             return "real targets were not studied"
-        if self.task_moment is None:
+        if self.evidence is None:
             return "the ranking does not hold its tasks"
         return ""
 
@@ -379,7 +360,7 @@ class Ranking(Result):
         if self._pairs is not None:
             rule, remedy = "labels must be foretold without pairs", "rank again without pairs="
             checks.refuse("label_path", rule, f"{self._pairs.n_pairs} pairs", remedy)
-        if self.forecast.draws is None or self.point_errors is None:
+        if self.forecast.draws is None or self.point_errors is None or self.evidence is None:
             rule, remedy = "a ranking must have a forecast with probabilities", "rank again"
             checks.refuse("label_path", rule, self.forecast.reason or "one model", remedy)
         labels = self.settings.get("labels", {})
@@ -387,7 +368,7 @@ class Ranking(Result):
             self._label_scores,
             self.point_errors,
             self._unlabelled_skill,
-            n_labels=0 if self.label_mean is None else labels["n_labels"],
+            n_labels=0 if self.evidence.labels is None else labels["n_labels"],
             n_classes=labels.get("n_classes", self.settings["n_classes"]),
             n_points=self.settings["n"],
         )
@@ -509,10 +490,7 @@ class Ranking(Result):
         out: str | Path,  # directory that `save` wrote
     ) -> "Ranking":
         "Read a ranking that was saved."
-        saved = record.saved_fields(out)
-        if "baseline_evidence" in saved:
-            saved["baseline_evidence"] = BaselineEvidence(**saved["baseline_evidence"])
-        return cls(**saved)
+        return cls(**record.saved_fields(out))
 
     def to_record(
         self,

@@ -34,6 +34,7 @@ from ..prior.left_out_groups import evaluated_rows
 from . import members
 from .distributions import Findings, Tasks, feature_copies
 from .errors import error_model
+from .forecast import evidence_of
 from .options import RankOptions, task_orders
 from ..report import page, words
 from ..report import table as tables
@@ -398,7 +399,7 @@ def page_record(ranking: Any) -> dict[str, Any]:
     table = tables.table_record(ranking.short_frame())
     shown = dict(ranking=tables.json_rows(ranking.to_frame()), table=table, pairs=pairs)
     shown["baseline_lines"] = ranking.baseline_lines
-    has_path = ranking.point_errors is not None and ranking.pair_mean is None
+    has_path = ranking.point_errors is not None and ranking.evidence.pairs is None
     if pairs and len(best) > 1 and has_path:
         pair = [ranking.models[k] for k in best[:2]]
         path = ranking.label_path(*pair)
@@ -429,7 +430,7 @@ def free_folder(out: str | Path) -> Path:
             return folder
 
 # %% ../../nbs/rank/08_record.ipynb #2423dff7
-_BESIDE = "with baselines/"
+_EVIDENCE = ("evidence", "baseline_evidence")
 
 
 def save_ranking(ranking: Any, folder: Path) -> None:
@@ -439,9 +440,9 @@ def save_ranking(ranking: Any, folder: Path) -> None:
 
         tensors = {f.name: getattr(ranking, f.name) for f in fields(ranking)}
         tensors |= {f"extra/{name}": values for name, values in ranking.extra.items()}
-        if ranking.baseline_evidence is not None:
-            beside = ranking.baseline_evidence._asdict().items()
-            tensors |= {f"{_BESIDE}{name}": values for name, values in beside}
+        for name in _EVIDENCE:
+            if (evidence := getattr(ranking, name)) is not None:
+                tensors |= {f"{name}/{path}": x for path, x in evidence.tensors().items()}
         tensors = {k: v.contiguous() for k, v in tensors.items() if isinstance(v, Tensor)}
         plots: list = [ranking.plot]
         if ranking.accuracies is not None:
@@ -473,13 +474,13 @@ def saved_fields(out: str | Path) -> dict[str, Any]:
     tensors = load(paths[1].read_bytes())
     columns = record["ranking"][0]  # in their order, which the tensors have not
     extra = {name: tensors.pop(f"extra/{name}") for name in columns if f"extra/{name}" in tensors}
-    beside = {k: tensors.pop(k) for k in list(tensors) if k.startswith(_BESIDE)}
     record_fields: dict[str, Any] = {
         name: record[name] for name in ("failures", "settings", "reason")
     }
     record_fields |= dict(models=tuple(record["models"]), drawn=record.get("drawn"))
-    if beside:
-        record_fields["baseline_evidence"] = {
-            name.removeprefix(_BESIDE): tensor for name, tensor in beside.items()
-        }
+    for name in _EVIDENCE:
+        paths_of = [path for path in tensors if path.startswith(f"{name}/")]
+        if paths_of:
+            flat = {path.partition("/")[2]: tensors.pop(path) for path in paths_of}
+            record_fields[name] = evidence_of(flat)
     return dict(extra=extra, **tensors, **record_fields)

@@ -324,21 +324,18 @@ def _assemble(
     joined_pairs: forecast.PairEvidence | None = None,  # of these models and then of baselines
 ) -> Ranking:
     "A ranking from what was found."
-    task_sample, scores, models, of_labels = findings[:4]
+    task_sample, scores = findings.task_sample, findings.scores
+    models, of_labels = findings.models, findings.labelled
+    sampled = {name: scores.skills[name] for name in models}
+    beside = baselines.evidence_beside(findings, past and past.scores, joined_pairs)
     skills = scores.skills if of_labels is None else of_labels.skills
     columns = _numbers_of(models, task_sample.moments, skills, scores.probes)
     if of_labels is not None:
         prior_skills = [scores.skills[name].skill for name in models]
         columns["prior_skill"] = torch.stack(prior_skills)
-        if of_labels.scores is not None:
-            columns["label_mean"] = of_labels.scores.mean
-            columns["label_covariance"] = of_labels.scores.covariance
         settings["labels"] |= _counts_of_labels(of_labels)
         if of_labels.signal_p_value is not None:
             settings["labels"]["signal_p_value"] = of_labels.signal_p_value
-        if of_labels.agreeing is not None:
-            columns["agreeing_mean"] = of_labels.agreeing.mean
-            columns["agreeing_moment"] = of_labels.agreeing.moment
     extra: dict[str, Tensor] = {}
     distribution = task_sample.distribution
     consensus = distribution.consensus
@@ -368,11 +365,15 @@ def _assemble(
         to_label=findings.to_label,
         groups=options.groups,
         reason=memory.edge_reason(task_sample.moments, len(mask)) if task_sample.moments else "",
-        task_moment=labelled.task_moment({k: scores.skills[k] for k in models}, task_sample),
-        past_scores=None if past is None else past.scores,
-        pair_mean=None if pairs is None else pairs.mean,
-        pair_covariance=None if pairs is None else pairs.covariance,
-        baseline_evidence=baselines.evidence_beside(findings, joined_pairs),
+        evidence=forecast.Evidence(
+            examples=labelled.sampled_evidence(sampled, task_sample),
+            agreeing=None if of_labels is None else of_labels.agreeing,
+            labels=None if of_labels is None else of_labels.scores,
+            past=None if past is None else past.scores,
+            pairs=pairs,
+        ),
+        baseline_evidence=beside and beside[0],
+        baseline_skill=beside and beside[1],
     )
 
 # %% ../../nbs/rank/12_run.ipynb #f0359917
