@@ -460,8 +460,8 @@ def test_help_is_quick(tmp_path):
 
 def test_metrics_are_listed_and_described(tmp_path):
     code, out, err = run("metrics", cwd=tmp_path)
-    assert (code, err) == (0, "") and "\nlogme " in out and "\nidest " in out
-    code, out, err = run("metrics", "idest", cwd=tmp_path)
+    assert (code, err) == (0, "") and "\nlogme " in out and "\ntwonn " in out
+    code, out, err = run("metrics", "twonn", cwd=tmp_path)
     assert (code, err) == (0, "") and "lower is better" in out
     code, out, err = run("metrics", "logmee", cwd=tmp_path)
     assert code == 2 and out == "" and "name in METRICS" in err

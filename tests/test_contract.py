@@ -59,19 +59,19 @@ CONTRACT = {
     "transfer.discriminants": "h_score regularized_h_score sfda linear linear_valid gbc ped "
     "transrate",
     "transfer.code_length": "validation_loss mdl sdl eps_sample_complexity LossCurve",
-    "transfer.spectrum": "rankme lidar cka hsic alpha_gap matrix_entropy nesum "
-    "participation_dimension rankme_centered stable_rank",
+    "transfer.spectrum": "rankme lidar cka hsic alpha_gap nesum "
+    "participation_dimension rankme_centered",
     "transfer.agreement": "rank_agreement Agreement",
     "transfer.cards": "Card describe_metric",
     "transfer.controls": "random_number width",
-    "transfer.intrinsic_dimension": "gride idest twonn",
+    "transfer.intrinsic_dimension": "twonn",
     "transfer.metrics": "metrics",
-    "transfer.neighbours": "cluster_learnability knn_accuracy tmi",
+    "transfer.neighbours": "cluster_learnability knn_accuracy",
     "transfer.registry": "Convergence METRICS Metric TransferScores metric_convergence "
     "metric_functions transfer_scores",
-    "transfer.separation": "centroid_accuracy concept_variation energy_score interclass_distance "
+    "transfer.separation": "centroid_accuracy concept_variation energy_score "
     "lda_accuracy lda_score ncti_ncc ncti_seli ncti_vc parc",
-    "transfer.sphere": "alignment mean_cosine normalized_std self_clustering uniformity",
+    "transfer.sphere": "alignment uniformity",
     "inputs.images": "load_images",
     "inputs.zoo": "zoo_names",
     "inputs.embed": "embed Features",

@@ -193,18 +193,13 @@ CALLS = {
             for k in (
                 "rankme_centered",
                 "nesum",
-                "stable_rank",
-                "matrix_entropy",
                 "participation_dimension",
                 "alpha_req",
                 "alpha_gap",
             )
         },
     },
-    "transfer.sphere": {
-        k: dict(features=X)
-        for k in ("uniformity", "mean_cosine", "self_clustering", "normalized_std")
-    },
+    "transfer.sphere": {k: dict(features=X) for k in ("uniformity",)},
     "transfer.neighbours": {
         "distinct_points": dict(features=X),
         "count_copies": dict(features=X),
@@ -212,9 +207,8 @@ CALLS = {
         "use_neighbours": dict(features=X, k=3, neighbours=None, caller="knn_accuracy"),
         "knn_accuracy": dict(features=X, labels=y),
         "cluster_learnability": dict(features=X, n_clusters=3),
-        "tmi": dict(features=X, labels=y),
     },
-    "transfer.intrinsic_dimension": {k: dict(features=X) for k in ("twonn", "gride", "idest")},
+    "transfer.intrinsic_dimension": {k: dict(features=X) for k in ("twonn",)},
     "transfer.separation": {
         **{
             k: dict(features=X, labels=y)
@@ -228,7 +222,6 @@ CALLS = {
                 "ncti_ncc",
                 "ncti_vc",
                 "concept_variation",
-                "interclass_distance",
             )
         },
         "energy_score": dict(features=X),

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['centroid_accuracy', 'lda_accuracy', 'energy_score', 'lda_score', 'ncti_seli', 'ncti_ncc', 'ncti_vc', 'parc',
-           'concept_variation', 'interclass_distance']
+           'concept_variation']
 
 # %% ../../nbs/transfer/11_separation.ipynb #dbf42eb4
 import math
@@ -318,28 +318,3 @@ def concept_variation(
         powers[place - rows.start, place] = -torch.inf
         total += float((powers.softmax(1) * (y[rows, None] != y)).sum())
     return total / len(X)
-
-
-@documented
-def interclass_distance(
-    features: ArrayLike,  # shape (n, d)
-    labels: ArrayLike,  # class of each point, shape (n,)
-    *,
-    max_points: int = 2000,  # of more points, so many are drawn
-    seed: int = 0,  # of the draw
-) -> float:  # higher is better
-    """INT: mean over pairs of classes of the mean distance between their points.
-
-    Reference: Bezdek and Pal 1998; as a transferability metric, Singh et al. 2025.
-    """
-    X, y = _drawn_points(features, labels, max_points, seed, "interclass_distance")
-    scale = checks.power_to_one(X)
-    X = X * scale
-    X = X - X.mean(0)
-    member = torch.nn.functional.one_hot(y).double()
-    sums = torch.zeros(member.shape[1], member.shape[1], dtype=torch.float64, device=X.device)
-    for rows in row_blocks(len(X), max(1, 2**22 // len(X))):
-        sums += member[rows].T @ (torch.cdist(X[rows], X) @ member)
-    counts = member.sum(0)
-    means = (sums / counts / counts[:, None]).fill_diagonal_(0)
-    return float(means.sum() / (len(counts) * (len(counts) - 1)) / scale)
