@@ -2,8 +2,10 @@
 
 from .inputs.embed import embed as embed
 from .inputs.images import load_images as load_images
+from .inputs.queries import Retrieval as Retrieval
 from .inputs.texts import embed_texts as embed_texts
 from .inputs.texts import load_texts as load_texts
+from .inputs.texts import prefixed as prefixed
 from .kernels import kernel_factor as kernel_factor
 from .kernels import product_factor as product_factor
 from .papers.neucrab import neucrab as neucrab

@@ -4,6 +4,7 @@ Who writes a table knows the score of each model on each task. Whatever the layo
 kind of file and the spelling of the names, the same matrix must come back.
 """
 
+import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -253,3 +254,39 @@ def test_the_table_of_mieb_is_read():
     assert len(past.tasks) == 22
     expected = truth.loc[rows, list(past.tasks)].to_numpy(dtype="float64")
     np.testing.assert_array_equal(past.scores, expected)
+
+
+def test_a_folder_of_mteb_and_its_leaderboard_are_the_same_past_results(tmp_path):
+    rng = np.random.default_rng(0)
+    scores = {"intfloat/e5-small-v2": (0.61, 0.42), "BAAI/bge-small-en-v1.5": (0.72, 0.31)}
+    features = {name: rng.normal(size=(60, 6)) for name in scores}
+    for name, values in scores.items():
+        place = tmp_path / "results" / name.replace("/", "__") / "0fd1"
+        place.mkdir(parents=True)
+        (place / "model_meta.json").write_text(json.dumps(dict(name=name, revision="0fd1")))
+        for task, value in zip(("SciFact", "ArguAna"), values, strict=True):
+            part = dict(main_score=value, ndcg_at_10=value, hf_subset="default", languages=["eng"])
+            record = dict(mteb_version="2.1.0", scores=dict(test=[part]), task_name=task)
+            (place / f"{task}.json").write_text(json.dumps(record))
+    board = pd.DataFrame(scores, index=["SciFact", "ArguAna"]).T.mul(100).reset_index()
+    board.insert(0, "Rank (Borda)", [1, 2])
+    board["Model"] = [
+        f"[{k.split('/')[1]}](https://huggingface.co/{k})" for k in board.pop("index")
+    ]
+    board.assign(**{"Zero-shot": "100%", "Mean (Task)": 50.0}).to_csv(tmp_path / "board.csv")
+    how = dict(compute=tp.Compute(progress=False, cache=False))
+    read = [
+        tp.rank_models(features, past_results=tmp_path / name, **how)
+        for name in ("results", "board.csv")
+    ]
+    for ranking in read:
+        assert set(ranking.settings["record"]["tasks"]) == {"SciFact", "ArguAna"}
+        order = [ranking.settings["record"]["tasks"].index(k) for k in ("SciFact", "ArguAna")]
+        expected = torch.tensor([scores[name] for name in ranking.models], dtype=torch.float64)
+        assert_close(ranking.past_scores[:, order], expected)
+        assert ranking.forecast.evidence[1:]  # beside the examples
+    other = tmp_path / "results" / "intfloat__e5-small-v2" / "77aa"
+    other.mkdir()
+    (other / "SciFact.json").write_text(json.dumps(dict(record, task_name="SciFact")))
+    with pytest.raises(ValueError, match="one revision, because.* Got 2 of intfloat/e5-small-v2"):
+        tp.rank_models(features, past_results=str(tmp_path / "results"), **how)

@@ -440,6 +440,9 @@ def embed_features(
     elif points is not None and not hasattr(points, "fingerprint"):
         points = load_images(points)
     source = source_of(model)
+    if source.prefix:
+        rule, remedy = "a prefix must stand before texts", "leave it out, or pass texts"
+        checks.refuse("embed", rule, f"{source.prefix!r:.40} before images", remedy)
     if isinstance(points, LoadedBatches) and not isinstance(source, Encoder):
         if transform is not None or getattr(source, "partner", None) is not None:
             rule = "a loader's batches must go to the model as they are"

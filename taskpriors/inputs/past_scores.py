@@ -6,10 +6,13 @@
 __all__ = []
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #ae06b6fe
+import json
+import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import torch
@@ -53,9 +56,12 @@ def _words_in(name: str) -> set[str]:
     return set(re.split(r"[^a-z0-9]+", plain_name(name)))
 
 
+_NO_TASKS = ("", "unnamed: 0", "zero-shot")  # a count of rows, and a column of mteb's leaderboard
+
+
 def _is_fact(name: str) -> bool:
     "Does the name of a column say that its numbers are no scores on one task?"
-    return bool(_FACTS & _words_in(name))
+    return plain_name(name) in _NO_TASKS or bool(_FACTS & _words_in(name))
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #03c81e59
 def _first(columns: Sequence, names: Sequence) -> str | None:
@@ -64,9 +70,12 @@ def _first(columns: Sequence, names: Sequence) -> str | None:
     return next((plain[name] for name in names if name in plain), None)
 
 
+_LINK = r"^\[(.+)\]\(\S+\)$"  # [NAME](URL), as mteb's leaderboard writes a model
+
+
 def _model_names(frame: DataFrame, column: str) -> Series:
     "The models in a column, with their weights where another column names these."
-    models = frame[column].astype(str)
+    models = frame[column].astype(str).str.replace(_LINK, r"\1", regex=True)
     tag = _first(frame.columns, _TAG_COLUMNS)
     if tag is None:
         return models
@@ -82,7 +91,7 @@ def _task_columns(frame: DataFrame, fixed: Sequence, name: str) -> dict[str, str
     if {"worst_decile", "skill"} <= set(map(plain_name, free)):
         rule, remedy = "a saved ranking must be passed as rows", "pass ranking.to_record(TASK)"
         raise ValueError(sentence(rule, f"the table {name}", remedy))
-    for column in free:
+    for column in [k for k in free if not _is_fact(k)]:
         signs = frame[column].astype(str).str.contains(r"\d\s*%\s*$")
         if signs.any():
             rule, got = f"the scores of {name} must be numbers", repr(frame[column][signs].iloc[0])
@@ -105,7 +114,9 @@ def _task_columns(frame: DataFrame, fixed: Sequence, name: str) -> dict[str, str
     return {score: name}
 
 
-def _scores_in(frame: DataFrame, name: str) -> DataFrame:  # columns model, task, value, repeat
+def _scores_in(
+    frame: DataFrame, name: str
+) -> DataFrame:  # columns model, task, value, repeat, revision
     "The scores in a table, one a line."
     import pandas as pd
 
@@ -124,7 +135,9 @@ def _scores_in(frame: DataFrame, name: str) -> DataFrame:  # columns model, task
         model = "model"
     model = frame.columns[0] if model is None and len(frame.columns) else model
     repeat = frame[repeats].astype(str).agg(" ".join, axis=1) if repeats else ""
-    keys = dict(model=_model_names(frame, model) if model is not None else [], repeat=repeat)
+    revision = frame.get("model_revision", "")
+    keys: dict[str, Any] = dict(repeat=repeat, revision=revision)
+    keys["model"] = _model_names(frame, model) if model is not None else []
     if task is not None:
         score = _first(frame.columns, _SCORES)
         if score is None:
@@ -188,6 +201,54 @@ def _one_score_each(
     note = f"{means.format(table)} over repetitions." if n else ""
     return scores["mean"].rename("value"), note
 
+# %% ../../nbs/inputs/04_past_scores.ipynb #mteb0002
+def _model_of(path: Path) -> str:  # ORG/NAME of a task's file
+    meta = path.with_name("model_meta.json")
+    if meta.is_file():
+        name = json.loads(meta.read_text(encoding="utf-8")).get("name")
+        if name:
+            return name
+    folders = [parent.name for parent in path.absolute().parents]
+    named = next((folder for folder in folders[:2] if "__" in folder), folders[0])
+    return named.replace("__", "/")
+
+
+def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
+    "Rows model_name, model_revision, task_name, score of a file."
+    record = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(record, Mapping):
+        rule, remedy = "a file of mteb must hold a dictionary", "check the file"
+        raise ValueError(sentence(rule, type(record).__name__, remedy))
+    for model in record.get("model_results", [record]):
+        name = model.get("model_name") or _model_of(path)
+        revision = model.get("model_revision") or path.absolute().parent.name
+        for task in model.get("task_results", [model]):
+            scores = task.get("scores")
+            if not isinstance(scores, Mapping):
+                got, remedy = ", ".join(map(str, task))[:100], "read older files with mteb itself"
+                raise ValueError(sentence(f"{path.name[-80:]} must hold scores", got, remedy))
+            main_scores = [part["main_score"] for split in scores.values() for part in split]
+            task_name = task.get("task_name", path.stem)
+            row = dict(model_name=name, model_revision=revision, task_name=task_name)
+            yield dict(row, score=fmean(main_scores) if main_scores else math.nan)
+
+
+def read_mteb(path: Path) -> DataFrame:  # columns model_name, model_revision, task_name, score
+    "The scores in a folder of mteb's results, or in one of its JSON files."
+    import pandas as pd
+
+    files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+    files = [k for k in files if k.name != "model_meta.json" and "experiments" not in k.parts]
+    try:
+        rows = [row for file in files for row in _json_rows(file)]
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as e:
+        got = " ".join(f"{type(e).__name__}: {e}".split())[:100]
+        raise OSError(sentence("files must be results of mteb", got, "check the files")) from None
+    if not rows:
+        rule = "a folder of past results must hold results of mteb"
+        raise ValueError(sentence(rule, "no JSON file", "check the path, or pass a table"))
+    return pd.DataFrame(rows)
+
 # %% ../../nbs/inputs/04_past_scores.ipynb #75f8b6b5
 class _Part(NamedTuple):
     "The scores of the ranked models in one table, with the ranking's names."
@@ -203,6 +264,11 @@ def _ranked_part(scores: DataFrame, models: Sequence, name: str, caller: str) ->
     names = list(dict.fromkeys(scores.model))
     match = match_names(models, names, name, caller)
     ranked = scores[scores.model.isin(match.values())]
+    revisions = ranked.groupby("model").revision.nunique()
+    if (revisions > 1).any():
+        rule = "each model must have one revision, because scores of several are no mean"
+        got = f"{revisions.max()} of {shortened(str(revisions.idxmax()), 60)}"
+        raise ValueError(sentence(rule, got, "leave the others out"))
     present = ranked.value.notna() & (ranked.value.astype(str).str.strip() != "")
     used = scores[scores.task.isin(ranked[present].task)]
     frame = used.assign(value=_as_fractions(used, name)).dropna(subset="value")
@@ -229,10 +295,14 @@ def _table_of(record: Any) -> tuple[DataFrame, str]:  # and what to call it
     "The table that past results are."
     if isinstance(record, (str, os.PathLike)):
         path = Path(record).expanduser()
+        if path.is_dir() or (path.suffix == ".json" and path.is_file()):
+            return read_mteb(path), path.name
         if not path.is_file():
             rule = "past results must be a table that exists"
             raise FileNotFoundError(
-                sentence(rule, repr(str(path)[-80:]), "pass a .csv or .parquet")
+                sentence(
+                    rule, repr(str(path)[-80:]), "pass a .csv or .parquet, or a folder of mteb"
+                )
             )
         return tables.read(path), path.name
     frame = record.to_dataframe() if hasattr(record, "to_dataframe") else tables.as_frame(record)

@@ -111,7 +111,9 @@ def _named_rows(words: list, points: Any) -> list:
     return [find.rows(word, numbered=False) or by_text.get(word, []) for word in words]
 
 
-def _rows_of(cells: list, points: Any, n: int) -> tuple[list, tuple]:
+def rows_of_cells(
+    cells: list, points: Any, n: int, noun: str = "points of pairs"
+) -> tuple[list, tuple]:
     "Rows of the points that cells name, and notes."
     words = [tables.key_text(cell).strip() for cell in cells]
     whole = all(map(str.isdecimal, words))
@@ -119,18 +121,18 @@ def _rows_of(cells: list, points: Any, n: int) -> tuple[list, tuple]:
     if all(len(at) == 1 for at in fits):
         rows = [at[0] for at in fits]
         if whole and any(row != int(word) for row, word in zip(rows, words, strict=True)):
-            note = "Points of pairs are found by their names, which are numbers, not by rows."
+            note = f"{noun.capitalize()} are found by their names, which are numbers, not by rows."
             return rows, (note,)
         return rows, ()
     if not whole:
         unnamed = [k for k, at in enumerate(fits) if len(at) != 1]
         unfit = next(k for k in unnamed if not words[k].isdecimal())
-        rule = "the points of pairs must be rows from 0, or names of points"
-        got = f"{shortened(words[unfit], 60)!r}, which names {len(fits[unfit])} of {n} points"
+        rule = f"the {noun} must be rows from 0, or names that are there"
+        got = f"{shortened(words[unfit], 60)!r}, which names {len(fits[unfit])} of {n}"
         raise ValueError(sentence(rule, got, "correct that pair, or write rows"))
     rows = list(map(int, words))
     if max(rows) >= n:
-        rule = f"the rows of pairs must lie from 0 to {n - 1}"
+        rule = f"rows of the {noun} must lie from 0 to {n - 1}"
         raise ValueError(sentence(rule, max(rows), "count rows from 0, or correct that pair"))
     return rows, ()
 
@@ -156,7 +158,7 @@ def _checked(pairs: Any, points: Any, n: int) -> GivenPairs:
     if header and (all(map(str.isdecimal, header)) or all(_named_rows(header, points))):
         rule = "the first line of a table of pairs must name its columns"
         raise ValueError(sentence(rule, ", ".join(header), "write i,j above the pairs"))
-    placed, more = _rows_of(cells, points, n)
+    placed, more = rows_of_cells(cells, points, n)
     names = getattr(points, "names", None)
     distinct: dict = {}
     for i, j, cell in zip(placed[:count], placed[count:], written.same, strict=True):

@@ -89,6 +89,7 @@ class Source:
     "What a user passed as a model."
 
     held = ""  # field with the object whose class names it in a list; empty: its label does
+    prefix = ""  # stands before each text; see `WithPrefix`
 
     @property
     def encode(self) -> Callable | None:
@@ -103,6 +104,20 @@ class Source:
     def label_at(self, k: int) -> str:
         "What to call it at position `k` of a list: its label, or its class and its place."
         return f"{type(getattr(self, self.held)).__name__}_{k}" if self.held else self.label
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WithPrefix(Source):
+    "A model that may read texts, and what stands before each of them."
+
+    prefix: str = ""
+    query_prefix: str | None = None  # before each query; None: as before each text
+
+    @property
+    def for_queries(self) -> "WithPrefix":
+        "The same model as it reads queries."
+        prefix = self.prefix if self.query_prefix is None else self.query_prefix
+        return replace(self, prefix=prefix)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +181,7 @@ class Url(Source):
 
 
 @dataclass(frozen=True)
-class Name(Source):
+class Name(WithPrefix):
     "The name of a network: of timm, of the zoo, of the hub, or the folder of one."
 
     text: str
@@ -194,7 +209,7 @@ def _first_of(model: object, names: tuple) -> Callable | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Network(Source):
+class Network(WithPrefix):
     "A module of torch."
 
     model: nn.Module
@@ -241,7 +256,7 @@ class Network(Source):
 
 
 @dataclass(frozen=True, eq=False)
-class Function(Source):
+class Function(WithPrefix):
     "A function of a batch, or of a list of texts."
 
     model: Callable
@@ -295,7 +310,7 @@ class PublishedWeights(Source):
 
 
 @dataclass(frozen=True, eq=False)
-class TextEncoder(Source):
+class TextEncoder(WithPrefix):
     "An object with `encode`, or with `transform` as fitted ones of scikit-learn have."
 
     model: Any
@@ -309,7 +324,7 @@ class TextEncoder(Source):
 
 
 @dataclass(frozen=True, eq=False)
-class WordVectors(Source):
+class WordVectors(WithPrefix):
     "A dictionary word -> vector, or KeyedVectors of gensim."
 
     vectors: Any

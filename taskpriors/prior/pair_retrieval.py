@@ -41,15 +41,29 @@ class _Places(NamedTuple):
         s, t = self.nearer.double(), self.as_near.double()
         return (torch.lgamma(s + t + 1) - torch.lgamma(s + 1)) / t
 
+    def discounts(self, k: int) -> Tensor:  # in [0, 1], shape (n_queries,), float64
+        "Mean of 1/log2(1 + rank), which is 0 beyond the k nearest, with ties broken at random."
+        each = 1 / torch.arange(2, k + 2, dtype=torch.float64).log2()
+        total = torch.cat([each.new_zeros(1), each.cumsum(0)]).to(self.nearer.device)
+        last = (self.nearer + self.as_near).clamp(max=k)
+        return (total[last] - total[self.nearer.clamp(max=k)]) / self.as_near
 
-def _partner_places(X: Tensor, queries: Tensor, partners: Tensor) -> _Places:
-    "Count the points that are nearer to each query than its partner, and as near."
+
+def partner_places(
+    X: Tensor, queries: Tensor, partners: Tensor, *, asked: Tensor | None = None
+) -> _Places:
+    """Count the points that are nearer to each query than its partner, and as near.
+
+    Queries are rows of `asked`, or rows of X, which are no neighbours of their own.
+    """
     U = torch.nn.functional.normalize(X.double(), dim=1)
+    V = U if asked is None else torch.nn.functional.normalize(asked.double(), dim=1)
     nearer, as_near = [], []
     for rows in row_blocks(len(queries), max(1, 2**23 // len(U))):
-        cosines = U[queries[rows]] @ U.T
+        cosines = V[queries[rows]] @ U.T
         of_partner = cosines.gather(1, partners[rows, None])
-        cosines.scatter_(1, queries[rows, None], -torch.inf)  # a point is no neighbour of its own
+        if asked is None:
+            cosines.scatter_(1, queries[rows, None], -torch.inf)
         nearer.append((cosines > of_partner + _EQUAL).sum(1))
         as_near.append(((cosines - of_partner).abs() <= _EQUAL).sum(1))
     return _Places(torch.cat(nearer), torch.cat(as_near))
@@ -72,6 +86,11 @@ class PairScores(Result):
 
     errors = property(lambda self: 1 - self.hits)  # shape (n_models, n_queries), lower is better
     standard_error = property(lambda self: self.covariance().diagonal().sqrt())  # (n_models,)
+
+    @property
+    def n_pairs(self) -> int:
+        "How many different pairs there are, in any order of their two points."
+        return len(torch.stack([self.queries, self.partners]).sort(0).values.unique(dim=1).T)
 
     def covariance(self, of: str = "recall") -> Tensor:  # shape (n_models, n_models), float64
         "Covariance of the models' scores (`recall` or `depth`) over blocks of tied points."
@@ -96,6 +115,14 @@ class PairScores(Result):
         table = pd.DataFrame({name: v.tolist() for name, v in columns.items()})
         table.insert(0, "model", self.names)
         return table.sort_values("recall", ascending=False, ignore_index=True)
+
+
+def warn_of_zeros(X: Tensor, name: object, caller: str) -> None:
+    "Say how many rows of a model have no direction."
+    zero = int((X == 0).all(1).sum())
+    if zero:
+        what = f"{zero} rows of {name!r:.40} are zero, and their cosine with every point"
+        warnings.warn(f"{caller}: {what} is taken as 0.", stacklevel=3)
 
 
 def pair_scores(
@@ -125,12 +152,9 @@ def pair_scores(
         checks.refuse(caller, rule, got, "pass more pairs of one class")
     hits, log_ranks = [], []
     for name, X in zip(names, models, strict=True):
-        zero = int((X == 0).all(1).sum())
-        if zero:
-            what = f"{zero} rows of {name!r:.40} are zero, and their cosine with every point"
-            warnings.warn(f"{caller}: {what} is taken as 0.", stacklevel=2)
+        warn_of_zeros(X, name, caller)
         rows = queries.to(X.device), partners.to(X.device)
-        places = _partner_places(X.detach(), *rows)
+        places = partner_places(X.detach(), *rows)
         hits.append(places.hits(k).cpu())
         log_ranks.append(places.log_ranks().cpu())
     return PairScores(

@@ -20,6 +20,7 @@ from torch import Tensor
 from ..checks import Axes, DataFrame, check_choice
 from ..prior.pair_retrieval import PairScores
 from ..prior.posterior import LabelledSkill, shrunk_covariance
+from ..prior.queries import QueryScores
 from ..report.words import SCORE_NAMES, shortened
 from ..results import Result, new_axes
 from ..ridge import simplex_codes
@@ -181,7 +182,7 @@ class PairEvidence(NamedTuple):
     n_pairs: int  # of one class
 
 
-def pair_evidence(scores: PairScores) -> PairEvidence:
+def pair_evidence(scores: PairScores | QueryScores) -> PairEvidence:
     "Depths at which partners are found by two models or more, as logits of precision at 10."
     depth, n = scores.depth, scores.n_points
     height = max(1.0, depth.mean().item())  # one is chance
@@ -194,7 +195,7 @@ def pair_evidence(scores: PairScores) -> PairEvidence:
     return PairEvidence(
         mean=slope * (depth - depth.mean()),
         covariance=slope**2 * codes @ contrasts @ codes.T,
-        n_pairs=len(torch.stack([scores.queries, scores.partners]).sort(0).values.unique(dim=1).T),
+        n_pairs=scores.n_pairs,
     )
 
 # %% ../../nbs/rank/06_forecast.ipynb #ev5e0002
@@ -236,6 +237,24 @@ def evidence_of(tensors: dict[str, Tensor]) -> Evidence:
             parts[kind] = x
     made = {kind: _KINDS[kind](**part) for kind, part in parts.items() if kind in _KINDS}
     return Evidence(**parts | made)
+
+# %% ../../nbs/rank/06_forecast.ipynb #fq000002
+def query_evidence(scores: QueryScores) -> PairEvidence:  # scores at NEAREST documents
+    "Depth and precision of two models or more over queries, as logits of precision at 10."
+    depth, codes = pair_evidence(scores), simplex_codes(len(scores.names))
+    found = scores.found.mean(1)
+    b = min(max(found.mean().item(), _LEAST), 1 - _LEAST)
+    unit = 1 / (b * (1 - b))
+    gaps = (scores.found - found[:, None]) * unit
+    own = torch.eye(codes.shape[1], dtype=torch.float64)
+    of_found = shrunk_covariance(gaps.T @ codes) / scores.found.shape[1]
+    of_found = of_found + own * unit / scores.n_places.sum()
+    bias = packaged_toml("rank/pairs.toml")["queries"]["bias"]  # tau^2
+    of_depth = codes.T @ depth.covariance @ codes + own * bias
+    by_found, by_depth = torch.linalg.inv(of_found), torch.linalg.inv(of_depth)
+    joined = torch.linalg.inv(by_found + by_depth)
+    mean = joined @ (by_found @ (codes.T @ found * unit) + by_depth @ (codes.T @ depth.mean))
+    return PairEvidence(codes @ mean, codes @ joined @ codes.T, depth.n_pairs)
 
 # %% ../../nbs/rank/06_forecast.ipynb #3172a68d
 class LevelRule(NamedTuple):

@@ -25,7 +25,7 @@ import taskpriors.kernels as kernels
 import taskpriors.store as store
 from ..inputs import sources
 from ..inputs.accepted_models import ModelLike
-from ..inputs.embed import embed_features
+from ..inputs.embed import Features, embed_features
 from ..inputs.image_source import ImageSource
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.loaders import LoadedBatches
@@ -146,22 +146,32 @@ def rows_of(model: Model, index: Tensor) -> Tensor:
     return model.features.take(index)
 
 # %% ../../nbs/rank/03_members.ipynb #83af0ea7
-def gather_model(
+def embed_model(
     name: str,  # of the model
     model: Any,  # what the user gave: anything embed_features takes, or a module with its transform
     images: Inputs | None,  # None if the model is features
     options: RankOptions,
     bar: Any | None = None,  # of all models, which is moved on; None: a bar of its own
-) -> Model:
-    "Embed one model, or take its features from the cache, and form the factor of its kernel."
+) -> Features:
+    "Embed inputs with one model, or take its features from the cache."
     progress = options.compute.progress if bar is None else bar
     embedding_options = dict(
         options.compute.embedding, name=name, cache=options.compute.cache, progress=progress
     )
     if isinstance(images, TextSource):
-        embedded = embed_texts(model, images, **embedding_options)
-    else:
-        embedded = embed_features(model, images, **embedding_options)
+        return embed_texts(model, images, **embedding_options)
+    return embed_features(model, images, **embedding_options)
+
+
+def gather_model(
+    name: str,  # of the model
+    model: Any,  # as for embed_model
+    images: Inputs | None,  # None if the model is features
+    options: RankOptions,
+    bar: Any | None = None,  # of all models, which is moved on; None: a bar of its own
+) -> Model:
+    "Embed one model, or take its features from the cache, and form the factor of its kernel."
+    embedded = embed_model(name, model, images, options, bar)
     features = checks.check_features(embedded.features, "rank_models", f"features of {name}")
     return Model(
         name=name,

@@ -24,11 +24,12 @@ import taskpriors.checks as checks
 import taskpriors.store as store
 from ..inputs import row_blocks, row_labels, row_pairs, sources
 from ..inputs.images import ImagesLike
+from ..inputs.queries import Retrieval
 from ..inputs.texts import TextsLike
 from . import cost, disk, distributions, members, memory, reference_set
 from .options import PLACES, TRAIN, Compute, RankOptions, Tasks, place_of
 from .ranking import Ranking
-from .run import run
+from .run import known_pairs, run
 from ..signatures import documented
 from ..synbench import networks, score
 from ..transfer import registry
@@ -151,7 +152,8 @@ def _check_call(models, prior, metrics, out):  # metrics: of `requested`
     check_out(out)
 
 # %% ../../nbs/rank/13_models.ipynb #be591d02
-def _of_named_rows(named, labels, groups, pairs):  # the same, where rows of frames have names
+def _of_named_rows(named, labels, pairs, options):  # the same, where rows of frames have names
+    groups = options.groups
     models, points = row_labels.rows_of_frames(named, "rank_models")
     if points is not None:
         n = len(points.names)
@@ -159,8 +161,8 @@ def _of_named_rows(named, labels, groups, pairs):  # the same, where rows of fra
         if groups is not None:
             groups = row_labels.groups_of_points(groups, points, n, "rank_models")
         if pairs is not None:
-            pairs = row_pairs.read_pairs(pairs, points, n, "rank_models")
-    return models, labels, groups, pairs
+            pairs = known_pairs(pairs, points, n, options, models)
+    return models, labels, pairs, replace(options, groups=groups)
 
 
 def _check_pairs(pairs, labels, scoring):
@@ -253,8 +255,7 @@ class _Reading(NamedTuple):
 def _read_call(models, images, wanted, options, *, texts, labels=None, pairs=None) -> _Reading:
     named = members.named_models(models)
     if images is None and texts is None:
-        named, labels, groups, pairs = _of_named_rows(named, labels, options.groups, pairs)
-        options = replace(options, groups=groups)
+        named, labels, pairs, options = _of_named_rows(named, labels, pairs, options)
     choice = distributions.read_prior(options.tasks.prior, named)
     needs = _needs_memory(options, choice, wanted.statistics, wanted.scores)
     needs += ["pairs"] * (pairs is not None)
@@ -281,7 +282,7 @@ def rank_models(
     texts: TextsLike | None = None,  # what load_texts opens, instead of images
     labels: row_labels.LabelsLike | None = None,  # of all examples or of some
     groups: row_labels.LabelsLike | None = None,  # of each example (patient, video)
-    pairs: row_pairs.PairsLike | None = None,  # of examples: (i, j) or (i, j, same), table or file
+    pairs: row_pairs.PairsLike | Retrieval | None = None,  # (i, j, same), a file, or queries
     past_results: Any | None = None,  # scores of these models on earlier tasks
     scoring: str = "accuracy",  # what the forecast is of
     references: distributions.ReferencesLike
@@ -312,7 +313,8 @@ def rank_models(
     `labels` are an array or list (NaN, None or -1 where unknown), name -> label, a table or its
     file with one column of names and one of labels, or True for those of the images. Integers and
     words are classes; numbers with fractions are regression targets. No probe is tested on a group
-    of `groups` that it was trained on. `pairs` are examples of one class, or of two, for retrieval.
+    of `groups` that it was trained on. `pairs` are examples of one class, or of two,
+    for retrieval, or `Retrieval`: queries that are relevant to some of the examples.
     `past_results` is a table of models by tasks, or results of timm or mteb.
 
     `scoring` is "accuracy", "balanced_accuracy", "macro_f1", "retrieval" (precision at 10),
@@ -331,7 +333,6 @@ def rank_models(
     _check_keywords(unknown)
     wanted = requested(metrics)
     _check_call(models, tasks.prior, wanted.statistics, out)
-    _check_pairs(pairs, labels, scoring)
     options = RankOptions(
         tasks=tasks,
         compute=compute,
@@ -341,6 +342,7 @@ def rank_models(
         scoring=scoring,
         seed=seed,
     )
+    _check_pairs(pairs, labels, scoring)
     call = _read_call(models, images, wanted, options, texts=texts, labels=labels, pairs=pairs)
     evidence: dict[str, Any] = dict(
         labels=call.labels, references=references, past_results=past_results, pairs=call.pairs

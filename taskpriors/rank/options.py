@@ -149,6 +149,10 @@ class RankOptions:
     bar: Any = None  # of open_bar, which all steps move on; None: each step draws its own
 
     def __post_init__(self):
+        if str(self.scoring).lower().startswith(("ndcg", "map", "mrr", "recall")):
+            rule = "the forecast must be of a score for which a study has calibrated it"
+            remedy = "pass scoring='retrieval'; queries in pairs= add columns of precision and nDCG"
+            checks.refuse(self.caller, rule, repr(self.scoring), remedy)
         checks.check_choice(self.scoring, SCORINGS, self.caller, "scoring")
         checks.check_count(self.seed, self.caller, "seed", low=0, high=MAX_SEED)
 

@@ -186,7 +186,7 @@ class Ranking(Result):
     def short_frame(self) -> DataFrame:
         "The columns of the table in print: without the statistics of the literature."
         hidden = {"mean", "variance", "accuracy_sd", "skill_se", "milliseconds", "seconds"}
-        hidden |= {*self.extra} - {LABEL_ACCURACY}
+        hidden |= {k for k in self.extra if k != LABEL_ACCURACY and not table.AT_K.search(k)}
         return self.to_frame().drop(columns=list(hidden), errors="ignore")
 
     @property

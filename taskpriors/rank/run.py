@@ -17,7 +17,10 @@ from torch import Tensor
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
+import taskpriors.rank.retrieval as retrieval
 from ..inputs import past_scores, row_labels, row_pairs
+from ..inputs.queries import Retrieval
+from ..inputs.sources import WithPrefix
 from ..prior import independence, left_out_groups, pair_retrieval, point_copies
 from ..prior.pairs import blocks_of_pairs
 from taskpriors.rank import (
@@ -224,22 +227,37 @@ _ALONE = 0.05  # p-value above which a model shares nothing with the others
 _WITHOUT_PAIRS = "Only the forecast uses the pairs; skill and sampled tasks do not."
 
 
+KnownPairs = row_pairs.GivenPairs | retrieval.GivenQueries
+
+
 def known_pairs(
-    pairs: row_pairs.PairsLike, source: Any | None, n: int, caller: str
-) -> row_pairs.GivenPairs:
-    "Pairs that contradict none of each other, and tie two blocks of points at least."
+    pairs: row_pairs.PairsLike | Retrieval | KnownPairs,
+    source: Any | None,  # of images or texts, names of rows of features, or None
+    n: int,
+    options: RankOptions,
+    models: Mapping = MappingProxyType({}),  # that are ranked, name -> Source
+) -> KnownPairs:
+    "Queries, or pairs that contradict none of each other and tie two blocks of points at least."
+    caller = options.caller
+    if isinstance(pairs, retrieval.GivenQueries):
+        return pairs
+    if n < 4:
+        checks.refuse(caller, "pairs need four points or more", n, "leave the pairs out")
+    if isinstance(pairs, Retrieval):
+        return retrieval.read_queries(pairs, models, source, n, options)
     given = row_pairs.read_pairs(pairs, source, n, caller)
     block = blocks_of_pairs(given, n, caller).block
     if len(block[given.points[given.same].flatten()].unique()) < 2:
         rule, got = "pairs must tie at least two blocks of points", f"{int(given.same.sum())} pairs"
         checks.refuse(caller, rule, f"{got} of one class", "pass more pairs of one class")
-    if n < 4:
-        checks.refuse(caller, "pairs need four points or more", n, "leave the pairs out")
     return given
 
 
-def _pair_evidence_of(models: Mapping, given: row_pairs.GivenPairs) -> forecast.PairEvidence:
+def _pair_evidence_of(models: Mapping, given: KnownPairs) -> forecast.PairEvidence:
     "What known pairs say of models in memory."
+    if isinstance(given, retrieval.GivenQueries):
+        assert given.evidence is not None
+        return forecast.query_evidence(given.evidence.of(tuple(models)))
     features = {name: model.features for name, model in models.items()}
     n = len(next(iter(features.values())))
     scores = pair_retrieval.pair_scores(features, given, k=min(forecast.NEAREST, n - 2))
@@ -247,14 +265,20 @@ def _pair_evidence_of(models: Mapping, given: row_pairs.GivenPairs) -> forecast.
 
 
 def _evidence_of_pairs(
-    models: Mapping, given: row_pairs.GivenPairs | None, settings: dict
+    models: Mapping, given: KnownPairs | None, settings: dict
 ) -> forecast.PairEvidence | None:
     "What known pairs say of models in memory; they are noted in the settings of a run."
-    if given is None or len(models) < 2:
+    if given is None:
         return None
-    n_same = int(given.same.sum())
-    settings["known_pairs"] = dict(n_same=n_same, n_different=len(given.same) - n_same)
-    settings["notes"] += [*given.notes, _WITHOUT_PAIRS]
+    if isinstance(given, retrieval.GivenQueries):
+        n_same, n_different, notes = len(given.relevant.queries), 0, given.relevant.notes
+    else:
+        n_same, notes = int(given.same.sum()), given.notes
+        n_different = len(given.same) - n_same
+    if len(models) < 2:
+        return None
+    settings["known_pairs"] = dict(n_same=n_same, n_different=n_different)
+    settings["notes"] += [*notes, _WITHOUT_PAIRS]
     return _pair_evidence_of(models, given)
 
 # %% ../../nbs/rank/12_run.ipynb #7d7aaf26
@@ -419,14 +443,45 @@ def _note_unranked(findings: distributions.Findings, group: _Gathered, settings:
 
 
 def _pairs_beside(
-    findings: distributions.Findings, given: row_pairs.GivenPairs | None
+    findings: distributions.Findings, given: KnownPairs | None
 ) -> forecast.PairEvidence | None:  # None without pairs or baselines, and for one model
     "What known pairs say of the models and then of the baselines."
     names, beside = baselines.names_beside(findings), findings.beside
     if given is None or beside is None or not names or len(findings.models) < 2:
         return None
     shown = {name: beside.models[name] for name in names}
+    scores = given.evidence if isinstance(given, retrieval.GivenQueries) else None
+    if scores is not None and not {*names} <= {*scores.names}:
+        return None
     return _pair_evidence_of({**findings.models, **shown}, given)
+
+
+def pairs_in_memory(
+    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None,  # as for rank_models
+    source: Any | None,  # of images or texts; None if there are features alone
+    named: Mapping,  # name -> Source
+    group: _Gathered,
+    options: RankOptions,
+) -> KnownPairs | None:
+    "Known pairs of examples, or queries with the scores of all models."
+    if pairs is None:
+        return None
+    n = len(next(iter(group.models.values())).features)
+    given = known_pairs(pairs, source, n, options, named)
+    if isinstance(given, retrieval.GivenQueries):
+        return retrieval.with_scores(given, named, group.models, group.baselines.results, options)
+    return given
+
+
+def prefix_notes(models: Mapping) -> list[str]:  # models: name -> Source
+    "What stands before the texts and the queries of each model."
+    notes = []
+    for name, model in models.items():
+        if isinstance(model, WithPrefix) and (model.prefix or model.query_prefix):
+            said = f"{words.shortened(name, 60)} reads {model.prefix!r} before each text"
+            asked = f", and {model.query_prefix!r} before each query" if model.query_prefix else ""
+            notes.append(f"{said}{asked}.")
+    return notes
 
 
 def _rank_with(
@@ -439,7 +494,7 @@ def _rank_with(
     metrics: Mapping | list | tuple | None = None,  # as for rank_models
     references: distributions.ReferencesLike | None = None,  # as for rank_models
     past_results: Any | None = None,  # as for rank_models
-    pairs: row_pairs.PairsLike | None = None,  # as for rank_models
+    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None = None,  # as for rank_models
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
 ) -> Ranking:
     "All steps of a ranking, whose numbers an engine computes."
@@ -463,7 +518,7 @@ def _rank_with(
         len(next(iter(group.models.values())).features),
         len(group.models | group.reference_models),
     )
-    given = None if pairs is None else known_pairs(pairs, source, n, caller)
+    given = pairs_in_memory(pairs, source, named, group, options)
     if source is None:
         checked_labels = row_labels.read_labels(labels, None, n, caller)
     engine.check(group.models, checked_labels)
@@ -488,7 +543,7 @@ def _rank_with(
     if checked_labels is not None:
         label_settings = labelled.labels_record(checked_labels, labels, source)
     settings = record.describe_run(findings, options, mask, source, labels=label_settings)
-    settings["notes"] += [*offers, *notes]
+    settings["notes"] += [*offers, *notes, *prefix_notes(named)]
     _note_unranked(findings, group, settings)
     _note_shared_structure(findings.models, group.reference_models, settings)
     settings["copies"] = copied
@@ -499,7 +554,7 @@ def _rank_with(
         settings["record"] = dict(tasks=list(past.tasks))
         settings["notes"] += past.notes
     by_pairs = _evidence_of_pairs(findings.models, given, settings)
-    return _assemble(
+    ranking = _assemble(
         findings,
         settings,
         options,
@@ -509,6 +564,7 @@ def _rank_with(
         pairs=by_pairs,
         joined_pairs=_pairs_beside(findings, given),
     )
+    return retrieval.with_columns(ranking, given)
 
 
 def run(
@@ -520,7 +576,7 @@ def run(
     labels: row_labels.LabelsLike | None = None,  # as for rank_models
     metrics: Mapping | list | tuple | None = None,  # as for rank_models
     past_results: Any | None = None,  # as for rank_models
-    pairs: row_pairs.PairsLike | None = None,  # as for rank_models
+    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None = None,  # as for rank_models
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
     on_disk: bool = False,  # rows stay where they are
 ) -> Ranking:
@@ -536,7 +592,7 @@ def run(
             models = row_labels.rows_of_frames(models, options.caller, source).models
         engine = memory.MemoryEngine(options, source)
     if source is not None and pairs is not None:  # before anything is embedded
-        pairs = known_pairs(pairs, source, len(source), options.caller)
+        pairs = known_pairs(pairs, source, len(source), options, models)
     return _rank_with(
         engine,
         models,

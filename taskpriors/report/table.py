@@ -8,6 +8,7 @@ __all__ = ['COLUMNS', 'Column']
 # %% ../../nbs/report/02_table.ipynb #1f977c94
 import html
 import math
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -34,9 +35,13 @@ COLUMNS = {
 }
 
 # %% ../../nbs/report/02_table.ipynb #477870d7
+AT_K = re.compile(r"@\d+$")  # precision@10
+
+
 def column_of(name: str) -> Column:
     "What a column holds; one that is not listed is a further statistic."
-    return COLUMNS.get(name, Column(name, "a further statistic", True))
+    known = COLUMNS.get(AT_K.sub("@k", name), Column(name, "a further statistic", True))
+    return known._replace(heading=name) if AT_K.search(name) else known
 
 # %% ../../nbs/report/02_table.ipynb #c0797daa
 _DIGITS = {name: entry["digits"] for name, entry in _WORDS.items() if "digits" in entry}
@@ -46,6 +51,7 @@ def cell_text(column: str, value: object) -> str:
     "A number as its column writes it."
     if column == "parameters":
         return words.short_count(value)  # type: ignore[arg-type]  # a number or None in this column
+    column = AT_K.sub("@k", column)
     if column in _DIGITS:
         written = format(value, _DIGITS[column])
         return written.lstrip("-") if float(written) == 0 else written
@@ -74,6 +80,9 @@ def legend_lines(columns: Sequence) -> list[str]:
     "The order of a forecast's table, and what its columns and the skill mean, one line each."
     forecast = ("p_best", "expected_regret", "margin", "error", "tier", "skill", "label accuracy")
     explained = [name for name in forecast if name in columns]
+    explained += [
+        name for name in columns if AT_K.sub("@k", name) in COLUMNS and name not in COLUMNS
+    ]
     lines = [f"{column_of(name).heading}: {column_of(name).meaning}." for name in explained]
     return [_ORDER, *lines] if "expected_regret" in columns else lines
 

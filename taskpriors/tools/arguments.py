@@ -71,8 +71,9 @@ def files_in_folders(models: list) -> list[str]:  # by name
 def _paths_in(given):  # pairs (option, path)
     if "images" in given and given["images"].partition("/")[0].lower() not in _DATA_SETS:
         yield "--images", given["images"]
-    if "texts" in given:
-        yield "--texts", given["texts"]
+    for name in ("texts", "pairs", "relevant"):
+        if name in given:
+            yield f"--{name}", given[name]
     for model in [*given.get("models", ()), given.get("prior", "")]:
         word = _file_in(model)
         elsewhere = "@" in word or "://" in word or word.startswith(("hf-hub:", "local-dir:"))
@@ -81,10 +82,9 @@ def _paths_in(given):  # pairs (option, path)
     for word in map(_file_in, given.get("labels", ())):
         if word.endswith(_LABEL_FILES):
             yield "--labels", word
-    for word in given.get("past_results", ()):
-        yield "--past-results", word
-    if "pairs" in given:
-        yield "--pairs", given["pairs"]
+    for name in ("past_results", "queries"):
+        for word in map(_file_in, given.get(name, ())):
+            yield f"--{name.replace('_', '-')}", word
 
 
 def check_paths(given: dict) -> None:
@@ -111,9 +111,9 @@ def check_models(given: dict) -> None:
 
 # %% ../../nbs/tools/07_arguments.ipynb #f7029e36
 _OF_IMAGES = ("images", "split", "limit", "exif_rotation")
-_OF_TEXTS = ("texts", "text_column", "label_column")
+_OF_TEXTS = ("texts", "prefix", "query_prefix", "text_column", "label_column")
 _OF_COMMAND = ("command", "run", "labels", "all", "out", "overwrite", "report", "json", "config")
-_OF_COMMAND += ("to_record", "task", "plan")
+_OF_COMMAND += ("to_record", "task", "plan", "queries", "relevant", "k")
 
 
 def read_references(words: list) -> Mapping | str | bool:  # as for rank_models
@@ -137,7 +137,7 @@ def check_text_options(given: dict) -> None:
     "Refuse an option of images with texts, and the other way round."
     of_images, of_texts = ("split", "exif_rotation"), _OF_TEXTS[1:]
     if _label_words(given.get("labels", []))[0]:
-        of_texts = of_texts[:1]
+        of_texts = of_texts[:-1]
     for name in of_images if "texts" in given else of_texts:
         if name in given:
             needs = "images" if name in of_images else "--texts"
@@ -171,6 +171,49 @@ def load_points(given: dict) -> Any:  # ImageSource, TextSource, or None if all 
     if "images" in source:
         source["source"] = source.pop("images")
     return load_images(**source, progress=given.get("progress", True))
+
+# %% ../../nbs/tools/07_arguments.ipynb #retr0002
+def retrieval_options(given: dict, points: object) -> dict[str, Any]:  # points: of load_points
+    "The queries of a ranking and their relevant documents, as pairs for `rank_models`."
+    if not {"queries", "relevant", "k"} & set(given):
+        return {}
+    if not {"queries", "relevant"} <= set(given):
+        missing = "--relevant" if "queries" in given else "--queries"
+        raise ValueError(f"--queries and --relevant go together. Got no {missing}; name its file")
+    if "pairs" in given:
+        raise ValueError("--pairs are of examples, --queries are none. Got both; leave one out")
+    from taskpriors.inputs.queries import Retrieval
+
+    queries = files_in_folders(given["queries"]) if points is None else given["queries"]
+    if points is not None and len(queries) > 1:
+        rule = "--queries must be one file of texts, or one folder of images"
+        raise ValueError(f"{rule}. Got {len(queries)}; join them")
+    asked = queries if points is None else queries[0]
+    counted = {"k": given["k"]} if "k" in given else {}
+    return dict(pairs=Retrieval(queries=asked, relevant=given["relevant"], **counted))
+
+
+def _prefix_of(model: str, models: list, words: list) -> str | None:
+    "What words of --prefix say of a model; None if nothing."
+    named = {word.partition("=")[0]: word.partition("=")[2] for word in words}
+    for_all = [word for word in words if word.partition("=")[0] not in models]
+    if len(for_all) > 1:
+        rule = "a prefix must be one text for all models, or MODEL=TEXT for one of them"
+        raise ValueError(f"{rule}. Got {for_all[0]!r} and {for_all[1]!r}; write MODEL=TEXT")
+    return named.get(model, for_all[0] if for_all else None)
+
+
+def with_prefixes(given: dict) -> list:  # of names, or of what `prefixed` makes of them
+    "The models of a command, with what stands before their texts and queries."
+    from taskpriors.inputs.texts import prefixed
+
+    models, read = given["models"], []
+    for model in models:
+        prefix = _prefix_of(model, models, given.get("prefix", []))
+        queries = _prefix_of(model, models, given.get("query_prefix", []))
+        plain = prefix is None and queries is None
+        read.append(model if plain else prefixed(model, prefix or "", queries=queries))
+    return read
 
 # %% ../../nbs/tools/07_arguments.ipynb #7839d663
 _NAMELESS = ("label", "labels", "to_label", "images", "texts", "train", "test", "data")
@@ -212,7 +255,7 @@ def check_options(given: dict) -> None:
 _UNRECORDED = ("command", "run", "config", "cache", "out", "overwrite", "report", "json", "all")
 _UNRECORDED += ("progress", "plan", "to_record", "task")
 _OF_PATHS = ("models", "references", "images", "texts", "labels", "prior", "past_results")
-_OF_PATHS += ("pairs",)
+_OF_PATHS += ("pairs", "queries", "relevant")
 
 
 def _absolute(word):  # the absolute path of what is there

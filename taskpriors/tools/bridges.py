@@ -6,13 +6,10 @@
 __all__ = ['from_mteb', 'from_timm_results', 'outside_agreement', 'FeatureScorer', 'scorer']
 
 # %% ../../nbs/tools/06_bridges.ipynb #4c00d805
-import json
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import torch
@@ -20,6 +17,7 @@ import torch
 import taskpriors.checks as checks
 from ..checks import DataFrame, Series
 from ..inputs.model_names import match_names
+from ..inputs.past_scores import read_mteb
 from ..kernels import kernel_factor
 from ..prior.heldout import expected_heldout_error
 from ..prior.shared_prior import task_temperature
@@ -27,38 +25,9 @@ from ..prior.task_prior import TaskPrior
 from ..rank.options import MAX_SEED
 from ..rank.ranking import Ranking
 from ..rank.record import agreement_row
+from ..refusals import asked_by
 from ..signatures import documented
 from ..transfer.spectrum import rankme
-
-# %% ../../nbs/tools/06_bridges.ipynb #c76e73a6
-def _model_of(path: Path) -> str:  # ORG/NAME of a task's file
-    meta = path.with_name("model_meta.json")
-    if meta.is_file():
-        name = json.loads(meta.read_text(encoding="utf-8")).get("name")
-        if name:
-            return name
-    folders = [parent.name for parent in path.absolute().parents]
-    named = next((folder for folder in folders[:2] if "__" in folder), folders[0])
-    return named.replace("__", "/")
-
-
-def _json_rows(path: Path):  # dictionaries model_name, model_revision, task_name, score
-    record = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(record, Mapping):
-        rule, remedy = "a file of mteb must hold a dictionary", "check the file"
-        checks.refuse("from_mteb", rule, type(record).__name__, remedy)
-    for model in record.get("model_results", [record]):
-        name = model.get("model_name") or _model_of(path)
-        revision = model.get("model_revision") or path.absolute().parent.name
-        for task in model.get("task_results", [model]):
-            scores = task.get("scores")
-            if not isinstance(scores, Mapping):
-                got, remedy = ", ".join(map(str, task))[:100], "read older files with mteb itself"
-                checks.refuse("from_mteb", f"{path.name[-80:]} must hold scores", got, remedy)
-            main_scores = [part["main_score"] for split in scores.values() for part in split]
-            task_name = task.get("task_name", path.stem)
-            row = dict(model_name=name, model_revision=revision, task_name=task_name)
-            yield dict(row, score=fmean(main_scores) if main_scores else math.nan)
 
 # %% ../../nbs/tools/06_bridges.ipynb #6d154b4a
 def _read_mteb(source):  # str or Path -> pandas.DataFrame, long
@@ -70,16 +39,8 @@ def _read_mteb(source):  # str or Path -> pandas.DataFrame, long
         checks.refuse("from_mteb", "a file or folder must exist", got, remedy, FileNotFoundError)
     if path.suffix == ".csv":
         return pd.read_csv(path)
-    files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
-    files = [file for file in files if file.name != "model_meta.json"]
-    try:
-        rows = [row for file in files for row in _json_rows(file)]
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as e:
-        got = " ".join(f"{type(e).__name__}: {e}".split())[:100]
-        checks.refuse("from_mteb", "files must be results of mteb", got, "check the files", OSError)
-    if not rows:
-        checks.refuse("from_mteb", "a folder must hold results", "no JSON file", "check the path")
-    return pd.DataFrame(rows)
+    with asked_by("from_mteb"):
+        return read_mteb(path)
 
 
 @documented

@@ -149,6 +149,9 @@ def _run_rank(args: argparse.Namespace) -> int:
     column = given.get("label_column")
     labels = arguments.label_options(images, args.labels, column) if "labels" in given else {}
     options = nested(images=images, **_with_all(given, arguments.own_options(given) | labels))
+    options |= arguments.retrieval_options(given, images)
+    if {"prefix", "query_prefix"} & set(given):
+        options["models"] = arguments.with_prefixes(given)
     if "references" in given:
         options["references"] = arguments.read_references(given["references"])
     if "plan" in given:
