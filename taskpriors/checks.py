@@ -40,7 +40,7 @@ from taskpriors.refusals import (  # noqa: F401  the checks of a caller are all 
 # %% ../nbs/core/01_checks.ipynb #8170d93f
 def check_memory(
     n_bytes: float,  # what the next step will allocate
-    caller: str,  # who asks
+    caller: str,  # named in error messages
     remedy: str,  # the call that needs less
     *,
     device: str | torch.device = "cpu",  # where it will be allocated
@@ -65,7 +65,7 @@ def usable_cores() -> int:
 # %% ../nbs/core/01_checks.ipynb #0de609b8
 def check_load(
     x: Any,  # how many
-    caller: str,  # who asks
+    caller: str,  # named in error messages
     name: str,  # the argument's name
     *,
     low: int = 1,  # least allowed value
@@ -87,7 +87,7 @@ MOST_ROUNDS = 10**6
 
 # %% ../nbs/core/01_checks.ipynb #0c355c8c
 def _why_not_plain(X: Any) -> tuple[str, str] | None:  # what `X` is, and what to do about it
-    "Why the values of an array cannot be read as they are; None if they can."
+    "The kind of array whose values cannot be read, and a remedy; None for others."
     if isinstance(X, np.ma.MaskedArray):
         return "a masked array", "drop what is masked, or fill it: X.filled(value)"
     if not isinstance(X, Tensor):
@@ -110,7 +110,7 @@ def _shareable(a: np.ndarray) -> np.ndarray:  # with torch: writable, forwards, 
 
 
 def as_tensor(X: float | ArrayLike, caller: str, name: str) -> Tensor:
-    "Return `X` as a dense tensor of its own dtype, or raise `TypeError`."
+    "Return `X` as a dense tensor of the same dtype, or raise `TypeError`."
     rule = f"{name} must be an array of real numbers"
     strange = _why_not_plain(X)
     if strange is not None:
@@ -125,7 +125,9 @@ def as_tensor(X: float | ArrayLike, caller: str, name: str) -> Tensor:
     except (TypeError, ValueError, RuntimeError, OverflowError, AttributeError) as e:
         if isinstance(X, np.ndarray) and X.dtype.kind != "V":
             remedy = "pass numbers: X.astype(float)"
-            remedy += ", or np.stack(X) where it holds one array for each point" * X.dtype.hasobject
+            remedy += (
+                ", or np.stack(X) where it holds one array for each example" * X.dtype.hasobject
+            )
             refuse(caller, rule, f"an array of {X.dtype}", remedy, TypeError)
         got = f"{type(X).__name__} ({shown(e, 80)})"
         refuse(caller, rule, got, "pass a tensor, an array or equally long lists", TypeError)
@@ -218,10 +220,10 @@ def check_features(
     X = check_tensor(X, caller, name)
     got = f"shape {tuple(X.shape)}"
     if X.ndim != 2:
-        rule = f"{name} must have two dimensions (points, features)"
+        rule = f"{name} must have two dimensions (examples, features)"
         refuse(caller, rule, got, "flatten or stack it to (n, d)")
     if len(X) < min_rows:
-        refuse(caller, f"{name} must hold at least {min_rows} points", len(X), "pass more rows")
+        refuse(caller, f"{name} must hold at least {min_rows} examples", len(X), "pass more rows")
     if X.shape[1] < 1:
         refuse(caller, f"{name} must have at least one column", got, "pass at least one feature")
     check_finite(X, caller, name)
@@ -235,15 +237,15 @@ def check_features(
 
 # %% ../nbs/core/01_checks.ipynb #819d860e
 def check_same_n(caller: str, **sizes: int) -> None:
-    "Raise `ValueError` unless all arguments hold the same number of points."
+    "Raise `ValueError` unless all arguments hold the same number of examples."
     if len(set(sizes.values())) > 1:
-        rule = f"{' and '.join(sizes)} must describe the same points"
+        rule = f"{' and '.join(sizes)} must describe the same examples"
         got = ", ".join(f"{v} in {k}" for k, v in sizes.items())
         refuse(caller, rule, got, "pass matching rows in the same order")
 
 # %% ../nbs/core/01_checks.ipynb #eacf0913
 def check_same_points(arrays: Mapping | Sequence, caller: str, name: str) -> list[Tensor]:
-    "Check each array of a list or dictionary; all describe the same points."
+    "Check each array of a list or dictionary; all describe the same examples."
     if isinstance(arrays, Mapping):
         arrays = list(arrays.values())
     if not isinstance(arrays, Sequence) or isinstance(arrays, str):
@@ -282,7 +284,7 @@ def check_similarity(similarity: ArrayLike, caller: str, k: int) -> Tensor:  # f
 # %% ../nbs/core/01_checks.ipynb #fcf821a2
 def check_labels(
     labels: ArrayLike,  # class of each point, (n_tasks, n), or (n,) for one task
-    caller: str,  # who asks
+    caller: str,  # named in error messages
     *,
     n: int | None = None,  # number of points they must describe
     n_classes: int | None = None,  # labels must lie below it
@@ -361,8 +363,8 @@ def check_split(train: float | ArrayLike, n: int, caller: str, *, seed: Seed | N
         check_same_n(caller, features=n, train=len(mask))
     k = int(mask.sum())
     if not 0 < k < n:
-        rule = "train must leave points on both sides"
-        refuse(caller, rule, f"{k} training points of {n}", "change the fraction or the mask")
+        rule = "train must leave examples on both sides"
+        refuse(caller, rule, f"{k} training examples of {n}", "change the fraction or the mask")
     return mask
 
 # %% ../nbs/core/01_checks.ipynb #2962a6fa

@@ -258,7 +258,7 @@ def kernel_factor(
     if (C * p).norm() <= 4 * torch.finfo(X.dtype).eps * size:
         got = "a kernel that is zero after centring"
         remedy = "check that the model responds to its input"
-        checks.refuse("kernel_factor", "features must differ between points", got, remedy)
+        checks.refuse("kernel_factor", "features must differ between examples", got, remedy)
     if kind == "projection":
         Q, R = torch.linalg.qr(C)
         U, S, _ = torch.linalg.svd(R, full_matrices=False)

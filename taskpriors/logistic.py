@@ -98,7 +98,7 @@ def _direction(g, history):
 
 # %% ../nbs/core/07_logistic.ipynb #f69526aa
 class _Point(NamedTuple):
-    "Where m tasks stand."
+    "State of the optimisation of m tasks."
 
     x: Tensor  # weights, shape (m, k, p)
     Z: Tensor  # logits, shape (m, k, n)
@@ -166,7 +166,7 @@ def _minimise(objective, k, solver, memory=10):
 
 # %% ../nbs/core/07_logistic.ipynb #70685a2c
 class _Solver(NamedTuple):
-    "How logistic probes are fitted."
+    "Settings of the fit of logistic probes."
 
     alpha: float  # 1/C
     tol: float

@@ -70,7 +70,7 @@ def _group_memory_left(
 
 # %% ../nbs/core/00_memory.ipynb #2b419e04
 def _address_space_left() -> float:  # bytes; infinity without a limit
-    "What `ulimit -v` leaves to this process."
+    "Address space that `ulimit -v` leaves to this process."
     import psutil
 
     try:

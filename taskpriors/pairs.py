@@ -190,7 +190,7 @@ def _earlier_points(F: Tensor, search: Search) -> Tensor:  # shape (n - 1,)
 # %% ../nbs/core/09_pairs.ipynb #12216e8b
 @dataclass(frozen=True, eq=False, repr=False)
 class Pairs(Result):
-    "What one pass over all pairs of points gives to the metrics that look at pairs."
+    "Results of one pass over all pairs of points, for metrics of pairs."
 
     distances: Tensor  # to the nearest other points, shape (n, k), float64, increasing
     indices: Tensor  # of these points, shape (n, k), int64

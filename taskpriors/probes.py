@@ -38,7 +38,7 @@ class ProbeResult(results.Result):
     alpha: float  # penalty on the squared weights; 1/C for logistic probes
     estimate: str  # "leave-one-out" or "held-out"
     n_train: int  # points each probe was fitted to
-    n_evaluated: int  # points it was judged on
+    n_evaluated: int  # points it was evaluated on
     alphas: Tensor | None = None  # penalties tried, shape (n_alphas,)
     errors: Tensor | None = None  # their leave-one-out error, mean over tasks, shape (n_alphas,)
     converged: Tensor | None = None  # shape (n_tasks,), bool; None if nothing was iterated
@@ -63,7 +63,7 @@ class ProbeResult(results.Result):
         ax.hist(self.accuracy.cpu().numpy(), bins=min(40, max(5, len(self.accuracy) // 10)))
         ax.axvline(mean, color="black", label=f"mean {mean:.3f}")
         ax.set(xlabel=f"{self.estimate} accuracy", ylabel="tasks")
-        ax.set_title(f"{len(self.accuracy):,} tasks, {self.n_evaluated:,} points judged")
+        ax.set_title(f"{len(self.accuracy):,} tasks, {self.n_evaluated:,} points evaluated")
         ax.legend()
         return ax
 
@@ -93,7 +93,7 @@ def _left_out_block(rows, *, basis, labels, codes, alpha):
 
 # %% ../nbs/core/08_probes.ipynb #e8289366
 def _held_out_block(rows, *, basis, labels, codes, alpha, mask, new):
-    "Ridge probes of the tasks `rows`, fitted on the mask and judged on the other points."
+    "Ridge probes of the tasks `rows`, fitted on the mask and evaluated on the other points."
     y = labels[rows]
     T = ridge_tasks.code_rows(y[:, mask], codes)
     y = y[:, ~mask]
@@ -184,7 +184,7 @@ def ridge_probes(
 
     Each probe minimises the sum over points of |W x + b - y|^2 plus alpha |W|^2 for one-hot y. The
     penalty that is chosen has the least leave-one-out error over this set of tasks. Points outside
-    of `train` are judged; without `train`, each point is judged by a probe that has not seen it.
+    of `train` are evaluated; without `train`, each point by the probe fitted to the other points.
     Equal classes without signal have a leave-one-out accuracy near 0: see `label_accuracy`.
     Reference: Task Priors, Theorem 2.3.
     """
@@ -214,7 +214,7 @@ def ridge_probes(
 
 # %% ../nbs/core/08_probes.ipynb #5e1d0a94
 def held_out_probes(X: Tensor, labels: Tensor, mask: Tensor, *, n_classes: int) -> ProbeResult:
-    "What `ridge_probes(X, labels, train=mask)` returns, without `alphas` and `errors`."
+    "`ridge_probes(X, labels, train=mask)`, without `alphas` and `errors`."
     tasks = ridge_tasks.check_tasks(labels, X, n_classes, "ridge_probes")
     return _fit_and_evaluate(X, tasks, mask.to(X.device), curve=False)
 
@@ -223,7 +223,7 @@ LABEL_ACCURACY = "label accuracy"  # what tables of rankings call it
 
 
 def label_hits(basis: ridge.RidgeBasis, labels: Tensor, n_classes: int, caller: str) -> Tensor:
-    "How often each point is classified rightly, with a point of each class left out at a time."
+    "Accuracy at each point, with a point of each class left out at a time."
     n, q = len(labels), n_classes
     ridge_tasks.check_task_memory(basis, 1, n, n_classes=q, caller=caller)
     moments = ridge_tasks.label_moments(basis, labels[None], n_classes=q)
@@ -254,13 +254,13 @@ def label_accuracy(
     X = checks.check_features(features, caller)
     y, q, _ = ridge_tasks.check_tasks(labels, X, None, caller)
     if len(y) > 1:
-        rule = "labels must hold one class for each point"
+        rule = "labels must hold one class for each example"
         checks.refuse(caller, rule, f"{len(y)} tasks", "pass one")
     return label_hits(ridge.ridge_basis(X), y[0], q, caller).mean().item()
 
 # %% ../nbs/core/08_probes.ipynb #bdfc5e3f
 def _logistic_block(rows, *, labels, q, mask, basis, new, solver):
-    "Logistic probes of the tasks `rows`, fitted on the mask and judged on the other points."
+    "Logistic probes of the tasks `rows`, fitted on the mask and evaluated on the other points."
     y = labels[rows]
     W, done, n_iter = logistic.fit_block(y[:, mask], q, basis, solver)
     y = y[:, ~mask]
@@ -288,7 +288,7 @@ def logistic_probes(
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
     progress: bool = False,  # show a bar over those blocks on standard error
 ) -> ProbeResult:
-    """One multinomial logistic probe per task, all fitted together, judged on held-out points.
+    """One multinomial logistic probe per task, all fitted together, evaluated on held-out points.
 
     Each probe minimises the sum over points of -log softmax(W x + b)_y plus |W|^2/(2 C).
     Reference: Boehning 1992 for the bound on the curvature that preconditions all tasks.

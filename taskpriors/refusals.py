@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 
 
 class SupportsArray(Protocol):
-    "What numpy can make an array of, such as a data frame or an array of another library."
+    "An object that numpy converts to an array, such as a data frame."
 
     def __array__(self) -> np.ndarray: ...
 
@@ -80,14 +80,14 @@ def sentence(rule: str, got: object, remedy: str, room: int = 300) -> str:
 
 
 def refuse(caller: str, rule: str, got: object, remedy: str, error: type = ValueError) -> NoReturn:
-    "Raise `error` with the sentence *caller: rule. Got value; remedy.*, of nobody if it is empty."
+    "Raise `error` with *caller: rule. Got value; remedy.*, without the name if `caller` is empty."
     prefix = f"{caller}: " if caller else ""
     raise error(prefix + sentence(rule, got, remedy, 300 - len(prefix)))
 
 
 @contextmanager
 def asked_by(caller: str) -> Iterator[None]:
-    "Within this context an error is raised with the name of the function that the user called."
+    "Context in which errors name the function that the user called."
     try:
         yield
     except (ValueError, TypeError, OSError, MemoryError, ImportError) as e:
@@ -103,7 +103,7 @@ def warn(caller: str, rule: str, got: object, remedy: str, *, stacklevel: int = 
 # %% ../nbs/core/00_refusals.ipynb #081a0f87
 def check_number(
     x: Any,  # a real number, or a tensor or array that holds one
-    caller: str,  # who asks
+    caller: str,  # named in error messages
     name: str,  # the argument's name
     *,
     low: float | None = None,  # least allowed value

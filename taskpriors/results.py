@@ -86,7 +86,7 @@ def _in_house_style(f: Callable) -> Callable:
     def styled(*args, **kwargs):
         import matplotlib as mpl
 
-        if _in_house.get():  # entering costs .3 ms, and a drawing makes thousands of calls
+        if _in_house.get():  # entering costs 0.3 ms, and a drawing makes thousands of calls
             return f(*args, **kwargs)
         token = _in_house.set(True)
         try:

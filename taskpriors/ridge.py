@@ -108,7 +108,7 @@ def _lower_gram(parts: Iterable, d: int) -> Tensor:  # of no meaning above the d
 
 # %% ../nbs/prior/14_ridge.ipynb #3dc929f5
 def decompose(X: Tensor, *, standardize: bool = False) -> RidgeBasis:
-    "What `ridge_basis` returns, for functions that have checked the features themselves."
+    "`ridge_basis` of features that have been checked."
     n, d = X.shape
     if n <= d + 1:
         n_bytes = 8 * (3 * n * d + n * n) + X.element_size() * n * n
@@ -154,7 +154,7 @@ def residual_filter(basis: RidgeBasis, alpha: float) -> tuple[float, Tensor]:  #
 
 # %% ../nbs/prior/14_ridge.ipynb #189cb1a5
 class _Filters(NamedTuple):
-    "What `residual_filter` gives at each of several penalties."
+    "Results of `residual_filter` at several penalties."
 
     keep: Tensor  # shape (n_alphas,), float64
     f: Tensor  # shape (n_alphas, r)
@@ -168,7 +168,7 @@ def filters(basis: RidgeBasis, alphas: Sequence) -> _Filters:
 
 # %% ../nbs/prior/14_ridge.ipynb #93a3e251
 class _Slack(NamedTuple):
-    "What a leave-one-out error divides by, for each penalty and point."
+    "Denominators of leave-one-out errors, for each penalty and point."
 
     slack: Tensor  # diagonal of I - H, shape (n_alphas, n)
     fixed: Tensor  # where it vanishes, shape (n_alphas, n), bool
@@ -218,7 +218,7 @@ def loo_residuals(basis: RidgeBasis, targets: Tensor, alpha: float) -> Tensor:  
 
 # %% ../nbs/prior/14_ridge.ipynb #c7e45369
 def _class_folds(labels: Tensor, counts: Tensor) -> Tensor:  # shape (n_folds, n_left_out)
-    "Sets with one judged point of each class, or the same few; `counts` are of all fitted points."
+    "Sets with one evaluated point per class, or the same few; `counts` are of all fitted points."
     order = labels.argsort(stable=True)
     of_class = order.split(labels.bincount(minlength=len(counts)).tolist())
     points = [p for p, n in zip(of_class, counts.tolist(), strict=True) if len(p) and n > 1]
@@ -254,7 +254,7 @@ def _fold_hits(U, labels, folds, keep, f, *, C, counts):  # like folds, or None 
 
 
 def stratified_hits(
-    U: Tensor,  # coordinates of the points that are judged, shape (m, r)
+    U: Tensor,  # coordinates of the points that are evaluated, shape (m, r)
     labels: Tensor,  # their classes, shape (m,), int64
     filters: Iterable,  # of residual_filter at the penalties to try, one after the other
     *,

@@ -39,7 +39,7 @@ def code_rows(labels: Tensor, codes: Tensor) -> Tensor:  # shape (q - 1, m, n)
 def check_task_memory(
     basis: ridge.RidgeBasis, tasks: int, n: int, *, n_classes: int, caller: str
 ) -> None:
-    "Refuse a block of tasks that does not fit; n points are fitted, or judged, if that is more."
+    "Refuse a block of tasks that does not fit; n is the number of points fitted or evaluated."
     entries = 5 * tasks * n * n_classes + 3 * n * basis.U.shape[1]
     remedy = "lower block_size, or pass fewer classes or points"
     checks.check_memory(basis.U.element_size() * entries, caller, remedy, device=basis.U.device)
@@ -70,7 +70,7 @@ def check_weights(weights: ArrayLike | None, n_tasks: int, caller: str) -> Tenso
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #c950eb83
 class CheckedTasks(NamedTuple):
-    "Labels of the same points by several tasks, judged."
+    "Labels of the same points by several tasks, checked."
 
     labels: Tensor  # shape (n_tasks, n), int64, on the device of the features
     n_classes: int  # q
@@ -110,7 +110,7 @@ def task_moments(
     block_size: int | None = None,  # tasks handled at once; None keeps a block near 32 MB
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
 ) -> TaskMoments:
-    "What `label_moments` returns, for functions that have checked the tasks themselves."
+    "`label_moments` of tasks that have been checked."
     m, n = tasks.labels.shape
     few = m * (tasks.n_classes - 1) < basis.U.shape[1]
     fn = partial(_moment_block, basis=basis, tasks=tasks, weights=weights, few=few)
@@ -247,7 +247,7 @@ def loo_point_errors(basis: ridge.RidgeBasis, moments: TaskMoments, alpha: float
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #1b629065
 def training_parts(basis: ridge.RidgeBasis, residuals: Tensor, alpha: float) -> Tensor:
-    "The middle sum of the pseudo-values without its factor 2: what a point does as a neighbour."
+    "The middle sum of the pseudo-values without its factor 2: the effect of a training point."
     keep, f = ridge.residual_filter(basis, alpha)
     slack = ridge.loo_slack(basis, [alpha], "training_parts")[0].to(residuals.dtype)
     scaled = residuals / slack
@@ -282,8 +282,8 @@ def loo_pseudo_values(
     """Jackknife pseudo-values of the mean leave-one-out error, to second order in the hat matrix.
 
     Their standard deviation over sqrt(n) estimates how the mean error varies with the sample of
-    points, which are judged and train at once. `errors` are squared residuals and `training` is
-    what `training_parts` gives, both as means over tasks, shape (..., n).
+    points, which are test and training points at once. `errors` are squared residuals, `training`
+    is what `training_parts` gives, both as means over tasks, shape (..., n).
     """
     slack = ridge.loo_slack(basis, [alpha], "loo_pseudo_values")[0]
     weights = torch.cat([slack[None] ** -2, (errors / slack).view(-1, len(slack))])

@@ -72,7 +72,7 @@ def _section(title, parameters):
 
 
 def _sections(node, comments: dict):
-    "What the source says about a function or a class beyond its docstring."
+    "Sections of a docstring from the comments in the source of a function or class."
     if isinstance(node, ast.ClassDef):
         methods = [m for m in node.body if isinstance(m, ast.FunctionDef)]
         start = [m for m in methods if m.name == "__init__"]
@@ -81,7 +81,7 @@ def _sections(node, comments: dict):
     sections = _section("Parameters", _parameters(node.args, comments))
     if node.returns is None:
         return sections
-    comment = comments.get(node.returns.end_lineno, "")  # the type stands in the place of a name
+    comment = comments.get(node.returns.end_lineno, "")  # the type takes the place of a name
     returned = Parameter(ast.unparse(node.returns), None, None, comment)
     return sections + _section("Returns", [returned])
 

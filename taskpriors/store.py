@@ -42,7 +42,7 @@ def cache_dir(cache: str | os.PathLike | None = None) -> Path:
 
 # %% ../nbs/core/05_store.ipynb #f1ef209c
 def _refuse_write(path, n_bytes, e):
-    "Say in one sentence why a file could not be written."
+    "Raise an error of one sentence about a file that could not be written."
     full = e.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
     name, folder = path.name[-50:], str(path.parent)[-80:]
     rule = f"{name} must be writable in {folder}"
@@ -154,7 +154,7 @@ def digest_json(value: object) -> str:  # 64 hexadecimal digits
 def save_tensors(path: str | Path, tensors: dict, meta: dict, *, sidecar: bool = True) -> Path:
     """Store named tensors with their description and a checksum over both, all or nothing.
 
-    The description stands as readable JSON beside them, too, if a `sidecar` is wanted.
+    With `sidecar` the description is also written as readable JSON next to the file.
     """
     from safetensors.torch import save
 
@@ -169,7 +169,7 @@ def save_tensors(path: str | Path, tensors: dict, meta: dict, *, sidecar: bool =
 
 # %% ../nbs/core/05_store.ipynb #d509bb88
 class _Stored(NamedTuple):
-    "What a file of `save_tensors` holds."
+    "Content of a file of `save_tensors`."
 
     tensors: dict[str, torch.Tensor]
     description: dict[str, Any]  # what json can hold
@@ -231,7 +231,7 @@ def keep_tensors(
     sidecar: bool = True,  # as for `save_tensors`
     root: str | Path | None = None,  # the cache, a folder for each kind; None: the file's folder
 ) -> bool:  # are they stored?
-    "`save_tensors` for what can be computed again: a file that cannot be written costs a warning."
+    "`save_tensors` for cached results: warn if the file cannot be written."
     path = Path(path)
     root = path.parent if root is None else Path(root)
     place = (root, *path.relative_to(root).parts[:-1][:1])
@@ -267,7 +267,7 @@ def _differs(meta, expected):  # name of an entry, or None
 
 
 def _misfit(tensors, like, infinite):  # in words, or None
-    "Why tensors are not what was looked for."
+    "Reason why tensors do not match the expected ones."
     if set(tensors) != set(like):
         return "holds other fields"
     for name, t in tensors.items():
@@ -279,7 +279,7 @@ def _misfit(tensors, like, infinite):  # in words, or None
 
 # %% ../nbs/core/05_store.ipynb #625d24b3
 def _why_not(path, expected, like, infinite):  # reason in words or None, Stored or None
-    "Read a file, and say why it is not what was looked for."
+    "Read a file, and return why it does not match."
     try:
         stored = load_tensors(path)
     except FileNotFoundError:  # removed since
@@ -298,10 +298,10 @@ def find_tensors(
     expected: dict,  # entry of the description -> its value, or its type
     like: dict,  # name -> tensor of the right type and shape
     *,
-    caller: str | None,  # who warns; None does not warn
+    caller: str | None,  # named in the warning; None does not warn
     infinite: bool = False,  # may numbers be infinite?
-) -> _Stored | None:  # None if there is nothing to be believed
-    "Tensors and description if they are what was looked for; a warning if they are something else."
+) -> _Stored | None:  # None if there is no valid file
+    "Tensors and description if they match; warn if the file holds something else."
     path = Path(path)
     if not os.path.isfile(path):
         return None
@@ -320,7 +320,7 @@ def cached(
     key: dict,  # entry of the description -> its value: what the result depends on
     like: dict,  # name -> tensor of the right type and shape
     *,
-    caller: str | None,  # who warns of a file that is something else; None does not warn
+    caller: str | None,  # named in the warning of an invalid file; None does not warn
     infinite: bool = False,  # may numbers be infinite?
     more: dict | None = None,  # further entries of the description, which need not agree
     sidecar: bool = False,  # as for `save_tensors`
@@ -338,7 +338,7 @@ def cached(
 
 # %% ../nbs/core/05_store.ipynb #6b2f4e06
 def find_json(path: str | Path, key: str, *, caller: str | None) -> dict | None:
-    "The result that `cached_json` has stored under a key, or None if it is not to be believed."
+    "The result that `cached_json` has stored under a key, or None without a valid one."
     stored = find_tensors(path, dict(key=key, result=dict), dict(done=torch.ones(1)), caller=caller)
     return None if stored is None else stored.description["result"]
 
@@ -348,8 +348,8 @@ def cached_json(
     compute: Callable,  # () -> dictionary that json can hold
     key: str,  # digest of what the result depends on
     *,
-    caller: str | None,  # who warns of a file that is something else; None does not warn
-    name: str,  # what the result is of, for who lists the cache
+    caller: str | None,  # named in the warning of an invalid file; None does not warn
+    name: str,  # of the result, in a listing of the cache
     root: str | Path | None = None,  # as for `keep_tensors`
 ) -> dict[str, Any]:  # the result
     "A dictionary that was stored under a key, or else is computed and stored now."
@@ -378,7 +378,7 @@ class _CacheFile(NamedTuple):
 
 
 def _label_of(path):  # str, or None if `save_tensors` did not write the file
-    "What a stored result is of, from its header alone."
+    "Label of a stored result, from its header alone."
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -394,7 +394,7 @@ def _label_of(path):  # str, or None if `save_tensors` did not write the file
 
 # %% ../nbs/core/05_store.ipynb #c0db43ac
 def _classify(path, kind):  # CacheFile
-    "Say what a file in a cache is."
+    "Classify a file in a cache."
     n_bytes = path.lstat().st_size
     what, label, owner = "other", "", None
     if path.is_symlink() or not path.is_file():

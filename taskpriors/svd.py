@@ -140,7 +140,7 @@ class _PresentClasses(NamedTuple):
 
 def present_classes(
     labels: ArrayLike,  # class of each point, shape (n,)
-    caller: str,  # who asks
+    caller: str,  # named in error messages
     *,
     n: int | None = None,  # number of points they must describe
     device: torch.device | str | None = None,  # of the answer; None is where the labels are

@@ -17,5 +17,5 @@ else:
 
 # %% ../nbs/core/00_toml.ipynb #3c8f1b06
 def packaged_toml(name: str) -> dict[str, Any]:
-    "What a TOML file of the package holds, which is named by its path there."
+    "Content of a TOML file of the package, named by its path there."
     return tomllib.loads((files("taskpriors") / name).read_text(encoding="utf-8"))

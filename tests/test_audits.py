@@ -44,7 +44,7 @@ def test_rows_in_another_order_are_said_above_the_verdict():
     models["turned"] = models["m0"].flip(0)
     ranking = tp.rank_models(models, **nested(**QUICK))
     (note,) = ranking.settings["candidates"]
-    assert note.startswith("turned and the others learn next to nothing")
+    assert note.startswith("turned and the other models predict each other's tasks poorly")
     assert note.endswith("are its rows in another order?")
     shown = str(ranking)
     assert shown.index("turned and the others") < shown.index(ranking.verdict[:12])
@@ -79,7 +79,7 @@ def test_a_constant_model_fails_in_memory_and_from_disk(tmp_path):
         tp.rank_models(files, **nested(on_disk=True, **QUICK)),
     ):
         assert list(ranking.failures) == ["constant"]
-        assert "must differ between points" in ranking.failures["constant"]
+        assert "must differ between examples" in ranking.failures["constant"]
         assert "constant" not in ranking.models
 
 
@@ -154,7 +154,7 @@ def test_copies_of_points_in_files_are_left_out_as_in_memory(kind, labelled, tmp
     there = tp.rank_models(
         in_files(models, tmp_path), **nested(labels=labels, on_disk=True, **QUICK)
     )
-    assert "120 of 200 points are copies or near copies of others" in there.verdict
+    assert "120 of 200 examples are copies or near copies of others" in there.verdict
     assert there.settings["copies"] == here.settings["copies"]
     assert there.groups.equal(here.groups)
     torch.testing.assert_close(there.skill, here.skill, rtol=0, atol=2e-6)
@@ -292,7 +292,7 @@ def test_near_copies_among_many_points_are_counted(kind, tmp_path):
     if on_disk:
         assert "near copies, as the frames of a video, are not among more than 8,192" in notes
     elif kind == "no copies":
-        assert "among 4,096 of the 9,000 points alone, a random choice: none is" in notes
+        assert "among 4,096 of the 9,000 examples alone, a random choice: none is" in notes
     else:
         said = re.search(r"(\d+) are as rows (\d+) and (\d+)", notes.replace(",", ""))
         n_copies, i, j = map(int, said.groups())

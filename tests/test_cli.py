@@ -140,7 +140,7 @@ def test_references_are_files_or_none(shelf, tmp_path):
     assert list(settings["reference_weights"]) == ["model4"]
     assert "1 reference model (model4 " in " ".join(out.split())
     told = [run(*few, *more, **where)[1] for more in ((), ("--references", "none"))]
-    missing = "To use them: name what these rows are of"
+    missing = "To use them: pass the inputs of these rows"
     assert [missing in " ".join(text.split()) for text in told] == [True, False]
 
 
@@ -350,7 +350,7 @@ def test_an_unreadable_image_is_left_out(tmp_path):
         ),
         (("--n-classes", "1"), "n_classes must be an integer of at least 2"),
         (("--temperature", "-1"), "temperature must be"),
-        (("--images", "nowhere"), "--images must name what exists. Got 'nowhere'; check the spell"),
+        (("--images", "nowhere"), "--images must name an existing path. Got 'nowhere'; check the"),
         (("--out", "taken"), "out must be a directory"),
         (("--prior", "resnet18a"), "did you mean resnet18"),
     ],
@@ -377,7 +377,7 @@ def test_the_cache_is_shown_and_cleared(shelf, tmp_path):
     for kind, n in (
         ("consensus", 1),
         ("skill and ratios", 6),
-        ("probes of points", 6),
+        ("probes of examples", 6),
         ("moments of models", 1),
         ("left by killed runs", 1),
     ):
@@ -516,6 +516,6 @@ def test_groups_of_a_table_are_left_out_whole(tmp_path, on_disk):
     words += ["--groups", "videos.csv", *(["--on-disk"] if on_disk else [])]
     status, out, err = run(*words, cwd=tmp_path)
     assert status == 0, err
-    assert "200 points are in 40 groups" in out
+    assert "200 examples are in 40 groups" in out
     settings = json.loads((tmp_path / "ranking" / "ranking.json").read_text())["settings"]
     assert settings["groups"] == 40

@@ -230,7 +230,7 @@ def test_small_classes(metric):
 
 BAD_LABELS = {
     "two classes": torch.zeros(60),
-    "same points": torch.arange(59) % 2,
+    "same examples": torch.arange(59) % 2,
     "at least 0": torch.arange(60) - 3,
     "whole numbers": torch.rand(60),
 }

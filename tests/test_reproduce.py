@@ -337,7 +337,7 @@ def test_list_plan_output_file_and_map_say_the_same(tmp_path, monkeypatch):
 
     name = "pactran-table-4"
     item = paper_items()[name]
-    assert item.notes[0] == "10 networks of timm stand for the 16 checkpoints of the paper."
+    assert item.notes[0] == "10 networks of timm replace the 16 checkpoints of the paper."
     row = _paper_row("Table 4", f"metrics => taskpriors reproduce {name}", [], {})
     for note in item.notes:
         assert note in item_table().loc[name, "notes"]

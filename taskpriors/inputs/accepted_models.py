@@ -39,7 +39,7 @@ class Encoder(sources.Source):
     pooling: str | None = None  # how outputs with more than two dimensions become vectors
     features: Tensor | None = None  # of a model whose features exist already
     taken: str = ""  # of the network, or of sparse features, in words, if known before it runs
-    points: str = ""  # digest of the names of the points that given features say
+    points: str = ""  # digest of the names of the examples that given features say
 
     def key(self, images: ImageSource, dtype: str, probe: str) -> str:
         "Hash of everything that decides the features of `images`, with the digest of a probe."
@@ -122,7 +122,7 @@ def _without_classes(module, pooling, name):  # what the network gives under its
 
 
 def _opened(source):
-    "What runs, where a source only names it."
+    "The network or function that a source names."
     match source:
         case sources.OnnxNetwork():
             return sources.Function(OnnxModel(source.model), source.partner)

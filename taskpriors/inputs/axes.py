@@ -27,7 +27,7 @@ _MOVES = {"permute", "transpose", "swapaxes", "swapdims", "movedim", "moveaxis",
 
 
 def _kept_axis(axis: int, before: torch.Size, after: torch.Size) -> int | None:
-    "Where an axis is after an operation that may join, split or drop others; None is unknown."
+    "Position of an axis after an operation that joins, splits or drops others; None if unknown."
     if len(after) == len(before) and after[axis] == before[axis]:
         return axis
     if axis == len(before) - 1 and len(after) and after[-1] == before[-1]:
@@ -42,19 +42,19 @@ def _flat(values: Any) -> list[Any]:
 
 
 class ChannelAxes(TorchFunctionMode):
-    "Within this context the axis of channels of each tensor is followed."
+    "Context in which the axis of channels of each tensor is tracked."
 
     def __init__(self) -> None:
         super().__init__()
         self._known: dict = {}  # number of an object -> reference to it, axis
 
     def put(self, x: Tensor, axis: int | None) -> None:
-        "Say which axis of a tensor holds its channels."
+        "Set the axis of a tensor that holds its channels."
         if axis is not None:
             self._known[id(x)] = weakref.ref(x), axis
 
     def put_pictures(self, inputs: Any) -> Tensor | None:  # those with four axes
-        "Say of pictures in a batch, a tensor or name -> tensor, that axis 1 holds their channels."
+        "Mark axis 1 of pictures in a batch, a tensor or name -> tensor, as that of channels."
         parts = list(inputs.values()) if isinstance(inputs, dict) else [inputs]
         pictures = [x for x in parts if isinstance(x, Tensor) and x.ndim == 4]
         for x in pictures:
@@ -102,7 +102,7 @@ class ChannelAxes(TorchFunctionMode):
 
 # %% ../../nbs/inputs/02_axes.ipynb #739a713e
 def _axis_by_shape(shape: tuple, pictures: Tensor | None) -> int | None:
-    """Where the channels of a map are, if its height and width have the ratio of the pictures.
+    """Axis of the channels of a map whose height and width have the ratio of the pictures.
 
     1 or 3, from the shape of the map, (n, ., ., .), and pictures (n, c, h, w); None if both or
     neither fit.
@@ -119,7 +119,7 @@ def _axis_by_shape(shape: tuple, pictures: Tensor | None) -> int | None:
 
 
 def channels_of(run: Callable, inputs: Any, module: nn.Module | None, caller: str) -> int:
-    "Which axis, 1 or 3, holds the channels of the map (n, ., ., .) that few inputs become."
+    "Axis, 1 or 3, of the channels of a feature map (n, ., ., .) of a few inputs."
     with ChannelAxes() as axes:
         pictures = axes.put_pictures(inputs)
         out = run(inputs)
@@ -132,9 +132,9 @@ def chosen_axis(
     out: Tensor,  # the map
     pictures: Tensor | None,  # that it was made of
     module: nn.Module | None,  # that made it
-    caller: str,  # who asks
+    caller: str,  # named in error messages
 ) -> int:  # 1 or 3
-    "The axis of the channels of a map, or a sentence."
+    "Return the axis of the channels of a map, or raise `ValueError`."
     if axis in (1, 3):
         return axis
     by_timm = dict(NCHW=1, NHWC=3).get(getattr(module, "output_fmt", None) or "")

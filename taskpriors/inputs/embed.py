@@ -71,13 +71,13 @@ def _stack(rows: list) -> Tensor | dict[str, Any]:
 
 # %% ../../nbs/inputs/06_embed.ipynb #1ef2a951
 class Setup(NamedTuple):
-    "Where and in which portions a model runs."
+    "Device, precision and batch size of a model's run."
 
     device: torch.device
     dtype: str  # precision of the forward pass
     batch_size: int
     num_workers: int
-    save_every: float  # seconds of work that a kill may cost
+    save_every: float  # seconds between two saves of finished rows
     progress: bool  # or a bar
 
 # %% ../../nbs/inputs/06_embed.ipynb #9aab57fb
@@ -111,14 +111,14 @@ def feature_batches(enc: Encoder, images: ImageSource, start: int, setup: Setup)
         out = network(x).cpu()
         if not torch.isfinite(out).all():
             rule = f"features of {enc.name} must be finite"
-            got = f"NaN or infinity among points {row} to {row + len(out) - 1}"
+            got = f"NaN or infinity among examples {row} to {row + len(out) - 1}"
             checks.refuse("embed", rule, got, "check the weights, or use dtype='float32'")
         row += len(out)
         yield out
 
 # %% ../../nbs/inputs/06_embed.ipynb #dcc7d3bd
 class Probe:
-    "A few of the inputs, from the first to the last, and what a model makes of them."
+    "A few inputs, from the first to the last, and a model's features of them."
 
     def __init__(self, enc: Encoder, images: ImageSource, setup: Setup) -> None:
         network = _batch_encoder(enc, setup)
@@ -154,11 +154,11 @@ class Probe:
 
     @property
     def pooling(self) -> str:
-        "How outputs became vectors; empty where the model returned vectors."
+        "The pooling of the outputs, in words; empty if the model returned vectors."
         return ", ".join(sorted(self._taken - {""}))
 
     def digest(self) -> str | None:  # None if the model does not return the same features twice
-        "What the model does, as one word."
+        "Digest of the model's function."
         return encoders.outputs_digest(self.evaluate, self.device)
 
     def check(self) -> None:
@@ -166,7 +166,7 @@ class Probe:
         with encoders.unmoved_generators(self.device):
             try:
                 together = self.evaluate() if self.together is None else self.together
-            except (RuntimeError, MemoryError):  # the run itself will say why, if it fails as well
+            except (RuntimeError, MemoryError):  # the run itself raises if it fails as well
                 return
             check_encoder(self.look, together, self.name)
 
@@ -181,7 +181,7 @@ def _row_of(batch: Any, i: int) -> Tensor | dict[str, Tensor]:
 
 # %% ../../nbs/inputs/06_embed.ipynb #8a30bbc6
 class _Entry(NamedTuple):
-    "Where the features of a model lie, and what they must be."
+    "Location of a model's features in the cache, and their expected shape and key."
 
     root: Path  # of the cache
     path: Path  # of the finished file
@@ -263,7 +263,7 @@ def _is_bar(progress):
 # %% ../../nbs/inputs/06_embed.ipynb #9d8c3112
 @dataclass(frozen=True, eq=False, repr=False)
 class Features(Result):
-    "Features of one model with what made them."
+    "Features of one model, with the settings and the time of their computation."
 
     name: str  # the model
     features: Tensor  # shape (n, d), float32, on the CPU
@@ -273,10 +273,10 @@ class Features(Result):
     images: str  # name of the images
     key: str  # of the cache; empty for given features, without a cache, and for a random model
     cached: bool  # did this call find them in the cache?
-    points: str = ""  # digest of the names of the points, if given features say them
+    points: str = ""  # digest of the names of the examples, if given features say them
     parameters: int | None = field(default=None, repr=False)  # of the module; None: no module
     pooling: str = ""  # how tokens became vectors; empty where the model returned vectors
-    untrained: bool = field(default=False, repr=False)  # does the network hold its first weights?
+    untrained: bool = field(default=False, repr=False)  # does the network hold its initial weights?
 
     @property
     def dim(self) -> int:
@@ -287,7 +287,7 @@ class Features(Result):
 def _lookup(
     enc: Encoder, images: ImageSource, setup: Setup, entry: _Entry, caller: str | None
 ) -> Features | None:
-    "What the cache holds; without a caller it does not warn of a file that is none."
+    "The features in the cache; without a caller an invalid file gives no warning."
     stored = entry.find(entry.path, entry.n, caller)
     if stored is None:
         return None
@@ -307,7 +307,7 @@ def _lookup(
 def _compute(
     enc: Encoder, images: ImageSource, setup: Setup, entry: _Entry | None, probe: Probe
 ) -> Features:
-    "Run a model over all images; a look at a few before and after says whether it may be."
+    "Run a model over all images, and check its outputs on a few before and after."
     probe.check()
     with encoders.evaluating(enc.forward if enc.module is None else enc.module, setup.device):
         rows = _read_parts(entry, str(setup.device))
@@ -399,7 +399,7 @@ def _find_or_compute(
         pooling = getattr(enc.module, "pooled_by", "") or enc.taken or probe.pooling
     if digest is None and cache is not False:
         event = f"embed: {enc.name} returns other features when it sees the same "
-        event += f"{encoders.PROBE_IMAGES} points"
+        event += f"{encoders.PROBE_IMAGES} examples"
         warnings.warn(f"{event} again, or fails on them; nothing of it is cached.", stacklevel=3)
     return replace(features, pooling=pooling)
 
@@ -416,10 +416,10 @@ def embed_features(
     batch_size: int = 64,  # images per forward pass
     num_workers: int | None = None,  # processes that prepare images; None is 0 on the CPU
     cache: CacheLike | None = None,  # directory; None is `cache_dir()`, False is none
-    save_every: float = 10.0,  # seconds of work that a kill may cost
-    progress: bool = True,  # show a bar on standard error, or a bar that is to be moved on
+    save_every: float = 10.0,  # seconds between two saves of finished rows
+    progress: bool = True,  # show a bar on standard error, or a bar to advance
 ) -> Features:
-    "Embed images with one model, or find the features in the cache; also say what made them."
+    "Embed images with one model, or read the features from the cache; also return metadata."
     checks.check_choice(dtype, ("float32", "bfloat16", "float16"), "embed", "dtype")
     device = encoders.default_device() if device is None else encoders.check_device(device, "embed")
     if num_workers is None:
@@ -489,7 +489,7 @@ def embed(
     images: ImagesLike,  # what `load_images` opens, or a DataLoader in a fixed order
     **kwargs: Any,  # as in `embed_features`
 ) -> Tensor:  # shape (n, d), float32, one row per image in their order
-    """Features of images under one model, computed once and then found in the cache.
+    """Features of images under one model, computed once and then read from the cache.
 
     A model is a name of timm (NAME, NAME@FILE, NAME@untrained, hf-hub:NAME, local-dir:PATH), a
     name of transformers on the hub (facebook/dinov2-base) or its folder, zoo/NAME, a module with
@@ -497,7 +497,7 @@ def embed(
     .onnx or its session, or features: an array, a data frame, a file .npy, .npz (FILE.npz:KEY),
     .pt, .safetensors, .csv or .parquet, its URL, or a folder that NumpyCache of mteb wrote. Rows
     are outputs in evaluation mode; maps and tokens are averaged, and a network of transformers
-    gives the vector that it was trained to give, unless `pooling` says otherwise. Batches of a
+    returns its trained embedding unless `pooling` is set. Batches of a
     DataLoader, tensors, (inputs, labels) or dictionaries, go to the model as they are.
 
     Reference: timm (Wightman, 2019) for names, weights and transforms.

@@ -33,18 +33,18 @@ from ..store import digest_tensors
 
 # %% ../../nbs/inputs/03_encoders.ipynb #fb52b662
 def device_of(module: nn.Module | None) -> torch.device | None:  # None if it holds no tensor
-    "Where the weights of a module are."
+    "Device of the weights of a module."
     tensors = () if module is None else chain(module.parameters(), module.buffers())
     return next((x.device for x in tensors), None)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #03efd27c
 def n_parameters(module: nn.Module | None) -> int | None:  # None if there is no module
-    "How many numbers a module has that training may change."
+    "Number of trainable parameters of a module."
     return None if module is None else sum(p.numel() for p in module.parameters())
 
 # %% ../../nbs/inputs/03_encoders.ipynb #849bc41e
 def is_untrained(module: nn.Module | None) -> bool:  # False, too, if nothing tells
-    "Do all normalisations of a network hold the scales and shifts that they begin with?"
+    "Do all normalisations of a network hold their initial scales and shifts?"
     layers = [] if module is None else module.modules()
     norms = [dict(m.named_parameters(recurse=False)) for m in layers if "Norm" in type(m).__name__]
     scaled = [own for own in norms if "weight" in own]
@@ -322,7 +322,7 @@ def _class_source(cls: type) -> list[list[str]]:  # per class: name, source of i
 
 # %% ../../nbs/inputs/03_encoders.ipynb #66f65b1a
 def printed_form(obj: object) -> str:
-    "How an object prints, without addresses in memory."
+    "The `repr` of an object, without addresses in memory."
     return re.sub(r"0x[0-9a-f]+", "0x", repr(obj))
 
 # %% ../../nbs/inputs/03_encoders.ipynb #9133e9e1
@@ -357,7 +357,7 @@ def _own_settings(obj) -> dict[str, Any]:
 
 # %% ../../nbs/inputs/03_encoders.ipynb #729d22a3
 def description_of(obj: Any, depth: int = 5) -> str | list[Any] | dict[str, Any]:
-    """Everything that decides what a callable returns, as far as it can be seen, for json.
+    """Everything visible that determines what a callable returns, for json.
 
     Functions that hold functions are followed so deep.
     """
@@ -394,7 +394,7 @@ PROBE_IMAGES = 6  # at most; the model sees each of them twice, and three of the
 
 @contextmanager
 def unmoved_generators(device: torch.device | None = None) -> Iterator[None]:
-    "Within this context what is drawn at random does not move the caller's generators."
+    "Context in which random draws leave the caller's generators unchanged."
     state = np.random.get_state(), random.getstate()
     gpus = [device] if device is not None and device.type == "cuda" else []
     try:
@@ -415,7 +415,7 @@ def outputs_digest(evaluate: Callable, device: torch.device) -> str | None:
     try:
         with unmoved_generators(device):
             first, second = (digest_tensors(dict(outputs=evaluate())) for _ in range(2))
-    except (RuntimeError, MemoryError):  # the run itself will say why, if it fails as well
+    except (RuntimeError, MemoryError):  # the run itself raises if it fails as well
         return None
     finally:
         torch.set_num_threads(threads)

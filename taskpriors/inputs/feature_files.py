@@ -104,7 +104,7 @@ def _in_order(frame: DataFrame, what: str) -> DataFrame:
         return frame
     order = np.argsort(numbers, kind="stable")
     message = f"the rows of {what} are taken in the order of {column}, which counts them"
-    warnings.warn(f"{message}; drop it to keep them as they stand.", stacklevel=2)
+    warnings.warn(f"{message}; drop it to keep them in their order.", stacklevel=2)
     return frame.iloc[order]
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #2e30d35c
@@ -145,10 +145,10 @@ def table_values(
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #b222f822
 class Rows(NamedTuple):
-    "Features with what names their points."
+    "Features with what names their examples."
 
     values: ArrayLike  # shape (n, d)
-    points: str = ""  # digest of the names of the points in their order; empty if there are none
+    points: str = ""  # digest of the names of the examples in their order; empty if there are none
     origin: str = ""  # what sparse features were; empty where features are as they were stored
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #b7da4509
@@ -185,7 +185,7 @@ def _refuse_pointer(path: Path) -> None:
 
 
 def _refuse_broken(path: Path, e: Exception) -> NoReturn:
-    "What a reader of another library has raised, in a sentence about the file."
+    "Raise the error of another library's reader as a sentence about the file."
     message = re.sub(r"\x1b\[\d*m", "", f"{type(e).__name__}: {e}")
     remedy = "check the file" if path.exists() else "check the path"
     if path.exists() and path.suffix.lower() in (".pt", ".pth"):
@@ -197,7 +197,7 @@ def _refuse_broken(path: Path, e: Exception) -> NoReturn:
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #538e9c99
 def _stored(path: Path, key: str | None) -> dict[str, Any]:  # name -> array
-    "What a file of arrays or tensors holds."
+    "The arrays or tensors in a file, by name."
     ending = path.suffix.lower()
     if ending == ".npy":
         return {"features": _map_npy(path)}

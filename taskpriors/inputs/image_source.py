@@ -85,7 +85,7 @@ def to_rgb(image: Any, exif_rotation: bool = True, depth: int = 16) -> Any:
 
 # %% ../../nbs/inputs/04_image_source.ipynb #d970d358
 def image_content(item: Any, exif_rotation: bool = True) -> Any:  # bytes, or a PIL image in RGB
-    "What an item of a source holds."
+    "The content of an item of a source."
     from PIL import Image
 
     if isinstance(item, bytes):
@@ -251,7 +251,7 @@ class ImageSource:
     source.
     """
 
-    kind = "images"  # what its points are called
+    kind = "images"  # what its examples are called
 
     def __init__(
         self,

@@ -48,12 +48,12 @@ _FIRST_BYTES += (b"\0\0\0\x0cjP  ",)
 
 
 def _is_hidden(name: str) -> bool:
-    "Is a file or folder one that programs leave for themselves?"
+    "Is a file or folder a hidden or system one?"
     return name.startswith(".") or name.lower() in _SYSTEM
 
 
 class _LeftOut(NamedTuple):
-    "What lies among the images and is none."
+    "Files and folders that are left out of a folder of images."
 
     hidden: list  # of the images in them: names of hidden and system folders and files
     foreign: Counter  # ending -> number of files
@@ -446,7 +446,7 @@ def load_images(
     exif_rotation: bool = True,  # turn photographs as their EXIF data say; False: as stored
     **kwargs: Any,  # passed on to timm.data.create_dataset: root, input_key, target_key, ...
 ) -> ImageSource:
-    """Open images of any kind, read them once, and leave out, with a warning, what is no image.
+    """Open images of a folder, file, data set or array; leave out unreadable ones with a warning.
 
     A path is a folder, a file .npy, or a table of paths (.csv, .tsv, .jsonl, .parquet). A name is
     "digits", or a data set such as hfds/NAME, torch/NAME or tfds/NAME. A data set has rows

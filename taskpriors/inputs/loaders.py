@@ -23,7 +23,7 @@ _LABEL_FIELDS = ("labels", "label", "targets", "target", "class", "y")
 
 
 class _Batch(NamedTuple):
-    "What a loader gives at once."
+    "A batch of a loader."
 
     inputs: Any  # tensor (b, ...), or name -> tensor
     labels: Tensor | None  # shape (b,), int64
@@ -55,7 +55,7 @@ def split_batch(batch: Any, caller: str = "embed") -> _Batch:
 
 
 def n_inputs(inputs: Tensor | Mapping) -> int:
-    "How many inputs a batch holds."
+    "Number of inputs in a batch."
     return len(next(iter(inputs.values())) if isinstance(inputs, Mapping) else inputs)
 
 # %% ../../nbs/inputs/05_loaders.ipynb #ab210cb1
@@ -63,7 +63,7 @@ def _check_order(loader, caller):
     for sampler in (loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
         shuffles = "Random" in type(sampler).__name__ or getattr(sampler, "shuffle", False) is True
         if shuffles:
-            rule = "a loader must give its points in the same order each time"
+            rule = "a loader must give its examples in the same order each time"
             remedy = "pass DataLoader(loader.dataset, batch_size, shuffle=False)"
             refuse(caller, rule, f"one that shuffles, by a {type(sampler).__name__}", remedy)
 
@@ -75,7 +75,7 @@ def _row_digests(inputs):  # list of 32 bytes
 
 
 class LoadedBatches:
-    """The batches of a loader in their order, as a source of points: `len` and `.batches`.
+    """The batches of a loader in their order, as a source of examples: `len` and `.batches`.
 
     `.fingerprint` names the content, `.labels` holds the classes or None, and `.name` is what to
     call the source.
@@ -88,7 +88,7 @@ class LoadedBatches:
         loader: DataLoader,  # without shuffling and without random transforms
         name: str = "",  # what to call it; empty: the class of its data set
         *,
-        caller: str = "embed",  # who asks
+        caller: str = "embed",  # named in error messages
         progress: bool = False,  # show a bar on standard error
     ) -> None:
         _check_order(loader, caller)

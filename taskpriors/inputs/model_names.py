@@ -64,7 +64,7 @@ def _weights_by_letters() -> dict[str, str]:  # letters of a name -> name in tim
 
 # %% ../../nbs/inputs/03_model_names.ipynb #99a33ef8
 class _Rule(NamedTuple):
-    "When two names are one model: if their keys are the same and not empty."
+    "A rule that matches two names: their keys are equal and not empty."
 
     model_key: Callable  # of a name in a ranking
     row_key: Callable  # of a name in a table

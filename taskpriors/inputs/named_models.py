@@ -25,7 +25,7 @@ from ..refusals import listed
 
 # %% ../../nbs/inputs/03_named_models.ipynb #11bfc461
 def _check_timm_name(name: str, caller: str) -> None:
-    "Refuse a name, ARCHITECTURE[.TAG], that timm does not know, and say what is near."
+    "Refuse a name, ARCHITECTURE[.TAG], that timm does not know, and suggest similar names."
     import timm
 
     base, _, tag = name.partition(".")
@@ -67,7 +67,7 @@ def _hub_answers() -> bool:
 
 @contextmanager
 def hub_at_once(cache_alone: bool = False) -> Iterator:
-    "Within this context the hub's client waits for no network, or asks none at all."
+    "Context in which the hub's client does not wait for a network, or sends no request."
     from huggingface_hub import constants
 
     before = constants.HF_HUB_OFFLINE
@@ -103,11 +103,11 @@ def _refuse_weights(spec: str, e: Exception, caller: str):  # raised by timm, th
 # %% ../../nbs/inputs/03_named_models.ipynb #3a736c43
 def timm_module(
     spec: str,  # NAME, NAME@FILE, NAME@untrained, hf-hub:... or local-dir:...
-    caller: str,  # who asks
+    caller: str,  # named in error messages
     *,
     pooling: str | None = None,  # of timm, instead of the model's own
 ) -> nn.Module:  # without classifier, in evaluation mode
-    "A model of timm with its weights, or a sentence about what is missing."
+    "Return a model of timm with its weights, or raise an error that names what is missing."
     import timm
 
     name, weights = spec, ""
@@ -230,7 +230,7 @@ def cached_place(name: str, texts: bool) -> str:
 
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
-    "Within this context transformers and sentence-transformers load without bars and remarks."
+    "Context in which transformers and sentence-transformers load without bars and messages."
     from transformers.utils import logging as remarks
 
     level, bars = remarks.get_verbosity(), remarks.is_progress_bar_enabled()
@@ -298,7 +298,7 @@ def transformers_model(name: str, caller: str, *, texts: bool = False) -> Pretra
 
 # %% ../../nbs/inputs/03_named_models.ipynb #9b12ca3e
 def published_network(source: PublishedWeights, caller: str) -> Network:  # with its transform
-    "The network of torchvision that an entry of its enumerations of weights stands for."
+    "The network of torchvision that an entry of its enumerations of weights names."
     from torchvision import models
 
     names = {models.get_model_weights(name): name for name in models.list_models()}

@@ -31,7 +31,7 @@ class PastScores(NamedTuple):
     "Scores of the ranked models on earlier tasks."
 
     models: tuple[str, ...]  # in the order of the ranking
-    tasks: tuple[str, ...]  # in the order of the record
+    tasks: tuple[str, ...]  # in the order of the table
     scores: Tensor  # fractions of what is right, (n_models, n_tasks), float64; NaN where missing
     notes: tuple[str, ...]  # sentences that the reader should see
 
@@ -276,7 +276,7 @@ def _ranked_part(scores: DataFrame, models: Sequence, name: str, caller: str) ->
     joined = pairs.merge(frame.rename(columns=dict(model="name")), on="name")
     values, note = _one_score_each(joined, name)
     renamed = [f"{model} as {other}" for model, other in match.items() if model != other]
-    notes = [note, f"In {name} stand {listed(renamed, len(renamed))}." if renamed else ""]
+    notes = [note, f"Matched in {name}: {listed(renamed, len(renamed))}." if renamed else ""]
     others = [other for other in names if other not in set(match.values())]
     if others:
         counts = f"{len(others)} of {len(names)} models"
@@ -285,7 +285,7 @@ def _ranked_part(scores: DataFrame, models: Sequence, name: str, caller: str) ->
 
 
 def _missing_note(models: Sequence, names: Sequence) -> str:
-    "Which models have no score, and which name of the table is nearest to each."
+    "A note on the models without a score, with the most similar name of the table for each."
     near = {model: nearest_name(model, names) for model in models}
     words = [f"{model} (nearest: {name})" if name else model for model, name in near.items()]
     return f"no score of {listed(words, len(words))}"
@@ -350,9 +350,9 @@ def to_record(
     ranking: Any,  # a Ranking
     task: str,  # what to call it
     *,
-    caller: str = "to_record",  # who asks
+    caller: str = "to_record",  # named in error messages
 ) -> DataFrame:  # columns model, task, score; one row for each model that has a score
-    "The accuracies of the ranked models on the labels of a finished task, as rows of a record."
+    "Accuracies of the ranked models on the labels of a finished task, as rows of past results."
     import pandas as pd
 
     if not isinstance(task, str) or not task.strip():
@@ -376,7 +376,7 @@ def append_record(
 
     path = Path(path).expanduser()
     if path.suffix.lower() != ".csv":
-        refuse(caller, "a record must be a .csv file", repr(path.name), "name it record.csv")
+        refuse(caller, "past results must be a .csv file", repr(path.name), "name it results.csv")
     with locked(path):
         if path.is_file() and path.stat().st_size:
             with asked_by(caller):

@@ -54,7 +54,7 @@ def _part(out: Any, names: tuple) -> Tensor | None:
 
 
 class Chosen(NamedTuple):
-    "What is taken of the outputs of a model."
+    "The tensor that is selected from the outputs of a model, and its pooling."
 
     out: Any  # a tensor, unless there is none to be taken
     pooling: str | None  # how its tokens become one vector; "pooler": they are one
@@ -75,7 +75,7 @@ def choose_output(out: Any, pooling: str | None, caller: str, name: str) -> Chos
         return Chosen(vectors.flatten(1), "pooler")
     if pooling == "pooler":
         kind = "a tensor" if isinstance(out, Tensor) else type(out).__name__
-        rule = f"{name} must return a vector of its own for pooling='pooler'"
+        rule = f"{name} must return a pooled vector for pooling='pooler'"
         refuse(caller, rule, kind, "choose 'mean' or 'cls'")
     return Chosen(out, pooling) if tokens is None else Chosen(tokens, pooling or "mean")
 
@@ -85,7 +85,7 @@ _SAME = dict(avg="mean", token="cls")  # two names of one pooling
 
 
 def pooling_words(out: Any, pooling: str | None) -> str:  # empty where the model returned vectors
-    "How the outputs of a model become one vector per input."
+    "The pooling of the outputs of a model, in words."
     if pooling in ("flatten", "pooler"):
         return pooling
     return "" if getattr(out, "ndim", 2) == 2 else _SAME.get(pooling or "mean", pooling or "mean")
@@ -94,7 +94,7 @@ def pooling_words(out: Any, pooling: str | None) -> str:  # empty where the mode
 def pool_output(
     out: Any,  # shape (n, d), (n, d, h, w) or (n, t, d), or outputs that hold one such tensor
     pooling: str | None,  # of `POOLINGS`; None is "pooler" if there is one, else "mean"
-    caller: str,  # who asks
+    caller: str,  # named in error messages
     name: str,  # of the model
     *,
     mask: Tensor | None = None,  # 0 where a token is padding, shape (n, t)

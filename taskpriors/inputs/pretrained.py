@@ -123,7 +123,7 @@ def _stored_names(place: str) -> list | None:
 
 
 def _is_pooler_trained(network: nn.Module) -> bool:
-    "False for a pooler that the checkpoint lacks and that nobody has trained since, or left out."
+    "False for a pooler that the checkpoint lacks and that was not trained since, or was left out."
     pooler = getattr(network, "pooler", None)
     if not isinstance(pooler, nn.Module):
         has_token = any(name.endswith("cls_token") for name, _ in network.named_parameters())
@@ -188,7 +188,7 @@ class PooledModel(nn.Module):
 
     @property
     def pooled_by(self) -> str:
-        "How the outputs for the last batch became vectors."
+        "The pooling of the outputs of the last batch, in words."
         return self._pooled_by
 
     def forward(self, batch: Tensor | Mapping | None = None, **named: Tensor) -> Tensor:

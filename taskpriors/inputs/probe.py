@@ -17,7 +17,7 @@ from ..checks import refuse
 # %% ../../nbs/inputs/05_probe.ipynb #d0bff801
 @dataclass(frozen=True)
 class _Tolerance:
-    "How far features may differ that are the same."
+    "Tolerance within which two features of an input count as equal."
 
     share: float  # of their spread
     least: float  # spread that counts, as a share of their length
@@ -29,7 +29,7 @@ HALF = _Tolerance(0.3, 0.2)
 
 
 def difference(X: Tensor, Y: Tensor, least: float) -> float:
-    """How far two looks (n, d) at the same inputs are apart, in units of their spread.
+    """Difference of two evaluations (n, d) of the same inputs, in units of their spread.
 
     Infinity for another width or a value that is not finite; `least` as in `_Tolerance`.
     """
@@ -51,7 +51,7 @@ _TRACED = "a trace keeps its mode: call .eval() and trace the network again, or 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    "How a few inputs are looked at."
+    "How a few inputs are evaluated."
 
     features: Callable  # positions among the few -> features of these as one batch, (k, d)
     inputs: Callable  # position -> the input as the encoder gets it, prepared anew

@@ -36,7 +36,7 @@ _Outcome = TypeVar("_Outcome")
 
 
 def _reach(url: str, caller: str, work: Callable[..., _Outcome]) -> _Outcome:
-    "Work on a file system and the path in it, or say in one sentence why that cannot be done."
+    "Work on a file system and the path in it, or raise an error of one sentence."
     place = url[-80:]
     try:
         from fsspec.core import url_to_fs
@@ -56,14 +56,14 @@ _GAP = 2**17  # bytes that are read in vain sooner than asked around
 
 
 class _RemoteStamp(NamedTuple):
-    "What says that a file is still the same."
+    "Metadata that identify the version of a file."
 
     size: int  # bytes
     digest: str  # of all that its server says of it
 
 
 def remote_stamp(url: str, caller: str) -> _RemoteStamp:
-    "What says that a file is still the same."
+    "Metadata that identify the version of a file."
 
     def look(fs, path):
         fs.invalidate_cache()

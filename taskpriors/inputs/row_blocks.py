@@ -26,7 +26,7 @@ from .sources import FeatureFile, Matrix, Source, Url, check_name, source_of
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #1011f479
 class Layout(NamedTuple):
-    "Where a matrix lies in a file: row after row, without gaps, from a byte on."
+    "Layout of a matrix in a file: row by row, without gaps, from an offset on."
 
     path: str  # absolute, or a URL
     offset: int  # byte at which the first row begins
@@ -68,7 +68,7 @@ def _head(path):  # a file of the first bytes at a URL, or the file itself
 
 
 def _npy_layout(path: Path | str) -> Layout:
-    "Where the rows of an .npy file stand."
+    "Layout of the rows of an .npy file."
     with _head(path) as f:
         try:
             form = np.lib.format
@@ -84,7 +84,7 @@ def _npy_layout(path: Path | str) -> Layout:
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #41a0a609
 def _safetensors_layout(path: Path | str, key: str | None) -> Layout:
-    "Where the rows of a tensor stand in a .safetensors file; None is features, or the only matrix."
+    "Layout of the rows of a tensor in a .safetensors file; None is features, or the only matrix."
     with _head(path) as f:
         length = int.from_bytes(f.read(8), "little")
         try:
@@ -106,7 +106,7 @@ def _safetensors_layout(path: Path | str, key: str | None) -> Layout:
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #bcc5aefd
 def _map_layout(X: Any) -> Layout | None:  # None if it is no numpy memory map, or a part of one
-    "Where the rows of a memory map stand in its file."
+    "Layout of the rows of a memory map in its file."
     import mmap
 
     whole = isinstance(X, np.memmap) and isinstance(X.base, mmap.mmap) and X.filename is not None
@@ -142,7 +142,7 @@ class RowMatrix:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        "Points and features, (n, d)."
+        "Examples and features, (n, d)."
         return tuple((self.layout or self.array).shape)
 
     @property
@@ -275,7 +275,7 @@ def open_rows(
         try:
             device = torch.device(device)
             torch.ones((), dtype=torch.float64, device=device).item()
-        except Exception as e:  # each backend has an error of its own
+        except Exception as e:  # each backend has a different error
             rule = "device must be there and hold float64 numbers, in which sums are kept"
             got = f"{str(device)[:40]!r}: {' '.join(str(e).split())[:90]}"
             checks.refuse("open_rows", rule, got, "pass 'cpu' or 'cuda'")
@@ -296,7 +296,7 @@ def open_rows(
     stamp = _stamp(layout.path) if layout else None
     shape = tuple((layout or array).shape)
     if len(shape) != 2 or shape[0] < 2 or shape[1] < 1:
-        rule = f"{name} must have two dimensions (points, features) and two points"
+        rule = f"{name} must have two dimensions (examples, features) and two examples"
         checks.refuse("open_rows", rule, f"shape {shape}", "flatten or stack it to (n, d)")
     if layout and (stamp is None or stamp[0] < layout.end):
         rule = f"the file of {name} must be whole"
@@ -306,7 +306,7 @@ def open_rows(
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #4c2113fa
 def open_models(models: Mapping, caller: str) -> dict[str, RowMatrix]:
-    "Open the features of several models of the same points, each as `open_rows` takes it."
+    "Open the features of several models of the same examples, each as `open_rows` takes it."
     remedy = "pass a dictionary name -> features"
     checks.check_instance(models, Mapping, caller, "models", remedy=remedy)
     if not models:

@@ -41,17 +41,17 @@ LabelsLike = TypeAliasType("LabelsLike", ArrayLike | Mapping | str | os.PathLike
 
 
 class GivenLabels(NamedTuple):
-    "Labels of some points or of all."
+    "Labels of some examples or of all."
 
-    classes: Tensor  # of each point from 0, shape (n,), int64; -1 where not known
+    classes: Tensor  # of each example from 0, shape (n,), int64; -1 where not known
     names: tuple  # of the classes, as text
-    notes: tuple = ()  # what a reader should know of them
+    notes: tuple = ()  # notes for the reader
     targets: Tensor | None = None  # real targets (n, m), float64; then there is one class
-    offers: tuple = ()  # what else their table says, for a reader who did not use it
+    offers: tuple = ()  # notes on further columns of their table
 
 
 class Points(Protocol):
-    "What labels are of: a source of images or of texts."
+    "The examples that labels belong to: a source of images or of texts."
 
     labels: Tensor | None
     labels_from: str
@@ -142,7 +142,7 @@ def _classes(entries: list) -> GivenLabels:
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #d74f185f
 def _as_targets(labels: Any) -> Tensor | None:  # shape (n, m), float64; None if these are classes
-    "Real targets: numbers with fractions, several floats a point, or several labels 0 and 1."
+    "Real targets: numbers with fractions, several floats an example, or several labels 0 and 1."
     if np.ma.isMaskedArray(labels):
         return None
     try:
@@ -163,14 +163,14 @@ def _as_targets(labels: Any) -> Tensor | None:  # shape (n, m), float64; None if
 
 
 def _plain_list(labels: Any) -> list[Any]:  # of numbers, words and blanks
-    "The entries of whatever holds one for each point."
+    "The entries of whatever holds one for each example."
     if isinstance(labels, Tensor) or not isinstance(labels, (np.ndarray, Sequence)):
         if not hasattr(labels, "dtype") or isinstance(labels, Tensor):
             labels = as_tensor(labels, "", "labels").cpu()
     if getattr(labels, "ndim", 1) == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if getattr(labels, "ndim", 1) != 1:
-        rule, got = "labels must hold one class for each point", f"shape {tuple(labels.shape)}"
+        rule, got = "labels must hold one class for each example", f"shape {tuple(labels.shape)}"
         remedy = "pass shape (n,), floats (n, m) as targets, or (n, m) of 0 and 1"
         raise ValueError(sentence(rule, got, remedy))
     if isinstance(labels, (Tensor, np.ndarray)):
@@ -181,7 +181,7 @@ def _plain_list(labels: Any) -> list[Any]:  # of numbers, words and blanks
     kinds = (str, numbers.Real, np.bool_)
     strange = [v for v in values if not isinstance(v, kinds) and not is_blank(v)]
     if strange:
-        rule = "labels must be one number or word for each point"
+        rule = "labels must be one number or word for each example"
         remedy = "pass shape (n,), and other things as words, e.g. [str(y) for y in labels]"
         raise ValueError(sentence(rule, type(strange[0]).__name__, remedy))
     return values
@@ -203,12 +203,12 @@ _ALONE = 10  # labels from which two must share a class
 
 def _checked_classes(labels: GivenLabels, n: int) -> GivenLabels:
     k, c = int((labels.classes >= 0).sum()), len(labels.names)
-    points = "1 point" if k == 1 else f"{k} points"
+    points = "1 example" if k == 1 else f"{k} examples"
     if k == 0:
-        rule = "labels must name the class of one point at least"
-        raise ValueError(sentence(rule, f"{n} blanks", "label some points, or leave labels out"))
+        rule = "labels must name the class of one example at least"
+        raise ValueError(sentence(rule, f"{n} blanks", "label some examples, or leave labels out"))
     if c == k >= _ALONE:
-        rule, got = "labels must be classes that points share", f"{c} for {points}"
+        rule, got = "labels must be classes that examples share", f"{c} for {points}"
         raise ValueError(sentence(rule, got, "pass classes, or cut values into bins"))
     if c < 2 and k == n:
         rule = "labels must hold at least two classes"
@@ -220,8 +220,8 @@ def _checked_classes(labels: GivenLabels, n: int) -> GivenLabels:
     ]
     if c < 2:
         notes.append(
-            f"The class of {points.replace('point', 'label')} is the only one: that says which "
-            "points are alike and nothing of what tells classes apart."
+            "All labels are of one class, so they show which "
+            "examples are alike and not how classes differ."
         )
     return labels._replace(notes=tuple(notes))
 
@@ -236,14 +236,14 @@ def _checked_targets(targets: Tensor, n: int, caller: str) -> GivenLabels:
     several, values = targets.shape[1] > 1, set(targets.unique().tolist())
     notes: tuple = ()
     if several and values == {0, 1} and (targets.sum(1) == 1).all():
-        notes = ("Each point has one label of several: as classes, argmax(1), they decide more.",)
+        notes = ("Each example has one label of several: as classes, argmax(1), they decide more.",)
     whole = all(value == round(value) for value in values)
     if not several and whole and len(values) <= _FEW:
         notes = ("One column of floats is taken as a real target; as classes pass labels[:, 0].",)
     if several and whole and -1 in values:
-        rule = "several labels of a point must all be known"
+        rule = "several labels of an example must all be known"
         got = f"{int((targets == -1).sum())} of {targets.numel()} labels that are -1"
-        remedy = "drop these points, or pass labels + 1 as floats if -1 is a value"
+        remedy = "drop these examples, or pass labels + 1 as floats if -1 is a value"
         refuse(caller, rule, got, remedy)
     return GivenLabels(torch.zeros(n, dtype=torch.int64), (), notes, targets)
 
@@ -268,7 +268,7 @@ _GROUP_NAMES += ("video", "video_id", "participant", "participant_id")
 
 
 class _Key(NamedTuple):
-    "What may say which points the labels are of: a column, an index or the keys of a dictionary."
+    "A key that may name the examples of labels: a column, an index or the keys of a dictionary."
 
     column: str  # in a sentence
     cells: list
@@ -276,17 +276,17 @@ class _Key(NamedTuple):
 
 
 class _Entries(NamedTuple):
-    "Labels as they are written, and what may say which points they are of."
+    "Labels as they are written, and what may say which examples they are of."
 
     values: list
     keys: tuple = ()  # of Key, the likeliest first
-    header: str = ""  # what stands above them, if it may be a label itself
+    header: str = ""  # the line above them, if it may be a label itself
     noun: str = "labels"  # what they are, or groups
     offers: tuple = ()  # as in `GivenLabels`
 
 
 def label_place(frame: DataFrame, column: str | None, noun: str = "labels") -> int:
-    "Which column of a table holds the labels, or the groups."
+    "Position of the column of labels, or of groups, in a table."
     if column is not None:
         return tables.place_of(frame, column, "label_column")
     plain = [tables.plain_name(name) for name in frame.columns]
@@ -298,7 +298,7 @@ def label_place(frame: DataFrame, column: str | None, noun: str = "labels") -> i
         return places[0]
     remedy = "call it label, or name it by label_column=" if noun == "labels" else "call it group"
     if not any(name in KEY_NAMES or name in LABEL_NAMES for name in plain):
-        remedy += "; if the first line is a point, write names of the columns above it"
+        remedy += "; if the first line is an example, write names of the columns above it"
     got = shortened(", ".join(map(repr, frame.columns)), 120)
     raise ValueError(sentence(f"one column of the table must be that of the {noun}", got, remedy))
 
@@ -309,13 +309,13 @@ def _group_column(frame: DataFrame) -> str | None:  # the first usual name, if t
 
 
 def _offers_of(frame: DataFrame, at: int) -> tuple[str, ...]:
-    "That a table of labels, which stand in column `at`, has groups of points as well."
+    "A note that a table of labels, in column `at`, has groups of examples as well."
     column = _group_column(frame)
     if column is None or column == frame.columns[at]:
         return ()
     words = [str(cell) for cell in frame[column].tolist() if not is_blank(cell)]
     said = f"The column {column!r} of the labels names {len(set(words)):,} groups"
-    remedy = "pass the same table as groups=, too, if the points of one belong together"
+    remedy = "pass the same table as groups=, too, if the examples of one belong together"
     return (f"{said}; {remedy}.",) if 1 < len(set(words)) < len(words) else ()
 
 
@@ -329,7 +329,7 @@ def _index_key(index: Any) -> tuple[_Key, ...]:
 
 
 def _entries_of_frame(frame: DataFrame, column: str | None, noun: str = "labels") -> _Entries:
-    "The labels in a table, and the columns that may name their points."
+    "The labels in a table, and the columns that may name their examples."
     at = label_place(frame, column, noun)
     keys = []
     for k, name in enumerate(map(str, frame.columns)):
@@ -385,7 +385,7 @@ def _in_file(path: str, column: str | None, noun: str) -> _Entries | ArrayLike:
 
 
 def _with_order(entries: _Entries) -> _Entries:
-    "Pandas' index 0, 1, 2, ... as the last key; it counts where points are called so."
+    "Pandas' index 0, 1, 2, ... as the last key; it counts where examples are called so."
     if any(key.kind == "its index" for key in entries.keys):
         return entries
     order = _Key("its index", list(range(len(entries.values))), "its order")
@@ -393,7 +393,7 @@ def _with_order(entries: _Entries) -> _Entries:
 
 
 def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entries | ArrayLike:
-    "What holds labels, with what may name their points; an array or a list stays."
+    "Labels with the keys that may name their examples; an array or a list is unchanged."
     if isinstance(labels, (str, os.PathLike)):
         return _in_file(os.fspath(labels), column, noun)
     if isinstance(labels, Mapping):
@@ -425,13 +425,13 @@ def _stem_of(parts: tuple) -> tuple[str, ...]:
     return (*parts[:-1], parts[-1].rpartition(".")[0] or parts[-1]) if parts else parts
 
 
-_OF_FILES = tuple(  # endings that a file may exchange for another and stay the same point
+_OF_FILES = tuple(  # endings that a file may exchange for another and stay the same example
     ".png .jpg .jpeg .jfif .tif .tiff .bmp .gif .webp .ppm .dcm .heic .npy .pt .txt .json".split()
 )
 
 
 class PointFinder:
-    "Rows of the points that a path, a name without its ending or a number may mean."
+    "Rows of the examples that a path, a name without its ending or a number may mean."
 
     def __init__(self, names: Sequence) -> None:
         self.whole: dict = {}
@@ -451,7 +451,7 @@ class PointFinder:
                 self.numbers.setdefault(int(stem[-1]), []).append(i)
 
     def rows(self, entry: object, numbered: bool = True) -> list[int]:
-        "Rows of the points that fit; a number may mean a name that is this number."
+        "Rows of the examples that fit; a number may mean a name that is this number."
         parts = _parts_of(entry)
         if parts in self.whole or parts in self.ends:
             return self.whole.get(parts) or self.ends[parts]
@@ -470,14 +470,14 @@ class PointFinder:
 class _Placement(NamedTuple):
     "The rows that labels are of."
 
-    rows: list | None  # None for a point that was left out; no list: the labels are in order
+    rows: list | None  # None for an example that was left out; no list: the labels are in order
     notes: tuple = ()
 
 
 def _refuse_unfit(entry: object, fits: int, n: int, noun: str) -> None:
     got = f"{str(entry)[:80]!r}, which fits {fits} of {n}"
-    remedy = "correct it, or name points by a column row from 0"
-    raise ValueError(sentence(f"{noun} must be of points that are there", got, remedy))
+    remedy = "correct it, or name examples by a column row from 0"
+    raise ValueError(sentence(f"{noun} must be of examples that are there", got, remedy))
 
 
 def _row_of(entry: object, n: int, noun: str) -> int:
@@ -491,7 +491,7 @@ def _row_of(entry: object, n: int, noun: str) -> int:
 
 
 def _by_name(entries: _Entries, names: Sequence, skipped: Sequence, n: int) -> list | None:
-    "Rows by the key whose entries fit the names of the points, or of those that were skipped."
+    "Rows by the key whose entries fit the names of the examples, or of those that were skipped."
     find, left_out = PointFinder(names), PointFinder(skipped)
     for key in entries.keys:
         cells = [tables.key_text(cell) for cell in key.cells]
@@ -515,7 +515,7 @@ def _by_name(entries: _Entries, names: Sequence, skipped: Sequence, n: int) -> l
 
 
 def _by_number(entries: _Entries, n: int) -> list | None:
-    "Rows by the key that numbers the points."
+    "Rows by the key that numbers the examples."
     for key in entries.keys:
         words = [tables.key_text(cell).strip() for cell in key.cells]
         if key.kind == "its order" or not all(map(str.isdecimal, words)):
@@ -525,7 +525,7 @@ def _by_number(entries: _Entries, n: int) -> list | None:
         rows = list(map(int, words))
         if tables.counts(words) and len(rows) == n:
             if not key.kind and rows != sorted(rows):
-                rule = "a column that numbers the points must say so"
+                rule = "a column that numbers the examples must say so"
                 got = f"{key.column} with {min(rows)} to {max(rows)} in another order"
                 remedy = f"call it id to place {entries.noun} by it, or drop it"
                 raise ValueError(sentence(rule, got, remedy))
@@ -547,9 +547,9 @@ def _by_text(entries: _Entries, texts: Sequence) -> list | None:
 
 
 def _placement(entries: _Entries, points: Any, n: int) -> _Placement:
-    """Which points labels are of: by a row, a name, a number, and by order if nothing names them.
+    """Match labels to examples: by row, name or number, and by order if nothing names them.
 
-    Points are a source of images or texts, or None.
+    `points` is a source of images or texts, or None.
     """
     names, texts = getattr(points, "names", None), getattr(points, "texts", ())
     skipped = [name for name, _ in getattr(points, "skipped", ())]
@@ -563,31 +563,39 @@ def _placement(entries: _Entries, points: Any, n: int) -> _Placement:
         return _Placement(rows)
     key = next((key for key in entries.keys if key.kind not in ("", "its order")), None)
     if len(entries.values) != n and names is None and key is not None:
-        got = f"the path {str(key.cells[0])[:60]!r} for points without paths"
-        remedy = "name points by a column row, counted from 0"
-        raise ValueError(sentence(f"{entries.noun} must say which points they are of", got, remedy))
+        got = f"the path {str(key.cells[0])[:60]!r} for examples without paths"
+        remedy = "name examples by a column row, counted from 0"
+        raise ValueError(
+            sentence(f"{entries.noun} must say which examples they are of", got, remedy)
+        )
     if len(entries.values) == n - 1 and entries.header:
         rule, remedy = "the first line of a table must name its columns", "write label above it"
         raise ValueError(sentence(rule, repr(entries.header), remedy))
     if len(entries.values) != n:
-        rule = f"models and {entries.noun} must describe the same points"
+        rule = f"models and {entries.noun} must describe the same examples"
         got = f"{n} in models, {len(entries.values)} in {entries.noun}"
         raise ValueError(sentence(rule, got, "pass matching rows in the same order"))
     if key is not None:
         noun = entries.noun.capitalize()
-        return _Placement(None, (f"{noun} are in the order of rows: {key.column} names no point.",))
+        return _Placement(
+            None, (f"{noun} are in the order of rows: {key.column} names no example.",)
+        )
     return _Placement(None)
 
 
 def _check_one_label(before: object, value: object, point: object, noun: str) -> None:
     if str(before).strip() != str(value).strip():
-        rule = "a point must have one label" if noun == "labels" else "a point must be in one group"
+        rule = (
+            "an example must have one label"
+            if noun == "labels"
+            else "an example must be in one group"
+        )
         got = f"{str(before)[:40]!r} and {str(value)[:40]!r} for {str(point)[:60]!r}"
         raise ValueError(sentence(rule, got, "keep one of them"))
 
 
 def _placed(entries: _Entries, rows: list, n: int) -> list[Any]:
-    "One label for each point, None where there is none."
+    "One label for each example, None where there is none."
     placed: list = [None] * n
     for k, (value, row) in enumerate(zip(entries.values, rows, strict=True)):
         if row is None or is_blank(value):
@@ -602,7 +610,7 @@ def _placed(entries: _Entries, rows: list, n: int) -> list[Any]:
 def labels_of_files(
     paths: Sequence, caller: str = "rank_models", column: str | None = None
 ) -> dict[Any, Any]:  # row or path -> label
-    "The labels in several tables with a column row or path, each of some of the points."
+    "The labels in several tables with a column row or path, each of some of the examples."
     joined: dict = {}
     with asked_by(caller):
         for path in paths:
@@ -611,8 +619,8 @@ def labels_of_files(
             key = next((key for key in keys if key.kind == "row"), None)
             key = key or next((key for key in keys if key.kind), None)
             if key is None:
-                rule = "each of several files of labels must say which points it is of"
-                remedy = "name points by a column row, counted from 0, or path"
+                rule = "each of several files of labels must say which examples it is of"
+                remedy = "name examples by a column row, counted from 0, or path"
                 raise ValueError(sentence(rule, shortened(Path(path).name, 60), remedy))
             for cell, value in zip(key.cells, entries.values, strict=True):
                 if is_blank(value):
@@ -623,7 +631,7 @@ def labels_of_files(
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #2991ff84
 def _without_empty_rows(entries: _Entries) -> _Entries:
-    "The entries without those of which neither the label nor any key says something."
+    "The entries that have a label or a key."
     rows = zip(entries.values, *(key.cells for key in entries.keys), strict=True)
     filled = [k for k, cells in enumerate(rows) if not all(map(is_blank, cells))]
     if not entries.keys or len(filled) == len(entries.values):
@@ -633,7 +641,7 @@ def _without_empty_rows(entries: _Entries) -> _Entries:
 
 
 def _in_rows(read: Any, points: Any, n: int) -> tuple[Any, tuple]:  # values in order, notes
-    "Entries in the order of the points; an array or a list is in it."
+    "Entries in the order of the examples; an array or a list is in it."
     if not isinstance(read, _Entries):
         return read, ()
     entries = _without_empty_rows(read)
@@ -643,12 +651,14 @@ def _in_rows(read: Any, points: Any, n: int) -> tuple[Any, tuple]:  # values in 
 
 
 def read_labels(
-    labels: LabelsLike | LabelColumn | None,  # array, dictionary, True for those of points, a file
+    labels: LabelsLike
+    | LabelColumn
+    | None,  # array, dictionary, True for those of examples, a file
     images: Points | None,
     n: int,
     caller: str = "rank_models",
 ) -> GivenLabels | None:
-    "The labels that somebody has, of some points or of all."
+    "Read the known labels, of some examples or of all."
     if labels is None or labels is False:
         return None
     if isinstance(labels, GivenLabels):
@@ -661,7 +671,7 @@ def read_labels(
         labels = getattr(images, "labels", None)
         if labels is None:
             remedy = "pass labels, a folder with subfolders, or texts with labels"
-            refuse(caller, "labels=True needs points with labels", "none", remedy)
+            refuse(caller, "labels=True needs examples with labels", "none", remedy)
     with asked_by(caller):
         read: Any = labels if of_points else _entries_of(labels, column)
         values, notes = _in_rows(read, images, n)
@@ -684,7 +694,7 @@ class _NamedRows(NamedTuple):
 
 
 def _is_key(frame: DataFrame, k: int) -> bool:
-    "Do the cells of column `k` name the points of a table of features, each once?"
+    "Do the cells of column `k` name the examples of a table of features, each once?"
     from pandas.api.types import is_float_dtype, is_numeric_dtype
 
     plain, cells = tables.plain_name(frame.columns[k]), frame.iloc[:, k]
@@ -696,7 +706,7 @@ def _is_key(frame: DataFrame, k: int) -> bool:
 
 
 def _keyed(frame: DataFrame) -> DataFrame:
-    "The same features, with the one column that names their points as the index."
+    "The same features, with the one column that names their examples as the index."
     if not tables.is_usual_index(frame.index):
         _index_key(frame.index)
         return frame
@@ -709,20 +719,20 @@ def _keyed(frame: DataFrame) -> DataFrame:
 
 
 def _in_order_of(points: Any, frame: DataFrame, name: object, caller: str) -> DataFrame:
-    "The rows of a frame in the order of images or texts, or as they stand if nothing names these."
+    "The rows of a frame in the order of images or texts, or unchanged if nothing names these."
     n = len(points)
     check_same_n(caller, points=n, rows=len(frame))
     entries = _Entries(list(range(n)), _index_key(frame.index), noun="rows of features")
     place = _placement(entries, points, n)
     if place.rows is None:
         message = f"the rows of {str(name)[:40]!r} are taken in their order"
-        warnings.warn(f"{caller}: {message}, because their key names no point.", stacklevel=3)
+        warnings.warn(f"{caller}: {message}, because their key names no example.", stacklevel=3)
         return frame
     return frame.iloc[np.argsort(place.rows, kind="stable")]
 
 
 def _with_names(source: Source) -> Source:
-    "Features as a data frame whose index names the points, where something in them does."
+    "Features as a data frame whose index names the examples, where something in them does."
     if isinstance(source, Matrix) and source.is_frame:
         return Matrix(_keyed(source.values))
     if not isinstance(source, FeatureFile) or source.key is not None or not source.path.is_file():
@@ -754,7 +764,7 @@ def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> _
     for name, frame in named.items():
         other = frame.index.difference(order, sort=False).tolist()
         if len(frame) != len(order) or other:
-            rule = "data frames of features must hold the same points"
+            rule = "data frames of features must hold the same examples"
             got = f"{len(order)} rows in {first!r:.40}, {len(frame)} in {name!r:.40}"
             got += f", where {other[0]!r:.40} is another" if other else ""
             remedy = "correct the index, or frame.reset_index(drop=True) if the order is right"
@@ -765,16 +775,16 @@ def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> _
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ce5e1508
 class _PointGroups(NamedTuple):
-    "The group that each point belongs to."
+    "The group that each example belongs to."
 
-    names: list  # of the group of each point; None where nobody says it
-    notes: tuple[str, ...] = ()  # what a reader should know of them
+    names: list  # of the group of each example; None if unknown
+    notes: tuple[str, ...] = ()  # notes for the reader
 
 
 def groups_of_points(groups: Any, points: Any, n: int, caller: str) -> _PointGroups:
-    """The group of each point, found by its row, name or number as a label is.
+    """The group of each example, found by its row, name or number as a label is.
 
-    Groups are a list or array of names, a dictionary, a series, or a file of them; points a source
+    Groups are a list or array of names, a dictionary, a series, or a file; `points` is a source
     of images or texts, or None.
     """
     if isinstance(groups, _PointGroups):
@@ -782,7 +792,7 @@ def groups_of_points(groups: Any, points: Any, n: int, caller: str) -> _PointGro
     with asked_by(caller):
         read: Any = _entries_of(groups, None, "groups")
         if getattr(read, "ndim", 1) != 1:
-            rule, got = "groups must be one name for each point", f"shape {tuple(read.shape)}"
+            rule, got = "groups must be one name for each example", f"shape {tuple(read.shape)}"
             raise ValueError(sentence(rule, got, "pass one column, shape (n,)"))
         values, notes = _in_rows(read, points, n)
     if isinstance(values, np.ndarray) and values.dtype.kind == "S":

@@ -23,15 +23,15 @@ from ..refusals import asked_by, sentence, shortened
 
 # %% ../../nbs/inputs/02_row_pairs.ipynb #b0ea13bf
 class GivenPairs(NamedTuple):
-    "Pairs of points of which it is known whether they are of the same class."
+    "Pairs of examples of which it is known whether they are of the same class."
 
-    points: Tensor  # rows of the two points of each pair, shape (n_pairs, 2), int64
+    points: Tensor  # rows of the two examples of each pair, shape (n_pairs, 2), int64
     same: Tensor  # are they of one class? Shape (n_pairs,), bool
-    names: tuple | None = None  # of all points, for messages; None: their rows
-    notes: tuple = ()  # what a reader should know of them
+    names: tuple | None = None  # of all examples, for messages; None: their rows
+    notes: tuple = ()  # notes for the reader
 
     def name_of(self, row: int) -> str:
-        "What a point is called in a message."
+        "Name of an example in a message."
         return shortened(str(row if self.names is None else self.names[row]), 40)
 
 
@@ -44,7 +44,7 @@ class _Written(NamedTuple):
     first: list
     second: list
     same: list  # None where nothing says it
-    header: tuple = ()  # names of the columns of the two points
+    header: tuple = ()  # names of the columns of the two examples
 
 
 def _of_table(frame: DataFrame) -> _Written:
@@ -77,7 +77,7 @@ def _of_rows(rows: Any) -> _Written:
         raise TypeError(sentence(rule, type(rows).__name__, "pass a list of tuples"))
     for row in rows:
         if not isinstance(row, Sequence) or isinstance(row, (str, bytes)) or len(row) not in (2, 3):
-            raise ValueError(sentence(rule, repr(row), "pass two points, and a word or none"))
+            raise ValueError(sentence(rule, repr(row), "pass two examples, and a word or none"))
     same = [row[2] if len(row) == 3 else None for row in rows]
     return _Written([row[0] for row in rows], [row[1] for row in rows], same)
 
@@ -100,7 +100,7 @@ _WORDS |= {"1": True, "0": False}
 
 # %% ../../nbs/inputs/02_row_pairs.ipynb #e95cf126
 def _named_rows(words: list, points: Any) -> list:
-    "For each word the rows of the points that it names, or whose text it is."
+    "For each word the rows of the examples that it names, or whose text it is."
     names, texts = getattr(points, "names", None), getattr(points, "texts", ())
     by_text = {str(text).strip(): [k] for k, text in enumerate(texts)}
     if names is None:
@@ -112,9 +112,9 @@ def _named_rows(words: list, points: Any) -> list:
 
 
 def rows_of_cells(
-    cells: list, points: Any, n: int, noun: str = "points of pairs"
+    cells: list, points: Any, n: int, noun: str = "examples of pairs"
 ) -> tuple[list, tuple]:
-    "Rows of the points that cells name, and notes."
+    "Rows of the examples that cells name, and notes."
     words = [tables.key_text(cell).strip() for cell in cells]
     whole = all(map(str.isdecimal, words))
     fits = _named_rows(words, points)
@@ -142,7 +142,7 @@ def _checked(pairs: Any, points: Any, n: int) -> GivenPairs:
         if len(pairs.points) and int(pairs.points.max()) >= n:
             rule = f"the rows of pairs must lie from 0 to {n - 1}"
             raise ValueError(
-                sentence(rule, int(pairs.points.max()), "pass the points that they are of")
+                sentence(rule, int(pairs.points.max()), "pass the examples that they are of")
             )
         return pairs
     written = _written(pairs)
@@ -152,7 +152,7 @@ def _checked(pairs: Any, points: Any, n: int) -> GivenPairs:
     cells = [*written.first, *written.second]
     if any(map(is_blank, cells)):
         at = next(k for k, cell in enumerate(cells) if is_blank(cell)) % count
-        rule, remedy = "a pair must name two points", "leave it out"
+        rule, remedy = "a pair must name two examples", "leave it out"
         raise ValueError(sentence(rule, f"an empty cell in pair {at + 1}", remedy))
     header = list(written.header)
     if header and (all(map(str.isdecimal, header)) or all(_named_rows(header, points))):
@@ -163,7 +163,7 @@ def _checked(pairs: Any, points: Any, n: int) -> GivenPairs:
     distinct: dict = {}
     for i, j, cell in zip(placed[:count], placed[count:], written.same, strict=True):
         if i == j:
-            rule, got = "a pair must be of two points", f"{cells[placed.index(i)]!r} twice"
+            rule, got = "a pair must be of two examples", f"{cells[placed.index(i)]!r} twice"
             raise ValueError(sentence(rule, got, "leave that pair out"))
         word = tables.key_text(cell).strip().lower()
         if cell is not None and word not in _WORDS:
@@ -178,10 +178,10 @@ def _checked(pairs: Any, points: Any, n: int) -> GivenPairs:
     counts = f"{int(same.sum())} of the same class and {int((~same).sum())} of different classes"
     notes = (
         *more,
-        f"Pairs: {counts}, of {len(rows.unique())} points.",
+        f"Pairs: {counts}, of {len(rows.unique())} examples.",
     )
     if len(distinct) < count:
-        notes += (f"{count - len(distinct)} pairs stand more than once and count once.",)
+        notes += (f"{count - len(distinct)} pairs are repeated and count once.",)
     return GivenPairs(rows, same, None if names is None else tuple(names), notes)
 
 
@@ -191,6 +191,6 @@ def read_pairs(
     n: int,
     caller: str = "read_pairs",
 ) -> GivenPairs:
-    "The pairs that somebody knows, each once."
+    "Read the known pairs, each once."
     with asked_by(caller):
         return _checked(pairs, points, n)

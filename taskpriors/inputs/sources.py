@@ -86,7 +86,7 @@ def of_transformers(obj: object) -> bool:
 
 # %% ../../nbs/inputs/00_sources.ipynb #39228fc0
 class Source:
-    "What a user passed as a model."
+    "A model as the user passed it."
 
     held = ""  # field with the object whose class names it in a list; empty: its label does
     prefix = ""  # stands before each text; see `WithPrefix`
@@ -98,11 +98,11 @@ class Source:
 
     @property
     def label(self) -> str:
-        "What to call it."
+        "Name of the model."
         return "features"
 
     def label_at(self, k: int) -> str:
-        "What to call it at position `k` of a list: its label, or its class and its place."
+        "Name of the model at position `k` of a list: its label, or its class and its position."
         return f"{type(getattr(self, self.held)).__name__}_{k}" if self.held else self.label
 
 
@@ -217,7 +217,7 @@ class Network(WithPrefix):
 
     @property
     def module(self) -> nn.Module:
-        "What holds the weights."
+        "The module that holds the weights."
         return self.model
 
     @property
@@ -333,7 +333,7 @@ class WordVectors(WithPrefix):
 
 @dataclass(frozen=True, eq=False)
 class Unknown(Source):
-    "What can be no model."
+    "An object that is not a model."
 
     value: Any
 
@@ -351,7 +351,7 @@ class Unknown(Source):
 
 # %% ../../nbs/inputs/00_sources.ipynb #c5f2fcef
 def _of_text(text: str, is_path: bool) -> FeatureFile | Url | OnnxNetwork | Name:
-    "What a text, or a path as text, names."
+    "The source that a text, or a path as text, names."
     if not is_path and text.startswith(("zoo/", "hf-hub:", "hf_hub:", "local-dir:")):
         return Name(text)
     if text.lower().endswith(".onnx"):
@@ -403,7 +403,7 @@ def _of_object(model: Any) -> Source:
 
 
 def source_of(model: object) -> Source:
-    "Which kind of model it is that a user passed."
+    "The source of a model that a user passed."
     if isinstance(model, Source):
         return model
     if isinstance(model, (str, os.PathLike)):
@@ -425,7 +425,7 @@ def source_of(model: object) -> Source:
 
 # %% ../../nbs/inputs/00_sources.ipynb #a00be726
 def sources_of(models: Any) -> list[Source]:
-    "The models of a sequence, or of one model that stands alone."
+    "The models of a sequence, or a single model."
     processed = isinstance(models, tuple) and len(models) == 2 and of_transformers(models[1])
     several = isinstance(models, tuple) and not processed
     source = Unknown(models) if several else source_of(models)
@@ -440,7 +440,7 @@ def is_given(source: Source) -> bool:
 
 
 def is_feature_file(model: object) -> bool:
-    "Does a model name a file or folder that holds its features?"
+    "Is a model given by a file or folder of features?"
     return isinstance(source_of(model), (FeatureFile, Url))
 
 # %% ../../nbs/inputs/00_sources.ipynb #24bdf2a3

@@ -32,7 +32,7 @@ _REMEDY = "rank a sample of the rows, or what TruncatedSVD of scikit-learn leave
 
 
 class _DenseRows(NamedTuple):
-    "What a sparse matrix has become."
+    "A sparse matrix as dense rows."
 
     values: np.ndarray  # shape (n, k), with the inner products of the sparse rows
     origin: str  # what they were, in words

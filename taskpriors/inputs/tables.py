@@ -40,7 +40,7 @@ CONVERSIONS[".hdf5"] = CONVERSIONS[".h5"]
 
 
 def kind_of(path: Path) -> str:
-    "What kind of table a file is by its ending; empty if it is none."
+    "Kind of a table by the ending of its file; empty if it is no table."
     suffix = path.suffix.lower()
     return suffix if suffix in TABLE_FILES else ""
 
@@ -76,7 +76,7 @@ def plain_name(column: object) -> str:
 
 
 def place_of(frame: DataFrame, column: str, option: str) -> int:
-    "Which column has the name that `option` gives, as written or but for blanks and capitals."
+    "Position of the column that `option` names, up to blanks and capitals."
     places = [k for k, name in enumerate(frame.columns) if name == column]
     plain = plain_name(column)
     places = places or [k for k, name in enumerate(frame.columns) if plain_name(name) == plain]
@@ -91,7 +91,7 @@ _WHOLE_FLOAT = re.compile(r"\s*(\d+)\.0*\s*")
 
 
 def key_text(entry: object) -> str:
-    "What an entry says, whether a program has made its whole number a float or not."
+    "An entry as text; whole numbers are written without a fraction."
     if isinstance(entry, float) and entry.is_integer():
         return f"{entry:.0f}"
     whole = _WHOLE_FLOAT.fullmatch(entry) if isinstance(entry, str) else None
@@ -203,7 +203,7 @@ def _read_csv(path: Path, numbers: bool) -> DataFrame:
 
 # %% ../../nbs/inputs/00_tables.ipynb #c7988ae6
 def _read_lines(path: Path) -> DataFrame:
-    "The records in a file of json lines."
+    "The rows of a file of JSON lines."
     import pandas as pd
 
     records = [json.loads(line) for line in _text_in(path).split("\n") if line.strip()]

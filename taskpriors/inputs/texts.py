@@ -78,8 +78,8 @@ class TextSource:
     source.
     """
 
-    kind = "texts"  # what its points are called
-    skipped = ()  # no text is left out in silence
+    kind = "texts"  # what its examples are called
+    skipped = ()  # no text is left out
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class TextSource:
         for k, text in enumerate(texts):
             if not isinstance(text, str):
                 rule, got = "every text must be a string", f"{text!r:.40} at position {k}"
-                remedy = "drop it, or pass what it stands for"
+                remedy = "drop it, or replace it by a text"
                 checks.refuse("load_texts", rule, got, remedy, TypeError)
             if not text.strip():
                 rule, remedy = "no text may be empty", "drop it"
@@ -144,7 +144,7 @@ TextsLike = TypeAliasType("TextsLike", str | os.PathLike | ArrayLike | Dataset |
 
 # %% ../../nbs/inputs/07_texts.ipynb #725a02f6
 def _items(source: Any) -> Any:
-    "What a data set of torch or of Hugging Face holds, in its order; anything else as it is."
+    "The items of a data set of torch or Hugging Face, in order; other objects are unchanged."
     if isinstance(source, Dataset) or hasattr(source, "column_names"):
         n = checks.check_instance(source, Sized, "load_texts", "texts", remedy="pass a list")
         return [source[i] for i in range(len(n))]
@@ -170,7 +170,7 @@ def _frame_of_rows(rows: Any) -> DataFrame | None:
 
 
 def _frame_of(source: Any) -> DataFrame | None:
-    "The table that texts stand in; None if they stand in none."
+    "The table that holds the texts; None if there is none."
     if not isinstance(source, (str, os.PathLike)):
         frame = tables.as_frame(source)
         return _frame_of_rows(source) if frame is None else frame
@@ -187,7 +187,7 @@ def _frame_of(source: Any) -> DataFrame | None:
 
 
 def _text_place(frame: DataFrame, text_column: str | None, of_file: bool) -> int:
-    "Which column holds the texts."
+    "Position of the column of texts."
     if text_column is not None:
         return tables.place_of(frame, text_column, "text_column")
     columns = list(map(str, frame.columns))
@@ -207,7 +207,7 @@ def _text_place(frame: DataFrame, text_column: str | None, of_file: bool) -> int
 
 
 def _names_in(frame: DataFrame, text: int) -> list | None:
-    "What a table calls its texts: the first usual column without a name twice, or the index."
+    "Names of the texts in a table: the first usual column with distinct names, or the index."
     order = {name: k for k, name in reversed([*enumerate(row_labels.KEY_NAMES)])}
     plain = [tables.plain_name(column) for column in frame.columns]
     usual = sorted(
@@ -245,10 +245,10 @@ def load_texts(
     labels: ArrayLike | None = None,  # of a list: class of each text, words or numbers, shape (n,)
     limit: int | None = None,  # at most so many texts, evenly spaced
 ) -> TextSource:
-    """Open texts of a list, a table or a file, in their order, and refuse what is no text.
+    """Open the texts of a list, a table or a file, in order; refuse values that are not texts.
 
     A list, or a data set of torch or Hugging Face, may hold texts, pairs (text, label) or
-    dictionaries of the same fields. Cells of files are read as they stand: "NA" is a text. Raises
+    dictionaries of the same fields. Cells of files are read unchanged: "NA" is a text. Raises
     TypeError for a value that is no string, and ValueError for an empty one, with its position.
     """
     if isinstance(source, TextSource):
@@ -290,7 +290,7 @@ def load_texts(
 
 # %% ../../nbs/inputs/07_texts.ipynb #95c9425b
 def _as_rows(out: Any, name: str) -> Tensor:  # shape (n, d)
-    "What an encoder of texts returned, as one tensor."
+    "The output of a text encoder as one tensor."
     if isinstance(out, (list, tuple)) and out and isinstance(out[0], Tensor):
         out = [row.detach().cpu().numpy() for row in out]
     elif hasattr(out, "toarray"):
@@ -309,7 +309,7 @@ def _as_rows(out: Any, name: str) -> Tensor:  # shape (n, d)
     return torch.as_tensor(np.ascontiguousarray(out))
 
 # %% ../../nbs/inputs/07_texts.ipynb #fa9c7151
-_NO_LIMIT = 10**6  # tokens; a longer limit stands for none
+_NO_LIMIT = 10**6  # tokens; a longer limit counts as none
 
 
 _POSITIONS = re.compile(r"(position_embeddings?|embed_positions|wpe)$")
@@ -322,7 +322,7 @@ def _position_tables(network: nn.Module) -> list[nn.Embedding]:
 
 
 def _position_limits(network: nn.Module) -> list[int | None]:
-    "How many tokens a network has positions for; some tables keep rows for other uses."
+    "Maximum number of tokens for which a network has positions."
     config = getattr(network, "config", None)
     config = getattr(config, "text_config", config)
     names = ("max_position_embeddings", "max_seq_len")  # as ALiBi of MPT builds it
@@ -372,7 +372,7 @@ class TokenEncoder(nn.Module):
 
     @property
     def pooled_by(self) -> str:
-        "How the tokens of the last batch became vectors."
+        "The pooling of the tokens of the last batch, in words."
         return self.model.pooled_by
 
     def tokens(self, texts: Sequence) -> dict[str, Tensor]:
@@ -544,7 +544,7 @@ def _encoding_of(source: sources.Source, pooling: str | None) -> _Encoding:
 
 # %% ../../nbs/inputs/07_texts.ipynb #44a8b786
 class _Positions:
-    "The places 0, 1, ... of texts, as a source of points."
+    "The places 0, 1, ... of texts, as a source of examples."
 
     kind = "texts"
 
@@ -583,7 +583,7 @@ TOO_LONG = "texts have more tokens than the"  # words of the warning
 
 
 def warn_of_cut_texts(source: Network, texts: TextSource, name: str, caller: str = "embed") -> None:
-    "How many texts a network of tokens does not read to their end, and what would change it."
+    "Warn of texts that are longer than the network reads, with a remedy."
     pair: Any = source.with_tokenizer()
     tokenizer = pair.partner
     if sources.of_transformers(tokenizer):
@@ -611,7 +611,7 @@ def warn_of_cut_texts(source: Network, texts: TextSource, name: str, caller: str
 def text_encoder(
     source: sources.Source, texts: TextSource, *, pooling: str | None = None, name: str = "encoder"
 ) -> Encoder:
-    "What makes rows of texts, in the order of the batches, of which it is told the places."
+    "A function from texts to rows, which is given the positions of each batch."
     if isinstance(source, sources.Name):
         named_models.check_names([source], "embed", texts=True)
         if pooling is None and not _joint(source.text):
@@ -661,7 +661,7 @@ def embed_texts(
     name: str | None = None,  # what to call the model
     **how: Any,  # of `embed_features`: device, dtype, batch_size, cache, progress and more
 ) -> Features:  # with the rows in the order of the texts
-    """Features of texts under one model, computed once and then found in the cache.
+    """Features of texts under one model, computed once and then read from the cache.
 
     A model is a function of a list of texts, an object with `encode` (sentence-transformers, mteb)
     or `transform` (scikit-learn, fitted), a pair (module, tokenizer) of transformers, a dictionary

@@ -216,7 +216,7 @@ _BUILD: dict[str, Callable] = dict(
 # %% ../../nbs/inputs/05_zoo.ipynb #c6001184
 @dataclass(frozen=True)
 class _Recipe:
-    "How one representation is made."
+    "Recipe of one representation."
 
     build: str  # key of the builder
     width: int | None = None  # its argument
@@ -399,7 +399,7 @@ def zoo_model(name: str, *, cache: str | os.PathLike | None = None) -> nn.Module
 
 # %% ../../nbs/inputs/05_zoo.ipynb #f15c3fc2
 def zoo_transform(image: Any) -> Tensor:  # shape (1, 8, 8) in [0, 1]
-    "What the zoo sees of an image."
+    "Transform of an image for the zoo."
     from PIL import Image
 
     im = image.convert("L")

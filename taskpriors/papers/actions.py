@@ -64,7 +64,7 @@ _SCORED = ("scales", "n_train", "n_test", "eps", "threshold", "covariance")
 
 
 def _settings_of(item: recipes.Item) -> dict[str, score.SynBenchSettings]:
-    "How an item scores networks, under each convention."
+    "Settings under which an item scores networks, for each convention."
     options = {k: v for k, v in item.settings.items() if k in _SCORED}
     options = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
     both = dict(convention=score.SynBenchSettings.released(), derived=score.SynBenchSettings())
@@ -448,7 +448,7 @@ def _resized_pixels(
 def _training_and_test(
     job: Job, name: str
 ) -> list[tuple[ImageSource, tuple[int, int]]]:  # (k, m): every m-th from k on
-    "What a head is trained on and tested on; every second image where a set has no two parts."
+    "Training and test examples of a head; every second image if a set has no test part."
     opened = image_parts(job, name)
     if len(opened) == 1:
         return [(opened[0], (0, 2)), (opened[0], (1, 2))]

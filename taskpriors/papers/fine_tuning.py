@@ -106,7 +106,7 @@ class Descent:
 
 
 class _Trained(NamedTuple):
-    "How a run ended."
+    "Outcome of a run."
 
     losses: Tensor  # of the steps done, over all calls, float64; the last is not finite: diverged
     seconds: float  # of work, over all calls
@@ -193,7 +193,7 @@ def descend(
 # %% ../../nbs/papers/02_fine_tuning.ipynb #1c1d90e7
 @dataclass(frozen=True)
 class TuningRecipe:
-    "How a checkpoint is fine-tuned; the defaults are those of PACTran, B.3, where it names them."
+    "Hyperparameters of fine-tuning; the defaults are those of PACTran, B.3, where it gives them."
 
     rates: tuple = (0.1, 0.05, 0.01, 0.005)  # learning rates to try
     steps: tuple = (10_000, 5_000)  # lengths to try
@@ -295,7 +295,7 @@ def _with_fitted_head(network, X, y):
 
 
 def inputs_digest(inputs: Tensor | Dataset, caller: str) -> str:
-    "What names the inputs of a run; a data set says its content in `fingerprint`."
+    "Digest of the inputs of a run; that of a data set is its `fingerprint`."
     if isinstance(inputs, Tensor):
         return store.digest_tensors(dict(inputs=inputs))
     name = getattr(inputs, "fingerprint", None)
@@ -307,7 +307,7 @@ def inputs_digest(inputs: Tensor | Dataset, caller: str) -> str:
 
 
 class _Task(NamedTuple):
-    "What a network is fine-tuned on, and where."
+    "Data and device of a fine-tuning run."
 
     inputs: Tensor | Dataset
     labels: Tensor  # classes, shape (n,)

@@ -37,7 +37,7 @@ _ME = "neucrab"  # who refuses
 
 
 class _Scoring(NamedTuple):
-    "What is computed on every subsample."
+    "Statistics to compute on every subsample."
 
     metrics: list  # names in METRICS
     extra: Mapping  # name -> function of (features, labels), larger is better
@@ -138,7 +138,7 @@ def _score_pieces(ready, checkpoint, scoring, sizes):
 
 # %% ../../nbs/papers/06_neucrab.ipynb #73493857
 class _Shelf(NamedTuple):
-    "Where results of pieces lie."
+    "Location of the results of parts of a run."
 
     root: Path | None  # of the cache; None keeps nothing
 
@@ -156,7 +156,7 @@ class _Shelf(NamedTuple):
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class NeuCRaBPlan(results.Result):
-    "What a run would compute."
+    "Size and cost of a run."
 
     table: DataFrame  # a row per kind, task and size: pieces, kept, points, seconds left, inputs
     seconds: float  # left, about, without fine-tuning
@@ -239,14 +239,14 @@ class NeuCRaB(results.Result):
         return error
 
     def taus(self, truth: str = "best") -> DataFrame:  # long
-        "Agreement of every metric on every subsample: tau-b, tau-a and points lost."
+        "Agreement of every metric on every subsample: tau-b, tau-a and regret."
         return tau_tables.subsample_taus(self.scores, self._evaluated(truth))[0]
 
     def tables(
         self,
         truth: str = "best",  # or "head" or "tuned"
         *,
-        value: str = "tau",  # "tau" (tau-b), "tau_a" (as B.8 prints it) or "lost", in points
+        value: str = "tau",  # "tau" (tau-b), "tau_a" (as B.8 prints it) or "lost" (regret)
     ) -> dict[Any, DataFrame]:  # N/K -> metrics x tasks, as text
         "Tables 4 to 6: for each N/K, means over subsamples with their standard errors."
         checks.check_choice(value, ("tau", "tau_a", "lost"), _ME, "value")
@@ -256,9 +256,9 @@ class NeuCRaB(results.Result):
         """One row per metric, best first: mean tau over tasks by N/K and over all.
 
         `low` and `high` are the interval of `all` over families, NaN where there are fewer than
-        five; `tau_a` is the paper's convention; `lost` are points that the first place lost to the
+        five; `tau_a` is the paper's convention; `lost` is the top-ranked model's regret in accuracy
         best checkpoint, in the mean. "pactran_gaussian, hindsight" is at the pair (a, b) that is
-        best on this very truth: an upper bound, which nobody has before.
+        best on this very truth: an upper bound, unknown in practice.
         """
         error = self._evaluated(truth)
         taus, _ = tau_tables.subsample_taus(self.scores, error)
@@ -401,7 +401,7 @@ def neucrab(
 ) -> NeuCRaB | NeuCRaBPlan:
     """Score checkpoints on tasks by all metrics, and compare with the errors that they reach.
 
-    Every piece is kept, so the same call goes on where it was stopped; a call with one checkpoint
+    All results are cached, so a stopped call can be repeated; a call with one checkpoint
     computes its pieces, and a later one with all finds them. Fine-tuning keeps a checkpoint every
     `save_every` seconds.
     Reference: Ding et al., PACTran (2022), appendix B.

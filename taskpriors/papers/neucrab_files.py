@@ -56,7 +56,7 @@ class _FolderTask(NamedTuple):
     "A task of files."
 
     task: subsamples.CheckpointTask
-    heads: dict[str, tuple]  # name of a model -> weight and bias of its own classifier
+    heads: dict[str, tuple]  # name of a model -> weight and bias of its classifier
 
 
 def _folder_task(task: str, models: Sequence, *, train: float = 0.8) -> _FolderTask:
@@ -192,7 +192,7 @@ def _neucrab_page(result: NeuCRaB) -> str:  # HTML
     shown = {"Mean over tasks": frame, "Test errors": result.truth.set_index(["task", "model"])}
     shown |= {f"Kendall's tau at N/K = {per}": table for per, table in by_size.items()}
     lost = result.tables(value="lost")
-    shown |= {f"Points lost by the first place at N/K = {per}": t for per, t in lost.items()}
+    shown |= {f"Regret (accuracy points) at N/K = {per}": t for per, t in lost.items()}
     pictures = {"Mean tau and its interval over families": result.plot}
     for task in result.truth["task"].unique():
         title = f"PACTran-Gaussian over (a, b): {task}"

@@ -70,7 +70,7 @@ def _over_rounding(row: list, truth: list, truth_error: float | None = None) -> 
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #83be53a6
 def recomputed_correlations(table: str) -> DataFrame:  # printed, recomputed, low, high, follows
-    "Printed correlations beside those of their own rows, and the interval over roundings."
+    "Printed correlations, those of the printed rows, and the interval over roundings."
     import pandas as pd
 
     printed = rows_of(table)

@@ -67,7 +67,7 @@ class Item(Result):
     settings: dict
     published: str  # the table that prints its numbers
     also: tuple  # further places of the paper that print some
-    stand_ins: dict  # name of a network that the paper does not have -> what it stands for
+    stand_ins: dict  # name of a network that the paper does not have -> what it replaces
     note: str  # what a reader of its numbers must know
     unproven: str  # what its numbers do not show
     beside_release: dict  # each of ASPECTS -> how the column convention differs from the release
@@ -82,7 +82,7 @@ class Item(Result):
 
     @property
     def differing(self) -> tuple[str, ...]:
-        "Which of ASPECTS differ from the release of the paper's authors."
+        "The ASPECTS that differ from the release of the paper's authors."
         of = self.beside_release
         return tuple(k for k in _ASPECTS if of[k] != _NOT_USED and not _is_alike(of[k]))
 
@@ -116,10 +116,10 @@ class Item(Result):
 
     @property
     def needs(self) -> str:
-        "What it takes, in words."
+        "Requirements, in words."
         missing = len(self.networks) - len(self.usable)
         remarks = [f"{missing} not published"] if missing else []
-        remarks += [f"{len(self.stand_ins)} stand for others"] if self.stand_ins else []
+        remarks += [f"{len(self.stand_ins)} replace others"] if self.stand_ins else []
         remark = f" ({', '.join(remarks)})" if remarks else ""
         parts = [words.counted(len(self.usable), "network") + remark] if self.networks else []
         parts += ["the images of " + ", ".join(self.data)] if self.data else []
@@ -127,7 +127,7 @@ class Item(Result):
 
     @property
     def notes(self) -> list[str]:  # sentences, for the list, the plan, the output and the map
-        "What stands for what, what is left out, and what else its numbers do not show."
+        "Replaced and missing networks, and other limits of the numbers."
         return _small_notes(self) if self.full else _full_notes(self)
 
 # %% ../../nbs/papers/13_recipes.ipynb #f7783601
@@ -146,14 +146,14 @@ def _small_notes(item):
     notes = ["A small run: it shows that the recipe runs. No number of it can be compared."]
     if item.networks:
         n = words.counted(len(item.full.networks), "network")
-        verb = "stands" if len(item.networks) == 1 else "stand"
-        notes.append(f"{_in_words(list(item.networks.values()))} {verb} for {n} of the item.")
+        verb = "replaces" if len(item.networks) == 1 else "replace"
+        notes.append(f"{_in_words(list(item.networks.values()))} {verb} {n} of the item.")
     sources = {source["images"] for source in item.data.values() if "images" in source}
     if sources:
         size = f" of {item.settings['pixels']} pixels" if "pixels" in item.settings else ""
         names = _in_words(list(item.full.data))
         toys = "Toy questions" if item.action == "questions" else sources.pop().capitalize()
-        notes.append(f"{toys}{size} stand for {names}.")
+        notes.append(f"{toys}{size} replace {names}.")
     if item.settings.get("grid") and item.settings["per_class"] == [2, 5, 10]:
         notes.append("Figures 3 to 8 and 10 are one picture of these images under seven titles.")
     return notes
@@ -169,7 +169,7 @@ def _beside_release(item):  # a sentence; empty where nothing of the release is 
 
 def _full_notes(item):
     stand_ins = Counter(item.stand_ins.values()).items()
-    notes = [f"{words.counted(n, 'network')} of timm stand for {text}." for text, n in stand_ins]
+    notes = [f"{words.counted(n, 'network')} of timm replace {text}." for text, n in stand_ins]
     left_out: dict = {}
     for called, name in item.networks.items():
         if name.startswith(NONE):
@@ -234,7 +234,7 @@ def paper_items(*, miniature: bool = False) -> dict[str, Item]:
 
 # %% ../../nbs/papers/13_recipes.ipynb #c4ba4ccf
 def network_problem(name: str) -> str:
-    "Why a recipe's network cannot be used; empty if timm, the zoo or the hub can be asked for it."
+    "Why a recipe's network cannot be used; empty if timm, the zoo or the hub may have it."
     import timm
 
     if name.startswith(NONE):
@@ -252,7 +252,7 @@ def network_problem(name: str) -> str:
 
 
 def data_problem(source: dict) -> str:
-    "Why a recipe's data set cannot be asked for, found without asking for it; or nothing."
+    "Why a recipe's data set cannot be loaded, found without loading it; empty if it can."
     import torchvision
 
     if "folder" in source:
@@ -334,7 +334,7 @@ def open_data(
 
 # %% ../../nbs/papers/13_recipes.ipynb #a5be317b
 def item_table() -> DataFrame:  # one row per item
-    "What can be reproduced, what each item needs, and whether it runs here."
+    "Table of the items, with the needs of each and whether it runs here."
     import pandas as pd
 
     rows = []
@@ -368,7 +368,7 @@ def plan_item(item: Item, *, count: bool = True) -> DataFrame:  # a row each
 
 
 class _Architecture(NamedTuple):
-    "What the architecture of a network of timm says before its weights are fetched."
+    "Properties of a network of timm that are known before its weights are fetched."
 
     n_bytes: int  # of the weights, in float32
     width: int  # features of an image
@@ -395,7 +395,7 @@ def _architecture(name: str, *, count: bool) -> _Architecture:
 
 
 def free_disk() -> float:  # GiB
-    "What is free where the hub's client keeps weights."
+    "Free disk space in the cache of the hub."
     from huggingface_hub.constants import HF_HUB_CACHE
 
     place = Path(HF_HUB_CACHE).expanduser().absolute()
@@ -426,7 +426,7 @@ def feature_gib(item: Item, plan: DataFrame) -> float:  # GiB; 0 if unknown
 
 
 def _plan_summary(item: Item, plan: DataFrame, device: str | None = None) -> list[str]:  # sentences
-    "What an item will fetch, hold and compute, added up."
+    "Total downloads, memory and operations of an item."
     sentences = list(item.notes)
     if item.networks:
         place = device or "the processor; --device names another place, such as cuda"
@@ -490,7 +490,7 @@ _HEADINGS = {"cached": "here", "download_mib": "MiB", "gflop_per_image": "GFLOP/
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ItemPlan:
-    "What an item will fetch, hold and compute; it prints as text of 80 columns."
+    "Downloads, memory and operations of an item; it prints as text of 80 columns."
 
     networks: DataFrame  # of plan_item
     summary: list  # sentences
@@ -522,6 +522,6 @@ class ItemPlan:
 
 
 def plan_of(item: Item, device: str | None = None) -> ItemPlan:
-    "What an item will fetch, hold and compute."
+    "Downloads, memory and operations of an item."
     networks = plan_item(item)
     return ItemPlan(networks, _plan_summary(item, networks, device))

@@ -65,7 +65,7 @@ def _training_recall(
 
 # %% ../../nbs/papers/12_released.ipynb #bed5dc34
 class ReleasedStatistics(NamedTuple):
-    "What the released code computes of several models under one prior."
+    "Statistics of the released code for several models under one prior."
 
     models: tuple[str, ...]
     mean: Tensor  # E Tr(MG) of directed graphs, shape (n_models,), float64

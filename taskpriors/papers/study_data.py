@@ -23,7 +23,7 @@ from ..toml import packaged_toml
 # %% ../../nbs/papers/01_study_data.ipynb #503ad3bd
 @lru_cache
 def study_data() -> dict[str, dict[str, Any]]:  # name -> kind, source, licence, hashes
-    "Where the networks, images and texts of the studies come from."
+    "Sources of the networks, images and texts of the studies."
     return packaged_toml("papers/study_data.toml")
 
 

@@ -34,7 +34,7 @@ class _Picture(NamedTuple):
 
 
 class _Pack(NamedTuple):
-    "How the images of a repository become a file."
+    "Recipe that packs the images of a repository into a file."
 
     pictures: Callable  # folder -> list of Picture and list of class names
     share: float | None = None  # of the shorter side, from the centre; None keeps bytes
@@ -334,7 +334,7 @@ def _digest_arrays(arrays: Mapping) -> str:
 
 
 def left_out() -> dict[str, str]:  # name -> reason
-    "What the studies read and this chapter does not make."
+    "Files that the studies read and that are not prepared here."
     reasons = dict(
         network="its file is for an engine that no reader here opens",
         images="its labels were found by comparing its images with those of another repository",
@@ -404,7 +404,7 @@ def _keep_reference(folder):  # the table of accuracies, a row per network and s
 
 
 class Prepared(NamedTuple):
-    "What a folder holds for the studies."
+    "Files of the studies in a folder."
 
     place: Path
     pieces: list  # paths of what is whole

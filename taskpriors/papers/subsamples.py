@@ -38,7 +38,7 @@ class Checkpoint:
 @documented
 @dataclass(frozen=True, eq=False)
 class CheckpointTask:
-    "Labelled points as several checkpoints see them."
+    "Labels of a task, and the features of several checkpoints."
 
     name: str
     features: Mapping  # name of a checkpoint -> its features, (n, d)
@@ -50,7 +50,7 @@ class CheckpointTask:
 
 # %% ../../nbs/papers/03_subsamples.ipynb #806a8cd1
 class Rows(NamedTuple):
-    "What a checkpoint says of some points."
+    "Outputs of a checkpoint on some points."
 
     features: Tensor  # shape (n, d)
     labels: Tensor  # classes 0..K-1, shape (n,)
@@ -58,7 +58,7 @@ class Rows(NamedTuple):
 
 
 class _ReadyTask(NamedTuple):
-    "A task that was judged."
+    "A task that was scored."
 
     task: CheckpointTask
     y: Tensor  # classes 0..K-1, shape (n,)

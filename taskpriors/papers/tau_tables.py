@@ -96,7 +96,7 @@ def subsample_table(rows: DataFrame) -> DataFrame:  # larger is better
     return table
 
 # %% ../../nbs/papers/05_tau_tables.ipynb #1469a967
-def _cell_agreement(rows, error):  # metric -> tau, tau_a and points lost on one subsample
+def _cell_agreement(rows, error):  # metric -> tau, tau_a and regret on one subsample
     table = subsample_table(rows)
     table = table.loc[:, ~table.isna().any().to_numpy()]
     scores, truth = table.to_numpy(dtype=float).T, -error.loc[table.index].to_numpy()
@@ -108,7 +108,7 @@ def _cell_agreement(rows, error):  # metric -> tau, tau_a and points lost on one
 
 
 class _SubsampleTaus(NamedTuple):
-    "How well metrics order checkpoints, subsample by subsample."
+    "Rank correlations of metrics with the truth, by subsample."
 
     table: DataFrame  # task, per_class, seed, metric, tau, tau_a, lost
     best: str  # the column of the pair (a, b) that is best in hindsight
@@ -285,7 +285,7 @@ def metric_margins(
 
 
 def established(margins: DataFrame, n_tasks: int) -> Series:  # of bool, over the metrics
-    "Which margins pass at all three levels, at .05."
+    "Which margins pass at all three levels, at 0.05."
     from scipy import stats
 
     p = margins[["p (families)", "p (checkpoints)"]].max(axis=1, skipna=False)

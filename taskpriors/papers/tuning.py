@@ -86,7 +86,7 @@ def _edge_deviation(prior: TaskPrior) -> float:  # positive unless the kernel is
 # %% ../../nbs/papers/10_tuning.ipynb #037006fa
 @dataclass(frozen=True)
 class _PriorRecipe:
-    "How a network is trained with the prior-aware loss; see `fine_tune_with_prior`."
+    "Hyperparameters of training with the prior-aware loss; see `fine_tune_with_prior`."
 
     n_epochs: int
     rate: float

@@ -197,7 +197,7 @@ def temperature_scan(
 # %% ../../nbs/prior/13_calibration.ipynb #2165801e
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration(results.Result):
-    "The temperature at which tasks are as diverse as wanted."
+    "Temperature at which tasks have a given diversity."
 
     temperature: float  # in the unit of K
     diversity: float  # wanted
@@ -221,7 +221,7 @@ class Calibration(results.Result):
 
 # %% ../../nbs/prior/13_calibration.ipynb #50565561
 class Look(NamedTuple):
-    "How diverse the tasks of one temperature are."
+    "Diversity of the tasks at one temperature."
 
     temperature: float
     diversity: float  # in [0, 1]
@@ -280,7 +280,7 @@ def calibrate_temperature(
     tolerance: float = 0.05,  # as in sample_labelings
     seed: Seed | None = None,  # same seed, same answer
 ) -> Calibration:  # its `temperature` is the answer
-    """Find the temperature at which tasks are as diverse as wanted, in one run from hot to cold.
+    """Find the temperature at which tasks have a given diversity, in one run from hot to cold.
 
     Diversity is 1 - E ARI(y, y') over two independent tasks of the measure exp(Tr(GK)/T), with ARI
     the adjusted Rand index, or the share of distinct tasks among up to 200. "anneal" cools weighted

@@ -34,7 +34,7 @@ def leading_directions(P: particles.PottsModel, beta: float) -> Tensor:  # shape
 
 
 class _ChainStatistics(NamedTuple):
-    "What is watched of chains."
+    "Statistics of chains."
 
     names: list  # of the statistics
     values: Tensor  # one sweep: (n_statistics, m); several: (sweeps, n_statistics, m); float64

@@ -25,10 +25,10 @@ from ..signatures import documented
 def _check_cross(cross, caller):
     S = checks.check_features(cross, caller, "cross", min_rows=1).double().cpu()
     if S.numel() == 1:
-        checks.refuse(caller, "at least two models must judge each other", 1, "add models")
+        checks.refuse(caller, "cross must hold at least two models", 1, "add models")
     if S.shape[0] != S.shape[1]:
         got = f"{S.shape[0]} models and {S.shape[1]} priors"
-        remedy = "pass the factor of a prior as features, too, to let it judge"
+        remedy = "pass the factor of a prior as features, too, to give it a weight"
         checks.refuse(caller, "cross must hold a row and a column for each model", got, remedy)
     return S
 
@@ -67,8 +67,8 @@ def mutual_skill(
     *,
     similarity: ArrayLike | None = None,  # (k, k) in [0, 1]: copies learn nothing of each other
     controls: Sequence = (),  # positions of models known to be weak; a skill counts above theirs
-    reference_models: Sequence = (),  # positions of models that vote and are not ranked
-) -> Tensor:  # shape (k, k), symmetric, at least 0; no two models elect each other where all are 0
+    reference_models: Sequence = (),  # positions of models that are not ranked
+) -> Tensor:  # shape (k, k), symmetric, at least 0; all 0: there is no consensus
     """Mutual skill of each pair of models, zero on the diagonal and where a skill is negative.
 
     Between a reference model and a ranked model it is at most the skill of the reference model on
@@ -119,7 +119,7 @@ def copy_similarity(
     power: float = 16.0,  # of the alignment; lower also counts models that are merely alike
     n_points: int = 512,  # at most so many points are looked at, evenly spaced
 ) -> Tensor:  # shape (k, k), float64, between 0 and 1, with ones on the diagonal
-    """How much each two models are copies: a power of the unbiased alignment of their kernels.
+    """Similarity of each two models, 1 for copies: a power of the unbiased alignment of kernels.
 
     The alignment is the cosine between U-centred kernels; below zero it counts as zero.
 
@@ -145,7 +145,7 @@ def copy_similarity(
 
 # %% ../../nbs/prior/16_consensus.ipynb #f35acb6f
 def _two_communities(B: Tensor) -> Tensor:  # bool, shape (k,)
-    "Which of two communities each member belongs to, for a symmetric, non-negative B."
+    "Split the members into two communities, for a symmetric, non-negative B."
     vectors = torch.linalg.eigh(B)[1][:, -2:].flip(1)
     length = vectors.norm(dim=1)
     if vectors[:, 0].sum() < 0:
@@ -165,20 +165,20 @@ def _perron_weights(B, n_copies, members):  # the Perron vector of B among membe
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class Consensus(Result):
-    """Whose tasks make the distribution, and what the models score under it.
+    """Consensus weights, and the models' scores under the consensus distribution.
 
     If a second community is nearly as strong as the first, `stable` is False, `weights` and `score`
     are those of the first alone, and `rival_weights` and `rival_score` those of the second; the two
     are never averaged.
     """
 
-    weights: Tensor  # of the judges, shape (k,), they sum to one
-    score: Tensor  # expected skill of each model over the judges' tasks, shape (k,)
+    weights: Tensor  # of the models' priors, shape (k,), they sum to one
+    score: Tensor  # expected skill of each model over the weighted tasks, shape (k,)
     stable: bool  # is there one community?
     ratio: float  # lambda_2/lambda_1: 0 or less, one community; near 1, two
     community: Tensor  # shape (k,), int64: 0, of the first; 1, of the second
-    cross: Tensor  # skill of model a over tasks of model b, that they elected by, shape (k, k)
-    rival_weights: Tensor | None = None  # of the second community's judges
+    cross: Tensor  # skill of model a over tasks of model b, as used for the weights, shape (k, k)
+    rival_weights: Tensor | None = None  # of the second community
     rival_score: Tensor | None = None  # under the second community
     reason: str = ""  # why it is not stable
 
@@ -189,16 +189,16 @@ def consensus_prior(
     *,
     similarity: ArrayLike | None = None,  # (k, k) in [0, 1]: how much two models are copies
     groups: ArrayLike | None = None,  # one name per model, equal for copies, whatever similarity
-    controls: Sequence = (),  # positions of models known to be weak; they do not judge
-    reference_models: Sequence = (),  # positions of models that vote and are not ranked
-    power: float = 8.0,  # p > 0: near 0 all judge alike, at infinity the two best
+    controls: Sequence = (),  # positions of models known to be weak; their weight is zero
+    reference_models: Sequence = (),  # positions of models that are not ranked
+    power: float = 8.0,  # p > 0: near 0 equal weights, at infinity those of the two best
     limit: float = 0.5,  # of lambda_2/lambda_1, from which two communities are reported
 ) -> Consensus:
-    """The judges that models elect by learning each other's tasks, and the scores under them.
+    """Weight models by how well they learn each other's tasks, and score them under these weights.
 
     With C_ab = sqrt(S_ab S_ba), 0 on the diagonal and where a skill is negative, the weights w are
     the Perron vector of the entrywise power C^p. The score of every model is its expected skill
-    over the mixture of the judges' tasks, S w. Copies of a model share one seat. With controls a
+    over the weighted mixture of tasks, S w. Copies of a model share one weight. With controls a
     skill counts for C as far as it is above the best control's on the same tasks; controls are
     scored as well. Between a reference model j and a ranked model a, C is at most S_ja.
 
@@ -252,7 +252,7 @@ def candidate_notes(
     similarity: Tensor,  # of copies, shape (k, k), see copy_similarity
     *,
     prior: str | None = None,  # name of the model whose prior it is; None: several models
-    consensus: Consensus | None = None,  # the judges, if there was an election
+    consensus: Consensus | None = None,  # the weights, if the prior is a consensus
     cross: Tensor | None = None,  # of cross_skill, if it is known
     n_points: int = 2048,  # that `cross` was found on
 ) -> list[str]:  # sentences, none if nothing needs to be said
@@ -261,7 +261,7 @@ def candidate_notes(
 
     notes = []
     if len(names) == 2 and consensus is None:
-        notes.append(f"There are only two models, {listed(names)}, and no third one beside them.")
+        notes.append(f"There are only two models, {listed(names)}, so their weights are equal.")
     if cross is not None:
         best = mutual_skill(cross, similarity=similarity).amax(1)
         usual = best.median()
@@ -269,7 +269,7 @@ def candidate_notes(
             notes.append("None of these models learns the others' tasks better than noise would.")
         elif len(names) > 2:
             notes += [
-                f"{name} and the others learn next to nothing of each other's tasks (mutual skill "
+                f"{name} and the other models predict each other's tasks poorly (mutual skill "
                 f"{skill:.3f}, usual {usual:.3f}): is it noise, or are its rows in another order?"
                 for name, skill in zip(names, best.tolist(), strict=True)
                 if skill < _FAR * usual

@@ -25,7 +25,7 @@ from ..signatures import documented
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #f1dcf2c6
 class Sampling(NamedTuple):
-    "How tasks of several priors are drawn."
+    "Sampling options for tasks of several priors."
 
     n_tasks: int  # of each prior
     n_classes: int  # of a task
@@ -95,9 +95,9 @@ def check_sampling(
     *,
     n_orders: int = 4,  # random orders of the points
     temperature: float | None = None,  # of every prior, in the place of the gain
-    caller: str = "cross_skill",  # who asks
+    caller: str = "cross_skill",  # named in error messages
 ) -> Sampling:
-    "How tasks are drawn, or a sentence about what cannot be."
+    "Check the sampling options for tasks of several priors."
     draw = checks.check_generator(seed, caller)
     if temperature is not None:
         temperature = checks.check_temperature(temperature, caller)
@@ -162,7 +162,7 @@ def cross_skill(
         checks.check_same_n(caller, features=len(features[0]), factors=len(priors[0]))
         for k, Z in enumerate(priors):
             if (Z - Z[0]).abs().max() == 0:
-                rule, got = "factors must tell points apart", f"constant rows in {k}"
+                rule, got = "factors must differ between examples", f"constant rows in {k}"
                 checks.refuse(caller, rule, got, "pass kernel_factor of features that vary")
     factors = [_powered_factor(Z, exponent) for Z in priors]
     distributions = factors if measure == "gaussian" else tasks_of_priors(factors, sampling)

@@ -95,7 +95,7 @@ def row_kernel(
     norm = gram.norm().item()
     rounding = (4 * torch.finfo(rows.dtype).eps) ** 2 * size
     if not gram.trace().item() > rounding or not norm < float("inf"):
-        rule = f"{rows.name} must differ between points"
+        rule = f"{rows.name} must differ between examples"
         got = f"a kernel of norm {norm:.3g} after centring"
         checks.refuse("row_kernel", rule, got, "check that the model responds to its input")
     mean = mean.to(rows.dtype).cpu()

@@ -60,7 +60,7 @@ def pairwise_rand(y: Tensor, q: int, size: int = 250) -> Tensor:  # shape (m, m)
 # %% ../../nbs/prior/09_diversity.ipynb #4582abce
 @dataclass(frozen=True, eq=False, repr=False)
 class TaskDiversity(Result):
-    "How different a set of tasks is."
+    "Diversity of a set of tasks."
 
     n_tasks: int  # tasks looked at
     n_distinct: int  # of them distinct, up to the names of the classes

@@ -68,7 +68,7 @@ def _edge_strip(
 def moments_of_edges(
     basis: ridge.RidgeBasis, distribution: EdgeDistribution, run: PairPass
 ) -> ridge_tasks.TaskMoments:
-    "What `edge_moments` returns, for a distribution and a pass that have been checked."
+    "`edge_moments` for a distribution and a pass that have been checked."
     U = basis.U
     n = len(U)
     size = _points_at_once(run, n)
@@ -117,7 +117,7 @@ def _variance_block(block: tuple, distribution: EdgeDistribution, L: Tensor, R: 
 def variance_of_edges(
     basis: ridge.RidgeBasis, distribution: EdgeDistribution, alpha: float, run: PairPass
 ) -> Tensor:
-    "What `edge_variance` returns, for a distribution and a pass that have been checked."
+    "`edge_variance` for a distribution and a pass that have been checked."
     U = basis.U
     n = len(U)
     size = _points_at_once(run, n)

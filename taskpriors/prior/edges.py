@@ -61,7 +61,7 @@ def edge_probabilities(
 
 # %% ../../nbs/prior/02_edges.ipynb #bf662eaa
 def _log_partition_block(block, Z, odds, graphs):
-    "Sum of log(1 + exp(odds*K_ij)) over the pairs that a block stands for."
+    "Sum of log(1 + exp(odds*K_ij)) over the pairs that a block represents."
     rows, cols = block
     log1p = softplus(odds * (Z[rows] @ Z[cols].T), threshold=40)
     total = log1p.sum(dtype=torch.float64)
@@ -183,7 +183,7 @@ class LeastEigenvalue(NamedTuple):
 
     @property
     def reason(self) -> str:
-        "Why no labels have these edges; empty if nothing speaks against it."
+        "Why no labels have these edges; empty if none is known."
         if math.isnan(self.value):
             return "the least eigenvalue of E[G] did not converge"
         if self.value < -1e-9 * self.n_points:  # rounding of a float64 product

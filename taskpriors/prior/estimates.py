@@ -65,7 +65,7 @@ def _frequency_error(p: Tensor, se: Tensor, *, low: float, high: float, heaviest
 
 # %% ../../nbs/prior/12_estimates.ipynb #32f8ac50
 class Measure(NamedTuple):
-    "What a result must know of its measure to draw one label again."
+    "The measure of a result, for redrawing single labels."
 
     factor: Tensor  # Z, shape (n, r)
     temperature: float  # T
@@ -97,7 +97,7 @@ def _redraw_moments(measure: Measure, labels: Tensor, M: Tensor, q: int) -> tupl
 
 # %% ../../nbs/prior/12_estimates.ipynb #b6d58f34
 def _missed_families(R: Tensor) -> float:
-    "What families not drawn may add to a mean's squared error, by the errors R of each."
+    "Squared error of a mean due to families not drawn, from the errors R of each."
     return 4 * R.square().max().item()
 
 # %% ../../nbs/prior/12_estimates.ipynb #c8938220

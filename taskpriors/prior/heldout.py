@@ -361,7 +361,7 @@ def expected_heldout_error(
 def error_on_basis(
     basis: ridge.RidgeBasis, labels: Tensor, caller: str, *, variance: bool = True
 ) -> HeldoutError:
-    """What `expected_heldout_error(features, labels, points=True)` returns, on a basis at hand.
+    """`expected_heldout_error(features, labels, points=True)` on a given basis.
 
     The errors at other penalties than the best are left out; without `variance` so are those of
     tasks and of points.

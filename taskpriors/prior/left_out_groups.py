@@ -28,7 +28,7 @@ class Grouping(NamedTuple):
 
     @property
     def n_groups(self) -> int:
-        "How many there are."
+        "Number of groups."
         return int(self.number.max()) + 1
 
     def parts_of(self, matrices: list[Tensor], X: Tensor) -> Tensor:  # shape (n, k)
@@ -51,7 +51,7 @@ def check_groups(groups: ArrayLike, n: int, caller: str) -> Grouping:
         kind = type(names[0]).__name__
         checks.refuse(caller, "groups must be names or numbers", kind, "pass names", TypeError)
     if blank := [k for k, name in enumerate(names) if name is None or name != name or name == ""]:
-        rule, remedy = "every point must have a group", "name it, or give the point one of its own"
+        rule, remedy = "every point must have a group", "name it, or give the point a separate one"
         checks.refuse(caller, rule, f"none at row {blank[0]}", remedy)
     if len(numbers) < 2:
         checks.refuse(caller, "groups must be at least 2", str(len(numbers)), "leave groups out")
@@ -84,12 +84,12 @@ def sample_of_groups(number: Tensor, most: int) -> Tensor:  # rows in ascending 
 
 
 def evaluated_rows(n: int, most: int, number: Tensor | None = None) -> Tensor:  # ascending rows
-    "The points that judge where not all do: evenly spaced, or whole groups."
+    "The points that are evaluated where not all are: evenly spaced, or whole groups."
     return evenly(n, most) if number is None else sample_of_groups(number, most)
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #b0f88456
 class _BlockInverses(NamedTuple):
-    "What it takes to leave each group out at one penalty."
+    "Block inverses for leaving each group out at one penalty."
 
     matrices: list[Tensor]  # of the blocks of I - H, (n_groups, size, size), float64
     least: Tensor  # eigenvalue of each block
@@ -236,7 +236,7 @@ def _error_of_columns(basis, T, grouping, caller):  # errors of columns, of a co
 def error_without_groups(
     basis: RidgeBasis, tasks: Tensor, groups: ArrayLike, caller: str
 ) -> HeldoutError:
-    "What `error_on_basis`, or for real tasks `target_error`, returns, with whole groups left out."
+    "`error_on_basis`, or for real tasks `target_error`, with whole groups left out."
     grouping = check_groups(groups, len(basis.U), caller)
     if tasks.is_floating_point():
         T = (tasks - tasks.mean(1, keepdim=True)).double()

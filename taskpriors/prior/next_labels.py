@@ -110,10 +110,10 @@ def spread_points(
     labelled: ArrayLike | None = None,  # rows of points that have a label
     seed: Seed | None = 0,
 ) -> Tensor:  # rows, shape (k,), in the order to label them
-    """Points to label, of which neighbours are seldom both; a first sample prefers no point.
+    """Points to label, spread over the data; each point is equally probable in a first sample.
 
     Without `labelled` each point has the same probability. With it, points near labelled ones are
-    less probable, and those that are nearest to nobody more. Any beginning of the order is spread
+    less probable, and isolated points more probable. Any beginning of the order is spread
     as well. No labelled point is named again, and what is near one comes late. Of more than 4,096
     points a random choice of as many is looked at.
 

@@ -27,7 +27,7 @@ _EQUAL = 1e-9  # cosines that differ by less are equal
 
 
 class _Places(NamedTuple):
-    "Where partners stand among the points around their queries."
+    "Ranks of partners among the points around their queries."
 
     nearer: Tensor  # points nearer than the partner, shape (n_queries,)
     as_near: Tensor  # points as near, the partner among them, shape (n_queries,)
@@ -71,7 +71,7 @@ def partner_places(
 # %% ../../nbs/prior/26_pair_retrieval.ipynb #4731f5d6
 @dataclass(frozen=True, eq=False, repr=False)
 class PairScores(Result):
-    "How often the known partner of a query is among its k nearest points, for several models."
+    "Share of queries whose known partner is among the k nearest points, for several models."
 
     names: tuple  # of the models
     k: int  # neighbours

@@ -71,7 +71,7 @@ def _checked_models(M: ArrayLike | Mapping, caller: str) -> dict[str, Tensor]:
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d20
 class _Margins(NamedTuple):
-    "What is known about a kernel Z Z^T without forming it, in float64."
+    "Sums of a kernel Z Z^T that do not need it to be formed, in float64."
 
     diagonal: Tensor  # shape (n,)
     off_diagonal: Tensor  # sum over i != j, a scalar
@@ -90,9 +90,9 @@ def margins(Z: Tensor) -> _Margins:
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d25
 class PairPass(NamedTuple):
-    "How a pass over pairs of points runs."
+    "Options of a pass over pairs of points."
 
-    caller: str  # who asks
+    caller: str  # named in error messages
     block_size: int | None = None  # points in a block
     executor: ExecutorLike | None = None  # over lists of blocks
     progress: bool = False  # show a bar on standard error
@@ -167,7 +167,7 @@ def block_shape(block: tuple) -> tuple[int, int]:
 
 
 def block_copies(block: tuple) -> int:
-    "How many blocks of the full symmetric matrix a block of its upper triangle stands for."
+    "Number of blocks of the full symmetric matrix that a block of its upper triangle represents."
     rows, cols = block
     return 1 if rows == cols else 2
 
@@ -298,7 +298,7 @@ def _one_diagonal(m, problem, order):
 
 
 def diagonal_cumulants(problem: PairProblem, diagonals: list, order: int) -> Tensor:
-    "What pairs i = j, with M_ii of each model, add to cumulants, shape (n_models, n_temps, order)."
+    "Part of pairs i = j, with M_ii of each model, in cumulants, shape (n_models, n_temps, order)."
     return torch.stack([_one_diagonal(m, problem, order) for m in diagonals])
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d4e

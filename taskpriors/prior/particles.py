@@ -126,11 +126,11 @@ class Problem(NamedTuple):
 
 
 class DrawOptions(NamedTuple):
-    "How labelings are drawn from the label measure."
+    "Options for drawing labelings from the label measure."
 
     n_tasks: int  # m
     seed: Seed | None  # int, torch.Generator or None
-    caller: str  # who asks
+    caller: str  # named in error messages
     class_proportions: ArrayLike | None = None  # shape (q,)
     tolerance: float = 0.05  # spread of the shares around them
     labels: ArrayLike | None = None  # known classes, shape (n,); -1 where a label is not known
@@ -319,7 +319,7 @@ def particle_filter(
             U = U.view(-1, P.q - 1, m)[:, :, keep].flatten(1)
         past.append((rows, block.labels, keep))
     Y = P.hold(torch.empty(P.n, m, dtype=torch.int16, device=P.B.device))
-    line = None  # where each final particle stood after the block; None if it never moved
+    line = None  # position of each final particle after the block; None if it never moved
     for rows, labels, keep in reversed(past):
         if keep is not None:
             line = keep if line is None else keep[line]

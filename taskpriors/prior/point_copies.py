@@ -83,13 +83,13 @@ def copies_of_rows(rows: Any) -> Tensor:  # shape (n,)
 
 
 def copies_note(groups: Tensor) -> str:
-    "How many points have copies among the others; empty if no point has."
+    "A note on the number of points with copies; empty if there are none."
     sizes = groups.bincount()
     copied = int(sizes[sizes > 1].sum())
     if not copied:
         return ""
     rows = (groups == int((sizes > 1).nonzero()[0])).nonzero()[:2, 0].tolist()
     return (
-        f"{copied} of {len(groups)} points are copies or near copies of others, "
+        f"{copied} of {len(groups)} examples are copies or near copies of others, "
         f"as rows {rows[0]} and {rows[1]}: they count as {int((sizes > 1).sum())}."
     )

@@ -58,14 +58,14 @@ _USUAL_GAIN = 10.0  # of rankings without labels
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelEvidence(Result):
-    """How probable known labels are under the distribution of each judge.
+    """Log evidence of known labels under each component of a task distribution.
 
-    All logarithms are of the partition that the labels make, so they compare judges on the same
-    labels; `coins` is that of a judge that knows nothing.
+    All logarithms are of the partition that the labels make, so they compare components on the same
+    labels; `coins` is that of a kernel of zeros.
     """
 
-    log_evidence: Tensor  # of each judge, gains and orders integrated out, (n_components,), float64
-    gain: Tensor  # lambda_1/(q T) that suits each judge best, 10 without labels, (n_components,)
+    log_evidence: Tensor  # gains and orders integrated out, shape (n_components,), float64
+    gain: Tensor  # the best lambda_1/(q T) of each component, 10 without labels, (n_components,)
     coins: float  # log probability of the labels if all kernels were zero
     n_labels: int  # k
     n_classes: int  # q
@@ -74,7 +74,7 @@ class LabelEvidence(Result):
     predictive: Tensor = field(
         repr=False
     )  # log probability of the next label, (n_components, o, k)
-    top_eigenvalues: Tensor = field(repr=False)  # of the judges' kernels, shape (n_components,)
+    top_eigenvalues: Tensor = field(repr=False)  # of the components, shape (n_components,)
 
 # %% ../../nbs/prior/22_posterior.ipynb #605bc71a
 def _known(labels, n, n_classes, caller):  # which points, their classes from 0, and q
@@ -93,16 +93,16 @@ def _known(labels, n, n_classes, caller):  # which points, their classes from 0,
 
 @documented
 def label_evidence(
-    factors: Mapping | Sequence,  # of the judges' kernels, each of shape (n, r)
+    factors: Mapping | Sequence,  # of the components' kernels, each of shape (n, r)
     labels: ArrayLike | None,  # class of each point, (n,), whole numbers; -1 where not known
     *,
     n_classes: int | None = None,  # q; None: as many as the labels name, at least two
-    orders: int = 32,  # random orders of the labelled points, the same for every judge
+    orders: int = 32,  # random orders of the labelled points, the same for every component
     gains: ArrayLike = _GAINS,  # lambda_1/(q T) to average over, equally likely
     top_eigenvalues: ArrayLike | None = None,  # lambda_1 on all points; None: of these factors
     seed: Seed | None = 0,  # of the orders
 ) -> LabelEvidence:
-    """Log probability of known labels under the tasks of each judge, see Algorithm 1.
+    """Log probability of known labels under the tasks of each component, see Algorithm 1.
 
     The labelled points come first; their order and the temperature are integrated out. Rows of
     points without a label enter through the largest eigenvalue alone, so with `top_eigenvalues`
@@ -164,9 +164,9 @@ _POWERS = (0.03, 0.1, 0.3, 1.0)  # of the evidence, to average over
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class PosteriorWeights(Result):
-    "Weights of judges once some labels are known."
+    "Weights of the components once some labels are known."
 
-    weights: Tensor  # of the judges, shape (n_components,), float64, they sum to one
+    weights: Tensor  # shape (n_components,), float64, they sum to one
     powers: Tensor  # of the evidence that were tried, shape (n_powers,)
     shares: Tensor  # of each power in the weights, shape (n_powers,), they sum to one
     log_loss: Tensor  # of predicting the labels one by one, mean over orders, shape (n_powers,)
@@ -174,18 +174,18 @@ class PosteriorWeights(Result):
 
 @documented
 def posterior_weights(
-    weights: ArrayLike,  # of the judges without labels, shape (n_components,), see consensus_prior
-    evidence: LabelEvidence,  # of the same judges, see label_evidence
+    weights: ArrayLike,  # without labels, shape (n_components,), see consensus_prior
+    evidence: LabelEvidence,  # of the same components, see label_evidence
     *,
     similarity: ArrayLike | None = None,  # (n_components, n_components) in [0, 1]: who are copies
     power: float | None = None,  # t, of the evidence; None: averaged by how well each predicts
     fade: float = 10.0,  # the weights without labels count as about so many labels
 ) -> PosteriorWeights:
-    """Weights of judges, proportional to w^(f/(f + k)) E^t after k labels.
+    """Weights of components, proportional to w^(f/(f + k)) E^t after k labels.
 
     Without labels they are the weights that are given. Powers are averaged in proportion to the
     probability that they gave to the labels, each label predicted from those before it. Copies
-    share one seat, as in consensus_prior.
+    share one weight, as in consensus_prior.
 
     Reference: Grünwald 2012 for powers below one; Dawid 1984 for the choice by prediction.
     """
@@ -194,7 +194,10 @@ def posterior_weights(
     checks.check_instance(evidence, LabelEvidence, caller, "evidence", remedy=remedy)
     w = checks.check_numbers(weights, caller, "weights").double().cpu()
     if w.ndim != 1 or not len(w) or w.min() < 0 or w.max() <= 0:
-        rule, got = "weights must be one number per judge, none negative", f"shape {tuple(w.shape)}"
+        rule, got = (
+            "weights must be one number per component, none negative",
+            f"shape {tuple(w.shape)}",
+        )
         checks.refuse(caller, rule, got, "pass consensus_prior(cross).weights")
     checks.check_same_n(caller, weights=len(w), evidence=len(evidence.log_evidence))
     fade = checks.check_number(fade, caller, "fade", low=1e-6, high=1e9)
@@ -208,7 +211,7 @@ def posterior_weights(
     k = evidence.n_labels
     of_family = w * n_copies
     prior = of_family.clamp(min=1e-3 * of_family.max()).log()
-    share = -n_copies.log()  # of a judge in its seat
+    share = -n_copies.log()  # of a component in the weight of its copies
     step = evidence.predictive
     before = step.cumsum(2) - step
     fading = fade / (fade + torch.arange(k))
@@ -230,15 +233,15 @@ def posterior_weights(
 # %% ../../nbs/prior/22_posterior.ipynb #e48c4a96
 @documented
 def posterior_tasks(
-    factors: Mapping | Sequence,  # of the judges' kernels, each of shape (n, r)
+    factors: Mapping | Sequence,  # of the components' kernels, each of shape (n, r)
     labels: ArrayLike | None,  # as for label_evidence
-    evidence: LabelEvidence,  # of these labels under these judges
+    evidence: LabelEvidence,  # of these labels under these components
     *,
-    n_tasks: int = 60,  # drawn from each judge
+    n_tasks: int = 60,  # drawn from each component
     n_orders: int = 16,  # random orders of the points that are not labelled
-    seed: Seed | None = 0,  # the same for every judge
+    seed: Seed | None = 0,  # the same for every component
 ) -> Tensor:  # shape (n_components, n_tasks, n), int64; known classes are numbered by their order
-    """Tasks of each judge that agree with the known labels, at the gain that suits them best.
+    """Tasks of each component that agree with the known labels, at its best gain.
 
     Reference: Task Priors, Algorithm 1, with the labelled points first.
     """
@@ -259,7 +262,7 @@ def posterior_tasks(
 
 # %% ../../nbs/prior/22_posterior.ipynb #56618bcd
 def pairs_of_one_class(classes: Tensor) -> int:
-    "How many pairs of labels, whole numbers from 0, name the same class."
+    "Number of pairs of labels, whole numbers from 0, of the same class."
     sizes = classes.bincount()
     return int((sizes * (sizes - 1) // 2).sum())
 
@@ -349,7 +352,7 @@ def shuffle_p_value(
     *,
     seed: Seed | None = 0,  # of the shuffles
 ) -> float:
-    """How often one of the models predicts shuffled labels as well as the best predicts these.
+    """Permutation p-value: how often the best model predicts shuffled labels as well as these.
 
     Reference: Westfall and Young 1993 for the least p-value of several tests.
     """

@@ -29,7 +29,7 @@ def check_sampler(
     temperature: float,  # T
     n_classes: int,  # q
     n_tasks: int,  # m
-    caller: str,  # who asks
+    caller: str,  # named in error messages
     *,
     label_bytes: int = 12,  # that the caller needs for each label
 ) -> tuple[Tensor, float, int, int]:  # the four, checked
@@ -67,7 +67,7 @@ def copy_transposed(out: Tensor, y: Tensor) -> None:
 # %% ../../nbs/prior/08_prefix.ipynb #8dae3dbe
 def check_given(
     labels: ArrayLike | None,  # class of each point, shape (n,), -1 where it is not known
-    caller: str,  # who asks
+    caller: str,  # named in error messages
     *,
     n: int,  # number of points
     n_classes: int | None = None,  # q, above every class; None: not known
@@ -82,7 +82,7 @@ def check_given(
         rule, got = f"{name} must hold one class for each point", f"shape {tuple(y.shape)}"
         checks.refuse(caller, rule, got, "pass shape (n,), with -1 where a label is not known")
     if (y < -1).any():
-        rule = f"{name} must be at least -1, which stands for a label that is not known"
+        rule = f"{name} must be at least -1, which marks an unknown label"
         checks.refuse(caller, rule, y.min().item(), "encode classes as 0, 1, 2, ...")
     unknown = y == -1
     classes = torch.where(unknown, 0, y)

@@ -19,7 +19,7 @@ from ..results import Result
 # %% ../../nbs/prior/17_regime.ipynb #4fbc4c05
 @dataclass(frozen=True, eq=False, repr=False)
 class Regime(Result):
-    "How random the tasks of a prior are."
+    "Randomness of the tasks of a prior."
 
     ratio: float  # mean of |K_ij|/T over pairs i != j
     entropy: float  # mean entropy of an edge i != j in bits: 1, a fair coin; 0, certain
@@ -36,7 +36,7 @@ class _PairMeans(NamedTuple):
 
 
 def pair_means(Z: Tensor, odds: float, temperature: float) -> _PairMeans:
-    "How strong the couplings of a kernel are, and how random its edges."
+    "Mean strength of the couplings of a kernel, and mean entropy of its edges."
     total = torch.zeros(2, dtype=torch.float64, device=Z.device)
     for rows, cols in pair_blocks(len(Z), 1024):
         K = (Z[rows] @ Z[cols].T).abs()
@@ -68,7 +68,7 @@ def label_entropy(Z: Tensor, temperature: float) -> float:
 
 # %% ../../nbs/prior/17_regime.ipynb #65531fb8
 def regime_verdict(relative: float, label_bits: float) -> str:
-    "What the label measure says about the temperature."
+    "Verdict on the temperature under the label measure."
     if relative >= 1:
         return "hot: labels are coins, the kernel hardly matters; lower the temperature"
     if label_bits < 0.01:

@@ -64,7 +64,7 @@ def check_row_tasks(
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #d0118f59
 class _RowSums(NamedTuple):
-    "What ridge probes learn from points."
+    "Sums over rows from which ridge probes are fitted."
 
     n: int  # points
     mean: Tensor  # of the features, shape (d,), float64
@@ -239,7 +239,7 @@ def _sample(fit, rows, tasks, index):
     return _Sample(U, tasks, fit.target_mean.to(X.dtype))
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #fb15e290
-_CHOOSING = 2**11  # points that the penalty is chosen by, where not all points are judged
+_CHOOSING = 2**11  # points that the penalty is chosen by, where not all are evaluated
 
 
 def _code_spread(fit, tasks):  # of the codes of each task about their mean, shape (n_tasks,)
@@ -291,7 +291,7 @@ def _choose(fit, sample, tasks):  # penalty, penalties tried, their errors
     return grid[errors.argmin()].item(), grid, errors
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #4ddbf942
-def _squares_beside(fit, U, f, weights):  # sum over judged i != j of weight_i A_ij^2, (m,)
+def _squares_beside(fit, U, f, weights):  # sum over evaluated i != j of weight_i A_ij^2, (m,)
     W = torch.cat([U, U.new_full((len(U), 1), fit.n**-0.5)], 1)
     G = torch.cat([f, f.new_ones(1)])
     root = (G[:, None] * weighted_gram(W, weights, _PART) * G).to(W)
@@ -307,7 +307,7 @@ def _evaluate(fit, sample, tasks, alpha):  # fields of HeldoutError that depend 
     U = sample.U
     off_diagonal = off_diagonal - h**2
     slack, level = 1 - h, 1 - (1 + f.sum()) / fit.n
-    each = (fit.n - 1) / (len(U) - 1)  # points that another point of the sample stands for
+    each = (fit.n - 1) / (len(U) - 1)  # points that another point of the sample represents
     excess = slack**-2 - level**-2
     fitted = f[:, None] * fit.C
     squares = []
@@ -391,7 +391,7 @@ class _Groups(NamedTuple):  # a sample of whole groups
     n: int  # points that are fitted
     sample: _Sample
     grouping: whole_groups.Grouping  # of the points of the sample
-    weights: Tensor  # points that another point of the sample stands for, shape (m,)
+    weights: Tensor  # points that another point of the sample represents, shape (m,)
 
 
 def _sample_of_groups(fit, rows, tasks, number, index):  # _Groups; number: of the points fitted
@@ -567,12 +567,12 @@ def _heldout_groups(fit, rows, tasks, number, *, n_evaluated, caller):  # Heldou
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #19dd8de5
 class _KnownLabels(NamedTuple):
-    "What probes make of a labelling that somebody knows, each point judged by the others."
+    "Statistics of probes on known labels, each point evaluated by a probe of the others."
 
     error: HeldoutError  # leave-one-out, all points
-    accuracy: float  # share of the points judged, with one of each class left out at a time
+    accuracy: float  # over the evaluated points, with one of each class left out at a time
     fit: RowFit  # of all points, on the CPU: what other statistics of labels are computed from
-    fourth: float  # mean of |x - mean|^4 over the points judged
+    fourth: float  # mean of |x - mean|^4 over the evaluated points
 
 
 def _of_known(fit, rows, tasks, number, *, n_evaluated, caller):  # KnownLabels
@@ -634,7 +634,7 @@ def _probes(fit, rows, tasks, mask, n_evaluated):  # ProbeResult
 
 
 class _RowScores(NamedTuple):
-    "What a ranking asks of a model."
+    "Scores of a model for a ranking."
 
     error: HeldoutError  # over the first tasks, all points
     probes: ProbeResult | None  # over the second, fitted to a part of the points; None: no second
@@ -648,10 +648,10 @@ def scores_of_rows(
     train: float | ArrayLike = 0.5,  # fraction or mask of the points that probes are fitted to
     *,
     n_classes: int | None = None,  # q; None is one more than the largest label
-    known: ArrayLike | None = None,  # class of each point, if somebody knows it, shape (n,)
+    known: ArrayLike | None = None,  # class of each point, if known, shape (n,)
     groups: ArrayLike | None = None,  # of each point, shape (n,), left out whole; None: points are
     seed: Seed | None = 0,  # of the split, if `train` is a fraction
-    n_evaluated: int = EVALUATED,  # points that are judged, in each of them
+    n_evaluated: int = EVALUATED,  # points that are evaluated, in each of them
     block_size: int | None = None,  # rows read at a time; None is 8 MB of them
 ) -> _RowScores:
     "Held-out error over some tasks and accuracy of probes on others, in one pass over a file."

@@ -105,7 +105,7 @@ def _near_partitions(problem: pair_sums.PairProblem) -> list[Tensor]:  # cells, 
 
 # %% ../../nbs/prior/05_sketch.ipynb #6d56d1a2
 class _Sketched(NamedTuple):
-    "What blocks are formed from."
+    "Arrays from which blocks are formed."
 
     problem: pair_sums.PairProblem
     leading: list  # coordinates of prior and models along leading directions, (n, 8) each
@@ -219,7 +219,7 @@ _LEAST_LOTS = 256
 
 
 class _Draws(NamedTuple):
-    "How pairs are drawn."
+    "Options for drawing pairs."
 
     sketched: _Sketched
     generator: torch.Generator
@@ -272,7 +272,7 @@ def _run_pilot(draws, n_lots, control_means):
 
 # %% ../../nbs/prior/05_sketch.ipynb #54091d03
 class _ControlFit(NamedTuple):
-    "What the control variates explain."
+    "Fit of the control variates."
 
     slopes: Tensor  # least-squares slopes of y, shape (n_models, 2, n_temps, 2)
     residual: Tensor  # variance of y that they leave, shape (n_models, 2, n_temps)
@@ -339,7 +339,7 @@ def _largest_residual(
 
 # %% ../../nbs/prior/05_sketch.ipynb #c0bc1584
 class _MomentScale(NamedTuple):
-    "How a mean over pairs becomes a moment; shapes (n_models, 2, n_temps or 1)."
+    "Scale and offset of a moment, given a mean over pairs; shapes (n_models, 2, n_temps or 1)."
 
     exact: Tensor  # what needs no draw
     weight: Tensor  # of the mean over pairs
@@ -361,7 +361,7 @@ class _FreshLots(NamedTuple):
         return first, ((second - first**2).clamp(min=0) / (self.n_lots - 1)).sqrt()
 
     def too_skewed(self) -> Tensor:
-        "Would a 95 % interval lose more than .01 of its coverage?"
+        "Would the coverage of a 95 % interval fall by more than 0.01?"
         first, second, third = self.powers / self.n_lots
         variance = (second - first**2).clamp(min=0)
         third = third - 3 * first * second + 2 * first**3

@@ -44,7 +44,7 @@ def _model_factors(models, kernel, caller):
 # %% ../../nbs/prior/17_task_prior.ipynb #a15b17ba
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelScores(Result):
-    "What a prior says of several models; `to_frame` sorts by skill."
+    "Scores of several models under a prior; `to_frame` sorts by skill."
 
     names: tuple  # of the models
     skill: Tensor  # 1 - held-out error / error of the intercept alone; higher is better
@@ -217,7 +217,7 @@ class TaskPrior(Result):
         return replace(self, factor=self.factor.to(device), known=clamped)
 
     def regime(self) -> Regime:
-        "Where T lies between tasks of coins and one task only; one pass over the pairs."
+        "Locate T between random labels and a single frozen task; one pass over the pairs."
         caller = "TaskPrior.regime"
         Z, odds = edges.checked_odds(self.factor, self.temperature, self.graphs, caller)
         ratio, bits = regime.pair_means(Z, odds, self.temperature)

@@ -28,7 +28,7 @@ from .options import RankOptions
 # %% ../../nbs/rank/09_baselines.ipynb #3ac52e6e
 @dataclass(frozen=True)
 class _GreyPixels:
-    "A whole picture as a small square of grey, from 0 to 1."
+    "A whole image as a small grey square, with values from 0 to 1."
 
     side: int  # pixels
 
@@ -43,7 +43,7 @@ _SIDE = 128  # pixels that the untrained network sees
 
 
 def untrained_network() -> nn.Module:  # pictures (n, 3, side, side) -> features (n, 512)
-    "A ResNet-18 with the weights that it begins with, always the same ones."
+    "A ResNet-18 with its initial weights, from a fixed seed."
     import timm
 
     with torch.random.fork_rng(devices=[]):
@@ -55,7 +55,7 @@ def untrained_network() -> nn.Module:  # pictures (n, 3, side, side) -> features
     return network.to(memory_format=torch.channels_last)
 
 # %% ../../nbs/rank/09_baselines.ipynb #eb35189f
-_PIECES = 128  # columns that pieces of words fall into
+_PIECES = 128  # columns that pieces of words are hashed into
 
 
 def _hashed_pieces(texts: list[str]) -> np.ndarray:  # shape (n, PIECES), float32
@@ -89,7 +89,7 @@ _OF_KIND: dict[str, dict[str, Callable[[], AnyModel]]] = dict(
 
 
 def see_inputs(source: Any | None, candidates: Mapping, options: RankOptions) -> Settled:
-    "Baselines with their features of the inputs; `candidates` are the models and judges by name."
+    "Embed the inputs by each baseline; `candidates` are the models and reference models by name."
     if not isinstance(source, (ImageSource, TextSource)):
         return Settled({}, {})
     makers = {k: make for k, make in _OF_KIND[source.kind].items() if k not in candidates}
@@ -123,12 +123,12 @@ def _near_copies(baselines: Mapping, models: Mapping) -> set[str]:
 
 # %% ../../nbs/rank/09_baselines.ipynb #74bf0b37
 def _low_level_share(
-    skill: Tensor,  # S_bj of baselines on the tasks of voters, shape (n_baselines, k)
-    mutual: Tensor,  # S_ij of voters on the tasks of voters, shape (k, k)
-    weights: Tensor,  # w of the voters, shape (k,)
-    alike: Tensor,  # how much each two voters are copies, shape (k, k)
-) -> float | None:  # at least 0; None if no two voters learn each other's tasks
-    "How well the best baseline learns the tasks of voters, over how well these do."
+    skill: Tensor,  # S_bj of baselines on the tasks of members, shape (n_baselines, k)
+    mutual: Tensor,  # S_ij of members on the tasks of members, shape (k, k)
+    weights: Tensor,  # w of the members, shape (k,)
+    alike: Tensor,  # similarity of the members, 1 for copies, shape (k, k)
+) -> float | None:  # at least 0; None if no two members learn each other's tasks
+    "Ratio of the best baseline's skill on the members' tasks to the members' own skill."
     pairs = (torch.outer(weights, weights) * (1 - alike)).fill_diagonal_(0)
     among = (mutual.clamp(min=0) * mutual.T.clamp(min=0)).sqrt()
     total = (pairs * among).sum().item()
@@ -139,7 +139,7 @@ def _low_level_share(
 
 # %% ../../nbs/rank/09_baselines.ipynb #ed837b1c
 class _Skill(NamedTuple):
-    skill: Tensor  # of baselines on the tasks of voters
+    skill: Tensor  # of baselines on the tasks of members
 
 
 def _low_level_of(
@@ -148,7 +148,7 @@ def _low_level_of(
     models: Mapping,
     options: RankOptions,
 ) -> float | None:
-    "The share of a distribution whose judges were elected; None for others."
+    "The low-level share of a consensus distribution; None for other distributions."
     if distribution.consensus is None or distribution.cross_skills is None or not baselines:
         return None
     task_models = {**models, **distribution.reference_models}
@@ -167,7 +167,7 @@ def _low_level_of(
         return _Skill(distributions.skills_on_tasks_of(learners, teachers, index, options))
 
     digests = [[model.digest for model in some] for some in (learners, teachers)]
-    key: dict[str, Any] = dict(what="baselines on tasks of voters", models=digests)
+    key: dict[str, Any] = dict(what="baselines on tasks of members", models=digests)
     key |= dict(
         distributions.consensus_sampling(options), points=len(index), kernel=options.tasks.kernel
     )
@@ -190,14 +190,14 @@ def score_beside(
     engine: distributions.Engine,
     baselines: Mapping,  # name -> Model, as the engine holds its own
     task_sample: distributions.Drawn,
-    mask: Tensor,  # shape (n,), True where a point trains
+    mask: Tensor,  # shape (n,), True for training examples
 ) -> distributions.Beside:
-    "Baselines that are no copies of models, their skills, and the share of what is low-level."
+    "Score the baselines that are no copies of models, and the low-level share of the tasks."
     models, options = task_sample.models, engine.options
     low_level, failed = members.attempt(
         _low_level_of, baselines, task_sample.distribution, models, options.alone()
     )
-    failures = {} if failed is None else {"the share of what is low-level": failed}
+    failures = {} if failed is None else {"the low-level share": failed}
     copies = members.attempt(_near_copies, baselines, models).result or set()
     shown = {name: model for name, model in baselines.items() if name not in copies}
     if not shown:
@@ -253,19 +253,19 @@ def evidence_beside(
 # %% ../../nbs/rank/09_baselines.ipynb #adebeae6
 @dataclass(frozen=True)
 class Baseline:
-    "Features that nobody had to learn, beside the first model of a ranking."
+    "A baseline compared with the top-ranked model."
 
     name: str
     skill: float  # on the tasks of the ranking, or on real targets
-    margin_behind_first: float  # points of the score; negative: ahead
+    margin_behind_first: float  # in accuracy points; negative: ahead
     probability_ahead: float  # of the first model; NaN where the forecast has no probabilities
 
 
-_EDGE = 1e-9  # of a share, so that its logit is finite
+_EDGE = 1e-9  # shares are clipped by it, so that logits are finite
 
 
 def behind_first(ranked: Forecast, joined: Forecast, skill: Tensor) -> tuple[Baseline, ...]:
-    "How far baselines are behind the first model; a joint forecast names the models first."
+    "Compare baselines with the top-ranked model; a joint forecast names the models first."
     m = len(ranked.models)
     if joined.models[:m] != ranked.models:
         checks.refuse("behind_first", "a joint forecast must begin with the models", "others", "")

@@ -51,7 +51,7 @@ def _ranking_operations(
 # %% ../../nbs/rank/10_cost.ipynb #c3528357
 @dataclass(frozen=True, eq=False, repr=False)
 class RankingPlan(Result):
-    "What a ranking computes, holds and fetches."
+    "Operations, memory and downloads of a ranking."
 
     n: int  # examples
     n_models: int
@@ -99,9 +99,9 @@ def plan_ranking(
     options: RankOptions,
     *,
     train: float = 0.0,  # share of the examples that probes are fitted to; 0: none is trained
-    consensus: bool = True,  # do the models elect judges?
+    consensus: bool = True,  # are consensus weights computed?
 ) -> RankingPlan:
-    "What a ranking from disk computes and holds; no row is read."
+    "Operations and memory of a ranking from disk; no row is read."
     shapes = [rows.shape for rows in models.values()]
     n, widths = shapes[0][0], [d for _, d in shapes]
     operations = _ranking_operations(
@@ -122,7 +122,7 @@ def plan_ranking(
 
 # %% ../../nbs/rank/10_cost.ipynb #8f610293
 class _NetworkWork(NamedTuple):
-    "What a network does for a point."
+    "The cost of a network for one example."
 
     width: int  # features
     operations: float  # multiply-adds
@@ -169,7 +169,7 @@ def _usual_text(points: TextSource) -> int:
 def _network_work(
     source: sources.Source, points: ImageSource | TextSource | None
 ) -> _NetworkWork | None:
-    "Counted operations of a network for one point; None if nothing is known before it is loaded."
+    "Multiply-adds of a network for one example; None if unknown before it is loaded."
     module: Any
     evaluating: Any = torch.no_grad()
     of_texts = isinstance(points, TextSource)
@@ -218,10 +218,10 @@ def plan_in_memory(
     points: ImageSource | TextSource | None,  # None if all models are features
     options: RankOptions,
     *,
-    consensus: bool,  # do the models elect judges?
-    placed: ReferenceSet | None = None,  # None: nobody judges who is not ranked
+    consensus: bool,  # are consensus weights computed?
+    placed: ReferenceSet | None = None,  # None: no reference models
 ) -> RankingPlan:
-    "What a ranking in memory computes, holds and fetches."
+    "Operations, memory and downloads of a ranking in memory."
     n, widths, uncounted = 0 if points is None else len(points), [], []
     works: dict[str, _NetworkWork] = {}
     for name, source in models.items():

@@ -36,15 +36,15 @@ from ..ridge_tasks import MOST_LOST
 from ..transfer import from_sums, registry
 
 # %% ../../nbs/rank/10_disk.ipynb #d9398e3c
-_PAIRED = 4096  # points among which all pairs are visited
+_PAIRED = 4096  # examples among which all pairs are visited
 
 
 def sampled_moments(
     factors: Mapping, prior: Tensor, n: int, temperature: float, graphs: str = "undirected"
 ) -> TraceMoments:
-    """Mean and variance of Tr(MG) over n points, estimated from all pairs of a sample.
+    """Mean and variance of Tr(MG) over n examples, estimated from all pairs of a sample.
 
-    Factors (s, r) of models and prior are at the points of the sample.
+    Factors (s, r) of models and prior are at the examples of the sample.
     """
     remedy = "pass a dictionary model -> factor"
     checks.check_instance(factors, Mapping, "sampled_moments", "factors", remedy=remedy)
@@ -66,7 +66,7 @@ def sampled_moments(
 
 # %% ../../nbs/rank/10_disk.ipynb #a16f0002
 def _class_sums(fit: ridge_on_disk.RowFit) -> from_sums.ClassSums:
-    "What the scores from sums need of a probe on known labels."
+    "Sums over classes for the scores of known labels."
     codes = ridge.simplex_codes(len(fit.target_mean) + 1)
     share = fit.target_mean @ codes.T + 1 / len(codes)
     return from_sums.ClassSums(fit.n, fit.mean, fit.s, fit.V, fit.C @ codes.T, share)
@@ -80,12 +80,12 @@ _CALLER = "rank_models"
 
 
 class _RowsJob(NamedTuple):
-    "What scoring the rows of a model needs besides them."
+    "Inputs of the scores of a model besides its rows."
 
     # of the tasks of the skill and of the probes, (n_tasks, n), uint8; of labels and groups, (n,)
     files: dict[str, str]
     digest: str  # of what the files hold, and of the split
-    mask: Tensor  # shape (n,), True where a point trains
+    mask: Tensor  # shape (n,), True where an example trains
     n_classes: int
     n_evaluated: int
     cache: object  # directory; None is cache_dir(), False is no cache
@@ -98,9 +98,9 @@ class _RowScores(NamedTuple):
     points: Tensor  # shape (n_evaluated,)
     tasks: Tensor  # shape (n_tasks,)
     seconds: Tensor
-    sampled: Tensor  # shape (n_evaluated,), or of the groups of these points
+    sampled: Tensor  # shape (n_evaluated,), or of the groups of these examples
     accuracy: Tensor | None = None  # of probes, shape (n_tasks,); these two if some are trained
-    right: Tensor | None = None  # of the probes at each judged point, (n_evaluated,)
+    right: Tensor | None = None  # accuracy of the probes at each evaluated example, (n_evaluated,)
     columns: Tensor | None = None  # LABEL_COLUMNS if labels are known; infinite without a value
 
 
@@ -110,7 +110,9 @@ def _file_key(rows):  # what names the content of a file; None for rows in memor
     return [rows.layout.path, rows.layout.offset, *map(str, rows.stamp)]
 
 
-def _of_groups(values, number):  # of points: (n_groups,), whose mean varies as that of groups does
+def _of_groups(
+    values, number
+):  # of examples: (n_groups,), whose mean varies as that of groups does
     n_groups, mean = int(number.max()) + 1, values.mean()
     sums = values.new_zeros(n_groups).index_add_(0, number, values - mean)
     return mean + n_groups / len(values) * sums
@@ -184,7 +186,7 @@ def _scores_or_reason(rows, job):  # Attempt
 
 # %% ../../nbs/rank/10_disk.ipynb #adf85149
 class _KernelNumbers(NamedTuple):
-    "What a pass over the rows finds of their kernel."
+    "Statistics of a kernel from a pass over its rows."
 
     mean: Tensor  # of the rows before centring, shape (d,), float64
     scale: Tensor
@@ -260,7 +262,7 @@ def open_features(models: Mapping, options: RankOptions) -> members.Settled:  # 
 def _cut_components(
     components: Sequence[distributions.Component], options: RankOptions
 ) -> cut_prior.CutPrior:
-    "The leading directions of the mean of some judges' kernels of rows, or of one factor."
+    "Leading directions of the mean of some components' kernels of rows, or of one factor."
     if isinstance(components[0].kernels[0], Tensor):  # the directions of a factor are all there
         Z = components[0].kernels[0].cpu()
         values = torch.linalg.eigvalsh((Z.T @ Z).double()).flip(0)
@@ -275,16 +277,16 @@ def _cut_components(
 
 # %% ../../nbs/rank/10_disk.ipynb #11752488
 class _DrawnRows(NamedTuple):
-    "Tasks of a distribution over rows on disk, and what a ranking says of the distribution."
+    "Tasks of a distribution over rows on disk, and statistics of that distribution."
 
     tasks: Tensor  # of each seed, shape (n_seeds, n_tasks, n), uint8
-    task_temperature: Tensor  # of the judge with the greatest weight
-    top: Tensor  # largest eigenvalue of that judge's kernel
-    rank: Tensor  # directions of a judge, at most
-    trace_cut: Tensor  # share of the judges' traces that the directions lack
+    task_temperature: Tensor  # of the component with the largest weight
+    top: Tensor  # largest eigenvalue of that component's kernel
+    rank: Tensor  # directions of a component, at most
+    trace_cut: Tensor  # share of the components' traces that the directions lack
 
 
-class _ComponentFiles(NamedTuple):  # what a worker needs to draw the tasks of a judge
+class _ComponentFiles(NamedTuple):  # what a worker needs to draw the tasks of a component
     folder: str  # where the prior's factor lies, shape (n, rank)
     component: int
     temperature: float
@@ -292,7 +294,7 @@ class _ComponentFiles(NamedTuple):  # what a worker needs to draw the tasks of a
     classes: str | None  # file of the known classes, shape (n,), -1 where a label is not known
 
 
-def _draw_tasks(dealt, files):  # path of a judge's tasks, shape (m, n), uint8
+def _draw_tasks(dealt, files):  # path of a component's tasks, shape (m, n), uint8
     Z = _loaded(f"{files.folder}/factor.npy").to(files.device)
     classes = None if files.classes is None else _loaded(files.classes)
     tasks = distributions.tasks_of_component(
@@ -303,12 +305,12 @@ def _draw_tasks(dealt, files):  # path of a judge's tasks, shape (m, n), uint8
 
 def _draw_row_tasks(
     components: Sequence[distributions.Component],
-    n: int,  # points
+    n: int,  # examples
     options: RankOptions,
     *,
     seeds: Sequence,  # of sets of tasks
-    cut: cut_prior.CutPrior | None = None,  # of the only judge, where it is at hand
-    temperatures: Sequence | None = None,  # T of each judge; None: of the options
+    cut: cut_prior.CutPrior | None = None,  # of the only component, if available
+    temperatures: Sequence | None = None,  # T of each component; None: of the options
     classes: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
 ) -> _DrawnRows:
     "Sets of tasks, each the one that `sample_tasks` draws in memory with that seed."
@@ -382,7 +384,7 @@ def _task_seeds(options):  # of the tasks of the skill, and of those of the prob
 
 def _drawn_or_kept(
     models, distribution, options
-):  # DrawnRows, and Moments or None; perhaps of the cache
+):  # DrawnRows, and Moments or None; perhaps from the cache
     rows = {name: model.features for name, model in models.items()}
     has_factor = any(
         isinstance(M, Tensor) for component in distribution.components for M in component.kernels
@@ -419,7 +421,7 @@ def _drawn_or_kept(
         return _draw_row_tasks(distribution.components, n, options, seeds=seeds, cut=cut)
 
     drawn = members.load_or_compute(
-        dict(key, what="tasks of judges on disk, and their cuts"),
+        dict(key, what="tasks of components on disk, and their cuts"),
         draw,
         like,
         folder,
@@ -445,8 +447,8 @@ def check_streaming(options: RankOptions, rows: Mapping, mask: Tensor) -> None:
     for name, matrix in rows.items():
         d = matrix.shape[1]
         if n_fitted <= d + 1:
-            rule = f"probes must be fitted to more points than {name} has features"
-            got = f"{n_fitted} points for {d} features"
+            rule = f"probes must be fitted to more examples than {name} has features"
+            got = f"{n_fitted} examples for {d} features"
             checks.refuse(caller, rule, got, "pass compute=taskpriors.Compute(on_disk=False)")
 
 # %% ../../nbs/rank/10_disk.ipynb #58207734
@@ -455,8 +457,8 @@ def _known_classes(labels: Tensor, caller: str) -> Tensor:
     labels, counts = svd.present_classes(labels, caller)
     if 2 * len(counts) > len(labels):
         rule, got = (
-            "labels must be classes that points share",
-            f"{len(counts)} for {len(labels)} points",
+            "labels must be classes that examples share",
+            f"{len(counts)} for {len(labels)} examples",
         )
         checks.refuse(caller, rule, got, "pass classes, or cut values into bins")
     return labels.to(torch.uint8 if len(counts) <= 256 else torch.int32)
@@ -465,13 +467,13 @@ def _known_classes(labels: Tensor, caller: str) -> Tensor:
 def _score_rows(
     models: Mapping,  # name -> Model
     tasks: Tensor,  # of the skill, shape (n_tasks, n), uint8
-    mask: Tensor,  # shape (n,), True where a point trains
+    mask: Tensor,  # shape (n,), True for training examples
     options: RankOptions,
     *,
     probed: Tensor | None = None,  # tasks of the probes, shape (n_tasks, n), uint8; None: no probes
     classes: Tensor | None = None,  # of known_classes
 ) -> members.Settled:  # name -> RowScores
-    "Held-out skill, accuracy of probes, and what known labels say, in one pass over each file."
+    "Compute skill, accuracy of probes and statistics of labels in one pass over each file."
     arrays = dict(skill=tasks, probes=probed, labels=classes, groups=options.groups)
     arrays = {name: values for name, values in arrays.items() if values is not None}
     digest = store.digest_tensors(arrays if probed is None else dict(arrays, mask=mask))
@@ -505,7 +507,7 @@ def _label_columns(scores):  # column -> number, of RowScores with labels
     return dict(zip(_LABEL_COLUMNS, values, strict=True))
 
 
-def _complete(labels):  # are all points labelled?
+def _complete(labels):  # are all examples labelled?
     return labels is not None and bool((labels.classes >= 0).all())
 
 
@@ -536,13 +538,13 @@ class DiskEngine:
             rule, remedy = "features that stay on disk take classes", "rank a sample of them"
             checks.refuse(caller, rule, "real targets", remedy)
         if labels is not None and len(labels.names) > 256 and not _complete(labels):
-            rule = "labels of some points must name at most 256 classes"
+            rule = "labels of some examples must name at most 256 classes"
             checks.refuse(caller, rule, len(labels.names), "rank a sample of the rows")
         if labels is not None and _complete(labels):
             _known_classes(labels.classes, caller)
 
     def steps(self, cross_skills: int, n_models: int, *, labelled: bool) -> int:
-        "Of the bar: votes, sets of tasks of each judge, each model; one more with labels."
+        "Steps of the bar: cross skills, sets of tasks of each component, each model, and labels."
         draws = max(cross_skills, 1)
         of_tasks = len(_task_seeds(self.options)) * draws
         return cross_skills + of_tasks + n_models + (draws + n_models if labelled else 0)
@@ -596,7 +598,7 @@ class DiskEngine:
             probe_tasks=drawn_rows.tasks[1] if options.accuracy else None,
             moments={} if of_models is None else of_models.by_model(models),
             record=record | dict(n_evaluated=min(n, options.compute.n_residuals)),
-            pairs=f"of {min(n, _PAIRED)} points",
+            pairs=f"of {min(n, _PAIRED)} examples",
             failures=failures,
         )
 
@@ -615,7 +617,7 @@ class DiskEngine:
     def score(
         self, task_sample: distributions.Drawn, mask: Tensor, labels: GivenLabels | None
     ) -> distributions.Scores:
-        "Skill and probes of each model, and what all labels say, in one pass over its rows."
+        "Compute skill, probes and, if labels are complete, their statistics in one pass per model."
         classes = None
         if labels is not None and _complete(labels):
             classes = _known_classes(labels.classes, self.options.caller)
@@ -652,15 +654,15 @@ class DiskEngine:
         )
 
     def evidence(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
-        "A judge at labelled points, from its leading directions."
+        "A component at labelled examples, from its leading directions."
         cut = _cut_components([component], self.options)
         return cut.factor[points], cut.eigenvalues[0].item()
 
     def tasks_with(
         self,
         components: Sequence[distributions.Component],
-        labels: Tensor,  # class of each point, shape (n,); -1 where not known
-        temperatures: Sequence[float],  # of the judges
+        labels: Tensor,  # class of each example, shape (n,); -1 where not known
+        temperatures: Sequence[float],  # of the components
         options: RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
         "Tasks of a mixture that agree with known labels."
@@ -681,7 +683,7 @@ class DiskEngine:
         labels: GivenLabels | None,
         metrics: Any,
     ) -> distributions.Columns:
-        "What labels say of the models."
+        "Skills of the models once labels are known."
         if labels is None:
             return distributions.Columns({}, {}, [], [])
         if _complete(labels):
@@ -703,7 +705,7 @@ class DiskEngine:
     def component_rows(
         self, distribution: distributions.TaskDistribution, points: Tensor
     ) -> Iterable[tuple[Tensor, float]]:
-        "Factors of the judges at some points, and their weights, one in memory at a time."
+        "Factors of the components at some examples, and their weights, one in memory at a time."
         for component in distribution.components:
             for kernel in component.kernels:
                 share = component.weight / len(component.kernels)

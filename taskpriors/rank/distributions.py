@@ -48,25 +48,23 @@ class Component(NamedTuple):
 
 
 class _CrossSkills(NamedTuple):
-    "What judges are elected by: numbers of the models and then of the reference models."
+    "Cross skills and similarities, of the models and then of the reference models."
 
-    skill: Tensor  # of each on the tasks of each other, shape (k, k), see cross_skill
-    alike: Tensor  # how much each two are copies, shape (k, k)
+    skill: Tensor  # of each on the tasks of every other, shape (k, k), see cross_skill
+    alike: Tensor  # similarity of each two, 1 for copies, shape (k, k)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TaskDistribution:
-    "The distribution that tasks are drawn from: a mixture of the priors of judges."
+    "The distribution that tasks are drawn from: a mixture of priors, its components."
 
     kind: str  # of the choice that it follows from
     description: str  # in words
     components: tuple[Component, ...]
     members: tuple = ()  # names of its models and reference models; none if it is given
-    consensus: Consensus | None = None  # of the members; None if nobody was elected
-    cross_skills: _CrossSkills | None = None  # of the members, if they vote
-    reference_models: Mapping = field(
-        default_factory=dict
-    )  # name -> Model: who votes and is not ranked
+    consensus: Consensus | None = None  # of the members; None without consensus weights
+    cross_skills: _CrossSkills | None = None  # of the members, if they were computed
+    reference_models: Mapping = field(default_factory=dict)  # name -> Model: the reference models
 
 # %% ../../nbs/rank/07_distributions.ipynb #00f3387e
 def _check_word(word, names):
@@ -90,7 +88,7 @@ def _check_word(word, names):
 
 @dataclass(frozen=True, eq=False)
 class PriorChoice:
-    "What a user calls `prior`: whose kernels make the distribution that tasks are drawn from."
+    "The value of `prior`: whose kernels make the distribution that tasks are drawn from."
 
     kind: str  # "mixture" of models, "consensus", "factor" or "model"
     description: str  # in words
@@ -119,21 +117,21 @@ def read_prior(prior: Any, names: Iterable[str], caller: str = "rank_models") ->
 def feature_copies(
     features: Sequence, n_points: int = 512
 ) -> Tensor:  # shape (k, k), see copy_similarity
-    "How much each two models are copies, whatever their shift, by a few points evenly spaced."
+    "Similarity of each two models (1 for copies), up to a shift, on a few evenly spaced examples."
     pick = evenly(len(features[0]), n_points, down=True)
     samples = [X[pick.to(X.device)].double() for X in features]
     rows = [torch.nn.functional.normalize(X - X.mean(0), eps=1e-150) for X in samples]
     return copy_similarity(rows, n_points=n_points)
 
 
-_FAR = 0.2  # of the mutual skill among models, below which all reference models are strangers
-_NOISE = 4  # over the number of points: mutual skill that noise may have
+_FAR = 0.2  # share of the usual mutual skill, below which reference models are unrelated
+_NOISE = 4  # over the number of examples: mutual skill that noise may reach
 
 
 def _without_strangers(skill: Tensor, n_models: int, n_points: int) -> Tensor:
     """Skills (k, k), with zeros for all reference models if no ranked model learns their tasks.
 
-    Their rows may be other points.
+    Their rows may belong to other examples.
     """
     mutual = mutual_skill(skill)
     among, across = mutual[:n_models, :n_models], mutual[:n_models, n_models:]
@@ -145,17 +143,17 @@ def _without_strangers(skill: Tensor, n_models: int, n_points: int) -> Tensor:
 
 
 class _ConsensusFound(NamedTuple):
-    "Judges, and what they are elected by."
+    "Consensus weights, and the cross skills behind them."
 
-    components: Consensus | None  # None where no two models learn each other's tasks
-    cross_skills: _CrossSkills | None  # None where too few can vote
+    components: Consensus | None  # None if no two models learn each other's tasks
+    cross_skills: _CrossSkills | None  # None if there are too few models
 
 
-_CONSENSUS_ORDERS = 16  # of the points: an election needs no standard errors
+_CONSENSUS_ORDERS = 16  # random orders of the examples; weights need no standard errors
 
 
 def consensus_sampling(options: RankOptions) -> dict[str, Any]:
-    "How tasks of an election are drawn, as `cross_skill` takes it."
+    "Sampling options of the tasks for consensus weights, as keywords of `cross_skill`."
     n_tasks = min(options.n_consensus_tasks, options.tasks.n_tasks)
     return dict(
         n_tasks=n_tasks,
@@ -168,11 +166,11 @@ def consensus_sampling(options: RankOptions) -> dict[str, Any]:
 
 def skills_on_tasks_of(
     learners: Sequence,  # of Model
-    task_models: Sequence | None,  # of Model, whose tasks are learned; None: the learners
-    index: Tensor,  # points of the election
+    task_models: Sequence | None,  # of Model, whose tasks are predicted; None: the learners
+    index: Tensor,  # rows of the examples used
     options: RankOptions,
 ) -> Tensor:  # shape (n_learners, n_task_models)
-    "Skill of each learner over the tasks of each voter, as an election draws them."
+    "Skill of each learner over the tasks of each task model, for the consensus weights."
     everyone = [*learners, *(task_models or ())]
     features = [members.rows_of(model, index).to(options.device) for model in everyone]
     dtype = max((X.dtype for X in features), key=lambda kind: kind.itemsize)
@@ -180,7 +178,7 @@ def skills_on_tasks_of(
     learning, teaching = features[: len(learners)], features[-len(task_models or learners) :]
     drawing = consensus_sampling(options)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # what they say of all points was said
+        warnings.simplefilter("ignore", UserWarning)  # they were shown for all examples before
         factors = [kernel_factor(X, options.tasks.kernel, scale="frobenius") for X in teaching]
     if options.groups is None:
         run: dict[str, Any] = dict(executor=options.compute.executor)
@@ -197,7 +195,7 @@ def _consensus_of(
 ) -> _ConsensusFound:
     "The consensus of models and reference models on some examples, and the skills behind it."
     candidates = {**models, **reference_models}
-    if len(candidates) < 3:  # no third one says who of two is right
+    if len(candidates) < 3:  # two models have equal weights
         return _ConsensusFound(None, None)
     n = len(next(iter(candidates.values())).features)
     index = evenly(n, options.n_consensus_examples)
@@ -239,7 +237,7 @@ def _consensus_of(
     return _ConsensusFound(consensus_prior(cross_skills.skill, **who), cross_skills)
 
 # %% ../../nbs/rank/07_distributions.ipynb #87f50ac8
-LEAST_WEIGHT = 1e-3  # a judge of less weight draws no tasks
+LEAST_WEIGHT = 1e-3  # a component of less weight draws no tasks
 
 
 def _describe_consensus(components: Consensus, names: Sequence, n_models: int) -> str:
@@ -282,7 +280,7 @@ def named_references(
 
 # %% ../../nbs/rank/07_distributions.ipynb #629f0f81
 def unweighted_words(distribution: TaskDistribution) -> str:
-    "That no reference model of an elected distribution has a vote; else empty."
+    "A note that no reference model has a weight in a consensus distribution; else empty."
     voting = {name for component in distribution.components for name in component.names}
     if not distribution.reference_models or not voting.isdisjoint(distribution.reference_models):
         return ""
@@ -293,7 +291,7 @@ def unweighted_words(distribution: TaskDistribution) -> str:
     )
 
 
-def _mean_of(names, models, caller):  # Judge of the mean of their kernels
+def _mean_of(names, models, caller):  # Component of the mean of their kernels
     if not names:
         checks.refuse(caller, "at least one model must remain", len(names), "add models")
     return Component(tuple(names), tuple(models[name].factor for name in names))
@@ -304,10 +302,10 @@ def distribution_of(
     models: Mapping,  # name -> Model
     options: RankOptions,
     *,
-    reference_models: Mapping = MappingProxyType({}),  # name -> Model: who votes and is not ranked
+    reference_models: Mapping = MappingProxyType({}),  # name -> Model: reference models
     kernel_of: Callable,  # of a choice that is no ranked model -> its kernel
 ) -> TaskDistribution:
-    "Whose priors make the distribution, and with which weights."
+    "Form the task distribution of a choice: its components and their weights."
     cross_skills = None
     if choice.kind == "consensus":
         consensus = _consensus_of(models, options, reference_models=reference_models)
@@ -349,7 +347,7 @@ def distribution_of(
 
 # %% ../../nbs/rank/07_distributions.ipynb #64623206
 def component_factor(component: Component) -> Tensor:
-    "Factor (n, r) of the kernel of a judge's prior, whose kernels are factors."
+    "Factor (n, r) of the kernel of a component, whose kernels are factors."
     if len(component.kernels) == 1:
         return component.kernels[0]
     return product_factor([(Z, len(component.kernels)) for Z in component.kernels])
@@ -374,12 +372,12 @@ class Tasks(NamedTuple):
     "Tasks drawn from a distribution."
 
     labels: Tensor  # shape (n_tasks, n)
-    temperature: float  # of the judge with the greatest weight
-    temperatures: list  # of all judges
+    temperature: float  # of the component with the largest weight
+    temperatures: list  # of all components
 
 
 def task_components(weights: Sequence, n_tasks: int) -> Tensor:  # (n_tasks,), int64
-    "The judge that each task is drawn from: next is who lacks most tasks."
+    "The component that each task is drawn from: next is the one that lacks most tasks."
     share = torch.tensor(weights, dtype=torch.float64)
     share = share / share.sum()
     counts = torch.zeros_like(share)
@@ -391,17 +389,17 @@ def task_components(weights: Sequence, n_tasks: int) -> Tensor:  # (n_tasks,), i
 
 # %% ../../nbs/rank/07_distributions.ipynb #bec31437
 class _DealtTasks(NamedTuple):
-    "Which judge draws each task, along random orders of the points that all judges share."
+    "Component of each task, and the random orders of the examples that all components share."
 
     components: Tensor  # of each task, shape (n_tasks,)
-    counts: Tensor  # tasks of each judge along each order, shape (n_components, n_orders)
+    counts: Tensor  # tasks of each component along each order, shape (n_components, n_orders)
     n_classes: int  # of a task
-    widths: list[int]  # random numbers that a point gets along each order
+    widths: list[int]  # random numbers that an example gets along each order
     states: list[Tensor]  # of the generator, where the random numbers of each order begin
 
 
 def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) -> _DealtTasks:
-    "Deal tasks out to the judges with these weights; `n` points are drawn."
+    "Divide tasks among the components by their weights; `n` examples are drawn."
     components = task_components(weights, options.tasks.n_tasks)
     turns = torch.nn.functional.one_hot(components, len(weights))
     turns = turns.tensor_split(min(options.n_orders, options.tasks.n_tasks))
@@ -417,19 +415,19 @@ def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) ->
 
 
 _HELD_TOGETHER = 2**25  # most numbers that orders drawn together hold
-_DRAWN_TOGETHER = 64  # points drawn together: with few tasks an order, larger ones cost more
+_DRAWN_TOGETHER = 64  # examples drawn together: with few tasks an order, larger ones cost more
 
 
 def tasks_of_component(
-    Z: Tensor,  # factor of the judge, shape (n, r)
+    Z: Tensor,  # factor of the component, shape (n, r)
     temperature: float,
     dealt: _DealtTasks,
     component: int,  # its number
     *,
     caller: str,
     classes: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
-) -> Tensor:  # shape (n_tasks of the judge, n), uint8; int16 for more than 256 classes
-    "The tasks that one judge draws, in the order in which they were dealt, on the device of `Z`."
+) -> Tensor:  # (n_tasks of the component, n), uint8; int16 for more than 256 classes
+    "Draw the tasks of one component, in the order of their numbers, on the device of `Z`."
     q, counts = dealt.n_classes, dealt.counts[component]
     scale = pair_scale(Z, temperature, caller, convention="paper")
     classes = torch.full((len(Z),), -1) if classes is None else classes
@@ -459,11 +457,11 @@ def tasks_of_component(
 
 
 def sample_tasks(
-    reference_set: Sequence,  # pairs (factor, weight) of the judges, factors of shape (n, r)
+    reference_set: Sequence,  # pairs (factor, weight) of the components, factors of shape (n, r)
     options: RankOptions,
     *,
     stream: int,  # added to the seed
-    temperatures: Sequence | None = None,  # T of each judge; None: of the options
+    temperatures: Sequence | None = None,  # T of each component; None: of the options
     classes: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
 ) -> Tasks:
     "Tasks of a mixture of priors as labels, on the CPU."
@@ -487,27 +485,27 @@ def sample_tasks(
 
 # %% ../../nbs/rank/07_distributions.ipynb #cdba3d1b
 class ModelScores(NamedTuple):
-    "Expected held-out skill of a model over tasks, and what it is the mean of."
+    "Expected held-out skill of a model over tasks, and the values that it is the mean of."
 
     skill: Tensor  # 1 - error/error of a constant, float64
     points: Tensor  # pseudo-values of error over that of a constant, (n,) or (n_evaluated,)
     tasks: Tensor  # the same of tasks, see ratio_values, shape (n_tasks,)
     seconds: Tensor  # that it took
     sampled: Tensor | None = (
-        None  # what a sample of the points adds, (n_evaluated,); None: all judge
+        None  # errors due to a sample of the examples, (n_evaluated,); None: all are evaluated
     )
 
 
 class ProbeScores(NamedTuple):
-    "Accuracy of trained probes on held-out points."
+    "Accuracy of trained probes on held-out examples."
 
     accuracy: Tensor  # of each task, shape (n_tasks,)
-    points: Tensor  # mean over tasks at each held-out point, shape (n_evaluated,)
+    points: Tensor  # mean over tasks at each held-out example, shape (n_evaluated,)
     seconds: Tensor  # that it took
 
 
 class Moments(NamedTuple):
-    "Mean and variance of Tr(MG) of a model, and the graphs that they are over."
+    "Mean and variance of Tr(MG) of a model, and statistics of the graphs."
 
     mean: Tensor
     variance: Tensor
@@ -534,17 +532,17 @@ class Drawn:
     )  # others of the same distribution, (n_tasks, n); None: no probe is trained
     moments: Mapping  # name -> Moments; empty: not asked for
     record: Mapping  # of the tasks, what json can hold
-    pairs: str  # of points that the moments visit, in words
+    pairs: str  # of examples that the moments visit, in words
     failures: Mapping = field(default_factory=dict)  # name -> why a model was left out
 
 
 class Scores(NamedTuple):
-    "What the tasks say of the models."
+    "Scores of the models on the tasks."
 
     skills: dict[str, ModelScores]
     probes: dict[str, ProbeScores]  # empty: not asked for
     failures: dict[str, str]  # name -> why one is missing
-    columns: dict[str, dict[str, Tensor]]  # name -> column -> what known labels say in that pass
+    columns: dict[str, dict[str, Tensor]]  # name -> column -> statistics of labels from that pass
 
 
 class Columns(NamedTuple):
@@ -557,7 +555,7 @@ class Columns(NamedTuple):
 
 # %% ../../nbs/rank/07_distributions.ipynb #064c9c42
 class WithBaselines(NamedTuple):
-    "What labels say of the ranked models and then of baselines, which do not judge."
+    "Scores on labels of the ranked models and then of baselines, which have no weight."
 
     skills: dict[
         str, ModelScores
@@ -573,24 +571,24 @@ class LabelledSkills(NamedTuple):
 
     skills: dict[str, ModelScores]
     failures: dict[str, str]  # name -> why it has none
-    weights: dict[str, float]  # name of each judge -> its weight; empty if all labels are known
-    scores: LabelScores | None = None  # what the labels alone say; None: too few
-    agreeing: PointEvidence | None = None  # what the judges' tasks say; None: no task is open
-    signal_p_value: float | None = None  # of labels that no model predicts; None: too few
+    weights: dict[str, float]  # component -> its weight; empty if all labels are known
+    scores: LabelScores | None = None  # from the labels alone; None: too few
+    agreeing: PointEvidence | None = None  # from the components' tasks; None: all labels are known
+    signal_p_value: float | None = None  # that no model predicts the labels; None: too few
     joined: WithBaselines | None = None  # None: no baseline is there
 
 
 class Beside(NamedTuple):
-    "Baselines that are shown beside the models, and what the tasks say of them."
+    "Baselines that are compared with the models, and their scores on the tasks."
 
     models: dict[str, members.Model]
     skills: dict[str, ModelScores]  # on the tasks of the distribution
     failures: dict[str, str]  # name -> why one is left out
-    low_level: float | None  # how well baselines learn the tasks of voters; None: no election
+    low_level: float | None  # share of the members' skill that baselines reach; None: no consensus
 
 
 class Findings(NamedTuple):
-    "What an engine found of the models."
+    "All results of an engine on the models."
 
     task_sample: Drawn
     scores: Scores
@@ -599,11 +597,11 @@ class Findings(NamedTuple):
     columns: Columns
     to_label: Tensor | None  # rows, in the order in which to label them
     failures: dict[str, str]  # model, or "statistic of model" -> why it is missing
-    beside: Beside | None = None  # None: no baseline was asked for, or no input is at hand
+    beside: Beside | None = None  # None: no baseline was requested, or no inputs are available
 
 # %% ../../nbs/rank/07_distributions.ipynb #d6ea4bd5
 class Engine(Protocol):
-    "What a ranking needs of the features of models, wherever they are."
+    "Interface of the computations of a ranking, for features in memory or on disk."
 
     @property
     def options(self) -> RankOptions:
@@ -619,7 +617,7 @@ class Engine(Protocol):
         "Refuse what cannot be done with these models or labels, before any work."
 
     def steps(self, cross_skills: int, n_models: int, *, labelled: bool) -> int:
-        "Of the bar of a ranking."
+        "Number of steps of the progress bar of a ranking."
 
     def draw(
         self, choice: PriorChoice, models: Mapping, reference_models: Mapping, *, cross_skills: int
@@ -640,8 +638,8 @@ class Engine(Protocol):
     def tasks_with(
         self,
         components: Sequence[Component],
-        labels: Tensor,  # class of each point, shape (n,); -1 where not known
-        temperatures: Sequence[float],  # of the judges
+        labels: Tensor,  # class of each example, shape (n,); -1 where not known
+        temperatures: Sequence[float],  # of the components
         options: RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
         "Tasks of a mixture that agree with known labels."
@@ -654,4 +652,4 @@ class Engine(Protocol):
     def component_rows(
         self, distribution: TaskDistribution, points: Tensor
     ) -> Iterable[tuple[Tensor, float]]:
-        "Factors of the judges at some points, and their weights."
+        "Factors of the components at some examples, and their weights."

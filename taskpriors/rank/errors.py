@@ -21,7 +21,7 @@ from ..checks import ArrayLike
 
 # %% ../../nbs/rank/01_error_model.ipynb #f5a7cbb5
 def _deviations(errors, groups):
-    "Of each row from its mean, a column for each independent group of columns."
+    "Deviations of each row from its mean, a column for each independent group of columns."
     off = errors - errors.mean(1, keepdim=True)
     if groups is None:
         return off
@@ -90,7 +90,7 @@ _NORMAL = 1e9  # degrees of freedom from which Student's distribution is the nor
 def margin_quantile(
     level: float, freedom: ArrayLike | float = math.inf
 ) -> Tensor:  # shape of freedom, float64
-    "How many standard errors an interval of this level reaches to either side."
+    "Half width of an interval of this level, in standard errors."
     freedom = np.minimum(np.asarray(freedom, dtype=float), _NORMAL)
     return torch.as_tensor(-stdtrit(freedom, (1 - level) / 2), dtype=torch.float64)
 
@@ -104,7 +104,7 @@ def probability_ahead(
 
 # %% ../../nbs/rank/01_error_model.ipynb #9090013f
 class ErrorModel(NamedTuple):
-    "How large the errors of the models' means are, and how well that is known."
+    "Covariance of the errors of the models' means, and its degrees of freedom."
 
     covariance: Tensor  # of the models' mean errors, shape (n_models, n_models), float64
     freedom: Tensor  # degrees of freedom of the variance of each margin, (n_models, n_models)
@@ -115,10 +115,10 @@ class ErrorModel(NamedTuple):
 
 
 class _GroupSizes(NamedTuple):
-    "How large the group is that a point belongs to, in the mean over points."
+    "Mean size of the group that an example belongs to."
 
-    of_all: float  # among all points
-    of_evaluated: float  # among those judged
+    of_all: float  # among all examples
+    of_evaluated: float  # among those evaluated
 
 
 def joint_model(parts: Sequence) -> ErrorModel:
@@ -159,12 +159,12 @@ def _model_of_points(errors, groups, sizes):  # sizes: own_group_sizes, or None
 
 # %% ../../nbs/rank/01_error_model.ipynb #85d0589a
 def error_model(
-    point_errors: ArrayLike,  # of each model at each point, mean over tasks, shape (n_models, n)
-    task_errors: ArrayLike | None = None,  # on each task, mean over points, (n_models, n_tasks)
+    point_errors: ArrayLike,  # of each model at each example, mean over tasks, shape (n_models, n)
+    task_errors: ArrayLike | None = None,  # on each task, mean over examples, (n_models, n_tasks)
     *,
-    groups: ArrayLike | None = None,  # of the points, shape (n,); None: independent points
+    groups: ArrayLike | None = None,  # of the examples, shape (n,); None: independent examples
     group_sizes: _GroupSizes | None = None,  # of own_group_sizes; None: whole groups are here
-    sample_errors: ArrayLike | None = None,  # of a sample that judges, (n_models, n_evaluated)
+    sample_errors: ArrayLike | None = None,  # of an evaluated sample, (n_models, n_evaluated)
     task_groups: ArrayLike | None = None,  # of the tasks, (n_tasks,); None: independent tasks
     paired: bool = True,  # did all models face the same tasks?
 ) -> ErrorModel:
@@ -172,11 +172,11 @@ def error_model(
 
     Errors are over examples and over tasks of the given distribution. The covariance is too large
     by the variance of the interaction over n n_tasks; without `task_errors` tasks are given, too.
-    Errors of points are best given as jackknife pseudo-values, which also hold what a point does as
-    a training point. Where a sample of the points judges the others, the mean of `sample_errors`
-    varies over samples, for given points.
+    Errors of examples are best jackknife pseudo-values, which include the effect of an example as
+    a training example. If only a sample is evaluated, the mean of `sample_errors`
+    varies over samples, for given examples.
 
-    Reference: Liang and Zeger (1986) for groups; Bengio and Grandvalet (2004) for training points.
+    Reference: Liang and Zeger (1986) for groups; Bengio and Grandvalet (2004) for training data.
     """
     caller = "error_model"
     checks.check_flag(paired, caller, "paired")
@@ -194,7 +194,7 @@ def error_model(
         covariance, freedom = _margin(by_task, number), _degrees_of_freedom(by_task, number)
         if paired:
             of_tasks = [ErrorModel(covariance, freedom)]
-        else:  # every model has tasks of its own, and adds a part of its own to its margins
+        else:  # every model has separate tasks, and adds a separate part to its margins
             beside_zero = torch.cat([by_task, torch.zeros_like(by_task[:1])])
             alone = _degrees_of_freedom(beside_zero, number)[:-1, -1]
             one = torch.eye(len(by_task), dtype=torch.float64)
@@ -208,13 +208,13 @@ def error_model(
     return distribution
 
 # %% ../../nbs/rank/01_error_model.ipynb #9b3793c4
-def _size_of_own_group(groups):  # in the mean over points
+def _size_of_own_group(groups):  # in the mean over examples
     counts = torch.bincount(groups).double()
     return (counts.square().sum() / len(groups)).item()
 
 
 def own_group_sizes(groups: ArrayLike, evaluated: ArrayLike) -> _GroupSizes:
-    """How large the group is that a point belongs to, in the mean over points.
+    """Mean size of the group that an example belongs to.
 
     `groups` names the group of each of n examples; `evaluated` are the rows with known errors.
 
@@ -233,8 +233,8 @@ def own_group_sizes(groups: ArrayLike, evaluated: ArrayLike) -> _GroupSizes:
         or evaluated.max() >= len(number)
     ):
         got = f"shape {tuple(evaluated.shape)}"
-        rule = f"judged must be rows below {len(number)}"
-        checks.refuse(caller, rule, got, "pass rows of points")
+        rule = f"evaluated must be rows below {len(number)}"
+        checks.refuse(caller, rule, got, "pass rows of examples")
     of_evaluated = _size_of_own_group(number[evaluated.long()])
     return _GroupSizes(_size_of_own_group(number), of_evaluated)
 
@@ -248,7 +248,7 @@ def _tail_index(errors: Tensor) -> Tensor:  # (n_models, n_models), NaN on the d
 
 # %% ../../nbs/rank/01_error_model.ipynb #82b48dc7
 def carried_by_few(point_errors: ArrayLike, n_points: int | None = None) -> str:
-    "A sentence about intervals that hang on few points, perhaps a sample of `n_points`; or none."
+    "A note on intervals that depend on few examples, perhaps of `n_points`; empty if none do."
     by_point = _check_errors(point_errors, "carried_by_few", "point_errors")
     if len(by_point) < 2:
         return ""
@@ -260,10 +260,10 @@ def carried_by_few(point_errors: ArrayLike, n_points: int | None = None) -> str:
         index = _tail_index(by_point)[a, b].nanmedian().item()
         heavy = index < 2  # below it the variance is infinite
         sign += f", tail index {index:.1f}"
-        more = f"; {m:,} of {n_points:,} were judged, raise n_evaluated"
+        more = f"; {m:,} of {n_points:,} were evaluated, raise n_evaluated"
     if freedom >= min(20, m / 4) and not heavy:
         return ""
     return (
-        f"A few of {m:,} points carry the errors of the margins ({sign}). "
+        f"The errors of the margins depend on a few of {m:,} examples ({sign}). "
         f"Intervals are wide and may still be too short; look for outliers{more}."
     )

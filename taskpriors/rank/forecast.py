@@ -27,7 +27,7 @@ from ..ridge import simplex_codes
 from ..toml import packaged_toml
 
 # %% ../../nbs/rank/06_forecast.ipynb #e92ee3dc
-_LEAST = 0.02  # a share below it, or above one less it, has no logit of its own
+_LEAST = 0.02  # shares are clipped to [LEAST, 1 - LEAST] before their logit is taken
 
 
 def centred_logits(shares: Tensor) -> Tensor:  # float64
@@ -37,12 +37,12 @@ def centred_logits(shares: Tensor) -> Tensor:  # float64
 
 # %% ../../nbs/rank/06_forecast.ipynb #ac749495
 class PointEvidence(NamedTuple):
-    "What the tasks of a distribution say of a task that has not been seen."
+    "Evidence from sampled tasks about a new task of the same distribution."
 
     mean: Tensor  # v, centred logits of the skills, shape (n_models,), float64
     moment: Tensor  # K, second moment of centred logits over single tasks, (n_models, n_models)
-    with_references: bool  # do models vote that are not ranked?
-    n_pairs: float = 0.0  # of labels of one class that the tasks agree with, s; 0: they need not
+    with_references: bool  # are there reference models?
+    n_pairs: float = 0.0  # s, pairs of labels of one class that the tasks agree with; 0: none
 
 
 def point_evidence(
@@ -54,11 +54,11 @@ def point_evidence(
 
 # %% ../../nbs/rank/06_forecast.ipynb #a7d827e9
 _LEAST_SKILL = 0.01  # below it no derivative of a logit is taken
-_HALF_RIGHT = 50.0  # labels, with which being right counts as much as the skill
+_HALF_RIGHT = 50.0  # labels at which accuracy counts as much as skill
 
 
 class LabelScores(NamedTuple):
-    "What known labels say of the models' scores on the task that they belong to."
+    "Evidence from known labels about the models' scores on their task."
 
     mean: Tensor  # centred logits, linear in skill and accuracy, shape (n_models,), float64
     covariance: Tensor  # of their errors, shape (n_models, n_models)
@@ -68,12 +68,12 @@ class LabelScores(NamedTuple):
 
 
 def share_right(n_labels: int) -> float:  # u, in [0, 1)
-    "How far labels are read by how many of them are right."
+    "Weight of the accuracy in the evidence of labels; the rest is the skill's."
     return n_labels / (_HALF_RIGHT + n_labels)
 
 
 def scores_of(direct: LabelledSkill) -> LabelScores:
-    "What skills and accuracies of the ranked models on some labels say."
+    "Form the evidence of labels from skills and accuracies of the ranked models on them."
     m, n_rows = direct.points.shape
     standard_error = (direct.points.mean(0).std() / n_rows**0.5).item()
     b = min(max(direct.skill.mean().item(), standard_error, _LEAST_SKILL), 0.95)
@@ -95,27 +95,27 @@ def scores_of(direct: LabelledSkill) -> LabelScores:
     )
 
 # %% ../../nbs/rank/06_forecast.ipynb #b6974c5b
-HALF = 10.0  # pairs of labels of one class, with which half of the tasks agree with labels
+HALF = 10.0  # pairs of labels of one class at which tasks that agree with labels weigh one half
 
 
 def _share_agreeing(n_pairs: float) -> float:  # w, in [0, 1)
-    "Which share of the tasks agrees with labels, of which so many pairs are of one class."
+    "Weight of the tasks that agree with labels, by the number of pairs of one class."
     return n_pairs / (HALF + n_pairs)
 
 
 def with_agreeing(sampled: PointEvidence, agreeing: PointEvidence) -> PointEvidence:
-    "What tasks say once labels are known: a mixture of all tasks and of those that agree."
+    "Evidence from tasks once labels are known: a mixture of all tasks and of those that agree."
     w = _share_agreeing(agreeing.n_pairs)
     mean = sampled.mean + w * (agreeing.mean - sampled.mean)
     moment = sampled.moment + w * (agreeing.moment - sampled.moment)
     return PointEvidence(mean, moment, sampled.with_references, agreeing.n_pairs)
 
 # %% ../../nbs/rank/06_forecast.ipynb #69dec6c2
-PRIOR_CELLS = 10.0  # what the constant of the study counts beside the residuals of a record
+PRIOR_CELLS = 10.0  # residuals that the constant of the study counts for
 
 
 class RecordScores(NamedTuple):
-    "What scores on earlier tasks say, without their scale."
+    "Evidence from scores on earlier tasks, without their scale."
 
     precision: Tensor  # of the mean logits, in units of 1/variance, (n_models, n_models)
     shift: Tensor  # precision times the mean logits, shape (n_models,)
@@ -145,11 +145,11 @@ def record_scores(scores: Tensor) -> RecordScores | None:
     return RecordScores(precision, shift, squares, freedom, n_tasks)
 
 
-_AGREED = 2.0  # contrasts of full agreement that every record begins with
+_AGREED = 2.0  # contrasts of full agreement that are added to all past results
 
 
 def agreement(mean: Tensor, record: RecordScores) -> float:
-    "How far the earlier tasks order the models as the points do, begun at one, from 0 to 1."
+    "Agreement of the earlier tasks with the sampled tasks, shrunk towards one, from 0 to 1."
     known = record.precision.diagonal() > 0
     effects = (torch.linalg.pinv(record.precision, hermitian=True) @ record.shift)[known]
     v, r = mean[known] - mean[known].mean(), effects - effects.mean()
@@ -163,19 +163,19 @@ NEAREST = 10  # neighbours among which the precision is counted
 
 
 class PairRule(NamedTuple):
-    "What pairs were measured to be worth."
+    "Constants of the study for evidence from pairs."
 
-    slope: float  # c, of the logit of precision at 10 on that of a power law of ranks
+    slope: float  # c, of the logit of precision at 10 on that of a power of ranks
     differ: float  # delta, share of K by which depth and precision at 10 differ
 
 
 def _pair_rule() -> PairRule:
-    "What pairs were measured to be worth, see docs/decisions/forecast.md."
+    "Constants of the study for evidence from pairs, see docs/decisions/forecast.md."
     return PairRule(**packaged_toml("rank/pairs.toml")["retrieval"])
 
 
 class PairEvidence(NamedTuple):
-    "What the ranks of known partners say of the precision at 10."
+    "Evidence from the ranks of known partners about the precision at 10."
 
     mean: Tensor  # centred logits, linear in the depths, shape (n_models,), float64
     covariance: Tensor  # of their errors over pairs, shape (n_models, n_models)
@@ -185,7 +185,7 @@ class PairEvidence(NamedTuple):
 def pair_evidence(scores: PairScores | QueryScores) -> PairEvidence:
     "Depths at which partners are found by two models or more, as logits of precision at 10."
     depth, n = scores.depth, scores.n_points
-    height = max(1.0, depth.mean().item())  # one is chance
+    height = max(1.0, depth.mean().item())  # chance is one
     slope = _pair_rule().slope * math.log(n / min(NEAREST, n - 1)) / height**2
     n_blocks, n_queries = int(scores.blocks.max()) + 1, scores.log_ranks.shape[1]
     gaps = scores.log_ranks - scores.log_ranks.mean(1, keepdim=True)
@@ -266,12 +266,12 @@ class LevelRule(NamedTuple):
 
 
 class Constants(NamedTuple):
-    "What the study of forecasts has measured for a kind of score."
+    "Constants that the study of forecasts measured for a score."
 
     alone: float  # rho, share of K by which a task differs, with the ranked models alone
     with_references: float  # the same where reference models are among its components
     floor: float  # epsilon
-    record: float  # sigma^2, interaction of models and tasks
+    record: float  # sigma^2, variance of the interaction of models and tasks
     few: float  # kappa, of the error of labels without a pair of one class, as a share of K
     probe: float  # tau^2, the same of each model for itself
     differ: float  # delta, share of K by which the score differs from accuracy
@@ -360,7 +360,7 @@ _COPIES = 1e-3  # mean squared distance of logits over tasks, within which model
 
 
 def likeness(moment: Tensor) -> Tensor:  # (n_models, n_models)
-    "How much errors are shared: one for copies, near zero for models that differ on single tasks."
+    "Correlation of errors: one for copies, near zero for models that differ on single tasks."
     squares = moment.diagonal()
     return (-(squares[:, None] + squares - 2 * moment).clamp(min=0) / _COPIES).exp()
 
@@ -412,7 +412,7 @@ def posterior_of(
     return Posterior(torch.stack(means), torch.stack(covariances), log_weights.softmax(0))
 
 # %% ../../nbs/rank/06_forecast.ipynb #ef3e81a2
-TIE = 0.5  # points of accuracy by which a model may be behind the best and still be called best
+TIE = 0.5  # accuracy points by which a model may be behind the best and still count as best
 _N_DRAWS = 4000
 _SURE = 0.95
 
@@ -423,17 +423,17 @@ def is_sure(probability: Any) -> Any:
 
 # %% ../../nbs/rank/06_forecast.ipynb #a9bea797
 class Comparison(NamedTuple):
-    "How far one model is ahead of another on the user's task, and how sure that is."
+    "Margin of one model over another on the user's task, with its 95 % interval."
 
     a: str
     b: str
-    margin: float  # points
+    margin: float  # in accuracy points
     low: float  # ends of the 95 % interval
     high: float
     probability: float  # that a is ahead of b
 
     def __repr__(self):
-        margin = f"{self.margin:+.1f} points [{self.low:+.1f}, {self.high:+.1f}]"
+        margin = f"{self.margin:+.1f} accuracy points [{self.low:+.1f}, {self.high:+.1f}]"
         return f"{self.a} against {self.b}: {margin}, P(ahead) {self.probability:.2f}"
 
 
@@ -443,21 +443,23 @@ def _share_ahead(gap):  # of the draws in which it is positive; one of zero coun
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Forecast(Result):
-    """What each model is expected to reach on the user's task, in points of its score.
+    """Forecast of each model's score on the user's task, in accuracy points.
 
     All fields are read from the same draws, so that they cannot contradict each other.
     """
 
     models: tuple  # names
-    margin: Tensor  # over the mean of the models, in points, shape (n_models,), float64
-    error: Tensor  # standard deviation of the margin, in points
-    p_best: Tensor  # probability that no other model is more than half a point ahead
-    expected_regret: Tensor  # points by which the best model is ahead, in the mean
-    level: float  # mean score at which the points are counted, a fraction
+    margin: Tensor  # over the mean of the models, in accuracy points, shape (n_models,), float64
+    error: Tensor  # standard deviation of the margin, in accuracy points
+    p_best: Tensor  # probability that no other model is more than half an accuracy point ahead
+    expected_regret: Tensor  # expected accuracy points by which the best model is ahead
+    level: float  # mean score at which logits become accuracy points, a fraction
     evidence: tuple  # "points", "record", "labels", "pairs": what was used
     scoring: str = "accuracy"  # what is scored
     reason: str = ""  # why there are no probabilities
-    draws: Tensor | None = field(default=None, repr=False)  # scores in points, (n_draws, n_models)
+    draws: Tensor | None = field(
+        default=None, repr=False
+    )  # in accuracy points, (n_draws, n_models)
 
     @cached_property
     def order(self) -> Tensor:  # rows of the models, the one of lowest expected regret first
@@ -469,30 +471,30 @@ class Forecast(Result):
 
     @property
     def first(self) -> str:
-        "The model to take: its expected regret is the least."
+        "The model with the lowest expected regret."
         return self.models[self.order[0]]
 
     @cached_property
     def p_ahead(self) -> Tensor:  # shape (n_models,)
-        "Probability of each model to be ahead of the first; one half for itself."
+        "Probability of each model to be ahead of the top-ranked one; one half for itself."
         if self.draws is None:
             return torch.full((len(self.models),), math.nan, dtype=torch.float64)
         return _share_ahead(self.draws - self.draws[:, self.order[:1]])
 
     @cached_property
     def tier(self) -> Tensor:  # shape (n_models,), 1 or 2, int64
-        "1: as probable as one in twenty to be ahead of the first; 2: behind it."
+        "1: ahead of the top-ranked model with probability 0.05 or more; 2: with less."
         return torch.where(is_sure(1 - self.p_ahead), 2, 1)
 
     @property
     def is_decided(self) -> bool:
-        "Is every other model behind the first?"
+        "Is every other model in tier 2?"
         if self.draws is None:
             return len(self.models) == 1
         return int((self.tier == 1).sum()) == 1
 
     def without_probabilities(self, reason: str) -> "Forecast":
-        "The same margins in the same order, where nothing can be said of how sure they are."
+        "The same margins in the same order, without probabilities."
         nothing = torch.full_like(self.margin, math.nan)
         return replace(
             self, error=nothing, p_best=nothing, expected_regret=nothing, draws=None, reason=reason
@@ -503,7 +505,7 @@ class Forecast(Result):
         a: str,  # name of a model
         b: str,  # name of another
     ) -> Comparison:
-        "How far one model is ahead of another on the user's task."
+        "Compare two models on the user's task."
         i, j = (self.models.index(check_choice(x, self.models, "compare", "model")) for x in (a, b))
         if self.draws is None:
             return Comparison(a, b, (self.margin[i] - self.margin[j]).item(), *[math.nan] * 3)
@@ -541,7 +543,7 @@ class Forecast(Result):
                 )
         ax.set_yticks(range(len(rows)), [shortened(self.models[k], 30) for k in rows])
         ax.set(
-            xlabel=f"points of {SCORE_NAMES[self.scoring]} over the mean of the models",
+            xlabel=f"{SCORE_NAMES[self.scoring]} over the mean of the models (accuracy points)",
             title=f"{shortened(self.first, 30)} {why}",
         )
         return ax
@@ -558,7 +560,7 @@ def forecast_of(
     scoring: str = "accuracy",  # one of SCORINGS
     reason: str = "",  # why no probability can be given
 ) -> Forecast:
-    "What each model is expected to reach on the user's task."
+    "Forecast the models' scores on the user's task from all evidence."
     kinds = dict(record=record, labels=labels, pairs=pairs)
     evidence = ["points", *(kind for kind, given in kinds.items() if given is not None)]
     names = tuple(str(name) for name in models)
@@ -608,7 +610,7 @@ def forecast_of(
 
 # %% ../../nbs/rank/06_forecast.ipynb #3096c5b7
 class _LabelSupply(NamedTuple):
-    "What one further label would bring."
+    "Information of one further label."
 
     unit: Tensor  # covariance of the logits of the skills on one label, (n_models, n_models)
     n_labels: int  # that are known, k
@@ -619,14 +621,14 @@ class _LabelSupply(NamedTuple):
 
 def supply_of(
     labels: LabelScores | None,
-    point_errors: Tensor,  # of each model at each point, shape (n_models, n)
+    point_errors: Tensor,  # of each model at each example, shape (n_models, n)
     skill: Tensor,  # without labels, shape (n_models,)
     *,
     n_labels: int,  # k, 0 if none is known
     n_classes: int,
     n_points: int,
 ) -> _LabelSupply:
-    "The errors of single labels, from known labels or, where there are none, from points."
+    "The errors of single labels, from known labels or, where there are none, from examples."
     same = 1 / n_classes
     if labels is not None and n_labels > 1:
         unit, same = n_labels * labels.covariance, labels.n_pairs / math.comb(n_labels, 2)
@@ -637,7 +639,7 @@ def supply_of(
 
 
 def with_labels(supply: _LabelSupply, n_labels: int, mean: Tensor) -> LabelScores:
-    "What more labels would say, if they agreed with the mean that is known."
+    "Evidence of more labels, if they agreed with the known mean."
     per_label = min(1.0, supply.n_classes / n_labels)
     n_pairs = supply.same * math.comb(n_labels, 2)
     u = share_right(n_labels)
@@ -645,7 +647,7 @@ def with_labels(supply: _LabelSupply, n_labels: int, mean: Tensor) -> LabelScore
 
 
 def certainty_of(posterior: Posterior, gap: float, pair: tuple[int, int]) -> tuple[float, float]:
-    "Probability that the first of a pair is ahead by this gap of logits, and the gap's deviation."
+    "Probability that the first of two models is ahead, given a gap of logits, and its deviation."
     a, b = pair
     C = posterior.covariance
     variances = C[:, a, a] + C[:, b, b] - 2 * C[:, a, b]
@@ -654,7 +656,7 @@ def certainty_of(posterior: Posterior, gap: float, pair: tuple[int, int]) -> tup
     return ahead, float((posterior.weights @ variances).clamp(min=0).sqrt())
 
 
-def _numbers_of_labels(supply: _LabelSupply) -> list[int]:  # ascending, the last one is all points
+def _numbers_of_labels(supply: _LabelSupply) -> list[int]:  # ascending, the last is all examples
     "Two, four, ... times as many labels as are known, or twenty, forty, ..."
     first = supply.n_labels or 20
     return [*(first * 2**i for i in range(60) if first * 2**i < supply.n_points), supply.n_points]
@@ -668,8 +670,8 @@ def path_of_labels(
     *,
     labels: LabelScores | None = None,
     record: RecordScores | None = None,
-) -> DataFrame:  # columns labels, margin, low, high, probability; margins in points
-    "How sure a margin is now, and with more labels, if it stays as it is."
+) -> DataFrame:  # columns labels, margin, low, high, probability; in accuracy points
+    "Interval and probability of a margin now, and with more labels, if it stays as it is."
     import pandas as pd
 
     constants = constants_of(forecast.scoring)
@@ -706,7 +708,7 @@ def pairs_to_decide(
     *,
     record: RecordScores | None = None,
 ) -> int | None:  # None if 64 times as many do not do
-    "About how many more random pairs would tell two models apart, if their margin stays."
+    "About how many more random pairs would distinguish two models, if their margin stays."
     constants = constants_of(forecast.scoring)
     assert constants is not None  # a forecast with draws has them
     distribution = posterior_of(constants, points, record=record, pairs=known)

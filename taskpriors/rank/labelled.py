@@ -36,17 +36,17 @@ from ..transfer.evidence import logme
 
 # %% ../../nbs/rank/08_labelled.ipynb #13c4439f
 class _OpenComponents(NamedTuple):
-    "Judges whose tasks labels may choose."
+    "Components that labels may reweight."
 
     names: list[str]
     components: list[distributions.Component]  # with their weights without labels
-    alike: Tensor | None  # how much each two are copies, (k, k); None for one
+    alike: Tensor | None  # similarity of each two, 1 for copies, (k, k); None for one
 
 
 def _open_components(
     models: Mapping, distribution: distributions.TaskDistribution
 ) -> _OpenComponents:
-    "Whose tasks labels choose from: those who could be elected, or the distribution alone."
+    "Components that labels may reweight: all members of a consensus, or the distribution alone."
     task_models = {**models, **distribution.reference_models}
     if distribution.consensus is not None:
         assert distribution.cross_skills is not None
@@ -56,7 +56,7 @@ def _open_components(
             distribution.cross_skills.alike[present][:, present],
         )
         names = [distribution.members[k] for k in present]
-    elif distribution.kind == "consensus" and len(models) > 1:  # nobody was elected, so all may be
+    elif distribution.kind == "consensus" and len(models) > 1:  # no consensus: all members count
         n = len(next(iter(models.values())).features)
         index = blocks.evenly(n, 512, down=True)
         rows = [members.rows_of(model, index) for model in models.values()]
@@ -74,22 +74,22 @@ def _open_components(
     )
 
 # %% ../../nbs/rank/08_labelled.ipynb #747a46ea
-_EVIDENCE = 300  # labels that weigh the judges, at most
+_EVIDENCE = 300  # labels that the weights are computed from, at most
 _FEWEST_TASKS = 24
 
 
 class _AgreeingMixture(NamedTuple):
-    "A mixture of judges whose tasks agree with known labels."
+    "A mixture of components whose tasks agree with known labels."
 
     components: list[distributions.Component]  # with the weights that labels give them
     temperatures: list[float]  # T of each
     n_classes: int  # q
     n_tasks: int
-    weights: dict[str, float]  # name of each seat -> its weight
+    weights: dict[str, float]  # name of each component -> its weight
 
 
 def numbered_by_point(labels: Tensor) -> Tensor:  # shape (n,)
-    "Classes in the order of their first points, so that names play no part; -1 is not known."
+    "Classes in the order of their first examples, so that names play no part; -1 is not known."
     points = (labels >= 0).nonzero()[:, 0]
     _, classes = labels[points].unique(return_inverse=True)
     first = torch.full((int(classes.max()) + 1,), len(labels))
@@ -100,9 +100,9 @@ def numbered_by_point(labels: Tensor) -> Tensor:  # shape (n,)
 
 
 def _evidence_points(labels: Tensor, options: RankOptions) -> Tensor:  # shape (k,)
-    "The labelled points that weigh the judges: all, or a random choice of many; two at least."
+    "Labelled examples that the weights are computed from: all, or a random sample; two at least."
     points = (labels >= 0).nonzero()[:, 0]
-    if len(points) == 1:  # a kernel has two points at least
+    if len(points) == 1:  # a kernel has two examples at least
         return torch.cat([points, (labels < 0).nonzero()[:1, 0]]).sort().values
     if len(points) <= _EVIDENCE:
         return points
@@ -118,7 +118,7 @@ def _agreeing_mixture(
     *,
     n_classes: int,  # that all labels name
 ) -> _AgreeingMixture:
-    "The judges that labels choose, each at the temperature that suits it."
+    "Weight the components by the labels, each at the temperature that fits best."
     q = max(2, n_classes)
     rows, tops = zip(*evidence, strict=True)
     evidence_options: dict[str, Any] = dict(n_classes=q, top_eigenvalues=tops, seed=options.seed)
@@ -153,7 +153,7 @@ def task_ratios(skills: Mapping, tasks: Tensor) -> Tensor:  # (n_models, n_tasks
     return mean + (ratios - mean) * (constants.mean() / constants)
 
 
-_LOOKED_AT = 16384  # labelled points, at most, whose skill and accuracy are compared
+_LOOKED_AT = 16384  # labelled examples, at most, whose skill and accuracy are compared
 _FEWEST = 4  # labels that have a leave-one-out skill
 
 
@@ -182,11 +182,11 @@ def signal_p_value(
     direct: posterior.LabelledSkill | None,
     groups: Tensor | None = None,
 ) -> float | None:
-    """How probable so good a prediction of the known labels is if no model predicts them.
+    """P-value of the best model's prediction of the known labels, if no model predicts them.
 
     Labels are shuffled. Of many labels some are, evenly spaced, and the standard error of the skill
     on all is a second test, so that twice the smaller p-value counts; those of groups, whose order
-    is not free, have it alone. Labels that have a class of their own each are never predicted.
+    is not free, have it alone. Labels that are all different are never predicted.
     """
     if direct is None:
         return None
@@ -207,7 +207,7 @@ def signal_p_value(
 def _agreeing_evidence(
     skills: Mapping, tasks: Tensor, with_references: bool, n_pairs: float
 ) -> PointEvidence:
-    "What tasks that agree with known labels say of models with these skills on them."
+    "Evidence of tasks that agree with known labels, from the models' skills on them."
     by_components = torch.stack([one.skill for one in skills.values()])
     by_task = 1 - task_ratios(skills, tasks)
     return point_evidence(by_components, by_task, with_references=with_references, n_pairs=n_pairs)
@@ -238,11 +238,11 @@ def _stacked_skills(parts: Sequence[posterior.LabelledSkill]) -> posterior.Label
 def _with_baselines(
     models: Mapping,  # that are ranked and have a skill
     baselines: Mapping,  # name -> Model
-    classes: Tensor,  # of each point, shape (n,), -1 where not known
+    classes: Tensor,  # of each example, shape (n,), -1 where not known
     groups: Tensor | None,
     direct: posterior.LabelledSkill | None,  # of the models, where there are two or more
 ) -> WithBaselines:
-    "What the labels alone say of models and baselines; a baseline that fails is left out."
+    "Scores of models and baselines on the labels alone; a baseline that fails is left out."
     if direct is None:
         direct = direct_skill(models, classes, groups, fewest=1)
     if direct is None:
@@ -263,9 +263,9 @@ def skills_with_labels(
     labels: Tensor,
     mask: Tensor,
     *,
-    baselines: Mapping = MappingProxyType({}),  # name -> Model: beside the models, without a vote
+    baselines: Mapping = MappingProxyType({}),  # name -> Model: compared, without a weight
 ) -> LabelledSkills:
-    """Skill of each model on the labels' task, as far as the labels say which one it is.
+    """Skill of each model on the task of the labels, as far as the labels determine it.
 
     Labels are classes (n,), -1 where not known, or real targets (n, m).
     """
@@ -344,13 +344,13 @@ def sampled_evidence(
     return evidence._replace(mean=centred_logits(skill))
 
 # %% ../../nbs/rank/08_labelled.ipynb #a0e029b7
-_LISTED = 500  # points to label that a ranking names
+_LISTED = 500  # examples to label that a ranking names
 
 
 def _one_of_each_group(groups: Tensor, labelled: Tensor, g: np.random.Generator) -> np.ndarray:
-    """A random point of each group of which no point has a label, as those of one are one fact.
+    """A random example of each group without a label, because examples of a group are dependent.
 
-    All open points where every group has a label.
+    All unlabelled examples if every group has a label.
     """
     order = g.permutation(len(groups))
     untouched = ~torch.isin(groups, groups[labelled]).numpy()[order]
@@ -363,7 +363,7 @@ def _one_of_each_group(groups: Tensor, labelled: Tensor, g: np.random.Generator)
 def points_to_label(
     engine: Engine, distribution: distributions.TaskDistribution, labelled: Tensor
 ) -> Tensor | None:
-    """Points that no label is known of, spread over what the judges see; of each group one first.
+    """Unlabelled examples, spread over the components' features; of each group one first.
 
     Rows come in the order in which to label them; None if all have a label.
     """
@@ -390,7 +390,7 @@ def points_to_label(
 def labels_record(
     labels: GivenLabels, argument: Any, images: ImageSource | TextSource | None = None
 ) -> dict[str, Any]:
-    "How many classes labels have, of how many points, and where they come from, for json."
+    "Number of classes and of labelled examples, and the source of the labels, for json."
     if isinstance(argument, LabelColumn):
         argument = argument.source
     if argument is True and images is not None:
@@ -416,8 +416,8 @@ def _on_labelled(features, metric, points):
     return metric(features[points.to(features.device)])
 
 
-def _label_functions(labels, names=None):  # name -> function of the features of all points
-    "Metrics of the points that are labelled; real targets have LogME alone."
+def _label_functions(labels, names=None):  # name -> function of the features of all examples
+    "Metrics of the examples that are labelled; real targets have LogME alone."
     if labels.targets is not None:
         rest = [name for name in registry.terms_of(names or ()) if name != "logme"]
         evidence = partial(logme, labels=labels.targets, regression=True)

@@ -55,7 +55,7 @@ def attempt(work: Callable, *args: Any, **named: Any) -> _Attempt:
 
 # %% ../../nbs/rank/03_members.ipynb #ae1fe40c
 class Settled(NamedTuple):
-    "What became of some attempts."
+    "Results and failures of several attempts."
 
     results: dict[Any, Any]  # name -> result
     failures: dict[Any, str]  # name -> why it failed
@@ -131,16 +131,16 @@ class Model:
     device: str  # where it was embedded
     dtype: str  # precision of the forward pass
     digest: str  # of the features
-    points: str = ""  # digest of the names of the points, if the features say them
+    points: str = ""  # digest of the names of the examples, if the features hold them
     parameters: int | None = None  # of the module; None: it is none
     pooling: str = ""  # how its tokens became vectors; empty where it returns vectors
     given_as: str = ""  # what was done to features that were given, if they were sparse
-    untrained: bool = False  # does the network hold the weights that it began with?
-    from_cache: bool = False  # did an earlier run embed the points?
+    untrained: bool = False  # does the network hold its initial weights?
+    from_cache: bool = False  # did an earlier run embed the examples?
 
 
 def rows_of(model: Model, index: Tensor) -> Tensor:
-    "Features (m, d) of some points."
+    "Features (m, d) of some examples."
     if isinstance(model.features, Tensor):
         return model.features[index.to(model.features.device)]
     return model.features.take(index)
@@ -151,7 +151,7 @@ def embed_model(
     model: Any,  # what the user gave: anything embed_features takes, or a module with its transform
     images: Inputs | None,  # None if the model is features
     options: RankOptions,
-    bar: Any | None = None,  # of all models, which is moved on; None: a bar of its own
+    bar: Any | None = None,  # of all models, which is advanced; None: a new bar
 ) -> Features:
     "Embed inputs with one model, or take its features from the cache."
     progress = options.compute.progress if bar is None else bar
@@ -168,7 +168,7 @@ def gather_model(
     model: Any,  # as for embed_model
     images: Inputs | None,  # None if the model is features
     options: RankOptions,
-    bar: Any | None = None,  # of all models, which is moved on; None: a bar of its own
+    bar: Any | None = None,  # of all models, which is advanced; None: a new bar
 ) -> Model:
     "Embed one model, or take its features from the cache, and form the factor of its kernel."
     embedded = embed_model(name, model, images, options, bar)
@@ -274,10 +274,10 @@ def images_for(
 
 # %% ../../nbs/rank/03_members.ipynb #7e41c0a3
 def texts_for(texts: TextsLike, images: ImagesLike | None, models: ModelsLike | None) -> TextSource:
-    "The texts of a ranking, or a sentence about what does not go with them."
+    "Return the texts of a ranking, or refuse options that do not apply to them."
     caller = "rank_models"
     if images is not None:
-        rule, remedy = "points must be images or texts", "leave one of them out"
+        rule, remedy = "examples must be images or texts", "leave one of them out"
         checks.refuse(caller, rule, "both", remedy, TypeError)
     if models is None:
         rule, remedy = "models must be given with texts", "pass text encoders, see embed_texts"
@@ -286,7 +286,7 @@ def texts_for(texts: TextsLike, images: ImagesLike | None, models: ModelsLike | 
 
 # %% ../../nbs/rank/03_members.ipynb #1b6d8d4f
 def refuse_unless_any(models: Mapping, failures: Mapping, caller: str = "rank_models") -> None:
-    "Refuse a ranking of nothing, and say why nothing is left."
+    "Refuse a ranking without models, with the reasons of their failures."
     if models:
         return
     reasons = [line.rstrip(".") for line in words.failure_lines(failures)]
@@ -295,14 +295,14 @@ def refuse_unless_any(models: Mapping, failures: Mapping, caller: str = "rank_mo
 
 # %% ../../nbs/rank/03_members.ipynb #9baaf026
 def check_rows(models: Mapping) -> None:
-    "Refuse models that do not describe the same points in the same order."
+    "Refuse models that do not describe the same examples in the same order."
     sizes = [(words.shortened(name, 60), len(model.features)) for name, model in models.items()]
     (first, n_first), *others = sizes
     for name, n in others:
         if n != n_first:
             got = f"{n_first} in {first}, {n} in {name}"
             remedy = "pass matching rows in the same order"
-            checks.refuse("rank_models", "models must describe the same points", got, remedy)
+            checks.refuse("rank_models", "models must describe the same examples", got, remedy)
     named = [(words.shortened(k, 60), model.points) for k, model in models.items() if model.points]
     for name, points in named[1:]:
         if points != named[0][1]:

@@ -41,13 +41,13 @@ def _edge_prior(factor: Tensor, options: RankOptions) -> TaskPrior:
     return TaskPrior(factor, shared_prior.edge_temperature(factor), graphs="undirected")
 
 # %% ../../nbs/rank/09_memory.ipynb #5621d890
-ALL_PAIRS = 100_000  # points up to which the moments visit every pair
+ALL_PAIRS = 100_000  # examples up to which the moments visit every pair
 
 
 def _trace_of(
     factors: Mapping, prior: TaskPrior, options: RankOptions, *, all_pairs: int = ALL_PAIRS
 ) -> TraceMoments:
-    "Mean and variance of Tr(MG) over all pairs of points, or over a sample of them."
+    "Mean and variance of Tr(MG) over all pairs of examples, or over a sample of them."
     if len(prior) > all_pairs:
         return prior.moments(factors, kernel=None, pairs="sampled", rel_tol=0.01, seed=options.seed)
     bar = options.compute.progress and options.bar is None and len(prior) > 4096
@@ -88,21 +88,21 @@ def _moments_under(
 def _model_moments(
     models: Mapping, distribution: distributions.TaskDistribution, options: RankOptions
 ) -> dict[str, distributions.Moments]:
-    "Mean and variance of Tr(MG) of each model under the prior that judges it."
+    "Mean and variance of Tr(MG) of each model under the task distribution."
     return _moments_under(
         _edge_prior(distributions.mean_factor(distribution), options), models, options
     )
 
 # %% ../../nbs/rank/09_memory.ipynb #522d6c86
 def edge_reason(moments: Mapping, n: int) -> str:
-    "Why no labels have the edges that moments are taken over, empty if nothing speaks against it."
+    "Reason why no labels have the edges of the moments; empty if they may."
     values = [result.least.item() for result in moments.values()]
     least = math.nan if any(map(math.isinf, values)) else min(values)
     return edges.LeastEigenvalue(least, 0.0, min(n, 2048), 0).reason
 
 # %% ../../nbs/rank/09_memory.ipynb #4615dd20
 class _SkillJob(NamedTuple):
-    "What the skill of one model depends on."
+    "Inputs of the skill of one model."
 
     model: members.Model
     labels: Tensor  # shape (n_tasks, n); floats are real targets
@@ -183,7 +183,7 @@ def _model_probes(
 ) -> members.Settled:  # name -> ProbeScores
     "Held-out accuracy of linear probes of each model on each task."
     common = dict(
-        what="probes of points", tasks=store.digest_tensors(dict(tasks=labels, mask=mask))
+        what="probes of examples", tasks=store.digest_tensors(dict(tasks=labels, mask=mask))
     )
     fit = partial(_probe, labels=labels, mask=mask, common=common, options=options.alone())
     attempts = members.over_models(fit, models.values(), options, "probes")
@@ -246,7 +246,7 @@ def model_metrics(models: Mapping, metrics: Mapping, options: RankOptions) -> me
 
 # %% ../../nbs/rank/09_memory.ipynb #0e0a46b3
 def grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float:
-    "Accuracy on the labelled points, -1 where not known, each group left out."
+    "Accuracy on the labelled examples, -1 where not known, each group left out."
     points = (classes >= 0).nonzero()[:, 0]
     rows = features[points.to(features.device)]
     return left_out_groups.accuracy_without_groups(rows, classes[points], groups[points])
@@ -268,10 +268,10 @@ class MemoryEngine:
         return reference_models
 
     def check(self, models: Mapping, labels: GivenLabels | None) -> None:
-        "Nothing is refused: what does not fit in memory was refused before."
+        "Accept everything: what does not fit in memory was refused before."
 
     def steps(self, cross_skills: int, n_models: int, *, labelled: bool) -> int:
-        "Of the bar: each vote, and skill, probes and skill with labels of each model."
+        "Steps of the bar: each cross skill, and skill, probes and skill with labels of each model."
         return cross_skills + (1 + self.options.accuracy + labelled) * n_models
 
     def draw(
@@ -336,15 +336,15 @@ class MemoryEngine:
         return skills_on_tasks(models, dict.fromkeys(models, tasks), self.options)
 
     def evidence(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
-        "A judge at labelled points."
+        "A component at labelled examples."
         Z = distributions.component_factor(component).to(self.options.device)
         return Z[points.to(Z.device)], calibration.top_eigenvalue(Z)
 
     def tasks_with(
         self,
         components: Sequence[distributions.Component],
-        labels: Tensor,  # class of each point, shape (n,); -1 where not known
-        temperatures: Sequence[float],  # of the judges
+        labels: Tensor,  # class of each example, shape (n,); -1 where not known
+        temperatures: Sequence[float],  # of the components
         options: RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
         "Tasks of a mixture that agree with known labels."
@@ -376,6 +376,6 @@ class MemoryEngine:
     def component_rows(
         self, distribution: distributions.TaskDistribution, points: Tensor
     ) -> Iterable[tuple[Tensor, float]]:
-        "Factors of the judges at some points, and their weights."
+        "Factors of the components at some examples, and their weights."
         for factor, weight in distributions.factors_of(distribution):
             yield factor[points.to(factor.device)], weight

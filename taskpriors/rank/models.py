@@ -68,7 +68,7 @@ ON_REQUEST = ("accuracy", "mean", "variance")  # what is computed only if metric
 
 
 class _Requested(NamedTuple):
-    "What `metrics=` asks for."
+    "The parts of `metrics=`."
 
     statistics: Mapping | list | tuple | None  # of features, as `metrics_with_labels` takes them
     scores: dict[str, score.SynBenchSettings]  # of networks, by the name of their column
@@ -77,7 +77,7 @@ class _Requested(NamedTuple):
 
 
 def requested(metrics: Mapping | list | tuple | str | None) -> _Requested:
-    "Tell statistics of features, scores of networks, and what is computed only on request."
+    "Split `metrics=` into statistics of features, scores of networks, and columns on request."
     names: set = set()
     scores: dict = {}
     rest: Any = metrics
@@ -166,7 +166,7 @@ def _of_named_rows(named, labels, pairs, options):  # the same, where rows of fr
 
 
 def _check_pairs(pairs, labels, scoring):
-    "Refuse pairs where they say nothing, or say it twice."
+    "Refuse pairs that another score ignores, or that are passed with labels."
     if pairs is None:
         return
     if scoring != "retrieval":
@@ -174,7 +174,7 @@ def _check_pairs(pairs, labels, scoring):
         checks.refuse("rank_models", "pairs must be scored by retrieval", repr(scoring), remedy)
     if labels is not None and labels is not False:
         rule = "pairs and labels must not be passed together"
-        checks.refuse("rank_models", rule, "both", "pass those of which you know more")
+        checks.refuse("rank_models", rule, "both", "pass the larger one of the two")
 
 # %% ../../nbs/rank/13_models.ipynb #2e3c733b
 _FLOATS = 3 * 4  # bytes that a ranking in memory holds for each number in the files
@@ -197,7 +197,7 @@ def _needs_memory(options, choice, statistics, scores):  # what rows on disk can
     return needs + [name for name in options.compute.embedding if name != "device"]
 
 
-def _stays_on_disk(models, needs):  # do rows stay in their files, if nobody says?
+def _stays_on_disk(models, needs):  # do rows stay in their files by default?
     if not all(map(_is_matrix_file, models.values())):
         return False
     try:
@@ -240,7 +240,7 @@ def _open_rows(models, options, choice, needs):  # name -> RowMatrix, and why ot
 
 # %% ../../nbs/rank/13_models.ipynb #f0f006d8
 class _Reading(NamedTuple):
-    "What a call asks for, checked, before anything is embedded."
+    "The arguments of a call, checked before anything is embedded."
 
     named: dict  # name -> model
     images: Any  # or texts; None if all models are features, or for the digits
@@ -367,7 +367,7 @@ def plan_models(
     tasks: Tasks = Tasks(),
     compute: Compute = Compute(),
 ) -> cost.RankingPlan:
-    "What `rank_models` would download and compute; nothing is ranked."
+    "Plan the downloads, memory and operations of `rank_models`, without ranking."
     wanted = requested(metrics)
     options = RankOptions(
         tasks=tasks, compute=compute, accuracy=wanted.accuracy, moments=wanted.moments

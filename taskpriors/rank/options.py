@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from tqdm.auto import tqdm
 
 # %% ../../nbs/rank/02_options.ipynb #a8d895f2
-_TASK_BYTES = 32  # labels of two points, and an accuracy by the least number of models
+_TASK_BYTES = 32  # labels of two examples, and an accuracy by the least number of models
 _KERNELS = ("cosine", "linear", "projection", "rbf")
 
 
 @documented
 @dataclass(frozen=True, kw_only=True)
 class Tasks:
-    """How the tasks of a ranking are sampled.
+    """Options for sampling the tasks of a ranking.
 
     A task is a labeling of all examples. It is sampled by Algorithm 1 of Task Priors from kernels
     of the models, at a temperature that makes tasks learnable and different from each other.
@@ -54,7 +54,7 @@ class Tasks:
 @documented
 @dataclass(frozen=True, kw_only=True)
 class Compute:
-    """Where and how features and a ranking are computed.
+    """Options for computing features and a ranking.
 
     Files of features that are larger than memory, or of more than 100,000 examples, are read in
     blocks of rows: the prior is cut to its `rank` leading directions, and the errors of
@@ -99,7 +99,7 @@ PLACES = {f.name: "tasks" for f in fields(Tasks)} | {f.name: "compute" for f in 
 
 
 def nested(**options: Any) -> dict[str, Any]:
-    "Options of `rank_models`, with those of `Tasks` and `Compute` in their records."
+    "Options of `rank_models`, with those of `Tasks` and `Compute` in their dataclasses."
     records = dict(tasks=options.pop("tasks", Tasks()), compute=options.pop("compute", Compute()))
     for record in records:
         changes = {k: options.pop(k) for k in [*options] if PLACES.get(k) == record}
@@ -108,7 +108,7 @@ def nested(**options: Any) -> dict[str, Any]:
 
 
 def place_of(name: str, value: object) -> str:
-    "How to pass an option that belongs into a record, or the name of the option that it became."
+    "The remedy for an option of `Tasks` or `Compute`, or for a former name."
     if record := PLACES.get(name):
         text = "..." if value is ... else refusals.shown(repr(value), 40)
         return f"pass {record}=taskpriors.{record.capitalize()}({name}={text})"
@@ -127,7 +127,7 @@ _RENAMED = dict(
 # %% ../../nbs/rank/02_options.ipynb #opt0n008
 SCORINGS = ("accuracy", "balanced_accuracy", "macro_f1", "retrieval", "clustering", "r2")
 MAX_SEED = 2**63 - 3  # the streams of tasks add up to 2, and torch takes seeds below 2**63
-ORDERS = 50  # random orders of the points that the tasks of one prior are drawn along
+ORDERS = 50  # random orders of the examples that the tasks of one prior are drawn along
 TRAIN = 0.5  # share of the examples that probes are fitted to
 
 
@@ -142,11 +142,11 @@ class RankOptions:
     groups: Any = None  # of each example, shape (n,): left out together; None: independent ones
     accuracy: bool = False  # are probes trained on further tasks?
     moments: bool = False  # are mean and variance of Tr(MG) computed?
-    n_orders: int = ORDERS  # of the points, that tasks of one prior are drawn along
+    n_orders: int = ORDERS  # of the examples, that tasks of one prior are drawn along
     n_consensus_examples: int = 1024  # examples that consensus weights are computed on, at most
     n_consensus_tasks: int = 60  # tasks of each model for these weights, at most
-    caller: str = "rank_models"  # who asks
-    bar: Any = None  # of open_bar, which all steps move on; None: each step draws its own
+    caller: str = "rank_models"  # function that error messages name
+    bar: Any = None  # of open_bar, which all steps advance; None: each step draws one
 
     def __post_init__(self):
         if str(self.scoring).lower().startswith(("ndcg", "map", "mrr", "recall")):
@@ -158,16 +158,16 @@ class RankOptions:
 
     @property
     def shown(self) -> "bool | tqdm":  # what `with_bar` takes
-        "The bar of all steps, or whether a step draws its own."
+        "The bar of all steps, or whether a step draws one."
         return self.compute.progress if self.bar is None else self.bar
 
     def reach(self, step: int) -> None:
-        "Move the bar of all steps on to one of them: what came from the cache counts."
+        "Advance the bar of all steps to one of them: results from the cache count."
         if self.bar is not None:
             self.bar.update(max(0, step - self.bar.n))
 
     def changed(self, **options: Any) -> "RankOptions":
-        "The same with other options, those of `tasks` and `compute` by their own names."
+        "The same with other options, those of `tasks` and `compute` by their names."
         return replace(self, **nested(tasks=self.tasks, compute=self.compute, **options))
 
     def alone(self) -> "RankOptions":
@@ -176,7 +176,7 @@ class RankOptions:
 
     @property
     def device(self) -> torch.device:
-        "Where statistics and probes are computed: the GPU if there is one, unless told otherwise."
+        "Device of statistics and probes: the GPU if there is one, unless set otherwise."
         default = "cuda" if torch.cuda.is_available() else "cpu"
         return torch.device(self.compute.device or default)
 

@@ -33,19 +33,19 @@ from ..signatures import documented
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/rank/09_ranking.ipynb #e386a660
-_CHANCE = 0.05  # p-value of labels above which they do not tell the models from chance
+_CHANCE = 0.05  # p-value of labels above which the models do not differ from chance
 _MANY_LABELS = 100  # from which such labels say that no model predicts them
-_HARDLY = 0.25  # agreement of earlier tasks with the points, below which it is said
+_HARDLY = 0.25  # agreement of earlier and sampled tasks below which a note is written
 _NOISE = "the models share no structure on these examples"
 CONTRADICTED = (
-    "The earlier tasks order the models otherwise than these points do, so they hardly count."
+    "The past results order the models differently from these examples, so they hardly count."
 )
 
 # %% ../../nbs/rank/09_ranking.ipynb #7a8874cc
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking(Result):
-    "Models by expected held-out skill over the tasks of a prior, with probes if asked for."
+    "Ranking of models by expected held-out skill over the tasks of a prior."
 
     models: tuple  # names
     dimension: Tensor  # features of each model, shape (n_models,)
@@ -64,15 +64,15 @@ class Ranking(Result):
     parameters: Tensor | None = None  # of each model, (n_models,), NaN where unknown; None: of none
     drawn: dict | None = field(default=None, repr=False)  # a few tasks to look at, see draw_tasks
     sample_errors: Tensor | None = (
-        None  # of a sample that judges, (n_models, n_evaluated); None: all
+        None  # of an evaluated sample, (n_models, n_evaluated); None: all
     )
     evaluated: Tensor | None = (
-        None  # rows of the points that judge the probes, (n_evaluated,), if any
+        None  # rows of the examples that the probes are tested on, (n_evaluated,), if any
     )
     prior_skill: Tensor | None = None  # skill without labels, if labels are known, (n_models,)
-    to_label: Tensor | None = None  # rows of points, in the order in which to label them
-    milliseconds: Tensor | None = None  # that embedding a point took, (n_models,), NaN: given
-    groups: Tensor | None = None  # of each point, by number, (n,), left out whole; None: of none
+    to_label: Tensor | None = None  # rows of examples, in the order in which to label them
+    milliseconds: Tensor | None = None  # that embedding an example took, (n_models,), NaN: given
+    groups: Tensor | None = None  # of each example, by number, (n,), left out together; None: none
     folder: str = ""  # where rank_models saved it; empty: nowhere
     evidence: Evidence | None = field(default=None, repr=False)  # None: no tasks are held
     baseline_evidence: Evidence | None = field(default=None, repr=False)  # of models and baselines
@@ -80,7 +80,7 @@ class Ranking(Result):
 
     @cached_property
     def forecast(self) -> Forecast:
-        "What each model is expected to reach on the user's task, by all evidence at once."
+        "Forecast of the models' scores on the user's task, from all evidence."
         answer = self._forecast_with(self._label_scores, self._pairs)
         if answer.draws is None:
             return answer
@@ -92,7 +92,7 @@ class Ranking(Result):
 
     @cached_property
     def baselines(self) -> tuple[Baseline, ...]:
-        "How far features that nobody had to learn are behind the first model, if inputs were seen."
+        "Compare the baselines with the top-ranked model; empty without inputs."
         joined, skill = self.baseline_evidence, self.baseline_skill
         if joined is None or skill is None:
             return ()
@@ -191,11 +191,11 @@ class Ranking(Result):
 
     @property
     def best(self) -> str:
-        "Name of the model that the verdict takes first."
+        "Name of the top-ranked model."
         return self.forecast.first
 
     def tiers(self) -> Forecast:
-        "The forecast: `tier` is 1 for a model as probable as one in twenty to be the better one."
+        "Tiers of the models: 1 if ahead of the first with probability 0.05 or more, else 2."
         return self.forecast
 
     def p_best(self) -> Series:
@@ -207,7 +207,7 @@ class Ranking(Result):
         a: str,  # name of a model
         b: str = "",  # name of another
     ) -> Comparison:
-        """How far one model is ahead of another on the user's task, in points, and how sure it is.
+        """Margin of one model over another on the user's task, in accuracy points.
 
         Two rankings are compared by `compare_with`.
         """
@@ -218,9 +218,9 @@ class Ranking(Result):
 
     def compare_with(
         self,
-        later: "Ranking",  # of the same models: on other points, with more labels
+        later: "Ranking",  # of the same models: on other examples, with more labels
     ) -> "Change":
-        "What moved from this ranking to a later one, and whether that is more than noise."
+        "Compare the margins of two rankings, and test whether they changed by more than noise."
         remedy = "pass what rank_models or Ranking.load returns"
         checks.check_instance(later, Ranking, "compare_with", "later", remedy=remedy)
         return _change_of(self.forecast, later.forecast)
@@ -228,17 +228,17 @@ class Ranking(Result):
     def agreement(
         self,
         *,
-        labels: bool = False,  # with the accuracy on given labels, not on tasks of the prior
+        labels: bool = False,  # use the accuracy on given labels instead of tasks of the prior
     ) -> DataFrame:
         """Spearman correlation of each statistic, and of controls, with probe accuracy.
 
-        Probes are trained with `metrics=["accuracy"]`; a probe on given labels needs no such wish.
+        Probes are trained if `metrics=["accuracy"]` was passed; one on given labels always is.
         """
         return record.correlations(self, labels=labels)
 
     @cached_property
     def verdict(self) -> str:
-        "Which model to take for the user's task, how sure that is, and what would settle it."
+        "Recommend a model for the user's task: its certainty, and the labels that would decide."
         frame, labels = self.forecast.to_frame(), self.settings.get("labels")
         n_pairs = 0 if self._pairs is None else self._pairs.n_pairs
         is_informed = (labels is not None and not self._is_unread) or n_pairs > 0
@@ -265,10 +265,12 @@ class Ranking(Result):
             failures=self.failures,
         )
         first, has_draws = self.forecast.first, self.forecast.draws is not None
-        caveats = []  # what speaks against the forecast
+        caveats = []  # reasons to doubt the forecast
         if has_draws and self.point_errors is not None:
             if carried_by_few(self.point_errors, self.settings.get("n")):
-                caveats.append("A few points carry the errors: the probabilities may be too sure.")
+                caveats.append(
+                    "The errors depend on a few examples: the probabilities may be too sure."
+                )
         if has_draws and self._record is not None:
             agreed = forecast.agreement(self._points.mean, self._record)
             caveats += [CONTRADICTED] if agreed < _HARDLY else []
@@ -288,7 +290,7 @@ class Ranking(Result):
         return " ".join(filter(None, [caution, sentence, *caveats, self.settings.get("copies")]))
 
     @property
-    def _is_complete(self):  # has every point a label?
+    def _is_complete(self):  # has every example a label?
         labels = self.settings.get("labels")
         return labels is not None and labels["n_labels"] == self.settings["n"]
 
@@ -313,7 +315,7 @@ class Ranking(Result):
         return is_noise and not (informed or self._is_silent)
 
     @property
-    def _is_at_chance(self):  # do the labels not better than chance yet?
+    def _is_at_chance(self):  # are the labels not yet predicted better than chance?
         p_value = self.settings.get("labels", {}).get("signal_p_value")
         return self._is_silent or (p_value is not None and p_value > _CHANCE)
 
@@ -323,7 +325,7 @@ class Ranking(Result):
         return self._is_silent or ("signal_p_value" in labels and labels["n_pairs"] == 0)
 
     @cached_property
-    def _more(self):  # labels or pairs that would tell the first from its rival; None: not known
+    def _more(self):  # labels or pairs that would distinguish the first two; None: not known
         if self.forecast.draws is None or self.point_errors is None or self.decided:
             return None
         frame = self.forecast.to_frame()
@@ -338,10 +340,8 @@ class Ranking(Result):
         self,
         a: str,  # name of a model
         b: str,  # name of another
-    ) -> (
-        int | None
-    ):  # 0 if the margin is sure at 95 %; None if all labels of these points may not do
-        "About how many more random labels would tell two models apart, if their margin stays."
+    ) -> int | None:  # 0 if the margin is certain at 95 %; None if all labels may not be enough
+        "About how many more random labels would distinguish two models, if their margin stays."
         path = self.label_path(a, b)
         sure = path[forecast.is_sure(path.probability) | forecast.is_sure(1 - path.probability)]
         return None if sure.empty else int(sure.labels.iloc[0] - path.labels.iloc[0])
@@ -350,15 +350,15 @@ class Ranking(Result):
         self,
         a: str,  # name of a model
         b: str,  # name of another
-    ) -> DataFrame:  # columns labels, margin, low, high, probability; margins in points
-        """How certain a margin is with the known labels, and with two, four, ... times as many.
+    ) -> DataFrame:  # columns labels, margin, low, high, probability; in accuracy points
+        """Certainty of a margin with the known labels, and with two, four, ... times as many.
 
-        It is what further random labels would bring if the margin stayed as it is. Without labels
-        the first row is what is known, and the others begin with twenty labels.
+        It assumes random labels and that the margin stays as it is. Without labels
+        the first row is the forecast, and the others begin with twenty labels.
         """
         pair = self._rows("label_path", a, b)
         if self._pairs is not None:
-            rule, remedy = "labels must be foretold without pairs", "rank again without pairs="
+            rule, remedy = "a ranking must have no pairs", "rank again without pairs="
             checks.refuse("label_path", rule, f"{self._pairs.n_pairs} pairs", remedy)
         if self.forecast.draws is None or self.point_errors is None or self.evidence is None:
             rule, remedy = "a ranking must have a forecast with probabilities", "rank again"
@@ -388,27 +388,29 @@ class Ranking(Result):
 
     def next_labels(
         self, n_labels: int = 20
-    ) -> Tensor:  # rows of points, shape (n_labels,), in the order to label them
-        """Points to label next, spread over what the judges see.
+    ) -> Tensor:  # rows of examples, shape (n_labels,), in the order to label them
+        """Examples to label next, spread over the components' features.
 
-        The first ones are each as probable as any other; later ones keep away from labelled points.
+        Each example is equally probable at first; later ones are far from labelled examples.
 
         Rank again with their labels: `label_sheet` writes a file that `labels=` takes.
         """
         if self.to_label is None:
-            got, remedy = "none", "rank again, with points that have no label"
-            checks.refuse("next_labels", "a ranking must know points without a label", got, remedy)
+            got, remedy = "none", "rank again, with examples that have no label"
+            checks.refuse(
+                "next_labels", "a ranking must know examples without a label", got, remedy
+            )
         n = checks.check_count(n_labels, "next_labels", "n_labels", high=len(self.to_label))
         return self.to_label[:n]
 
     @property
     def next_step(self) -> str:
-        "What to do with this ranking, in one sentence."
+        "The next step after this ranking, in one sentence."
         return self.next_step_after()
 
     def next_step_after(
         self,
-        page: str = "",  # that was written of it; empty: none
+        page: str = "",  # report that was written; empty: none
     ) -> str:
         "The same, where a page of it has been written already."
         if self._is_noise:
@@ -428,7 +430,7 @@ class Ranking(Result):
         *,
         literature: bool = False,  # also why E Tr(MG) and Var Tr(MG) are not over labels
     ) -> str:
-        "What was done, how well the statistics predicted it, and what failed."
+        "Summarise settings, correlations of the statistics and failures."
         n_models = len(self.models)
         agreement = None if self.accuracies is None else self.agreement()
         reason = self.reason if literature else ""
@@ -438,7 +440,7 @@ class Ranking(Result):
 
     @property
     def baseline_lines(self) -> list[str]:
-        "What stands below the table, a line for each baseline."
+        "The lines below the table, one for each baseline."
         return words.baseline_lines(self.baselines, self.forecast.scoring)
 
     def _in_print(self):
@@ -499,7 +501,7 @@ class Ranking(Result):
         *,
         overwrite: bool = False,  # replace scores of this task that are there
     ) -> DataFrame:  # columns model, task, score
-        """What the models reached on the labels of this ranking, as `past_results=` takes it.
+        """Return the models' accuracies on the labels of this ranking, for `past_results=`.
 
         The score is the held-out accuracy of a probe on the labels, a fraction.
         """
@@ -512,7 +514,7 @@ class Ranking(Result):
         self,
         path: str | Path,  # of the .html file, which is replaced if it is there
     ) -> Path:  # the path
-        "Write one self-contained html page that shows the ranking to somebody else."
+        "Write one self-contained HTML page of the ranking."
         path = page.check_report_path(path, "Ranking.report")
         store.write_files({path: page.report_page(record.page_record(self))})
         return path
@@ -525,18 +527,18 @@ class Ranking(Result):
 # %% ../../nbs/rank/09_ranking.ipynb #75a1b5a1
 @dataclass(frozen=True, eq=False, repr=False)
 class Change:
-    "What moved between two forecasts, of the models that are in both."
+    "Change of the margins between two forecasts, for the models in both."
 
     models: tuple  # names, the first of the later forecast first
-    before: Tensor  # margin over the mean of these models in points, shape (n_models,)
+    before: Tensor  # margin over the mean of these models in accuracy points, shape (n_models,)
     after: Tensor  # the same, shape (n_models,)
     error: Tensor  # of the change if both errors were independent, shape (n_models,); may be NaN
-    first: tuple  # the model that each forecast takes
+    first: tuple  # the top-ranked model of each forecast
     only: tuple = ()  # models that one of the forecasts lacks
 
     @property
     def change(self) -> Tensor:  # shape (n_models,)
-        "By how many points each margin grew."
+        "Change of each margin in accuracy points."
         return self.after - self.before
 
     @property
@@ -569,12 +571,14 @@ class Change:
         sentences = [f"The first model stays {a}." if a == b else f"{b} is first now, not {a}."]
         names = [words.shortened(self.models[k], 30) for k in self.moved.nonzero()[:, 0].tolist()]
         if self.error.isnan().any():
-            sentences.append("The forecasts have no errors, so no change can be told from noise.")
+            sentences.append(
+                "The forecasts have no errors, so changes cannot be tested against noise."
+            )
         elif names:
             some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" * (len(names) > 5))
-            sentences.append(f"More than noise moved the margin of {some}.")
+            sentences.append(f"Changed by more than noise: the margin of {some}.")
         else:
-            sentences.append("No margin moved by more than noise.")
+            sentences.append("No margin changed by more than noise.")
         if self.only:
             sentences.append(f"Only in one of them: {words.shortened(', '.join(self.only), 80)}.")
         return " ".join(sentences)
@@ -591,7 +595,7 @@ def _margins(forecast, names):  # margins over the mean of some models, and thei
 
 
 def _change_of(before: Forecast, after: Forecast) -> Change:
-    "What moved from one forecast to another."
+    "Compare the margins of two forecasts."
     if before.scoring != after.scoring:
         rule, got = "both rankings must have one scoring", f"{before.scoring} and {after.scoring}"
         checks.refuse("compare", rule, got, "rank again with scoring=")

@@ -53,7 +53,7 @@ def _version_of(package):
 
 # %% ../../nbs/rank/08_record.ipynb #691e0e1d
 def task_record(tasks: Tasks, top: float, n_classes: int) -> dict[str, Any]:  # for json
-    "What the temperature of tasks did at this top eigenvalue, and how different they came out."
+    "Settings of the tasks at this top eigenvalue, and how much they differ."
     diversity = task_diversity(tasks.labels, n_classes=n_classes)
     return dict(
         task_temperature=tasks.temperature,
@@ -82,7 +82,7 @@ def _candidate_notes(models, distribution, n_consensus_examples):
         if (
             distribution.reference_models
             and not distribution.cross_skills.skill[-len(distribution.reference_models) :].any()
-        ):  # nobody learns theirs
+        ):  # no model learns their tasks
             notes.append(
                 "The models that are not ranked learn nothing of the others' tasks, nor the others "
                 "of theirs, so they are left out: are the rows of all in the same order?"
@@ -103,12 +103,12 @@ def _candidate_notes(models, distribution, n_consensus_examples):
 def describe_run(
     findings: Findings,
     options: RankOptions,
-    mask: Tensor,  # shape (n,), True where a point trains
+    mask: Tensor,  # shape (n,), True for training examples
     images: ImageSource | TextSource | None,  # None if there are features alone
     *,
     labels: dict[str, Any] | None,  # of labels_record, if labels are known
 ) -> dict[str, Any]:  # what json can hold
-    "Everything needed to repeat a run, what its temperatures did, and what was noted on the way."
+    "Everything needed to repeat a run, statistics of its temperatures, and notes."
     models, task_sample, distribution = (
         findings.models,
         findings.task_sample,
@@ -161,9 +161,9 @@ def describe_run(
     if options.groups is not None:
         settings["groups"] = n_groups = len(options.groups.unique())
         settings["notes"].append(
-            f"The {len(mask):,} points are in {n_groups:,} groups: a probe is tested on groups "
-            "that it has not seen, and intervals take groups as independent. Points to label next "
-            "are of different groups while there is one without a label."
+            f"The {len(mask):,} examples are in {n_groups:,} groups: a probe is tested on groups "
+            "that it has not seen, and intervals take groups as independent. Examples to label "
+            "next are of different groups while there is one without a label."
         )
     settings["notes"] += findings.columns.notes
     if findings.columns.combined:
@@ -172,7 +172,7 @@ def describe_run(
 
 # %% ../../nbs/rank/08_record.ipynb #29770820
 _DRAWN = 5  # tasks to look at
-_SHOWN = 24  # points of each
+_SHOWN = 24  # examples of each
 
 
 def picture_address(image: Any, side: int, kind: str, **how: Any) -> str:
@@ -196,7 +196,7 @@ def _shown(images, i):
 def draw_tasks(
     labels: Tensor, mask: Tensor, images: ImageSource | TextSource | Sequence | None
 ) -> dict[str, Any]:
-    "A few tasks with their classes of a few held-out points, and what these look like, for json."
+    "A few tasks with their classes of a few held-out examples, and what these look like, for json."
     tasks = blocks.evenly(len(labels), _DRAWN).tolist()
     held_out = (~mask.cpu()).nonzero().flatten()
     points = held_out[blocks.evenly(len(held_out), _SHOWN)]
@@ -234,7 +234,7 @@ def skill_errors(ranking: Any) -> Tensor:  # shape (n_models,), float64
 
 # %% ../../nbs/rank/08_record.ipynb #4677028d
 def moments_of(ranking: Any) -> dict[str, Tensor]:
-    "Mean and variance of Tr(MG), which are columns only if somebody asked for them."
+    "Mean and variance of Tr(MG), which are columns only on request."
     moments = dict(mean=ranking.mean, variance=ranking.variance)
     return {name: values for name, values in moments.items() if values is not None}
 
@@ -287,7 +287,7 @@ def agreement_or_reason(agreement: Callable, *args: Any, **kwargs: Any) -> Agree
 
 # %% ../../nbs/rank/08_record.ipynb #f133f17f
 def _random_agreement(truth: Tensor, n_draws: int = 4000) -> dict[str, Any]:
-    "How far from zero the rank correlation of a random order is, in 95 % of all orders."
+    "Half width of the 95 % interval of the rank correlation of a random order."
     from scipy.stats import rankdata
 
     if len(truth) < 4:
@@ -366,7 +366,7 @@ def correlations(ranking: Any, *, labels: bool = False) -> DataFrame:
 
 # %% ../../nbs/rank/08_record.ipynb #05879722
 def _ranking_record(ranking: Any) -> dict[str, Any]:
-    "What json can hold of a ranking."
+    "A ranking as values for JSON."
     return dict(
         verdict=ranking.verdict,
         settings=ranking.settings,
@@ -422,9 +422,9 @@ def free_folder(out: str | Path) -> Path:
             (folder / "ranking.json").open("x").close()
         except FileExistsError:
             if not folder.is_dir() or (folder / "ranking.json").is_dir():
-                return folder  # of which the writer will speak
+                return folder  # the writer reports the error
             folder, k = out.with_name(f"{out.name}-{k}"), k + 1
-        except OSError:  # of which the writer will speak, too
+        except OSError:  # the writer reports the error
             return folder
         else:
             return folder

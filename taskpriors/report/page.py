@@ -51,7 +51,7 @@ def _as_text(value):  # of a setting
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 # %% ../../nbs/report/04_page.ipynb #ee56b992
-def _tasks(record):  # what the page says of each task that was drawn
+def _tasks(record):  # each task that was drawn, as the page shows it
     tasks, models = record["drawn"], record["models"]
     for k, number in enumerate(tasks["tasks"]):
         classes: list = [[] for _ in range(record["settings"]["n_classes"])]
@@ -85,7 +85,7 @@ def report_page(record: Mapping) -> str:
     rows, verdict = record["ranking"], record["verdict"]
     options = dict(record["settings"])
     models, versions = options.pop("models", {}), options.pop("versions", {})
-    left_out = {"candidates", "few_models"}  # stand in the verdict or above it
+    left_out = {"candidates", "few_models"}  # shown in the verdict or above it
     left_out |= {"images", "points", "unreadable"} if options["images"] == "given" else set()
     headline, _, rest = verdict.partition("; expected regret")
     if rest:
@@ -136,7 +136,7 @@ def report_page(record: Mapping) -> str:
         script=Markup(script),
         script_hash=f"sha256-{digest}",
     )
-    return html.lstrip()  # of the lines of the macros before it
+    return html.lstrip()  # without the blank lines of the macros
 
 # %% ../../nbs/report/04_page.ipynb #efed66c3
 def check_report_path(path: str | Path, caller: str) -> Path:

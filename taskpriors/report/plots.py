@@ -36,7 +36,7 @@ def _margin_span(behind: Sequence, reach: Sequence) -> tuple[float, float]:
 
 
 def _plot_skills(frame: DataFrame, ax: Axes | None = None) -> Axes:
-    "How far each model is behind the first, in the order of the table, tier by tier."
+    "Plot the skill of each model relative to the first, in the order of the table."
     ax = results.new_axes(ax, figsize=(6.4, 1.3 + 0.19 * len(frame)))
     rows = frame[::-1].reset_index(drop=True)
     names = [words.shortened(name, 30) for name in rows.model]
@@ -51,7 +51,7 @@ def _plot_skills(frame: DataFrame, ax: Axes | None = None) -> Axes:
     edge = 0.04 * (high - low) or 0.01
     ax.set_xlim(low - edge, high + edge)
     n_tied = int((rows.tier == 1).sum()) - 1
-    note = f"\n{n_tied} cannot be told apart from it (blue)" if n_tied else ""
+    note = f"\n{n_tied} not distinguishable from it (blue)" if n_tied else ""
     xlabel = "skill relative to the first, 95 % intervals of all margins at once"
     ax.set(xlabel=xlabel, title=f"{title}, with skill {rows.skill.iloc[-1]:.2f}{note}")
     return ax
@@ -159,7 +159,7 @@ def _sized_axes(figure, sizes, low, high):  # parameters along x, skill from low
     return ax
 
 
-def _name_box(ax, name, at, taken):  # the box of a name beside a point, None where there is no room
+def _name_box(ax, name, at, taken):  # the box of a name beside a marker, None without room
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
     for rise, side in product((0, 11, -11), (9, -9)):
         where: dict[str, Any] = dict(ha="left" if side > 0 else "right", va="center")

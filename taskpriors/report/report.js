@@ -48,7 +48,7 @@ if (choices) {
     const [i, j] = [Number(a.value), Number(b.value)];
     const p = data.pairs;
     choices.querySelector("output").textContent = i === j ? "Choose two different models." :
-      `${p.models[i]} against ${p.models[j]}: ${sign(p.margin[i][j])} points `
+      `${p.models[i]} against ${p.models[j]}: ${sign(p.margin[i][j])} accuracy points `
       + `(${sign(p.low[i][j])} to ${sign(p.high[i][j])}), `
       + `probability of being ahead ${p.probability[i][j].toFixed(2)}.`;
   };

@@ -20,7 +20,7 @@ from ..toml import packaged_toml
 
 # %% ../../nbs/report/02_table.ipynb #00c60f03
 class Column(NamedTuple):
-    "What a column of a ranking holds."
+    "A column of a ranking."
 
     heading: str
     meaning: str
@@ -39,7 +39,7 @@ AT_K = re.compile(r"@\d+$")  # precision@10
 
 
 def column_of(name: str) -> Column:
-    "What a column holds; one that is not listed is a further statistic."
+    "The column of a name; one that is not listed is a further statistic."
     known = COLUMNS.get(AT_K.sub("@k", name), Column(name, "a further statistic", True))
     return known._replace(heading=name) if AT_K.search(name) else known
 
@@ -74,22 +74,19 @@ def table_lines(frame: DataFrame) -> list[str]:
 
 # %% ../../nbs/report/02_table.ipynb #807c9f33
 _ORDER = "Models are ordered by expected regret, lowest first."
+BASELINES = "Baselines (features without training, not ranked):"
 
 
 def legend_lines(columns: Sequence) -> list[str]:
-    "The order of a forecast's table, and what its columns and the skill mean, one line each."
-    forecast = ("p_best", "expected_regret", "margin", "error", "tier", "skill", "label accuracy")
-    explained = [name for name in forecast if name in columns]
-    explained += [
-        name for name in columns if AT_K.sub("@k", name) in COLUMNS and name not in COLUMNS
-    ]
+    "The order of a forecast's table and the meaning of its columns, one line each."
+    explained = [n for n in columns if n != "model" and AT_K.sub("@k", n) in COLUMNS]
     lines = [f"{column_of(name).heading}: {column_of(name).meaning}." for name in explained]
     return [_ORDER, *lines] if "expected_regret" in columns else lines
 
 
 def with_rule(lines: Sequence[str], baselines: Sequence[str]) -> list[str]:
-    "The lines of a table, and below a rule what is not ranked."
-    return [*lines, "-" * len(lines[0]), *baselines] if baselines else [*lines]
+    "The lines of a table, and below a rule those of baselines."
+    return [*lines, "-" * len(lines[0]), BASELINES, *baselines] if baselines else [*lines]
 
 
 def ranking_text(
@@ -101,10 +98,10 @@ def ranking_text(
     *,
     baselines: Sequence[str] = (),
 ) -> str:
-    """A ranking in print: what to take, the table, how the scores did, and what to do next.
+    """A ranking in print: recommendation, table, correlations of the scores, and next step.
 
-    The frame is best first; `candidates` is what a reader should know before the verdict, and
-    `baselines` are lines below a rule.
+    The frame is best first; `candidates` are notes that precede the verdict, and
+    `baselines` are lines below the table.
     """
     wrap = partial(textwrap.fill, width=100, break_on_hyphens=False)
     before = [*map(wrap, candidates), *([""] if candidates else [])]
@@ -169,8 +166,19 @@ def agreement_lines(agreement: DataFrame, n_models: int) -> list[str]:
 
 # %% ../../nbs/report/02_table.ipynb #46362e34
 def edges_note(reason: str) -> str:
-    "Why E Tr(MG) and Var Tr(MG) of a ranking that is not trusted are not over labels."
+    "A note on why E Tr(MG) and Var Tr(MG) are not over labels."
     return textwrap.fill(f"E Tr(MG) and Var Tr(MG) are not over labels: {reason}.", 100)
+
+
+def _explained(prior):  # the description of a task distribution, with its terms
+    sentences = [f"{prior}."]
+    if prior.startswith("consensus"):
+        sentences.append("Models that predict each other's tasks have larger weights.")
+    if prior.startswith("product"):
+        sentences.append("Its kernel is the mean of the models' kernels.")
+    if "reference model" in prior:
+        sentences.append("Reference models help to define the tasks and are not ranked.")
+    return " ".join(sentences)
 
 
 def _labels_line(labels):
@@ -192,13 +200,13 @@ def run_summary(
     reason: str = "",  # why no labels have the edges of the mean and the variance; "": unsaid
     width: int = 100,  # characters of a line of notes
 ) -> str:
-    "What was done, how well the statistics predicted it, and what failed."
+    "Summarise settings, correlations of the statistics and failures."
     labels = settings.get("labels")
     what = "skill" if agreement is None else "accuracy of ridge probes"
     lines = [
         f"Held-out {what} on {settings['n_tasks']} tasks "
         f"of {settings['n_classes']} classes; {words.counted_points(settings)}.",
-        textwrap.fill(f"Tasks: {settings['prior']}.", width, break_on_hyphens=False),
+        textwrap.fill(f"Tasks: {_explained(settings['prior'])}", width, break_on_hyphens=False),
         *([_labels_line(labels)] if labels else []),
         *(textwrap.fill(note, width) for note in settings.get("notes", ())),
         *(textwrap.fill(note, width) for note in settings.get("combined", ())),
@@ -213,7 +221,7 @@ def run_summary(
 
 # %% ../../nbs/report/02_table.ipynb #3e8e3a4e
 def json_ready(x: Any) -> Any:
-    "Numbers, texts, lists and dictionaries, with None in the place of what JSON does not know."
+    "Numbers, texts, lists and dictionaries, with None for values that JSON lacks."
     if isinstance(x, Mapping):
         return {str(key): json_ready(value) for key, value in x.items()}
     if isinstance(x, (list, tuple)):

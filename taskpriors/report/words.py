@@ -25,7 +25,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def counted_points(settings: Mapping) -> str:
-    "How many examples were ranked on, what they are and where they come from."
+    "Number, kind and source of the examples of a ranking, in words."
     n, source = settings["n"], settings["images"]
     if source == "given":
         return counted(n, "example")
@@ -45,7 +45,7 @@ def short_count(count: float | None) -> str:
 
 # %% ../../nbs/report/01_words.ipynb #463f1b7b
 def failure_lines(failures: Mapping) -> list[str]:
-    'Why results (of a model, or "statistic of model") are missing, one line for each reason.'
+    'Reasons for missing results (of a model, or "statistic of model"), one line each.'
     groups: dict = {}
     for name, why in failures.items():
         statistic, of, model = name.rpartition(" of ")
@@ -61,16 +61,16 @@ def failure_lines(failures: Mapping) -> list[str]:
     return lines
 
 # %% ../../nbs/report/01_words.ipynb #3a108f4d
-_CLEAR = 0.5  # P(best) from which a first model is taken
+_CLEAR = 0.5  # P(best) from which the top-ranked model is recommended
 
 
-def _evidence_said(first, known, unlabelled):  # a sentence on what labels or pairs changed
+def _evidence_said(first, known, unlabelled):  # a sentence on the effect of labels or pairs
     if unlabelled == first:
-        return f"Without {known} it is {first}, too."
+        return f"Without {known} it is also {first}."
     return f"Without {known} it would be {unlabelled}."
 
 
-def _are_read(labels, at_chance):  # are they classes that say something of the first model?
+def _are_read(labels, at_chance):  # are they classes that inform the forecast?
     return "n_targets" not in labels and not (at_chance and labels["n_pairs"] == 0)
 
 
@@ -98,19 +98,19 @@ SCORE_NAMES = dict(
 def forecast_verdict(
     frame: DataFrame,  # pandas.DataFrame of a forecast, least expected regret first
     *,
-    scoring: str = "accuracy",  # what the points are of
+    scoring: str = "accuracy",  # score that the forecast predicts
     reason: str = "",  # why there are no probabilities
     labels: Mapping | None = None,  # n_labels, and n_classes or n_targets
     n_pairs: int = 0,  # that are known to be of one class
-    everything: bool = False,  # have all points a label?
+    everything: bool = False,  # are all examples labelled?
     silent: bool = False,  # is no model better than a constant on many of them, or on all?
-    at_chance: bool = False,  # do the labels not better than chance yet?
+    at_chance: bool = False,  # are the labels not yet predicted better than chance?
     unlabelled: str = "",  # the first model without labels, or without pairs
-    more: int | None = None,  # labels, or pairs, that would settle the margin over the second
-    few_models: str = "",  # what it costs that few models judge each other, and its cure
+    more: int | None = None,  # labels, or pairs, that would decide the margin over the second
+    few_models: str = "",  # note on the regret of a small candidate set
     failures: Mapping | None = None,  # model, or "statistic of model" -> why it is missing
 ) -> str:
-    "Which model to take for the user's task, how sure that is, and what would settle it."
+    "Recommend a model for the user's task: its certainty, and the labels that would decide."
     first = frame.model[0]
     if len(frame) == 1:
         only = f"Only {first} was ranked: there is nothing to choose from."
@@ -154,7 +154,7 @@ def forecast_verdict(
 
 # %% ../../nbs/report/01_words.ipynb #21065431
 def noise_verdict(p_value: float, failures: Mapping) -> str:
-    "That nothing can be said, where the models share no structure."
+    "The verdict on models that share no structure."
     sentence = (
         "Nothing can be said: the models share no structure on these examples (permutation test, "
         f"p = {p_value:.2f}), as if each saw noise. Check that the rows of all models are in the "
@@ -164,16 +164,16 @@ def noise_verdict(p_value: float, failures: Mapping) -> str:
 
 
 def untrained_words(first: str, untrained: Sequence, n_models: int) -> str:
-    "That what is taken was never trained, as the names of such networks say; empty otherwise."
+    "A warning that the recommended network was never trained, by its name; empty otherwise."
     if n_models > 1 and len(untrained) == n_models:
-        return "No model here was trained: they hold the weights that they began with."
+        return "No model here was trained: they hold their initial weights."
     if first in untrained:
-        return f"{first} was never trained: it holds the weights that it began with."
+        return f"{first} was never trained: it holds its initial weights."
     return ""
 
 
 def probe_words(first: str, right: Mapping, n_labels: int) -> str:
-    """That probes on the known labels speak for another model than the first, or nothing.
+    """A warning that probes on the known labels prefer another model, or an empty text.
 
     `right` is the share of these labels that a model's probe predicts, NaN if unknown; another one
     must be higher by 1.96 standard errors.
@@ -183,11 +183,11 @@ def probe_words(first: str, right: Mapping, n_labels: int) -> str:
     error = ((high * (1 - high) + low * (1 - low)) / n_labels) ** 0.5
     if not high - low > 1.96 * error:
         return ""
-    return f"But on these labels probes are right with {best} on {high:.0%}, {first} on {low:.0%}."
+    return f"But probes on these labels reach {high:.0%} with {best}, {low:.0%} with {first}."
 
 # %% ../../nbs/report/01_words.ipynb #ca19a173
 class _BesideFirst(Protocol):
-    "A baseline and how far it is behind the first model of a ranking."
+    "A baseline and its margin behind the top-ranked model."
 
     @property
     def name(self) -> str: ...
@@ -203,7 +203,7 @@ class _BesideFirst(Protocol):
 
 
 def baseline_lines(baselines: Sequence[_BesideFirst], scoring: str = "accuracy") -> list[str]:
-    "How far each baseline is behind the first model; its skill where no probability is given."
+    "A line per baseline: margin behind the top-ranked model, or skill without probabilities."
     lines = []
     for one in baselines:
         points, p = one.margin_behind_first, one.probability_ahead
@@ -217,13 +217,13 @@ def baseline_lines(baselines: Sequence[_BesideFirst], scoring: str = "accuracy")
     return lines
 
 
-_MAY_BE_AHEAD = 0.2  # probability from which a baseline may be better than the first model
+_MAY_BE_AHEAD = 0.2  # probability from which a warning is given
 
 
 def baseline_caution(
     baselines: Sequence[_BesideFirst], *, is_labelled: bool = False, everything: bool = False
 ) -> str:
-    "That a baseline may be better than the first model; empty if none may."
+    "A warning that a baseline may be better than the top-ranked model; empty if none may."
     able = [
         x for x in baselines if x.probability_ahead >= _MAY_BE_AHEAD or x.margin_behind_first < 0
     ]
@@ -245,14 +245,14 @@ def baseline_caution(
 def next_step(
     frame: DataFrame,  # pandas.DataFrame of a forecast, least expected regret first
     *,
-    complete: bool = False,  # has every point a label?
-    silent: bool = False,  # is no model better than a constant on them?
+    complete: bool = False,  # are all examples labelled?
+    silent: bool = False,  # is no model better than a constant on the labels?
     n_pairs: int = 0,  # that are known to be of one class
-    more: int | None = None,  # labels, or pairs, that would settle the margin over the second
+    more: int | None = None,  # labels, or pairs, that would decide the margin over the second
     folder: str = "",  # where the ranking was saved; empty: nowhere
-    page: str = "",  # that was written of it; empty: none
+    page: str = "",  # report that was written; empty: none
 ) -> str:
-    "What to do with a ranking, in one sentence."
+    "The next step after a ranking, in one sentence."
     if len(frame) == 1:
         return "Next: add models, because they are compared on the same examples."
     if silent:

@@ -26,7 +26,7 @@ def _curve_points(
     caller = "score_integral"
     a = checks.check_numbers(accuracy, caller, "accuracy").double()
     b = checks.check_numbers(bound, caller, "bound").double()
-    checks.check_tensor(threshold, caller, "threshold")  # a list would lose digits on its way
+    checks.check_tensor(threshold, caller, "threshold")  # lists are converted to float32
     t = torch.atleast_1d(torch.as_tensor(threshold, dtype=torch.float64))
     checks.check_finite(t, caller, "threshold")
     if t.numel() == 0:
@@ -70,7 +70,7 @@ def grid_integral(
 # %% ../../nbs/synbench/03_curves.ipynb #550b0eea
 @dataclass(frozen=True)
 class SynBenchSettings:
-    "What defines a score, apart from the network and the seed."
+    "Settings of a score, apart from the network and the seed."
 
     eps: tuple = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)  # radii of the robust rules
     eps_scale: str = "relative"  # to the length of the mean in feature space, or "absolute"
@@ -91,12 +91,12 @@ class SynBenchSettings:
 
     @classmethod
     def paper(cls) -> "SynBenchSettings":
-        "What the paper prints."
+        "Settings of the paper."
         return cls(eps_scale="absolute", pixel_mean="0.5/sqrt(d)", pooled="n-1")
 
     @classmethod
     def released(cls) -> "SynBenchSettings":
-        "What the released code runs."
+        "Settings of the released code."
         return cls(
             scales=tuple(k / 10 for k in range(1, 50)),
             normalize="imagenet",
@@ -186,7 +186,7 @@ class SynBenchResult(results.Result):
     seed: int  # of training and test samples
     reference_accuracy: Tensor  # of the best rule in pixel space, shape (n_scales,)
     reference_bound: Tensor  # its expected scaled bound, shape (n_scales,)
-    correct: Tensor  # test samples judged right, shape (n_scales, n_eps, n_test), bool
+    correct: Tensor  # test samples classified correctly, shape (n_scales, n_eps, n_test), bool
     margin: Tensor  # their scaled margins, same shape
 
     def at(

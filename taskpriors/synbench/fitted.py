@@ -53,7 +53,7 @@ def fitted_settings(
 ) -> curves.SynBenchSettings:  # for images of this size
     """Settings of a SynBench score whose clouds are like some images.
 
-    Noise varies as the images do about their class means, the clouds stand apart where the class
+    Noise varies as the images do about their class means, the clouds are apart where the class
     means differ most, and their lengths are those at which the best accuracies are what the given
     settings have for Gaussian-I.
 

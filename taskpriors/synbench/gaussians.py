@@ -240,7 +240,7 @@ class _NoiseStream(NamedTuple):
     def rows(
         self, start: int, stop: int, executor: ExecutorLike | None = None
     ) -> Tensor:  # shape (stop - start, dim), float32
-        "Consecutive rows; each block of them has a seed of its own."
+        "Consecutive rows; each block of them has a separate seed."
         out = torch.empty(stop - start, self.dim, device=self.device)
         size = _rows_of_one_seed(self.dim)
 
@@ -370,7 +370,7 @@ def _covariance(covariance: CovarianceLike, shape: tuple) -> Covariance:
         return covariance
     if callable(covariance) and not isinstance(covariance, type):
         return Colored(covariance)
-    S = checks.check_tensor(covariance, caller, "covariance")  # type: ignore[arg-type]  # it is the judge
+    S = checks.check_tensor(covariance, caller, "covariance")  # type: ignore[arg-type]  # it is checked here
     if S.ndim != 2:
         return Diagonal(S)
     checks.check_memory(4 * 8 * len(S) ** 2, caller, "pass a banded or Kronecker covariance")
@@ -449,10 +449,10 @@ def frechet_distance(features: ArrayLike, reference: ArrayLike) -> float:  # at 
 # %% ../../nbs/synbench/02_gaussians.ipynb #c0dad92c
 @dataclass(frozen=True, eq=False, repr=False)
 class _GaussianFit(Result):
-    "How a set of images fits a synthetic task."
+    "Fit of a set of images to a synthetic task."
 
     p_value: float  # Kolmogorov and Smirnov's, of all images at once
-    rejected: bool  # p_value below .05
+    rejected: bool  # p_value below 0.05
     published_p: float  # mean of the one-sided p-values of A.19
     mean_distance: float  # mean squared Mahalanobis length, as in Table 11
     expected_distance: float  # its value for images of the task

@@ -18,7 +18,7 @@ from ..inputs.named_models import timm_config
 
 # %% ../../nbs/synbench/10_networks.ipynb #705ed2df
 class _ScoredNetwork(NamedTuple):
-    "What `synbench_score` takes."
+    "A network as `synbench_score` takes it."
 
     network: Any  # a name or a module
     options: dict[str, Any]

@@ -319,7 +319,7 @@ def _checked_problem(
     if center.shape != mu.shape:
         rule, remedy = "center must have the shape of mu", "pass the midpoint of the two means"
         checks.refuse(caller, rule, f"{tuple(center.shape)}", remedy)
-    # a list would lose digits on its way
+    # lists are converted to float32
     checks.check_numbers(eps, caller, "eps")
     radii = torch.as_tensor(eps, dtype=torch.float64).to(mu.device)
     if radii.ndim > 1 or radii.numel() == 0 or radii.min() < 0:

@@ -121,7 +121,7 @@ def _harmless(x: Tensor) -> Worst:
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #80125adb
 class _Ascent(NamedTuple):
-    "How an attack climbs."
+    "Options of the gradient ascent of an attack."
 
     eps: float  # radius
     n_steps: int

@@ -42,7 +42,7 @@ def label_options(images: object, words: list, column: str | None = None) -> dic
         metric_functions([0, 1], known)
     if not files and getattr(images, "labels", None) is None:
         raise ValueError(
-            "--labels needs points with labels, or a file. Got none; name a file, "
+            "--labels needs examples with labels, or a file. Got none; name a file, "
             "a data set or a folder with one subfolder per class, or leave --labels out"
         )
     labels = labels_of_files(files, column=column) if len(files) > 1 else [*files, True][0]
@@ -88,7 +88,7 @@ def _paths_in(given):  # pairs (option, path)
 
 
 def check_paths(given: dict) -> None:
-    "Refuse a path where nothing is, with the near name."
+    "Refuse a path that does not exist, and suggest a similar one."
     for option, word in _paths_in(given):
         path = os.path.expanduser(word)
         if os.path.lexists(path):
@@ -97,7 +97,9 @@ def check_paths(given: dict) -> None:
         beside = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
         near = difflib.get_close_matches(name, beside, 1)
         remedy = f"did you mean {near[0]}" if near else "check the spelling of the path"
-        raise FileNotFoundError(f"{option} must name what exists. Got {word[-80:]!r}; {remedy}")
+        raise FileNotFoundError(
+            f"{option} must name an existing path. Got {word[-80:]!r}; {remedy}"
+        )
 
 # %% ../../nbs/tools/07_arguments.ipynb #47ca0885
 def check_models(given: dict) -> None:
@@ -147,7 +149,7 @@ def check_text_options(given: dict) -> None:
 
 
 def load_points(given: dict) -> Any:  # ImageSource, TextSource, or None if all models are features
-    "The points of a ranking."
+    "The examples of a ranking."
     from taskpriors.inputs.images import load_images
     from taskpriors.inputs.sources import is_feature_file
     from taskpriors.inputs.texts import load_texts
@@ -166,7 +168,7 @@ def load_points(given: dict) -> Any:  # ImageSource, TextSource, or None if all 
             return None
         raise ValueError(
             f"--{next(iter(source)).replace('_', '-')} is for images and texts. "
-            "Got files of features alone; leave it out, or store the rows that you mean"
+            "Got files of features alone; leave it out, or store the rows to use"
         )
     if "images" in source:
         source["source"] = source.pop("images")
@@ -219,15 +221,17 @@ def with_prefixes(given: dict) -> list:  # of names, or of what `prefixed` makes
 _NAMELESS = ("label", "labels", "to_label", "images", "texts", "train", "test", "data")
 
 
-def recorded_task(given: dict) -> str | None:  # None if nothing is added to a record
-    "What --to-record calls the task, which must have labels."
+def recorded_task(given: dict) -> str | None:  # None without --to-record
+    "Name of the task for --to-record, which needs labels."
     if "to_record" not in given:
         if "task" in given:
             raise ValueError("--task names what --to-record adds. Got no --to-record; name a file")
         return None
     file = given["to_record"]
     if not file.endswith(".csv"):
-        raise ValueError(f"--to-record must be a .csv file. Got {file[-80:]!r}; name it record.csv")
+        raise ValueError(
+            f"--to-record must be a .csv file. Got {file[-80:]!r}; name it results.csv"
+        )
     if "labels" not in given:
         raise ValueError("--to-record needs scores on labels. Got no --labels; add them")
     if "task" in given:
@@ -236,7 +240,7 @@ def recorded_task(given: dict) -> str | None:  # None if nothing is added to a r
     word = os.path.abspath(os.path.expanduser(_file_in(next(filter(None, words), "digits"))))
     name = os.path.basename(word) if os.path.isdir(word) else os.path.basename(word).split(".")[0]
     if name.lower() in _NAMELESS:
-        raise ValueError(f"--to-record needs the name of the task. Got {name!r}; say it by --task")
+        raise ValueError(f"--to-record needs the name of the task. Got {name!r}; pass it as --task")
     return name
 
 # %% ../../nbs/tools/07_arguments.ipynb #b8465d4d
@@ -265,7 +269,7 @@ def _absolute(word):  # the absolute path of what is there
 
 
 def recorded_words(given: dict) -> dict[str, Any]:
-    "What a command was asked, so that the record can ask it again from anywhere."
+    "Options of a command, with absolute paths, so that it can be repeated from any folder."
     words = {name: value for name, value in given.items() if name not in _UNRECORDED}
     for name in _OF_PATHS:
         if name in words:
@@ -289,7 +293,7 @@ def read_config(file: str, command: str) -> dict[str, Any]:
         read = read.get("command", read.get(command, read))
     if not isinstance(read, dict) or {"verdict", "ranking"} <= set(read):
         raise ValueError(
-            f"taskpriors {command}: --config needs options, or the record of a ranking that a "
+            f"taskpriors {command}: --config needs options, or the .json of a ranking that a "
             f"command wrote. Got {file[-80:]!r} without; name another"
         )
     asked = read.get("name", command)
@@ -302,7 +306,7 @@ def read_config(file: str, command: str) -> dict[str, Any]:
 
 
 def config_words(options: dict, known: Iterable) -> list[str]:
-    "The same options as words of a command line with known flags, for argparse to judge."
+    "The same options as words of a command line with known flags, for argparse."
     words = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")

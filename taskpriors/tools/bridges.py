@@ -186,7 +186,7 @@ def _dense(x):  # what check_features takes
 
 @dataclass(frozen=True)
 class FeatureScorer:
-    "A scorer of scikit-learn: estimator and points to a number, larger is better."
+    "A scorer of scikit-learn: estimator and examples to a number, larger is better."
 
     statistic: str  # "skill" or "rankme"
     prior: Callable | None  # X -> features whose kernel is the prior; None: X itself
@@ -232,7 +232,7 @@ def scorer(
     """A label-free score of features for `scoring=` of cross_validate and GridSearchCV.
 
     skill = 1 - error/error of a constant, held out inside the part that is scored, over tasks of
-    the prior. Scores of one part are comparable between estimators; parts have tasks of their own.
+    the prior. Scores of one part are comparable between estimators; each part has separate tasks.
     Reference: Task Priors, section 2.2; scikit-learn for the protocol.
     """
     checks.check_choice(statistic, ("skill", "rankme"), "scorer", "statistic")

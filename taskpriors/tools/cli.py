@@ -27,7 +27,7 @@ from . import arguments, console
 
 # %% ../../nbs/tools/08_cli.ipynb #e9730266
 def _option_words(parameter: Any) -> dict[str, Any]:  # of `add_argument`
-    "What the source says of a parameter, in the words of argparse."
+    "Keywords of `add_argument` for a parameter, from its comment in the source."
     kind = ast.unparse(parameter.annotation) if parameter.annotation else ""
     default = ast.literal_eval(parameter.default) if parameter.default else None
     text = re.sub(r"(?:^|; )None(?::| is) (.*)", r" (default: \1)", parameter.comment).strip()
@@ -48,7 +48,7 @@ def _option_words(parameter: Any) -> dict[str, Any]:  # of `add_argument`
 
 # %% ../../nbs/tools/08_cli.ipynb #fc6ccde8
 def _command_words() -> dict[str, dict]:
-    "Of each command what its functions and its own options say, from commands.toml."
+    "Functions and options of each command, from commands.toml."
     commands = packaged_toml("tools/commands.toml")
     shared = commands.pop("shared")
 
@@ -71,7 +71,7 @@ def _plain(x):  # as text that a terminal shows
     return plain_text(x)
 
 
-def _report_path(given):  # None if no page is asked for
+def _report_path(given):  # None if no page is requested
     from taskpriors.report.page import check_report_path
 
     return check_report_path(given["report"], "taskpriors") if "report" in given else None
@@ -109,14 +109,14 @@ def _tell(ranking, out, given, report):
             print(f"\n{console.wrapped(table.edges_note(ranking.reason), width)}")
     if "labels" in given and (len(ranking.models) > 3 or given["labels"][1:]):
         print("\nSpearman correlation with probe accuracy on the labels:")
-        lines = ["  none: no probe can be judged on these labels"]
+        lines = ["  none: no probe can be tested on these labels"]
         if LABEL_ACCURACY in ranking.extra:
             lines = table.agreement_lines(ranking.agreement(labels=True), len(ranking.models))
         print(*(console.wrapped(line, width, 4) for line in lines), sep="\n")
     print(f"\nWritten to {_plain(out)}: ranking.csv, .json, .png and .safetensors")
     print(f"Which statistic to trust: {_WHICH_STATISTIC}")
     if report:
-        print(f"The page to send: {_plain(ranking.report(report))}")
+        print(f"Report: {_plain(ranking.report(report))}")
     if watched:
         print(f"\n{console.last_word(ranking, colour=colour)}")
 
@@ -339,7 +339,7 @@ def _run_data(args: argparse.Namespace) -> int:
 
 # %% ../../nbs/tools/08_cli.ipynb #ae7b7603
 def _run_next(args: argparse.Namespace) -> int:
-    "Write a sheet of points to label next, for a ranking that was saved."
+    "Write a sheet of examples to label next, for a ranking that was saved."
     from taskpriors.rank.ranking import Ranking
 
     width = console.width_of_lines(sys.stdout.isatty())

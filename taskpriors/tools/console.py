@@ -121,7 +121,7 @@ def wrapped(text: str, width: int, indent: int = 0) -> str:
 
 
 def width_of_lines(watched: bool) -> int:
-    "What COLUMNS says, else the terminal, else 80, or 100 where nobody watches."
+    "Value of COLUMNS, else the width of the terminal, else 80, or 100 without a terminal."
     import shutil
 
     return shutil.get_terminal_size((80 if watched else 100, 24)).columns
@@ -134,9 +134,9 @@ def terminal_text(
     rows: int | None = ROWS,  # of the table, at most; None: all
     every_statistic: bool = False,  # also the agreement of statistics of the literature
     colour: bool = False,  # ANSI codes around the verdict and the legend
-    page: str = "",  # that was written of it; empty: none
+    page: str = "",  # report that was written; empty: none
 ) -> str:
-    "A ranking for somebody at a terminal: verdict, table, what was done, and what to do next."
+    "Format a ranking for a terminal: verdict, table, settings and next step."
     from taskpriors.report.table import legend_lines, run_summary, with_rule
 
     def wrap(text):
@@ -152,7 +152,8 @@ def terminal_text(
     summary = run_summary(ranking.settings, table, ranking.failures, n_models=n_models, width=width)
     shown = ranking.short_frame()
     beside = [wrap(line) for line in ranking.baseline_lines]
-    legend = " ".join(legend_lines(list(_fitted_columns(shown, width, rows))))
+    headings = dict.fromkeys([*_fitted_columns(shown, width, rows), "skill"])
+    legend = " ".join(legend_lines(list(headings)))
     summary = summary.replace("   (higher is better)", "")
     candidates = "".join(f"{wrap(line)}\n" for line in ranking.settings.get("candidates", ()))
     parts = [
@@ -172,7 +173,7 @@ def last_word(ranking: Ranking, *, colour: bool = False) -> str:
 
 # %% ../../nbs/tools/07_console.ipynb #7e0ec38e
 def is_coloured(stream: TextIO) -> bool:
-    "Does a person watch, in a terminal that knows colours, without NO_COLOR?"
+    "Is the output a terminal with colours, without NO_COLOR?"
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return stream.isatty() and not plain
 
@@ -183,7 +184,7 @@ def complain(text: object) -> None:
 
 
 def warn_once() -> Callable[..., None]:  # for warnings.showwarning
-    "A function that prints each warning at its first time."
+    "Return a function that prints each warning once."
     printed = set()
 
     def show(message, *_args, **_kwargs):
@@ -198,12 +199,12 @@ READER_LEFT = 141  # 128 and SIGPIPE, as of any program in a pipe
 
 
 def leave_quietly() -> None:
-    "What is still to be written to standard output goes nowhere: Python flushes it at its end."
+    "Discard what is still to be written to standard output when Python flushes it."
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def reader_left() -> bool:
-    "Has who read standard output gone, as `head` goes after its lines?"
+    "Is the reader of standard output closed, as `head` after its lines?"
     try:
         sys.stdout.flush()
     except BrokenPipeError:

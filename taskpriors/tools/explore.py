@@ -38,7 +38,7 @@ def _pca_map(X):  # (n, 2)
 def task_map(
     features: ArrayLike, method: str = "tsne", *, seed: int = 0
 ) -> Tensor:  # each column in [0, 1]
-    'Lay points out in the plane by "tsne" or "pca", for looking at.'
+    'Lay examples out in the plane by "tsne" or "pca", for looking at.'
     X = checks.check_features(features, "task_map").double().cpu()
     checks.check_choice(method, ("tsne", "pca"), "task_map", "method")
     seed = checks.check_count(seed, "task_map", "seed", low=0, high=2**32 - 1)
@@ -50,7 +50,7 @@ def task_map(
 
 # %% ../../nbs/tools/07_explore.ipynb #153cc8c0
 def kernel_strength(Z: ArrayLike) -> float:  # in the unit of K
-    "Root mean square over points of sum_j K_ij s_j for random signs s: |K|_F/sqrt(n)."
+    "Root mean square over examples of sum_j K_ij s_j for random signs s: |K|_F/sqrt(n)."
     Z = checks.check_features(Z, "kernel_strength", "Z")
     gram = Z.T @ Z if Z.shape[1] <= len(Z) else Z @ Z.T
     strength = gram.double().norm() / len(Z) ** 0.5
@@ -58,7 +58,7 @@ def kernel_strength(Z: ArrayLike) -> float:  # in the unit of K
 
 # %% ../../nbs/tools/07_explore.ipynb #01353633
 def _warmth_marks(Z: Tensor, strength: float, q: int) -> dict[str, float]:
-    "Warmths at which labels of q classes are coins, have structure, and are frozen."
+    "Warmths at which labels of q classes are random, have structure, and are frozen."
     onset = float(critical_temperature(Z, q)) / strength
     return {"coins": onset, "structure": onset / 10, "frozen": 0.1}
 
@@ -128,7 +128,7 @@ def draw_task(
     labels: ArrayLike,  # shape (n,)
     ax: Axes,  # matplotlib axes
 ) -> Axes:
-    "Scatter the points, one colour a class, the largest class first."
+    "Scatter the examples, one colour a class, the largest class first."
     xy = checks.check_features(xy, "draw_task", "xy", min_rows=1)
     y = checks.check_labels(labels, "draw_task", n=len(xy))[0]
     if not callable(getattr(ax, "plot", None)):
@@ -144,11 +144,11 @@ def draw_task(
 
 # %% ../../nbs/tools/07_explore.ipynb #22ff159c
 BOX = (0.02, 0.02, 0.96, 0.9)  # left, bottom, width and height, as shares of the picture
-_MARGIN = 0.05  # on each side, as a share of the range of the points
+_MARGIN = 0.05  # on each side, as a share of the range of the examples
 
 
 def _point_at(xy: Tensor, across: float, up: float) -> int:
-    "The point nearest to a place of the picture, given as shares from its lower left corner."
+    "The example nearest to a place of the picture, given as shares from its lower left corner."
     low, range_ = xy.amin(0), (xy.amax(0) - xy.amin(0)).clamp_min(1e-12)
     at = torch.tensor([(across - BOX[0]) / BOX[2], (up - BOX[1]) / BOX[3]], dtype=xy.dtype)
     at = (1 + 2 * _MARGIN) * at - _MARGIN
@@ -265,13 +265,13 @@ def explore(
     if isinstance(images, Tensor):
         images = checks.as_tensor(images, "explore", "images")
     if images is not None and len(images) != n:
-        got = f"{len(images)} images of {n} points"
-        checks.refuse("explore", "images must be as many as points", got, "pass one for each row")
+        got = f"{len(images)} images of {n} examples"
+        checks.refuse("explore", "images must be as many as examples", got, "pass one for each row")
     controls = _controls(w)
     size = dict(flex="none", align_self="flex-start")  # their own; a box would stretch them
     picture = w.Image(format="png", layout=w.Layout(**size))
     thumbnail = w.Image(format="png", layout=w.Layout(**size, display="none"))  # until a click
-    caption = w.Label(value="Click a point to see what it is.")
+    caption = w.Label(value="Click an example to see what it is.")
 
     def update(_=None):
         picture.value = redraw(state, **{name: c.value for name, c in controls.items()})
@@ -280,7 +280,7 @@ def explore(
         across = click["relativeX"] / click["boundingRectWidth"]
         up = 1 - click["relativeY"] / click["boundingRectHeight"]
         k = _point_at(state.coordinates(controls["view"].value), across, up)
-        caption.value = f"point {k}"
+        caption.value = f"example {k}"
         if images is not None:
             thumbnail.value = thumbnail_png(images[k])
             thumbnail.layout.display = "block"

@@ -179,7 +179,7 @@ class FixedPoints:
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #c58e8424
 def subset_of(n: int, n_points: int, seed: int) -> Tensor:  # positions in ascending order, int64
-    "A seeded subset of the points; all of them if there are few."
+    "A seeded subset of the examples; all of them if there are few."
     if n <= n_points:
         return torch.arange(n)
     g = torch.Generator().manual_seed(seed)
@@ -205,7 +205,7 @@ def _points_of(batch):  # list of inputs
 
 
 def sketch_of_rows(rows: Sequence | Tensor) -> Tensor:  # shape (n, 3), float64
-    "Mean, standard deviation and product with a wave of what each point (or row) holds."
+    "Mean, standard deviation and product with a wave of the numbers of each example (or row)."
     sketch = []
     for row in rows:
         v = _held_by(row)
@@ -215,7 +215,7 @@ def sketch_of_rows(rows: Sequence | Tensor) -> Tensor:  # shape (n, 3), float64
 
 
 def same_sketch(a: Tensor, b: Tensor) -> bool:
-    "Are two sketches of the same points, up to what decoders and processors differ by?"
+    "Are two sketches of the same examples, up to differences of decoders and processors?"
     return bool(((a - b).abs() <= 1e-3 * b.abs().amax(0)).all())
 
 
@@ -231,7 +231,7 @@ def known_references(
     points: FixedPoints | None,  # inputs; None if there are features only
     reference: ArrayLike | Mapping | None,  # (n, d), or name -> features; None: made of the images
     seed: int,  # of patches of the images
-) -> dict[str, Tensor]:  # name -> features of all points, shape (n, d), float32
+) -> dict[str, Tensor]:  # name -> features of all examples, shape (n, d), float32
     "Features from outside of the training run, of which the prior is made."
     if reference is None:
         return _own_references(points, seed)
@@ -286,7 +286,7 @@ def _as_pictures(points: FixedPoints) -> ImageSource | None:  # None if the inpu
 def standard_features(
     points: FixedPoints, progress: bool = True
 ) -> dict[str, Tensor]:  # name -> (n, d), float32
-    "Features of the standard reference models; none without pictures. `progress` says the cost."
+    "Features of the standard reference models; none without pictures. `progress` shows the cost."
     reference_set = standard_references("images")
     pictures = _as_pictures(points) if len(reference_set.reference_models) > 1 else None
     if pictures is None:
@@ -295,7 +295,7 @@ def standard_features(
         reference_set, pictures, RankOptions(compute=Compute(progress=progress))
     )
     for name, why in failed.items():
-        warnings.warn(f"Monitor: {name} does not judge: {why}", stacklevel=4)
+        warnings.warn(f"Monitor: reference model {name} is left out: {why}", stacklevel=4)
     return {
         name: _at_their_places(model.features.cpu(), points)
         for name, model in references_seen.items()

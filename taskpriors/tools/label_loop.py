@@ -31,14 +31,16 @@ from .label_sheet import PointNames, check_ranked, point_names
 
 # %% ../../nbs/tools/08_label_loop.ipynb #fe8d72f3
 def _answers_in(path: Path, points: PointNames) -> dict[int, str]:
-    "The answers that a csv holds, if there is one: row -> label, without points that have none."
+    "The answers that a csv holds, if there is one: row -> label, without examples that have none."
     if not path.exists():
         return {}
     with path.open(newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     wanted = {*points.columns, "label"}
     if lines and not wanted <= set(lines[0]):
-        rule = f"a csv of labels of these points must have the columns {', '.join(sorted(wanted))}"
+        rule = (
+            f"a csv of labels of these examples must have the columns {', '.join(sorted(wanted))}"
+        )
         refuse("label_loop", rule, repr(shortened(",".join(lines[0]), 80)), "name a new file")
     rows = {str(name): row for row, name in enumerate(points.names)}
     answers = {}
@@ -46,14 +48,14 @@ def _answers_in(path: Path, points: PointNames) -> dict[int, str]:
         name = line[points.column]
         if name not in rows or line.get("inputs", points.digest) != points.digest:
             got = f"{points.column} {shortened(name, 60)} of other inputs"
-            refuse("label_loop", f"{path.name} must be of these points", got, "name another file")
+            refuse("label_loop", f"{path.name} must be of these examples", got, "name another file")
         if line["label"]:
             answers[rows[name]] = line["label"]
     return answers
 
 
 def _write_answers(path: Path, answers: dict[int, str], points: PointNames) -> None:
-    "Write all answers (row -> label); whoever reads meanwhile sees the file of before."
+    "Write all answers (row -> label), atomically."
     columns, text = points.columns, io.StringIO(newline="")
     lines = [[*(cells[row] for cells in columns.values()), y] for row, y in answers.items()]
     csv.writer(text).writerows([[*columns, "label"], *lines])
@@ -62,7 +64,7 @@ def _write_answers(path: Path, answers: dict[int, str], points: PointNames) -> N
 # %% ../../nbs/tools/08_label_loop.ipynb #c724d169
 @dataclass
 class _LabelLoop:
-    "Points to label in turn, the answers so far, and the ranking that they lead to."
+    "Examples to label in turn, the answers so far, and the ranking with them."
 
     ranking: Ranking  # with the answers of the batches so far
     rank: Callable[[dict], Ranking]  # of row -> label
@@ -70,7 +72,7 @@ class _LabelLoop:
     points: PointNames  # how the csv names them
     batch: int = 20  # answers between two rankings
     answers: dict = field(default_factory=dict)  # row -> label
-    skipped: set = field(default_factory=set)  # rows that nobody could name
+    skipped: set = field(default_factory=set)  # rows without an answer
     history: list = field(default_factory=list)  # (number of labels, P(best) by model)
     n_ranked: int = 0  # labels that the ranking knows
 
@@ -84,8 +86,8 @@ class _LabelLoop:
         self.history.append((self.n_ranked, self.ranking.p_best().to_dict()))
 
     @property
-    def current(self) -> int | None:  # None: all wanted points have a label
-        "The row of the point to label now."
+    def current(self) -> int | None:  # None: all wanted examples have a label
+        "The row of the example to label now."
         return next(iter(self._left()), None)
 
     def _left(self):  # rows that are wanted and have no label
@@ -100,11 +102,11 @@ class _LabelLoop:
 
     @property
     def is_done(self) -> bool:
-        "Is the ranking settled by the labels, or is nothing left to label?"
+        "Do the labels decide the ranking, or is nothing left to label?"
         return self.current is None or (self.n_ranked > 0 and self.ranking.decided)
 
     def answer(self, label: str) -> None:
-        "Keep the label of the current point, and rank again where a batch is full."
+        "Keep the label of the current example, and rank again where a batch is full."
         label, row = label.strip(), self.current
         if not label or row is None or self.is_done:
             return
@@ -114,12 +116,12 @@ class _LabelLoop:
             self.rank_again()
 
     def skip(self) -> None:
-        "Leave the current point without a label."
+        "Leave the current example without a label."
         if self.current is not None:
             self.skipped.add(self.current)
 
     def undo(self) -> None:
-        "Take the last answer back; the point is shown again."
+        "Take the last answer back; the example is shown again."
         if self.answers:
             self.answers.popitem()
             _write_answers(self.path, self.answers, self.points)
@@ -133,12 +135,12 @@ class _LabelLoop:
 
     @property
     def words(self) -> str:
-        "How far the loop is, in one or two sentences."
+        "State of the loop, in one or two sentences."
         told = f"{counted(len(self.answers), 'label')} in {self.path.name}."
         if self.n_ranked and self.ranking.decided:
-            return f"{told} Settled: take {self.ranking.best}."
+            return f"{told} Decided: take {self.ranking.best}."
         if self.current is None:
-            return f"{told} No point is left to label. {self.ranking.verdict}"
+            return f"{told} All examples are labelled. {self.ranking.verdict}"
         left = max(self.n_ranked + self.batch - len(self.answers), 1)
         if len(self.answers) >= self.batch and len(set(self.answers.values())) < 2:
             return f"{told} Labels of a second class are needed before the models are ranked again."
@@ -169,7 +171,7 @@ def _history_png(history: list) -> bytes:  # PNG
 
 # %% ../../nbs/tools/08_label_loop.ipynb #86fadb91
 class _LabelPanel:
-    "The current point, a button a class, a field for a new one, and the picture of P(best)."
+    "The current example, a button a class, a field for a new one, and the picture of P(best)."
 
     def __init__(self, loop: _LabelLoop, source: Any, classes: list) -> None:
         w, events = widget_modules("use label_sheet")
@@ -238,7 +240,7 @@ class _LabelPanel:
         return button
 
     def _act(self, step, *label):
-        if label and self.loop.ranks_next:  # no answer is taken while the next point is not seen
+        if label and self.loop.ranks_next:  # no answer is taken while the next example is not seen
             for control in (*self.buttons.children, self.new, self.skip, self.undo):
                 control.disabled = True
             said = counted(len(self.loop.answers) + 1, "label")
@@ -257,7 +259,7 @@ class _LabelPanel:
     def _pressed(self, event):
         self.lag = min(self.lag, 1e3 * time.monotonic() - event["timeStamp"])
         if event["type"] != "keydown" or event["timeStamp"] + self.lag < self.shown_at:
-            return  # it was pressed before the point was seen
+            return  # it was pressed before the example was seen
         key = event["key"]
         if key in ("s", "z"):
             self._act(self.loop.skip if key == "s" else self.loop.undo)
@@ -277,22 +279,22 @@ def label_loop(
     batch: int = 20,  # answers between two rankings
     **options: Any,  # of rank_models, as in the first ranking
 ) -> Any:  # ipywidgets.Widget; its loop.ranking is the newest ranking
-    """Label points in a notebook until the choice of a model is settled.
+    """Label examples in a notebook until the choice of a model is decided.
 
-    A point is shown, in the order of `next_labels`; a key, a button or a field names its class.
+    An example is shown, in the order of `next_labels`; a key, a button or a field names its class.
     Each answer is written to `path`, which is continued if it is there; after `batch` answers the
-    models are ranked again, and a picture shows how the probability of being best moves.
+    models are ranked again, and a picture shows how the probability of being best changes.
     """
     caller = "label_loop"
     if (images is None) == (texts is None):
         got = "neither" if images is None else "both"
-        refuse(caller, "points must be images or texts", got, "pass images= or texts=", TypeError)
+        refuse(caller, "examples must be images or texts", got, "pass images= or texts=", TypeError)
     source: Any = None if images is None else load_images(images)
     source = source if texts is None else load_texts(texts)
     check_ranked(source, ranking)
     batch = check_count(batch, caller, "batch")
     if ranking.to_label is None:
-        ranking.next_labels(1)  # refuses, and says why
+        ranking.next_labels(1)  # raises if no example is unlabelled
     options.setdefault("compute", Compute(progress=False))
     if ranking.groups is not None and not ranking.settings.get("copies"):
         options.setdefault("groups", ranking.groups)

@@ -30,7 +30,7 @@ def _as_bytes(text):  # of names that are not UTF-8, the bytes as \\udcff
 
 # %% ../../nbs/tools/07_label_sheet.ipynb #c0432a5a
 class PointNames(NamedTuple):
-    "How the examples of a ranking are called in a file of labels."
+    "Names of the examples of a ranking in a file of labels."
 
     column: str  # "image", "id" or "text"; "row" if nothing else names each of them
     names: Any  # of all examples, in their order
@@ -60,28 +60,28 @@ def point_names(source: Any, n: int, ranking: Ranking | None = None) -> PointNam
 def check_ranked(source: Any, ranking: Ranking) -> None:
     "Refuse other inputs than those that were ranked."
     n, ranked = ranking.settings["n"], ranking.settings.get("fingerprint")
-    got = "" if len(source) == n else f"{len(source)} of {n} points"
+    got = "" if len(source) == n else f"{len(source)} of {n} examples"
     if ranked is not None and source.fingerprint != ranked:
         got = got or "other inputs"
     if got:
-        rule = f"what is shown must be what was ranked. Got {got}"
+        rule = f"inputs must be those that were ranked. Got {got}"
         raise ValueError(f"{rule}; pass those that were ranked, or rank again")
 
 # %% ../../nbs/tools/07_label_sheet.ipynb #71d7bac0
-def _checked_rows(rows, n):  # a list; n: of the points, None where nobody says it
+def _checked_rows(rows, n):  # a list; n: number of examples, None if unknown
     caller = "label_sheet"
-    rule, remedy = "rows must be rows of the points", "pass Ranking.next_labels(20)"
+    rule, remedy = "rows must be rows of the examples", "pass Ranking.next_labels(20)"
     given = check_tensor(rows, caller, "rows").double()
     chosen = given.long()
     if given.ndim != 1 or not len(given) or not given.equal(chosen.double()):
         refuse(caller, rule, shortened(str(given.tolist()), 60), remedy)
     n = int(chosen.max()) + 1 if n is None else n
     if chosen.min() < 0 or chosen.max() >= n:
-        refuse(caller, rule, f"{chosen.min()} to {chosen.max()}, of {n} points", remedy)
+        refuse(caller, rule, f"{chosen.min()} to {chosen.max()}, of {n} examples", remedy)
     return chosen.tolist()
 
 
-def _page(source, told, rows, sheet):  # html of the points, with the names or texts told of all
+def _page(source, told, rows, sheet):  # html of the examples, with the names or texts told of all
     from jinja2 import Environment
 
     form = (files("taskpriors.tools") / "label_sheet.html").read_text(encoding="utf-8")
@@ -94,7 +94,7 @@ def _page(source, told, rows, sheet):  # html of the points, with the names or t
         Environment(autoescape=True)
         .from_string(form)
         .render(
-            title=f"{counted(len(rows), 'point')} to label",
+            title=f"{counted(len(rows), 'example')} to label",
             sheet=sheet,
             points=points,
             width="20rem" if of_texts else "160px",
@@ -104,18 +104,18 @@ def _page(source, told, rows, sheet):  # html of the points, with the names or t
 
 @documented
 def label_sheet(
-    rows: ArrayLike,  # of the points to label, shape (k,), as `Ranking.next_labels` names them
+    rows: ArrayLike,  # of the examples to label, shape (k,), as `Ranking.next_labels` names them
     out: str | os.PathLike = "to_label.csv",  # file to write
     *,
     images: ImagesLike | None = None,  # that were ranked, as for rank_models
     texts: TextsLike | None = None,  # that were ranked, as for rank_models
-    groups: ArrayLike | None = None,  # of all points (patient, video), shape (n,): a column more
+    groups: ArrayLike | None = None,  # of all examples (patient, video), shape (n,): a column more
     show: bool = False,  # also a page with the images or texts, beside the csv
     ranking: Ranking | None = None,  # whose inputs are checked, and have a digest without names
 ) -> Path:  # of the csv
-    """Write a csv with an empty column `label` for some of the points, and a page to look at.
+    """Write a csv with an empty column `label` for some of the examples, and a page to look at.
 
-    Points are named by their file, id or text, otherwise by their row beside a digest of the
+    Examples are named by their file, id or text, otherwise by their row beside a digest of the
     inputs.
 
     Fill in what is known and pass the file to `rank_models(labels=...)`. A file that is there is
@@ -123,7 +123,9 @@ def label_sheet(
     """
     caller, out = "label_sheet", Path(out).expanduser()
     if images is not None and texts is not None:
-        refuse(caller, "points must be images or texts", "both", "leave one of them out", TypeError)
+        refuse(
+            caller, "examples must be images or texts", "both", "leave one of them out", TypeError
+        )
     if show and images is None and texts is None:
         got, remedy = "neither images nor texts", "pass images= or texts="
         refuse(caller, "a page must have something to show", got, remedy)
@@ -160,13 +162,13 @@ def label_sheet(
 def next_sheet(
     ranking: str | os.PathLike,  # folder that `taskpriors rank --out` or `Ranking.save` wrote
     *,
-    n_labels: int = 20,  # points to label
+    n_labels: int = 20,  # examples to label
     out: str | os.PathLike = "to_label.csv",  # file to write
     images: ImagesLike | None = None,  # that were ranked, to name and show them
     texts: TextsLike | None = None,  # that were ranked, to name and show them
     show: bool = False,  # also a page with the images or texts, beside the csv
 ) -> Path:  # of the csv
-    "Write a sheet of the points whose labels a saved ranking wants next."
+    "Write a sheet of the examples to label next, for a saved ranking."
     ranked = Ranking.load(Path(ranking))
     if images is None and texts is None:
         file = Path(ranking).expanduser() / "ranking.json"
@@ -175,7 +177,7 @@ def next_sheet(
             texts = load_points(command)
         elif "images" in command:
             images = load_points(command | dict(progress=False))
-    groups = None if ranked.settings.get("copies") else ranked.groups  # of copies: nobody's names
+    groups = None if ranked.settings.get("copies") else ranked.groups  # groups of copies: no names
     rows = ranked.next_labels(n_labels)
     return label_sheet(
         rows, out, images=images, texts=texts, groups=groups, show=show, ranking=ranked

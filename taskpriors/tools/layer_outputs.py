@@ -64,7 +64,7 @@ def _pooled_views(
     channels_last: bool = False,  # are maps (n, h, w, d)?
     mask: Tensor | None = None,  # 0 where a token is padding, shape (n, t)
 ) -> dict[str, Tensor]:  # pooling -> features, shape (n, d)
-    "What a layer returns as one vector per input, in each way that applies."
+    "The output of a layer as one vector per input, for each pooling that applies."
     if out.ndim == 4:
         return {"mean": out.mean((1, 2) if channels_last else (2, 3))} if "mean" in pool else {}
     if out.ndim != 3:
@@ -84,11 +84,11 @@ def _run(model, x):  # a masked autoencoder sees whole pictures
         model(**x, **more) if isinstance(x, dict) else model(x, **more)
 
 
-_CALLER = "layers_of"  # whom a refusal names
+_CALLER = "layers_of"  # function that error messages name
 
 
 class _Views:
-    "Calls a model and returns the pooled outputs of its layers side by side."
+    "Call a model and return the pooled outputs of its layers side by side."
 
     def __init__(self, model, layers, pool):
         self.layers, self.pool, self.outputs, self.widths = layers, pool, {}, {}
@@ -166,7 +166,7 @@ class _TextPoints(fixed_tasks.FixedPoints):
 
 
 class _OpenLayers(NamedTuple):
-    "A network whose layers are looked at, and its inputs in a fixed order."
+    "A network, the layers to read, and its inputs in a fixed order."
 
     module: nn.Module
     points: Any  # FixedPoints; TextPoints where the inputs are texts
@@ -213,7 +213,7 @@ def _open_images(source, images, transform, batch_size):  # OpenLayers
 
 # %% ../../nbs/tools/05_layer_outputs.ipynb #d50fbe0f
 def _check_steady(module, points, views):
-    "Look at the layers for a few inputs, in one batch and alone, as `embed` does."
+    "Run the layers on a few inputs, in one batch and alone, as `embed` does."
     first = next(iter(points))
     named = isinstance(first, Mapping)
     size = min(PROBE_IMAGES, len(next(iter(first.values())) if named else first))
@@ -252,11 +252,11 @@ def layers_of(
     """Features of the layers of one network, as models for `rank_models`.
 
     One pass over the inputs serves all layers and poolings, in the order of the forward pass. Of
-    layers that hold the same features the first is kept. Tokens that are padding count nowhere.
+    layers that hold the same features the first is kept. Padding tokens are ignored.
     """
     batch_size = checks.check_count(batch_size, _CALLER, "batch_size")
     if (images is None) == (texts is None):
-        rule, got = "points must be images or texts", "none" if texts is None else "both"
+        rule, got = "examples must be images or texts", "none" if texts is None else "both"
         checks.refuse(_CALLER, rule, got, "pass one of them", TypeError)
     pool = (pool,) if isinstance(pool, str) else tuple(pool)
     for name in pool:

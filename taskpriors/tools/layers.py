@@ -32,8 +32,8 @@ def layers_prior(
 ) -> Tensor:  # factor, shape (n, r), for `prior=` of `Tasks`
     """The task distribution by which the layers of one network are ranked.
 
-    It is that of the references; without them of the standing reference models, if two of them can
-    see the inputs; otherwise of the last layer. Reference: Task Priors, section 2.2.
+    It is that of the references; without them of the standard reference models, if two of them can
+    embed the inputs; otherwise of the last layer. Reference: Task Priors, section 2.2.
     """
     if references:
         return reference_factor(references)

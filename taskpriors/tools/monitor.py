@@ -38,7 +38,7 @@ from . import fixed_tasks
 # %% ../../nbs/tools/01_monitor.ipynb #d6c6a80d
 @contextmanager
 def _without_trace(model: object) -> Iterator[None]:
-    "Evaluation mode without gradients; modes and generators are put back afterwards."
+    "Evaluation mode without gradients; modes and generators are restored afterwards."
     of_numpy = np.random.get_state()
     of_python = random.getstate()
     gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
@@ -84,7 +84,7 @@ def encode(
     *,
     features: Callable | None = None,  # (model, batch) -> outputs, or name -> outputs of heads
 ) -> Tensor | dict:  # shape (n, d), float32, on the CPU; by name if there are several heads
-    "Features of the points, without a trace in the model or the generators."
+    "Features of the examples; the states of the model and the generators are unchanged."
     source: Any = sources.source_of(model)
     model, module = source.model, source.module if isinstance(source, sources.Network) else None
     device = encoders.device_of(module)
@@ -121,14 +121,14 @@ def encode(
 # %% ../../nbs/tools/01_monitor.ipynb #53fae9a8
 @dataclass(frozen=True, eq=False, repr=False)
 class Step(results.Result):
-    "What was measured at one step of training; NaN throughout if it failed."
+    "Measurements at one step of training; NaN if the step failed."
 
     step: int
     skill: float  # expected held-out skill over the tasks; higher is better
-    se: float  # its standard error over points and tasks
+    se: float  # its standard error over examples and tasks
     rankme: float  # effective rank of the features
     deviation: float  # normalised standard deviation, in [0, 1]
-    collapsed: bool  # is that below the alarm?
+    collapsed: bool  # is the deviation below COLLAPSE?
     loss: float  # as given, else NaN
     dimension: int  # number of features
     seconds: float  # of the measurement, with the forward pass
@@ -138,7 +138,7 @@ class Step(results.Result):
     point_errors: Tensor | None = None  # pseudo-values over the error of a constant, shape (n,)
     task_errors: Tensor | None = None  # over the error of a constant, shape (n_tasks,)
     label_skill: float = math.nan  # held-out skill on known labels
-    label_points: Tensor | None = None  # its pseudo-values, one a label or a group of labels
+    label_points: Tensor | None = None  # its pseudo-values, one per label or group of labels
     keep: int | None = None  # step to keep as of this one; None: no step has a skill
 
     def named(self) -> dict[str, float]:
@@ -146,7 +146,7 @@ class Step(results.Result):
         return {f"skill/{name}": value for name, value in (self.heads or {}).items()}
 
     def numbers(self) -> dict[str, float]:  # without what is missing
-        "The numbers of a curve: skill, its error, what stands beside it, and the heads."
+        "The numbers of a curve: skill, its error, further statistics, and the heads."
         names = ("skill", "se", "rankme", "alpha_req", "deviation", "loss", "label_skill")
         values = {name: getattr(self, name) for name in names}
         values |= self.named() | ({} if self.keep is None else dict(keep=self.keep))
@@ -182,17 +182,17 @@ def _from_rank_zero(work: Callable[[], _T]) -> _T:
 
 # %% ../../nbs/tools/01_monitor.ipynb #544e361b
 _BEHIND = 0.1  # probability of being ahead on the user's task, below which a step is behind
-_COLLAPSE = 0.005  # normalised deviation below which a collapse is called
+_COLLAPSE = 0.005  # normalised deviation below which a collapse is reported
 _N_CLASSES = 5  # of a task
 _BATCH = 256  # inputs in a forward pass
 
 # %% ../../nbs/tools/01_monitor.ipynb #b573bc93
 @documented
 class Monitor:
-    """Expected held-out skill of a model while it trains, over tasks that do not change.
+    """Monitor the expected held-out skill of a model during training, over fixed tasks.
 
-    Call it with the model, or its features, after each epoch. `verdict` says which step to keep and
-    which are behind, and `best()` is that step: the latest that is not behind the first. A step is
+    Call it with the model, or its features, after each epoch. `verdict` names the step to keep and
+    those that are behind; `best()` is that step: the latest that is not behind the first. A step is
     behind if it is ahead on the user's task with probability below one in ten, by the tasks and
     by known labels. `keep` of a step grows with each step that is not behind, so that a checkpoint
     of its maximum is the step to keep; the callbacks of Lightning, transformers and
@@ -235,9 +235,9 @@ class Monitor:
             references = references or fixed_tasks.known_references(self.points, given, seed)
             if given is None and "patches" in references:
                 warnings.warn(
-                    "Monitor: a reference judges best. Got none, so patches of the images judge, "
-                    "which lost half an accuracy point in the median of twenty small runs and 2.4 "
-                    "at worst, but much more among layers of well trained networks; pass "
+                    "Monitor: pass a reference. Got none, so tasks come from patches of images, "
+                    "with a median regret of half an accuracy point in twenty small runs, of 2.4 "
+                    "at worst, and of much more among layers of well trained networks; pass "
                     "reference=features of such a network.",
                     stacklevel=2,
                 )
@@ -259,11 +259,11 @@ class Monitor:
 
     def __repr__(self):
         n_tasks, n = self.labels.shape
-        return f"Monitor({n} points, {n_tasks} tasks, {counted(len(self.history), 'step')})"
+        return f"Monitor({n} examples, {n_tasks} tasks, {counted(len(self.history), 'step')})"
 
     def __call__(
         self,
-        model: Callable | checks.ArrayLike,  # module, function of a batch, or features of points
+        model: Callable | checks.ArrayLike,  # module, function of a batch, or features of examples
         step: int | None = None,  # from 0; None is the one after the last
         *,
         loss: float | None = None,  # kept beside the skill
@@ -296,7 +296,7 @@ class Monitor:
         a: int,  # a step
         b: int,  # another
     ) -> float:  # in [0, 1]
-        "Probability that step `a` has the higher skill, from paired errors of points and tasks."
+        "Probability that step `a` has the higher skill, from paired errors of examples and tasks."
         steps = [self._find(a), self._find(b)]
         if a == b:
             return 0.5
@@ -331,7 +331,7 @@ class Monitor:
 
     @property
     def verdict(self) -> str:
-        "Which step to keep, and which steps are behind it."
+        "Recommend a step to keep, and list the steps that are behind it."
         ties, steps = self.ties(), self._usable()
         best, first = ties[-1], self._first(steps).step
         behind = [str(s.step) for s in steps if s.step not in ties]
@@ -371,7 +371,7 @@ class Monitor:
         return ax
 
     def state_dict(self) -> dict[str, Any]:  # for torch.save
-        "The tasks and the history, so that a resumed run goes on with both."
+        "The tasks and the history, for a resumed run."
         steps = [dict(vars(s)) for s in self.history]
         tasks = dict(labels=self.labels.to(torch.int16), index=self.index, sketch=self._sketch)
         return dict(tasks, history=steps, last=self._last)
@@ -380,14 +380,14 @@ class Monitor:
         self,
         state: Mapping,  # of `state_dict`
     ) -> None:
-        "Take over the tasks and the history of a run on the same points."
+        "Take over the tasks and the history of a run on the same examples."
         caller = "Monitor.load_state_dict"
         n = state["labels"].shape[1]
         if n != self.labels.shape[1]:
-            got = f"{n} points where there are {self.labels.shape[1]}"
-            rule = "the state must belong to as many points"
+            got = f"{n} examples where there are {self.labels.shape[1]}"
+            rule = "the state must belong to as many examples"
             checks.refuse(caller, rule, got, "pass the same images and n_points")
-        rule = "the state must belong to the same points"
+        rule = "the state must belong to the same examples"
         index, sketch = state.get("index"), state.get("sketch")
         if index is not None and not torch.equal(index, self.index):
             checks.refuse(caller, rule, "another subset of them", "pass the same n_points and seed")
@@ -395,14 +395,14 @@ class Monitor:
             own = self._sketch
             if len(sketch) != len(own) or not fixed_tasks.same_sketch(sketch, own):
                 remedy = "pass the images, or the reference, of that run in their order"
-                checks.refuse(caller, rule, "other points, or the same in another order", remedy)
+                checks.refuse(caller, rule, "other examples, or the same in another order", remedy)
         self.labels = state["labels"].long()
         self._forget()
         self.history = [Step(**row) for row in state["history"]]
         self._last = state["last"]
 
     @cached_property
-    def _sketch(self):  # of the points, in their order
+    def _sketch(self):  # of the examples, in their order
         if self.points is None:
             return fixed_tasks.sketch_of_rows(self._reference)
         with _without_trace(None):
@@ -459,7 +459,7 @@ class Monitor:
         if isinstance(source, sources.Matrix):
             X = checks.check_tensor(model, "Monitor", "features").detach().float().cpu()
         elif self.points is None:
-            rule = "a model needs images to look at"
+            rule = "a model needs images to embed"
             remedy = "pass features (n, d), or images to Monitor"
             checks.refuse("Monitor", rule, type(model).__name__, remedy, TypeError)
         elif not isinstance(source, (sources.Network, sources.Function)):
@@ -470,7 +470,7 @@ class Monitor:
         if X.ndim != 2 or len(X) not in (self.n_all, len(self.index)):
             rule = f"features must have shape (n, d) with n = {self.n_all}"
             got = f"shape {tuple(X.shape)}"
-            checks.refuse("Monitor", rule, got, "keep the order of the points")
+            checks.refuse("Monitor", rule, got, "keep the order of the examples")
         return X[self.index] if len(X) == self.n_all else X
 
     def _measure(self, model, step, loss):
@@ -551,16 +551,16 @@ def _chosen_groups(groups, points, index, n_all):
     return [names[i] for i in index.tolist()]
 
 
-def _chosen_labels(labels, points, index, n_all):  # class of a point, -1: not known
+def _chosen_labels(labels, points, index, n_all):  # class of an example, -1: not known
     labels = row_labels.read_labels(labels, _source(points), n_all, "Monitor")
     if labels is None:
         return None
-    rule, classes = "labels must be classes, two of them on four points", labels.classes[index]
+    rule, classes = "labels must be classes, two of them on four examples", labels.classes[index]
     known = classes[classes >= 0]
     if labels.targets is not None or len(known) < 4 or len(known.unique()) < 2:
-        found = f"{len(known.unique())} classes on {len(known)} of the points looked at"
+        found = f"{len(known.unique())} classes on {len(known)} of the examples looked at"
         got = found if labels.targets is None else "real targets"
-        checks.refuse("Monitor", rule, got, "label more points, or raise n_points")
+        checks.refuse("Monitor", rule, got, "label more examples, or raise n_points")
     for note in labels.notes:
         warnings.warn(f"Monitor: {note}", stacklevel=3)
     return classes

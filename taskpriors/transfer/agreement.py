@@ -24,7 +24,7 @@ from . import orders
 # %% ../../nbs/transfer/01_agreement.ipynb #da9af54b
 @dataclass(frozen=True, eq=False, repr=False)
 class Agreement(Result):
-    "How well scores order models, with an interval."
+    "Rank agreement of scores with the truth, with an interval."
 
     value: float  # the statistic: 1 is complete agreement
     low: float  # lower end of the interval
@@ -40,7 +40,7 @@ class Agreement(Result):
 
 # %% ../../nbs/transfer/01_agreement.ipynb #52d0241d
 def _vectors(caller, method, most_dims=1, **named):
-    "The judged vectors of a call, by the names of its parameters; ranks, where the order decides."
+    "The checked vectors of a call, by the names of its parameters; ranks where only order matters."
     from scipy import stats
 
     checks.check_choice(method, (*orders.STATISTICS, "top_k"), caller, "method")
@@ -163,7 +163,7 @@ class Comparison(Result):
 def exchanges(
     n: int, n_resamples: int, generator: torch.Generator | None, families: list | None = None
 ) -> np.ndarray:  # of 0 and 1, shape (n_exchanges, n)
-    "Which of n models, or families of them, are exchanged: all ways if few enough, or a sample."
+    "Permutations of n models, or of their families: all if few enough, or a sample."
     units = n if families is None else len(families)
     if 2**units <= n_resamples:
         swaps = (np.arange(2**units)[:, None] >> np.arange(units)) & 1

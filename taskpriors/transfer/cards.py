@@ -27,7 +27,7 @@ RECORD_FILE = Path(str(files("taskpriors.transfer") / "record.json"))
 
 @cache
 def read_record() -> dict[str, Any]:  # study -> its part
-    "What studies have written of how well metrics order models."
+    "Results of the studies on how well metrics order models."
     return json.loads(RECORD_FILE.read_text(encoding="utf-8"))
 
 # %% ../../nbs/transfer/16_cards.ipynb #11202ca8
@@ -36,7 +36,7 @@ _SITE = "https://taskpriors.github.io/taskpriors"
 # %% ../../nbs/transfer/16_cards.ipynb #a08b331f
 @dataclass(frozen=True, eq=False, repr=False)
 class Card(Result):
-    "What a user should know about a metric before its number."
+    "Description of a metric: formula, direction, cost and trap."
 
     name: str  # key in METRICS
     formula: str  # the docstring of the function
@@ -84,7 +84,7 @@ def _record(name: str) -> str:
 def describe_metric(
     metric: str,  # name in METRICS, such as "logme"
 ) -> Card:  # prints itself
-    "The card of a metric: formula, direction, input, cost, trap, source, record, chapter."
+    "The card of a metric: formula, direction, input, cost, trap, source, past results, chapter."
     if metric not in registry.METRICS:
         near = difflib.get_close_matches(str(metric), registry.METRICS, 3) or ["taskpriors.METRICS"]
         remedy = f"see {' or '.join(near)}"

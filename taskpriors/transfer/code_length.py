@@ -35,7 +35,7 @@ def _linear_learner(
     tol: float = 1e-5,  # largest gradient entry of the head
     last: dict | None = None,  # keeps the head; the next call on these classes starts from it
 ) -> Tensor:  # log-probabilities, shape (m, n_classes)
-    "Linear head on the training points, mixed with one uniform vote."
+    "Linear head on the training points, mixed with a uniform distribution."
     n = len(classes)
     present = classes.unique()
     P = torch.zeros(len(test), n_classes, dtype=torch.float64, device=test.device)
@@ -143,7 +143,7 @@ def loss_curve(
     n_points: int = 10,  # training-set sizes
     n_min: int = 10,  # least of them
     seed: int = 0,  # of the permutation
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
     executor: ExecutorLike | None = None,  # over the sizes, for a learner of your own
 ) -> LossCurve:
     "Held-out loss at log-spaced training-set sizes, nested in one permutation."
@@ -205,7 +205,7 @@ def validation_loss(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
     *,
-    curve: LossCurve | None = None,  # loss_curve(features, labels), if at hand
+    curve: LossCurve | None = None,  # loss_curve(features, labels), if available
     **kw: Any,  # of loss_curve
 ) -> float:  # nats, lower is better
     """Held-out loss of the learner on all training points.
@@ -224,7 +224,7 @@ def mdl(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
     *,
-    curve: LossCurve | None = None,  # loss_curve(features, labels), if at hand
+    curve: LossCurve | None = None,  # loss_curve(features, labels), if available
     rule: str = "right",  # "right" (as published) or "left" (prequential code)
     **kw: Any,  # of loss_curve
 ) -> float:  # nats, lower is better
@@ -249,7 +249,7 @@ def sdl(
     labels: ArrayLike,  # class of each point, shape (n,)
     *,
     eps: float | None = None,  # nats; None is half of log K, SynBench prints 1
-    curve: LossCurve | None = None,  # loss_curve(features, labels), if at hand
+    curve: LossCurve | None = None,  # loss_curve(features, labels), if available
     rule: str = "right",  # "right" (as published) or "left"
     **kw: Any,  # of loss_curve
 ) -> float:  # nats, lower is better; a lower bound, with a warning, if the loss ends above eps
@@ -274,7 +274,7 @@ def eps_sample_complexity(
     labels: ArrayLike,  # class of each point, shape (n,)
     *,
     eps: float | None = None,  # nats; None is half of log K
-    curve: LossCurve | None = None,  # loss_curve(features, labels), if at hand
+    curve: LossCurve | None = None,  # loss_curve(features, labels), if available
     **kw: Any,  # of loss_curve
 ) -> float:  # training points, lower is better; infinite if the loss stays above eps
     """Least number of training points on the grid whose held-out loss is at most eps.

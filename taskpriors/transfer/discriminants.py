@@ -42,7 +42,7 @@ def h_score(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
     *,
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
     block_size: int = 16384,  # points at a time when there are many more points than features
 ) -> float:  # in [0, K - 1], higher is better
     """H-score: the sum of squared canonical correlations between features and classes.
@@ -88,7 +88,7 @@ def varying_svd(X: Tensor, svd: FeatureSVD | None, caller: str) -> FeatureSVD:
     "Return the SVD of features, or refuse features that are equal at all points."
     svd = use_svd(X, svd, caller)
     if len(svd.S) == 0:
-        rule, remedy = "features must differ between points", "pass features that vary"
+        rule, remedy = "features must differ between examples", "pass features that vary"
         checks.refuse(caller, rule, "identical rows", remedy)
     return svd
 
@@ -98,7 +98,7 @@ def regularized_h_score(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
     *,
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # higher is better
     """H-score with a Ledoit-Wolf covariance, and the between covariance shrunk alike.
 
@@ -169,7 +169,7 @@ def sfda(
     labels: ArrayLike,  # class of each point, shape (n,)
     *,
     shrinkage: float | None = None,  # in [0, 1]; None is exp(-5 largest within variance)
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in (0, 1), higher is better
     """Self-challenging Fisher discriminant analysis: mean probability of the right class.
 
@@ -189,7 +189,7 @@ def sfda(
     if len(svd.S) > most:
         rule = f"features must have rank at most {most}, or any labels separate"
         got = f"rank {len(svd.S)} of {len(X)} points in {len(counts)} classes"
-        why = f"only the shrinkage of {first.shrinkage:.2g} stands against that"
+        why = f"only the shrinkage of {first.shrinkage:.2g} prevents that"
         checks.warn("sfda", rule, f"{got}, and {why}", "use regularized_h_score")
     confidence = first.log_p.exp().softmax(1).gather(1, label)
     other_means = (first.means.sum(0) - first.means) / (len(counts) - 1)
@@ -203,7 +203,7 @@ def ped(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
     *,
-    radius: float = 0.6,  # of a class, in its deviations; the released code has .3 and .6
+    radius: float = 0.6,  # of a class, in its deviations; the released code has 0.3 and 0.6
     time_step: float = 0.1,  # of the motion
     general: ArrayLike | None = None,  # (m, d) of the same model, other points; None is `features`
 ) -> float:  # in (0, 1), higher is better
@@ -252,7 +252,7 @@ def gbc(
     *,
     n_components: int = 64,  # principal components kept
     covariance: str = "diagonal",  # "diagonal" or "spherical"
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in [-K (K - 1), 0], higher is better
     """Gaussian Bhattacharyya coefficient: minus the overlap of the class Gaussians.
 
@@ -290,7 +290,7 @@ def transrate(
     *,
     eps: float = 1e-4,  # squared distortion, in squared units of the features
     weights: str = "classes",  # "classes" (as released) or "points" (by frequency)
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # nats, higher is better
     """TransRate: coding rate of the features minus that within classes.
 
@@ -321,8 +321,8 @@ def linear(
     labels: ArrayLike,  # class of each point, shape (n,)
     *,
     a: float = 1.0,  # weight of the prior: beta = a n
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
-    head: heads.HeadFit | None = None,  # fit_head(features, labels, beta=a*n), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
+    head: heads.HeadFit | None = None,  # fit_head(features, labels, beta=a*n), if available
 ) -> float:  # nats, lower is better
     """LINEAR: regularised empirical risk of the best linear head.
 
@@ -361,7 +361,7 @@ def linear_valid(
     train: str | float | ArrayLike = 0.5,  # "first" (half, as published), a fraction, or a mask
     seed: int = 0,  # of the random split
     tol: float = 1e-5,  # largest gradient entry of a head
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in [0, 1], lower is better
     """LINEAR-VALID: least held-out error of a linear head over a grid of priors.
 
@@ -378,6 +378,6 @@ def linear_valid(
         train = torch.arange(len(X)) < len(X) // 2
     mask = checks.check_split(train, len(X), caller, seed=seed).to(X.device)
     if len(y[mask].unique()) < 2:
-        rule, remedy = "the training part must hold at least two classes", "pass train=.5"
+        rule, remedy = "the training part must hold at least two classes", "pass train=0.5"
         checks.refuse(caller, rule, "one", f"shuffle the points or {remedy}")
     return least_error(varying_svd(X, svd, caller).scores, y, mask, grid, tol=tol)

@@ -76,7 +76,7 @@ class Evidence(Result):
 
 # %% ../../nbs/transfer/05_evidence.ipynb #62d8594f
 class _Projections(NamedTuple):
-    "What the evidence needs to know of features and targets."
+    "Projections of features and targets, from which the evidence is computed."
 
     s2: Tensor  # squared singular values, shape (k,)
     z: Tensor  # squared projections of the targets, shape (k, t)
@@ -106,7 +106,7 @@ def _raw_projections(T: Tensor, svd: FeatureSVD) -> _Projections:
 
 # %% ../../nbs/transfer/05_evidence.ipynb #c7231f4f
 def _gram_projections(F: Tensor, T: Tensor) -> _Projections | None:
-    "Raw projections from the Gram matrix of `F`, or None where squaring would lose digits."
+    "Raw projections from the Gram matrix of `F`, or None where squaring is not accurate."
     copy = 0 if F.dtype == torch.float64 else F.numel()
     n_bytes = 8 * (copy + 2 * T.numel() + 3 * F.shape[1] ** 2)
     checks.check_memory(n_bytes, "log_evidence", "pass fewer points or features", device=F.device)
@@ -138,7 +138,7 @@ def log_evidence(
     targets: ArrayLike,  # real targets, shape (n,) or (n, t)
     *,
     intercept: bool = False,  # add a free constant (flat prior)?
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> Evidence:
     "Evidence per point of every target at its best precisions (You et al. 2021), any n and d."
     F = checks.check_features(features, "log_evidence").detach()
@@ -192,7 +192,7 @@ def logme(
     *,
     regression: bool = False,  # are the labels real targets?
     intercept: bool = False,  # add a free constant? The published metric has none
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # nats per point, higher is better
     """Logarithm of maximum evidence, LogME (You et al. 2021), exact for any n and d.
 

@@ -16,7 +16,7 @@ from . import evidence
 
 # %% ../../nbs/transfer/06_from_sums.ipynb #6ee4bbdb
 class ClassSums(NamedTuple):
-    "What is left of features and classes once their rows have passed."
+    "Sums of features by class, from one pass over the rows."
 
     n: int  # points
     mean: Tensor  # of the features, shape (d,), float64

@@ -83,7 +83,7 @@ def _hessian_product(problem: HeadProblem, theta: np.ndarray) -> Callable:  # of
 
 # %% ../../nbs/transfer/03_heads.ipynb #62d0b7f4
 class _HeadSearch(NamedTuple):
-    "Where a search for the optimum stopped."
+    "State of a search for the optimum."
 
     theta: np.ndarray  # flat head
     slope: float  # largest gradient entry there
@@ -229,7 +229,7 @@ def fit_head(
     beta: float,  # weight of the prior: penalty norm/(2 beta); scikit-learn's C is beta/n
     tol: float = 1e-6,  # largest gradient entry at the optimum
     max_iter: int = 4000,  # evaluations of the objective at most
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
     start: HeadFit | None = None,  # a head to start from; the optimum does not depend on it
 ) -> HeadFit:
     "Multinomial logistic head with an l2 penalty and a free intercept, at its optimum (B.5: RER)."

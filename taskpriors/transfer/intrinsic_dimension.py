@@ -61,7 +61,7 @@ def twonn(
     *,
     method: str = "likelihood",  # "likelihood", or "fit" (Facco et al. 2017)
     discard: float = 0.1,  # share of the largest ratios that the fit leaves out
-    neighbours: Neighbours | None = None,  # nearest_neighbours(features), if at hand
+    neighbours: Neighbours | None = None,  # nearest_neighbours(features), if available
 ) -> float:  # dimension, lower is said to be better
     """Intrinsic dimension from the distances of the first two neighbours.
 

@@ -115,7 +115,7 @@ def fitted_mixture(
     checks.check_number(variance, caller, "variance", low=0, high=1, low_open=True)
     seed = checks.check_count(seed, caller, "seed", low=0, high=2**32 - 1)
     if len(svd.S) == 0:
-        rule = "features must differ between points"
+        rule = "features must differ between examples"
         checks.refuse(caller, rule, "identical rows", "pass features that vary")
     share = svd.S.square().cumsum(0) / svd.S.square().sum()
     p = min(int((share < variance - 1e-12).sum()) + 1, len(share))
@@ -131,7 +131,7 @@ def mixture_probs(
     *,
     variance: float = 0.8,  # share of the variance the principal components hold
     seed: int = 0,  # of the mixture's initialisation
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> Tensor:  # shape (n, n_components), float64, rows sum to one
     "Posterior of `fitted_mixture` at each point."
     svd = use_svd(features, svd, "mixture_probs")
@@ -155,8 +155,8 @@ def nleep(
     n_components: int | None = None,  # mixture components; None is mixture_size(n, K)
     variance: float = 0.8,  # share of the variance the principal components hold
     seed: int = 0,  # of the mixture's initialisation
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
-    mixture: Tensor | None = None,  # mixture_probs(features, n_components), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
+    mixture: Tensor | None = None,  # mixture_probs(features, n_components), if available
 ) -> float:  # in [-H(Y), 0] nats, higher is better
     """LEEP on the posteriors of a Gaussian mixture, N-LEEP (Li et al. 2021).
 

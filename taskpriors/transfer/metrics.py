@@ -18,7 +18,7 @@ from ..toml import packaged_toml
 # %% ../../nbs/transfer/14_metrics.ipynb #ec71919c
 @cache
 def metric_rows() -> Mapping[str, dict]:  # name of a metric -> its row, in the order of the file
-    "What `metrics.toml` says of each metric."
+    "Rows of `metrics.toml`, by metric."
     return MappingProxyType(packaged_toml("transfer/metrics.toml"))
 
 # %% ../../nbs/transfer/14_metrics.ipynb #c5f8b974

@@ -97,14 +97,15 @@ def knn_accuracy(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
     *,
-    k: int = 5,  # voters, at most n - 1
+    k: int = 5,  # neighbours, at most n - 1
     metric: str = "euclidean",  # "euclidean", or "cosine"
-    neighbours: Neighbours | None = None,  # nearest_neighbours(features), if at hand and Euclidean
+    neighbours: Neighbours
+    | None = None,  # nearest_neighbours(features), if available and Euclidean
 ) -> float:  # in [0, 1], higher is better
-    """Leave-one-out accuracy of the vote of the k nearest other points.
+    """Leave-one-out accuracy of a k-nearest-neighbour classifier.
 
-    The share of points whose class wins the vote. The nearer voters win a tie, by the sum of their
-    places and then by the nearest of them.
+    The majority class of the k neighbours is predicted. Ties are broken by the smallest sum of
+    ranks, then by the nearest neighbour.
 
     Reference: Cover and Hart 1967, Nearest neighbor pattern classification.
     """
@@ -128,9 +129,9 @@ def cluster_learnability(
     *,
     n_clusters: int | None = None,  # of k-means; None is the root of n
     seed: int = 0,  # of k-means and of the order of the points
-    all_pairs: pairs.Pairs | None = None,  # pass_over_pairs(features, seed=seed), if at hand
+    all_pairs: pairs.Pairs | None = None,  # pass_over_pairs(features, seed=seed), if available
 ) -> float:  # in [0, 1], higher is better
-    """Share of points whose k-means cluster a 1-NN classifier tells from the points before.
+    """Share of points whose k-means cluster a 1-NN classifier predicts from the earlier points.
 
     Points come in random order; each but the first gets the cluster of the nearest earlier one.
 
@@ -149,7 +150,7 @@ def cluster_learnability(
     F = F - F.mean(0)
     scale = F.square().mean().sqrt()
     if scale == 0:
-        rule = "features must differ between points"
+        rule = "features must differ between examples"
         checks.refuse(caller, rule, "identical rows", "pass features that vary")
     F = F / scale
     start = np.random.RandomState(int(order[0]))

@@ -68,7 +68,7 @@ def order_statistic(method: str, k: int | None, n: int, caller: str) -> Callable
 
 # %% ../../nbs/transfer/00_orders.ipynb #fa5f624b
 class _FisherInterval(NamedTuple):
-    "What Fisher's interval needs to know of a statistic."
+    "Constants of Fisher's interval for a statistic."
 
     least: int  # least number of models
     variance: Callable  # of artanh(value), from the value and the number of models

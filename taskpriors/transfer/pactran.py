@@ -296,8 +296,8 @@ def npactran_dirichlet(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
     *,
-    mixture: ArrayLike | None = None,  # task_mixture(features, labels), if at hand
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    mixture: ArrayLike | None = None,  # task_mixture(features, labels), if available
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
     **options: Any,  # of pactran_dirichlet
 ) -> float:  # lower is better
     "PACTran-Dirichlet on the posteriors of a Gaussian mixture."
@@ -310,8 +310,8 @@ def npactran_gamma(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
     *,
-    mixture: ArrayLike | None = None,  # task_mixture(features, labels), if at hand
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    mixture: ArrayLike | None = None,  # task_mixture(features, labels), if available
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
     **options: Any,  # of pactran_gamma
 ) -> float:  # lower is better
     "PACTran-Gamma on the posteriors of a Gaussian mixture."
@@ -394,8 +394,8 @@ def pactran_gaussian(
     hessian: str = "mean",  # "mean" (derivation) or "sum" (as released)
     tol: float = 1e-6,  # largest gradient entry of the head
     max_iter: int = 4000,  # evaluations at most
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
-    head: HeadFit | None = None,  # fit_head(features, labels, beta=a*n), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
+    head: HeadFit | None = None,  # fit_head(features, labels, beta=a*n), if available
 ) -> float:  # RER + FR, nats, lower is better
     """PACTran-Gaussian: regularised risk of the best head plus its flatness (A.3 and B.5).
 

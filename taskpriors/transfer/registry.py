@@ -33,7 +33,7 @@ from .neighbours import Neighbours, count_copies
 # %% ../../nbs/transfer/15_registry.ipynb #782243e4
 @dataclass(frozen=True)
 class Metric:
-    "One transferability metric: a function and what is true of it."
+    "A transferability metric: its function and its properties."
 
     name: str  # key in METRICS
     function: Callable  # metric(*needs, **options) -> float
@@ -352,7 +352,7 @@ def terms_of(names: Iterable[str]) -> list[str]:  # each once
 
 
 def combination_note(column: str) -> str:
-    "What a column of `combine_over_models` is made of, in one sentence."
+    "A sentence about the terms of a column of `combine_over_models`."
     rule, weights = COMBINED[column.split()[0]]
     scaling = "scaled from 0 to 1" if rule == "range" else "standardised"
     parts = [

@@ -66,7 +66,7 @@ def lda_accuracy(
     *,
     n_folds: int = 5,  # parts of the cross-validation
     seed: int = 0,  # of the folds
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in [0, 1], higher is better
     """Cross-validated accuracy of linear discriminant analysis with a Ledoit-Wolf covariance.
 
@@ -112,12 +112,12 @@ def lda_score(
     labels: ArrayLike,  # class of each point, shape (n,)
     *,
     version: str = "derived",  # "derived", or "published": without the covariance
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in (0, 1], higher is better
     """Mean posterior of the right class under LDA on its own training points: a raw term of ETran.
 
     The within covariance is shrunk by exp(-5 times its largest eigenvalue). The released code
-    loses the covariance, and has the softmax of the inner products with the class means instead.
+    lacks the covariance, and uses the softmax of the inner products with the class means.
 
     Reference: Gholami et al. 2023, ETran: energy-based transferability estimation.
     """
@@ -203,8 +203,8 @@ def ncti_seli(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
     *,
-    collapse: CollapseTerms | None = None,  # collapse_terms(features, labels), if at hand
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    collapse: CollapseTerms | None = None,  # collapse_terms(features, labels), if available
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # higher is better
     "Nuclear norm of the discriminant coordinates: a raw term of NCTI (Wang et al. 2023)."
     return _use_collapse(features, labels, collapse, svd, "ncti_seli").seli
@@ -215,8 +215,8 @@ def ncti_ncc(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
     *,
-    collapse: CollapseTerms | None = None,  # collapse_terms(features, labels), if at hand
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    collapse: CollapseTerms | None = None,  # collapse_terms(features, labels), if available
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in (0, 1], higher is better
     "Mean posterior of the right class on 64 components: a raw term of NCTI (Wang et al. 2023)."
     return _use_collapse(features, labels, collapse, svd, "ncti_ncc").ncc
@@ -227,8 +227,8 @@ def ncti_vc(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,)
     *,
-    collapse: CollapseTerms | None = None,  # collapse_terms(features, labels), if at hand
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    collapse: CollapseTerms | None = None,  # collapse_terms(features, labels), if available
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # lower is better
     "Log sum of nuclear norms of the posteriors of each class: a raw term of NCTI (2023)."
     return _use_collapse(features, labels, collapse, svd, "ncti_vc").vc
@@ -307,7 +307,7 @@ def concept_variation(
     low, high = X.min(0).values, X.max(0).values
     width = high - low
     if not width.max() > 0:
-        rule = "features must differ between points"
+        rule = "features must differ between examples"
         checks.refuse(caller, rule, "identical rows", "pass others")
     X = (X - low) / torch.where(width > 1e-12 * width.max(), width, torch.inf)
     reach, total = X.shape[1] ** 0.5, 0.0

@@ -43,7 +43,7 @@ def _spectrum(features, svd, center: bool, caller: str) -> Tensor:  # decreasing
     svd = use_svd(features, svd, caller)
     S = svd.S if center else svd.rotation.S
     if len(S) == 0:
-        rule = "features must differ between points" if center else "features must not vanish"
+        rule = "features must differ between examples" if center else "features must not vanish"
         got = "identical rows" if center else "a zero matrix"
         checks.refuse(caller, rule, got, "pass features that vary")
     return S
@@ -54,7 +54,7 @@ def rankme(
     features: ArrayLike,  # shape (n, d)
     *,
     center: bool = False,  # subtract the mean first? The published score does not
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in [1, min(n, d)], higher is better
     """RankMe: effective rank of the singular values of the features.
 
@@ -70,7 +70,7 @@ def rankme(
 def rankme_centered(
     features: ArrayLike,  # shape (n, d)
     *,
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in [1, min(n - 1, d)], higher is better
     "RankMe of the centred features, as several ports compute it; Garrido et al. 2023 do not."
     return rankme(features, center=True, svd=svd)
@@ -80,7 +80,7 @@ def rankme_centered(
 def nesum(
     features: ArrayLike,  # shape (n, d)
     *,
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in [1, min(n - 1, d)], higher is better
     "Sum of the covariance eigenvalues over the largest, features centred (He and Ozay 2022)."
     S = _spectrum(features, svd, True, "nesum")
@@ -107,7 +107,7 @@ def alpha_req(
     *,
     first: int = 4,  # first rank of the fit, from 1; where fewer than 8 ranks exist, from 1
     last: int = 100,  # last rank of the fit, cut at the rank of the features
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # exponent, near 1 is said to be good
     "Exponent of the decay of the covariance eigenvalues (Agrawal et al. 2022)."
     first = checks.check_count(first, "alpha_req", "first")
@@ -122,7 +122,7 @@ def alpha_gap(
     *,
     first: int = 4,  # first rank of the fit, from 1
     last: int = 100,  # last rank of the fit
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # lower is better
     "Distance of the alpha-ReQ exponent from one (Agrawal et al. 2022)."
     return abs(alpha_req(features, first=first, last=last, svd=svd) - 1)
@@ -133,7 +133,7 @@ def participation_dimension(
     features: ArrayLike,  # shape (n, d)
     *,
     estimator: str = "unbiased",  # of both traces: "unbiased", or "biased" (the sample covariance)
-    svd: FeatureSVD | None = None,  # feature_svd(features), if at hand
+    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # higher is better
     """Participation ratio of the covariance, (tr C)^2 / tr C^2, corrected for the number of points.
 
@@ -150,7 +150,7 @@ def participation_dimension(
     svd = use_svd(features, svd, name)
     n = svd.n
     if n < 4:
-        rule = "features must hold at least 4 points"
+        rule = "features must hold at least 4 examples"
         checks.refuse(name, rule, n, 'pass more or estimator="biased"')
     a = svd.U.square() @ (S / S[0]).square()
     total, fourth = a.sum(), (S / S[0]).pow(4).sum()

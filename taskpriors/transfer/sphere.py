@@ -35,7 +35,7 @@ def uniformity(
     *,
     t: float = 2.0,  # inverse squared width of the potential
     block_size: int = 2048,  # points at a time
-    all_pairs: Pairs | None = None,  # pass_over_pairs(features, t=t), if at hand
+    all_pairs: Pairs | None = None,  # pass_over_pairs(features, t=t), if available
 ) -> float:  # in [-4 t, 0], lower is better
     "Log mean Gaussian potential over pairs of points on the unit sphere (Wang and Isola 2020)."
     if all_pairs is not None:
