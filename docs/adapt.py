@@ -40,6 +40,9 @@ def adapt(nb, source, names):
     for cell in nb.cells:
         if cell.cell_type == "raw" and cell.source.strip().startswith("---"):
             cells.append(_markdown(_title(cell.source, source), "title"))
+            if proves or source.parent.name in ("prior", "synbench", "transfer"):
+                link = "[The symbols of the proofs](../start/17_notation.ipynb)"
+                cells.append(_markdown(_links(link, source, names), "notation"))
             has_title = True
         elif cell.cell_type == "markdown":
             text = _theorems(cell.source, proves, page_of(source), claims)

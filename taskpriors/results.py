@@ -48,7 +48,7 @@ def _field_column(v: Any, n: int) -> list | None:
 # %% ../nbs/core/03_results.ipynb #423cff96
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    "Base of all results: a readable `repr` and a table."
+    "Base of all results: a readable `repr`, and a table that notebooks show if it has rows."
 
     def __repr__(self):
         shown = (f"{f.name}={_shown_value(getattr(self, f.name))}" for f in fields(self) if f.repr)
@@ -62,6 +62,10 @@ class Result:
         n = max((len(v) for v in values.values() if _is_vector(v)), default=1)
         columns = {name: _field_column(v, n) for name, v in values.items()}
         return pd.DataFrame({name: c for name, c in columns.items() if c is not None})
+
+    def _repr_html_(self) -> str | None:
+        frame = self.to_frame()
+        return frame.to_html(index=False, max_rows=20) if len(frame) > 1 else None
 
 # %% ../nbs/core/03_results.ipynb #e8888d49
 _STYLE = "taskpriors.taskpriors"

@@ -5,6 +5,7 @@ whose cells assert it.
 """
 
 import contextlib
+import html
 import io
 import os
 import re
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 from taskpriors.rank.options import nested
+from taskpriors.report.table import legend_lines
 from taskpriors.tools.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -174,7 +176,15 @@ def test_lists_follow_columns(typed):
         code, out, _ = typed(*words)
         assert code == 0 and widest(out) <= 80, words
     for command in ("rank", "layers", "synbench", "neucrab", "tune", "next", "data", "cache"):
-        assert widest(typed(command, "--help")[1]) <= 81, command  # a list of choices is one word
+        for words in ("--help", "--help-all")[: 2 if command in ("rank", "layers") else 1]:
+            assert widest(typed(command, words)[1]) <= 81, command  # choices are one word
+
+
+def test_the_help_of_rank_fits_a_screen(typed):
+    code, out, _ = typed("rank", "--help")
+    assert code == 0 and widest(out) <= 80 and len(out.splitlines()) <= 24
+    assert out.count("\n  taskpriors rank ") == 3 and "--help-all" in out
+    assert len(typed("rank", "--help-all")[1].splitlines()) > 100
 
 
 def test_a_typo_names_the_nearest(typed):
@@ -188,6 +198,24 @@ def test_a_typo_names_the_nearest(typed):
     }.items():
         code, _, err = typed(*words)
         assert code == 2 and near in " ".join(err.split()), (words, err[-300:])
+
+
+def test_completion_and_tables_in_a_notebook():
+    import taskpriors as tp
+
+    assert len([name for name in dir(tp) if not name.startswith("_")]) <= 40
+    X = np.random.default_rng(0).normal(size=(60, 6))
+    ranking = tp.rank_models(
+        dict(whole=X, half=X[:, :3]),
+        **nested(n_tasks=10, progress=False, cache=False, references=False),
+    )
+    assert len(dir(ranking)) <= 18 and {"best", "verdict", "forecast"} <= set(dir(ranking))
+    for shown in (ranking, ranking.forecast):
+        page = shown._repr_html_()
+        for line in legend_lines(["p_best", "expected_regret", "margin"]):
+            assert html.escape(line) in page
+    frame = ranking.to_frame()
+    assert "whole" in frame.to_latex() and "| whole" in frame.to_markdown(index=False)
 
 
 def test_best_is_a_name():

@@ -148,6 +148,17 @@ def test_what_is_no_record_is_refused_in_a_sentence(record):
     assert SENTENCE.fullmatch(str(refusal.value)), str(refusal.value)
 
 
+def test_ranks_are_refused_through_the_front_door():
+    draws = np.random.default_rng(0)
+    models = {name: draws.normal(size=(40, 4)) for name in "abc"}
+    places = pd.DataFrame(dict(dtd=[1, 2, 3], food=[2, 1, 3]), index=list("abc"))
+    quiet = nested(n_tasks=8, references=False, progress=False, cache=False)
+    with pytest.raises(ValueError, match=r"must not be ranks. Got 1 to 3.*1 - \(ranks - 0.5\)"):
+        tp.rank_models(models, past_results=places, **quiet)
+    scores = 1 - (places - 0.5) / 3
+    assert tp.rank_models(models, past_results=scores, **quiet).past_scores.shape == (3, 2)
+
+
 def test_tables_complete_each_other_and_may_not_contradict():
     one, two = (pd.Series(x, name="dtd").to_frame() for x in ({"a": 0.5}, {"b": 0.75, "a": 0.5}))
     past = read_record([one, two], ("a", "b"), "rank_models")

@@ -291,3 +291,30 @@ def test_labels_and_past_results_inform_where_models_share_nothing():
     scores = 0.5 + 0.1 * np.random.default_rng(0).random((4, 6))
     past = pd.DataFrame(scores, index=list(models))
     assert rank_models(models, past_results=past, **nested(**QUIET)).forecast.draws is not None
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_column_that_is_the_label_is_named(on_disk):
+    models, y = rare_classes(0, n=400, share=0.5)
+    models["cheat"] = np.c_[models["worse"], 3.0 * y]
+    known = np.where(np.arange(400) % 4 == 0, y, -1)
+    for labels in (y.numpy(), known):
+        ranking = rank_models(models, **nested(labels=labels, on_disk=on_disk, **QUIET))
+        assert "Column 6 (from 0) of cheat is the label itself: drop it." in ranking.verdict
+    del models["cheat"]
+    ranking = rank_models(models, **nested(labels=known, on_disk=on_disk, **QUIET))
+    assert "label itself" not in ranking.verdict
+
+
+def test_a_word_for_unknown_is_asked_about():
+    models, y = rare_classes(0, n=300, share=0.5)
+    words = np.array(["cat", "dog"])[y]
+    for word, says in (("?", "[None if y == '?' else y for y in labels]"), ("unknown", "leave th")):
+        labels = np.where(np.arange(300) % 3 == 0, words, word)
+        with pytest.raises(ValueError, match="must not be words that may mean no label") as refusal:
+            rank_models(models, **nested(labels=labels, **QUIET))
+        assert says in str(refusal.value)
+    mixed = np.random.default_rng(0).permutation(words)
+    labels = np.where(np.arange(300) % 3 == 0, mixed, "later")
+    ranking = rank_models(models, **nested(labels=labels, **QUIET))
+    assert "67% of the labels are 'later': leave them empty if it means" in ranking.verdict

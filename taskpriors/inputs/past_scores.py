@@ -153,6 +153,15 @@ def _scores_in(
     return pd.concat(parts, ignore_index=True)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #f0e3e3bb
+def _are_ranks(value: Series, task: Series) -> bool:
+    "Do the numbers of each task run from 1 to the number of models, as places do?"
+    places = value.groupby(task, sort=False).agg(["min", "max", "count"])
+    halves = bool(((2 * value.dropna()) % 1 == 0).all())  # two that share a place have its half
+    each = (places["min"] >= 1) & (places["min"] < 2)
+    each &= (places["max"] >= 2) & (places["max"] <= places["count"])
+    return halves and len(places) > 0 and bool(each[places["count"] > 0].all())
+
+
 def _as_fractions(frame: DataFrame, name: str) -> Series:
     "Scores of a table as fractions of what is right."
     import pandas as pd
@@ -171,6 +180,10 @@ def _as_fractions(frame: DataFrame, name: str) -> Series:
         rule = f"the scores of {name} must be fractions or percents of what is right"
         got = f"{row.value} for {shortened(row.model, 40)} on {shortened(row.task, 40)!r}"
         raise ValueError(sentence(rule, got, f"leave that task out, or {remedy}"))
+    if _are_ranks(value, frame.task):
+        rule, got = f"the scores of {name} must not be ranks", f"1 to {value.max():g} in each task"
+        remedy = "pass the scores, or 1 - (ranks - 0.5) / len(ranks)"
+        raise ValueError(sentence(rule, got, remedy))
     tops = value.groupby(frame.task, sort=False).max()
     percent, fraction = tops > 1, (tops > 0) & (tops <= 1)
     if percent.any() and fraction.any():

@@ -12,7 +12,8 @@ import os
 import re
 import unicodedata
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
@@ -28,6 +29,7 @@ from . import tables
 from .remote import is_url, local_copy
 from .sources import FeatureFile, Matrix, Source, split_key
 from ..refusals import asked_by, sentence, shortened
+from ..store import digest_json
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #b09bcb73
 class LabelColumn(NamedTuple):
@@ -48,6 +50,7 @@ class GivenLabels(NamedTuple):
     notes: tuple = ()  # notes for the reader
     targets: Tensor | None = None  # real targets (n, m), float64; then there is one class
     offers: tuple = ()  # notes on further columns of their table
+    inputs: tuple = ()  # digests of the inputs that their file was written for
 
 
 class Points(Protocol):
@@ -69,6 +72,9 @@ def labels_of_column(labels: Any, column: str, caller: str = "rank_models") -> L
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ce1b029a
 _DOUBTFUL = {"nan", "none", "na", "n/a", "#n/a", "<na>", "null", "nat", "-1"}
+_DOUBTFUL |= {"?", "??", "???", "-", "--", "unlabeled", "unlabelled", "not labeled", "no label"}
+_DOUBTFUL |= {"todo", "tbd"}
+_UNKNOWN = {"unknown", "unsure", "undefined", "unspecified", "missing", "not known"}
 _FEW = 20  # values that whole numbers may have without a question
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|nan")
 
@@ -102,11 +108,17 @@ def _printable(name: object) -> str:
 def _words(values: list) -> list:
     "Words with None for blanks, of which none is written for nothing by other programs."
     words = [None if value is None else str(value).strip() for value in values]
-    doubtful = next((word for word in words if word and word.lower() in _DOUBTFUL), None)
+    counts = Counter(filter(None, words))
+    doubtful = next((word for word in counts if word.lower() in _DOUBTFUL), None)
+    if doubtful is None and counts:
+        word, n = counts.most_common(1)[0]
+        doubtful = word if word.lower() in _UNKNOWN and 2 * n > counts.total() else None
     if doubtful is not None:
         rule = "labels must not be words that may mean no label"
-        remedy = "leave it empty (None) if it is unknown, or rename it if it is a class"
-        raise ValueError(sentence(rule, repr(doubtful), remedy))
+        got = f"{doubtful!r} for {counts[doubtful]:,} of {counts.total():,}"
+        convert = f"[None if y == {doubtful!r} else y for y in labels]"
+        remedy = f"leave them empty, as by {convert}, or rename the class if it is one"
+        raise ValueError(sentence(rule, got, remedy))
     return words
 
 
@@ -258,6 +270,21 @@ def are_targets(cells: list) -> bool:
     typed = _typed(cells) if all(isinstance(cell, str) for cell in cells) else cells
     return _as_targets([float("nan") if is_blank(cell) else cell for cell in typed]) is not None
 
+# %% ../../nbs/inputs/01_row_labels.ipynb #inp00002
+def inputs_digest(parts: Iterable) -> str:  # empty if nothing has a digest
+    "Short digests of ranked inputs, or of the features of each model, for the column `inputs`."
+    return " ".join(sorted({digest_json(part)[:8] for part in parts if part}))
+
+
+def check_inputs(cells: Iterable, digest: str, noun: str = "labels") -> None:
+    "Refuse a sheet that was written for other inputs than those of `inputs_digest`."
+    other = [cell for cell in cells if not set(cell.split()) & set(digest.split())]
+    if digest and other:
+        rule = f"{noun} must be of the inputs that are ranked"
+        remedy = "name the earlier inputs, or remove the column inputs if the rows are the same"
+        got = f"a sheet of other inputs ({shortened(other[0], 20)} in the column inputs)"
+        raise ValueError(sentence(rule, got, remedy))
+
 # %% ../../nbs/inputs/01_row_labels.ipynb #edbdf20e
 LABEL_NAMES = ("label", "labels", "target", "targets", "class", "classes", "category", "y")
 _PATH_NAMES = ("path", "file", "filename", "file_name", "image", "image_path", "img", "img_path")
@@ -265,6 +292,10 @@ _ROW_NAMES = ("row", "index", "idx", "", "unnamed: 0")
 KEY_NAMES = (*_PATH_NAMES, "name", "stem", "id", "image_id", "img_id", "key", "uid", *_ROW_NAMES)
 _GROUP_NAMES = ("group", "groups", "patient", "patient_id", "subject", "subject_id")
 _GROUP_NAMES += ("video", "video_id", "participant", "participant_id")
+
+
+INPUTS = "inputs"  # column of a sheet whose examples have no names but their rows
+_DIGESTS = re.compile(r"[0-9a-f]{8}( [0-9a-f]{8})*")
 
 
 class _Key(NamedTuple):
@@ -283,6 +314,7 @@ class _Entries(NamedTuple):
     header: str = ""  # the line above them, if it may be a label itself
     noun: str = "labels"  # what they are, or groups
     offers: tuple = ()  # as in `GivenLabels`
+    inputs: tuple = ()  # as in `GivenLabels`
 
 
 def label_place(frame: DataFrame, column: str | None, noun: str = "labels") -> int:
@@ -319,6 +351,14 @@ def _offers_of(frame: DataFrame, at: int) -> tuple[str, ...]:
     return (f"{said}; {remedy}.",) if 1 < len(set(words)) < len(words) else ()
 
 
+def _written_for(
+    column: checks.Series,
+) -> tuple[str, ...]:  # empty if the column holds something else
+    "The digests in a column of a sheet of labels."
+    cells = set(map(str, column))
+    return tuple(sorted(cells)) if all(map(_DIGESTS.fullmatch, cells)) else ()
+
+
 def _index_key(index: Any) -> tuple[_Key, ...]:
     "The index of a data frame or a series as a key; none if it only counts."
     if getattr(index, "nlevels", 1) > 1:
@@ -335,7 +375,7 @@ def _entries_of_frame(frame: DataFrame, column: str | None, noun: str = "labels"
     for k, name in enumerate(map(str, frame.columns)):
         kind = tables.plain_name(name) or "unnamed: 0"
         title = f"the column {name!r}" if name else "the column without a name"
-        if k != at:
+        if k != at and not (kind == INPUTS and _written_for(frame.iloc[:, k])):
             kind = kind if kind in KEY_NAMES else ""
             keys.append(_Key(title, frame.iloc[:, k].tolist(), kind))
     keys.sort(key=lambda key: KEY_NAMES.index(key.kind) if key.kind else len(KEY_NAMES))
@@ -343,7 +383,8 @@ def _entries_of_frame(frame: DataFrame, column: str | None, noun: str = "labels"
     header = "" if tables.plain_name(header) in (*LABEL_NAMES, "") or column else header
     offers = _offers_of(frame, at) if noun == "labels" else ()
     values = frame.iloc[:, at].tolist()
-    return _Entries(values, (*_index_key(frame.index), *keys), header, noun, offers)
+    inputs = next((_written_for(frame[k]) for k in frame if tables.plain_name(k) == INPUTS), ())
+    return _Entries(values, (*_index_key(frame.index), *keys), header, noun, offers, inputs)
 
 
 def _array_in_file(file: Path, key: str | None) -> ArrayLike:
@@ -394,6 +435,8 @@ def _with_order(entries: _Entries) -> _Entries:
 
 def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entries | ArrayLike:
     "Labels with the keys that may name their examples; an array or a list is unchanged."
+    if isinstance(labels, _Entries):
+        return labels
     if isinstance(labels, (str, os.PathLike)):
         return _in_file(os.fspath(labels), column, noun)
     if isinstance(labels, Mapping):
@@ -609,13 +652,15 @@ def _placed(entries: _Entries, rows: list, n: int) -> list[Any]:
 # %% ../../nbs/inputs/01_row_labels.ipynb #8032100d
 def labels_of_files(
     paths: Sequence, caller: str = "rank_models", column: str | None = None
-) -> dict[Any, Any]:  # row or path -> label
+) -> _Entries:  # by row or path
     "The labels in several tables with a column row or path, each of some of the examples."
     joined: dict = {}
+    inputs: tuple = ()
     with asked_by(caller):
         for path in paths:
             entries: Any = _in_file(os.fspath(path), column, "labels")
             keys = entries.keys if isinstance(entries, _Entries) else ()
+            inputs += entries.inputs if isinstance(entries, _Entries) else ()
             key = next((key for key in keys if key.kind == "row"), None)
             key = key or next((key for key in keys if key.kind), None)
             if key is None:
@@ -627,7 +672,8 @@ def labels_of_files(
                     continue
                 point = _row_of(cell, 2**62, "labels") if key.kind == "row" else cell
                 _check_one_label(joined.setdefault(point, value), value, point, "labels")
-    return joined
+    key = _Key("the keys", list(joined), "the keys")
+    return _Entries(list(joined.values()), (key,), inputs=inputs)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #2991ff84
 def _without_empty_rows(entries: _Entries) -> _Entries:
@@ -651,18 +697,20 @@ def _in_rows(read: Any, points: Any, n: int) -> tuple[Any, tuple]:  # values in 
 
 
 def read_labels(
-    labels: LabelsLike
-    | LabelColumn
-    | None,  # array, dictionary, True for those of examples, a file
+    labels: LabelsLike | LabelColumn | _Entries | None,  # array, True for those of examples, a file
     images: Points | None,
     n: int,
     caller: str = "rank_models",
+    *,
+    inputs: str = "",  # of inputs_digest, of what is ranked; empty: that of `images`, if there are
 ) -> GivenLabels | None:
     "Read the known labels, of some examples or of all."
     if labels is None or labels is False:
         return None
     if isinstance(labels, GivenLabels):
         check_same_n(caller, models=n, labels=len(labels.classes))
+        with asked_by(caller):
+            check_inputs(labels.inputs, inputs)
         return labels
     column, of_points = None, labels is True
     if isinstance(labels, LabelColumn):
@@ -674,6 +722,9 @@ def read_labels(
             refuse(caller, "labels=True needs examples with labels", "none", remedy)
     with asked_by(caller):
         read: Any = labels if of_points else _entries_of(labels, column)
+        written_for = read.inputs if isinstance(read, _Entries) else ()
+        if written_for:
+            check_inputs(written_for, inputs or inputs_digest([getattr(images, "fingerprint", "")]))
         values, notes = _in_rows(read, images, n)
         targets = _as_targets(values)
         if targets is not None:
@@ -683,7 +734,8 @@ def read_labels(
             check_same_n(caller, models=n, labels=len(in_order))
             checked = _checked_classes(_classes(in_order), n)
     offers = read.offers if isinstance(read, _Entries) else ()
-    return checked._replace(notes=(*notes, *checked.notes), offers=offers)
+    notes = (*notes, *checked.notes)
+    return checked._replace(notes=notes, offers=offers, inputs=written_for)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #d1d32ed2
 class _NamedRows(NamedTuple):

@@ -313,7 +313,8 @@ class NeuCRaB(results.Result):
             ax.figure.legend(loc="outside lower center", ncols=2)
         ax.set_yticks(places, table.index, fontsize=7)
         first = next(k for k in table.index if not k.endswith("hindsight"))
-        ax.set(xlabel="Kendall's tau, mean over tasks and sizes", title=f"First: {first}")
+        title = f"Metrics against error\nhighest without hindsight: {first}"
+        ax.set(xlabel="Kendall's tau, mean over tasks and sizes", title=title)
         return ax
 
     def plot_grid(self, task: str, *, truth: str = "best", seed: int = 0) -> np.ndarray:

@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/papers/15_pactran_actions.ipynb #3c9a9d64
 import itertools
+import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -99,7 +100,7 @@ def _neucrab(job: Job) -> Computed:
     if s.get("scatter"):
         return _scatter_cells(result, n_classes), partial(_draw_scatters, result)
     if not s.get("one_width"):
-        return _tau_cells(result, n_classes, by_size=False), result.plot
+        return _tau_cells(result, n_classes, by_size=False), partial(_draw_taus, result, job.item)
     width = _width_cell(result)
     if not job.item.small:
         widths = result.truth.set_index("model")["dim"]
@@ -109,7 +110,18 @@ def _neucrab(job: Job) -> Computed:
             truth=result.truth[result.truth["model"].isin(names)],
             scores=result.scores[result.scores["model"].isin(names)],
         )
-    return [*_tau_cells(result, n_classes, by_size=True), width], result.plot
+    cells = [*_tau_cells(result, n_classes, by_size=True), width]
+    return cells, partial(_draw_taus, result, job.item)
+
+
+def _title_of(item):  # what its picture is called; of a small run, what it stands for
+    return item.item + (f", standing for {', '.join(item.full.data)}" if item.small else "")
+
+
+def _draw_taus(result, item):
+    ax = result.plot()
+    ax.set_title(textwrap.fill(f"{_title_of(item)}: {item.title}", 60))
+    return ax
 
 
 def _both_taus(result, n_classes):  # tables of task, per_class, seed, row, tau: released and ours
@@ -218,8 +230,7 @@ def _questions(job: Job) -> Computed:
 
 def _first_panel(result, item):
     axes = result.plot_grid(result.truth["task"].iloc[0])
-    of = f", standing for {', '.join(item.full.data)}" if item.small else ""
-    axes[0, 1].set(title=item.item + of)
+    axes[0, 1].set(title=_title_of(item))
     return axes[0, 0]
 
 

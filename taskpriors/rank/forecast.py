@@ -6,6 +6,7 @@
 __all__ = ['Comparison', 'Forecast']
 
 # %% ../../nbs/rank/06_forecast.ipynb #8dd41d13
+import html
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from ..checks import Axes, DataFrame, check_choice
 from ..prior.pair_retrieval import PairScores
 from ..prior.posterior import LabelledSkill, shrunk_covariance
 from ..prior.queries import QueryScores
+from ..report.table import table_html
 from ..report.words import SCORE_NAMES, shortened
 from ..results import Result, new_axes
 from ..ridge import simplex_codes
@@ -521,6 +523,10 @@ class Forecast(Result):
         columns |= dict(expected_regret=self.expected_regret, tier=self.tier)
         rows = {name: values[self.order].tolist() for name, values in columns.items()}
         return pd.DataFrame(dict(model=[self.models[k] for k in self.order], **rows))
+
+    def _repr_html_(self):
+        why = f"<p>No probability is given: {html.escape(self.reason)}.</p>" if self.reason else ""
+        return why + table_html(self.to_frame())
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "The margin of each model with its 95 % interval, the lowest expected regret at the top."

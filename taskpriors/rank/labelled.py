@@ -403,8 +403,10 @@ def labels_record(
     if labels.targets is not None:
         counts: dict[str, Any] = dict(n_targets=labels.targets.shape[1])
     else:
-        largest = classes.bincount().max().item() / len(classes)
-        counts = dict(n_classes=len(labels.names), largest_class=largest)
+        most, largest = (int(x) for x in classes.bincount().max(0))
+        counts = dict(n_classes=len(labels.names), largest_class=most / len(classes))
+        if 2 * most > len(classes) > most:
+            counts["most_frequent"] = plain_text(labels.names[largest])
     notes = list(labels.notes)
     if labels.targets is None and len(classes) > _LOOKED_AT:
         some = f"{_LOOKED_AT:,} of the {len(classes):,} labels, evenly spaced"

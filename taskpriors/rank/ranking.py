@@ -8,7 +8,7 @@ __all__ = ['Ranking']
 # %% ../../nbs/rank/09_ranking.ipynb #72ff4cc6
 import html
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import NormalDist
@@ -39,6 +39,10 @@ _HARDLY = 0.25  # agreement of earlier and sampled tasks below which a note is w
 _NOISE = "the models share no structure on these examples"
 CONTRADICTED = (
     "The past results order the models differently from these examples, so they hardly count."
+)
+COMPLETED = (  # names that a user needs, which completion offers
+    "models best verdict decided failures settings forecast compare compare_with next_labels "
+    "next_step plot report save summary to_frame to_record".split()
 )
 
 # %% ../../nbs/rank/09_ranking.ipynb #7a8874cc
@@ -77,6 +81,9 @@ class Ranking(Result):
     evidence: Evidence | None = field(default=None, repr=False)  # None: no tasks are held
     baseline_evidence: Evidence | None = field(default=None, repr=False)  # of models and baselines
     baseline_skill: Tensor | None = None  # of the models and then of baselines
+
+    def __dir__(self):  # what a user needs; fields and steps are reached by their names
+        return sorted(COMPLETED)
 
     @cached_property
     def forecast(self) -> Forecast:
@@ -194,10 +201,6 @@ class Ranking(Result):
         "Name of the top-ranked model."
         return self.forecast.first
 
-    def tiers(self) -> Forecast:
-        "Tiers of the models: 1 if ahead of the first with probability 0.05 or more, else 2."
-        return self.forecast
-
     def p_best(self) -> Series:
         "Probability of each model to be best on the user's task, in the order of the table."
         return self.forecast.to_frame().set_index("model").p_best.rename_axis(None)
@@ -277,6 +280,7 @@ class Ranking(Result):
         described = self.settings.get("models", {})
         untrained = [name for name in self.models if described.get(name, {}).get("untrained")]
         caveats.append(words.untrained_words(first, untrained, len(self.models)))
+        caveats.append(words.label_column_words(self.settings.get("label_columns", {})))
         if has_draws and LABEL_ACCURACY in self.extra and not self._is_at_chance:
             right = dict(zip(self.models, self.extra[LABEL_ACCURACY].tolist(), strict=True))
             n_labels = self.settings["labels"]["n_labels"]
@@ -492,7 +496,12 @@ class Ranking(Result):
         out: str | Path,  # directory that `save` wrote
     ) -> "Ranking":
         "Read a ranking that was saved."
-        return cls(**record.saved_fields(out))
+        saved = record.saved_fields(out)
+        if unknown := set(saved) - {one.name for one in fields(cls)}:
+            rule = f"a saved ranking must not have the field {min(unknown)!r}"
+            got = f"one of version {saved['settings'].get('versions', {}).get('taskpriors')}"
+            checks.refuse("Ranking.load", rule, got, "load it with that version, or rank again")
+        return cls(**saved)
 
     def to_record(
         self,

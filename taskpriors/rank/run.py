@@ -223,6 +223,7 @@ def gather(
     return _Gathered(models, reference_models, failures, placed.failures, called, beside)
 
 # %% ../../nbs/rank/12_run.ipynb #93f4392a
+LEAKS = 20  # labels from which a column that repeats them is no chance
 _ALONE = 0.05  # p-value above which a model shares nothing with the others
 _WITHOUT_PAIRS = "Only the forecast uses the pairs; skill and sampled tasks do not."
 
@@ -424,6 +425,40 @@ def _note_shared_structure(models: Mapping, references: Mapping, settings: dict)
             settings["notes"].append(f"{said}: are its rows in the same order?")
 
 
+def label_column(rows: Tensor, labels: row_labels.GivenLabels, points: Tensor) -> int | None:
+    "The first column that known labels determine and that determines a class or a target."
+    X = rows.double() - rows.double().mean(0)
+    total = X.square().sum(0)
+    if labels.targets is not None:
+        y = labels.targets[points].to(X)
+        y = y - y.mean(0)
+        left = total - (y.T @ X).square().div(y.square().sum(0)[:, None]).amax(0)
+    else:
+        _, classes, sizes = labels.classes[points].unique(return_inverse=True, return_counts=True)
+        X = X[(sizes[classes] > 1).to(X.device)]  # a class of one example tells nothing
+        classes = classes[sizes[classes] > 1].to(X.device)
+        total = (X - X.mean(0)).square().sum(0)
+        means = X.new_zeros(len(sizes), X.shape[1]).index_add(0, classes, X)
+        left = (X - (means / sizes.to(X)[:, None])[classes]).square().sum(0)
+    found = ((left <= 1e-10 * total) & (total > 0)).nonzero()[:, 0]
+    return int(found[0]) if len(found) else None
+
+
+def note_label_columns(
+    models: Mapping, labels: row_labels.GivenLabels | None, settings: dict
+) -> None:
+    "Write into the settings of a run which models hold the labels among their features."
+    settings["label_columns"] = {}
+    if labels is None:
+        return
+    known = (labels.classes >= 0).nonzero()[:, 0]
+    points = known[blocks.evenly(len(known), _SAMPLED)]
+    for name, model in models.items() if len(points) >= LEAKS else ():
+        column = label_column(members.rows_of(model, points), labels, points)
+        if column is not None:
+            settings["label_columns"][name] = column
+
+
 def _note_unranked(findings: distributions.Findings, group: _Gathered, settings: dict) -> None:
     "Note in the settings of a run which reference models and baselines were used."
     settings["notes"] += reference_set.reference_notes(group.reference_set, group.failed_references)
@@ -523,7 +558,13 @@ def _rank_with(
     )
     given = pairs_in_memory(pairs, source, named, group, options)
     if source is None:
-        checked_labels = row_labels.read_labels(labels, None, n, caller)
+        checked_labels = row_labels.read_labels(
+            labels,
+            None,
+            n,
+            caller,
+            inputs=row_labels.inputs_digest(model.digest for model in group.models.values()),
+        )
     engine.check(group.models, checked_labels)
     offers = () if checked_labels is None or options.groups is not None else checked_labels.offers
     options, copied, notes = _groups_of(options, group.models, source, n)
@@ -549,8 +590,8 @@ def _rank_with(
     settings["notes"] += [*offers, *notes, *prefix_notes(named)]
     _note_unranked(findings, group, settings)
     _note_shared_structure(findings.models, group.reference_models, settings)
-    settings["copies"] = copied
-    settings["scoring"] = options.scoring
+    note_label_columns(findings.models, checked_labels, settings)
+    settings |= dict(copies=copied, scoring=options.scoring)
     if past is not None:
         at = [past.models.index(name) for name in findings.models]
         past = past._replace(models=tuple(findings.models), scores=past.scores[at])

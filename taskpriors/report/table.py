@@ -111,6 +111,18 @@ def ranking_text(
     return "\n".join([*before, wrap(verdict), "", *shown, *after])
 
 
+def table_html(frame: DataFrame, baselines: Sequence[str] = ()) -> str:
+    "The table in a notebook, what is not ranked below a rule, and what the columns mean."
+    cells = {c: [cell_text(c, v) for v in frame[c]] for c in frame.columns[1:]}
+    headings = {c: column_of(c).heading for c in frame}
+    table = frame.assign(**cells).rename(columns=headings).to_html(index=False, escape=True)
+    beside, legend = (
+        "<br>".join(map(html.escape, lines)) for lines in (baselines, legend_lines(list(frame)))
+    )
+    below = f"<hr><p>{beside}</p>" if beside else ""
+    return f"{table}{below}<p>{legend}</p>"
+
+
 def ranking_html(
     frame: DataFrame,
     verdict: str,
@@ -121,15 +133,9 @@ def ranking_html(
     baselines: Sequence[str] = (),
 ) -> str:
     "The same in a notebook."
-    cells = {c: [cell_text(c, v) for v in frame[c]] for c in frame.columns[1:]}
-    headings = {c: column_of(c).heading for c in frame}
-    table = frame.assign(**cells).rename(columns=headings).to_html(index=False, escape=True)
     before = "".join(f"<p>{html.escape(note)}</p>" for note in candidates)
-    after = f"<p>{html.escape(_ORDER)}</p>" if "expected_regret" in frame else ""
-    beside = "<br>".join(map(html.escape, baselines))
-    below = f"<hr><p>{beside}</p>" if beside else ""
     return (
-        f"{before}<p><b>{html.escape(verdict)}</b></p>{table}{below}{after}"
+        f"{before}<p><b>{html.escape(verdict)}</b></p>{table_html(frame, baselines)}"
         f"<details><summary>Settings</summary><pre>{html.escape(summary)}</pre>"
         f"</details><p>{html.escape(next_step)}</p>"
     )

@@ -74,6 +74,13 @@ def _are_read(labels, at_chance):  # are they classes that inform the forecast?
     return "n_targets" not in labels and not (at_chance and labels["n_pairs"] == 0)
 
 
+def _frequent_said(labels):  # a question about a class of more than half of the labels
+    if "most_frequent" not in labels:
+        return ""
+    word, share = shortened(labels["most_frequent"], 40), labels["largest_class"]
+    return f"{share:.0%} of the labels are {word!r}: leave them empty if it means unknown. "
+
+
 def _chance_said(labels, points):  # a sentence on labels that no model predicts
     known = counted(labels["n_labels"], "label")
     if labels["n_pairs"] == 0:
@@ -122,7 +129,8 @@ def forecast_verdict(
         )
         return (
             f"No model predicts the {noun} better than {constant}, so no probability is "
-            f"given; are {noun} and rows in the same order? Without them, take {unlabelled}."
+            f"given; are {noun} and rows in the same order? {_frequent_said(labels)}Without them, "
+            f"take {unlabelled}."
         )
     if frame.p_best.isna().all():
         return f"Take {first}: it has the largest margin. No probability is given: {reason}."
@@ -170,6 +178,18 @@ def untrained_words(first: str, untrained: Sequence, n_models: int) -> str:
     if first in untrained:
         return f"{first} was never trained: it holds its initial weights."
     return ""
+
+
+def label_column_words(columns: Mapping) -> str:  # name of a model -> one of its columns, from 0
+    "That a column of features is the label; empty if none is."
+    if not columns:
+        return ""
+    some = [
+        f"column {column} (from 0) of {shortened(name, 40)}" for name, column in columns.items()
+    ]
+    said = listed(some)
+    verb = "is" if len(some) == 1 else "are"
+    return f"{said[0].upper()}{said[1:]} {verb} the label itself: drop it."
 
 
 def probe_words(first: str, right: Mapping, n_labels: int) -> str:

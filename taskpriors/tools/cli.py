@@ -384,7 +384,9 @@ def build_parser() -> argparse.ArgumentParser:
         command.set_defaults(run=run)
         for path, differs in entry["functions"].items():
             module, _, function = path.rpartition(".")
-            group = command.add_argument_group(f"what {function} takes")
+            group = command
+            if "title" in differs:
+                group = command.add_argument_group(differs["title"])
             for parameter in read_signature(f"taskpriors.{module}", function).values():
                 if parameter.name in differs.get("hidden", ()) or parameter.name.startswith("*"):
                     continue
@@ -393,6 +395,8 @@ def build_parser() -> argparse.ArgumentParser:
                     words["type"] = dict(int=int, float=float)[words["type"]]
                 flag = words.pop("flag", "--" + parameter.name.replace("_", "-"))
                 group.add_argument(flag, **words)
+        if "first" in entry:
+            command.shorten_help(entry["first"], entry["examples"])
         for flag, own_words in entry.get("own", {}).items():
             command.add_argument(flag, **own_words)
     return parser

@@ -10,7 +10,9 @@ import argparse
 import difflib
 import os
 import sys
-from collections.abc import Callable, Iterable
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from . import arguments
@@ -32,8 +34,42 @@ def nearest(word: str, words: Iterable) -> str:  # empty if none is near
     return f"; did you mean {near[0]}?" if near else ""
 
 
+class HelpAll(argparse.Action):
+    "Print all options of a command."
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        "Print them and leave."
+        print(argparse.ArgumentParser.format_help(parser), end="")
+        parser.exit()
+
+
 class Command(argparse.ArgumentParser):
     "The parser of one command."
+
+    short_help = ""  # what --help prints instead of all options, where it is set
+
+    def format_help(self) -> str:
+        "The short help of a command that has one, otherwise all options."
+        return self.short_help or super().format_help()
+
+    def shorten_help(self, first: Mapping, examples: Iterable) -> None:
+        "Let --help print the first options and examples, and --help-all all options."
+        self.usage = f"{self.prog} {'[MODEL ...] ' if 'MODEL ...' in first else ''}[options]"
+        lines = {**first, "--help-all": "print all options"}
+        indent = 2 + max(map(len, lines))
+        options = [f"{flag:{indent}}{words}" for flag, words in lines.items()]
+        width = width_of_lines(sys.stdout.isatty())
+        wrap = partial(textwrap.fill, width=width, break_on_hyphens=False, initial_indent="  ")
+        self.short_help = "\n".join(
+            [
+                f"usage: {self.usage}\n\n{textwrap.fill(self.description or '', width)}\n",
+                *(wrap(line, subsequent_indent=" " * (2 + indent)) for line in options),
+                "\nexamples:",
+                *(f"  {self.prog} {words}" for words in examples),
+                "",
+            ]
+        )
+        self.add_argument("--help-all", action=HelpAll, nargs=0, help="print this, all options")
 
     def parse_known_args(
         self, args: Any | None = None, namespace: Any | None = None

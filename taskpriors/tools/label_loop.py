@@ -19,10 +19,12 @@ from typing import Any
 
 from ..checks import Axes, check_count, refuse
 from ..inputs.images import ImagesLike, load_images
+from ..inputs.row_labels import INPUTS, check_inputs
 from ..inputs.texts import TextsLike, load_texts
 from ..rank.models import rank_models
 from ..rank.options import Compute
 from ..rank.ranking import Ranking
+from ..refusals import asked_by
 from ..report.words import counted, shortened
 from ..signatures import documented
 from ..store import write_files
@@ -42,11 +44,13 @@ def _answers_in(path: Path, points: PointNames) -> dict[int, str]:
             f"a csv of labels of these examples must have the columns {', '.join(sorted(wanted))}"
         )
         refuse("label_loop", rule, repr(shortened(",".join(lines[0]), 80)), "name a new file")
+    with asked_by("label_loop"):
+        check_inputs({line[INPUTS] for line in lines if points.digest}, points.digest, path.name)
     rows = {str(name): row for row, name in enumerate(points.names)}
     answers = {}
     for line in lines:
         name = line[points.column]
-        if name not in rows or line.get("inputs", points.digest) != points.digest:
+        if name not in rows:
             got = f"{points.column} {shortened(name, 60)} of other inputs"
             refuse("label_loop", f"{path.name} must be of these examples", got, "name another file")
         if line["label"]:

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 from ..checks import ArrayLike, check_same_n, check_several, check_tensor, refuse
 from ..inputs.images import ImagesLike, load_images
+from ..inputs.row_labels import INPUTS, inputs_digest
 from ..inputs.texts import TextsLike, load_texts
 from ..rank.ranking import Ranking
 from ..rank.record import picture_address
 from ..report.words import counted, shortened
 from ..signatures import documented
-from ..store import digest_json, write_files
+from ..store import write_files
 from .arguments import load_points
 
 # %% ../../nbs/tools/07_label_sheet.ipynb #034effc2
@@ -34,12 +35,12 @@ class PointNames(NamedTuple):
 
     column: str  # "image", "id" or "text"; "row" if nothing else names each of them
     names: Any  # of all examples, in their order
-    digest: str = ""  # of the inputs, where rows are their only names
+    digest: str = ""  # of `inputs_digest`, where rows are their only names
 
     @property
     def columns(self) -> dict[str, Any]:  # column -> cells of all examples
         "The columns that name an example."
-        digest = dict(inputs=[self.digest] * len(self.names)) if self.digest else {}
+        digest = {INPUTS: [self.digest] * len(self.names)} if self.digest else {}
         return {self.column: self.names, **digest}
 
 
@@ -50,11 +51,11 @@ def point_names(source: Any, n: int, ranking: Ranking | None = None) -> PointNam
     for column, cells in offered:
         if cells is not None and len(set(cells)) == n:
             return PointNames(column, cells)
-    digest = getattr(source, "fingerprint", None)
-    if digest is None and ranking is not None:
-        models = ranking.settings["models"].values()
-        digest = digest_json(sorted(model["features"] for model in models))
-    return PointNames("row", range(n), (digest or "")[:12])
+    ranked = {} if ranking is None else ranking.settings
+    parts = [getattr(source, "fingerprint", None) or ranked.get("fingerprint")]
+    if parts == [None]:
+        parts = [model["features"] for model in ranked.get("models", {}).values()]
+    return PointNames("row", range(n), inputs_digest(parts))
 
 
 def check_ranked(source: Any, ranking: Ranking) -> None:
