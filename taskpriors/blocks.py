@@ -56,16 +56,30 @@ def evenly(n: int, most: int | None, *, down: bool = False) -> Tensor:  # ascend
 _DELAY = 2.0  # seconds before a bar is drawn
 
 
+class _Unseen:
+    "A file for bars outside a terminal, which are counted and not drawn."
+
+    def write(self, text: str) -> None:
+        "Nothing is written."
+
+    def flush(self) -> None:
+        "Nothing is to be flushed."
+
+
+def _bar(items=None, **options):
+    from tqdm.auto import tqdm
+
+    if sys.stderr is None or not sys.stderr.isatty():
+        options["file"] = _Unseen()
+    return tqdm(items, delay=_DELAY, leave=False, **options)
+
+
 def open_bar(
     progress: bool, *, desc: str | None = None, total: int | None = None, unit: str = "it"
 ) -> Any:  # which is moved on with `update`
-    "A bar that several loops in a row move on; none under two seconds, or outside a terminal."
-    from tqdm.auto import tqdm
-
+    "A bar that several loops in a row move on; not drawn under two seconds or outside a terminal."
     shown = checks.check_flag(progress, "open_bar", "progress")
-    hidden = None if shown else True  # None asks the file
-    options = dict(delay=_DELAY, leave=False, disable=hidden)
-    return tqdm(desc=desc, total=total, unit=unit, **options)
+    return _bar(desc=desc, total=total, unit=unit, disable=not shown)
 
 # %% ../nbs/core/04_blocks.ipynb #225b4c9c
 def _moving(items, bar, desc):
@@ -83,9 +97,7 @@ def with_bar(
         return _moving(items, progress, desc)
     if not checks.check_flag(progress, "with_bar", "progress"):
         return items
-    from tqdm.auto import tqdm
-
-    return tqdm(items, desc=desc, total=total, delay=_DELAY, leave=False, disable=None)
+    return _bar(items, desc=desc, total=total)
 
 # %% ../nbs/core/04_blocks.ipynb #5fc56bef
 _is_a_fork = False

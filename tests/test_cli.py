@@ -159,16 +159,20 @@ def test_a_ranking_of_many_points_is_planned_before_it_is_read(tmp_path):
     assert max(map(len, narrow.splitlines())) <= 30 and narrow.split() == out.split()
     status, out, err = run("rank", "--models", "0.npy", "1.npy", cwd=tmp_path, TMPDIR=tmp_path)
     assert (status, out) == (2, "")
-    assert err.startswith("taskpriors: rank_models: at least one model must work. Got 0: ")
+    assert err.startswith("taskpriors: loading libraries\ntaskpriors: ")
+    assert "taskpriors: rank_models: at least one model must work. Got 0: " in err
     assert "row 70000" in err
 
 
 def test_no_bar_is_drawn_outside_a_terminal(shelf, tmp_path):
     "Bars are drawn in a terminal or a notebook only; what they look like: core/04_blocks."
-    loud = [w for w in words(shelf, "--n-tasks", 10) if w != "--quiet"]
-    for command in (loud, words(shelf, "--n-tasks", 10)):
-        code, out, err = run(*command, cwd=tmp_path)
-        assert (code, err) == (0, "") and "%|" not in out
+    quiet = words(shelf, "--n-tasks", 10)
+    code, out, err = run(*(w for w in quiet if w != "--quiet"), cwd=tmp_path)
+    first, *lines = err.splitlines()
+    assert code == 0 and first == "taskpriors: loading libraries" and "%|" not in out + err
+    assert all(re.match(r"taskpriors: \d+ s", line) for line in lines), err
+    code, out, err = run(*quiet, cwd=tmp_path)
+    assert (code, err) == (0, "") and "%|" not in out
 
 
 @pytest.mark.parametrize(

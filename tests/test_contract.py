@@ -224,7 +224,7 @@ def test_a_ranking_answers_by_its_forecast():
     from taskpriors.rank.forecast import Comparison, Forecast
     from taskpriors.rank.ranking import Ranking
 
-    answers = "forecast verdict compare p_best decided labels_to_decide label_path"
+    answers = "forecast verdict compare p_best decided regret_with_labels"
     answers += " next_labels to_record to_frame"
     assert not [name for name in answers.split() if not hasattr(Ranking, name)]
     fields = "models margin error p_best expected_regret level evidence scoring reason"

@@ -119,7 +119,7 @@ def facts(ranking):
         columns=list(frame),
         models=names,
         verdict=re.sub(PREDICTED, "#", ranking.verdict),
-        next_step=ranking.next_step,
+        next_step=re.sub(r"\d+\.\d", "#", ranking.next_step),
         prior=settings["prior"],
         trusted=ranking.trusted,
     )
@@ -130,7 +130,9 @@ def facts(ranking):
     if ranking.to_label is not None:
         out["to_label"] = ranking.to_label[:8].tolist()
     if ranking.prior_skill is not None and ranking.forecast.draws is not None:
-        out["labels_to_decide"] = ranking.labels_to_decide(*names[:2])
+        out["regret_with_labels"] = written(
+            ranking.regret_with_labels().expected_regret.tolist(), 2
+        )
     return out
 
 

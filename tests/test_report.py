@@ -3,6 +3,7 @@ is missing. What the page says is tested in its chapter.
 """
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -69,6 +70,11 @@ def test_the_page_asks_for_nothing_and_fits(opened, page, width):
             url = m["params"]["request"]["url"]
             assert url.startswith(("data:", page.as_uri())), url
     assert found.execute_script("return document.documentElement.scrollWidth") <= width
+    ends = "[...document.querySelectorAll('.interval')].map(x => x.getBoundingClientRect().right)"
+    ends = found.execute_script(f"return {ends}")
+    assert len(ends) == 5 and max(ends) <= width - 14  # seen without scrolling
+    footer = found.execute_script("return document.querySelector('footer').textContent")
+    assert re.match(r"Made on \d{4}-\d\d-\d\d by taskpriors \d", footer), footer
     assert page.stat().st_size < 1_500_000
 
 

@@ -162,8 +162,7 @@ def test_the_level_of_labels_at_chance_is_not_believed(on_disk):
             assert "so the forecast assumes a usual level of accuracy" in verdict
             assert forecast.evidence == ("points", "labels")
         assert forecast.level == pytest.approx(without.forecast.level)
-        path = ranking.label_path(*ranking.to_frame().model[:2])
-        assert path.labels.tolist()[:2] == [8, 16]
+        assert ranking.regret_with_labels().labels.tolist()[:2] == [8, 28]
     assert n_untold >= 1
 
 

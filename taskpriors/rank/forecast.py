@@ -652,80 +652,90 @@ def with_labels(supply: _LabelSupply, n_labels: int, mean: Tensor) -> LabelScore
     return LabelScores(mean, supply.unit / n_labels, per_label, n_pairs, u)
 
 
-def certainty_of(posterior: Posterior, gap: float, pair: tuple[int, int]) -> tuple[float, float]:
-    "Probability that the first of two models is ahead, given a gap of logits, and its deviation."
+def pair_probability(posterior: Posterior, pair: tuple[int, int]) -> float:
+    "Probability that the first of a pair is ahead, by the mean gap of its logits."
     a, b = pair
-    C = posterior.covariance
+    mean, C = posterior.weights @ posterior.mean, posterior.covariance
     variances = C[:, a, a] + C[:, b, b] - 2 * C[:, a, b]
-    z = gap / variances.clamp(min=1e-18).sqrt()
-    ahead = float(posterior.weights @ torch.special.ndtr(z))
-    return ahead, float((posterior.weights @ variances).clamp(min=0).sqrt())
+    z = (mean[a] - mean[b]) / variances.clamp(min=1e-18).sqrt()
+    return float(posterior.weights @ torch.special.ndtr(z))
 
 
-def _numbers_of_labels(supply: _LabelSupply) -> list[int]:  # ascending, the last is all examples
-    "Two, four, ... times as many labels as are known, or twenty, forty, ..."
-    first = supply.n_labels or 20
-    return [*(first * 2**i for i in range(60) if first * 2**i < supply.n_points), supply.n_points]
+def _numbers_of_labels(
+    supply: _LabelSupply,
+) -> list[int]:  # ascending, up to all examples
+    "The known number, and 20, 50, 100, 200, 500, ... labels more."
+    steps = (step * 10**i for i in range(1, 12) for step in (2, 5, 10))
+    totals = [supply.n_labels + step for step in steps]
+    return sorted({supply.n_labels, supply.n_points, *(k for k in totals if k < supply.n_points)})
 
 
-def path_of_labels(
+def regret_after(draws: Tensor, precision: Tensor) -> float:  # points
+    """Expected regret once contrasts of the centred logits are observed with an error.
+
+    `draws` are scores in points (n_draws, n_models); `precision` is the inverse of the covariance
+    of the error, (n_models - 1, n_models - 1), zero where nothing will be observed.
+    """
+    logits = torch.logit(draws / 100, eps=1e-12)
+    contrasts = (logits - logits.mean(1, keepdim=True)) @ simplex_codes(draws.shape[1])
+    contrasts = contrasts - contrasts.mean(0)
+    values, axes = torch.linalg.eigh((precision + precision.T) / 2)
+    seen = contrasts @ (axes * values.clamp(min=0).sqrt())
+    eye = torch.eye(seen.shape[1], dtype=seen.dtype)
+    across = seen.T @ (draws - draws.mean(0)) / len(draws)
+    gain = torch.linalg.solve(seen.T @ seen / len(draws) + eye, across)
+    noise = torch.randn(seen.shape, generator=torch.Generator().manual_seed(1), dtype=seen.dtype)
+    predicted = draws.mean(0) + (seen + noise) @ gain
+    taken = draws.gather(1, predicted.argmax(1, keepdim=True))
+    return (draws.amax(1, keepdim=True) - taken).mean().item()
+
+
+def regret_with_labels(
     forecast: Forecast,
     points: PointEvidence,
     supply: _LabelSupply,
-    pair: Sequence,  # rows of two models
-    *,
     labels: LabelScores | None = None,
-    record: RecordScores | None = None,
-) -> DataFrame:  # columns labels, margin, low, high, probability; in accuracy points
-    "Interval and probability of a margin now, and with more labels, if it stays as it is."
-    import pandas as pd
+) -> dict[int, float]:  # number of labels -> expected regret in accuracy points
+    "The expected regret now, and what it is expected to be with more random labels."
+    constants, draws = constants_of(forecast.scoring), forecast.draws
+    assert constants is not None and draws is not None  # a forecast with probabilities has them
+    codes = simplex_codes(len(points.mean))
+    F, K = (codes.T @ x @ codes for x in (likeness(points.moment), points.moment))
+    eye = torch.eye(codes.shape[1], dtype=torch.float64)
 
-    constants = constants_of(forecast.scoring)
-    assert constants is not None  # a forecast with draws has them
-    a, b = pair
-    today = forecast.compare(forecast.models[a], forecast.models[b])
-    rows = [dict(labels=supply.n_labels, **today._asdict())]
-    distribution = posterior_of(constants, points, labels=labels, record=record)
-    mean = distribution.weights @ distribution.mean
-    gap = (mean[a] - mean[b]).item()
-    _, now = certainty_of(distribution, gap, (a, b))
-    for number in _numbers_of_labels(supply):
-        if number <= supply.n_labels:
-            continue
-        later = with_labels(supply, number, mean)
-        distribution = posterior_of(constants, points, labels=later, record=record)
-        probability, deviation = certainty_of(distribution, gap, (a, b))
-        share = deviation / now if now > 0 else 1.0  # of today's interval
-        low = today.margin + share * (today.low - today.margin)
-        high = today.margin + share * (today.high - today.margin)
-        ends = dict(low=low, high=high)
-        rows.append(dict(labels=number, margin=today.margin, **ends, probability=probability))
-    return pd.DataFrame(rows)[["labels", "margin", "low", "high", "probability"]]
+    def precision_of(scores):
+        return torch.linalg.inv(_label_error(constants, K, F, scores) + _LEAST_ERROR * eye)
+
+    known = torch.zeros_like(eye) if labels is None else precision_of(labels)
+    least = forecast.expected_regret.min().item()
+    path = {supply.n_labels: least}
+    for number in _numbers_of_labels(supply)[1:]:
+        later = precision_of(with_labels(supply, number, points.mean))
+        least = min(least, regret_after(draws, (later - known) / constants.certainty))
+        path[number] = least  # a label more does no harm
+    return path
+
+
+_LEAST_ERROR = 1e-9  # variance of a logit; keeps a covariance of copies invertible
 
 # %% ../../nbs/rank/06_forecast.ipynb #ef30cac6
-_MOST_TIMES = 64  # as many pairs as are known, that are looked at
-
-
-def pairs_to_decide(
+def regret_with_pairs(
     forecast: Forecast,
     points: PointEvidence,
     known: PairEvidence,
-    models: Sequence,  # rows of two models
-    *,
-    record: RecordScores | None = None,
-) -> int | None:  # None if 64 times as many do not do
-    "About how many more random pairs would distinguish two models, if their margin stays."
-    constants = constants_of(forecast.scoring)
-    assert constants is not None  # a forecast with draws has them
-    distribution = posterior_of(constants, points, record=record, pairs=known)
-    mean = distribution.weights @ distribution.mean
-    a, b = models
-    times = 2
-    while times <= _MOST_TIMES:
-        later = known._replace(mean=mean, covariance=known.covariance / times)
-        distribution = posterior_of(constants, points, record=record, pairs=later)
-        ahead, _ = certainty_of(distribution, (mean[a] - mean[b]).item(), (a, b))
-        if is_sure(ahead) or is_sure(1 - ahead):
-            return (times - 1) * known.n_pairs
-        times *= 2
-    return None
+    times: float,  # as many random pairs as are known
+) -> float:  # accuracy points
+    "The expected regret that is predicted for more pairs."
+    constants, draws = constants_of(forecast.scoring), forecast.draws
+    assert constants is not None and draws is not None  # a forecast with probabilities has them
+    codes = simplex_codes(len(points.mean))
+    rho = constants.with_references if points.with_references else constants.alone
+    left = _pair_rule().differ * rho * points.moment
+    now, later = (
+        torch.linalg.inv(
+            codes.T @ (known.covariance / k + left) @ codes
+            + _LEAST_ERROR * torch.eye(codes.shape[1], dtype=torch.float64)
+        )
+        for k in (1, times)
+    )
+    return regret_after(draws, later - now)

@@ -190,10 +190,29 @@ class Ranking(Result):
         "One row per model, best first."
         return record.ranking_frame(self)
 
-    def short_frame(self) -> DataFrame:
-        "The columns of the table in print: without the statistics of the literature."
-        hidden = {"mean", "variance", "accuracy_sd", "skill_se", "milliseconds", "seconds"}
+    @property
+    def _costs(self):  # name of a column -> of each model, where they differ by two or more
+        columns = dict(parameters=self.parameters, milliseconds=self.milliseconds)
+        known = {name: column for name, column in columns.items() if column is not None}
+        return {
+            name: dict(zip(self.models, column.tolist(), strict=True))
+            for name, column in known.items()
+            if (rest := column[~column.isnan()]).numel() > 1 and rest.max() >= 2 * rest.min()
+        }
+
+    def short_frame(
+        self,
+        *,
+        timed: bool = False,  # with milliseconds, which are not the same in every run
+    ) -> DataFrame:
+        """The columns of the table in print: without the statistics of the literature.
+
+        Parameters and milliseconds are there if they differ by a factor of two or more.
+        """
+        hidden = {"mean", "variance", "accuracy_sd", "skill_se", "seconds"}
         hidden |= {k for k in self.extra if k != LABEL_ACCURACY and not table.AT_K.search(k)}
+        hidden |= {"parameters", "milliseconds"} - {*self._costs}
+        hidden |= set() if timed else {"milliseconds"}
         return self.to_frame().drop(columns=list(hidden), errors="ignore")
 
     @property
@@ -263,7 +282,6 @@ class Ranking(Result):
             silent=self._is_silent,
             at_chance=self._is_at_chance,
             unlabelled=unlabelled,
-            more=self._more,
             few_models=self.settings.get("few_models", "") if by_points_alone else "",
             failures=self.failures,
         )
@@ -286,12 +304,17 @@ class Ranking(Result):
             n_labels = self.settings["labels"]["n_labels"]
             n_independent = n_labels if self.groups is None else len(self.groups.unique())
             caveats.append(words.probe_words(first, right, min(n_labels, n_independent)))
-        caution = words.baseline_caution(
+        return " ".join(
+            filter(None, [self._caution, sentence, *caveats, self.settings.get("copies")])
+        )
+
+    @property
+    def _caution(self):  # where a baseline may be better than the first model
+        return words.baseline_caution(
             () if self._is_silent else self.baselines,
-            is_labelled=labels is not None,
+            is_labelled="labels" in self.settings,
             everything=self._is_complete,
         )
-        return " ".join(filter(None, [caution, sentence, *caveats, self.settings.get("copies")]))
 
     @property
     def _is_complete(self):  # has every example a label?
@@ -329,61 +352,51 @@ class Ranking(Result):
         return self._is_silent or ("signal_p_value" in labels and labels["n_pairs"] == 0)
 
     @cached_property
-    def _more(self):  # labels or pairs that would distinguish the first two; None: not known
-        if self.forecast.draws is None or self.point_errors is None or self.decided:
-            return None
-        frame = self.forecast.to_frame()
-        pair = frame.model[frame.tier == 1][:2]
-        if self._pairs is None:
-            return self.labels_to_decide(*pair)
-        rows = self._rows("Ranking", *pair)
-        evidence = self.forecast, self._points, self._pairs
-        return forecast.pairs_to_decide(*evidence, rows, record=self._record)
-
-    def labels_to_decide(
-        self,
-        a: str,  # name of a model
-        b: str,  # name of another
-    ) -> int | None:  # 0 if the margin is certain at 95 %; None if all labels may not be enough
-        "About how many more random labels would distinguish two models, if their margin stays."
-        path = self.label_path(a, b)
-        sure = path[forecast.is_sure(path.probability) | forecast.is_sure(1 - path.probability)]
-        return None if sure.empty else int(sure.labels.iloc[0] - path.labels.iloc[0])
-
-    def label_path(
-        self,
-        a: str,  # name of a model
-        b: str,  # name of another
-    ) -> DataFrame:  # columns labels, margin, low, high, probability; in accuracy points
-        """Certainty of a margin with the known labels, and with two, four, ... times as many.
-
-        It assumes random labels and that the margin stays as it is. Without labels
-        the first row is the forecast, and the others begin with twenty labels.
-        """
-        pair = self._rows("label_path", a, b)
-        if self._pairs is not None:
-            rule, remedy = "a ranking must have no pairs", "rank again without pairs="
-            checks.refuse("label_path", rule, f"{self._pairs.n_pairs} pairs", remedy)
-        if self.forecast.draws is None or self.point_errors is None or self.evidence is None:
-            rule, remedy = "a ranking must have a forecast with probabilities", "rank again"
-            checks.refuse("label_path", rule, self.forecast.reason or "one model", remedy)
+    def _path(self):  # of regret_with_labels; empty where that would refuse
+        if self.forecast.draws is None or self.point_errors is None or self._pairs is not None:
+            return {}
         labels = self.settings.get("labels", {})
+        evidence = None if self.evidence is None else self.evidence.labels
         supply = forecast.supply_of(
             self._label_scores,
             self.point_errors,
             self._unlabelled_skill,
-            n_labels=0 if self.evidence.labels is None else labels["n_labels"],
+            n_labels=0 if evidence is None else labels["n_labels"],
             n_classes=labels.get("n_classes", self.settings["n_classes"]),
             n_points=self.settings["n"],
         )
-        return forecast.path_of_labels(
-            self.forecast,
-            self._points,
-            supply,
-            pair,
-            labels=self._label_scores,
-            record=self._record,
+        return forecast.regret_with_labels(
+            self.forecast, self._points, supply, self._label_scores
         )
+
+    @property
+    def _outlook(self):  # more labels or pairs -> expected regret; 0 -> that of today
+        if self._pairs is None:
+            known = min(self._path, default=0)
+            return {number - known: regret for number, regret in self._path.items()}
+        if self.forecast.draws is None:
+            return {}
+        evidence = self.forecast, self._points, self._pairs
+        return {
+            k * self._pairs.n_pairs: forecast.regret_with_pairs(*evidence, k + 1) for k in (0, 1, 3)
+        }
+
+    def regret_with_labels(self) -> DataFrame:  # columns labels, expected_regret
+        """Expected regret in points, now and as it is expected with more random labels.
+
+        More labels change which model is taken. The first row is today's regret, of the labels that
+        are known; the last one is of labels of all examples.
+        """
+        import pandas as pd
+
+        caller = "regret_with_labels"
+        if self._pairs is not None:
+            rule, remedy = "labels must be predicted without pairs", "rank again without pairs="
+            checks.refuse(caller, rule, f"{self._pairs.n_pairs} pairs", remedy)
+        if not self._path:
+            rule, remedy = "a ranking must have a forecast with probabilities", "rank again"
+            checks.refuse(caller, rule, self.forecast.reason or "one model", remedy)
+        return pd.DataFrame(self._path.items(), columns=["labels", "expected_regret"])
 
     @property
     def decided(self) -> bool:
@@ -423,8 +436,11 @@ class Ranking(Result):
             self.forecast.to_frame(),
             complete=self._is_complete,
             silent=self._is_silent,
-            n_pairs=0 if self._pairs is None else self._pairs.n_pairs,
-            more=self._more,
+            outlook=self._outlook,
+            costs=self._costs,
+            scoring=self.forecast.scoring,
+            has_pairs=self._pairs is not None,
+            doubted=bool(self._caution),
             folder=self.folder,
             page=page,
         )

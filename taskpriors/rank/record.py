@@ -396,14 +396,12 @@ def page_record(ranking: Any) -> dict[str, Any]:
     drawn_accuracy = None
     if ranking.drawn and ranking.accuracies is not None:
         drawn_accuracy = ranking.accuracies[:, ranking.drawn["tasks"]].tolist()
-    table = tables.table_record(ranking.short_frame())
+    table = tables.table_record(ranking.short_frame(timed=True))
     shown = dict(ranking=tables.json_rows(ranking.to_frame()), table=table, pairs=pairs)
     shown["baseline_lines"] = ranking.baseline_lines
     has_path = ranking.point_errors is not None and ranking.evidence.pairs is None
     if pairs and len(best) > 1 and has_path:
-        pair = [ranking.models[k] for k in best[:2]]
-        path = ranking.label_path(*pair)
-        shown |= dict(label_pair=pair, label_path=path.to_dict("records"))
+        shown["label_path"] = ranking.regret_with_labels().to_dict("records")
     if LABEL_ACCURACY in ranking.extra:
         shown["label_agreement"] = tables.json_rows(ranking.agreement(labels=True))
     return dict(_ranking_record(ranking), **shown, drawn_accuracy=drawn_accuracy)

@@ -11,6 +11,7 @@ import hashlib
 import os
 from bisect import bisect_left
 from collections.abc import Mapping
+from datetime import date
 from importlib.resources import files
 from operator import add, sub
 from pathlib import Path
@@ -85,7 +86,7 @@ def report_page(record: Mapping) -> str:
     rows, verdict = record["ranking"], record["verdict"]
     options = dict(record["settings"])
     models, versions = options.pop("models", {}), options.pop("versions", {})
-    left_out = {"candidates", "few_models"}  # shown in the verdict or above it
+    left_out = {"candidates", "few_models", "command"}  # shown in the verdict or above it
     left_out |= {"images", "points", "unreadable"} if options["images"] == "given" else set()
     headline, _, rest = verdict.partition("; expected regret")
     if rest:
@@ -131,6 +132,8 @@ def report_page(record: Mapping) -> str:
             if value not in (None, "", [], {}, ()) and name not in left_out
         },
         versions=versions,
+        command=record["settings"].get("command", ""),
+        today=date.today().isoformat(),
         digests={name: entry["features"] for name, entry in models.items()},
         data=json_ready(shown | dict(values=record["table"]["values"])),
         script=Markup(script),

@@ -113,11 +113,10 @@ def forecast_verdict(
     silent: bool = False,  # is no model better than a constant on many of them, or on all?
     at_chance: bool = False,  # are the labels not yet predicted better than chance?
     unlabelled: str = "",  # the first model without labels, or without pairs
-    more: int | None = None,  # labels, or pairs, that would decide the margin over the second
     few_models: str = "",  # note on the regret of a small candidate set
     failures: Mapping | None = None,  # model, or "statistic of model" -> why it is missing
 ) -> str:
-    "Recommend a model for the user's task: its certainty, and the labels that would decide."
+    "Recommend a model for the user's task, with its certainty."
     first = frame.model[0]
     if len(frame) == 1:
         only = f"Only {first} was ranked: there is nothing to choose from."
@@ -148,9 +147,6 @@ def forecast_verdict(
         rivals = [f"{name} ({q:.2f})" for name, q in zip(tied.model, tied.p_best, strict=True)]
         noun = "The alternative is" if len(tied) == 1 else "Alternatives are"
         sentences.append(f"{noun} {listed(rivals)}.")
-        if more:
-            noun = "more pair" if n_pairs else "label" if labels is None else "more label"
-            sentences.append(f"About {counted(more, noun)} would decide between the first two.")
     if labels is not None and at_chance:
         sentences.append(_chance_said(labels, points))
     if labels is not None and _are_read(labels, at_chance):
@@ -262,34 +258,78 @@ def baseline_caution(
     return f"{sentence}; label {'more' if is_labelled else 'some'} examples before you choose."
 
 # %% ../../nbs/report/01_words.ipynb #a53653c7
+LITTLE = 0.1  # points of regret that are not worth a label
+
+
+def _written(n, folder):  # how to get the examples that are to be labelled
+    n = min(n, 500)  # as many as a ranking names
+    if not folder:
+        return f"next_labels({n}) names them"
+    return f"taskpriors next {shlex.quote(folder)} --n-labels {n} writes a sheet of them"
+
+
+def _equals(frame, costs):  # a sentence on models that are as good as the first; empty if none is
+    loss = frame.expected_regret - frame.expected_regret[0]
+    names = frame.model[(frame.tier == 1) & (loss <= LITTLE)].tolist()
+    if len(names) < 2:
+        return ""
+    said = f"{listed([shortened(name, 30) for name in names])} are expected to be equal, within"
+    said += f" {LITTLE} points"
+    for column, of_all in costs.items():
+        some = {name: of_all[name] for name in names}
+        least, most = min(some.values()), max(some.values())
+        if all(x == x for x in some.values()) and most >= 2 * least:
+            unit = "parameters" if column == "parameters" else "ms an example"
+            cheap = shortened(min(some, key=some.__getitem__), 30)
+            return f"{said}: take the cheaper, {cheap} ({short_count(least)} {unit})"
+    return f"{said}: take any"
+
+
 def next_step(
     frame: DataFrame,  # pandas.DataFrame of a forecast, least expected regret first
     *,
     complete: bool = False,  # are all examples labelled?
     silent: bool = False,  # is no model better than a constant on the labels?
-    n_pairs: int = 0,  # that are known to be of one class
-    more: int | None = None,  # labels, or pairs, that would decide the margin over the second
+    outlook: Mapping[int, float] | None = None,  # more labels or pairs -> expected regret; 0: today
+    has_pairs: bool = False,  # are they pairs?
+    costs: Mapping[str, Mapping[str, float]] | None = None,  # column -> model -> what it costs
+    scoring: str = "accuracy",  # what the regret is of
+    doubted: bool = False,  # may a baseline be better than the first model?
     folder: str = "",  # where the ranking was saved; empty: nowhere
     page: str = "",  # report that was written; empty: none
 ) -> str:
-    "The next step after a ranking, in one sentence."
+    "The next step after a ranking, in one or two sentences."
     if len(frame) == 1:
         return "Next: add models, because they are compared on the same examples."
     if silent:
         return "Next: check that labels and rows are in the same order."
     first, *rivals = (shortened(name, 30) for name in frame.model[frame.tier == 1])
-    if not rivals and page:
-        return f"Next: send {page} to others."
     if not rivals:
-        return 'Next: send a page of it to others, by report("ranking.html") or --report FILE.'
+        how = (
+            f"{page} to others" if page else 'a page of it to others, by report("ranking.html") or'
+        )
+        return f"Next: send {how}{'' if page else ' --report FILE'}."
+    if (doubted or not outlook) and not complete:  # no regret that could be trusted
+        some = f"label 20 examples: {_written(20, folder)}"
+        return f"Next: {'add pairs' if has_pairs else some}."
+    now, *rest = (outlook or {0: frame.expected_regret[0]}).items()
+    gains = {number: regret for number, regret in rest if regret < now[1] - LITTLE}
+    points, noun = f"{SCORE_NAMES[scoring]} points", "pairs" if has_pairs else "labels"
+    if gains:
+        n = next(iter(gains))
+        shown = [(k, x) for k, x in rest if has_pairs or k <= max(n, 100)]
+        path = listed([f"{x:.1f} with {k}" for k, x in shown[-3:]])
+        said = f"The expected regret is {now[1]:.1f} {points} now, and {path} more {noun}."
+        if has_pairs:
+            return f"Next: add {n} pairs. {said}"
+        return f"Next: label {n} examples: {_written(n, folder)}. {said}"
+    if same := _equals(frame, costs or {}):
+        return f"Next: stop. {same}."
+    if now[1] <= LITTLE:
+        return f"Next: stop. The expected regret is {LITTLE} {points} at most."
     if complete:
         return f"Next: more examples may decide between {first} and {rivals[0]}."
-    if n_pairs:
-        pairs = counted(more or n_pairs, "more pair")
-        return f"Next: {pairs} may decide between {first} and {rivals[0]}."
-    n = min(more or 20, 100)
-    which = f"next_labels({n}) names them."
-    if folder:
-        command = f"taskpriors next {shlex.quote(folder)} --n-labels {n}"
-        which = f"{command} writes a sheet of them."
-    return f"Next: label {n} examples to decide between {first} and {rivals[0]}: {which}"
+    return (
+        f"Next: stop. More {noun} are expected to lower the regret of {now[1]:.1f} {points} by "
+        f"{LITTLE} at most."
+    )

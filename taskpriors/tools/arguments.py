@@ -115,7 +115,7 @@ def check_models(given: dict) -> None:
 _OF_IMAGES = ("images", "split", "limit", "exif_rotation")
 _OF_TEXTS = ("texts", "prefix", "query_prefix", "text_column", "label_column")
 _OF_COMMAND = ("command", "run", "labels", "all", "out", "overwrite", "report", "json", "config")
-_OF_COMMAND += ("to_record", "task", "plan", "queries", "relevant", "k")
+_OF_COMMAND += ("to_record", "task", "plan", "queries", "relevant", "k", "typed")
 
 
 def read_references(words: list) -> Mapping | str | bool:  # as for rank_models
@@ -256,7 +256,18 @@ def check_options(given: dict) -> None:
     read_prior(checked.tasks.prior, named_models(given.get("models")))
 
 # %% ../../nbs/tools/07_arguments.ipynb #296616e7
-_UNRECORDED = ("command", "run", "config", "cache", "out", "overwrite", "report", "json", "all")
+_UNRECORDED = (
+    "command",
+    "run",
+    "typed",
+    "config",
+    "cache",
+    "out",
+    "overwrite",
+    "report",
+    "json",
+    "all",
+)
 _UNRECORDED += ("progress", "plan", "to_record", "task")
 _OF_PATHS = ("models", "references", "images", "texts", "labels", "prior", "past_results")
 _OF_PATHS += ("pairs", "queries", "relevant")

@@ -12,10 +12,12 @@ import inspect
 import json
 import os
 import re
+import shlex
 import sys
 import textwrap
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -86,10 +88,11 @@ def _tell(ranking, out, given, report):
     record = dict(command=arguments.recorded_words(given), **json.loads(file.read_text()))
     text = json.dumps(record, indent=1) + "\n"
     store.write_files({file: text})
+    reported = replace(ranking, settings=ranking.settings | dict(command=given["typed"]))
     if "json" in given:
         print(text, end="")
         if report:
-            ranking.report(report)
+            reported.report(report)
         return
     watched, colour = sys.stdout.isatty() and "all" not in given, console.is_coloured(sys.stdout)
     width = console.width_of_lines(watched)
@@ -116,7 +119,7 @@ def _tell(ranking, out, given, report):
     print(f"\nWritten to {_plain(out)}: ranking.csv, .json, .png and .safetensors")
     print(f"Which statistic to trust: {_WHICH_STATISTIC}")
     if report:
-        print(f"Report: {_plain(ranking.report(report))}")
+        print(f"Report: {_plain(reported.report(report))}")
     if watched:
         print(f"\n{console.last_word(ranking, colour=colour)}")
 
@@ -130,14 +133,7 @@ def _with_all(given, options):  # options of rank_models
     return options | dict(metrics="all" if names is None else [*names, *ON_REQUEST])
 
 
-def _run_rank(args: argparse.Namespace) -> int:
-    "Rank models on images or texts by expected held-out skill; no labels are needed."
-    given = vars(args)
-    arguments.check_models(given)
-    arguments.check_paths(given)
-    arguments.check_text_options(given)
-    if "models" in given:
-        given["models"] = arguments.files_in_folders(given["models"])
+def _rank(args, given):  # after those checks that cost no import
     from taskpriors.rank.models import check_out, plan_models, rank_models, saved_in
     from taskpriors.rank.options import nested
 
@@ -166,9 +162,20 @@ def _run_rank(args: argparse.Namespace) -> int:
         console.complain(f"the scores on {task} are added to {given['to_record']}")
     return 1 if ranking.failures else 0
 
+
+def _run_rank(args: argparse.Namespace) -> int:
+    "Rank models on images or texts by expected held-out skill; no labels are needed."
+    given = vars(args)
+    arguments.check_models(given)
+    arguments.check_paths(given)
+    arguments.check_text_options(given)
+    if "models" in given:
+        given["models"] = arguments.files_in_folders(given["models"])
+    with console.heartbeat("plan" not in given and given.get("progress", True)):
+        return _rank(args, given)
+
 # %% ../../nbs/tools/08_cli.ipynb #6960ec2d
-def _run_layers(args: argparse.Namespace) -> int:
-    "Rank the layers of one network, and ways to pool them, by expected held-out skill."
+def _rank_layers(args):
     from taskpriors.inputs.accepted_models import load_encoder
     from taskpriors.rank.models import check_out, rank_models, saved_in
     from taskpriors.rank.options import nested
@@ -197,6 +204,12 @@ def _run_layers(args: argparse.Namespace) -> int:
     ranking = saved_in(ranking, args.out, overwrite="overwrite" in given)
     _tell(ranking, ranking.folder, given, report)
     return 0
+
+
+def _run_layers(args: argparse.Namespace) -> int:
+    "Rank the layers of one network, and ways to pool them, by expected held-out skill."
+    with console.heartbeat(vars(args).get("progress", True)):
+        return _rank_layers(args)
 
 # %% ../../nbs/tools/08_cli.ipynb #d90ac15b
 _WHAT = dict(result="", copy="readable copies", lock="locks")
@@ -262,7 +275,7 @@ def _run_metrics(args: argparse.Namespace) -> int:
 # %% ../../nbs/tools/08_cli.ipynb #12c9d8b7
 def _called(args):  # what the function of a command makes of the options that were typed
     module, _, name = next(iter(_command_words()[args.command]["functions"])).rpartition(".")
-    typed = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
+    typed = {k: v for k, v in vars(args).items() if k not in ("run", "command", "typed")}
     return getattr(import_module(f"taskpriors.{module}"), name)(**typed)
 
 
@@ -418,6 +431,7 @@ def main(
 
             argcomplete.autocomplete(parser)
         args = parser.parse_args(argv)
+        args.typed = shlex.join(["taskpriors", *map(str, words)])
         status = args.run(args)
         return console.READER_LEFT if console.reader_left() else status
     except KeyboardInterrupt:

@@ -11,7 +11,10 @@ import difflib
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -99,8 +102,8 @@ class Command(argparse.ArgumentParser):
 
 # %% ../../nbs/tools/07_console.ipynb #c323145f
 _FIRST = ("model", "p_best", "expected_regret", "margin", "tier")
-_FIRST_TO_GO = ("worst_decile", "parameters", "dimension", "accuracy", "prior_skill", "error")
-_FIRST_TO_GO += ("skill", "label accuracy", "tier")
+_FIRST_TO_GO = ("worst_decile", "dimension", "accuracy", "prior_skill", "error", "milliseconds")
+_FIRST_TO_GO += ("parameters", "skill", "label accuracy", "tier")
 ROWS = 10
 
 
@@ -186,7 +189,7 @@ def terminal_text(
         table = table[table.statistic.isin(("skill", "prior_skill", "random"))]
     n_models = len(ranking.models)
     summary = run_summary(ranking.settings, table, ranking.failures, n_models=n_models, width=width)
-    shown = ranking.short_frame()
+    shown = ranking.short_frame(timed=True)
     beside = [wrap(line) for line in ranking.baseline_lines]
     headings = dict.fromkeys([*_fitted_columns(shown, width, rows), "skill"])
     legend = " ".join(legend_lines(list(headings)))
@@ -216,7 +219,7 @@ def is_coloured(stream: TextIO) -> bool:
 # %% ../../nbs/tools/07_console.ipynb #9105f059
 def complain(text: object) -> None:
     "One line on standard error."
-    print(f"taskpriors: {text}", file=sys.stderr)
+    print(f"taskpriors: {text}\n", end="", file=sys.stderr)
 
 
 def warn_once() -> Callable[..., None]:  # for warnings.showwarning
@@ -229,6 +232,60 @@ def warn_once() -> Callable[..., None]:  # for warnings.showwarning
         printed.add(str(message))
 
     return show
+
+# %% ../../nbs/tools/07_console.ipynb #beat0002
+BEAT = 10.0  # seconds between two lines of a log
+
+
+def _bars():  # of loops that are not over, the newest one last
+    library = sys.modules.get("tqdm.std")  # a command may end before it is loaded
+    if library is None:
+        return []
+    with library.tqdm.get_lock():
+        bars = [bar for bar in getattr(library.tqdm, "_instances", ()) if not bar.disable]
+    return sorted(bars, key=lambda bar: bar.start_t)
+
+
+def _how_far(bar):  # "model 1/2 a: 3/12"
+    label = f"{bar.desc.removesuffix(': ')}: " if bar.desc else ""
+    return f"{label}{bar.n}" if bar.total is None else f"{label}{bar.n}/{bar.total}"
+
+
+def _redraw(bars):  # those that are drawn already
+    for bar in bars:
+        if time.time() - bar.start_t > bar.delay:
+            bar.refresh()
+
+
+@contextmanager
+def heartbeat(
+    shown: bool = True,  # False: nothing is written
+    every: float = BEAT,  # seconds
+) -> Iterator[None]:
+    "Write a line on standard error at once and then every ten seconds, or move a terminal's bar."
+    if not shown:
+        yield
+        return
+    start, over = time.monotonic(), threading.Event()
+    complain("loading libraries")
+
+    def beat():
+        said = start
+        while not over.wait(min(1.0, every)):
+            bars, now = _bars(), time.monotonic()
+            if bars and sys.stderr.isatty():
+                _redraw(bars)
+            elif now - said >= every:
+                complain("; ".join([f"{now - start:.0f} s", *map(_how_far, bars[-1:])]))
+                said = now
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 # %% ../../nbs/tools/07_console.ipynb #c9950ca1
 READER_LEFT = 141  # 128 and SIGPIPE, as of any program in a pipe

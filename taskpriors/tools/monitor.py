@@ -418,10 +418,7 @@ class Monitor:
         tasks = 1 - torch.stack([a.task_errors, b.task_errors])
         points = forecast.point_evidence(skill, tasks, with_references=True)
         distribution = forecast.posterior_of(constants, points, labels=self._label_scores(a, b))
-        mean = distribution.weights @ distribution.mean
-        self._pairs[pair] = forecast.certainty_of(distribution, (mean[0] - mean[1]).item(), (0, 1))[
-            0
-        ]
+        self._pairs[pair] = forecast.pair_probability(distribution, (0, 1))
         return self._pairs[pair]
 
     def _label_scores(self, a, b):  # None where no labels are known
