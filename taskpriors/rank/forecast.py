@@ -419,7 +419,7 @@ _N_DRAWS = 4000
 _SURE = 0.95
 
 
-def is_sure(probability: Any) -> Any:
+def _is_sure(probability: Any) -> Any:
     "Is a probability, or each of an array, above 95 %, beyond rounding?"
     return probability - _SURE > 1e-9
 
@@ -486,7 +486,7 @@ class Forecast(Result):
     @cached_property
     def tier(self) -> Tensor:  # shape (n_models,), 1 or 2, int64
         "1: ahead of the top-ranked model with probability 0.05 or more; 2: with less."
-        return torch.where(is_sure(1 - self.p_ahead), 2, 1)
+        return torch.where(_is_sure(1 - self.p_ahead), 2, 1)
 
     @property
     def is_decided(self) -> bool:
@@ -670,7 +670,7 @@ def _numbers_of_labels(
     return sorted({supply.n_labels, supply.n_points, *(k for k in totals if k < supply.n_points)})
 
 
-def regret_after(draws: Tensor, precision: Tensor) -> float:  # points
+def _regret_after(draws: Tensor, precision: Tensor) -> float:  # points
     """Expected regret once contrasts of the centred logits are observed with an error.
 
     `draws` are scores in points (n_draws, n_models); `precision` is the inverse of the covariance
@@ -711,7 +711,7 @@ def regret_with_labels(
     path = {supply.n_labels: least}
     for number in _numbers_of_labels(supply)[1:]:
         later = precision_of(with_labels(supply, number, points.mean))
-        least = min(least, regret_after(draws, (later - known) / constants.certainty))
+        least = min(least, _regret_after(draws, (later - known) / constants.certainty))
         path[number] = least  # a label more does no harm
     return path
 
@@ -738,4 +738,4 @@ def regret_with_pairs(
         )
         for k in (1, times)
     )
-    return regret_after(draws, later - now)
+    return _regret_after(draws, later - now)

@@ -40,7 +40,7 @@ _NOISE = "the models share no structure on these examples"
 CONTRADICTED = (
     "The past results order the models differently from these examples, so they hardly count."
 )
-COMPLETED = (  # names that a user needs, which completion offers
+_COMPLETED = (  # names that a user needs, which completion offers
     "models best verdict decided failures settings forecast compare compare_with next_labels "
     "next_step plot report save summary to_frame to_record".split()
 )
@@ -83,7 +83,7 @@ class Ranking(Result):
     baseline_skill: Tensor | None = None  # of the models and then of baselines
 
     def __dir__(self):  # what a user needs; fields and steps are reached by their names
-        return sorted(COMPLETED)
+        return sorted(_COMPLETED)
 
     @cached_property
     def forecast(self) -> Forecast:

@@ -223,21 +223,21 @@ def gather(
     return _Gathered(models, reference_models, failures, placed.failures, called, beside)
 
 # %% ../../nbs/rank/12_run.ipynb #93f4392a
-LEAKS = 20  # labels from which a column that repeats them is no chance
+_LEAKS = 20  # labels from which a column that repeats them is no chance
 _ALONE = 0.05  # p-value above which a model shares nothing with the others
 _WITHOUT_PAIRS = "Only the forecast uses the pairs; skill and sampled tasks do not."
 
 
-KnownPairs = row_pairs.GivenPairs | retrieval.GivenQueries
+_KnownPairs = row_pairs.GivenPairs | retrieval.GivenQueries
 
 
 def known_pairs(
-    pairs: row_pairs.PairsLike | Retrieval | KnownPairs,
+    pairs: row_pairs.PairsLike | Retrieval | _KnownPairs,
     source: Any | None,  # of images or texts, names of rows of features, or None
     n: int,
     options: RankOptions,
     models: Mapping = MappingProxyType({}),  # that are ranked, name -> Source
-) -> KnownPairs:
+) -> _KnownPairs:
     "Queries, or pairs that contradict none of each other and tie two blocks of examples at least."
     caller = options.caller
     if isinstance(pairs, retrieval.GivenQueries):
@@ -257,7 +257,7 @@ def known_pairs(
     return given
 
 
-def _pair_evidence_of(models: Mapping, given: KnownPairs) -> forecast.PairEvidence:
+def _pair_evidence_of(models: Mapping, given: _KnownPairs) -> forecast.PairEvidence:
     "Evidence of known pairs about models in memory."
     if isinstance(given, retrieval.GivenQueries):
         assert given.evidence is not None
@@ -269,7 +269,7 @@ def _pair_evidence_of(models: Mapping, given: KnownPairs) -> forecast.PairEviden
 
 
 def _evidence_of_pairs(
-    models: Mapping, given: KnownPairs | None, settings: dict
+    models: Mapping, given: _KnownPairs | None, settings: dict
 ) -> forecast.PairEvidence | None:
     "Evidence of known pairs about models in memory; it is noted in the settings of a run."
     if given is None:
@@ -444,7 +444,7 @@ def label_column(rows: Tensor, labels: row_labels.GivenLabels, points: Tensor) -
     return int(found[0]) if len(found) else None
 
 
-def note_label_columns(
+def _note_label_columns(
     models: Mapping, labels: row_labels.GivenLabels | None, settings: dict
 ) -> None:
     "Write into the settings of a run which models hold the labels among their features."
@@ -453,7 +453,7 @@ def note_label_columns(
         return
     known = (labels.classes >= 0).nonzero()[:, 0]
     points = known[blocks.evenly(len(known), _SAMPLED)]
-    for name, model in models.items() if len(points) >= LEAKS else ():
+    for name, model in models.items() if len(points) >= _LEAKS else ():
         column = label_column(members.rows_of(model, points), labels, points)
         if column is not None:
             settings["label_columns"][name] = column
@@ -481,7 +481,7 @@ def _note_unranked(findings: distributions.Findings, group: _Gathered, settings:
 
 
 def _pairs_beside(
-    findings: distributions.Findings, given: KnownPairs | None
+    findings: distributions.Findings, given: _KnownPairs | None
 ) -> forecast.PairEvidence | None:  # None without pairs or baselines, and for one model
     "Evidence of known pairs about the models and then the baselines."
     names, beside = baselines.names_beside(findings), findings.beside
@@ -494,13 +494,13 @@ def _pairs_beside(
     return _pair_evidence_of({**findings.models, **shown}, given)
 
 
-def pairs_in_memory(
-    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None,  # as for rank_models
+def _pairs_in_memory(
+    pairs: row_pairs.PairsLike | Retrieval | _KnownPairs | None,  # as for rank_models
     source: Any | None,  # of images or texts; None if there are features alone
     named: Mapping,  # name -> Source
     group: _Gathered,
     options: RankOptions,
-) -> KnownPairs | None:
+) -> _KnownPairs | None:
     "Known pairs of examples, or queries with the scores of all models."
     if pairs is None:
         return None
@@ -511,7 +511,7 @@ def pairs_in_memory(
     return given
 
 
-def prefix_notes(models: Mapping) -> list[str]:  # models: name -> Source
+def _prefix_notes(models: Mapping) -> list[str]:  # models: name -> Source
     "What stands before the texts and the queries of each model."
     notes = []
     for name, model in models.items():
@@ -532,7 +532,7 @@ def _rank_with(
     metrics: Mapping | list | tuple | None = None,  # as for rank_models
     references: distributions.ReferencesLike | None = None,  # as for rank_models
     past_results: Any | None = None,  # as for rank_models
-    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None = None,  # as for rank_models
+    pairs: row_pairs.PairsLike | Retrieval | _KnownPairs | None = None,  # as for rank_models
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
 ) -> Ranking:
     "All steps of a ranking, whose numbers an engine computes."
@@ -556,7 +556,7 @@ def _rank_with(
         len(next(iter(group.models.values())).features),
         len(group.models | group.reference_models),
     )
-    given = pairs_in_memory(pairs, source, named, group, options)
+    given = _pairs_in_memory(pairs, source, named, group, options)
     if source is None:
         checked_labels = row_labels.read_labels(
             labels,
@@ -587,10 +587,10 @@ def _rank_with(
     if checked_labels is not None:
         label_settings = labelled.labels_record(checked_labels, labels, source)
     settings = record.describe_run(findings, options, mask, source, labels=label_settings)
-    settings["notes"] += [*offers, *notes, *prefix_notes(named)]
+    settings["notes"] += [*offers, *notes, *_prefix_notes(named)]
     _note_unranked(findings, group, settings)
     _note_shared_structure(findings.models, group.reference_models, settings)
-    note_label_columns(findings.models, checked_labels, settings)
+    _note_label_columns(findings.models, checked_labels, settings)
     settings |= dict(copies=copied, scoring=options.scoring)
     if past is not None:
         at = [past.models.index(name) for name in findings.models]
@@ -620,7 +620,7 @@ def run(
     labels: row_labels.LabelsLike | None = None,  # as for rank_models
     metrics: Mapping | list | tuple | None = None,  # as for rank_models
     past_results: Any | None = None,  # as for rank_models
-    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None = None,  # as for rank_models
+    pairs: row_pairs.PairsLike | Retrieval | _KnownPairs | None = None,  # as for rank_models
     failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
     on_disk: bool = False,  # rows stay where they are
 ) -> Ranking:

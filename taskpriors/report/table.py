@@ -74,7 +74,7 @@ def table_lines(frame: DataFrame) -> list[str]:
 
 # %% ../../nbs/report/02_table.ipynb #807c9f33
 _ORDER = "Models are ordered by expected regret, lowest first."
-BASELINES = "Baselines (features without training, not ranked):"
+_BASELINES = "Baselines (features without training, not ranked):"
 
 
 def legend_lines(columns: Sequence) -> list[str]:
@@ -86,7 +86,7 @@ def legend_lines(columns: Sequence) -> list[str]:
 
 def with_rule(lines: Sequence[str], baselines: Sequence[str]) -> list[str]:
     "The lines of a table, and below a rule those of baselines."
-    return [*lines, "-" * len(lines[0]), BASELINES, *baselines] if baselines else [*lines]
+    return [*lines, "-" * len(lines[0]), _BASELINES, *baselines] if baselines else [*lines]
 
 
 def ranking_text(

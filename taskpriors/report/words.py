@@ -258,7 +258,7 @@ def baseline_caution(
     return f"{sentence}; label {'more' if is_labelled else 'some'} examples before you choose."
 
 # %% ../../nbs/report/01_words.ipynb #a53653c7
-LITTLE = 0.1  # points of regret that are not worth a label
+_LITTLE = 0.1  # points of regret that are not worth a label
 
 
 def _written(n, folder):  # how to get the examples that are to be labelled
@@ -270,11 +270,11 @@ def _written(n, folder):  # how to get the examples that are to be labelled
 
 def _equals(frame, costs):  # a sentence on models that are as good as the first; empty if none is
     loss = frame.expected_regret - frame.expected_regret[0]
-    names = frame.model[(frame.tier == 1) & (loss <= LITTLE)].tolist()
+    names = frame.model[(frame.tier == 1) & (loss <= _LITTLE)].tolist()
     if len(names) < 2:
         return ""
     said = f"{listed([shortened(name, 30) for name in names])} are expected to be equal, within"
-    said += f" {LITTLE} points"
+    said += f" {_LITTLE} points"
     for column, of_all in costs.items():
         some = {name: of_all[name] for name in names}
         least, most = min(some.values()), max(some.values())
@@ -313,7 +313,7 @@ def next_step(
         some = f"label 20 examples: {_written(20, folder)}"
         return f"Next: {'add pairs' if has_pairs else some}."
     now, *rest = (outlook or {0: frame.expected_regret[0]}).items()
-    gains = {number: regret for number, regret in rest if regret < now[1] - LITTLE}
+    gains = {number: regret for number, regret in rest if regret < now[1] - _LITTLE}
     points, noun = f"{SCORE_NAMES[scoring]} points", "pairs" if has_pairs else "labels"
     if gains:
         n = next(iter(gains))
@@ -325,11 +325,11 @@ def next_step(
         return f"Next: label {n} examples: {_written(n, folder)}. {said}"
     if same := _equals(frame, costs or {}):
         return f"Next: stop. {same}."
-    if now[1] <= LITTLE:
-        return f"Next: stop. The expected regret is {LITTLE} {points} at most."
+    if now[1] <= _LITTLE:
+        return f"Next: stop. The expected regret is {_LITTLE} {points} at most."
     if complete:
         return f"Next: more examples may decide between {first} and {rivals[0]}."
     return (
         f"Next: stop. More {noun} are expected to lower the regret of {now[1]:.1f} {points} by "
-        f"{LITTLE} at most."
+        f"{_LITTLE} at most."
     )

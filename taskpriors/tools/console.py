@@ -37,7 +37,7 @@ def nearest(word: str, words: Iterable) -> str:  # empty if none is near
     return f"; did you mean {near[0]}?" if near else ""
 
 
-class HelpAll(argparse.Action):
+class _HelpAll(argparse.Action):
     "Print all options of a command."
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
@@ -72,7 +72,7 @@ class Command(argparse.ArgumentParser):
                 "",
             ]
         )
-        self.add_argument("--help-all", action=HelpAll, nargs=0, help="print this, all options")
+        self.add_argument("--help-all", action=_HelpAll, nargs=0, help="print this, all options")
 
     def parse_known_args(
         self, args: Any | None = None, namespace: Any | None = None
@@ -234,7 +234,7 @@ def warn_once() -> Callable[..., None]:  # for warnings.showwarning
     return show
 
 # %% ../../nbs/tools/07_console.ipynb #beat0002
-BEAT = 10.0  # seconds between two lines of a log
+_BEAT = 10.0  # seconds between two lines of a log
 
 
 def _bars():  # of loops that are not over, the newest one last
@@ -260,7 +260,7 @@ def _redraw(bars):  # those that are drawn already
 @contextmanager
 def heartbeat(
     shown: bool = True,  # False: nothing is written
-    every: float = BEAT,  # seconds
+    every: float = _BEAT,  # seconds
 ) -> Iterator[None]:
     "Write a line on standard error at once and then every ten seconds, or move a terminal's bar."
     if not shown:
