@@ -20,7 +20,7 @@ from .results import Result
 from .signatures import documented
 
 # %% ../nbs/core/06_kernels.ipynb #85a1d9e1
-def _center(Z):
+def _center(Z) -> Tensor:
     mean = Z.mean(0, keepdim=True, dtype=torch.float64)
     out = Z.new_empty(Z.shape)
     for rows in blocks.row_blocks(len(Z), 4096):
@@ -68,7 +68,7 @@ class PivotedCholesky(Result):
     pivots: Tensor  # shape (rank,), points chosen, in order
 
 # %% ../nbs/core/06_kernels.ipynb #0e835c6f
-def _refuse_indefinite(K, Z, slack):
+def _refuse_indefinite(K, Z, slack) -> None:
     "Refuse K if a 2 x 2 minor of the residual K - Z Z^T is negative by more than `slack`."
     diagonal = K.diagonal().double() - Z.square().sum(1)
     slack = slack + 1e2 * len(K) * torch.finfo(K.dtype).eps * K.abs().max().item()
@@ -185,7 +185,7 @@ def rbf_cholesky(
     return PivotedCholesky(Z.to(X.dtype), len(pivots), lost, torch.tensor(pivots))
 
 # %% ../nbs/core/06_kernels.ipynb #ea2225b5
-def _warn_of_zero_rows(X):
+def _warn_of_zero_rows(X) -> None:
     "Name the zero rows; if all rows are zero, the kernel is refused later."
     zero = (~X.any(1)).nonzero().flatten()
     if 0 < len(zero) < len(X):
@@ -196,7 +196,7 @@ def _warn_of_zero_rows(X):
         warnings.warn(notice, stacklevel=3)
 
 # %% ../nbs/core/06_kernels.ipynb #9bf40c52
-def _cosine_factor(X, center):
+def _cosine_factor(X, center) -> Tensor:
     "Unit rows, centred on request, in the precision of X."
     top = torch.maximum(X.amax(1, keepdim=True), -X.amin(1, keepdim=True)).double()
     top = torch.where(top > 0, top, 1)  # largest magnitude of each row, one for zero rows

@@ -43,7 +43,7 @@ def _softmax_loss(Z: Tensor, y: Tensor, absent: Tensor) -> _LogLoss:
     lse = Z.logsumexp(1)
     loss = (lse - Z.gather(1, y[:, None])[:, 0]).sum(1, dtype=torch.float64)
 
-    def residual():
+    def residual() -> Tensor:
         p = (Z - lse[:, None]).exp()
         return p.scatter_add_(1, y[:, None], -torch.ones_like(Z[:, :1]))
 
@@ -62,12 +62,12 @@ class _Objective(NamedTuple):
         "The same for some of the tasks."
         return self._replace(targets=tuple(a[tasks] for a in self.targets))
 
-    def at(self, x, Z):  # value (m,), residual when called
+    def at(self, x, Z) -> tuple[Tensor, Callable]:  # value (m,), residual when called
         "Objective at weights x, shape (m, k, p), with logits Z, shape (m, k, n)."
         loss, residual = self.loss(Z, *self.targets)
         return loss + 0.5 * (self.penalty * x**2).sum((1, 2), dtype=torch.float64), residual
 
-    def gradient(self, x, residual):  # shape (m, k, p)
+    def gradient(self, x, residual) -> Tensor:  # shape (m, k, p)
         return residual() @ self.design + self.penalty * x
 
 # %% ../nbs/core/07_logistic.ipynb #c286f782
@@ -79,11 +79,11 @@ class _Pair(NamedTuple):
     rho: Tensor  # 1/<S, Y>, shape (m, 1, 1)
 
 
-def _dot(a, b):
+def _dot(a, b) -> Tensor:
     return (a * b).sum((1, 2), keepdim=True)
 
 
-def _direction(g, history):
+def _direction(g, history) -> Tensor:
     "Direction of descent from the gradient and the last steps."
     d = -g
     steps = []
@@ -113,7 +113,7 @@ class _Point(NamedTuple):
         return _Point(x, Z, value, gradient, history)
 
 # %% ../nbs/core/07_logistic.ipynb #b009aa59
-def _step_length(objective, point, d, ZD):  # shape (m, 1, 1)
+def _step_length(objective, point, d, ZD) -> Tensor:  # shape (m, 1, 1)
     "Backtracking along d, whose logits are ZD, each task by itself."
     slope = (point.gradient * d).sum((1, 2), dtype=torch.float64)
     noise = 4 * torch.finfo(ZD.dtype).eps * point.value.abs()
@@ -131,7 +131,7 @@ def _step_length(objective, point, d, ZD):  # shape (m, 1, 1)
     return t[:, None, None].to(ZD.dtype)
 
 # %% ../nbs/core/07_logistic.ipynb #9f72ee10
-def _minimise(objective, k, solver, memory=10):
+def _minimise(objective, k, solver, memory=10) -> tuple[Tensor, Tensor, Tensor]:
     "Weights (m, k, p), whether each task converged (m,), and its steps (m,), from zero."
     n, p = objective.design.shape
     m = len(objective.targets[0])

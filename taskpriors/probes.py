@@ -68,7 +68,9 @@ class ProbeResult(results.Result):
         return ax
 
 # %% ../nbs/core/08_probes.ipynb #ae18b471
-def _grade(scores, labels):  # scores (q, m, n), labels (m, n) -> (m,), (m,) and (1, n)
+def _grade(
+    scores, labels
+) -> tuple[Tensor, Tensor, Tensor]:  # scores (q, m, n), labels (m, n) -> (m,), (m,) and (1, n)
     "Accuracy and balanced accuracy of each task, and in how many tasks each point is right."
     right = (scores.max(0).indices == labels).double()
     count, hits = right.new_zeros(2, *labels.shape[:1], len(scores)).unbind(0)
@@ -78,13 +80,15 @@ def _grade(scores, labels):  # scores (q, m, n), labels (m, n) -> (m,), (m,) and
     return right.mean(1), balanced, right.sum(0, keepdim=True)
 
 # %% ../nbs/core/08_probes.ipynb #760080be
-def _graded(codes, scores, residuals, labels):  # what `_grade` returns, and the loss (m,)
+def _graded(
+    codes, scores, residuals, labels
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # what `_grade` returns, and the loss (m,)
     "Check the ridge predictions of several tasks."
     loss = residuals.square().sum(0).mean(1, dtype=torch.float64)
     return *_grade(torch.tensordot(codes, scores, 1), labels), loss
 
 
-def _left_out_block(rows, *, basis, labels, codes, alpha):
+def _left_out_block(rows, *, basis, labels, codes, alpha) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     "Leave-one-out ridge probes of the tasks `rows`."
     y = labels[rows]
     Y = ridge_tasks.code_rows(y, codes)
@@ -92,7 +96,9 @@ def _left_out_block(rows, *, basis, labels, codes, alpha):
     return _graded(codes, Y - R, R, y)
 
 # %% ../nbs/core/08_probes.ipynb #e8289366
-def _held_out_block(rows, *, basis, labels, codes, alpha, mask, new):
+def _held_out_block(
+    rows, *, basis, labels, codes, alpha, mask, new
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     "Ridge probes of the tasks `rows`, fitted on the mask and evaluated on the other points."
     y = labels[rows]
     T = ridge_tasks.code_rows(y[:, mask], codes)
@@ -104,7 +110,9 @@ def _held_out_block(rows, *, basis, labels, codes, alpha, mask, new):
     return _graded(codes, Y - R, R, y)
 
 # %% ../nbs/core/08_probes.ipynb #5c952504
-def _over_blocks(fn, n_tasks, size, *, executor, progress):  # a list of tensors over all tasks
+def _over_blocks(
+    fn, n_tasks, size, *, executor, progress
+) -> list[Tensor]:  # a list of tensors over all tasks
     "Run a function of a slice of tasks over all of them, and join what it returns."
     slices = blocks.row_blocks(n_tasks, size)
     parts = blocks.map_blocks(fn, slices, executor=executor, progress=progress, desc="probes")
@@ -123,7 +131,7 @@ def _fit_and_evaluate(
     block_size=None,
     executor=None,
     progress=False,
-):
+) -> ProbeResult:
     "Ridge probes of checked tasks."
     y, q, codes = tasks
     training = slice(None) if mask is None else mask

@@ -27,11 +27,11 @@ def simplex_codes(n_classes: int) -> Tensor:  # shape (q, q - 1), float64
     return torch.from_numpy(scipy.linalg.helmert(q).T.copy())
 
 # %% ../nbs/prior/14_ridge.ipynb #8420d278
-def _centred(X, mean, scale):
+def _centred(X, mean, scale) -> Tensor:
     return (X.double() - mean) / scale
 
 
-def _coordinates(X, V, mean, scale):  # on the columns of V, in the precision of X
+def _coordinates(X, V, mean, scale) -> Tensor:  # on the columns of V, in the precision of X
     out = X.new_empty(len(X), V.shape[1])
     for rows in row_blocks(len(X), 4096):
         out[rows] = (_centred(X[rows], mean, scale) @ V).to(X.dtype)
@@ -58,18 +58,24 @@ class RidgeBasis(Result):
         return _coordinates(X, self.V, self.mean, self.scale)
 
 # %% ../nbs/prior/14_ridge.ipynb #29c4cc31
-def _eigen(G):  # square roots of the eigenvalues above rounding, largest first, and eigenvectors
+def _eigen(
+    G,
+) -> tuple[
+    Tensor, Tensor
+]:  # square roots of the eigenvalues above rounding, largest first, and eigenvectors
     w, V = torch.linalg.eigh(G)
     keep = w > max(w[-1].item(), 0.0) * len(G) * torch.finfo(w.dtype).eps
     return w[keep].flip(0).sqrt(), V[:, keep].flip(1)
 
 # %% ../nbs/prior/14_ridge.ipynb #e3a68a13
-def _rounding_of_features(X):  # below this deviation a feature is constant up to rounding
+def _rounding_of_features(X) -> Tensor:  # below this deviation a feature is constant up to rounding
     low, high = X.aminmax(dim=0)
     return 4 * torch.finfo(X.dtype).eps * torch.maximum(-low, high).double()
 
 
-def _feature_deviations(X, mean):  # standard deviation of each feature, one for constant features
+def _feature_deviations(
+    X, mean
+) -> Tensor:  # standard deviation of each feature, one for constant features
     first: Any = 0.0
     second: Any = 0.0
     for b in row_blocks(len(X), 4096):
@@ -80,7 +86,9 @@ def _feature_deviations(X, mean):  # standard deviation of each feature, one for
     return torch.where(sd > _rounding_of_features(X), sd, torch.ones_like(sd))
 
 # %% ../nbs/prior/14_ridge.ipynb #194f081e
-def _singular(blocks):  # the same as `_eigen` of the Gram matrix of the rows in these blocks
+def _singular(
+    blocks,
+) -> tuple[Tensor, Tensor]:  # the same as `_eigen` of the Gram matrix of the rows in these blocks
     R: Any = None
     for rows in blocks:
         R = torch.linalg.qr(rows if R is None else torch.cat([R, rows]), mode="r").R
@@ -89,7 +97,7 @@ def _singular(blocks):  # the same as `_eigen` of the Gram matrix of the rows in
     return s[keep], Vh[keep].T
 
 # %% ../nbs/prior/14_ridge.ipynb #85bd9d06
-def _squares_lose(X, scale, squares, m):  # squares: of each centred feature, shape (d,)
+def _squares_lose(X, scale, squares, m) -> bool:  # squares: of each centred feature, shape (d,)
     small = squares < 1e2 * m * torch.finfo(squares.dtype).eps * squares.sum()
     if not small.any():
         return False
@@ -232,7 +240,9 @@ def _class_folds(labels: Tensor, counts: Tensor) -> Tensor:  # shape (n_folds, n
     return torch.cat(folds, 1)
 
 # %% ../nbs/prior/14_ridge.ipynb #4bed3953
-def _fold_hits(U, labels, folds, keep, f, *, C, counts):  # like folds, or None if undetermined
+def _fold_hits(
+    U, labels, folds, keep, f, *, C, counts
+) -> Tensor | None:  # like folds, or None if undetermined
     codes, n = simplex_codes(len(counts)).to(C), int(counts.sum())
     target_mean = counts.to(C) @ codes / n
     tol = 4 * max(U.shape[1], 1) ** 0.5 * torch.finfo(U.dtype).eps if keep else 0.0

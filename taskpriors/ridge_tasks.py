@@ -88,14 +88,16 @@ def check_tasks(
     return CheckedTasks(y, q, ridge.simplex_codes(q).to(like))
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #77c603ab
-def _weighted_targets(rows, tasks, weights):  # centred, times roots of weights, (n_columns, n)
+def _weighted_targets(
+    rows, tasks, weights
+) -> Tensor:  # centred, times roots of weights, (n_columns, n)
     Y = code_rows(tasks.labels[rows], tasks.codes)
     Y = Y - Y.mean(-1, keepdim=True)
     Y = Y * weights[rows].sqrt().to(Y.dtype)[:, None]
     return Y.reshape(-1, Y.shape[-1])
 
 
-def _moment_block(rows, basis, tasks, weights, few):
+def _moment_block(rows, basis, tasks, weights, few) -> TaskMoments:
     Y = _weighted_targets(rows, tasks, weights)
     B = Y @ basis.U
     inner = B.T if few else (B.T @ B).double()
@@ -176,7 +178,7 @@ def _inner_terms(
 # %% ../nbs/prior/14_ridge_tasks.ipynb #32dd6a20
 def _root_terms(
     U, root, weight, f
-):  # what `_inner_terms` gives for one distribution, from its root
+) -> Tensor:  # what `_inner_terms` gives for one distribution, from its root
     slices = blocks.row_blocks(len(U), 8192)
     out = f.new_zeros(len(f))
     for k, (w, g) in enumerate(zip(weight, f, strict=True)):
@@ -187,7 +189,7 @@ def _root_terms(
 
 def _quadratic_terms(
     U, distributions, weight, f
-):  # by the cheaper of the two routes, (n_distributions, n_alphas)
+) -> Tensor:  # by the cheaper of the two routes, (n_distributions, n_alphas)
     if all(distribution.root for distribution in distributions):
         unit = weight.mean(1, keepdim=True)
         n_grams = len(few_rows(weight, torch.finfo(U.dtype).eps, unit)[1])
@@ -206,7 +208,9 @@ def _quadratic_terms(
     return _inner_terms(U, inners, weight, f)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #84b0c39c
-def _errors_of_moments(basis, distributions, weight, keep, f):  # shape (n_distributions, n_alphas)
+def _errors_of_moments(
+    basis, distributions, weight, keep, f
+) -> Tensor:  # shape (n_distributions, n_alphas)
     linear = []  # the first two terms, weighted
     for distribution in distributions:
         slices = blocks.row_blocks(len(basis.U), 8192)
@@ -217,7 +221,7 @@ def _errors_of_moments(basis, distributions, weight, keep, f):  # shape (n_distr
     )
 
 
-def _errors(basis, moments, alphas, slack):  # shape (n_alphas,), where no slack vanishes
+def _errors(basis, moments, alphas, slack) -> Tensor:  # shape (n_alphas,), where no slack vanishes
     return _errors_of_moments(basis, [moments], slack**-2, *ridge.filters(basis, alphas))[0]
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #a9085682
@@ -306,7 +310,9 @@ def alpha_grid(
 MOST_LOST = 1e-3  # by rounding, of a mean leave-one-out error, in errors of a constant
 
 
-def _usable_grid(basis, caller):  # penalties that have a leave-one-out error, and the slack there
+def _usable_grid(
+    basis, caller
+) -> tuple[Tensor, Tensor]:  # penalties that have a leave-one-out error, and the slack there
     grid = alpha_grid(basis)
     slack, fixed = ridge.slack_and_fixed(basis, grid.tolist())
     usable = ~fixed.any(1)

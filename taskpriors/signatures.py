@@ -59,7 +59,7 @@ def _fields(node: ast.ClassDef, comments: dict):
             yield Parameter(field.target.id, field.annotation, field.value, comment)
 
 # %% ../nbs/core/02_signatures.ipynb #c65174a5
-def _section(title, parameters):
+def _section(title, parameters) -> list[str]:
     "Parameters in numpy's layout: name, type and default, then what each means."
     entries = []
     for name, annotation, default, comment in parameters:
@@ -71,7 +71,7 @@ def _section(title, parameters):
     return ["\n".join([title, "-" * len(title), *entries])] if entries else []
 
 
-def _sections(node, comments: dict):
+def _sections(node, comments: dict) -> list[str]:
     "Sections of a docstring from the comments in the source of a function or class."
     if isinstance(node, ast.ClassDef):
         methods = [m for m in node.body if isinstance(m, ast.FunctionDef)]

@@ -41,7 +41,7 @@ def cache_dir(cache: str | os.PathLike | None = None) -> Path:
     return Path(os.environ.get("TASKPRIORS_CACHE") or Path(home) / "taskpriors").expanduser()
 
 # %% ../nbs/core/05_store.ipynb #f1ef209c
-def _refuse_write(path, n_bytes, e):
+def _refuse_write(path, n_bytes, e) -> None:
     "Raise an error of one sentence about a file that could not be written."
     full = e.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
     name, folder = path.name[-50:], str(path.parent)[-80:]
@@ -57,7 +57,7 @@ def _refuse_write(path, n_bytes, e):
         raise err from e
 
 # %% ../nbs/core/05_store.ipynb #222562ac
-def _fsync_dir(path):
+def _fsync_dir(path) -> None:
     "Wait until the disk holds the entries of a directory."
     with suppress(OSError):
         fd = os.open(path, os.O_RDONLY)
@@ -68,7 +68,7 @@ def _fsync_dir(path):
 
 # %% ../nbs/core/05_store.ipynb #4430694f
 @contextmanager
-def _removed_on_failure(tmp, path, n_bytes):
+def _removed_on_failure(tmp, path, n_bytes) -> Iterator[None]:
     "Remove `tmp` if the work on it fails, and say why."
     try:
         yield
@@ -80,7 +80,7 @@ def _removed_on_failure(tmp, path, n_bytes):
         raise
 
 
-def _write_beside(path, data):  # path of the new file
+def _write_beside(path, data) -> Path:  # path of the new file
     "Write a new file beside `path`."
     tmp = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
     with _removed_on_failure(tmp, path, len(data)):
@@ -377,7 +377,7 @@ class _CacheFile(NamedTuple):
     owner: Path | None  # the result that it belongs to; None if it is not ours
 
 
-def _label_of(path):  # str, or None if `save_tensors` did not write the file
+def _label_of(path) -> str | None:  # str, or None if `save_tensors` did not write the file
     "Label of a stored result, from its header alone."
     from safetensors import SafetensorError, safe_open
 
@@ -393,7 +393,7 @@ def _label_of(path):  # str, or None if `save_tensors` did not write the file
     return next((label for label in labels if isinstance(label, str)), "")
 
 # %% ../nbs/core/05_store.ipynb #c0db43ac
-def _classify(path, kind):  # CacheFile
+def _classify(path, kind) -> _CacheFile:  # CacheFile
     "Classify a file in a cache."
     n_bytes = path.lstat().st_size
     what, label, owner = "other", "", None
@@ -433,7 +433,7 @@ def list_cache(cache: str | Path | None = None) -> list[_CacheFile]:
     return files
 
 # %% ../nbs/core/05_store.ipynb #cc89da5f
-def _remove(files):  # list of those that were removed
+def _remove(files) -> list[_CacheFile]:  # list of those that were removed
     "Remove the files that belong to one result, unless a process works on it."
     removed = []
     owner = files[0].owner

@@ -63,7 +63,7 @@ ModelLike = TypeAliasType(
 )
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #841de217
-def _check_description(transform: Any, pooling: Any, name: Any, cache: Any):
+def _check_description(transform: Any, pooling: Any, name: Any, cache: Any) -> None:
     "Refuse what cannot describe a model, before one is loaded."
     for what, value in dict(name=name, pooling=pooling).items():
         if value is not None:
@@ -94,7 +94,7 @@ class _Named(NamedTuple):
     transform: Any  # PIL image -> tensor, or a processor; None is that of timm
 
 
-def _open_named(source, pooling, cache):  # _Named
+def _open_named(source, pooling, cache) -> _Named:  # _Named
     name = source.text
     if source.of_zoo:
         return _Named(zoo.zoo_model(name[4:], cache=cache), pooling, zoo.zoo_transform)
@@ -105,7 +105,7 @@ def _open_named(source, pooling, cache):  # _Named
     return _Named(named_models.timm_module(name, "embed", pooling=pooling), pooling, None)
 
 
-def _refuse_source(source):  # what can be no model of images
+def _refuse_source(source) -> None:  # what can be no model of images
     rule, remedy = "model must be a name, a module, a function, or features", "see embed"
     if not isinstance(source, sources.Unknown):
         checks.refuse("embed", rule, source.label, "pass texts to embed_texts", TypeError)
@@ -121,7 +121,7 @@ def _without_classes(module, pooling, name):  # what the network gives under its
     return Headless(module)
 
 
-def _opened(source):
+def _opened(source) -> sources.Function | sources.Network:
     "The network or function that a source names."
     match source:
         case sources.OnnxNetwork():

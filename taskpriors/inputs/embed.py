@@ -129,7 +129,7 @@ class Probe:
             places = blocks.evenly(len(images), encoders.PROBE_IMAGES).tolist()
             row_at = Prepared(images, enc.transform).__getitem__
 
-        def prepare(i):
+        def prepare(i) -> Tensor:
             return row_at(places[i])
 
         self.n, self._places = len(places), places
@@ -222,7 +222,7 @@ class _Rows:
     def __len__(self):
         return sum(map(len, self.parts))
 
-    def keep(self):
+    def keep(self) -> None:
         "Make the new batches a part, and save it."
         now = time.perf_counter()
         spent, self.began = now - self.began, now
@@ -257,7 +257,7 @@ def _read_parts(entry: _Entry | None, device: str) -> _Rows:
     return rows
 
 # %% ../../nbs/inputs/06_embed.ipynb #01ad6e6e
-def _is_bar(progress):
+def _is_bar(progress) -> bool:
     return hasattr(progress, "set_description")
 
 # %% ../../nbs/inputs/06_embed.ipynb #9d8c3112
@@ -342,7 +342,7 @@ def _compute(
 _PARTS_KEPT = 7 * 86_400.0  # seconds for which the parts of a killed run wait
 
 
-def _drop_left_parts(parts: Path):
+def _drop_left_parts(parts: Path) -> None:
     "Remove the parts of a killed run that will not go on."
     whole = parts.with_suffix(".safetensors")
     try:

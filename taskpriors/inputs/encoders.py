@@ -49,7 +49,7 @@ def is_untrained(module: nn.Module | None) -> bool:  # False, too, if nothing te
     norms = [dict(m.named_parameters(recurse=False)) for m in layers if "Norm" in type(m).__name__]
     scaled = [own for own in norms if "weight" in own]
 
-    def is_initial(own):
+    def is_initial(own) -> bool:
         scale, shift = own["weight"], own.get("bias")
         is_flat = bool((scale == scale.flatten()[:1]).all()) and scale.flatten()[0].item() in (0, 1)
         return is_flat and (shift is None or not shift.any())
@@ -275,7 +275,7 @@ class BatchEncoder:
         n = len(next(iter(x.values()))) if isinstance(x, dict) else len(x)
         return choose_output(self._output(x, n), self.pooling, self.caller, self.name).out
 
-    def _moved(self, x, converted=True):
+    def _moved(self, x, converted=True) -> Tensor:
         return x.to(self.device, self.dtype if converted else None, non_blocking=True)
 
     def _output(self, x, n):
@@ -362,7 +362,13 @@ def description_of(obj: Any, depth: int = 5) -> str | list[Any] | dict[str, Any]
     Functions that hold functions are followed so deep.
     """
 
-    def inner(o):
+    def inner(
+        o,
+    ) -> (
+        dict[str, dict[str, list[list[str]]] | list[dict[str, float]] | str]
+        | list[dict[str, bool | None] | list[list[str]] | str]
+        | str
+    ):
         return description_of(o, depth - 1) if callable(o) and depth else _content(o)
 
     if isinstance(obj, functools.partial):

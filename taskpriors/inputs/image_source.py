@@ -48,7 +48,7 @@ def rgb_pixels(a: object) -> np.ndarray:
 _DEPTHS = (8, 10, 12, 14, 16)  # bits that files of 16 bits may use
 
 
-def _has_16_bits(image, kind):
+def _has_16_bits(image, kind) -> bool:
     return image.mode.startswith("I;16") or (image.mode == "I" and kind in ("PNG", "PPM"))
 
 
@@ -163,7 +163,7 @@ _SMALL = (
 )
 
 
-def _small_file(mode, kind):  # bytes
+def _small_file(mode, kind) -> bytes:  # bytes
     "A picture of 6 x 4 pixels, stored as a camera held sideways does."
     from PIL import Image
 

@@ -159,7 +159,7 @@ def _list_images(folder: str, types: Sequence, class_map: Any) -> _ListedImages:
     return _in_timm_order(pairs, folder, class_map)
 
 
-def _in_timm_order(pairs, folder, class_map):  # pairs (path, class), name -> class
+def _in_timm_order(pairs, folder, class_map) -> _ListedImages:  # pairs (path, class), name -> class
     "Pairs (path, name of its class) in timm's order, with a number for each class."
     from timm.data.readers.class_map import load_class_map
     from timm.utils.misc import natural_key
@@ -178,7 +178,7 @@ _THREADS = min(8, os.cpu_count() or 1)
 _SPLITS = (("train", "training"), ("val", "valid", "validation", "eval", "evaluation"))
 
 # %% ../../nbs/inputs/04_images.ipynb #d863ae6f
-def _refuse_options(options, what, accepted):
+def _refuse_options(options, what, accepted) -> None:
     "Refuse options that nothing would read."
     if options:
         rule, got = f"{what} takes the options {accepted}", ", ".join(map(repr, options))[:80]
@@ -354,7 +354,7 @@ def _load_dataset(ds, name, limit, options, keys=(None, None)):  # ImageSource
     return ImageSource(items, name, **options)
 
 # %% ../../nbs/inputs/04_images.ipynb #a8630df2
-def _load_array(a, name, limit):  # ImageSource
+def _load_array(a, name, limit) -> ImageSource:  # ImageSource
     "Images of an array, shape (n, H, W), (n, H, W, channels) or (n, channels, H, W)."
     shape = tuple(getattr(a, "shape", ()))
     last = len(shape) == 4 and shape[3] in (1, 3)
@@ -371,14 +371,14 @@ def _load_array(a, name, limit):  # ImageSource
     return ImageSource(np.moveaxis(a, 1, -1) if first else a, name)
 
 # %% ../../nbs/inputs/04_images.ipynb #229281ac
-def _refuse_split(split, name):
+def _refuse_split(split, name) -> None:
     "Refuse a split of what has none."
     if split is not None:
         rule = f"split must be left out for {name}, which has none"
         checks.refuse("load_images", rule, repr(split)[:80], "choose the images yourself")
 
 # %% ../../nbs/inputs/04_images.ipynb #5782220a
-def _load_named(source, split, limit, options, **kwargs):  # ImageSource
+def _load_named(source, split, limit, options, **kwargs) -> ImageSource:  # ImageSource
     "The digits, or a data set by its name."
     if source == "digits":
         from sklearn.datasets import load_digits

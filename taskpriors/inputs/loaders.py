@@ -59,7 +59,7 @@ def n_inputs(inputs: Tensor | Mapping) -> int:
     return len(next(iter(inputs.values())) if isinstance(inputs, Mapping) else inputs)
 
 # %% ../../nbs/inputs/05_loaders.ipynb #ab210cb1
-def _check_order(loader, caller):
+def _check_order(loader, caller) -> None:
     for sampler in (loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
         shuffles = "Random" in type(sampler).__name__ or getattr(sampler, "shuffle", False) is True
         if shuffles:
@@ -68,7 +68,7 @@ def _check_order(loader, caller):
             refuse(caller, rule, f"one that shuffles, by a {type(sampler).__name__}", remedy)
 
 
-def _row_digests(inputs):  # list of 32 bytes
+def _row_digests(inputs) -> list[bytes]:  # list of 32 bytes
     rows = inputs if isinstance(inputs, Mapping) else dict(x=inputs)
     parts = ({name: x[i] for name, x in rows.items()} for i in range(n_inputs(inputs)))
     return [bytes.fromhex(digest_tensors(part)) for part in parts]

@@ -81,7 +81,9 @@ def hub_at_once(cache_alone: bool = False) -> Iterator:
 _NO_NETWORK = ("Connect", "Offline", "Timeout", "Proxy", "LocalEntry", "URLError")
 
 
-def _refuse_weights(spec: str, e: Exception, caller: str):  # raised by timm, the hub or torch
+def _refuse_weights(
+    spec: str, e: Exception, caller: str
+) -> None:  # raised by timm, the hub or torch
     from huggingface_hub import constants
 
     rule = f"the weights of {spec} must load"

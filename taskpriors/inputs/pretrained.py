@@ -137,7 +137,7 @@ def _is_pooler_trained(network: nn.Module) -> bool:
 
 
 @contextmanager
-def without_masks(network: Any, named: Mapping) -> Iterator[dict]:
+def without_masks(network: Any, named: Mapping[str, Tensor]) -> Iterator[dict]:
     "A masked autoencoder sees whole pictures, in the order of their patches."
     config: Any = getattr(network, "config", None)
     ratio = getattr(config, "mask_ratio", None)
@@ -214,7 +214,7 @@ class PooledModel(nn.Module):
             out, pooling, "embed", name, mask=mask, channels_last=self._axis == 3
         )
 
-    def _chosen(self, named: Mapping) -> poolings.Chosen:
+    def _chosen(self, named: Mapping[str, Tensor]) -> poolings.Chosen:
         texts = "input_ids" in named and "pixel_values" not in named
         joint = getattr(self.network, "get_text_features" if texts else "get_image_features", None)
         with without_masks(self.network, named) as more:

@@ -65,7 +65,7 @@ class _RemoteStamp(NamedTuple):
 def remote_stamp(url: str, caller: str) -> _RemoteStamp:
     "Metadata that identify the version of a file."
 
-    def look(fs, path):
+    def look(fs, path) -> _RemoteStamp:
         fs.invalidate_cache()
         info = fs.info(path)
         text = str(sorted((key, str(value)) for key, value in info.items()))

@@ -49,7 +49,7 @@ _NUMPY = {"<f2": torch.float16, "<f4": torch.float32, "<f8": torch.float64}
 _SAFE = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64}
 
 
-def _dtype_of(word, dtypes, path):
+def _dtype_of(word, dtypes, path) -> torch.dtype:
     if word not in dtypes:
         rule = "a file of features must hold little-endian floating-point numbers"
         got = f"{word} in {Path(path).name}"
@@ -199,7 +199,7 @@ class RowMatrix:
             rule = f"the file of {self.name} must stay as it is during a run"
             checks.refuse("RowMatrix", rule, got, "run again when nothing writes to it", OSError)
 
-    def _kept(self, spans):  # rows as they are kept, of pairs (first row, number of rows)
+    def _kept(self, spans) -> Tensor:  # rows as they are kept, of pairs (first row, number of rows)
         if self.layout is None:
             parts = [self.array[start : start + count] for start, count in spans]
             if isinstance(self.array, Tensor):
@@ -226,12 +226,12 @@ class RowMatrix:
                     end += length
         return torch.frombuffer(content, dtype=self.layout.dtype).view(-1, self.shape[1])
 
-    def _refuse_short(self, start):
+    def _refuse_short(self, start) -> None:
         rule = f"the file of {self.name} must hold {len(self)} rows"
         got = f"an end within the block that begins at row {start}"
         checks.refuse("RowMatrix", rule, got, "write the file again", OSError)
 
-    def _finite(self, spans, index):  # the same on the device, of rows that are called so
+    def _finite(self, spans, index) -> Tensor:  # the same on the device, of rows that are called so
         X = self._kept(spans).to(self.device).to(self.dtype)
         if not torch.isfinite(X.sum()) and not torch.isfinite(X).all():
             bad = (~torch.isfinite(X)).any(1).nonzero().flatten()
@@ -245,7 +245,7 @@ RowsLike = TypeAliasType("RowsLike", str | os.PathLike | checks.ArrayLike | Sour
 _KINDS = (".npy", ".safetensors")
 
 
-def _file_layout(path, key):
+def _file_layout(path, key) -> Layout:
     if not is_url(path) and not path.is_file():
         rule = "a file of features must exist"
         checks.refuse("open_rows", rule, repr(str(path)[-99:]), "check", OSError)
@@ -305,7 +305,7 @@ def open_rows(
     return RowMatrix(name, layout, array, stamp, device or _HERE)
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #4c2113fa
-def open_models(models: Mapping, caller: str) -> dict[str, RowMatrix]:
+def open_models(models: Mapping[str, RowMatrix], caller: str) -> dict[str, RowMatrix]:
     "Open the features of several models of the same examples, each as `open_rows` takes it."
     remedy = "pass a dictionary name -> features"
     checks.check_instance(models, Mapping, caller, "models", remedy=remedy)

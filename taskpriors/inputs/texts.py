@@ -328,7 +328,7 @@ def _position_limits(network: nn.Module) -> list[int | None]:
     names = ("max_position_embeddings", "max_seq_len")  # as ALiBi of MPT builds it
     of_config = (k for name in names if isinstance(k := getattr(config, name, None), int))
 
-    def offset(m):
+    def offset(m) -> int:
         return getattr(m, "offset", 0) if m.padding_idx is None else m.padding_idx + 1
 
     rows = [m.num_embeddings - offset(m) for m in _position_tables(network)]

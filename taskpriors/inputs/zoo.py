@@ -31,7 +31,9 @@ _LETTERS = "ABCDEFGHJKLMNPRTUVWXY"
 _FONTS = ("DejaVuSans", "DejaVuSerif", "STIXGeneral", "cmb", "cmr", "cmss", "cmtt")
 
 # %% ../../nbs/inputs/05_zoo.ipynb #8e793c2b
-def _glyph(font, char, side=32):  # (side, side) in [0, 1], the character filling the frame
+def _glyph(
+    font, char, side=32
+) -> np.ndarray:  # (side, side) in [0, 1], the character filling the frame
     from PIL import Image, ImageDraw
 
     drawn = Image.new("L", (80, 80))
@@ -57,8 +59,8 @@ def _glyphs_of_fonts() -> Tensor:  # shape (fonts, characters, 32, 32), float32
     return torch.tensor(glyphs, dtype=torch.float32)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #5208c027
-def _bend(x, g):  # (n, 32, 32) -> (n, 1, 8, 8)
-    def r(*shape):
+def _bend(x, g) -> Tensor:  # (n, 32, 32) -> (n, 1, 8, 8)
+    def r(*shape) -> Tensor:
         return torch.rand(*shape, generator=g) * 2 - 1
 
     n = len(x)
@@ -97,7 +99,7 @@ def printed(
     g = torch.Generator().manual_seed(seed)
     glyphs = _glyphs_of_fonts()
 
-    def pick(low, high, k):
+    def pick(low, high, k) -> Tensor:
         return torch.randint(low, high, (k,), generator=g)
 
     def view():
@@ -251,13 +253,13 @@ def zoo_names() -> list[str]:
     return list(ZOO)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #02387c82
-def _rotation_loss(network, x, g):
+def _rotation_loss(network, x, g) -> Tensor:
     k = torch.randint(0, 4, (len(x),), generator=g)
     turned = [torch.rot90(a, int(t), (-2, -1)) for a, t in zip(x, k, strict=True)]
     return F.cross_entropy(network(torch.stack(turned)), k)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #d9646ced
-def _denoise_loss(network, x, g):
+def _denoise_loss(network, x, g) -> Tensor:
     noisy = x + 0.4 * torch.randn(x.shape, generator=g)
     return F.mse_loss(network(noisy), x.flatten(1))
 
@@ -291,7 +293,7 @@ def _training_loss(
     return F.cross_entropy(network(x), targets[objective][batch], label_smoothing=0.1)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #b941296f
-def _n_outputs(objective, data):
+def _n_outputs(objective, data) -> int:
     n_outputs = dict(
         digits=10,
         letters=len(_LETTERS),
@@ -303,7 +305,7 @@ def _n_outputs(objective, data):
     return n_outputs[objective]
 
 # %% ../../nbs/inputs/05_zoo.ipynb #625d7683
-def _rows(objective, data):  # first row, and the one after the last
+def _rows(objective, data) -> tuple[int, int]:  # first row, and the one after the last
     n = len(data.char)
     if objective == "digits":
         return 0, n // 2
@@ -361,7 +363,7 @@ _MAKERS += (_rotation_loss, _denoise_loss, _contrastive_loss, _training_loss)
 _MAKERS += (_n_outputs, _rows, _train)
 
 
-def _zoo_key(name):
+def _zoo_key(name) -> str:
     import matplotlib
     import timm
 
@@ -371,7 +373,7 @@ def _zoo_key(name):
     return digest_json([name, asdict(ZOO[name]), code, versions, layout])
 
 
-def _zoo_file(name, key, cache):
+def _zoo_file(name, key, cache) -> Path:
     return cache_dir(cache) / "zoo" / f"{name}-{key[:20]}.safetensors"
 
 # %% ../../nbs/inputs/05_zoo.ipynb #3fc2e3c9

@@ -250,7 +250,7 @@ def _printed_correlations(job: Job) -> Computed:
     return cells, partial(draw, table["recomputed"])
 
 
-def _room_to_print(row):  # from ours to the end of the interval that is nearer to print
+def _room_to_print(row) -> float:  # from ours to the end of the interval that is nearer to print
     is_larger = float(row.printed) > row.recomputed
     return row.high - row.recomputed if is_larger else row.recomputed - row.low
 

@@ -80,18 +80,18 @@ def plot_tasks(
     return axes
 
 # %% ../../nbs/papers/12_figures.ipynb #39d73553
-def _number_points(ax, x, y):
+def _number_points(ax, x, y) -> None:
     offset = dict(xytext=(3, 3), textcoords="offset points")
     for k, point in enumerate(zip(x, y, strict=True), start=1):
         ax.annotate(k, point, **offset, fontsize=7, color="0.25")
 
 
-def _list_names(ax, names):
+def _list_names(ax, names) -> None:
     text = "\n".join(f"{k:2}  {name[-28:]}" for k, name in enumerate(names, start=1))
     ax.text(1.03, 1, text, transform=ax.transAxes, va="top", fontsize=7, linespacing=1.3)
 
 # %% ../../nbs/papers/12_figures.ipynb #58bf830d
-def _check_ranking(ranking, caller):
+def _check_ranking(ranking, caller) -> None:
     remedy = "pass what rank_models returns"
     checks.check_instance(ranking, Ranking, caller, "ranking", remedy=remedy)
 

@@ -122,7 +122,7 @@ def _state(module, optimizer, losses):
     return state
 
 
-def _restore(module, optimizer, tensors):
+def _restore(module, optimizer, tensors) -> None:
     device = next(module.parameters()).device
     module.load_state_dict({k[8:]: v for k, v in tensors.items() if k.startswith("weights.")})
     for k, p in enumerate(module.parameters()):
@@ -158,7 +158,7 @@ def descend(
         step, spent = stored.description["step"], stored.description["seconds"]
         scaler.load_state_dict(stored.description["scaler"])
 
-    def keep():
+    def keep() -> None:
         if path is not None:
             description = dict(key=key, step=step, seconds=spent, scaler=scaler.state_dict())
             tensors = _state(module, optimizer, losses)
@@ -287,7 +287,7 @@ def _outputs(f, inputs, index, *, batch_size, precision, **run):  # on the CPU
 
 
 @torch.no_grad()
-def _with_fitted_head(network, X, y):
+def _with_fitted_head(network, X, y) -> None:
     "Let the head of a network be the one that fits its features."
     head = fit_head(X, y, beta=float(len(X)), tol=1e-4)
     network.head.weight.copy_(head.W.T)

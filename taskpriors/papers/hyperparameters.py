@@ -15,7 +15,7 @@ from ..results import new_axes
 from ..transfer.agreement import agreement_statistic
 
 # %% ../../nbs/papers/04_hyperparameters.ipynb #436205b2
-def _check_grids(grids: list, caller: str):
+def _check_grids(grids: list, caller: str) -> None:
     "Refuse what is no list of grids."
     remedy = "pass one GaussianGrid each"
     checks.check_instance(grids, (list, tuple), caller, "grids", remedy=remedy)

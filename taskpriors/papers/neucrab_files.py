@@ -258,7 +258,7 @@ def cost_table(
     return table[["task", "model", "per_class", "metric", "points", "operations", "seconds"]]
 
 
-def _write_tables(result, place):  # csv files, the page and the result
+def _write_tables(result, place) -> None:  # csv files, the page and the result
     import pandas as pd
 
     result.save(place / "neucrab.safetensors")

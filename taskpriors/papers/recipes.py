@@ -159,7 +159,7 @@ def _small_notes(item):
     return notes
 
 
-def _beside_release(item):  # a sentence; empty where nothing of the release is used
+def _beside_release(item) -> str:  # a sentence; empty where nothing of the release is used
     of = item.beside_release
     if set(of.values()) == {_NOT_USED}:
         return ""
@@ -167,7 +167,7 @@ def _beside_release(item):  # a sentence; empty where nothing of the release is 
     return f"beside the released code: {'; '.join(parts)}"
 
 
-def _full_notes(item):
+def _full_notes(item) -> list[str]:
     stand_ins = Counter(item.stand_ins.values()).items()
     notes = [f"{words.counted(n, 'network')} of timm replace {text}." for text, n in stand_ins]
     left_out: dict = {}

@@ -41,13 +41,17 @@ def printed_numbers(item: recipes.Item) -> dict[tuple, str]:  # (row, column) ->
     return printed
 
 
-def _half_units(printed):  # text -> half a unit; a printed 0 has the digits of its table
+def _half_units(
+    printed,
+) -> dict[str, float]:  # text -> half a unit; a printed 0 has the digits of its table
     readings = {r for text in printed.values() for r in text.split(" or ")}
     halves = {r: half_unit(r) for r in readings}
     return halves | ({"0": min(halves.values())} if "0" in halves else {})
 
 
-def _is_apart(value, text, error, halves):  # does no reading of the printed number round to ours?
+def _is_apart(
+    value, text, error, halves
+) -> bool:  # does no reading of the printed number round to ours?
     if value is None:
         return False
     readings = text.split(" or ")

@@ -39,13 +39,13 @@ _ADDRESS = "https://raw.githubusercontent.com/{repository}/{commit}/{path}"
 _STEP = 2**20  # bytes at a time
 
 
-def _refuse_network(name, e):
+def _refuse_network(name, e) -> None:
     got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
     remedy = "go where there is a network; the same command goes on where it stopped"
     checks.refuse("fetch_study_data", f"{name} must be fetched", got, remedy, OSError)
 
 
-def _fetch_file(name, entry, place):
+def _fetch_file(name, entry, place) -> None:
     part = place.with_name(place.name + ".part")
     start = part.stat().st_size if part.exists() else 0
     request = Request(_ADDRESS.format(**entry), headers={"Range": f"bytes={start}-"})

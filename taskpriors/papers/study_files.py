@@ -356,7 +356,7 @@ class _Folder:
         kept = self.sums.get(path)
         return file.is_file() and kept == hashlib.sha256(file.read_bytes()).hexdigest()
 
-    def keep(self, path, data):
+    def keep(self, path, data) -> None:
         file = self.place / path
         file.parent.mkdir(parents=True, exist_ok=True)
         store.write_file(file, data)
@@ -387,7 +387,7 @@ def _piece(name, source):  # bytes of its file
     return save(tensors, {"spec": json.dumps(spec), "info": json.dumps({"source": source.name})})
 
 
-def _keep_reference(folder):  # the table of accuracies, a row per network and set
+def _keep_reference(folder) -> None:  # the table of accuracies, a row per network and set
     import pandas as pd
 
     networks = [name for name in _NETWORKS if folder.has(f"weights/{name}.safetensors")]

@@ -71,12 +71,12 @@ class _Similarity(NamedTuple):
     distinct: float  # share of distinct tasks among those drawn
 
 
-def _draw_particles(cloud, g):  # indices of 200 particles, drawn by weight
+def _draw_particles(cloud, g) -> Tensor:  # indices of 200 particles, drawn by weight
     pick = torch.multinomial(cloud.weights().to(g.device), 200, replacement=True, generator=g)
     return pick.to(cloud.log_w.device)
 
 # %% ../../nbs/prior/13_calibration.ipynb #cf8693e8
-def _similarity(state, q, g):  # -> _Similarity of 200 tasks
+def _similarity(state, q, g) -> _Similarity:  # -> _Similarity of 200 tasks
     cloud = state.cloud
     pick = _draw_particles(cloud, g)
     ancestor = cloud.ancestor[pick]

@@ -89,7 +89,7 @@ def _too_few_chains(x: Tensor, name: str = "Tr(GK)") -> str:  # a reason for dis
     return f"{m} chains, too few to compare" if m < 4 else ""
 
 
-def _error_of_mean(x):  # of the mean of independent numbers
+def _error_of_mean(x) -> float:  # of the mean of independent numbers
     return max(x.var().item() / len(x), 1e-300) ** 0.5
 
 

@@ -22,7 +22,7 @@ from ..results import Result
 from ..signatures import documented
 
 # %% ../../nbs/prior/16_consensus.ipynb #ca725387
-def _check_cross(cross, caller):
+def _check_cross(cross, caller) -> Tensor:
     S = checks.check_features(cross, caller, "cross", min_rows=1).double().cpu()
     if S.numel() == 1:
         checks.refuse(caller, "cross must hold at least two models", 1, "add models")
@@ -33,7 +33,7 @@ def _check_cross(cross, caller):
     return S
 
 
-def _positions_mask(positions, k, caller, name):  # bool, shape (k,)
+def _positions_mask(positions, k, caller, name) -> Tensor:  # bool, shape (k,)
     if not (isinstance(positions, Sequence) and len(positions) == 0):
         positions = checks.check_several(positions, caller, name)
     mask = torch.zeros(k, dtype=torch.bool)
@@ -50,7 +50,7 @@ def _check_controls(controls, k, caller):
     return controls
 
 
-def _check_copies(similarity, groups, k, caller):
+def _check_copies(similarity, groups, k, caller) -> Tensor:
     same = torch.eye(k, dtype=torch.float64)
     if groups is not None:
         groups = checks.check_several(groups, caller, "groups")
@@ -155,7 +155,7 @@ def _two_communities(B: Tensor) -> Tensor:  # bool, shape (k,)
     return angle > (heard.min() + heard.max()) / 2
 
 # %% ../../nbs/prior/16_consensus.ipynb #0e5dfd1a
-def _perron_weights(B, n_copies, members):  # the Perron vector of B among members
+def _perron_weights(B, n_copies, members) -> _PerronWeights:  # the Perron vector of B among members
     v, values = _perron_vector(B[members][:, members])
     weights = torch.zeros_like(n_copies)
     weights[members] = v / n_copies[members].sqrt()

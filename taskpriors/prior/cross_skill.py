@@ -63,7 +63,7 @@ def _gaussian_moments(Z, basis):
 # %% ../../nbs/prior/16_cross_skill.ipynb #9a867d21
 def _skills(
     X, distributions, n_classes, standardize
-):  # of one model over all distributions, float64
+) -> Tensor:  # of one model over all distributions, float64
     n = len(X)
     basis = decompose(X, standardize=standardize)
     moments = []
@@ -122,7 +122,7 @@ def _powered_factor(Z: Tensor, exponent: float) -> Tensor:  # shape (n, k)
 # %% ../../nbs/prior/16_cross_skill.ipynb #a22e13a0
 @documented
 def cross_skill(
-    features: Mapping | Sequence,  # of the models, each of shape (n, d)
+    features: Mapping[str, Tensor] | Sequence,  # of the models, each of shape (n, d)
     factors: Mapping | Sequence | None = None,  # of the priors' kernels (n, r); None: cosine
     *,
     measure: str = "label",  # tasks: "label", sampled, or "gaussian", real targets, exact

@@ -122,13 +122,15 @@ def _side_by_side(kernels, size):  # blocks of points, and the rows of each mode
         yield parts[0][0], [X for _, X in parts]
 
 
-def _project(kernels, parts, W):  # rows of the wide factor times W, a list over models
+def _project(kernels, parts, W) -> Tensor:  # rows of the wide factor times W, a list over models
     dtype = max((X.dtype for X in parts), key=lambda kind: kind.itemsize)
     products = [k.project(X, V.to(X)) for k, X, V in zip(kernels, parts, W, strict=True)]
     return sum(part.to(dtype) for part in products)
 
 
-def _range(kernels, weights, width, size, seed):  # roots of weights times Q, a list over models
+def _range(
+    kernels, weights, width, size, seed
+) -> list[Tensor] | tuple[Tensor, Tensor]:  # roots of weights times Q, a list over models
     known = kernels[0].range
     if len(kernels) == 1 and known is not None and known.shape[1] == width:
         return [known * weights[0] ** 0.5]
@@ -149,7 +151,9 @@ def _range(kernels, weights, width, size, seed):  # roots of weights times Q, a 
 
 
 def cut_prior(
-    models: Mapping,  # name -> RowKernel, or what open_rows takes (cosine kernel), shape (n, d)
+    models: Mapping[
+        str, RowKernel
+    ],  # name -> RowKernel, or what open_rows takes (cosine kernel), shape (n, d)
     rank: int = 128,  # directions kept
     *,
     weights: Sequence | None = None,  # of the models' kernels; None: their mean

@@ -60,7 +60,7 @@ def edge_probabilities(
     return P.fill_diagonal_(1) if graphs == "undirected" else P
 
 # %% ../../nbs/prior/02_edges.ipynb #bf662eaa
-def _log_partition_block(block, Z, odds, graphs):
+def _log_partition_block(block, Z, odds, graphs) -> Tensor:
     "Sum of log(1 + exp(odds*K_ij)) over the pairs that a block represents."
     rows, cols = block
     log1p = softplus(odds * (Z[rows] @ Z[cols].T), threshold=40)
@@ -191,7 +191,7 @@ class LeastEigenvalue(NamedTuple):
         return ""
 
 # %% ../../nbs/prior/02_edges.ipynb #75861e17
-def _edge_rows(rows, Z, odds):
+def _edge_rows(rows, Z, odds) -> Tensor:
     "Rows of the probabilities of edges, with a unit diagonal."
     P = torch.sigmoid(odds * (Z[rows] @ Z.T))
     P[torch.arange(len(P)), torch.arange(rows.start, rows.stop)] = 1.0

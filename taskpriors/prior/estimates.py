@@ -143,7 +143,7 @@ class Labelings(results.Result):
     def _family_weights(self):
         return torch.zeros_like(self.log_weights).index_add_(0, self.ancestor, self.weights)
 
-    def _family_errors(self, v, mean):  # sum of w (v - mean) over each family
+    def _family_errors(self, v, mean) -> Tensor:  # sum of w (v - mean) over each family
         errors = (v - mean) * self.weights.reshape(-1, *[1] * (v.ndim - 1))
         return torch.zeros_like(v).index_add_(0, self.ancestor, errors)
 
@@ -151,7 +151,9 @@ class Labelings(results.Result):
         draws = dict(low=self.n_ancestors, high=len(self.labels))
         return _frequency_error(p, se, heaviest=self.heaviest, **draws)
 
-    def _missed_changes(self, M):  # what single labels add to the squared errors of two moments
+    def _missed_changes(
+        self, M
+    ) -> tuple[float, float]:  # what single labels add to the squared errors of two moments
         if self.exact or self.measure is None:
             return 0.0, 0.0
         ticks = (torch.arange(32, dtype=torch.float64, device=M.device) + 0.5) / 32
@@ -188,7 +190,9 @@ class Labelings(results.Result):
         bound = torch.where(indicator, bound, torch.full_like(se, math.inf))
         return Estimate(mean, torch.where(same, bound, se), _dof(W))
 
-    def _spread_of_families(self, v, mean):  # standard error of a mean, 0 if no task differs
+    def _spread_of_families(
+        self, v, mean
+    ) -> Tensor:  # standard error of a mean, 0 if no task differs
         W = self._family_weights()
         bessel = (1 - W.square().sum()).clamp(min=1e-12)
         return (self._family_errors(v, mean).square().sum(0) / bessel).sqrt()

@@ -88,7 +88,7 @@ class _Options(NamedTuple):
     progress: bool
 
 # %% ../../nbs/prior/12_labelings.ipynb #77c601fc
-def _in_order(labels, order):  # (n, m) in the order of the visit -> (m, n), int64
+def _in_order(labels, order) -> torch.Tensor:  # (n, m) in the order of the visit -> (m, n), int64
     n, m = labels.shape
     out = torch.empty(m, n, dtype=torch.int64, device=labels.device)
     prefix.copy_transposed(out, labels[order.argsort()])
@@ -139,7 +139,9 @@ def _weighted_particles(P, m, g, options: _Options) -> particles.ParticleState:
     return particles.particle_filter(P, m, g, every=every, resample_below=below, progress=progress)
 
 # %% ../../nbs/prior/12_labelings.ipynb #f23b0571
-def _gaps(P, states):  # between two runs: statistic -> difference in standard errors
+def _gaps(
+    P, states
+) -> dict[str, float]:  # between two runs: statistic -> difference in standard errors
     directions = chains.leading_directions(P, 1 / P.T)
     means, errors = [], []
     for state in states:
@@ -159,7 +161,7 @@ def _gaps(P, states):  # between two runs: statistic -> difference in standard e
     return gaps
 
 
-def _proportions_doubtful(P, state, method, g):  # a reason for distrust, or ""
+def _proportions_doubtful(P, state, method, g) -> str:  # a reason for distrust, or ""
     if P.pi is None:
         return ""
     reason = chains.class_names_unsettled(P, state)
@@ -183,7 +185,7 @@ def _proportions_doubtful(P, state, method, g):  # a reason for distrust, or ""
 _OTHER_ORDERS = 8
 
 
-def _orders_disagree(P, state, g, options: _Options):  # a reason for distrust, or ""
+def _orders_disagree(P, state, g, options: _Options) -> str:  # a reason for distrust, or ""
     Z, m = P.B[:, : P.rank], len(state.cloud.log_w)
     if P.q * P.T >= 4 * torch.linalg.matrix_norm(Z.double(), 2).item() ** 2:  # one phase
         return ""

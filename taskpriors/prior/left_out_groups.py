@@ -125,7 +125,7 @@ def is_usable(inverses: _BlockInverses, like: Tensor, size: float = 1.0) -> bool
     return bool(eps * size * inverses.least.pow(-2).mean() <= MOST_LOST)
 
 
-def _is_usable(basis, inverses, alpha):
+def _is_usable(basis, inverses, alpha) -> bool:
     keep, f = residual_filter(basis, alpha)
     return is_usable(inverses, basis.U, 1.0 if keep else f.square().mean().item())
 
@@ -137,7 +137,9 @@ def _residual_map(basis: RidgeBasis, alpha: float, X: Tensor) -> Tensor:  # shap
     return out + X - X.mean(0) if keep else out
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #8a72ac47
-def _constant_residuals(grouping, T):  # of a constant fitted to the other groups, shape (n, k)
+def _constant_residuals(
+    grouping, T
+) -> Tensor:  # of a constant fitted to the other groups, shape (n, k)
     number = grouping.number.to(T.device)
     sums = T.new_zeros(grouping.n_groups, T.shape[1]).index_add_(0, number, T)
     sizes = number.bincount().to(T)[:, None]
@@ -278,12 +280,12 @@ def accuracy_without_groups(features: ArrayLike, labels: ArrayLike, groups: Arra
 # %% ../../nbs/prior/15_left_out_groups.ipynb #093c3258
 def _skills_over_distributions(
     X, planes, grouping, caller
-):  # planes: (n_distributions, n, k), centred columns
+) -> Tensor:  # planes: (n_distributions, n, k), centred columns
     basis = decompose(X)
     T = planes.to(basis.U)
     columns = T.transpose(0, 1).flatten(1)
 
-    def per_distribution(E):
+    def per_distribution(E) -> Tensor:
         return E.square().unflatten(1, (len(T), -1)).sum((0, 2), dtype=torch.float64)
 
     least = torch.full((len(T),), torch.inf, dtype=torch.float64, device=columns.device)

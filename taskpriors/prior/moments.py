@@ -128,7 +128,8 @@ class TraceMoments(Result):
 # %% ../../nbs/prior/04_moments.ipynb #4b6d000d
 @documented
 def trace_moments(
-    M: Tensor | Mapping,  # the model: its kernel's factor, shape (n, r), or name -> factor
+    M: Tensor
+    | Mapping[str, Tensor],  # the model: its kernel's factor, shape (n, r), or name -> factor
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,

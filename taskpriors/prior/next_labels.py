@@ -72,7 +72,9 @@ class _Duels:
 _LOOKED_AT = 4096  # points among which a sample is spread, at most
 
 
-def _halvings(distances, labelled, rows, g):  # rows in an order whose beginnings are spread
+def _halvings(
+    distances, labelled, rows, g
+) -> list[int]:  # rows in an order whose beginnings are spread
     order: list = []
     while len(rows) > 1:
         points = np.concatenate([labelled, rows])

@@ -126,7 +126,7 @@ def warn_of_zeros(X: Tensor, name: object, caller: str) -> None:
 
 
 def pair_scores(
-    features: Mapping | Sequence,  # of the models, each of shape (n, d)
+    features: Mapping[str, Tensor] | Sequence,  # of the models, each of shape (n, d)
     pairs: PairsLike,  # rows (i, j) or (i, j, same), a table, a file, or what `read_pairs` gives
     *,
     k: int = 10,  # neighbours, below the number of points

@@ -60,7 +60,7 @@ def is_sequence(x: object) -> bool:
     return isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) == 1
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d1d
-def _checked_models(M: ArrayLike | Mapping, caller: str) -> dict[str, Tensor]:
+def _checked_models(M: ArrayLike | Mapping[str, Tensor], caller: str) -> dict[str, Tensor]:
     "Models by name, each a finite factor; a single one is called `model`."
     if not isinstance(M, Mapping):
         return {"model": checks.check_features(M, caller, "M")}
@@ -262,7 +262,7 @@ def coin_cumulants(x: Tensor, order: int) -> Tensor:  # shape (order, ...), dtyp
     return torch.stack(out)
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d4a
-def _weighted_powers(M, coins):
+def _weighted_powers(M, coins) -> Tensor:
     "Sums over a block of M^k kappa_k, shape (n_odds, order); `coins` holds kappa for each odds."
     order = len(coins[0])
     sums = []

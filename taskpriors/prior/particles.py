@@ -243,7 +243,7 @@ def too_few_degrees(cloud: ParticleCloud, low: float = MIN_DOF) -> str:  # a rea
     return f"standard errors of {dof:.1f} degrees of freedom, fewer than {low}"
 
 # %% ../../nbs/prior/10_particles.ipynb #4654ea28
-def _log_constant(P):  # what the weights of all particles share, diagonal of K included
+def _log_constant(P) -> float:  # what the weights of all particles share, diagonal of K included
     beta = 1 / P.T
     n, q, pi = P.n, P.q, P.pi
     off_diagonal = P.total.square().sum().item() - P.trace_K
@@ -259,7 +259,9 @@ def _log_constant(P):  # what the weights of all particles share, diagonal of K 
     return kernel + n * (q * pi).log().mean().item() + P.kappa * pairs
 
 # %% ../../nbs/prior/10_particles.ipynb #a89063cc
-def _drift(P, start, S):  # log of that factor over a block; start: counts before it, (q - 1, m)
+def _drift(
+    P, start, S
+) -> Tensor | float:  # log of that factor over a block; start: counts before it, (q - 1, m)
     if P.pi is None or (P.pi == P.pi[0]).all():
         return 0.0
     v = (P.kappa * (P.pi[1:] - 1 / P.q)).to(S)
@@ -269,7 +271,9 @@ def _drift(P, start, S):  # log of that factor over a block; start: counts befor
     return torch.einsum("k,km->m", v, counts).double()
 
 # %% ../../nbs/prior/10_particles.ipynb #037424d8
-def _propose_block(P, rows, U, g):  # -> what is drawn, increments of log weights, (m,)
+def _propose_block(
+    P, rows, U, g
+) -> tuple[prefix_blocks._DrawnBlock, Tensor]:  # -> what is drawn, increments of log weights, (m,)
     q, m = P.q, U.shape[1] // (P.q - 1)
     B = P.B[rows]
     A = B * P.coef(1 / P.T)
@@ -386,13 +390,13 @@ def independent_labels(P: PottsModel, m: int, g: torch.Generator) -> Tensor:  # 
     return P.hold(torch.searchsorted(pi.cumsum(0), u).clamp(max=P.q - 1).to(torch.int16))
 
 
-def _hot_start(P, m, g):  # -> state of independent labels, not weighed
+def _hot_start(P, m, g) -> ParticleState:  # -> state of independent labels, not weighed
     Y = independent_labels(P, m, g)
     cloud = ParticleCloud(m, P.B.device, log_z=(P.n - P.n_clamped) * math.log(P.q))
     return ParticleState(0.0, Y, factor_sums(P, Y), cloud)
 
 # %% ../../nbs/prior/10_particles.ipynb #fd53c607
-def _next_beta(cloud, trace, beta, end, step):
+def _next_beta(cloud, trace, beta, end, step) -> float:
     "Raise beta as far as the conditional effective sample size stays at least `step`."
     w = cloud.weights()
     x = trace - trace.max()

@@ -77,7 +77,9 @@ class LabelEvidence(Result):
     top_eigenvalues: Tensor = field(repr=False)  # of the components, shape (n_components,)
 
 # %% ../../nbs/prior/22_posterior.ipynb #605bc71a
-def _known(labels, n, n_classes, caller):  # which points, their classes from 0, and q
+def _known(
+    labels, n, n_classes, caller
+) -> tuple[Tensor, Tensor, int]:  # which points, their classes from 0, and q
     y = prefix.check_given(labels, caller, n=n, name="labels")
     y = torch.full((n,), -1) if y is None else y.cpu()
     points = (y >= 0).nonzero()[:, 0]
@@ -282,7 +284,9 @@ class LabelledSkill(Result):
     hits: Tensor | None = field(default=None, repr=False)
 
 
-def _means_of_groups(values, grouping):  # (m, k) -> (m, n_groups), with the same error of the mean
+def _means_of_groups(
+    values, grouping
+) -> Tensor:  # (m, k) -> (m, n_groups), with the same error of the mean
     m, k = values.shape
     mean = values.mean(1, keepdim=True)
     sums = values.new_zeros(m, grouping.n_groups).index_add_(1, grouping.number, values - mean)

@@ -109,7 +109,9 @@ def _batches(parts, width, q):
     yield batch
 
 
-def _deal_tasks(labels, priors, q, g, *, clamped=None, n_orders=1, shuffle=True, progress=False):
+def _deal_tasks(
+    labels, priors, q, g, *, clamped=None, n_orders=1, shuffle=True, progress=False
+) -> None:
     "Fill labels (n_priors, m, n) with tasks, dealt out to orders that all priors share."
     Z = priors[0][0]
     if clamped is None:

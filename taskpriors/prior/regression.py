@@ -25,7 +25,7 @@ def _gaussian_variance(
     w = ridge.loo_slack(basis, [alpha], caller)[0] ** -2
     U, Z, n = basis.U.double(), Z.double(), len(Z)
 
-    def residual(M):  # (I - H) M
+    def residual(M) -> Tensor:  # (I - H) M
         return keep * (M - M.mean(0)) - U @ (f[:, None] * (U.T @ M))
 
     QZ = residual(w[:, None] * residual(Z))

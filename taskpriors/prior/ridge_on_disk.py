@@ -79,13 +79,13 @@ class _Gram:  # of rows minus a shift
         self.first = torch.zeros(d, dtype=torch.float64, device=device)
         self.second = torch.zeros(d, d, dtype=torch.float64, device=device)
 
-    def add(self, off):
+    def add(self, off) -> None:
         off = off.double()
         self.n += len(off)
         self.first += off.sum(0)
         self.second.addmm_(off.T, off)
 
-    def join(self, other):
+    def join(self, other) -> None:
         self.n += other.n
         self.first += other.first
         self.second += other.second
@@ -96,12 +96,12 @@ class _Cross:  # of rows minus a shift with targets
         self.products = torch.zeros(d, k, dtype=torch.float64, device=device)
         self.targets = torch.zeros(k, dtype=torch.float64, device=device)
 
-    def add(self, off, targets):
+    def add(self, off, targets) -> None:
         self.products += off.T @ targets
         self.targets += targets.sum(0)
 
 
-def _centred_sums(shift, gram, products, targets):  # RowSums
+def _centred_sums(shift, gram, products, targets) -> _RowSums:  # RowSums
     delta, target_mean = gram.first / gram.n, targets / gram.n
     return _RowSums(
         n=gram.n,
@@ -112,11 +112,11 @@ def _centred_sums(shift, gram, products, targets):  # RowSums
     )
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #1e7baf4c
-def _code_columns(tasks):
+def _code_columns(tasks) -> int:
     return len(tasks.labels) * (tasks.n_classes - 1)
 
 
-def _check_pass(rows, tasks, block_size):
+def _check_pass(rows, tasks, block_size) -> int:
     n, d = rows.shape
     k = sum(map(_code_columns, tasks))
     if block_size is None:
@@ -220,7 +220,7 @@ class _Sample(NamedTuple):
             Y = self.tasks.targets(points, self.U)
             yield points, self.U[points], Y - self.target_mean
 
-    def target_mean_of(self, tasks):  # a slice of tasks
+    def target_mean_of(self, tasks) -> Tensor:  # a slice of tasks
         size = self.tasks.n_classes - 1
         return self.target_mean[size * tasks.start : size * tasks.stop]
 
@@ -229,7 +229,7 @@ class _Sample(NamedTuple):
         return _Sample(self.U[index], self.tasks._replace(labels=labels), self.target_mean)
 
 
-def _sample(fit, rows, tasks, index):
+def _sample(fit, rows, tasks, index) -> _Sample:
     W = fit.V / fit.s
     X = rows.take(index)
     U = X.new_empty(len(X), len(fit.s))
@@ -242,7 +242,9 @@ def _sample(fit, rows, tasks, index):
 _CHOOSING = 2**11  # points that the penalty is chosen by, where not all are evaluated
 
 
-def _code_spread(fit, tasks):  # of the codes of each task about their mean, shape (n_tasks,)
+def _code_spread(
+    fit, tasks
+) -> Tensor:  # of the codes of each task about their mean, shape (n_tasks,)
     mean_squares = fit.target_mean.view(len(tasks.labels), -1).square().sum(1)
     return 1 - 1 / tasks.n_classes - mean_squares
 
@@ -251,11 +253,13 @@ def _filter(fit, alpha):
     return fit.s**2 / (fit.s**2 + alpha)
 
 
-def _leverages(fit, U, f):  # f of shape (n_alphas, r): shape (n_alphas, m), float64
+def _leverages(fit, U, f) -> Tensor:  # f of shape (n_alphas, r): shape (n_alphas, m), float64
     return 1 / fit.n + torch.cat([f @ part.double().square().T for part in U.split(_PART)], 1)
 
 
-def _grid_errors(fit, sample, tasks, alphas):  # mean over tasks at each penalty, NaN if unusable
+def _grid_errors(
+    fit, sample, tasks, alphas
+) -> Tensor:  # mean over tasks at each penalty, NaN if unusable
     f = torch.stack([_filter(fit, alpha) for alpha in alphas.tolist()])
     slack = 1 - _leverages(fit, sample.U, f)
     level = 1 - (1 + f.sum(1)) / fit.n
@@ -284,14 +288,18 @@ def _grid_errors(fit, sample, tasks, alphas):  # mean over tasks at each penalty
     return (error / len(tasks.labels)).where(usable, torch.nan)
 
 
-def _choose(fit, sample, tasks):  # penalty, penalties tried, their errors
+def _choose(
+    fit, sample, tasks
+) -> tuple[float, Tensor, Tensor]:  # penalty, penalties tried, their errors
     grid = ridge_tasks.alpha_grid(fit)
     errors = _grid_errors(fit, sample, tasks, grid).cpu()
     grid, errors = grid[~errors.isnan()], errors[~errors.isnan()]
     return grid[errors.argmin()].item(), grid, errors
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #4ddbf942
-def _squares_beside(fit, U, f, weights):  # sum over evaluated i != j of weight_i A_ij^2, (m,)
+def _squares_beside(
+    fit, U, f, weights
+) -> Tensor:  # sum over evaluated i != j of weight_i A_ij^2, (m,)
     W = torch.cat([U, U.new_full((len(U), 1), fit.n**-0.5)], 1)
     G = torch.cat([f, f.new_ones(1)])
     root = (G[:, None] * weighted_gram(W, weights, _PART) * G).to(W)
@@ -299,7 +307,9 @@ def _squares_beside(fit, U, f, weights):  # sum over evaluated i != j of weight_
     return torch.cat(whole) - weights * _leverages(fit, U, f[None])[0] ** 2
 
 
-def _evaluate(fit, sample, tasks, alpha):  # fields of HeldoutError that depend on residuals
+def _evaluate(
+    fit, sample, tasks, alpha
+) -> dict[str, Tensor]:  # fields of HeldoutError that depend on residuals
     m, f = len(tasks.labels), _filter(fit, alpha)
     h, off_diagonal = _leverages(fit, sample.U, torch.stack([f, f**2]))
     if h.max() > 0.9:  # what such a point adds to a sum is taken off again
@@ -346,7 +356,7 @@ def _of_all(fit, rows, tasks, n_evaluated):  # the sample among all points
     return _sample(fit, rows, tasks, blocks.evenly(fit.n, n_evaluated))
 
 
-def _error_of(task_errors, baseline, choice, **parts):  # HeldoutError
+def _error_of(task_errors, baseline, choice, **parts) -> HeldoutError:  # HeldoutError
     error, m = task_errors.mean().item(), len(task_errors)
     alpha, grid, errors = choice
     return HeldoutError(
@@ -394,7 +404,9 @@ class _Groups(NamedTuple):  # a sample of whole groups
     weights: Tensor  # points that another point of the sample represents, shape (m,)
 
 
-def _sample_of_groups(fit, rows, tasks, number, index):  # _Groups; number: of the points fitted
+def _sample_of_groups(
+    fit, rows, tasks, number, index
+) -> _Groups:  # _Groups; number: of the points fitted
     sample = _sample(fit, rows, tasks, index)
     grouping = whole_groups.check_groups(number[index], len(index), "rank_models")
     sizes = grouping.number.bincount()[grouping.number].double()
@@ -414,11 +426,13 @@ def _task_parts(fit, groups):  # slices of tasks; their columns of C, their cent
         yield part, fit.C[:, columns], targets - groups.sample.target_mean_of(part)
 
 
-def _level(fit, f):  # mean of the diagonal of A over all points
+def _level(fit, f) -> Tensor:  # mean of the diagonal of A over all points
     return 1 - (1 + f.sum()) / fit.n
 
 
-def _choose_without_groups(fit, groups, caller):  # penalty, penalties tried, their errors
+def _choose_without_groups(
+    fit, groups, caller
+) -> tuple[float, Tensor, Tensor]:  # penalty, penalties tried, their errors
     U, inverses = groups.sample.U, {}
     for alpha in ridge_tasks.alpha_grid(fit).tolist():
         hats = whole_groups.hat_blocks(U, _filter(fit, alpha), groups.grouping, 1 / fit.n)
@@ -447,7 +461,9 @@ def _choose_without_groups(fit, groups, caller):  # penalty, penalties tried, th
     return [*errors][int(values.argmin())], torch.tensor([*errors], dtype=torch.float64), values
 
 
-def _sums_beside(groups, f, hats, matrices, level):  # of A_hg M_g A_gh over g but h, for each block
+def _sums_beside(
+    groups, f, hats, matrices, level
+) -> list[Tensor]:  # of A_hg M_g A_gh over g but h, for each block
     W, G = groups.sample.U, torch.cat([f, f.new_ones(1)])
     W = torch.cat([W, W.new_full((len(W), 1), groups.n**-0.5)], 1)
     inner = torch.diag(level * torch.ones_like(G))
@@ -480,7 +496,7 @@ class _GroupErrors(NamedTuple):
     right: Tensor  # share of the tasks in which the point's class has the highest score
 
 
-def _evaluate_groups(fit, groups, f):  # _GroupErrors at the filter of one penalty
+def _evaluate_groups(fit, groups, f) -> _GroupErrors:  # _GroupErrors at the filter of one penalty
     U, grouping, m = groups.sample.U, groups.grouping, len(groups.sample.tasks.labels)
     level = _level(fit, f)
     hats = whole_groups.hat_blocks(U, f, grouping, 1 / fit.n)
@@ -525,7 +541,9 @@ def _evaluate_groups(fit, groups, f):  # _GroupErrors at the filter of one penal
     return _GroupErrors(by_task.cpu(), *by_point)
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #c02153ce
-def _constant_errors(fit, tasks, number):  # with whole groups left out, (n_tasks,), float64
+def _constant_errors(
+    fit, tasks, number
+) -> Tensor:  # with whole groups left out, (n_tasks,), float64
     n, q = fit.n, tasks.n_classes
     sizes = number.bincount().double()
     others = n - sizes
@@ -575,7 +593,7 @@ class _KnownLabels(NamedTuple):
     fourth: float  # mean of |x - mean|^4 over the evaluated points
 
 
-def _of_known(fit, rows, tasks, number, *, n_evaluated, caller):  # KnownLabels
+def _of_known(fit, rows, tasks, number, *, n_evaluated, caller) -> _KnownLabels:  # KnownLabels
     sample = _of_all(fit, rows, tasks, n_evaluated)
     lengths = torch.cat([part.double().square() @ fit.s**2 for part in sample.U.split(_PART)])
     fourth = lengths.square().mean().item()

@@ -18,7 +18,9 @@ from ..kernels import product_factor
 from .calibration import top_eigenvalue
 
 # %% ../../nbs/prior/14_shared_prior.ipynb #bb18a07b
-def shared_prior(factors: Mapping, *, left_out: str | None = None) -> Tensor:  # (n, sum of r_k)
+def shared_prior(
+    factors: Mapping[str, Tensor], *, left_out: str | None = None
+) -> Tensor:  # (n, sum of r_k)
     "Factor of the mean of the models' kernels, of norm one each: the product of their priors."
     remedy = "pass a dictionary model -> factor"
     checks.check_instance(factors, Mapping, "shared_prior", "factors", remedy=remedy)

@@ -127,7 +127,7 @@ class _Side(NamedTuple):
     weight: Tensor  # float64, of the same shape
 
 
-def _gram(F, rows, cols, dtype):
+def _gram(F, rows, cols, dtype) -> Tensor:
     return F[rows.points].to(dtype) @ F[cols.points].to(dtype).mT
 
 
@@ -142,14 +142,14 @@ def _share_a_cell(
 
 
 @torch.no_grad()
-def _lot_sums(sketched, rows, cols, partitions):
+def _lot_sums(sketched, rows, cols, partitions) -> _Lots:
     "Weighted sums over blocks of the pairs that share no cell of `partitions`."
     problem, leading = sketched.problem, sketched.leading
     dtype = problem.dtype
     struck = _share_a_cell(partitions, rows, cols)
     column = cols.weight.to(dtype)[..., None]
 
-    def total(x):
+    def total(x) -> Tensor:
         return ((x @ column)[..., 0] * rows.weight).sum(1, dtype=torch.float64)
 
     K = _gram(problem.prior, rows, cols, dtype).masked_fill_(struck, 0)
@@ -262,7 +262,7 @@ class _Pilot(NamedTuple):
     n_lots: int
 
 
-def _run_pilot(draws, n_lots, control_means):
+def _run_pilot(draws, n_lots, control_means) -> _Pilot:
     total: Any = 0, 0, 0, 0, 0
     for y, c, _ in _drawn_lots(draws, n_lots):
         d = c - control_means
@@ -374,7 +374,7 @@ class _FreshLots(NamedTuple):
         return first.abs() > 4 * error + rounding * control_means.abs()
 
 
-def _fresh_lots(draws, n_lots, *, beta, start, control_means):
+def _fresh_lots(draws, n_lots, *, beta, start, control_means) -> _FreshLots:
     powers: Any = 0
     controls: Any = 0
     kernel: Any = 0
@@ -388,14 +388,14 @@ def _fresh_lots(draws, n_lots, *, beta, start, control_means):
     return _FreshLots(powers, controls, kernel, n_lots)
 
 # %% ../../nbs/prior/05_sketch.ipynb #819e30eb
-def _doubtful(fresh, start, scale, rel_tol):
+def _doubtful(fresh, start, scale, rel_tol) -> Tensor:
     "Is a moment too skewed for its interval, and its error above a tenth of the tolerance?"
     mean, error = fresh.mean_and_error()
     value, error = scale.moments(start + mean, error)
     return (fresh.too_skewed() & (10 * error > rel_tol * value.abs())).any()
 
 
-def _draw_fresh(draws, lots, most, *, doubtful, **fixed):
+def _draw_fresh(draws, lots, most, *, doubtful, **fixed) -> tuple[_FreshLots, int]:
     "Fresh lots, at most `most` of them in all, and how many were drawn."
     used, lots = 0, min(lots, most)
     while True:

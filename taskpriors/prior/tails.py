@@ -84,7 +84,7 @@ def trace_covariance(
     return covariance[0] if p.single_temperature else covariance
 
 # %% ../../nbs/prior/06_tails.ipynb #8f681dac
-def _tilted_coins(x, D, s):
+def _tilted_coins(x, D, s) -> Tensor:
     "C, C', C'', C''' at `s`, summed over centred coins of log-odds `x` and weights `D`."
     y = s * D
     side = torch.where(x > 0, -y, y)
@@ -95,7 +95,7 @@ def _tilted_coins(x, D, s):
     return torch.stack([C.sum(), slope.sum(), (D * D * k[1]).sum(), (D**3 * k[2]).sum()])
 
 
-def _tilted_table(K, D, odds, tilts):
+def _tilted_table(K, D, odds, tilts) -> Tensor:
     "`_tilted_coins` for each temperature and tilt, shape (4, n_odds, n_tilts)."
     rows = zip(odds, tilts.tolist(), strict=True)
     table = [torch.stack([_tilted_coins(o * K, D, s) for s in row]) for o, row in rows]
@@ -131,11 +131,11 @@ class _Generating(NamedTuple):
     third: Tensor
 
 
-def _generating_function(problem, kernel):
+def _generating_function(problem, kernel) -> Callable:
     "The function tilts (n_temps, n_tilts) -> _Generating for the statistic Tr(DG) of a Kernel D."
     size = pair_sums.points_per_block(problem, 12)
 
-    def at(tilts):
+    def at(tilts) -> _Generating:
         fn = partial(
             _tilted_sums,
             prior=[(problem.prior, problem.prior, 1.0)],
@@ -154,7 +154,7 @@ def _generating_function(problem, kernel):
     return at
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e000d
-def _signed_root(s, c):
+def _signed_root(s, c) -> Tensor:
     "r* = w + log(u/w)/w: the statistic's value C'(s) has the distribution function Phi(r*)."
     w = s.sign() * (2 * (s * c.slope - c.value)).clamp(min=0).sqrt()
     u = s * c.curvature.sqrt()
@@ -197,7 +197,7 @@ def _edgeworth_cdf(z, skewness, kurtosis):
     return torch.special.ndtr(z) - density * correction
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e0014
-def _saddlepoint_above(problem, kernel, mean):
+def _saddlepoint_above(problem, kernel, mean) -> Tensor:
     "P(statistic > 0), shape (n_temps,)."
     C = _generating_function(problem, kernel)
     ends = C(mean.new_tensor([-1e300, 0.0, 1e300]).expand(len(mean), 3))
@@ -207,7 +207,7 @@ def _saddlepoint_above(problem, kernel, mean):
     goal = torch.where(inside, goal, 0.0)
     sd = torch.where(inside, variance, 1.0).sqrt()
 
-    def gap(s):
+    def gap(s) -> tuple[Tensor, Tensor]:
         c = C(s)
         scale = c.curvature.sqrt()
         return torch.where(inside, (c.slope - goal) / scale, 0.0), scale
@@ -217,7 +217,7 @@ def _saddlepoint_above(problem, kernel, mean):
     return torch.where(inside, above, (mean > 0).double()[:, None])[:, 0]
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e0016
-def _probability_above(problem, kernel, cumulants, method):
+def _probability_above(problem, kernel, cumulants, method) -> Tensor:
     "P(statistic > 0) from cumulants of shape (4, n_temps)."
     if method == "saddlepoint":
         return _saddlepoint_above(problem, kernel, cumulants[0])

@@ -79,7 +79,7 @@ def _untrained():
     return untrained_network(), reference_set.CentralSquare(_SIDE)
 
 
-def _pieces():
+def _pieces() -> Callable:
     return _hashed_pieces
 
 
@@ -88,7 +88,9 @@ _OF_KIND: dict[str, dict[str, Callable[[], AnyModel]]] = dict(
 )
 
 
-def see_inputs(source: Any | None, candidates: Mapping, options: RankOptions) -> Settled:
+def see_inputs(
+    source: Any | None, candidates: Mapping[str, members.Model], options: RankOptions
+) -> Settled:
     "Embed the inputs by each baseline; `candidates` are the models and reference models by name."
     if not isinstance(source, (ImageSource, TextSource)):
         return Settled({}, {})
@@ -111,7 +113,9 @@ def counted_operations(source: Any) -> float:  # for a plan
 _NEAR = 0.5  # similarity from which two models are near copies, as in notes about candidate set
 
 
-def _near_copies(baselines: Mapping, models: Mapping) -> set[str]:
+def _near_copies(
+    baselines: Mapping[str, members.Model], models: Mapping[str, members.Model]
+) -> set[str]:
     "Names of the baselines that are near copies of a ranked model."
     everyone = [*models.values(), *baselines.values()]
     index = evenly(len(everyone[0].features), 512, down=True)
@@ -143,9 +147,9 @@ class _Skill(NamedTuple):
 
 
 def _low_level_of(
-    baselines: Mapping,
+    baselines: Mapping[str, members.Model],
     distribution: distributions.TaskDistribution,
-    models: Mapping,
+    models: Mapping[str, members.Model],
     options: RankOptions,
 ) -> float | None:
     "The low-level share of a consensus distribution; None for other distributions."
@@ -163,7 +167,7 @@ def _low_level_of(
     index = evenly(n, options.n_consensus_examples)
     learners = list(baselines.values())
 
-    def compute():
+    def compute() -> _Skill:
         return _Skill(distributions.skills_on_tasks_of(learners, teachers, index, options))
 
     digests = [[model.digest for model in some] for some in (learners, teachers)]
@@ -188,7 +192,7 @@ def _low_level_of(
 # %% ../../nbs/rank/09_baselines.ipynb #bf73b496
 def score_beside(
     engine: distributions.Engine,
-    baselines: Mapping,  # name -> Model, as the engine holds its own
+    baselines: Mapping[str, members.Model],  # name -> Model, as the engine holds its own
     task_sample: distributions.Drawn,
     mask: Tensor,  # shape (n,), True for training examples
 ) -> distributions.Beside:
@@ -207,7 +211,9 @@ def score_beside(
     return distributions.Beside({k: shown[k] for k in skills}, skills, failures | broken, low_level)
 
 
-def placed(engine: distributions.Engine, seen: Mapping) -> Settled:  # name -> Model
+def placed(
+    engine: distributions.Engine, seen: Mapping[str, members.Model]
+) -> Settled:  # name -> Model
     "Baselines with features in memory as the engine holds its own, each by itself."
     attempts = [members.attempt(engine.seat, {name: model}) for name, model in seen.items()]
     components_open, failures = members.settle(seen, attempts)

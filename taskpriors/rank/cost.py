@@ -82,7 +82,7 @@ _BASE_BYTES = 8 * 10**8  # of Python, torch and blocks of rows, as measured
 _HELD = 3 * 4  # bytes that a ranking in memory holds for each number of its features
 
 
-def _most_bytes(n, widths, train, options):
+def _most_bytes(n, widths, train, options) -> int:
     D, d = sum(widths), max(widths)
     rank, width = min(options.compute.rank, D), min(options.compute.rank + OVERSAMPLING, D)
     columns = options.tasks.n_tasks * (options.tasks.n_classes - 1)

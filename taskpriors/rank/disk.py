@@ -104,7 +104,9 @@ class _RowScores(NamedTuple):
     columns: Tensor | None = None  # LABEL_COLUMNS if labels are known; infinite without a value
 
 
-def _file_key(rows):  # what names the content of a file; None for rows in memory
+def _file_key(
+    rows,
+) -> list[int | str] | None:  # what names the content of a file; None for rows in memory
     if rows.layout is None:
         return None
     return [rows.layout.path, rows.layout.offset, *map(str, rows.stamp)]
@@ -112,24 +114,24 @@ def _file_key(rows):  # what names the content of a file; None for rows in memor
 
 def _of_groups(
     values, number
-):  # of examples: (n_groups,), whose mean varies as that of groups does
+) -> Tensor:  # of examples: (n_groups,), whose mean varies as that of groups does
     n_groups, mean = int(number.max()) + 1, values.mean()
     sums = values.new_zeros(n_groups).index_add_(0, number, values - mean)
     return mean + n_groups / len(values) * sums
 
 
-def _loaded(path):  # what a job names, as a tensor
+def _loaded(path) -> Tensor:  # what a job names, as a tensor
     return torch.from_numpy(remote.load_array(path, _CALLER))
 
 
-def _scored(rows, job):  # RowScores
+def _scored(rows, job) -> _RowScores:  # RowScores
     arrays = {name: _loaded(path) for name, path in job.files.items()}
     labels, probed = arrays["skill"], arrays.get("probes")
     classes, groups = arrays.get("labels"), arrays.get("groups")
     index = evaluated_rows(len(rows), job.n_evaluated, groups)
     of_evaluated = None if groups is None else groups[index].unique(return_inverse=True)[1]
 
-    def compute():
+    def compute() -> _RowScores:
         start = time.perf_counter()
         scoring_options = dict(
             n_classes=job.n_classes, n_evaluated=job.n_evaluated, known=classes, groups=groups
@@ -179,7 +181,7 @@ def _scored(rows, job):  # RowScores
     return scores
 
 
-def _scores_or_reason(rows, job):  # Attempt
+def _scores_or_reason(rows, job) -> members._Attempt:  # Attempt
     scores = members.attempt(_scored, rows, job)
     blocks.release_freed_pages()
     return scores
@@ -194,10 +196,10 @@ class _KernelNumbers(NamedTuple):
     range: Tensor  # of its Gram matrix, shape (d, width), float64
 
 
-def _kernel_of(rows, kind, rank, seed, cache):  # RowKernel
+def _kernel_of(rows, kind, rank, seed, cache) -> cut_prior.RowKernel:  # RowKernel
     width = min(rank + cut_prior.OVERSAMPLING, *rows.shape)
 
-    def compute():
+    def compute() -> _KernelNumbers:
         kernel = cut_prior.row_kernel(rows, kind, width=width, seed=seed)
         assert kernel.range is not None
         scale, trace = members.scalar(kernel.scale), members.scalar(kernel.trace)
@@ -224,7 +226,9 @@ def _kernel_pass(options):  # rows -> RowKernel; nothing of the options that a w
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #3dc09d24
-def _gather_rows(rows: Mapping, options: RankOptions) -> members.Settled:  # name -> Model
+def _gather_rows(
+    rows: Mapping[str, row_blocks.RowMatrix], options: RankOptions
+) -> members.Settled:  # name -> Model
     "Models whose features stay on disk, each with the mean and the scale of its kernel."
     of_rows = partial(members.attempt, _kernel_pass(options))
     attempts = members.over_models(of_rows, rows.values(), options, "kernels")
@@ -294,7 +298,7 @@ class _ComponentFiles(NamedTuple):  # what a worker needs to draw the tasks of a
     classes: str | None  # file of the known classes, shape (n,), -1 where a label is not known
 
 
-def _draw_tasks(dealt, files):  # path of a component's tasks, shape (m, n), uint8
+def _draw_tasks(dealt, files) -> str:  # path of a component's tasks, shape (m, n), uint8
     Z = _loaded(f"{files.folder}/factor.npy").to(files.device)
     classes = None if files.classes is None else _loaded(files.classes)
     tasks = distributions.tasks_of_component(
@@ -378,7 +382,7 @@ def _sample_moments(models, prior, options):  # Moments of all models, (n_models
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #c54fd8ee
-def _task_seeds(options):  # of the tasks of the skill, and of those of the probes
+def _task_seeds(options) -> list[int]:  # of the tasks of the skill, and of those of the probes
     return [options.seed + 2, *([options.seed] if options.accuracy else [])]
 
 
@@ -416,7 +420,7 @@ def _drawn_or_kept(
     shape = (len(seeds), options.tasks.n_tasks, n)
     like = _DrawnRows(torch.empty(shape, dtype=torch.uint8, device="meta"), *[blank()] * 4)
 
-    def draw():
+    def draw() -> _DrawnRows:
         cut = prior() if len(distribution.components) == 1 else None
         return _draw_row_tasks(distribution.components, n, options, seeds=seeds, cut=cut)
 
@@ -465,7 +469,7 @@ def _known_classes(labels: Tensor, caller: str) -> Tensor:
 
 # %% ../../nbs/rank/10_disk.ipynb #538fce10
 def _score_rows(
-    models: Mapping,  # name -> Model
+    models: Mapping[str, members.Model],  # name -> Model
     tasks: Tensor,  # of the skill, shape (n_tasks, n), uint8
     mask: Tensor,  # shape (n,), True for training examples
     options: RankOptions,
@@ -502,12 +506,12 @@ _LEFT_OUT = (
 )
 
 
-def _label_columns(scores):  # column -> number, of RowScores with labels
+def _label_columns(scores) -> dict[str, Tensor]:  # column -> number, of RowScores with labels
     values = scores.columns.masked_fill(scores.columns.isinf(), math.nan)  # no cache takes NaN
     return dict(zip(_LABEL_COLUMNS, values, strict=True))
 
 
-def _complete(labels):  # are all examples labelled?
+def _complete(labels) -> bool:  # are all examples labelled?
     return labels is not None and bool((labels.classes >= 0).all())
 
 
@@ -517,13 +521,15 @@ class DiskEngine:
 
     options: RankOptions
 
-    def gather(self, named: Mapping) -> members.Settled:  # name -> Model, of files, URLs or arrays
+    def gather(
+        self, named: Mapping[str, Tensor | row_blocks.RowMatrix]
+    ) -> members.Settled:  # name -> Model, of files, URLs or arrays
         "The models whose rows can be read, and why the others cannot."
         rows, failures = open_features(named, self.options)
         models, broken = _gather_rows(rows, self.options)
         return members.Settled(models, failures | broken)
 
-    def seat(self, reference_models: Mapping) -> Mapping:  # name -> Model
+    def seat(self, reference_models: Mapping[str, members.Model]) -> Mapping:  # name -> Model
         "Models whose features are in memory, as rows."
         placed, failures = self.gather(
             {name: model.features for name, model in reference_models.items()}
@@ -531,7 +537,7 @@ class DiskEngine:
         assert not failures
         return placed
 
-    def check(self, models: Mapping, labels: GivenLabels | None) -> None:
+    def check(self, models: Mapping[str, members.Model], labels: GivenLabels | None) -> None:
         "Refuse labels that one pass over the rows cannot use."
         caller = self.options.caller
         if labels is not None and labels.targets is not None:
@@ -552,7 +558,7 @@ class DiskEngine:
     def draw(
         self,
         choice: distributions.PriorChoice,
-        models: Mapping,
+        models: Mapping[str, members.Model],
         reference_models: Mapping,
         *,
         cross_skills: int,

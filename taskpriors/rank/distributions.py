@@ -67,7 +67,7 @@ class TaskDistribution:
     reference_models: Mapping = field(default_factory=dict)  # name -> Model: the reference models
 
 # %% ../../nbs/rank/07_distributions.ipynb #00f3387e
-def _check_word(word, names):
+def _check_word(word, names) -> None:
     "Refuse a word that can be no model and no file of features."
     import timm
 
@@ -191,7 +191,10 @@ def skills_on_tasks_of(
 
 
 def _consensus_of(
-    models: Mapping, options: RankOptions, *, reference_models: Mapping = MappingProxyType({})
+    models: Mapping[str, members.Model],
+    options: RankOptions,
+    *,
+    reference_models: Mapping[str, members.Model] = MappingProxyType({}),
 ) -> _ConsensusFound:
     "The consensus of models and reference models on some examples, and the skills behind it."
     candidates = {**models, **reference_models}
@@ -200,7 +203,7 @@ def _consensus_of(
     n = len(next(iter(candidates.values())).features)
     index = evenly(n, options.n_consensus_examples)
 
-    def compute():
+    def compute() -> _CrossSkills:
         task_models = list(candidates.values())
         features = [members.rows_of(model, index).to(options.device) for model in task_models]
         dtype = max((X.dtype for X in features), key=lambda kind: kind.itemsize)
@@ -243,7 +246,7 @@ LEAST_WEIGHT = 1e-3  # a component of less weight draws no tasks
 def _describe_consensus(components: Consensus, names: Sequence, n_models: int) -> str:
     "The components of the distribution in words; `names` are models, then reference models."
 
-    def weighed(who):
+    def weighed(who) -> str:
         return ", ".join(f"{shortened(names[k], 40)} {components.weights[k]:.2f}" for k in who)
 
     top = components.weights[:n_models].argsort(descending=True)[:3].tolist()
@@ -291,7 +294,7 @@ def unweighted_words(distribution: TaskDistribution) -> str:
     )
 
 
-def _mean_of(names, models, caller):  # Component of the mean of their kernels
+def _mean_of(names, models, caller) -> Component:  # Component of the mean of their kernels
     if not names:
         checks.refuse(caller, "at least one model must remain", len(names), "add models")
     return Component(tuple(names), tuple(models[name].factor for name in names))
@@ -299,10 +302,12 @@ def _mean_of(names, models, caller):  # Component of the mean of their kernels
 
 def distribution_of(
     choice: PriorChoice,
-    models: Mapping,  # name -> Model
+    models: Mapping[str, members.Model],  # name -> Model
     options: RankOptions,
     *,
-    reference_models: Mapping = MappingProxyType({}),  # name -> Model: reference models
+    reference_models: Mapping[str, members.Model] = MappingProxyType(
+        {}
+    ),  # name -> Model: reference models
     kernel_of: Callable,  # of a choice that is no ranked model -> its kernel
 ) -> TaskDistribution:
     "Form the task distribution of a choice: its components and their weights."

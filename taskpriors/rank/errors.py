@@ -20,7 +20,7 @@ import taskpriors.checks as checks
 from ..checks import ArrayLike
 
 # %% ../../nbs/rank/01_error_model.ipynb #f5a7cbb5
-def _deviations(errors, groups):
+def _deviations(errors, groups) -> Tensor:
     "Deviations of each row from its mean, a column for each independent group of columns."
     off = errors - errors.mean(1, keepdim=True)
     if groups is None:
@@ -28,7 +28,7 @@ def _deviations(errors, groups):
     return off.new_zeros(len(off), int(groups.max()) + 1).index_add_(1, groups, off)
 
 
-def _margin(errors, groups):
+def _margin(errors, groups) -> Tensor:
     "Covariance of the row means over independent columns, or over independent groups of columns."
     off = _deviations(errors, groups)
     n_groups = off.shape[1]
@@ -49,7 +49,7 @@ def _group_index(groups, n, caller):
     return torch.tensor([position[name] for name in names])
 
 # %% ../../nbs/rank/01_error_model.ipynb #3d7469ad
-def _check_errors(errors, caller, name):
+def _check_errors(errors, caller, name) -> Tensor:
     errors = checks.check_tensor(errors, caller, name).double().cpu()
     checks.check_finite(errors, caller, name)
     if errors.ndim != 2 or len(errors) == 0 or errors.shape[1] < 2:
@@ -136,7 +136,7 @@ def _mean_reach(distribution):  # of the 95 % intervals of the margins
     return (quantile * margin_errors(distribution.covariance)).mean()
 
 
-def _model_of_points(errors, groups, sizes):  # sizes: own_group_sizes, or None
+def _model_of_points(errors, groups, sizes) -> ErrorModel:  # sizes: own_group_sizes, or None
     together = ErrorModel(_margin(errors, groups), _degrees_of_freedom(errors, groups))
     if groups is None or sizes is None or sizes.of_all <= sizes.of_evaluated:
         return together

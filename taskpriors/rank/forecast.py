@@ -439,7 +439,7 @@ class Comparison(NamedTuple):
         return f"{self.a} against {self.b}: {margin}, P(ahead) {self.probability:.2f}"
 
 
-def _share_ahead(gap):  # of the draws in which it is positive; one of zero counts half
+def _share_ahead(gap) -> Tensor:  # of the draws in which it is positive; one of zero counts half
     return ((gap.sign() + 1) / 2).mean(0)
 
 

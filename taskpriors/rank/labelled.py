@@ -44,7 +44,7 @@ class _OpenComponents(NamedTuple):
 
 
 def _open_components(
-    models: Mapping, distribution: distributions.TaskDistribution
+    models: Mapping[str, members.Model], distribution: distributions.TaskDistribution
 ) -> _OpenComponents:
     "Components that labels may reweight: all members of a consensus, or the distribution alone."
     task_models = {**models, **distribution.reference_models}
@@ -145,7 +145,9 @@ def _agreeing_mixture(
     )
 
 # %% ../../nbs/rank/08_labelled.ipynb #00831ae7
-def task_ratios(skills: Mapping, tasks: Tensor) -> Tensor:  # (n_models, n_tasks)
+def task_ratios(
+    skills: Mapping[str, distributions.ModelScores], tasks: Tensor
+) -> Tensor:  # (n_models, n_tasks)
     "Errors of each task in its own unit, the error of a constant."
     constants = constant_errors(tasks, int(tasks.max()) + 1)
     ratios = torch.stack([scores.tasks for scores in skills.values()])
@@ -158,7 +160,11 @@ _FEWEST = 4  # labels that have a leave-one-out skill
 
 
 def direct_skill(
-    models: Mapping, labels: Tensor, groups: Tensor | None = None, *, fewest: int = 2
+    models: Mapping[str, members.Model],
+    labels: Tensor,
+    groups: Tensor | None = None,
+    *,
+    fewest: int = 2,
 ) -> posterior.LabelledSkill | None:
     """Skill of each model on the known labels alone.
 
@@ -205,7 +211,10 @@ def signal_p_value(
 
 
 def _agreeing_evidence(
-    skills: Mapping, tasks: Tensor, with_references: bool, n_pairs: float
+    skills: Mapping[str, distributions.ModelScores],
+    tasks: Tensor,
+    with_references: bool,
+    n_pairs: float,
 ) -> PointEvidence:
     "Evidence of tasks that agree with known labels, from the models' skills on them."
     by_components = torch.stack([one.skill for one in skills.values()])
@@ -236,8 +245,8 @@ def _stacked_skills(parts: Sequence[posterior.LabelledSkill]) -> posterior.Label
 
 
 def _with_baselines(
-    models: Mapping,  # that are ranked and have a skill
-    baselines: Mapping,  # name -> Model
+    models: Mapping[str, members.Model],  # that are ranked and have a skill
+    baselines: Mapping[str, members.Model],  # name -> Model
     classes: Tensor,  # of each example, shape (n,), -1 where not known
     groups: Tensor | None,
     direct: posterior.LabelledSkill | None,  # of the models, where there are two or more
@@ -258,12 +267,14 @@ def _with_baselines(
 
 def skills_with_labels(
     engine: Engine,
-    models: Mapping,
+    models: Mapping[str, members.Model],
     distribution: distributions.TaskDistribution,
     labels: Tensor,
     mask: Tensor,
     *,
-    baselines: Mapping = MappingProxyType({}),  # name -> Model: compared, without a weight
+    baselines: Mapping[str, members.Model] = MappingProxyType(
+        {}
+    ),  # name -> Model: compared, without a weight
 ) -> LabelledSkills:
     """Skill of each model on the task of the labels, as far as the labels determine it.
 
@@ -330,7 +341,7 @@ def skills_with_labels(
 
 # %% ../../nbs/rank/08_labelled.ipynb #7ed0f9e2
 def sampled_evidence(
-    skills: Mapping,  # name -> ModelScores over the sampled tasks
+    skills: Mapping[str, distributions.ModelScores],  # name -> ModelScores over the sampled tasks
     task_sample: Drawn,
     skill: Tensor | None = None,  # shape (n_models,); None: that over the sampled tasks
 ) -> PointEvidence:
@@ -414,11 +425,13 @@ def labels_record(
     return dict(**counts, n_labels=len(classes), source=plain_text(source), notes=notes)
 
 # %% ../../nbs/rank/08_labelled.ipynb #9810d56f
-def _on_labelled(features, metric, points):
+def _on_labelled(features, metric, points) -> float:
     return metric(features[points.to(features.device)])
 
 
-def _label_functions(labels, names=None):  # name -> function of the features of all examples
+def _label_functions(
+    labels, names=None
+) -> dict[str, Callable]:  # name -> function of the features of all examples
     "Metrics of the examples that are labelled; real targets have LogME alone."
     if labels.targets is not None:
         rest = [name for name in registry.terms_of(names or ()) if name != "logme"]
@@ -459,7 +472,9 @@ def metrics_with_labels(
     return metrics if labels is None else metrics | _label_functions(labels)
 
 # %% ../../nbs/rank/08_labelled.ipynb #a0c1e052
-def combined_columns(metrics: Mapping, values: Mapping) -> dict[str, Tensor]:
+def combined_columns(
+    metrics: Mapping[str, Callable], values: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
     "Scores of several metrics, normalised over the models: 'ncti over 5 models' -> (n_models,)."
     named = {}
     for name, metric in metrics.items():

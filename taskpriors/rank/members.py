@@ -236,7 +236,7 @@ def load_or_compute(key: dict, compute: Callable, like: Kept, cache: CacheLike |
     It is a NamedTuple of tensors, of which `like` holds `blank` ones; no cache if `cache` is False.
     """
 
-    def tensors_of(result):
+    def tensors_of(result) -> dict[str, Tensor]:
         return {name: x for name, x in result._asdict().items() if x is not None}
 
     tensors = store.cached(
@@ -285,7 +285,9 @@ def texts_for(texts: TextsLike, images: ImagesLike | None, models: ModelsLike | 
     return load_texts(texts)
 
 # %% ../../nbs/rank/03_members.ipynb #1b6d8d4f
-def refuse_unless_any(models: Mapping, failures: Mapping, caller: str = "rank_models") -> None:
+def refuse_unless_any(
+    models: Mapping, failures: Mapping[str, str], caller: str = "rank_models"
+) -> None:
     "Refuse a ranking without models, with the reasons of their failures."
     if models:
         return
@@ -294,7 +296,7 @@ def refuse_unless_any(models: Mapping, failures: Mapping, caller: str = "rank_mo
     checks.refuse(caller, "at least one model must work", got, "correct the models")
 
 # %% ../../nbs/rank/03_members.ipynb #9baaf026
-def check_rows(models: Mapping) -> None:
+def check_rows(models: Mapping[str, Model]) -> None:
     "Refuse models that do not describe the same examples in the same order."
     sizes = [(words.shortened(name, 60), len(model.features)) for name, model in models.items()]
     (first, n_first), *others = sizes

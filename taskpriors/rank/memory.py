@@ -45,7 +45,11 @@ ALL_PAIRS = 100_000  # examples up to which the moments visit every pair
 
 
 def _trace_of(
-    factors: Mapping, prior: TaskPrior, options: RankOptions, *, all_pairs: int = ALL_PAIRS
+    factors: Mapping[str, Tensor],
+    prior: TaskPrior,
+    options: RankOptions,
+    *,
+    all_pairs: int = ALL_PAIRS,
 ) -> TraceMoments:
     "Mean and variance of Tr(MG) over all pairs of examples, or over a sample of them."
     if len(prior) > all_pairs:
@@ -55,11 +59,11 @@ def _trace_of(
 
 # %% ../../nbs/rank/09_memory.ipynb #92154fec
 def _moments_under(
-    prior: TaskPrior, models: Mapping, options: RankOptions
+    prior: TaskPrior, models: Mapping[str, members.Model], options: RankOptions
 ) -> dict[str, distributions.Moments]:
     "Mean and variance of Tr(MG) of each model under one prior over graphs."
 
-    def compute():
+    def compute() -> distributions.Moments:
         start = time.perf_counter()
         trace = _trace_of({k: m.factor.to(prior.factor) for k, m in models.items()}, prior, options)
         least = edges.least_eigenvalue(prior.factor, prior.temperature, graphs=prior.graphs)
@@ -86,7 +90,9 @@ def _moments_under(
 
 # %% ../../nbs/rank/09_memory.ipynb #12b2cc09
 def _model_moments(
-    models: Mapping, distribution: distributions.TaskDistribution, options: RankOptions
+    models: Mapping[str, members.Model],
+    distribution: distributions.TaskDistribution,
+    options: RankOptions,
 ) -> dict[str, distributions.Moments]:
     "Mean and variance of Tr(MG) of each model under the task distribution."
     return _moments_under(
@@ -109,10 +115,10 @@ class _SkillJob(NamedTuple):
     digest: str  # of the labels
 
 # %% ../../nbs/rank/09_memory.ipynb #c8e5ea89
-def _skill(job, options):
+def _skill(job, options) -> members._Attempt:
     features, device = job.model.features, options.device
 
-    def compute():
+    def compute() -> distributions.ModelScores:
         start = time.perf_counter()
         X, tasks = features.to(device), job.labels.to(device)
         if options.groups is not None:
@@ -147,7 +153,7 @@ def _skill(job, options):
 
 # %% ../../nbs/rank/09_memory.ipynb #ef68a824
 def skills_on_tasks(
-    models: Mapping, tasks: Mapping, options: RankOptions
+    models: Mapping[str, members.Model], tasks: Mapping[str, Tensor], options: RankOptions
 ) -> members.Settled:  # name -> ModelScores
     "Expected held-out skill of each model over the tasks (n_tasks, n) under its name."
     digests = {id(y): store.digest_tensors(dict(tasks=y)) for y in tasks.values()}
@@ -157,10 +163,10 @@ def skills_on_tasks(
     return members.settle(models, attempts)
 
 # %% ../../nbs/rank/09_memory.ipynb #a68e278f
-def _probe(model, *, labels, mask, common, options):
+def _probe(model, *, labels, mask, common, options) -> members._Attempt:
     device = options.device
 
-    def compute():
+    def compute() -> distributions.ProbeScores:
         start = time.perf_counter()
         q = options.tasks.n_classes
         X, tasks = model.features.to(device), labels.to(device)
@@ -179,7 +185,7 @@ def _probe(model, *, labels, mask, common, options):
 
 # %% ../../nbs/rank/09_memory.ipynb #8234d8b4
 def _model_probes(
-    models: Mapping, labels: Tensor, mask: Tensor, options: RankOptions
+    models: Mapping[str, members.Model], labels: Tensor, mask: Tensor, options: RankOptions
 ) -> members.Settled:  # name -> ProbeScores
     "Held-out accuracy of linear probes of each model on each task."
     common = dict(
@@ -203,8 +209,8 @@ class _MetricValue(NamedTuple):
     value: Tensor
 
 # %% ../../nbs/rank/09_memory.ipynb #4606fb03
-def _metric(job, options):
-    def compute():
+def _metric(job, options) -> members._Attempt:
+    def compute() -> _MetricValue:
         value = float(job.metric(job.model.features))
         if math.isnan(value):
             rule, remedy = (
@@ -222,7 +228,9 @@ def _metric(job, options):
     return members.attempt(members.load_or_compute, key, compute, like, cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #97cb02ae
-def model_metrics(models: Mapping, metrics: Mapping, options: RankOptions) -> members.Settled:
+def model_metrics(
+    models: Mapping[str, members.Model], metrics: Mapping[str, Callable], options: RankOptions
+) -> members.Settled:
     "Further statistics (n_models,) by name; a failure is that of 'statistic of model'."
     jobs = {
         (statistic, name): _MetricJob(model, metric)
@@ -238,7 +246,7 @@ def model_metrics(models: Mapping, metrics: Mapping, options: RankOptions) -> me
     results, failures = members.settle(jobs, attempts)
     missing = _MetricValue(members.scalar(math.nan))
 
-    def values_of(statistic):
+    def values_of(statistic) -> Tensor:
         return torch.stack([results.get((statistic, k), missing).value for k in models])
 
     reasons = {f"{statistic} of {name}": why for (statistic, name), why in failures.items()}
@@ -263,11 +271,11 @@ class MemoryEngine:
         "The models that work, and why the others do not."
         return members.gather_models(named, self.source, self.options)
 
-    def seat(self, reference_models: Mapping) -> Mapping:  # name -> Model
+    def seat(self, reference_models: Mapping[str, members.Model]) -> Mapping:  # name -> Model
         "Models whose features are in memory, as they are."
         return reference_models
 
-    def check(self, models: Mapping, labels: GivenLabels | None) -> None:
+    def check(self, models: Mapping[str, members.Model], labels: GivenLabels | None) -> None:
         "Accept everything: what does not fit in memory was refused before."
 
     def steps(self, cross_skills: int, n_models: int, *, labelled: bool) -> int:
@@ -277,15 +285,15 @@ class MemoryEngine:
     def draw(
         self,
         choice: distributions.PriorChoice,
-        models: Mapping,
-        reference_models: Mapping,
+        models: Mapping[str, members.Model],
+        reference_models: Mapping[str, members.Model],
         *,
         cross_skills: int,
     ) -> distributions.Drawn:
         "The distribution of a prior, its tasks for skill and probes, and moments of the models."
         options = self.options
 
-        def kernel_of(choice):
+        def kernel_of(choice) -> Tensor:
             Z = choice.source
             if choice.kind == "model":
                 Z = members.gather_model(choice.description, Z, self.source, options).factor

@@ -130,7 +130,7 @@ def check_out(out: str | Path | None) -> None:
         checks.refuse(caller, "out must be writable", got, remedy, OSError)
 
 
-def _check_call(models, prior, metrics, out):  # metrics: of `requested`
+def _check_call(models, prior, metrics, out) -> None:  # metrics: of `requested`
     "Refuse what can be no model, prior, set of metrics or directory, before any work."
     caller = "rank_models"
     if models is not None and isinstance(sources.source_of(models), sources.Unknown):
@@ -165,7 +165,7 @@ def _of_named_rows(named, labels, pairs, options):  # the same, where rows of fr
     return models, labels, pairs, replace(options, groups=groups)
 
 
-def _check_pairs(pairs, labels, scoring):
+def _check_pairs(pairs, labels, scoring) -> None:
     "Refuse pairs that another score ignores, or that are passed with labels."
     if pairs is None:
         return
@@ -180,7 +180,7 @@ def _check_pairs(pairs, labels, scoring):
 _FLOATS = 3 * 4  # bytes that a ranking in memory holds for each number in the files
 
 
-def _is_matrix_file(source):
+def _is_matrix_file(source) -> bool:
     match source:
         case sources.FeatureFile(path=place) | sources.Url(url=place):
             return source.key is None and str(place).endswith((".npy", ".safetensors"))
@@ -197,7 +197,7 @@ def _needs_memory(options, choice, statistics, scores):  # what rows on disk can
     return needs + [name for name in options.compute.embedding if name != "device"]
 
 
-def _stays_on_disk(models, needs):  # do rows stay in their files by default?
+def _stays_on_disk(models, needs) -> bool:  # do rows stay in their files by default?
     if not all(map(_is_matrix_file, models.values())):
         return False
     try:

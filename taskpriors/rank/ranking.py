@@ -114,7 +114,7 @@ class Ranking(Result):
         )
         return behind_first(self.forecast, with_baselines.forecast, skill)
 
-    def _forecast_with(self, labels, pairs=None):
+    def _forecast_with(self, labels, pairs=None) -> Forecast:
         level = None
         accuracy = self.extra.get(LABEL_ACCURACY)
         scoring = self.settings.get("scoring", "accuracy")
@@ -134,7 +134,7 @@ class Ranking(Result):
         )
 
     @property
-    def _unlabelled_skill(self):
+    def _unlabelled_skill(self) -> Tensor:
         return self.skill if self.prior_skill is None else self.prior_skill
 
     @cached_property
@@ -169,7 +169,7 @@ class Ranking(Result):
         return None if past is None else forecast.record_scores(past)
 
     @property
-    def _unstudied(self):  # why no probability is given
+    def _unstudied(self) -> str:  # why no probability is given
         if "n_targets" in self.settings.get("labels", {}):
             return "real targets were not studied"
         if self.evidence is None:
@@ -317,12 +317,12 @@ class Ranking(Result):
         )
 
     @property
-    def _is_complete(self):  # has every example a label?
+    def _is_complete(self) -> bool:  # has every example a label?
         labels = self.settings.get("labels")
         return labels is not None and labels["n_labels"] == self.settings["n"]
 
     @property
-    def _is_silent(self):  # is no model better than a constant on many labels, or on all?
+    def _is_silent(self) -> bool:  # is no model better than a constant on many labels, or on all?
         labels = self.settings.get("labels")
         if labels is None or not (self._is_complete or labels["n_labels"] >= _MANY_LABELS):
             return False
@@ -334,7 +334,9 @@ class Ranking(Result):
         return bool((self.skill <= bound * record.skill_errors(self)).all())
 
     @property
-    def _is_noise(self):  # do the models share no structure, and nothing else informs the forecast?
+    def _is_noise(
+        self,
+    ) -> bool:  # do the models share no structure, and nothing else informs the forecast?
         shared = self.settings.get("shared_structure", {})
         informed = self._record is not None or self._pairs is not None
         informed = informed or ("labels" in self.settings and not self._is_at_chance)
@@ -342,12 +344,12 @@ class Ranking(Result):
         return is_noise and not (informed or self._is_silent)
 
     @property
-    def _is_at_chance(self):  # are the labels not yet predicted better than chance?
+    def _is_at_chance(self) -> bool:  # are the labels not yet predicted better than chance?
         p_value = self.settings.get("labels", {}).get("signal_p_value")
         return self._is_silent or (p_value is not None and p_value > _CHANCE)
 
     @property
-    def _is_unread(self):  # are the labels left out of the forecast?
+    def _is_unread(self) -> bool:  # are the labels left out of the forecast?
         labels = self.settings.get("labels", {})
         return self._is_silent or ("signal_p_value" in labels and labels["n_pairs"] == 0)
 
@@ -468,7 +470,7 @@ class Ranking(Result):
     def __str__(self):
         return table.ranking_text(*self._in_print(), baselines=self.baseline_lines)
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return table.ranking_html(*self._in_print(), baselines=self.baseline_lines)
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -542,7 +544,7 @@ class Ranking(Result):
         store.write_files({path: page.report_page(record.page_record(self))})
         return path
 
-    def _rows(self, caller, *names):
+    def _rows(self, caller, *names) -> list[int]:
         return [
             self.models.index(checks.check_choice(k, self.models, caller, "model")) for k in names
         ]

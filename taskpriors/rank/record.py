@@ -43,7 +43,7 @@ from ..transfer.agreement import Agreement, partial_agreement, rank_agreement
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/rank/08_record.ipynb #46eea895
-def _version_of(package):
+def _version_of(package) -> str | None:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -64,7 +64,7 @@ def task_record(tasks: Tasks, top: float, n_classes: int) -> dict[str, Any]:  # 
     )
 
 # %% ../../nbs/rank/08_record.ipynb #c27aec45
-def _candidate_notes(models, distribution, n_consensus_examples):
+def _candidate_notes(models, distribution, n_consensus_examples) -> list[str]:
     one = distribution.members[0] if len(distribution.members) == 1 < len(models) else None
     models = {**models, **distribution.reference_models}
     n = len(next(iter(models.values())).features)
@@ -184,7 +184,7 @@ def picture_address(image: Any, side: int, kind: str, **how: Any) -> str:
     return f"data:image/{kind};base64," + base64.b64encode(out.getvalue()).decode()
 
 
-def _shown(images, i):
+def _shown(images, i) -> str:
     item = images[i]
     return (
         words.shortened(words.plain_text(item), 200)
@@ -305,7 +305,7 @@ def _random_agreement(truth: Tensor, n_draws: int = 4000) -> dict[str, Any]:
 
 # %% ../../nbs/rank/08_record.ipynb #42706f95
 def agreement_row(
-    statistic: str, values: Tensor, truth: Tensor, controls: Mapping | None = None
+    statistic: str, values: Tensor, truth: Tensor, controls: Mapping[str, Tensor] | None = None
 ) -> dict[str, Any]:
     """Spearman correlation of a statistic with the truth, and at each fixed control.
 
@@ -332,7 +332,9 @@ def agreement_row(
     return row
 
 
-def _agreement_table(statistics: Mapping, truth: Tensor, controls: Mapping) -> DataFrame:
+def _agreement_table(
+    statistics: Mapping[str, Tensor], truth: Tensor, controls: Mapping[str, Tensor]
+) -> DataFrame:
     "The row of each statistic, of chance, and of each control."
     import pandas as pd
 

@@ -443,7 +443,7 @@ def hub_models(models: Mapping, source: Any) -> _HubModels:
 def find_references(
     references: Any,
     choice: PriorChoice,
-    models: Mapping,
+    models: Mapping[str, members.Model],
     source: Any,
     hub: _HubModels | None = None,  # as they were before the ranking fetched any; None: none is
 ) -> ReferenceSet | None:

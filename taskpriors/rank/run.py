@@ -40,13 +40,15 @@ from .ranking import Ranking
 from ..report import words
 
 # %% ../../nbs/rank/12_run.ipynb #0469542b
-def _if_any(values):  # shape (n_models,), NaN where there is none; None if there is none at all
+def _if_any(
+    values,
+) -> Tensor | None:  # shape (n_models,), NaN where there is none; None if there is none at all
     if all(value is None for value in values):
         return None
     return members.scalar([math.nan if value is None else value for value in values])
 
 
-def _having_all(models, *stages):  # models that have all
+def _having_all(models, *stages) -> dict[str, members.Model]:  # models that have all
     return {k: model for k, model in models.items() if all(k in stage for stage in stages)}
 
 
@@ -90,7 +92,7 @@ class _Gathered(NamedTuple):
     baselines: members.Settled  # compared with the models, without a weight
 
 
-def _check_classes(n, options):  # of tasks on n examples
+def _check_classes(n, options) -> None:  # of tasks on n examples
     mask = checks.check_split(TRAIN, n, options.caller, seed=options.seed + 1)
     side = min(int(mask.sum()), int((~mask).sum()))
     if options.tasks.n_classes > side:
@@ -146,7 +148,9 @@ class _Grouped(NamedTuple):
     notes: tuple  # of how groups found their examples, and what was not looked for
 
 
-def _groups_of(options: RankOptions, models: Mapping, source: Any | None, n: int) -> _Grouped:
+def _groups_of(
+    options: RankOptions, models: Mapping[str, members.Model], source: Any | None, n: int
+) -> _Grouped:
     "The groups that were passed, otherwise those of copies."
     if options.groups is not None:
         names, notes = row_labels.groups_of_points(options.groups, source, n, options.caller)
@@ -257,7 +261,9 @@ def known_pairs(
     return given
 
 
-def _pair_evidence_of(models: Mapping, given: _KnownPairs) -> forecast.PairEvidence:
+def _pair_evidence_of(
+    models: Mapping[str, members.Model], given: _KnownPairs
+) -> forecast.PairEvidence:
     "Evidence of known pairs about models in memory."
     if isinstance(given, retrieval.GivenQueries):
         assert given.evidence is not None
@@ -269,7 +275,7 @@ def _pair_evidence_of(models: Mapping, given: _KnownPairs) -> forecast.PairEvide
 
 
 def _evidence_of_pairs(
-    models: Mapping, given: _KnownPairs | None, settings: dict
+    models: Mapping[str, members.Model], given: _KnownPairs | None, settings: dict
 ) -> forecast.PairEvidence | None:
     "Evidence of known pairs about models in memory; it is noted in the settings of a run."
     if given is None:
@@ -405,7 +411,9 @@ def _assemble(
     )
 
 # %% ../../nbs/rank/12_run.ipynb #f0359917
-def _note_shared_structure(models: Mapping, references: Mapping, settings: dict) -> None:
+def _note_shared_structure(
+    models: Mapping[str, members.Model], references: Mapping[str, members.Model], settings: dict
+) -> None:
     "Write into the settings of a run whether the models share any structure on these examples."
     everyone = {**models, **references}
     n = len(next(iter(everyone.values())).features)

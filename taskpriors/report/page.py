@@ -27,22 +27,22 @@ HEAD_TO_HEAD = 40  # models in the matrix: more cannot be read
 _LIMITS = (0.025, 0.1, 0.3, 0.7, 0.9, 0.975)  # of the colours of probabilities
 
 
-def _probability(p):
+def _probability(p) -> str:
     if p > 0.995:
         return ">.99"
     return "<.01" if p < 0.005 else f"{p:.2f}".lstrip("0")
 
 
-def _signed(x):
+def _signed(x) -> str:
     return "" if x is None else f"{round(x, 2) + 0.0:+.2f}".replace("-", "−")
 
 
-def _place(x, span):  # on the axis of the small pictures in the table
+def _place(x, span) -> str:  # on the axis of the small pictures in the table
     share = (x - span[0]) / max(span[1] - span[0], 1e-12)
     return f"{4 + 92 * min(max(share, -0.04), 1.04):.1f}%"
 
 
-def _as_text(value):  # of a setting
+def _as_text(value) -> str:  # of a setting
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "none"}[value]
     if isinstance(value, Mapping):

@@ -105,7 +105,7 @@ def tsne(X: Tensor, *, seed: int, perplexity: float = 30.0, **options: Any) -> T
 _COLORS = {"#1d5fa8": "--bar", "#d5dae2": "--line"}  # drawn with, and the variable of the page
 
 
-def _inline_svg(figure, label, titles):  # titles: name of a group -> text
+def _inline_svg(figure, label, titles) -> str:  # titles: name of a group -> text
     out = io.StringIO()
     no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     figure.savefig(out, format="svg", metadata=no_metadata)
@@ -173,7 +173,7 @@ def _name_box(ax, name, at, taken):  # the box of a name beside a marker, None w
     return None
 
 
-def _name_points(ax, frame):  # in the order of the frame
+def _name_points(ax, frame) -> None:  # in the order of the frame
     from matplotlib.transforms import Bbox
 
     place = ax.transData.transform

@@ -187,7 +187,7 @@ def _explained(prior):  # the description of a task distribution, with its terms
     return " ".join(sentences)
 
 
-def _labels_line(labels):
+def _labels_line(labels) -> str:
     if "n_targets" not in labels:
         classes = "1 class" if labels["n_classes"] == 1 else f"{labels['n_classes']} classes"
         return f"Labels: {classes}, {labels['source']}."
@@ -200,7 +200,7 @@ def _labels_line(labels):
 def run_summary(
     settings: Mapping,  # of a ranking
     agreement: DataFrame | None,  # of Ranking.agreement; None: no probe was trained
-    failures: Mapping,  # model, or "statistic of model" -> why it is missing
+    failures: Mapping[str, str],  # model, or "statistic of model" -> why it is missing
     *,
     n_models: int,  # ranked
     reason: str = "",  # why no labels have the edges of the mean and the variance; "": unsaid
@@ -243,7 +243,7 @@ def json_rows(frame: DataFrame) -> list[dict[str, Any]]:
 def csv_text(frame: DataFrame) -> str:
     "The table as CSV, without formulas."
 
-    def as_text(name):
+    def as_text(name) -> str:
         return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
 
     frame = frame.assign(model=frame.model.map(as_text))

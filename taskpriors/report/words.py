@@ -44,7 +44,7 @@ def short_count(count: float | None) -> str:
     return f"{count:g}"
 
 # %% ../../nbs/report/01_words.ipynb #463f1b7b
-def failure_lines(failures: Mapping) -> list[str]:
+def failure_lines(failures: Mapping[str, str]) -> list[str]:
     'Reasons for missing results (of a model, or "statistic of model"), one line each.'
     groups: dict = {}
     for name, why in failures.items():
@@ -64,13 +64,13 @@ def failure_lines(failures: Mapping) -> list[str]:
 _CLEAR = 0.5  # P(best) from which the top-ranked model is recommended
 
 
-def _evidence_said(first, known, unlabelled):  # a sentence on the effect of labels or pairs
+def _evidence_said(first, known, unlabelled) -> str:  # a sentence on the effect of labels or pairs
     if unlabelled == first:
         return f"Without {known} it is also {first}."
     return f"Without {known} it would be {unlabelled}."
 
 
-def _are_read(labels, at_chance):  # are they classes that inform the forecast?
+def _are_read(labels, at_chance) -> bool:  # are they classes that inform the forecast?
     return "n_targets" not in labels and not (at_chance and labels["n_pairs"] == 0)
 
 
@@ -81,7 +81,7 @@ def _frequent_said(labels):  # a question about a class of more than half of the
     return f"{share:.0%} of the labels are {word!r}: leave them empty if it means unknown. "
 
 
-def _chance_said(labels, points):  # a sentence on labels that no model predicts
+def _chance_said(labels, points) -> str:  # a sentence on labels that no model predicts
     known = counted(labels["n_labels"], "label")
     if labels["n_pairs"] == 0:
         why = (
@@ -114,7 +114,8 @@ def forecast_verdict(
     at_chance: bool = False,  # are the labels not yet predicted better than chance?
     unlabelled: str = "",  # the first model without labels, or without pairs
     few_models: str = "",  # note on the regret of a small candidate set
-    failures: Mapping | None = None,  # model, or "statistic of model" -> why it is missing
+    failures: Mapping[str, str]
+    | None = None,  # model, or "statistic of model" -> why it is missing
 ) -> str:
     "Recommend a model for the user's task, with its certainty."
     first = frame.model[0]
@@ -188,7 +189,7 @@ def label_column_words(columns: Mapping) -> str:  # name of a model -> one of it
     return f"{said[0].upper()}{said[1:]} {verb} the label itself: drop it."
 
 
-def probe_words(first: str, right: Mapping, n_labels: int) -> str:
+def probe_words(first: str, right: Mapping[str, float], n_labels: int) -> str:
     """A warning that probes on the known labels prefer another model, or an empty text.
 
     `right` is the share of these labels that a model's probe predicts, NaN if unknown; another one

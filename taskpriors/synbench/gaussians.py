@@ -244,7 +244,7 @@ class _NoiseStream(NamedTuple):
         out = torch.empty(stop - start, self.dim, device=self.device)
         size = _rows_of_one_seed(self.dim)
 
-        def draw(i):
+        def draw(i) -> None:
             low, high = max(start, i * size), min(stop, (i + 1) * size)
             part = out[low - start : high - start]
             if len(part) == size:

@@ -27,10 +27,10 @@ class _Spectrum(NamedTuple):
     keep: Tensor  # which eigenvalues count, shape (d,), bool
     F: Tensor | None  # eigenvectors, shape (d, r); None for a diagonal
 
-    def into(self, v):  # (..., d) -> (..., r)
+    def into(self, v) -> Tensor:  # (..., d) -> (..., r)
         return v[..., self.keep] if self.F is None else v @ self.F
 
-    def back(self, v):  # (..., r) -> (..., d)
+    def back(self, v) -> Tensor:  # (..., r) -> (..., d)
         if self.F is not None:
             return v @ self.F.T
         out = v.new_zeros(*v.shape[:-1], len(self.keep))
@@ -231,17 +231,17 @@ class RobustBayes(_LinearRule):
     discarded: float  # norm of the part of mu outside the range of Sigma
     n_iter: int  # Newton steps
 
-    def _classes(self):
+    def _classes(self) -> tuple[Tensor, Tensor]:
         "Mean decision of class 1 and of class 0, signed by the class."
         h = math.log((1 - self.tau) / self.tau) / 2
         return self.signal - h, self.signal + h
 
-    def _mix(self, f):
+    def _mix(self, f) -> Tensor:
         "A function of the mean decision, averaged over the classes."
         one, zero = self._classes()
         return self.tau * f(one) + (1 - self.tau) * f(zero)
 
-    def _scale(self):
+    def _scale(self) -> Tensor:
         "Mean size of the decision at the two centres."
         return torch.stack([m.abs() for m in self._classes()]).mean(0)
 
@@ -264,7 +264,7 @@ class RobustBayes(_LinearRule):
     def scaled_bound(self) -> Tensor:  # shape (*eps,)
         "Expected scaled bound of correct samples: (iv). NaN where `exists` is False."
 
-        def above_zero(m):  # E[u; u > 0] for u ~ N(m, noise^2)
+        def above_zero(m) -> Tensor:  # E[u; u > 0] for u ~ N(m, noise^2)
             t = m / self.noise
             density = torch.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
             return m * torch.special.ndtr(t) + self.noise * density
@@ -402,7 +402,7 @@ def robust_bayes(
     distance = (base.into(inside - z) ** 2 / base.lam).sum(1)
     gap = _duality_gap(w @ inside - e * _lp_norm(w, _dual_exponent(p)), noise, distance, p)
 
-    def shaped(t):  # one number per eps, as eps was given
+    def shaped(t) -> Tensor:  # one number per eps, as eps was given
         return t.reshape(eps.shape + t.shape[1:])
 
     return RobustBayes(

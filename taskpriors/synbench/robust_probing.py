@@ -51,7 +51,7 @@ def _inputs(logits: Callable, images, labels, caller: str) -> tuple[Tensor, Tens
     return x, y
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #5ce77feb
-def _check_clip(x: Tensor, clip: tuple | None, caller: str):
+def _check_clip(x: Tensor, clip: tuple | None, caller: str) -> None:
     if clip is None:
         return
     sides = checks.check_several(clip, caller, "clip")

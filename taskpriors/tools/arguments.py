@@ -20,7 +20,7 @@ _LABEL_FILES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet", ".npy", "
 _LABEL_FILES += (".gz", ".xlsx", ".feather")  # refused with what converts them
 
 
-def _file_in(word):  # of FILE or FILE.npz:KEY
+def _file_in(word) -> str:  # of FILE or FILE.npz:KEY
     found = re.fullmatch(r"(.+\.npz):[^:/\\]+", word)
     return found[1] if found else word
 
@@ -273,7 +273,7 @@ _OF_PATHS = ("models", "references", "images", "texts", "labels", "prior", "past
 _OF_PATHS += ("pairs", "queries", "relevant")
 
 
-def _absolute(word):  # the absolute path of what is there
+def _absolute(word) -> str:  # the absolute path of what is there
     path = os.path.expanduser(_file_in(word))
     there = os.path.lexists(path) and word not in _DATA_SETS
     return os.path.abspath(os.path.expanduser(word)) if there else word

@@ -67,7 +67,7 @@ def _command_words() -> dict[str, dict]:
 _WHICH_STATISTIC = "https://taskpriors.github.io/taskpriors/start/which_statistic.html"
 
 
-def _plain(x):  # as text that a terminal shows
+def _plain(x) -> str:  # as text that a terminal shows
     from taskpriors.report.words import plain_text
 
     return plain_text(x)
@@ -216,13 +216,13 @@ _WHAT = dict(result="", copy="readable copies", lock="locks")
 _WHAT |= dict(part="parts of interrupted runs", left="left by killed runs")
 
 
-def _printable(name, most):  # a name of at most so many characters
+def _printable(name, most) -> str:  # a name of at most so many characters
     from taskpriors.report.words import shortened
 
     return shortened("".join(c if c.isprintable() else "?" for c in _plain(name)), most)
 
 
-def _file_table(files):  # lines of text
+def _file_table(files) -> list[str]:  # lines of text
     groups: dict = {}
     for file in files:
         name = _printable(_WHAT[file.what] or file.label or "results", 60)
@@ -326,7 +326,7 @@ def _run_reproduce(args: argparse.Namespace) -> int:
     return 0
 
 
-def _number_or_word(x):  # of a cell; empty where there is none
+def _number_or_word(x) -> str:  # of a cell; empty where there is none
     if x is None or x != x:
         return ""
     return f"{x:.4g}" if isinstance(x, float) else x

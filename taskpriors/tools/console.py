@@ -107,7 +107,7 @@ _FIRST_TO_GO += ("parameters", "skill", "label accuracy", "tier")
 ROWS = 10
 
 
-def _rows_left_out(frame, rows):
+def _rows_left_out(frame, rows) -> int:
     return 0 if rows is None or len(frame) <= rows + 1 else len(frame) - rows
 
 
@@ -178,10 +178,10 @@ def terminal_text(
     "Format a ranking for a terminal: verdict, table, settings and next step."
     from taskpriors.report.table import legend_lines, run_summary, with_rule
 
-    def wrap(text):
+    def wrap(text) -> str:
         return wrapped(text, width, 4 if text.startswith(" ") else 0)
 
-    def painted(text, code):
+    def painted(text, code) -> str:
         return f"\033[{code}m{text}\033[0m" if colour else text
 
     table = None if ranking.accuracies is None else ranking.agreement()
@@ -226,7 +226,7 @@ def warn_once() -> Callable[..., None]:  # for warnings.showwarning
     "Return a function that prints each warning once."
     printed = set()
 
-    def show(message, *_args, **_kwargs):
+    def show(message, *_args, **_kwargs) -> None:
         if str(message) not in printed:
             complain(message)
         printed.add(str(message))
@@ -251,7 +251,7 @@ def _how_far(bar):  # "model 1/2 a: 3/12"
     return f"{label}{bar.n}" if bar.total is None else f"{label}{bar.n}/{bar.total}"
 
 
-def _redraw(bars):  # those that are drawn already
+def _redraw(bars) -> None:  # those that are drawn already
     for bar in bars:
         if time.time() - bar.start_t > bar.delay:
             bar.refresh()
@@ -269,7 +269,7 @@ def heartbeat(
     start, over = time.monotonic(), threading.Event()
     complain("loading libraries")
 
-    def beat():
+    def beat() -> None:
         said = start
         while not over.wait(min(1.0, every)):
             bars, now = _bars(), time.monotonic()

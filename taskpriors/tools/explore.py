@@ -233,7 +233,7 @@ def _controls(w):  # w: the module ipywidgets
 def _mark_buttons(w, state, controls):
     "A row of buttons, one a mark."
 
-    def go_to(button):
+    def go_to(button) -> None:
         Z, strength = state.factor(controls["prior"].value)
         mark = _warmth_marks(Z, strength, controls["n_classes"].value)[button.description]
         controls["warmth"].value = min(max(mark, 1e-2), 1e3)
@@ -273,10 +273,10 @@ def explore(
     thumbnail = w.Image(format="png", layout=w.Layout(**size, display="none"))  # until a click
     caption = w.Label(value="Click an example to see what it is.")
 
-    def update(_=None):
+    def update(_=None) -> None:
         picture.value = redraw(state, **{name: c.value for name, c in controls.items()})
 
-    def show(click):
+    def show(click) -> None:
         across = click["relativeX"] / click["boundingRectWidth"]
         up = 1 - click["relativeY"] / click["boundingRectHeight"]
         k = _point_at(state.coordinates(controls["view"].value), across, up)

@@ -98,14 +98,14 @@ def level_components(
     return decompose(X).U[:, : min(n_components, max(1, len(X) // 8))]
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #3a651625
-def reference_factor(reference: Mapping) -> Tensor:  # shape (n, r)
+def reference_factor(reference: Mapping[str, Tensor]) -> Tensor:  # shape (n, r)
     "The prior of references by name: the mean of their kernels of Frobenius norm one."
     factors = {name: kernel_factor(X, scale="frobenius") for name, X in reference.items()}
     return shared_prior.shared_prior(factors)
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #46bb12ac
 def fixed_tasks(
-    reference: Mapping, *, n_tasks: int, n_classes: int, seed: int
+    reference: Mapping[str, Tensor], *, n_tasks: int, n_classes: int, seed: int
 ) -> Tensor:  # (n_tasks, n)
     "Tasks of the mean of the kernels of references (name -> features)."
     Z = reference_factor(reference)
@@ -116,7 +116,7 @@ def fixed_tasks(
     return prior.sample(n_classes, n_tasks, seed=seed, **distribution)
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #7170b723
-def _check_loader(loader):
+def _check_loader(loader) -> None:
     caller = "Monitor"
     remedy = "pass the data set, or a loader with shuffle=False and drop_last=False"
     batches = loader.batch_sampler
@@ -133,7 +133,7 @@ def _check_loader(loader):
         checks.refuse(caller, "no image may be dropped", f"a loader that drops {remainder}", remedy)
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #454b8458
-def _input_of(batch):
+def _input_of(batch) -> Tensor:
     return batch[0] if isinstance(batch, (tuple, list)) and torch.is_tensor(batch[0]) else batch
 
 
@@ -244,7 +244,7 @@ def known_references(
     return {name: X.detach().float().cpu() for name, X in named.items()}
 
 
-def _own_references(points, seed):
+def _own_references(points, seed) -> dict[str, Tensor]:
     caller = "Monitor"
     if points is None:
         remedy = "pass images, or reference=features"
@@ -263,7 +263,9 @@ def _own_references(points, seed):
     return {name: _at_their_places(X, points) for name, X in some.items()}
 
 
-def _at_their_places(X, points):  # rows of the subset at their places among all, shape (n_all, d)
+def _at_their_places(
+    X, points
+) -> Tensor:  # rows of the subset at their places among all, shape (n_all, d)
     out = X.new_zeros(points.n_all, X.shape[1])
     out[points.index] = X
     return out

@@ -86,7 +86,7 @@ class _LabelLoop:
         if self.answers:
             self.rank_again()
 
-    def _note(self):
+    def _note(self) -> None:
         self.history.append((self.n_ranked, self.ranking.p_best().to_dict()))
 
     @property
@@ -243,7 +243,7 @@ class _LabelPanel:
         button.on_click(lambda _: self._act(self.loop.answer, self.classes[k]))
         return button
 
-    def _act(self, step, *label):
+    def _act(self, step, *label) -> None:
         if label and self.loop.ranks_next:  # no answer is taken while the next example is not seen
             for control in (*self.buttons.children, self.new, self.skip, self.undo):
                 control.disabled = True
@@ -255,12 +255,12 @@ class _LabelPanel:
             self.shown_at = 1e3 * time.monotonic()
             self.show()
 
-    def _typed(self, change):
+    def _typed(self, change) -> None:
         if change["new"].strip():
             self._act(self.loop.answer, change["new"])
             self.new.value = ""
 
-    def _pressed(self, event):
+    def _pressed(self, event) -> None:
         self.lag = min(self.lag, 1e3 * time.monotonic() - event["timeStamp"])
         if event["type"] != "keydown" or event["timeStamp"] + self.lag < self.shown_at:
             return  # it was pressed before the example was seen

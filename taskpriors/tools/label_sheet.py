@@ -26,7 +26,7 @@ from ..store import write_files
 from .arguments import load_points
 
 # %% ../../nbs/tools/07_label_sheet.ipynb #034effc2
-def _as_bytes(text):  # of names that are not UTF-8, the bytes as \\udcff
+def _as_bytes(text) -> bytes:  # of names that are not UTF-8, the bytes as \\udcff
     return text.encode("utf-8", "backslashreplace")
 
 # %% ../../nbs/tools/07_label_sheet.ipynb #c0432a5a
@@ -69,7 +69,7 @@ def check_ranked(source: Any, ranking: Ranking) -> None:
         raise ValueError(f"{rule}; pass those that were ranked, or rank again")
 
 # %% ../../nbs/tools/07_label_sheet.ipynb #71d7bac0
-def _checked_rows(rows, n):  # a list; n: number of examples, None if unknown
+def _checked_rows(rows, n) -> list[int]:  # a list; n: number of examples, None if unknown
     caller = "label_sheet"
     rule, remedy = "rows must be rows of the examples", "pass Ranking.next_labels(20)"
     given = check_tensor(rows, caller, "rows").double()

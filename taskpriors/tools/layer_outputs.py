@@ -78,7 +78,7 @@ def _pooled_views(
     return {name: views[name] for name in pool}
 
 # %% ../../nbs/tools/05_layer_outputs.ipynb #8ed2b1fa
-def _run(model, x):  # a masked autoencoder sees whole pictures
+def _run(model, x) -> None:  # a masked autoencoder sees whole pictures
     named = x if isinstance(x, dict) else dict(pixel_values=x)
     with pretrained.without_masks(model, named) as more:
         model(**x, **more) if isinstance(x, dict) else model(x, **more)
@@ -103,7 +103,7 @@ class _Views:
         self.axes: dict = {}  # layer -> axis of the channels of its map
         self.mode: ChannelAxes | None = None  # while the axes are asked
 
-    def _keep(self, name, module, inputs, out):
+    def _keep(self, name, module, inputs, out) -> None:
         out = out[0] if isinstance(out, (tuple, list)) and out else out
         if not isinstance(out, Tensor):
             rule = "layers must return a tensor, or a tuple that starts with one"
@@ -140,7 +140,7 @@ class _Views:
         return torch.cat(list(views.values()), 1)
 
 # %% ../../nbs/tools/05_layer_outputs.ipynb #392a97c4
-def _ready(images):  # do they go to the model as they are?
+def _ready(images) -> bool:  # do they go to the model as they are?
     return torch.is_tensor(images) or isinstance(images, (Dataset, DataLoader))
 
 # %% ../../nbs/tools/05_layer_outputs.ipynb #ff9f921b
@@ -192,7 +192,7 @@ def _tower(module, name):  # of a network of pictures and texts the part for one
     return getattr(network, name) if hasattr(network, "get_text_features") else network
 
 
-def _open_images(source, images, transform, batch_size):  # OpenLayers
+def _open_images(source, images, transform, batch_size) -> _OpenLayers:  # OpenLayers
     if not isinstance(source, (sources.Network, sources.Name)):
         rule = "model must be a module, a name or (network, processor)"
         checks.refuse(_CALLER, rule, source.label_at(0), "pass an nn.Module", TypeError)
@@ -236,7 +236,7 @@ def _are_same(X, Y):  # sums in another order differ by some 1e-7 of the norm
     return X.shape == Y.shape and bool((X - Y).norm() <= _SAME * X.norm())
 
 
-def _without_copies(features):  # name -> (n, d)
+def _without_copies(features) -> dict[str, Tensor]:  # name -> (n, d)
     kept: dict[str, Tensor] = {}
     for name, X in features.items():
         if not any(_are_same(X, Y) for Y in kept.values()):

@@ -59,7 +59,7 @@ def _moved(x, device, dtype):
     return x.to(device, dtype if x.is_floating_point() else None)
 
 # %% ../../nbs/tools/01_monitor.ipynb #29cc305b
-def _pooled(out, n, mask, last):  # mask: 0 where a token is padding; last: channels are
+def _pooled(out, n, mask, last) -> Tensor:  # mask: 0 where a token is padding; last: channels are
     caller = "Monitor"
     if not torch.is_tensor(out):
         names = f" with {', '.join(map(str, out))}"[:60] if isinstance(out, Mapping) else ""
@@ -91,7 +91,7 @@ def encode(
     weights = (w.dtype for w in module.parameters()) if module is not None else ()
     dtype = next((kind for kind in weights if kind.is_floating_point), None)
 
-    def heads_of(x):  # name -> output
+    def heads_of(x) -> dict[str, Tensor | dict[str, Tensor]]:  # name -> output
         out = model(x) if features is None else features(model, x)
         if features is None or not isinstance(out, Mapping):
             return {"": out}
@@ -253,7 +253,7 @@ class Monitor:
         self._forget()
         self._last = -1
 
-    def _forget(self):
+    def _forget(self) -> None:
         self.history: list = []
         self._pairs: dict = {}  # (step, step) -> probability that the first is ahead
 
@@ -408,7 +408,7 @@ class Monitor:
         with _without_trace(None):
             return fixed_tasks.sketch_of_points(self.points)
 
-    def _p_ahead(self, a, b):  # of two steps, computed once
+    def _p_ahead(self, a, b) -> float:  # of two steps, computed once
         pair = a.step, b.step
         if pair in self._pairs:
             return self._pairs[pair]
@@ -432,13 +432,13 @@ class Monitor:
             posterior.LabelledSkill(skill, se, len(known), n_classes, n_pairs, points.double())
         )
 
-    def _first(self, steps):  # ahead of each other one
+    def _first(self, steps) -> Step:  # ahead of each other one
         first = steps[0]
         for s in steps[1:]:
             first = s if self._p_ahead(s, first) > 0.5 else first
         return first
 
-    def _with_keep(self, steps):  # the same, each with the step to keep as of it
+    def _with_keep(self, steps) -> list[Step]:  # the same, each with the step to keep as of it
         first, keep, out = None, None, []
         for s in steps:
             if not s.failure:
@@ -448,7 +448,7 @@ class Monitor:
             out.append(replace(s, keep=keep))
         return out
 
-    def _find_any(self, step):
+    def _find_any(self, step) -> Step:
         return next(s for s in self.history if s.step == step)
 
     def _features(self, model):
@@ -470,7 +470,7 @@ class Monitor:
             checks.refuse("Monitor", rule, got, "keep the order of the examples")
         return X[self.index] if len(X) == self.n_all else X
 
-    def _measure(self, model, step, loss):
+    def _measure(self, model, step, loss) -> Step:
         start = time.perf_counter()
         X = self._features(model)
         heads = X if isinstance(X, dict) else {"": X}
@@ -487,7 +487,7 @@ class Monitor:
             return Step(**entries, **missing, collapsed=False, failure=failure)
         return Step(**entries, **evaluated_step)
 
-    def _evaluate(self, X):
+    def _evaluate(self, X) -> dict[str, Tensor | bool | float]:
         X = checks.check_features(X, "Monitor")
         basis = ridge.decompose(X)
         if self.groups is None:
@@ -513,11 +513,11 @@ class Monitor:
             task_errors=tasks.float(),
         )
 
-    def _errors(self, points, tasks):
+    def _errors(self, points, tasks) -> errors.ErrorModel:
         orders = options.task_orders(tasks.shape[1])
         return errors.error_model(points, tasks, groups=self.groups, task_groups=orders)
 
-    def _usable(self):
+    def _usable(self) -> list[Step]:
         steps = [s for s in self.history if not s.failure]
         if not steps:
             rule = "a step must have been measured"

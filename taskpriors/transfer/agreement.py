@@ -39,7 +39,7 @@ class Agreement(Result):
         return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 # %% ../../nbs/transfer/01_agreement.ipynb #52d0241d
-def _vectors(caller, method, most_dims=1, **named):
+def _vectors(caller, method, most_dims=1, **named) -> list[np.ndarray]:
     "The checked vectors of a call, by the names of its parameters; ranks where only order matters."
     from scipy import stats
 
@@ -81,7 +81,7 @@ def agreement_statistic(
     return float(orders.order_statistic(method, k, len(x), "agreement_statistic")(x, y))
 
 # %% ../../nbs/transfer/01_agreement.ipynb #51530b94
-def _check_level(level, caller):
+def _check_level(level, caller) -> float:
     return checks.check_number(level, caller, "level", low=0, high=1, low_open=True, high_open=True)
 
 
@@ -247,7 +247,7 @@ def compare_agreement(
     )
 
 # %% ../../nbs/transfer/01_agreement.ipynb #9c561b14
-def _partial(method, *vectors):
+def _partial(method, *vectors) -> float:
     "Partial correlation of the first two vectors given the others; nan where it is undefined."
     C = np.array([[orders.STATISTICS[method](a, b) for b in vectors] for a in vectors])
     if np.linalg.eigvalsh(C)[0] < 1e-10:

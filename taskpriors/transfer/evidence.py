@@ -45,7 +45,7 @@ def best_ratio(
 ) -> Tensor:  # shape (t,), alpha/beta
     "Ratio of precisions that maximises the evidence of every target: a grid, then golden section."
 
-    def profile(log_lam):
+    def profile(log_lam) -> Tensor:
         return evidence_profile(log_lam.exp(), s2, z, rest, n)
 
     low = math.log(s2.min().item()) - 10
@@ -122,13 +122,13 @@ def _gram_projections(F: Tensor, T: Tensor) -> _Projections | None:
     return _Projections(s2, z, rest, len(F))
 
 # %% ../../nbs/transfer/05_evidence.ipynb #89fa4392
-def _refuse_columns(bad, rule, remedy):
+def _refuse_columns(bad, rule, remedy) -> None:
     "Name the first bad column of the targets, if there is one."
     if bad.any():
         checks.refuse("log_evidence", rule, f"column {int(bad.nonzero()[0])}", remedy)
 
 # %% ../../nbs/transfer/05_evidence.ipynb #dd4b790a
-def _noiseless_alpha(parts):
+def _noiseless_alpha(parts) -> Tensor:
     "Precision of the weights in the limit without noise."
     return parts.n / (parts.z / parts.s2[:, None]).sum(0)
 

@@ -109,7 +109,7 @@ def _newton_direction(
 
     n_rounds = 0
 
-    def count(_):
+    def count(_) -> None:
         nonlocal n_rounds
         n_rounds += 1
 

@@ -44,7 +44,7 @@ def _log_ratios(X: Tensor, first: int, second: int, neighbours, caller: str) -> 
     return ratios
 
 # %% ../../nbs/transfer/10_intrinsic_dimension.ipynb #3ccd47f6
-def _warn_of_near_copies(logs: Tensor):  # of the ratios, exponential with one rate
+def _warn_of_near_copies(logs: Tensor) -> None:  # of the ratios, exponential with one rate
     n, rate = len(logs), math.log(2) / max(float(logs.median()), 1e-300)
     near = logs > (math.log(n) + 7) / rate  # of exponential ones, one in a thousand samples has any
     rest = logs[~near]

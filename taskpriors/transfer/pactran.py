@@ -184,7 +184,7 @@ def _normalised_bound(bound, n, n_classes, normalization):
     return -bound / {"NK": n * n_classes, "N": n, "none": 1}[normalization]
 
 
-def _check_options(variant, variants, normalization, caller):
+def _check_options(variant, variants, normalization, caller) -> None:
     checks.check_choice(variant, variants, caller, "variant")
     checks.check_choice(normalization, ("NK", "N", "none"), caller, "normalization")
 

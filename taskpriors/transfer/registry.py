@@ -85,7 +85,7 @@ METRICS: dict[str, Metric] = {
 class Workspace:
     "Inputs of a task and what several metrics compute from them, each once."
 
-    def __init__(self, inputs: Mapping, seed: int = 0) -> None:
+    def __init__(self, inputs: Mapping[str, Tensor], seed: int = 0) -> None:
         self.inputs, self.seed = inputs, seed
 
     @cached_property
@@ -309,7 +309,9 @@ def _normalised(values: Tensor, rule: str) -> Tensor:
 
 
 def combine_over_models(
-    columns: Mapping,  # name in METRICS -> values of the models, (n_models,), NaN if none
+    columns: Mapping[
+        str, Tensor
+    ],  # name in METRICS -> values of the models, (n_models,), NaN if none
     *,
     oriented: bool = False,  # are the signs turned so that larger is better, as in a ranking?
 ) -> dict[str, Tensor]:  # "ncti over 5 models" -> values, larger is better
@@ -371,7 +373,7 @@ class _LabelledTask:  # labels that do not change, and the workspace of the feat
         self.given = {} if labels is None else dict(labels=labels)
         self.seed, self.space = seed, None
 
-    def score(self, name, features):  # float, larger is better
+    def score(self, name, features) -> float:  # float, larger is better
         if self.space is None or self.space.inputs["features"] is not features:
             self.space = Workspace(dict(features=features, **self.given), self.seed)
         value = self.space.score(METRICS[name])
