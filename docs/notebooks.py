@@ -51,7 +51,7 @@ FOLDERS = {  # in reading order, with their headings in the sidebar
     "papers": "The papers, run again",
     "studies": "Studies",
     "inputs": "Images, texts and features",
-    "core": "Workshop",
+    "core": "Core",
 }
 RESULTS = {  # what a reader of proofs opens first, by the names in the sidebar
     "prior/loss_equivalence": "Loss equivalence",
@@ -83,7 +83,7 @@ MACHINERY = (  # of the other folders, the pages that only say how something is 
     "synbench/networks",
 )
 BUILT = {  # folders with machinery, from the ground up, with the headings under `HOW_BUILT`
-    "core": "Workshop",
+    "core": "Core",
     "inputs": "Images, texts and features",
     "prior": "Sums over a prior",
     "synbench": "Networks of SynBench",

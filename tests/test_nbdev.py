@@ -129,7 +129,7 @@ def test_what_works_leaves_the_repository_as_it_is(command, options, copy, comma
 
 def test_a_changed_cell_is_exported_and_a_changed_module_comes_back(copy, commands):
     before = files_of(copy)
-    notebook = copy / "nbs" / "workshop" / "02_signatures.ipynb"
+    notebook = copy / "nbs" / "core" / "02_signatures.ipynb"
     module = copy / "taskpriors" / "signatures.py"
     text = before["nbs/core/02_signatures.ipynb"].decode()
     assert text.count("def line_comments(") == 1
@@ -144,7 +144,7 @@ def test_a_changed_cell_is_exported_and_a_changed_module_comes_back(copy, comman
 
 
 def test_a_failing_cell_fails(copy, commands):
-    path = copy / "nbs" / "workshop" / "02_signatures.ipynb"
+    path = copy / "nbs" / "core" / "02_signatures.ipynb"
     text = path.read_text(encoding="utf-8")
     assert text.count("from fastcore.test") == 1
     failing = text.replace("from fastcore.test", "assert 0\\nfrom fastcore.test")
