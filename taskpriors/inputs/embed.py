@@ -171,7 +171,7 @@ class Probe:
             check_encoder(self.look, together, self.name)
 
     def check_run(self, features: Tensor) -> None:
-        "Refuse a model whose features (n, d) in the batches of a run are not those of the few."
+        "Raise if features (n, d) depend on the batch: those of a few inputs were computed alone."
         if self.together is not None:
             check_whole_batches(self.look, self.together, features[self._places], self.name)
 

@@ -131,7 +131,7 @@ def table_values(
             got, remedy = f"{name!r} of type {kind}", "drop that column"
             if isinstance(frame[name].iloc[0], str) and frame[name].iloc[0].startswith("["):
                 remedy = "store vectors as .npy or .parquet, because a text shortens them"
-            raise TypeError(sentence(f"{what} must have columns of numbers only", got, remedy))
+            raise TypeError(sentence(f"{what} must contain only numeric columns", got, remedy))
         if str(name).lower() in _NO_FEATURES:
             rule = f"{what} must have no column of labels or row numbers"
             remedy = "drop it (labels go to labels=), or rename it if it is a feature"

@@ -128,7 +128,7 @@ def check_scratch(scratch: str | Path | None, caller: str) -> None:
 
 @contextmanager
 def scratch_folder(scratch: str | Path | None, caller: str) -> Iterator[str]:
-    "A new folder at a URL, in a folder or in the temporary one, removed as the block ends."
+    "A new folder at a URL, in a folder, or in the system's; deleted when the `with` block exits."
     if not is_url(scratch):
         with tempfile.TemporaryDirectory(dir=scratch) as folder:
             yield folder

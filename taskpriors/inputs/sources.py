@@ -292,7 +292,7 @@ class OnnxNetwork(Source):
         return self.model.stem if isinstance(self.model, Path) else "OnnxModel"
 
     def label_at(self, k: int) -> str:
-        "The stem of the file, or the class and the place of a session."
+        "File stem if the model is a path; otherwise the class name and the position in the list."
         return self.label if isinstance(self.model, Path) else f"{type(self.model).__name__}_{k}"
 
 

@@ -209,7 +209,7 @@ class Calibration(results.Result):
     trusted: bool = True  # False (and a warning) if a diagnostic gives a reason for distrust
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        "Diversity over temperature, with the answer marked."
+        "Plot task diversity against temperature and mark the chosen temperature."
         ax = results.new_axes(ax)
         errors = 2 * self.standard_errors.nan_to_num()
         ax.errorbar(self.temperatures, self.diversities, errors, fmt="o-", ms=3)

@@ -178,7 +178,7 @@ def _labels_or_factor(
         return _LabelDistribution(prior, weights)
     if weights is not None:
         got = "weights beside a factor"
-        checks.refuse(caller, "weights belong to sampled labels", got, "leave weights out")
+        checks.refuse(caller, "weights need sampled labels as the prior", got, "leave weights out")
     return prior
 
 # %% ../../nbs/prior/15_heldout.ipynb #9414fefe

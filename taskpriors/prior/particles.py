@@ -348,7 +348,7 @@ def gibbs_sweep(P: PottsModel, beta: float, Y: Tensor, U: Tensor, g: torch.Gener
 
 # %% ../../nbs/prior/10_particles.ipynb #d0f34b67
 def class_sizes(P: PottsModel, U: Tensor) -> Tensor:  # shape (q, m), float64
-    "Number of points in each class of each particle, from the sums U = B^T codes."
+    "Number of examples per class in each particle, computed from the sums U = B^T codes."
     N = U[-1].view(P.q - 1, -1).double()
     return torch.cat([torch.zeros_like(N[:1]), N]) + (P.n - N.sum(0)) / P.q
 

@@ -300,7 +300,7 @@ def labelled_skill(
     *,
     groups: ArrayLike | None = None,  # of each point, shape (n,), left out whole; None: points are
 ) -> LabelledSkill:
-    """Skill of each model on known labels, with what its covariance over models comes from.
+    """Skill of each model on known labels, with the terms of its covariance over models.
 
     The covariance of the skills is that of the rows of `points` over the number of labels, and that
     of the accuracies is the one of `hits`, see `label_accuracy`; with groups, of which there must

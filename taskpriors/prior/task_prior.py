@@ -217,7 +217,7 @@ class TaskPrior(Result):
         return replace(self, factor=self.factor.to(device), known=clamped)
 
     def regime(self) -> Regime:
-        "Locate T between random labels and a single frozen task; one pass over the pairs."
+        "Measure how random the tasks are at temperature T, in one pass over all pairs."
         caller = "TaskPrior.regime"
         Z, odds = edges.checked_odds(self.factor, self.temperature, self.graphs, caller)
         ratio, bits = regime.pair_means(Z, odds, self.temperature)

@@ -317,7 +317,7 @@ class ReferenceSet:
         return {reference.name: reference.family for reference in self.reference_models}
 
     def load(self) -> dict[str, Any]:  # name -> what embed_features or embed_texts takes
-        "The networks of the reference models, which takes a second or two for each."
+        "Load the reference networks; each takes one or two seconds."
         return {reference.name: load_reference(reference) for reference in self.reference_models}
 
 
@@ -481,7 +481,7 @@ def reliability_record() -> dict[str, Any]:
 
 
 def few_models_words(n_models: int, reference_set: ReferenceSet | None) -> str:
-    "A note on the regret of a small candidate set without reference models; else empty."
+    "A note on the regret of few models without reference models, or an empty string."
     if (
         reference_set is None
         or reference_set.reference_models

@@ -29,8 +29,8 @@ _LIMITS = (0.025, 0.1, 0.3, 0.7, 0.9, 0.975)  # of the colours of probabilities
 
 def _probability(p) -> str:
     if p > 0.995:
-        return ">.99"
-    return "<.01" if p < 0.005 else f"{p:.2f}".lstrip("0")
+        return ">0.99"
+    return "<0.01" if p < 0.005 else f"{p:.2f}"
 
 
 def _signed(x) -> str:

@@ -48,7 +48,7 @@ _DIGITS = {name: entry["digits"] for name, entry in _WORDS.items() if "digits" i
 
 
 def cell_text(column: str, value: object) -> str:
-    "A number as its column writes it."
+    "Format a value with the precision of its column."
     if column == "parameters":
         return words.short_count(value)  # type: ignore[arg-type]  # a number or None in this column
     column = AT_K.sub("@k", column)

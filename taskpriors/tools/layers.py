@@ -53,7 +53,7 @@ def layers_prior(
 
 # %% ../../nbs/tools/05_layers.ipynb #44a20d0b
 def module_of(name: str) -> str:
-    "The module of the network whose output a layer of `layers_of` is, without the pooling."
+    "Name of the module that a layer is taken from: the layer name without its pooling suffix."
     return name.rpartition("/")[0] or name
 
 # %% ../../nbs/tools/05_layers.ipynb #bb3fe2c0

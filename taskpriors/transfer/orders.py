@@ -182,9 +182,9 @@ def family_members(groups: ArrayLike | None, n: int, caller: str) -> list | None
     try:
         groups = np.asarray(groups)
     except ValueError:
-        checks.refuse(caller, rule, "lists of several lengths", "pass a label per model")
+        checks.refuse(caller, rule, "lists of several lengths", "pass one family name per model")
     if groups.shape != (n,):
-        checks.refuse(caller, rule, f"shape {groups.shape}", "pass a label per model")
+        checks.refuse(caller, rule, f"shape {groups.shape}", "pass one family name per model")
     missing = sum(g is None or g != g for g in groups.tolist())
     if missing:
         rule, got = "groups must name a family for every model", f"{missing} missing"
