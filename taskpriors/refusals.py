@@ -190,7 +190,13 @@ def check_temperatures(T: Any, caller: str) -> Tensor:  # shape (n_temperatures,
     "Return one or several temperatures as a float64 vector, all positive and finite."
     if isinstance(T, Tensor) and (T.is_nested or T.is_quantized or T.is_complex()):
         rule = "temperature must be one or several real numbers"
-        refuse(caller, rule, "a nested, quantized or complex tensor", "pass a list of numbers", TypeError)
+        refuse(
+            caller,
+            rule,
+            "a nested, quantized or complex tensor",
+            "pass a list of numbers",
+            TypeError,
+        )
     several = isinstance(T, (list, tuple)) or getattr(T, "ndim", 0) == 1
     if several and len(T) == 0:
         refuse(caller, "temperature must hold at least one number", "none", "pass one or several")

@@ -361,7 +361,9 @@ def _load_array(a, name, limit) -> ImageSource:  # ImageSource
     first = len(shape) == 4 and shape[1] in (1, 3)
     if not (len(shape) == 3 or last or first) or 0 in shape:
         rule = "an array of images must have shape (n, H, W), (n, H, W, c) or (n, c, H, W)"
-        checks.refuse("load_images", f"{rule}, where c is 1 or 3", shape, "keep one channel or three")
+        checks.refuse(
+            "load_images", f"{rule}, where c is 1 or 3", shape, "keep one channel or three"
+        )
     if last and first:
         rule = "the shape of an array of images must say where its channels are"
         move = "permute" if isinstance(a, Tensor) else "transpose"

@@ -142,7 +142,11 @@ def _checked(pairs: Any, points: Any, n: int) -> GivenPairs:
         if len(pairs.points) and int(pairs.points.max()) >= n:
             rule = f"the rows of pairs must lie from 0 to {n - 1}"
             raise ValueError(
-                sentence(rule, int(pairs.points.max()), "pass the examples from which the pairs were made")
+                sentence(
+                    rule,
+                    int(pairs.points.max()),
+                    "pass the examples from which the pairs were made",
+                )
             )
         return pairs
     written = _written(pairs)

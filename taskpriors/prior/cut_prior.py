@@ -179,7 +179,12 @@ def cut_prior(
     weights = [checks.check_number(w, caller, "a weight", low=0) for w in weights]
     if len(weights) != len(kernels) or not sum(weights) > 0:
         got = f"{len(weights)} weights for {len(kernels)} models"
-        checks.refuse(caller, "weights must hold one non-negative number per model, one of them positive", got, "pass one each")
+        checks.refuse(
+            caller,
+            "weights must be non-negative, one per model, and not all zero",
+            got,
+            "pass one each",
+        )
     n, D = len(next(iter(opened.values()))), sum(rows.shape[1] for rows in opened.values())
     devices = sorted({str(rows.device) for rows in opened.values()})
     if len(devices) > 1:
