@@ -16,7 +16,7 @@ TERMS = {  # term that the default output may use -> words by which the same out
     r"margin": "above the mean of the models on your task",
     r"accuracy points": r"accuracy points \(hundredths\)",
     r"tier": "plausible winner",
-    r"[Ss]kill": r"1 - \(error / error of a constant prediction\), of a ridge probe on held-out examples",
+    r"[Ss]kill": r"1 - \(error / error of a constant prediction\), of a ridge probe",
     r"[Tt]asks of": r"sampled tasks \(labelings of the examples\)",
     r"consensus": "predict each other's tasks have larger weights",
     r"product of all models": "mean of the models' kernels",
