@@ -345,13 +345,6 @@ def task_targets(basis: ridge.RidgeBasis, tasks: CheckedTasks, weights: Tensor) 
     Y = _weighted_targets(slice(None), tasks, weights)
     return _TaskTargets(Y.square().sum(0, dtype=torch.float64), Y, Y @ basis.U)
 
-# %% ../nbs/prior/14_ridge_tasks.ipynb #5e1d0ab2
-class _LeastErrors(NamedTuple):
-    "The best penalty for each task distribution."
-
-    alphas: Tensor  # shape (n_distributions,), float64
-    errors: Tensor  # at these penalties, shape (n_distributions,), float64
-
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e8dc4cad
 def _sum_and_doubt(
     basis: ridge.RidgeBasis, distribution: TaskMoments | _TaskTargets, keep: Tensor, f: Tensor
@@ -373,7 +366,7 @@ def _sum_and_doubt(
 # %% ../nbs/prior/14_ridge_tasks.ipynb #03e4a6d4
 def least_grid_errors(
     basis: ridge.RidgeBasis, distributions: Sequence, caller: str
-) -> _LeastErrors:
+) -> tuple[Tensor, Tensor]:  # alphas and errors, shape (n_distributions,), float64
     "The least of `grid_errors` for each task distribution (moments or targets), up to rounding."
     grid, slack = _usable_grid(basis, caller)
     keep, f = ridge.filters(basis, grid.tolist())
@@ -409,7 +402,7 @@ def least_grid_errors(
         tried |= candidates
         candidates = floor <= errors.amin(1, keepdim=True)
     best = errors.argmin(1)
-    return _LeastErrors(grid[best.cpu()], errors.gather(1, best[:, None])[:, 0])
+    return grid[best.cpu()], errors.gather(1, best[:, None])[:, 0]
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #91f0e038
 def check_alphas(alphas: ArrayLike, caller: str) -> Tensor:  # shape (n_alphas,), float64

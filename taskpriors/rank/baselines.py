@@ -9,7 +9,7 @@ __all__ = []
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -142,10 +142,6 @@ def _low_level_share(
     return max(0.0, best) * pairs.sum().item() / total
 
 # %% ../../nbs/rank/09_baselines.ipynb #ed837b1c
-class _Skill(NamedTuple):
-    skill: Tensor  # of baselines on the tasks of members
-
-
 def _low_level_of(
     baselines: Mapping[str, members.Model],
     distribution: distributions.TaskDistribution,
@@ -167,8 +163,8 @@ def _low_level_of(
     index = evenly(n, options.n_consensus_examples)
     learners = list(baselines.values())
 
-    def compute() -> _Skill:
-        return _Skill(distributions.skills_on_tasks_of(learners, teachers, index, options))
+    def compute() -> dict[str, Tensor]:
+        return dict(skill=distributions.skills_on_tasks_of(learners, teachers, index, options))
 
     digests = [[model.digest for model in some] for some in (learners, teachers)]
     key: dict[str, Any] = dict(what="baselines on tasks of members", models=digests)
@@ -179,10 +175,9 @@ def _low_level_of(
     if options.groups is not None:
         key["groups"] = store.digest_tensors(dict(groups=options.groups))
     named = all(digest for some in digests for digest in some)
-    like = _Skill(members.blank(len(learners), len(teachers)))
-    skill = members.load_or_compute(
-        key, compute, like, options.compute.cache if named else False
-    ).skill
+    like = dict(skill=members.blank(len(learners), len(teachers)))
+    cache = options.compute.cache if named else False
+    skill = members.cached_tensors(key, compute, like, cache)["skill"]
     S, alike = (
         distribution.cross_skills.skill[kept][:, kept],
         distribution.cross_skills.alike[kept][:, kept],

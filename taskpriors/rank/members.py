@@ -230,6 +230,21 @@ def blank(*shape: int) -> Tensor:  # float64, without memory
     return torch.empty(shape, dtype=torch.float64, device="meta")
 
 
+def cached_tensors(
+    key: dict, compute: Callable, like: dict[str, Tensor], cache: CacheLike | None
+) -> dict[str, Tensor]:
+    "The tensors under this key, by name, as `load_or_compute` keeps them."
+    return store.cached(
+        None if cache is False else _result_path(key, cache),
+        compute,
+        key,
+        like,
+        caller="rank_models",
+        infinite=True,
+        root=None if cache is False else store.cache_dir(cache),
+    )
+
+
 def load_or_compute(key: dict, compute: Callable, like: Kept, cache: CacheLike | None) -> Kept:
     """The result under this key, which json can hold; computed and kept if it is not there.
 
@@ -239,15 +254,7 @@ def load_or_compute(key: dict, compute: Callable, like: Kept, cache: CacheLike |
     def tensors_of(result) -> dict[str, Tensor]:
         return {name: x for name, x in result._asdict().items() if x is not None}
 
-    tensors = store.cached(
-        None if cache is False else _result_path(key, cache),
-        lambda: tensors_of(compute()),
-        key,
-        tensors_of(like),
-        caller="rank_models",
-        infinite=True,
-        root=None if cache is False else store.cache_dir(cache),
-    )
+    tensors = cached_tensors(key, lambda: tensors_of(compute()), tensors_of(like), cache)
     kind: Any = type(like)
     return kind(**like._asdict() | tensors)
 

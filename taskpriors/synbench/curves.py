@@ -227,8 +227,8 @@ class SynBenchResult(results.Result):
         path: str | Path,  # a file that `save` wrote
     ) -> "SynBenchResult":
         "Read what `save` wrote; a covariance that was an object comes back as its name."
-        stored = store.load_tensors(Path(path).expanduser())
-        meta, arrays = stored.description, dict[str, Any](stored.tensors)
+        tensors, meta = store.load_tensors(Path(path).expanduser())
+        arrays = dict[str, Any](tensors)
         if meta.get("kind") != f"SynBenchResult {_LAYOUT}":
             rule, remedy = "the file must hold a SynBenchResult", "score the model again"
             got = str(meta.get("kind", "another file"))

@@ -41,7 +41,7 @@ def participation_ratio(weights: ArrayLike) -> float:  # in [1, k]
 # %% ../../nbs/transfer/08_spectrum.ipynb #5e8a22d4
 def _spectrum(features, svd, center: bool, caller: str) -> Tensor:  # decreasing
     svd = use_svd(features, svd, caller)
-    S = svd.S if center else svd.rotation.S
+    S = svd.S if center else svd.rotation[1]
     if len(S) == 0:
         rule = "features must differ between examples" if center else "features must not vanish"
         got = "identical rows" if center else "a zero matrix"
