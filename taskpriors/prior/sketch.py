@@ -271,15 +271,11 @@ def _run_pilot(draws, n_lots, control_means) -> _Pilot:
     return _Pilot._make([*total, n_lots])
 
 # %% ../../nbs/prior/05_sketch.ipynb #54091d03
-class _ControlFit(NamedTuple):
-    "Fit of the control variates."
+def _control_slopes(pilot: _Pilot) -> tuple[Tensor, Tensor]:
+    """Least-squares slopes of y on the control variates, and the variance of y that they leave.
 
-    slopes: Tensor  # least-squares slopes of y, shape (n_models, 2, n_temps, 2)
-    residual: Tensor  # variance of y that they leave, shape (n_models, 2, n_temps)
-
-
-def _control_slopes(pilot: _Pilot) -> _ControlFit:
-    "Least-squares slopes of y on the control variates, and the variance that they leave."
+    Of shapes (n_models, 2, n_temps, 2) and (n_models, 2, n_temps).
+    """
     y, yy, d, dd, yd = (part / pilot.n_lots for part in pilot[:-1])
     spread = dd - d[..., None] * d[..., None, :]
     along = yd - y[..., None] * d[..., None, :]
@@ -289,7 +285,7 @@ def _control_slopes(pilot: _Pilot) -> _ControlFit:
     inverse = torch.linalg.pinv(correlation, rtol=1e-9, hermitian=True)
     beta = (along / unit[..., None, :]) @ inverse / unit[..., None, :]
     residual = (yy - y * y) - (beta * (2 * along - beta @ spread)).sum(-1)
-    return _ControlFit(beta, residual.clamp(min=0))
+    return beta, residual.clamp(min=0)
 
 
 def _controlled(y: Tensor, d: Tensor, beta: Tensor) -> Tensor:  # like y
@@ -337,16 +333,6 @@ def _largest_residual(
         largest = torch.maximum(largest, r.abs().amax(0))
     return largest
 
-# %% ../../nbs/prior/05_sketch.ipynb #c0bc1584
-class _MomentScale(NamedTuple):
-    "Scale and offset of a moment, given a mean over pairs; shapes (n_models, 2, n_temps or 1)."
-
-    exact: Tensor  # what needs no draw
-    weight: Tensor  # of the mean over pairs
-
-    def moments(self, mean, error):  # -> values and standard errors
-        return self.exact + self.weight * mean, self.weight * error
-
 # %% ../../nbs/prior/05_sketch.ipynb #7c768228
 class _FreshLots(NamedTuple):
     "Sums over drawn lots, for fixed slopes."
@@ -388,10 +374,10 @@ def _fresh_lots(draws, n_lots, *, beta, start, control_means) -> _FreshLots:
     return _FreshLots(powers, controls, kernel, n_lots)
 
 # %% ../../nbs/prior/05_sketch.ipynb #819e30eb
-def _doubtful(fresh, start, scale, rel_tol) -> Tensor:
+def _doubtful(fresh, start, exact, weight, rel_tol) -> Tensor:
     "Is a moment too skewed for its interval, and its error above a tenth of the tolerance?"
     mean, error = fresh.mean_and_error()
-    value, error = scale.moments(start + mean, error)
+    value, error = exact + weight * (start + mean), weight * error
     return (fresh.too_skewed() & (10 * error > rel_tol * value.abs())).any()
 
 
@@ -444,7 +430,8 @@ def sketch_trace_moments(
     parts = [pair_sums.margins(Z) for Z in p.models]
     exact = pair_sums.diagonal_cumulants(p, [part.diagonal for part in parts], 2).mT.clone()
     exact[:, 0] += torch.stack([part.off_diagonal for part in parts])[:, None] / 2
-    scale = _MomentScale(exact + of_sum * within.y, of_sum * n * (n - 1))
+    # a moment is `exact`, which needs no draw, plus `weight` times a mean over pairs
+    exact, weight = exact + of_sum * within.y, of_sum * n * (n - 1)
     control_means = (_control_sums(sketched) - within.c) / (n * (n - 1))
     draws = _Draws(sketched, generator, side, max(1, block // side**2), _point_probabilities(p))
     pilot = _run_pilot(draws, _LEAST_LOTS, control_means)
@@ -454,16 +441,17 @@ def sketch_trace_moments(
     start = _controlled(pilot.y, pilot.d, beta) / pilot.n_lots
     fixed = dict(beta=beta, start=start, control_means=control_means)
     missed = 2 * _largest_residual(draws, **fixed) / side**2  # of a sum over lots
-    value, _ = scale.moments(start, 0)
-    goal = (rel_tol * value.abs() / scale.weight).clamp(min=1e-150)  # its square is not zero
+    value = exact + weight * start
+    goal = (rel_tol * value.abs() / weight).clamp(min=1e-150)  # its square is not zero
     # lots after which the standard error is within the tolerance, by the pilot
     by_pilot = torch.maximum(1.5 * residual / goal**2, 3 * missed / goal).max()
     needed = int(by_pilot.clamp(_LEAST_LOTS, 2.0**40).ceil())
-    doubtful = partial(_doubtful, start=start, scale=scale, rel_tol=rel_tol)
+    doubtful = partial(_doubtful, start=start, exact=exact, weight=weight, rel_tol=rel_tol)
     most = n_lots - pilot.n_lots
     fresh, used = _draw_fresh(draws, needed, most, doubtful=doubtful, **fixed)
     mean, error = fresh.mean_and_error()
-    value, error = scale.moments(start + mean, torch.hypot(error, missed / fresh.n_lots))
+    value = exact + weight * (start + mean)
+    error = weight * torch.hypot(error, missed / fresh.n_lots)
     rounding = 1e-9 if p.dtype == torch.float64 else 1e-5
     heavy = doubtful(fresh) or fresh.controls_off(control_means[..., :1], rounding).any()
     kernel = within.kernel + fresh.kernel / fresh.n_lots * n * (n - 1)

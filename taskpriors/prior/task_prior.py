@@ -239,7 +239,7 @@ class TaskPrior(Result):
         caller = "TaskPrior.at_ratio"
         ratio = checks.check_number(ratio, caller, "ratio", low=0, low_open=True)
         Z, odds = edges.checked_odds(self.factor, self.temperature, self.graphs, caller)
-        now = regime.pair_means(Z, odds, self.temperature).ratio
+        now, _ = regime.pair_means(Z, odds, self.temperature)
         if now == 0:
             rule = "the kernel must be non-zero between some points"
             checks.refuse(caller, rule, "zeros", "choose another kernel")

@@ -422,10 +422,10 @@ def _note_shared_structure(
     rows, _ = members.settle(everyone, attempts)  # a file may be gone by now
     if len(rows) < 2:
         return
-    test = independence.dependence(list(rows.values()), seed=settings["seed"])
-    alone = [name for name, p in zip(rows, test.each.tolist(), strict=True) if p > _ALONE]
-    ranked = test.each[: sum(name in models for name in rows)]
-    p_value = max(test.p_value, ranked.min().item())  # references may share it among themselves
+    p_value, each = independence.dependence(list(rows.values()), seed=settings["seed"])
+    alone = [name for name, p in zip(rows, each.tolist(), strict=True) if p > _ALONE]
+    ranked = each[: sum(name in models for name in rows)]
+    p_value = max(p_value, ranked.min().item())  # references may share it among themselves
     settings["shared_structure"] = dict(p_value=p_value, alone=alone)
     if p_value <= independence.LEVEL and len(rows) > 2:
         for name in alone:
