@@ -95,7 +95,7 @@ def hat_blocks(U: Tensor, f: Tensor, grouping: Grouping, share: float) -> list[T
 
 
 def inverses_of(hats: list[Tensor], keep: float = 1.0) -> tuple[list[Tensor], Tensor]:
-    "Inverses of the blocks of I - H, (n_groups, size, size) each, and the blocks' least eigenvalues."
+    "Inverses (n_groups, size, size) of the blocks of I - H, and the blocks' least eigenvalues."
     matrices, least = [], []
     for H in hats:
         w, V = torch.linalg.eigh(keep * torch.eye(H.shape[1]).to(H) - H)
