@@ -10,7 +10,8 @@ import math
 import warnings
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -284,13 +285,13 @@ def calibrate_temperature(
     """
     caller = "calibrate_temperature"
     top = critical_temperature(Z, n_classes)
-    open_unit: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
-    target = checks.check_number(diversity, caller, "diversity", **open_unit)
+    in_open_unit = partial(checks.check_number, low=0, high=1, low_open=True, high_open=True)
+    target = in_open_unit(diversity, caller, "diversity")
     checks.check_choice(criterion, ("rand", "distinct"), caller, "criterion")
     checks.check_choice(method, ("anneal", "gibbs"), caller, "method")
     ratio = checks.check_number(ratio, caller, "ratio", low=1, high=1e3, low_open=True)
     lowest = checks.check_number(lowest, caller, "lowest", low=0, high=1, low_open=True)
-    step = checks.check_number(step, caller, "step", **open_unit)
+    step = in_open_unit(step, caller, "step")
     draw = particles.DrawOptions(n_tasks, seed, caller, class_proportions, tolerance)
     P, _, g = particles.checked_problem(Z, lowest * top, n_classes, draw)
     n_stops = math.ceil(math.log(2 / lowest, ratio)) + 1

@@ -169,5 +169,7 @@ def cross_skill(
     of_one = partial(
         _skills, distributions=distributions, n_classes=sampling.n_classes, standardize=standardize
     )
-    run: dict[str, Any] = dict(executor=executor, progress=progress, desc="consensus")
-    return torch.stack(list(blocks.map_blocks(of_one, features, **run)))
+    rows = blocks.map_blocks(
+        of_one, features, executor=executor, progress=progress, desc="consensus"
+    )
+    return torch.stack(list(rows))

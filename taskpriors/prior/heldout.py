@@ -250,8 +250,13 @@ def _error_over_labels(
     choice = choose_penalty(basis, moments, penalties, caller)
     if not variance:
         alone = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
-        blank: dict[str, Any] = dict(variance=None, standard_error=None, point_errors=alone)
-        return HeldoutError(measure="label", **blank, **choice._asdict())
+        return HeldoutError(
+            measure="label",
+            variance=None,
+            standard_error=None,
+            point_errors=alone,
+            **choice._asdict(),
+        )
     part = partial(
         _task_errors, basis=basis, tasks=tasks, weights=w, alpha=choice.alpha, points=points
     )

@@ -9,7 +9,7 @@ __all__ = ['enumerate_labelings', 'sample_labelings']
 import math
 import warnings
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
@@ -291,13 +291,14 @@ def sample_labelings(
         sweeps = checks.check_count(gibbs_sweeps, caller, "gibbs_sweeps", low=least, high=most)
         if gibbs:
             checks.check_load(sweeps, caller, "gibbs_sweeps", bytes_each=16 * n_tasks)
-    open_unit: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
     options = _Options(
         method=method,
         sweeps=sweeps,
         resample_below=checks.check_number(resample_below, caller, "resample_below", low=0, high=1),
         check_every=checks.check_count(check_every, caller, "check_every"),
-        step=checks.check_number(step, caller, "step", **open_unit),
+        step=checks.check_number(
+            step, caller, "step", low=0, high=1, low_open=True, high_open=True
+        ),
         progress=progress,
     )
     sample = _sample_chains if gibbs else _sample_particles

@@ -343,8 +343,10 @@ def trace_quantile(
     levels: Any = p if pair_sums.is_sequence(p) else [p]
     if len(levels) == 0:
         checks.refuse(caller, "p must hold at least one level", "none", "pass one or several")
-    inside: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
-    numbers = [checks.check_number(level, caller, "p", **inside) for level in levels]
+    numbers = [
+        checks.check_number(level, caller, "p", low=0, high=1, low_open=True, high_open=True)
+        for level in levels
+    ]
     z = torch.special.ndtri(problem.prior_diagonal.new_tensor(numbers))
     kernels = [pair_sums.factor_kernel(Z) for Z in problem.models]
     cumulants = pair_sums.score_cumulants(problem, kernels, 4)

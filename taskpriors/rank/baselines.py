@@ -62,8 +62,8 @@ def _hashed_pieces(texts: list[str]) -> np.ndarray:  # shape (n, PIECES), float3
     "Signed counts of pieces of words, two to four letters long, of length one."
     from sklearn.feature_extraction.text import HashingVectorizer
 
-    counting: Any = dict(analyzer="char_wb", ngram_range=(2, 4), n_features=_PIECES)
-    return HashingVectorizer(**counting).transform(texts).toarray().astype(np.float32)
+    counting = HashingVectorizer(analyzer="char_wb", ngram_range=(2, 4), n_features=_PIECES)
+    return counting.transform(texts).toarray().astype(np.float32)
 
 # %% ../../nbs/rank/09_baselines.ipynb #0dd6b8a6
 RAW_PIXELS = "raw pixels"
@@ -197,7 +197,7 @@ def score_beside(
         _low_level_of, baselines, task_sample.distribution, models, options.alone()
     )
     failures = {} if failed is None else {"the low-level share": failed}
-    copies = members.attempt(_near_copies, baselines, models).result or set()
+    copies = members.attempt(_near_copies, baselines, models)[0] or set()
     shown = {name: model for name, model in baselines.items() if name not in copies}
     if not shown:
         return distributions.Beside({}, {}, failures, low_level)

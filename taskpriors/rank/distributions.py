@@ -174,9 +174,13 @@ def skills_on_tasks_of(
         warnings.simplefilter("ignore", UserWarning)  # they were shown for all examples before
         factors = [kernel_factor(X, options.tasks.kernel, scale="frobenius") for X in teaching]
     if options.groups is None:
-        run: dict[str, Any] = dict(executor=options.compute.executor)
-        run["progress"] = options.shown if task_models is None else False
-        return skills.cross_skill(learning, factors, **run, **drawing)
+        return skills.cross_skill(
+            learning,
+            factors,
+            executor=options.compute.executor,
+            progress=options.shown if task_models is None else False,
+            **drawing,
+        )
     tasks = skills.tasks_of_priors(factors, skills.check_sampling(gain=10.0, **drawing))
     return cross_skill_without_groups(
         learning, tasks, options.groups[index], options.tasks.n_classes
@@ -225,12 +229,12 @@ def _consensus_of(
     cross_skills = cross_skills._replace(
         skill=_without_strangers(cross_skills.skill, len(models), len(index))
     )
-    who: dict[str, Any] = dict(
-        similarity=cross_skills.alike, reference_models=range(len(models), len(candidates))
-    )
-    if not mutual_skill(cross_skills.skill, **who).any():
+    S, alike = cross_skills
+    references = range(len(models), len(candidates))
+    if not mutual_skill(S, similarity=alike, reference_models=references).any():
         return None, cross_skills
-    return consensus_prior(cross_skills.skill, **who), cross_skills
+    consensus = consensus_prior(S, similarity=alike, reference_models=references)
+    return consensus, cross_skills
 
 # %% ../../nbs/rank/07_distributions.ipynb #87f50ac8
 LEAST_WEIGHT = 1e-3  # a component of less weight draws no tasks

@@ -36,22 +36,15 @@ from .options import RankOptions
 from ..report import words
 from ..store import CacheLike
 
-# %% ../../nbs/rank/03_members.ipynb #5a16e881
-class _Attempt(NamedTuple):
-    "The outcome of work that may fail."
-
-    result: Any  # None if it failed
-    failure: str | None  # why it failed; None if it did not
-
 # %% ../../nbs/rank/03_members.ipynb #12fe28b6
-def attempt(work: Callable, *args: Any, **named: Any) -> _Attempt:
-    "Call `work`; an error becomes one line of text, an interruption goes through."
+def attempt(work: Callable, *args: Any, **named: Any) -> tuple[Any, str | None]:
+    "The result of `work`, or None and the error as one line; an interruption goes through."
     try:
-        return _Attempt(work(*args, **named), None)
+        return work(*args, **named), None
     except Exception as e:
         explained = isinstance(e, (ValueError, TypeError, OSError, MemoryError)) and str(e)
         text = str(e) if explained else f"{type(e).__name__}: {e}"
-        return _Attempt(None, words.plain_text(" ".join(text.split())))
+        return None, words.plain_text(" ".join(text.split()))
 
 # %% ../../nbs/rank/03_members.ipynb #ae1fe40c
 class Settled(NamedTuple):
@@ -61,7 +54,7 @@ class Settled(NamedTuple):
     failures: dict[Any, str]  # name -> why it failed
 
 
-def settle(names: Iterable, attempts: Iterable[_Attempt]) -> Settled:
+def settle(names: Iterable, attempts: Iterable[tuple[Any, str | None]]) -> Settled:
     "Sort attempts into results and failures."
     settled = Settled({}, {})
     for name, (result, failure) in zip(names, attempts, strict=True):

@@ -107,7 +107,7 @@ def edge_reason(moments: Mapping, n: int) -> str:
     return edges.LeastEigenvalue(least, 0.0, min(n, 2048), 0).reason
 
 # %% ../../nbs/rank/09_memory.ipynb #c8e5ea89
-def _skill(job: tuple[members.Model, Tensor, str], options: RankOptions) -> members._Attempt:
+def _skill(job: tuple[members.Model, Tensor, str], options: RankOptions) -> tuple[Any, str | None]:
     "Skill of a model on labels (n_tasks, n), where floats are real targets; last their digest."
     model, labels, digest = job
     device = options.device
@@ -157,7 +157,7 @@ def skills_on_tasks(
     return members.settle(models, attempts)
 
 # %% ../../nbs/rank/09_memory.ipynb #a68e278f
-def _probe(model, *, labels, mask, common, options) -> members._Attempt:
+def _probe(model, *, labels, mask, common, options) -> tuple[Any, str | None]:
     device = options.device
 
     def compute() -> distributions.ProbeScores:
@@ -190,7 +190,7 @@ def _model_probes(
     return members.settle(models, attempts)
 
 # %% ../../nbs/rank/09_memory.ipynb #4606fb03
-def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> members._Attempt:
+def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> tuple[Any, str | None]:
     "One statistic of one model, a function features (n, d) -> number."
     model, metric = job
 
@@ -342,8 +342,9 @@ class MemoryEngine:
             (distributions.component_factor(component), component.weight)
             for component in components
         ]
-        named: dict[str, Any] = dict(temperatures=temperatures, classes=labels)
-        return distributions.sample_tasks(reference_set, options, stream=2, **named).labels
+        return distributions.sample_tasks(
+            reference_set, options, stream=2, temperatures=temperatures, classes=labels
+        ).labels
 
     def columns(
         self,

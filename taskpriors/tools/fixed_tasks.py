@@ -109,10 +109,14 @@ def fixed_tasks(
     "Tasks of the mean of the kernels of references (name -> features)."
     Z = reference_factor(reference)
     prior = TaskPrior(Z, shared_prior.task_temperature(Z, n_classes))
-    distribution: dict[str, Any] = dict(
-        method="prefix", convention="paper", n_orders=min(ORDERS, n_tasks)
+    return prior.sample(
+        n_classes,
+        n_tasks,
+        seed=seed,
+        method="prefix",
+        convention="paper",
+        n_orders=min(ORDERS, n_tasks),
     )
-    return prior.sample(n_classes, n_tasks, seed=seed, **distribution)
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #7170b723
 def _check_loader(loader) -> None:

@@ -125,14 +125,18 @@ class _Views:
         self.outputs = {}
         _run(model, x)
         views = {}
-        options: dict[str, Any] = dict(n_prefix=self.n_prefix)
-        if isinstance(x, Mapping):
-            options["mask"] = x.get("attention_mask")
+        mask = x.get("attention_mask") if isinstance(x, Mapping) else None
         for layer in self.layers:
             if layer not in self.outputs:
                 checks.refuse(_CALLER, "layers must run", repr(layer), "name another")
-            options["channels_last"] = self.axes.get(layer) == 3
-            for name, X in _pooled_views(self.outputs[layer], self.pool, **options).items():
+            pooled = _pooled_views(
+                self.outputs[layer],
+                self.pool,
+                n_prefix=self.n_prefix,
+                mask=mask,
+                channels_last=self.axes.get(layer) == 3,
+            )
+            for name, X in pooled.items():
                 views[f"{layer}/{name}".rstrip("/")] = X.float()
         if not views:
             checks.refuse(_CALLER, "a pooling must apply", self.pool, "add 'mean'")
