@@ -76,8 +76,8 @@ def _rounding_of_features(X) -> Tensor:  # below this deviation a feature is con
 def _feature_deviations(
     X, mean
 ) -> Tensor:  # standard deviation of each feature, one for constant features
-    first: Any = 0.0
-    second: Any = 0.0
+    first = torch.zeros_like(mean, dtype=torch.float64)
+    second = torch.zeros_like(first)
     for b in row_blocks(len(X), 4096):
         off = X[b].double() - mean
         first = first + off.sum(0)

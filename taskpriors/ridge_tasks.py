@@ -146,7 +146,8 @@ def _gram_strips(U: Tensor, weights: Tensor) -> Iterator:  # of slices, and shap
     "Slices of columns, and U.T @ diag(w) @ U there, down to the diagonal and twice above it."
     w = weights.T.to(U)
     for cols in blocks.row_blocks(U.shape[1], 64):
-        gram: Any = 0.0
+        k = len(weights) * (cols.stop - cols.start)
+        gram = torch.zeros(cols.stop, k, dtype=torch.float64, device=U.device)
         for b in blocks.row_blocks(len(U), 8192):
             weighted = w[b, :, None] * U[b, None, cols]
             gram = gram + (U[b, : cols.stop].T @ weighted.flatten(1)).double()

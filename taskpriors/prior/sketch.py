@@ -48,7 +48,7 @@ def _monomials(F: Tensor, degree: int) -> Tensor:  # shape (n, number of monomia
 def _power_sum(A: Tensor, B: Tensor, powers: tuple) -> Tensor:  # float64
     "Sum over i != j of (A A^T)_ij^p (B B^T)_ij^q, for factors A and B and powers (p, q)."
     p, q = powers
-    cross: Any = 0
+    cross = torch.zeros((), dtype=torch.float64, device=A.device)
     for b in blocks.row_blocks(len(A), 1024):
         cross = cross + _monomials(A[b].double(), p).T @ _monomials(B[b].double(), q)
     diagonal = pair_sums.margins(A).diagonal ** p @ pair_sums.margins(B).diagonal ** q
@@ -79,7 +79,7 @@ def _near_cells(factors: Sequence, most: int) -> Tensor:  # cell of each point, 
     generator = torch.Generator().manual_seed(len(factors))
     n, device = len(factors[0]), factors[0].device
     steps = max(0, math.ceil(math.log2(n / most)))
-    height: Any = 0
+    height = torch.zeros(n, steps, dtype=torch.float64, device=device)
     for F in factors:
         W = torch.randn(F.shape[1], steps, generator=generator, dtype=torch.float64).to(F)
         length = pair_sums.margins(F).diagonal.sqrt().clamp(min=1e-300)
@@ -210,8 +210,8 @@ def _point_probabilities(problem: pair_sums.PairProblem) -> Tensor:
         a = pair_sums.margins(Z).diagonal.sqrt()
         parts += [v if v.any() else torch.ones_like(v) for v in (a, a * a, a * k)]
     share = [1 / 4] + [3 / 4 / (len(parts) - 1)] * (len(parts) - 1)
-    out: Any = sum(w * v / v.sum() for w, v in zip(share, parts, strict=True))
-    return out
+    parts = [w * v / v.sum() for w, v in zip(share, parts, strict=True)]
+    return sum(parts, torch.zeros_like(k))
 
 # %% ../../nbs/prior/05_sketch.ipynb #4b6d001f
 _PAIRS_PER_LOT = 2**14

@@ -114,7 +114,7 @@ def _tilted_sums(
     dtype: torch.dtype,  # of the blocks
 ) -> Tensor:
     "Sums over i != j of C, C', C'' and C''': float64, shape (4, n_odds, n_tilts)."
-    total: Any = 0
+    total = tilts.new_zeros(4, *tilts.shape, dtype=torch.float64)
     for block in blocks:
         K = pair_sums.dense_block(prior, block, dtype)
         D = pair_sums.dense_block(model, block, dtype, hollow=True) * twice
