@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #fe187acf
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -96,7 +96,8 @@ def moments_of_edges(
                 PU[cols].addmm_(P.T, U[rows])
                 total[cols] += P.sum(0)
     mean = total / n
-    inner: Any = sum((U[b].T @ PU[b]).double() for b in blocks.row_blocks(n, 8192))
+    parts = ((U[b].T @ PU[b]).double() for b in blocks.row_blocks(n, 8192))
+    inner = sum(parts, total.new_zeros(()))
     return ridge_tasks.TaskMoments(
         diag=1 - 2 * mean + mean.mean(),
         cross=PU.sub_(PU.mean(0, keepdim=True)),
@@ -146,5 +147,4 @@ def variance_of_edges(
         progress=run.progress,
         desc="variance over pairs",
     )
-    total: Any = sum(parts)
-    return 2 * total / n**2
+    return 2 * sum(parts) / n**2

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -263,7 +263,7 @@ class _Pilot(NamedTuple):
 
 
 def _run_pilot(draws, n_lots, control_means) -> _Pilot:
-    total: Any = 0, 0, 0, 0, 0
+    total = [control_means.new_zeros(())] * 5
     for y, c, _ in _drawn_lots(draws, n_lots):
         d = c - control_means
         sums = [y, y * y, d, d[..., None] * d[..., None, :], y[..., None] * d[..., None, :]]
@@ -361,9 +361,7 @@ class _FreshLots(NamedTuple):
 
 
 def _fresh_lots(draws, n_lots, *, beta, start, control_means) -> _FreshLots:
-    powers: Any = 0
-    controls: Any = 0
-    kernel: Any = 0
+    powers = controls = kernel = control_means.new_zeros(())
     for y, c, K in _drawn_lots(draws, n_lots):
         off = c - control_means
         r = _controlled(y, off, beta) - start

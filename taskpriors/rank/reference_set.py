@@ -188,11 +188,13 @@ def _sentence_network(source: str | Path, prompt: str = "") -> nn.Module:
     "A network of sentence-transformers, of a folder or the hub, that begins texts with a prompt."
     from sentence_transformers import SentenceTransformer
 
-    spoken: dict[str, Any] = {}
-    if prompt:
-        spoken = dict(prompts={"query": prompt}, default_prompt_name="query")
     with named_models.quiet_libraries():
-        network = SentenceTransformer(str(source), device="cpu", **spoken)
+        network = SentenceTransformer(
+            str(source),
+            device="cpu",
+            prompts={"query": prompt} if prompt else None,
+            default_prompt_name="query" if prompt else None,
+        )
     return network.eval().requires_grad_(False)
 
 # %% ../../nbs/rank/08_reference_set.ipynb #c4eb6251
