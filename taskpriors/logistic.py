@@ -24,21 +24,17 @@ def preconditioned(coords: Tensor, s: Tensor, alpha: float, n: int) -> Tensor:  
     return torch.cat([scaled, ones], 1)
 
 # %% ../nbs/core/07_logistic.ipynb #031a2fcf
-class _LogLoss(NamedTuple):
-    "Log loss of logits of shape (m, q, n)."
-
-    value: Tensor  # shape (m,), float64
-    residual: Callable[[], Tensor]  # computes the gradient by the logits, shape (m, q, n)
-
-
-def _binary_loss(Z: Tensor, y: Tensor) -> _LogLoss:
-    "Log loss of one logit, shape (m, 1, n), for classes of shape (m, n)."
+def _binary_loss(Z: Tensor, y: Tensor) -> tuple[Tensor, Callable[[], Tensor]]:
+    "Log loss (m,) of one logit (m, 1, n) for classes (m, n), and its gradient by the logit."
     loss = F.softplus(Z[:, 0]) - Z[:, 0] * y
-    return _LogLoss(loss.sum(1, dtype=torch.float64), lambda: torch.sigmoid(Z) - y[:, None])
+    return loss.sum(1, dtype=torch.float64), lambda: torch.sigmoid(Z) - y[:, None]
 
 
-def _softmax_loss(Z: Tensor, y: Tensor, absent: Tensor) -> _LogLoss:
-    "Log loss of logits, shape (m, q, n); `absent` marks classes without training points, (m, q)."
+def _softmax_loss(Z: Tensor, y: Tensor, absent: Tensor) -> tuple[Tensor, Callable[[], Tensor]]:
+    """Log loss (m,) of logits (m, q, n), and its gradient by the logits.
+
+    `absent` marks classes without training points, shape (m, q).
+    """
     Z = Z.masked_fill(absent[:, :, None], -torch.inf)
     lse = Z.logsumexp(1)
     loss = (lse - Z.gather(1, y[:, None])[:, 0]).sum(1, dtype=torch.float64)
@@ -47,7 +43,7 @@ def _softmax_loss(Z: Tensor, y: Tensor, absent: Tensor) -> _LogLoss:
         p = (Z - lse[:, None]).exp()
         return p.scatter_add_(1, y[:, None], -torch.ones_like(Z[:, :1]))
 
-    return _LogLoss(loss, residual)
+    return loss, residual
 
 # %% ../nbs/core/07_logistic.ipynb #2b06b811
 class _Objective(NamedTuple):
@@ -193,16 +189,13 @@ def check_fit_memory(
     checks.check_memory(n_bytes, caller, "lower block_size, or pass fewer tasks or classes")
 
 
-class _BlockFit(NamedTuple):
-    "Logistic probes of a block of tasks, on the preconditioned design."
+def fit_block(
+    y: Tensor, q: int, basis: ridge.RidgeBasis, solver: _Solver
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Fit the probes of several tasks, each on the classes that it has.
 
-    weights: Tensor  # shape (m, q, r + 1)
-    converged: Tensor  # shape (m,), bool
-    n_iter: Tensor  # shape (m,), int64
-
-
-def fit_block(y: Tensor, q: int, basis: ridge.RidgeBasis, solver: _Solver) -> _BlockFit:
-    "Fit the probes of several tasks, each on the classes that it has."
+    Returns weights (m, q, r + 1) on the preconditioned design, converged (m,) and n_iter (m,).
+    """
     dtype = basis.U.dtype
     penalty = F.pad(solver.alpha / (0.5 * basis.s**2 + solver.alpha), (0, 1)).to(dtype)
     design = preconditioned(basis.U * basis.s.to(dtype), basis.s, solver.alpha, len(basis.U))
@@ -224,4 +217,4 @@ def fit_block(y: Tensor, q: int, basis: ridge.RidgeBasis, solver: _Solver) -> _B
         objective = _Objective(_softmax_loss, design, penalty, (y[more], ~present[more]))
         W[more], done[more], n_iter[more] = _minimise(objective, q, solver)
     W[..., -1] = W[..., -1].masked_fill(~present, -torch.inf)
-    return _BlockFit(W, done, n_iter)
+    return W, done, n_iter

@@ -25,16 +25,9 @@ from .results import Result
 EXTRA = 4  # candidates beside the k that are wanted
 
 
-class _Candidates(NamedTuple):
-    "Points among which the nearest are."
-
-    values: Tensor  # |y|^2 - 2 x'y, increasing, shape (m, k)
-    positions: Tensor  # shape (m, k)
-
-
 def _nearest(
     F: Tensor, k: int, *, rows: Tensor, earlier: bool, dtype: torch.dtype | None
-) -> _Candidates:
+) -> tuple[Tensor, Tensor]:  # |y|^2 - 2 x'y, increasing, and positions; shape (m, k) each
     "Candidates for nearest others, in blocks of rows; a `dtype` of None takes float64 differences."
     G = F.to(dtype or torch.float64)
     square = G.square().sum(1)
@@ -53,7 +46,7 @@ def _nearest(
         near = D.topk(k, dim=1, largest=False)
         values.append(near.values.double())
         positions.append(near.indices)
-    return _Candidates(torch.cat(values), torch.cat(positions))
+    return torch.cat(values), torch.cat(positions)
 
 
 class Search(NamedTuple):
@@ -70,7 +63,7 @@ def _search_points(
     *,
     earlier: bool = False,  # only points that come before?
     rows: Tensor | None = None,  # points whose neighbours are wanted, increasing; None is all
-    candidates: _Candidates | None = None,  # of the search in single precision
+    candidates: tuple[Tensor, Tensor] | None = None,  # of the search in single precision
 ) -> Search:  # whose first k are the nearest
     "The nearest points, in a search that ends when no other point can be nearer."
     n = len(F)
@@ -132,7 +125,7 @@ def _candidate_pass(
     G: Tensor,  # centred rows in random order, shape (n, d), float32
     n_candidates: int,  # candidates of each point, at most n - 1
     potential: Callable | None,  # function of products, rows and columns that returns a sum
-) -> tuple[_Candidates, float]:  # with n_candidates columns; sum over pairs
+) -> tuple[tuple[Tensor, Tensor], float]:  # with n_candidates columns; sum over pairs
     "Candidates for the nearest other points of each, and a sum over pairs."
     n, total = len(G), 0.0
     square = G.square().sum(1)
@@ -172,7 +165,7 @@ def _candidate_pass(
     counts = torch.bincount(owner, minlength=n)
     first = counts.cumsum(0) - counts
     pick = order[first[:, None] + torch.arange(n_candidates, device=order.device)]
-    return _Candidates(value[pick].double(), torch.cat(positions)[pick]), total
+    return (value[pick].double(), torch.cat(positions)[pick]), total
 
 # %% ../nbs/core/09_pairs.ipynb #e4a19a39
 def _earlier_points(F: Tensor, search: Search) -> Tensor:  # shape (n - 1,)

@@ -145,7 +145,7 @@ def _fit_and_evaluate(
         run = dict(n_classes=q, block_size=size, executor=executor)
         moments = ridge_tasks.label_moments(basis, y[:, training], **run)
         if not curve:
-            alpha = ridge_tasks.least_grid_errors(basis, [moments], caller).alphas.item()
+            alpha = ridge_tasks.least_grid_errors(basis, [moments], caller)[0].item()
         elif alphas is None:
             grid, errors = ridge_tasks.grid_errors(basis, moments, caller)
             alpha = grid[errors.argmin()].item()

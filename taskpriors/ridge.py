@@ -8,7 +8,7 @@ __all__ = []
 # %% ../nbs/prior/14_ridge.ipynb #6bbd9d96
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import scipy.linalg
 import torch
@@ -76,8 +76,8 @@ def _rounding_of_features(X) -> Tensor:  # below this deviation a feature is con
 def _feature_deviations(
     X, mean
 ) -> Tensor:  # standard deviation of each feature, one for constant features
-    first: Any = 0.0
-    second: Any = 0.0
+    first = torch.zeros_like(mean, dtype=torch.float64)
+    second = torch.zeros_like(first)
     for b in row_blocks(len(X), 4096):
         off = X[b].double() - mean
         first = first + off.sum(0)
@@ -161,29 +161,15 @@ def residual_filter(basis: RidgeBasis, alpha: float) -> tuple[float, Tensor]:  #
     return 1.0, w / (w + alpha)
 
 # %% ../nbs/prior/14_ridge.ipynb #189cb1a5
-class _Filters(NamedTuple):
-    "Results of `residual_filter` at several penalties."
-
-    keep: Tensor  # shape (n_alphas,), float64
-    f: Tensor  # shape (n_alphas, r)
-
-
-def filters(basis: RidgeBasis, alphas: Sequence) -> _Filters:
-    "The filters of several penalties."
+def filters(basis: RidgeBasis, alphas: Sequence) -> tuple[Tensor, Tensor]:
+    "`residual_filter` at several penalties: keep (n_alphas,), float64, and f (n_alphas, r)."
     keep, f = zip(*(residual_filter(basis, a) for a in alphas), strict=True)
     f = torch.stack(f)
-    return _Filters(torch.tensor(keep, dtype=torch.float64, device=f.device), f)
+    return torch.tensor(keep, dtype=torch.float64, device=f.device), f
 
 # %% ../nbs/prior/14_ridge.ipynb #93a3e251
-class _Slack(NamedTuple):
-    "Denominators of leave-one-out errors, for each penalty and point."
-
-    slack: Tensor  # diagonal of I - H, shape (n_alphas, n)
-    fixed: Tensor  # where it vanishes, shape (n_alphas, n), bool
-
-
-def slack_and_fixed(basis: RidgeBasis, alphas: Sequence) -> _Slack:
-    "Diagonal of I - H and where it vanishes."
+def slack_and_fixed(basis: RidgeBasis, alphas: Sequence) -> tuple[Tensor, Tensor]:
+    "Diagonal of I - H and where it vanishes, (n_alphas, n) each: denominators of left-out errors."
     n, r = basis.U.shape
     keep, f = filters(basis, alphas)
     blocks = row_blocks(n, 4096)
@@ -195,10 +181,10 @@ def slack_and_fixed(basis: RidgeBasis, alphas: Sequence) -> _Slack:
     lost, weak = torch.cat(sums).T.chunk(2)
     slack = keep[:, None] * (1 - 1 / n) - lost
     if basis.full:
-        return _Slack(slack, slack <= 0)
+        return slack, slack <= 0
     stored = 4 * max(r, 1) ** 0.5 * torch.finfo(basis.U.dtype).eps
     computed = eps * (n + 2 * r**0.5 * weak)
-    return _Slack(slack, slack <= stored + computed)
+    return slack, slack <= stored + computed
 
 # %% ../nbs/prior/14_ridge.ipynb #7fda316e
 def loo_slack(basis: RidgeBasis, alphas: Sequence, caller: str) -> Tensor:  # shape (n_alphas, n)

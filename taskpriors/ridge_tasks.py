@@ -146,7 +146,8 @@ def _gram_strips(U: Tensor, weights: Tensor) -> Iterator:  # of slices, and shap
     "Slices of columns, and U.T @ diag(w) @ U there, down to the diagonal and twice above it."
     w = weights.T.to(U)
     for cols in blocks.row_blocks(U.shape[1], 64):
-        gram: Any = 0.0
+        k = len(weights) * (cols.stop - cols.start)
+        gram = torch.zeros(cols.stop, k, dtype=torch.float64, device=U.device)
         for b in blocks.row_blocks(len(U), 8192):
             weighted = w[b, :, None] * U[b, None, cols]
             gram = gram + (U[b, : cols.stop].T @ weighted.flatten(1)).double()
@@ -345,13 +346,6 @@ def task_targets(basis: ridge.RidgeBasis, tasks: CheckedTasks, weights: Tensor) 
     Y = _weighted_targets(slice(None), tasks, weights)
     return _TaskTargets(Y.square().sum(0, dtype=torch.float64), Y, Y @ basis.U)
 
-# %% ../nbs/prior/14_ridge_tasks.ipynb #5e1d0ab2
-class _LeastErrors(NamedTuple):
-    "The best penalty for each task distribution."
-
-    alphas: Tensor  # shape (n_distributions,), float64
-    errors: Tensor  # at these penalties, shape (n_distributions,), float64
-
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e8dc4cad
 def _sum_and_doubt(
     basis: ridge.RidgeBasis, distribution: TaskMoments | _TaskTargets, keep: Tensor, f: Tensor
@@ -373,7 +367,7 @@ def _sum_and_doubt(
 # %% ../nbs/prior/14_ridge_tasks.ipynb #03e4a6d4
 def least_grid_errors(
     basis: ridge.RidgeBasis, distributions: Sequence, caller: str
-) -> _LeastErrors:
+) -> tuple[Tensor, Tensor]:  # alphas and errors, shape (n_distributions,), float64
     "The least of `grid_errors` for each task distribution (moments or targets), up to rounding."
     grid, slack = _usable_grid(basis, caller)
     keep, f = ridge.filters(basis, grid.tolist())
@@ -409,7 +403,7 @@ def least_grid_errors(
         tried |= candidates
         candidates = floor <= errors.amin(1, keepdim=True)
     best = errors.argmin(1)
-    return _LeastErrors(grid[best.cpu()], errors.gather(1, best[:, None])[:, 0])
+    return grid[best.cpu()], errors.gather(1, best[:, None])[:, 0]
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #91f0e038
 def check_alphas(alphas: ArrayLike, caller: str) -> Tensor:  # shape (n_alphas,), float64

@@ -168,14 +168,7 @@ def save_tensors(path: str | Path, tensors: dict, meta: dict, *, sidecar: bool =
     return Path(path)
 
 # %% ../nbs/core/05_store.ipynb #d509bb88
-class _Stored(NamedTuple):
-    "Content of a file of `save_tensors`."
-
-    tensors: dict[str, torch.Tensor]
-    description: dict[str, Any]  # what json can hold
-
-
-def load_tensors(path: str | Path) -> _Stored:
+def load_tensors(path: str | Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     "Tensors and description, or `ValueError` if the file is not what was written."
     from safetensors import SafetensorError, safe_open
 
@@ -193,7 +186,7 @@ def load_tensors(path: str | Path) -> _Stored:
         rule = f"{path.name} must match its checksum"
         remedy = "delete it: it will be computed again"
         refuse("load_tensors", rule, "a truncated or altered file", remedy)
-    return _Stored(tensors, json.loads(meta["taskpriors"]))
+    return tensors, json.loads(meta["taskpriors"])
 
 # %% ../nbs/core/05_store.ipynb #d114cc28
 @contextmanager
@@ -278,19 +271,19 @@ def _misfit(tensors, like, infinite):  # in words, or None
     return None
 
 # %% ../nbs/core/05_store.ipynb #625d24b3
-def _why_not(path, expected, like, infinite):  # reason in words or None, Stored or None
+def _why_not(path, expected, like, infinite):  # reason in words or None; content or None
     "Read a file, and return why it does not match."
     try:
-        stored = load_tensors(path)
+        tensors, description = load_tensors(path)
     except FileNotFoundError:  # removed since
         return "has gone", None
     except OSError as e:
         return f"cannot be read ({os.strerror(e.errno or errno.EIO)})", None
     except ValueError:
         return "is truncated or altered", None
-    if differs := _differs(stored.description, expected):
+    if differs := _differs(description, expected):
         return f"was stored under another {differs}", None
-    return _misfit(stored.tensors, like, infinite), stored
+    return _misfit(tensors, like, infinite), (tensors, description)
 
 
 def find_tensors(
@@ -300,7 +293,7 @@ def find_tensors(
     *,
     caller: str | None,  # named in the warning; None does not warn
     infinite: bool = False,  # may numbers be infinite?
-) -> _Stored | None:  # None if there is no valid file
+) -> tuple[dict[str, torch.Tensor], dict[str, Any]] | None:  # None if there is no valid file
     "Tensors and description if they match; warn if the file holds something else."
     path = Path(path)
     if not os.path.isfile(path):
@@ -331,7 +324,7 @@ def cached(
         return compute()
     stored = find_tensors(path, key, like, caller=caller, infinite=infinite)
     if stored is not None:
-        return stored.tensors
+        return stored[0]
     tensors = compute()
     keep_tensors(path, tensors, key | (more or {}), sidecar=sidecar, root=root)
     return tensors
@@ -340,7 +333,7 @@ def cached(
 def find_json(path: str | Path, key: str, *, caller: str | None) -> dict | None:
     "The result that `cached_json` has stored under a key, or None without a valid one."
     stored = find_tensors(path, dict(key=key, result=dict), dict(done=torch.ones(1)), caller=caller)
-    return None if stored is None else stored.description["result"]
+    return None if stored is None else stored[1]["result"]
 
 
 def cached_json(

@@ -9,7 +9,7 @@ __all__ = []
 import weakref
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -48,13 +48,6 @@ def is_made_of(result: object, features: object) -> bool:  # False also where it
     return same and features.device == then.device and features._version == version
 
 # %% ../nbs/core/07_svd.ipynb #ff158469
-class _RawSVD(NamedTuple):
-    "Left singular vectors and singular values of features without centring."
-
-    vectors: Tensor  # in columns; in the basis of 1/sqrt(n) and U shape (r + 1, r0), else (n, r0)
-    S: Tensor  # shape (r0,), descending
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureSVD(Result):
     "Thin SVD of the centred features, in float64: `features - mean = (U*S) @ V.T`."
@@ -79,8 +72,8 @@ class FeatureSVD(Result):
         return self.U * self.S
 
     @cached_property
-    def rotation(self) -> _RawSVD:  # vectors of shape (r + 1, r0)
-        "Left singular vectors and singular values of the raw features, in the basis 1, `U`."
+    def rotation(self) -> tuple[Tensor, Tensor]:  # shapes (r + 1, r0) and (r0,)
+        "Left singular vectors, in the basis 1/sqrt(n), `U`, and singular values of raw features."
         n, m = self.n, self.mean
         inside = self.V.T @ m
         rest = (m - self.V @ inside).norm()
@@ -90,10 +83,10 @@ class FeatureSVD(Result):
         w, W = torch.linalg.eigh(M @ M.T)
         null = int(rest * n**0.5 <= self.cutoff)
         if len(w) > null and w[null] > 1e-7 * w[-1]:
-            return _RawSVD(W[:, null:].flip(1), w[null:].flip(0).sqrt())
+            return W[:, null:].flip(1), w[null:].flip(0).sqrt()
         W, S, _ = torch.linalg.svd(M)
         keep = S > self.cutoff
-        return _RawSVD(W[:, keep], S[keep])
+        return W[:, keep], S[keep]
 
 # %% ../nbs/core/07_svd.ipynb #712fda4f
 def feature_svd(features: ArrayLike) -> FeatureSVD:
@@ -131,20 +124,13 @@ def use_svd(features: ArrayLike, svd: FeatureSVD | None, caller: str) -> Feature
     return note_origin(svd, features)
 
 # %% ../nbs/core/07_svd.ipynb #4d5893ab
-class _PresentClasses(NamedTuple):
-    "The classes that have points, numbered 0..K-1."
-
-    labels: Tensor  # shape (n,), int64
-    counts: Tensor  # points of each class, shape (K,)
-
-
 def present_classes(
     labels: ArrayLike,  # class of each point, shape (n,)
     caller: str,  # named in error messages
     *,
     n: int | None = None,  # number of points they must describe
     device: torch.device | str | None = None,  # of the answer; None is where the labels are
-) -> _PresentClasses:
+) -> tuple[Tensor, Tensor]:  # classes 0..K-1, shape (n,), int64, and points of each, (K,)
     "Number the classes that have points, or refuse labels of one class."
     y = checks.check_labels(labels, caller, n=n)
     if len(y) > 1:
@@ -155,7 +141,7 @@ def present_classes(
         rule = "labels must hold at least two classes"
         got = f"class {int(classes[0])} only"
         checks.refuse(caller, rule, got, "pass a task with several classes")
-    return _PresentClasses(y.to(device or y.device), counts.to(device or y.device))
+    return y.to(device or y.device), counts.to(device or y.device)
 
 # %% ../nbs/core/07_svd.ipynb #9e6cab35
 def class_means(X: Tensor, y: Tensor, counts: Tensor) -> Tensor:  # shape (K, r)

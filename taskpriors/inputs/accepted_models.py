@@ -147,8 +147,9 @@ def load_encoder(
     if sources.is_given(source):
         read = read_features(source, "embed")
         rows = checks.check_features(read.values, "embed", min_rows=1)
-        given: dict[str, Any] = dict(features=rows, points=read.points, taken=read.origin)
-        return Encoder(name or source.label, None, **given)
+        return Encoder(
+            name or source.label, None, features=rows, points=read.points, taken=read.origin
+        )
     taken, name = "", name or source.label
     if isinstance(source, sources.Name):
         taken = "" if source.of_zoo or source.of_hub or pooling else pretrained.CLASSIFIER_INPUT

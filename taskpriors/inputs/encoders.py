@@ -273,7 +273,7 @@ class BatchEncoder:
 
     def _chosen(self, x):  # of the outputs, the tensor that is pooled
         n = len(next(iter(x.values()))) if isinstance(x, dict) else len(x)
-        return choose_output(self._output(x, n), self.pooling, self.caller, self.name).out
+        return choose_output(self._output(x, n), self.pooling, self.caller, self.name)[0]
 
     def _moved(self, x, converted=True) -> Tensor:
         return x.to(self.device, self.dtype if converted else None, non_blocking=True)

@@ -140,14 +140,9 @@ def _walk(folder, left_out, inside=()):
             yield folder, entry.name
 
 # %% ../../nbs/inputs/04_images.ipynb #d526c232
-class _ListedImages(NamedTuple):
-    "Images of a folder, with their classes."
-
-    samples: list[tuple[str, int]]  # path and class of each
-    classes: dict[str, int]  # name -> class
-
-
-def _list_images(folder: str, types: Sequence, class_map: Any) -> _ListedImages:
+def _list_images(
+    folder: str, types: Sequence, class_map: Any
+) -> tuple[list[tuple[str, int]], dict[str, int]]:  # pairs (path, class); name -> class
     "Images of a folder in timm's order, with their classes, which a map or a file of it may say."
     left_out, pairs = _LeftOut([], Counter()), []
     by_content = types is _IMAGE_TYPES
@@ -159,7 +154,9 @@ def _list_images(folder: str, types: Sequence, class_map: Any) -> _ListedImages:
     return _in_timm_order(pairs, folder, class_map)
 
 
-def _in_timm_order(pairs, folder, class_map) -> _ListedImages:  # pairs (path, class), name -> class
+def _in_timm_order(
+    pairs, folder, class_map
+) -> tuple[list[tuple[str, int]], dict[str, int]]:  # pairs (path, class); name -> class
     "Pairs (path, name of its class) in timm's order, with a number for each class."
     from timm.data.readers.class_map import load_class_map
     from timm.utils.misc import natural_key
@@ -171,7 +168,7 @@ def _in_timm_order(pairs, folder, class_map) -> _ListedImages:  # pairs (path, c
         classes = {name: k for k, name in enumerate(names)}
     samples = [(path, classes[label]) for path, label in pairs if label in classes]
     samples = sorted(samples, key=lambda sample: natural_key(sample[0]))
-    return _ListedImages(samples, classes)
+    return samples, classes
 
 # %% ../../nbs/inputs/04_images.ipynb #31bf4a0b
 _THREADS = min(8, os.cpu_count() or 1)
@@ -187,11 +184,12 @@ def _refuse_options(options, what, accepted) -> None:
 
 def _chosen(listed, limit, place, types):  # their paths; their classes, None if there is one only
     "At most so many of the images of a folder, evenly spaced; none are refused."
-    if not listed.samples:
+    listed, classes = listed
+    if not listed:
         rule, got = f"{place} must hold images, in subfolders or not", " ".join(types)
         checks.refuse("load_images", rule, f"none that ends in {got}", "check path and split")
-    samples = [listed.samples[i] for i in evenly(len(listed.samples), limit).tolist()]
-    labels = [y for _, y in samples] if len(listed.classes) > 1 else None
+    samples = [listed[i] for i in evenly(len(listed), limit).tolist()]
+    labels = [y for _, y in samples] if len(classes) > 1 else None
     return [path for path, _ in samples], labels
 
 

@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/inputs/05_loaders.ipynb #8c2d4a52
 import hashlib
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,15 +22,11 @@ from ..store import digest_tensors
 _LABEL_FIELDS = ("labels", "label", "targets", "target", "class", "y")
 
 
-class _Batch(NamedTuple):
-    "A batch of a loader."
+def split_batch(batch: Any, caller: str = "embed") -> tuple[Any, Tensor | None]:
+    """Inputs and labels of what a loader gives.
 
-    inputs: Any  # tensor (b, ...), or name -> tensor
-    labels: Tensor | None  # shape (b,), int64
-
-
-def split_batch(batch: Any, caller: str = "embed") -> _Batch:
-    "Inputs and labels of what a loader gives."
+    Inputs are a tensor (b, ...) or name -> tensor; labels have the shape (b,), int64.
+    """
     content, labels = batch, None
     if isinstance(content, (tuple, list)) and content and isinstance(content[0], (Tensor, Mapping)):
         content, *rest = content
@@ -50,8 +46,8 @@ def split_batch(batch: Any, caller: str = "embed") -> _Batch:
         remedy = "give the loader a collate_fn that stacks them, or pass loader.dataset"
         refuse(caller, rule, f"{type(content).__name__}{holds}", remedy, TypeError)
     if not isinstance(labels, Tensor) or labels.ndim != 1 or labels.is_floating_point():
-        return _Batch(inputs, None)
-    return _Batch(inputs, labels.long().cpu() if len(labels) == n_inputs(inputs) else None)
+        return inputs, None
+    return inputs, labels.long().cpu() if len(labels) == n_inputs(inputs) else None
 
 
 def n_inputs(inputs: Tensor | Mapping) -> int:

@@ -31,17 +31,10 @@ def _last_part(name: str) -> str:
     return part if any(c.isalpha() for c in part) else name.strip()
 
 # %% ../../nbs/inputs/03_model_names.ipynb #f855708c
-class _Tagged(NamedTuple):
-    "A name, and the weights that it names."
-
-    base: str
-    tag: str  # empty if it names none
-
-
-def _split_tag(name: str) -> _Tagged:
-    "The network and the weights in a name: resnet50, a1_in1k."
+def _split_tag(name: str) -> tuple[str, str]:
+    "The network and the weights in a name, empty if it names none: resnet50, a1_in1k."
     parts = re.fullmatch(r"(.+)\.([A-Za-z]\w*)", _last_part(name))
-    return _Tagged(_last_part(name), "") if parts is None else _Tagged(parts[1], parts[2])
+    return (_last_part(name), "") if parts is None else (parts[1], parts[2])
 
 
 @cache

@@ -263,15 +263,14 @@ def read_mteb(path: Path) -> DataFrame:  # columns model_name, model_revision, t
     return pd.DataFrame(rows)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #75f8b6b5
-class _Part(NamedTuple):
-    "The scores of the ranked models in one table, with the ranking's names."
+def _ranked_part(
+    scores: DataFrame, models: Sequence, name: str, caller: str
+) -> tuple[DataFrame, list[str], list[str]]:
+    """The scores of the ranked models in one table, under their names in the ranking.
 
-    frame: DataFrame  # columns model, task, value, repeat
-    names: list[str]  # of all models of the table
-    notes: tuple[str, ...]
-
-
-def _ranked_part(scores: DataFrame, models: Sequence, name: str, caller: str) -> _Part:
+    The frame has the columns model, task, value, repeat; also the names of all models of the table,
+    and notes.
+    """
     import pandas as pd
 
     names = list(dict.fromkeys(scores.model))
@@ -294,7 +293,7 @@ def _ranked_part(scores: DataFrame, models: Sequence, name: str, caller: str) ->
     if others:
         counts = f"{len(others)} of {len(names)} models"
         notes.append(f"Not ranked: {counts} of {name}, {listed(others)}.")
-    return _Part(values.reset_index().assign(repeat=""), names, tuple(filter(None, notes)))
+    return values.reset_index().assign(repeat=""), names, list(filter(None, notes))
 
 
 def _missing_note(models: Sequence, names: Sequence) -> str:
@@ -333,21 +332,22 @@ def read_record(record: Any, models: Sequence, caller: str) -> PastScores:
     models = tuple(models)
     with asked_by(caller):
         several = record if isinstance(record, (list, tuple)) else [record]
-        parts = []
+        frames, names, notes = [], [], []
         for frame, name in map(_table_of, several):
             scores = _scores_in(frame, re.sub(r"\.\w+$", "", name))
-            parts.append(_ranked_part(scores, models, name, caller))
-        names = [name for part in parts for name in part.names]
-        if not any(len(part.frame) for part in parts):
+            ranked, names_here, notes_here = _ranked_part(scores, models, name, caller)
+            frames.append(ranked)
+            names += names_here
+            notes += notes_here
+        if not any(map(len, frames)):
             rule = "past results must have scores of ranked models"
             remedy = "use one name for one model"
             raise ValueError(sentence(rule, _missing_note(models[:3], names), remedy))
-        together = pd.concat([part.frame for part in parts if len(part.frame)])
+        together = pd.concat([frame for frame in frames if len(frame)])
         remedy = "drop one, or call the task otherwise in one of the tables"
         matrix = _one_score_each(together, "past results", remedy)[0].unstack("task")
     tasks = [task for task in dict.fromkeys(together.task) if task in matrix]
     matrix = matrix.reindex(index=list(models), columns=tasks)
-    notes = [note for part in parts for note in part.notes]
     missing = [model for model in models if matrix.loc[model].isna().all()]
     if missing:
         notes.append(f"The past results have {_missing_note(missing, names)}.")

@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/inputs/02_pooling.ipynb #dcb8c6fd
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -53,15 +53,8 @@ def _part(out: Any, names: tuple) -> Tensor | None:
     return None
 
 
-class Chosen(NamedTuple):
-    "The tensor that is selected from the outputs of a model, and its pooling."
-
-    out: Any  # a tensor, unless there is none to be taken
-    pooling: str | None  # how its tokens become one vector; "pooler": they are one
-
-
-def choose_output(out: Any, pooling: str | None, caller: str, name: str) -> Chosen:
-    """The tensor among the outputs of a model that its features are made of.
+def choose_output(out: Any, pooling: str | None, caller: str, name: str) -> tuple[Any, str | None]:
+    """The tensor among the outputs of a model that its features are made of, and its pooling.
 
     Outputs are a tensor, an array, or have names, as those of transformers; without a pooling
     (see `pool_output`) they are the model's own vector if it has one.
@@ -72,12 +65,12 @@ def choose_output(out: Any, pooling: str | None, caller: str, name: str) -> Chos
         out = torch.as_tensor(out)
     vectors, tokens = _part(out, _POOLED), _part(out, ("last_hidden_state",))
     if pooling in (None, "pooler") and vectors is not None:
-        return Chosen(vectors.flatten(1), "pooler")
+        return vectors.flatten(1), "pooler"
     if pooling == "pooler":
         kind = "a tensor" if isinstance(out, Tensor) else type(out).__name__
         rule = f"{name} must return a pooled vector for pooling='pooler'"
         refuse(caller, rule, kind, "choose 'mean' or 'cls'")
-    return Chosen(out, pooling) if tokens is None else Chosen(tokens, pooling or "mean")
+    return (out, pooling) if tokens is None else (tokens, pooling or "mean")
 
 # %% ../../nbs/inputs/02_pooling.ipynb #fe2da093
 POOLINGS = (None, "avg", "mean", "max", "token", "cls", "last", "flatten", "pooler")

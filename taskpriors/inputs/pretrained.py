@@ -214,7 +214,7 @@ class PooledModel(nn.Module):
             out, pooling, "embed", name, mask=mask, channels_last=self._axis == 3
         )
 
-    def _chosen(self, named: Mapping[str, Tensor]) -> poolings.Chosen:
+    def _chosen(self, named: Mapping[str, Tensor]) -> tuple[Any, str | None]:
         texts = "input_ids" in named and "pixel_values" not in named
         joint = getattr(self.network, "get_text_features" if texts else "get_image_features", None)
         with without_masks(self.network, named) as more:
@@ -227,7 +227,7 @@ class PooledModel(nn.Module):
         return poolings.choose_output(out, pooling, "embed", type(self.network).__name__)
 
     def _map(self, named: Mapping) -> Tensor:
-        return self._chosen(named).out
+        return self._chosen(named)[0]
 
 # %% ../../nbs/inputs/03_pretrained.ipynb #719f1349
 def _processed(image, *, processor):  # PIL image -> tensor, or name -> tensor

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, TypeGuard, TypeVar
+from typing import TypeGuard, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -55,21 +55,14 @@ def _reach(url: str, caller: str, work: Callable[..., _Outcome]) -> _Outcome:
 _GAP = 2**17  # bytes that are read in vain sooner than asked around
 
 
-class _RemoteStamp(NamedTuple):
-    "Metadata that identify the version of a file."
+def remote_stamp(url: str, caller: str) -> tuple[int, str]:
+    "Metadata that identify the version of a file: its bytes, a digest of all its server says."
 
-    size: int  # bytes
-    digest: str  # of all that its server says of it
-
-
-def remote_stamp(url: str, caller: str) -> _RemoteStamp:
-    "Metadata that identify the version of a file."
-
-    def look(fs, path) -> _RemoteStamp:
+    def look(fs, path) -> tuple[int, str]:
         fs.invalidate_cache()
         info = fs.info(path)
         text = str(sorted((key, str(value)) for key, value in info.items()))
-        return _RemoteStamp(info["size"], hashlib.sha256(text.encode()).hexdigest()[:24])
+        return info["size"], hashlib.sha256(text.encode()).hexdigest()[:24]
 
     return _reach(url, caller, look)
 

@@ -510,13 +510,6 @@ class PointFinder:
         return at or []
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #0e799c32
-class _Placement(NamedTuple):
-    "The rows that labels are of."
-
-    rows: list | None  # None for an example that was left out; no list: the labels are in order
-    notes: tuple = ()
-
-
 def _refuse_unfit(entry: object, fits: int, n: int, noun: str) -> None:
     got = f"{str(entry)[:80]!r}, which fits {fits} of {n}"
     remedy = "correct it, or name examples by a column row from 0"
@@ -589,21 +582,23 @@ def _by_text(entries: _Entries, texts: Sequence) -> list | None:
     return None
 
 
-def _placement(entries: _Entries, points: Any, n: int) -> _Placement:
+def _placement(
+    entries: _Entries, points: Any, n: int
+) -> tuple[list | None, tuple[str, ...]]:  # rows, or None: in order; notes
     """Match labels to examples: by row, name or number, and by order if nothing names them.
 
-    `points` is a source of images or texts, or None.
+    `points` is a source of images or texts, or None. A row is None for an example left out.
     """
     names, texts = getattr(points, "names", None), getattr(points, "texts", ())
     skipped = [name for name, _ in getattr(points, "skipped", ())]
     for key in entries.keys:
         whole = all(isinstance(cell, (int, np.integer)) for cell in key.cells)
         if key.kind == "row" or (key.kind == "the keys" and whole):
-            return _Placement([_row_of(cell, n, entries.noun) for cell in key.cells])
+            return [_row_of(cell, n, entries.noun) for cell in key.cells], ()
     rows = None if names is None else _by_name(entries, names, skipped, n)
     rows = rows or _by_text(entries, texts) or _by_number(entries, n)
     if rows is not None:
-        return _Placement(rows)
+        return rows, ()
     key = next((key for key in entries.keys if key.kind not in ("", "its order")), None)
     if len(entries.values) != n and names is None and key is not None:
         got = f"the path {str(key.cells[0])[:60]!r} for examples without paths"
@@ -620,10 +615,8 @@ def _placement(entries: _Entries, points: Any, n: int) -> _Placement:
         raise ValueError(sentence(rule, got, "pass matching rows in the same order"))
     if key is not None:
         noun = entries.noun.capitalize()
-        return _Placement(
-            None, (f"{noun} are in the order of rows: {key.column} names no example.",)
-        )
-    return _Placement(None)
+        return None, (f"{noun} are in the order of rows: {key.column} names no example.",)
+    return None, ()
 
 
 def _check_one_label(before: object, value: object, point: object, noun: str) -> None:
@@ -691,9 +684,8 @@ def _in_rows(read: Any, points: Any, n: int) -> tuple[Any, tuple]:  # values in 
     if not isinstance(read, _Entries):
         return read, ()
     entries = _without_empty_rows(read)
-    place = _placement(entries, points, n)
-    rows = place.rows
-    return entries.values if rows is None else _placed(entries, rows, n), place.notes
+    rows, notes = _placement(entries, points, n)
+    return entries.values if rows is None else _placed(entries, rows, n), notes
 
 
 def read_labels(
@@ -738,13 +730,6 @@ def read_labels(
     return checked._replace(notes=notes, offers=offers, inputs=written_for)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #d1d32ed2
-class _NamedRows(NamedTuple):
-    "Models whose rows are in one order, and the names of the rows."
-
-    models: dict  # name -> Source
-    points: Any  # with `names`, for `read_labels`; None if no data frame names its rows
-
-
 def _is_key(frame: DataFrame, k: int) -> bool:
     "Do the cells of column `k` name the examples of a table of features, each once?"
     from pandas.api.types import is_float_dtype, is_numeric_dtype
@@ -775,12 +760,12 @@ def _in_order_of(points: Any, frame: DataFrame, name: object, caller: str) -> Da
     n = len(points)
     check_same_n(caller, points=n, rows=len(frame))
     entries = _Entries(list(range(n)), _index_key(frame.index), noun="rows of features")
-    place = _placement(entries, points, n)
-    if place.rows is None:
+    rows, _ = _placement(entries, points, n)
+    if rows is None:
         message = f"the rows of {str(name)[:40]!r} are taken in their order"
         warnings.warn(f"{caller}: {message}, because their key names no example.", stacklevel=3)
         return frame
-    return frame.iloc[np.argsort(place.rows, kind="stable")]
+    return frame.iloc[np.argsort(rows, kind="stable")]
 
 
 def _with_names(source: Source) -> Source:
@@ -795,10 +780,11 @@ def _with_names(source: Source) -> Source:
     return source if tables.is_usual_index(keyed.index) else Matrix(keyed)
 
 
-def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> _NamedRows:
+def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> tuple[dict, Any]:
     """Models, name -> Source, with the rows of frames and tables in one order, by index or key.
 
-    The order is that of `points`, a source of images or texts, if there are any.
+    The order is that of `points`, a source of images or texts, if there are any. Also returns the
+    names of the rows for `read_labels`, None if no data frame names its rows.
     """
     with asked_by(caller):
         read = {k: _with_names(source) for k, source in models.items()}
@@ -807,11 +793,11 @@ def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> _
     unique = {k: v for k, v in unusual.items() if v.index.is_unique}
     named = {k: v for k, v in unique.items() if not tables.counts(v.index.tolist())}
     if not named:
-        return _NamedRows(read, None)
+        return read, None
     if points is not None:
         with asked_by(caller):
             ordered = {k: Matrix(_in_order_of(points, v, k, caller)) for k, v in named.items()}
-        return _NamedRows({**read, **ordered}, None)
+        return {**read, **ordered}, None
     first, order = next(iter(named)), next(iter(named.values())).index
     for name, frame in named.items():
         other = frame.index.difference(order, sort=False).tolist()
@@ -823,7 +809,7 @@ def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> _
             refuse(caller, rule, got, remedy)
     ordered = {k: Matrix(named[k].loc[order]) if k in named else s for k, s in read.items()}
     names = [tables.key_text(row) for row in order]
-    return _NamedRows(ordered, SimpleNamespace(names=names, skipped=(), labels=None))
+    return ordered, SimpleNamespace(names=names, skipped=(), labels=None)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ce5e1508
 class _PointGroups(NamedTuple):

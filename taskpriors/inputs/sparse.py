@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/inputs/00_sparse.ipynb #e9f96210
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,21 +31,14 @@ _BLOCK = 1024  # rows of the Gram matrix that are formed at once
 _REMEDY = "rank a sample of the rows, or what TruncatedSVD of scikit-learn leaves of the columns"
 
 
-class _DenseRows(NamedTuple):
-    "A sparse matrix as dense rows."
-
-    values: np.ndarray  # shape (n, k), with the inner products of the sparse rows
-    origin: str  # what they were, in words
-
-
-def dense_rows(X: Any, caller: str) -> _DenseRows:
+def dense_rows(X: Any, caller: str) -> tuple[np.ndarray, str]:  # rows; what they were, in words
     "A sparse matrix (n, d) as it is, or as at most n columns with the same inner products."
     n, d = X.shape
     words = f"{d:,} sparse columns"
     if d <= n:
         check_memory(8 * n * d, caller, _REMEDY)
         dense = X.toarray() if X.dtype == np.float32 else X.astype(np.float64).toarray()
-        return _DenseRows(dense, f"{words}, written out")
+        return dense, f"{words}, written out"
     check_memory(5 * 8 * n * n, caller, _REMEDY)  # the Gram matrix, its vectors, what eigh needs
     rows = X.tocsr().astype(np.float64)
     gram = np.empty((n, n))
@@ -54,4 +47,4 @@ def dense_rows(X: Any, caller: str) -> _DenseRows:
     values, vectors = np.linalg.eigh(gram)
     kept = values > n * np.finfo(np.float64).eps * values[-1]
     dense = vectors[:, kept] * np.sqrt(values[kept])
-    return _DenseRows(dense, f"{words}, turned into {kept.sum():,} with the same inner products")
+    return dense, f"{words}, turned into {kept.sum():,} with the same inner products"

@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -509,30 +509,26 @@ def _named_sentence_model(name: str):
         checks.refuse("embed", f"{name[-60:]!r} must be a text model", got, remedy, OSError)
 
 
-class _Encoding(NamedTuple):
-    encode: Callable  # list of texts -> rows
-    module: nn.Module | None  # with the weights, if they can be seen
-
-
-def _encoding_of(source: sources.Source, pooling: str | None) -> _Encoding:
+def _encoding_of(source: sources.Source, pooling: str | None) -> tuple[Callable, nn.Module | None]:
+    "A function texts -> rows, and the module with the weights, if they can be seen."
     match source:
         case sources.Network(partner=None, encode=None):
             rule = "a module of texts needs its tokenizer"
             checks.refuse("embed", rule, source.label, "pass (module, tokenizer)", TypeError)
         case sources.Network(partner=None) | sources.Function(partner=None):
             encode = source.model if source.encode is None else _encode_method(source.encode)
-            return _Encoding(encode, source.module)
+            return encode, source.module
         case sources.Network(of_transformers=False) if source.encode_text is not None:
             joint = _JointTextEncoder(source.model, source.encode_text.__name__, source.partner)
-            return _Encoding(joint, joint)
+            return joint, joint
         case sources.Network():
             tokens = TokenEncoder(source.model, source.partner, pooling)
-            return _Encoding(tokens, tokens)
+            return tokens, tokens
         case sources.TextEncoder(encode=None):
-            return _Encoding(source.model.transform, None)
+            return source.model.transform, None
         case sources.TextEncoder():
             method: Any = source.encode
-            return _Encoding(_encode_method(method), None)
+            return _encode_method(method), None
         case sources.Function():
             got = f"({type(source.model).__name__}, {type(source.partner).__name__})"
         case sources.Unknown():

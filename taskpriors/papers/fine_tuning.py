@@ -153,10 +153,10 @@ def descend(
         path, expected, _state(module, optimizer, losses), caller="descend"
     )
     if stored:
-        _restore(module, optimizer, stored.tensors)
-        losses = stored.tensors["losses"]
-        step, spent = stored.description["step"], stored.description["seconds"]
-        scaler.load_state_dict(stored.description["scaler"])
+        _restore(module, optimizer, stored[0])
+        losses, description = stored[0]["losses"], stored[1]
+        step, spent = description["step"], description["seconds"]
+        scaler.load_state_dict(description["scaler"])
 
     def keep() -> None:
         if path is not None:

@@ -239,9 +239,10 @@ def fine_tune_with_prior(
     expected = dict(key=key, losses=list, seconds=float)
     stored = out and store.find_tensors(done, expected, module.state_dict(), caller=_ME)
     if stored:
-        module.load_state_dict(stored.tensors)
-        losses = torch.tensor(stored.description["losses"], dtype=torch.float64)
-        seconds = stored.description["seconds"]
+        weights, description = stored
+        module.load_state_dict(weights)
+        losses = torch.tensor(description["losses"], dtype=torch.float64)
+        seconds = description["seconds"]
     else:
         path = done.with_suffix(".run.safetensors") if out else None
         run: dict[str, Any] = dict(num_workers=num_workers, progress=progress)

@@ -10,7 +10,8 @@ import math
 import warnings
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -65,36 +66,28 @@ def critical_temperature(
     return 2 * top_eigenvalue(Z) / q
 
 # %% ../../nbs/prior/13_calibration.ipynb #c6e03318
-class _Similarity(NamedTuple):
-    rand_index: float  # mean adjusted Rand index of two independent tasks; NaN if there are none
-    rand_index_se: float  # its standard error
-    distinct: float  # share of distinct tasks among those drawn
-
-
 def _draw_particles(cloud, g) -> Tensor:  # indices of 200 particles, drawn by weight
     pick = torch.multinomial(cloud.weights().to(g.device), 200, replacement=True, generator=g)
     return pick.to(cloud.log_w.device)
 
 # %% ../../nbs/prior/13_calibration.ipynb #cf8693e8
-def _similarity(state, q, g) -> _Similarity:  # -> _Similarity of 200 tasks
+def _similarity(state, q, g) -> tuple[float, float, float]:  # of 200 tasks
+    "Mean adjusted Rand index of two tasks, its standard error, and the share of distinct tasks."
     cloud = state.cloud
     pick = _draw_particles(cloud, g)
     ancestor = cloud.ancestor[pick]
     apart = (ancestor[:, None] != ancestor).double()
     n_pairs = apart.sum()
     if n_pairs == 0:
-        return _Similarity(math.nan, math.inf, math.nan)
+        return math.nan, math.inf, math.nan
     R = pairwise_rand(state.labels[:, pick].T.long(), q) * apart
     mean = R.sum() / n_pairs
     excess = R.sum(1) - mean * apart.sum(1)
     family = torch.zeros_like(cloud.log_w).index_add_(0, ancestor, excess)
     different = pick.unique()
     n_distinct = n_distinct_tasks(state.labels[:, different].T.long(), q)
-    return _Similarity(
-        rand_index=mean.item(),
-        rand_index_se=(2 * family.square().sum().sqrt() / n_pairs).item(),
-        distinct=n_distinct / len(different),
-    )
+    error = (2 * family.square().sum().sqrt() / n_pairs).item()
+    return mean.item(), error, n_distinct / len(different)
 
 # %% ../../nbs/prior/13_calibration.ipynb #64ca1512
 def _at_stops(states, betas):  # those of the states that are at one of the inverse temperatures
@@ -170,9 +163,12 @@ def temperature_scan(
                 accuracy = ridge_probes(features, split, n_classes=P.q).accuracy.mean().item()
         sizes = torch.stack([(state.labels == c).sum(0) for c in range(P.q)]).double()
         largest = sizes.max(0).values
+        rand_index, rand_index_se, distinct = _similarity(state, P.q, g)
         rows.append(
             {
-                **_similarity(state, P.q, g)._asdict(),
+                "rand_index": rand_index,
+                "rand_index_se": rand_index_se,
+                "distinct": distinct,
                 "labels": tasks,
                 "largest_share": (cloud.weights() @ (largest / len(state.labels))).item(),
                 "log_partition": cloud.log_partition(),
@@ -230,14 +226,14 @@ class Look(NamedTuple):
 
 def _look(P: particles.PottsModel, state: particles.ParticleState, g, criterion) -> Look:
     T = 1 / state.beta
-    similarity = _similarity(state, P.q, g)
-    if math.isnan(similarity.rand_index):
+    rand_index, standard_error, distinct = _similarity(state, P.q, g)
+    if math.isnan(rand_index):
         rule = "at least two independent particles must survive"
         got = f"one ancestor at temperature {T:.3g}"
         checks.refuse("calibrate_temperature", rule, got, "raise n_tasks or choose method='gibbs'")
     if criterion == "distinct":
-        return Look(T, similarity.distinct, math.nan)
-    return Look(T, 1 - similarity.rand_index, similarity.rand_index_se)
+        return Look(T, distinct, math.nan)
+    return Look(T, 1 - rand_index, standard_error)
 
 # %% ../../nbs/prior/13_calibration.ipynb #1ca595cd
 def _crossing(before: Look, after: Look, target: float) -> float:
@@ -260,8 +256,8 @@ def _reason_against_cooled(P, state, g):  # a reason for distrust, or ""
     here.T = 1 / state.beta
     cold = particles.particle_filter(here, m, g, resample_below=0.0).labels
     Y = torch.cat([cold, state.labels[:, :m]], 1)
-    statistics = chains.watch_chains(here, state.beta, Y, g, sweeps=_SWEEPS_OF_CHECK)
-    return chains.reason_against_chains(statistics)
+    names, values = chains.watch_chains(here, state.beta, Y, g, sweeps=_SWEEPS_OF_CHECK)
+    return chains.reason_against_chains(names, values)
 
 # %% ../../nbs/prior/13_calibration.ipynb #1924774a
 @documented
@@ -289,13 +285,13 @@ def calibrate_temperature(
     """
     caller = "calibrate_temperature"
     top = critical_temperature(Z, n_classes)
-    open_unit: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
-    target = checks.check_number(diversity, caller, "diversity", **open_unit)
+    in_open_unit = partial(checks.check_number, low=0, high=1, low_open=True, high_open=True)
+    target = in_open_unit(diversity, caller, "diversity")
     checks.check_choice(criterion, ("rand", "distinct"), caller, "criterion")
     checks.check_choice(method, ("anneal", "gibbs"), caller, "method")
     ratio = checks.check_number(ratio, caller, "ratio", low=1, high=1e3, low_open=True)
     lowest = checks.check_number(lowest, caller, "lowest", low=0, high=1, low_open=True)
-    step = checks.check_number(step, caller, "step", **open_unit)
+    step = in_open_unit(step, caller, "step")
     draw = particles.DrawOptions(n_tasks, seed, caller, class_proportions, tolerance)
     P, _, g = particles.checked_problem(Z, lowest * top, n_classes, draw)
     n_stops = math.ceil(math.log(2 / lowest, ratio)) + 1

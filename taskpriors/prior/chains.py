@@ -7,7 +7,6 @@ __all__ = []
 
 # %% ../../nbs/prior/11_chains.ipynb #c9f5a77e
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -33,15 +32,13 @@ def leading_directions(P: particles.PottsModel, beta: float) -> Tensor:  # shape
     return V[:, :k] / lam[:k].clamp(min=1e-300).sqrt()
 
 
-class _ChainStatistics(NamedTuple):
-    "Statistics of chains."
+def chain_statistics(
+    P: particles.PottsModel, U: Tensor, directions: Tensor
+) -> tuple[list[str], Tensor]:
+    """Tr(GK), products of classes along the directions and, where names matter, parts and sizes.
 
-    names: list  # of the statistics
-    values: Tensor  # one sweep: (n_statistics, m); several: (sweeps, n_statistics, m); float64
-
-
-def chain_statistics(P: particles.PottsModel, U: Tensor, directions: Tensor) -> _ChainStatistics:
-    "Tr(GK), products of classes along the directions and, where names matter, parts and sizes."
+    Returns the names of the statistics, and their values, shape (n_statistics, m), float64.
+    """
     k = directions.shape[1]
     W = directions.T
     sums = U[: P.rank].double().view(P.rank, -1)
@@ -60,7 +57,7 @@ def chain_statistics(P: particles.PottsModel, U: Tensor, directions: Tensor) -> 
     if P.pi is not None:
         names += [f"the size of class {c}" for c in range(P.q)]
         values.append(particles.class_sizes(P, U))
-    return _ChainStatistics(names, torch.cat(values))
+    return names, torch.cat(values)
 
 # %% ../../nbs/prior/11_chains.ipynb #ca6a15b1
 def watch_chains(
@@ -71,16 +68,17 @@ def watch_chains(
     *,
     sweeps: int,  # at least 1
     progress: bool = False,  # show a bar over the sweeps
-) -> _ChainStatistics:  # after each sweep
+) -> tuple[list[str], Tensor]:  # names, and values (sweeps, n_statistics, m) after each sweep
     "Sweep chains, exchange classes after each sweep, and keep what is watched."
     U = particles.factor_sums(P, Y)
     directions = leading_directions(P, beta)
-    statistics = []
+    values = []
     for _ in with_bar(range(sweeps), progress, desc="sweeps"):
         particles.gibbs_sweep(P, beta, Y, U, g)
         particles.exchange_classes(P, Y, U, g)
-        statistics.append(chain_statistics(P, U, directions))
-    return _ChainStatistics(statistics[0].names, torch.stack([s.values for s in statistics]))
+        names, of_sweep = chain_statistics(P, U, directions)
+        values.append(of_sweep)
+    return names, torch.stack(values)
 
 # %% ../../nbs/prior/11_chains.ipynb #c673ce19
 def _too_few_chains(x: Tensor, name: str = "Tr(GK)") -> str:  # a reason for distrust, or ""
@@ -133,10 +131,10 @@ def _caught_in_valleys(x: Tensor, name: str = "Tr(GK)") -> str:  # a reason for 
 _CHECKS_OF_CHAINS = (_too_few_chains, _starts_differ, _still_drifting, _caught_in_valleys)
 
 
-def reason_against_chains(statistics: _ChainStatistics) -> str:  # a reason for distrust, or ""
+def reason_against_chains(names: list[str], values: Tensor) -> str:  # a reason for distrust, or ""
     "The first reason that any check gives for any statistic."
-    for k, name in enumerate(statistics.names):
-        x = statistics.values[:, k]
+    for k, name in enumerate(names):
+        x = values[:, k]
         is_constant = (x - x.mean()).abs().max() <= 1e-5 * x.abs().max()  # but for rounding
         if k and is_constant:
             continue

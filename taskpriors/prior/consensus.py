@@ -8,7 +8,6 @@ __all__ = ['copy_similarity', 'Consensus', 'consensus_prior']
 # %% ../../nbs/prior/16_consensus.ipynb #d34232c2
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -92,24 +91,12 @@ def mutual_skill(
     return (1 - alike) * mutual
 
 # %% ../../nbs/prior/16_consensus.ipynb #b9669f80
-class _PerronWeights(NamedTuple):
-    weights: Tensor  # one per model, they sum to one
-    strength: float  # the largest eigenvalue among its members
-
-
-class _Perron(NamedTuple):
-    "The Perron vector of a symmetric matrix, and its two largest eigenvalues."
-
-    vector: Tensor  # shape (k,), non-negative, with the sum one
-    eigenvalues: Tensor  # shape (2,), the larger first
-
-
-def _perron_vector(B: Tensor) -> _Perron:
+def _perron_vector(B: Tensor) -> tuple[Tensor, Tensor]:  # shapes (k,), with the sum one, and (2,)
     "The Perron vector of a symmetric, non-negative B, and its two largest eigenvalues."
     values, vectors = torch.linalg.eigh(B)
     top = vectors[:, values >= values[-1] * (1 - 1e-9)]
     v = (top @ top.sum(0)).clamp(min=0)
-    return _Perron(v / v.sum(), values[-2:].flip(0))
+    return v / v.sum(), values[-2:].flip(0)
 
 # %% ../../nbs/prior/16_consensus.ipynb #7bf9e078
 @documented
@@ -155,11 +142,12 @@ def _two_communities(B: Tensor) -> Tensor:  # bool, shape (k,)
     return angle > (heard.min() + heard.max()) / 2
 
 # %% ../../nbs/prior/16_consensus.ipynb #0e5dfd1a
-def _perron_weights(B, n_copies, members) -> _PerronWeights:  # the Perron vector of B among members
+def _perron_weights(B, n_copies, members) -> tuple[Tensor, float]:
+    "Weights (k,) of the Perron vector of B among members, and their largest eigenvalue."
     v, values = _perron_vector(B[members][:, members])
     weights = torch.zeros_like(n_copies)
     weights[members] = v / n_copies[members].sqrt()
-    return _PerronWeights(weights / weights.sum(), values[0].item())
+    return weights / weights.sum(), values[0].item()
 
 # %% ../../nbs/prior/16_consensus.ipynb #be80fe1c
 @documented
@@ -219,26 +207,26 @@ def consensus_prior(
     B = (B + B.T) / 2
     values = torch.linalg.eigvalsh(B)
     ratio = (values[-2] / values[-1]).item()
-    communities = [_perron_weights(B, n_copies, torch.ones(len(B), dtype=torch.bool))]
+    communities = [_perron_weights(B, n_copies, torch.ones(len(B), dtype=torch.bool))[0]]
     community = torch.zeros(len(B), dtype=torch.int64)
     if ratio > limit:
         part = _two_communities(B)
         if min(part.sum(), (~part).sum()) >= 2:
             pairs = [(_perron_weights(B, n_copies, members), members) for members in (part, ~part)]
-            pairs.sort(key=lambda pair: -pair[0].strength)
-            communities = [weighed for weighed, _ in pairs]
+            pairs.sort(key=lambda pair: -pair[0][1])
+            communities = [weights for (weights, _), _ in pairs]
             community[pairs[1][1]] = 1
     reason = f"a second community is {ratio:.2f} as strong as the first" if ratio > limit else ""
     two = len(communities) == 2
     return Consensus(
-        weights=communities[0].weights,
-        score=S @ communities[0].weights,
+        weights=communities[0],
+        score=S @ communities[0],
         stable=not reason,
         ratio=ratio,
         community=community,
         cross=S,
-        rival_weights=communities[1].weights if two else None,
-        rival_score=S @ communities[1].weights if two else None,
+        rival_weights=communities[1] if two else None,
+        rival_score=S @ communities[1] if two else None,
         reason=reason,
     )
 

@@ -83,7 +83,7 @@ def _skills(
         read = ridge_tasks.task_targets if few else ridge_tasks.task_moments
         moments.append(read(basis, tasks, weights))
     baseline = torch.stack([m.diag.sum() for m in moments]) * n / (n - 1) ** 2
-    errors = ridge_tasks.least_grid_errors(basis, moments, "cross_skill").errors
+    errors = ridge_tasks.least_grid_errors(basis, moments, "cross_skill")[1]
     return (1 - errors / baseline).cpu()
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #1aa11934
@@ -169,5 +169,7 @@ def cross_skill(
     of_one = partial(
         _skills, distributions=distributions, n_classes=sampling.n_classes, standardize=standardize
     )
-    run: dict[str, Any] = dict(executor=executor, progress=progress, desc="consensus")
-    return torch.stack(list(blocks.map_blocks(of_one, features, **run)))
+    rows = blocks.map_blocks(
+        of_one, features, executor=executor, progress=progress, desc="consensus"
+    )
+    return torch.stack(list(rows))

@@ -200,7 +200,7 @@ def cut_prior(
     checks.check_memory(n_bytes, caller, "lower rank")
     Q = _range(kernels, weights, width, size, seed)
     B: Any = None
-    gram: Any = 0.0
+    gram = torch.zeros(width, width, dtype=torch.float64)
     for block, parts in _side_by_side(kernels, size):
         part = _project(kernels, parts, Q)
         B = torch.empty(n, width, dtype=part.dtype) if B is None else B

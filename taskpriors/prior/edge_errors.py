@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #fe187acf
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -74,15 +74,21 @@ def moments_of_edges(
     size = _points_at_once(run, n)
     entries = U.numel() + 3 * min(size, n) ** 2
     checks.check_memory(U.element_size() * entries, run.caller, "lower block_size", device=U.device)
-    bar: dict[str, Any] = dict(progress=run.progress, desc="mean over pairs")
+    text = "mean over pairs"
     if run.executor is not None:
         strip = partial(_edge_strip, distribution=distribution, U=U, size=size)
-        strips = blocks.map_blocks(strip, blocks.row_blocks(n, size), executor=run.executor, **bar)
+        strips = blocks.map_blocks(
+            strip,
+            blocks.row_blocks(n, size),
+            executor=run.executor,
+            progress=run.progress,
+            desc=text,
+        )
         PU, total = (torch.cat(v) for v in zip(*strips, strict=True))
     else:
         PU = torch.zeros_like(U)
         total = torch.zeros(n, dtype=torch.float64, device=U.device)
-        for rows, cols in blocks.with_bar(blocks.pair_blocks(n, size), **bar):
+        for rows, cols in blocks.with_bar(blocks.pair_blocks(n, size), run.progress, desc=text):
             P = distribution.block(rows, cols)
             PU[rows].addmm_(P, U[cols])
             total[rows] += P.sum(1)
@@ -90,7 +96,8 @@ def moments_of_edges(
                 PU[cols].addmm_(P.T, U[rows])
                 total[cols] += P.sum(0)
     mean = total / n
-    inner: Any = sum((U[b].T @ PU[b]).double() for b in blocks.row_blocks(n, 8192))
+    parts = ((U[b].T @ PU[b]).double() for b in blocks.row_blocks(n, 8192))
+    inner = sum(parts, total.new_zeros(()))
     return ridge_tasks.TaskMoments(
         diag=1 - 2 * mean + mean.mean(),
         cross=PU.sub_(PU.mean(0, keepdim=True)),
@@ -133,7 +140,11 @@ def variance_of_edges(
         d, G = w[:, None].to(W), G.to(W)
         L, R = torch.cat([L - d * (W * G), -W * G], 1), torch.cat([W, d * W], 1)
     part = partial(_variance_block, distribution=distribution, L=L, R=R)
-    bar: dict[str, Any] = dict(progress=run.progress, desc="variance over pairs")
-    parts = blocks.map_blocks(part, blocks.pair_blocks(n, size), executor=run.executor, **bar)
-    total: Any = sum(parts)
-    return 2 * total / n**2
+    parts = blocks.map_blocks(
+        part,
+        blocks.pair_blocks(n, size),
+        executor=run.executor,
+        progress=run.progress,
+        desc="variance over pairs",
+    )
+    return 2 * sum(parts) / n**2

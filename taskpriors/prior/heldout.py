@@ -250,8 +250,13 @@ def _error_over_labels(
     choice = choose_penalty(basis, moments, penalties, caller)
     if not variance:
         alone = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
-        blank: dict[str, Any] = dict(variance=None, standard_error=None, point_errors=alone)
-        return HeldoutError(measure="label", **blank, **choice._asdict())
+        return HeldoutError(
+            measure="label",
+            variance=None,
+            standard_error=None,
+            point_errors=alone,
+            **choice._asdict(),
+        )
     part = partial(
         _task_errors, basis=basis, tasks=tasks, weights=w, alpha=choice.alpha, points=points
     )
@@ -371,16 +376,11 @@ def error_on_basis(
     return _error_over_labels(basis, distribution, best, run, variance=variance, points=variance)
 
 # %% ../../nbs/prior/15_heldout.ipynb #b52c1847
-class _Neighbours(NamedTuple):
-    "Pairs of a query and a neighbour, by the index of the point."
+def _neighbours(rows: slice, X: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries of the block, their neighbours by cosine of unit rows, and the share of a place.
 
-    query: Tensor  # shape (n_pairs,)
-    near: Tensor  # shape (n_pairs,)
-    share: Tensor  # of a place, in (0, 1], float64, k in all for each query
-
-
-def _neighbours(rows: slice, X: Tensor, k: int) -> _Neighbours:
-    "Of each query of the block, by cosine of unit rows."
+    One entry a pair, shape (n_pairs,); the shares in (0, 1], float64, are k in all for each query.
+    """
     S = X[rows] @ X.T
     S[torch.arange(len(S)), torch.arange(rows.start, rows.stop)] = -torch.inf
     slack = 7.5 * X.shape[1] ** 0.5 * torch.finfo(X.dtype).eps  # eps is twice u
@@ -390,7 +390,7 @@ def _neighbours(rows: slice, X: Tensor, k: int) -> _Neighbours:
     n_above = above.sum(1)
     share = (k - n_above).double() / (within.sum(1) - n_above)
     query, near = within.nonzero(as_tuple=True)
-    return _Neighbours(query + rows.start, near, share[query].where(~above[query, near], 1.0))
+    return query + rows.start, near, share[query].where(~above[query, near], 1.0)
 
 # %% ../../nbs/prior/15_heldout.ipynb #549589bf
 def _mean_labels_shared(rows: slice, X: Tensor, k: int, labels: Tensor, weights: Tensor) -> Tensor:

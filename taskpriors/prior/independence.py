@@ -7,7 +7,6 @@ __all__ = []
 
 # %% ../../nbs/prior/27_independence.ipynb #ind00004
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,20 +24,13 @@ EXAMPLES = 128  # that are compared, at most
 LEVEL = 0.01  # p-value above which models are taken to share nothing
 
 
-class _Dependence(NamedTuple):
-    "Whether models share structure on the same examples, by permutations."
-
-    p_value: float  # of all models together
-    each: Tensor  # p-value of each model against all others, shape (n_models,)
-
-
 def dependence(
     features: Sequence[Tensor],  # of each model on the same examples, shapes (n, d)
     *,
     n_examples: int = EXAMPLES,  # at most, a random choice
     n_permutations: int = 199,
     seed: int = 0,
-) -> _Dependence:
+) -> tuple[float, Tensor]:  # p-value of all together, and of each against all others, (n_models,)
     "Permutation test of whether models that see the same examples share any structure."
     n = len(features[0])
     if len(features) < 2:
@@ -57,6 +49,4 @@ def dependence(
         above_each += (permuted * others).sum((1, 2)) >= observed
         total = permuted.sum(0).square().sum() - permuted.square().sum()
         above += int(total >= observed.sum())
-    return _Dependence(
-        (1 + above) / (1 + n_permutations), (1 + above_each).double() / (1 + n_permutations)
-    )
+    return (1 + above) / (1 + n_permutations), (1 + above_each).double() / (1 + n_permutations)

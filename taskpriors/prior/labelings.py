@@ -9,7 +9,7 @@ __all__ = ['enumerate_labelings', 'sample_labelings']
 import math
 import warnings
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
@@ -101,11 +101,11 @@ def _sample_chains(problem: particles.Problem, m: int, options: _Options) -> Lab
     if m > 1:  # prefix samples first, independent labels last
         cold = particles.particle_filter(P, m // 2, g, resample_below=0.0).labels
         Y = torch.cat([cold, Y], 1)
-    statistics = chains.watch_chains(
+    names, values = chains.watch_chains(
         P, 1 / P.T, Y, g, sweeps=options.sweeps, progress=options.progress
     )
     labels = _in_order(Y, order)
-    reason = chains.reason_against_chains(statistics)
+    reason = chains.reason_against_chains(names, values)
     device = labels.device
     return Labelings(
         labels=labels,
@@ -122,7 +122,7 @@ def _sample_chains(problem: particles.Problem, m: int, options: _Options) -> Lab
         trusted=not reason,
         reason=reason,
         heaviest=1 / m,
-        history=statistics.values[:, 0].mean(1),
+        history=values[:, 0].mean(1),
     )
 
 # %% ../../nbs/prior/12_labelings.ipynb #4c9bc0ec
@@ -145,8 +145,8 @@ def _gaps(
     directions = chains.leading_directions(P, 1 / P.T)
     means, errors = [], []
     for state in states:
-        statistics = chains.chain_statistics(P, state.sums, directions)
-        v, w = statistics.values, state.cloud.weights()
+        names, v = chains.chain_statistics(P, state.sums, directions)
+        w = state.cloud.weights()
         means.append(v @ w)
         off = (v - means[-1][:, None]) * w
         R = torch.zeros_like(off).index_add_(1, state.cloud.ancestor, off)
@@ -154,7 +154,7 @@ def _gaps(
         errors.append((R.square().sum(1) + missed.square()).sqrt())
     least = 1e-9 * means[1].abs().max()
     apart = (means[0] - means[1]).abs() / torch.hypot(*errors).clamp(min=least)
-    gaps = dict(zip(statistics.names, apart.tolist(), strict=True))
+    gaps = dict(zip(names, apart.tolist(), strict=True))
     clouds = [state.cloud for state in states]
     error = math.hypot(*(cloud.log_partition_se() for cloud in clouds))
     gaps["log Z"] = abs(clouds[0].log_partition() - clouds[1].log_partition()) / max(error, 1e-9)
@@ -291,13 +291,14 @@ def sample_labelings(
         sweeps = checks.check_count(gibbs_sweeps, caller, "gibbs_sweeps", low=least, high=most)
         if gibbs:
             checks.check_load(sweeps, caller, "gibbs_sweeps", bytes_each=16 * n_tasks)
-    open_unit: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
     options = _Options(
         method=method,
         sweeps=sweeps,
         resample_below=checks.check_number(resample_below, caller, "resample_below", low=0, high=1),
         check_every=checks.check_count(check_every, caller, "check_every"),
-        step=checks.check_number(step, caller, "step", **open_unit),
+        step=checks.check_number(
+            step, caller, "step", low=0, high=1, low_open=True, high_open=True
+        ),
         progress=progress,
     )
     sample = _sample_chains if gibbs else _sample_particles

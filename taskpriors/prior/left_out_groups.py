@@ -88,46 +88,41 @@ def evaluated_rows(n: int, most: int, number: Tensor | None = None) -> Tensor:  
     return evenly(n, most) if number is None else sample_of_groups(number, most)
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #b0f88456
-class _BlockInverses(NamedTuple):
-    "Block inverses for leaving each group out at one penalty."
-
-    matrices: list[Tensor]  # of the blocks of I - H, (n_groups, size, size), float64
-    least: Tensor  # eigenvalue of each block
-
-
 def hat_blocks(U: Tensor, f: Tensor, grouping: Grouping, share: float) -> list[Tensor]:  # float64
     "The blocks of H = U diag(f) U' + `share`, of shape (n_groups, size, size) for each size."
     of_groups = [U[rows.to(U.device)].double() for rows in grouping.blocks]
     return [(part * f) @ part.mT + share for part in of_groups]
 
 
-def inverses_of(hats: list[Tensor], keep: float = 1.0) -> _BlockInverses:
-    "Inverses of the blocks of I - H."
+def inverses_of(hats: list[Tensor], keep: float = 1.0) -> tuple[list[Tensor], Tensor]:
+    "Inverses (n_groups, size, size) of the blocks of I - H, and the blocks' least eigenvalues."
     matrices, least = [], []
     for H in hats:
         w, V = torch.linalg.eigh(keep * torch.eye(H.shape[1]).to(H) - H)
         least.append(w[:, 0])
         matrices.append((V / w[:, None]) @ V.mT)
-    return _BlockInverses(matrices, torch.cat(least))
+    return matrices, torch.cat(least)
 
 
-def _block_inverses(basis: RidgeBasis, grouping: Grouping, alpha: float) -> _BlockInverses:
-    "Inverses of the blocks of I - H, one for each group, up to a factor that cancels."
+def _block_inverses(
+    basis: RidgeBasis, grouping: Grouping, alpha: float
+) -> tuple[list[Tensor], Tensor]:
+    "`inverses_of` the blocks of I - H, one for each group, up to a factor that cancels."
     keep, f = residual_filter(basis, alpha)
     return inverses_of(hat_blocks(basis.U, f, grouping, keep / len(basis.U)), keep)
 
 
-def is_usable(inverses: _BlockInverses, like: Tensor, size: float = 1.0) -> bool:
+def is_usable(least: Tensor, like: Tensor, size: float = 1.0) -> bool:
     "Does rounding of `like` leave something of errors whose factors have the mean square `size`?"
     eps = torch.finfo(like.dtype).eps
-    if inverses.least.min() <= 4 * max(like.shape[1], 1) ** 0.5 * eps:
+    if least.min() <= 4 * max(like.shape[1], 1) ** 0.5 * eps:
         return False
-    return bool(eps * size * inverses.least.pow(-2).mean() <= MOST_LOST)
+    return bool(eps * size * least.pow(-2).mean() <= MOST_LOST)
 
 
-def _is_usable(basis, inverses, alpha) -> bool:
+def _is_usable(basis, least, alpha) -> bool:
     keep, f = residual_filter(basis, alpha)
-    return is_usable(inverses, basis.U, 1.0 if keep else f.square().mean().item())
+    return is_usable(least, basis.U, 1.0 if keep else f.square().mean().item())
 
 
 def _residual_map(basis: RidgeBasis, alpha: float, X: Tensor) -> Tensor:  # shape (n, k)
@@ -151,17 +146,17 @@ class _PenaltyChoice(NamedTuple):
 
     alpha: float
     residuals: Tensor  # shape (n, k)
-    inverses: _BlockInverses
+    inverses: list[Tensor]  # of the blocks of I - H, see `inverses_of`
 
 
 def _best_penalty(basis: RidgeBasis, T: Tensor, grouping: Grouping, caller: str) -> _PenaltyChoice:
     "The penalty of the grid with the least error on left-out groups, for centred targets T."
     least, best = float("inf"), None
     for alpha in alpha_grid(basis).tolist():
-        inverses = _block_inverses(basis, grouping, alpha)
-        if not _is_usable(basis, inverses, alpha):
+        inverses, smallest = _block_inverses(basis, grouping, alpha)
+        if not _is_usable(basis, smallest, alpha):
             continue
-        E = grouping.parts_of(inverses.matrices, _residual_map(basis, alpha, T))
+        E = grouping.parts_of(inverses, _residual_map(basis, alpha, T))
         error = E.square().sum(dtype=torch.float64).item()
         if error < least:
             least, best = error, _PenaltyChoice(alpha, E, inverses)
@@ -174,7 +169,7 @@ def _best_penalty(basis: RidgeBasis, T: Tensor, grouping: Grouping, caller: str)
 
 def _second_order_change(basis: RidgeBasis, grouping: Grouping, choice: _PenaltyChoice) -> Tensor:
     "Second order of the change that a group's deletion makes elsewhere, in parts at its points."
-    inverses, E = choice.inverses.matrices, choice.residuals.double()
+    inverses, E = choice.inverses, choice.residuals.double()
     S = grouping.parts_of(inverses, E)
     n, out = len(E), E.new_zeros(len(E))
     squares = [M @ M for M in inverses]
@@ -204,7 +199,7 @@ def _second_order_change(basis: RidgeBasis, grouping: Grouping, choice: _Penalty
 def _group_values(basis: RidgeBasis, grouping: Grouping, choice: _PenaltyChoice) -> Tensor:
     "Pseudo-values of the mean error, whose sums over groups are those of the groups."
     E = choice.residuals
-    S = grouping.parts_of(choice.inverses.matrices, E)
+    S = grouping.parts_of(choice.inverses, E)
     first = (E * (_residual_map(basis, choice.alpha, S) - E)).sum(1, dtype=torch.float64)
     own = E.double().square().sum(1)
     return own + 2 * first - _second_order_change(basis, grouping, choice)
@@ -218,7 +213,7 @@ def _error_of_columns(basis, T, grouping, caller):  # errors of columns, of a co
     choice = _best_penalty(basis, T, grouping, caller)
     squares = choice.residuals.double().square()
     alone = replace(basis, U=basis.U[:, :0], s=basis.s[:0], V=basis.V[:, :0])
-    constant = _PenaltyChoice(1.0, of_constant, _block_inverses(alone, grouping, 1.0))
+    constant = _PenaltyChoice(1.0, of_constant, _block_inverses(alone, grouping, 1.0)[0])
     error, values = squares.sum(1).mean().item(), _group_values(basis, grouping, choice)
     constants = _group_values(alone, grouping, constant)
     fields: dict[str, Any] = dict(
@@ -290,9 +285,9 @@ def _skills_over_distributions(
 
     least = torch.full((len(T),), torch.inf, dtype=torch.float64, device=columns.device)
     for alpha in alpha_grid(basis).tolist():
-        inverses = _block_inverses(basis, grouping, alpha)
-        if _is_usable(basis, inverses, alpha):
-            E = grouping.parts_of(inverses.matrices, _residual_map(basis, alpha, columns))
+        inverses, smallest = _block_inverses(basis, grouping, alpha)
+        if _is_usable(basis, smallest, alpha):
+            E = grouping.parts_of(inverses, _residual_map(basis, alpha, columns))
             least = torch.minimum(least, per_distribution(E))
     return (1 - least / per_distribution(_constant_residuals(grouping, columns))).cpu()
 

@@ -6,7 +6,7 @@
 __all__ = ['TaskPriorLoss']
 
 # %% ../../nbs/prior/18_objective.ipynb #de7b5a5b
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,23 +18,23 @@ from .edges import checked_odds
 from ..signatures import documented
 
 # %% ../../nbs/prior/18_objective.ipynb #95ca002f
-class _EdgeTable(NamedTuple):
-    P: Tensor  # edge probabilities, shape (m, m)
-    W: Tensor  # weight of M_ij^2 in the variance, shape (m, m)
-
-
 def _hot_edges(x):  # the sigmoid to first order
     return 0.5 + x / 4
 
 
-def _edge_table(Z: Tensor, odds: float, undirected: bool, hot: bool = False) -> _EdgeTable:
-    "Probabilities of the edges of a batch, and their slopes; `hot` takes the limit at high T."
+def _edge_table(
+    Z: Tensor, odds: float, undirected: bool, hot: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Probabilities of the edges of a batch, and the weights of M_ij^2 in the variance.
+
+    Both have shape (m, m); `hot` takes the limit at high T.
+    """
     x = odds * (Z @ Z.T)
     P = _hot_edges(x) if hot else torch.sigmoid(x)
     W = torch.full_like(P, 0.25) if hot else P * torch.sigmoid(-x)
     if undirected:
-        return _EdgeTable(P.fill_diagonal_(1), (2 * W).fill_diagonal_(0))
-    return _EdgeTable(P, W)
+        return P.fill_diagonal_(1), (2 * W).fill_diagonal_(0)
+    return P, W
 
 # %% ../../nbs/prior/18_objective.ipynb #7033e5ed
 def _edge_row_means(Z: Tensor, odds: float, undirected: bool, hot: bool = False) -> Tensor:
@@ -64,13 +64,6 @@ def _loo_operator(X: Tensor, alpha: float) -> Tensor:  # Q = R^T R, shape (m, m)
 def _pair_mean(A, n):  # from the entries A (m, m) of a batch, the mean of an n x n matrix
     m, diagonal = len(A), A.diagonal().sum()
     return (A.sum() - diagonal) * ((n - 1) / (n * m * (m - 1))) + diagonal / (n * m)
-
-# %% ../../nbs/prior/18_objective.ipynb #bb997a20
-class _TaskStatistics(NamedTuple):
-    "Mean and variance over a prior's tasks, estimated on a minibatch; of order one at any size."
-
-    mean: Tensor  # "trace", "hsic": E[Tr MG]/n^2; "heldout": E[Tr QG]/m, squared error per point
-    variance: Tensor  # "trace", "hsic": Var[Tr MG]/n^2; "heldout": Var[Tr QG]/m
 
 # %% ../../nbs/prior/18_objective.ipynb #6062f838
 def _as_index(index, n, device):  # distinct points of the prior, as int64
@@ -129,15 +122,19 @@ class TaskPriorStatistics(nn.Module):
         index: ArrayLike | None = None,  # its points in the prior, distinct; None: all, in order
         *,
         center: Tensor | None = None,  # of unit rows over all points; None: the batch's own
-    ) -> _TaskStatistics:
-        "Estimates from one minibatch, drawn uniformly without replacement."
+    ) -> tuple[Tensor, Tensor]:  # mean and variance, of order one at any size
+        """Estimates from one minibatch, drawn uniformly without replacement.
+
+        "trace" and "hsic": E[Tr MG]/n^2 and Var[Tr MG]/n^2; "heldout": E[Tr QG]/m, the squared
+        error of a point, and Var[Tr QG]/m.
+        """
         X = checks.check_features(features, "TaskPriorLoss")
         i = _as_index(index, len(self.prior), self.prior.device)
         checks.check_same_n("TaskPriorLoss", features=len(X), index=len(i))
         P, W = (a.to(X) for a in _edge_table(self.prior[i], self.odds, self.undirected, self.hot))
         if self.statistic == "heldout":
             Q = _loo_operator(X, self.alpha)
-            return _TaskStatistics((Q * P).sum() / len(X), (Q.square() * W).sum() / len(X))
+            return (Q * P).sum() / len(X), (Q.square() * W).sum() / len(X)
         p = self.row_means[i].to(X)
         tilted = P - p[:, None] - p + self.row_means.mean().to(X)
         n = len(self.prior)
@@ -157,7 +154,7 @@ class TaskPriorStatistics(nn.Module):
                 checks.refuse("TaskPriorLoss", rule, got, "pass the mean of the unit rows")
             D = C - checks.check_finite(center, "TaskPriorLoss", "center").to(C)
         variance = _pair_mean((D @ D.T).square() * W, n)
-        return _TaskStatistics(_pair_mean((C @ C.T) * tilted, n), variance)
+        return _pair_mean((C @ C.T) * tilted, n), variance
 
 # %% ../../nbs/prior/18_objective.ipynb #dc335acf
 @documented
@@ -192,8 +189,8 @@ class TaskPriorLoss(nn.Module):
         center: Tensor | None = None,  # mean unit row over all points, see TaskPriorStatistics
     ) -> Tensor:  # scalar to minimise
         "Minus the mean trace, or the mean held-out error, plus `weight` times the variance."
-        s = self.statistics(features, index, center=center)
-        return self.sign * s.mean + self.weight * s.variance
+        mean, variance = self.statistics(features, index, center=center)
+        return self.sign * mean + self.weight * variance
 
     def extra_repr(self) -> str:
         s = self.statistics

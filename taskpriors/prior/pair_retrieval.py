@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -103,8 +103,10 @@ class PairScores(Result):
 
     def precision(self, share_of_same: float) -> Tensor:  # shape (n_models,), float64
         "Precision at k: the recall times the mean number of mates over k."
-        options: dict[str, Any] = dict(low=0, high=1, low_open=True)
-        rho = checks.check_number(share_of_same, "PairScores.precision", "share_of_same", **options)
+        caller = "PairScores.precision"
+        rho = checks.check_number(
+            share_of_same, caller, "share_of_same", low=0, high=1, low_open=True
+        )
         return self.recall * rho * (self.n_points - 1) / self.k
 
     def to_frame(self) -> DataFrame:

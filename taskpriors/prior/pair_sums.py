@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d14
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -80,7 +80,7 @@ class _Margins(NamedTuple):
 def margins(Z: Tensor) -> _Margins:
     "Diagonal of `Z @ Z.T`, and the sum of its other entries."
     diagonal = []
-    column: Any = 0
+    column = torch.zeros(Z.shape[1], dtype=torch.float64, device=Z.device)
     for rows in blocks.row_blocks(len(Z), 256):
         part = Z[rows].double()
         column = column + part.sum(0)

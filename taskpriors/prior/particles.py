@@ -273,17 +273,17 @@ def _drift(
 # %% ../../nbs/prior/10_particles.ipynb #037424d8
 def _propose_block(
     P, rows, U, g
-) -> tuple[prefix_blocks._DrawnBlock, Tensor]:  # -> what is drawn, increments of log weights, (m,)
+) -> tuple[Tensor, Tensor, Tensor]:  # labels, codes, increments of log weights, (m,)
     q, m = P.q, U.shape[1] // (P.q - 1)
     B = P.B[rows]
     A = B * P.coef(1 / P.T)
     u = prefix_blocks.draw_uniforms(len(B), m, q, g, P.B)
     F = (A @ U).view(-1, q - 1, m) + P.field(torch.arange(rows.start + 1, rows.stop + 1))
     J = (A @ B.T).tril(-1)
-    block = prefix_blocks.draw_block(F, J, u)
-    F += (J @ block.codes.flatten(1)).view_as(F)  # the scores at which labels were drawn
+    labels, codes, _ = prefix_blocks.draw_block(F, J, u)
+    F += (J @ codes.flatten(1)).view_as(F)  # the scores at which labels were drawn
     increments = (prefix.log_normalisers(F) - F.sum(1) / q).double().sum(0)
-    return block, increments + _drift(P, U[-1].view(q - 1, m), block.codes)
+    return labels, codes, increments + _drift(P, U[-1].view(q - 1, m), codes)
 
 # %% ../../nbs/prior/10_particles.ipynb #0f4a4597
 class ParticleState(NamedTuple):
@@ -314,14 +314,14 @@ def particle_filter(
         cloud.weigh(torch.zeros_like(cloud.log_w))
     past = []  # points, labels drawn and particles kept, None for all, of each block
     for rows in blocks.with_bar(P.free_blocks(every), progress, desc="points"):
-        block, increments = _propose_block(P, rows, U, g)
+        labels, codes, increments = _propose_block(P, rows, U, g)
         cloud.weigh(increments)
-        U.addmm_(P.B[rows].T, block.codes.flatten(1))
+        U.addmm_(P.B[rows].T, codes.flatten(1))
         keep = None
         if rows.stop < P.n and cloud.ess[-1] < resample_below * m:
             keep = cloud.resample(g)
             U = U.view(-1, P.q - 1, m)[:, :, keep].flatten(1)
-        past.append((rows, block.labels, keep))
+        past.append((rows, labels, keep))
     Y = P.hold(torch.empty(P.n, m, dtype=torch.int16, device=P.B.device))
     line = None  # position of each final particle after the block; None if it never moved
     for rows, labels, keep in reversed(past):
@@ -342,9 +342,9 @@ def gibbs_sweep(P: PottsModel, beta: float, Y: Tensor, U: Tensor, g: torch.Gener
         J = A @ B.T
         u = prefix_blocks.draw_uniforms(len(B), m, q, g, P.B)
         scores = A @ U - J.tril() @ old.flatten(1)  # without the points that J adds as drawn
-        block = prefix_blocks.draw_block(scores.view_as(old) + field, J.tril(-1), u)
-        U.addmm_(B.T, (block.codes - old).flatten(1))
-        Y[rows] = block.labels
+        labels, codes, _ = prefix_blocks.draw_block(scores.view_as(old) + field, J.tril(-1), u)
+        U.addmm_(B.T, (codes - old).flatten(1))
+        Y[rows] = labels
 
 # %% ../../nbs/prior/10_particles.ipynb #d0f34b67
 def class_sizes(P: PottsModel, U: Tensor) -> Tensor:  # shape (q, m), float64

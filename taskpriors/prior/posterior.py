@@ -10,7 +10,6 @@ __all__ = ['LabelEvidence', 'label_evidence', 'PosteriorWeights', 'posterior_wei
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from scipy.special import stdtr
@@ -259,8 +258,9 @@ def posterior_tasks(
     n_tasks = checks.check_count(n_tasks, caller, "n_tasks")
     n_orders = min(n_tasks, checks.check_count(n_orders, caller, "n_orders"))
     temperatures = (evidence.top_eigenvalues / (q * evidence.gain)).tolist()
-    options: dict[str, Any] = dict(n_tasks=n_tasks, n_orders=n_orders, given=clamped, seed=seed)
-    return prefix.sample_labels_of_priors(factors, temperatures, q, **options)
+    return prefix.sample_labels_of_priors(
+        factors, temperatures, q, n_tasks=n_tasks, n_orders=n_orders, given=clamped, seed=seed
+    )
 
 # %% ../../nbs/prior/22_posterior.ipynb #56618bcd
 def pairs_of_one_class(classes: Tensor) -> int:

@@ -7,7 +7,6 @@ __all__ = []
 
 # %% ../../nbs/prior/08_block_of_points.ipynb #9a470118
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -32,20 +31,15 @@ def _choose_classes(d: Tensor, u: Tensor) -> Tensor:  # (..., m), uint8; int16 a
     return (u >= below).sum(0, dtype=torch.uint8 if len(scores) <= 256 else torch.int16)
 
 # %% ../../nbs/prior/08_block_of_points.ipynb #5f4b232c
-class _DrawnBlock(NamedTuple):
-    "The labels of a block of points."
-
-    labels: Tensor  # shape (..., b, m), as of choose_classes
-    codes: Tensor  # shape (..., b, q - 1, m)
-    rounds: int  # that were needed
-
-
 def draw_block(
     F: Tensor,  # scores from outside, shape (..., b, q - 1, m)
     J: Tensor,  # coupling within the block below its diagonal, zero elsewhere, shape (..., b, b)
     u: Tensor,  # uniforms of draw_uniforms, shape (..., b, m)
-) -> _DrawnBlock:
-    "Draw the labels that one point after another would get, all points of a block at once."
+) -> tuple[Tensor, Tensor, int]:
+    """Draw the labels that one point after another would get, all points of a block at once.
+
+    Returns labels (..., b, m), their codes (..., b, q - 1, m), and the rounds that were needed.
+    """
     b, n_codes, m = F.shape[-3:]
     y = _choose_classes(F, u)
     S = encode_labels(y, n_codes + 1, F.dtype)
@@ -64,7 +58,7 @@ def draw_block(
         y[..., first:, :] = new[..., k:, :]
         S[..., first:, :, :] = encode_labels(new[..., k:, :], n_codes + 1, F.dtype)
         first += 1
-    return _DrawnBlock(y, S, rounds)
+    return y, S, rounds
 
 # %% ../../nbs/prior/08_block_of_points.ipynb #948b090a
 def draw_uniforms(b: int, m: int, q: int, g: torch.Generator, like: Tensor) -> Tensor:  # (b, m)
@@ -104,8 +98,8 @@ def fill_labels(
             torch.index_select(Z, 0, at.flatten(), out=Zb[i].flatten(0, 1))
             for left, out in ((U[i], F[i]), (Zb[i], J[i])):
                 torch.baddbmm(out, left, Zb[i].mT, beta=0, alpha=scale, out=out)
-        block = draw_block(F.mT.unflatten(-1, (n_classes - 1, m)), J.tril_(-1), u)
-        labels[:, :, places] = block.labels
-        for sums, B, S in zip(U, Zb, block.codes.flatten(-2), strict=True):
+        drawn, codes, _ = draw_block(F.mT.unflatten(-1, (n_classes - 1, m)), J.tril_(-1), u)
+        labels[:, :, places] = drawn
+        for sums, B, S in zip(U, Zb, codes.flatten(-2), strict=True):
             sums.baddbmm_(S.mT, B)
         start += b

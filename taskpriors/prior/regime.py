@@ -8,7 +8,6 @@ __all__ = ['Regime']
 # %% ../../nbs/prior/17_regime.ipynb #432db878
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,15 +27,8 @@ class Regime(Result):
     verdict: str  # what that means for tasks as labels
 
 # %% ../../nbs/prior/17_regime.ipynb #58ef75f7
-class _PairMeans(NamedTuple):
-    "Means over pairs i < j."
-
-    ratio: float  # of |K_ij|/T
-    entropy: float  # of an edge, in bits
-
-
-def pair_means(Z: Tensor, odds: float, temperature: float) -> _PairMeans:
-    "Mean strength of the couplings of a kernel, and mean entropy of its edges."
+def pair_means(Z: Tensor, odds: float, temperature: float) -> tuple[float, float]:
+    "Mean |K_ij|/T, the strength of a coupling, and mean entropy of an edge, in bits; over i < j."
     total = torch.zeros(2, dtype=torch.float64, device=Z.device)
     for rows, cols in pair_blocks(len(Z), 1024):
         K = (Z[rows] @ Z[cols].T).abs()
@@ -46,7 +38,8 @@ def pair_means(Z: Tensor, odds: float, temperature: float) -> _PairMeans:
             upper = values.triu(1) if rows == cols else values
             total[k] += upper.sum(dtype=torch.float64)
     n_pairs = len(Z) * (len(Z) - 1) / 2
-    return _PairMeans(*(total / n_pairs).tolist())
+    ratio, entropy = (total / n_pairs).tolist()
+    return ratio, entropy
 
 # %% ../../nbs/prior/17_regime.ipynb #71b1fb13
 def label_entropy(Z: Tensor, temperature: float) -> float:

@@ -436,9 +436,9 @@ def _choose_without_groups(
     U, inverses = groups.sample.U, {}
     for alpha in ridge_tasks.alpha_grid(fit).tolist():
         hats = whole_groups.hat_blocks(U, _filter(fit, alpha), groups.grouping, 1 / fit.n)
-        of_blocks = whole_groups.inverses_of(hats)
-        if whole_groups.is_usable(of_blocks, U):
-            inverses[alpha] = of_blocks.matrices
+        matrices, least = whole_groups.inverses_of(hats)
+        if whole_groups.is_usable(least, U):
+            inverses[alpha] = matrices
     if not inverses:
         rule = "no group may fix its own prediction"
         remedy = "leave out features, or points of the largest group"
@@ -500,7 +500,7 @@ def _evaluate_groups(fit, groups, f) -> _GroupErrors:  # _GroupErrors at the fil
     U, grouping, m = groups.sample.U, groups.grouping, len(groups.sample.tasks.labels)
     level = _level(fit, f)
     hats = whole_groups.hat_blocks(U, f, grouping, 1 / fit.n)
-    inverses = whole_groups.inverses_of(hats).matrices
+    inverses, _ = whole_groups.inverses_of(hats)
     each = groups.weights[:, None]
     by_task = (_code_spread(fit, groups.sample.tasks) / level**2).clone()
     own, beyond, first, right = (torch.zeros(len(U)).to(each) for _ in range(4))

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -48,7 +48,7 @@ def _monomials(F: Tensor, degree: int) -> Tensor:  # shape (n, number of monomia
 def _power_sum(A: Tensor, B: Tensor, powers: tuple) -> Tensor:  # float64
     "Sum over i != j of (A A^T)_ij^p (B B^T)_ij^q, for factors A and B and powers (p, q)."
     p, q = powers
-    cross: Any = 0
+    cross = torch.zeros((), dtype=torch.float64, device=A.device)
     for b in blocks.row_blocks(len(A), 1024):
         cross = cross + _monomials(A[b].double(), p).T @ _monomials(B[b].double(), q)
     diagonal = pair_sums.margins(A).diagonal ** p @ pair_sums.margins(B).diagonal ** q
@@ -79,7 +79,7 @@ def _near_cells(factors: Sequence, most: int) -> Tensor:  # cell of each point, 
     generator = torch.Generator().manual_seed(len(factors))
     n, device = len(factors[0]), factors[0].device
     steps = max(0, math.ceil(math.log2(n / most)))
-    height: Any = 0
+    height = torch.zeros(n, steps, dtype=torch.float64, device=device)
     for F in factors:
         W = torch.randn(F.shape[1], steps, generator=generator, dtype=torch.float64).to(F)
         length = pair_sums.margins(F).diagonal.sqrt().clamp(min=1e-300)
@@ -210,8 +210,8 @@ def _point_probabilities(problem: pair_sums.PairProblem) -> Tensor:
         a = pair_sums.margins(Z).diagonal.sqrt()
         parts += [v if v.any() else torch.ones_like(v) for v in (a, a * a, a * k)]
     share = [1 / 4] + [3 / 4 / (len(parts) - 1)] * (len(parts) - 1)
-    out: Any = sum(w * v / v.sum() for w, v in zip(share, parts, strict=True))
-    return out
+    parts = [w * v / v.sum() for w, v in zip(share, parts, strict=True)]
+    return sum(parts, torch.zeros_like(k))
 
 # %% ../../nbs/prior/05_sketch.ipynb #4b6d001f
 _PAIRS_PER_LOT = 2**14
@@ -263,7 +263,7 @@ class _Pilot(NamedTuple):
 
 
 def _run_pilot(draws, n_lots, control_means) -> _Pilot:
-    total: Any = 0, 0, 0, 0, 0
+    total = [control_means.new_zeros(())] * 5
     for y, c, _ in _drawn_lots(draws, n_lots):
         d = c - control_means
         sums = [y, y * y, d, d[..., None] * d[..., None, :], y[..., None] * d[..., None, :]]
@@ -271,15 +271,11 @@ def _run_pilot(draws, n_lots, control_means) -> _Pilot:
     return _Pilot._make([*total, n_lots])
 
 # %% ../../nbs/prior/05_sketch.ipynb #54091d03
-class _ControlFit(NamedTuple):
-    "Fit of the control variates."
+def _control_slopes(pilot: _Pilot) -> tuple[Tensor, Tensor]:
+    """Least-squares slopes of y on the control variates, and the variance of y that they leave.
 
-    slopes: Tensor  # least-squares slopes of y, shape (n_models, 2, n_temps, 2)
-    residual: Tensor  # variance of y that they leave, shape (n_models, 2, n_temps)
-
-
-def _control_slopes(pilot: _Pilot) -> _ControlFit:
-    "Least-squares slopes of y on the control variates, and the variance that they leave."
+    Of shapes (n_models, 2, n_temps, 2) and (n_models, 2, n_temps).
+    """
     y, yy, d, dd, yd = (part / pilot.n_lots for part in pilot[:-1])
     spread = dd - d[..., None] * d[..., None, :]
     along = yd - y[..., None] * d[..., None, :]
@@ -289,7 +285,7 @@ def _control_slopes(pilot: _Pilot) -> _ControlFit:
     inverse = torch.linalg.pinv(correlation, rtol=1e-9, hermitian=True)
     beta = (along / unit[..., None, :]) @ inverse / unit[..., None, :]
     residual = (yy - y * y) - (beta * (2 * along - beta @ spread)).sum(-1)
-    return _ControlFit(beta, residual.clamp(min=0))
+    return beta, residual.clamp(min=0)
 
 
 def _controlled(y: Tensor, d: Tensor, beta: Tensor) -> Tensor:  # like y
@@ -337,16 +333,6 @@ def _largest_residual(
         largest = torch.maximum(largest, r.abs().amax(0))
     return largest
 
-# %% ../../nbs/prior/05_sketch.ipynb #c0bc1584
-class _MomentScale(NamedTuple):
-    "Scale and offset of a moment, given a mean over pairs; shapes (n_models, 2, n_temps or 1)."
-
-    exact: Tensor  # what needs no draw
-    weight: Tensor  # of the mean over pairs
-
-    def moments(self, mean, error):  # -> values and standard errors
-        return self.exact + self.weight * mean, self.weight * error
-
 # %% ../../nbs/prior/05_sketch.ipynb #7c768228
 class _FreshLots(NamedTuple):
     "Sums over drawn lots, for fixed slopes."
@@ -375,9 +361,7 @@ class _FreshLots(NamedTuple):
 
 
 def _fresh_lots(draws, n_lots, *, beta, start, control_means) -> _FreshLots:
-    powers: Any = 0
-    controls: Any = 0
-    kernel: Any = 0
+    powers = controls = kernel = control_means.new_zeros(())
     for y, c, K in _drawn_lots(draws, n_lots):
         off = c - control_means
         r = _controlled(y, off, beta) - start
@@ -388,10 +372,10 @@ def _fresh_lots(draws, n_lots, *, beta, start, control_means) -> _FreshLots:
     return _FreshLots(powers, controls, kernel, n_lots)
 
 # %% ../../nbs/prior/05_sketch.ipynb #819e30eb
-def _doubtful(fresh, start, scale, rel_tol) -> Tensor:
+def _doubtful(fresh, start, exact, weight, rel_tol) -> Tensor:
     "Is a moment too skewed for its interval, and its error above a tenth of the tolerance?"
     mean, error = fresh.mean_and_error()
-    value, error = scale.moments(start + mean, error)
+    value, error = exact + weight * (start + mean), weight * error
     return (fresh.too_skewed() & (10 * error > rel_tol * value.abs())).any()
 
 
@@ -444,7 +428,8 @@ def sketch_trace_moments(
     parts = [pair_sums.margins(Z) for Z in p.models]
     exact = pair_sums.diagonal_cumulants(p, [part.diagonal for part in parts], 2).mT.clone()
     exact[:, 0] += torch.stack([part.off_diagonal for part in parts])[:, None] / 2
-    scale = _MomentScale(exact + of_sum * within.y, of_sum * n * (n - 1))
+    # a moment is `exact`, which needs no draw, plus `weight` times a mean over pairs
+    exact, weight = exact + of_sum * within.y, of_sum * n * (n - 1)
     control_means = (_control_sums(sketched) - within.c) / (n * (n - 1))
     draws = _Draws(sketched, generator, side, max(1, block // side**2), _point_probabilities(p))
     pilot = _run_pilot(draws, _LEAST_LOTS, control_means)
@@ -454,16 +439,17 @@ def sketch_trace_moments(
     start = _controlled(pilot.y, pilot.d, beta) / pilot.n_lots
     fixed = dict(beta=beta, start=start, control_means=control_means)
     missed = 2 * _largest_residual(draws, **fixed) / side**2  # of a sum over lots
-    value, _ = scale.moments(start, 0)
-    goal = (rel_tol * value.abs() / scale.weight).clamp(min=1e-150)  # its square is not zero
+    value = exact + weight * start
+    goal = (rel_tol * value.abs() / weight).clamp(min=1e-150)  # its square is not zero
     # lots after which the standard error is within the tolerance, by the pilot
     by_pilot = torch.maximum(1.5 * residual / goal**2, 3 * missed / goal).max()
     needed = int(by_pilot.clamp(_LEAST_LOTS, 2.0**40).ceil())
-    doubtful = partial(_doubtful, start=start, scale=scale, rel_tol=rel_tol)
+    doubtful = partial(_doubtful, start=start, exact=exact, weight=weight, rel_tol=rel_tol)
     most = n_lots - pilot.n_lots
     fresh, used = _draw_fresh(draws, needed, most, doubtful=doubtful, **fixed)
     mean, error = fresh.mean_and_error()
-    value, error = scale.moments(start + mean, torch.hypot(error, missed / fresh.n_lots))
+    value = exact + weight * (start + mean)
+    error = weight * torch.hypot(error, missed / fresh.n_lots)
     rounding = 1e-9 if p.dtype == torch.float64 else 1e-5
     heavy = doubtful(fresh) or fresh.controls_off(control_means[..., :1], rounding).any()
     kernel = within.kernel + fresh.kernel / fresh.n_lots * n * (n - 1)

@@ -9,7 +9,7 @@ __all__ = ['trace_covariance', 'outperform_probability', 'outperform_matrix', 't
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -114,7 +114,7 @@ def _tilted_sums(
     dtype: torch.dtype,  # of the blocks
 ) -> Tensor:
     "Sums over i != j of C, C', C'' and C''': float64, shape (4, n_odds, n_tilts)."
-    total: Any = 0
+    total = tilts.new_zeros(4, *tilts.shape, dtype=torch.float64)
     for block in blocks:
         K = pair_sums.dense_block(prior, block, dtype)
         D = pair_sums.dense_block(model, block, dtype, hollow=True) * twice
@@ -122,20 +122,14 @@ def _tilted_sums(
     return total
 
 # %% ../../nbs/prior/06_tails.ipynb #34731967
-class _Generating(NamedTuple):
-    "The centred generating function C and its derivatives, shape (n_temps, n_tilts) each."
-
-    value: Tensor
-    slope: Tensor
-    curvature: Tensor
-    third: Tensor
-
-
 def _generating_function(problem, kernel) -> Callable:
-    "The function tilts (n_temps, n_tilts) -> _Generating for the statistic Tr(DG) of a Kernel D."
+    """The centred generating function C of the statistic Tr(DG) of a Kernel D.
+
+    A function tilts (n_temps, n_tilts) -> C and its first three derivatives, (4, n_temps, n_tilts).
+    """
     size = pair_sums.points_per_block(problem, 12)
 
-    def at(tilts) -> _Generating:
+    def at(tilts) -> Tensor:
         fn = partial(
             _tilted_sums,
             prior=[(problem.prior, problem.prior, 1.0)],
@@ -149,16 +143,17 @@ def _generating_function(problem, kernel) -> Callable:
         if problem.twice == 1:
             x, D = problem.prior_diagonal, kernel.diagonal
             total = total + _tilted_table(x, D, problem.odds, tilts)
-        return _Generating(*total)
+        return total
 
     return at
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e000d
 def _signed_root(s, c) -> Tensor:
     "r* = w + log(u/w)/w: the statistic's value C'(s) has the distribution function Phi(r*)."
-    w = s.sign() * (2 * (s * c.slope - c.value)).clamp(min=0).sqrt()
-    u = s * c.curvature.sqrt()
-    skewness = c.third / c.curvature**1.5
+    value, slope, curvature, third = c
+    w = s.sign() * (2 * (s * slope - value)).clamp(min=0).sqrt()
+    u = s * curvature.sqrt()
+    skewness = third / curvature**1.5
     near = w.abs() < 1e-4
     ratio = torch.where(near, 1.0, u / w)
     divisor = torch.where(near, 1.0, w)
@@ -200,17 +195,17 @@ def _edgeworth_cdf(z, skewness, kurtosis):
 def _saddlepoint_above(problem, kernel, mean) -> Tensor:
     "P(statistic > 0), shape (n_temps,)."
     C = _generating_function(problem, kernel)
-    ends = C(mean.new_tensor([-1e300, 0.0, 1e300]).expand(len(mean), 3))
-    variance = ends.curvature[:, 1:2]
+    _, ends, curvature, _ = C(mean.new_tensor([-1e300, 0.0, 1e300]).expand(len(mean), 3))
+    variance = curvature[:, 1:2]
     goal = -mean[:, None]
-    inside = (ends.slope[:, :1] < goal) & (goal < ends.slope[:, 2:]) & (variance > 0)
+    inside = (ends[:, :1] < goal) & (goal < ends[:, 2:]) & (variance > 0)
     goal = torch.where(inside, goal, 0.0)
     sd = torch.where(inside, variance, 1.0).sqrt()
 
     def gap(s) -> tuple[Tensor, Tensor]:
-        c = C(s)
-        scale = c.curvature.sqrt()
-        return torch.where(inside, (c.slope - goal) / scale, 0.0), scale
+        _, slope, curvature, _ = C(s)
+        scale = curvature.sqrt()
+        return torch.where(inside, (slope - goal) / scale, 0.0), scale
 
     s = _increasing_root(gap, goal / sd**2, 1 / sd, problem.caller)
     above = torch.special.ndtr(-_signed_root(s, C(s)))
@@ -317,10 +312,10 @@ def _saddlepoint_quantile(problem, kernel, cumulants, z):
 
     def gap(s):
         c = C(s)
-        return _signed_root(s, c) - z, c.curvature.sqrt()
+        return _signed_root(s, c) - z, c[2].sqrt()
 
     s = _increasing_root(gap, z / sd, 1 / sd, problem.caller)
-    return cumulants[:, :1] + C(s).slope
+    return cumulants[:, :1] + C(s)[1]
 
 # %% ../../nbs/prior/06_tails.ipynb #4657a945
 @documented
@@ -348,8 +343,10 @@ def trace_quantile(
     levels: Any = p if pair_sums.is_sequence(p) else [p]
     if len(levels) == 0:
         checks.refuse(caller, "p must hold at least one level", "none", "pass one or several")
-    inside: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
-    numbers = [checks.check_number(level, caller, "p", **inside) for level in levels]
+    numbers = [
+        checks.check_number(level, caller, "p", low=0, high=1, low_open=True, high_open=True)
+        for level in levels
+    ]
     z = torch.special.ndtri(problem.prior_diagonal.new_tensor(numbers))
     kernels = [pair_sums.factor_kernel(Z) for Z in problem.models]
     cumulants = pair_sums.score_cumulants(problem, kernels, 4)

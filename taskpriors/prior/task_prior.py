@@ -9,6 +9,7 @@ __all__ = ['ModelScores', 'TaskPrior']
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -82,8 +83,9 @@ class TaskPrior(Result):
         factor = checks.check_features(self.factor, "TaskPrior", "factor").detach()
         temperature = checks.check_temperature(self.temperature, "TaskPrior")
         checks.check_choice(self.graphs, edges.GRAPHS, "TaskPrior", "graphs")
-        options: dict[str, Any] = dict(n=len(factor), device=factor.device, name="known")
-        clamped = prefix.check_given(self.known, "TaskPrior", **options)
+        clamped = prefix.check_given(
+            self.known, "TaskPrior", n=len(factor), device=factor.device, name="known"
+        )
         object.__setattr__(self, "factor", factor)
         object.__setattr__(self, "temperature", temperature)
         object.__setattr__(self, "known", clamped)
@@ -239,7 +241,7 @@ class TaskPrior(Result):
         caller = "TaskPrior.at_ratio"
         ratio = checks.check_number(ratio, caller, "ratio", low=0, low_open=True)
         Z, odds = edges.checked_odds(self.factor, self.temperature, self.graphs, caller)
-        now = regime.pair_means(Z, odds, self.temperature).ratio
+        now, _ = regime.pair_means(Z, odds, self.temperature)
         if now == 0:
             rule = "the kernel must be non-zero between some points"
             checks.refuse(caller, rule, "zeros", "choose another kernel")
@@ -368,10 +370,14 @@ class TaskPrior(Result):
         if not isinstance(models, Mapping):
             rule, got = "models must be a dictionary name -> features", type(models).__name__
             checks.refuse("TaskPrior.compare", rule, got, "give each model a name", TypeError)
-        settings: dict[str, Any] = dict(labels=labels, variance=False, executor=executor)
-        if labels is None:
-            settings["check_edges"] = False  # once for all models, below
-        errors = [self.heldout_error(X, **settings) for X in models.values()]
+        error_of = partial(
+            self.heldout_error,
+            labels=labels,
+            variance=False,
+            executor=executor,
+            check_edges=labels is not None,  # else once for all models, below
+        )
+        errors = [error_of(X) for X in models.values()]
         if labels is None:
             trace = self.moments(models, executor=executor)
             mean, variance = trace.mean.cpu(), trace.variance.cpu()
@@ -382,8 +388,9 @@ class TaskPrior(Result):
             factors = [kernels.kernel_factor(X) for X in models.values()]
             traces = [heldout.trace_over_labels(Z, labels) for Z in factors]
             mean, variance = torch.tensor(traces, dtype=torch.float64).T
-            options: dict[str, Any] = dict(k=k, executor=executor)
-            near = [heldout.precision_at_k(X, labels, **options) for X in models.values()]
+            near = [
+                heldout.precision_at_k(X, labels, k=k, executor=executor) for X in models.values()
+            ]
             reasons = []
         reason = next((r for r in reasons if r), "")
         return ModelScores(

@@ -9,7 +9,7 @@ __all__ = []
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -62,8 +62,8 @@ def _hashed_pieces(texts: list[str]) -> np.ndarray:  # shape (n, PIECES), float3
     "Signed counts of pieces of words, two to four letters long, of length one."
     from sklearn.feature_extraction.text import HashingVectorizer
 
-    counting: Any = dict(analyzer="char_wb", ngram_range=(2, 4), n_features=_PIECES)
-    return HashingVectorizer(**counting).transform(texts).toarray().astype(np.float32)
+    counting = HashingVectorizer(analyzer="char_wb", ngram_range=(2, 4), n_features=_PIECES)
+    return counting.transform(texts).toarray().astype(np.float32)
 
 # %% ../../nbs/rank/09_baselines.ipynb #0dd6b8a6
 RAW_PIXELS = "raw pixels"
@@ -142,10 +142,6 @@ def _low_level_share(
     return max(0.0, best) * pairs.sum().item() / total
 
 # %% ../../nbs/rank/09_baselines.ipynb #ed837b1c
-class _Skill(NamedTuple):
-    skill: Tensor  # of baselines on the tasks of members
-
-
 def _low_level_of(
     baselines: Mapping[str, members.Model],
     distribution: distributions.TaskDistribution,
@@ -167,8 +163,8 @@ def _low_level_of(
     index = evenly(n, options.n_consensus_examples)
     learners = list(baselines.values())
 
-    def compute() -> _Skill:
-        return _Skill(distributions.skills_on_tasks_of(learners, teachers, index, options))
+    def compute() -> dict[str, Tensor]:
+        return dict(skill=distributions.skills_on_tasks_of(learners, teachers, index, options))
 
     digests = [[model.digest for model in some] for some in (learners, teachers)]
     key: dict[str, Any] = dict(what="baselines on tasks of members", models=digests)
@@ -179,10 +175,9 @@ def _low_level_of(
     if options.groups is not None:
         key["groups"] = store.digest_tensors(dict(groups=options.groups))
     named = all(digest for some in digests for digest in some)
-    like = _Skill(members.blank(len(learners), len(teachers)))
-    skill = members.load_or_compute(
-        key, compute, like, options.compute.cache if named else False
-    ).skill
+    like = dict(skill=members.blank(len(learners), len(teachers)))
+    cache = options.compute.cache if named else False
+    skill = members.cached_tensors(key, compute, like, cache)["skill"]
     S, alike = (
         distribution.cross_skills.skill[kept][:, kept],
         distribution.cross_skills.alike[kept][:, kept],
@@ -202,7 +197,7 @@ def score_beside(
         _low_level_of, baselines, task_sample.distribution, models, options.alone()
     )
     failures = {} if failed is None else {"the low-level share": failed}
-    copies = members.attempt(_near_copies, baselines, models).result or set()
+    copies = members.attempt(_near_copies, baselines, models)[0] or set()
     shown = {name: model for name, model in baselines.items() if name not in copies}
     if not shown:
         return distributions.Beside({}, {}, failures, low_level)

@@ -181,7 +181,7 @@ def _scored(rows, job) -> _RowScores:  # RowScores
     return scores
 
 
-def _scores_or_reason(rows, job) -> members._Attempt:  # Attempt
+def _scores_or_reason(rows, job) -> tuple[Any, str | None]:  # result, why it failed
     scores = members.attempt(_scored, rows, job)
     blocks.release_freed_pages()
     return scores
@@ -290,21 +290,18 @@ class _DrawnRows(NamedTuple):
     trace_cut: Tensor  # share of the components' traces that the directions lack
 
 
-class _ComponentFiles(NamedTuple):  # what a worker needs to draw the tasks of a component
-    folder: str  # where the prior's factor lies, shape (n, rank)
-    component: int
-    temperature: float
-    device: torch.device
-    classes: str | None  # file of the known classes, shape (n,), -1 where a label is not known
+def _draw_tasks(dealt, *, folder, component, temperature, device, has_classes) -> str:
+    """Path of a component's tasks, shape (m, n), uint8.
 
-
-def _draw_tasks(dealt, files) -> str:  # path of a component's tasks, shape (m, n), uint8
-    Z = _loaded(f"{files.folder}/factor.npy").to(files.device)
-    classes = None if files.classes is None else _loaded(files.classes)
+    The folder holds the prior's factor, shape (n, rank), and the known classes, if there are any,
+    shape (n,), -1 where a label is not known.
+    """
+    Z = _loaded(f"{folder}/factor.npy").to(device)
+    classes = _loaded(f"{folder}/classes.npy") if has_classes else None
     tasks = distributions.tasks_of_component(
-        Z, files.temperature, dealt, files.component, caller=_CALLER, classes=classes
+        Z, temperature, dealt, component, caller=_CALLER, classes=classes
     )
-    return remote.save_array(f"{files.folder}/{uuid4().hex}.npy", tasks.cpu().numpy(), _CALLER)
+    return remote.save_array(f"{folder}/{uuid4().hex}.npy", tasks.cpu().numpy(), _CALLER)
 
 
 def _draw_row_tasks(
@@ -345,12 +342,16 @@ def _draw_row_tasks(
         trace_cut += component.weight / sum(weights) * prior.trace_cut
         with remote.scratch_folder(options.compute.scratch, options.caller) as folder:
             remote.save_array(f"{folder}/factor.npy", prior.factor.numpy(), options.caller)
-            classes_file = None
             if classes is not None:
-                classes_file = f"{folder}/classes.npy"
-                remote.save_array(classes_file, classes.numpy(), options.caller)
-            files = _ComponentFiles(folder, number, T, options.device, classes_file)
-            draw = partial(_draw_tasks, files=files)
+                remote.save_array(f"{folder}/classes.npy", classes.numpy(), options.caller)
+            draw = partial(
+                _draw_tasks,
+                folder=folder,
+                component=number,
+                temperature=T,
+                device=options.device,
+                has_classes=classes is not None,
+            )
             paths = members.over_models(draw, dealt, options, "tasks")
             for out, path, of_seed in zip(labels, paths, dealt, strict=True):
                 tasks = remote.load_array(path, options.caller)
@@ -717,5 +718,5 @@ class DiskEngine:
                 share = component.weight / len(component.kernels)
                 if isinstance(kernel, Tensor):
                     yield kernel[points], share
-                elif not members.attempt(kernel.rows.check_unchanged).failure:
+                elif not members.attempt(kernel.rows.check_unchanged)[1]:
                     yield kernel.factor(kernel.rows.take(points)), share

@@ -142,13 +142,6 @@ def _without_strangers(skill: Tensor, n_models: int, n_points: int) -> Tensor:
     return among_models
 
 
-class _ConsensusFound(NamedTuple):
-    "Consensus weights, and the cross skills behind them."
-
-    components: Consensus | None  # None if no two models learn each other's tasks
-    cross_skills: _CrossSkills | None  # None if there are too few models
-
-
 _CONSENSUS_ORDERS = 16  # random orders of the examples; weights need no standard errors
 
 
@@ -181,9 +174,13 @@ def skills_on_tasks_of(
         warnings.simplefilter("ignore", UserWarning)  # they were shown for all examples before
         factors = [kernel_factor(X, options.tasks.kernel, scale="frobenius") for X in teaching]
     if options.groups is None:
-        run: dict[str, Any] = dict(executor=options.compute.executor)
-        run["progress"] = options.shown if task_models is None else False
-        return skills.cross_skill(learning, factors, **run, **drawing)
+        return skills.cross_skill(
+            learning,
+            factors,
+            executor=options.compute.executor,
+            progress=options.shown if task_models is None else False,
+            **drawing,
+        )
     tasks = skills.tasks_of_priors(factors, skills.check_sampling(gain=10.0, **drawing))
     return cross_skill_without_groups(
         learning, tasks, options.groups[index], options.tasks.n_classes
@@ -195,11 +192,11 @@ def _consensus_of(
     options: RankOptions,
     *,
     reference_models: Mapping[str, members.Model] = MappingProxyType({}),
-) -> _ConsensusFound:
+) -> tuple[Consensus | None, _CrossSkills | None]:
     "The consensus of models and reference models on some examples, and the skills behind it."
     candidates = {**models, **reference_models}
     if len(candidates) < 3:  # two models have equal weights
-        return _ConsensusFound(None, None)
+        return None, None
     n = len(next(iter(candidates.values())).features)
     index = evenly(n, options.n_consensus_examples)
 
@@ -232,12 +229,12 @@ def _consensus_of(
     cross_skills = cross_skills._replace(
         skill=_without_strangers(cross_skills.skill, len(models), len(index))
     )
-    who: dict[str, Any] = dict(
-        similarity=cross_skills.alike, reference_models=range(len(models), len(candidates))
-    )
-    if not mutual_skill(cross_skills.skill, **who).any():
-        return _ConsensusFound(None, cross_skills)
-    return _ConsensusFound(consensus_prior(cross_skills.skill, **who), cross_skills)
+    S, alike = cross_skills
+    references = range(len(models), len(candidates))
+    if not mutual_skill(S, similarity=alike, reference_models=references).any():
+        return None, cross_skills
+    consensus = consensus_prior(S, similarity=alike, reference_models=references)
+    return consensus, cross_skills
 
 # %% ../../nbs/rank/07_distributions.ipynb #87f50ac8
 LEAST_WEIGHT = 1e-3  # a component of less weight draws no tasks
@@ -313,22 +310,19 @@ def distribution_of(
     "Form the task distribution of a choice: its components and their weights."
     cross_skills = None
     if choice.kind == "consensus":
-        consensus = _consensus_of(models, options, reference_models=reference_models)
-        cross_skills = consensus.cross_skills
-        if consensus.components is not None:
+        consensus, cross_skills = _consensus_of(models, options, reference_models=reference_models)
+        if consensus is not None:
             task_models = {**models, **reference_models}
-            weights = zip(task_models.items(), consensus.components.weights.tolist(), strict=True)
+            weights = zip(task_models.items(), consensus.weights.tolist(), strict=True)
             components = [Component((name,), (model.factor,), w) for (name, model), w in weights]
             return TaskDistribution(
                 kind="consensus",
-                description=_describe_consensus(
-                    consensus.components, list(task_models), len(models)
-                ),
+                description=_describe_consensus(consensus, list(task_models), len(models)),
                 components=tuple(
                     component for component in components if component.weight > LEAST_WEIGHT
                 ),
                 members=tuple(task_models),
-                consensus=consensus.components,
+                consensus=consensus,
                 cross_skills=cross_skills,
                 reference_models=reference_models,
             )

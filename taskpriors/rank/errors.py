@@ -114,13 +114,6 @@ class ErrorModel(NamedTuple):
         return ErrorModel(*(x[rows][:, rows] for x in self))
 
 
-class _GroupSizes(NamedTuple):
-    "Mean size of the group that an example belongs to."
-
-    of_all: float  # among all examples
-    of_evaluated: float  # among those evaluated
-
-
 def joint_model(parts: Sequence) -> ErrorModel:
     "Covariance of a sum of independent errors, and degrees of freedom by Welch and Satterthwaite."
     variances = [_margin_variances(part.covariance) for part in parts]
@@ -138,15 +131,16 @@ def _mean_reach(distribution):  # of the 95 % intervals of the margins
 
 def _model_of_points(errors, groups, sizes) -> ErrorModel:  # sizes: own_group_sizes, or None
     together = ErrorModel(_margin(errors, groups), _degrees_of_freedom(errors, groups))
-    if groups is None or sizes is None or sizes.of_all <= sizes.of_evaluated:
+    if groups is None or sizes is None or sizes[0] <= sizes[1]:
         return together
-    bound = ErrorModel(sizes.of_all / sizes.of_evaluated * together.covariance, together.freedom)
-    if sizes.of_evaluated == 1:
+    of_all, of_evaluated = sizes
+    bound = ErrorModel(of_all / of_evaluated * together.covariance, together.freedom)
+    if of_evaluated == 1:
         return bound
     alone = ErrorModel(_margin(errors, None), _degrees_of_freedom(errors, None))
     values, vectors = torch.linalg.eigh(together.covariance - alone.covariance)
     common = (vectors * values.clamp(min=0)) @ vectors.T
-    times = (sizes.of_all - 1) / (sizes.of_evaluated - 1)
+    times = (of_all - 1) / (of_evaluated - 1)
     covariance = alone.covariance + times * common
     of_points, of_groups, whole = map(
         _margin_variances, (alone.covariance, together.covariance, covariance)
@@ -163,7 +157,8 @@ def error_model(
     task_errors: ArrayLike | None = None,  # on each task, mean over examples, (n_models, n_tasks)
     *,
     groups: ArrayLike | None = None,  # of the examples, shape (n,); None: independent examples
-    group_sizes: _GroupSizes | None = None,  # of own_group_sizes; None: whole groups are here
+    group_sizes: tuple[float, float]
+    | None = None,  # of own_group_sizes; None: whole groups are here
     sample_errors: ArrayLike | None = None,  # of an evaluated sample, (n_models, n_evaluated)
     task_groups: ArrayLike | None = None,  # of the tasks, (n_tasks,); None: independent tasks
     paired: bool = True,  # did all models face the same tasks?
@@ -213,8 +208,8 @@ def _size_of_own_group(groups):  # in the mean over examples
     return (counts.square().sum() / len(groups)).item()
 
 
-def own_group_sizes(groups: ArrayLike, evaluated: ArrayLike) -> _GroupSizes:
-    """Mean size of the group that an example belongs to.
+def own_group_sizes(groups: ArrayLike, evaluated: ArrayLike) -> tuple[float, float]:
+    """Mean size of the group that an example belongs to, among all examples and those evaluated.
 
     `groups` names the group of each of n examples; `evaluated` are the rows with known errors.
 
@@ -236,7 +231,7 @@ def own_group_sizes(groups: ArrayLike, evaluated: ArrayLike) -> _GroupSizes:
         rule = f"evaluated must be rows below {len(number)}"
         checks.refuse(caller, rule, got, "pass rows of examples")
     of_evaluated = _size_of_own_group(number[evaluated.long()])
-    return _GroupSizes(_size_of_own_group(number), of_evaluated)
+    return _size_of_own_group(number), of_evaluated
 
 # %% ../../nbs/rank/01_error_model.ipynb #5d55310a
 def _tail_index(errors: Tensor) -> Tensor:  # (n_models, n_models), NaN on the diagonal

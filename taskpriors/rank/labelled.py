@@ -121,8 +121,9 @@ def _agreeing_mixture(
     "Weight the components by the labels, each at the temperature that fits best."
     q = max(2, n_classes)
     rows, tops = zip(*evidence, strict=True)
-    evidence_options: dict[str, Any] = dict(n_classes=q, top_eigenvalues=tops, seed=options.seed)
-    likely = posterior.label_evidence(rows, labels, **evidence_options)
+    likely = posterior.label_evidence(
+        rows, labels, n_classes=q, top_eigenvalues=tops, seed=options.seed
+    )
     prior_weights = torch.tensor(
         [component.weight for component in components_open.components], dtype=torch.float64
     )

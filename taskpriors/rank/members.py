@@ -36,22 +36,15 @@ from .options import RankOptions
 from ..report import words
 from ..store import CacheLike
 
-# %% ../../nbs/rank/03_members.ipynb #5a16e881
-class _Attempt(NamedTuple):
-    "The outcome of work that may fail."
-
-    result: Any  # None if it failed
-    failure: str | None  # why it failed; None if it did not
-
 # %% ../../nbs/rank/03_members.ipynb #12fe28b6
-def attempt(work: Callable, *args: Any, **named: Any) -> _Attempt:
-    "Call `work`; an error becomes one line of text, an interruption goes through."
+def attempt(work: Callable, *args: Any, **named: Any) -> tuple[Any, str | None]:
+    "The result of `work`, or None and the error as one line; an interruption goes through."
     try:
-        return _Attempt(work(*args, **named), None)
+        return work(*args, **named), None
     except Exception as e:
         explained = isinstance(e, (ValueError, TypeError, OSError, MemoryError)) and str(e)
         text = str(e) if explained else f"{type(e).__name__}: {e}"
-        return _Attempt(None, words.plain_text(" ".join(text.split())))
+        return None, words.plain_text(" ".join(text.split()))
 
 # %% ../../nbs/rank/03_members.ipynb #ae1fe40c
 class Settled(NamedTuple):
@@ -61,7 +54,7 @@ class Settled(NamedTuple):
     failures: dict[Any, str]  # name -> why it failed
 
 
-def settle(names: Iterable, attempts: Iterable[_Attempt]) -> Settled:
+def settle(names: Iterable, attempts: Iterable[tuple[Any, str | None]]) -> Settled:
     "Sort attempts into results and failures."
     settled = Settled({}, {})
     for name, (result, failure) in zip(names, attempts, strict=True):
@@ -230,6 +223,21 @@ def blank(*shape: int) -> Tensor:  # float64, without memory
     return torch.empty(shape, dtype=torch.float64, device="meta")
 
 
+def cached_tensors(
+    key: dict, compute: Callable, like: dict[str, Tensor], cache: CacheLike | None
+) -> dict[str, Tensor]:
+    "The tensors under this key, by name, as `load_or_compute` keeps them."
+    return store.cached(
+        None if cache is False else _result_path(key, cache),
+        compute,
+        key,
+        like,
+        caller="rank_models",
+        infinite=True,
+        root=None if cache is False else store.cache_dir(cache),
+    )
+
+
 def load_or_compute(key: dict, compute: Callable, like: Kept, cache: CacheLike | None) -> Kept:
     """The result under this key, which json can hold; computed and kept if it is not there.
 
@@ -239,15 +247,7 @@ def load_or_compute(key: dict, compute: Callable, like: Kept, cache: CacheLike |
     def tensors_of(result) -> dict[str, Tensor]:
         return {name: x for name, x in result._asdict().items() if x is not None}
 
-    tensors = store.cached(
-        None if cache is False else _result_path(key, cache),
-        lambda: tensors_of(compute()),
-        key,
-        tensors_of(like),
-        caller="rank_models",
-        infinite=True,
-        root=None if cache is False else store.cache_dir(cache),
-    )
+    tensors = cached_tensors(key, lambda: tensors_of(compute()), tensors_of(like), cache)
     kind: Any = type(like)
     return kind(**like._asdict() | tensors)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -106,21 +106,15 @@ def edge_reason(moments: Mapping, n: int) -> str:
     least = math.nan if any(map(math.isinf, values)) else min(values)
     return edges.LeastEigenvalue(least, 0.0, min(n, 2048), 0).reason
 
-# %% ../../nbs/rank/09_memory.ipynb #4615dd20
-class _SkillJob(NamedTuple):
-    "Inputs of the skill of one model."
-
-    model: members.Model
-    labels: Tensor  # shape (n_tasks, n); floats are real targets
-    digest: str  # of the labels
-
 # %% ../../nbs/rank/09_memory.ipynb #c8e5ea89
-def _skill(job, options) -> members._Attempt:
-    features, device = job.model.features, options.device
+def _skill(job: tuple[members.Model, Tensor, str], options: RankOptions) -> tuple[Any, str | None]:
+    "Skill of a model on labels (n_tasks, n), where floats are real targets; last their digest."
+    model, labels, digest = job
+    device = options.device
 
     def compute() -> distributions.ModelScores:
         start = time.perf_counter()
-        X, tasks = features.to(device), job.labels.to(device)
+        X, tasks = model.features.to(device), labels.to(device)
         if options.groups is not None:
             error = left_out_groups.error_without_groups(
                 ridge.decompose(X), tasks, options.groups, options.caller
@@ -140,15 +134,15 @@ def _skill(job, options) -> members._Attempt:
 
     common = dict(
         what="skill and ratios",
-        tasks=job.digest,
+        tasks=digest,
         device=str(device),
         penalties=ridge_tasks.MOST_LOST,
     )
     if options.groups is not None:
         common["groups"] = store.digest_tensors(dict(groups=options.groups))
-    blank, (n_tasks, n) = members.blank, job.labels.shape
+    blank, (n_tasks, n) = members.blank, labels.shape
     like = distributions.ModelScores(blank(), blank(n), blank(n_tasks), blank())
-    key = dict(common, features=job.model.digest)
+    key = dict(common, features=model.digest)
     return members.attempt(members.load_or_compute, key, compute, like, options.compute.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #ef68a824
@@ -157,13 +151,13 @@ def skills_on_tasks(
 ) -> members.Settled:  # name -> ModelScores
     "Expected held-out skill of each model over the tasks (n_tasks, n) under its name."
     digests = {id(y): store.digest_tensors(dict(tasks=y)) for y in tasks.values()}
-    jobs = {k: _SkillJob(models[k], y, digests[id(y)]) for k, y in tasks.items()}
+    jobs = {k: (models[k], y, digests[id(y)]) for k, y in tasks.items()}
     fit = partial(_skill, options=options.alone())
     attempts = members.over_models(fit, [jobs[name] for name in models], options, "skill")
     return members.settle(models, attempts)
 
 # %% ../../nbs/rank/09_memory.ipynb #a68e278f
-def _probe(model, *, labels, mask, common, options) -> members._Attempt:
+def _probe(model, *, labels, mask, common, options) -> tuple[Any, str | None]:
     device = options.device
 
     def compute() -> distributions.ProbeScores:
@@ -195,37 +189,25 @@ def _model_probes(
     attempts = members.over_models(fit, models.values(), options, "probes")
     return members.settle(models, attempts)
 
-# %% ../../nbs/rank/09_memory.ipynb #4ac65167
-class _MetricJob(NamedTuple):
-    "One statistic of one model."
-
-    model: members.Model
-    metric: Callable  # features (n, d) -> number
-
-
-class _MetricValue(NamedTuple):
-    "Of one model."
-
-    value: Tensor
-
 # %% ../../nbs/rank/09_memory.ipynb #4606fb03
-def _metric(job, options) -> members._Attempt:
-    def compute() -> _MetricValue:
-        value = float(job.metric(job.model.features))
+def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> tuple[Any, str | None]:
+    "One statistic of one model, a function features (n, d) -> number."
+    model, metric = job
+
+    def compute() -> dict[str, Tensor]:
+        value = float(metric(model.features))
         if math.isnan(value):
             rule, remedy = (
                 "a further statistic must be a number",
                 "let it raise an error that says why",
             )
             checks.refuse("rank_models", rule, "NaN", remedy)
-        return _MetricValue(members.scalar(value))
+        return dict(value=members.scalar(value))
 
-    named = getattr(job.metric, "key", None)
-    key = dict(
-        what="metric", metric=named, features=job.model.digest, penalties=ridge_tasks.MOST_LOST
-    )
-    cache, like = options.compute.cache if named else False, _MetricValue(members.blank())
-    return members.attempt(members.load_or_compute, key, compute, like, cache)
+    named = getattr(metric, "key", None)
+    key = dict(what="metric", metric=named, features=model.digest, penalties=ridge_tasks.MOST_LOST)
+    cache, like = options.compute.cache if named else False, dict(value=members.blank())
+    return members.attempt(members.cached_tensors, key, compute, like, cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #97cb02ae
 def model_metrics(
@@ -233,7 +215,7 @@ def model_metrics(
 ) -> members.Settled:
     "Further statistics (n_models,) by name; a failure is that of 'statistic of model'."
     jobs = {
-        (statistic, name): _MetricJob(model, metric)
+        (statistic, name): (model, metric)
         for name, model in models.items()
         for statistic, metric in metrics.items()
     }
@@ -244,10 +226,10 @@ def model_metrics(
         desc="metrics",
     )
     results, failures = members.settle(jobs, attempts)
-    missing = _MetricValue(members.scalar(math.nan))
+    missing = dict(value=members.scalar(math.nan))
 
     def values_of(statistic) -> Tensor:
-        return torch.stack([results.get((statistic, k), missing).value for k in models])
+        return torch.stack([results.get((statistic, k), missing)["value"] for k in models])
 
     reasons = {f"{statistic} of {name}": why for (statistic, name), why in failures.items()}
     return members.Settled({statistic: values_of(statistic) for statistic in metrics}, reasons)
@@ -360,8 +342,9 @@ class MemoryEngine:
             (distributions.component_factor(component), component.weight)
             for component in components
         ]
-        named: dict[str, Any] = dict(temperatures=temperatures, classes=labels)
-        return distributions.sample_tasks(reference_set, options, stream=2, **named).labels
+        return distributions.sample_tasks(
+            reference_set, options, stream=2, temperatures=temperatures, classes=labels
+        ).labels
 
     def columns(
         self,

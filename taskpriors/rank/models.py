@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -344,15 +345,14 @@ def rank_models(
     )
     _check_pairs(pairs, labels, scoring)
     call = _read_call(models, images, wanted, options, texts=texts, labels=labels, pairs=pairs)
-    evidence: dict[str, Any] = dict(
-        labels=call.labels, references=references, past_results=past_results, pairs=call.pairs
+    rank = partial(
+        run, labels=call.labels, references=references, past_results=past_results, pairs=call.pairs
     )
     if call.on_disk:
         rows, failures, options = _open_rows(call.named, call.options, call.choice, call.needs)
-        ranking = run(rows, call.images, options, failures=failures, on_disk=True, **evidence)
+        ranking = rank(rows, call.images, options, failures=failures, on_disk=True)
         return saved_in(ranking, out)
-    statistics = wanted.statistics
-    ranking = run(call.named, call.images, call.options, metrics=statistics, **evidence)
+    ranking = rank(call.named, call.images, call.options, metrics=wanted.statistics)
     return saved_in(_with_synbench(ranking, call.named, wanted.scores, call.options), out)
 
 # %% ../../nbs/rank/13_models.ipynb #door0004

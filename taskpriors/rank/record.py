@@ -202,7 +202,7 @@ def draw_tasks(
     points = held_out[blocks.evenly(len(held_out), _SHOWN)]
     shown = []
     if images is not None:
-        shown = [members.attempt(_shown, images, i).result for i in points.tolist()]
+        shown = [members.attempt(_shown, images, i)[0] for i in points.tolist()]
     classes = labels[tasks][:, points].tolist()
     return dict(tasks=tasks, points=points.tolist(), classes=classes, shown=shown)
 

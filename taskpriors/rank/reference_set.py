@@ -18,7 +18,7 @@ from functools import cache
 from importlib.machinery import PathFinder
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -188,11 +188,13 @@ def _sentence_network(source: str | Path, prompt: str = "") -> nn.Module:
     "A network of sentence-transformers, of a folder or the hub, that begins texts with a prompt."
     from sentence_transformers import SentenceTransformer
 
-    spoken: dict[str, Any] = {}
-    if prompt:
-        spoken = dict(prompts={"query": prompt}, default_prompt_name="query")
     with named_models.quiet_libraries():
-        network = SentenceTransformer(str(source), device="cpu", **spoken)
+        network = SentenceTransformer(
+            str(source),
+            device="cpu",
+            prompts={"query": prompt} if prompt else None,
+            default_prompt_name="query" if prompt else None,
+        )
     return network.eval().requires_grad_(False)
 
 # %% ../../nbs/rank/08_reference_set.ipynb #c4eb6251
@@ -424,20 +426,16 @@ _SEE = "pass the inputs of these rows as images= or texts= (--images or --texts)
 _PICTURES = "pass pictures instead of a loader, whose batches only the ranked models can take"
 
 
-class _HubModels(NamedTuple):
-    "Ranked models that are names of the hub."
+def hub_models(models: Mapping, source: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Repositories OWNER/NAME of ranked models of the hub, and the models that are in no cache.
 
-    addresses: tuple[str, ...] = ()  # their repositories, OWNER/NAME
-    fetched: tuple[str, ...] = ()  # names of models whose weights are in no cache
-
-
-def hub_models(models: Mapping, source: Any) -> _HubModels:
-    "Models of the hub, and those that a ranking will fetch. No request is sent."
+    A ranking fetches the latter. No request is sent.
+    """
     texts = isinstance(source, TextSource)
     known = {name: source_of(model) for name, model in models.items()}
     addresses = [named_models.hub_addresses(model, texts) for model in known.values()]
     fetched = [name for name in known if named_models.is_to_be_fetched(known[name], texts)]
-    return _HubModels(tuple(sum(addresses, [])), tuple(fetched))
+    return tuple(sum(addresses, [])), tuple(fetched)
 
 
 def find_references(
@@ -445,7 +443,7 @@ def find_references(
     choice: PriorChoice,
     models: Mapping[str, members.Model],
     source: Any,
-    hub: _HubModels | None = None,  # as they were before the ranking fetched any; None: none is
+    hub: tuple = ((), ()),  # `hub_models`, as they were before the ranking fetched any
 ) -> ReferenceSet | None:
     "The reference models of a ranking, before any embedding; None if none are requested."
     if references is None or references is False or choice.kind != "consensus" or len(models) < 2:
@@ -462,7 +460,7 @@ def find_references(
             cure=cure,
             reason="no reference model sees the inputs",
         )
-    addresses, fetched_names = _HubModels() if hub is None else hub
+    addresses, fetched_names = hub
     downloads = references == STANDARD and any(name in models for name in fetched_names)
     reference_set = standard_references(kind, downloads=downloads, ranked=addresses)
     taken = {*models, *(references if isinstance(references, Mapping) else ())}

@@ -59,12 +59,9 @@ def _source_of(
         return load_images(queries, progress=options.compute.progress)
 
 
-class _Rows(NamedTuple):
-    features: dict[str, Tensor]  # name -> (n_queries, d)
-    points: Any  # with the names of the queries, or None
-
-
-def _features_of(queries: QueriesLike, models: Mapping, caller: str) -> _Rows:
+def _features_of(
+    queries: QueriesLike, models: Mapping, caller: str
+) -> tuple[dict[str, Tensor], Any]:  # name -> (n_queries, d); names of the queries, or None
     "Features of the queries under each model, from what was passed by name or in order."
     if isinstance(queries, Mapping):
         named = members.named_models(queries)
@@ -84,13 +81,13 @@ def _features_of(queries: QueriesLike, models: Mapping, caller: str) -> _Rows:
             rule = f"queries of {name!r:.60} must be features, as its documents are"
             remedy = "pass an array or a file, or texts= of the documents and models that read them"
             checks.refuse(caller, rule, source.label_at(0), remedy, TypeError)
-    rows = row_labels.rows_of_frames(dict(zip(models, listed, strict=True)), caller)
+    by_name, points = row_labels.rows_of_frames(dict(zip(models, listed, strict=True)), caller)
     features = {}
-    for name, source in rows.models.items():
+    for name, source in by_name.items():
         held: Any = load_encoder(source, name=name).features
         features[name] = checks.check_features(held, caller, f"queries of {name}")
     checks.check_same_n(caller, **{f"queries of {k}": len(X) for k, X in features.items()})
-    return _Rows(features, rows.points)
+    return features, points
 
 
 def read_queries(

@@ -140,21 +140,17 @@ def _near_copies_note(features: Sequence, seed: int) -> str:  # all in memory, s
     )
 
 
-class _Grouped(NamedTuple):
-    "The groups that examples are left out by."
-
-    options: RankOptions  # with them
-    copied: str  # a sentence about copies, empty if there are none or none were looked for
-    notes: tuple  # of how groups found their examples, and what was not looked for
-
-
 def _groups_of(
     options: RankOptions, models: Mapping[str, members.Model], source: Any | None, n: int
-) -> _Grouped:
-    "The groups that were passed, otherwise those of copies."
+) -> tuple[RankOptions, str, tuple[str, ...]]:
+    """Options with the groups that were passed, otherwise with those of copies.
+
+    Also returns a sentence about copies, empty if there are none or none were looked for, and
+    notes of how groups found their examples and what was not looked for.
+    """
     if options.groups is not None:
         names, notes = row_labels.groups_of_points(options.groups, source, n, options.caller)
-        return _Grouped(replace(options, groups=names), "", notes)
+        return replace(options, groups=names), "", notes
     features = [model.features for model in models.values()]
     groups = _copies_in_all(features)
     sizes = groups.bincount()
@@ -165,14 +161,14 @@ def _groups_of(
         options = replace(options, groups=groups)
         copied += " They are left out together; pass groups=range(n) to take them as independent."
     if n <= point_copies.MOST:
-        return _Grouped(options, copied, ())
+        return options, copied, ()
     if options.groups is None and all(isinstance(X, Tensor) for X in features):
-        return _Grouped(options, copied, (_near_copies_note(features, options.seed),))
+        return options, copied, (_near_copies_note(features, options.seed),)
     note = (
         "Exact copies of examples were looked for; near copies, as the frames of a video, are not "
         f"among more than {point_copies.MOST:,} examples: name them by groups=."
     )
-    return _Grouped(options, copied, (note,))
+    return options, copied, (note,)
 
 
 def _split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
@@ -422,10 +418,10 @@ def _note_shared_structure(
     rows, _ = members.settle(everyone, attempts)  # a file may be gone by now
     if len(rows) < 2:
         return
-    test = independence.dependence(list(rows.values()), seed=settings["seed"])
-    alone = [name for name, p in zip(rows, test.each.tolist(), strict=True) if p > _ALONE]
-    ranked = test.each[: sum(name in models for name in rows)]
-    p_value = max(test.p_value, ranked.min().item())  # references may share it among themselves
+    p_value, each = independence.dependence(list(rows.values()), seed=settings["seed"])
+    alone = [name for name, p in zip(rows, each.tolist(), strict=True) if p > _ALONE]
+    ranked = each[: sum(name in models for name in rows)]
+    p_value = max(p_value, ranked.min().item())  # references may share it among themselves
     settings["shared_structure"] = dict(p_value=p_value, alone=alone)
     if p_value <= independence.LEVEL and len(rows) > 2:
         for name in alone:
@@ -641,7 +637,7 @@ def run(
     else:
         source = members.images_for(images, {**models, **also}, options)
         if source is not None:
-            models = row_labels.rows_of_frames(models, options.caller, source).models
+            models, _ = row_labels.rows_of_frames(models, options.caller, source)
         engine = memory.MemoryEngine(options, source)
     if source is not None and pairs is not None:  # before anything is embedded
         pairs = known_pairs(pairs, source, len(source), options, models)

@@ -11,6 +11,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 from xml.etree import ElementTree
@@ -162,9 +163,15 @@ def _sized_axes(figure, sizes, low, high):  # parameters along x, skill from low
 def _name_box(ax, name, at, taken):  # the box of a name beside a marker, None without room
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
     for rise, side in product((0, 11, -11), (9, -9)):
-        where: dict[str, Any] = dict(ha="left" if side > 0 else "right", va="center")
-        where |= dict(xytext=(side, rise), textcoords="offset points")
-        label = ax.annotate(text, at, parse_math=False, **where)
+        label = ax.annotate(
+            text,
+            at,
+            parse_math=False,
+            ha="left" if side > 0 else "right",
+            va="center",
+            xytext=(side, rise),
+            textcoords="offset points",
+        )
         label.set_in_layout(False)
         box = label.get_window_extent(ax.figure.canvas.get_renderer()).padded(1)
         if ax.bbox.x0 < box.x0 and box.x1 < ax.bbox.x1 and not box.count_overlaps(taken):
@@ -214,14 +221,14 @@ def parameters_svg(frame: DataFrame) -> str:  # SVG element
         ax = _sized_axes(figure, frame.parameters, frame.low.min(), frame.high.max())
         ax.patch.set_visible(False)
         titles = {}
-        mark: dict[str, Any] = dict(color="#1d5fa8", clip_on=False)
+        plot = partial(ax.plot, color="#1d5fa8", clip_on=False)
         for k, row in enumerate(frame.itertuples()):
             titles[f"interval {k}"] = titles[f"point {k}"] = (
                 f"{row.model}: {row.parameters:,.0f} parameters, skill {row.skill:.3f}"
             )
             x = row.parameters
-            ax.plot([x, x], [row.low, row.high], lw=1.5, alpha=0.55, gid=f"interval {k}", **mark)
-            ax.plot([x], [row.skill], "o", ms=10, gid=f"point {k}", **mark)
+            plot([x, x], [row.low, row.high], lw=1.5, alpha=0.55, gid=f"interval {k}")
+            plot([x], [row.skill], "o", ms=10, gid=f"point {k}")
         figure.draw_without_rendering()  # places the axes
         _name_points(ax, frame)
         label = f"Skill against parameters of {words.counted(len(frame), 'model')}; "

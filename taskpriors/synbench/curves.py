@@ -8,7 +8,7 @@ __all__ = ['SynBenchSettings', 'SynBenchResult']
 # %% ../../nbs/synbench/03_curves.ipynb #f5c313da
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -165,13 +165,6 @@ def _mean_margin(margin: Tensor, correct: Tensor, batch: int | None = None) -> T
     m, c = margin.double(), correct.double()
     return (m * c).sum(-1) / c.sum(-1).clamp_min(1)
 
-# %% ../../nbs/synbench/03_curves.ipynb #52213f2f
-class _Curves(NamedTuple):
-    "Expected bounds of the samples that are classified with a given accuracy."
-
-    features: Tensor  # shape (n_eps, n_thresholds)
-    images: Tensor  # shape (n_thresholds,)
-
 # %% ../../nbs/synbench/03_curves.ipynb #825479ba
 _LAYOUT = 1  # of the files that hold a result
 
@@ -227,8 +220,8 @@ class SynBenchResult(results.Result):
         path: str | Path,  # a file that `save` wrote
     ) -> "SynBenchResult":
         "Read what `save` wrote; a covariance that was an object comes back as its name."
-        stored = store.load_tensors(Path(path).expanduser())
-        meta, arrays = stored.description, dict[str, Any](stored.tensors)
+        tensors, meta = store.load_tensors(Path(path).expanduser())
+        arrays = dict[str, Any](tensors)
         if meta.get("kind") != f"SynBenchResult {_LAYOUT}":
             rule, remedy = "the file must hold a SynBenchResult", "score the model again"
             got = str(meta.get("kind", "another file"))
@@ -253,15 +246,15 @@ class SynBenchResult(results.Result):
     def curve(
         self,
         threshold: float | ArrayLike,  # accuracies
-    ) -> _Curves:
-        "E of both at accuracies `threshold`: Figure 3, left."
+    ) -> tuple[Tensor, Tensor]:  # of features (n_eps, n_thresholds), of images (n_thresholds,)
+        "Expected bounds of what is classified with accuracies `threshold`: Figure 3, left."
         t = torch.as_tensor(threshold, dtype=torch.float64)
 
         def E(a, b):
             return (b[..., None] * (a[..., None] > t)).mean(0)
 
         images = E(self.reference_accuracy, self.reference_bound)
-        return _Curves(E(self.accuracy, self.bound), images)
+        return E(self.accuracy, self.bound), images
 
     def relative_area(
         self,
@@ -326,8 +319,7 @@ class SynBenchResult(results.Result):
         "Curves of images and features for up to three eps, with the areas compared: Figure 3."
         ax, s, start = results.new_axes(ax), self.settings, self.settings.threshold[0]
         t = torch.linspace(0.5, 1, 501, dtype=torch.float64)
-        curves = self.curve(t)
-        x, features, images = t.numpy(), curves.features.numpy(), curves.images.numpy()
+        x, features, images = (values.numpy() for values in (t, *self.curve(t)))
         ax.step(x, images, "-", color="C3", where="post", label="images")
         radii = sorted({0, len(s.eps) // 2, len(s.eps) - 1})
         for i, (k, line) in enumerate(zip(radii, ("-", "--", ":"), strict=False)):

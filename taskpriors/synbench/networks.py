@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/synbench/10_networks.ipynb #24c3811a
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -17,28 +17,24 @@ from ..inputs.accepted_models import ModelLike, load_encoder
 from ..inputs.named_models import timm_config
 
 # %% ../../nbs/synbench/10_networks.ipynb #705ed2df
-class _ScoredNetwork(NamedTuple):
-    "A network as `synbench_score` takes it."
+def scored_network(model: ModelLike) -> tuple[Any, dict[str, Any]]:
+    """The network of a model as `synbench_score` takes it, a name or a module, and its options.
 
-    network: Any  # a name or a module
-    options: dict[str, Any]
-
-
-def scored_network(model: ModelLike) -> _ScoredNetwork:
-    "The network of a model, with the size and the pixel statistics of its images."
+    These are the size and the pixel statistics of its images.
+    """
     source = sources.source_of(model)
     if sources.is_given(source):
         rule, remedy = "a SynBench score needs a network", "rank the network itself"
         refuse("synbench_score", rule, "features", remedy)
     match source:
         case sources.Name(partner=None, of_zoo=False, of_hub=False, text=text) if "/" not in text:
-            return _ScoredNetwork(text, {})
+            return text, {}
         case sources.Network(partner=None) | sources.Function(partner=None):
-            return _ScoredNetwork(source.model, {})
+            return source.model, {}
     encoder = load_encoder(source)
     config = {} if encoder.module is None else timm_config(encoder.module)
     if config:
-        return _ScoredNetwork(encoder.forward, dict(input_size=config["input_size"]))
+        return encoder.forward, dict(input_size=config["input_size"])
     from PIL import Image
 
     # a black and a white image tell how channels are scaled; a gray one checks that they are
@@ -52,4 +48,4 @@ def scored_network(model: ModelLike) -> _ScoredNetwork:
         refuse("synbench_score", rule, "one that does not", remedy)
     statistics = (-black / gain).tolist(), (1 / gain).tolist()
     size = tuple(parts[0].shape)
-    return _ScoredNetwork(encoder.forward, dict(input_size=size, normalize_by=statistics))
+    return encoder.forward, dict(input_size=size, normalize_by=statistics)

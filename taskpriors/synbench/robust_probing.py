@@ -312,8 +312,13 @@ def _plain_probe(z: Tensor, y: Tensor, n_classes: int, l2: float) -> tuple[Tenso
     shape = (n_classes, z.shape[1] + 1)
     W = torch.zeros(shape, dtype=torch.float64, device=z.device, requires_grad=True)
     z = z.double()
-    precise: dict[str, Any] = dict(tolerance_grad=1e-8, tolerance_change=1e-12)
-    opt = torch.optim.LBFGS([W], max_iter=500, line_search_fn="strong_wolfe", **precise)
+    opt = torch.optim.LBFGS(
+        [W],
+        max_iter=500,
+        line_search_fn="strong_wolfe",
+        tolerance_grad=1e-8,
+        tolerance_change=1e-12,
+    )
 
     def closure():
         opt.zero_grad()

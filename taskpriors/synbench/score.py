@@ -180,8 +180,14 @@ def task_at(scale: float, s: SynBenchSettings, shape: tuple) -> gaussians.Synthe
     center = s.pixel_mean
     if isinstance(center, str):
         center = 0.5 / math.sqrt(math.prod(shape))
-    clouds: dict[str, Any] = dict(covariance=s.covariance, direction=s.direction, tau=s.tau)
-    return gaussians.synthetic_task(scale, shape, pixel_mean=center, **clouds)
+    return gaussians.synthetic_task(
+        scale,
+        shape,
+        pixel_mean=center,
+        covariance=s.covariance,
+        direction=s.direction,
+        tau=s.tau,
+    )
 
 # %% ../../nbs/synbench/03_score.ipynb #80c22bc5
 def _score_key(encoder: _ImageEncoder, s: SynBenchSettings, seed: int, sizes: tuple) -> str | None:

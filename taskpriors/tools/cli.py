@@ -392,8 +392,9 @@ def build_parser() -> argparse.ArgumentParser:
     for name, entry in _command_words().items():
         run, unset = _COMMANDS[name], argparse.SUPPRESS
         sentence = run.__doc__
-        said: dict[str, Any] = dict(help=sentence, description=sentence, argument_default=unset)
-        command = subparsers.add_parser(name, **said)
+        command = subparsers.add_parser(
+            name, help=sentence, description=sentence, argument_default=unset
+        )
         command.set_defaults(run=run)
         for path, differs in entry["functions"].items():
             module, _, function = path.rpartition(".")

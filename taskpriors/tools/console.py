@@ -154,9 +154,13 @@ def wrapped(text: str, width: int, indent: int = 0) -> str:
     "Each line of a text, folded with an indent; a word longer than a line stays whole."
     import textwrap
 
-    options: dict[str, Any] = dict(break_on_hyphens=False, break_long_words=False)
-    fold = textwrap.TextWrapper(width, subsequent_indent=" " * indent, **options).fill
-    return "\n".join(map(fold, text.split("\n")))
+    wrapper = textwrap.TextWrapper(
+        width,
+        subsequent_indent=" " * indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    return "\n".join(map(wrapper.fill, text.split("\n")))
 
 
 def width_of_lines(watched: bool) -> int:

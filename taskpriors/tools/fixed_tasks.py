@@ -9,7 +9,7 @@ __all__ = []
 import copy
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -50,12 +50,11 @@ def _patches(images, side):  # at every second place, shape (n, places, channels
     return P / (P.square().mean(2, keepdim=True) + 0.01).sqrt()
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #79c93e92
-class _Filters(NamedTuple):
-    mean: Tensor  # patch, shape (p,)
-    maps: Tensor  # whitening times filters of unit length, shape (p, n_filters)
-
-
-def _random_filters(images: Tensor, side: int, n_filters: int, g: torch.Generator) -> _Filters:
+def _random_filters(
+    images: Tensor, side: int, n_filters: int, g: torch.Generator
+) -> tuple[
+    Tensor, Tensor
+]:  # mean patch (p,); whitening times filters of unit length (p, n_filters)
     "Whitened patches of some images, `side` pixels wide, as filters (Coates and Ng)."
     some = images[torch.randperm(len(images), generator=g)[:100]]
     P = _patches(some, side).flatten(0, 1)
@@ -64,7 +63,7 @@ def _random_filters(images: Tensor, side: int, n_filters: int, g: torch.Generato
     w, V = torch.linalg.eigh((P - mean).T @ (P - mean) / len(P))
     whiten = V * (w.clamp(min=0) + 0.1).rsqrt() @ V.T
     filters = nn.functional.normalize((P[:n_filters] - mean) @ whiten, dim=1)
-    return _Filters(mean.float(), (whiten @ filters.T).float())
+    return mean.float(), (whiten @ filters.T).float()
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #8480f6d5
 def patch_features(
@@ -80,10 +79,10 @@ def patch_features(
         checks.refuse("patch_features", "images must differ", "one constant", remedy)
     x = (x - x.mean()) / x.std()
     side = min(6, *x.shape[2:])
-    filters = _random_filters(x, side, n_filters, torch.Generator().manual_seed(seed))
+    mean, maps = _random_filters(x, side, n_filters, torch.Generator().manual_seed(seed))
     rows = []
     for b in row_blocks(len(x), 50):
-        response = (_patches(x[b], side) - filters.mean) @ filters.maps
+        response = (_patches(x[b], side) - mean) @ maps
         height = (x.shape[2] - side) // 2 + 1
         maps = (response - 0.25).relu().transpose(1, 2).unflatten(2, (height, -1))
         rows.append(nn.functional.adaptive_avg_pool2d(maps, 2).flatten(1))
@@ -110,10 +109,14 @@ def fixed_tasks(
     "Tasks of the mean of the kernels of references (name -> features)."
     Z = reference_factor(reference)
     prior = TaskPrior(Z, shared_prior.task_temperature(Z, n_classes))
-    distribution: dict[str, Any] = dict(
-        method="prefix", convention="paper", n_orders=min(ORDERS, n_tasks)
+    return prior.sample(
+        n_classes,
+        n_tasks,
+        seed=seed,
+        method="prefix",
+        convention="paper",
+        n_orders=min(ORDERS, n_tasks),
     )
-    return prior.sample(n_classes, n_tasks, seed=seed, **distribution)
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #7170b723
 def _check_loader(loader) -> None:

@@ -9,7 +9,7 @@ __all__ = ['layers_of']
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -125,14 +125,18 @@ class _Views:
         self.outputs = {}
         _run(model, x)
         views = {}
-        options: dict[str, Any] = dict(n_prefix=self.n_prefix)
-        if isinstance(x, Mapping):
-            options["mask"] = x.get("attention_mask")
+        mask = x.get("attention_mask") if isinstance(x, Mapping) else None
         for layer in self.layers:
             if layer not in self.outputs:
                 checks.refuse(_CALLER, "layers must run", repr(layer), "name another")
-            options["channels_last"] = self.axes.get(layer) == 3
-            for name, X in _pooled_views(self.outputs[layer], self.pool, **options).items():
+            pooled = _pooled_views(
+                self.outputs[layer],
+                self.pool,
+                n_prefix=self.n_prefix,
+                mask=mask,
+                channels_last=self.axes.get(layer) == 3,
+            )
+            for name, X in pooled.items():
                 views[f"{layer}/{name}".rstrip("/")] = X.float()
         if not views:
             checks.refuse(_CALLER, "a pooling must apply", self.pool, "add 'mean'")
@@ -150,7 +154,7 @@ class _LayerPoints(fixed_tasks.FixedPoints):
     def __iter__(self):
         for batch in super().__iter__():
             named = isinstance(batch, Mapping)
-            yield loaders.split_batch(batch, _CALLER).inputs if named else batch
+            yield loaders.split_batch(batch, _CALLER)[0] if named else batch
 
 
 class _TextPoints(fixed_tasks.FixedPoints):
@@ -165,14 +169,8 @@ class _TextPoints(fixed_tasks.FixedPoints):
             yield self.encoder.tokens(some)
 
 
-class _OpenLayers(NamedTuple):
-    "A network, the layers to read, and its inputs in a fixed order."
-
-    module: nn.Module
-    points: Any  # FixedPoints; TextPoints where the inputs are texts
-
-
-def _open_texts(source, texts, batch_size):  # OpenLayers
+def _open_texts(source, texts, batch_size) -> tuple[nn.Module, _TextPoints]:
+    "A network, and its texts in a fixed order."
     if isinstance(source, sources.Name):
         pair = named_models.transformers_model(source.text, _CALLER, texts=True)[:2]
         source = sources.Network(*pair)
@@ -184,7 +182,7 @@ def _open_texts(source, texts, batch_size):  # OpenLayers
     encoder = TokenEncoder(source.model, source.partner)
     points = _TextPoints(texts, encoder, batch_size)
     warn_of_cut_texts(source, points.texts, source.label, _CALLER)
-    return _OpenLayers(_tower(encoder.model, "text_model"), points)
+    return _tower(encoder.model, "text_model"), points
 
 
 def _tower(module, name):  # of a network of pictures and texts the part for one of them
@@ -192,7 +190,8 @@ def _tower(module, name):  # of a network of pictures and texts the part for one
     return getattr(network, name) if hasattr(network, "get_text_features") else network
 
 
-def _open_images(source, images, transform, batch_size) -> _OpenLayers:  # OpenLayers
+def _open_images(source, images, transform, batch_size) -> tuple[nn.Module, _LayerPoints]:
+    "A network, and its images in a fixed order."
     if not isinstance(source, (sources.Network, sources.Name)):
         rule = "model must be a module, a name or (network, processor)"
         checks.refuse(_CALLER, rule, source.label_at(0), "pass an nn.Module", TypeError)
@@ -209,7 +208,7 @@ def _open_images(source, images, transform, batch_size) -> _OpenLayers:  # OpenL
             pictures = images if isinstance(images, ImageSource) else load_images(images)
             images = embed.Prepared(pictures, encoder.transform)
     points = _LayerPoints(images, sys.maxsize, batch_size, 0)
-    return _OpenLayers(_tower(module, "vision_model"), points)
+    return _tower(module, "vision_model"), points
 
 # %% ../../nbs/tools/05_layer_outputs.ipynb #d50fbe0f
 def _check_steady(module, points, views):

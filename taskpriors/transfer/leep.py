@@ -6,7 +6,7 @@
 __all__ = ['leep', 'nce', 'nleep']
 
 # %% ../../nbs/transfer/02_leep.ipynb #9ad864d6
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -97,16 +97,9 @@ def mixture_size(n: int, n_classes: int, rule: str = "pactran") -> int:
     return max(1, min(size, n))
 
 # %% ../../nbs/transfer/02_leep.ipynb #619f11ad
-class _FittedMixture(NamedTuple):
-    "A Gaussian mixture, and the points that it is fitted to."
-
-    mixture: "GaussianMixture"  # of scikit-learn
-    points: np.ndarray  # shape (n, p)
-
-
 def fitted_mixture(
     svd: FeatureSVD, n_components: int, variance: float = 0.8, seed: int = 0
-) -> _FittedMixture:
+) -> tuple["GaussianMixture", np.ndarray]:  # and the points (n, p) that it is fitted to
     "A full-covariance Gaussian mixture on the components with this share of the variance."
     from sklearn.mixture import GaussianMixture
 
@@ -122,7 +115,7 @@ def fitted_mixture(
     scores = svd.scores[:, :p] * (svd.n**0.5 / svd.S[0])  # the first column has variance one
     Z = scores.detach().cpu().numpy()
     mixture = GaussianMixture(n_components, max_iter=300, random_state=seed)
-    return _FittedMixture(mixture.fit(Z), Z)
+    return mixture.fit(Z), Z
 
 
 def mixture_probs(

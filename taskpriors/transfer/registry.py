@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -287,17 +287,12 @@ def metric_convergence(
     return Convergence(name, torch.tensor(sizes), table, count_copies(X))
 
 # %% ../../nbs/transfer/15_registry.ipynb #30c49388
-class _Combination(NamedTuple):
-    "A score that a table of models makes of several metrics."
-
-    rule: str  # "range": from the least value to the largest as 0 to 1; or "standardise"
-    weights: dict  # name in METRICS -> weight of its normalised value
-
-
-COMBINED = dict(
-    clid=_Combination("standardise", dict(cluster_learnability=1.0, twonn=1.0)),
-    etran=_Combination("range", dict(energy_score=0.15, lda_score=0.85)),
-    ncti=_Combination("range", dict(ncti_seli=1.0, ncti_ncc=1.0, ncti_vc=-1.0)),
+# scores that a table of models makes of several metrics: a rule, which takes values from the least
+# to the largest as 0 to 1 ("range") or standardises them, and name in METRICS -> weight
+COMBINED: dict[str, tuple[str, dict[str, float]]] = dict(
+    clid=("standardise", dict(cluster_learnability=1.0, twonn=1.0)),
+    etran=("range", dict(energy_score=0.15, lda_score=0.85)),
+    ncti=("range", dict(ncti_seli=1.0, ncti_ncc=1.0, ncti_vc=-1.0)),
 )
 
 
@@ -349,7 +344,7 @@ def terms_of(names: Iterable[str]) -> list[str]:  # each once
     terms: list[str] = []
     for name in names:
         combined = isinstance(name, str) and name in COMBINED
-        terms += COMBINED[name].weights if combined else [name]
+        terms += COMBINED[name][1] if combined else [name]
     return list(dict.fromkeys(terms))
 
 

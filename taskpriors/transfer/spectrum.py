@@ -7,7 +7,7 @@ __all__ = ['rankme', 'rankme_centered', 'nesum', 'alpha_gap', 'participation_dim
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #01020fed
 import math
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -41,7 +41,7 @@ def participation_ratio(weights: ArrayLike) -> float:  # in [1, k]
 # %% ../../nbs/transfer/08_spectrum.ipynb #5e8a22d4
 def _spectrum(features, svd, center: bool, caller: str) -> Tensor:  # decreasing
     svd = use_svd(features, svd, caller)
-    S = svd.S if center else svd.rotation.S
+    S = svd.S if center else svd.rotation[1]
     if len(S) == 0:
         rule = "features must differ between examples" if center else "features must not vanish"
         got = "identical rows" if center else "a zero matrix"
@@ -287,9 +287,9 @@ def cka(
     block_size = checks.check_count(block_size, "cka", "block_size")
     X, Y = _centred_pair(features, other, _LEAST_POINTS[estimator], "cka")
     X, Y = X * checks.power_to_one(X), Y * checks.power_to_one(Y)  # fourth powers must not overflow
-    run: dict[str, Any] = dict(biased=estimator == "biased", block_size=block_size)
-    xx, yy = _hsic(X, X, **run), _hsic(Y, Y, **run)
+    hsic = partial(_hsic, biased=estimator == "biased", block_size=block_size)
+    xx, yy = hsic(X, X), hsic(Y, Y)
     if not (xx > 0 and yy > 0):
         rule, remedy = "both representations must vary", "drop the constant one or pass more points"
         checks.refuse("cka", rule, f"HSIC with themselves of {xx:.3g} and {yy:.3g}", remedy)
-    return _hsic(X, Y, **run) / math.sqrt(xx) / math.sqrt(yy)
+    return hsic(X, Y) / math.sqrt(xx) / math.sqrt(yy)
