@@ -129,7 +129,9 @@ def cholesky_factor(
     return pivoted_cholesky(K, rank=rank, tol=tol).factor
 
 # %% ../nbs/core/06_kernels.ipynb #4014f278
-def _rbf_columns(X, s, rank, tol):  # factor (n, k), pivots, unexplained variance (n,)
+def _rbf_columns(
+    X, s, rank, tol
+) -> tuple[Tensor, list[int], Tensor]:  # factor (n, k), pivots, unexplained variance (n,)
     "Pivoted Cholesky of the RBF kernel, column by column."
     n = len(X)
     residual = torch.ones(n, dtype=X.dtype, device=X.device)

@@ -208,7 +208,7 @@ def _sphere_sum(products: Tensor, rows, cols, *, shift: Tensor, scale: Tensor, t
     return (total - float(E.diagonal().double().sum())) / 2 if rows == cols else total
 
 
-def _sphere_potential(F: Tensor, mean: Tensor, t: float):
+def _sphere_potential(F: Tensor, mean: Tensor, t: float) -> Callable | None:
     "The potential as a function of the products of centred rows, or None if it cancels."
     inside = F @ mean
     squares = torch.linalg.vector_norm(F, dim=1).square()

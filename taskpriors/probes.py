@@ -267,7 +267,7 @@ def label_accuracy(
     return label_hits(ridge.ridge_basis(X), y[0], q, caller).mean().item()
 
 # %% ../nbs/core/08_probes.ipynb #bdfc5e3f
-def _logistic_block(rows, *, labels, q, mask, basis, new, solver):
+def _logistic_block(rows, *, labels, q, mask, basis, new, solver) -> tuple[Tensor, ...]:
     "Logistic probes of the tasks `rows`, fitted on the mask and evaluated on the other points."
     y = labels[rows]
     W, done, n_iter = logistic.fit_block(y[:, mask], q, basis, solver)

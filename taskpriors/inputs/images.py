@@ -324,7 +324,7 @@ class _Items:
         return _pair(self.ds[self.index[i]], self.keys)
 
 # %% ../../nbs/inputs/04_images.ipynb #7abe42ed
-def _is_stream(source):
+def _is_stream(source) -> bool:
     "Is it a data set that can only be read from its beginning?"
     streams = isinstance(source, torch.utils.data.IterableDataset)
     return streams or (hasattr(source, "take") and not hasattr(source, "__len__"))
@@ -333,7 +333,7 @@ def _is_stream(source):
 _STEP = 2**28  # bytes of a stream after which the memory that is left is looked at
 
 
-def _load_dataset(ds, name, limit, options, keys=(None, None)):  # ImageSource
+def _load_dataset(ds, name, limit, options, keys=(None, None)) -> ImageSource:  # ImageSource
     "Images of a data set, streamed or not."
     if not _is_stream(ds):
         return ImageSource(_Items(ds, evenly(len(ds), limit).tolist(), keys), name, **options)

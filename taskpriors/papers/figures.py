@@ -30,11 +30,11 @@ def tsne_map(features: ArrayLike, *, seed: int = 0) -> Tensor:  # shape (n, 2)
     return tsne(Z, seed=seed, perplexity=30.0, metric="cosine", init="random")
 
 # %% ../../nbs/papers/12_figures.ipynb #f6e8f3a0
-def _axes(n, *, size=(2.8, 2.8)):  # (1, n) axes, each of `size` inches
+def _axes(n, *, size=(2.8, 2.8)) -> np.ndarray:  # (1, n) axes, each of `size` inches
     return results.new_panels(1, n, figsize=(n * size[0], size[1]))
 
 # %% ../../nbs/papers/12_figures.ipynb #960112f9
-def _colors(n):
+def _colors(n) -> list[str]:
     import seaborn as sns
 
     if n <= 4:
@@ -135,7 +135,9 @@ def plot_moments(
     return ax
 
 # %% ../../nbs/papers/12_figures.ipynb #edeb60f9
-def _plot_both(ranking, moments, values, ylabels, error=None):  # two axes: of means, of variances
+def _plot_both(
+    ranking, moments, values, ylabels, error=None
+) -> np.ndarray:  # two axes: of means, of variances
     axes = _axes(2, size=(4.4, 3.8))[0]
     parts = zip(axes, ("E", "Var"), moments, values, (error, None), ylabels, strict=True)
     for ax, statistic, x, y, deviation, ylabel in parts:
@@ -208,7 +210,10 @@ def plot_family(ranking: Ranking) -> np.ndarray:  # two axes
 
 # %% ../../nbs/papers/12_figures.ipynb #6489c28f
 def prior_ablation(
-    features: Mapping, *, priors: Sequence | None = None, temperature: float | None = None
+    features: Mapping[str, Tensor],
+    *,
+    priors: Sequence | None = None,
+    temperature: float | None = None,
 ) -> DataFrame:
     """E and Var of Tr(MG) of every model under the priors of models, and under the product of all.
 
@@ -240,7 +245,7 @@ def prior_ablation(
 # %% ../../nbs/papers/12_figures.ipynb #6b8c3bd4
 @results.in_style
 def plot_priors(
-    features: Mapping,  # model -> features (n, d)
+    features: Mapping[str, Tensor],  # model -> features (n, d)
     *,
     priors: Sequence | None = None,  # models whose priors are taken; None is all and their product
     temperature: float | None = None,  # of the edges; None is each prior's edge_temperature

@@ -71,7 +71,7 @@ def plot_choices(
     _check_grids(grids, "plot_choices")
     scores = torch.stack([g.score for g in grids])
 
-    def taus(i, other):
+    def taus(i, other) -> list[float]:
         return [agreement_statistic(scores[:, i, j], other) for j in range(scores.shape[2])]
 
     ratios = spread_ratios(grids).tolist() if reference is None else None

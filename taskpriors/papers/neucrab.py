@@ -44,7 +44,9 @@ class _Scoring(NamedTuple):
     seed: int  # of splits and mixtures
 
 
-def _scores(ready, name, index, scoring):  # what json can hold
+def _scores(
+    ready, name, index, scoring
+) -> dict[str, dict[str, float] | float | list[float | list[float]]]:  # what json can hold
     X, y, P = ready.rows(name, index)
     available = {"features", "labels"} | ({"source_probs"} if P is not None else set())
     names = [k for k in scoring.metrics if set(registry.METRICS[k].needs) <= available]
@@ -69,7 +71,7 @@ def _scores(ready, name, index, scoring):  # what json can hold
     return dict(values=values, **both, refused=refused, seconds=time.perf_counter() - began)
 
 
-def _timed_error(attempt, *args):
+def _timed_error(attempt, *args) -> dict[str, float]:
     began = time.perf_counter()
     return dict(error=float(attempt(*args)), seconds=time.perf_counter() - began)
 
@@ -148,7 +150,7 @@ class _Shelf(NamedTuple):
     def find(self, piece):  # dict or None
         return self.root and store.find_json(self.path(piece), piece.key, caller=_ME)
 
-    def do(self, piece):  # dict
+    def do(self, piece) -> dict[str, dict[str, float] | float | list[float | list[float]]]:  # dict
         said: dict[str, Any] = dict(caller=_ME, name=f"{piece.task}: {piece.kind} of {piece.model}")
         return store.cached_json(self.path(piece), piece.compute, piece.key, **said, root=self.root)
 
@@ -376,7 +378,7 @@ def _named_once(things, what):
     return things
 
 
-def _evaluated_metrics(metrics):
+def _evaluated_metrics(metrics) -> list[str]:
     if metrics is None:
         available = {"features", "labels", "source_probs"}
         return [k for k, m in registry.METRICS.items() if set(m.needs) <= available]
@@ -392,7 +394,8 @@ def neucrab(
     per_class: Sequence = (2, 5, 10, "full"),  # N/K: labelled points of each class, or "full"
     n_seeds: int = 5,  # subsamples of each size; "full" has one
     metrics: Sequence | None = None,  # names in METRICS; None is all whose inputs there are
-    extra: Mapping | None = None,  # further scores: name -> function of (features, labels)
+    extra: Mapping[str, Callable]
+    | None = None,  # further scores: name -> function of (features, labels)
     recipe: fine_tuning.TuningRecipe | None = None,  # also fine-tune; TuningRecipe() is the paper's
     tuning: Mapping | None = None,  # options of `fine_tune`: pooling, precision, device, save_every
     seed: int = 0,  # of splits and mixtures

@@ -137,7 +137,7 @@ def read_recipes(name: str) -> dict[str, Any]:
     return packaged_toml(f"papers/{name}.toml")
 
 # %% ../../nbs/papers/13_recipes.ipynb #f49355f9
-def _in_words(names):  # "a, b and c"
+def _in_words(names) -> str:  # "a, b and c"
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 

@@ -78,7 +78,7 @@ def _head_probs(X, head, index):
     return (X[index].double() @ W.T + b).softmax(1)
 
 
-def _source_of(task, checkpoint, X):  # function of rows, or None
+def _source_of(task, checkpoint, X) -> Callable:  # function of rows, or None
     source, name = task.source_probs.get(checkpoint.name), checkpoint.name
     if callable(source) or (source is None and checkpoint.head is None):
         return source

@@ -23,7 +23,9 @@ from ..transfer.agreement import compare_agreement
 from ..transfer.pactran import GaussianGrid
 
 # %% ../../nbs/papers/05_tau_tables.ipynb #a41d4599
-def _signs(v):  # (..., n) -> (..., n, n) of -1, 0 and 1; infinite values are ranks first
+def _signs(
+    v,
+) -> np.ndarray:  # (..., n) -> (..., n, n) of -1, 0 and 1; infinite values are ranks first
     from scipy import stats
 
     ranks = stats.rankdata(v, axis=-1)
@@ -39,7 +41,7 @@ def _weighted_taus(
     """
     a, b = _signs(scores), _signs(truth)
 
-    def total(pairs):
+    def total(pairs) -> np.ndarray:
         return ((weights @ pairs) * weights).sum(-1)
 
     truths = total(b * b)

@@ -61,12 +61,12 @@ def _loo_operator(X: Tensor, alpha: float) -> Tensor:  # Q = R^T R, shape (m, m)
     return R.T @ R
 
 # %% ../../nbs/prior/18_objective.ipynb #eabd6f3f
-def _pair_mean(A, n):  # from the entries A (m, m) of a batch, the mean of an n x n matrix
+def _pair_mean(A, n) -> Tensor:  # from the entries A (m, m) of a batch, the mean of an n x n matrix
     m, diagonal = len(A), A.diagonal().sum()
     return (A.sum() - diagonal) * ((n - 1) / (n * m * (m - 1))) + diagonal / (n * m)
 
 # %% ../../nbs/prior/18_objective.ipynb #6062f838
-def _as_index(index, n, device):  # distinct points of the prior, as int64
+def _as_index(index, n, device) -> Tensor:  # distinct points of the prior, as int64
     caller = "TaskPriorLoss"
     if index is None:
         return torch.arange(n, device=device)

@@ -62,8 +62,8 @@ def _ideal_gains(grades: Tensor, query: Tensor, k: int) -> Tensor:  # shape (n_q
 
 
 def query_scores(
-    documents: Mapping,  # of the models, name -> features of shape (n, d)
-    queries: Mapping,  # of the same models, name -> features of shape (n_queries, d)
+    documents: Mapping[str, Tensor],  # of the models, name -> features of shape (n, d)
+    queries: Mapping[str, Tensor],  # of the same models, name -> features of shape (n_queries, d)
     relevant: Relevant,
     *,
     k: int = 10,  # nearest documents that count, at most n
@@ -78,7 +78,7 @@ def query_scores(
     sizes = query.bincount().double()
     ideal = _ideal_gains(relevant.grades, query, k)
 
-    def by_query(values):
+    def by_query(values) -> Tensor:
         return sizes.new_zeros(len(sizes)).index_add_(0, query, values.cpu())
 
     rows = []

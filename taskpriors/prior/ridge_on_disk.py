@@ -615,7 +615,7 @@ def _of_known(fit, rows, tasks, number, *, n_evaluated, caller) -> _KnownLabels:
     return _KnownLabels(error, hits.mean().item(), here, fourth)
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #f23f716e
-def _probes(fit, rows, tasks, mask, n_evaluated):  # ProbeResult
+def _probes(fit, rows, tasks, mask, n_evaluated) -> ProbeResult:  # ProbeResult
     fitted = mask.nonzero().flatten()
     if len(fitted) > n_evaluated:
         fitted = fitted[blocks.evenly(len(fitted), min(n_evaluated, _CHOOSING))]

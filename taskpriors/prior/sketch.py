@@ -392,7 +392,8 @@ def _draw_fresh(draws, lots, most, *, doubtful, **fixed) -> tuple[_FreshLots, in
 # %% ../../nbs/prior/05_sketch.ipynb #4b6d0025
 @documented
 def sketch_trace_moments(
-    M: Tensor | Mapping,  # the model: its kernel's factor, shape (n, r), or name -> factor
+    M: Tensor
+    | Mapping[str, Tensor],  # the model: its kernel's factor, shape (n, r), or name -> factor
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,

@@ -65,7 +65,7 @@ def _joint_distribution(problem):  # (n_temps, n_models) and (n_temps, n_models,
 # %% ../../nbs/prior/06_tails.ipynb #5c7e0004
 @documented
 def trace_covariance(
-    models: Tensor | Mapping,  # name -> factor, or one factor, shape (n, r)
+    models: Tensor | Mapping[str, Tensor],  # name -> factor, or one factor, shape (n, r)
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,
@@ -270,7 +270,7 @@ def outperform_probability(
 # %% ../../nbs/prior/06_tails.ipynb #b994abd1
 @documented
 def outperform_matrix(
-    models: Mapping,  # name -> factor, shape (n, r)
+    models: Mapping[str, Tensor],  # name -> factor, shape (n, r)
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,
@@ -293,7 +293,7 @@ def outperform_matrix(
     return chance[0] if p.single_temperature else chance
 
 # %% ../../nbs/prior/06_tails.ipynb #6e8aae79
-def _series_quantile(cumulants, z, method):
+def _series_quantile(cumulants, z, method) -> Tensor:
     "Normal or Cornish-Fisher quantiles, from cumulants (..., 4) at normal scores z, (n_levels,)."
     mean, variance, third, fourth = cumulants[..., None].unbind(-2)
     x = z

@@ -360,7 +360,7 @@ class TaskPrior(Result):
 
     def compare(
         self,
-        models: Mapping,  # name -> features (n, d)
+        models: Mapping[str, Tensor],  # name -> features (n, d)
         *,
         labels: ArrayLike | Labelings | None = None,  # average over these tasks, not the edges
         k: int = 10,  # neighbours, below n

@@ -149,7 +149,9 @@ def _without_weights(source):  # the module, and a batch of one; of no storage
         return module, torch.zeros(1, *module.pretrained_cfg["input_size"])
 
 
-def _is_at_hand(source, texts):  # without a download, and without asking a function of a user
+def _is_at_hand(
+    source, texts
+) -> bool:  # without a download, and without asking a function of a user
     if isinstance(source, sources.Name):
         places = named_models.repositories_of(source, texts)
         cached = any(map(named_models.cached_snapshot, places))
@@ -201,7 +203,9 @@ def _network_work(
     return _NetworkWork(width, counter.get_total_flops() / 2, n_bytes)
 
 
-def _weights_to_fetch(models: Mapping, texts: bool) -> tuple[str, ...]:
+def _weights_to_fetch(
+    models: Mapping[str, sources.Matrix | sources.Name], texts: bool
+) -> tuple[str, ...]:
     "Models whose weights are in no cache."
     absent = []
     for name, source in models.items():
@@ -214,7 +218,7 @@ def _weights_to_fetch(models: Mapping, texts: bool) -> tuple[str, ...]:
 
 
 def plan_in_memory(
-    models: Mapping,  # name -> Source
+    models: Mapping[str, sources.Matrix | sources.Name],  # name -> Source
     points: ImageSource | TextSource | None,  # None if all models are features
     options: RankOptions,
     *,

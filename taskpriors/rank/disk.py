@@ -40,7 +40,11 @@ _PAIRED = 4096  # examples among which all pairs are visited
 
 
 def sampled_moments(
-    factors: Mapping, prior: Tensor, n: int, temperature: float, graphs: str = "undirected"
+    factors: Mapping[str, Tensor],
+    prior: Tensor,
+    n: int,
+    temperature: float,
+    graphs: str = "undirected",
 ) -> TraceMoments:
     """Mean and variance of Tr(MG) over n examples, estimated from all pairs of a sample.
 
@@ -365,7 +369,9 @@ def _draw_row_tasks(
     )
 
 
-def _sample_moments(models, prior, options):  # Moments of all models, (n_models,) each
+def _sample_moments(
+    models, prior, options
+) -> distributions.Moments:  # Moments of all models, (n_models,) each
     n = len(prior.factor)
     index = blocks.evenly(n, _PAIRED)
     T = shared_prior.edge_temperature(prior.factor)
@@ -560,7 +566,7 @@ class DiskEngine:
         self,
         choice: distributions.PriorChoice,
         models: Mapping[str, members.Model],
-        reference_models: Mapping,
+        reference_models: Mapping[str, members.Model],
         *,
         cross_skills: int,
     ) -> distributions.Drawn:
@@ -609,7 +615,7 @@ class DiskEngine:
             failures=failures,
         )
 
-    def _kernel(self, models, choice):  # of a prior that is no ranked model
+    def _kernel(self, models, choice) -> Tensor:  # of a prior that is no ranked model
         n, device = (
             len(next(iter(models.values())).features),
             self.options.compute.embedding.get("device"),

@@ -203,7 +203,7 @@ def error_model(
     return distribution
 
 # %% ../../nbs/rank/01_error_model.ipynb #9b3793c4
-def _size_of_own_group(groups):  # in the mean over examples
+def _size_of_own_group(groups) -> float:  # in the mean over examples
     counts = torch.bincount(groups).double()
     return (counts.square().sum() / len(groups)).item()
 

@@ -703,7 +703,7 @@ def regret_with_labels(
     F, K = (codes.T @ x @ codes for x in (likeness(points.moment), points.moment))
     eye = torch.eye(codes.shape[1], dtype=torch.float64)
 
-    def precision_of(scores):
+    def precision_of(scores) -> Tensor:
         return torch.linalg.inv(_label_error(constants, K, F, scores) + _LEAST_ERROR * eye)
 
     known = torch.zeros_like(eye) if labels is None else precision_of(labels)

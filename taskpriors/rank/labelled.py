@@ -457,7 +457,7 @@ def _label_functions(
 
 
 def metrics_with_labels(
-    metrics: Mapping | list | tuple | None, labels: GivenLabels | None
+    metrics: Mapping[str, Callable] | list | tuple | None, labels: GivenLabels | None
 ) -> dict[str, Callable]:
     "The further statistics of a ranking as functions of features, from names or functions."
     if isinstance(metrics, (list, tuple)):

@@ -190,7 +190,9 @@ def _is_matrix_file(source) -> bool:
     return False
 
 
-def _needs_memory(options, choice, statistics, scores):  # what rows on disk cannot give
+def _needs_memory(
+    options, choice, statistics, scores
+) -> list[str]:  # what rows on disk cannot give
     needs = ["metrics"] * bool(statistics or scores)
     needs += ["kernel"] * (options.tasks.kernel not in ("cosine", "linear"))
     if choice.kind == "model" and not _is_matrix_file(sources.source_of(choice.source)):

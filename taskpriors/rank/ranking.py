@@ -191,7 +191,11 @@ class Ranking(Result):
         return record.ranking_frame(self)
 
     @property
-    def _costs(self):  # name of a column -> of each model, where they differ by two or more
+    def _costs(
+        self,
+    ) -> dict[
+        str, dict[str, float]
+    ]:  # name of a column -> of each model, where they differ by two or more
         columns = dict(parameters=self.parameters, milliseconds=self.milliseconds)
         known = {name: column for name, column in columns.items() if column is not None}
         return {
@@ -309,7 +313,7 @@ class Ranking(Result):
         )
 
     @property
-    def _caution(self):  # where a baseline may be better than the first model
+    def _caution(self) -> str:  # where a baseline may be better than the first model
         return words.baseline_caution(
             () if self._is_silent else self.baselines,
             is_labelled="labels" in self.settings,
@@ -354,7 +358,7 @@ class Ranking(Result):
         return self._is_silent or ("signal_p_value" in labels and labels["n_pairs"] == 0)
 
     @cached_property
-    def _path(self):  # of regret_with_labels; empty where that would refuse
+    def _path(self) -> dict[int, float]:  # of regret_with_labels; empty where that would refuse
         if self.forecast.draws is None or self.point_errors is None or self._pairs is not None:
             return {}
         labels = self.settings.get("labels", {})
@@ -370,7 +374,9 @@ class Ranking(Result):
         return forecast.regret_with_labels(self.forecast, self._points, supply, self._label_scores)
 
     @property
-    def _outlook(self):  # more labels or pairs -> expected regret; 0 -> that of today
+    def _outlook(
+        self,
+    ) -> dict[int, float]:  # more labels or pairs -> expected regret; 0 -> that of today
         if self._pairs is None:
             known = min(self._path, default=0)
             return {number - known: regret for number, regret in self._path.items()}

@@ -39,7 +39,10 @@ class GivenQueries(NamedTuple):
 
 
 def _source_of(
-    queries: Any, documents: Any, models: Mapping, options: RankOptions
+    queries: Any,
+    documents: Any,
+    models: Mapping[str, sources.Function | sources.TextEncoder],
+    options: RankOptions,
 ) -> TextSource | ImageSource:
     "Queries of the same kind as the documents, which are texts or images."
     caller = options.caller
@@ -92,7 +95,7 @@ def _features_of(
 
 def read_queries(
     retrieval: Retrieval,
-    models: Mapping,  # that are ranked, name -> Source
+    models: Mapping[str, sources.Function | sources.TextEncoder],  # that are ranked, name -> Source
     documents: Any,  # a source, names of the rows of features, or None
     n: int,  # documents
     options: RankOptions,
@@ -123,9 +126,9 @@ def _asked_by(model: sources.Source) -> sources.Source:
 
 def with_scores(
     given: GivenQueries,
-    named: Mapping,  # name -> Source
-    ranked: Mapping,  # name -> Model, with features of the documents
-    beside: Mapping,  # baselines, name -> Model
+    named: Mapping[str, sources.Function | sources.TextEncoder],  # name -> Source
+    ranked: Mapping[str, members.Model],  # name -> Model, with features of the documents
+    beside: Mapping[str, members.Model],  # baselines, name -> Model
     options: RankOptions,
 ) -> GivenQueries:
     "The queries with the scores of all models, which embed them."

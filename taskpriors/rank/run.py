@@ -449,7 +449,7 @@ def label_column(rows: Tensor, labels: row_labels.GivenLabels, points: Tensor) -
 
 
 def _note_label_columns(
-    models: Mapping, labels: row_labels.GivenLabels | None, settings: dict
+    models: Mapping[str, members.Model], labels: row_labels.GivenLabels | None, settings: dict
 ) -> None:
     "Write into the settings of a run which models hold the labels among their features."
     settings["label_columns"] = {}

@@ -176,7 +176,7 @@ def edges_note(reason: str) -> str:
     return textwrap.fill(f"E Tr(MG) and Var Tr(MG) are not over labels: {reason}.", 100)
 
 
-def _explained(prior):  # the description of a task distribution, with its terms
+def _explained(prior) -> str:  # the description of a task distribution, with its terms
     sentences = [f"{prior}."]
     if prior.startswith("consensus"):
         sentences.append("Models that predict each other's tasks have larger weights.")

@@ -74,7 +74,7 @@ def _are_read(labels, at_chance) -> bool:  # are they classes that inform the fo
     return "n_targets" not in labels and not (at_chance and labels["n_pairs"] == 0)
 
 
-def _frequent_said(labels):  # a question about a class of more than half of the labels
+def _frequent_said(labels) -> str:  # a question about a class of more than half of the labels
     if "most_frequent" not in labels:
         return ""
     word, share = shortened(labels["most_frequent"], 40), labels["largest_class"]
@@ -177,7 +177,9 @@ def untrained_words(first: str, untrained: Sequence, n_models: int) -> str:
     return ""
 
 
-def label_column_words(columns: Mapping) -> str:  # name of a model -> one of its columns, from 0
+def label_column_words(
+    columns: Mapping[str, int],
+) -> str:  # name of a model -> one of its columns, from 0
     "That a column of features is the label; empty if none is."
     if not columns:
         return ""
@@ -262,14 +264,16 @@ def baseline_caution(
 _LITTLE = 0.1  # points of regret that are not worth a label
 
 
-def _written(n, folder):  # how to get the examples that are to be labelled
+def _written(n, folder) -> str:  # how to get the examples that are to be labelled
     n = min(n, 500)  # as many as a ranking names
     if not folder:
         return f"next_labels({n}) names them"
     return f"taskpriors next {shlex.quote(folder)} --n-labels {n} writes a sheet of them"
 
 
-def _equals(frame, costs):  # a sentence on models that are as good as the first; empty if none is
+def _equals(
+    frame, costs
+) -> str:  # a sentence on models that are as good as the first; empty if none is
     loss = frame.expected_regret - frame.expected_regret[0]
     names = frame.model[(frame.tier == 1) & (loss <= _LITTLE)].tolist()
     if len(names) < 2:

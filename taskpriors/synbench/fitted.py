@@ -32,7 +32,7 @@ def _fitted_covariance(residuals: Tensor, n_means: int = 1) -> Colored:
     rest = share * mean * n / (n - n_means)
     variances = ((1 - share) * variances + share * mean) * n / (n - n_means)
 
-    def act(x, of_own, of_rest):
+    def act(x, of_own, of_rest) -> Tensor:
         if x.shape[1] != d:
             rule, remedy = f"the fitted images have {d} numbers", "fit images of the network's size"
             checks.refuse("fitted_settings", rule, f"a task of {x.shape[1]}", remedy)

@@ -128,7 +128,7 @@ class _Ascent(NamedTuple):
     step: float  # length of a step
     clip: tuple | None  # (lowest, highest) pixel
 
-    def into_range(self, x, delta):
+    def into_range(self, x, delta) -> Tensor:
         "Clip perturbed images to the range of pixels."
         return delta if self.clip is None else (x + delta).clamp(*self.clip) - x
 
@@ -284,7 +284,7 @@ class RobustProbe(Result):
     ) -> Callable:  # from images to class scores
         "The whole classifier."
 
-        def logits(x):
+        def logits(x) -> Tensor:
             with evaluating(features_fn):
                 z = features_fn(x).flatten(1)
                 return (z @ self.weight.to(z).T + self.bias.to(z)).to(x.device)
@@ -320,7 +320,7 @@ def _plain_probe(z: Tensor, y: Tensor, n_classes: int, l2: float) -> tuple[Tenso
         tolerance_change=1e-12,
     )
 
-    def closure():
+    def closure() -> Tensor:
         opt.zero_grad()
         loss = F.cross_entropy(z @ W[:, :-1].T + W[:, -1], y) + l2 / 2 * W[:, :-1].square().sum()
         loss.backward()
@@ -336,7 +336,7 @@ def _adversarial(
     "Head (n_classes, d + 1) trained from W on features f, and the mean loss of each epoch."
     W = W.clone().requires_grad_()
 
-    def head(x):
+    def head(x) -> Tensor:
         return (f(x) @ W[:, :-1].T + W[:, -1]).to(x.device)
 
     opt, losses = torch.optim.Adam([W], lr), []
@@ -399,7 +399,7 @@ def robust_linear_probe(
             z = torch.cat([features_fn(b).flatten(1).float() for b in x.split(256)])
         mean, scale = z.mean(0), z.std(0).clamp_min(1e-6)
 
-        def standardised(x):
+        def standardised(x) -> Tensor:
             return (features_fn(x).flatten(1).float() - mean) / scale
 
         classes = y.to(z.device)

@@ -257,7 +257,7 @@ def _find_or_measure(run: _Run, scale: float) -> _Scale:
         n_features=torch.empty((), dtype=torch.int64, device="meta"),
     )
 
-    def compute():
+    def compute() -> dict[str, Tensor]:
         measured = _measure_scale(run, scale)
         return {**measured._asdict(), "n_features": torch.tensor(measured.n_features)}
 

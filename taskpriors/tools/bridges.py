@@ -131,7 +131,8 @@ def match_models(
 @documented
 def outside_agreement(
     ranking: Ranking,  # its statistics are compared
-    truth: Mapping | Series,  # what they should predict: name -> number, larger is better
+    truth: Mapping[str, float]
+    | Series,  # what they should predict: name -> number, larger is better
     *,
     given: Mapping | Series | None = None,  # a control: name -> number; None is no control
     aliases: Mapping | None = None,  # name -> name in the table, beside those that are known

@@ -133,7 +133,7 @@ def _with_all(given, options):  # options of rank_models
     return options | dict(metrics="all" if names is None else [*names, *ON_REQUEST])
 
 
-def _rank(args, given):  # after those checks that cost no import
+def _rank(args, given) -> int:  # after those checks that cost no import
     from taskpriors.rank.models import check_out, plan_models, rank_models, saved_in
     from taskpriors.rank.options import nested
 
@@ -175,7 +175,7 @@ def _run_rank(args: argparse.Namespace) -> int:
         return _rank(args, given)
 
 # %% ../../nbs/tools/08_cli.ipynb #6960ec2d
-def _rank_layers(args):
+def _rank_layers(args) -> int:
     from taskpriors.inputs.accepted_models import load_encoder
     from taskpriors.rank.models import check_out, rank_models, saved_in
     from taskpriors.rank.options import nested

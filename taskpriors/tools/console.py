@@ -55,7 +55,7 @@ class Command(argparse.ArgumentParser):
         "The short help of a command that has one, otherwise all options."
         return self.short_help or super().format_help()
 
-    def shorten_help(self, first: Mapping, examples: Iterable) -> None:
+    def shorten_help(self, first: Mapping[str, str], examples: Iterable) -> None:
         "Let --help print the first options and examples, and --help-all all options."
         self.usage = f"{self.prog} {'[MODEL ...] ' if 'MODEL ...' in first else ''}[options]"
         lines = {**first, "--help-all": "print all options"}
@@ -250,7 +250,7 @@ def _bars():  # of loops that are not over, the newest one last
     return sorted(bars, key=lambda bar: bar.start_t)
 
 
-def _how_far(bar):  # "model 1/2 a: 3/12"
+def _how_far(bar) -> str:  # "model 1/2 a: 3/12"
     label = f"{bar.desc.removesuffix(': ')}: " if bar.desc else ""
     return f"{label}{bar.n}" if bar.total is None else f"{label}{bar.n}/{bar.total}"
 

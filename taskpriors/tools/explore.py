@@ -23,7 +23,7 @@ from ..report.plots import tsne
 from ..signatures import documented
 
 # %% ../../nbs/tools/07_explore.ipynb #21cfb471
-def _pca_map(X):  # (n, 2)
+def _pca_map(X) -> Tensor:  # (n, 2)
     if X.shape[1] == 1:
         return X.repeat(1, 2)
     X = X - X.mean(0)

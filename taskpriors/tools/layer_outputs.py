@@ -231,7 +231,7 @@ def _check_steady(module, points, views):
 _SAME = 1e-5  # relative difference up to which two layers hold the same features
 
 
-def _are_same(X, Y):  # sums in another order differ by some 1e-7 of the norm
+def _are_same(X, Y) -> bool:  # sums in another order differ by some 1e-7 of the norm
     return X.shape == Y.shape and bool((X - Y).norm() <= _SAME * X.norm())
 
 

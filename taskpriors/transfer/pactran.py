@@ -50,7 +50,7 @@ class _Mixture(NamedTuple):
     y: Tensor  # classes 0..K-1, shape (n,)
     prior: Tensor  # prior counts, shape (K,)
 
-    def blocks(self):  # source probabilities of the points of each class
+    def blocks(self) -> list[Tensor]:  # source probabilities of the points of each class
         return [self.M[self.y == k] for k in range(len(self.prior))]
 
 
@@ -69,7 +69,7 @@ def _responsibilities(logM: Tensor, expected_log: Tensor, y: Tensor) -> tuple[Te
     return q, torch.where(q > 0, q * (logM - log_q), q * 0).sum()
 
 
-def _expected_counts(prior, q, y):
+def _expected_counts(prior, q, y) -> Tensor:
     "Prior counts plus the expected ones."
     return prior[:, None].expand(-1, q.shape[1]).index_add(0, y, q)
 
@@ -110,7 +110,9 @@ def _gains_to_come(gain: float, before: float) -> float:  # infinite if the gain
     return gain**2 / (before - gain) if before > gain else math.inf
 
 # %% ../../nbs/transfer/04_pactran.ipynb #9e31b7d4
-def _ascend(case: _Mixture, advance, start: _Round, tol, max_iter, *, may_fall=False):
+def _ascend(
+    case: _Mixture, advance, start: _Round, tol, max_iter, *, may_fall=False
+) -> VariationalFit:
     "Fit by `advance` from round to round, until less than `tol` per point is still to come."
     last, converged = start, False
     bounds: list[Tensor] = []
@@ -139,7 +141,7 @@ def _log_beta(counts: Tensor) -> Tensor:
     return torch.lgamma(counts).sum(0) - torch.lgamma(counts.sum(0))
 
 
-def _dirichlet_log(counts):
+def _dirichlet_log(counts) -> Tensor:
     "Expected log-weights under Dirichlets with these counts."
     return torch.digamma(counts) - torch.digamma(counts.sum(0))
 
@@ -180,7 +182,7 @@ def _published_rounds(case: _Mixture, expected_log) -> tuple[Tensor, Tensor]:
     return counts, (torch.lgamma(counts) - torch.lgamma(case.prior)[:, None]).sum() + fit
 
 # %% ../../nbs/transfer/04_pactran.ipynb #91b5dc30
-def _normalised_bound(bound, n, n_classes, normalization):
+def _normalised_bound(bound, n, n_classes, normalization) -> float:
     return -bound / {"NK": n * n_classes, "N": n, "none": 1}[normalization]
 
 
