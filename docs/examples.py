@@ -97,13 +97,11 @@ tp.rankme(X)
 # %% cka
 tp.cka(X, Y)
 
-# %% Checkpoint
-checkpoints = [tp.Checkpoint(name, family=name) for name in features]
-
-# %% CheckpointTask
-task = tp.CheckpointTask("digits", features, labels)
-
 # %% neucrab
+from taskpriors.papers.subsamples import Checkpoint, CheckpointTask  # noqa: E402
+
+checkpoints = [Checkpoint(name, family=name) for name in features]
+task = CheckpointTask("digits", features, labels)
 study = tp.neucrab(checkpoints, [task], per_class=[5], n_seeds=2, progress=False, cache=False)
 study.taus()
 
@@ -163,6 +161,13 @@ texts = tp.load_texts(["the first text", "the second one", "and a third"])
 
 # %% embed_texts
 lengths = tp.embed_texts(lambda batch: np.array([[len(t), t.count(" ")] for t in batch]), texts)
+
+# %% prefixed
+encoder = tp.prefixed(lambda batch: np.array([[len(t), t.count(" ")] for t in batch]), "passage: ")
+
+# %% Retrieval
+vectors = np.random.default_rng(0).random((40, 8))
+asked = tp.Retrieval(queries=[vectors[:5] + 0.01], relevant=[(k, k) for k in range(5)])
 
 # %% label_sheet
 tp.label_sheet([4, 17, 99], "to_label.csv")

@@ -33,7 +33,6 @@ _NAMES = {  # the front door: module -> what it offers to users
     "inputs.queries": "Retrieval",
     "tools.label_sheet": "label_sheet",
     "tools.label_loop": "label_loop",
-    "papers.subsamples": "Checkpoint CheckpointTask",
     "papers.neucrab": "neucrab",
 }
 _FROM = {name: module for module, names in _NAMES.items() for name in names.split()}

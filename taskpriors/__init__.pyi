@@ -9,8 +9,6 @@ from .inputs.texts import prefixed as prefixed
 from .kernels import kernel_factor as kernel_factor
 from .kernels import product_factor as product_factor
 from .papers.neucrab import neucrab as neucrab
-from .papers.subsamples import Checkpoint as Checkpoint
-from .papers.subsamples import CheckpointTask as CheckpointTask
 from .prior.calibration import calibrate_temperature as calibrate_temperature
 from .prior.calibration import critical_temperature as critical_temperature
 from .prior.consensus import consensus_prior as consensus_prior

@@ -233,6 +233,7 @@ CALLS = {
         "load_texts": dict(source=TEXTS),
         "word_means": dict(vectors=VECTORS, texts=TEXTS),
         "embed_texts": dict(model=VECTORS, texts=TEXTS),
+        "prefixed": dict(model=len, prefix="query: "),
     },
     "inputs.pooling": {
         "pool_tokens": dict(tokens=torch.ones(2, 3, 4), mask=torch.ones(2, 3)),

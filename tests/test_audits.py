@@ -47,7 +47,7 @@ def test_rows_in_another_order_are_said_above_the_verdict():
     assert note.startswith("turned and the other models predict each other's tasks poorly")
     assert note.endswith("are its rows in another order?")
     shown = str(ranking)
-    assert shown.index("turned and the others") < shown.index(ranking.verdict[:12])
+    assert shown.index("turned and the other models") < shown.index(ranking.verdict[:12])
 
 
 @pytest.mark.parametrize("on_disk", [False, True])

@@ -299,7 +299,7 @@ NAMES = {
     "truths freedom sample_errors",
     "vector": "mu b first second given covariates scores truth weights nce.source error "
     "TaskPriorStatistics.forward.center TaskPriorLoss.forward.center robust_bayes.center "
-    "index class_proportions direction covariance skill judged",
+    "index class_proportions direction covariance skill evaluated",
     "labels": "labels probe_labels known sample_labels.given",
     "number": "C a alpha attack_eps bandwidth beta correlation delta diversity eps floor gain "
     "kappa l2 level "

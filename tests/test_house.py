@@ -370,6 +370,8 @@ def house_words():
     words |= {name for p in (ROOT / "tests").glob("*.py") for name in identifiers(tree_of(p))}
     for path in (ROOT / "benchmarks").glob("*.py"):
         words |= {path.stem, *identifiers(tree_of(path))}
+    record = json.loads((ROOT / "taskpriors/transfer/record.json").read_text(encoding="utf-8"))
+    words |= {name for study in record.values() for name in study["metrics"]}  # also of chapters
     words |= {*dir(builtins), *keyword.kwlist, "taskpriors", "benchmarks", "tests"}
     return words | {"slow", "gpu", "network", "export", "hide", "pip", "install", "dev"}
 

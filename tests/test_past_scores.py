@@ -156,7 +156,7 @@ def test_ranks_are_refused_through_the_front_door():
     with pytest.raises(ValueError, match=r"must not be ranks. Got 1 to 3.*1 - \(ranks - 0.5\)"):
         tp.rank_models(models, past_results=places, **quiet)
     scores = 1 - (places - 0.5) / 3
-    assert tp.rank_models(models, past_results=scores, **quiet).past_scores.shape == (3, 2)
+    assert tp.rank_models(models, past_results=scores, **quiet).evidence.past.shape == (3, 2)
 
 
 def test_tables_complete_each_other_and_may_not_contradict():
@@ -294,7 +294,7 @@ def test_a_folder_of_mteb_and_its_leaderboard_are_the_same_past_results(tmp_path
         assert set(ranking.settings["record"]["tasks"]) == {"SciFact", "ArguAna"}
         order = [ranking.settings["record"]["tasks"].index(k) for k in ("SciFact", "ArguAna")]
         expected = torch.tensor([scores[name] for name in ranking.models], dtype=torch.float64)
-        assert_close(ranking.past_scores[:, order], expected)
+        assert_close(ranking.evidence.past[:, order], expected)
         assert ranking.forecast.evidence[1:]  # beside the examples
     other = tmp_path / "results" / "intfloat__e5-small-v2" / "77aa"
     other.mkdir()

@@ -204,7 +204,7 @@ def test_references_are_fetched_with_a_ranked_model_and_once(hub, tmp_path):
     assert first, err
     assert set(first["weights"]) >= set(REFERENCES), first
     assert set(first["models"]) == {"net", "a"}
-    assert "First it is fetched from the hub: first (" in err
+    assert "First they are fetched: first (" in err
     assert "HF_HUB_DOWNLOAD_TIMEOUT" in err
     assert any(
         note.startswith("Fetched from the hub and not ranked: first") for note in first["notes"]

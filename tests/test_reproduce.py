@@ -326,7 +326,7 @@ def test_no_miniature_has_a_printed_number_of_other_data(tmp_path):
             assert item.needs == "nothing but printed numbers", name
             continue
         assert item.notes[0].startswith("A small run")
-        assert re.search(r"\bstands? for\b", " ".join(item.notes)), name
+        assert re.search(r"\breplaces?\b", " ".join(item.notes)), name
         cells = [Cell(row, column, 0.0, 0.0) for row, column in printed_numbers(item)]
         assert set(compare_cells(cells, item)["published"]) <= {NOT_COMPARABLE}, name
 

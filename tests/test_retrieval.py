@@ -100,7 +100,7 @@ def test_every_way_to_name_them_is_the_same(search, tmp_path):
     ):
         ranking = ranked(models, texts, tp.Retrieval(queries=given, relevant=relevant))
         assert_close(ranking.extra["ndcg@10"], first.extra["ndcg@10"])
-        assert_close(ranking.pair_mean, first.pair_mean)
+        assert_close(ranking.evidence.pairs.mean, first.evidence.pairs.mean)
     features = {name: encode(documents) for name, encode in models.items()}
     by_name = {name: encode(queries) for name, encode in models.items()}
     for name, values in by_name.items():
@@ -116,7 +116,7 @@ def test_every_way_to_name_them_is_the_same(search, tmp_path):
         of_features = tp.Retrieval(queries=given, relevant=relevant)
         ranking = ranked(held, None, of_features)
         assert_close(ranking.extra["ndcg@10"], first.extra["ndcg@10"])
-        assert_close(ranking.pair_mean, first.pair_mean)
+        assert_close(ranking.evidence.pairs.mean, first.evidence.pairs.mean)
 
 
 def test_images_are_searched_by_images():

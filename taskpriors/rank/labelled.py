@@ -417,8 +417,9 @@ def labels_record(
     else:
         most, largest = (int(x) for x in classes.bincount().max(0))
         counts = dict(n_classes=len(labels.names), largest_class=most / len(classes))
-        if 2 * most > len(classes) > most:
-            counts["most_frequent"] = plain_text(labels.names[largest])
+        word = plain_text(labels.names[largest])
+        if 2 * most > len(classes) > most and not word.lstrip("-").isdigit():
+            counts["most_frequent"] = word
     notes = list(labels.notes)
     if labels.targets is None and len(classes) > _LOOKED_AT:
         some = f"{_LOOKED_AT:,} of the {len(classes):,} labels, evenly spaced"

@@ -79,10 +79,10 @@ def patch_features(
         checks.refuse("patch_features", "images must differ", "one constant", remedy)
     x = (x - x.mean()) / x.std()
     side = min(6, *x.shape[2:])
-    mean, maps = _random_filters(x, side, n_filters, torch.Generator().manual_seed(seed))
+    mean, filters = _random_filters(x, side, n_filters, torch.Generator().manual_seed(seed))
     rows = []
     for b in row_blocks(len(x), 50):
-        response = (_patches(x[b], side) - mean) @ maps
+        response = (_patches(x[b], side) - mean) @ filters
         height = (x.shape[2] - side) // 2 + 1
         maps = (response - 0.25).relu().transpose(1, 2).unflatten(2, (height, -1))
         rows.append(nn.functional.adaptive_avg_pool2d(maps, 2).flatten(1))
