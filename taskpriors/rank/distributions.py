@@ -47,7 +47,7 @@ class Component(NamedTuple):
     weight: float = 1.0  # in the distribution
 
 
-class _CrossSkills(NamedTuple):
+class CrossSkills(NamedTuple):
     "Cross skills and similarities, of the models and then of the reference models."
 
     skill: Tensor  # of each on the tasks of every other, shape (k, k), see cross_skill
@@ -63,7 +63,7 @@ class TaskDistribution:
     components: tuple[Component, ...]
     members: tuple = ()  # names of its models and reference models; none if it is given
     consensus: Consensus | None = None  # of the members; None without consensus weights
-    cross_skills: _CrossSkills | None = None  # of the members, if they were computed
+    cross_skills: CrossSkills | None = None  # of the members, if they were computed
     reference_models: Mapping = field(default_factory=dict)  # name -> Model: the reference models
 
 # %% ../../nbs/rank/07_distributions.ipynb #00f3387e
@@ -192,7 +192,7 @@ def _consensus_of(
     options: RankOptions,
     *,
     reference_models: Mapping[str, members.Model] = MappingProxyType({}),
-) -> tuple[Consensus | None, _CrossSkills | None]:
+) -> tuple[Consensus | None, CrossSkills | None]:
     "The consensus of models and reference models on some examples, and the skills behind it."
     candidates = {**models, **reference_models}
     if len(candidates) < 3:  # two models have equal weights
@@ -200,14 +200,12 @@ def _consensus_of(
     n = len(next(iter(candidates.values())).features)
     index = evenly(n, options.n_consensus_examples)
 
-    def compute() -> _CrossSkills:
+    def compute() -> CrossSkills:
         task_models = list(candidates.values())
         features = [members.rows_of(model, index).to(options.device) for model in task_models]
         dtype = max((X.dtype for X in features), key=lambda kind: kind.itemsize)
         alike = feature_copies([X.to(dtype) for X in features])
-        return _CrossSkills(
-            skill=skills_on_tasks_of(task_models, None, index, options), alike=alike
-        )
+        return CrossSkills(skill=skills_on_tasks_of(task_models, None, index, options), alike=alike)
 
     key: dict[str, Any] = dict(
         what="consensus", models=[model.digest for model in candidates.values()]
@@ -221,7 +219,7 @@ def _consensus_of(
     key["device"] = str(options.device)
     if options.groups is not None:
         key["groups"] = store.digest_tensors(dict(groups=options.groups))
-    like = _CrossSkills(*[members.blank(len(candidates), len(candidates))] * 2)
+    like = CrossSkills(*[members.blank(len(candidates), len(candidates))] * 2)
     named = all(model.digest for model in candidates.values())
     cross_skills = members.load_or_compute(
         key, compute, like, options.compute.cache if named else False
