@@ -5,7 +5,7 @@ FROM python:3.12-slim
 ARG TORCH=https://download.pytorch.org/whl/cpu
 RUN pip install --no-cache-dir torch torchvision --index-url "$TORCH"
 COPY . /source
-RUN pip install --no-cache-dir "/source[data,remote,jury]" && rm -r /source
+RUN pip install --no-cache-dir "/source[data,remote,references]" && rm -r /source
 ENV TASKPRIORS_CACHE=/cache HF_HOME=/cache/huggingface MPLCONFIGDIR=/tmp/matplotlib
 VOLUME /cache
 WORKDIR /work
