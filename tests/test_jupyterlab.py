@@ -246,7 +246,7 @@ def test_the_explorer_appears_and_answers(ran, lab, browser):
     wait(browser, lambda b: [source for _, source in drawn(b)] != [before])
     assert float(all_texts(browser, ".widget-readout")[0]) > 1
     find("img.widget-image")[0].click()
-    wait(browser, lambda b: "point " in all_texts(b, ".widget-label")[-1])
+    wait(browser, lambda b: "example " in all_texts(b, ".widget-label")[-1])
     _, digit = wait(browser, lambda b: len(drawn(b)) == 2 and drawn(b))
     assert digit[0] == 120  # pixels of the thumbnail
     browser.execute_script(  # and the slider that the page shows where no kernel runs
