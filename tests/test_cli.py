@@ -120,7 +120,8 @@ def test_the_default_ranks_the_zoo_on_the_digits(tmp_path):
     )
     assert "consensus of 1 reference model (efficientnet_lite0 " in s["prior"]
     assert (
-        s["reference_weights"]["efficientnet_lite0"] > 0 and "Tasks: consensus of 1 reference model" in out
+        s["reference_weights"]["efficientnet_lite0"] > 0
+        and "Tasks: consensus of 1 reference model" in out
     )
     assert about["agreement"] == [] and "Spearman" not in out
     with Image.open(tmp_path / "ranking/ranking.png") as im:
