@@ -211,8 +211,8 @@ def placed(
 ) -> Settled:  # name -> Model
     "Baselines with features in memory as the engine holds its own, each by itself."
     attempts = [members.attempt(engine.seat, {name: model}) for name, model in seen.items()]
-    components_open, failures = members.settle(seen, attempts)
-    return Settled({name: held[name] for name, held in components_open.items()}, failures)
+    held_by_name, failures = members.settle(seen, attempts)
+    return Settled({name: held[name] for name, held in held_by_name.items()}, failures)
 
 # %% ../../nbs/rank/09_baselines.ipynb #16c9c308
 def names_beside(findings: distributions.Findings) -> tuple[str, ...]:

@@ -296,12 +296,12 @@ def standard_features(
     pictures = _as_pictures(points) if len(reference_set.reference_models) > 1 else None
     if pictures is None:
         return {}
-    references_seen, failed = see_inputs(
+    embedded, failed = see_inputs(
         reference_set, pictures, RankOptions(compute=Compute(progress=progress))
     )
     for name, why in failed.items():
         warnings.warn(f"Monitor: reference model {name} is left out: {why}", stacklevel=4)
     return {
         name: _at_their_places(model.features.cpu(), points)
-        for name, model in references_seen.items()
+        for name, model in embedded.items()
     }

@@ -476,7 +476,7 @@ class Monitor:
         heads = X if isinstance(X, dict) else {"": X}
         evaluated = {name: members.attempt(self._evaluate, rows) for name, rows in heads.items()}
         first = next(iter(heads))
-        evaluated_step, failure = evaluated[first]
+        measured, failure = evaluated[first]
         entries = dict(step=step, loss=loss, dimension=heads[first].shape[1])
         if len(heads) > 1:
             skills = {k: math.nan if why else head["skill"] for k, (head, why) in evaluated.items()}
@@ -485,7 +485,7 @@ class Monitor:
         if failure:
             missing: Any = dict.fromkeys(("skill", "se", "rankme", "deviation"), math.nan)
             return Step(**entries, **missing, collapsed=False, failure=failure)
-        return Step(**entries, **evaluated_step)
+        return Step(**entries, **measured)
 
     def _evaluate(self, X) -> dict[str, Tensor | bool | float]:
         X = checks.check_features(X, "Monitor")
