@@ -302,6 +302,5 @@ def standard_features(
     for name, why in failed.items():
         warnings.warn(f"Monitor: reference model {name} is left out: {why}", stacklevel=4)
     return {
-        name: _at_their_places(model.features.cpu(), points)
-        for name, model in embedded.items()
+        name: _at_their_places(model.features.cpu(), points) for name, model in embedded.items()
     }
