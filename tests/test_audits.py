@@ -176,7 +176,7 @@ def test_labels_are_not_spent_on_one_group_twice(on_disk, n_labelled, tmp_path):
     everything = ranking.next_labels(120 - n_labelled).tolist()
     assert len(set(everything)) == 120 - n_labelled and min(everything) >= n_labelled
     notes = " ".join(ranking.settings["notes"])
-    assert "of different groups while there is one without a label" in notes
+    assert "from different groups as long as some groups have no labels" in notes
 
 
 WRAPPED = dict(
@@ -290,11 +290,14 @@ def test_near_copies_among_many_points_are_counted(kind, tmp_path):
     ranking = tp.rank_models(files, **nested(on_disk=on_disk, **QUICK))
     notes = " ".join(ranking.settings["notes"])
     if on_disk:
-        assert "near copies, as the frames of a video, are not among more than 8,192" in notes
+        assert (
+            "Near copies, such as frames of a video, are not searched for among more than 8,192"
+            in notes
+        )
     elif kind == "no copies":
-        assert "among 4,096 of the 9,000 examples alone, a random choice: none is" in notes
+        assert "only in a random sample of 4,096 of the 9,000 examples: none were" in notes
     else:
-        said = re.search(r"(\d+) are as rows (\d+) and (\d+)", notes.replace(",", ""))
+        said = re.search(r"(\d+) were found such as rows (\d+) and (\d+)", notes.replace(",", ""))
         n_copies, i, j = map(int, said.groups())
         expected = 4096 if kind == "video" else 4096**2 / 9000
         assert abs(n_copies - expected) < 4 * 4096**0.5

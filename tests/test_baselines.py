@@ -137,7 +137,7 @@ def test_a_broken_baseline_is_noted(digits, monkeypatch):
     monkeypatch.setattr(baselines, "untrained_network", broken)
     ranking = tp.rank_models(views(digits), digits, **nested(**QUIET))
     assert [one.name for one in ranking.baselines] == [baselines.RAW_PIXELS]
-    note = "untrained network, which is not ranked, is left out: no weights are here"
+    note = "untrained network, which is not ranked, was left out: no weights are here"
     assert note in ranking.settings["notes"] and ranking.failures == {}
 
 

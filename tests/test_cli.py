@@ -90,7 +90,7 @@ def test_the_default_ranks_the_zoo_on_the_digits(tmp_path):
     )
     code, out, err = run("rank", cwd=tmp_path, TASKPRIORS_REFERENCES="")
     assert code == 0, err
-    assert "Reference models (efficientnet_lite0) embed 1797 images: about" in err
+    assert "Embedding 1797 images with reference models (efficientnet_lite0): about" in err
     assert sorted(p.name for p in (tmp_path / "ranking").iterdir()) == FILES
     table, about = (
         pd.read_csv(tmp_path / "ranking/ranking.csv"),

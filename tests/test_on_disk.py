@@ -203,7 +203,7 @@ class Broken:
 
 STOPS = {
     "interrupted": (Interrupted(), KeyboardInterrupt, None),
-    "broken": (Broken(), RuntimeError, "workers must live. Got A process.*; run again"),
+    "broken": (Broken(), RuntimeError, "workers must not terminate. Got A process.*; run again"),
 }
 
 

@@ -204,17 +204,17 @@ def test_references_are_fetched_with_a_ranked_model_and_once(hub, tmp_path):
     assert first, err
     assert set(first["weights"]) >= set(REFERENCES), first
     assert set(first["models"]) == {"net", "a"}
-    assert "First they are fetched: first (" in err
+    assert "They are downloaded first: first (" in err
     assert "HF_HUB_DOWNLOAD_TIMEOUT" in err
     assert any(
-        note.startswith("Fetched from the hub and not ranked: first") for note in first["notes"]
+        note.startswith("Downloaded from the hub and not ranked: first") for note in first["notes"]
     )
     assert hub.sent == set(hub.files)
     hub.asked.clear()
     err, second = rank(hub, tmp_path)
     assert second, err
     assert set(second["weights"]) >= set(REFERENCES) and "is fetched" not in err
-    assert not any("Fetched from the hub" in note for note in second["notes"])
+    assert not any("Downloaded from the hub" in note for note in second["notes"])
     assert hub.sent == set()
 
 
@@ -223,8 +223,8 @@ def test_references_are_fetched_with_a_ranked_model_and_once(hub, tmp_path):
     [
         ("error", "500"),
         ("truncated", "Consistency check failed"),
-        ("slow", "no answer of the hub in time, HF_HUB_ETAG_TIMEOUT=1"),
-        ("stalled", "no answer of the hub in time, HF_HUB_ETAG_TIMEOUT=1"),
+        ("slow", "no answer from the hub in time, HF_HUB_ETAG_TIMEOUT=1"),
+        ("stalled", "no answer from the hub in time, HF_HUB_ETAG_TIMEOUT=1"),
     ],
 )
 def test_a_reference_that_cannot_be_fetched_is_left_out(fault, says, hub, tmp_path):
@@ -240,7 +240,7 @@ def test_a_reference_that_cannot_be_fetched_is_left_out(fault, says, hub, tmp_pa
     left_out = [note for note in answer["notes"] if note.startswith("second, which is not ranked")]
     assert len(left_out) == 1 and f"{address} must be fetched" in left_out[0], answer["notes"]
     assert says in left_out[0] and left_out[0].endswith(f"run `hf download {address}`."), left_out
-    sent = [note for note in answer["notes"] if note.startswith("Fetched from the hub")]
+    sent = [note for note in answer["notes"] if note.startswith("Downloaded from the hub")]
     assert len(sent) == 1 and "second" not in sent[0]
     hub.faults.clear()
     hub.asked.clear()

@@ -166,8 +166,12 @@ def test_it_is_saved_and_shown(search, tmp_path):
         (dict(pairs=[(0, 1), (0, 2)]), ValueError, "two queries or more must have a relevant"),
         (dict(queries=["a", ""]), ValueError, "no text may be empty"),
         (dict(queries=dict(words=[[1.0]])), ValueError, "queries must be texts or images"),
-        (dict(k=61), ValueError, "k must not be more than the documents. Got 61 of 60"),
-        (dict(models=dict(a=np.eye(60))), ValueError, "models must read the queries. Got features"),
+        (dict(k=61), ValueError, "k must not exceed the number of documents. Got 61 of 60"),
+        (
+            dict(models=dict(a=np.eye(60))),
+            ValueError,
+            "models must embed the queries. Got features",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_before_any_work(search, changed, error, text):
@@ -209,7 +213,7 @@ def test_prefixes_stand_before_texts_and_queries(search):
     frame = ranking.to_frame().set_index("model")
     assert_close(frame["ndcg@10"]["e5"], frame["ndcg@10"]["words"])
     notes = ranking.settings["notes"]
-    assert "e5 reads 'passage: ' before each text, and 'query: ' before each query." in notes
+    assert "e5 prepends 'passage: ' to each text, and 'query: ' to each query." in notes
     once = []
     tp.rank_models(
         dict(e5=tp.prefixed(spoken(once), "query: "), words=counted(False)),

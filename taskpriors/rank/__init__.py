@@ -1,13 +1,13 @@
-"""A ranking, from models to a verdict. Each module has a chapter in `nbs/rank`.
+"""Rankings of models, from features to a verdict. Each module has a chapter in `nbs/rank`.
 
-models       the door, `rank_models`: options and files become a run; `cost` plans it
-run          the script: gather, draw, score, labels, and the ranking that is made of them
-members      models on their way, and what is kept of them in the cache
-reference_set  models beside the ranked ones, which help to define the tasks
-distributions  the task distribution: its components and their weights; what an engine computes
-memory       the engine of features in memory: skills, probes; `disk` that of rows in their files
-labelled     what known labels change, and which examples to label next
+models       `rank_models`, the entry point: arguments become a run; `cost` estimates its cost
+run          the steps in order: gather models, draw tasks, compute scores, assemble the ranking
+members      features of the models, and their cache
+reference_set  models that help to define the tasks and are not ranked
+distributions  task distributions, their components and weights; the interface of the engines
+memory       the engine for features in memory: skills and probes; `disk` for rows in files
+labelled     skills given known labels, and the examples to label next
 errors       standard errors of skills over examples and tasks
-forecast     the user's own task, from examples, labels, pairs and past results
-ranking      the verdict, and what moved between two; `record` writes its tables and files
+forecast     the forecast for the user's task, from examples, labels, pairs and past results
+ranking      the results, their verdict and the change between two rankings; `record` saves them
 """

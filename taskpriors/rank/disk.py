@@ -36,7 +36,7 @@ from ..ridge_tasks import MOST_LOST
 from ..transfer import from_sums, registry
 
 # %% ../../nbs/rank/10_disk.ipynb #d9398e3c
-_PAIRED = 4096  # examples among which all pairs are visited
+_PAIRED = 4096  # size of the sample of examples whose pairs are all used
 
 
 def sampled_moments(
@@ -48,7 +48,7 @@ def sampled_moments(
 ) -> TraceMoments:
     """Mean and variance of Tr(MG) over n examples, estimated from all pairs of a sample.
 
-    Factors (s, r) of models and prior are at the examples of the sample.
+    The factors of models and prior have shape (s, r): one row for each example of the sample.
     """
     remedy = "pass a dictionary model -> factor"
     checks.check_instance(factors, Mapping, "sampled_moments", "factors", remedy=remedy)
@@ -59,7 +59,7 @@ def sampled_moments(
     if graphs == "undirected":
         p = torch.ones_like(p)
     m = torch.stack([Z.double().square().sum(1) for Z in factors.values()])  # (n_models, s)
-    mean = (m * p).sum(1)  # that the pairs i = j add
+    mean = (m * p).sum(1)  # contribution of the pairs i = j
     variance = (m**2 * p * (1 - p)).sum(1)
     pairs = n * (n - 1) / (s * (s - 1))
     return replace(
@@ -70,7 +70,7 @@ def sampled_moments(
 
 # %% ../../nbs/rank/10_disk.ipynb #a16f0002
 def _class_sums(fit: ridge_on_disk.RowFit) -> from_sums.ClassSums:
-    "Sums over classes for the scores of known labels."
+    "Per-class sums, from which the scores of known labels are computed."
     codes = ridge.simplex_codes(len(fit.target_mean) + 1)
     share = fit.target_mean @ codes.T + 1 / len(codes)
     return from_sums.ClassSums(fit.n, fit.mean, fit.s, fit.V, fit.C @ codes.T, share)
@@ -84,33 +84,33 @@ _CALLER = "rank_models"
 
 
 class _RowsJob(NamedTuple):
-    "Inputs of the scores of a model besides its rows."
+    "Inputs for the scores of a model, other than its rows."
 
     # of the tasks of the skill and of the probes, (n_tasks, n), uint8; of labels and groups, (n,)
     files: dict[str, str]
-    digest: str  # of what the files hold, and of the split
-    mask: Tensor  # shape (n,), True where an example trains
+    digest: str  # of the contents of the files and of the split
+    mask: Tensor  # shape (n,), True for training examples
     n_classes: int
     n_evaluated: int
     cache: object  # directory; None is cache_dir(), False is no cache
 
 
 class _RowScores(NamedTuple):
-    "All that one pass over the rows of a model gives; the first five are those of ModelScores."
+    "Results of one pass over the rows of a model; the first five fields are those of ModelScores."
 
     skill: Tensor
     points: Tensor  # shape (n_evaluated,)
     tasks: Tensor  # shape (n_tasks,)
     seconds: Tensor
     sampled: Tensor  # shape (n_evaluated,), or of the groups of these examples
-    accuracy: Tensor | None = None  # of probes, shape (n_tasks,); these two if some are trained
-    right: Tensor | None = None  # accuracy of the probes at each evaluated example, (n_evaluated,)
-    columns: Tensor | None = None  # LABEL_COLUMNS if labels are known; infinite without a value
+    accuracy: Tensor | None = None  # of probes, shape (n_tasks,); None, as the next: no probes
+    right: Tensor | None = None  # of the probes at each evaluated example, (n_evaluated,)
+    columns: Tensor | None = None  # LABEL_COLUMNS if labels are known; infinite where undefined
 
 
 def _file_key(
     rows,
-) -> list[int | str] | None:  # what names the content of a file; None for rows in memory
+) -> list[int | str] | None:  # identifies the content of a file; None for rows in memory
     if rows.layout is None:
         return None
     return [rows.layout.path, rows.layout.offset, *map(str, rows.stamp)]
@@ -118,13 +118,13 @@ def _file_key(
 
 def _of_groups(
     values, number
-) -> Tensor:  # of examples: (n_groups,), whose mean varies as that of groups does
+) -> Tensor:  # (n_groups,): values whose mean has the variance of the group mean
     n_groups, mean = int(number.max()) + 1, values.mean()
     sums = values.new_zeros(n_groups).index_add_(0, number, values - mean)
     return mean + n_groups / len(values) * sums
 
 
-def _loaded(path) -> Tensor:  # what a job names, as a tensor
+def _loaded(path) -> Tensor:  # file of a job as a tensor
     return torch.from_numpy(remote.load_array(path, _CALLER))
 
 
@@ -192,7 +192,7 @@ def _scores_or_reason(rows, job) -> tuple[Any, str | None]:  # result, why it fa
 
 # %% ../../nbs/rank/10_disk.ipynb #adf85149
 class _KernelNumbers(NamedTuple):
-    "Statistics of a kernel from a pass over its rows."
+    "Statistics of a kernel, computed in one pass over its rows."
 
     mean: Tensor  # of the rows before centring, shape (d,), float64
     scale: Tensor
@@ -220,7 +220,7 @@ def _kernel_of(rows, kind, rank, seed, cache) -> cut_prior.RowKernel:  # RowKern
     return cut_prior.RowKernel(rows, kind, mean, scale, trace, numbers.range.to(rows.device))
 
 
-def _kernel_pass(options):  # rows -> RowKernel; nothing of the options that a worker cannot take
+def _kernel_pass(options):  # rows -> RowKernel; without options that cannot be pickled
     return partial(
         _kernel_of,
         kind=options.tasks.kernel,
@@ -233,7 +233,7 @@ def _kernel_pass(options):  # rows -> RowKernel; nothing of the options that a w
 def _gather_rows(
     rows: Mapping[str, row_blocks.RowMatrix], options: RankOptions
 ) -> members.Settled:  # name -> Model
-    "Models whose features stay on disk, each with the mean and the scale of its kernel."
+    "Form models whose features stay on disk, with the mean and scale of their kernels."
     of_rows = partial(members.attempt, _kernel_pass(options))
     attempts = members.over_models(of_rows, rows.values(), options, "kernels")
     kernels, failures = members.settle(rows, attempts)
@@ -254,7 +254,7 @@ def _gather_rows(
 
 
 def open_features(models: Mapping, options: RankOptions) -> members.Settled:  # name -> RowMatrix
-    "Open the features of all models; a file that is missing or cut off fails by itself."
+    "Open the features of all models; a missing or truncated file fails only its own model."
     opened, failures = {}, {}
     device = options.compute.device
     for name, source in models.items():
@@ -270,8 +270,8 @@ def open_features(models: Mapping, options: RankOptions) -> members.Settled:  # 
 def _cut_components(
     components: Sequence[distributions.Component], options: RankOptions
 ) -> cut_prior.CutPrior:
-    "Leading directions of the mean of some components' kernels of rows, or of one factor."
-    if isinstance(components[0].kernels[0], Tensor):  # the directions of a factor are all there
+    "Leading directions of the mean kernel of some components, or of one factor."
+    if isinstance(components[0].kernels[0], Tensor):  # a factor holds all its directions
         Z = components[0].kernels[0].cpu()
         values = torch.linalg.eigvalsh((Z.T @ Z).double()).flip(0)
         return cut_prior.CutPrior(Z, values, values.sum().item(), 0.0)
@@ -285,20 +285,20 @@ def _cut_components(
 
 # %% ../../nbs/rank/10_disk.ipynb #11752488
 class _DrawnRows(NamedTuple):
-    "Tasks of a distribution over rows on disk, and statistics of that distribution."
+    "Tasks of a distribution defined by rows on disk, and statistics of the distribution."
 
     tasks: Tensor  # of each seed, shape (n_seeds, n_tasks, n), uint8
     task_temperature: Tensor  # of the component with the largest weight
     top: Tensor  # largest eigenvalue of that component's kernel
-    rank: Tensor  # directions of a component, at most
-    trace_cut: Tensor  # share of the components' traces that the directions lack
+    rank: Tensor  # largest number of directions of a component
+    trace_cut: Tensor  # share of the components' traces outside these directions
 
 
 def _draw_tasks(dealt, *, folder, component, temperature, device, has_classes) -> str:
-    """Path of a component's tasks, shape (m, n), uint8.
+    """Draw the tasks of a component, shape (m, n), uint8, and return the path of their file.
 
-    The folder holds the prior's factor, shape (n, rank), and the known classes, if there are any,
-    shape (n,), -1 where a label is not known.
+    The folder holds the factor of the prior, shape (n, rank), and the known classes, if any,
+    shape (n,), -1 where a label is unknown.
     """
     Z = _loaded(f"{folder}/factor.npy").to(device)
     classes = _loaded(f"{folder}/classes.npy") if has_classes else None
@@ -313,12 +313,12 @@ def _draw_row_tasks(
     n: int,  # examples
     options: RankOptions,
     *,
-    seeds: Sequence,  # of sets of tasks
-    cut: cut_prior.CutPrior | None = None,  # of the only component, if available
-    temperatures: Sequence | None = None,  # T of each component; None: of the options
-    classes: Tensor | None = None,  # known classes, shape (n,), -1 where a label is not known
+    seeds: Sequence,  # one for each set of tasks
+    cut: cut_prior.CutPrior | None = None,  # of a single component, if available
+    temperatures: Sequence | None = None,  # T of each component; None: that of the options
+    classes: Tensor | None = None,  # known classes, shape (n,), -1 where unknown
 ) -> _DrawnRows:
-    "Sets of tasks, each the one that `sample_tasks` draws in memory with that seed."
+    "Draw sets of tasks; each equals what `sample_tasks` draws in memory with the same seed."
     weights = [component.weight for component in components]
     n_drawn = n if classes is None else int((classes < 0).sum())
     dealt = [distributions.deal_tasks(weights, options, n_drawn, seed=seed) for seed in seeds]
@@ -382,20 +382,20 @@ def _sample_moments(
     return distributions.Moments(
         mean=sampled.mean.cpu(),
         variance=sampled.variance.cpu(),
-        least=members.scalar(least).nan_to_num(-math.inf),  # a cache holds no NaN
+        least=members.scalar(least).nan_to_num(-math.inf),  # the cache does not hold NaN
         temperature=members.scalar(T),
         scale=members.scalar(sampled.kernel_scale),
         seconds=members.scalar(0.0),
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #c54fd8ee
-def _task_seeds(options) -> list[int]:  # of the tasks of the skill, and of those of the probes
+def _task_seeds(options) -> list[int]:  # for the tasks of the skill, and for those of the probes
     return [options.seed + 2, *([options.seed] if options.accuracy else [])]
 
 
 def _drawn_or_kept(
     models, distribution, options
-):  # DrawnRows, and Moments or None; perhaps from the cache
+):  # DrawnRows, and Moments or None; from the cache if possible
     rows = {name: model.features for name, model in models.items()}
     has_factor = any(
         isinstance(M, Tensor) for component in distribution.components for M in component.kernels
@@ -413,7 +413,7 @@ def _drawn_or_kept(
             [list(component.names), component.weight] for component in distribution.components
         ],
     )
-    key["device"] = str(options.device)  # a generator draws other numbers on another device
+    key["device"] = str(options.device)  # generators differ between devices
     names = ("n_tasks", "n_classes", "kernel", "temperature")
     key |= {name: getattr(options.tasks, name) for name in names}
     names = ("n_orders", "seed", "accuracy")
@@ -450,7 +450,7 @@ def _drawn_or_kept(
 
 # %% ../../nbs/rank/10_disk.ipynb #9705b5aa
 def check_streaming(options: RankOptions, rows: Mapping, mask: Tensor) -> None:
-    "Refuse what a ranking from disk cannot do, before any row is read."
+    "Refuse options that a ranking from disk does not support, before any row is read."
     caller = options.caller
     checks.check_choice(options.tasks.kernel, ("cosine", "linear"), caller, "kernel")
     checks.check_count(options.tasks.n_classes, caller, "n_classes", low=2, high=256)
@@ -464,7 +464,7 @@ def check_streaming(options: RankOptions, rows: Mapping, mask: Tensor) -> None:
 
 # %% ../../nbs/rank/10_disk.ipynb #58207734
 def _known_classes(labels: Tensor, caller: str) -> Tensor:
-    "Labels as a file of them holds them: numbered without gaps, in a small integer type."
+    "Labels in the form in which they are stored: numbered without gaps, as small integers."
     labels, counts = svd.present_classes(labels, caller)
     if 2 * len(counts) > len(labels):
         rule, got = (
@@ -477,14 +477,14 @@ def _known_classes(labels: Tensor, caller: str) -> Tensor:
 # %% ../../nbs/rank/10_disk.ipynb #538fce10
 def _score_rows(
     models: Mapping[str, members.Model],  # name -> Model
-    tasks: Tensor,  # of the skill, shape (n_tasks, n), uint8
+    tasks: Tensor,  # for the skill, shape (n_tasks, n), uint8
     mask: Tensor,  # shape (n,), True for training examples
     options: RankOptions,
     *,
-    probed: Tensor | None = None,  # tasks of the probes, shape (n_tasks, n), uint8; None: no probes
-    classes: Tensor | None = None,  # of known_classes
+    probed: Tensor | None = None,  # for the probes, shape (n_tasks, n), uint8; None: no probes
+    classes: Tensor | None = None,  # from known_classes
 ) -> members.Settled:  # name -> RowScores
-    "Compute skill, accuracy of probes and statistics of labels in one pass over each file."
+    "Compute skills, probe accuracies and label statistics in one pass over each file."
     arrays = dict(skill=tasks, probes=probed, labels=classes, groups=options.groups)
     arrays = {name: values for name, values in arrays.items() if values is not None}
     digest = store.digest_tensors(arrays if probed is None else dict(arrays, mask=mask))
@@ -508,13 +508,13 @@ def _score_rows(
 # %% ../../nbs/rank/10_disk.ipynb #ef0b91f0
 _ITERATED = [name for name in registry.LABEL_METRICS if name not in _LABEL_COLUMNS]
 _LEFT_OUT = (
-    f"Of the metrics with labels, {' and '.join(_ITERATED)} need all rows in memory and are left "
-    "out; rank a sample of the rows for them."
+    f"The metrics {' and '.join(_ITERATED)} need all rows in memory and are left out; rank a "
+    "sample of the rows to compute them."
 )
 
 
-def _label_columns(scores) -> dict[str, Tensor]:  # column -> number, of RowScores with labels
-    values = scores.columns.masked_fill(scores.columns.isinf(), math.nan)  # no cache takes NaN
+def _label_columns(scores) -> dict[str, Tensor]:  # column -> number, from RowScores with labels
+    values = scores.columns.masked_fill(scores.columns.isinf(), math.nan)  # the cache holds no NaN
     return dict(zip(_LABEL_COLUMNS, values, strict=True))
 
 
@@ -531,13 +531,13 @@ class DiskEngine:
     def gather(
         self, named: Mapping[str, Tensor | row_blocks.RowMatrix]
     ) -> members.Settled:  # name -> Model, of files, URLs or arrays
-        "The models whose rows can be read, and why the others cannot."
+        "Open the rows of all models; for those that cannot be read, record why."
         rows, failures = open_features(named, self.options)
         models, broken = _gather_rows(rows, self.options)
         return members.Settled(models, failures | broken)
 
     def seat(self, reference_models: Mapping[str, members.Model]) -> Mapping:  # name -> Model
-        "Models whose features are in memory, as rows."
+        "Convert models with features in memory to rows."
         placed, failures = self.gather(
             {name: model.features for name, model in reference_models.items()}
         )
@@ -545,10 +545,10 @@ class DiskEngine:
         return placed
 
     def check(self, models: Mapping[str, members.Model], labels: GivenLabels | None) -> None:
-        "Refuse labels that one pass over the rows cannot use."
+        "Refuse labels that cannot be used in a single pass over the rows."
         caller = self.options.caller
         if labels is not None and labels.targets is not None:
-            rule, remedy = "features that stay on disk take classes", "rank a sample of them"
+            rule, remedy = "labels of features on disk must be classes", "rank a sample of the rows"
             checks.refuse(caller, rule, "real targets", remedy)
         if labels is not None and len(labels.names) > 256 and not _complete(labels):
             rule = "labels of some examples must name at most 256 classes"
@@ -557,7 +557,7 @@ class DiskEngine:
             _known_classes(labels.classes, caller)
 
     def steps(self, cross_skills: int, n_models: int, *, labelled: bool) -> int:
-        "Steps of the bar: cross skills, sets of tasks of each component, each model, and labels."
+        "Steps of the progress bar: cross skills, task sets of each component, models and labels."
         draws = max(cross_skills, 1)
         of_tasks = len(_task_seeds(self.options)) * draws
         return cross_skills + of_tasks + n_models + (draws + n_models if labelled else 0)
@@ -570,7 +570,7 @@ class DiskEngine:
         *,
         cross_skills: int,
     ) -> distributions.Drawn:
-        "The distribution of a prior, its tasks for skill and probes, and moments of the models."
+        "Form the distribution of a prior, and draw its tasks; also the moments of the models."
         options = self.options
         failures: dict[str, str] = {}
         while True:
@@ -615,7 +615,7 @@ class DiskEngine:
             failures=failures,
         )
 
-    def _kernel(self, models, choice) -> Tensor:  # of a prior that is no ranked model
+    def _kernel(self, models, choice) -> Tensor:  # of a prior that is not a ranked model
         n, device = (
             len(next(iter(models.values())).features),
             self.options.compute.embedding.get("device"),
@@ -630,7 +630,7 @@ class DiskEngine:
     def score(
         self, task_sample: distributions.Drawn, mask: Tensor, labels: GivenLabels | None
     ) -> distributions.Scores:
-        "Compute skill, probes and, if labels are complete, their statistics in one pass per model."
+        "Compute skills, probes and, if all labels are known, their metrics in one pass per model."
         classes = None
         if labels is not None and _complete(labels):
             classes = _known_classes(labels.classes, self.options.caller)
@@ -659,7 +659,7 @@ class DiskEngine:
     def skills(
         self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
     ) -> members.Settled:
-        "Skill of each model over tasks, shape (n_tasks, n), in one pass."
+        "Skill of each model on tasks (n_tasks, n), in one pass over its rows."
         evaluated = self.options.changed(n_classes=n_classes)
         rows, failures = _score_rows(models, tasks, mask, evaluated)
         return members.Settled(
@@ -667,18 +667,18 @@ class DiskEngine:
         )
 
     def evidence(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
-        "A component at labelled examples, from its leading directions."
+        "Factor (k, r) of a component at labelled examples, from its leading directions."
         cut = _cut_components([component], self.options)
         return cut.factor[points], cut.eigenvalues[0].item()
 
     def tasks_with(
         self,
         components: Sequence[distributions.Component],
-        labels: Tensor,  # class of each example, shape (n,); -1 where not known
+        labels: Tensor,  # class of each example, shape (n,); -1 where unknown
         temperatures: Sequence[float],  # of the components
         options: RankOptions,
     ) -> Tensor:  # shape (n_tasks, n)
-        "Tasks of a mixture that agree with known labels."
+        "Draw tasks of a mixture that agree with the known labels."
         drawn_rows = _draw_row_tasks(
             components,
             len(labels),
@@ -696,7 +696,7 @@ class DiskEngine:
         labels: GivenLabels | None,
         metrics: Any,
     ) -> distributions.Columns:
-        "Skills of the models once labels are known."
+        "Further statistics of the models given labels."
         if labels is None:
             return distributions.Columns({}, {}, [], [])
         if _complete(labels):
@@ -718,7 +718,7 @@ class DiskEngine:
     def component_rows(
         self, distribution: distributions.TaskDistribution, points: Tensor
     ) -> Iterable[tuple[Tensor, float]]:
-        "Factors of the components at some examples, and their weights, one in memory at a time."
+        "Yield the factor of each kernel at some examples, and its weight."
         for component in distribution.components:
             for kernel in component.kernels:
                 share = component.weight / len(component.kernels)

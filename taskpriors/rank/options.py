@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tqdm.auto import tqdm
 
 # %% ../../nbs/rank/02_options.ipynb #a8d895f2
-_TASK_BYTES = 32  # labels of two examples, and an accuracy by the least number of models
+_TASK_BYTES = 32  # labels of two examples, and an accuracy for the least number of models
 _KERNELS = ("cosine", "linear", "projection", "rbf")
 
 
@@ -34,14 +34,14 @@ class Tasks:
     """Options for sampling the tasks of a ranking.
 
     A task is a labeling of all examples. It is sampled by Algorithm 1 of Task Priors from kernels
-    of the models, at a temperature that makes tasks learnable and different from each other.
+    of the models, at a temperature at which tasks are learnable and diverse.
     """
 
     prior: Any = None  # "consensus" (None), "product" of all models, a model, or a factor (n, r)
-    n_tasks: int = 200  # tasks sampled
-    n_classes: int = 5  # classes of a task
+    n_tasks: int = 200  # number of tasks sampled
+    n_classes: int = 5  # number of classes of a task
     kernel: str = "cosine"  # "cosine", "linear", "projection" or "rbf", of models and prior
-    temperature: float | None = None  # of the tasks, in the unit of the kernel; None is chosen
+    temperature: float | None = None  # of the tasks, in units of the kernel; None: automatic
 
     def __post_init__(self):
         checks.check_choice(self.kernel, _KERNELS, "Tasks", "kernel")
@@ -57,24 +57,24 @@ class Compute:
     """Options for computing features and a ranking.
 
     Files of features that are larger than memory, or of more than 100,000 examples, are read in
-    blocks of rows: the prior is cut to its `rank` leading directions, and the errors of
-    `n_residuals` examples are formed.
+    blocks of rows: the prior is truncated to its `rank` leading directions, and errors are
+    evaluated on `n_residuals` examples.
     """
 
     device: str | torch.device | None = None  # where models run; None is the GPU if there is one
     batch_size: int = 64  # examples per forward pass
-    num_workers: int | None = None  # processes that prepare images; None is 0 on the CPU
+    num_workers: int | None = None  # worker processes that load images; None: 0 on the CPU
     dtype: str = "float32"  # "float32", "bfloat16" or "float16", of the forward pass
-    pooling: str | None = None  # of maps and tokens: avg, max, token; for timm its own names
+    pooling: str | None = None  # of feature maps and tokens: avg, max, token; timm: its own names
     transform: Callable | None = None  # PIL image -> tensor; None is the model's own
     cache: CacheLike | None = None  # directory; None is cache_dir(), False is no cache
     progress: bool = True  # show bars on standard error
     executor: ExecutorLike | None = None  # concurrent.futures.Executor, over blocks and models
-    baselines: bool = True  # embed raw pixels and an untrained network, or pieces of words, too
-    on_disk: bool | None = None  # leave rows in their files; None: files that are large
+    baselines: bool = True  # also embed raw pixels and an untrained network, or pieces of words
+    on_disk: bool | None = None  # leave rows in their files; None: only large files
     rank: int = 128  # leading directions of the prior, on disk
-    n_residuals: int = 16_384  # examples whose errors are formed, on disk
-    scratch: str | Path | None = None  # folder or URL where workers find tasks, on disk
+    n_residuals: int = 16_384  # examples whose errors are evaluated, on disk
+    scratch: str | Path | None = None  # folder or URL of task files that workers read, on disk
 
     def __post_init__(self):
         checks.check_count(self.rank, "Compute", "rank")
@@ -88,7 +88,7 @@ class Compute:
 
     @property
     def embedding(self) -> dict[str, Any]:
-        "The options of `embed_features`, where they differ from its own."
+        "Options of `embed_features` that differ from its defaults."
         names = ("device", "batch_size", "num_workers", "dtype", "pooling", "transform")
         usual = {f.name: f.default for f in fields(self)}
         options = {name: getattr(self, name) for name in names}
@@ -99,7 +99,7 @@ PLACES = {f.name: "tasks" for f in fields(Tasks)} | {f.name: "compute" for f in 
 
 
 def nested(**options: Any) -> dict[str, Any]:
-    "Options of `rank_models`, with those of `Tasks` and `Compute` in their dataclasses."
+    "Collect options of `rank_models`, with those of `Tasks` and `Compute` in their dataclasses."
     records = dict(tasks=options.pop("tasks", Tasks()), compute=options.pop("compute", Compute()))
     for record in records:
         changes = {k: options.pop(k) for k in [*options] if PLACES.get(k) == record}
@@ -108,7 +108,7 @@ def nested(**options: Any) -> dict[str, Any]:
 
 
 def place_of(name: str, value: object) -> str:
-    "The remedy for an option of `Tasks` or `Compute`, or for a former name."
+    "Remedy for a misplaced option of `Tasks` or `Compute`, or for a former name."
     if record := PLACES.get(name):
         text = "..." if value is ... else refusals.shown(repr(value), 40)
         return f"pass {record}=taskpriors.{record.capitalize()}({name}={text})"
@@ -126,62 +126,62 @@ _RENAMED = dict(
 
 # %% ../../nbs/rank/02_options.ipynb #opt0n008
 SCORINGS = ("accuracy", "balanced_accuracy", "macro_f1", "retrieval", "clustering", "r2")
-MAX_SEED = 2**63 - 3  # the streams of tasks add up to 2, and torch takes seeds below 2**63
-ORDERS = 50  # random orders of the examples that the tasks of one prior are drawn along
-TRAIN = 0.5  # share of the examples that probes are fitted to
+MAX_SEED = 2**63 - 3  # task streams add up to 2, and torch accepts seeds below 2**63
+ORDERS = 50  # random orders of the examples along which the tasks of a prior are drawn
+TRAIN = 0.5  # share of the examples that probes are trained on
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankOptions:
-    "All options of a ranking, for its steps."
+    "All options of a ranking, as its steps use them."
 
     tasks: Tasks = Tasks()
     compute: Compute = Compute()
-    seed: int = 0  # of tasks and split
-    scoring: str = "accuracy"  # what the forecast is of, one of SCORINGS
-    groups: Any = None  # of each example, shape (n,): left out together; None: independent ones
+    seed: int = 0  # random seed of tasks and split
+    scoring: str = "accuracy"  # score that is forecast, one of SCORINGS
+    groups: Any = None  # of each example, shape (n,): left out together; None: independent
     accuracy: bool = False  # are probes trained on further tasks?
     moments: bool = False  # are mean and variance of Tr(MG) computed?
-    n_orders: int = ORDERS  # of the examples, that tasks of one prior are drawn along
-    n_consensus_examples: int = 1024  # examples that consensus weights are computed on, at most
-    n_consensus_tasks: int = 60  # tasks of each model for these weights, at most
-    caller: str = "rank_models"  # function that error messages name
-    bar: Any = None  # of open_bar, which all steps advance; None: each step draws one
+    n_orders: int = ORDERS  # random orders of the examples for the tasks of a prior
+    n_consensus_examples: int = 1024  # largest number of examples for consensus weights
+    n_consensus_tasks: int = 60  # largest number of tasks of each model for these weights
+    caller: str = "rank_models"  # function named in error messages
+    bar: Any = None  # progress bar shared by all steps; None: one for each step
 
     def __post_init__(self):
         if str(self.scoring).lower().startswith(("ndcg", "map", "mrr", "recall")):
-            rule = "the forecast must be of a score for which a study has calibrated it"
+            rule = "scoring must be a score for which a study has calibrated the forecast"
             remedy = "pass scoring='retrieval'; queries in pairs= add columns of precision and nDCG"
             checks.refuse(self.caller, rule, repr(self.scoring), remedy)
         checks.check_choice(self.scoring, SCORINGS, self.caller, "scoring")
         checks.check_count(self.seed, self.caller, "seed", low=0, high=MAX_SEED)
 
     @property
-    def shown(self) -> "bool | tqdm":  # what `with_bar` takes
-        "The bar of all steps, or whether a step draws one."
+    def shown(self) -> "bool | tqdm":  # as `with_bar` accepts it
+        "Shared progress bar, or whether a step shows its own."
         return self.compute.progress if self.bar is None else self.bar
 
     def reach(self, step: int) -> None:
-        "Advance the bar of all steps to one of them: results from the cache count."
+        "Advance the shared progress bar to a step; cached results count."
         if self.bar is not None:
             self.bar.update(max(0, step - self.bar.n))
 
     def changed(self, **options: Any) -> "RankOptions":
-        "The same with other options, those of `tasks` and `compute` by their names."
+        "Return a copy with changed options; those of `tasks` and `compute` are passed by name."
         return replace(self, **nested(tasks=self.tasks, compute=self.compute, **options))
 
     def alone(self) -> "RankOptions":
-        "The same without executor and bar, for what is sent to a worker."
+        "Return a copy without executor and progress bar, to send to a worker."
         return self.changed(executor=None, bar=None)
 
     @property
     def device(self) -> torch.device:
-        "Device of statistics and probes: the GPU if there is one, unless set otherwise."
+        "Device of statistics and probes: the GPU if available, unless set otherwise."
         default = "cuda" if torch.cuda.is_available() else "cpu"
         return torch.device(self.compute.device or default)
 
 # %% ../../nbs/rank/02_options.ipynb #84fda7c5
 def task_orders(n_tasks: int) -> torch.Tensor:  # shape (n_tasks,), int64
-    "The order that each task of `sample_tasks` was drawn along, by number."
+    "Index of the random order along which each task of `sample_tasks` was drawn."
     parts = torch.arange(n_tasks).tensor_split(min(ORDERS, n_tasks))
     return torch.cat([torch.full_like(part, k) for k, part in enumerate(parts)])
