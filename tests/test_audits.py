@@ -86,7 +86,7 @@ def test_a_constant_model_fails_in_memory_and_from_disk(tmp_path):
 def test_a_table_of_texts_without_a_header_is_refused(tmp_path):
     path = tmp_path / "texts.csv"
     path.write_text("the first text,a\nthe second,b\n")
-    with pytest.raises(ValueError, match="must have the column text. Got the first text, a"):
+    with pytest.raises(ValueError, match="must have a column text. Got the first text, a"):
         tp.load_texts(path)
 
 
@@ -370,5 +370,7 @@ def test_what_an_encoder_returns_is_features_or_refused(kind):
         inputs = torch.tensor(PICTURES).float() / 255
         torch.testing.assert_close(embedded(), network(inputs).relu().detach())
         return
-    with pytest.raises((TypeError, ValueError), match=says.get(kind, "must hold its weights")):
+    with pytest.raises(
+        (TypeError, ValueError), match=says.get(kind, "must have its weights in memory")
+    ):
         embedded()

@@ -347,8 +347,8 @@ def test_an_unreadable_image_is_left_out(tmp_path):
 @pytest.mark.parametrize(
     "more, says",
     [
-        (("--images", "taken.npy"), "taken.npy must hold an array of images. Got EOFError"),
-        (("--images", "bare"), "bare must hold images, in subfolders or not"),
+        (("--images", "taken.npy"), "taken.npy must contain an array of images. Got EOFError"),
+        (("--images", "bare"), "bare or its subfolders must contain images"),
         (
             ("--images", "taken"),
             "images must be a folder, or a file .npy, .csv, .jsonl or .parquet",

@@ -607,7 +607,7 @@ def test_a_blank_among_labels_is_no_class(holder, blank, classes):
 
 @for_each("holder, word", product(HOLDERS, ["nan", "NA", "None", "-1"]), repr)
 def test_a_word_that_may_be_a_blank_is_refused(holder, word):
-    with pytest.raises(ValueError, match="must not be words that may mean no label"):
+    with pytest.raises(ValueError, match="must not contain words that may mean a missing label"):
         read_labels(HOLDERS[holder](["cat", "dog", word, "cat"]), None, 4)
 
 

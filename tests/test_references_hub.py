@@ -265,7 +265,9 @@ def test_with_files_alone_or_offline_nothing_is_asked(case, hub, tmp_path):
     if case.get("model", RANKED) is None:
         assert answer and not set(answer["weights"]) & set(REFERENCES), err
     else:
-        assert answer is None and "without a network, weights must be in the cache" in err
+        assert (
+            answer is None and "without a network connection, weights must be in the cache" in err
+        )
 
 
 def test_models_of_the_cache_bring_no_reference(hub, tmp_path):

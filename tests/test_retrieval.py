@@ -163,8 +163,8 @@ def test_it_is_saved_and_shown(search, tmp_path):
         (dict(scoring="ndcg@10"), ValueError, "a study has calibrated it. Got 'ndcg@10'; pass sc"),
         (dict(labels=["a"] * 60), ValueError, "pairs and labels must not be passed together"),
         (dict(pairs=[("who", 1), (1, 2)]), ValueError, "the queries of relevant must be rows"),
-        (dict(pairs=[(0, 1), (0, 2)]), ValueError, "two queries or more must have a relevant"),
-        (dict(queries=["a", ""]), ValueError, "no text may be empty"),
+        (dict(pairs=[(0, 1), (0, 2)]), ValueError, "at least two queries must have a relevant"),
+        (dict(queries=["a", ""]), ValueError, "texts must not be empty"),
         (dict(queries=dict(words=[[1.0]])), ValueError, "queries must be texts or images"),
         (dict(k=61), ValueError, "k must not exceed the number of documents. Got 61 of 60"),
         (
@@ -222,7 +222,7 @@ def test_prefixes_stand_before_texts_and_queries(search):
         compute=QUIET,
     )
     assert set(once) == {"query"}
-    with pytest.raises(ValueError, match="a prefix must stand before texts"):
+    with pytest.raises(ValueError, match="a prefix requires texts"):
         tp.rank_models([tp.prefixed(torch.nn.Flatten(), "query: ")], "digits", compute=QUIET)
 
 

@@ -310,7 +310,9 @@ def test_a_word_for_unknown_is_asked_about():
     words = np.array(["cat", "dog"])[y]
     for word, says in (("?", "[None if y == '?' else y for y in labels]"), ("unknown", "leave th")):
         labels = np.where(np.arange(300) % 3 == 0, words, word)
-        with pytest.raises(ValueError, match="must not be words that may mean no label") as refusal:
+        with pytest.raises(
+            ValueError, match="must not contain words that may mean a missing label"
+        ) as refusal:
             rank_models(models, **nested(labels=labels, **QUIET))
         assert says in str(refusal.value)
     mixed = np.random.default_rng(0).permutation(words)

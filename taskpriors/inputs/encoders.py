@@ -32,8 +32,8 @@ from .sources import Network, source_of
 from ..store import digest_tensors
 
 # %% ../../nbs/inputs/03_encoders.ipynb #fb52b662
-def device_of(module: nn.Module | None) -> torch.device | None:  # None if it holds no tensor
-    "Device of the weights of a module."
+def device_of(module: nn.Module | None) -> torch.device | None:  # None if it has no tensors
+    "Return the device of the weights of a module."
     tensors = () if module is None else chain(module.parameters(), module.buffers())
     return next((x.device for x in tensors), None)
 
@@ -43,8 +43,8 @@ def n_parameters(module: nn.Module | None) -> int | None:  # None if there is no
     return None if module is None else sum(p.numel() for p in module.parameters())
 
 # %% ../../nbs/inputs/03_encoders.ipynb #849bc41e
-def is_untrained(module: nn.Module | None) -> bool:  # False, too, if nothing tells
-    "Do all normalisations of a network hold their initial scales and shifts?"
+def is_untrained(module: nn.Module | None) -> bool:  # also False if unknown
+    "Do all normalisation layers of a network have their initial scales and shifts?"
     layers = [] if module is None else module.modules()
     norms = [dict(m.named_parameters(recurse=False)) for m in layers if "Norm" in type(m).__name__]
     scaled = [own for own in norms if "weight" in own]
@@ -58,17 +58,17 @@ def is_untrained(module: nn.Module | None) -> bool:  # False, too, if nothing te
 
 # %% ../../nbs/inputs/03_encoders.ipynb #47d93d5f
 def check_device(device: str | torch.device, caller: str) -> torch.device:
-    "Return a device on which torch can allocate here, or raise `ValueError`."
+    "Return a device on which torch can allocate memory, or raise `ValueError`."
     try:
         return torch.zeros(0, device=device).device
     except (RuntimeError, AssertionError, ValueError, TypeError) as e:
         got = f"{device!r:.60} ({str(e).splitlines()[0][:80]})"
-        rule = "device must be one that torch can use here"
+        rule = "device must be available to torch"
         checks.refuse(caller, rule, got, "leave it out, or pass 'cpu'")
 
 # %% ../../nbs/inputs/03_encoders.ipynb #49f17823
 def default_device() -> torch.device:
-    "The GPU if there is one, otherwise the CPU."
+    "Return the GPU if available, otherwise the CPU."
     if torch.cuda.is_available():
         return torch.device("cuda")
     if torch.backends.mps.is_available():
@@ -79,33 +79,33 @@ def default_device() -> torch.device:
 _PLAIN = (Tensor, np.ndarray, str, bytes, int, float, complex, type(None), types.ModuleType, type)
 _FOREIGN = {"torch", "torchvision", "numpy", "timm", "transformers", *sys.stdlib_module_names}
 _FOREIGN -= {"__main__"}
-_MANY = 10_000  # objects that are looked at
+_MANY = 10_000  # largest number of objects to inspect
 
 
-def _names_read(code: types.CodeType) -> set:  # by a function, and by the functions inside it
+def _names_read(code: types.CodeType) -> set:  # names read by a function and by its inner functions
     inner = [k for k in code.co_consts if isinstance(k, types.CodeType)]
     return set(code.co_names).union(*map(_names_read, inner))
 
 
-def _read_by(function: types.FunctionType) -> list[Any]:  # what its closure and global names hold
+def _read_by(function: types.FunctionType) -> list[Any]:  # values of its closure and global names
     names = _names_read(function.__code__)
     read = [value for name, value in function.__globals__.items() if name in names]
     for place in (x for x in read if isinstance(x, (types.ModuleType, type)) and not _foreign(x)):
         read = read + [value for name, value in vars(place).items() if name in names]
     cells = []
     for cell in function.__closure__ or ():
-        with suppress(ValueError):  # a name of the closure has no value yet
+        with suppress(ValueError):  # a closure variable has no value yet
             cells.append(cell.cell_contents)
     defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     return [*cells, *defaults, *read]
 
 
-def _foreign(obj: Any) -> bool:  # is it from a library that is not looked into?
+def _foreign(obj: Any) -> bool:  # is it from a library that is not inspected?
     home = obj.__name__ if isinstance(obj, types.ModuleType) else getattr(obj, "__module__", "")
     return (home or "").partition(".")[0] in _FOREIGN
 
 
-def _parts_of(obj: Any) -> list[Any]:  # what an object may call
+def _parts_of(obj: Any) -> list[Any]:  # objects that it may call
     if isinstance(obj, functools.partial):
         return [obj.func, *obj.args, *obj.keywords.values()]
     if isinstance(obj, (types.MethodType, staticmethod, classmethod)):
@@ -126,7 +126,7 @@ def _parts_of(obj: Any) -> list[Any]:  # what an object may call
 
 
 def _modules_within(obj: object) -> list[nn.Module]:
-    "The networks that a callable runs, as far as they can be seen from outside."
+    "Find the networks that a callable runs, as far as they are visible."
     modules: list = []
     waiting = deque([obj])
     visited: dict = {}
@@ -134,7 +134,7 @@ def _modules_within(obj: object) -> list[nn.Module]:
         part: Any = waiting.popleft()
         if id(part) in visited or isinstance(part, _PLAIN):
             continue
-        visited[id(part)] = part  # which is kept alive, so that its number stays its own
+        visited[id(part)] = part  # kept alive so that its id stays unique
         if isinstance(part, nn.Module):
             modules.append(part)
         elif isinstance(part, (Mapping, list, tuple, functools.partial)) or not _foreign(part):
@@ -143,20 +143,20 @@ def _modules_within(obj: object) -> list[nn.Module]:
 
 
 def is_scripted(model: object) -> bool:
-    "Is a part of what runs a script of torch? A trace keeps the mode that it was made in."
+    "Does a model contain a TorchScript module? A trace keeps the mode in which it was made."
     parts = (part for module in _modules_within(model) for part in module.modules())
     return any(isinstance(part, torch.jit.ScriptModule) for part in parts)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #e1fcd1b3
 @dataclass
 class _State:
-    "Modes and buffers of the modules that were met, as they were before."
+    "Original modes and buffers of the visited modules."
 
     modes: dict = field(default_factory=dict)  # module -> training
-    buffers: list = field(default_factory=list)  # (module, name, tensor, copy of it)
+    buffers: list = field(default_factory=list)  # (module, name, tensor, its copy)
 
     def quiet(self, module: nn.Module) -> None:
-        "Put one module, without its parts, into evaluation mode."
+        "Put a single module, without its submodules, into evaluation mode."
         if module in self.modes:
             return
         self.modes[module] = module.training
@@ -166,11 +166,11 @@ class _State:
         module.training = False
 
     def restore(self) -> None:
-        "Put all back."
-        for module, training in reversed(self.modes.items()):  # that of a wrapper may be its part's
+        "Restore all modes and buffers."
+        for module, training in reversed(self.modes.items()):  # a wrapper may share its part's mode
             module.training = training
         for module, name, buffer, before in self.buffers:
-            now = dict(module._buffers.items()).get(name)  # scripts have items and no get
+            now = dict(module._buffers.items()).get(name)  # scripts have items but no get
             if now is not None and torch.equal(now.to(before.device), before):
                 continue
             with torch.no_grad():
@@ -178,19 +178,19 @@ class _State:
             setattr(module, name, buffer)
 
 
-_HERE = threading.local()  # its state is that of the outermost `evaluating` of this thread
+_HERE = threading.local()  # state of the outermost `evaluating` of this thread
 _STANCE = getattr(torch.compiler, "set_stance", None)  # since torch 2.6
 
 
 def _quiet_here(module: nn.Module, inputs: tuple) -> None:
     state = getattr(_HERE, "state", None)
-    if state is not None:  # otherwise another thread runs it, which may train
+    if state is not None:  # otherwise another thread, which may be training
         state.quiet(module)
 
 
 @contextmanager
 def evaluating(model: object, device: str | torch.device | None = None) -> Iterator[None]:
-    "Put what runs into evaluation mode, and a module on a device, and back afterwards."
+    "Context in which a model is in evaluation mode, and on a device; both are restored afterwards."
     outer = getattr(_HERE, "state", None)
     state = _HERE.state = _State() if outer is None else outer
     moved: Any = model if isinstance(source_of(model), Network) and device is not None else None
@@ -204,8 +204,8 @@ def evaluating(model: object, device: str | torch.device | None = None) -> Itera
             for part in module.modules():
                 state.quiet(part)
         if moved is not None and any(weights.is_meta for weights in moved.parameters()):
-            rule = f"{type(moved).__name__} must hold its weights"
-            remedy = "load them, without device='meta'"
+            rule = f"{type(moved).__name__} must have its weights in memory"
+            remedy = "load it without device='meta'"
             checks.refuse("embed", rule, "weights on the device meta", remedy)
         if moved is not None:
             moved.to(device)
@@ -225,20 +225,20 @@ _FAULTS = (RuntimeError, ValueError, TypeError, AttributeError, AssertionError, 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchEncoder:
-    "A model as a function from a batch of n inputs to features, shape (n, d), float32."
+    "Model as a function from a batch of n inputs to features (n, d), float32."
 
-    caller: str  # the public function in whose name it refuses
-    name: str  # of the model, in messages
+    caller: str  # public function named in errors
+    name: str  # of the model, for messages
     forward: Callable  # batch -> output
-    device: torch.device  # where batches go
-    dtype: torch.dtype | None = None  # that batches are converted to; None leaves them
+    device: torch.device  # device to which batches are moved
+    dtype: torch.dtype | None = None  # to which batches are converted; None: unchanged
     precision: str = "float32"  # of the forward pass; "bfloat16" and "float16" by autocast
     pooling: str | None = None  # as in `pool_output`
-    taken: set = field(default_factory=set)  # how outputs became vectors, in words
-    axes: list = field(default_factory=list)  # axis of the channels of a map, once it is known
+    taken: set = field(default_factory=set)  # how outputs were pooled, in words
+    axes: list = field(default_factory=list)  # channel axis of a feature map, once known
 
     def __call__(self, x: Tensor | Mapping) -> Tensor:
-        "Features of one batch."
+        "Return the features of a batch."
         if isinstance(x, Mapping):
             x = {k: self._moved(v, v.is_floating_point()) for k, v in x.items()}
         else:
@@ -250,7 +250,7 @@ class BatchEncoder:
             out = self._output(x, n)
             out, pooling = choose_output(out, self.pooling, self.caller, self.name)
             if not isinstance(out, Tensor):
-                pool_output(out, pooling, self.caller, self.name)  # refuses
+                pool_output(out, pooling, self.caller, self.name)  # raises
             out = out.to_dense() if out.layout != torch.strided else out
             if n == 1 and out.ndim == 1:  # squeezed
                 out = out[None]
@@ -264,14 +264,14 @@ class BatchEncoder:
             rows = pool_output(out, pooling, self.caller, self.name, channels_last=last)
             return rows.float()
 
-    def _axis_of(self, x):  # of the channels of a map, asked once
+    def _axis_of(self, x):  # channel axis of a feature map, determined once
         if not self.axes:
             few = {k: v[:2] for k, v in x.items()} if isinstance(x, dict) else x[:2]
             module = self.forward if isinstance(self.forward, nn.Module) else None
             self.axes.append(channels_of(self._chosen, few, module, self.caller))
         return self.axes[0]
 
-    def _chosen(self, x):  # of the outputs, the tensor that is pooled
+    def _chosen(self, x):  # tensor of the outputs that is pooled
         n = len(next(iter(x.values()))) if isinstance(x, dict) else len(x)
         return choose_output(self._output(x, n), self.pooling, self.caller, self.name)[0]
 
@@ -287,7 +287,7 @@ class BatchEncoder:
             checks.refuse(self.caller, rule, got, "pass a smaller batch_size", MemoryError)
         except _FAULTS as e:
             if str(e).startswith(f"{self.caller}: "):
-                raise  # a sentence of ours already
+                raise  # already one of our messages
             rule = f"{self.name} must accept batches of its inputs"
             named = x if isinstance(x, Mapping) else {"": x}
             shapes = ", ".join(f"{k} {tuple(v.shape)}".lstrip() for k, v in named.items())
@@ -301,10 +301,10 @@ class BatchEncoder:
         if not weights or not given or weights & given:
             return "check the model and its inputs"
         of, to = (str(min(kinds, key=str)).removeprefix("torch.") for kinds in (weights, given))
-        return f"call .float() on the network, whose weights are {of} and whose inputs {to}"
+        return f"call .float() on the network, as its weights are {of} and its inputs {to}"
 
 # %% ../../nbs/inputs/03_encoders.ipynb #a90fa44b
-def _source(f: Callable) -> str:  # the text of a function, or its byte code
+def _source(f: Callable) -> str:  # source code of a function, or its byte code
     if f.__name__ != "<lambda>":
         with suppress(OSError, TypeError):
             return inspect.getsource(f)
@@ -313,7 +313,7 @@ def _source(f: Callable) -> str:  # the text of a function, or its byte code
     return repr([c.co_code, c.co_names, *constants])
 
 # %% ../../nbs/inputs/03_encoders.ipynb #a91897d8
-def _class_source(cls: type) -> list[list[str]]:  # per class: name, source of its methods
+def _class_source(cls: type) -> list[list[str]]:  # per class: name, source code of its methods
     mine = [k for k in cls.__mro__ if not k.__module__.startswith(("torch.", "builtins"))]
     return [
         [k.__qualname__, *(_source(f) for _, f in sorted(vars(k).items()) if inspect.isfunction(f))]
@@ -322,7 +322,7 @@ def _class_source(cls: type) -> list[list[str]]:  # per class: name, source of i
 
 # %% ../../nbs/inputs/03_encoders.ipynb #66f65b1a
 def printed_form(obj: object) -> str:
-    "The `repr` of an object, without addresses in memory."
+    "Return the `repr` of an object, without memory addresses."
     return re.sub(r"0x[0-9a-f]+", "0x", repr(obj))
 
 # %% ../../nbs/inputs/03_encoders.ipynb #9133e9e1
@@ -331,8 +331,8 @@ def _tensors(module: nn.Module) -> dict[str, Tensor]:  # name -> tensor
 
 
 def _content(value) -> str:
-    "A digest of numbers; for anything else, or a tensor without bytes, how it prints."
-    with suppress(RuntimeError, TypeError, ValueError):  # sparse, quantised, an array of objects
+    "Digest of numbers; for other objects, or tensors without storage, their printed form."
+    with suppress(RuntimeError, TypeError, ValueError):  # sparse, quantised, object arrays
         if isinstance(value, np.ndarray):
             return digest_tensors(dict(value=torch.as_tensor(np.array(value))))
         if isinstance(value, Tensor):
@@ -343,7 +343,7 @@ def _content(value) -> str:
 
 # %% ../../nbs/inputs/03_encoders.ipynb #fd25b8f8
 def _own_settings(obj) -> dict[str, Any]:
-    "Attributes that json can hold, and digests of tensors, arrays and modules."
+    "JSON-serialisable attributes, and digests of tensors, arrays and modules."
     settings = {}
     for k, v in sorted(getattr(obj, "__dict__", {}).items()):
         if k.startswith("_") or k in ("training", "pretrained_cfg", "default_cfg"):
@@ -357,9 +357,9 @@ def _own_settings(obj) -> dict[str, Any]:
 
 # %% ../../nbs/inputs/03_encoders.ipynb #729d22a3
 def description_of(obj: Any, depth: int = 5) -> str | list[Any] | dict[str, Any]:
-    """Everything visible that determines what a callable returns, for json.
+    """Description of everything visible that determines what a callable returns, for JSON.
 
-    Functions that hold functions are followed so deep.
+    Functions that refer to functions are followed to this depth.
     """
 
     def inner(
@@ -395,12 +395,12 @@ def description_of(obj: Any, depth: int = 5) -> str | list[Any] | dict[str, Any]
     return [printed_form(obj), _class_source(type(obj)), _own_settings(obj)]
 
 # %% ../../nbs/inputs/03_encoders.ipynb #dca165d4
-PROBE_IMAGES = 6  # at most; the model sees each of them twice, and three of them alone
+PROBE_IMAGES = 6  # at most; each is evaluated twice, and three of them also alone
 
 
 @contextmanager
 def unmoved_generators(device: torch.device | None = None) -> Iterator[None]:
-    "Context in which random draws leave the caller's generators unchanged."
+    "Context in which random draws do not change the caller's generators."
     state = np.random.get_state(), random.getstate()
     gpus = [device] if device is not None and device.type == "cuda" else []
     try:
@@ -412,16 +412,16 @@ def unmoved_generators(device: torch.device | None = None) -> Iterator[None]:
 
 
 def outputs_digest(evaluate: Callable, device: torch.device) -> str | None:
-    """Digest of what a model returns for its probe, bit for bit, in 64 hexadecimal digits.
+    """Digest of the exact features of the probe inputs, as 64 hexadecimal digits.
 
-    None if a second evaluation differs, or one fails.
+    Returns None if a second evaluation differs, or if one fails.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         with unmoved_generators(device):
             first, second = (digest_tensors(dict(outputs=evaluate())) for _ in range(2))
-    except (RuntimeError, MemoryError):  # the run itself raises if it fails as well
+    except (RuntimeError, MemoryError):  # if the run fails too, it raises
         return None
     finally:
         torch.set_num_threads(threads)

@@ -31,12 +31,12 @@ FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parque
 _ARRAYS = (".npy", ".npz", ".pt", ".pth", ".safetensors")
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #244cdfc7
-_BOMB = 2**28  # bytes from which a compressed array is looked at
-_DENSEST = 100  # how many times shorter than its content it may be
+_BOMB = 2**28  # bytes above which a compressed array is checked
+_DENSEST = 100  # largest compression ratio accepted
 
 
 def _members(path: Path, key: str | None) -> list[zipfile.ZipInfo]:
-    "Those of the key, else of 'features', else all."
+    "Members of an archive for the key, else for 'features', else all."
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
     named = [m for m in members if m.filename.removesuffix(".npy") == (key or "features")]
@@ -44,18 +44,18 @@ def _members(path: Path, key: str | None) -> list[zipfile.ZipInfo]:
 
 
 def _refuse_bomb(path: Path, member: zipfile.ZipInfo) -> None:
-    "Refuse an archive that holds far more bytes than features of its size would."
+    "Refuse an archive with an implausible compression ratio."
     n_packed = min(member.compress_size, path.stat().st_size)
     if member.file_size > max(_BOMB, _DENSEST * n_packed):
-        rule = f"{path.name[-80:]} must hold features"
-        content = f"{member.file_size / 2**30:.2f} GiB packed into {n_packed / 2**20:.2f} MiB"
+        rule = f"{path.name[-80:]} must contain features"
+        content = f"{member.file_size / 2**30:.2f} GiB compressed to {n_packed / 2**20:.2f} MiB"
         remedy = "if they are features, store them with np.savez"
         raise ValueError(sentence(rule, content, remedy))
     check_memory(member.file_size, "", "store fewer rows or fewer bits")
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #983dcdbc
 def _map_npy(path: Path) -> np.ndarray:
-    "The array in an .npy file, mapped."
+    "Memory-map the array in an .npy file."
     try:
         return np.load(path, mmap_mode="c", allow_pickle=False)
     except OSError:
@@ -65,13 +65,13 @@ def _map_npy(path: Path) -> np.ndarray:
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #83096c84
 def _private_map(a: np.memmap) -> np.ndarray:
-    "A map of the same file that may be written to without changing the file."
+    "Copy-on-write memory map of the same file."
     whole = isinstance(a.base, mmap.mmap) and a.flags.c_contiguous
     if a.flags.writeable or not whole or a.filename is None:
         return a
     try:
         return np.memmap(a.filename, a.dtype, "c", a.offset, a.shape)
-    except OSError:  # the file has gone, or no memory is promised for it
+    except OSError:  # the file was deleted, or memory cannot be reserved
         return a
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #edf07d02
@@ -90,7 +90,7 @@ _ROW_NUMBERS = {"", "unnamed: 0", "index", "row", "id"}
 
 
 def _in_order(frame: DataFrame, what: str) -> DataFrame:
-    "The rows in the order that their numbers say, without the numbers."
+    "Sort rows by the column that numbers them, and drop this column."
     named = [name for name in frame.columns if tables.plain_name(name) in _ROW_NUMBERS]
     counting = [name for name in named if tables.counts(frame[name].tolist())]
     words, column = frame.index.tolist(), "its index"
@@ -99,19 +99,19 @@ def _in_order(frame: DataFrame, what: str) -> DataFrame:
         frame = frame.drop(columns=counting[0])
     elif not tables.counts(words):
         return frame
-    numbers = np.array([int(tables.key_text(word)) for word in words])  # "10" is behind "9"
+    numbers = np.array([int(tables.key_text(word)) for word in words])  # "10" comes after "9"
     if column == "its index" and (np.diff(numbers) > 0).all():
         return frame
     order = np.argsort(numbers, kind="stable")
-    message = f"the rows of {what} are taken in the order of {column}, which counts them"
-    warnings.warn(f"{message}; drop it to keep them in their order.", stacklevel=2)
+    message = f"the rows of {what} are sorted by {column}, which numbers them"
+    warnings.warn(f"{message}; drop it to keep their order.", stacklevel=2)
     return frame.iloc[order]
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #2e30d35c
 def table_values(
     frame: DataFrame, what: str = "a data frame of features"
 ) -> np.ndarray:  # shape (n, d)
-    "The features in a table, or a refusal that names the column."
+    "Return the features in a table, or raise an error that names the column."
     named = [name for name in _VECTORS if name in frame]
     if not named and frame.shape[1] == 1:
         named = [frame.columns[0]]
@@ -120,8 +120,8 @@ def table_values(
     if vectors is not None:
         vectors = _in_order(frame, what)[named[0]].tolist()
         if len({np.shape(v) for v in vectors}) > 1:
-            rule, remedy = f"{what} must have vectors of one length", "pad or drop the others"
-            raise ValueError(sentence(rule, "several lengths", remedy))
+            rule, remedy = f"{what} must have vectors of equal length", "pad or drop some"
+            raise ValueError(sentence(rule, "different lengths", remedy))
         return np.array(vectors)
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
@@ -130,30 +130,30 @@ def table_values(
         if not is_numeric_dtype(kind) and not is_bool_dtype(kind):
             got, remedy = f"{name!r} of type {kind}", "drop that column"
             if isinstance(frame[name].iloc[0], str) and frame[name].iloc[0].startswith("["):
-                remedy = "store vectors as .npy or .parquet, because a text shortens them"
+                remedy = "store vectors as .npy or .parquet, because text truncates them"
             raise TypeError(sentence(f"{what} must contain only numeric columns", got, remedy))
         if str(name).lower() in _NO_FEATURES:
-            rule = f"{what} must have no column of labels or row numbers"
+            rule = f"{what} must not have a column of labels or row numbers"
             remedy = "drop it (labels go to labels=), or rename it if it is a feature"
             if tables.plain_name(name) in _ROW_NUMBERS:
                 remedy = "sort the rows by it and drop it, or rename it if it is a feature"
             raise ValueError(sentence(rule, repr(name), remedy))
     values = frame.to_numpy()
-    if values.dtype == object:  # columns that know missing values
+    if values.dtype == object:  # columns with a missing-value type
         values = frame.to_numpy(dtype="float64", na_value=np.nan)
     return values
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #b222f822
 class Rows(NamedTuple):
-    "Features with what names their examples."
+    "Features, and what identifies their examples."
 
     values: ArrayLike  # shape (n, d)
-    points: str = ""  # digest of the names of the examples in their order; empty if there are none
-    origin: str = ""  # what sparse features were; empty where features are as they were stored
+    points: str = ""  # digest of the names of the examples in order; empty if there are none
+    origin: str = ""  # how sparse features were converted; empty if unchanged
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #b7da4509
 def _read_mteb_cache(folder: Path) -> Rows:
-    "The vectors that a cache of mteb holds, mapped, in the order in which the items came."
+    "Memory-map the vectors in a cache of mteb, in the order of the items."
     rows = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     if not rows or sorted(rows.values()) != list(range(len(rows))):
         rule = f"index.json of {folder.name} must number its items 0, 1, 2, ..."
@@ -163,7 +163,7 @@ def _read_mteb_cache(folder: Path) -> Rows:
     file = folder / "vectors.npy"
     room = file.stat().st_size // (4 * max(dimension, 1))
     if dimension < 1 or room < len(rows):
-        rule = f"vectors.npy of {folder.name} must hold a row for each item of its index"
+        rule = f"vectors.npy of {folder.name} must have a row for each item of its index"
         got = f"{room} rows of {dimension} numbers for {len(rows)} items"
         raise ValueError(sentence(rule, got, "encode the task again into an empty cache"))
     values = np.memmap(file, np.float32, "c", shape=(len(rows), dimension))
@@ -175,29 +175,29 @@ _POINTER = b"version https://git-lfs"
 
 
 def _refuse_pointer(path: Path) -> None:
-    "Refuse a file that Git LFS has not fetched."
+    "Refuse a file that Git LFS has not downloaded."
     if path.is_file() and path.stat().st_size < 1000:
         with path.open("rb") as start:
             pointer = start.read(len(_POINTER)) == _POINTER
         if pointer:
-            rule, got = f"{path.name} must hold features", "a pointer of Git LFS"
-            raise OSError(sentence(rule, got, "fetch the file by git lfs pull"))
+            rule, got = f"{path.name} must contain features", "a Git LFS pointer"
+            raise OSError(sentence(rule, got, "run git lfs pull"))
 
 
 def _refuse_broken(path: Path, e: Exception) -> NoReturn:
-    "Raise the error of another library's reader as a sentence about the file."
+    "Convert an error of another library's reader to a message about the file."
     message = re.sub(r"\x1b\[\d*m", "", f"{type(e).__name__}: {e}")
     remedy = "check the file" if path.exists() else "check the path"
     if path.exists() and path.suffix.lower() in (".pt", ".pth"):
-        remedy = "store the tensor alone, by torch.save(X, FILE)"
+        remedy = "store only the tensor, with torch.save(X, FILE)"
     if sources.is_vector_cache(path.parent):
-        remedy = "it is part of a cache of mteb: name its folder"
+        remedy = "it belongs to a cache of mteb: pass its folder"
     got = " ".join(message.split())[:160]
-    raise OSError(sentence(f"{path.name} must hold features", got, remedy)) from None
+    raise OSError(sentence(f"{path.name} must contain features", got, remedy)) from None
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #538e9c99
 def _stored(path: Path, key: str | None) -> dict[str, Any]:  # name -> array
-    "The arrays or tensors in a file, by name."
+    "Load the arrays or tensors in a file, by name."
     ending = path.suffix.lower()
     if ending == ".npy":
         return {"features": _map_npy(path)}
@@ -218,7 +218,7 @@ def _stored(path: Path, key: str | None) -> dict[str, Any]:  # name -> array
     if isinstance(saved, Tensor):
         return {"features": saved.detach()}
     if not isinstance(saved, Mapping):
-        raise TypeError(f"{type(saved).__name__}, which is no tensor")
+        raise TypeError(f"{type(saved).__name__}, which is not a tensor")
     return {k: v.detach() for k, v in saved.items() if isinstance(v, Tensor)}
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #5094a5ee
@@ -227,21 +227,21 @@ def _chosen(arrays: dict, path: Path, key: str | None) -> Any:  # an array
         return arrays[key]
     names = ", ".join(map(repr, arrays))
     if key is not None:
-        rule = f"{path.name} must hold the array {key!r}"
-        raise ValueError(sentence(rule, names, "name one that it holds"))
+        rule = f"{path.name} must contain the array {key!r}"
+        raise ValueError(sentence(rule, names, "name an array that it contains"))
     if "features" in arrays:
         return arrays["features"]
     if len(arrays) != 1:
-        rule = f"{path.name} must hold 'features' or a single array"
-        remedy = "store one array, or call it 'features'"
+        rule = f"{path.name} must contain 'features' or a single array"
+        remedy = "store a single array, or name it 'features'"
         if path.suffix.lower() == ".npz" and arrays:
             remedy = f"name one, e.g. {path.name[-60:]}:{next(iter(arrays))}"
         raise ValueError(sentence(rule, names, remedy))
     return next(iter(arrays.values()))
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #3651639d
-def _read_file(path: Path, key: str | None) -> Any:  # an array or a tensor
-    "The features in a file."
+def _read_file(path: Path, key: str | None) -> Any:  # array or tensor
+    "Load the features in a file."
     ending, rule = path.suffix.lower(), f"{path.name[-60:]} must be a file of features"
     if not path.exists():
         raise FileNotFoundError(sentence(rule, "no such file", "check the path"))
@@ -251,7 +251,7 @@ def _read_file(path: Path, key: str | None) -> Any:  # an array or a tensor
             for member in _members(path, key) if ending == ".npz" else ():
                 _refuse_bomb(path, member)
             stored = _stored(path, key)
-        except Exception as e:  # readers raise many types
+        except Exception as e:  # readers raise errors of many types
             if ". Got " in str(e):
                 raise
             _refuse_broken(path, e)
@@ -260,7 +260,7 @@ def _read_file(path: Path, key: str | None) -> Any:  # an array or a tensor
         return table_values(tables.read(path, numbers=True), path.name[-80:])
     remedy = f"store them as one of {', '.join(FEATURE_FILES)}"
     remedy = tables.CONVERSIONS.get(ending, remedy)
-    raise ValueError(sentence(rule, f"the ending {path.suffix or 'none'}", remedy))
+    raise ValueError(sentence(rule, f"the extension {path.suffix or 'none'}", remedy))
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a3b484ad
 def _dense(values: Any, caller: str) -> Rows:
@@ -271,17 +271,17 @@ def _dense(values: Any, caller: str) -> Rows:
 
 
 def _folder_of_features(path: Path) -> Rows:
-    "The features in a folder that mteb wrote."
+    "Load the features in a folder written by mteb."
     if sources.is_vector_cache(path):
         return _read_mteb_cache(path)
     tasks = sorted(inner.name for inner in path.iterdir() if sources.is_vector_cache(inner))
-    rule = "a folder must hold a network, or features that NumpyCache of mteb wrote"
+    rule = "a folder must contain a network, or features written by NumpyCache of mteb"
     task = f"the folder of one task, e.g. {tasks[0]}" if tasks else "a file of features"
     raise ValueError(sentence(rule, path.name, f"name {task}"))
 
 
 def read_features(source: str | Path | ArrayLike | sources.Source, caller: str) -> Rows:
-    "Features as they are stored, mapped where that is possible."
+    "Read features as they are stored, memory-mapped if possible."
     source = sources.source_of(source)
     with asked_by(caller):
         if isinstance(source, sources.Matrix):

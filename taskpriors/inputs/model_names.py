@@ -18,12 +18,12 @@ from ..toml import packaged_toml
 
 # %% ../../nbs/inputs/03_model_names.ipynb #51ea75f2
 def _letters_of(name: str) -> str:
-    "The letters and digits of a name, in lower case."
+    "Letters and digits of a name, in lower case."
     return "".join(c for c in name.casefold() if c.isalnum() or c == "+")
 
 # %% ../../nbs/inputs/03_model_names.ipynb #0ed116f1
 def _last_part(name: str) -> str:
-    "A name without the owner or the folders before it, and without the ending of a file."
+    "Name without owner, parent folders and file extension."
     place = re.sub(r"^(hf[-_]hub|local-dir):", "", name.strip())
     part = re.split(r"[/\\]", place.rstrip("/\\"))[-1]
     while part.lower().endswith(FILE_ENDINGS):
@@ -32,14 +32,14 @@ def _last_part(name: str) -> str:
 
 # %% ../../nbs/inputs/03_model_names.ipynb #f855708c
 def _split_tag(name: str) -> tuple[str, str]:
-    "The network and the weights in a name, empty if it names none: resnet50, a1_in1k."
+    "Split a name into network and weights, such as resnet50 and a1_in1k; weights may be empty."
     parts = re.fullmatch(r"(.+)\.([A-Za-z]\w*)", _last_part(name))
     return (_last_part(name), "") if parts is None else (parts[1], parts[2])
 
 
 @cache
 def _default_tag(base: str) -> str:
-    "The weights that timm takes where a name has no tag; empty if it has none."
+    "Default weights of timm for a name without a tag; empty if there are none."
     if re.fullmatch(r"[a-z]\w*", base) is None:
         return ""
     from timm.models import get_pretrained_cfg
@@ -50,18 +50,18 @@ def _default_tag(base: str) -> str:
 # %% ../../nbs/inputs/03_model_names.ipynb #f97959da
 @cache
 def _weights_by_letters() -> dict[str, str]:  # letters of a name -> name in timm
-    "The table of names, by the letters and digits of each name and of its last part."
+    "Table of names, keyed by the letters and digits of each name and of its last part."
     lines = packaged_toml("inputs/model_names.toml").items()
     pairs = [(name, timm) for timm, others in lines for name in (timm, *others)]
     return {_letters_of(part): timm for name, timm in pairs for part in (name, _last_part(name))}
 
 # %% ../../nbs/inputs/03_model_names.ipynb #99a33ef8
 class _Rule(NamedTuple):
-    "A rule that matches two names: their keys are equal and not empty."
+    "Rule that matches two names if their keys are equal and not empty."
 
-    model_key: Callable  # of a name in a ranking
-    row_key: Callable  # of a name in a table
-    same_weights: bool  # may two models of a ranking take one row?
+    model_key: Callable  # key of a name in a ranking
+    row_key: Callable  # key of a name in a table
+    same_weights: bool  # may two models of a ranking match the same row?
 
 
 def _in_table(name: str) -> str:
@@ -102,7 +102,7 @@ _RULES = (
 
 # %% ../../nbs/inputs/03_model_names.ipynb #57a0e7a5
 def _name_candidates(models: Sequence, names: Collection) -> dict[str, tuple[str, ...]]:
-    "The rows that the first rule offers each model; a model without any is left out."
+    "Rows that match each model by the first applicable rule; models without rows are left out."
     rows: dict[str, tuple[str, ...]] = {}
     for rule in _RULES:
         others = [model for model in models if model not in rows]
@@ -120,26 +120,26 @@ def _name_candidates(models: Sequence, names: Collection) -> dict[str, tuple[str
 
 # %% ../../nbs/inputs/03_model_names.ipynb #9a71e351
 def match_names(models: Sequence, names: Collection, table: str, caller: str) -> dict[str, str]:
-    "The row, by its name, of each model that a table has."
+    "Match models to the row names of a table; models without a row are left out."
     candidates = _name_candidates(models, names)
     table = shortened(table, 40)
     for model, offered in candidates.items():
         if len(offered) > 1:
-            rule = f"{shortened(model, 60)} must be one model of {table}"
-            refuse(caller, rule, listed(offered), "name the model, or the row, in full")
+            rule = f"{shortened(model, 60)} must match one model of {table}"
+            refuse(caller, rule, listed(offered), "use the full name of the model or the row")
     matches = {model: offered[0] for model, offered in candidates.items()}
     models_of: dict[str, list[str]] = {}
     for model, name in matches.items():
         models_of.setdefault(name, []).append(model)
     for name, several in models_of.items():
         if len({_with_default_tag(model) or model for model in several}) > 1:
-            rule = f"{shortened(name, 60)} of {table} must be one of the models"
-            refuse(caller, rule, listed(several), "name the row as the model that it is of")
+            rule = f"{shortened(name, 60)} of {table} must match one of the models"
+            refuse(caller, rule, listed(several), "rename the row to the name of its model")
     return matches
 
 # %% ../../nbs/inputs/03_model_names.ipynb #b9da0392
-def nearest_name(model: str, names: Collection) -> str:  # empty if none is like it
-    "The name in a table that is spelled most like a model."
+def nearest_name(model: str, names: Collection) -> str:  # empty if none is similar
+    "Name in a table that is spelled most similarly to a model."
     by_letters = {_letters_of(_last_part(name)): name for name in names}
     near = difflib.get_close_matches(_letters_of(_last_part(model)), list(by_letters), 1, 0.6)
     return by_letters[near[0]] if near else ""

@@ -33,7 +33,7 @@ from ..store import digest_json
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #b09bcb73
 class LabelColumn(NamedTuple):
-    "A table of labels, and which of its columns holds them."
+    "A table, and the name of its column of labels."
 
     source: Any  # a file, or a data frame
     column: str
@@ -43,18 +43,18 @@ LabelsLike = TypeAliasType("LabelsLike", ArrayLike | Mapping | str | os.PathLike
 
 
 class GivenLabels(NamedTuple):
-    "Labels of some examples or of all."
+    "Labels of all or some examples."
 
-    classes: Tensor  # of each example from 0, shape (n,), int64; -1 where not known
+    classes: Tensor  # of each example, from 0, shape (n,), int64; -1 where unknown
     names: tuple  # of the classes, as text
     notes: tuple = ()  # notes for the reader
-    targets: Tensor | None = None  # real targets (n, m), float64; then there is one class
-    offers: tuple = ()  # notes on further columns of their table
-    inputs: tuple = ()  # digests of the inputs that their file was written for
+    targets: Tensor | None = None  # real targets (n, m), float64; there is one class then
+    offers: tuple = ()  # notes on further columns of the table
+    inputs: tuple = ()  # digests of the inputs for which the file was written
 
 
 class Points(Protocol):
-    "The examples that labels belong to: a source of images or of texts."
+    "Examples to which labels belong: a source of images or texts."
 
     labels: Tensor | None
     labels_from: str
@@ -63,10 +63,10 @@ class Points(Protocol):
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #403a99d0
 def labels_of_column(labels: Any, column: str, caller: str = "rank_models") -> LabelColumn:
-    "The labels in a column of a table."
+    "Select a column of labels in a table."
     checks.check_instance(column, str, caller, "label_column", remedy="pass the name of a column")
     if labels is None or isinstance(labels, bool):
-        rule, remedy = "label_column must be of a table of labels", "pass labels=FILE"
+        rule, remedy = "label_column must be a column of a table", "pass labels=FILE"
         refuse(caller, rule, f"labels={labels}", f"{remedy}, or load_texts(..., label_column=)")
     return LabelColumn(labels, column)
 
@@ -75,19 +75,19 @@ _DOUBTFUL = {"nan", "none", "na", "n/a", "#n/a", "<na>", "null", "nat", "-1"}
 _DOUBTFUL |= {"?", "??", "???", "-", "--", "unlabeled", "unlabelled", "not labeled", "no label"}
 _DOUBTFUL |= {"todo", "tbd"}
 _UNKNOWN = {"unknown", "unsure", "undefined", "unspecified", "missing", "not known"}
-_FEW = 20  # values that whole numbers may have without a question
+_FEW = 20  # number of distinct integers that are accepted as classes
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|nan")
 
 
 def is_blank(value: object) -> bool:
-    "Is an entry empty?"
+    "Is a cell empty?"
     if isinstance(value, str):
         return not value.strip()
     return str(value) in ("None", "nan", "NaT", "<NA>")
 
 
 def _typed(words: list) -> list:
-    "The cells of a text as numbers if all are numbers, otherwise as words."
+    "Convert text cells to numbers if all are numbers, otherwise to words."
     words = [str(word).strip() for word in words]
     filled = {word for word in words if word}
     if not all(map(_NUMBER.fullmatch, filled)):
@@ -95,8 +95,8 @@ def _typed(words: list) -> list:
     number = {w: int(w) if w.lstrip("+-").isdigit() else float(w) for w in filled}
     if len(set(number.values())) < len(number):
         one, two = next((a, b) for a in number for b in number if a < b and number[a] == number[b])
-        rule = "labels must write a number in one way"
-        remedy = "write words (v1.1) if they are classes, or round the numbers alike"
+        rule = "labels must not contain the same number in different notations"
+        remedy = "use words (v1.1) for classes, or the same number of decimals"
         raise ValueError(sentence(rule, f"{one!r} and {two!r}", remedy))
     return [number.get(word) for word in words]
 
@@ -106,7 +106,7 @@ def _printable(name: object) -> str:
 
 
 def _words(values: list) -> list:
-    "Words with None for blanks, of which none is written for nothing by other programs."
+    "Words, with None for blanks; refuse words that may mean a missing label."
     words = [None if value is None else str(value).strip() for value in values]
     counts = Counter(filter(None, words))
     doubtful = next((word for word in counts if word.lower() in _DOUBTFUL), None)
@@ -114,19 +114,19 @@ def _words(values: list) -> list:
         word, n = counts.most_common(1)[0]
         doubtful = word if word.lower() in _UNKNOWN and 2 * n > counts.total() else None
     if doubtful is not None:
-        rule = "labels must not be words that may mean no label"
+        rule = "labels must not contain words that may mean a missing label"
         got = f"{doubtful!r} for {counts[doubtful]:,} of {counts.total():,}"
         convert = f"[None if y == {doubtful!r} else y for y in labels]"
-        remedy = f"leave them empty, as by {convert}, or rename the class if it is one"
+        remedy = f"leave these cells empty, e.g. by {convert}, or rename the class"
         raise ValueError(sentence(rule, got, remedy))
     return words
 
 
 def _whole_numbers(values: list) -> list:
-    "Whole numbers, which are classes, with None for -1."
+    "Integers, which are classes, with None for -1."
     for value in values:
         if value is not None and (value in (math.inf, -math.inf) or value != int(value)):
-            rule, remedy = "labels must be whole numbers", "encode classes as 0, 1, 2, ..."
+            rule, remedy = "labels must be integers", "encode classes as 0, 1, 2, ..."
             raise ValueError(sentence(rule, value, remedy))
     values = [None if value is None else int(value) for value in values]
     classes = sorted(set(values) - {-1, None})
@@ -134,14 +134,14 @@ def _whole_numbers(values: list) -> list:
         remedy = "encode classes as 0, 1, 2, ..."
         raise ValueError(sentence("labels must be at least 0", classes[0], remedy))
     if -1 in values and classes == [1]:
-        rule = "-1 beside 1 must be said to be a class or no label"
-        remedy = "pass labels + 1 if it is a class, or NaN: numpy.where(y == -1, numpy.nan, y)"
+        rule = "in labels with 1 and -1, the meaning of -1 must be clear"
+        remedy = "if a class, pass labels + 1, else numpy.where(y == -1, numpy.nan, y)"
         raise ValueError(sentence(rule, f"{values.count(-1)} labels that are -1", remedy))
     return [None if value == -1 else value for value in values]
 
 
 def _classes(entries: list) -> GivenLabels:
-    "Classes of entries, numbered in the order of numbers or of words."
+    "Number the classes of labels, in numerical or alphabetical order."
     values = [None if is_blank(entry) else entry for entry in entries]
     if any(isinstance(value, (str, bool, np.bool_)) for value in values):
         values = _words(values)
@@ -154,7 +154,7 @@ def _classes(entries: list) -> GivenLabels:
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #d74f185f
 def _as_targets(labels: Any) -> Tensor | None:  # shape (n, m), float64; None if these are classes
-    "Real targets: numbers with fractions, several floats an example, or several labels 0 and 1."
+    "Real targets: numbers with fractions, several floats or several 0/1 labels per example."
     if np.ma.isMaskedArray(labels):
         return None
     try:
@@ -164,8 +164,8 @@ def _as_targets(labels: Any) -> Tensor | None:  # shape (n, m), float64; None if
         if values.dtype.kind in "US" or any(isinstance(v, str) for v in values.flat[:]):
             return None
         floats = values.astype(np.float64)
-    except (ValueError, TypeError, OverflowError, RuntimeError):  # words, blanks, rows of several
-        return None  # lengths, numbers that no float holds, tensors without values
+    except (ValueError, TypeError, OverflowError, RuntimeError):  # words, blanks, ragged
+        return None  # rows, numbers too large for floats, tensors without values
     if values.ndim == 1 and np.isfinite(floats).all() and (floats != floats.round()).any():
         return torch.from_numpy(floats[:, None])
     whole = values.ndim == 2 and values.shape[1] > 1 and np.isin(floats, (-1, 0, 1)).all()
@@ -175,26 +175,26 @@ def _as_targets(labels: Any) -> Tensor | None:  # shape (n, m), float64; None if
 
 
 def _plain_list(labels: Any) -> list[Any]:  # of numbers, words and blanks
-    "The entries of whatever holds one for each example."
+    "Convert anything with one entry per example to a list."
     if isinstance(labels, Tensor) or not isinstance(labels, (np.ndarray, Sequence)):
         if not hasattr(labels, "dtype") or isinstance(labels, Tensor):
             labels = as_tensor(labels, "", "labels").cpu()
     if getattr(labels, "ndim", 1) == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if getattr(labels, "ndim", 1) != 1:
-        rule, got = "labels must hold one class for each example", f"shape {tuple(labels.shape)}"
+        rule, got = "labels must contain one class per example", f"shape {tuple(labels.shape)}"
         remedy = "pass shape (n,), floats (n, m) as targets, or (n, m) of 0 and 1"
         raise ValueError(sentence(rule, got, remedy))
     if isinstance(labels, (Tensor, np.ndarray)):
-        values = labels.tolist()  # a masked array has None where it masks
-    else:  # an array or tensor of one number is what a data set gives
+        values = labels.tolist()  # masked arrays have None at masked entries
+    else:  # data sets return arrays or tensors with one number
         values = [v.item() if getattr(v, "ndim", 1) == 0 else v for v in labels]
     values = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in values]
     kinds = (str, numbers.Real, np.bool_)
     strange = [v for v in values if not isinstance(v, kinds) and not is_blank(v)]
     if strange:
-        rule = "labels must be one number or word for each example"
-        remedy = "pass shape (n,), and other things as words, e.g. [str(y) for y in labels]"
+        rule = "labels must be one number or word per example"
+        remedy = "pass shape (n,), with other objects as words, e.g. [str(y) for y in labels]"
         raise ValueError(sentence(rule, type(strange[0]).__name__, remedy))
     return values
 
@@ -210,30 +210,30 @@ def _spelled_twice(names: tuple) -> list[tuple[str, str]]:  # pairs of names
     return pairs
 
 
-_ALONE = 10  # labels from which two must share a class
+_ALONE = 10  # number of labels from which two must share a class
 
 
 def _checked_classes(labels: GivenLabels, n: int) -> GivenLabels:
     k, c = int((labels.classes >= 0).sum()), len(labels.names)
     points = "1 example" if k == 1 else f"{k} examples"
     if k == 0:
-        rule = "labels must name the class of one example at least"
+        rule = "labels must contain the class of at least one example"
         raise ValueError(sentence(rule, f"{n} blanks", "label some examples, or leave labels out"))
     if c == k >= _ALONE:
         rule, got = "labels must be classes that examples share", f"{c} for {points}"
         raise ValueError(sentence(rule, got, "pass classes, or cut values into bins"))
     if c < 2 and k == n:
-        rule = "labels must hold at least two classes"
+        rule = "labels must contain at least two classes"
         got = f"class {shortened(labels.names[0], 40)} only"
         raise ValueError(sentence(rule, got, "leave labels out"))
     notes = [
-        f"The classes {shortened(a, 40)!r} and {shortened(b, 40)!r} count as two."
+        f"The labels {shortened(a, 40)!r} and {shortened(b, 40)!r} are different classes."
         for a, b in _spelled_twice(labels.names)[:3]
     ]
     if c < 2:
         notes.append(
             "All labels are of one class, so they show which "
-            "examples are alike and not how classes differ."
+            "examples are similar but not how classes differ."
         )
     return labels._replace(notes=tuple(notes))
 
@@ -248,12 +248,12 @@ def _checked_targets(targets: Tensor, n: int, caller: str) -> GivenLabels:
     several, values = targets.shape[1] > 1, set(targets.unique().tolist())
     notes: tuple = ()
     if several and values == {0, 1} and (targets.sum(1) == 1).all():
-        notes = ("Each example has one label of several: as classes, argmax(1), they decide more.",)
+        notes = ("The labels are one-hot; as classes, argmax(1), they are more informative.",)
     whole = all(value == round(value) for value in values)
     if not several and whole and len(values) <= _FEW:
-        notes = ("One column of floats is taken as a real target; as classes pass labels[:, 0].",)
+        notes = ("A column of floats is treated as a real target; for classes pass labels[:, 0].",)
     if several and whole and -1 in values:
-        rule = "several labels of an example must all be known"
+        rule = "multiple labels of an example must all be known"
         got = f"{int((targets == -1).sum())} of {targets.numel()} labels that are -1"
         remedy = "drop these examples, or pass labels + 1 as floats if -1 is a value"
         refuse(caller, rule, got, remedy)
@@ -261,28 +261,28 @@ def _checked_targets(targets: Tensor, n: int, caller: str) -> GivenLabels:
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #fd86d1bd
 def column_classes(cells: list) -> GivenLabels:
-    "The classes in a column of a table, in which the cells of a csv are text."
+    "Classes in a column of a table; cells of csv files are text."
     return _classes(_typed(cells) if all(isinstance(c, str) for c in cells) else _plain_list(cells))
 
 
 def are_targets(cells: list) -> bool:
-    "Are there numbers with fractions in a column of numbers?"
+    "Does a numeric column contain numbers with fractions?"
     typed = _typed(cells) if all(isinstance(cell, str) for cell in cells) else cells
     return _as_targets([float("nan") if is_blank(cell) else cell for cell in typed]) is not None
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #inp00002
-def inputs_digest(parts: Iterable) -> str:  # empty if nothing has a digest
-    "Short digests of ranked inputs, or of the features of each model, for the column `inputs`."
+def inputs_digest(parts: Iterable) -> str:  # empty if there are no digests
+    "Short digests of the ranked inputs, or of each model's features, for the column `inputs`."
     return " ".join(sorted({digest_json(part)[:8] for part in parts if part}))
 
 
 def check_inputs(cells: Iterable, digest: str, noun: str = "labels") -> None:
-    "Refuse a sheet that was written for other inputs than those of `inputs_digest`."
+    "Refuse a sheet written for inputs that differ from those of `inputs_digest`."
     other = [cell for cell in cells if not set(cell.split()) & set(digest.split())]
     if digest and other:
-        rule = f"{noun} must be of the inputs that are ranked"
-        remedy = "name the earlier inputs, or remove the column inputs if the rows are the same"
-        got = f"a sheet of other inputs ({shortened(other[0], 20)} in the column inputs)"
+        rule = f"{noun} must belong to the ranked inputs"
+        remedy = "pass the earlier inputs, or remove the column inputs if the rows are the same"
+        got = f"a sheet for different inputs ({shortened(other[0], 20)} in the column inputs)"
         raise ValueError(sentence(rule, got, remedy))
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #edbdf20e
@@ -294,31 +294,31 @@ _GROUP_NAMES = ("group", "groups", "patient", "patient_id", "subject", "subject_
 _GROUP_NAMES += ("video", "video_id", "participant", "participant_id")
 
 
-INPUTS = "inputs"  # column of a sheet whose examples have no names but their rows
+INPUTS = "inputs"  # column of a sheet whose examples are identified by rows
 _DIGESTS = re.compile(r"[0-9a-f]{8}( [0-9a-f]{8})*")
 
 
 class _Key(NamedTuple):
-    "A key that may name the examples of labels: a column, an index or the keys of a dictionary."
+    "Possible key of examples: a column, an index or the keys of a dictionary."
 
-    column: str  # in a sentence
+    column: str  # name for messages
     cells: list
-    kind: str  # its plain name if it is a usual one, else empty
+    kind: str  # plain name if it is a common one, else empty
 
 
 class _Entries(NamedTuple):
-    "Labels as they are written, and what may say which examples they are of."
+    "Labels before matching, and the keys that may identify their examples."
 
     values: list
-    keys: tuple = ()  # of Key, the likeliest first
-    header: str = ""  # the line above them, if it may be a label itself
-    noun: str = "labels"  # what they are, or groups
+    keys: tuple = ()  # instances of Key, most likely first
+    header: str = ""  # header of the column, if it may be a label itself
+    noun: str = "labels"  # or "groups"
     offers: tuple = ()  # as in `GivenLabels`
     inputs: tuple = ()  # as in `GivenLabels`
 
 
 def label_place(frame: DataFrame, column: str | None, noun: str = "labels") -> int:
-    "Position of the column of labels, or of groups, in a table."
+    "Position of the column of labels or groups in a table."
     if column is not None:
         return tables.place_of(frame, column, "label_column")
     plain = [tables.plain_name(name) for name in frame.columns]
@@ -328,39 +328,39 @@ def label_place(frame: DataFrame, column: str | None, noun: str = "labels") -> i
     places = exact or named or candidates or range(len(plain))
     if len(places) == 1:
         return places[0]
-    remedy = "call it label, or name it by label_column=" if noun == "labels" else "call it group"
+    remedy = "name it label, or pass label_column=" if noun == "labels" else "name it group"
     if not any(name in KEY_NAMES or name in LABEL_NAMES for name in plain):
-        remedy += "; if the first line is an example, write names of the columns above it"
+        remedy += "; if the first line is an example, add a header with column names"
     got = shortened(", ".join(map(repr, frame.columns)), 120)
-    raise ValueError(sentence(f"one column of the table must be that of the {noun}", got, remedy))
+    raise ValueError(sentence(f"the table must have one column of {noun}", got, remedy))
 
 
-def _group_column(frame: DataFrame) -> str | None:  # the first usual name, if there is one
+def _group_column(frame: DataFrame) -> str | None:  # first column with a common name
     plain = {tables.plain_name(name): name for name in frame.columns}
     return next((plain[name] for name in _GROUP_NAMES if name in plain), None)
 
 
 def _offers_of(frame: DataFrame, at: int) -> tuple[str, ...]:
-    "A note that a table of labels, in column `at`, has groups of examples as well."
+    "Return a note if a table with labels in column `at` also has a column of groups."
     column = _group_column(frame)
     if column is None or column == frame.columns[at]:
         return ()
     words = [str(cell) for cell in frame[column].tolist() if not is_blank(cell)]
     said = f"The column {column!r} of the labels names {len(set(words)):,} groups"
-    remedy = "pass the same table as groups=, too, if the examples of one belong together"
+    remedy = "pass the table as groups=, too, if examples of a group belong together"
     return (f"{said}; {remedy}.",) if 1 < len(set(words)) < len(words) else ()
 
 
 def _written_for(
     column: checks.Series,
-) -> tuple[str, ...]:  # empty if the column holds something else
-    "The digests in a column of a sheet of labels."
+) -> tuple[str, ...]:  # empty if the column has other content
+    "Digests in a column of a sheet of labels."
     cells = set(map(str, column))
     return tuple(sorted(cells)) if all(map(_DIGESTS.fullmatch, cells)) else ()
 
 
 def _index_key(index: Any) -> tuple[_Key, ...]:
-    "The index of a data frame or a series as a key; none if it only counts."
+    "Use the index of a data frame or series as a key, unless it is 0, 1, 2, ...."
     if getattr(index, "nlevels", 1) > 1:
         rule = "an index must have one level"
         raise ValueError(sentence(rule, f"{index.nlevels} levels", "pass frame.reset_index()"))
@@ -369,7 +369,7 @@ def _index_key(index: Any) -> tuple[_Key, ...]:
 
 
 def _entries_of_frame(frame: DataFrame, column: str | None, noun: str = "labels") -> _Entries:
-    "The labels in a table, and the columns that may name their examples."
+    "Labels in a table, and columns that may identify their examples."
     at = label_place(frame, column, noun)
     keys = []
     for k, name in enumerate(map(str, frame.columns)):
@@ -388,29 +388,29 @@ def _entries_of_frame(frame: DataFrame, column: str | None, noun: str = "labels"
 
 
 def _array_in_file(file: Path, key: str | None) -> ArrayLike:
-    "Labels in a file of arrays."
+    "Load labels from a file of arrays."
     try:
         stored = np.load(file, allow_pickle=False)
     except ValueError as e:
-        remedy = "save it again, words by np.save(FILE, labels.astype(str))"
-        raise ValueError(sentence(f"{file.name} must hold labels", e, remedy)) from None
+        remedy = "save it again; for words, np.save(FILE, labels.astype(str))"
+        raise ValueError(sentence(f"{file.name} must contain labels", e, remedy)) from None
     if isinstance(stored, np.ndarray):
         return stored
     with stored as archive:
         key = key or next((k for k in ("labels", "label", "y") if k in archive.files), None)
         if key in archive.files:
             return archive[key]
-        rule, remedy = "an archive must have the array of labels", "name it, as in FILE.npz:NAME"
+        rule, remedy = "an archive must contain the array of labels", "pass FILE.npz:NAME"
         raise ValueError(sentence(rule, shortened(", ".join(archive.files), 120), remedy))
 
 
 def _in_file(path: str, column: str | None, noun: str) -> _Entries | ArrayLike:
-    "The labels, or the groups, in a file: an array, a table, or a text of one a line."
+    "Read labels or groups from a file: an array, a table, or a text with one per line."
     file, key = split_key(path)
     if is_url(file):
         file = local_copy(file, noun)
     if not file.is_file():
-        rule, got = f"{noun} must be a file that exists", shortened(str(path), 80)
+        rule, got = f"{noun} must be an existing file", shortened(str(path), 80)
         raise ValueError(sentence(rule, got, "check the path"))
     ending = file.suffix.lower()
     if ending in (".npy", ".npz"):
@@ -426,7 +426,7 @@ def _in_file(path: str, column: str | None, noun: str) -> _Entries | ArrayLike:
 
 
 def _with_order(entries: _Entries) -> _Entries:
-    "Pandas' index 0, 1, 2, ... as the last key; it counts where examples are called so."
+    "Add the default index 0, 1, 2, ... as the last key, for examples with such names."
     if any(key.kind == "its index" for key in entries.keys):
         return entries
     order = _Key("its index", list(range(len(entries.values))), "its order")
@@ -434,7 +434,7 @@ def _with_order(entries: _Entries) -> _Entries:
 
 
 def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entries | ArrayLike:
-    "Labels with the keys that may name their examples; an array or a list is unchanged."
+    "Labels with keys that may identify their examples; arrays and lists are unchanged."
     if isinstance(labels, _Entries):
         return labels
     if isinstance(labels, (str, os.PathLike)):
@@ -453,7 +453,7 @@ def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entri
         return _with_order(_entries_of_frame(frame, column, noun))
     if column is not None:
         remedy = "leave it out, or pass a file or a data frame"
-        raise ValueError(sentence("label_column must be of a table", type(labels).__name__, remedy))
+        raise ValueError(sentence("label_column requires a table", type(labels).__name__, remedy))
     if hasattr(labels, "iloc") and hasattr(labels, "index"):
         return _with_order(_Entries(labels.tolist(), _index_key(labels.index), noun=noun))
     return labels
@@ -468,13 +468,13 @@ def _stem_of(parts: tuple) -> tuple[str, ...]:
     return (*parts[:-1], parts[-1].rpartition(".")[0] or parts[-1]) if parts else parts
 
 
-_OF_FILES = tuple(  # endings that a file may exchange for another and stay the same example
+_OF_FILES = tuple(  # extensions that may differ between files of the same example
     ".png .jpg .jpeg .jfif .tif .tiff .bmp .gif .webp .ppm .dcm .heic .npy .pt .txt .json".split()
 )
 
 
 class PointFinder:
-    "Rows of the examples that a path, a name without its ending or a number may mean."
+    "Find the examples that a path, a name without extension or a number may refer to."
 
     def __init__(self, names: Sequence) -> None:
         self.whole: dict = {}
@@ -494,7 +494,7 @@ class PointFinder:
                 self.numbers.setdefault(int(stem[-1]), []).append(i)
 
     def rows(self, entry: object, numbered: bool = True) -> list[int]:
-        "Rows of the examples that fit; a number may mean a name that is this number."
+        "Rows of the matching examples; a number may match a name that equals it."
         parts = _parts_of(entry)
         if parts in self.whole or parts in self.ends:
             return self.whole.get(parts) or self.ends[parts]
@@ -502,7 +502,7 @@ class PointFinder:
         at = next((rows for rows in longer if rows), None) or self.stems.get(parts)
         plain = parts[-1].lower() if parts else ""
         if at is None and plain and ("." not in plain or plain.endswith(_OF_FILES)):
-            stem = _stem_of(parts)  # whatever the ending is
+            stem = _stem_of(parts)  # without the extension
             longer = (self.whole_stems.get(stem[k:]) for k in range(1, len(stem)))
             at = self.stems.get(stem) or next((rows for rows in longer if rows), None)
         if at is None and numbered and len(parts) == 1 and parts[0].isdecimal():
@@ -511,15 +511,15 @@ class PointFinder:
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #0e799c32
 def _refuse_unfit(entry: object, fits: int, n: int, noun: str) -> None:
-    got = f"{str(entry)[:80]!r}, which fits {fits} of {n}"
-    remedy = "correct it, or name examples by a column row from 0"
-    raise ValueError(sentence(f"{noun} must be of examples that are there", got, remedy))
+    got = f"{str(entry)[:80]!r}, which matches {fits} of {n}"
+    remedy = "correct it, or add a column row that numbers examples from 0"
+    raise ValueError(sentence(f"{noun} must belong to the examples", got, remedy))
 
 
 def _row_of(entry: object, n: int, noun: str) -> int:
     word = tables.key_text(entry).strip()
     if not word.isdecimal():
-        rule = f"rows of {noun} must be whole numbers from 0"
+        rule = f"rows of {noun} must be integers from 0"
         raise ValueError(sentence(rule, repr(shortened(word, 40)), "correct the column row"))
     if int(word) >= n:
         _refuse_unfit(word, 0, n, noun)
@@ -527,13 +527,13 @@ def _row_of(entry: object, n: int, noun: str) -> int:
 
 
 def _by_name(entries: _Entries, names: Sequence, skipped: Sequence, n: int) -> list | None:
-    "Rows by the key whose entries fit the names of the examples, or of those that were skipped."
+    "Find rows by a key whose entries match the names of the examples, or of skipped ones."
     find, left_out = PointFinder(names), PointFinder(skipped)
     for key in entries.keys:
         cells = [tables.key_text(cell) for cell in key.cells]
         whole = all(map(str.isdecimal, cells))
         if key.kind in (*_ROW_NAMES, "its index", "its order") and whole:
-            rows = [find.whole.get((cell,), []) for cell in cells]  # 1 is not 1.png
+            rows = [find.whole.get((cell,), []) for cell in cells]  # 1 does not match 1.png
         else:
             rows = [find.rows(cell, numbered=bool(key.kind)) for cell in cells]
         pairs = zip(rows, cells, strict=True)
@@ -551,7 +551,7 @@ def _by_name(entries: _Entries, names: Sequence, skipped: Sequence, n: int) -> l
 
 
 def _by_number(entries: _Entries, n: int) -> list | None:
-    "Rows by the key that numbers the examples."
+    "Find rows by a key that numbers the examples."
     for key in entries.keys:
         words = [tables.key_text(cell).strip() for cell in key.cells]
         if key.kind == "its order" or not all(map(str.isdecimal, words)):
@@ -561,9 +561,9 @@ def _by_number(entries: _Entries, n: int) -> list | None:
         rows = list(map(int, words))
         if tables.counts(words) and len(rows) == n:
             if not key.kind and rows != sorted(rows):
-                rule = "a column that numbers the examples must say so"
-                got = f"{key.column} with {min(rows)} to {max(rows)} in another order"
-                remedy = f"call it id to place {entries.noun} by it, or drop it"
+                rule = "a column that numbers the examples must be named accordingly"
+                got = f"{key.column} with {min(rows)} to {max(rows)} in a different order"
+                remedy = f"name it id to match {entries.noun} by it, or drop it"
                 raise ValueError(sentence(rule, got, remedy))
             return [row - min(rows) for row in rows]
         some = key.kind in (*_ROW_NAMES, "its index", "the keys") and max(rows, default=n) < n
@@ -573,7 +573,7 @@ def _by_number(entries: _Entries, n: int) -> list | None:
 
 
 def _by_text(entries: _Entries, texts: Sequence) -> list | None:
-    "Rows by the column that repeats the texts themselves."
+    "Find rows by a column that contains the texts."
     places = {text: k for k, text in enumerate(texts)}
     for key in entries.keys:
         rows = [places.get(cell) if isinstance(cell, str) else None for cell in key.cells]
@@ -584,10 +584,10 @@ def _by_text(entries: _Entries, texts: Sequence) -> list | None:
 
 def _placement(
     entries: _Entries, points: Any, n: int
-) -> tuple[list | None, tuple[str, ...]]:  # rows, or None: in order; notes
-    """Match labels to examples: by row, name or number, and by order if nothing names them.
+) -> tuple[list | None, tuple[str, ...]]:  # rows, or None if in order; notes
+    """Match labels to examples by row, name or number, or by order if there is no key.
 
-    `points` is a source of images or texts, or None. A row is None for an example left out.
+    `points` is a source of images or texts, or None. Rows of skipped examples are None.
     """
     names, texts = getattr(points, "names", None), getattr(points, "texts", ())
     skipped = [name for name, _ in getattr(points, "skipped", ())]
@@ -602,12 +602,10 @@ def _placement(
     key = next((key for key in entries.keys if key.kind not in ("", "its order")), None)
     if len(entries.values) != n and names is None and key is not None:
         got = f"the path {str(key.cells[0])[:60]!r} for examples without paths"
-        remedy = "name examples by a column row, counted from 0"
-        raise ValueError(
-            sentence(f"{entries.noun} must say which examples they are of", got, remedy)
-        )
+        remedy = "add a column row that numbers examples from 0"
+        raise ValueError(sentence(f"{entries.noun} must be matched to examples", got, remedy))
     if len(entries.values) == n - 1 and entries.header:
-        rule, remedy = "the first line of a table must name its columns", "write label above it"
+        rule, remedy = "the first line of a table must name its columns", "add the header label"
         raise ValueError(sentence(rule, repr(entries.header), remedy))
     if len(entries.values) != n:
         rule = f"models and {entries.noun} must describe the same examples"
@@ -615,23 +613,23 @@ def _placement(
         raise ValueError(sentence(rule, got, "pass matching rows in the same order"))
     if key is not None:
         noun = entries.noun.capitalize()
-        return None, (f"{noun} are in the order of rows: {key.column} names no example.",)
+        return None, (f"{noun} are matched by order, as {key.column} matches no example.",)
     return None, ()
 
 
 def _check_one_label(before: object, value: object, point: object, noun: str) -> None:
     if str(before).strip() != str(value).strip():
         rule = (
-            "an example must have one label"
+            "an example must have a single label"
             if noun == "labels"
-            else "an example must be in one group"
+            else "an example must be in a single group"
         )
         got = f"{str(before)[:40]!r} and {str(value)[:40]!r} for {str(point)[:60]!r}"
         raise ValueError(sentence(rule, got, "keep one of them"))
 
 
 def _placed(entries: _Entries, rows: list, n: int) -> list[Any]:
-    "One label for each example, None where there is none."
+    "Labels in the order of the examples, None where unknown."
     placed: list = [None] * n
     for k, (value, row) in enumerate(zip(entries.values, rows, strict=True)):
         if row is None or is_blank(value):
@@ -645,8 +643,8 @@ def _placed(entries: _Entries, rows: list, n: int) -> list[Any]:
 # %% ../../nbs/inputs/01_row_labels.ipynb #8032100d
 def labels_of_files(
     paths: Sequence, caller: str = "rank_models", column: str | None = None
-) -> _Entries:  # by row or path
-    "The labels in several tables with a column row or path, each of some of the examples."
+) -> _Entries:  # keyed by row or path
+    "Join the labels in several tables, each with a column row or path."
     joined: dict = {}
     inputs: tuple = ()
     with asked_by(caller):
@@ -657,8 +655,8 @@ def labels_of_files(
             key = next((key for key in keys if key.kind == "row"), None)
             key = key or next((key for key in keys if key.kind), None)
             if key is None:
-                rule = "each of several files of labels must say which examples it is of"
-                remedy = "name examples by a column row, counted from 0, or path"
+                rule = "each of several files of labels must identify its examples"
+                remedy = "add a column row, which counts from 0, or path"
                 raise ValueError(sentence(rule, shortened(Path(path).name, 60), remedy))
             for cell, value in zip(key.cells, entries.values, strict=True):
                 if is_blank(value):
@@ -670,7 +668,7 @@ def labels_of_files(
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #2991ff84
 def _without_empty_rows(entries: _Entries) -> _Entries:
-    "The entries that have a label or a key."
+    "Drop entries that have neither a label nor a key."
     rows = zip(entries.values, *(key.cells for key in entries.keys), strict=True)
     filled = [k for k, cells in enumerate(rows) if not all(map(is_blank, cells))]
     if not entries.keys or len(filled) == len(entries.values):
@@ -680,7 +678,7 @@ def _without_empty_rows(entries: _Entries) -> _Entries:
 
 
 def _in_rows(read: Any, points: Any, n: int) -> tuple[Any, tuple]:  # values in order, notes
-    "Entries in the order of the examples; an array or a list is in it."
+    "Sort entries in the order of the examples; arrays and lists are unchanged."
     if not isinstance(read, _Entries):
         return read, ()
     entries = _without_empty_rows(read)
@@ -689,14 +687,14 @@ def _in_rows(read: Any, points: Any, n: int) -> tuple[Any, tuple]:  # values in 
 
 
 def read_labels(
-    labels: LabelsLike | LabelColumn | _Entries | None,  # array, True for those of examples, a file
+    labels: LabelsLike | LabelColumn | _Entries | None,  # array, file, or True: of the examples
     images: Points | None,
     n: int,
     caller: str = "rank_models",
     *,
-    inputs: str = "",  # of inputs_digest, of what is ranked; empty: that of `images`, if there are
+    inputs: str = "",  # from inputs_digest, of the ranked inputs; empty: that of `images`
 ) -> GivenLabels | None:
-    "Read the known labels, of some examples or of all."
+    "Read the known labels of all or some examples."
     if labels is None or labels is False:
         return None
     if isinstance(labels, GivenLabels):
@@ -711,7 +709,7 @@ def read_labels(
         labels = getattr(images, "labels", None)
         if labels is None:
             remedy = "pass labels, a folder with subfolders, or texts with labels"
-            refuse(caller, "labels=True needs examples with labels", "none", remedy)
+            refuse(caller, "labels=True requires examples with labels", "none", remedy)
     with asked_by(caller):
         read: Any = labels if of_points else _entries_of(labels, column)
         written_for = read.inputs if isinstance(read, _Entries) else ()
@@ -731,7 +729,7 @@ def read_labels(
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #d1d32ed2
 def _is_key(frame: DataFrame, k: int) -> bool:
-    "Do the cells of column `k` name the examples of a table of features, each once?"
+    "Does column `k` identify the examples of a table of features uniquely?"
     from pandas.api.types import is_float_dtype, is_numeric_dtype
 
     plain, cells = tables.plain_name(frame.columns[k]), frame.iloc[:, k]
@@ -743,7 +741,7 @@ def _is_key(frame: DataFrame, k: int) -> bool:
 
 
 def _keyed(frame: DataFrame) -> DataFrame:
-    "The same features, with the one column that names their examples as the index."
+    "Set the column that identifies the examples as the index, if there is exactly one."
     if not tables.is_usual_index(frame.index):
         _index_key(frame.index)
         return frame
@@ -756,20 +754,20 @@ def _keyed(frame: DataFrame) -> DataFrame:
 
 
 def _in_order_of(points: Any, frame: DataFrame, name: object, caller: str) -> DataFrame:
-    "The rows of a frame in the order of images or texts, or unchanged if nothing names these."
+    "Sort the rows of a frame in the order of images or texts, if they match."
     n = len(points)
     check_same_n(caller, points=n, rows=len(frame))
     entries = _Entries(list(range(n)), _index_key(frame.index), noun="rows of features")
     rows, _ = _placement(entries, points, n)
     if rows is None:
-        message = f"the rows of {str(name)[:40]!r} are taken in their order"
-        warnings.warn(f"{caller}: {message}, because their key names no example.", stacklevel=3)
+        message = f"the rows of {str(name)[:40]!r} are matched by order"
+        warnings.warn(f"{caller}: {message}, as their key matches no example.", stacklevel=3)
         return frame
     return frame.iloc[np.argsort(rows, kind="stable")]
 
 
 def _with_names(source: Source) -> Source:
-    "Features as a data frame whose index names the examples, where something in them does."
+    "Convert features to a data frame indexed by example names, if they have names."
     if isinstance(source, Matrix) and source.is_frame:
         return Matrix(_keyed(source.values))
     if not isinstance(source, FeatureFile) or source.key is not None or not source.path.is_file():
@@ -781,10 +779,10 @@ def _with_names(source: Source) -> Source:
 
 
 def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> tuple[dict, Any]:
-    """Models, name -> Source, with the rows of frames and tables in one order, by index or key.
+    """Sort the rows of data frames and tables in the same order, by index or key.
 
-    The order is that of `points`, a source of images or texts, if there are any. Also returns the
-    names of the rows for `read_labels`, None if no data frame names its rows.
+    The order is that of `points`, a source of images or texts, if there are any. Returns the
+    models, name -> Source, and the names of the rows for `read_labels`, or None if there are none.
     """
     with asked_by(caller):
         read = {k: _with_names(source) for k, source in models.items()}
@@ -802,9 +800,9 @@ def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> t
     for name, frame in named.items():
         other = frame.index.difference(order, sort=False).tolist()
         if len(frame) != len(order) or other:
-            rule = "data frames of features must hold the same examples"
+            rule = "data frames of features must have the same examples"
             got = f"{len(order)} rows in {first!r:.40}, {len(frame)} in {name!r:.40}"
-            got += f", where {other[0]!r:.40} is another" if other else ""
+            got += f", with {other[0]!r:.40} only in the latter" if other else ""
             remedy = "correct the index, or frame.reset_index(drop=True) if the order is right"
             refuse(caller, rule, got, remedy)
     ordered = {k: Matrix(named[k].loc[order]) if k in named else s for k, s in read.items()}
@@ -813,16 +811,16 @@ def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> t
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ce5e1508
 class _PointGroups(NamedTuple):
-    "The group that each example belongs to."
+    "Groups of the examples."
 
     names: list  # of the group of each example; None if unknown
     notes: tuple[str, ...] = ()  # notes for the reader
 
 
 def groups_of_points(groups: Any, points: Any, n: int, caller: str) -> _PointGroups:
-    """The group of each example, found by its row, name or number as a label is.
+    """Group of each example, matched by row, name or number, like labels.
 
-    Groups are a list or array of names, a dictionary, a series, or a file; `points` is a source
+    `groups` is a list or array of names, a dictionary, a series, or a file; `points` is a source
     of images or texts, or None.
     """
     if isinstance(groups, _PointGroups):
@@ -830,7 +828,7 @@ def groups_of_points(groups: Any, points: Any, n: int, caller: str) -> _PointGro
     with asked_by(caller):
         read: Any = _entries_of(groups, None, "groups")
         if getattr(read, "ndim", 1) != 1:
-            rule, got = "groups must be one name for each example", f"shape {tuple(read.shape)}"
+            rule, got = "groups must contain one name per example", f"shape {tuple(read.shape)}"
             raise ValueError(sentence(rule, got, "pass one column, shape (n,)"))
         values, notes = _in_rows(read, points, n)
     if isinstance(values, np.ndarray) and values.dtype.kind == "S":
