@@ -387,7 +387,7 @@ def test_the_cache_is_shown_and_cleared(shelf, tmp_path):
         ("left by killed runs", 1),
     ):
         assert re.search(rf"^ranking +{kind} +{n} files? +\d+\.\d\d MiB$", out, re.M), out
-    assert "left alone: ranking/notes.txt, ranking/other.safetensors, mine" in out
+    assert "not removed: ranking/notes.txt, ranking/other.safetensors, mine" in out
     assert piece.exists()
 
     code, out, err = run("cache", "--cache", "cache", "--clear", cwd=tmp_path)

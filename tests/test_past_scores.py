@@ -299,5 +299,5 @@ def test_a_folder_of_mteb_and_its_leaderboard_are_the_same_past_results(tmp_path
     other = tmp_path / "results" / "intfloat__e5-small-v2" / "77aa"
     other.mkdir()
     (other / "SciFact.json").write_text(json.dumps(dict(record, task_name="SciFact")))
-    with pytest.raises(ValueError, match="one revision, because.* Got 2 of intfloat/e5-small-v2"):
+    with pytest.raises(ValueError, match="one revision, as.* Got 2 of intfloat/e5-small-v2"):
         tp.rank_models(features, past_results=str(tmp_path / "results"), **how)

@@ -238,7 +238,7 @@ def test_a_reference_that_cannot_be_fetched_is_left_out(fault, says, hub, tmp_pa
     assert set(answer["models"]) == {"net", "a"}
     assert {"first", "third"} <= set(answer["weights"]) and "second" not in answer["weights"]
     left_out = [note for note in answer["notes"] if note.startswith("second, which is not ranked")]
-    assert len(left_out) == 1 and f"{address} must be fetched" in left_out[0], answer["notes"]
+    assert len(left_out) == 1 and f"{address} must be downloaded" in left_out[0], answer["notes"]
     assert says in left_out[0] and left_out[0].endswith(f"run `hf download {address}`."), left_out
     sent = [note for note in answer["notes"] if note.startswith("Downloaded from the hub")]
     assert len(sent) == 1 and "second" not in sent[0]

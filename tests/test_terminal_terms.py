@@ -21,7 +21,7 @@ TERMS = {  # term that the default output may use -> words by which the same out
     r"consensus": "predict each other's tasks have larger weights",
     r"product of all models": "mean of the models' kernels",
     r"[Rr]eference models?": "help to define the tasks and are not ranked",
-    r"[Bb]aselines?|raw pixels|untrained network": r"features without training, not ranked",
+    r"[Bb]aselines?|raw pixels|untrained network": r"untrained features, not ranked",
     r"label accuracy": "held-out accuracy of a ridge probe on your labels",
     r"no labels": "without labels",
     r"random ": "of random orders",

@@ -28,8 +28,8 @@ from ..toml import packaged_toml
 from . import arguments, console
 
 # %% ../../nbs/tools/08_cli.ipynb #e9730266
-def _option_words(parameter: Any) -> dict[str, Any]:  # of `add_argument`
-    "Keywords of `add_argument` for a parameter, from its comment in the source."
+def _option_words(parameter: Any) -> dict[str, Any]:  # for `add_argument`
+    "Keyword arguments of `add_argument` for a parameter, from its comment in the source."
     kind = ast.unparse(parameter.annotation) if parameter.annotation else ""
     default = ast.literal_eval(parameter.default) if parameter.default else None
     text = re.sub(r"(?:^|; )None(?::| is) (.*)", r" (default: \1)", parameter.comment).strip()
@@ -50,7 +50,7 @@ def _option_words(parameter: Any) -> dict[str, Any]:  # of `add_argument`
 
 # %% ../../nbs/tools/08_cli.ipynb #fc6ccde8
 def _command_words() -> dict[str, dict]:
-    "Functions and options of each command, from commands.toml."
+    "Read the functions and options of each command from commands.toml."
     commands = packaged_toml("tools/commands.toml")
     shared = commands.pop("shared")
 
@@ -67,7 +67,7 @@ def _command_words() -> dict[str, dict]:
 _WHICH_STATISTIC = "https://taskpriors.github.io/taskpriors/start/which_statistic.html"
 
 
-def _plain(x) -> str:  # as text that a terminal shows
+def _plain(x) -> str:  # printable text
     from taskpriors.report.words import plain_text
 
     return plain_text(x)
@@ -112,7 +112,7 @@ def _tell(ranking, out, given, report):
             print(f"\n{console.wrapped(table.edges_note(ranking.reason), width)}")
     if "labels" in given and (len(ranking.models) > 3 or given["labels"][1:]):
         print("\nSpearman correlation with probe accuracy on the labels:")
-        lines = ["  none: no probe can be tested on these labels"]
+        lines = ["  none: probes cannot be tested on these labels"]
         if LABEL_ACCURACY in ranking.extra:
             lines = table.agreement_lines(ranking.agreement(labels=True), len(ranking.models))
         print(*(console.wrapped(line, width, 4) for line in lines), sep="\n")
@@ -133,7 +133,7 @@ def _with_all(given, options):  # options of rank_models
     return options | dict(metrics="all" if names is None else [*names, *ON_REQUEST])
 
 
-def _rank(args, given) -> int:  # after those checks that cost no import
+def _rank(args, given) -> int:  # after the checks without imports
     from taskpriors.rank.models import check_out, plan_models, rank_models, saved_in
     from taskpriors.rank.options import nested
 
@@ -159,7 +159,7 @@ def _rank(args, given) -> int:  # after those checks that cost no import
     _tell(ranking, ranking.folder, given, report)
     if task:
         ranking.to_record(task, given["to_record"], overwrite="overwrite" in given)
-        console.complain(f"the scores on {task} are added to {given['to_record']}")
+        console.complain(f"added the scores on {task} to {given['to_record']}")
     return 1 if ranking.failures else 0
 
 
@@ -207,7 +207,7 @@ def _rank_layers(args) -> int:
 
 
 def _run_layers(args: argparse.Namespace) -> int:
-    "Rank the layers of one network, and ways to pool them, by expected held-out skill."
+    "Rank the layers of a network, with different poolings, by expected held-out skill."
     with console.heartbeat(vars(args).get("progress", True)):
         return _rank_layers(args)
 
@@ -216,7 +216,7 @@ _WHAT = dict(result="", copy="readable copies", lock="locks")
 _WHAT |= dict(part="parts of interrupted runs", left="left by killed runs")
 
 
-def _printable(name, most) -> str:  # a name of at most so many characters
+def _printable(name, most) -> str:  # shortened to `most` characters
     from taskpriors.report.words import shortened
 
     return shortened("".join(c if c.isprintable() else "?" for c in _plain(name)), most)
@@ -236,7 +236,7 @@ def _file_table(files) -> list[str]:  # lines of text
 
 # %% ../../nbs/tools/08_cli.ipynb #4b723b05
 def _run_cache(args: argparse.Namespace) -> int:
-    "Show what the cache holds; with --clear, remove what taskpriors wrote."
+    "Show the contents of the cache; with --clear, remove the files written by taskpriors."
     import taskpriors.store as store
 
     root = store.cache_dir(getattr(args, "cache", None))
@@ -248,19 +248,19 @@ def _run_cache(args: argparse.Namespace) -> int:
         print("\n".join(["Removed:", *_file_table(removed)]))
         kept = [file for file in ours if file not in removed]
         if kept:
-            print("\n".join(["In use by a run, and kept:", *_file_table(kept)]))
+            print("\n".join(["In use by a run, not removed:", *_file_table(kept)]))
     else:
         print("\n".join(_file_table(ours)))
     others = [file.path.relative_to(root) for file in files if file.owner is None]
     if others:
         named = ", ".join(_printable(path, 40) for path in others[:5])
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-        print(f"Not a part of the cache, and left alone: {named}{more}")
+        print(f"Not part of the cache, not removed: {named}{more}")
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #2be01188
 def _run_metrics(args: argparse.Namespace) -> int:
-    "List the metrics, or print the card of one: formula, direction, trap."
+    "List the metrics, or describe one: formula, direction, pitfalls."
     from taskpriors.transfer import cards
 
     width = console.width_of_lines(sys.stdout.isatty())
@@ -273,14 +273,14 @@ def _run_metrics(args: argparse.Namespace) -> int:
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #12c9d8b7
-def _called(args):  # what the function of a command makes of the options that were typed
+def _called(args):  # calls the function of a command with the given options
     module, _, name = next(iter(_command_words()[args.command]["functions"])).rpartition(".")
     typed = {k: v for k, v in vars(args).items() if k not in ("run", "command", "typed")}
     return getattr(import_module(f"taskpriors.{module}"), name)(**typed)
 
 
 def _run_tune(args: argparse.Namespace) -> int:
-    "Train a network without labels with the prior-aware loss, and keep its weights."
+    "Train a network without labels with the prior-aware loss, and save its weights."
     tuned = _called(args)
     print(tuned)
     print(f"weights: {tuned.file}")
@@ -288,20 +288,20 @@ def _run_tune(args: argparse.Namespace) -> int:
 
 
 def _run_neucrab(args: argparse.Namespace) -> int:
-    "Score checkpoints on labelled tasks by every transferability metric; truth by heads or tuning."
+    "Score checkpoints on labelled tasks by all transferability metrics; truth by heads or tuning."
     print(_called(args))
     return 0
 
 
 def _run_synbench(args: argparse.Namespace) -> int:
-    "Score networks by SynBench, without data: scores, curves, pictures and saved margins."
+    "Score networks by SynBench, without data: scores, curves, figures and saved margins."
     table, width = _called(args), console.width_of_lines(sys.stdout.isatty())
     print(table.round(3).to_string(index=False, line_width=width))
     return 0
 
 
 def _run_reproduce(args: argparse.Namespace) -> int:
-    "List the papers' figures and tables, or compute one of them."
+    "List the figures and tables of the papers, or compute one of them."
     from taskpriors.papers.recipes import ItemPlan, item_table
     from taskpriors.papers.reproduce import reproduce
 
@@ -311,7 +311,7 @@ def _run_reproduce(args: argparse.Namespace) -> int:
     given = arguments.own_options(vars(args)) | of_shell
     if "item" not in given:
         for name, row in item_table().iterrows():
-            said = f"{row.shows}. It needs {row.needs}. {row.notes}".strip()
+            said = f"{row.shows}. It requires {row.needs}. {row.notes}".strip()
             said += f" Does it run here? {row.here}."
             print(wrap(said, initial_indent=f"{name:28}", subsequent_indent=" " * 28))
         return 0
@@ -326,14 +326,14 @@ def _run_reproduce(args: argparse.Namespace) -> int:
     return 0
 
 
-def _number_or_word(x) -> str:  # of a cell; empty where there is none
+def _number_or_word(x) -> str:  # of a cell; may be empty
     if x is None or x != x:
         return ""
     return f"{x:.4g}" if isinstance(x, float) else x
 
 # %% ../../nbs/tools/08_cli.ipynb #e88fef39
 def _run_data(args: argparse.Namespace) -> int:
-    "List the networks, images and texts of the studies, fetch one, or prepare what studies read."
+    "List the networks, images and texts of the studies, download one, or prepare study data."
     from taskpriors.papers import study_data
 
     if "prepare" in args:
@@ -352,7 +352,7 @@ def _run_data(args: argparse.Namespace) -> int:
 
 # %% ../../nbs/tools/08_cli.ipynb #ae7b7603
 def _run_next(args: argparse.Namespace) -> int:
-    "Write a sheet of examples to label next, for a ranking that was saved."
+    "Write a sheet of examples to label next, for a saved ranking."
     from taskpriors.rank.ranking import Ranking
 
     width = console.width_of_lines(sys.stdout.isatty())
@@ -378,7 +378,7 @@ _COMMANDS: dict[str, Callable] = dict(
 
 # %% ../../nbs/tools/08_cli.ipynb #6e2fa409
 def build_parser() -> argparse.ArgumentParser:
-    "The command line of `taskpriors`."
+    "Build the command-line parser of `taskpriors`."
     import taskpriors
 
     purpose = "Rank representation models on your own data."
@@ -417,7 +417,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 # %% ../../nbs/tools/08_cli.ipynb #6ad1177e
 def main(
-    argv: list | None = None,  # words after `taskpriors`; None takes them from the command line
+    argv: list | None = None,  # arguments after `taskpriors`; None: those of the command line
 ) -> int:  # exit status
     "Entry point of the command `taskpriors`."
     warnings.showwarning = console.warn_once()
@@ -427,7 +427,7 @@ def main(
         if words and not words[0].startswith("-") and words[0] not in _COMMANDS:
             remedy = console.nearest(words[0], _COMMANDS)
             parser.error(f"unknown command {words[0]!r}{remedy or '; see taskpriors --help'}")
-        if "_ARGCOMPLETE" in os.environ:  # a shell asks for the words that may follow
+        if "_ARGCOMPLETE" in os.environ:  # a shell requests completions
             import argcomplete
 
             argcomplete.autocomplete(parser)
@@ -437,7 +437,7 @@ def main(
         return console.READER_LEFT if console.reader_left() else status
     except KeyboardInterrupt:
         print(file=sys.stderr)
-        console.complain("interrupted; the same command goes on where it stopped")
+        console.complain("interrupted; run the same command again to continue")
         return 130
     except (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError) as e:
         if isinstance(e, BrokenPipeError):

@@ -24,16 +24,16 @@ from .fixed_tasks import reference_factor
 # %% ../../nbs/tools/05_layers.ipynb #dd5599a6
 @documented
 def layers_prior(
-    layers: Mapping,  # name -> features, shape (n, d), of `layers_of`
-    inputs: ImageSource | TextSource | None = None,  # seen by reference models that are installed
+    layers: Mapping,  # name -> features, shape (n, d), from `layers_of`
+    inputs: ImageSource | TextSource | None = None,  # embedded by installed reference models
     *,
-    references: Mapping | None = None,  # name -> features of the same inputs, of other networks
+    references: Mapping | None = None,  # name -> features of the same inputs by other networks
     compute: Compute = Compute(),
 ) -> Tensor:  # factor, shape (n, r), for `prior=` of `Tasks`
-    """The task distribution by which the layers of one network are ranked.
+    """Factor of the task distribution for ranking the layers of a network.
 
-    It is that of the references; without them of the standard reference models, if two of them can
-    embed the inputs; otherwise of the last layer. Reference: Task Priors, section 2.2.
+    The distribution is that of the references, or of the standard reference models if at least two
+    can embed the inputs, or of the last layer. Reference: Task Priors, section 2.2.
     """
     if references:
         return reference_factor(references)
@@ -43,9 +43,9 @@ def layers_prior(
         if len(seen) > 1:
             return reference_factor({name: model.features for name, model in seen.items()})
     warnings.warn(
-        "layers_prior: features of several other networks choose layers best. Got no references, "
-        "so the tasks are those of the last layer, and a better layer before it would not be "
-        "found; pass references=.",
+        "layers_prior: features of several other networks should define the tasks. Got no "
+        "references, so the tasks are those of the last layer, and a better earlier layer "
+        "would not be found; pass references=.",
         stacklevel=3,
     )
     alive = [X for X in layers.values() if X.isfinite().all() and X.std(0).max() > 0]
@@ -53,16 +53,16 @@ def layers_prior(
 
 # %% ../../nbs/tools/05_layers.ipynb #44a20d0b
 def module_of(name: str) -> str:
-    "Name of the module that a layer is taken from: the layer name without its pooling suffix."
+    "Name of the module of a layer: the name of the layer without its pooling."
     return name.rpartition("/")[0] or name
 
 # %% ../../nbs/tools/05_layers.ipynb #bb3fe2c0
 @documented
 def plot_layers(
-    ranking: Ranking,  # of what `layers_of` returned
-    ax: Axes | None = None,  # matplotlib axes; None opens a figure
+    ranking: Ranking,  # of the result of `layers_of`
+    ax: Axes | None = None,  # matplotlib axes; None creates a figure
 ) -> Axes:
-    "Margin over depth with 95 % intervals, one line for each pooling; the first is marked."
+    "Plot the margin over depth with 95 % intervals, one line per pooling; the best is marked."
     ax = new_axes(ax)
     names = list(ranking.models)
     modules = list(dict.fromkeys(map(module_of, names)))

@@ -24,10 +24,10 @@ class TaskPriorEvaluator(SentenceEvaluator):
     def __init__(
         self,
         texts: Sequence,  # of strings, in a fixed order
-        reference: ArrayLike | Mapping,  # embeddings of the texts known before, shape (n, d)
+        reference: ArrayLike | Mapping,  # fixed embeddings of the texts, shape (n, d)
         *,
-        name: str = "",  # put before the metrics
-        batch_size: int = 32,  # texts in a forward pass
+        name: str = "",  # prefix of the metrics
+        batch_size: int = 32,  # texts per forward pass
         **options: Any,  # of `Monitor`: labels, groups, n_points, n_tasks, seed
     ) -> None:
         super().__init__()

@@ -15,10 +15,10 @@ from .monitor import Monitor
 
 # %% ../../nbs/tools/03_monitor_transformers.ipynb #99da435b
 class MonitorCallback(TrainerCallback):
-    """Skill of the model at each evaluation of a transformers Trainer.
+    """Monitor the skill of a model at each evaluation of a transformers Trainer.
 
-    It is `eval_taskpriors_skill` among the metrics; a failed step adds none. The number of the step
-    to keep is `eval_taskpriors_keep`, for metric_for_best_model.
+    The skill is added to the metrics as `eval_taskpriors_skill`, except at failed steps. For
+    metric_for_best_model, use `eval_taskpriors_keep`, the number of the step to keep.
     Reference: the callback interface of transformers.
     """
 
@@ -38,8 +38,8 @@ class MonitorCallback(TrainerCallback):
         model: Any | None = None,
         **kwargs: Any,
     ) -> None:
-        "Measure, and add the numbers to the metrics and to the trainer's log."
-        self.monitor(model, step=state.global_step)  # type: ignore[arg-type]  # it is there
+        "Measure the model, and add the results to the metrics and to the trainer's log."
+        self.monitor(model, step=state.global_step)  # type: ignore[arg-type]  # not None
         step = next(s for s in self.monitor.history if s.step == state.global_step)
         numbers = step.numbers()
         names = [k for k in ("skill", "rankme", "deviation", "keep") if k in numbers]
