@@ -252,7 +252,7 @@ def test_models_need_no_option(typed):
     code, out, err = typed("rank", *FILES, "--n-tasks", "20", "--quiet")
     assert code == 0 and words(out) == words(typed(*RANK)[1]), err
     code, _, err = typed("rank", FILES[0], "--models", *FILES[1:])
-    assert code == 2 and "models are named twice" in err
+    assert code == 2 and "models are given twice" in err
 
 
 def test_thirty_labels_choose_an_encoder(typed):

@@ -278,7 +278,7 @@ def test_models_of_the_cache_bring_no_reference(hub, tmp_path):
     for environment in ({}, dict(HF_HUB_OFFLINE="1")):
         err, answer = rank(hub, tmp_path, HF_HUB_ETAG_TIMEOUT="1", **environment)
         assert answer and not set(answer["weights"]) & set(REFERENCES), err
-        assert hub.sent == set() and "fetched from the hub" not in err
+        assert hub.sent == set() and "ownloaded from the hub" not in err
         assert not any(address in path for _, path in hub.asked for address in REFERENCES.values())
     assert np.all([method == "HEAD" for method, _ in hub.asked])
 

@@ -160,7 +160,11 @@ def test_it_is_saved_and_shown(search, tmp_path):
     ("changed", "error", "text"),
     [
         (dict(scoring="accuracy"), ValueError, "pairs must be scored by retrieval"),
-        (dict(scoring="ndcg@10"), ValueError, "a study has calibrated it. Got 'ndcg@10'; pass sc"),
+        (
+            dict(scoring="ndcg@10"),
+            ValueError,
+            "a study has calibrated the forecast. Got 'ndcg@10'; pass sc",
+        ),
         (dict(labels=["a"] * 60), ValueError, "pairs and labels must not be passed together"),
         (dict(pairs=[("who", 1), (1, 2)]), ValueError, "the queries of relevant must be rows"),
         (dict(pairs=[(0, 1), (0, 2)]), ValueError, "at least two queries must have a relevant"),

@@ -114,7 +114,7 @@ def test_rows_of_heavy_lengths_are_said_in_the_verdict(freedom, labelled):
     models = {f"m{k}": length * X for k, X in enumerate(noisy)}
     labels = (seen[:, 0] > 0).astype(int) if labelled else None
     verdict = rank_models(models, **nested(labels=labels, **QUIET)).verdict
-    assert ("depend on a few examples" in verdict) == (freedom is not None)
+    assert ("depend on few examples" in verdict) == (freedom is not None)
 
 
 @pytest.mark.parametrize("name", ["resnet10t", "test_vit", "test_convnext"])

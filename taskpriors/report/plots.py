@@ -27,7 +27,7 @@ from . import words
 def _margin_span(behind: Sequence, reach: Sequence) -> tuple[float, float]:
     """Axis limits for the skill of models relative to the top-ranked one.
 
-    An interval that is much wider than all others is cut off at the axis; `reach` is its half-width.
+    An interval (half-width `reach`) that is much wider than all others is cut off at the axis.
     """
     usual = sorted(reach)[len(reach) // 2]
     room = max(max(behind) / 2, 3 * usual)
