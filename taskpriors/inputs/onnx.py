@@ -27,7 +27,7 @@ def _open_session(path, caller):  # onnxruntime.InferenceSession
         from onnxruntime import InferenceSession
     except ImportError as e:
         remedy = "pip install 'taskpriors[onnx]'"
-        refuse(caller, "a file .onnx requires onnxruntime", str(e), remedy, ImportError)
+        refuse(caller, "an .onnx file requires onnxruntime", str(e), remedy, ImportError)
     try:
         return InferenceSession(str(path), providers=["CPUExecutionProvider"])
     except Exception as e:  # onnxruntime raises errors of many types
@@ -48,7 +48,7 @@ class OnnxModel:
         if isinstance(network, (str, os.PathLike)):
             path = Path(network).expanduser()
             if not path.is_file():
-                refuse(caller, "a file .onnx must exist", repr(str(path)[-80:]), "check", OSError)
+                refuse(caller, "an .onnx file must exist", repr(str(path)[-80:]), "check", OSError)
             self.digest = hashlib.sha256(path.read_bytes()).hexdigest()
             session = _open_session(path, caller)
         self._session = session

@@ -189,7 +189,7 @@ def signal_p_value(
     direct: posterior.LabelledSkill | None,
     groups: Tensor | None = None,
 ) -> float | None:
-    """P-value of the best skill on the known labels, if no model predicts them.
+    """P-value of the best skill on known labels, under the null that no model predicts them.
 
     The labels are shuffled. If there are many, an evenly spaced sample is shuffled, the standard
     error of the skill on all labels yields a second test, and the result is twice the smaller

@@ -488,7 +488,7 @@ class Ranking(Result):
         statistic: str = "skill",  # a column
         ax: Axes | None = None,  # matplotlib axes; None creates a figure
     ) -> Axes:
-        "Plot probe accuracy, with its standard deviation over tasks, against a statistic."
+        "Plot probe accuracy, with standard deviation of the accuracy over tasks, against a statistic."
         accuracies = record.on_request(self.accuracies, "plot_agreement", "accuracy")
         statistics = dict(skill=self.skill) | record.moments_of(self) | self.extra
         statistics["dimension"] = self.dimension.double()

@@ -169,7 +169,7 @@ def noise_verdict(p_value: float, failures: Mapping) -> str:
 
 
 def untrained_words(first: str, untrained: Sequence, n_models: int) -> str:
-    "Return a warning if the recommended network is untrained, as its name says, else ''."
+    "Return a warning if the recommended network is untrained according to its name, else ''."
     if n_models > 1 and len(untrained) == n_models:
         return "None of the models is trained: they have their initial weights."
     if first in untrained:

@@ -288,7 +288,7 @@ def _run_tune(args: argparse.Namespace) -> int:
 
 
 def _run_neucrab(args: argparse.Namespace) -> int:
-    "Score checkpoints on labelled tasks by all transferability metrics; truth by heads or tuning."
+    "Score checkpoints on labelled tasks by transferability metrics, and compare them with heads or tuning."
     print(_called(args))
     return 0
 

@@ -128,7 +128,7 @@ class _Views:
         mask = x.get("attention_mask") if isinstance(x, Mapping) else None
         for layer in self.layers:
             if layer not in self.outputs:
-                checks.refuse(_CALLER, "layers must be called", repr(layer), "pass another")
+                checks.refuse(_CALLER, "layers must be called by the model", repr(layer), "drop it")
             pooled = _pooled_views(
                 self.outputs[layer],
                 self.pool,
