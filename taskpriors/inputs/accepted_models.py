@@ -115,7 +115,7 @@ def _refuse_source(source) -> None:  # what can be no model of images
     checks.refuse("embed", rule, source.kind, remedy, TypeError)
 
 
-def _without_classes(module, pooling, name):  # what the network gives under its name
+def _without_classes(module, pooling, name) -> nn.Module:  # what the network gives under its name
     if pooling is not None and sources.comes_from(module, "timm"):
         return named_models.repooled(copy.deepcopy(module), pooling, name, "embed")
     return Headless(module)

@@ -194,7 +194,9 @@ class _Entry(NamedTuple):
         "Folder of the rows that are finished while the model runs."
         return self.path.with_suffix(".parts")
 
-    def find(self, path: Path, n: int, caller: str | None):  # features and description, or None
+    def find(
+        self, path: Path, n: int, caller: str | None
+    ) -> tuple[Tensor, dict] | None:  # features and description, or None
         "The features in the finished file or a part, if they are what they must be."
         entries = dict(key=self.key, seconds=float, device=str)
         like = dict(features=torch.empty(n, self.dim, device="meta"))

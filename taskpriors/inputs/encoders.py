@@ -264,14 +264,14 @@ class BatchEncoder:
             rows = pool_output(out, pooling, self.caller, self.name, channels_last=last)
             return rows.float()
 
-    def _axis_of(self, x):  # of the channels of a map, asked once
+    def _axis_of(self, x) -> int:  # of the channels of a map, asked once
         if not self.axes:
             few = {k: v[:2] for k, v in x.items()} if isinstance(x, dict) else x[:2]
             module = self.forward if isinstance(self.forward, nn.Module) else None
             self.axes.append(channels_of(self._chosen, few, module, self.caller))
         return self.axes[0]
 
-    def _chosen(self, x):  # of the outputs, the tensor that is pooled
+    def _chosen(self, x) -> Tensor:  # of the outputs, the tensor that is pooled
         n = len(next(iter(x.values()))) if isinstance(x, dict) else len(x)
         return choose_output(self._output(x, n), self.pooling, self.caller, self.name)[0]
 

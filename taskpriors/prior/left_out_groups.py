@@ -205,7 +205,9 @@ def _group_values(basis: RidgeBasis, grouping: Grouping, choice: _PenaltyChoice)
     return own + 2 * first - _second_order_change(basis, grouping, choice)
 
 
-def _error_of_columns(basis, T, grouping, caller):  # errors of columns, of a constant, fields
+def _error_of_columns(
+    basis, T, grouping, caller
+) -> tuple[Tensor, Tensor, dict]:  # errors of columns, of a constant, fields
     n, k = T.shape
     checks.check_memory(8 * 6 * n * k, caller, "pass fewer tasks or points", device=T.device)
     of_constant = _constant_residuals(grouping, T)

@@ -286,7 +286,7 @@ def _cumulant_sums(slices, *, prior, models, odds, order, dtype):
     return total
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d4c
-def _one_diagonal(m, problem, order):
+def _one_diagonal(m, problem, order) -> Tensor:
     "The diagonal's part for one model, shape (n_temps, order)."
     if problem.twice == 2:
         out = m.new_zeros(len(problem.odds), order)

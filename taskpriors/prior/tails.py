@@ -42,7 +42,9 @@ def _joint_sums(blocks, *, prior, models, odds, dtype):
     return total
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e0002
-def _joint_distribution(problem):  # (n_temps, n_models) and (n_temps, n_models, n_models)
+def _joint_distribution(
+    problem,
+) -> tuple[Tensor, Tensor]:  # (n_temps, n_models) and (n_temps, n_models, n_models)
     "Means and covariances of the scores of the problem's models."
     fn = partial(
         _joint_sums,
@@ -182,7 +184,7 @@ def _increasing_root(f: Callable, s: Tensor, step: Tensor | float, caller: str) 
     checks.refuse(caller, rule, got, "ask for a milder level or choose another method")
 
 # %% ../../nbs/prior/06_tails.ipynb #ac6ea4ab
-def _edgeworth_cdf(z, skewness, kurtosis):
+def _edgeworth_cdf(z, skewness, kurtosis) -> Tensor:
     "Distribution function at z standard deviations from the mean."
     he2 = z**2 - 1
     he3 = z**3 - 3 * z
@@ -304,13 +306,13 @@ def _series_quantile(cumulants, z, method) -> Tensor:
     return mean + variance.sqrt() * x
 
 
-def _saddlepoint_quantile(problem, kernel, cumulants, z):
+def _saddlepoint_quantile(problem, kernel, cumulants, z) -> Tensor:
     "Quantiles of one model at normal scores z, shape (n_temps, n_levels)."
     C = _generating_function(problem, kernel)
     sd = cumulants[:, 1:2].sqrt()
     z = z.expand(len(sd), -1)
 
-    def gap(s):
+    def gap(s) -> tuple[Tensor, Tensor]:
         c = C(s)
         return _signed_root(s, c) - z, c[2].sqrt()
 

@@ -129,7 +129,7 @@ class _NetworkWork(NamedTuple):
     n_bytes: int  # of its weights
 
 
-def _without_weights(source):  # the module, and a batch of one; of no storage
+def _without_weights(source) -> tuple:  # the module, and a batch of one; of no storage
     with torch.device("meta"):
         if isinstance(source, sources.PublishedWeights):
             from torchvision import models

@@ -220,7 +220,9 @@ def _kernel_of(rows, kind, rank, seed, cache) -> cut_prior.RowKernel:  # RowKern
     return cut_prior.RowKernel(rows, kind, mean, scale, trace, numbers.range.to(rows.device))
 
 
-def _kernel_pass(options):  # rows -> RowKernel; nothing of the options that a worker cannot take
+def _kernel_pass(
+    options,
+) -> partial:  # rows -> RowKernel; nothing of the options that a worker cannot take
     return partial(
         _kernel_of,
         kind=options.tasks.kernel,
@@ -395,7 +397,7 @@ def _task_seeds(options) -> list[int]:  # of the tasks of the skill, and of thos
 
 def _drawn_or_kept(
     models, distribution, options
-):  # DrawnRows, and Moments or None; perhaps from the cache
+) -> tuple:  # DrawnRows, and Moments or None; perhaps from the cache
     rows = {name: model.features for name, model in models.items()}
     has_factor = any(
         isinstance(M, Tensor) for component in distribution.components for M in component.kernels

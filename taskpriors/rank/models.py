@@ -45,7 +45,7 @@ def _with_synbench(
     "The ranking with SynBench scores of its networks, by column, among its columns."
     cache = None if options.compute.cache is False else store.cache_dir(options.compute.cache)
 
-    def score_of(name, settings):
+    def score_of(name, settings) -> float:
         network, score_options = networks.scored_network(models[name])
         result = score.synbench_score(
             network,
@@ -153,7 +153,9 @@ def _check_call(models, prior, metrics, out) -> None:  # metrics: of `requested`
     check_out(out)
 
 # %% ../../nbs/rank/13_models.ipynb #be591d02
-def _of_named_rows(named, labels, pairs, options):  # the same, where rows of frames have names
+def _of_named_rows(
+    named, labels, pairs, options
+) -> tuple:  # the same, where rows of frames have names
     groups = options.groups
     models, points = row_labels.rows_of_frames(named, "rank_models")
     if points is not None:
@@ -226,7 +228,7 @@ def _stays_on_disk(models, needs) -> bool:  # do rows stay in their files by def
     return False
 
 
-def _open_rows(models, options, choice, needs):  # name -> RowMatrix, and why others failed
+def _open_rows(models, options, choice, needs) -> tuple:  # name -> RowMatrix, and why others failed
     "Rows of features that stay on disk, where a ranking can be computed from them."
     options = options.changed(device=options.compute.device or "cpu")
     rows, failures = disk.open_features(models, options)

@@ -381,7 +381,7 @@ def standard_references(
     )
 
 
-def _hub_references(reference_models):  # those that can be fetched
+def _hub_references(reference_models) -> list:  # those that can be fetched
     from huggingface_hub import constants
 
     if not reference_models:

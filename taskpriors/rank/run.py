@@ -52,10 +52,10 @@ def _having_all(models, *stages) -> dict[str, members.Model]:  # models that hav
     return {k: model for k, model in models.items() if all(k in stage for stage in stages)}
 
 
-def _numbers_of(models, moments, skills, probes):  # fields of a Ranking, one row per model
+def _numbers_of(models, moments, skills, probes) -> dict:  # fields of a Ranking, one row per model
     columns: dict[str, Any] = {}
 
-    def stack(results, field):
+    def stack(results, field) -> Tensor:
         return torch.stack([getattr(results[name], field) for name in models])
 
     each = [1e3 * m.seconds / len(m.features) if m.seconds else None for m in models.values()]
@@ -333,7 +333,9 @@ def _find_scores(
     )
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
-def _counts_of_labels(of_labels):  # what a ranking must know of its labels to forecast again
+def _counts_of_labels(
+    of_labels,
+) -> dict:  # what a ranking must know of its labels to forecast again
     scores = of_labels.scores
     if scores is None and of_labels.joined is not None:  # of one model and baselines
         scores = of_labels.joined.scores

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import os
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from importlib.resources import files
 from operator import add, sub
@@ -52,7 +52,7 @@ def _as_text(value) -> str:  # of a setting
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 # %% ../../nbs/report/04_page.ipynb #ee56b992
-def _tasks(record):  # each task that was drawn, as the page shows it
+def _tasks(record) -> Iterator[dict]:  # each task that was drawn, as the page shows it
     tasks, models = record["drawn"], record["models"]
     for k, number in enumerate(tasks["tasks"]):
         classes: list = [[] for _ in range(record["settings"]["n_classes"])]

@@ -10,7 +10,7 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..toml import tomllib
@@ -68,7 +68,7 @@ def files_in_folders(models: list) -> list[str]:  # by name
     return found
 
 
-def _paths_in(given):  # pairs (option, path)
+def _paths_in(given) -> Iterator[tuple[str, str]]:  # pairs (option, path)
     if "images" in given and given["images"].partition("/")[0].lower() not in _DATA_SETS:
         yield "--images", given["images"]
     for name in ("texts", "pairs", "relevant"):

@@ -30,7 +30,7 @@ from ..signatures import documented
 from ..transfer.spectrum import rankme
 
 # %% ../../nbs/tools/06_bridges.ipynb #6d154b4a
-def _read_mteb(source):  # str or Path -> pandas.DataFrame, long
+def _read_mteb(source) -> DataFrame:  # str or Path -> pandas.DataFrame, long
     import pandas as pd
 
     path = Path(source).expanduser()

@@ -27,7 +27,7 @@ else:  # a typing error costs no import of torch
     DataFrame, Ranking = "DataFrame", "Ranking"
 
 # %% ../../nbs/tools/07_console.ipynb #9feb306f
-def _flag(name):
+def _flag(name) -> str:
     return "--" + name.replace("_", "-")
 
 
@@ -241,7 +241,7 @@ def warn_once() -> Callable[..., None]:  # for warnings.showwarning
 _BEAT = 10.0  # seconds between two lines of a log
 
 
-def _bars():  # of loops that are not over, the newest one last
+def _bars() -> list:  # of loops that are not over, the newest one last
     library = sys.modules.get("tqdm.std")  # a command may end before it is loaded
     if library is None:
         return []

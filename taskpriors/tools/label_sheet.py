@@ -82,7 +82,9 @@ def _checked_rows(rows, n) -> list[int]:  # a list; n: number of examples, None 
     return chosen.tolist()
 
 
-def _page(source, told, rows, sheet):  # html of the examples, with the names or texts told of all
+def _page(
+    source, told, rows, sheet
+) -> str:  # html of the examples, with the names or texts told of all
     from jinja2 import Environment
 
     form = (files("taskpriors.tools") / "label_sheet.html").read_text(encoding="utf-8")

@@ -185,7 +185,9 @@ def _open_texts(source, texts, batch_size) -> tuple[nn.Module, _TextPoints]:
     return _tower(encoder.model, "text_model"), points
 
 
-def _tower(module, name):  # of a network of pictures and texts the part for one of them
+def _tower(
+    module, name
+) -> nn.Module:  # of a network of pictures and texts the part for one of them
     network = module.network if isinstance(module, pretrained.PooledModel) else module
     return getattr(network, name) if hasattr(network, "get_text_features") else network
 
@@ -211,7 +213,7 @@ def _open_images(source, images, transform, batch_size) -> tuple[nn.Module, _Lay
     return _tower(module, "vision_model"), points
 
 # %% ../../nbs/tools/05_layer_outputs.ipynb #d50fbe0f
-def _check_steady(module, points, views):
+def _check_steady(module, points, views) -> None:
     "Run the layers on a few inputs, in one batch and alone, as `embed` does."
     first = next(iter(points))
     named = isinstance(first, Mapping)

@@ -402,7 +402,7 @@ class Monitor:
         self._last = state["last"]
 
     @cached_property
-    def _sketch(self):  # of the examples, in their order
+    def _sketch(self) -> Tensor | None:  # of the examples, in their order
         if self.points is None:
             return fixed_tasks.sketch_of_rows(self._reference)
         with _without_trace(None):
@@ -451,7 +451,7 @@ class Monitor:
     def _find_any(self, step) -> Step:
         return next(s for s in self.history if s.step == step)
 
-    def _features(self, model):
+    def _features(self, model) -> Tensor | dict:
         source = sources.source_of(model)
         if isinstance(source, sources.Matrix):
             X = checks.check_tensor(model, "Monitor", "features").detach().float().cpu()
@@ -540,7 +540,7 @@ def _source(points):  # of images or texts, which may have labels and names; Non
     return data if hasattr(data, "labels") else None
 
 
-def _chosen_groups(groups, points, index, n_all):
+def _chosen_groups(groups, points, index, n_all) -> list | None:
     if groups is None:
         return None
     names = row_labels.groups_of_points(groups, _source(points), n_all, "Monitor").names
