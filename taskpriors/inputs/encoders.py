@@ -237,7 +237,7 @@ class BatchEncoder:
     taken: set = field(default_factory=set)  # how outputs became vectors, in words
     axes: list = field(default_factory=list)  # axis of the channels of a map, once it is known
 
-    def __call__(self, x: Tensor | Mapping) -> Tensor:
+    def __call__(self, x: Tensor | Mapping[str, Tensor]) -> Tensor:
         "Features of one batch."
         if isinstance(x, Mapping):
             x = {k: self._moved(v, v.is_floating_point()) for k, v in x.items()}

@@ -247,9 +247,7 @@ def _file_at(folder, written) -> Path:  # Path
     return file
 
 
-def _load_table(
-    path, limit, options, *, input_key=None, target_key=None, **others
-) -> ImageSource:
+def _load_table(path, limit, options, *, input_key=None, target_key=None, **others) -> ImageSource:
     "Images whose paths a table lists."
     _refuse_options(others, "a table", "input_key and target_key")
     with asked_by("load_images"):

@@ -50,7 +50,7 @@ def split_batch(batch: Any, caller: str = "embed") -> tuple[Any, Tensor | None]:
     return inputs, labels.long().cpu() if len(labels) == n_inputs(inputs) else None
 
 
-def n_inputs(inputs: Tensor | Mapping) -> int:
+def n_inputs(inputs: Tensor | Mapping[str, Any]) -> int:
     "Number of inputs in a batch."
     return len(next(iter(inputs.values())) if isinstance(inputs, Mapping) else inputs)
 

@@ -191,7 +191,9 @@ class PooledModel(nn.Module):
         "The pooling of the outputs of the last batch, in words."
         return self._pooled_by
 
-    def forward(self, batch: Tensor | Mapping | None = None, **named: Tensor) -> Tensor:
+    def forward(
+        self, batch: Tensor | Mapping[str, Tensor] | None = None, **named: Tensor
+    ) -> Tensor:
         "Vectors of a batch, given as the main input or by names, shape (n, d)."
         if isinstance(batch, Mapping):
             named = {**batch, **named}
@@ -226,7 +228,7 @@ class PooledModel(nn.Module):
             out = out[0]
         return poolings.choose_output(out, pooling, "embed", type(self.network).__name__)
 
-    def _map(self, named: Mapping) -> Tensor:
+    def _map(self, named: Mapping[str, Any]) -> Tensor:
         return self._chosen(named)[0]
 
 # %% ../../nbs/inputs/03_pretrained.ipynb #719f1349

@@ -780,7 +780,9 @@ def _with_names(source: Source) -> Source:
     return source if tables.is_usual_index(keyed.index) else Matrix(keyed)
 
 
-def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> tuple[dict, Any]:
+def rows_of_frames(
+    models: Mapping[str, Any], caller: str, points: Any | None = None
+) -> tuple[dict, Any]:
     """Models, name -> Source, with the rows of frames and tables in one order, by index or key.
 
     The order is that of `points`, a source of images or texts, if there are any. Also returns the

@@ -335,7 +335,7 @@ def _position_limits(network: nn.Module) -> list[int | None]:
     return [next(of_config, None), *rows]
 
 
-def _right_padded(batch: Mapping) -> dict[str, Any]:
+def _right_padded(batch: Mapping[str, Any]) -> dict[str, Any]:
     """Tokens and their mask, name -> (n, t), with the padding behind the tokens.
 
     They begin at position 0, which is where a network counts from.

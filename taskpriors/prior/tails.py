@@ -322,7 +322,8 @@ def _saddlepoint_quantile(problem, kernel, cumulants, z) -> Tensor:
 # %% ../../nbs/prior/06_tails.ipynb #4657a945
 @documented
 def trace_quantile(
-    M: Tensor | Mapping,  # the model: its kernel's factor, shape (n, r), or name -> factor
+    M: Tensor
+    | Mapping[str, Tensor],  # the model: its kernel's factor, shape (n, r), or name -> factor
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     p: float | ArrayLike,  # level in (0, 1), or several: the share of tasks with a lower score

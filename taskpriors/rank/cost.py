@@ -95,7 +95,7 @@ def _most_bytes(n, widths, train, options) -> int:
 
 
 def plan_ranking(
-    models: Mapping,  # name -> features that have a shape, as open_rows gives them
+    models: Mapping[str, Any],  # name -> features that have a shape, as open_rows gives them
     options: RankOptions,
     *,
     train: float = 0.0,  # share of the examples that probes are fitted to; 0: none is trained

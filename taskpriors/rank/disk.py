@@ -25,6 +25,7 @@ import taskpriors.ridge as ridge
 import taskpriors.store as store
 import taskpriors.svd as svd
 from ..inputs import remote, row_blocks
+from ..inputs.row_blocks import RowMatrix
 from ..inputs.row_labels import GivenLabels
 from ..prior import cut_prior, ridge_on_disk, shared_prior
 from ..prior.edges import least_eigenvalue
@@ -255,7 +256,9 @@ def _gather_rows(
     return members.Settled(models, failures)
 
 
-def open_features(models: Mapping, options: RankOptions) -> members.Settled:  # name -> RowMatrix
+def open_features(
+    models: Mapping[str, Any], options: RankOptions
+) -> members.Settled:  # name -> RowMatrix
     "Open the features of all models; a file that is missing or cut off fails by itself."
     opened, failures = {}, {}
     device = options.compute.device
@@ -451,7 +454,7 @@ def _drawn_or_kept(
     return drawn, moments
 
 # %% ../../nbs/rank/10_disk.ipynb #9705b5aa
-def check_streaming(options: RankOptions, rows: Mapping, mask: Tensor) -> None:
+def check_streaming(options: RankOptions, rows: Mapping[str, RowMatrix], mask: Tensor) -> None:
     "Refuse what a ranking from disk cannot do, before any row is read."
     caller = options.caller
     checks.check_choice(options.tasks.kernel, ("cosine", "linear"), caller, "kernel")
@@ -659,7 +662,7 @@ class DiskEngine:
         )
 
     def skills(
-        self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
+        self, models: Mapping[str, Any], tasks: Tensor, mask: Tensor, *, n_classes: int
     ) -> members.Settled:
         "Skill of each model over tasks, shape (n_tasks, n), in one pass."
         evaluated = self.options.changed(n_classes=n_classes)
@@ -693,7 +696,7 @@ class DiskEngine:
 
     def columns(
         self,
-        models: Mapping,
+        models: Mapping[str, Any],
         scores: distributions.Scores,
         labels: GivenLabels | None,
         metrics: Any,

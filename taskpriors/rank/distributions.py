@@ -257,7 +257,7 @@ ReferencesLike = TypeAliasType("ReferencesLike", Mapping | str | bool)
 
 
 def named_references(
-    references: ReferencesLike | None, models: Mapping, choice: PriorChoice
+    references: ReferencesLike | None, models: Mapping[str, members.Model], choice: PriorChoice
 ) -> dict[str, Any]:
     "The user's own reference models, by name."
     if references is None or references is False or references == STANDARD:
@@ -604,20 +604,25 @@ class Engine(Protocol):
     def options(self) -> RankOptions:
         "As the user asked for them."
 
-    def gather(self, named: Mapping) -> members.Settled:  # name -> Model
+    def gather(self, named: Mapping[str, Any]) -> members.Settled:  # name -> Model
         "The models that work, and why the others do not."
 
-    def seat(self, reference_models: Mapping) -> Mapping:  # name -> Model
+    def seat(self, reference_models: Mapping[str, members.Model]) -> Mapping:  # name -> Model
         "Models whose features are in memory, as the engine holds its own."
 
-    def check(self, models: Mapping, labels: GivenLabels | None) -> None:
+    def check(self, models: Mapping[str, members.Model], labels: GivenLabels | None) -> None:
         "Refuse what cannot be done with these models or labels, before any work."
 
     def steps(self, cross_skills: int, n_models: int, *, labelled: bool) -> int:
         "Number of steps of the progress bar of a ranking."
 
     def draw(
-        self, choice: PriorChoice, models: Mapping, reference_models: Mapping, *, cross_skills: int
+        self,
+        choice: PriorChoice,
+        models: Mapping[str, members.Model],
+        reference_models: Mapping[str, members.Model],
+        *,
+        cross_skills: int,
     ) -> Drawn:
         "The distribution of a prior, tasks of it, and moments if the options ask for them."
 
@@ -625,7 +630,7 @@ class Engine(Protocol):
         "Skill of each model on the tasks, and probes if the options ask for them."
 
     def skills(
-        self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
+        self, models: Mapping[str, members.Model], tasks: Tensor, mask: Tensor, *, n_classes: int
     ) -> members.Settled:
         "Skill of each model over tasks, shape (n_tasks, n); floats are real targets."
 
@@ -642,7 +647,11 @@ class Engine(Protocol):
         "Tasks of a mixture that agree with known labels."
 
     def columns(
-        self, models: Mapping, scores: Scores, labels: GivenLabels | None, metrics: Any
+        self,
+        models: Mapping[str, members.Model],
+        scores: Scores,
+        labels: GivenLabels | None,
+        metrics: Any,
     ) -> Columns:
         "Further statistics of the models, and those of the literature with labels."
 

@@ -184,7 +184,7 @@ def gather_model(
 
 # %% ../../nbs/rank/03_members.ipynb #53b68e09
 def gather_models(
-    models: Mapping, images: Inputs | None, options: RankOptions
+    models: Mapping[str, Any], images: Inputs | None, options: RankOptions
 ) -> Settled:  # name -> Model
     "The models that work, and why the others do not; no images if all are features."
     each = 1 if images is None else len(images)
@@ -203,7 +203,7 @@ def gather_models(
     return settled
 
 # %% ../../nbs/rank/03_members.ipynb #b94a25e2
-def _result_path(key: Mapping, cache: Any) -> Path:
+def _result_path(key: Mapping[str, Any], cache: Any) -> Path:
     "The file in which a result is kept, under what decides it."
     name = store.digest_json(dict(key, version=taskpriors.__version__))[:24]
     return store.cache_dir(cache) / "ranking" / f"{name}.safetensors"
@@ -258,7 +258,7 @@ def scalar(x: Any) -> Tensor:
 
 # %% ../../nbs/rank/03_members.ipynb #72fdd69f
 def images_for(
-    images: ImagesLike | TextSource | None, models: Mapping, options: RankOptions
+    images: ImagesLike | TextSource | None, models: Mapping[str, Any], options: RankOptions
 ) -> Inputs | None:
     "The images of a ranking, once all names can be had; None if all are features without images."
     check_names(models.values(), options.caller, texts=isinstance(images, TextSource))
@@ -286,7 +286,7 @@ def texts_for(texts: TextsLike, images: ImagesLike | None, models: ModelsLike | 
 
 # %% ../../nbs/rank/03_members.ipynb #1b6d8d4f
 def refuse_unless_any(
-    models: Mapping, failures: Mapping[str, str], caller: str = "rank_models"
+    models: Mapping[str, Any], failures: Mapping[str, str], caller: str = "rank_models"
 ) -> None:
     "Refuse a ranking without models, with the reasons of their failures."
     if models:

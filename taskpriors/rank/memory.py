@@ -100,7 +100,7 @@ def _model_moments(
     )
 
 # %% ../../nbs/rank/09_memory.ipynb #522d6c86
-def edge_reason(moments: Mapping, n: int) -> str:
+def edge_reason(moments: Mapping[str, Any], n: int) -> str:
     "Reason why no labels have the edges of the moments; empty if they may."
     values = [result.least.item() for result in moments.values()]
     least = math.nan if any(map(math.isinf, values)) else min(values)
@@ -249,7 +249,7 @@ class MemoryEngine:
     options: RankOptions
     source: members.Inputs | None = None  # what models embed; None: all are features
 
-    def gather(self, named: Mapping) -> members.Settled:  # name -> Model
+    def gather(self, named: Mapping[str, Any]) -> members.Settled:  # name -> Model
         "The models that work, and why the others do not."
         return members.gather_models(named, self.source, self.options)
 
@@ -320,7 +320,7 @@ class MemoryEngine:
         return distributions.Scores(skills, probes, failures | unprobed, {})
 
     def skills(
-        self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
+        self, models: Mapping[str, members.Model], tasks: Tensor, mask: Tensor, *, n_classes: int
     ) -> members.Settled:
         "Skill of each model over tasks, shape (n_tasks, n); floats are real targets."
         return skills_on_tasks(models, dict.fromkeys(models, tasks), self.options)
@@ -348,7 +348,7 @@ class MemoryEngine:
 
     def columns(
         self,
-        models: Mapping,
+        models: Mapping[str, members.Model],
         scores: distributions.Scores,
         labels: GivenLabels | None,
         metrics: Any,

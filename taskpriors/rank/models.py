@@ -10,7 +10,7 @@ import difflib
 import inspect
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,7 @@ SYNBENCH = "synbench"  # the score of networks with its usual settings, among na
 
 # %% ../../nbs/rank/13_models.ipynb #85546068
 def _with_synbench(
-    ranking: Ranking, models: Mapping, scores: Mapping, options: RankOptions
+    ranking: Ranking, models: Mapping[str, Any], scores: Mapping[str, Any], options: RankOptions
 ) -> Ranking:
     "The ranking with SynBench scores of its networks, by column, among its columns."
     cache = None if options.compute.cache is False else store.cache_dir(options.compute.cache)
@@ -77,7 +77,7 @@ class _Requested(NamedTuple):
     moments: bool  # mean and variance of Tr(MG)
 
 
-def requested(metrics: Mapping | list | tuple | str | None) -> _Requested:
+def requested(metrics: Mapping[str, Callable] | list | tuple | str | None) -> _Requested:
     "Split `metrics=` into statistics of features, scores of networks, and columns on request."
     names: set = set()
     scores: dict = {}
@@ -97,7 +97,7 @@ def requested(metrics: Mapping | list | tuple | str | None) -> _Requested:
     return _Requested(rest, scores, "accuracy" in names, bool(names & {"mean", "variance"}))
 
 
-def _check_keywords(unknown: Mapping) -> None:
+def _check_keywords(unknown: Mapping[str, Any]) -> None:
     "Refuse keywords that the front door does not take, with the place where they go."
     if not unknown:
         return
@@ -292,7 +292,11 @@ def rank_models(
     scoring: str = "accuracy",  # what the forecast is of
     references: distributions.ReferencesLike
     | None = "standard",  # models that are not ranked, or False
-    metrics: Mapping | list | tuple | str | None = None,  # names in METRICS, or name -> function
+    metrics: Mapping[str, Callable]
+    | list
+    | tuple
+    | str
+    | None = None,  # names in METRICS, or name -> function
     tasks: Tasks = Tasks(),
     compute: Compute = Compute(),
     out: str | Path | None = None,  # directory for the table, the picture and the settings
@@ -367,7 +371,7 @@ def plan_models(
     *,
     texts: TextsLike | None = None,  # as for rank_models
     references: distributions.ReferencesLike | None = "standard",  # as for rank_models
-    metrics: Mapping | list | tuple | str | None = None,  # as for rank_models
+    metrics: Mapping[str, Callable] | list | tuple | str | None = None,  # as for rank_models
     tasks: Tasks = Tasks(),
     compute: Compute = Compute(),
 ) -> cost.RankingPlan:

@@ -426,7 +426,7 @@ _SEE = "pass the inputs of these rows as images= or texts= (--images or --texts)
 _PICTURES = "pass pictures instead of a loader, whose batches only the ranked models can take"
 
 
-def hub_models(models: Mapping, source: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def hub_models(models: Mapping[str, Any], source: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Repositories OWNER/NAME of ranked models of the hub, and the models that are in no cache.
 
     A ranking fetches the latter. No request is sent.
@@ -510,7 +510,9 @@ def _fetched_words(reference_models: Iterable[ReferenceModel]) -> str:
     )
 
 
-def reference_notes(reference_set: ReferenceSet | None, failed_references: Mapping) -> list[str]:
+def reference_notes(
+    reference_set: ReferenceSet | None, failed_references: Mapping[str, str]
+) -> list[str]:
     "Notes of a ranking: which networks were left out, and which were fetched from the hub."
     notes = [
         f"{k}, which is not ranked, is left out: {why}" for k, why in failed_references.items()
@@ -544,7 +546,7 @@ def _cost_words(reference_set: ReferenceSet, source: ImageSource | TextSource) -
 
 
 def embed_unranked(
-    loaded: Mapping, source: ImageSource | TextSource, options: RankOptions
+    loaded: Mapping[str, Any], source: ImageSource | TextSource, options: RankOptions
 ) -> Settled:  # name -> Model
     "Features of reference models or baselines, by those options of the user that hold for any."
     compute = replace(options.compute, pooling=None, transform=None)

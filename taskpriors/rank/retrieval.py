@@ -63,7 +63,7 @@ def _source_of(
 
 
 def _features_of(
-    queries: QueriesLike, models: Mapping, caller: str
+    queries: QueriesLike, models: Mapping[str, Any], caller: str
 ) -> tuple[dict[str, Tensor], Any]:  # name -> (n_queries, d); names of the queries, or None
     "Features of the queries under each model, from what was passed by name or in order."
     if isinstance(queries, Mapping):

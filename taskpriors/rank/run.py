@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/rank/12_run.ipynb #cbe56cee
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -183,12 +183,12 @@ def _split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
 
 def gather(
     engine: distributions.Engine,
-    named: Mapping,  # name -> model
+    named: Mapping[str, Any],  # name -> model
     choice: distributions.PriorChoice,
     *,
     references: distributions.ReferencesLike | None,  # as for rank_models
     source: Any | None,  # of images or texts; None if there are features alone
-    failures: Mapping,  # models that could not be opened -> why
+    failures: Mapping[str, str],  # models that could not be opened -> why
 ) -> _Gathered:
     "Models and reference models, which must describe the same examples."
     options = engine.options
@@ -236,7 +236,7 @@ def known_pairs(
     source: Any | None,  # of images or texts, names of rows of features, or None
     n: int,
     options: RankOptions,
-    models: Mapping = MappingProxyType({}),  # that are ranked, name -> Source
+    models: Mapping[str, Any] = MappingProxyType({}),  # that are ranked, name -> Source
 ) -> _KnownPairs:
     "Queries, or pairs that contradict none of each other and tie two blocks of examples at least."
     caller = options.caller
@@ -296,7 +296,7 @@ def _find_scores(
     mask: Tensor,  # shape (n,), True for training examples
     cross_skills: int,  # steps of the bar that consensus weights take
     checked_labels: row_labels.GivenLabels | None,
-    metrics: Mapping | list | tuple | None,  # as for rank_models
+    metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
 ) -> distributions.Findings:
     "All numbers of a ranking."
     caller = engine.options.caller
@@ -503,7 +503,7 @@ def _pairs_beside(
 def _pairs_in_memory(
     pairs: row_pairs.PairsLike | Retrieval | _KnownPairs | None,  # as for rank_models
     source: Any | None,  # of images or texts; None if there are features alone
-    named: Mapping,  # name -> Source
+    named: Mapping[str, Any],  # name -> Source
     group: _Gathered,
     options: RankOptions,
 ) -> _KnownPairs | None:
@@ -517,7 +517,7 @@ def _pairs_in_memory(
     return given
 
 
-def _prefix_notes(models: Mapping) -> list[str]:  # models: name -> Source
+def _prefix_notes(models: Mapping[str, Any]) -> list[str]:  # models: name -> Source
     "What stands before the texts and the queries of each model."
     notes = []
     for name, model in models.items():
@@ -530,16 +530,16 @@ def _prefix_notes(models: Mapping) -> list[str]:  # models: name -> Source
 
 def _rank_with(
     engine: memory.MemoryEngine | DiskEngine,
-    named: Mapping,  # name -> model
+    named: Mapping[str, Any],  # name -> model
     choice: distributions.PriorChoice,
     *,
     source: Any | None = None,  # of images or texts; None if there are features alone
     labels: row_labels.LabelsLike | None = None,  # as for rank_models
-    metrics: Mapping | list | tuple | None = None,  # as for rank_models
+    metrics: Mapping[str, Callable] | list | tuple | None = None,  # as for rank_models
     references: distributions.ReferencesLike | None = None,  # as for rank_models
     past_results: Any | None = None,  # as for rank_models
     pairs: row_pairs.PairsLike | Retrieval | _KnownPairs | None = None,  # as for rank_models
-    failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
+    failures: Mapping[str, str] = MappingProxyType({}),  # models that could not be opened -> why
 ) -> Ranking:
     "All steps of a ranking, whose numbers an engine computes."
     options, caller = engine.options, engine.options.caller
@@ -618,16 +618,16 @@ def _rank_with(
 
 
 def run(
-    models: Mapping,  # name -> model; name -> rows where they stay on disk
+    models: Mapping[str, Any],  # name -> model; name -> rows where they stay on disk
     images: Any | None,  # as for rank_models
     options: RankOptions,
     *,
     references: distributions.ReferencesLike | None = None,  # as for rank_models
     labels: row_labels.LabelsLike | None = None,  # as for rank_models
-    metrics: Mapping | list | tuple | None = None,  # as for rank_models
+    metrics: Mapping[str, Callable] | list | tuple | None = None,  # as for rank_models
     past_results: Any | None = None,  # as for rank_models
     pairs: row_pairs.PairsLike | Retrieval | _KnownPairs | None = None,  # as for rank_models
-    failures: Mapping = MappingProxyType({}),  # models that could not be opened -> why
+    failures: Mapping[str, str] = MappingProxyType({}),  # models that could not be opened -> why
     on_disk: bool = False,  # rows stay where they are
 ) -> Ranking:
     "Read what is asked, and let the engine of these features rank the models."

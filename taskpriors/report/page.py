@@ -65,7 +65,7 @@ def _tasks(record) -> Iterator[dict]:  # each task that was drawn, as the page s
         yield dict(number=number + 1, probes=probes, classes=classes)
 
 # %% ../../nbs/report/04_page.ipynb #03057d65
-def report_page(record: Mapping) -> str:
+def report_page(record: Mapping[str, Any]) -> str:
     "One self-contained HTML page that shows a ranking's record, as Ranking.report makes it."
     import jinja2
     import pandas as pd

@@ -105,7 +105,7 @@ def from_timm_results(
 
 # %% ../../nbs/tools/06_bridges.ipynb #30f530fa
 def match_models(
-    table: DataFrame, models: Sequence, *, aliases: Mapping | None = None
+    table: DataFrame, models: Sequence, *, aliases: Mapping[str, str] | None = None
 ) -> DataFrame:  # in their order, NaN where the table has none
     "The rows of a table, whose index are models, that belong to the models of a ranking."
     caller = "match_models"
@@ -134,8 +134,11 @@ def outside_agreement(
     truth: Mapping[str, float]
     | Series,  # what they should predict: name -> number, larger is better
     *,
-    given: Mapping | Series | None = None,  # a control: name -> number; None is no control
-    aliases: Mapping | None = None,  # name -> name in the table, beside those that are known
+    given: Mapping[str, float]
+    | Series
+    | None = None,  # a control: name -> number; None is no control
+    aliases: Mapping[str, str]
+    | None = None,  # name -> name in the table, beside those that are known
 ) -> DataFrame:  # with statistic, spearman, low, high, models, note; given if controlled
     """Spearman correlation of each statistic of a ranking with scores from elsewhere.
 

@@ -234,7 +234,9 @@ def sketch_of_points(points: FixedPoints) -> Tensor | None:
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #f7f505be
 def known_references(
     points: FixedPoints | None,  # inputs; None if there are features only
-    reference: ArrayLike | Mapping | None,  # (n, d), or name -> features; None: made of the images
+    reference: ArrayLike
+    | Mapping[str, ArrayLike]
+    | None,  # (n, d), or name -> features; None: made of the images
     seed: int,  # of patches of the images
 ) -> dict[str, Tensor]:  # name -> features of all examples, shape (n, d), float32
     "Features from outside of the training run, of which the prior is made."

@@ -209,7 +209,7 @@ class Monitor:
         images: fixed_tasks.InputsLike | None = None,  # array, data set or loader; None: features
         *,
         reference: checks.ArrayLike
-        | Mapping
+        | Mapping[str, checks.ArrayLike]
         | bool
         | None = None,  # features (n, d), perhaps by name; False: the images alone
         features: Callable | None = None,  # (model, batch) -> outputs, or name -> outputs of heads
@@ -378,7 +378,7 @@ class Monitor:
 
     def load_state_dict(
         self,
-        state: Mapping,  # of `state_dict`
+        state: Mapping[str, Any],  # of `state_dict`
     ) -> None:
         "Take over the tasks and the history of a run on the same examples."
         caller = "Monitor.load_state_dict"

@@ -24,7 +24,8 @@ class TaskPriorEvaluator(SentenceEvaluator):
     def __init__(
         self,
         texts: Sequence,  # of strings, in a fixed order
-        reference: ArrayLike | Mapping,  # embeddings of the texts known before, shape (n, d)
+        reference: ArrayLike
+        | Mapping[str, ArrayLike],  # embeddings of the texts known before, shape (n, d)
         *,
         name: str = "",  # put before the metrics
         batch_size: int = 32,  # texts in a forward pass
