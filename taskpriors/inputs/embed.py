@@ -370,7 +370,7 @@ def _find_or_store(
             return stored  # another process was faster
         new = _compute(enc, images, setup, entry, probe)
         named = ("name", "seconds", "device", "dtype", "images", "dim")
-        description: dict[str, Any] = {k: getattr(new, k) for k in named}
+        description = {k: getattr(new, k) for k in named}
         weights = None if enc.module is None else store.digest_tensors(enc.module.state_dict())
         transform, versions = encoders.printed_form(enc.transform), dict(torch=torch.__version__)
         description |= dict(n=len(images), fingerprint=images.fingerprint, transform=transform)

@@ -131,7 +131,7 @@ def _modules_within(obj: object) -> list[nn.Module]:
     waiting = deque([obj])
     visited: dict = {}
     while waiting and len(visited) < _MANY:
-        part: Any = waiting.popleft()
+        part = waiting.popleft()
         if id(part) in visited or isinstance(part, _PLAIN):
             continue
         visited[id(part)] = part  # which is kept alive, so that its number stays its own

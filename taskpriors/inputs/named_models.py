@@ -278,7 +278,7 @@ def transformers_model(name: str, caller: str, *, texts: bool = False) -> Pretra
         torch.default_generator.manual_seed(0)
         try:
             saved_from = (transformers.AutoConfig.from_pretrained(source).architectures or [""])[0]
-            kind: Any = transformers.AutoModel  # the network alone
+            kind = transformers.AutoModel  # the network alone
             if _CLASSIFIES.search(saved_from):
                 kind = getattr(transformers, saved_from, kind)
             network, report = kind.from_pretrained(source, output_loading_info=True)

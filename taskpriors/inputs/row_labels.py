@@ -713,7 +713,7 @@ def read_labels(
             remedy = "pass labels, a folder with subfolders, or texts with labels"
             refuse(caller, "labels=True needs examples with labels", "none", remedy)
     with asked_by(caller):
-        read: Any = labels if of_points else _entries_of(labels, column)
+        read = labels if of_points else _entries_of(labels, column)
         written_for = read.inputs if isinstance(read, _Entries) else ()
         if written_for:
             check_inputs(written_for, inputs or inputs_digest([getattr(images, "fingerprint", "")]))

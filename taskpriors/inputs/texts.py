@@ -41,7 +41,7 @@ from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
 def _classes(labels, n: int) -> tuple[Tensor, tuple]:  # shape (n,), int64, and their names
-    values: Any = None
+    values = None
     if not isinstance(labels, (Tensor, np.ma.MaskedArray)):
         with suppress(ValueError):  # lists of several lengths
             values = np.asarray(labels)

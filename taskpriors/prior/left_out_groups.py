@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #052356c6
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -218,7 +218,7 @@ def _error_of_columns(
     constant = _PenaltyChoice(1.0, of_constant, _block_inverses(alone, grouping, 1.0)[0])
     error, values = squares.sum(1).mean().item(), _group_values(basis, grouping, choice)
     constants = _group_values(alone, grouping, constant)
-    fields: dict[str, Any] = dict(
+    fields = dict(
         error=error,
         skill=1 - error / baseline,
         alpha=choice.alpha,

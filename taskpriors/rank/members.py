@@ -248,7 +248,7 @@ def load_or_compute(key: dict, compute: Callable, like: Kept, cache: CacheLike |
         return {name: x for name, x in result._asdict().items() if x is not None}
 
     tensors = cached_tensors(key, lambda: tensors_of(compute()), tensors_of(like), cache)
-    kind: Any = type(like)
+    kind = type(like)
     return kind(**like._asdict() | tensors)
 
 # %% ../../nbs/rank/03_members.ipynb #a6c847f0

@@ -103,7 +103,7 @@ def read_queries(
     "The queries of a ranking with their relevant documents, before anything is embedded."
     source: TextSource | ImageSource | None = None
     features: dict[str, Tensor] = {}
-    points: Any = None
+    points = None
     if hasattr(documents, "fingerprint"):
         source = points = _source_of(retrieval.queries, documents, models, options)
         n_queries = len(source)

@@ -110,7 +110,7 @@ def report_page(record: Mapping[str, Any]) -> str:
         contents |= dict(agreement="Agreement")
     contents |= dict(trust="What to trust")
     contents |= dict(failures="Failures") if record["failures"] else {}
-    shown: dict[str, Any] = {name: value for name, value in record.items() if name != "drawn"}
+    shown = {name: value for name, value in record.items() if name != "drawn"}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     html = page.from_string(form).render(
         record,

@@ -63,7 +63,7 @@ def _pixel_statistics(
 ) -> tuple[Tensor, Tensor]:
     "Mean and deviation, per channel or one for all; `config` is timm's."
     caller = "synbench_score"
-    statistics: Any = ((0.0,), (1.0,))
+    statistics = ((0.0,), (1.0,))
     if normalize == "imagenet":
         statistics = _IMAGENET
     elif normalize_by is not None:

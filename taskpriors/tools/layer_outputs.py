@@ -202,7 +202,7 @@ def _open_images(source, images, transform, batch_size) -> tuple[nn.Module, _Lay
         got = f"{type(images).__name__}, which goes to the model as it is"
         remedy = "pass the network alone, or what load_images opens"
         checks.refuse(_CALLER, "a processor needs pictures", got, remedy, TypeError)
-    module: Any = getattr(source, "model", None)
+    module = getattr(source, "model", None)
     if isinstance(source, sources.Name) or paired or not _ready(images):
         encoder = load_encoder(source, transform=transform)
         module = encoder.module
