@@ -94,7 +94,7 @@ class _Named(NamedTuple):
     transform: Any  # PIL image -> tensor, or a processor; None is that of timm
 
 
-def _open_named(source, pooling, cache) -> _Named:  # _Named
+def _open_named(source, pooling, cache) -> _Named:
     name = source.text
     if source.of_zoo:
         return _Named(zoo.zoo_model(name[4:], cache=cache), pooling, zoo.zoo_transform)

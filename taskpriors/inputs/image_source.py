@@ -163,7 +163,7 @@ _SMALL = (
 )
 
 
-def _small_file(mode, kind) -> bytes:  # bytes
+def _small_file(mode, kind) -> bytes:
     "A picture of 6 x 4 pixels, stored as a camera held sideways does."
     from PIL import Image
 

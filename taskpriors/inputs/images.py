@@ -239,7 +239,7 @@ def _columns_in(columns, keys, usual):  # name of the images' column, name of th
     return places
 
 
-def _file_at(folder, written) -> Path:  # Path
+def _file_at(folder, written) -> Path:
     "The file that a table names, also in the spelling of Windows."
     file = folder / written
     if "\\" in written and not file.exists():

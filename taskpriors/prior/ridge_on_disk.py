@@ -357,7 +357,7 @@ def _of_all(fit, rows, tasks, n_evaluated) -> _Sample:  # the sample among all p
     return _sample(fit, rows, tasks, blocks.evenly(fit.n, n_evaluated))
 
 
-def _error_of(task_errors, baseline, choice, **parts) -> HeldoutError:  # HeldoutError
+def _error_of(task_errors, baseline, choice, **parts) -> HeldoutError:
     error, m = task_errors.mean().item(), len(task_errors)
     alpha, grid, errors = choice
     return HeldoutError(
@@ -620,7 +620,7 @@ def _of_known(fit, rows, tasks, number, *, n_evaluated, caller) -> _KnownLabels:
     return _KnownLabels(error, hits.mean().item(), here, fourth)
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #f23f716e
-def _probes(fit, rows, tasks, mask, n_evaluated) -> ProbeResult:  # ProbeResult
+def _probes(fit, rows, tasks, mask, n_evaluated) -> ProbeResult:
     fitted = mask.nonzero().flatten()
     if len(fitted) > n_evaluated:
         fitted = fitted[blocks.evenly(len(fitted), min(n_evaluated, _CHOOSING))]
