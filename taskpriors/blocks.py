@@ -82,7 +82,7 @@ def open_bar(
     return _bar(desc=desc, total=total, unit=unit, disable=not shown)
 
 # %% ../nbs/core/04_blocks.ipynb #225b4c9c
-def _moving(items, bar, desc):
+def _moving(items, bar, desc) -> Iterator:
     bar.set_description(desc, refresh=False)
     for item in items:
         yield item

@@ -244,7 +244,9 @@ def check_same_n(caller: str, **sizes: int) -> None:
         refuse(caller, rule, got, "pass matching rows in the same order")
 
 # %% ../nbs/core/01_checks.ipynb #eacf0913
-def check_same_points(arrays: Mapping | Sequence, caller: str, name: str) -> list[Tensor]:
+def check_same_points(
+    arrays: Mapping[str, ArrayLike] | Sequence, caller: str, name: str
+) -> list[Tensor]:
     "Check each array of a list or dictionary; all describe the same examples."
     if isinstance(arrays, Mapping):
         arrays = list(arrays.values())

@@ -72,7 +72,7 @@ _STYLE = "taskpriors.taskpriors"
 
 
 @lru_cache
-def _rc():
+def _rc() -> dict:
     "The style sheet, read once. Plotting libraries are imported where a picture is asked for."
     import matplotlib as mpl
 

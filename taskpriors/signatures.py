@@ -10,7 +10,7 @@ import ast
 import inspect
 import textwrap
 import tokenize
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
@@ -32,7 +32,7 @@ class Parameter(NamedTuple):
     comment: str  # what it means; may be empty
 
 # %% ../nbs/core/02_signatures.ipynb #981f4d9b
-def _parameters(arguments: ast.arguments, comments: dict):
+def _parameters(arguments: ast.arguments, comments: dict) -> Iterator[Parameter]:
     "All parameters in order; `self` and `cls` are left out."
     positional = [*arguments.posonlyargs, *arguments.args]
     missing = [None] * (len(positional) - len(arguments.defaults))
@@ -49,7 +49,7 @@ def _parameters(arguments: ast.arguments, comments: dict):
             yield Parameter(stars.get(node, "") + node.arg, node.annotation, default, comment)
 
 # %% ../nbs/core/02_signatures.ipynb #a87373d4
-def _fields(node: ast.ClassDef, comments: dict):
+def _fields(node: ast.ClassDef, comments: dict) -> Iterator[Parameter]:
     "The public fields of a dataclass."
     for field in node.body:
         if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):

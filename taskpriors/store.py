@@ -244,7 +244,7 @@ def keep_tensors(
     return True
 
 # %% ../nbs/core/05_store.ipynb #92a3ff2e
-def _differs(meta, expected):  # name of an entry, or None
+def _differs(meta, expected) -> str | None:  # name of an entry, or None
     "The first entry of a description that is not what it must be."
     if not isinstance(meta, dict):
         return "description"
@@ -259,7 +259,7 @@ def _differs(meta, expected):  # name of an entry, or None
     return None
 
 
-def _misfit(tensors, like, infinite):  # in words, or None
+def _misfit(tensors, like, infinite) -> str | None:  # in words, or None
     "Reason why tensors do not match the expected ones."
     if set(tensors) != set(like):
         return "holds other fields"
@@ -271,7 +271,7 @@ def _misfit(tensors, like, infinite):  # in words, or None
     return None
 
 # %% ../nbs/core/05_store.ipynb #625d24b3
-def _why_not(path, expected, like, infinite):  # reason in words or None; content or None
+def _why_not(path, expected, like, infinite) -> tuple:  # reason in words or None; content or None
     "Read a file, and return why it does not match."
     try:
         tensors, description = load_tensors(path)

@@ -94,7 +94,7 @@ class _Named(NamedTuple):
     transform: Any  # PIL image -> tensor, or a processor; None: that of timm
 
 
-def _open_named(source, pooling, cache) -> _Named:  # _Named
+def _open_named(source, pooling, cache) -> _Named:
     name = source.text
     if source.of_zoo:
         return _Named(zoo.zoo_model(name[4:], cache=cache), pooling, zoo.zoo_transform)
@@ -115,7 +115,7 @@ def _refuse_source(source) -> None:  # a source that is not an image model
     checks.refuse("embed", rule, source.kind, remedy, TypeError)
 
 
-def _without_classes(module, pooling, name):  # the network without its classifier
+def _without_classes(module, pooling, name) -> nn.Module:  # the network without its classifier
     if pooling is not None and sources.comes_from(module, "timm"):
         return named_models.repooled(copy.deepcopy(module), pooling, name, "embed")
     return Headless(module)

@@ -111,7 +111,7 @@ def _axis_by_shape(shape: tuple, pictures: Tensor | None) -> int | None:
         return None
     height, width = pictures.shape[-2:]
 
-    def fits(h, w):
+    def fits(h, w) -> bool:
         return abs(h * width - w * height) < max(height, width) and min(h, w) > 1
 
     first, last = fits(*shape[2:]), fits(*shape[1:3])

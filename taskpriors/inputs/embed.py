@@ -194,7 +194,9 @@ class _Entry(NamedTuple):
         "Folder of rows that are saved while the model runs."
         return self.path.with_suffix(".parts")
 
-    def find(self, path: Path, n: int, caller: str | None):  # features and description, or None
+    def find(
+        self, path: Path, n: int, caller: str | None
+    ) -> tuple[Tensor, dict] | None:  # features and description, or None
         "Load the features of the finished file or a part, if they are valid."
         entries = dict(key=self.key, seconds=float, device=str)
         like = dict(features=torch.empty(n, self.dim, device="meta"))
@@ -368,7 +370,7 @@ def _find_or_store(
             return stored  # another process has stored them
         new = _compute(enc, images, setup, entry, probe)
         named = ("name", "seconds", "device", "dtype", "images", "dim")
-        description: dict[str, Any] = {k: getattr(new, k) for k in named}
+        description = {k: getattr(new, k) for k in named}
         weights = None if enc.module is None else store.digest_tensors(enc.module.state_dict())
         transform, versions = encoders.printed_form(enc.transform), dict(torch=torch.__version__)
         description |= dict(n=len(images), fingerprint=images.fingerprint, transform=transform)

@@ -131,7 +131,7 @@ def _modules_within(obj: object) -> list[nn.Module]:
     waiting = deque([obj])
     visited: dict = {}
     while waiting and len(visited) < _MANY:
-        part: Any = waiting.popleft()
+        part = waiting.popleft()
         if id(part) in visited or isinstance(part, _PLAIN):
             continue
         visited[id(part)] = part  # kept alive so that its id stays unique
@@ -237,7 +237,7 @@ class BatchEncoder:
     taken: set = field(default_factory=set)  # how outputs were pooled, in words
     axes: list = field(default_factory=list)  # channel axis of a feature map, once known
 
-    def __call__(self, x: Tensor | Mapping) -> Tensor:
+    def __call__(self, x: Tensor | Mapping[str, Tensor]) -> Tensor:
         "Return the features of a batch."
         if isinstance(x, Mapping):
             x = {k: self._moved(v, v.is_floating_point()) for k, v in x.items()}
@@ -264,14 +264,14 @@ class BatchEncoder:
             rows = pool_output(out, pooling, self.caller, self.name, channels_last=last)
             return rows.float()
 
-    def _axis_of(self, x):  # channel axis of a feature map, determined once
+    def _axis_of(self, x) -> int:  # channel axis of a feature map, determined once
         if not self.axes:
             few = {k: v[:2] for k, v in x.items()} if isinstance(x, dict) else x[:2]
             module = self.forward if isinstance(self.forward, nn.Module) else None
             self.axes.append(channels_of(self._chosen, few, module, self.caller))
         return self.axes[0]
 
-    def _chosen(self, x):  # tensor of the outputs that is pooled
+    def _chosen(self, x) -> Tensor:  # tensor of the outputs that is pooled
         n = len(next(iter(x.values()))) if isinstance(x, dict) else len(x)
         return choose_output(self._output(x, n), self.pooling, self.caller, self.name)[0]
 

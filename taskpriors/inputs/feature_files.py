@@ -285,7 +285,7 @@ def read_features(source: str | Path | ArrayLike | sources.Source, caller: str) 
     source = sources.source_of(source)
     with asked_by(caller):
         if isinstance(source, sources.Matrix):
-            values: Any = source.values
+            values = source.values
             frame = tables.as_frame(values)
             if isinstance(values, np.memmap):
                 values = _with_room(_private_map(values))

@@ -117,7 +117,7 @@ def image_content(item: Any, exif_rotation: bool = True) -> Any:  # bytes, or a 
     return Image.fromarray(a).convert("RGB")
 
 # %% ../../nbs/inputs/04_image_source.ipynb #c75c4618
-def _image_digest(content):  # 32 bytes
+def _image_digest(content) -> bytes:  # 32 bytes
     "SHA-256 of one image."
     if isinstance(content, bytes):
         return hashlib.sha256(content).digest()
@@ -163,7 +163,7 @@ _SMALL = (
 )
 
 
-def _small_file(mode, kind) -> bytes:  # bytes
+def _small_file(mode, kind) -> bytes:
     "An image of 6 x 4 pixels, stored with a rotation in its EXIF data."
     from PIL import Image
 
@@ -199,7 +199,7 @@ def _first(item):
     return item[0] if isinstance(item, tuple) else item
 
 
-def _label(item):  # int, text or None
+def _label(item) -> int | str | None:  # int, text or None
     "The label of an item if it is an integer or a word."
     y = item[1] if isinstance(item, tuple) and len(item) > 1 else None
     if isinstance(y, Tensor) and y.numel() == 1 and not y.is_floating_point():
@@ -214,7 +214,9 @@ def _why_unreadable(e: BaseException) -> str:
     return f"{type(e).__name__}: {e}".split("\n")[0][:120]
 
 
-def _inspect(items, i, exif_rotation=True):  # (hash, label, largest value), or why it failed
+def _inspect(
+    items, i, exif_rotation=True
+) -> tuple | str:  # (hash, label, largest value), or why it failed
     "Inspect an item of a source."
     try:
         item = items[i]

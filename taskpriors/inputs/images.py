@@ -9,7 +9,7 @@ __all__ = ['load_images']
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,7 +48,7 @@ _FIRST_BYTES += (b"\0\0\0\x0cjP  ",)
 
 
 def _is_hidden(name: str) -> bool:
-    "Is it a hidden file or folder, or one of the system?"
+    "Is a file or folder hidden, or created by the system?"
     return name.startswith(".") or name.lower() in _SYSTEM
 
 
@@ -114,7 +114,7 @@ def _open_dataset(name: str, **kwargs: Any) -> Dataset:
         checks.refuse("load_images", f"{name or kwargs['root']} must open", got, remedy, kind)
 
 # %% ../../nbs/inputs/04_images.ipynb #8ed4bc13
-def _walk(folder, left_out, inside=()):
+def _walk(folder, left_out, inside=()) -> Iterator[tuple[str, str]]:
     "Yield (subfolder, file name) of a folder, without following links to its parents."
     place = Path(folder).resolve()
     if any(outer.is_relative_to(place) for outer in inside):
@@ -193,7 +193,9 @@ def _chosen(listed, limit, place, types):  # paths, and classes, or None if ther
     return [path for path, _ in samples], labels
 
 
-def _load_folder(root, split, limit, options, *, class_map="", input_key=None, **others):
+def _load_folder(
+    root, split, limit, options, *, class_map="", input_key=None, **others
+) -> ImageSource:
     "Load a folder, or the subfolder of a split, with its subfolders as classes."
     _refuse_options(others, "a folder", "class_map and input_key")
     folder = root
@@ -237,7 +239,7 @@ def _columns_in(columns, keys, usual):  # name of the image column, and of the l
     return places
 
 
-def _file_at(folder, written):  # Path
+def _file_at(folder, written) -> Path:
     "Find the file that a table lists, which may be a Windows path."
     file = folder / written
     if "\\" in written and not file.exists():
@@ -245,7 +247,7 @@ def _file_at(folder, written):  # Path
     return file
 
 
-def _load_table(path, limit, options, *, input_key=None, target_key=None, **others):  # ImageSource
+def _load_table(path, limit, options, *, input_key=None, target_key=None, **others) -> ImageSource:
     "Load images whose paths are listed in a table."
     _refuse_options(others, "a table", "input_key and target_key")
     with asked_by("load_images"):
@@ -281,7 +283,9 @@ def _load_table(path, limit, options, *, input_key=None, target_key=None, **othe
     )
 
 
-def _codes(cells, column, table):  # integers from 0; None if there are no classes
+def _codes(
+    cells, column, table
+) -> list[int] | None:  # integers from 0; None if there are no classes
     "Classes in a column of a table: integers unchanged, words in alphabetical order."
     if row_labels.are_targets(cells):
         message = f"load_images: the numbers in the column {column!r} of {table} have fractions"
@@ -333,7 +337,7 @@ def _is_stream(source) -> bool:
 _STEP = 2**28  # bytes of a stream between checks of the available memory
 
 
-def _load_dataset(ds, name, limit, options, keys=(None, None)) -> ImageSource:  # ImageSource
+def _load_dataset(ds, name, limit, options, keys=(None, None)) -> ImageSource:
     "Load the images of a data set, which may be a stream."
     if not _is_stream(ds):
         return ImageSource(_Items(ds, evenly(len(ds), limit).tolist(), keys), name, **options)
@@ -352,7 +356,7 @@ def _load_dataset(ds, name, limit, options, keys=(None, None)) -> ImageSource:  
     return ImageSource(items, name, **options)
 
 # %% ../../nbs/inputs/04_images.ipynb #a8630df2
-def _load_array(a, name, limit) -> ImageSource:  # ImageSource
+def _load_array(a, name, limit) -> ImageSource:
     "Load an array of shape (n, H, W), (n, H, W, channels) or (n, channels, H, W)."
     shape = tuple(getattr(a, "shape", ()))
     last = len(shape) == 4 and shape[3] in (1, 3)
@@ -378,7 +382,7 @@ def _refuse_split(split, name) -> None:
         checks.refuse("load_images", rule, repr(split)[:80], "select the images yourself")
 
 # %% ../../nbs/inputs/04_images.ipynb #5782220a
-def _load_named(source, split, limit, options, **kwargs) -> ImageSource:  # ImageSource
+def _load_named(source, split, limit, options, **kwargs) -> ImageSource:
     "Load the digits, or a data set by name."
     if source == "digits":
         from sklearn.datasets import load_digits
@@ -403,7 +407,9 @@ def _load_named(source, split, limit, options, **kwargs) -> ImageSource:  # Imag
     return _load_dataset(ds, source, limit, options)
 
 # %% ../../nbs/inputs/04_images.ipynb #bddd7d2e
-def _load_object(source, split, limit, options, *, input_key=None, target_key=None, **others):
+def _load_object(
+    source, split, limit, options, *, input_key=None, target_key=None, **others
+) -> ImageSource:
     "Load images passed as an object."
     _refuse_options(others, "a data set", "input_key and target_key")
     if isinstance(source, torch.utils.data.DataLoader):

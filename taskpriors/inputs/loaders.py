@@ -35,7 +35,7 @@ def split_batch(batch: Any, caller: str = "embed") -> tuple[Any, Tensor | None]:
         if labels is None:
             labels = next((content[name] for name in _LABEL_FIELDS if name in content), None)
         tensors = {k: v for k, v in content.items() if isinstance(v, Tensor) and v.ndim > 1}
-        inputs: Any = {k: v for k, v in tensors.items() if k not in _LABEL_FIELDS}
+        inputs = {k: v for k, v in tensors.items() if k not in _LABEL_FIELDS}
         if len(inputs) == 1:
             (inputs,) = inputs.values()
     else:
@@ -50,7 +50,7 @@ def split_batch(batch: Any, caller: str = "embed") -> tuple[Any, Tensor | None]:
     return inputs, labels.long().cpu() if len(labels) == n_inputs(inputs) else None
 
 
-def n_inputs(inputs: Tensor | Mapping) -> int:
+def n_inputs(inputs: Tensor | Mapping[str, Any]) -> int:
     "Number of inputs in a batch."
     return len(next(iter(inputs.values())) if isinstance(inputs, Mapping) else inputs)
 

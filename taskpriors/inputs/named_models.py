@@ -278,7 +278,7 @@ def transformers_model(name: str, caller: str, *, texts: bool = False) -> Pretra
         torch.default_generator.manual_seed(0)
         try:
             saved_from = (transformers.AutoConfig.from_pretrained(source).architectures or [""])[0]
-            kind: Any = transformers.AutoModel  # without a head
+            kind = transformers.AutoModel  # without a head
             if _CLASSIFIES.search(saved_from):
                 kind = getattr(transformers, saved_from, kind)
             network, report = kind.from_pretrained(source, output_loading_info=True)

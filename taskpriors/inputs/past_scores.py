@@ -136,7 +136,7 @@ def _scores_in(
     model = frame.columns[0] if model is None and len(frame.columns) else model
     repeat = frame[repeats].astype(str).agg(" ".join, axis=1) if repeats else ""
     revision = frame.get("model_revision", "")
-    keys: dict[str, Any] = dict(repeat=repeat, revision=revision)
+    keys = dict(repeat=repeat, revision=revision)
     keys["model"] = _model_names(frame, model) if model is not None else []
     if task is not None:
         score = _first(frame.columns, _SCORES)

@@ -38,7 +38,7 @@ def _last_layer(module: nn.Module) -> nn.Module:
 
 def class_layers(network: nn.Module) -> list[nn.Module]:  # empty if it has no classifier
     "Return the last layers of the classifiers of a network of timm, torchvision or transformers."
-    classifier: Any = getattr(network, "get_classifier", None)
+    classifier = getattr(network, "get_classifier", None)
     if classifier is not None and comes_from(network, "timm"):
         heads = classifier() if getattr(network, "num_classes", 0) else ()
         heads = [*heads] if isinstance(heads, (tuple, list, nn.ModuleList)) else [heads]
@@ -93,7 +93,7 @@ class Headless(nn.Module):
     def __init__(self, network: nn.Module) -> None:  # of timm or torchvision
         super().__init__()
         self.network, self._heads = network, class_layers(network)
-        head: Any = getattr(network, "forward_head", None)
+        head = getattr(network, "forward_head", None)
         self._by_timm = head is not None and "pre_logits" in inspect.signature(head).parameters
 
     def forward(self, x: Tensor) -> Tensor:
@@ -191,7 +191,9 @@ class PooledModel(nn.Module):
         "Pooling of the outputs of the last batch, in words."
         return self._pooled_by
 
-    def forward(self, batch: Tensor | Mapping | None = None, **named: Tensor) -> Tensor:
+    def forward(
+        self, batch: Tensor | Mapping[str, Tensor] | None = None, **named: Tensor
+    ) -> Tensor:
         "Return the vectors (n, d) of a batch, passed as the main input or by name."
         if isinstance(batch, Mapping):
             named = {**batch, **named}
@@ -226,7 +228,7 @@ class PooledModel(nn.Module):
             out = out[0]
         return poolings.choose_output(out, pooling, "embed", type(self.network).__name__)
 
-    def _map(self, named: Mapping) -> Tensor:
+    def _map(self, named: Mapping[str, Any]) -> Tensor:
         return self._chosen(named)[0]
 
 # %% ../../nbs/inputs/03_pretrained.ipynb #719f1349

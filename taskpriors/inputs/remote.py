@@ -95,7 +95,7 @@ def read_bytes(url: str, caller: str, spans: Sequence | None = None) -> bytes:
 
 # %% ../../nbs/inputs/00_remote.ipynb #e8699091
 @cache
-def _copies():  # folder with the copies of this process
+def _copies() -> tempfile.TemporaryDirectory:  # folder with the copies of this process
     return tempfile.TemporaryDirectory(prefix="taskpriors-")
 
 

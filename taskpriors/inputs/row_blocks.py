@@ -228,7 +228,7 @@ class RowMatrix:
 
     def _refuse_short(self, start) -> None:
         rule = f"the file of {self.name} must contain {len(self)} rows"
-        got = f"the end of the file in the block from row {start}"
+        got = f"a file that ends in the block from row {start}"
         checks.refuse("RowMatrix", rule, got, "write the file again", OSError)
 
     def _finite(self, spans, index) -> Tensor:  # as _kept, on the device, checked

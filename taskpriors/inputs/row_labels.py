@@ -711,7 +711,7 @@ def read_labels(
             remedy = "pass labels, a folder with subfolders, or texts with labels"
             refuse(caller, "labels=True requires examples with labels", "none", remedy)
     with asked_by(caller):
-        read: Any = labels if of_points else _entries_of(labels, column)
+        read = labels if of_points else _entries_of(labels, column)
         written_for = read.inputs if isinstance(read, _Entries) else ()
         if written_for:
             check_inputs(written_for, inputs or inputs_digest([getattr(images, "fingerprint", "")]))
@@ -778,7 +778,9 @@ def _with_names(source: Source) -> Source:
     return source if tables.is_usual_index(keyed.index) else Matrix(keyed)
 
 
-def rows_of_frames(models: Mapping, caller: str, points: Any | None = None) -> tuple[dict, Any]:
+def rows_of_frames(
+    models: Mapping[str, Any], caller: str, points: Any | None = None
+) -> tuple[dict, Any]:
     """Sort the rows of data frames and tables in the same order, by index or key.
 
     The order is that of `points`, a source of images or texts, if there are any. Returns the

@@ -240,7 +240,7 @@ class Network(WithPrefix):
         tokenizer = getattr(self.model, "tokenizer", None)
         if self.partner is not None or tokenizer is None or self.encode is None:
             return self
-        first: Any = next(self.model.children())
+        first = next(self.model.children())
         return Network(getattr(first, "auto_model", first), tokenizer)
 
     @property
@@ -378,7 +378,7 @@ def _of_text(text: str, is_path: bool) -> FeatureFile | Url | OnnxNetwork | Name
 def _unwrapped(module: nn.Module) -> nn.Module:
     "Unwrap a network that torch has wrapped to parallelise, average or compile it."
     compiled = getattr(module, "_orig_mod", None)
-    inner: Any = module.module if isinstance(module, _WRAPPERS) else compiled
+    inner = module.module if isinstance(module, _WRAPPERS) else compiled
     return module if not isinstance(inner, nn.Module) else _unwrapped(inner)
 
 

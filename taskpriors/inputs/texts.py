@@ -41,7 +41,7 @@ from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
 def _classes(labels, n: int) -> tuple[Tensor, tuple]:  # shape (n,), int64, and class names
-    values: Any = None
+    values = None
     if not isinstance(labels, (Tensor, np.ma.MaskedArray)):
         with suppress(ValueError):  # ragged lists
             values = np.asarray(labels)
@@ -335,7 +335,7 @@ def _position_limits(network: nn.Module) -> list[int | None]:
     return [next(of_config, None), *rows]
 
 
-def _right_padded(batch: Mapping) -> dict[str, Any]:
+def _right_padded(batch: Mapping[str, Any]) -> dict[str, Any]:
     """Move the padding of tokens and their mask, name -> (n, t), to the right.
 
     Tokens then begin at position 0, from which networks count.

@@ -102,7 +102,7 @@ def printed(
     def pick(low, high, k) -> Tensor:
         return torch.randint(low, high, (k,), generator=g)
 
-    def view():
+    def view() -> Tensor:
         starts = range(0, n, 1000)
         return torch.cat([_bend(glyphs[font[i : i + 1000], char[i : i + 1000]], g) for i in starts])
 
@@ -128,7 +128,7 @@ class Gradients(nn.Module):
         return F.adaptive_avg_pool2d(strength, 2).flatten(1)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #7a3ef533
-def _linear(d, weight=None, bias=True):
+def _linear(d, weight=None, bias=True) -> nn.Module:
     layer = nn.Linear(64, d, bias)
     if weight is not None:
         layer.weight.data = weight
@@ -136,13 +136,13 @@ def _linear(d, weight=None, bias=True):
     return nn.Sequential(nn.Flatten(), layer)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #55895ad6
-def _pca(d=16):
+def _pca(d=16) -> nn.Module:
     x = printed(2000).views[:, 0].flatten(1).double()
     components = torch.linalg.eigh(x.T.cov()).eigenvectors[:, -d:]
     return _linear(d, components.T.float().contiguous())
 
 # %% ../../nbs/inputs/05_zoo.ipynb #5cdf3833
-def _resnet(width=64):
+def _resnet(width=64) -> nn.Module:
     import timm
 
     m = timm.create_model(
@@ -158,7 +158,7 @@ def _resnet(width=64):
     return m
 
 # %% ../../nbs/inputs/05_zoo.ipynb #e4b666a0
-def _convnext(width=96):
+def _convnext(width=96) -> nn.Module:
     import timm
 
     return timm.create_model(
@@ -171,7 +171,7 @@ def _convnext(width=96):
     )
 
 # %% ../../nbs/inputs/05_zoo.ipynb #096b68c8
-def _vit(width=48):
+def _vit(width=48) -> nn.Module:
     import timm
 
     return timm.create_model(
@@ -187,7 +187,7 @@ def _vit(width=48):
     )
 
 # %% ../../nbs/inputs/05_zoo.ipynb #92df5a70
-def _mixer(width=48):
+def _mixer(width=48) -> nn.Module:
     import timm
 
     return timm.models.MlpMixer(
@@ -195,7 +195,7 @@ def _mixer(width=48):
     )
 
 
-def _convmixer(width=32):
+def _convmixer(width=32) -> nn.Module:
     import timm
 
     return timm.models.ConvMixer(width, 4, kernel_size=3, patch_size=2, in_chans=1, num_classes=0)
@@ -314,7 +314,7 @@ def _rows(objective, data) -> tuple[int, int]:  # first row and end row
     return 0, n
 
 # %% ../../nbs/inputs/05_zoo.ipynb #cc16a4c2
-def _train(module, objective, steps, data, seed, *, batch_size=128, lr=2e-3):
+def _train(module, objective, steps, data, seed, *, batch_size=128, lr=2e-3) -> nn.Module:
     g = torch.Generator().manual_seed(seed)
     low, high = _rows(objective, data)
     width = module(data.views[:2, 0]).shape[1]

@@ -8,6 +8,7 @@ __all__ = ['critical_temperature', 'TemperatureScan', 'temperature_scan', 'Calib
 # %% ../../nbs/prior/13_calibration.ipynb #8c29d276
 import math
 import warnings
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -90,7 +91,9 @@ def _similarity(state, q, g) -> tuple[float, float, float]:  # of 200 tasks
     return mean.item(), error, n_distinct / len(different)
 
 # %% ../../nbs/prior/13_calibration.ipynb #64ca1512
-def _at_stops(states, betas):  # those of the states that are at one of the inverse temperatures
+def _at_stops(
+    states, betas
+) -> Iterator:  # those of the states that are at one of the inverse temperatures
     return (state for state in states if state.beta in betas)
 
 # %% ../../nbs/prior/13_calibration.ipynb #1988836c
@@ -248,7 +251,7 @@ def _crossing(before: Look, after: Look, target: float) -> float:
 _SWEEPS_OF_CHECK = 50
 
 
-def _reason_against_cooled(P, state, g):  # a reason for distrust, or ""
+def _reason_against_cooled(P, state, g) -> str:  # a reason for distrust, or ""
     m = state.labels.shape[1] // 2
     if m < 2:
         return "fewer than 4 chains, too few to compare"

@@ -101,7 +101,8 @@ def _perron_vector(B: Tensor) -> tuple[Tensor, Tensor]:  # shapes (k,), with the
 # %% ../../nbs/prior/16_consensus.ipynb #7bf9e078
 @documented
 def copy_similarity(
-    factors: Mapping | Sequence,  # of the models' kernels, each of shape (n, r), n at least 4
+    factors: Mapping[str, Tensor]
+    | Sequence,  # of the models' kernels, each of shape (n, r), n at least 4
     *,
     power: float = 16.0,  # of the alignment; lower also counts models that are merely alike
     n_points: int = 512,  # at most so many points are looked at, evenly spaced

@@ -123,7 +123,9 @@ def _powered_factor(Z: Tensor, exponent: float) -> Tensor:  # shape (n, k)
 @documented
 def cross_skill(
     features: Mapping[str, Tensor] | Sequence,  # of the models, each of shape (n, d)
-    factors: Mapping | Sequence | None = None,  # of the priors' kernels (n, r); None: cosine
+    factors: Mapping[str, Tensor]
+    | Sequence
+    | None = None,  # of the priors' kernels (n, r); None: cosine
     *,
     measure: str = "label",  # tasks: "label", sampled, or "gaussian", real targets, exact
     n_tasks: int = 60,  # sampled of each prior

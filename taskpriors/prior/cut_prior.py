@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/prior/20_cut_prior.ipynb #e8e4d3d5
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -44,7 +44,7 @@ class RowKernel(NamedTuple):
         return (inner - torch.outer(self.mean.to(X.device), Y.sum(0))) * self.scale
 
 
-def _lengths(X, kind):  # by which rows are divided
+def _lengths(X, kind) -> Tensor | float:  # by which rows are divided
     if kind == "linear":
         return 1.0
     top = X.abs().amax(1, keepdim=True)  # squares of very short or long rows leave the range
@@ -116,7 +116,7 @@ class CutPrior(Result):
     trace_cut: float  # share of the trace that the factor lacks, in [0, 1]
 
 
-def _side_by_side(kernels, size):  # blocks of points, and the rows of each model
+def _side_by_side(kernels, size) -> Iterator:  # blocks of points, and the rows of each model
     streams = [kernel.rows.blocks(size) for kernel in kernels]
     for parts in zip(*streams, strict=True):
         yield parts[0][0], [X for _, X in parts]

@@ -27,7 +27,7 @@ class Estimate(results.Result):
     dof: float  # effective degrees of freedom of the standard error, for t quantiles
 
 
-def _dof(W):  # of a sum of squares over families of these weights
+def _dof(W) -> float:  # of a sum of squares over families of these weights
     return (W.square().sum().square() / W.pow(4).sum()).item() - 1
 
 # %% ../../nbs/prior/12_estimates.ipynb #fa2db905
@@ -134,13 +134,13 @@ class Labelings(results.Result):
     weights = property(lambda self: self.log_weights.exp())  # shape (n_tasks,)
     exact = property(lambda self: self.method == "enumeration")
 
-    def _require_trust(self, caller, force):
+    def _require_trust(self, caller, force) -> None:
         if not (self.trusted or force):
             remedy = "draw more tasks, choose method='anneal' or 'gibbs', raise the temperature"
             remedy += ", or pass force=True"
             checks.refuse(caller, "samples must be trusted", self.reason, remedy)
 
-    def _family_weights(self):
+    def _family_weights(self) -> Tensor:
         return torch.zeros_like(self.log_weights).index_add_(0, self.ancestor, self.weights)
 
     def _family_errors(self, v, mean) -> Tensor:  # sum of w (v - mean) over each family

@@ -206,7 +206,7 @@ def _orders_disagree(P, state, g, options: _Options) -> str:  # a reason for dis
     return ""
 
 
-def _copy_of(g):  # checks draw from it, so that they move no task
+def _copy_of(g) -> torch.Generator:  # checks draw from it, so that they move no task
     copy = torch.Generator(device=g.device)
     copy.set_state(g.get_state())
     return copy

@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #052356c6
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -205,7 +205,9 @@ def _group_values(basis: RidgeBasis, grouping: Grouping, choice: _PenaltyChoice)
     return own + 2 * first - _second_order_change(basis, grouping, choice)
 
 
-def _error_of_columns(basis, T, grouping, caller):  # errors of columns, of a constant, fields
+def _error_of_columns(
+    basis, T, grouping, caller
+) -> tuple[Tensor, Tensor, dict]:  # errors of columns, of a constant, fields
     n, k = T.shape
     checks.check_memory(8 * 6 * n * k, caller, "pass fewer tasks or points", device=T.device)
     of_constant = _constant_residuals(grouping, T)
@@ -216,7 +218,7 @@ def _error_of_columns(basis, T, grouping, caller):  # errors of columns, of a co
     constant = _PenaltyChoice(1.0, of_constant, _block_inverses(alone, grouping, 1.0)[0])
     error, values = squares.sum(1).mean().item(), _group_values(basis, grouping, choice)
     constants = _group_values(alone, grouping, constant)
-    fields: dict[str, Any] = dict(
+    fields = dict(
         error=error,
         skill=1 - error / baseline,
         alpha=choice.alpha,

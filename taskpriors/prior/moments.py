@@ -177,7 +177,8 @@ def trace_moments(
 # %% ../../nbs/prior/04_moments.ipynb #5eec61d3
 @documented
 def trace_cumulants(
-    M: Tensor | Mapping,  # the model: its kernel's factor, shape (n, r), or name -> factor
+    M: Tensor
+    | Mapping[str, Tensor],  # the model: its kernel's factor, shape (n, r), or name -> factor
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,

@@ -60,7 +60,7 @@ def is_sequence(x: object) -> bool:
     return isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) == 1
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d1d
-def _checked_models(M: ArrayLike | Mapping[str, Tensor], caller: str) -> dict[str, Tensor]:
+def _checked_models(M: ArrayLike | Mapping[str, ArrayLike], caller: str) -> dict[str, Tensor]:
     "Models by name, each a finite factor; a single one is called `model`."
     if not isinstance(M, Mapping):
         return {"model": checks.check_features(M, caller, "M")}
@@ -99,7 +99,7 @@ class PairPass(NamedTuple):
 
 
 def pair_problem(
-    M: ArrayLike | Mapping,  # the model's factor, shape (n, r), or name -> factor
+    M: ArrayLike | Mapping[str, ArrayLike],  # the model's factor, shape (n, r), or name -> factor
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, a number or a sequence
     graphs: str,  # "directed" (the paper) or "undirected" (label graphs)
@@ -286,7 +286,7 @@ def _cumulant_sums(slices, *, prior, models, odds, order, dtype):
     return total
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d4c
-def _one_diagonal(m, problem, order):
+def _one_diagonal(m, problem, order) -> Tensor:
     "The diagonal's part for one model, shape (n_temps, order)."
     if problem.twice == 2:
         out = m.new_zeros(len(problem.odds), order)

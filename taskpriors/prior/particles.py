@@ -401,7 +401,7 @@ def _next_beta(cloud, trace, beta, end, step) -> float:
     w = cloud.weights()
     x = trace - trace.max()
 
-    def share(rise):
+    def share(rise) -> float:
         v = (rise * x).exp()
         return ((w @ v) ** 2 / (w @ v.square())).item()
 

@@ -94,7 +94,7 @@ def _known(
 
 @documented
 def label_evidence(
-    factors: Mapping | Sequence,  # of the components' kernels, each of shape (n, r)
+    factors: Mapping[str, Tensor] | Sequence,  # of the components' kernels, each of shape (n, r)
     labels: ArrayLike | None,  # class of each point, (n,), whole numbers; -1 where not known
     *,
     n_classes: int | None = None,  # q; None: as many as the labels name, at least two
@@ -234,7 +234,7 @@ def posterior_weights(
 # %% ../../nbs/prior/22_posterior.ipynb #e48c4a96
 @documented
 def posterior_tasks(
-    factors: Mapping | Sequence,  # of the components' kernels, each of shape (n, r)
+    factors: Mapping[str, Tensor] | Sequence,  # of the components' kernels, each of shape (n, r)
     labels: ArrayLike | None,  # as for label_evidence
     evidence: LabelEvidence,  # of these labels under these components
     *,
@@ -295,7 +295,7 @@ def _means_of_groups(
 
 @documented
 def labelled_skill(
-    features: Mapping | Sequence,  # of the models, each of shape (n, d)
+    features: Mapping[str, ArrayLike] | Sequence,  # of the models, each of shape (n, d)
     labels: ArrayLike,  # class of each point, shape (n,), whole numbers; -1 where not known
     *,
     groups: ArrayLike | None = None,  # of each point, shape (n,), left out whole; None: points are

@@ -6,7 +6,7 @@
 __all__ = ['sample_labels']
 
 # %% ../../nbs/prior/08_prefix.ipynb #3e070b93
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -95,7 +95,7 @@ def check_given(
 _SIDE_BY_SIDE = 2**22  # most numbers that a batch of orders holds beside the labels
 
 
-def _batches(parts, width, q):
+def _batches(parts, width, q) -> Iterator:
     "Consecutive parts (priors, m, n) of equal length, as many as go side by side."
     batch: list = []
     for part in parts:

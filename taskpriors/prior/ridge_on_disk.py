@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #fe94beb4
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -215,7 +216,7 @@ class _Sample(NamedTuple):
     tasks: _RowTasks  # of these points
     target_mean: Tensor  # of the codes over the fitted points, shape (k,)
 
-    def parts(self):  # points, their coordinates, and their codes minus the mean
+    def parts(self) -> Iterator[tuple]:  # points, their coordinates, and their codes minus the mean
         for points in blocks.row_blocks(len(self.U), _PART):
             Y = self.tasks.targets(points, self.U)
             yield points, self.U[points], Y - self.target_mean
@@ -224,7 +225,7 @@ class _Sample(NamedTuple):
         size = self.tasks.n_classes - 1
         return self.target_mean[size * tasks.start : size * tasks.stop]
 
-    def some(self, index):
+    def some(self, index) -> "_Sample":
         labels = self.tasks.labels[:, index]
         return _Sample(self.U[index], self.tasks._replace(labels=labels), self.target_mean)
 
@@ -249,7 +250,7 @@ def _code_spread(
     return 1 - 1 / tasks.n_classes - mean_squares
 
 
-def _filter(fit, alpha):
+def _filter(fit, alpha) -> Tensor:
     return fit.s**2 / (fit.s**2 + alpha)
 
 
@@ -352,11 +353,11 @@ def _evaluate(
     return {name: values.cpu() for name, values in parts.items()}
 
 
-def _of_all(fit, rows, tasks, n_evaluated):  # the sample among all points
+def _of_all(fit, rows, tasks, n_evaluated) -> _Sample:  # the sample among all points
     return _sample(fit, rows, tasks, blocks.evenly(fit.n, n_evaluated))
 
 
-def _error_of(task_errors, baseline, choice, **parts) -> HeldoutError:  # HeldoutError
+def _error_of(task_errors, baseline, choice, **parts) -> HeldoutError:
     error, m = task_errors.mean().item(), len(task_errors)
     alpha, grid, errors = choice
     return HeldoutError(
@@ -417,7 +418,9 @@ def _sample_of_groups(
 _TOGETHER = 2**22  # numbers of targets that are formed at a time
 
 
-def _task_parts(fit, groups):  # slices of tasks; their columns of C, their centred targets
+def _task_parts(
+    fit, groups
+) -> Iterator[tuple]:  # slices of tasks; their columns of C, their centred targets
     q1, m = groups.sample.tasks.n_classes - 1, len(groups.sample.U)
     for part in blocks.row_blocks(len(groups.sample.tasks.labels), max(1, _TOGETHER // (m * q1))):
         columns = slice(part.start * q1, part.stop * q1)
@@ -557,7 +560,9 @@ def _constant_errors(
     return out
 
 
-def _heldout_groups(fit, rows, tasks, number, *, n_evaluated, caller):  # HeldoutError; share right
+def _heldout_groups(
+    fit, rows, tasks, number, *, n_evaluated, caller
+) -> tuple:  # HeldoutError; share right
     index = whole_groups.sample_of_groups(number, n_evaluated)
     groups = choosing = _sample_of_groups(fit, rows, tasks, number, index)
     baselines = _constant_errors(fit, tasks, number)
@@ -615,7 +620,7 @@ def _of_known(fit, rows, tasks, number, *, n_evaluated, caller) -> _KnownLabels:
     return _KnownLabels(error, hits.mean().item(), here, fourth)
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #f23f716e
-def _probes(fit, rows, tasks, mask, n_evaluated) -> ProbeResult:  # ProbeResult
+def _probes(fit, rows, tasks, mask, n_evaluated) -> ProbeResult:
     fitted = mask.nonzero().flatten()
     if len(fitted) > n_evaluated:
         fitted = fitted[blocks.evenly(len(fitted), min(n_evaluated, _CHOOSING))]

@@ -7,7 +7,7 @@ __all__ = ['SketchedMoments', 'sketch_trace_moments']
 
 # %% ../../nbs/prior/05_sketch.ipynb #86280532
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -236,7 +236,7 @@ def _lot_side(max_pairs: int) -> int:
     return side
 
 
-def _drawn_lots(draws, n_lots):
+def _drawn_lots(draws, n_lots) -> Iterator:
     "Estimates of the means over pairs of different points, some lots at a time."
     b, partitions = draws.probabilities, draws.sketched.partitions
     n, ends = len(b), draws.probabilities.cumsum(0)

@@ -42,7 +42,9 @@ def _joint_sums(blocks, *, prior, models, odds, dtype):
     return total
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e0002
-def _joint_distribution(problem):  # (n_temps, n_models) and (n_temps, n_models, n_models)
+def _joint_distribution(
+    problem,
+) -> tuple[Tensor, Tensor]:  # (n_temps, n_models) and (n_temps, n_models, n_models)
     "Means and covariances of the scores of the problem's models."
     fn = partial(
         _joint_sums,
@@ -182,7 +184,7 @@ def _increasing_root(f: Callable, s: Tensor, step: Tensor | float, caller: str) 
     checks.refuse(caller, rule, got, "ask for a milder level or choose another method")
 
 # %% ../../nbs/prior/06_tails.ipynb #ac6ea4ab
-def _edgeworth_cdf(z, skewness, kurtosis):
+def _edgeworth_cdf(z, skewness, kurtosis) -> Tensor:
     "Distribution function at z standard deviations from the mean."
     he2 = z**2 - 1
     he3 = z**3 - 3 * z
@@ -304,13 +306,13 @@ def _series_quantile(cumulants, z, method) -> Tensor:
     return mean + variance.sqrt() * x
 
 
-def _saddlepoint_quantile(problem, kernel, cumulants, z):
+def _saddlepoint_quantile(problem, kernel, cumulants, z) -> Tensor:
     "Quantiles of one model at normal scores z, shape (n_temps, n_levels)."
     C = _generating_function(problem, kernel)
     sd = cumulants[:, 1:2].sqrt()
     z = z.expand(len(sd), -1)
 
-    def gap(s):
+    def gap(s) -> tuple[Tensor, Tensor]:
         c = C(s)
         return _signed_root(s, c) - z, c[2].sqrt()
 
@@ -320,7 +322,8 @@ def _saddlepoint_quantile(problem, kernel, cumulants, z):
 # %% ../../nbs/prior/06_tails.ipynb #4657a945
 @documented
 def trace_quantile(
-    M: Tensor | Mapping,  # the model: its kernel's factor, shape (n, r), or name -> factor
+    M: Tensor
+    | Mapping[str, Tensor],  # the model: its kernel's factor, shape (n, r), or name -> factor
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     p: float | ArrayLike,  # level in (0, 1), or several: the share of tasks with a lower score

@@ -288,7 +288,8 @@ class TaskPrior(Result):
 
     def moments(
         self,
-        models: ArrayLike | Mapping,  # features (n, d), or a dictionary name -> features
+        models: ArrayLike
+        | Mapping[str, ArrayLike],  # features (n, d), or a dictionary name -> features
         *,
         kernel: str | None = "cosine",  # kernel of the models; None if factors are given
         pairs: str = "all",  # "all" pairs of points, or "sampled" ones: for very many points
@@ -304,7 +305,8 @@ class TaskPrior(Result):
 
     def cumulants(
         self,
-        models: ArrayLike | Mapping,  # features (n, d), or a dictionary name -> features
+        models: ArrayLike
+        | Mapping[str, ArrayLike],  # features (n, d), or a dictionary name -> features
         *,
         order: int = 4,  # highest cumulant
         kernel: str | None = "cosine",  # kernel of the models; None if factors are given

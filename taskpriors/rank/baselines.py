@@ -71,11 +71,11 @@ UNTRAINED = "untrained network"
 HASHED = "hashed pieces of words"
 
 
-def _pixels():
+def _pixels() -> tuple:
     return nn.Flatten(), _GreyPixels(16)
 
 
-def _untrained():
+def _untrained() -> tuple:
     return untrained_network(), reference_set.CentralSquare(_SIDE)
 
 

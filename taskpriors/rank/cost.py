@@ -95,7 +95,7 @@ def _most_bytes(n, widths, train, options) -> int:
 
 
 def plan_ranking(
-    models: Mapping,  # name -> features with a shape, as open_rows returns them
+    models: Mapping[str, Any],  # name -> features with a shape, as open_rows returns them
     options: RankOptions,
     *,
     train: float = 0.0,  # share of the examples that probes are trained on; 0: no probes
@@ -129,7 +129,7 @@ class _NetworkWork(NamedTuple):
     n_bytes: int  # of its weights
 
 
-def _without_weights(source):  # the module and a batch of one example, on the meta device
+def _without_weights(source) -> tuple:  # the module and a batch of one example, on the meta device
     with torch.device("meta"):
         if isinstance(source, sources.PublishedWeights):
             from torchvision import models

@@ -25,6 +25,7 @@ import taskpriors.ridge as ridge
 import taskpriors.store as store
 import taskpriors.svd as svd
 from ..inputs import remote, row_blocks
+from ..inputs.row_blocks import RowMatrix
 from ..inputs.row_labels import GivenLabels
 from ..prior import cut_prior, ridge_on_disk, shared_prior
 from ..prior.edges import least_eigenvalue
@@ -220,7 +221,9 @@ def _kernel_of(rows, kind, rank, seed, cache) -> cut_prior.RowKernel:  # RowKern
     return cut_prior.RowKernel(rows, kind, mean, scale, trace, numbers.range.to(rows.device))
 
 
-def _kernel_pass(options):  # rows -> RowKernel; without options that cannot be pickled
+def _kernel_pass(
+    options,
+) -> partial:  # rows -> RowKernel; without options that cannot be pickled
     return partial(
         _kernel_of,
         kind=options.tasks.kernel,
@@ -253,7 +256,9 @@ def _gather_rows(
     return members.Settled(models, failures)
 
 
-def open_features(models: Mapping, options: RankOptions) -> members.Settled:  # name -> RowMatrix
+def open_features(
+    models: Mapping[str, Any], options: RankOptions
+) -> members.Settled:  # name -> RowMatrix
     "Open the features of all models; a missing or truncated file fails only its own model."
     opened, failures = {}, {}
     device = options.compute.device
@@ -395,7 +400,7 @@ def _task_seeds(options) -> list[int]:  # for the tasks of the skill, and for th
 
 def _drawn_or_kept(
     models, distribution, options
-):  # DrawnRows, and Moments or None; from the cache if possible
+) -> tuple:  # DrawnRows, and Moments or None; from the cache if possible
     rows = {name: model.features for name, model in models.items()}
     has_factor = any(
         isinstance(M, Tensor) for component in distribution.components for M in component.kernels
@@ -449,7 +454,7 @@ def _drawn_or_kept(
     return drawn, moments
 
 # %% ../../nbs/rank/10_disk.ipynb #9705b5aa
-def check_streaming(options: RankOptions, rows: Mapping, mask: Tensor) -> None:
+def check_streaming(options: RankOptions, rows: Mapping[str, RowMatrix], mask: Tensor) -> None:
     "Refuse options that a ranking from disk does not support, before any row is read."
     caller = options.caller
     checks.check_choice(options.tasks.kernel, ("cosine", "linear"), caller, "kernel")
@@ -531,7 +536,7 @@ class DiskEngine:
     def gather(
         self, named: Mapping[str, Tensor | row_blocks.RowMatrix]
     ) -> members.Settled:  # name -> Model, of files, URLs or arrays
-        "Open the rows of all models; for those that cannot be read, record why."
+        "Open the rows of all models, and collect the failures."
         rows, failures = open_features(named, self.options)
         models, broken = _gather_rows(rows, self.options)
         return members.Settled(models, failures | broken)
@@ -657,7 +662,7 @@ class DiskEngine:
         )
 
     def skills(
-        self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
+        self, models: Mapping[str, Any], tasks: Tensor, mask: Tensor, *, n_classes: int
     ) -> members.Settled:
         "Skill of each model on tasks (n_tasks, n), in one pass over its rows."
         evaluated = self.options.changed(n_classes=n_classes)
@@ -691,7 +696,7 @@ class DiskEngine:
 
     def columns(
         self,
-        models: Mapping,
+        models: Mapping[str, Any],
         scores: distributions.Scores,
         labels: GivenLabels | None,
         metrics: Any,

@@ -257,7 +257,7 @@ ReferencesLike = TypeAliasType("ReferencesLike", Mapping | str | bool)
 
 
 def named_references(
-    references: ReferencesLike | None, models: Mapping, choice: PriorChoice
+    references: ReferencesLike | None, models: Mapping[str, members.Model], choice: PriorChoice
 ) -> dict[str, Any]:
     "The user's own reference models by name."
     if references is None or references is False or references == STANDARD:
@@ -602,20 +602,25 @@ class Engine(Protocol):
     def options(self) -> RankOptions:
         "Options of the ranking."
 
-    def gather(self, named: Mapping) -> members.Settled:  # name -> Model
-        "Embed or open all models; for those that fail, record why."
+    def gather(self, named: Mapping[str, Any]) -> members.Settled:  # name -> Model
+        "Embed or open all models, and collect the failures."
 
-    def seat(self, reference_models: Mapping) -> Mapping:  # name -> Model
+    def seat(self, reference_models: Mapping[str, members.Model]) -> Mapping:  # name -> Model
         "Convert models with features in memory to the engine's representation."
 
-    def check(self, models: Mapping, labels: GivenLabels | None) -> None:
+    def check(self, models: Mapping[str, members.Model], labels: GivenLabels | None) -> None:
         "Refuse models or labels that the engine does not support, before any work."
 
     def steps(self, cross_skills: int, n_models: int, *, labelled: bool) -> int:
         "Number of steps of the progress bar of a ranking."
 
     def draw(
-        self, choice: PriorChoice, models: Mapping, reference_models: Mapping, *, cross_skills: int
+        self,
+        choice: PriorChoice,
+        models: Mapping[str, members.Model],
+        reference_models: Mapping[str, members.Model],
+        *,
+        cross_skills: int,
     ) -> Drawn:
         "Form the distribution of a prior, draw its tasks and, if requested, compute the moments."
 
@@ -623,7 +628,7 @@ class Engine(Protocol):
         "Skill of each model on the tasks and, if requested, accuracies of trained probes."
 
     def skills(
-        self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
+        self, models: Mapping[str, members.Model], tasks: Tensor, mask: Tensor, *, n_classes: int
     ) -> members.Settled:
         "Skill of each model on tasks (n_tasks, n), where floats are real targets."
 
@@ -640,7 +645,11 @@ class Engine(Protocol):
         "Draw tasks of a mixture that agree with the known labels."
 
     def columns(
-        self, models: Mapping, scores: Scores, labels: GivenLabels | None, metrics: Any
+        self,
+        models: Mapping[str, members.Model],
+        scores: Scores,
+        labels: GivenLabels | None,
+        metrics: Any,
     ) -> Columns:
         "Further statistics of the models and, given labels, published metrics."
 

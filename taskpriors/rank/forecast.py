@@ -526,7 +526,7 @@ class Forecast(Result):
         rows = {name: values[self.order].tolist() for name, values in columns.items()}
         return pd.DataFrame(dict(model=[self.models[k] for k in self.order], **rows))
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         why = f"<p>No probability is given: {html.escape(self.reason)}.</p>" if self.reason else ""
         return why + table_html(self.to_frame())
 

@@ -184,7 +184,7 @@ _SHUFFLED = 300  # largest number of labels for the permutation test
 
 
 def signal_p_value(
-    models: Mapping,
+    models: Mapping[str, members.Model],
     labels: Tensor,
     direct: posterior.LabelledSkill | None,
     groups: Tensor | None = None,

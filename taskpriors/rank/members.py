@@ -184,9 +184,9 @@ def gather_model(
 
 # %% ../../nbs/rank/03_members.ipynb #53b68e09
 def gather_models(
-    models: Mapping, images: Inputs | None, options: RankOptions
+    models: Mapping[str, Any], images: Inputs | None, options: RankOptions
 ) -> Settled:  # name -> Model
-    "Gather all models; for those that fail, record why. `images` is None if all are features."
+    "Gather all models, and collect the failures; `images` is None if all are features."
     each = 1 if images is None else len(images)
     unit = "model" if images is None else "point"
     attempts = []
@@ -203,7 +203,7 @@ def gather_models(
     return settled
 
 # %% ../../nbs/rank/03_members.ipynb #b94a25e2
-def _result_path(key: Mapping, cache: Any) -> Path:
+def _result_path(key: Mapping[str, Any], cache: Any) -> Path:
     "Path of the file that caches a result, determined by its key."
     name = store.digest_json(dict(key, version=taskpriors.__version__))[:24]
     return store.cache_dir(cache) / "ranking" / f"{name}.safetensors"
@@ -249,7 +249,7 @@ def load_or_compute(key: dict, compute: Callable, like: Kept, cache: CacheLike |
         return {name: x for name, x in result._asdict().items() if x is not None}
 
     tensors = cached_tensors(key, lambda: tensors_of(compute()), tensors_of(like), cache)
-    kind: Any = type(like)
+    kind = type(like)
     return kind(**like._asdict() | tensors)
 
 # %% ../../nbs/rank/03_members.ipynb #a6c847f0
@@ -259,7 +259,7 @@ def scalar(x: Any) -> Tensor:
 
 # %% ../../nbs/rank/03_members.ipynb #72fdd69f
 def images_for(
-    images: ImagesLike | TextSource | None, models: Mapping, options: RankOptions
+    images: ImagesLike | TextSource | None, models: Mapping[str, Any], options: RankOptions
 ) -> Inputs | None:
     "Return the images of a ranking after checking the model names; None if all are features."
     check_names(models.values(), options.caller, texts=isinstance(images, TextSource))
@@ -287,7 +287,7 @@ def texts_for(texts: TextsLike, images: ImagesLike | None, models: ModelsLike | 
 
 # %% ../../nbs/rank/03_members.ipynb #1b6d8d4f
 def refuse_unless_any(
-    models: Mapping, failures: Mapping[str, str], caller: str = "rank_models"
+    models: Mapping[str, Any], failures: Mapping[str, str], caller: str = "rank_models"
 ) -> None:
     "Refuse a ranking without working models, and report why each failed."
     if models:

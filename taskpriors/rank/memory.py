@@ -100,7 +100,7 @@ def _model_moments(
     )
 
 # %% ../../nbs/rank/09_memory.ipynb #522d6c86
-def edge_reason(moments: Mapping, n: int) -> str:
+def edge_reason(moments: Mapping[str, Any], n: int) -> str:
     "Why no labels can have the edges of the moments; empty if labels can."
     values = [result.least.item() for result in moments.values()]
     least = math.nan if any(map(math.isinf, values)) else min(values)
@@ -249,8 +249,8 @@ class MemoryEngine:
     options: RankOptions
     source: members.Inputs | None = None  # inputs that models embed; None: all are features
 
-    def gather(self, named: Mapping) -> members.Settled:  # name -> Model
-        "Embed or open all models; for those that fail, record why."
+    def gather(self, named: Mapping[str, Any]) -> members.Settled:  # name -> Model
+        "Embed or open all models, and collect the failures."
         return members.gather_models(named, self.source, self.options)
 
     def seat(self, reference_models: Mapping[str, members.Model]) -> Mapping:  # name -> Model
@@ -320,7 +320,7 @@ class MemoryEngine:
         return distributions.Scores(skills, probes, failures | unprobed, {})
 
     def skills(
-        self, models: Mapping, tasks: Tensor, mask: Tensor, *, n_classes: int
+        self, models: Mapping[str, members.Model], tasks: Tensor, mask: Tensor, *, n_classes: int
     ) -> members.Settled:
         "Skill of each model on tasks (n_tasks, n), where floats are real targets."
         return skills_on_tasks(models, dict.fromkeys(models, tasks), self.options)
@@ -348,7 +348,7 @@ class MemoryEngine:
 
     def columns(
         self,
-        models: Mapping,
+        models: Mapping[str, members.Model],
         scores: distributions.Scores,
         labels: GivenLabels | None,
         metrics: Any,

@@ -10,7 +10,7 @@ import difflib
 import inspect
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -40,12 +40,12 @@ SYNBENCH = "synbench"  # name in `metrics=` of SynBench with default settings
 
 # %% ../../nbs/rank/13_models.ipynb #85546068
 def _with_synbench(
-    ranking: Ranking, models: Mapping, scores: Mapping, options: RankOptions
+    ranking: Ranking, models: Mapping[str, Any], scores: Mapping[str, Any], options: RankOptions
 ) -> Ranking:
     "Add the SynBench scores of the networks to the ranking as columns."
     cache = None if options.compute.cache is False else store.cache_dir(options.compute.cache)
 
-    def score_of(name, settings):
+    def score_of(name, settings) -> float:
         network, score_options = networks.scored_network(models[name])
         result = score.synbench_score(
             network,
@@ -77,7 +77,7 @@ class _Requested(NamedTuple):
     moments: bool  # mean and variance of Tr(MG)
 
 
-def requested(metrics: Mapping | list | tuple | str | None) -> _Requested:
+def requested(metrics: Mapping[str, Callable] | list | tuple | str | None) -> _Requested:
     "Split `metrics=` into statistics of features, scores of networks, and columns on request."
     names: set = set()
     scores: dict = {}
@@ -97,7 +97,7 @@ def requested(metrics: Mapping | list | tuple | str | None) -> _Requested:
     return _Requested(rest, scores, "accuracy" in names, bool(names & {"mean", "variance"}))
 
 
-def _check_keywords(unknown: Mapping) -> None:
+def _check_keywords(unknown: Mapping[str, Any]) -> None:
     "Refuse unknown keywords, and say where they belong."
     if not unknown:
         return
@@ -153,7 +153,7 @@ def _check_call(models, prior, metrics, out) -> None:  # metrics: of `requested`
     check_out(out)
 
 # %% ../../nbs/rank/13_models.ipynb #be591d02
-def _of_named_rows(named, labels, pairs, options):  # rows of frames aligned by name
+def _of_named_rows(named, labels, pairs, options) -> tuple:  # rows of frames aligned by name
     groups = options.groups
     models, points = row_labels.rows_of_frames(named, "rank_models")
     if points is not None:
@@ -226,7 +226,7 @@ def _stays_on_disk(models, needs) -> bool:  # are rows left in their files by de
     return False
 
 
-def _open_rows(models, options, choice, needs):  # name -> RowMatrix, and failures
+def _open_rows(models, options, choice, needs) -> tuple:  # name -> RowMatrix, and failures
     "Open features as rows on disk, if a ranking can be computed from them."
     options = options.changed(device=options.compute.device or "cpu")
     rows, failures = disk.open_features(models, options)
@@ -290,7 +290,11 @@ def rank_models(
     scoring: str = "accuracy",  # score that is forecast
     references: distributions.ReferencesLike
     | None = "standard",  # models that are not ranked, or False
-    metrics: Mapping | list | tuple | str | None = None,  # names in METRICS, or name -> function
+    metrics: Mapping[str, Callable]
+    | list
+    | tuple
+    | str
+    | None = None,  # names in METRICS, or name -> function
     tasks: Tasks = Tasks(),
     compute: Compute = Compute(),
     out: str | Path | None = None,  # directory for the table, the figure and the settings
@@ -365,7 +369,7 @@ def plan_models(
     *,
     texts: TextsLike | None = None,  # as for rank_models
     references: distributions.ReferencesLike | None = "standard",  # as for rank_models
-    metrics: Mapping | list | tuple | str | None = None,  # as for rank_models
+    metrics: Mapping[str, Callable] | list | tuple | str | None = None,  # as for rank_models
     tasks: Tasks = Tasks(),
     compute: Compute = Compute(),
 ) -> cost.RankingPlan:

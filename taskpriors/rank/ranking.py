@@ -469,7 +469,7 @@ class Ranking(Result):
         "Lines below the table, one for each baseline."
         return words.baseline_lines(self.baselines, self.forecast.scoring)
 
-    def _in_print(self):
+    def _in_print(self) -> tuple:
         candidates = self.settings.get("candidates", ())
         return self.short_frame(), self.verdict, self.summary(), self.next_step, candidates
 
@@ -488,7 +488,7 @@ class Ranking(Result):
         statistic: str = "skill",  # a column
         ax: Axes | None = None,  # matplotlib axes; None creates a figure
     ) -> Axes:
-        "Plot probe accuracy, with standard deviation of the accuracy over tasks, against a statistic."
+        "Plot probe accuracy, with its standard deviation over tasks, against a statistic."
         accuracies = record.on_request(self.accuracies, "plot_agreement", "accuracy")
         statistics = dict(skill=self.skill) | record.moments_of(self) | self.extra
         statistics["dimension"] = self.dimension.double()
@@ -590,11 +590,11 @@ class Change:
     def __repr__(self):
         return f"{self}\n\n{self._table().to_string(index=False)}"
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         table = self._table().to_html(index=False, escape=True)
         return f"<p><b>{html.escape(str(self))}</b></p>{table}"
 
-    def _table(self):  # formatted for reading
+    def _table(self) -> DataFrame:  # formatted for reading
         return self.to_frame().round(1).assign(moved=["yes" if k else "no" for k in self.moved])
 
     def __str__(self):
@@ -615,7 +615,9 @@ class Change:
         return " ".join(sentences)
 
 # %% ../../nbs/rank/09_ranking.ipynb #fbc72e21
-def _margins(forecast, names):  # margins over the mean of some models, and their errors
+def _margins(
+    forecast, names
+) -> tuple[Tensor, Tensor]:  # margins over the mean of some models, and their errors
     rows = [forecast.models.index(name) for name in names]
     if forecast.draws is None:
         margin = forecast.margin[rows]

@@ -251,7 +251,7 @@ def ranking_frame(ranking: Any) -> DataFrame:
     "Return a table with one row per model, best first."
     import pandas as pd
 
-    columns: dict[str, Any] = dict(model=ranking.models, dimension=ranking.dimension.tolist())
+    columns = dict(model=ranking.models, dimension=ranking.dimension.tolist())
     if ranking.parameters is not None:
         counts = [None if math.isnan(x) else int(x) for x in ranking.parameters.tolist()]
         columns["parameters"] = pd.Series(counts, dtype=object)
@@ -474,9 +474,7 @@ def saved_fields(out: str | Path) -> dict[str, Any]:
     tensors = load(paths[1].read_bytes())
     columns = record["ranking"][0]  # in order; tensors are unordered
     extra = {name: tensors.pop(f"extra/{name}") for name in columns if f"extra/{name}" in tensors}
-    record_fields: dict[str, Any] = {
-        name: record[name] for name in ("failures", "settings", "reason")
-    }
+    record_fields = {name: record[name] for name in ("failures", "settings", "reason")}
     record_fields |= dict(models=tuple(record["models"]), drawn=record.get("drawn"))
     for name in _EVIDENCE:
         paths_of = [path for path in tensors if path.startswith(f"{name}/")]

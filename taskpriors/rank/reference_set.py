@@ -377,7 +377,7 @@ def standard_references(
     )
 
 
-def _hub_references(reference_models):  # those that can be downloaded
+def _hub_references(reference_models) -> list:  # those that can be downloaded
     from huggingface_hub import constants
 
     if not reference_models:
@@ -422,7 +422,7 @@ _SEE = "pass the inputs of these rows as images= or texts= (--images or --texts)
 _PICTURES = "pass images instead of a loader, whose batches only the ranked models accept"
 
 
-def hub_models(models: Mapping, source: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def hub_models(models: Mapping[str, Any], source: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Repositories OWNER/NAME of ranked models on the hub, and the models that are not cached.
 
     A ranking downloads the latter. This function sends no request.
@@ -506,7 +506,9 @@ def _fetched_words(reference_models: Iterable[ReferenceModel]) -> str:
     )
 
 
-def reference_notes(reference_set: ReferenceSet | None, failed_references: Mapping) -> list[str]:
+def reference_notes(
+    reference_set: ReferenceSet | None, failed_references: Mapping[str, str]
+) -> list[str]:
     "Notes on networks that were left out, and on those downloaded from the hub."
     notes = [
         f"{k}, which is not ranked, was left out: {why}" for k, why in failed_references.items()
@@ -540,7 +542,7 @@ def _cost_words(reference_set: ReferenceSet, source: ImageSource | TextSource) -
 
 
 def embed_unranked(
-    loaded: Mapping, source: ImageSource | TextSource, options: RankOptions
+    loaded: Mapping[str, Any], source: ImageSource | TextSource, options: RankOptions
 ) -> Settled:  # name -> Model
     "Embed inputs with reference models or baselines, without the user's pooling and transform."
     compute = replace(options.compute, pooling=None, transform=None)

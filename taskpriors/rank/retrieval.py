@@ -63,7 +63,7 @@ def _source_of(
 
 
 def _features_of(
-    queries: QueriesLike, models: Mapping, caller: str
+    queries: QueriesLike, models: Mapping[str, Any], caller: str
 ) -> tuple[dict[str, Tensor], Any]:  # name -> (n_queries, d); query names, or None
     "Features of the queries for each model, passed by name or in the order of the models."
     if isinstance(queries, Mapping):
@@ -103,7 +103,7 @@ def read_queries(
     "Read the queries of a ranking and their relevant documents, before anything is embedded."
     source: TextSource | ImageSource | None = None
     features: dict[str, Tensor] = {}
-    points: Any = None
+    points = None
     if hasattr(documents, "fingerprint"):
         source = points = _source_of(retrieval.queries, documents, models, options)
         n_queries = len(source)

@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/rank/12_run.ipynb #cbe56cee
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -52,10 +52,10 @@ def _having_all(models, *stages) -> dict[str, members.Model]:  # models that are
     return {k: model for k, model in models.items() if all(k in stage for stage in stages)}
 
 
-def _numbers_of(models, moments, skills, probes):  # fields of a Ranking, one row per model
+def _numbers_of(models, moments, skills, probes) -> dict:  # fields of a Ranking, one row per model
     columns: dict[str, Any] = {}
 
-    def stack(results, field):
+    def stack(results, field) -> Tensor:
         return torch.stack([getattr(results[name], field) for name in models])
 
     each = [1e3 * m.seconds / len(m.features) if m.seconds else None for m in models.values()]
@@ -106,9 +106,7 @@ def _check_classes(n, options) -> None:  # of tasks with n examples
 _ALIKE = 0.01  # share of examples with copies above which copies are left out together
 
 
-def _copies_in_all(
-    features: Sequence,
-) -> Tensor:  # (n,), groups of copies in all models
+def _copies_in_all(features: Sequence) -> Tensor:  # (n,), groups of copies in all models
     first, *others = sorted(features, key=lambda X: X.shape[1])
     in_memory = isinstance(first, Tensor)
     find = point_copies.copies_of_points if in_memory else point_copies.copies_of_rows
@@ -185,12 +183,12 @@ def _split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
 
 def gather(
     engine: distributions.Engine,
-    named: Mapping,  # name -> model
+    named: Mapping[str, Any],  # name -> model
     choice: distributions.PriorChoice,
     *,
     references: distributions.ReferencesLike | None,  # as for rank_models
     source: Any | None,  # images or texts; None if all models are features
-    failures: Mapping,  # model that could not be opened -> reason
+    failures: Mapping[str, str],  # model that could not be opened -> reason
 ) -> _Gathered:
     "Gather models, reference models and baselines, which must describe the same examples."
     options = engine.options
@@ -236,7 +234,7 @@ def known_pairs(
     source: Any | None,  # images, texts, names of feature rows, or None
     n: int,
     options: RankOptions,
-    models: Mapping = MappingProxyType({}),  # ranked models, name -> Source
+    models: Mapping[str, Any] = MappingProxyType({}),  # ranked models, name -> Source
 ) -> _KnownPairs:
     "Read queries, or consistent pairs that tie at least two blocks of examples."
     caller = options.caller
@@ -296,7 +294,7 @@ def _find_scores(
     mask: Tensor,  # shape (n,), True for training examples
     cross_skills: int,  # steps of the progress bar for consensus weights
     checked_labels: row_labels.GivenLabels | None,
-    metrics: Mapping | list | tuple | None,  # as for rank_models
+    metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
 ) -> distributions.Findings:
     "Compute all results of a ranking."
     caller = engine.options.caller
@@ -333,7 +331,9 @@ def _find_scores(
     )
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
-def _counts_of_labels(of_labels):  # facts about labels that a forecast needs
+def _counts_of_labels(
+    of_labels,
+) -> dict:  # facts about labels that a forecast needs
     scores = of_labels.scores
     if scores is None and of_labels.joined is not None:  # one model and baselines
         scores = of_labels.joined.scores
@@ -501,7 +501,7 @@ def _pairs_beside(
 def _pairs_in_memory(
     pairs: row_pairs.PairsLike | Retrieval | _KnownPairs | None,  # as for rank_models
     source: Any | None,  # images or texts; None if all models are features
-    named: Mapping,  # name -> Source
+    named: Mapping[str, Any],  # name -> Source
     group: _Gathered,
     options: RankOptions,
 ) -> _KnownPairs | None:
@@ -515,7 +515,7 @@ def _pairs_in_memory(
     return given
 
 
-def _prefix_notes(models: Mapping) -> list[str]:  # models: name -> Source
+def _prefix_notes(models: Mapping[str, Any]) -> list[str]:  # models: name -> Source
     "Notes on the prefixes of texts and queries of each model."
     notes = []
     for name, model in models.items():
@@ -528,16 +528,16 @@ def _prefix_notes(models: Mapping) -> list[str]:  # models: name -> Source
 
 def _rank_with(
     engine: memory.MemoryEngine | DiskEngine,
-    named: Mapping,  # name -> model
+    named: Mapping[str, Any],  # name -> model
     choice: distributions.PriorChoice,
     *,
     source: Any | None = None,  # images or texts; None if all models are features
     labels: row_labels.LabelsLike | None = None,  # as for rank_models
-    metrics: Mapping | list | tuple | None = None,  # as for rank_models
+    metrics: Mapping[str, Callable] | list | tuple | None = None,  # as for rank_models
     references: distributions.ReferencesLike | None = None,  # as for rank_models
     past_results: Any | None = None,  # as for rank_models
     pairs: row_pairs.PairsLike | Retrieval | _KnownPairs | None = None,  # as for rank_models
-    failures: Mapping = MappingProxyType({}),  # model that could not be opened -> reason
+    failures: Mapping[str, str] = MappingProxyType({}),  # model that could not be opened -> reason
 ) -> Ranking:
     "Run all steps of a ranking with an engine."
     options, caller = engine.options, engine.options.caller
@@ -616,16 +616,16 @@ def _rank_with(
 
 
 def run(
-    models: Mapping,  # name -> model, or name -> rows on disk
+    models: Mapping[str, Any],  # name -> model, or name -> rows on disk
     images: Any | None,  # as for rank_models
     options: RankOptions,
     *,
     references: distributions.ReferencesLike | None = None,  # as for rank_models
     labels: row_labels.LabelsLike | None = None,  # as for rank_models
-    metrics: Mapping | list | tuple | None = None,  # as for rank_models
+    metrics: Mapping[str, Callable] | list | tuple | None = None,  # as for rank_models
     past_results: Any | None = None,  # as for rank_models
     pairs: row_pairs.PairsLike | Retrieval | _KnownPairs | None = None,  # as for rank_models
-    failures: Mapping = MappingProxyType({}),  # model that could not be opened -> reason
+    failures: Mapping[str, str] = MappingProxyType({}),  # model that could not be opened -> reason
     on_disk: bool = False,  # rows stay in their files
 ) -> Ranking:
     "Read the arguments, and rank the models with the engine for their features."

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import os
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from importlib.resources import files
 from operator import add, sub
@@ -52,7 +52,7 @@ def _as_text(value) -> str:  # of a setting
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 # %% ../../nbs/report/04_page.ipynb #ee56b992
-def _tasks(record):  # yields the stored tasks for the page
+def _tasks(record) -> Iterator[dict]:  # yields the stored tasks for the page
     tasks, models = record["drawn"], record["models"]
     for k, number in enumerate(tasks["tasks"]):
         classes: list = [[] for _ in range(record["settings"]["n_classes"])]
@@ -65,7 +65,7 @@ def _tasks(record):  # yields the stored tasks for the page
         yield dict(number=number + 1, probes=probes, classes=classes)
 
 # %% ../../nbs/report/04_page.ipynb #03057d65
-def report_page(record: Mapping) -> str:
+def report_page(record: Mapping[str, Any]) -> str:
     "Render the record of a ranking as a self-contained HTML page, for `Ranking.report`."
     import jinja2
     import pandas as pd
@@ -110,7 +110,7 @@ def report_page(record: Mapping) -> str:
         contents |= dict(agreement="Agreement")
     contents |= dict(trust="What to trust")
     contents |= dict(failures="Failures") if record["failures"] else {}
-    shown: dict[str, Any] = {name: value for name, value in record.items() if name != "drawn"}
+    shown = {name: value for name, value in record.items() if name != "drawn"}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     html = page.from_string(form).render(
         record,

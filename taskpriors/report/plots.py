@@ -130,7 +130,7 @@ def _inline_svg(figure, label, titles) -> str:  # titles: name of a group -> tex
     return ElementTree.tostring(root, encoding="unicode")
 
 # %% ../../nbs/report/03_plots.ipynb #a55fd2db
-def _sized_axes(figure, sizes, low, high):  # parameters along x, skill from low to high
+def _sized_axes(figure, sizes, low, high) -> Axes:  # parameters along x, skill from low to high
     from matplotlib.ticker import MaxNLocator, NullLocator
 
     ax = figure.subplots()

@@ -198,7 +198,7 @@ def _labels_line(labels) -> str:
 
 
 def run_summary(
-    settings: Mapping,  # of a ranking
+    settings: Mapping[str, Any],  # of a ranking
     agreement: DataFrame | None,  # from Ranking.agreement; None: no probes
     failures: Mapping[str, str],  # model, or "statistic of model" -> why it is missing
     *,

@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/report/01_words.ipynb #44e1093e
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..checks import DataFrame
 from ..refusals import listed, shortened
@@ -24,7 +24,7 @@ def counted(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
-def counted_points(settings: Mapping) -> str:
+def counted_points(settings: Mapping[str, Any]) -> str:
     "Number, kind and source of the examples of a ranking, in words."
     n, source = settings["n"], settings["images"]
     if source == "given":
@@ -107,7 +107,7 @@ def forecast_verdict(
     *,
     scoring: str = "accuracy",  # score that the forecast predicts
     reason: str = "",  # why there are no probabilities
-    labels: Mapping | None = None,  # n_labels, and n_classes or n_targets
+    labels: Mapping[str, Any] | None = None,  # n_labels, and n_classes or n_targets
     n_pairs: int = 0,  # known pairs of examples of one class
     everything: bool = False,  # are all examples labelled?
     silent: bool = False,  # is no model better than a constant on many or all labels?
@@ -158,7 +158,7 @@ def forecast_verdict(
     return " ".join([*sentences, *([few_models] if few_models else [])])
 
 # %% ../../nbs/report/01_words.ipynb #21065431
-def noise_verdict(p_value: float, failures: Mapping) -> str:
+def noise_verdict(p_value: float, failures: Mapping[str, str]) -> str:
     "Verdict on models that share no structure."
     sentence = (
         "No recommendation: the models share no structure on these examples (permutation test, "

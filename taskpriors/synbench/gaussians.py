@@ -145,7 +145,7 @@ class Kronecker:
             rule = f"factors must fit the axes of {self.shape}"
             checks.refuse("Kronecker", rule, f"sizes {sizes}", "pass one matrix or None per axis")
 
-    def _each(self, v, act):
+    def _each(self, v, act) -> Tensor:
         x = v.reshape(-1, *self.shape)
         for axis, part in enumerate(self.parts, 1):
             if part is not None:

@@ -85,7 +85,7 @@ def _in_smooth_ball(A, mu, b, eps, p, *, F=None) -> np.ndarray:
     start = mu / _norm_and_slope(F @ mu, p)[0]
     scale = np.sum((A @ start - b) ** 2) / 2
 
-    def value(u):
+    def value(u) -> tuple:
         return np.sum((A @ u - b) ** 2) / 2 / scale, A.T @ (A @ u - b) / scale
 
     ball = {
@@ -130,11 +130,11 @@ def _attack_in_range(mu: Tensor, base: _Spectrum, eps: float, p: float) -> tuple
         b = np.linalg.pinv(root.T) @ mean
         top = abs(np.linalg.pinv(root) @ b).max()
 
-        def rule(t):
+        def rule(t) -> np.ndarray:
             steps = 10 * len(mean)
             return lsq_linear(root, b, (-t, t), method="bvls", tol=1e-15, max_iter=steps).x
 
-        def excess(t):
+        def excess(t) -> float:
             return abs(mean - root.T @ (root @ rule(t))).sum() - eps
 
         w = rule(brentq(excess, 1e-12 * top, 2 * top, xtol=1e-15 * top, rtol=1e-14))

@@ -207,7 +207,7 @@ class _Module(nn.Module):
         self.fn = fn
         self.unused = nn.Parameter(torch.zeros(()))
 
-    def forward(self, x):
+    def forward(self, x) -> Tensor:
         return self.fn(x)
 
 

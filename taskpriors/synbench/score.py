@@ -59,11 +59,11 @@ _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 def _pixel_statistics(
-    normalize: str, normalize_by: tuple | None, config: Mapping, n_channels: int
+    normalize: str, normalize_by: tuple | None, config: Mapping[str, Any], n_channels: int
 ) -> tuple[Tensor, Tensor]:
     "Mean and deviation, per channel or one for all; `config` is timm's."
     caller = "synbench_score"
-    statistics: Any = ((0.0,), (1.0,))
+    statistics = ((0.0,), (1.0,))
     if normalize == "imagenet":
         statistics = _IMAGENET
     elif normalize_by is not None:

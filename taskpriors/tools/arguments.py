@@ -10,7 +10,7 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..toml import tomllib
@@ -68,7 +68,7 @@ def files_in_folders(models: list) -> list[str]:  # sorted by name
     return found
 
 
-def _paths_in(given):  # yields (option, path)
+def _paths_in(given) -> Iterator[tuple[str, str]]:  # yields (option, path)
     if "images" in given and given["images"].partition("/")[0].lower() not in _DATA_SETS:
         yield "--images", given["images"]
     for name in ("texts", "pairs", "relevant"):
@@ -183,7 +183,7 @@ def retrieval_options(given: dict, points: object) -> dict[str, Any]:  # points:
         missing = "--relevant" if "queries" in given else "--queries"
         raise ValueError(f"--queries and --relevant require each other. Got no {missing}; add it")
     if "pairs" in given:
-        raise ValueError("--pairs and --queries exclude each other. Got both; leave one out")
+        raise ValueError("--pairs and --queries must not be combined. Got both; leave one out")
     from taskpriors.inputs.queries import Retrieval
 
     queries = files_in_folders(given["queries"]) if points is None else given["queries"]

@@ -30,7 +30,7 @@ from ..signatures import documented
 from ..transfer.spectrum import rankme
 
 # %% ../../nbs/tools/06_bridges.ipynb #6d154b4a
-def _read_mteb(source):  # str or Path -> pandas.DataFrame, long
+def _read_mteb(source) -> DataFrame:  # str or Path -> pandas.DataFrame, long
     import pandas as pd
 
     path = Path(source).expanduser()
@@ -105,7 +105,7 @@ def from_timm_results(
 
 # %% ../../nbs/tools/06_bridges.ipynb #30f530fa
 def match_models(
-    table: DataFrame, models: Sequence, *, aliases: Mapping | None = None
+    table: DataFrame, models: Sequence, *, aliases: Mapping[str, str] | None = None
 ) -> DataFrame:  # in the order of the models, NaN where missing
     "Select the rows of a table indexed by model that match the models of a ranking."
     caller = "match_models"
@@ -133,8 +133,11 @@ def outside_agreement(
     ranking: Ranking,  # whose statistics are compared
     truth: Mapping[str, float] | Series,  # scores to predict: name -> number, larger is better
     *,
-    given: Mapping | Series | None = None,  # control variable: name -> number; None: no control
-    aliases: Mapping | None = None,  # name -> name in the table, in addition to known aliases
+    given: Mapping[str, float]
+    | Series
+    | None = None,  # control variable: name -> number; None: no control
+    aliases: Mapping[str, str]
+    | None = None,  # name -> name in the table, in addition to known aliases
 ) -> DataFrame:  # columns statistic, spearman, low, high, models, note; given if controlled
     """Spearman correlation of each statistic of a ranking with external scores.
 

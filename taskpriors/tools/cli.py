@@ -73,13 +73,13 @@ def _plain(x) -> str:  # printable text
     return plain_text(x)
 
 
-def _report_path(given):  # None if no page is requested
+def _report_path(given) -> Path | None:  # None if no page is requested
     from taskpriors.report.page import check_report_path
 
     return check_report_path(given["report"], "taskpriors") if "report" in given else None
 
 
-def _tell(ranking, out, given, report):
+def _tell(ranking, out, given, report) -> None:
     import taskpriors.store as store
     from taskpriors.report import table
     from taskpriors.transfer.registry import LABEL_ACCURACY
@@ -124,7 +124,7 @@ def _tell(ranking, out, given, report):
         print(f"\n{console.last_word(ranking, colour=colour)}")
 
 # %% ../../nbs/tools/08_cli.ipynb #afb3e0ac
-def _with_all(given, options):  # options of rank_models
+def _with_all(given, options) -> dict:  # options of rank_models
     if "all" not in given:
         return options
     from taskpriors.rank.models import ON_REQUEST
@@ -288,7 +288,7 @@ def _run_tune(args: argparse.Namespace) -> int:
 
 
 def _run_neucrab(args: argparse.Namespace) -> int:
-    "Score checkpoints on labelled tasks by transferability metrics, and compare them with heads or tuning."
+    "Score checkpoints on labelled tasks by all metrics, with ground truth from heads or tuning."
     print(_called(args))
     return 0
 

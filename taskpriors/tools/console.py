@@ -27,7 +27,7 @@ else:  # avoids importing torch
     DataFrame, Ranking = "DataFrame", "Ranking"
 
 # %% ../../nbs/tools/07_console.ipynb #9feb306f
-def _flag(name):
+def _flag(name) -> str:
     return "--" + name.replace("_", "-")
 
 
@@ -241,7 +241,7 @@ def warn_once() -> Callable[..., None]:  # for warnings.showwarning
 _BEAT = 10.0  # seconds between lines of a log
 
 
-def _bars():  # of running loops, the newest one last
+def _bars() -> list:  # of running loops, the newest one last
     library = sys.modules.get("tqdm.std")  # it may not have been loaded
     if library is None:
         return []

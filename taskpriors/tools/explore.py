@@ -214,7 +214,7 @@ def thumbnail_png(image: Any, side: int = 120) -> bytes:
     return out.getvalue()
 
 # %% ../../nbs/tools/07_explore.ipynb #46983b98
-def _controls(w):  # w: the module ipywidgets
+def _controls(w) -> dict:  # w: the module ipywidgets
     look = dict(style={"description_width": "6.5em"}, layout=w.Layout(width="26em"))
     warmth = w.FloatLogSlider(
         value=1, min=-2, max=3, step=0.05, description="temperature", readout_format=".2g", **look

@@ -39,12 +39,12 @@ def image_references(images: Tensor) -> dict[str, Tensor]:  # name -> (n, d), fl
     return dict(pixels=pixels, gradients=Gradients()(x.mean(1, keepdim=True)))
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #3aeb858b
-def _reduced(images):  # to at most 32 pixels per side, float32, on the CPU
+def _reduced(images) -> Tensor:  # to at most 32 pixels per side, float32, on the CPU
     height, width = (min(side, 32) for side in images.shape[2:])
     return nn.functional.adaptive_avg_pool2d(images.float().cpu(), (height, width))
 
 
-def _patches(images, side):  # with stride 2, shape (n, positions, channels * side ** 2)
+def _patches(images, side) -> Tensor:  # with stride 2, shape (n, positions, channels * side ** 2)
     P = nn.functional.unfold(images, side, stride=2).transpose(1, 2)
     P = P - P.mean(2, keepdim=True)
     return P / (P.square().mean(2, keepdim=True) + 0.01).sqrt()
@@ -192,7 +192,7 @@ def subset_of(n: int, n_points: int, seed: int) -> Tensor:  # positions in ascen
 _SKETCHED = 64  # largest number of inputs in a sketch
 
 
-def _held_by(point):  # an input as a vector, float64
+def _held_by(point) -> Tensor:  # an input as a vector, float64
     if isinstance(point, Mapping):
         return torch.cat([_held_by(value) for value in point.values()])
     if isinstance(point, str):
@@ -200,7 +200,7 @@ def _held_by(point):  # an input as a vector, float64
     return torch.as_tensor(np.asarray(point)).double().flatten()
 
 
-def _points_of(batch):  # list of inputs
+def _points_of(batch) -> list:  # list of inputs
     if isinstance(batch, Mapping):
         columns = {name: values for name, values in batch.items() if hasattr(values, "__len__")}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -232,7 +232,9 @@ def sketch_of_points(points: FixedPoints) -> Tensor | None:
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #f7f505be
 def known_references(
     points: FixedPoints | None,  # inputs; None if there are only features
-    reference: ArrayLike | Mapping | None,  # (n, d), or name -> features; None: from the images
+    reference: ArrayLike
+    | Mapping[str, ArrayLike]
+    | None,  # (n, d), or name -> features; None: from the images
     seed: int,  # for patches of the images
 ) -> dict[str, Tensor]:  # name -> features of all examples, shape (n, d), float32
     "Features from outside the training run, which define the prior."

@@ -94,7 +94,7 @@ class _LabelLoop:
         "Row of the current example."
         return next(iter(self._left()), None)
 
-    def _left(self):  # listed rows without a label
+    def _left(self) -> list[int]:  # listed rows without a label
         wanted = [] if self.ranking.to_label is None else self.ranking.to_label.tolist()
         known = self.answers.keys() | self.skipped
         return [row for row in wanted if row not in known]
@@ -224,7 +224,7 @@ class _LabelPanel:
             self.n_drawn = len(self.loop.history)
             self.chart.value = _history_png(self.loop.history)
 
-    def _seen(self, row):
+    def _seen(self, row) -> list:
         w = self.w
         if row is None:
             return [w.HTML("<b>Done.</b>")]

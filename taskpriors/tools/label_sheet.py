@@ -82,7 +82,7 @@ def _checked_rows(rows, n) -> list[int]:  # a list; n: number of examples, None 
     return chosen.tolist()
 
 
-def _page(source, told, rows, sheet):  # html of the examples, with names or texts `told`
+def _page(source, told, rows, sheet) -> str:  # html of the examples, with names or texts `told`
     from jinja2 import Environment
 
     form = (files("taskpriors.tools") / "label_sheet.html").read_text(encoding="utf-8")

@@ -185,7 +185,7 @@ def _open_texts(source, texts, batch_size) -> tuple[nn.Module, _TextPoints]:
     return _tower(encoder.model, "text_model"), points
 
 
-def _tower(module, name):  # the image or text part of a network
+def _tower(module, name) -> nn.Module:  # the image or text part of a network
     network = module.network if isinstance(module, pretrained.PooledModel) else module
     return getattr(network, name) if hasattr(network, "get_text_features") else network
 
@@ -200,7 +200,7 @@ def _open_images(source, images, transform, batch_size) -> tuple[nn.Module, _Lay
         got = f"{type(images).__name__}, which is passed to the model unchanged"
         remedy = "pass only the network, or images for load_images"
         checks.refuse(_CALLER, "a processor requires images", got, remedy, TypeError)
-    module: Any = getattr(source, "model", None)
+    module = getattr(source, "model", None)
     if isinstance(source, sources.Name) or paired or not _ready(images):
         encoder = load_encoder(source, transform=transform)
         module = encoder.module
@@ -211,7 +211,7 @@ def _open_images(source, images, transform, batch_size) -> tuple[nn.Module, _Lay
     return _tower(module, "vision_model"), points
 
 # %% ../../nbs/tools/05_layer_outputs.ipynb #d50fbe0f
-def _check_steady(module, points, views):
+def _check_steady(module, points, views) -> None:
     "Check the layers on a few inputs, in one batch and alone, as in `embed`."
     first = next(iter(points))
     named = isinstance(first, Mapping)

@@ -8,6 +8,7 @@ __all__ = ['layers_prior', 'plot_layers']
 # %% ../../nbs/tools/05_layers.ipynb #350e20ba
 import warnings
 from collections.abc import Mapping
+from typing import Any
 
 from torch import Tensor
 
@@ -24,10 +25,10 @@ from .fixed_tasks import reference_factor
 # %% ../../nbs/tools/05_layers.ipynb #dd5599a6
 @documented
 def layers_prior(
-    layers: Mapping,  # name -> features, shape (n, d), from `layers_of`
+    layers: Mapping[str, Tensor],  # name -> features, shape (n, d), from `layers_of`
     inputs: ImageSource | TextSource | None = None,  # embedded by installed reference models
     *,
-    references: Mapping | None = None,  # name -> features of the same inputs by other networks
+    references: Mapping[str, Any] | None = None,  # name -> features of other networks
     compute: Compute = Compute(),
 ) -> Tensor:  # factor, shape (n, r), for `prior=` of `Tasks`
     """Factor of the task distribution for ranking the layers of a network.

@@ -209,7 +209,7 @@ class Monitor:
         images: fixed_tasks.InputsLike | None = None,  # array, data set or loader; None: features
         *,
         reference: checks.ArrayLike
-        | Mapping
+        | Mapping[str, checks.ArrayLike]
         | bool
         | None = None,  # features (n, d), or name -> features; False: only the images
         features: Callable | None = None,  # (model, batch) -> outputs, or name -> outputs of heads
@@ -379,7 +379,7 @@ class Monitor:
 
     def load_state_dict(
         self,
-        state: Mapping,  # from `state_dict`
+        state: Mapping[str, Any],  # from `state_dict`
     ) -> None:
         "Load the tasks and the history of a run on the same examples."
         caller = "Monitor.load_state_dict"
@@ -403,7 +403,7 @@ class Monitor:
         self._last = state["last"]
 
     @cached_property
-    def _sketch(self):  # of the examples, in order
+    def _sketch(self) -> Tensor | None:  # of the examples, in order
         if self.points is None:
             return fixed_tasks.sketch_of_rows(self._reference)
         with _without_trace(None):
@@ -452,7 +452,7 @@ class Monitor:
     def _find_any(self, step) -> Step:
         return next(s for s in self.history if s.step == step)
 
-    def _features(self, model):
+    def _features(self, model) -> Tensor | dict:
         source = sources.source_of(model)
         if isinstance(source, sources.Matrix):
             X = checks.check_tensor(model, "Monitor", "features").detach().float().cpu()
@@ -541,7 +541,7 @@ def _source(points):  # images or texts, perhaps with labels and names; None: on
     return data if hasattr(data, "labels") else None
 
 
-def _chosen_groups(groups, points, index, n_all):
+def _chosen_groups(groups, points, index, n_all) -> list | None:
     if groups is None:
         return None
     names = row_labels.groups_of_points(groups, _source(points), n_all, "Monitor").names

@@ -24,7 +24,8 @@ class TaskPriorEvaluator(SentenceEvaluator):
     def __init__(
         self,
         texts: Sequence,  # of strings, in a fixed order
-        reference: ArrayLike | Mapping,  # fixed embeddings of the texts, shape (n, d)
+        reference: ArrayLike
+        | Mapping[str, ArrayLike],  # fixed embeddings of the texts, shape (n, d)
         *,
         name: str = "",  # prefix of the metrics
         batch_size: int = 32,  # texts per forward pass

@@ -220,11 +220,11 @@ def compare_agreement(
     families = orders.family_members(groups, n, caller)
     one = orders.order_statistic(method, k, n, caller)
 
-    def mean(x, y):
+    def mean(x, y) -> float:
         tasks = zip(np.atleast_2d(x), np.atleast_2d(y), strict=True)
         return np.mean([one(u, v) for u, v in tasks])
 
-    def gap(a, b, y):
+    def gap(a, b, y) -> float:
         return mean(a, y) - mean(b, y)
 
     g = checks.check_generator(seed, caller)

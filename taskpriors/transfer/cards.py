@@ -54,7 +54,7 @@ class Card(Result):
         lines = [f"{k.replace('_', ' '):13}{v}" for k, v in facts.items()]
         return "\n".join([self.name, "=" * len(self.name), self.formula, "", *lines])
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> None:
         return None
 
     def to_frame(self) -> DataFrame:

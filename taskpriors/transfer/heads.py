@@ -73,7 +73,7 @@ def _hessian_product(problem: HeadProblem, theta: np.ndarray) -> Callable:  # of
     W, b = _unflatten(theta, problem)
     P = torch.addmm(b, W, A.T).softmax(0)
 
-    def times(v):
+    def times(v) -> np.ndarray:
         V, c = _unflatten(v, problem)
         G = torch.addmm(c, V, A.T)
         R = P * (G - (P * G).sum(0)) / len(A)

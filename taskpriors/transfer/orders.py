@@ -19,7 +19,7 @@ import taskpriors.checks as checks
 from ..checks import ArrayLike, Seed
 
 # %% ../../nbs/transfer/00_orders.ipynb #63493ab7
-def _tau_b(x, y):
+def _tau_b(x, y) -> float:
     if len(x) > 256:
         return _of_scipy("kendalltau", x, y)
     a = np.sign(x[:, None] - x)
@@ -27,14 +27,14 @@ def _tau_b(x, y):
     return (a * b).sum() / math.sqrt((a * a).sum() * (b * b).sum())
 
 # %% ../../nbs/transfer/00_orders.ipynb #e1ec4984
-def _tau_a(x, y):
+def _tau_a(x, y) -> float:
     pairs = len(x) * (len(x) - 1) / 2
     counts = (np.unique(v, return_counts=True)[1] for v in (x, y))
     untied = (pairs - (c * (c - 1) / 2).sum() for c in counts)
     return _tau_b(x, y) * math.sqrt(math.prod(untied)) / pairs
 
 # %% ../../nbs/transfer/00_orders.ipynb #666e2726
-def _of_scipy(name, x, y):
+def _of_scipy(name, x, y) -> float:
     from scipy import stats
 
     return getattr(stats, name)(x, y)[0]
