@@ -135,7 +135,7 @@ def as_tensor(X: float | ArrayLike, caller: str, name: str) -> Tensor:
         X = X.view(torch.int64)
         if (X < 0).any():  # wrapped
             got, remedy = int(X[X < 0][0]) + 2**64, "encode classes as 0, 1, 2, ..."
-            refuse(caller, f"{name} must be below 2**63", got, remedy)
+            refuse(caller, f"{name} must lie below 2**63", got, remedy)
     if X.layout == torch.strided:
         return X
     remedy = f"pass {name} as a dense tensor of fewer columns"
@@ -188,7 +188,7 @@ def check_computed(
     "Return `x` if it is finite, or raise `ValueError`."
     ends = torch.stack(x.aminmax()) if x.numel() else x  # allocates no second array of this size
     if not torch.isfinite(ends).all():
-        refuse(caller, f"{name} must be finite in {x.dtype}", "an overflow", remedy)
+        refuse(caller, f"{name} must stay finite in {x.dtype}", "an overflow", remedy)
     return x
 
 # %% ../nbs/core/01_checks.ipynb #885ea9e0
@@ -308,7 +308,7 @@ def check_labels(
     if low < 0:
         refuse(caller, f"{name} must be at least 0", low, "encode classes as 0, 1, 2, ...")
     if n_classes is not None and y.max() >= n_classes:
-        rule = f"{name} must be below n_classes = {n_classes}"
+        rule = f"{name} must lie below n_classes = {n_classes}"
         refuse(caller, rule, int(y.max()), "raise n_classes or re-encode the labels")
     return y
 

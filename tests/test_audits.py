@@ -45,7 +45,7 @@ def test_rows_in_another_order_are_said_above_the_verdict():
     ranking = tp.rank_models(models, **nested(**QUICK))
     (note,) = ranking.settings["candidates"]
     assert note.startswith("turned and the other models predict each other's tasks poorly")
-    assert note.endswith("are its rows in another order?")
+    assert note.endswith("Check that its rows are in the same order.")
     shown = str(ranking)
     assert shown.index("turned and the other models") < shown.index(ranking.verdict[:12])
 

@@ -163,7 +163,7 @@ def _train_network(tuned, inputs, distribution, recipe, *, num_workers, progress
     with bar:
         ended = fine_tuning.descend(module.train(), batches, loss, schedule, **storage)
     if not ended.losses.isfinite().all():
-        rule, got = "the loss must be finite", f"{ended.losses[-1]} at step {len(ended.losses)}"
+        rule, got = "the loss must stay finite", f"{ended.losses[-1]} at step {len(ended.losses)}"
         checks.refuse(_ME, rule, got, "lower rate", RuntimeError)
     return ended.losses.unflatten(0, (-1, per_epoch)).mean(1), ended.seconds
 

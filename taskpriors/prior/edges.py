@@ -35,7 +35,7 @@ def checked_odds(
     if odds * largest > torch.finfo(Z.dtype).max:
         got = f"temperature = {T:.3g} with entries of K up to {largest:.3g}"
         remedy = "rescale the kernel, raise the temperature or pass float64"
-        checks.refuse(caller, f"K/temperature must be finite in {Z.dtype}", got, remedy)
+        checks.refuse(caller, f"K/temperature must stay finite in {Z.dtype}", got, remedy)
     return Z, odds
 
 # %% ../../nbs/prior/02_edges.ipynb #ced526b8

@@ -53,7 +53,7 @@ def pair_scale(Z: Tensor, T: float, caller: str, *, convention: str = "exact") -
     top = torch.stack(Z.aminmax()).abs().max().double().item()  # no second array of this size
     bound = max(a / T, 1) * len(Z) * Z.shape[1] * max(top, 1) ** 2  # also bounds K itself
     if not bound < torch.finfo(Z.dtype).max / 8:
-        rule = f"scores Z Z^T/temperature must be finite in {Z.dtype}"
+        rule = f"scores Z Z^T/temperature must stay finite in {Z.dtype}"
         got = f"temperature {T:.3g} for entries up to {top:.3g}"
         checks.refuse(caller, rule, got, "raise the temperature or pass float64")
     return a / T

@@ -275,5 +275,5 @@ def use_head(
         checks.refuse(caller, rule, f"{head!r:.80}", "pass that head or None")
     if not head.converged:
         got = f"{head.n_iter} evaluations"
-        checks.warn(caller, "the head must converge", got, "raise max_iter or tol", stacklevel=4)
+        checks.warn(caller, "the head did not converge", got, "raise max_iter or tol", stacklevel=4)
     return head

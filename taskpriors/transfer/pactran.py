@@ -194,7 +194,7 @@ def _check_options(variant, variants, normalization, caller) -> None:
 def _score_of_fit(fit: VariationalFit, normalization, caller) -> float:
     if not fit.converged:
         got = f"{fit.n_iter} iterations"
-        checks.warn(caller, "the fit must converge", got, "raise max_iter or tol", stacklevel=4)
+        checks.warn(caller, "did not converge", got, "raise max_iter or tol", stacklevel=4)
     return _normalised_bound(fit.bound, len(fit.posterior), len(fit.counts), normalization)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #a874c710

@@ -270,7 +270,7 @@ def parc(
     X = X - X.mean(1, keepdim=True)
     norm = X.norm(dim=1, keepdim=True)
     if not norm.min() > 1e-9 * X.shape[1] ** 0.5:
-        rule = "standardised rows must not be constant"
+        rule = "standardised rows must vary"
         checks.refuse("parc", rule, f"{int((norm <= 1e-9).sum())} constant rows", "drop them")
     X = X / norm
     i, j = torch.triu_indices(len(X), len(X), 1, device=X.device)
@@ -279,7 +279,7 @@ def parc(
     apart = apart - apart.mean()
     length = ranks.norm() * apart.norm()
     if length == 0:
-        rule = "feature and label distances must vary"
+        rule = "feature and label distances must differ"
         checks.refuse("parc", rule, "equal distances", "pass classes with several examples")
     return float(ranks @ apart / length)
 
