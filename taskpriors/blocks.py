@@ -60,10 +60,10 @@ class _Unseen:
     "A file that discards progress bars outside a terminal."
 
     def write(self, text: str) -> None:
-        "Write nothing."
+        "Discard the text."
 
     def flush(self) -> None:
-        "Flush nothing."
+        "Do nothing."
 
 
 def _bar(items=None, **options):

@@ -437,7 +437,7 @@ def _plan_summary(item: Item, plan: DataFrame, device: str | None = None) -> lis
             f"Weights: {_size(1024 * gib_to_fetch(plan))} of {networks} are not here yet; "
             f"{free_disk():.0f} GiB are free where they go.",
             f"Memory: {_size(plan['download_mib'].max())} for the largest network, one at a time, "
-            "beside its images and features.",
+            "plus its images and features.",
         ]
         if held := feature_gib(item, plan):
             sentences.append(
@@ -517,7 +517,7 @@ class ItemPlan:
             lacking = self.networks[problem != ""]
             lacking = lacking[~lacking["weights"].str.startswith(NONE)]  # described in the notes
             for why, some in lacking.groupby("problem", sort=False):
-                parts.append(wrap(f"Not to be had: {', '.join(some['network'])} ({why})."))
+                parts.append(wrap(f"Not available: {', '.join(some['network'])} ({why})."))
         return "\n".join([*parts, *map(wrap, self.summary)])
 
 

@@ -90,6 +90,6 @@ def copies_note(groups: Tensor) -> str:
         return ""
     rows = (groups == int((sizes > 1).nonzero()[0])).nonzero()[:2, 0].tolist()
     return (
-        f"{copied} of {len(groups)} examples are duplicates or near-duplicates of others, "
+        f"{copied} of {len(groups)} examples are duplicates or near-duplicates, "
         f"such as rows {rows[0]} and {rows[1]}; they count as {int((sizes > 1).sum())}."
     )
