@@ -63,7 +63,7 @@ class ProbeResult(results.Result):
         ax.hist(self.accuracy.cpu().numpy(), bins=min(40, max(5, len(self.accuracy) // 10)))
         ax.axvline(mean, color="black", label=f"mean {mean:.3f}")
         ax.set(xlabel=f"{self.estimate} accuracy", ylabel="tasks")
-        ax.set_title(f"{len(self.accuracy):,} tasks, {self.n_evaluated:,} examples evaluated")
+        ax.set_title(f"{len(self.accuracy):,} tasks, {self.n_evaluated:,} points evaluated")
         ax.legend()
         return ax
 
