@@ -50,7 +50,7 @@ Axes = TypeAliasType("Axes", "matplotlib.axes.Axes")
 
 # %% ../nbs/core/00_refusals.ipynb #ebc7222a
 def shortened(text: str, most: int) -> str:
-    "A text without its middle if it is longer than `most`."
+    "Shorten a text to `most` characters by cutting out its middle."
     if len(text) <= most:
         return text
     half = (most - 1) // 2
@@ -58,23 +58,23 @@ def shortened(text: str, most: int) -> str:
 
 
 def shown(x: object, most: int) -> str:
-    "`x` as it prints, on one line, without its middle if it is longer than `most` characters."
+    "Return the `repr` of `x` on one line, shortened to `most` characters."
     try:
         text = " ".join(str(x).split())
-    except Exception:  # any: it comes from an object of the user
-        text = f"{type(x).__name__} that does not print"
+    except Exception:  # of any kind, because the user's object raises it
+        text = f"{type(x).__name__} that cannot be printed"
     return shortened(text, most)
 
 
 def listed(names: Sequence, most: int = 4) -> str:
-    "Names in a sentence; if they are more than `most`, the number of the others."
+    "Join names with commas; beyond `most` names, count the remaining ones."
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} others"]
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 # %% ../nbs/core/00_refusals.ipynb #d3549939
 def sentence(rule: str, got: object, remedy: str, room: int = 300) -> str:
-    "A refusal, *rule. Got value; remedy.*, in which the value is cut so that all of it fits."
+    "Format an error message, *rule. Got value; remedy.*, and shorten the value to fit."
     room -= len(f"{rule}. Got ; {remedy}.")
     return f"{rule}. Got {shown(got, max(room, 20))}; {remedy}."
 
@@ -87,7 +87,7 @@ def refuse(caller: str, rule: str, got: object, remedy: str, error: type = Value
 
 @contextmanager
 def asked_by(caller: str) -> Iterator[None]:
-    "Context in which errors name the function that the user called."
+    "Context manager under which errors name the function that the user called."
     try:
         yield
     except (ValueError, TypeError, OSError, MemoryError, ImportError) as e:
@@ -97,7 +97,7 @@ def asked_by(caller: str) -> Iterator[None]:
 
 
 def warn(caller: str, rule: str, got: object, remedy: str, *, stacklevel: int = 3) -> None:
-    "Warn in the words of `refuse`, at the line that calls the function that calls this."
+    "Issue a warning in the form of `refuse`, attributed to the caller's caller."
     warnings.warn(f"{caller}: {rule}. Got {got}; {remedy}.", RuntimeWarning, stacklevel=stacklevel)
 
 # %% ../nbs/core/00_refusals.ipynb #081a0f87
@@ -108,8 +108,8 @@ def check_number(
     *,
     low: float | None = None,  # least allowed value
     high: float | None = None,  # largest allowed value
-    low_open: bool = False,  # is `low` itself refused?
-    high_open: bool = False,  # is `high` itself refused?
+    low_open: bool = False,  # whether `low` itself is excluded
+    high_open: bool = False,  # whether `high` itself is excluded
 ) -> float:
     "Return `x` as a finite float within its bounds, or raise `TypeError` or `ValueError`."
     rule = f"{name} must be a finite number"
@@ -122,7 +122,7 @@ def check_number(
         v = float(x) if is_number and not isinstance(x, (bool, np.bool_)) else None
     except OverflowError:
         v = math.inf if x > 0 else -math.inf
-    except (TypeError, ValueError, RuntimeError):  # a date, a complex tensor, one without values
+    except (TypeError, ValueError, RuntimeError):  # a date, or a complex or meta tensor
         v = None
     if v is None:
         refuse(caller, rule, f"{type(x).__name__} {shown(x, 80)!r}", "pass one number", TypeError)
@@ -144,7 +144,7 @@ def check_count(x: Any, caller: str, name: str, *, low: int = 1, high: int | Non
     return int(x)
 
 # %% ../nbs/core/00_refusals.ipynb #ac96c30f
-_ALL_NAMED = 20  # choices that fit in a sentence
+_ALL_NAMED = 20  # most choices that a message lists
 
 
 def check_choice(x: _T, choices: Collection, caller: str, name: str) -> _T:
@@ -152,7 +152,7 @@ def check_choice(x: _T, choices: Collection, caller: str, name: str) -> _T:
     if (x is None or isinstance(x, str)) and x in choices:
         return x
     got = repr(x) if isinstance(x, str) else f"{type(x).__name__} {shown(x, 80)}"
-    among, remedy = ", ".join(map(repr, choices)), "choose one of those"
+    among, remedy = ", ".join(map(repr, choices)), "choose one of them"
     names = [*map(str, choices)]
     most, least = (1, 0.7) if len(choices) <= _ALL_NAMED else (3, 0.5)
     near = difflib.get_close_matches(x if isinstance(x, str) else "", names, most, least)
@@ -168,12 +168,12 @@ def check_flag(x: object, caller: str, name: str) -> bool:
     is_switch = isinstance(x, (bool, np.bool_)) or (isinstance(x, int) and x in (0, 1))
     if not is_switch:
         got = f"{type(x).__name__} {shown(x, 80)}"
-        refuse(caller, f"{name} must be True or False", got, "pass one of the two", TypeError)
+        refuse(caller, f"{name} must be True or False", got, "pass True or False", TypeError)
     return bool(x)
 
 # %% ../nbs/core/00_refusals.ipynb #a18c703e
 def check_instance(x: _T, kinds: type | tuple, caller: str, name: str, *, remedy: str) -> _T:
-    "Return `x` if it is of one of the classes, or raise `TypeError`."
+    "Return `x` if it is an instance of one of the classes, or raise `TypeError`."
     if not isinstance(x, kinds):
         several = kinds if isinstance(kinds, tuple) else (kinds,)
         rule = f"{name} must be of type {' or '.join(kind.__name__ for kind in several)}"
@@ -182,12 +182,12 @@ def check_instance(x: _T, kinds: type | tuple, caller: str, name: str, *, remedy
 
 # %% ../nbs/core/00_refusals.ipynb #e781c1a5
 def check_temperature(T: Any, caller: str) -> float:
-    "Return the temperature as a float, positive and finite."
+    "Return the temperature as a positive finite float, or raise an error."
     return check_number(T, caller, "temperature", low=0, low_open=True)
 
 # %% ../nbs/core/00_refusals.ipynb #9dc4d5ac
 def check_temperatures(T: Any, caller: str) -> Tensor:  # shape (n_temperatures,), float64
-    "Return one or several temperatures as a float64 vector, all positive and finite."
+    "Return one or several positive finite temperatures as a float64 vector."
     if isinstance(T, Tensor) and (T.is_nested or T.is_quantized or T.is_complex()):
         rule = "temperature must be one or several real numbers"
         refuse(

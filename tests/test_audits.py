@@ -45,7 +45,7 @@ def test_rows_in_another_order_are_said_above_the_verdict():
     ranking = tp.rank_models(models, **nested(**QUICK))
     (note,) = ranking.settings["candidates"]
     assert note.startswith("turned and the other models predict each other's tasks poorly")
-    assert note.endswith("are its rows in another order?")
+    assert note.endswith("Check that its rows are in the same order.")
     shown = str(ranking)
     assert shown.index("turned and the other models") < shown.index(ranking.verdict[:12])
 
@@ -154,7 +154,7 @@ def test_copies_of_points_in_files_are_left_out_as_in_memory(kind, labelled, tmp
     there = tp.rank_models(
         in_files(models, tmp_path), **nested(labels=labels, on_disk=True, **QUICK)
     )
-    assert "120 of 200 examples are copies or near copies of others" in there.verdict
+    assert "120 of 200 examples are duplicates or near-duplicates" in there.verdict
     assert there.settings["copies"] == here.settings["copies"]
     assert there.groups.equal(here.groups)
     torch.testing.assert_close(there.skill, here.skill, rtol=0, atol=2e-6)

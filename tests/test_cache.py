@@ -135,7 +135,7 @@ def test_a_disk_that_fills_half_way_costs_the_cache_only(work, tmp_path, expecte
     process = work(before=limit, PYTHONDONTWRITEBYTECODE="1")
     out, err = process.communicate()
     assert process.returncode == 0, err
-    assert err.count("UserWarning") == 1 and "nothing was half-written" in err, err
+    assert err.count("UserWarning") == 1 and "no partial file was left" in err, err
     assert json.loads(out.splitlines()[-1])["total"] == pytest.approx(expected, rel=1e-6)
     folder = tmp_path / "cache" / "features"
     assert not list(folder.glob(".*.tmp")) and not list(folder.glob("*.safetensors"))
@@ -312,7 +312,7 @@ def test_a_folder_of_somebody_else_costs_the_cache_only(work, whole, tmp_path):
     _, expected = whole
     shut = tmp_path / "shut"
     shut.mkdir(mode=0o555)
-    with bound_by_permissions(), warned(1, "The run goes on without storing its results."):
+    with bound_by_permissions(), warned(1, "The run continues without storing its results."):
         got = work(shut)
     assert torch.equal(got, expected) and not list(shut.iterdir())
 
@@ -322,7 +322,7 @@ def test_a_folder_of_somebody_else_costs_the_cache_only(work, whole, tmp_path):
 def test_a_cache_that_cannot_be_written_costs_the_cache_only(work, whole, place, tmp_path):
     cache = place(tmp_path)
     _, expected = whole
-    with warned(1, "The run goes on without storing its results."):
+    with warned(1, "The run continues without storing its results."):
         got = work(cache)
     assert torch.equal(got, expected)
 

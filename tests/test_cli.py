@@ -435,7 +435,7 @@ def test_photographs_are_turned_unless_told_otherwise(tmp_path):
 def test_an_unwritable_cache_is_one_line(shelf, tmp_path):
     (tmp_path / "taken").write_text("no folder")
     code, out, err = run(*words(shelf, "--n-tasks", 10, "--cache", "taken"), cwd=tmp_path)
-    assert code == 0 and len(err.splitlines()) == 1 and "goes on without storing" in err, err
+    assert code == 0 and len(err.splitlines()) == 1 and "continues without storing" in err, err
     assert sorted(p.name for p in (tmp_path / "ranking").iterdir()) == FILES
 
 

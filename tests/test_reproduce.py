@@ -325,7 +325,7 @@ def test_no_miniature_has_a_printed_number_of_other_data(tmp_path):
         if not item.small:
             assert item.needs == "nothing but printed numbers", name
             continue
-        assert item.notes[0].startswith("A small run")
+        assert item.notes[0].startswith("This small run")
         assert re.search(r"\breplaces?\b", " ".join(item.notes)), name
         cells = [Cell(row, column, 0.0, 0.0) for row, column in printed_numbers(item)]
         assert set(compare_cells(cells, item)["published"]) <= {NOT_COMPARABLE}, name
@@ -398,5 +398,7 @@ def test_the_truth_of_a_recipe_can_be_that_of_fine_tuning(tmp_path):
     of_heads = reproduce("pactran-figure-6", out=tmp_path / "heads", **run)
     tuned = reproduce("pactran-figure-6", out=tmp_path / "tuned", fine_tune=True, **run)
     assert len(tuned) and len(of_heads)
-    with pytest.raises(ValueError, match="fine_tune must be of an item with test errors"):
+    with pytest.raises(
+        ValueError, match="fine_tune applies only to PACTran items with test errors"
+    ):
         reproduce("synbench-table-22", fine_tune=True, miniature=True)

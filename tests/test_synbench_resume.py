@@ -91,7 +91,7 @@ def test_a_damaged_scale_is_measured_again_with_one_warning(tmp_path):
     p = start(script, cache)
     out, err = p.communicate()
     assert p.returncode == 0, err
-    assert err.count(path.name) == 1 and "is computed again" in err
+    assert err.count(path.name) == 1 and "is recomputed" in err
     again = json.loads(out)
     assert again["rows"] == PROBE + 2 * N  # one scale of four
     for key in ("score", "accuracy", "margin"):

@@ -610,7 +610,7 @@ def _placement(
     if len(entries.values) != n:
         rule = f"models and {entries.noun} must describe the same examples"
         got = f"{n} in models, {len(entries.values)} in {entries.noun}"
-        raise ValueError(sentence(rule, got, "pass matching rows in the same order"))
+        raise ValueError(sentence(rule, got, "pass the same rows in the same order"))
     if key is not None:
         noun = entries.noun.capitalize()
         return None, (f"{noun} are matched by order, as {key.column} matches no example.",)

@@ -21,18 +21,18 @@ from .fine_tuning import check_task
 from ..signatures import documented
 
 # %% ../../nbs/papers/03_subsamples.ipynb #6f8daef7
-_ME = "neucrab"  # who refuses
+_ME = "neucrab"  # name in error messages
 
 # %% ../../nbs/papers/03_subsamples.ipynb #7ceb560e
 @documented
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    "A network that is compared with others."
+    "A network to compare with others."
 
     name: str
-    family: str | None = None  # relatives are drawn together; None: it has no relatives
-    head: tuple | None = None  # of its source classes: weight (n_source, d), bias (n_source,)
-    network: nn.Module | Callable | None = None  # to fine-tune; its outputs are features. Or: () ->
+    family: str | None = None  # models of a family are resampled together; None: no family
+    head: tuple | None = None  # source classifier: weight (n_source, d), bias (n_source,)
+    network: nn.Module | Callable | None = None  # for fine-tuning, returns features; or () ->
 
 
 @documented
@@ -41,16 +41,16 @@ class CheckpointTask:
     "Labels of a task, and the features of several checkpoints."
 
     name: str
-    features: Mapping  # name of a checkpoint -> its features, (n, d)
-    labels: ArrayLike  # class of each point, shape (n,)
-    train: float | ArrayLike = 0.8  # share of the training points, or their mask, shape (n,)
-    source_probs: Mapping = field(default_factory=dict)  # name -> (n, n_source), or rows -> some
-    inputs: Tensor | Dataset | Mapping | None = None  # to fine-tune on; or checkpoint -> its own
-    attempts: Mapping = field(default_factory=dict)  # name -> () -> error of another fine-tuning
+    features: Mapping  # checkpoint name -> features, (n, d)
+    labels: ArrayLike  # class of each example, shape (n,)
+    train: float | ArrayLike = 0.8  # fraction of training examples, or their mask, shape (n,)
+    source_probs: Mapping = field(default_factory=dict)  # name -> (n, n_source) or function of rows
+    inputs: Tensor | Dataset | Mapping | None = None  # for fine-tuning; or checkpoint -> inputs
+    attempts: Mapping = field(default_factory=dict)  # name -> () -> error of other fine-tuning
 
 # %% ../../nbs/papers/03_subsamples.ipynb #806a8cd1
 class Rows(NamedTuple):
-    "Outputs of a checkpoint on some points."
+    "Outputs of a checkpoint on some examples."
 
     features: Tensor  # shape (n, d)
     labels: Tensor  # classes 0..K-1, shape (n,)
@@ -58,13 +58,13 @@ class Rows(NamedTuple):
 
 
 class _ReadyTask(NamedTuple):
-    "A task that was scored."
+    "A checked task."
 
     task: CheckpointTask
     y: Tensor  # classes 0..K-1, shape (n,)
     train: Tensor  # mask, shape (n,)
-    features: dict  # name of a checkpoint -> (n, d)
-    source: dict  # name -> function of rows, that gives probabilities; or None
+    features: dict  # checkpoint name -> (n, d)
+    source: dict  # name -> function of rows that returns probabilities, or None
 
     def rows(self, name: str, index: Tensor) -> Rows:
         "Features, labels and source probabilities (or None) of a checkpoint at some positions."
@@ -111,7 +111,7 @@ def ready_task(task: CheckpointTask, checkpoints: list) -> _ReadyTask:
         if labels.ndim == 1 and len(labels) != len(X):
             rule = f"{task.name} must have a label for each row of {name}"
             got = f"{len(labels)} labels and {len(X)} rows"
-            checks.refuse(_ME, rule, got, "pass those of its points")
+            checks.refuse(_ME, rule, got, "pass those of its examples")
     if len(labels.unique()) < 2:
         rule = f"{task.name} must have at least two classes"
         checks.refuse(_ME, rule, f"{len(labels.unique())}", "leave the task out")
@@ -121,11 +121,11 @@ def ready_task(task: CheckpointTask, checkpoints: list) -> _ReadyTask:
     return _ReadyTask(task, y, train, features, source)
 
 # %% ../../nbs/papers/03_subsamples.ipynb #3a67a122
-FULL = "full"  # all training points, as a size
+FULL = "full"  # size of all training examples
 
 
 def subsample(y: Tensor, pool: Tensor, per_class: int | str, seed: int) -> Tensor:  # shuffled
-    "Positions of some points of every class out of a pool; small ones are part of larger ones."
+    "Draw positions from every class of a pool; smaller subsamples are nested in larger ones."
     if per_class == FULL:
         return pool
     g = torch.Generator().manual_seed(seed)
@@ -135,10 +135,10 @@ def subsample(y: Tensor, pool: Tensor, per_class: int | str, seed: int) -> Tenso
 
 
 def check_sizes(ready: _ReadyTask, per_class: Sequence) -> None:
-    'Refuse a size N/K (a number or "full") for which a class has too few training points.'
+    'Raise `ValueError` if a class has too few training examples for a size N/K (or "full").'
     least = int(ready.y[ready.train].bincount(minlength=int(ready.y.max()) + 1).min())
     too_large = [k for k in per_class if k != FULL and k > least]
     if too_large:
-        rule = f"{ready.task.name} must have N/K training points of every class"
+        rule = f"{ready.task.name} must have N/K training examples of every class"
         got = f"N/K = {max(too_large)} and a class of {least}"
-        checks.refuse(_ME, rule, got, "leave that size out, or merge rare classes")
+        checks.refuse(_ME, rule, got, "omit that size or merge rare classes")

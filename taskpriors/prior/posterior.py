@@ -28,15 +28,15 @@ from ..signatures import documented
 
 # %% ../../nbs/prior/22_posterior.ipynb #eb484b78
 def _sequential_log_probs(
-    K: Tensor,  # kernel of the labelled points, shape (k, k)
-    codes: Tensor,  # one-hot labels, shape (k, classes that were seen)
+    K: Tensor,  # kernel of the labelled examples, shape (k, k)
+    codes: Tensor,  # one-hot labels, shape (k, observed classes)
     orders: Tensor,  # shape (n_orders, k)
     scales: Tensor,  # of the kernel, shape (n_scales,)
-    n_classes: int,  # seen or not
+    n_classes: int,  # including unobserved classes
 ) -> Tensor:  # shape (n_orders, n_scales, k), float64
-    "Log probability of each label given those before it, with one order in each row."
+    "Log probability of each label given the preceding ones, one order per row."
     k, c = codes.shape
-    never = math.log(n_classes - c) if n_classes > c else -math.inf  # classes without a label
+    never = math.log(n_classes - c) if n_classes > c else -math.inf  # unobserved classes
     out = K.new_empty(len(orders), len(scales), k)
     for row, order in zip(out, orders, strict=True):
         ordered = codes[order]
@@ -50,8 +50,8 @@ def _sequential_log_probs(
     return out
 
 # %% ../../nbs/prior/22_posterior.ipynb #8400abde
-_GAINS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # lambda_1/(q T); one is the onset of structure
-_USUAL_GAIN = 10.0  # of rankings without labels
+_GAINS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # lambda_1/(q T); tasks are structured above one
+_USUAL_GAIN = 10.0  # default of rankings without labels
 
 # %% ../../nbs/prior/22_posterior.ipynb #ea36e6bb
 @documented
@@ -59,17 +59,17 @@ _USUAL_GAIN = 10.0  # of rankings without labels
 class LabelEvidence(Result):
     """Log evidence of known labels under each component of a task distribution.
 
-    All logarithms are of the partition that the labels make, so they compare components on the same
-    labels; `coins` is that of a kernel of zeros.
+    All log probabilities are those of the partition by label, so components are comparable on the
+    same labels; `coins` is that of a zero kernel.
     """
 
-    log_evidence: Tensor  # gains and orders integrated out, shape (n_components,), float64
-    gain: Tensor  # the best lambda_1/(q T) of each component, 10 without labels, (n_components,)
-    coins: float  # log probability of the labels if all kernels were zero
+    log_evidence: Tensor  # averaged over gains and orders, shape (n_components,), float64
+    gain: Tensor  # best lambda_1/(q T) per component, 10 without labels, shape (n_components,)
+    coins: float  # log probability of the labels for a zero kernel
     n_labels: int  # k
     n_classes: int  # q
-    gains: Tensor  # that were integrated out, shape (n_gains,)
-    by_gain: Tensor = field(repr=False)  # log evidence at each, shape (n_components, n_gains)
+    gains: Tensor  # that were averaged over, shape (n_gains,)
+    by_gain: Tensor = field(repr=False)  # log evidence per gain, shape (n_components, n_gains)
     predictive: Tensor = field(
         repr=False
     )  # log probability of the next label, (n_components, o, k)
@@ -78,7 +78,7 @@ class LabelEvidence(Result):
 # %% ../../nbs/prior/22_posterior.ipynb #605bc71a
 def _known(
     labels, n, n_classes, caller
-) -> tuple[Tensor, Tensor, int]:  # which points, their classes from 0, and q
+) -> tuple[Tensor, Tensor, int]:  # labelled rows, their classes from 0, and q
     y = prefix.check_given(labels, caller, n=n, name="labels")
     y = torch.full((n,), -1) if y is None else y.cpu()
     points = (y >= 0).nonzero()[:, 0]
@@ -87,27 +87,27 @@ def _known(
     if n_classes is not None:
         q = checks.check_count(n_classes, caller, "n_classes", low=2)
     if len(names) > q:
-        rule = "n_classes must be at least the number of classes that labels name"
-        checks.refuse(caller, rule, f"{q} for {len(names)} classes", "raise it or leave it out")
+        rule = "n_classes must be at least the number of classes in labels"
+        checks.refuse(caller, rule, f"{q} for {len(names)} classes", "increase it or omit it")
     return points, classes, q
 
 
 @documented
 def label_evidence(
     factors: Mapping[str, Tensor] | Sequence,  # of the components' kernels, each of shape (n, r)
-    labels: ArrayLike | None,  # class of each point, (n,), whole numbers; -1 where not known
+    labels: ArrayLike | None,  # class of each example, integers, shape (n,); -1 if unknown
     *,
-    n_classes: int | None = None,  # q; None: as many as the labels name, at least two
-    orders: int = 32,  # random orders of the labelled points, the same for every component
-    gains: ArrayLike = _GAINS,  # lambda_1/(q T) to average over, equally likely
-    top_eigenvalues: ArrayLike | None = None,  # lambda_1 on all points; None: of these factors
-    seed: Seed | None = 0,  # of the orders
+    n_classes: int | None = None,  # q; None is the number of classes in labels, at least two
+    orders: int = 32,  # random orders of the labelled examples, shared by all components
+    gains: ArrayLike = _GAINS,  # lambda_1/(q T) to average over with equal weights
+    top_eigenvalues: ArrayLike | None = None,  # lambda_1 over all examples; None computes it
+    seed: Seed | None = 0,  # of the random orders
 ) -> LabelEvidence:
-    """Log probability of known labels under the tasks of each component, see Algorithm 1.
+    """Log probability of known labels under the tasks of each component (Algorithm 1).
 
-    The labelled points come first; their order and the temperature are integrated out. Rows of
-    points without a label enter through the largest eigenvalue alone, so with `top_eigenvalues`
-    the labelled rows are enough.
+    The labelled examples come first; their order and the temperature are averaged over. Rows of
+    unlabelled examples enter only through the largest eigenvalue, so with `top_eigenvalues`
+    the labelled rows suffice.
 
     Reference: Task Priors, section 2.4, Algorithm 1; the average over temperatures is ours.
     """
@@ -159,33 +159,33 @@ def label_evidence(
     )
 
 # %% ../../nbs/prior/22_posterior.ipynb #7829b7ba
-_POWERS = (0.03, 0.1, 0.3, 1.0)  # of the evidence, to average over
+_POWERS = (0.03, 0.1, 0.3, 1.0)  # powers of the evidence to average over
 
 # %% ../../nbs/prior/22_posterior.ipynb #1f9f0752
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class PosteriorWeights(Result):
-    "Weights of the components once some labels are known."
+    "Weights of the components given labels."
 
-    weights: Tensor  # shape (n_components,), float64, they sum to one
-    powers: Tensor  # of the evidence that were tried, shape (n_powers,)
-    shares: Tensor  # of each power in the weights, shape (n_powers,), they sum to one
-    log_loss: Tensor  # of predicting the labels one by one, mean over orders, shape (n_powers,)
+    weights: Tensor  # shape (n_components,), float64; they sum to one
+    powers: Tensor  # powers of the evidence, shape (n_powers,)
+    shares: Tensor  # weight of each power, shape (n_powers,); they sum to one
+    log_loss: Tensor  # sequential log loss of each power, mean over orders, shape (n_powers,)
 
 
 @documented
 def posterior_weights(
-    weights: ArrayLike,  # without labels, shape (n_components,), see consensus_prior
+    weights: ArrayLike,  # prior weights, shape (n_components,), see consensus_prior
     evidence: LabelEvidence,  # of the same components, see label_evidence
     *,
-    similarity: ArrayLike | None = None,  # (n_components, n_components) in [0, 1]: who are copies
-    power: float | None = None,  # t, of the evidence; None: averaged by how well each predicts
-    fade: float = 10.0,  # the weights without labels count as about so many labels
+    similarity: ArrayLike | None = None,  # (n_components, n_components) in [0, 1], 1 for copies
+    power: float | None = None,  # t, of the evidence; None averages over powers
+    fade: float = 10.0,  # number of labels that the prior weights are worth
 ) -> PosteriorWeights:
-    """Weights of components, proportional to w^(f/(f + k)) E^t after k labels.
+    """Weights of components given k labels, proportional to w^(f/(f + k)) E^t.
 
-    Without labels they are the weights that are given. Powers are averaged in proportion to the
-    probability that they gave to the labels, each label predicted from those before it. Copies
+    Without labels they equal `weights`. Powers are averaged in proportion to the
+    probability that they assign to the labels, each predicted from the preceding labels. Copies
     share one weight, as in consensus_prior.
 
     Reference: Grünwald 2012 for powers below one; Dawid 1984 for the choice by prediction.
@@ -196,7 +196,7 @@ def posterior_weights(
     w = checks.check_numbers(weights, caller, "weights").double().cpu()
     if w.ndim != 1 or not len(w) or w.min() < 0 or w.max() <= 0:
         rule, got = (
-            "weights must be one number per component, none negative",
+            "weights must be one non-negative number per component",
             f"shape {tuple(w.shape)}",
         )
         checks.refuse(caller, rule, got, "pass consensus_prior(cross).weights")
@@ -238,13 +238,13 @@ def posterior_tasks(
     labels: ArrayLike | None,  # as for label_evidence
     evidence: LabelEvidence,  # of these labels under these components
     *,
-    n_tasks: int = 60,  # drawn from each component
-    n_orders: int = 16,  # random orders of the points that are not labelled
-    seed: Seed | None = 0,  # the same for every component
-) -> Tensor:  # shape (n_components, n_tasks, n), int64; known classes are numbered by their order
-    """Tasks of each component that agree with the known labels, at its best gain.
+    n_tasks: int = 60,  # tasks per component
+    n_orders: int = 16,  # random orders of the unlabelled examples
+    seed: Seed | None = 0,  # shared by all components
+) -> Tensor:  # shape (n_components, n_tasks, n), int64; known classes in ascending order
+    """Draw tasks of each component that agree with the known labels, at its best gain.
 
-    Reference: Task Priors, Algorithm 1, with the labelled points first.
+    Reference: Task Priors, Algorithm 1, with the labelled examples first.
     """
     caller = "posterior_tasks"
     remedy = "pass label_evidence(factors, labels)"
@@ -264,7 +264,7 @@ def posterior_tasks(
 
 # %% ../../nbs/prior/22_posterior.ipynb #56618bcd
 def pairs_of_one_class(classes: Tensor) -> int:
-    "Number of pairs of labels, whole numbers from 0, of the same class."
+    "Count the pairs of examples of the same class, given integer labels from 0."
     sizes = classes.bincount()
     return int((sizes * (sizes - 1) // 2).sum())
 
@@ -272,21 +272,21 @@ def pairs_of_one_class(classes: Tensor) -> int:
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelledSkill(Result):
-    "Leave-one-out skill of ridge probes on labelled points alone."
+    "Leave-one-out skill of ridge probes on labelled examples only."
 
     skill: Tensor  # of each model, shape (n_models,), float64; 0 for a constant
     standard_error: Tensor  # of each skill, shape (n_models,)
     n_labels: int  # k
-    n_classes: int  # that the labels name
-    n_pairs: int  # of labels of one class
+    n_classes: int  # classes in the labels
+    n_pairs: int  # pairs of examples of one class
     points: Tensor = field(repr=False)  # pseudo-values of the skill, shape (n_models, k), float64
-    # is each point classified rightly without its label? shape (n_models, k); None: not counted
+    # whether each example is classified correctly, shape (n_models, k); None if not computed
     hits: Tensor | None = field(default=None, repr=False)
 
 
 def _means_of_groups(
     values, grouping
-) -> Tensor:  # (m, k) -> (m, n_groups), with the same error of the mean
+) -> Tensor:  # (m, k) -> (m, n_groups), with the same standard error of the mean
     m, k = values.shape
     mean = values.mean(1, keepdim=True)
     sums = values.new_zeros(m, grouping.n_groups).index_add_(1, grouping.number, values - mean)
@@ -296,15 +296,15 @@ def _means_of_groups(
 @documented
 def labelled_skill(
     features: Mapping[str, ArrayLike] | Sequence,  # of the models, each of shape (n, d)
-    labels: ArrayLike,  # class of each point, shape (n,), whole numbers; -1 where not known
+    labels: ArrayLike,  # class of each example, integers, shape (n,); -1 if unknown
     *,
-    groups: ArrayLike | None = None,  # of each point, shape (n,), left out whole; None: points are
+    groups: ArrayLike | None = None,  # of the examples, for grouped cross-validation, shape (n,)
 ) -> LabelledSkill:
-    """Skill of each model on known labels, with the terms of its covariance over models.
+    """Skill of each model on known labels, with the terms of the covariance between models.
 
-    The covariance of the skills is that of the rows of `points` over the number of labels, and that
-    of the accuracies is the one of `hits`, see `label_accuracy`; with groups, of which there must
-    be two with labels, these rows have a column for each group.
+    The covariance of the skills is that of the rows of `points` divided by the number of labels;
+    for accuracies (see `label_accuracy`) it is that of `hits`. With groups, of which at least two
+    must have labels, these rows have one column per group.
     Reference: Efron and Stein 1981 for the jackknife.
     """
     caller = "labelled_skill"
@@ -312,9 +312,9 @@ def labelled_skill(
     points, classes, q = _known(labels, len(features[0]), None, caller)
     k = len(points)
     if k < 4 or classes.max() < 1:
-        rule = "labels must name at least two classes and four points"
-        got = f"{len(classes.unique())} classes and {k} points"
-        checks.refuse(caller, rule, got, "label more points")
+        rule = "labels must hold at least two classes and four labelled examples"
+        got = f"{len(classes.unique())} classes and {k} examples"
+        checks.refuse(caller, rule, got, "label more examples")
     skills, values, hits = [], [], []
     grouping = None
     if groups is not None:
@@ -351,14 +351,14 @@ _N_SHUFFLES = 199
 
 
 def shuffle_p_value(
-    features: Sequence,  # of the models at the labelled points, each of shape (k, d)
-    classes: Tensor,  # of these points, numbered from 0, shape (k,)
+    features: Sequence,  # of each model at the labelled examples, shape (k, d)
+    classes: Tensor,  # of these examples, numbered from 0, shape (k,)
     *,
     seed: Seed | None = 0,  # of the shuffles
 ) -> float:
-    """Permutation p-value: how often the best model predicts shuffled labels as well as these.
+    """Permutation p-value of the best model's skill, from shuffled labels.
 
-    Reference: Westfall and Young 1993 for the least p-value of several tests.
+    Reference: Westfall and Young 1993 for the minimum p-value of several tests.
     """
     caller, k = "shuffle_p_value", len(classes)
     g = checks.check_generator(seed, caller)
@@ -376,14 +376,14 @@ def shuffle_p_value(
         sums = torch.cat([rows.double() @ forms for rows in same.split(16)])
         errors.append(sums.amin(1))
     of_models = torch.stack(errors)
-    slack = 1e-9 * of_models.abs().amax(1)[:, None, None]  # equal orders differ by rounding
+    slack = 1e-9 * of_models.abs().amax(1)[:, None, None]  # equal permutations differ by rounding
     as_good = of_models[:, None] <= of_models[:, :, None] + slack
     least = as_good.double().mean(2).amin(0)
     return (least <= least[0]).double().mean().item()
 
 
 def skill_p_value(direct: LabelledSkill) -> float:
-    "Probability of so high a skill of one of the models on labels without signal, by its error."
+    "P-value of the highest skill under labels without signal, from its standard error."
     n_rows = direct.points.shape[1]
     error = direct.points.std(1) / n_rows**0.5
     z = (direct.skill / error).nan_to_num(0.0).max().item()
@@ -391,7 +391,7 @@ def skill_p_value(direct: LabelledSkill) -> float:
 
 # %% ../../nbs/prior/22_posterior.ipynb #208d942b
 def shrunk_covariance(rows: Tensor) -> Tensor:  # shape (p, p)
-    "Covariance of few observations, shrunk towards a multiple of the identity (Ledoit and Wolf)."
+    "Ledoit-Wolf covariance, shrunk towards a multiple of the identity."
     k, p = rows.shape
     rows = rows - rows.mean(0)
     S = rows.T @ rows / k

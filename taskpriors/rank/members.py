@@ -304,7 +304,7 @@ def check_rows(models: Mapping[str, Model]) -> None:
     for name, n in others:
         if n != n_first:
             got = f"{n_first} in {first}, {n} in {name}"
-            remedy = "pass matching rows in the same order"
+            remedy = "pass the same rows in the same order"
             checks.refuse("rank_models", "models must describe the same examples", got, remedy)
     named = [(words.shortened(k, 60), model.points) for k, model in models.items() if model.points]
     for name, points in named[1:]:

@@ -22,13 +22,13 @@ from . import curves, robust_probing, score
 # %% ../../nbs/synbench/09_accuracy.ipynb #49e3983b
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class _SyntheticAccuracy(Result):
-    "Accuracy of a linear head on synthetic images, as they are and attacked."
+    "Standard and robust accuracy of a linear head on synthetic images."
 
-    model: str  # its name
+    model: str  # name of the network
     scales: Tensor  # distances of the means, shape (n_scales,)
     standard: Tensor  # accuracy at each scale, shape (n_scales,)
     robust: Tensor  # accuracy under attack, same shape
-    attack_eps: float  # largest 2-norm of a perturbation, in the units of the images
+    attack_eps: float  # maximum 2-norm of a perturbation, in the units of the images
 
     @property
     def sa(self) -> float:
@@ -44,15 +44,15 @@ class _SyntheticAccuracy(Result):
 def synthetic_accuracy(
     model: str | Callable,  # a timm name, an nn.Module, or a differentiable function of images
     *,
-    attack_eps: float = 0.2,  # largest 2-norm of the perturbation; Table 1 has 0.2
-    n_steps: int = 20,  # of the attack
+    attack_eps: float = 0.2,  # maximum 2-norm of the perturbation; 0.2 in Table 1
+    n_steps: int = 20,  # steps of the attack
     settings: curves.SynBenchSettings | None = None,  # and the following as in `synbench_score`
     input_size: tuple | None = None,  # (channels, height, width)
-    normalize_by: tuple | None = None,  # ((means), (deviations))
-    batch_size: int = 64,  # images at a time
+    normalize_by: tuple | None = None,  # (means, standard deviations)
+    batch_size: int = 64,  # images per batch
     seed: int = 0,  # of training and test samples
-    device: str | torch.device | None = None,  # None is where the model is
-    progress: bool = True,  # a bar on standard error
+    device: str | torch.device | None = None,  # None is the device of the model
+    progress: bool = True,  # whether to show a progress bar on standard error
     **changes: Any,  # fields of SynBenchSettings: scales, n_train, n_test, ...
 ) -> _SyntheticAccuracy:
     "Standard and robust accuracy of a linear head on the synthetic task (Table 1)."

@@ -26,8 +26,8 @@ RECORD_FILE = Path(str(files("taskpriors.transfer") / "record.json"))
 
 
 @cache
-def read_record() -> dict[str, Any]:  # study -> its part
-    "Results of the studies on how well metrics order models."
+def read_record() -> dict[str, Any]:  # study -> its results
+    "Return the results of the studies on how well metrics rank models."
     return json.loads(RECORD_FILE.read_text(encoding="utf-8"))
 
 # %% ../../nbs/transfer/16_cards.ipynb #11202ca8
@@ -36,17 +36,17 @@ _SITE = "https://taskpriors.github.io/taskpriors"
 # %% ../../nbs/transfer/16_cards.ipynb #a08b331f
 @dataclass(frozen=True, eq=False, repr=False)
 class Card(Result):
-    "Description of a metric: formula, direction, cost and trap."
+    "Description of a metric: formula, direction, cost and pitfall."
 
     name: str  # key in METRICS
     formula: str  # the docstring of the function
-    direction: str  # which way is better
+    direction: str  # whether higher or lower is better
     needs: str  # inputs, in call order
-    unchanged_by: str  # transformations that must not change it
-    cost: str  # n points, d features, K classes, r = min(n, d)
-    trap: str  # what misleads it
-    source: str  # where it was published
-    record: str  # how it did in the studies of this site
+    unchanged_by: str  # transformations that must not change the value
+    cost: str  # n examples, d features, K classes, r = min(n, d)
+    trap: str  # main pitfall
+    source: str  # reference
+    record: str  # results in the studies of this site
     chapter: str  # address of its derivation
 
     def __repr__(self):
@@ -58,7 +58,7 @@ class Card(Result):
         return None
 
     def to_frame(self) -> DataFrame:
-        "One row per fact."
+        "Return one row per field."
         import pandas as pd
 
         return pd.DataFrame(dict(value=vars(self)))
@@ -77,24 +77,24 @@ def _record(name: str) -> str:
                 shown.append(f"{where} {value} [{low}, {high}] ({baseline})")
         if shown:
             texts.append(f"{part['measure']}: {', '.join(shown)}")
-    return "; ".join(texts) or "no study of this site holds one"
+    return "; ".join(texts) or "not evaluated in a study of this site"
 
 
 @documented
 def describe_metric(
     metric: str,  # name in METRICS, such as "logme"
-) -> Card:  # prints itself
-    "The card of a metric: formula, direction, input, cost, trap, source, past results, chapter."
+) -> Card:  # card that prints as text
+    "Return the card of a metric: formula, direction, inputs, cost, pitfall and source."
     if metric not in registry.METRICS:
         near = difflib.get_close_matches(str(metric), registry.METRICS, 3) or ["taskpriors.METRICS"]
         remedy = f"see {' or '.join(near)}"
         if isinstance(metric, str) and metric in registry.COMBINED:
             terms = " and ".join(registry.terms_of([metric]))
-            remedy = f"it is made over a table of {terms}; see these"
+            remedy = f"it combines {terms} over models; describe these"
         rule = "metric must be a name in METRICS"
         checks.refuse("describe_metric", rule, repr(metric)[:60], remedy)
     m = registry.METRICS[metric]
-    control = " (a control)" if m.trivial else ""
+    control = " (a baseline)" if m.trivial else ""
     page = m.function.__module__.removeprefix("taskpriors.").replace(".", "/")
     return Card(
         name=m.name,
@@ -111,7 +111,7 @@ def describe_metric(
 
 # %% ../../nbs/transfer/16_cards.ipynb #06603b07
 def card_table() -> DataFrame:
-    "Name, direction, input and trap of every metric."
+    "Return name, direction, inputs and pitfall of each metric."
     import pandas as pd
 
     cards = [describe_metric(name) for name in registry.METRICS]
