@@ -101,7 +101,8 @@ def _synbench_cells(job: Job) -> Computed:
             steps = job.item.settings.get("attack_steps", 20)
             settings = _settings_of(job.item)["derived"]
             a = synthetic_accuracy(network, settings=settings, n_steps=steps, **options)
-            cells += [Cell(called, k, None, 100 * v) for k, v in (("SA", a.sa), ("RA", a.ra))]
+            means, unlike = (("SA", a.sa), ("RA", a.ra)), "of scales that are not printed"
+            cells += [Cell(called, k, None, 100 * v, unlike=unlike) for k, v in means]
         of_networks[called] = ours
     return cells, partial(_draw_scores, job.item, of_networks)
 
