@@ -101,7 +101,8 @@ def _synbench_cells(job: Job) -> Computed:
             steps = job.item.settings.get("attack_steps", 20)
             settings = _settings_of(job.item)["derived"]
             a = synthetic_accuracy(network, settings=settings, n_steps=steps, **options)
-            cells += [Cell(called, k, None, 100 * v) for k, v in (("SA", a.sa), ("RA", a.ra))]
+            means, unlike = (("SA", a.sa), ("RA", a.ra)), "of scales that are not printed"
+            cells += [Cell(called, k, None, 100 * v, unlike=unlike) for k, v in means]
         of_networks[called] = ours
     return cells, partial(_draw_scores, job.item, of_networks)
 
@@ -356,6 +357,27 @@ def _draw_difficulties(accuracy):
     return ax
 
 
+_CHANNELS = {  # means and deviations of red, green and blue of the training images, in [0, 1]
+    "CIFAR10": ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
+    "SVHN": ((0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970)),
+    "TinyImageNet": ((0.4802, 0.4481, 0.3975), (0.2770, 0.2691, 0.2821)),
+}
+
+
+def _channel_distances(job: Job) -> Computed:  # Table 11, Gaussian-I: a sum over the pixels
+    n, cells = job.item.settings["pixels"] ** 2, []
+    for name, channels in _CHANNELS.items():
+        mean, deviation = torch.tensor(channels, dtype=torch.float64)
+
+        def squared(center, mean=mean, deviation=deviation):  # mean over the images
+            return n * float((deviation**2 + (mean - center) ** 2).sum())
+
+        both = 2 * squared(0.5 / math.sqrt(3 * n))
+        digits = 4 * n * 0.00005 * float((mean + deviation).sum())  # of the statistics
+        cells.append(Cell(name, "MD, Gaussian-I", both, squared(0.5), digits))
+    return cells, None
+
+
 _SECONDS = {"ViT-B/16": (37, 6807), "ViT-L/16": (81, 7373)}  # A.9: a scale, the other metrics
 _DRAWN = 59  # seconds to draw the samples of a scale
 
@@ -527,6 +549,13 @@ def _features_of(network, images, job):  # shape (n, d), of images at any size
         return torch.cat([encoder(x.to(place)).cpu() for x in small])
 
 
+def _both_distances(x, shape, covariance):  # sum over the means of both classes, and its error
+    paper = dict(covariance=covariance, pixel_mean=0.5 / math.sqrt(math.prod(shape)))
+    task = gaussians.synthetic_task(1.0, shape, **paper)
+    both = 2 * (gaussians.mahalanobis(x, task) + task.distance**2)
+    return float(both.mean()), 2 * float(both.std()) / math.sqrt(len(x))
+
+
 def _distances(job: Job) -> Computed:
     cells, n = [], job.item.settings["n_images"]
     shape = (3, job.item.settings["pixels"], job.item.settings["pixels"])
@@ -548,9 +577,10 @@ def _distances(job: Job) -> Computed:
                     cells.append(Cell(name, f"FID, {label}", None, fid, unlike=unlike))
                 apart = gaussians.frechet_distance(x.flatten(1), drawn.flatten(1))
                 cells.append(Cell(name, f"Frechet distance of pixels, {label}", None, apart))
+                both, error = _both_distances(x, shape, covariance)
+                unlike = "" if label == "Gaussian-I" else "of a band that is not printed"
                 mean = fit.mean_distance
-                unlike = "of a range of pixels that is not printed"
-                cells.append(Cell(name, f"MD, {label}", mean, mean, unlike=unlike))
+                cells.append(Cell(name, f"MD, {label}", both, mean, error, unlike))
     return cells, None
 
 # %% ../../nbs/papers/15_actions.ipynb #97052052
@@ -635,5 +665,6 @@ ACTIONS: dict[str, Callable] = dict(
     printed_ranks=_printed_ranks,
     robust_probing=_robust_probing,
     distances=_distances,
+    channel_distances=_channel_distances,
     attack_distances=_section_4_2,
 )

@@ -300,10 +300,31 @@ _OF_PAIRS: dict[str, Callable[[list[float]], float]] = {
     "median": median,
     "largest": max,
 }
+_BASELINES = ("LEEP", "N-LEEP", "H-score", "LogME", "LINEAR", "LINEAR-VALID")
+_WIDTH = "width, checkpoints of all widths", "mean over tasks"  # 0.481 in Table 7
+
+
+def _printed_width(job: Job) -> Computed:  # B.7, from Tables 4, 5 and 6: means over nine tasks
+    printed = recipes.published_table("PACTran", "Table 7").set_index(["row", "column"])
+    width, cells = float(printed.loc[_WIDTH, "value"]), []
+    for table, per in (("Table 4", 2), ("Table 5", 5), ("Table 6", 10)):
+        rows, at = recipes.published_table("PACTran", table), f"N/K = {per}"
+        readings = rows["value"].str.split(" or ").map(lambda texts: [float(t) for t in texts])
+        ends = [readings.map(of).groupby(rows["row"], sort=False).mean() for of in (min, max)]
+        below = [float((end[list(_BASELINES)] < width).sum()) for end in ends]
+        error = abs(below[0] - below[1]) / 2
+        cells.append(Cell("baselines below the width, of six", at, None, sum(below) / 2, error))
+        for metric, low, high in zip(ends[0].index, *ends, strict=True):
+            row = f"{metric}, mean over nine tasks"
+            cells.append(Cell(row, at, None, (low + high) / 2, (high - low) / 2))
+    return cells, None
+
+
 ACTIONS: dict[str, Callable] = dict(
     neucrab=_neucrab,
     questions=_questions,
     printed_caption=_printed_caption,
     metric_operations=_metric_operations,
     printed_orders=_printed_orders,
+    printed_width=_printed_width,
 )

@@ -122,7 +122,10 @@ class Item(Result):
         remarks += [f"{len(self.stand_ins)} replace others"] if self.stand_ins else []
         remark = f" ({', '.join(remarks)})" if remarks else ""
         parts = [words.counted(len(self.usable), "network") + remark] if self.networks else []
-        parts += ["the images of " + ", ".join(self.data)] if self.data else []
+        files = [name for name, source in self.data.items() if "file" in source]
+        images = [name for name in self.data if name not in files]
+        parts += [f"the images of {', '.join(images)}"] if images else []
+        parts += [f"the file {', '.join(files)}"] if files else []
         return " and ".join(parts) or "nothing but printed numbers"
 
     @property
@@ -142,6 +145,9 @@ def _in_words(names) -> str:  # "a, b and c"
     return f"{', '.join(first)} and {last}" if first else last
 
 
+_TOYS = {"questions": "Toy questions", "released_recalls": "Toy recalls"}
+
+
 def _small_notes(item):
     notes = ["This small run only shows that the recipe runs; its numbers are not comparable."]
     if item.networks:
@@ -152,7 +158,7 @@ def _small_notes(item):
     if sources:
         size = f" of {item.settings['pixels']} pixels" if "pixels" in item.settings else ""
         names = _in_words(list(item.full.data))
-        toys = "Toy questions" if item.action == "questions" else sources.pop().capitalize()
+        toys = _TOYS.get(item.action, sources.pop().capitalize())
         notes.append(f"{toys}{size} replace {names}.")
     if item.settings.get("grid") and item.settings["per_class"] == [2, 5, 10]:
         notes.append("Figures 3 to 8 and 10 are one picture of these images under seven titles.")
@@ -255,8 +261,8 @@ def data_problem(source: dict) -> str:
     "Explain why a data set cannot be loaded, without loading it; empty if it can."
     import torchvision
 
-    if "folder" in source:
-        return source["folder"]
+    if by_hand := source.get("folder", source.get("file")):
+        return by_hand
     if "hub" in source:
         if not named_models.is_repository(source["hub"]):
             return f"{source['hub']} is not a data set of the hub of the form OWNER/NAME"
@@ -341,7 +347,8 @@ def item_table() -> DataFrame:  # one row per item
     for item in paper_items().values():
         absent = sum(not is_cached(name) for name in item.usable.values())
         lacks = [words.counted(absent, "network") + " to fetch"] if absent else []
-        lacks += ["the images"] if item.data else []
+        is_file = any("file" in source for source in item.data.values())
+        lacks += ["the file" if is_file else "the images"] if item.data else []
         here = "yes" if not lacks else f"no: {' and '.join(lacks)}"
         facts = dict(shows=item.title, needs=item.needs, here=here, notes=" ".join(item.notes))
         rows.append(dict(item=item.name, **facts))
@@ -455,7 +462,9 @@ def _plan_summary(item: Item, plan: DataFrame, device: str | None = None) -> lis
         parts = [f"{sum(source['n']):,} images"] if "n" in source else []
         parts += [f"{_size(source['mib'])} to fetch once"] if "mib" in source else []
         size = "".join(f", {part}" for part in parts)
-        if "folder" in source:
+        if "file" in source:
+            sentences.append(f"{name} must be passed by --folder: {source['file']}.")
+        elif "folder" in source:
             sentences.append(f"Images: {name} must be passed: {source['folder']}.")
         elif "images" not in source:
             sentences.append(f"Images: {name}{size}.")

@@ -6,14 +6,17 @@
 __all__ = []
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #32a7fce8
+import json
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+import taskpriors.checks as checks
 from ..inputs.embed import embed_features
 from ..kernels import kernel_factor
 from . import figures, mieb, neucrab_files, recipes, released
@@ -131,6 +134,63 @@ def _distributions(job: Job) -> Computed:
     cells = _columns(b.models, columns)
     cells.append(_spearman(_BOTH, "accuracy", *((v.mean(1), v.var(1)) for v in both)))
     return cells, partial(figures.plot_distributions, b)
+
+# %% ../../nbs/papers/15_task_priors_actions.ipynb #f8a0c1d2
+def _read_recalls(path: str) -> dict[str, Tensor]:  # model -> recalls of its tasks, in percent
+    "The recalls of a file of the release: a list of records with a model and its accuracies."
+    try:
+        records = json.loads(Path(path).expanduser().read_text(encoding="utf-8"))
+        recalls = {r["model"]: torch.tensor(r["accuracies"]).double() for r in records}
+        sizes = {len(values) for values in recalls.values()}
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        rule = "the recalls must be a file of the release"
+        checks.refuse("reproduce", rule, f"{type(e).__name__}: {e}", "see --plan", OSError)
+    if len(recalls) < 3 or len(sizes) > 1 or min(sizes) < 2:
+        rule = "the recalls must be of three models or more, on the same tasks"
+        checks.refuse("reproduce", rule, f"{len(recalls)} models", "see --plan")
+    return recalls
+
+
+def _toy_recalls():  # better models vary less
+    g = torch.Generator().manual_seed(0)
+    return {f"toy {k}": 50 + 10 * k + (5 - k) * torch.randn(20, generator=g) for k in range(4)}
+
+
+_LEVELS = {"5 % of tasks": 0.05, "median": 0.5, "95 % of tasks": 0.95}
+
+
+def _released_recalls(job: Job) -> Computed:
+    path = next(iter(job.folders.values()), None)
+    recalls = _toy_recalls() if path is None else _read_recalls(path)
+    recalls = dict(sorted(recalls.items(), key=lambda entry: float(entry[1].mean())))
+    a = torch.stack(list(recalls.values()))
+    cells = [
+        Cell(model, column, float(value), None)
+        for column, q in _LEVELS.items()
+        for model, value in zip(recalls, a.quantile(q, 1), strict=True)
+    ]
+    both = agreement.rank_agreement(a.mean(1), a.var(1), method="spearman")
+    cells.append(Cell(_BOTH, "accuracy", both.value, None, (both.high - both.low) / 2))
+    cells.append(Cell("models", "number", float(len(recalls)), None))
+    if (prior := "efficientnet_b5") in recalls:
+        place = len(recalls) - list(recalls).index(prior)
+        cells.append(Cell(prior, "place by the mean", float(place), None))
+    return cells, partial(_draw_recalls, list(recalls), a)
+
+
+def _draw_recalls(models, recalls):
+    height = 1.2 + 0.16 * len(models)
+    left, right = axes = new_panels(1, 2, figsize=(9, max(3, height)))[0]
+    left.plot(recalls.var(1), recalls.mean(1), "o")
+    left.set(xlabel="variance of the recall over tasks", ylabel="mean of the recall (%)")
+    left.set_title(f"{len(models)} models, {recalls.shape[1]} tasks")
+    low, middle, high = (recalls.quantile(q, 1) for q in _LEVELS.values())
+    rows = range(len(models))
+    right.hlines(rows, low, high, color="C0", lw=1)
+    right.plot(middle, rows, "o", color="C0", ms=3)
+    right.set_yticks(rows, models, fontsize="xx-small" if len(models) > 12 else "small")
+    right.set(xlabel="recall of class 1 (%)", title="Median, and 5 to 95 % of tasks")
+    return axes
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #0b40f468
 def _moments(job: Job) -> Computed:
@@ -346,4 +406,5 @@ ACTIONS: dict[str, Callable] = dict(
     priors=_priors,
     labels=_labels,
     distributions=_distributions,
+    released_recalls=_released_recalls,
 )
