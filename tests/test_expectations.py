@@ -1,4 +1,6 @@
-"""What a new user expects of the commands and pages, forty lines, each with the test that holds it.
+"""What new users expect of commands and pages: forty lines, and forty-five of a first hour.
+
+Each has the test that holds it.
 
 A line that is not met says why; the others name a test of this file or of another, or a notebook
 whose cells assert it.
@@ -6,7 +8,9 @@ whose cells assert it.
 
 import contextlib
 import html
+import inspect
 import io
+import json
 import os
 import re
 import warnings
@@ -14,7 +18,10 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import PIL.Image
 import pytest
+import torch
+from torchvision import transforms
 
 from taskpriors.rank.options import nested
 from taskpriors.report.table import legend_lines
@@ -100,10 +107,110 @@ EXPECTATIONS = {  # what a user does, and expects -> where it is checked
     "Every page fits a phone": "test_site.py::test_pages_load_quietly_fit_a_phone_and_pass_wcag_aa",
 }
 
+FIRST_HOUR = {  # the same, of three users who try it for an hour
+    "The install line of README works, also without a clone": (
+        "test_package.py::test_a_bare_environment_ranks"
+    ),
+    "README says what an install takes, and how to have PyTorch for a CPU": (
+        "here::test_readme_says_what_an_install_takes"
+    ),
+    "The first command needs no download": (
+        "test_cli.py::test_the_default_ranks_the_zoo_on_the_digits"
+    ),
+    "A line appears at once, and one every ten seconds in a pipe": "nbs/tools/07_console.ipynb",
+    "The first answer has no term that it does not explain": (
+        "test_terminal_terms.py::test_the_output_explains_its_terms"
+    ),
+    "--version and --help answer within a second": "test_cli.py::test_help_is_quick",
+    "python -m taskpriors works": "test_cli.py::test_python_runs_the_command_as_a_module",
+    "--json goes into a pipe, progress to stderr": "here::test_an_answer_goes_into_a_pipe",
+    "A fault of the user is a sentence and a status": (
+        "test_cli.py::test_bad_input_is_one_sentence"
+    ),
+    "A typo is answered by the nearest": "here::test_a_typo_names_the_nearest",
+    "A run is repeated from its folder, or from a file of options": (
+        "here::test_an_answer_goes_into_a_pipe"
+    ),
+    "Ctrl-C ends in one line, and the run goes on": (
+        "test_cli.py::test_a_run_that_ended_early_goes_on_where_it_stopped"
+    ),
+    "rank --help is short and has examples": "here::test_the_help_of_rank_fits_a_screen",
+    "A pipe has no colours and no bars": "here::test_an_answer_goes_into_a_pipe",
+    "A plan says memory, downloads and time": NOT_MET
+    + "it says memory, downloads and operations; the time depends on the machine",
+    "A folder of mixed images ranks, and a broken one is named": (
+        "test_cli.py::test_an_unreadable_image_is_left_out"
+    ),
+    "A module with its transform is ranked": "here::test_mixed_images_labels_and_a_module",
+    "A wrong name of a model is answered by near ones": "test_cli.py::test_only_unknown_models",
+    "Labels come by names of files, in any order": "here::test_mixed_images_labels_and_a_module",
+    "The regret with and without labels is measured beside simple rules": (
+        "nbs/studies/15_forecast.ipynb"
+    ),
+    "The label loop works in JupyterLab": (
+        "test_jupyterlab.py::test_the_label_loop_keeps_each_answer"
+    ),
+    "The label loop shows large pictures, takes keys, and writes names": (
+        "nbs/tools/08_label_loop.ipynb"
+    ),
+    "The ranking says how many labels to add, or to stop": "here::test_the_next_step_can_be_typed",
+    "Parameters and milliseconds help to decide": "nbs/report/01_words.ipynb",
+    "A refusal names the extra to install": (
+        "test_package.py::test_an_extra_that_a_refusal_names_exists_and_is_part_of_dev"
+    ),
+    "Prefixes stand before texts and queries": (
+        "test_retrieval.py::test_prefixes_stand_before_texts_and_queries"
+    ),
+    "Queries and documents come as texts or rows": (
+        "test_retrieval.py::test_every_way_to_name_them_is_the_same"
+    ),
+    "Results of mteb are past results as they are": (
+        "test_past_scores.py::test_results_of_mteb_are_read_in_their_frames"
+    ),
+    "A function that embeds is asked once for each text": NOT_MET
+    + "it is asked once for each text of a ranking, after a few trials, and again in the next",
+    "Copies and empty texts are named by their rows": "here::test_copies_and_empty_texts_are_named",
+    "Lightning, transformers and sentence-transformers are watched": (
+        "nbs/tools/02_monitor_lightning.ipynb"
+    ),
+    "A plain loop has a monitor with a state": "nbs/tools/01_monitor.ipynb",
+    "The layer to cut at is named": "test_cli.py::test_the_layers_of_a_network_are_ranked",
+    "Trackers are logged to": "nbs/tools/01_monitor.ipynb",
+    "A proof is numbered and unfolds": "test_site.py::test_claims_are_numbered_and_proofs_unfold",
+    "The site is built without a dead link": ("test_site.py::test_no_dead_internal_link_or_image"),
+    "The search knows the words of users": (
+        "test_site.py::test_search_finds_what_users_call_it_and_shows_prose"
+    ),
+    "One page defines the symbols, and is found": (
+        "test_site.py::test_the_page_that_does_it_is_found_first"
+    ),
+    "rank_models has fifteen parameters at most, and an example": (
+        "here::test_completion_and_tables_in_a_notebook"
+    ),
+    "Completion shows forty and twenty-five names at most": (
+        "here::test_completion_and_tables_in_a_notebook"
+    ),
+    "A ranking is a table and its verdict in a notebook": (
+        "here::test_completion_and_tables_in_a_notebook"
+    ),
+    "A ranking is written as csv, LaTeX and markdown, and loaded": (
+        "here::test_completion_and_tables_in_a_notebook"
+    ),
+    "A script of a user is typed": (
+        "test_types.py::test_a_script_of_a_user_is_typed_and_wrong_ones_are_found"
+    ),
+    "A report fits a phone, and says how it was made": (
+        "test_report.py::test_the_page_asks_for_nothing_and_fits"
+    ),
+    "README has limits, a citation, a policy, and says what is tested": (
+        "here::test_readme_says_what_an_install_takes"
+    ),
+}
 
-def test_each_of_forty_lines_is_checked_somewhere():
-    assert len(EXPECTATIONS) == 40
-    for line, place in EXPECTATIONS.items():
+
+def test_each_line_is_checked_somewhere():
+    assert len(EXPECTATIONS) == 40 and len(FIRST_HOUR) == 45
+    for line, place in [*EXPECTATIONS.items(), *FIRST_HOUR.items()]:
         file, _, name = place.partition("::")
         if place.startswith(NOT_MET):
             assert len(place) > len(NOT_MET) + 20, line
@@ -200,7 +307,7 @@ def test_a_typo_names_the_nearest(typed):
         assert code == 2 and near in " ".join(err.split()), (words, err[-300:])
 
 
-def test_completion_and_tables_in_a_notebook():
+def test_completion_and_tables_in_a_notebook(tmp_path):
     import taskpriors as tp
 
     assert len([name for name in dir(tp) if not name.startswith("_")]) <= 40
@@ -214,6 +321,9 @@ def test_completion_and_tables_in_a_notebook():
         page = shown._repr_html_()
         for line in legend_lines(["p_best", "expected_regret", "margin"]):
             assert html.escape(line) in page
+    assert len(inspect.signature(tp.rank_models).parameters) <= 15
+    assert ">>> ranking = tp.rank_models(" in tp.rank_models.__doc__
+    assert tp.Ranking.load(ranking.save(tmp_path / "ranking")).verdict == ranking.verdict
     frame = ranking.to_frame()
     assert "whole" in frame.to_latex() and "| whole" in frame.to_markdown(index=False)
 
@@ -243,6 +353,69 @@ def test_the_first_words_are_plain(typed, ranked):
 def test_the_zoo_is_called_a_toy():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "are a toy for trying everything without a download" in readme
+
+
+def test_readme_says_what_an_install_takes():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert 'pip install "taskpriors[references] @ git+https://' in readme
+    for text in ("CPU build of PyTorch", "6.2 GB", "Linux is tested", "When not to trust it"):
+        assert text in readme, text
+    assert "what-may-change-before-10" in readme and "13_citing" in readme
+
+
+def test_an_answer_goes_into_a_pipe(typed):
+    words = ("rank", *FILES, "--n-tasks", "20")
+    code, out, err = typed(*words, "--json", "--out", "piped")
+    answer = json.loads(out)
+    assert code == 0 and answer["verdict"] and len(answer["ranking"]) == 4
+    assert "\x1b" not in out + err and "\r" not in out + err
+    code, again, _ = typed("rank", "--config", "piped/ranking.json", "--json", "--quiet")
+    assert code == 0 and json.loads(again)["ranking"] == answer["ranking"]
+
+
+def test_mixed_images_labels_and_a_module(tmp_path):
+    import taskpriors as tp
+
+    draw = np.random.default_rng(0)
+    modes = ("RGB", "RGBA", "L", "CMYK")
+    for k in range(40):
+        pixels = draw.integers(0, 120, (12 + k % 7, 12, 3)) + 100 * (k % 2)
+        image = PIL.Image.fromarray(pixels.astype("uint8")).convert(modes[k % 4])
+        image.save(tmp_path / f"{k:02}.{'png' if k % 4 == 1 else 'jpg'}")
+    named = {path.name: f"class {int(path.stem) % 2}" for path in sorted(tmp_path.glob("*g"))[:30]}
+    (tmp_path / "broken.jpg").write_bytes(b"no image")
+    small = transforms.Compose([transforms.Resize((8, 8)), transforms.ToTensor()])
+    torch.manual_seed(0)
+    models = dict(
+        plain=(torch.nn.Flatten(), small),
+        mixed=(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 8)), small),
+    )
+    few = dict(n_tasks=10, progress=False, cache=False, references=False, baselines=False)
+    with pytest.warns(UserWarning, match=r"1 of 41 images.*broken\.jpg"):
+        forwards, backwards = (
+            tp.rank_models(models, tmp_path, labels=dict(rows), **nested(**few))
+            for rows in (named.items(), reversed(named.items()))
+        )
+    assert forwards.settings["labels"]["n_labels"] == 30
+    assert forwards.verdict == backwards.verdict
+    frame = forwards.to_frame().set_index("model")
+    assert frame["label accuracy"]["plain"] > 0.9
+
+
+def test_copies_and_empty_texts_are_named():
+    import taskpriors as tp
+
+    texts = [f"{k} is a number, {k * k} its square" for k in range(30)]
+    texts[20] = texts[3]
+    models = dict(
+        letters=lambda batch: np.array([[t.count(c) for c in "0123456789"] for t in batch], "f4"),
+        half=lambda batch: np.array([[t.count(c) for c in "01234"] for t in batch], "f4"),
+    )
+    few = dict(n_tasks=10, progress=False, cache=False, references=False, baselines=False)
+    ranking = tp.rank_models(models, texts=texts, **nested(**few))
+    assert "rows 3 and 20" in ranking.verdict
+    with pytest.raises(ValueError, match="at position 7"):
+        tp.rank_models(models, texts=[*texts[:7], "", *texts[8:]], **nested(**few))
 
 
 def test_models_need_no_option(typed):

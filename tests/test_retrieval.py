@@ -72,6 +72,7 @@ def test_texts_give_precision_and_ndcg_and_are_evidence(search):
     assert ranking.forecast.evidence == ("points", "pairs")
     assert "ndcg@5" in str(ranking) and "ndcg@5" in ranking._repr_html_()
     assert any("Queries: 18, with 360 relevant of 60" in n for n in ranking.settings["notes"])
+    assert any("No study has validated" in n for n in ranking.settings["notes"])
     assert ranking.settings["n"] == 60  # queries are no examples
     assert [b.name for b in ranking.baselines] == ["hashed pieces of words"]
 

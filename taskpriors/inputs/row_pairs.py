@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/inputs/02_row_pairs.ipynb #a3266c24
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -102,9 +103,11 @@ _WORDS |= {"1": True, "0": False}
 def _named_rows(words: list, points: Any) -> list:
     "Rows of the examples whose name or text equals each word."
     names, texts = getattr(points, "names", None), getattr(points, "texts", ())
-    by_text = {str(text).strip(): [k] for k, text in enumerate(texts)}
+    by_text = defaultdict(list)
+    for k, text in enumerate(texts):
+        by_text[str(text).strip()].append(k)
     if names is None:
-        return [by_text.get(word, []) if len(by_text) == len(texts) else [] for word in words]
+        return [by_text.get(word, []) for word in words]
     find = PointFinder(names)
     if all(map(str.isdecimal, words)):  # 1 does not match 1.png
         return [find.whole.get((word,), []) for word in words]

@@ -171,9 +171,16 @@ class PairRule(NamedTuple):
     differ: float  # delta, variance of depth minus precision at 10, as a share of K
 
 
+@cache
 def _pair_rule() -> PairRule:
     "Constants for evidence from pairs, see docs/decisions/forecast.md."
     return PairRule(**packaged_toml("rank/pairs.toml")["retrieval"])
+
+
+@cache
+def _query_bias() -> float:  # tau^2
+    "Variance of the logits by which ranks of relevant documents are biased."
+    return packaged_toml("rank/pairs.toml")["queries"]["bias"]
 
 
 class PairEvidence(NamedTuple):
@@ -251,8 +258,7 @@ def query_evidence(scores: QueryScores) -> PairEvidence:  # scores at NEAREST do
     own = torch.eye(codes.shape[1], dtype=torch.float64)
     of_found = shrunk_covariance(gaps.T @ codes) / scores.found.shape[1]
     of_found = of_found + own * unit / scores.n_places.sum()
-    bias = packaged_toml("rank/pairs.toml")["queries"]["bias"]  # tau^2
-    of_depth = codes.T @ depth.covariance @ codes + own * bias
+    of_depth = codes.T @ depth.covariance @ codes + own * _query_bias()
     by_found, by_depth = torch.linalg.inv(of_found), torch.linalg.inv(of_depth)
     joined = torch.linalg.inv(by_found + by_depth)
     mean = joined @ (by_found @ (codes.T @ found * unit) + by_depth @ (codes.T @ depth.mean))

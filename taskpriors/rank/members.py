@@ -258,13 +258,18 @@ def scalar(x: Any) -> Tensor:
     return torch.tensor(x, dtype=torch.float64)
 
 # %% ../../nbs/rank/03_members.ipynb #72fdd69f
+def by_features(models: Mapping) -> list[str]:  # models: name -> Source
+    "Names of the models that are given by their features."
+    return [name for name, model in models.items() if sources.is_given(model)]
+
+
 def images_for(
     images: ImagesLike | TextSource | None, models: Mapping[str, Any], options: RankOptions
 ) -> Inputs | None:
     "Return the images of a ranking after checking the model names; None if all are features."
     check_names(models.values(), options.caller, texts=isinstance(images, TextSource))
     if images is None:
-        if all(map(sources.is_given, map(sources.source_of, models.values()))):
+        if len(by_features({k: sources.source_of(m) for k, m in models.items()})) == len(models):
             return None
         images = "digits"
     if isinstance(images, (ImageSource, TextSource)):

@@ -385,7 +385,7 @@ def plan_models(
         train = TRAIN if options.accuracy else 0.0
         return cost.plan_ranking(rows, options, train=train, consensus=consensus)
     source = call.images
-    if source is None and not all(map(sources.is_given, call.named.values())):
+    if source is None and len(members.by_features(call.named)) < len(call.named):
         source = "digits"
     points: Any = members.images_for(source, {}, call.options)  # names may be missing
     at_hub = reference_set.hub_models(call.named, points)

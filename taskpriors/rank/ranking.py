@@ -275,7 +275,8 @@ class Ranking(Result):
         if self._is_silent:
             unlabelled = self.forecast.first
         if self._is_noise and len(self.models) > 1:
-            return words.noise_verdict(self.settings["shared_structure"]["p_value"], self.failures)
+            p_value = self.settings["shared_structure"]["p_value"]
+            return words.noise_verdict(p_value, independence.LEVEL, self.failures)
         sentence = words.forecast_verdict(
             frame,
             scoring=self.forecast.scoring,

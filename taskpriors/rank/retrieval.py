@@ -46,8 +46,7 @@ def _source_of(
 ) -> TextSource | ImageSource:
     "Open queries of the same kind as the documents, texts or images."
     caller = options.caller
-    given = [name for name, model in models.items() if sources.is_given(model)]
-    if given:
+    if given := members.by_features(models):
         rule = "models must embed the queries"
         remedy = "pass models, or features of documents and queries without texts= and images="
         checks.refuse(caller, rule, f"features for {given[0]!r:.60}", remedy)
@@ -79,12 +78,13 @@ def _features_of(
             rule = "queries must contain features for each model, in order"
             remedy = "pass name -> features, or texts= and images= of the documents"
             checks.refuse(caller, rule, f"{len(listed)} for {len(models)} models", remedy)
-    for name, source in zip(models, listed, strict=True):
-        if not sources.is_given(source):
-            rule = f"queries of {name!r:.60} must be features, as its documents are"
-            remedy = "pass an array or a file, or texts= with models that embed them"
-            checks.refuse(caller, rule, source.label_at(0), remedy, TypeError)
-    by_name, points = row_labels.rows_of_frames(dict(zip(models, listed, strict=True)), caller)
+    passed = dict(zip(models, listed, strict=True))
+    if others := passed.keys() - {*members.by_features(passed)}:
+        name = next(name for name in models if name in others)
+        rule = f"queries of {name!r:.60} must be features, as its documents are"
+        remedy = "pass an array or a file, or texts= with models that embed them"
+        checks.refuse(caller, rule, passed[name].label_at(0), remedy, TypeError)
+    by_name, points = row_labels.rows_of_frames(passed, caller)
     features = {}
     for name, source in by_name.items():
         held: Any = load_encoder(source, name=name).features

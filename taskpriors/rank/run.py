@@ -224,6 +224,7 @@ def gather(
 _LEAKS = 20  # labels from which a column that repeats them is not a coincidence
 _ALONE = 0.05  # p-value above which a model shares no structure with the others
 _WITHOUT_PAIRS = "Only the forecast uses the pairs; skill and sampled tasks do not."
+_NOT_VALIDATED = "No study has validated probabilities from queries on data that were left out."
 
 
 _KnownPairs = row_pairs.GivenPairs | retrieval.GivenQueries
@@ -275,7 +276,8 @@ def _evidence_of_pairs(
     if given is None:
         return None
     if isinstance(given, retrieval.GivenQueries):
-        n_same, n_different, notes = len(given.relevant.queries), 0, given.relevant.notes
+        n_same, n_different = len(given.relevant.queries), 0
+        notes = (*given.relevant.notes, _NOT_VALIDATED)
     else:
         n_same, notes = int(given.same.sum()), given.notes
         n_different = len(given.same) - n_same

@@ -158,12 +158,12 @@ def forecast_verdict(
     return " ".join([*sentences, *([few_models] if few_models else [])])
 
 # %% ../../nbs/report/01_words.ipynb #21065431
-def noise_verdict(p_value: float, failures: Mapping[str, str]) -> str:
+def noise_verdict(p_value: float, level: float, failures: Mapping[str, str]) -> str:
     "Verdict on models that share no structure."
     sentence = (
         "No recommendation: the models share no structure on these examples (permutation test, "
-        f"p = {p_value:.2f}), like features of noise. Check that the rows of all models are in the "
-        "same order, or add labels."
+        f"p = {p_value:.2f}, above {level}), like features of noise. Check that the rows of all "
+        "models are in the same order, or add labels."
     )
     return " ".join([sentence, *(f"FAILED {line}" for line in failure_lines(failures))])
 
