@@ -38,8 +38,11 @@ def rooms():
 SERVER.set_forkserver_preload([*IMPORTED.split(), *rooms()])
 
 
-def run_python(argv, cwd, env, files):
-    "What `python *argv` does, in this process: `-c code`, `-m module` or a script."
+def run_python(argv, cwd, env, files, anew=()):
+    """What `python *argv` does, in this process: `-c code`, `-m module` or a script.
+
+    Packages in `anew`, which read the environment when they are imported, are imported again.
+    """
     os.setsid()
     os.chdir(cwd)
     os.environ.clear()
@@ -47,6 +50,8 @@ def run_python(argv, cwd, env, files):
     for number, file in zip((1, 2), files, strict=True):
         os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND), number)
     read_what_imports_have_read()
+    for name in [name for name in sys.modules if name.split(".")[0] in anew]:
+        del sys.modules[name]
     how, *words = argv
     sys.argv = argv if how not in ("-c", "-m") else [how, *words[1:]]
     if how == "-m":
@@ -93,14 +98,14 @@ class Python:
 
     stdin = stdout = stderr = None
 
-    def __init__(self, *argv, cwd=".", env=None):
+    def __init__(self, *argv, cwd=".", env=None, anew=()):
         self.folder = tempfile.TemporaryDirectory()
         self.files = [Path(self.folder.name) / name for name in ("out", "err")]
         for file in self.files:
             file.touch()
         argv, env = [str(word) for word in argv], {**os.environ, **(env or {})}
-        env = {name: str(value) for name, value in env.items()}
-        given = argv, str(cwd), env, [str(file) for file in self.files]
+        env = {name: str(value) for name, value in env.items() if value is not None}
+        given = argv, str(cwd), env, [str(file) for file in self.files], anew
         self.process = SERVER.Process(target=run_python, args=given)
         self.process.start()
         STARTED.add(self)
@@ -144,9 +149,9 @@ class Python:
             time.sleep(0.005)
 
 
-def run_to_the_end(*argv, cwd=".", env=None):
+def run_to_the_end(*argv, cwd=".", env=None, anew=()):
     "Exit status, standard output and standard error of `python *argv`."
-    process = Python(*argv, cwd=cwd, env=env)
+    process = Python(*argv, cwd=cwd, env=env, anew=anew)
     out, err = process.communicate()
     return process.returncode, out, err
 

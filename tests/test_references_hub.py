@@ -6,8 +6,6 @@ names that the client of the hub asks for, and writes down what it was asked.
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from contextlib import contextmanager
 from hashlib import sha256
@@ -17,6 +15,7 @@ import numpy as np
 import pytest
 import timm
 import torch
+from forks import run_to_the_end
 from safetensors.torch import save
 
 RANKED = "test_vit.r160_in1k"
@@ -26,6 +25,7 @@ REFERENCES = {  # name in the table -> network
     "third": "test_efficientnet.r160_in1k",
 }
 COMMIT = "0" * 40
+ASKED_AT_IMPORT = ("huggingface_hub", "timm", "taskpriors")  # these read HF_* when imported
 
 SCRIPT = """
 import json, sys
@@ -177,7 +177,7 @@ def rank(hub, home, *, model=RANKED, references="standard", plan=False, **enviro
         row_of(name, network, k, len(hub.files[f"timm/{network}"]))
         for k, (name, network) in enumerate(REFERENCES.items(), 1)
     ]
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "TRANSFORMERS_"))}
+    env = {k: None for k in os.environ if k.startswith(("HF_", "TRANSFORMERS_"))}
     env |= {
         "HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}",
         "HF_HOME": str(home),
@@ -187,12 +187,8 @@ def rank(hub, home, *, model=RANKED, references="standard", plan=False, **enviro
         **environment,
     }
     case = json.dumps(dict(table=table, model=model, references=references, plan=plan))
-    run = subprocess.run(
-        [sys.executable, "-c", SCRIPT, case], capture_output=True, text=True, env=env, cwd=home
-    )
-    if run.returncode:
-        return run.stderr, None
-    return run.stderr, json.loads(run.stdout.splitlines()[-1])
+    code, out, err = run_to_the_end("-c", SCRIPT, case, cwd=home, env=env, anew=ASKED_AT_IMPORT)
+    return err, None if code else json.loads(out.splitlines()[-1])
 
 
 def test_references_are_fetched_with_a_ranked_model_and_once(hub, tmp_path):

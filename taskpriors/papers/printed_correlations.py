@@ -40,6 +40,12 @@ def half_unit(text: str) -> float:
     return 0.5 * 10.0 ** -len(text.partition(".")[2])
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #af81206f
+def _pearson(pair: np.ndarray) -> float:  # of two rows; corrcoef has ten times its cost here
+    centred = pair - pair.mean(1, keepdims=True)
+    cross = centred @ centred.T
+    return cross[0, 1] / (cross[0, 0] * cross[1, 1]) ** 0.5
+
+
 def _over_rounding(row: list, truth: list, truth_error: float | None = None) -> tuple[float, float]:
     """Range of the correlation of two rows over all numbers that round to the printed ones.
 
@@ -55,13 +61,13 @@ def _over_rounding(row: list, truth: list, truth_error: float | None = None) -> 
         best = -np.inf
         for _ in range(20):  # random corners as starting points
             x = centre + half * rng.choice([-1, 1], len(text))
-            value, moved = sign * np.corrcoef(x[:n], x[n:])[0, 1], True
+            value, moved = sign * _pearson(x.reshape(2, n)), True
             while moved:
                 moved = False
                 for i in range(len(text)):
                     y = x.copy()
                     y[i] = 2 * centre[i] - x[i]
-                    other = sign * np.corrcoef(y[:n], y[n:])[0, 1]
+                    other = sign * _pearson(y.reshape(2, n))
                     if other > value + 1e-12:
                         x, value, moved = y, other, True
             best = max(best, value)
