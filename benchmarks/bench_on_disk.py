@@ -42,7 +42,7 @@ class OnePass:
 
     def track_sums_over_products(self):
         rows = open_rows(self.path)
-        tasks = check_row_tasks(self.labels, self.n, "bench")
+        tasks = check_row_tasks(self.labels, self.n)
         return ratio(lambda: row_sums(rows, tasks), self.products)
 
     track_sums_over_products.unit = "ratio"
@@ -93,7 +93,7 @@ class OneJudge:
 
     def track_tasks_of_judge_over_products(self):
         return ratio(
-            lambda: distributions.tasks_of_component(self.Z, self.T, self.dealt, 0, caller="bench"),
+            lambda: distributions.tasks_of_component(self.Z, self.T, self.dealt, 0),
             self.products,
         )
 

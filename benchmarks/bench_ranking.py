@@ -81,7 +81,7 @@ def unavoidable(models):
         Z = kernel_factor(X, scale="frobenius")
         how = dict(n_tasks=200, n_orders=50, seed=0)
         tasks = sample_labels(Z, critical_temperature(Z, 5) / 20, 5, **how)
-        error_on_basis(decompose(X), tasks, "unavoidable", variance=False)
+        error_on_basis(decompose(X), tasks, variance=False)
 
 
 class SixModels:

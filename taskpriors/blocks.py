@@ -24,24 +24,26 @@ _SLICE_BYTES = 120
 _LONG = 10**5  # shorter lists need no memory check
 
 
+@checks.entry_point
 def row_blocks(n: int, size: int) -> list[slice]:  # they cover range(n)
     "Split `n` examples into consecutive slices; the last one may be smaller."
-    size = checks.check_count(size, "row_blocks", "size")
+    size = checks.check_count(size, "size")
     if n // size > _LONG:
-        checks.check_memory(_SLICE_BYTES * (n // size), "row_blocks", "raise the block size")
+        checks.check_memory(_SLICE_BYTES * (n // size), "raise the block size")
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
 # %% ../nbs/core/04_blocks.ipynb #298c3b2a
 _PAIR_BYTES = 64
 
 
+@checks.entry_point
 def pair_blocks(n: int, size: int) -> list[tuple[slice, slice]]:  # rows, columns
     "Return pairs of slices that cover a symmetric matrix on and above its block diagonal."
-    size = checks.check_count(size, "pair_blocks", "block_size")
+    size = checks.check_count(size, "block_size")
     n_blocks = -(-n // size)
     n_pairs = n_blocks * (n_blocks + 1) // 2
     if n_pairs > _LONG:
-        checks.check_memory(_PAIR_BYTES * n_pairs, "pair_blocks", "raise block_size")
+        checks.check_memory(_PAIR_BYTES * n_pairs, "raise block_size")
     blocks = row_blocks(n, size)
     return [(rows, cols) for k, rows in enumerate(blocks) for cols in blocks[k:]]
 
@@ -74,11 +76,12 @@ def _bar(items=None, **options):
     return tqdm(items, delay=_DELAY, leave=False, **options)
 
 
+@checks.entry_point
 def open_bar(
     progress: bool, *, desc: str | None = None, total: int | None = None, unit: str = "it"
 ) -> Any:  # advanced by its method `update`
     "Open a bar for several consecutive loops; hidden before two seconds or off a terminal."
-    shown = checks.check_flag(progress, "open_bar", "progress")
+    shown = checks.check_flag(progress, "progress")
     return _bar(desc=desc, total=total, unit=unit, disable=not shown)
 
 # %% ../nbs/core/04_blocks.ipynb #225b4c9c
@@ -89,13 +92,14 @@ def _moving(items, bar, desc) -> Iterator:
         bar.update()
 
 
+@checks.entry_point
 def with_bar(
     items: Iterable, progress: Any, *, desc: str | None = None, total: int | None = None
 ) -> Iterable:  # the same items
     "Iterate over `items` with a progress bar if `progress` is true or an open bar."
     if hasattr(progress, "set_description"):
         return _moving(items, progress, desc)
-    if not checks.check_flag(progress, "with_bar", "progress"):
+    if not checks.check_flag(progress, "progress"):
         return items
     return _bar(items, desc=desc, total=total)
 
@@ -124,6 +128,7 @@ def _in_a_worker(fn: Callable[[Any], _T], item: Any) -> _T:
     return fn(item)
 
 
+@checks.entry_point
 def map_blocks(
     fn: Callable,  # function of one item
     items: Iterable,  # arguments of its calls
@@ -134,7 +139,7 @@ def map_blocks(
 ) -> Iterator:  # results, in the order of `items`
     "Map `fn` over `items`, in this process or by an executor with one thread per forked worker."
     items = list(items)
-    checks.check_executor(executor, "map_blocks")
+    checks.check_executor(executor)
     try:
         if executor is None:
             results = map(fn, items)
@@ -144,7 +149,7 @@ def map_blocks(
         if "shutdown" not in str(e):
             raise
         rule = "executor must accept work"
-        checks.refuse("map_blocks", rule, "a closed executor", "use it inside its with block")
+        checks.refuse(rule, "a closed executor", "use it inside its with block")
     return iter(with_bar(results, progress, desc=desc, total=len(items)))
 
 # %% ../nbs/core/04_blocks.ipynb #7dc4ef17

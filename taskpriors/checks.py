@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from .memory import available_memory
-from taskpriors.refusals import (  # noqa: F401  the checks of a caller are all here
+from taskpriors.refusals import (  # noqa: F401  all that a check or an entry point needs
     ArrayLike,
     Axes,
     DataFrame,
@@ -32,6 +32,8 @@ from taskpriors.refusals import (  # noqa: F401  the checks of a caller are all 
     check_number,
     check_temperature,
     check_temperatures,
+    entry_point,
+    named,
     refuse,
     shown,
     warn,
@@ -40,7 +42,6 @@ from taskpriors.refusals import (  # noqa: F401  the checks of a caller are all 
 # %% ../nbs/core/01_checks.ipynb #8170d93f
 def check_memory(
     n_bytes: float,  # bytes that the next step allocates
-    caller: str,  # named in error messages
     remedy: str,  # advice for a call that needs less memory
     *,
     device: str | torch.device = "cpu",  # device that allocates them
@@ -50,7 +51,7 @@ def check_memory(
     limit = available_memory(device) if limit is None else limit
     if n_bytes > limit:
         rule = f"at most {limit / 2**30:.2f} GiB may be allocated"
-        refuse(caller, rule, f"a request for {n_bytes / 2**30:.2f} GiB", remedy, MemoryError)
+        refuse(rule, f"a request for {n_bytes / 2**30:.2f} GiB", remedy, MemoryError)
 
 # %% ../nbs/core/01_checks.ipynb #33794b15
 WORKERS_PER_CORE = 8
@@ -65,7 +66,6 @@ def usable_cores() -> int:
 # %% ../nbs/core/01_checks.ipynb #0de609b8
 def check_load(
     x: Any,  # the count to check
-    caller: str,  # named in error messages
     name: str,  # the argument's name
     *,
     low: int = 1,  # least allowed value
@@ -74,12 +74,12 @@ def check_load(
 ) -> int:
     "Return a count that fits the cores and memory of this machine, or raise an error."
     most = WORKERS_PER_CORE * usable_cores() if workers else None
-    n = check_count(x, caller, name, low=low, high=most)
+    n = check_count(x, name, low=low, high=most)
     if bytes_each:
         room = available_memory()
         rule = f"{name} must be at most {room // bytes_each}, which fit in memory"
         if n * bytes_each > room:
-            refuse(caller, rule, n, f"lower {name}", MemoryError)
+            refuse(rule, n, f"lower {name}", MemoryError)
     return n
 
 # %% ../nbs/core/01_checks.ipynb #7a400034
@@ -109,15 +109,15 @@ def _shareable(a: np.ndarray) -> np.ndarray:  # writable, forward and native, fo
     return a if a.flags.writeable and min(a.strides, default=0) >= 0 else a.copy()
 
 
-def as_tensor(X: float | ArrayLike, caller: str, name: str) -> Tensor:
+def as_tensor(X: float | ArrayLike, name: str) -> Tensor:
     "Return `X` as a dense tensor of the same dtype, or raise `TypeError`."
     rule = f"{name} must be an array of real numbers"
     strange = _why_not_plain(X)
     if strange is not None:
-        refuse(caller, rule, *strange, TypeError)
+        refuse(rule, *strange, TypeError)
     if X is None or isinstance(X, (str, bytes, type)):
         remedy = "pass a tensor, an array or lists of equal length"
-        refuse(caller, rule, f"{type(X).__name__} {shown(X, 80)}", remedy, TypeError)
+        refuse(rule, f"{type(X).__name__} {shown(X, 80)}", remedy, TypeError)
     try:
         if not isinstance(X, Tensor) and hasattr(X, "__array__"):
             X = np.asarray(X)
@@ -126,30 +126,30 @@ def as_tensor(X: float | ArrayLike, caller: str, name: str) -> Tensor:
         if isinstance(X, np.ndarray) and X.dtype.kind != "V":
             remedy = "pass numbers: X.astype(float)"
             remedy += ", or np.stack(X) if it holds one array per example" * X.dtype.hasobject
-            refuse(caller, rule, f"an array of {X.dtype}", remedy, TypeError)
+            refuse(rule, f"an array of {X.dtype}", remedy, TypeError)
         got = f"{type(X).__name__} ({shown(e, 80)})"
-        refuse(caller, rule, got, "pass a tensor, an array or lists of equal length", TypeError)
+        refuse(rule, got, "pass a tensor, an array or lists of equal length", TypeError)
     if X.is_complex():
-        refuse(caller, rule, X.dtype, "take its real part or its modulus", TypeError)
+        refuse(rule, X.dtype, "take its real part or its modulus", TypeError)
     if X.dtype == torch.uint64:
         X = X.view(torch.int64)
         if (X < 0).any():  # wrapped
             got, remedy = int(X[X < 0][0]) + 2**64, "encode classes as 0, 1, 2, ..."
-            refuse(caller, f"{name} must lie below 2**63", got, remedy)
+            refuse(f"{name} must lie below 2**63", got, remedy)
     if X.layout == torch.strided:
         return X
     remedy = f"pass {name} as a dense tensor of fewer columns"
-    check_memory(X.numel() * X.element_size(), caller, remedy, device=X.device)
+    check_memory(X.numel() * X.element_size(), remedy, device=X.device)
     return X.to_dense()
 
 # %% ../nbs/core/01_checks.ipynb #cab45e41
-def check_tensor(X: float | ArrayLike, caller: str, name: str = "features") -> Tensor:
+def check_tensor(X: float | ArrayLike, name: str = "features") -> Tensor:
     "Return `X` as a real floating-point tensor, or raise `TypeError`."
-    X = as_tensor(X, caller, name)
+    X = as_tensor(X, name)
     return X if X.dtype in (torch.float32, torch.float64) else X.float()
 
 # %% ../nbs/core/01_checks.ipynb #09c72f30
-def check_finite(X: Tensor, caller: str, name: str = "features") -> Tensor:  # `X` itself
+def check_finite(X: Tensor, name: str = "features") -> Tensor:  # `X` itself
     "Return `X` if all its entries are finite, or raise `ValueError` with the first bad row."
     if torch.isfinite(X.sum()):
         return X
@@ -157,38 +157,38 @@ def check_finite(X: Tensor, caller: str, name: str = "features") -> Tensor:  # `
     bad = (~torch.isfinite(rows)).any(1).nonzero().flatten()
     if len(bad):
         got = f"{len(bad)} non-finite rows, the first is row {int(bad[0])}"
-        refuse(caller, f"{name} must be finite", got, "drop or impute them")
+        refuse(f"{name} must be finite", got, "drop or impute them")
     return X
 
 # %% ../nbs/core/01_checks.ipynb #bc03eab2
-def check_numbers(X: float | ArrayLike, caller: str, name: str) -> Tensor:
+def check_numbers(X: float | ArrayLike, name: str) -> Tensor:
     "Return `X` as a floating-point tensor without gradient whose entries are finite."
-    return check_finite(check_tensor(X, caller, name).detach(), caller, name)
+    return check_finite(check_tensor(X, name).detach(), name)
 
 
-def check_several(x: Any, caller: str, name: str) -> list[Any]:  # at least one
+def check_several(x: Any, name: str) -> list[Any]:  # at least one
     "Return the values of a sequence as a list, or raise `TypeError`."
     x = x.to_numpy() if hasattr(x, "to_numpy") else x  # a pandas Series
     if isinstance(x, (Tensor, np.ndarray)):
         words = isinstance(x, np.ndarray) and x.dtype.kind in "OU"
-        x = x if words else as_tensor(x, caller, name)
+        x = x if words else as_tensor(x, name)
         x = x.tolist() if x.ndim == 1 else []
     if not isinstance(x, Sequence) or isinstance(x, (str, bytes)) or not x:
         rule = f"{name} must be a list of at least one value"
-        refuse(caller, rule, f"{type(x).__name__} {shown(x, 60)}", "pass a list", TypeError)
+        refuse(rule, f"{type(x).__name__} {shown(x, 60)}", "pass a list", TypeError)
     if x[MOST_ROUNDS:]:  # the length of a longer range may not fit an index
         rule = f"{name} must hold at most {MOST_ROUNDS} values"
-        refuse(caller, rule, f"{type(x).__name__} {shown(x, 60)}", "pass fewer")
+        refuse(rule, f"{type(x).__name__} {shown(x, 60)}", "pass fewer")
     return list(x)
 
 # %% ../nbs/core/01_checks.ipynb #0ac91d3d
 def check_computed(
-    x: Tensor, caller: str, name: str, remedy: str = "rescale the arguments or pass float64"
+    x: Tensor, name: str, remedy: str = "rescale the arguments or pass float64"
 ) -> Tensor:  # `x` itself
     "Return `x` if it is finite, or raise `ValueError`."
     ends = torch.stack(x.aminmax()) if x.numel() else x  # allocates no second array of this size
     if not torch.isfinite(ends).all():
-        refuse(caller, f"{name} must stay finite in {x.dtype}", "an overflow", remedy)
+        refuse(f"{name} must stay finite in {x.dtype}", "an overflow", remedy)
     return x
 
 # %% ../nbs/core/01_checks.ipynb #885ea9e0
@@ -201,140 +201,135 @@ def power_to_one(X: Tensor) -> float:  # p
     return 2.0 ** max(-most, min(most, -math.frexp(largest)[1]))
 
 # %% ../nbs/core/01_checks.ipynb #9983fbee
-def check_dtype(dtype: torch.dtype | None, caller: str) -> torch.dtype:
+def check_dtype(dtype: torch.dtype | None) -> torch.dtype:
     "Return a floating-point dtype (the default one for None), or raise `TypeError`."
     if dtype is None:
         return torch.get_default_dtype()
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         rule = "dtype must be a floating-point torch.dtype"
-        refuse(caller, rule, shown(dtype, 80), "pass torch.float32 or torch.float64", TypeError)
+        refuse(rule, shown(dtype, 80), "pass torch.float32 or torch.float64", TypeError)
     return dtype
 
 # %% ../nbs/core/01_checks.ipynb #dbd5f3aa
 def check_features(
-    X: ArrayLike, caller: str, name: str = "features", *, min_rows: int = 2, squared: bool = True
+    X: ArrayLike, name: str = "features", *, min_rows: int = 2, squared: bool = True
 ) -> Tensor:  # shape (n, d), float32 or float64, on the input's device
     "Return finite features or a factor whose squares are finite, or raise an error."
-    X = check_tensor(X, caller, name)
+    X = check_tensor(X, name)
     got = f"shape {tuple(X.shape)}"
     if X.ndim != 2:
         rule = f"{name} must have two dimensions (examples, features)"
-        refuse(caller, rule, got, "flatten or stack it to (n, d)")
+        refuse(rule, got, "flatten or stack it to (n, d)")
     if len(X) < min_rows:
-        refuse(caller, f"{name} must hold at least {min_rows} examples", len(X), "pass more rows")
+        refuse(f"{name} must hold at least {min_rows} examples", len(X), "pass more rows")
     if X.shape[1] < 1:
-        refuse(caller, f"{name} must have at least one column", got, "pass at least one feature")
-    check_finite(X, caller, name)
+        refuse(f"{name} must have at least one column", got, "pass at least one feature")
+    check_finite(X, name)
     if squared and X.dtype == torch.float64:
         low, high = X.aminmax()
         largest = max(-low.item(), high.item())
         if largest != 0 and not 1e-150 <= largest <= 1e150:
             rule = f"the largest entry of {name} must be 0 or between 1e-150 and 1e150"
-            refuse(caller, rule, f"{largest:.3g}", f"rescale {name}")
+            refuse(rule, f"{largest:.3g}", f"rescale {name}")
     return X
 
 # %% ../nbs/core/01_checks.ipynb #819d860e
-def check_same_n(caller: str, **sizes: int) -> None:
+def check_same_n(**sizes: int) -> None:
     "Raise `ValueError` unless all arguments hold the same number of examples."
     if len(set(sizes.values())) > 1:
         rule = f"{' and '.join(sizes)} must describe the same examples"
         got = ", ".join(f"{v} in {k}" for k, v in sizes.items())
-        refuse(caller, rule, got, "pass the same rows in the same order")
+        refuse(rule, got, "pass the same rows in the same order")
 
 # %% ../nbs/core/01_checks.ipynb #eacf0913
-def check_same_points(
-    arrays: Mapping[str, ArrayLike] | Sequence, caller: str, name: str
-) -> list[Tensor]:
+def check_same_points(arrays: Mapping[str, ArrayLike] | Sequence, name: str) -> list[Tensor]:
     "Check a list or dictionary of arrays that describe the same examples."
     if isinstance(arrays, Mapping):
         arrays = list(arrays.values())
     if not isinstance(arrays, Sequence) or isinstance(arrays, str):
         rule = f"{name} must be a list or a dictionary with one array per model"
-        refuse(caller, rule, type(arrays).__name__, "pass [X, Y, ...]", TypeError)
+        refuse(rule, type(arrays).__name__, "pass [X, Y, ...]", TypeError)
     if not arrays:
-        refuse(caller, f"{name} must hold at least one model", "none", "pass at least one")
-    checked = [check_features(X, caller, f"{name} {k}") for k, X in enumerate(arrays)]
+        refuse(f"{name} must hold at least one model", "none", "pass at least one")
+    checked = [check_features(X, f"{name} {k}") for k, X in enumerate(arrays)]
     for k, X in enumerate(checked):
-        check_same_n(caller, **{f"{name} 0": len(checked[0]), f"{name} {k}": len(X)})
+        check_same_n(**{f"{name} 0": len(checked[0]), f"{name} {k}": len(X)})
     return checked
 
 # %% ../nbs/core/01_checks.ipynb #820c049d
-def check_square(K: ArrayLike, caller: str, name: str = "K") -> Tensor:  # shape (n, n)
+def check_square(K: ArrayLike, name: str = "K") -> Tensor:  # shape (n, n)
     "Return a finite symmetric matrix, or raise `ValueError`."
-    K = check_features(K, caller, name)
+    K = check_features(K, name)
     if K.shape[0] != K.shape[1]:
-        refuse(caller, f"{name} must be square", f"shape {tuple(K.shape)}", "pass an n x n matrix")
+        refuse(f"{name} must be square", f"shape {tuple(K.shape)}", "pass an n x n matrix")
     gap = (K - K.T).abs().max().item()
     if gap > 1e3 * torch.finfo(K.dtype).eps * K.abs().max().item():
         got = f"a difference of {gap:.2g} from its transpose"
         remedy = f"pass ({name} + {name}.T)/2 if the difference is due to rounding"
-        refuse(caller, f"{name} must be symmetric", got, remedy)
+        refuse(f"{name} must be symmetric", got, remedy)
     return K
 
 # %% ../nbs/core/01_checks.ipynb #8c1d7a02
-def check_similarity(similarity: ArrayLike, caller: str, k: int) -> Tensor:  # float64, on the CPU
+def check_similarity(similarity: ArrayLike, k: int) -> Tensor:  # float64, on the CPU
     "Return the symmetric matrix of similarities of k models, or raise `ValueError`."
-    s = check_features(similarity, caller, "similarity", min_rows=1).double().cpu()
+    s = check_features(similarity, "similarity", min_rows=1).double().cpu()
     if s.shape != (k, k) or s.min() < 0 or s.max() > 1 or not torch.allclose(s, s.T):
         got = f"shape {tuple(s.shape)} for {k} models, values from {s.min():.3g} to {s.max():.3g}"
         rule = "similarity must be a symmetric square matrix between 0 and 1"
-        refuse(caller, rule, got, "pass copy_similarity(factors)")
+        refuse(rule, got, "pass copy_similarity(factors)")
     return s
 
 # %% ../nbs/core/01_checks.ipynb #fcf821a2
 def check_labels(
     labels: ArrayLike,  # class of each example, shape (n_tasks, n), or (n,) for one task
-    caller: str,  # named in error messages
     *,
     n: int | None = None,  # required number of examples
     n_classes: int | None = None,  # all labels must be below it
     name: str = "labels",  # the argument's name
 ) -> Tensor:  # shape (n_tasks, n), int64
     "Return labels as int64, one task per row, or raise `TypeError` or `ValueError`."
-    y = as_tensor(labels, caller, name)
+    y = as_tensor(labels, name)
     if y.ndim not in (1, 2) or 0 in y.shape:
         rule = f"{name} must have shape (n_tasks, n) or (n,)"
-        refuse(caller, rule, f"shape {tuple(y.shape)}", "pass one row per task")
+        refuse(rule, f"shape {tuple(y.shape)}", "pass one row per task")
     y = y.reshape(-1, y.shape[-1])
     if y.is_floating_point():
         broken = (y != y.round()) | (y.double().abs() > 2.0**53)
         if broken.any():
             rule, remedy = f"{name} must be whole numbers", "encode classes as 0, 1, 2, ..."
-            refuse(caller, rule, y[broken][0].item(), remedy)
+            refuse(rule, y[broken][0].item(), remedy)
     y = y.long()
     if n is not None:
-        check_same_n(caller, features=n, **{name: y.shape[1]})
+        check_same_n(features=n, **{name: y.shape[1]})
     low = int(y.min())
     if low < 0:
-        refuse(caller, f"{name} must be at least 0", low, "encode classes as 0, 1, 2, ...")
+        refuse(f"{name} must be at least 0", low, "encode classes as 0, 1, 2, ...")
     if n_classes is not None and y.max() >= n_classes:
         rule = f"{name} must lie below n_classes = {n_classes}"
-        refuse(caller, rule, int(y.max()), "raise n_classes or re-encode the labels")
+        refuse(rule, int(y.max()), "raise n_classes or re-encode the labels")
     return y
 
 # %% ../nbs/core/01_checks.ipynb #e7febdac
 def check_probs(
-    P: ArrayLike, caller: str, *, n: int | None = None, name: str = "source_probs"
+    P: ArrayLike, *, n: int | None = None, name: str = "source_probs"
 ) -> Tensor:  # shape (n, n_source_classes)
     "Return a matrix whose rows are probability vectors, or raise `ValueError`."
-    P = check_features(P, caller, name)
+    P = check_features(P, name)
     if n is not None:
-        check_same_n(caller, features=n, **{name: len(P)})
+        check_same_n(features=n, **{name: len(P)})
     least = P.min().item()
     if least < 0:
         rule = f"{name} must be non-negative"
-        refuse(caller, rule, f"{least:.3g}", "pass softmax(logits), not logits")
+        refuse(rule, f"{least:.3g}", "pass softmax(logits), not logits")
     off = (P.sum(1) - 1).abs().max().item()
     if off > 1e-3:
         rule = f"{name} must have rows that sum to one"
         remedy = "pass softmax(logits) over the source classes"
-        refuse(caller, rule, f"a row sum off by {off:.3g}", remedy)
+        refuse(rule, f"a row sum off by {off:.3g}", remedy)
     return P
 
 # %% ../nbs/core/01_checks.ipynb #0879b005
-def check_generator(
-    seed: Seed | None, caller: str, device: str | torch.device = "cpu"
-) -> torch.Generator:
+def check_generator(seed: Seed | None, device: str | torch.device = "cpu") -> torch.Generator:
     "Return a local random generator (unseeded for None), or raise `TypeError`."
     if isinstance(seed, torch.Generator):
         return seed
@@ -342,33 +337,33 @@ def check_generator(
     if seed is None:
         g.seed()
     else:
-        g.manual_seed(check_count(seed, caller, "seed", low=0, high=2**63 - 1))
+        g.manual_seed(check_count(seed, "seed", low=0, high=2**63 - 1))
     return g
 
 # %% ../nbs/core/01_checks.ipynb #624cf594
-def check_split(train: float | ArrayLike, n: int, caller: str, *, seed: Seed | None = 0) -> Tensor:
+def check_split(train: float | ArrayLike, n: int, *, seed: Seed | None = 0) -> Tensor:
     "Return a mask of the training examples that leaves examples on both sides."
     if isinstance(train, numbers.Real) and not isinstance(train, bool):
-        share = check_number(train, caller, "train", low=0, high=1, low_open=True, high_open=True)
-        mask = torch.randperm(n, generator=check_generator(seed, caller)) < round(n * share)
+        share = check_number(train, "train", low=0, high=1, low_open=True, high_open=True)
+        mask = torch.randperm(n, generator=check_generator(seed)) < round(n * share)
     else:
-        mask = as_tensor(train, caller, "train")
+        mask = as_tensor(train, "train")
         if mask.dtype != torch.bool:
             rule = "train must be a fraction or a boolean mask"
             remedy = "pass mask.bool() or a number in (0, 1)"
-            refuse(caller, rule, f"{mask.dtype} values", remedy, TypeError)
+            refuse(rule, f"{mask.dtype} values", remedy, TypeError)
         if mask.ndim != 1:
             rule = "train must be one mask for all tasks"
-            refuse(caller, rule, f"shape {tuple(mask.shape)}", "pass shape (n,)")
-        check_same_n(caller, features=n, train=len(mask))
+            refuse(rule, f"shape {tuple(mask.shape)}", "pass shape (n,)")
+        check_same_n(features=n, train=len(mask))
     k = int(mask.sum())
     if not 0 < k < n:
         rule = "train must leave examples on both sides"
-        refuse(caller, rule, f"{k} training examples of {n}", "change the fraction or the mask")
+        refuse(rule, f"{k} training examples of {n}", "change the fraction or the mask")
     return mask
 
 # %% ../nbs/core/01_checks.ipynb #2962a6fa
-def check_executor(executor: ExecutorLike | None, caller: str) -> ExecutorLike | None:
+def check_executor(executor: ExecutorLike | None) -> ExecutorLike | None:
     "Return `executor` if it can map a function over items, or raise `TypeError`."
     if executor is None or isinstance(executor, Executor):
         return executor
@@ -379,5 +374,5 @@ def check_executor(executor: ExecutorLike | None, caller: str) -> ExecutorLike |
     if not maps:
         rule = "executor must have a map method that returns one result per item"
         remedy = "pass a concurrent.futures.Executor or None"
-        refuse(caller, rule, type(executor).__name__, remedy, TypeError)
+        refuse(rule, type(executor).__name__, remedy, TypeError)
     return executor

@@ -28,18 +28,20 @@ def _center(Z) -> Tensor:
     return out
 
 
+@checks.entry_point
 def center(
     Z: ArrayLike,  # features or kernel factor, shape (n, r)
 ) -> Tensor:  # shape (n, r), rows sum to zero
     "Subtract the mean row, so that `Z @ Z.T` becomes `H @ K @ H`."
-    Z = checks.check_features(Z, "center", "Z")
+    Z = checks.check_features(Z, "Z")
     buffers = 2 * 8 * min(len(Z), 4096) * Z.shape[1]
     n_bytes = max(8 * Z.numel(), Z.numel() * Z.element_size() + buffers)
-    checks.check_memory(n_bytes, "center", "pass fewer examples or fewer columns", device=Z.device)
+    checks.check_memory(n_bytes, "pass fewer examples or fewer columns", device=Z.device)
     return _center(Z)
 
 # %% ../nbs/core/06_kernels.ipynb #e26a5498
 @documented
+@checks.entry_point
 def kernel_matrix(
     Z: ArrayLike,  # kernel factor, shape (n, r)
     *,
@@ -49,13 +51,13 @@ def kernel_matrix(
 
     K_ij is the inner product of rows i and j of Z.
     """
-    Z = checks.check_features(Z, "kernel_matrix", "Z")
-    max_bytes = checks.check_number(max_bytes, "kernel_matrix", "max_bytes", low=0)
+    Z = checks.check_features(Z, "Z")
+    max_bytes = checks.check_number(max_bytes, "max_bytes", low=0)
     remedy = "keep the factor and use a function that streams over it, such as trace_moments"
     n_bytes = len(Z) ** 2 * Z.element_size()
-    checks.check_memory(n_bytes, "kernel_matrix", remedy, limit=max_bytes)
-    checks.check_memory(n_bytes, "kernel_matrix", remedy, device=Z.device)
-    return checks.check_computed(Z @ Z.T, "kernel_matrix", "Z @ Z.T")
+    checks.check_memory(n_bytes, remedy, limit=max_bytes)
+    checks.check_memory(n_bytes, remedy, device=Z.device)
+    return checks.check_computed(Z @ Z.T, "Z @ Z.T")
 
 # %% ../nbs/core/06_kernels.ipynb #45ed3621
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,9 +83,10 @@ def _refuse_indefinite(K, Z, slack) -> None:
         got = f"a residual that exceeds the bound by {max(excess, -diagonal.min().item()):.3g}"
         remedy = "pass a kernel; for a similarity that is not one,"
         remedy += " clip its negative eigenvalues first"
-        checks.refuse("cholesky_factor", "K must be positive semidefinite", got, remedy)
+        checks.refuse("K must be positive semidefinite", got, remedy)
 
 # %% ../nbs/core/06_kernels.ipynb #20d02564
+@checks.entry_point
 def pivoted_cholesky(
     K: ArrayLike,  # dense positive semidefinite kernel, shape (n, n)
     *,
@@ -93,20 +96,20 @@ def pivoted_cholesky(
     "Factor a dense kernel by pivoted Cholesky; raise `ValueError` if it is indefinite."
     from scipy.linalg import lapack
 
-    K = checks.check_square(K, "pivoted_cholesky").detach()
+    K = checks.check_square(K).detach()
     n = len(K)
     remedy = "pass the kernel of fewer examples"
-    checks.check_memory(16 * n * n, "pivoted_cholesky", remedy, device=K.device)
+    checks.check_memory(16 * n * n, remedy, device=K.device)
     diag = K.diagonal().double()
-    rank = n if rank is None else checks.check_count(rank, "pivoted_cholesky", "rank", high=n)
+    rank = n if rank is None else checks.check_count(rank, "rank", high=n)
     if tol is None:
         tol = n * torch.finfo(K.dtype).eps
-    tol = checks.check_number(tol, "pivoted_cholesky", "tol", low=0, high=1)
+    tol = checks.check_number(tol, "tol", low=0, high=1)
     scale = max(diag.max().item(), 0.0)
     L, piv, n_pivots, _ = lapack.dpstrf(K.double().cpu().numpy(), lower=1, tol=tol * scale)
     n_pivots = min(n_pivots, rank) if scale > 0 else 0
     n_bytes = 8 * n * (n_pivots + max(n, 6 * min(n, 1024)))
-    checks.check_memory(n_bytes, "pivoted_cholesky", remedy, device=K.device)
+    checks.check_memory(n_bytes, remedy, device=K.device)
     piv = torch.from_numpy(piv.astype("int64") - 1)
     Z = torch.zeros(n, n_pivots, dtype=torch.float64)
     Z[piv] = torch.from_numpy(L).tril()[:, :n_pivots]
@@ -116,6 +119,7 @@ def pivoted_cholesky(
 
 # %% ../nbs/core/06_kernels.ipynb #33cc45c3
 @documented
+@checks.entry_point
 def cholesky_factor(
     K: ArrayLike,  # dense positive semidefinite kernel, shape (n, n)
     *,
@@ -146,7 +150,7 @@ def _rbf_columns(
             new = width - Z.shape[1]
             n_bytes = 8 * len(Z) * (new + max(width, 2 * X.shape[1]))
             remedy = "pass a smaller rank or a larger tol"
-            checks.check_memory(n_bytes, "rbf_cholesky", remedy, device=Z.device)
+            checks.check_memory(n_bytes, remedy, device=Z.device)
             Z = torch.cat([Z, Z.new_zeros(len(Z), new)], 1)
         j = int(residual.argmax())
         near = torch.exp(-((X - X[j]) * p).square().sum(1) / (2 * (s * p) ** 2))
@@ -158,6 +162,7 @@ def _rbf_columns(
     return Z[:, : len(pivots)], pivots, residual
 
 # %% ../nbs/core/06_kernels.ipynb #d5298d52
+@checks.entry_point
 def rbf_cholesky(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -166,22 +171,21 @@ def rbf_cholesky(
     tol: float = 1e-3,  # stop when the residual is this fraction of the trace
 ) -> PivotedCholesky:
     "Factor the RBF kernel of `features` without forming it."
-    caller = "rbf_cholesky"
-    X = checks.check_features(features, caller).detach()
+    X = checks.check_features(features).detach()
     n = len(X)
-    tol = checks.check_number(tol, caller, "tol", low=0, high=1)
+    tol = checks.check_number(tol, "tol", low=0, high=1)
     tol = max(tol, n * torch.finfo(torch.float64).eps)
-    rank = n if rank is None else checks.check_count(rank, caller, "rank", high=n)
+    rank = n if rank is None else checks.check_count(rank, "rank", high=n)
     if bandwidth is None:  # the median distance between at most 1,000 evenly spaced rows
         some = X[blocks.evenly(n, 1000, down=True)].double()
         p = checks.power_to_one(X.double())
         s = torch.pdist(some * p).median().item() / p
         if s == 0:
             rule = "the median distance between examples must be positive"
-            checks.refuse(caller, rule, 0.0, "remove duplicate rows or pass bandwidth")
+            checks.refuse(rule, 0.0, "remove duplicate rows or pass bandwidth")
     else:
-        s = checks.check_number(bandwidth, caller, "bandwidth", low=0, low_open=True)
-    checks.check_memory(24 * X.numel(), caller, "pass fewer features or examples", device=X.device)
+        s = checks.check_number(bandwidth, "bandwidth", low=0, low_open=True)
+    checks.check_memory(24 * X.numel(), "pass fewer features or examples", device=X.device)
     Z, pivots, residual = _rbf_columns(X.double(), s, rank, tol)
     lost = residual.sum().item() / n
     return PivotedCholesky(Z.to(X.dtype), len(pivots), lost, torch.tensor(pivots))
@@ -195,7 +199,7 @@ def _warn_of_zero_rows(X) -> None:
         several = f"{len(zero)} zero rows, the first is row" if len(zero) > 1 else "a zero row, row"
         notice += f"Got {several} {int(zero[0])}; "
         notice += "their similarity to every example is 0; drop them if they are invalid."
-        warnings.warn(notice, stacklevel=3)
+        warnings.warn(notice, stacklevel=4)
 
 # %% ../nbs/core/06_kernels.ipynb #9bf40c52
 def _cosine_factor(X, center) -> Tensor:
@@ -217,6 +221,7 @@ def _cosine_factor(X, center) -> Tensor:
 
 # %% ../nbs/core/06_kernels.ipynb #ddebd9f2
 @documented
+@checks.entry_point
 def kernel_factor(
     features: ArrayLike,  # shape (n, d)
     kind: str = "cosine",  # "cosine", "linear", "projection" or "rbf"
@@ -232,20 +237,20 @@ def kernel_factor(
     K = Z Z^T; with `center`, K = H k(F) H for H = I - 11^T/n and the kernel k(F) of the features F.
     Reference: Task Priors, section 3.1 (centred cosine similarity) and Theorem 2.3 (projection).
     """
-    checks.check_choice(kind, ("cosine", "linear", "projection", "rbf"), "kernel_factor", "kind")
-    X = checks.check_features(features, "kernel_factor", squared=kind != "cosine")
-    center = checks.check_flag(center, "kernel_factor", "center")
+    checks.check_choice(kind, ("cosine", "linear", "projection", "rbf"), "kind")
+    X = checks.check_features(features, squared=kind != "cosine")
+    center = checks.check_flag(center, "center")
     if bandwidth is not None:
-        checks.check_number(bandwidth, "kernel_factor", "bandwidth", low=0, low_open=True)
+        checks.check_number(bandwidth, "bandwidth", low=0, low_open=True)
     if rank is not None:
-        checks.check_count(rank, "kernel_factor", "rank")
-    checks.check_number(tol, "kernel_factor", "tol", low=0, high=1)
-    checks.check_choice(scale, (None, "frobenius"), "kernel_factor", "scale")
+        checks.check_count(rank, "rank")
+    checks.check_number(tol, "tol", low=0, high=1)
+    checks.check_choice(scale, (None, "frobenius"), "scale")
     size = X.numel() * X.element_size()
     block = 8 * min(len(X), 4096) * X.shape[1]
     needed = {"cosine": size + 3 * block, "projection": 4 * size}
     n_bytes = needed.get(kind, 8 * X.numel() + 2 * block)
-    checks.check_memory(n_bytes, "kernel_factor", "pass fewer examples or columns", device=X.device)
+    checks.check_memory(n_bytes, "pass fewer examples or columns", device=X.device)
     if kind == "cosine":
         _warn_of_zero_rows(X)
         C = _cosine_factor(X, center)
@@ -260,7 +265,7 @@ def kernel_factor(
     if (C * p).norm() <= 4 * torch.finfo(X.dtype).eps * size:
         got = "a kernel that is zero after centring"
         remedy = "check that the model output depends on its input"
-        checks.refuse("kernel_factor", "features must differ between examples", got, remedy)
+        checks.refuse("features must differ between examples", got, remedy)
     if kind == "projection":
         Q, R = torch.linalg.qr(C)
         U, S, _ = torch.linalg.svd(R, full_matrices=False)
@@ -274,6 +279,7 @@ def kernel_factor(
 
 # %% ../nbs/core/06_kernels.ipynb #69c757fb
 @documented
+@checks.entry_point
 def product_factor(
     priors: Sequence,  # pairs (factor of shape (n, r_k), temperature T_k)
 ) -> Tensor:  # shape (n, sum of r_k), to be used at temperature 1
@@ -286,11 +292,11 @@ def product_factor(
     if not pairs or not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in pairs):
         rule = "priors must hold at least one (factor, temperature) pair"
         got = type(priors).__name__ if pairs else "none"
-        checks.refuse("product_factor", rule, got, "pass one or several")
-    Zs = [checks.check_features(Z, "product_factor", "factor") for Z, _ in pairs]
-    checks.check_same_n("product_factor", **{f"factor {k}": len(Z) for k, Z in enumerate(Zs)})
-    roots = [checks.check_temperature(T, "product_factor") ** 0.5 for _, T in pairs]
+        checks.refuse(rule, got, "pass one or several")
+    Zs = [checks.check_features(Z, "factor") for Z, _ in pairs]
+    checks.check_same_n(**{f"factor {k}": len(Z) for k, Z in enumerate(Zs)})
+    roots = [checks.check_temperature(T) ** 0.5 for _, T in pairs]
     dtype = max((Z.dtype for Z in Zs), key=lambda t: t.itemsize)
     n_bytes = 2 * sum(Z.numel() for Z in Zs) * dtype.itemsize
-    checks.check_memory(n_bytes, "product_factor", "pass fewer priors", device=Zs[0].device)
+    checks.check_memory(n_bytes, "pass fewer priors", device=Zs[0].device)
     return torch.cat([Z.to(dtype) / root for Z, root in zip(Zs, roots, strict=True)], 1)

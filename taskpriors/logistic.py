@@ -169,24 +169,22 @@ class _Solver(NamedTuple):
     max_iter: int
 
 
-def check_solver(C: float, tol: float, max_iter: int, caller: str) -> _Solver:
+def check_solver(C: float, tol: float, max_iter: int) -> _Solver:
     "Return checked solver settings."
     return _Solver(
-        alpha=1 / checks.check_number(C, caller, "C", low=1e-150, high=1e150),
-        tol=checks.check_number(tol, caller, "tol", low=0, low_open=True),
-        max_iter=checks.check_count(max_iter, caller, "max_iter"),
+        alpha=1 / checks.check_number(C, "C", low=1e-150, high=1e150),
+        tol=checks.check_number(tol, "tol", low=0, low_open=True),
+        max_iter=checks.check_count(max_iter, "max_iter"),
     )
 
 # %% ../nbs/core/07_logistic.ipynb #2a857685
-def check_fit_memory(
-    basis: ridge.RidgeBasis, tasks: int, n: int, *, n_classes: int, caller: str
-) -> None:
+def check_fit_memory(basis: ridge.RidgeBasis, tasks: int, n: int, *, n_classes: int) -> None:
     "Raise `MemoryError` if a block of logistic probes does not fit in memory."
     fitted, r = basis.U.shape
     logits = max(11 * fitted, 6 * (n - fitted)) * tasks * n_classes
     steps = 25 * tasks * n_classes * (r + 1)
     n_bytes = basis.U.element_size() * (logits + steps + 3 * n * r)
-    checks.check_memory(n_bytes, caller, "lower block_size or pass fewer tasks or classes")
+    checks.check_memory(n_bytes, "lower block_size or pass fewer tasks or classes")
 
 
 def fit_block(

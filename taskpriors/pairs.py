@@ -226,6 +226,7 @@ def _pass_bytes(n: int, d: int, n_candidates: int) -> float:
     return 16 * n * d + 4 * slab * n + 96 * candidates + 2**23
 
 
+@checks.entry_point
 def pass_over_pairs(
     features: ArrayLike,  # shape (n, d)
     k: int = 8,  # neighbours of each example, excluding itself
@@ -234,14 +235,14 @@ def pass_over_pairs(
     t: float = 2.0,  # inverse squared width of the potential, at most 16
 ) -> Pairs:
     "Compute nearest neighbours, nearest earlier neighbours and a potential in one pass."
-    X = checks.check_features(features, "pass_over_pairs").detach()
-    k = checks.check_count(k, "pass_over_pairs", "k", high=len(X) - 1)
-    seed = checks.check_count(seed, "pass_over_pairs", "seed", low=0, high=2**32 - 1)
-    t = checks.check_number(t, "pass_over_pairs", "t", low=0, high=16, low_open=True)
+    X = checks.check_features(features).detach()
+    k = checks.check_count(k, "k", high=len(X) - 1)
+    seed = checks.check_count(seed, "seed", low=0, high=2**32 - 1)
+    t = checks.check_number(t, "t", low=0, high=16, low_open=True)
     n_candidates = min(k + EXTRA, len(X) - 1)
     n_bytes = _pass_bytes(len(X), X.shape[1], n_candidates)
-    checks.check_memory(n_bytes, "pass_over_pairs", "pass fewer examples", device=X.device)
-    order = torch.randperm(len(X), generator=checks.check_generator(seed, "pass_over_pairs"))
+    checks.check_memory(n_bytes, "pass fewer examples", device=X.device)
+    order = torch.randperm(len(X), generator=checks.check_generator(seed))
     order = order.to(X.device)
     mean = X.double().mean(0)
     F = (X.double() - mean)[order]
@@ -264,13 +265,13 @@ def pass_over_pairs(
     return svd.note_origin(pairs, features)
 
 # %% ../nbs/core/09_pairs.ipynb #53face09
-def use_pairs(features: ArrayLike, pairs: Pairs, caller: str) -> Pairs:
+def use_pairs(features: ArrayLike, pairs: Pairs) -> Pairs:
     "Return `pairs` if it belongs to `features`."
     if isinstance(pairs, Pairs) and svd.is_made_of(pairs, features):
         return pairs
-    X = checks.check_features(features, caller).detach()
+    X = checks.check_features(features).detach()
     fits = isinstance(pairs, Pairs) and len(pairs.indices) == len(X)
     if not fits or not torch.equal(pairs.mean, X.double().mean(0)):
         rule = "pairs must be pass_over_pairs of these features"
-        checks.refuse(caller, rule, f"{pairs!r:.60}", "pass it or None")
+        checks.refuse(rule, f"{pairs!r:.60}", "pass it or None")
     return svd.note_origin(pairs, features)

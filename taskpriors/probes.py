@@ -137,17 +137,16 @@ def _fit_and_evaluate(
     training = slice(None) if mask is None else mask
     basis = ridge.ridge_basis(X[training], standardize=standardize)
     size = ridge_tasks.task_block(block_size, len(X), q)
-    caller = "ridge_probes"
     n_most = max(len(basis.U), len(X) - len(basis.U))
-    ridge_tasks.check_task_memory(basis, min(size, len(y)), n_most, n_classes=q, caller=caller)
+    ridge_tasks.check_task_memory(basis, min(size, len(y)), n_most, n_classes=q)
     grid = errors = None
     if alpha is None:
         run = dict(n_classes=q, block_size=size, executor=executor)
         moments = ridge_tasks.label_moments(basis, y[:, training], **run)
         if not curve:
-            alpha = ridge_tasks.least_grid_errors(basis, [moments], caller)[0].item()
+            alpha = ridge_tasks.least_grid_errors(basis, [moments])[0].item()
         elif alphas is None:
-            grid, errors = ridge_tasks.grid_errors(basis, moments, caller)
+            grid, errors = ridge_tasks.grid_errors(basis, moments)
             alpha = grid[errors.argmin()].item()
         else:
             grid, errors = alphas, ridge_tasks.loo_errors(basis, moments, alphas.tolist())
@@ -174,6 +173,7 @@ def _fit_and_evaluate(
 
 # %% ../nbs/core/08_probes.ipynb #d5f44619
 @documented
+@checks.entry_point
 def ridge_probes(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n_tasks, n), or (n,) for one task
@@ -196,24 +196,23 @@ def ridge_probes(
     Balanced classes without signal have a leave-one-out accuracy near 0; see `label_accuracy`.
     Reference: Task Priors, Theorem 2.3.
     """
-    caller = "ridge_probes"
     if alpha is not None and alphas is not None:
         rule = "either alpha or alphas may be given"
-        checks.refuse(caller, rule, "both", "leave one of them out")
-    X = checks.check_features(features, caller)
-    tasks = ridge_tasks.check_tasks(labels, X, n_classes, caller)
-    standardize = checks.check_flag(standardize, caller, "standardize")
-    progress = checks.check_flag(progress, caller, "progress")
-    checks.check_generator(seed, caller)
+        checks.refuse(rule, "both", "leave one of them out")
+    X = checks.check_features(features)
+    tasks = ridge_tasks.check_tasks(labels, X, n_classes)
+    standardize = checks.check_flag(standardize, "standardize")
+    progress = checks.check_flag(progress, "progress")
+    checks.check_generator(seed)
     mask = None
     if train is not None:
-        mask = checks.check_split(train, len(X), caller, seed=seed).to(X.device)
+        mask = checks.check_split(train, len(X), seed=seed).to(X.device)
     return _fit_and_evaluate(
         X,
         tasks,
         mask,
-        alphas=None if alphas is None else ridge_tasks.check_alphas(alphas, caller),
-        alpha=None if alpha is None else checks.check_number(alpha, caller, "alpha", low=0),
+        alphas=None if alphas is None else ridge_tasks.check_alphas(alphas),
+        alpha=None if alpha is None else checks.check_number(alpha, "alpha", low=0),
         standardize=standardize,
         block_size=block_size,
         executor=executor,
@@ -223,19 +222,19 @@ def ridge_probes(
 # %% ../nbs/core/08_probes.ipynb #5e1d0a94
 def held_out_probes(X: Tensor, labels: Tensor, mask: Tensor, *, n_classes: int) -> ProbeResult:
     "`ridge_probes(X, labels, train=mask)`, without `alphas` and `errors`."
-    tasks = ridge_tasks.check_tasks(labels, X, n_classes, "ridge_probes")
+    tasks = ridge_tasks.check_tasks(labels, X, n_classes)
     return _fit_and_evaluate(X, tasks, mask.to(X.device), curve=False)
 
 # %% ../nbs/core/08_probes.ipynb #05d52de8
 LABEL_ACCURACY = "label accuracy"  # what tables of rankings call it
 
 
-def label_hits(basis: ridge.RidgeBasis, labels: Tensor, n_classes: int, caller: str) -> Tensor:
+def label_hits(basis: ridge.RidgeBasis, labels: Tensor, n_classes: int) -> Tensor:
     "Return the accuracy at each example, leaving out one example of each class at a time."
     n, q = len(labels), n_classes
-    ridge_tasks.check_task_memory(basis, 1, n, n_classes=q, caller=caller)
+    ridge_tasks.check_task_memory(basis, 1, n, n_classes=q)
     moments = ridge_tasks.label_moments(basis, labels[None], n_classes=q)
-    grid, errors = ridge_tasks.grid_errors(basis, moments, caller)
+    grid, errors = ridge_tasks.grid_errors(basis, moments)
     of_class = torch.zeros(q, basis.U.shape[1], dtype=torch.float64, device=labels.device)
     for rows in blocks.row_blocks(n, 4096):
         of_class.index_add_(0, labels[rows], basis.U[rows].double())
@@ -249,6 +248,7 @@ def label_hits(basis: ridge.RidgeBasis, labels: Tensor, n_classes: int, caller: 
 
 # %% ../nbs/core/08_probes.ipynb #16bc93e6
 @documented
+@checks.entry_point
 def label_accuracy(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -258,13 +258,12 @@ def label_accuracy(
     The penalty has the least leave-one-out error. For features without signal, the estimate is
     the chance level on average, whereas leave-one-out is below it: nearly 0 for balanced classes.
     """
-    caller = "label_accuracy"
-    X = checks.check_features(features, caller)
-    y, q, _ = ridge_tasks.check_tasks(labels, X, None, caller)
+    X = checks.check_features(features)
+    y, q, _ = ridge_tasks.check_tasks(labels, X, None)
     if len(y) > 1:
         rule = "labels must hold one class per example"
-        checks.refuse(caller, rule, f"{len(y)} tasks", "pass one")
-    return label_hits(ridge.ridge_basis(X), y[0], q, caller).mean().item()
+        checks.refuse(rule, f"{len(y)} tasks", "pass one")
+    return label_hits(ridge.ridge_basis(X), y[0], q).mean().item()
 
 # %% ../nbs/core/08_probes.ipynb #bdfc5e3f
 def _logistic_block(rows, *, labels, q, mask, basis, new, solver) -> tuple[Tensor, ...]:
@@ -281,6 +280,7 @@ def _logistic_block(rows, *, labels, q, mask, basis, new, solver) -> tuple[Tenso
 
 # %% ../nbs/core/08_probes.ipynb #bf273aa5
 @documented
+@checks.entry_point
 def logistic_probes(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n_tasks, n), or (n,) for one task
@@ -301,28 +301,27 @@ def logistic_probes(
     Each probe minimises the sum over examples of -log softmax(W x + b)_y plus |W|^2/(2 C).
     Reference: Boehning 1992, for the curvature bound that preconditions all tasks.
     """
-    caller = "logistic_probes"
-    X = checks.check_features(features, caller)
-    y, q, _ = ridge_tasks.check_tasks(labels, X, n_classes, caller)
+    X = checks.check_features(features)
+    y, q, _ = ridge_tasks.check_tasks(labels, X, n_classes)
     if train is None:
         remedy = "pass a fraction or a mask"
         remedy += " (leave-one-out has a closed form for ridge_probes only)"
-        checks.refuse(caller, "train must select the training examples", "None", remedy)
-    standardize = checks.check_flag(standardize, caller, "standardize")
-    progress = checks.check_flag(progress, caller, "progress")
-    mask = checks.check_split(train, len(X), caller, seed=seed).to(X.device)
-    solver = logistic.check_solver(C, tol, max_iter, caller)
+        checks.refuse("train must select the training examples", "None", remedy)
+    standardize = checks.check_flag(standardize, "standardize")
+    progress = checks.check_flag(progress, "progress")
+    mask = checks.check_split(train, len(X), seed=seed).to(X.device)
+    solver = logistic.check_solver(C, tol, max_iter)
     basis = ridge.ridge_basis(X[mask], standardize=standardize)
     size = ridge_tasks.task_block(block_size, len(X), q)
-    logistic.check_fit_memory(basis, min(size, len(y)), len(X), n_classes=q, caller=caller)
+    logistic.check_fit_memory(basis, min(size, len(y)), len(X), n_classes=q)
     problem = dict(labels=y, q=q, mask=mask, basis=basis, new=basis.project(X[~mask]))
     fn = partial(_logistic_block, solver=solver, **problem)
     run = dict(executor=executor, progress=progress)
     accuracy, balanced, hits, loss, done, n_iter = _over_blocks(fn, len(y), size, **run)
     if not done.all():
-        notice = f"{caller}: {int((~done).sum())} of {len(done)} tasks did not converge in"
+        notice = f"logistic_probes: {int((~done).sum())} of {len(done)} tasks did not converge in"
         notice += f" {max_iter} steps; raise max_iter or tol, or lower C."
-        warnings.warn(notice, stacklevel=2)
+        warnings.warn(notice, stacklevel=3)
     return ProbeResult(
         accuracy=accuracy,
         balanced_accuracy=balanced,

@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from torch import Tensor
 
-from .checks import Axes, DataFrame, refuse
+from .checks import Axes, DataFrame, named, refuse
 
 # %% ../nbs/core/03_results.ipynb #2820fbd9
 def _shown_value(v: Any) -> str:
@@ -169,9 +169,10 @@ def new_panels(
     return plt.subplots(n_rows, n_cols, figsize=figsize, squeeze=False, **options)[1]
 
 # %% ../nbs/core/03_results.ipynb #391bcb3b
+@named("plot")
 def new_axes(ax: Axes | None = None, figsize: tuple | None = None) -> Axes:
     "Return `ax`, or new axes in the style of this library; `figsize` is in inches."
     if ax is not None and not callable(getattr(ax, "plot", None)):
         got = f"{type(ax).__name__} {str(ax)[:60]}"
-        refuse("plot", "ax must be matplotlib axes", got, "pass plt.gca() or None", TypeError)
+        refuse("ax must be matplotlib axes", got, "pass plt.gca() or None", TypeError)
     return new_panels(figsize=figsize)[0, 0] if ax is None else ax

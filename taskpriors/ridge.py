@@ -20,10 +20,11 @@ from .checks import ArrayLike
 from .results import Result
 
 # %% ../nbs/prior/14_ridge.ipynb #f271c03b
+@checks.entry_point
 def simplex_codes(n_classes: int) -> Tensor:  # shape (q, q - 1), float64
     "Vertices of a regular simplex, one code per class, so that `codes @ codes.T` is I - 1/q."
-    q = checks.check_count(n_classes, "simplex_codes", "n_classes", low=2)
-    checks.check_memory(16 * q * q, "simplex_codes", "number the classes from 0 without gaps")
+    q = checks.check_count(n_classes, "n_classes", low=2)
+    checks.check_memory(16 * q * q, "number the classes from 0 without gaps")
     return torch.from_numpy(scipy.linalg.helmert(q).T.copy())
 
 # %% ../nbs/prior/14_ridge.ipynb #8420d278
@@ -125,7 +126,7 @@ def decompose(X: Tensor, *, standardize: bool = False) -> RidgeBasis:
         basis = X.element_size() * n * d + 8 * d * d
         n_bytes = max(8 * n * d, 40 * d * d + block, basis + block)
     remedy = "project the features to fewer columns"
-    checks.check_memory(n_bytes, "ridge_basis", remedy, device=X.device)
+    checks.check_memory(n_bytes, remedy, device=X.device)
     mean = X.mean(0, dtype=torch.float64)
     scale = _feature_deviations(X, mean) if standardize else torch.ones_like(mean)
     if n <= d + 1:
@@ -144,17 +145,19 @@ def decompose(X: Tensor, *, standardize: bool = False) -> RidgeBasis:
     return RidgeBasis(U=_coordinates(X, V / s, mean, scale), s=s, V=V, mean=mean, scale=scale)
 
 # %% ../nbs/prior/14_ridge.ipynb #f347b75d
+@checks.entry_point
 def ridge_basis(features: ArrayLike, *, standardize: bool = False) -> RidgeBasis:
     "Decompose centred or standardised features once for the probes of all tasks."
-    return decompose(checks.check_features(features, "ridge_basis"), standardize=standardize)
+    return decompose(checks.check_features(features), standardize=standardize)
 
 # %% ../nbs/prior/14_ridge.ipynb #eb62431d
+@checks.entry_point
 def residual_filter(basis: RidgeBasis, alpha: float) -> tuple[float, Tensor]:  # 0 or 1, shape (r,)
     """Return `keep` and f: I - H is `keep` times the centring matrix minus `U diag(f) U.T`.
 
     This holds up to a factor that cancels in the leave-one-out quotient.
     """
-    checks.check_number(alpha, "residual_filter", "alpha", low=0)
+    checks.check_number(alpha, "alpha", low=0)
     w = basis.s**2
     if basis.full:
         return 0.0, -(w.min() + alpha) / (w + alpha)
@@ -187,23 +190,24 @@ def slack_and_fixed(basis: RidgeBasis, alphas: Sequence) -> tuple[Tensor, Tensor
     return slack, slack <= stored + computed
 
 # %% ../nbs/prior/14_ridge.ipynb #7fda316e
-def loo_slack(basis: RidgeBasis, alphas: Sequence, caller: str) -> Tensor:  # shape (n_alphas, n)
+def loo_slack(basis: RidgeBasis, alphas: Sequence) -> Tensor:  # shape (n_alphas, n)
     "Return the diagonal of I - H up to the same factor, or raise `ValueError` if it vanishes."
     slack, fixed = slack_and_fixed(basis, alphas)
     bad = fixed.nonzero()
     if len(bad):
         k, row = bad[0].tolist()
         got = f"leverage 1 at row {row} for alpha = {alphas[k]:.3g}"
-        checks.refuse(caller, "no example may determine its own prediction", got, "raise alpha")
+        checks.refuse("no example may determine its own prediction", got, "raise alpha")
     return slack
 
 # %% ../nbs/prior/14_ridge.ipynb #5539087c
+@checks.entry_point
 def loo_residuals(basis: RidgeBasis, targets: Tensor, alpha: float) -> Tensor:  # shape (..., n)
     "Leave-one-out residuals: targets minus predictions of probes fitted to all other examples."
-    alpha = checks.check_number(alpha, "loo_residuals", "alpha", low=0)
-    checks.check_same_n("loo_residuals", basis=len(basis.U), targets=targets.shape[-1])
+    alpha = checks.check_number(alpha, "alpha", low=0)
+    checks.check_same_n(basis=len(basis.U), targets=targets.shape[-1])
     keep, f = residual_filter(basis, alpha)
-    slack = loo_slack(basis, [alpha], "loo_residuals")[0].to(targets.dtype)
+    slack = loo_slack(basis, [alpha])[0].to(targets.dtype)
     Yc = targets - targets.mean(-1, keepdim=True)
     out = (Yc @ basis.U * -f.to(Yc.dtype)) @ basis.U.T
     if keep:
@@ -234,7 +238,7 @@ def _fold_hits(
     tol = 4 * max(U.shape[1], 1) ** 0.5 * torch.finfo(U.dtype).eps if keep else 0.0
     size = folds.shape[1]
     entries = size * (2 * U.shape[1] + 3 * size + 4 * len(codes))
-    checks.check_memory(8 * entries, "label_accuracy", "merge the rarest classes", device=U.device)
+    checks.check_memory(8 * entries, "merge the rarest classes", device=U.device)
     right = []
     for rows in row_blocks(len(folds), max(1, 2**22 // entries)):
         V, y = U[folds[rows]].double(), labels[folds[rows]]
@@ -268,4 +272,4 @@ def stratified_hits(
             hits.index_add_(0, folds.flatten(), right.flatten().double())
             return hits / folds.flatten().bincount(minlength=len(hits)).clamp(min=1)
     rule = "no fold may determine its own predictions"
-    checks.refuse("label_accuracy", rule, "leverage 1 at all penalties", "add examples")
+    checks.refuse(rule, "leverage 1 at all penalties", "add examples")

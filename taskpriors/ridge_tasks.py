@@ -36,13 +36,11 @@ def code_rows(labels: Tensor, codes: Tensor) -> Tensor:  # shape (q - 1, m, n)
     return codes.T.contiguous().index_select(1, labels.flatten()).unflatten(1, labels.shape)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #731f2edf
-def check_task_memory(
-    basis: ridge.RidgeBasis, tasks: int, n: int, *, n_classes: int, caller: str
-) -> None:
+def check_task_memory(basis: ridge.RidgeBasis, tasks: int, n: int, *, n_classes: int) -> None:
     "Raise `MemoryError` if a block of tasks on n examples does not fit in memory."
     entries = 5 * tasks * n * n_classes + 3 * n * basis.U.shape[1]
     remedy = "lower block_size or pass fewer classes or examples"
-    checks.check_memory(basis.U.element_size() * entries, caller, remedy, device=basis.U.device)
+    checks.check_memory(basis.U.element_size() * entries, remedy, device=basis.U.device)
 
 
 def task_block(block_size: int | None, n: int, q: int) -> int:
@@ -52,20 +50,20 @@ def task_block(block_size: int | None, n: int, q: int) -> int:
     """
     if block_size is None:
         return max(1, 2**23 // (n * q))
-    return checks.check_count(block_size, "probes", "block_size")
+    return checks.check_count(block_size, "block_size")
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #539223f3
-def check_weights(weights: ArrayLike | None, n_tasks: int, caller: str) -> Tensor:  # float64
+def check_weights(weights: ArrayLike | None, n_tasks: int) -> Tensor:  # float64
     "Return normalised task weights (equal for None), or raise `ValueError`."
     if weights is None:
         return torch.full((n_tasks,), 1 / n_tasks, dtype=torch.float64)
-    w = checks.check_numbers(weights, caller, "weights").double()
+    w = checks.check_numbers(weights, "weights").double()
     if w.shape != (n_tasks,):
         got = f"shape {tuple(w.shape)} for {n_tasks} tasks"
-        checks.refuse(caller, "weights must hold one number per task", got, "pass shape (n_tasks,)")
+        checks.refuse("weights must hold one number per task", got, "pass shape (n_tasks,)")
     if w.min() < 0 or w.sum() <= 0:
         got, remedy = f"a minimum weight of {w.min().item():.3g}", "exponentiate log weights first"
-        checks.refuse(caller, "weights must be non-negative and not all zero", got, remedy)
+        checks.refuse("weights must be non-negative and not all zero", got, remedy)
     return w / w.sum()
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #c950eb83
@@ -77,13 +75,11 @@ class CheckedTasks(NamedTuple):
     codes: Tensor  # from simplex_codes, shape (q, q - 1), in the precision of the features
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #be6a99e5
-def check_tasks(
-    labels: ArrayLike, like: Tensor, n_classes: int | None, caller: str
-) -> CheckedTasks:
+def check_tasks(labels: ArrayLike, like: Tensor, n_classes: int | None) -> CheckedTasks:
     "Check the labels of the examples of `like`, and add the number of classes and their codes."
     if n_classes is not None:
-        n_classes = checks.check_count(n_classes, caller, "n_classes", low=2)
-    y = checks.check_labels(labels, caller, n=len(like), n_classes=n_classes).to(like.device)
+        n_classes = checks.check_count(n_classes, "n_classes", low=2)
+    y = checks.check_labels(labels, n=len(like), n_classes=n_classes).to(like.device)
     q = max(int(y.max()) + 1, 2) if n_classes is None else n_classes
     return CheckedTasks(y, q, ridge.simplex_codes(q).to(like))
 
@@ -127,6 +123,7 @@ def task_moments(
     return TaskMoments(diag, cross, inner, root=few)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #33ab9913
+@checks.entry_point
 def label_moments(
     basis: ridge.RidgeBasis,  # of the features, with n rows
     labels: ArrayLike,  # shape (n_tasks, n)
@@ -137,8 +134,8 @@ def label_moments(
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
 ) -> TaskMoments:
     "Mean over tasks of the outer product of their centred one-hot targets, summed over classes."
-    tasks = check_tasks(labels, basis.U, n_classes, "label_moments")
-    weights = check_weights(weights, len(tasks.labels), "label_moments").to(basis.U.device)
+    tasks = check_tasks(labels, basis.U, n_classes)
+    weights = check_weights(weights, len(tasks.labels)).to(basis.U.device)
     return task_moments(basis, tasks, weights, block_size=block_size, executor=executor)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #289d54e2
@@ -224,16 +221,18 @@ def _errors(basis, moments, alphas, slack) -> Tensor:  # shape (n_alphas,), if n
     return _errors_of_moments(basis, [moments], slack**-2, *ridge.filters(basis, alphas))[0]
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #a9085682
+@checks.entry_point
 def loo_errors(basis: ridge.RidgeBasis, moments: TaskMoments, alphas: Sequence) -> Tensor:
     "Leave-one-out squared error at each penalty, mean over examples and tasks."
-    alphas = [checks.check_number(a, "loo_errors", "alpha", low=0) for a in alphas]
-    return _errors(basis, moments, alphas, ridge.loo_slack(basis, alphas, "loo_errors"))
+    alphas = [checks.check_number(a, "alpha", low=0) for a in alphas]
+    return _errors(basis, moments, alphas, ridge.loo_slack(basis, alphas))
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e8f59a28
+@checks.entry_point
 def loo_point_errors(basis: ridge.RidgeBasis, moments: TaskMoments, alpha: float) -> Tensor:
     "Leave-one-out squared error of each example, summed over classes, mean over tasks."
-    alpha = checks.check_number(alpha, "loo_point_errors", "alpha", low=0)
-    slack = ridge.loo_slack(basis, [alpha], "loo_point_errors")[0]
+    alpha = checks.check_number(alpha, "alpha", low=0)
+    slack = ridge.loo_slack(basis, [alpha])[0]
     keep, f = ridge.residual_filter(basis, alpha)
     root: Any = f[:, None] * moments.inner if moments.root else None
     out = torch.empty_like(slack)
@@ -249,10 +248,11 @@ def loo_point_errors(basis: ridge.RidgeBasis, moments: TaskMoments, alpha: float
     return out / slack**2
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #1b629065
+@checks.entry_point
 def training_parts(basis: ridge.RidgeBasis, residuals: Tensor, alpha: float) -> Tensor:
     "Half the cross term of the pseudo-values, the effect of each training example."
     keep, f = ridge.residual_filter(basis, alpha)
-    slack = ridge.loo_slack(basis, [alpha], "training_parts")[0].to(residuals.dtype)
+    slack = ridge.loo_slack(basis, [alpha])[0].to(residuals.dtype)
     scaled = residuals / slack
     out = (scaled @ basis.U * -f.to(scaled.dtype)) @ basis.U.T
     if keep:
@@ -279,6 +279,7 @@ def _squares_beside(basis: ridge.RidgeBasis, weights: Tensor, alpha: float) -> T
     return whole - weights * diagonal.square()
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #272ac744
+@checks.entry_point
 def loo_pseudo_values(
     basis: ridge.RidgeBasis, errors: Tensor, training: Tensor, alpha: float
 ) -> Tensor:  # float64
@@ -288,20 +289,21 @@ def loo_pseudo_values(
     examples, which are used for training and testing. `errors` are squared residuals, `training`
     is returned by `training_parts`; both are means over tasks, shape (..., n).
     """
-    slack = ridge.loo_slack(basis, [alpha], "loo_pseudo_values")[0]
+    slack = ridge.loo_slack(basis, [alpha])[0]
     weights = torch.cat([slack[None] ** -2, (errors / slack).view(-1, len(slack))])
     as_test, *as_teacher = _squares_beside(basis, weights, alpha)
     as_teacher = torch.stack(as_teacher).view(errors.shape)
     return errors * (1 - as_test) + 2 * training - 2 * as_teacher / slack
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e36b0009
+@checks.entry_point
 def alpha_grid(
     basis: ridge.RidgeBasis, *, n_alphas: int = 20, low: float = 1e-5, high: float = 10**4.5
 ) -> Tensor:  # shape (n_alphas,), float64, ascending
     "Log-spaced penalties in units of the mean eigenvalue of the centred Gram matrix."
-    low = checks.check_number(low, "alpha_grid", "low", low=0, low_open=True)
-    high = checks.check_number(high, "alpha_grid", "high", low=0, low_open=True)
-    n_alphas = checks.check_load(n_alphas, "alpha_grid", "n_alphas", bytes_each=32)
+    low = checks.check_number(low, "low", low=0, low_open=True)
+    high = checks.check_number(high, "high", low=0, low_open=True)
+    n_alphas = checks.check_load(n_alphas, "n_alphas", bytes_each=32)
     unit = basis.s.square().mean().item() if len(basis.s) else 1.0
     return unit * low * (high / low) ** torch.linspace(0, 1, n_alphas, dtype=torch.float64)
 
@@ -310,13 +312,13 @@ MOST_LOST = 1e-3  # maximum rounding error of a mean leave-one-out error, relati
 
 
 def _usable_grid(
-    basis, caller
+    basis,
 ) -> tuple[Tensor, Tensor]:  # penalties with a leave-one-out error, and their slack
     grid = alpha_grid(basis)
     slack, fixed = ridge.slack_and_fixed(basis, grid.tolist())
     usable = ~fixed.any(1)
     if not usable.any():
-        ridge.loo_slack(basis, grid[-1:].tolist(), caller)
+        ridge.loo_slack(basis, grid[-1:].tolist())
     size = slack.square().mean(1) if basis.full else 1.0
     lost = torch.finfo(basis.U.dtype).eps * size * slack.pow(-2).mean(1)
     usable &= lost <= MOST_LOST
@@ -324,10 +326,10 @@ def _usable_grid(
 
 
 def grid_errors(
-    basis: ridge.RidgeBasis, moments: TaskMoments, caller: str
+    basis: ridge.RidgeBasis, moments: TaskMoments
 ) -> tuple[Tensor, Tensor]:  # penalties and errors, float64
     "Penalties of `alpha_grid` for which the leave-one-out error exists, and these errors."
-    grid, slack = _usable_grid(basis, caller)
+    grid, slack = _usable_grid(basis)
     return grid, _errors(basis, moments, grid.tolist(), slack)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #806e8984
@@ -364,10 +366,10 @@ def _sum_and_doubt(
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #03e4a6d4
 def least_grid_errors(
-    basis: ridge.RidgeBasis, distributions: Sequence, caller: str
+    basis: ridge.RidgeBasis, distributions: Sequence
 ) -> tuple[Tensor, Tensor]:  # alphas and errors, shape (n_distributions,), float64
     "Minimum of `grid_errors` for each task distribution (moments or targets), up to rounding."
-    grid, slack = _usable_grid(basis, caller)
+    grid, slack = _usable_grid(basis)
     keep, f = ridge.filters(basis, grid.tolist())
     weight, n = slack**-2, len(basis.U)
     sums = zip(
@@ -404,13 +406,13 @@ def least_grid_errors(
     return grid[best.cpu()], errors.gather(1, best[:, None])[:, 0]
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #91f0e038
-def check_alphas(alphas: ArrayLike, caller: str) -> Tensor:  # shape (n_alphas,), float64
+def check_alphas(alphas: ArrayLike) -> Tensor:  # shape (n_alphas,), float64
     "Return non-negative penalties as a float64 vector, or raise `ValueError`."
-    a = checks.check_tensor(alphas, caller, "alphas").double()
+    a = checks.check_tensor(alphas, "alphas").double()
     if a.ndim != 1 or len(a) == 0:
         rule = "alphas must be a non-empty vector"
-        checks.refuse(caller, rule, f"shape {tuple(a.shape)}", "pass a list of penalties")
-    if checks.check_finite(a, caller, "alphas").min() < 0:
+        checks.refuse(rule, f"shape {tuple(a.shape)}", "pass a list of penalties")
+    if checks.check_finite(a, "alphas").min() < 0:
         rule = "alphas must be at least 0"
-        checks.refuse(caller, rule, f"{a.min().item():.3g}", "pass non-negative penalties")
+        checks.refuse(rule, f"{a.min().item():.3g}", "pass non-negative penalties")
     return a.cpu()

@@ -20,12 +20,13 @@ from typing import Any, Literal, NamedTuple
 import torch
 from typing_extensions import TypeAliasType
 
-from .checks import DataFrame, refuse
+from .checks import DataFrame, entry_point, refuse
 
 # %% ../nbs/core/05_store.ipynb #df79cd87
 CacheLike = TypeAliasType("CacheLike", str | os.PathLike | Literal[False])
 
 
+@entry_point
 def cache_dir(cache: str | os.PathLike | None = None) -> Path:
     """Return the directory of the cache, whose content can be recomputed.
 
@@ -35,7 +36,7 @@ def cache_dir(cache: str | os.PathLike | None = None) -> Path:
         if not isinstance(cache, (str, os.PathLike)):
             got = f"{type(cache).__name__} {str(cache)[:60]}"
             rule = "cache must be a directory"
-            refuse("cache_dir", rule, got, "pass its path or None", TypeError)
+            refuse(rule, got, "pass its path or None", TypeError)
         return Path(cache).expanduser()
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(os.environ.get("TASKPRIORS_CACHE") or Path(home) / "taskpriors").expanduser()
@@ -51,7 +52,7 @@ def _refuse_write(path, n_bytes, e) -> None:
     reason = f"'{os.strerror(e.errno or errno.EIO)}'"
     remedy = "free space or choose another directory; no partial file was left"
     try:
-        refuse("write_file", rule, reason, remedy, OSError)
+        refuse(rule, reason, remedy, OSError)
     except OSError as err:
         err.errno = e.errno
         raise err from e
@@ -168,6 +169,7 @@ def save_tensors(path: str | Path, tensors: dict, meta: dict, *, sidecar: bool =
     return Path(path)
 
 # %% ../nbs/core/05_store.ipynb #d509bb88
+@entry_point
 def load_tensors(path: str | Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     "Load tensors and their description, or raise `ValueError` if the file was altered."
     from safetensors import SafetensorError, safe_open
@@ -185,7 +187,7 @@ def load_tensors(path: str | Path) -> tuple[dict[str, torch.Tensor], dict[str, A
     if not whole:
         rule = f"{path.name} must match its checksum"
         remedy = "delete it, and it will be recomputed"
-        refuse("load_tensors", rule, "a truncated or altered file", remedy)
+        refuse(rule, "a truncated or altered file", remedy)
     return tensors, json.loads(meta["taskpriors"])
 
 # %% ../nbs/core/05_store.ipynb #d114cc28
@@ -291,7 +293,7 @@ def find_tensors(
     expected: dict,  # entry of the description -> its value, or its type
     like: dict,  # name -> tensor of the right type and shape
     *,
-    caller: str | None,  # named in the warning; None does not warn
+    quiet: bool = False,  # no warning?
     infinite: bool = False,  # whether infinite numbers are valid
 ) -> tuple[dict[str, torch.Tensor], dict[str, Any]] | None:  # None if there is no valid file
     "Return tensors and description if they match, or warn if the file holds something else."
@@ -301,8 +303,8 @@ def find_tensors(
     why, stored = _why_not(path, expected, like, infinite)
     if why is None:
         return stored
-    if caller and why != "has gone":
-        notice = f"{caller}: {path.name[-80:]} {why} and is recomputed."
+    if not quiet and why != "has gone":
+        notice = f"{path.name[-80:]} {why} and is recomputed."
         warnings.warn(notice, stacklevel=3)
     return None
 
@@ -313,7 +315,7 @@ def cached(
     key: dict,  # entry of the description -> its value; the result depends on these
     like: dict,  # name -> tensor of the right type and shape
     *,
-    caller: str | None,  # named in the warning of an invalid file; None does not warn
+    quiet: bool = False,  # no warning of an invalid file?
     infinite: bool = False,  # whether infinite numbers are valid
     more: dict | None = None,  # further entries of the description, not compared
     sidecar: bool = False,  # as for `save_tensors`
@@ -322,7 +324,7 @@ def cached(
     "Return tensors stored under a key, or compute and store them."
     if path is None:
         return compute()
-    stored = find_tensors(path, key, like, caller=caller, infinite=infinite)
+    stored = find_tensors(path, key, like, quiet=quiet, infinite=infinite)
     if stored is not None:
         return stored[0]
     tensors = compute()
@@ -330,9 +332,9 @@ def cached(
     return tensors
 
 # %% ../nbs/core/05_store.ipynb #6b2f4e06
-def find_json(path: str | Path, key: str, *, caller: str | None) -> dict | None:
+def find_json(path: str | Path, key: str, *, quiet: bool = False) -> dict | None:
     "Return the result that `cached_json` stored under a key, or None."
-    stored = find_tensors(path, dict(key=key, result=dict), dict(done=torch.ones(1)), caller=caller)
+    stored = find_tensors(path, dict(key=key, result=dict), dict(done=torch.ones(1)), quiet=quiet)
     return None if stored is None else stored[1]["result"]
 
 
@@ -341,12 +343,12 @@ def cached_json(
     compute: Callable,  # () -> JSON-serializable dictionary
     key: str,  # digest of what the result depends on
     *,
-    caller: str | None,  # named in the warning of an invalid file; None does not warn
+    quiet: bool = False,  # no warning of an invalid file?
     name: str,  # name of the result in a listing of the cache
     root: str | Path | None = None,  # as for `keep_tensors`
 ) -> dict[str, Any]:  # the result
     "Return a dictionary stored under a key, or compute and store it."
-    stored = None if path is None else find_json(path, key, caller=caller)
+    stored = None if path is None else find_json(path, key, quiet=quiet)
     if stored is not None:
         return stored
     result = compute()
@@ -441,6 +443,7 @@ def _remove(files) -> list[_CacheFile]:  # the removed files
     return removed
 
 
+@entry_point
 def clear_cache(cache: str | Path | None = None) -> list[_CacheFile]:
     "Remove from a cache all files written by `taskpriors`, and no others."
     root = cache_dir(cache)
@@ -455,7 +458,7 @@ def clear_cache(cache: str | Path | None = None) -> list[_CacheFile]:
         if not held:
             remedy = "try again when no run is active, or remove the directory yourself"
             rule = f"{str(root)[-80:]} must not be locked by another process"
-            refuse("clear_cache", rule, "a lock held for over a minute", remedy, OSError)
+            refuse(rule, "a lock held for over a minute", remedy, OSError)
         for files in owned.values():
             removed += _remove(files)
     for folder in sorted({file.path.parent for file in removed}, reverse=True):

@@ -89,13 +89,14 @@ class FeatureSVD(Result):
         return W[:, keep], S[keep]
 
 # %% ../nbs/core/07_svd.ipynb #712fda4f
+@checks.entry_point
 def feature_svd(features: ArrayLike) -> FeatureSVD:
     "Compute the thin SVD of the centred features, truncated at the numerical rank."
-    X = checks.check_features(features, "feature_svd").detach()
+    X = checks.check_features(features).detach()
     eps = torch.finfo(X.dtype).eps
     copies = 3 if X.dtype == torch.float64 else 4
     n_bytes = 8 * (copies * X.numel() + 5 * min(X.shape) ** 2)
-    checks.check_memory(n_bytes, "feature_svd", "pass fewer examples or features", device=X.device)
+    checks.check_memory(n_bytes, "pass fewer examples or features", device=X.device)
     F = X.double()
     mean = F.mean(0)
     U, S, Vh = torch.linalg.svd(F - mean, full_matrices=False)
@@ -106,11 +107,11 @@ def feature_svd(features: ArrayLike) -> FeatureSVD:
     return note_origin(svd, features)
 
 # %% ../nbs/core/07_svd.ipynb #110831d7
-def use_svd(features: ArrayLike, svd: FeatureSVD | None, caller: str) -> FeatureSVD:
+def use_svd(features: ArrayLike, svd: FeatureSVD | None) -> FeatureSVD:
     "Return `svd` if it belongs to `features`, or compute it."
     if isinstance(svd, FeatureSVD) and is_made_of(svd, features):
         return svd
-    X = checks.check_features(features, caller)
+    X = checks.check_features(features)
     if svd is None:
         return feature_svd(X)
     fits = isinstance(svd, FeatureSVD) and (svd.n, svd.d) == tuple(X.shape)
@@ -120,27 +121,26 @@ def use_svd(features: ArrayLike, svd: FeatureSVD | None, caller: str) -> Feature
         fits = torch.equal(mean, svd.mean) or bool(((mean - svd.mean).abs() <= rounding).all())
     if not fits:
         rule = "svd must be feature_svd of these features"
-        checks.refuse(caller, rule, f"{svd!r:.80}", "pass feature_svd(features) or None")
+        checks.refuse(rule, f"{svd!r:.80}", "pass feature_svd(features) or None")
     return note_origin(svd, features)
 
 # %% ../nbs/core/07_svd.ipynb #4d5893ab
 def present_classes(
     labels: ArrayLike,  # class of each example, shape (n,)
-    caller: str,  # named in error messages
     *,
     n: int | None = None,  # required number of examples
     device: torch.device | str | None = None,  # of the result; None is the device of the labels
 ) -> tuple[Tensor, Tensor]:  # classes 0..K-1, shape (n,), int64, and their sizes, shape (K,)
     "Renumber the classes that occur; raise `ValueError` if there is only one."
-    y = checks.check_labels(labels, caller, n=n)
+    y = checks.check_labels(labels, n=n)
     if len(y) > 1:
         got = f"shape {tuple(y.shape)}"
-        checks.refuse(caller, "labels must describe one task", got, "call it once per task")
+        checks.refuse("labels must describe one task", got, "call it once per task")
     classes, y, counts = y[0].unique(return_inverse=True, return_counts=True)
     if len(classes) < 2:
         rule = "labels must contain at least two classes"
         got = f"class {int(classes[0])} only"
-        checks.refuse(caller, rule, got, "pass a task with several classes")
+        checks.refuse(rule, got, "pass a task with several classes")
     return y.to(device or y.device), counts.to(device or y.device)
 
 # %% ../nbs/core/07_svd.ipynb #9e6cab35
@@ -151,9 +151,9 @@ def class_means(X: Tensor, y: Tensor, counts: Tensor) -> Tensor:  # shape (K, r)
 
 # %% ../nbs/core/07_svd.ipynb #b4511f6b
 def labelled_points(
-    features: ArrayLike, labels: ArrayLike, caller: str, *, min_rows: int = 2
+    features: ArrayLike, labels: ArrayLike, *, min_rows: int = 2
 ) -> tuple[Tensor, Tensor, Tensor]:
     "Return checked features, the classes 0..K-1 of their rows and the class sizes."
-    X = checks.check_features(features, caller, min_rows=min_rows).detach()
-    y, counts = present_classes(labels, caller, n=len(X), device=X.device)
+    X = checks.check_features(features, min_rows=min_rows).detach()
+    y, counts = present_classes(labels, n=len(X), device=X.device)
     return X, y, counts

@@ -137,7 +137,7 @@ CALLS = {
         "effective_rank": dict(weights=[1.0, 2.0]),
         "participation_ratio": dict(weights=[1.0, 2.0]),
         "lidar": dict(views=VIEWS),
-        "check_views": dict(views=VIEWS, caller="lidar"),
+        "check_views": dict(views=VIEWS),
     },
     "transfer.sphere": {"alignment": dict(views=VIEWS)},
     "transfer.registry": {

@@ -565,7 +565,7 @@ def test_a_table_in_any_dialect_is_read_right_or_refused(seed, tmp_path):
     path = tmp_path / "x.csv"
     path.write_bytes(text.encode())
     try:
-        found = np.asarray(read_features(path, "embed").values)
+        found = np.asarray(read_features(path).values)
     except (ValueError, TypeError, OSError) as e:
         assert SENTENCE.match(str(e)) and len(str(e)) <= LONGEST, str(e)
         return
@@ -583,7 +583,7 @@ def test_a_canonical_table_is_read(seed, tmp_path):
     form = dict(sep=str(rng.choice(SEPARATORS[:4])), index=bool(rng.random() < 0.5))
     form |= dict(encoding=str(rng.choice(["utf-8", "utf-8-sig"])), quoting=int(rng.choice([0, 1])))
     pd.DataFrame(X, columns=names).to_csv(tmp_path / "x.csv", **form)
-    found = read_features(tmp_path / "x.csv", "embed").values
+    found = read_features(tmp_path / "x.csv").values
     np.testing.assert_allclose(found, X, rtol=1e-12)
 
 

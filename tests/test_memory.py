@@ -450,9 +450,9 @@ def test_a_count_that_nothing_can_carry_is_refused_before_any_work(name):
 
 def test_workers_are_bounded_by_the_cores():
     most = checks.WORKERS_PER_CORE * checks.usable_cores()
-    assert checks.check_load(most, "f", "num_workers", workers=True) == most
+    assert checks.check_load(most, "num_workers", workers=True) == most
     with pytest.raises(ValueError, match=f"at most {most}. Got {most + 1};"):
-        checks.check_load(most + 1, "f", "num_workers", workers=True)
+        checks.check_load(most + 1, "num_workers", workers=True)
 
 
 def left_of_a_quarter_gigabyte():

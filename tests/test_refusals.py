@@ -151,7 +151,7 @@ CALLS = {
     },
     "transfer.heads": {
         "fit_head": dict(features=X, labels=y, beta=1.0),
-        "use_head": dict(features=X, labels=y, a=1.0, head=None, caller="linear"),
+        "use_head": dict(features=X, labels=y, a=1.0, head=None),
     },
     "transfer.pactran": {
         "npactran_dirichlet": dict(features=X, labels=y),
@@ -204,7 +204,7 @@ CALLS = {
         "distinct_points": dict(features=X),
         "count_copies": dict(features=X),
         "nearest_neighbours": dict(features=X, k=3),
-        "use_neighbours": dict(features=X, k=3, neighbours=None, caller="knn_accuracy"),
+        "use_neighbours": dict(features=X, k=3, neighbours=None),
         "knn_accuracy": dict(features=X, labels=y),
         "cluster_learnability": dict(features=X, n_clusters=3),
     },

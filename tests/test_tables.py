@@ -226,7 +226,7 @@ def features_case(rng, path):
     text = written(rows, dialect)
     stored(path, text, dialect["encoding"])
     fine = decimal == "."
-    found = outcome(lambda: np.asarray(read_features(path, "embed").values), dialect, text, fine)
+    found = outcome(lambda: np.asarray(read_features(path).values), dialect, text, fine)
     if found is not None:
         assert found.shape == X.shape, (dialect, text)
         np.testing.assert_allclose(found, X, rtol=1e-12, err_msg=text)
@@ -279,7 +279,7 @@ def test_another_form_is_refused_with_what_converts_it(text, tmp_path):
 def test_other_files_are_refused_with_what_converts_them(ending, tmp_path):
     path = tmp_path / f"t.{ending}"
     path.write_bytes(b"nothing")
-    for read in (lambda: read_labels(path, None, 2), lambda: read_features(path, "embed")):
+    for read in (lambda: read_labels(path, None, 2), lambda: read_features(path)):
         with pytest.raises(ValueError, match=r"pandas\.|unpack it|np\.save") as refusal:
             read()
         assert SENTENCE.fullmatch(str(refusal.value))

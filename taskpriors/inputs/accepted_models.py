@@ -67,14 +67,14 @@ def _check_description(transform: Any, pooling: Any, name: Any, cache: Any) -> N
     "Refuse invalid descriptions of a model before loading it."
     for what, value in dict(name=name, pooling=pooling).items():
         if value is not None:
-            checks.check_instance(value, str, "embed", what, remedy="pass a text or None")
+            checks.check_instance(value, str, what, remedy="pass a text or None")
     if name is not None:
-        sources.check_name(name, "a model", "embed")
+        sources.check_name(name, "a model")
     if cache is not None and not isinstance(cache, bool):
         store.cache_dir(cache)
     if transform is not None and (not callable(transform) or isinstance(transform, type)):
         rule = "transform must be a function from an image to a tensor"
-        checks.refuse("embed", rule, type(transform).__name__, "pass one, or None", TypeError)
+        checks.refuse(rule, type(transform).__name__, "pass one, or None", TypeError)
 
 
 def _own_transform(module, processed):  # PIL image -> tensor; processed: by transformers
@@ -82,7 +82,7 @@ def _own_transform(module, processed):  # PIL image -> tensor; processed: by tra
         rule, remedy = "a module or function requires transform=", "pass a function of a PIL image"
         if processed:
             remedy = "pass the pair (network, processor)"
-        checks.refuse("embed", rule, "none", remedy, TypeError)
+        checks.refuse(rule, "none", remedy, TypeError)
     from timm.data import create_transform
 
     return create_transform(**named_models.timm_config(module), is_training=False)
@@ -99,25 +99,25 @@ def _open_named(source, pooling, cache) -> _Named:
     if source.of_zoo:
         return _Named(zoo.zoo_model(name[4:], cache=cache), pooling, zoo.zoo_transform)
     if source.of_hub:
-        network, processor, default_pooling = named_models.transformers_model(name, "embed")
+        network, processor, default_pooling = named_models.transformers_model(name)
         return _Named(network, pooling or default_pooling, processor)
     name = f"hf-hub:{name}" if name.startswith("timm/") else name
-    return _Named(named_models.timm_module(name, "embed", pooling=pooling), pooling, None)
+    return _Named(named_models.timm_module(name, pooling=pooling), pooling, None)
 
 
 def _refuse_source(source) -> None:  # a source that is not an image model
     rule, remedy = "model must be a name, a module, a function, or features", "see embed"
     if not isinstance(source, sources.Unknown):
-        checks.refuse("embed", rule, source.label, "pass texts to embed_texts", TypeError)
+        checks.refuse(rule, source.label, "pass texts to embed_texts", TypeError)
     if isinstance(source.value, tuple):
         rule = "a pair must be (module, transform), or (network, processor) of transformers"
         remedy = "pass these two"
-    checks.refuse("embed", rule, source.kind, remedy, TypeError)
+    checks.refuse(rule, source.kind, remedy, TypeError)
 
 
 def _without_classes(module, pooling, name) -> nn.Module:  # the network without its classifier
     if pooling is not None and sources.comes_from(module, "timm"):
-        return named_models.repooled(copy.deepcopy(module), pooling, name, "embed")
+        return named_models.repooled(copy.deepcopy(module), pooling, name)
     return Headless(module)
 
 
@@ -127,7 +127,7 @@ def _opened(source) -> sources.Function | sources.Network:
         case sources.OnnxNetwork():
             return sources.Function(OnnxModel(source.model), source.partner)
         case sources.PublishedWeights():
-            return named_models.published_network(source, "embed")
+            return named_models.published_network(source)
     return source
 
 
@@ -145,8 +145,8 @@ def load_encoder(
     if isinstance(source, Encoder):
         return source
     if sources.is_given(source):
-        read = read_features(source, "embed")
-        rows = checks.check_features(read.values, "embed", min_rows=1)
+        read = read_features(source)
+        rows = checks.check_features(read.values, min_rows=1)
         return Encoder(
             name or source.label, None, features=rows, points=read.points, taken=read.origin
         )

@@ -118,13 +118,13 @@ def _axis_by_shape(shape: tuple, pictures: Tensor | None) -> int | None:
     return None if first == last else (1 if first else 3)
 
 
-def channels_of(run: Callable, inputs: Any, module: nn.Module | None, caller: str) -> int:
+def channels_of(run: Callable, inputs: Any, module: nn.Module | None) -> int:
     "Channel axis, 1 or 3, of a feature map (n, ., ., .) of a few inputs."
     with ChannelAxes() as axes:
         pictures = axes.put_pictures(inputs)
         out = run(inputs)
         axis = axes.of(out)
-    return chosen_axis(axis, out, pictures, module, caller)
+    return chosen_axis(axis, out, pictures, module)
 
 
 def chosen_axis(
@@ -132,7 +132,6 @@ def chosen_axis(
     out: Tensor,  # feature map
     pictures: Tensor | None,  # images from which it was computed
     module: nn.Module | None,  # that computed it
-    caller: str,  # named in error messages
 ) -> int:  # 1 or 3
     "Return the channel axis of a feature map, or raise `ValueError`."
     if axis in (1, 3):
@@ -141,5 +140,5 @@ def chosen_axis(
     axis = by_timm or _axis_by_shape(tuple(out.shape), pictures)
     if axis is None:
         rule, got = "the channel axis of a feature map must be known", f"shape {tuple(out.shape)}"
-        refuse(caller, rule, got, "pool it in a function that returns (B, d)")
+        refuse(rule, got, "pool it in a function that returns (B, d)")
     return axis

@@ -66,7 +66,7 @@ def _stack(rows: list) -> Tensor | dict[str, Any]:
     if len(shapes) > 1:
         rule = "the transform must return the same shape for all images"
         got = " and ".join(map(str, sorted(shapes)[:3]))
-        checks.refuse("embed", rule, got, "end it with a resize and a crop")
+        checks.refuse(rule, got, "end it with a resize and a crop")
     return torch.stack(rows)
 
 # %% ../../nbs/inputs/06_embed.ipynb #1ef2a951
@@ -83,7 +83,6 @@ class Setup(NamedTuple):
 # %% ../../nbs/inputs/06_embed.ipynb #9aab57fb
 def _batch_encoder(enc: Encoder, setup: Setup) -> BatchEncoder:
     return BatchEncoder(
-        caller="embed",
         name=enc.name,
         forward=enc.forward,
         device=setup.device,
@@ -112,7 +111,7 @@ def feature_batches(enc: Encoder, images: ImageSource, start: int, setup: Setup)
         if not torch.isfinite(out).all():
             rule = f"features of {enc.name} must be finite"
             got = f"NaN or infinity among examples {row} to {row + len(out) - 1}"
-            checks.refuse("embed", rule, got, "check the weights, or use dtype='float32'")
+            checks.refuse(rule, got, "check the weights, or use dtype='float32'")
         row += len(out)
         yield out
 
@@ -195,12 +194,12 @@ class _Entry(NamedTuple):
         return self.path.with_suffix(".parts")
 
     def find(
-        self, path: Path, n: int, caller: str | None
+        self, path: Path, n: int, *, quiet: bool = False
     ) -> tuple[Tensor, dict] | None:  # features and description, or None
         "Load the features of the finished file or a part, if they are valid."
         entries = dict(key=self.key, seconds=float, device=str)
         like = dict(features=torch.empty(n, self.dim, device="meta"))
-        stored = store.find_tensors(path, entries, like, caller=caller)
+        stored = store.find_tensors(path, entries, like, quiet=quiet)
         return stored and (stored[0]["features"], stored[1])
 
     def keep(self, path: Path, features: Tensor, description: dict, *, sidecar: bool) -> bool:
@@ -249,7 +248,7 @@ def _read_parts(entry: _Entry | None, device: str) -> _Rows:
             parts[int(numbers[1])] = path, int(numbers[2])
     while (start := len(rows)) in parts:
         path, stop = parts[start]
-        part = entry.find(path, stop - start, None) if start < stop <= entry.n else None
+        part = entry.find(path, stop - start, quiet=True) if start < stop <= entry.n else None
         if part is None:
             break
         features, description = part
@@ -287,10 +286,10 @@ class Features(Result):
 
 # %% ../../nbs/inputs/06_embed.ipynb #e96e0185
 def _lookup(
-    enc: Encoder, images: ImageSource, setup: Setup, entry: _Entry, caller: str | None
+    enc: Encoder, images: ImageSource, setup: Setup, entry: _Entry, *, quiet: bool = False
 ) -> Features | None:
-    "Look up features in the cache; without a caller, invalid files raise no warning."
-    stored = entry.find(entry.path, entry.n, caller)
+    "Look up features in the cache; if `quiet`, invalid files raise no warning."
+    stored = entry.find(entry.path, entry.n, quiet=quiet)
     if stored is None:
         return None
     features, description = stored
@@ -361,12 +360,12 @@ def _drop_left_parts(parts: Path) -> None:
 def _find_or_store(
     enc: Encoder, images: ImageSource, setup: Setup, entry: _Entry, probe: Probe
 ) -> Features:
-    if stored := _lookup(enc, images, setup, entry, None):
+    if stored := _lookup(enc, images, setup, entry, quiet=True):
         if os.path.isdir(entry.parts):
             _drop_left_parts(entry.parts)
         return stored
     with store.locked(entry.path):
-        if stored := _lookup(enc, images, setup, entry, "embed"):
+        if stored := _lookup(enc, images, setup, entry):
             return stored  # another process has stored them
         new = _compute(enc, images, setup, entry, probe)
         named = ("name", "seconds", "device", "dtype", "images", "dim")
@@ -402,7 +401,7 @@ def _find_or_compute(
     if digest is None and cache is not False:
         event = f"embed: {enc.name} returns different features for the same "
         event += f"{encoders.PROBE_IMAGES} examples"
-        warnings.warn(f"{event}, or fails on them; nothing is cached.", stacklevel=3)
+        warnings.warn(f"{event}, or fails on them; nothing is cached.", stacklevel=4)
     return replace(features, pooling=pooling)
 
 # %% ../../nbs/inputs/06_embed.ipynb #b5a8ecc8
@@ -422,19 +421,17 @@ def embed_features(
     progress: bool = True,  # show a bar on standard error, or a bar to advance
 ) -> Features:
     "Embed images with one model, or read cached features, and return them with metadata."
-    checks.check_choice(dtype, ("float32", "bfloat16", "float16"), "embed", "dtype")
-    device = encoders.default_device() if device is None else encoders.check_device(device, "embed")
+    checks.check_choice(dtype, ("float32", "bfloat16", "float16"), "dtype")
+    device = encoders.default_device() if device is None else encoders.check_device(device)
     if num_workers is None:
         num_workers = min(8, os.cpu_count() or 1) if device.type == "cuda" else 0
     setup = Setup(
         device=device,
         dtype=dtype,
-        batch_size=checks.check_count(batch_size, "embed", "batch_size"),
-        num_workers=checks.check_load(num_workers, "embed", "num_workers", low=0, workers=True),
-        save_every=checks.check_number(save_every, "embed", "save_every", low=0),
-        progress=progress
-        if _is_bar(progress)
-        else checks.check_flag(progress, "embed", "progress"),
+        batch_size=checks.check_count(batch_size, "batch_size"),
+        num_workers=checks.check_load(num_workers, "num_workers", low=0, workers=True),
+        save_every=checks.check_number(save_every, "save_every", low=0),
+        progress=progress if _is_bar(progress) else checks.check_flag(progress, "progress"),
     )
     points: Any = images
     if isinstance(points, torch.utils.data.DataLoader):
@@ -444,12 +441,12 @@ def embed_features(
     source = source_of(model)
     if source.prefix:
         rule, remedy = "a prefix requires texts", "leave it out, or pass texts"
-        checks.refuse("embed", rule, f"{source.prefix!r:.40} before images", remedy)
+        checks.refuse(rule, f"{source.prefix!r:.40} before images", remedy)
     if isinstance(points, LoadedBatches) and not isinstance(source, Encoder):
         if transform is not None or getattr(source, "partner", None) is not None:
             rule = "the batches of a loader must not be transformed"
             remedy = "move the transform into the loader's data set, or pass images"
-            checks.refuse("embed", rule, "a transform or processor", remedy, TypeError)
+            checks.refuse(rule, "a transform or processor", remedy, TypeError)
         transform = _passed_on
     enc = load_encoder(
         source,
@@ -461,7 +458,7 @@ def embed_features(
     if enc.features is not None:
         if points is not None:
             kind = getattr(points, "kind", "images")
-            checks.check_same_n("embed", **{kind: len(points), "features": len(enc.features)})
+            checks.check_same_n(**{kind: len(points), "features": len(enc.features)})
         return Features(
             name=enc.name,
             features=enc.features,
@@ -476,7 +473,7 @@ def embed_features(
         )
     if points is None:
         rule = "images must be passed unless the model is features"
-        checks.refuse("embed", rule, "None", "pass what load_images opens", TypeError)
+        checks.refuse(rule, "None", "pass what load_images opens", TypeError)
     features = _find_or_compute(enc, points, setup, cache)
     return replace(
         features,
@@ -486,6 +483,7 @@ def embed_features(
 
 # %% ../../nbs/inputs/06_embed.ipynb #1e61a39e
 @documented
+@checks.entry_point
 def embed(
     model: ModelLike,  # name in timm, zoo/NAME, module, function of a batch, or features
     images: ImagesLike,  # anything that `load_images` accepts, or a DataLoader without shuffling

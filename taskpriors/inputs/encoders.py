@@ -29,6 +29,7 @@ import taskpriors.checks as checks
 from .axes import channels_of
 from .pooling import choose_output, pool_output, pooling_words
 from .sources import Network, source_of
+from ..refusals import Refusal
 from ..store import digest_tensors
 
 # %% ../../nbs/inputs/03_encoders.ipynb #fb52b662
@@ -57,14 +58,14 @@ def is_untrained(module: nn.Module | None) -> bool:  # also False if unknown
     return bool(scaled) and all(map(is_initial, scaled))
 
 # %% ../../nbs/inputs/03_encoders.ipynb #47d93d5f
-def check_device(device: str | torch.device, caller: str) -> torch.device:
+def check_device(device: str | torch.device) -> torch.device:
     "Return a device on which torch can allocate memory, or raise `ValueError`."
     try:
         return torch.zeros(0, device=device).device
     except (RuntimeError, AssertionError, ValueError, TypeError) as e:
         got = f"{device!r:.60} ({str(e).splitlines()[0][:80]})"
         rule = "device must be available to torch"
-        checks.refuse(caller, rule, got, "leave it out, or pass 'cpu'")
+        checks.refuse(rule, got, "leave it out, or pass 'cpu'")
 
 # %% ../../nbs/inputs/03_encoders.ipynb #49f17823
 def default_device() -> torch.device:
@@ -206,7 +207,7 @@ def evaluating(model: object, device: str | torch.device | None = None) -> Itera
         if moved is not None and any(weights.is_meta for weights in moved.parameters()):
             rule = f"{type(moved).__name__} must have its weights in memory"
             remedy = "load it without device='meta'"
-            checks.refuse("embed", rule, "weights on the device meta", remedy)
+            checks.refuse(rule, "weights on the device meta", remedy)
         if moved is not None:
             moved.to(device)
         with stance:
@@ -227,7 +228,6 @@ _FAULTS = (RuntimeError, ValueError, TypeError, AttributeError, AssertionError, 
 class BatchEncoder:
     "Model as a function from a batch of n inputs to features (n, d), float32."
 
-    caller: str  # public function named in errors
     name: str  # of the model, for messages
     forward: Callable  # batch -> output
     device: torch.device  # device to which batches are moved
@@ -248,32 +248,32 @@ class BatchEncoder:
         half = getattr(torch, self.precision) if mixed else None
         with torch.inference_mode(), torch.autocast(self.device.type, half, enabled=mixed):
             out = self._output(x, n)
-            out, pooling = choose_output(out, self.pooling, self.caller, self.name)
+            out, pooling = choose_output(out, self.pooling, self.name)
             if not isinstance(out, Tensor):
-                pool_output(out, pooling, self.caller, self.name)  # raises
+                pool_output(out, pooling, self.name)  # raises
             out = out.to_dense() if out.layout != torch.strided else out
             if n == 1 and out.ndim == 1:  # squeezed
                 out = out[None]
             if out.ndim == 0 or len(out) != n:
                 rule = "the model must return one feature vector per input"
                 got = f"{tuple(out.shape)} for {n} inputs"
-                checks.refuse(self.caller, rule, got, "wrap it in a function that does")
+                checks.refuse(rule, got, "wrap it in a function that does")
             self.taken.add(pooling_words(out, pooling))
             last = out.ndim == 4 and pooling != "flatten" and self._axis_of(x) == 3
             pooling = None if pooling == "pooler" else pooling
-            rows = pool_output(out, pooling, self.caller, self.name, channels_last=last)
+            rows = pool_output(out, pooling, self.name, channels_last=last)
             return rows.float()
 
     def _axis_of(self, x) -> int:  # channel axis of a feature map, determined once
         if not self.axes:
             few = {k: v[:2] for k, v in x.items()} if isinstance(x, dict) else x[:2]
             module = self.forward if isinstance(self.forward, nn.Module) else None
-            self.axes.append(channels_of(self._chosen, few, module, self.caller))
+            self.axes.append(channels_of(self._chosen, few, module))
         return self.axes[0]
 
     def _chosen(self, x) -> Tensor:  # tensor of the outputs that is pooled
         n = len(next(iter(x.values()))) if isinstance(x, dict) else len(x)
-        return choose_output(self._output(x, n), self.pooling, self.caller, self.name)[0]
+        return choose_output(self._output(x, n), self.pooling, self.name)[0]
 
     def _moved(self, x, converted=True) -> Tensor:
         return x.to(self.device, self.dtype if converted else None, non_blocking=True)
@@ -284,16 +284,16 @@ class BatchEncoder:
             return self.forward(**x) if by_name else self.forward(x)
         except torch.cuda.OutOfMemoryError:
             rule, got = f"{self.name} must fit on {self.device}", f"batches of {n} inputs"
-            checks.refuse(self.caller, rule, got, "pass a smaller batch_size", MemoryError)
+            checks.refuse(rule, got, "pass a smaller batch_size", MemoryError)
         except _FAULTS as e:
-            if str(e).startswith(f"{self.caller}: "):
+            if e.args and isinstance(e.args[0], Refusal):
                 raise  # already one of our messages
             rule = f"{self.name} must accept batches of its inputs"
             named = x if isinstance(x, Mapping) else {"": x}
             shapes = ", ".join(f"{k} {tuple(v.shape)}".lstrip() for k, v in named.items())
             message = " ".join(str(e).split())[:160]
             got = f"{type(e).__name__}: {message} on shape {shapes}"
-            checks.refuse(self.caller, rule, got, self._remedy(named.values()), RuntimeError)
+            checks.refuse(rule, got, self._remedy(named.values()), RuntimeError)
 
     def _remedy(self, inputs: Iterable) -> str:
         layers = (w for m in _modules_within(self.forward) for w in m.parameters())

@@ -24,7 +24,7 @@ from ..checks import ArrayLike, DataFrame, check_memory
 from . import sources, sparse, tables
 from .remote import local_copy
 from .sources import is_feature_file, split_key  # noqa: F401 - promised here
-from ..refusals import asked_by, sentence
+from ..refusals import sentence
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #26094d74
 FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parquet")
@@ -51,7 +51,7 @@ def _refuse_bomb(path: Path, member: zipfile.ZipInfo) -> None:
         content = f"{member.file_size / 2**30:.2f} GiB compressed to {n_packed / 2**20:.2f} MiB"
         remedy = "if they are features, store them with np.savez"
         raise ValueError(sentence(rule, content, remedy))
-    check_memory(member.file_size, "", "store fewer rows or fewer bits")
+    check_memory(member.file_size, "store fewer rows or fewer bits")
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #983dcdbc
 def _map_npy(path: Path) -> np.ndarray:
@@ -78,7 +78,7 @@ def _private_map(a: np.memmap) -> np.ndarray:
 def _with_room(values: Any) -> Any:
     floats = getattr(values, "dtype", None) in (np.float32, np.float64)
     if isinstance(values, np.memmap) and not floats:
-        check_memory(4 * values.size, "", "store them as float32, which is mapped as it is")
+        check_memory(4 * values.size, "store them as float32, which is mapped as it is")
     return values
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #d963fd6f
@@ -263,9 +263,9 @@ def _read_file(path: Path, key: str | None) -> Any:  # array or tensor
     raise ValueError(sentence(rule, f"the extension {path.suffix or 'none'}", remedy))
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a3b484ad
-def _dense(values: Any, caller: str) -> Rows:
+def _dense(values: Any) -> Rows:
     if sparse.is_sparse(values):
-        values, origin = sparse.dense_rows(values, caller)
+        values, origin = sparse.dense_rows(values)
         return Rows(values, origin=origin)
     return Rows(values)
 
@@ -280,23 +280,22 @@ def _folder_of_features(path: Path) -> Rows:
     raise ValueError(sentence(rule, path.name, f"name {task}"))
 
 
-def read_features(source: str | Path | ArrayLike | sources.Source, caller: str) -> Rows:
+def read_features(source: str | Path | ArrayLike | sources.Source) -> Rows:
     "Read features as they are stored, memory-mapped if possible."
     source = sources.source_of(source)
-    with asked_by(caller):
-        if isinstance(source, sources.Matrix):
-            values = source.values
-            frame = tables.as_frame(values)
-            if isinstance(values, np.memmap):
-                values = _with_room(_private_map(values))
-            elif frame is not None:
-                values = table_values(frame)
-            return _dense(values.detach() if isinstance(values, Tensor) else values, caller)
-        if isinstance(source, sources.Url):
-            source = sources.FeatureFile(local_copy(source.url, caller), source.key)
-        if not isinstance(source, sources.FeatureFile):
-            rule = "features must be an array, a data frame or a file"
-            raise TypeError(sentence(rule, source.label, "pass one of these"))
-        if source.path.is_dir():
-            return _folder_of_features(source.path)
-        return _dense(_read_file(source.path, source.key), caller)
+    if isinstance(source, sources.Matrix):
+        values = source.values
+        frame = tables.as_frame(values)
+        if isinstance(values, np.memmap):
+            values = _with_room(_private_map(values))
+        elif frame is not None:
+            values = table_values(frame)
+        return _dense(values.detach() if isinstance(values, Tensor) else values)
+    if isinstance(source, sources.Url):
+        source = sources.FeatureFile(local_copy(source.url), source.key)
+    if not isinstance(source, sources.FeatureFile):
+        rule = "features must be an array, a data frame or a file"
+        raise TypeError(sentence(rule, source.label, "pass one of these"))
+    if source.path.is_dir():
+        return _folder_of_features(source.path)
+    return _dense(_read_file(source.path, source.key))

@@ -37,11 +37,11 @@ def rgb_pixels(a: object) -> np.ndarray:
         return a
     if a.dtype.kind != "f":
         remedy = "convert them, e.g. images.astype('uint8') if they lie in 0...255"
-        checks.refuse("load_images", rule, f"{a.dtype}", remedy, TypeError)
+        checks.refuse(rule, f"{a.dtype}", remedy, TypeError)
     low, high = a.min(initial=1), a.max(initial=0)
     if not (low >= 0 and high <= 1):
         remedy = "undo the normalisation, or divide by the largest value"
-        checks.refuse("load_images", rule, f"values from {low:.3g} to {high:.3g}", remedy)
+        checks.refuse(rule, f"values from {low:.3g} to {high:.3g}", remedy)
     return np.rint(a * 255).astype(np.uint8)
 
 # %% ../../nbs/inputs/04_image_source.ipynb #ec98410c
@@ -113,7 +113,7 @@ def image_content(item: Any, exif_rotation: bool = True) -> Any:  # bytes, or a 
     if not is_image or 0 in a.shape:
         rule = "an image must have shape (H, W) or (H, W, 3)"
         remedy = "move the channels to the last axis and keep one or three"
-        checks.refuse("load_images", rule, tuple(a.shape), remedy)
+        checks.refuse(rule, tuple(a.shape), remedy)
     return Image.fromarray(a).convert("RGB")
 
 # %% ../../nbs/inputs/04_image_source.ipynb #c75c4618
@@ -227,7 +227,7 @@ def _inspect(
         rule = "the columns of image and label must exist"
         remedy = "pass their names as input_key= and target_key="
         remedy += " (without labels, pass the image column twice)"
-        checks.refuse("load_images", rule, f"no column {e}", remedy)
+        checks.refuse(rule, f"no column {e}", remedy)
     try:
         brightest = _check_decodes(content)
     except MemoryError:
@@ -269,7 +269,7 @@ class ImageSource:
     ) -> None:
         self.items, self.name, self.labels_from = items, name, labels_from
         self.exif_rotation = exif_rotation
-        n_threads = checks.check_load(n_threads, "load_images", "n_threads", low=0, workers=True)
+        n_threads = checks.check_load(n_threads, "n_threads", low=0, workers=True)
         look = partial(_inspect, items, exif_rotation=exif_rotation)
         with ThreadPoolExecutor(n_threads) if n_threads > 1 else nullcontext() as pool:
             run = map if pool is None else pool.map
@@ -282,7 +282,7 @@ class ImageSource:
         if not self.index:
             got = f"{len(inspected)} images, the first: {inspected[0] if inspected else 'none'}"
             rule = f"{name} must contain a readable image"
-            checks.refuse("load_images", rule, got, "check the source")
+            checks.refuse(rule, got, "check the source")
         self._digests = [inspected[i][0] for i in self.index]
         deep = [inspected[i][2] for i in self.index if inspected[i][2] is not None]
         self.depth = next(bits for bits in _DEPTHS if max(deep, default=65535) < 2**bits)
@@ -290,7 +290,7 @@ class ImageSource:
             message = f"load_images: {len(deep)} images of 16 bits have no value above"
             reading = f"{2**self.depth - 1} and are read as {self.depth}-bit images"
             remedy = "if they are dark, pass arrays in [0, 1]"
-            warnings.warn(f"{message} {reading}; {remedy}.", stacklevel=3)
+            warnings.warn(f"{message} {reading}; {remedy}.", stacklevel=4)
         y = [inspected[i][1] if labels is None else int(labels[i]) for i in self.index]
         self.labels = None
         if all(isinstance(label, str) for label in y):  # in alphabetical order
@@ -301,7 +301,7 @@ class ImageSource:
             message = f"load_images: {len(self.skipped)} of {len(inspected)} images cannot be read"
             first, why = self.skipped[0]
             message += f" and are left out; the first is {first} ({why})."
-            warnings.warn(message, stacklevel=3)
+            warnings.warn(message, stacklevel=4)
 
     def __len__(self):
         return len(self.index)
@@ -311,9 +311,9 @@ class ImageSource:
         i = range(len(self))[i]  # raises IndexError, like a list
         content = image_content(_first(self.items[self.index[i]]), self.exif_rotation)
         if _image_digest(content) != self._digests[i]:
-            rule = "an image must not change after it was first read"
+            rule = f"image {i} of {self.name} must not change after it was first read"
             remedy = "load the images again, without random transforms"
-            checks.refuse(f"{self.name}[{i}]", rule, "different content", remedy, RuntimeError)
+            checks.refuse(rule, "different content", remedy, RuntimeError)
         return _decode_image(content, self.exif_rotation, self.depth)
 
     def __repr__(self):

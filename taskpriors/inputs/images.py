@@ -24,7 +24,6 @@ import taskpriors.checks as checks
 from ..blocks import evenly
 from . import image_source, row_labels, tables
 from .image_source import ImageSource
-from ..refusals import asked_by
 from ..signatures import documented
 from ..store import cache_dir
 
@@ -69,7 +68,7 @@ class _LeftOut(NamedTuple):
             parts.append(f"files that Pillow does not read ({kinds}; convert them to .png or .jpg)")
         if parts:
             message = f"load_images: left out of {place}: {', and '.join(parts)}."
-            warnings.warn(message, stacklevel=5)
+            warnings.warn(message, stacklevel=6)
 
 
 def _is_image(name: str, types: Sequence, path: str | None, left_out: _LeftOut) -> bool:
@@ -106,12 +105,12 @@ def _open_dataset(name: str, **kwargs: Any) -> Dataset:
     except ImportError as e:
         rule = f"{name} requires the package {e.name!r}"
         package = "'taskpriors[data]'" if e.name == "datasets" else e.name
-        checks.refuse("load_images", rule, "no such package", f"pip install {package}", ImportError)
+        checks.refuse(rule, "no such package", f"pip install {package}", ImportError)
     except Exception as e:
         got = " ".join(f"{type(e).__name__}: {e}".split())[:200]
         remedy = "check name, split, root and network (HF_HUB_OFFLINE forbids downloads)"
         kind = OSError if isinstance(e, OSError) else ValueError
-        checks.refuse("load_images", f"{name or kwargs['root']} must open", got, remedy, kind)
+        checks.refuse(f"{name or kwargs['root']} must open", got, remedy, kind)
 
 # %% ../../nbs/inputs/04_images.ipynb #8ed4bc13
 def _walk(folder, left_out, inside=()) -> Iterator[tuple[str, str]]:
@@ -179,7 +178,7 @@ def _refuse_options(options, what, accepted) -> None:
     "Refuse options that would have no effect."
     if options:
         rule, got = f"{what} accepts the options {accepted}", ", ".join(map(repr, options))[:80]
-        checks.refuse("load_images", rule, got, "leave it out", TypeError)
+        checks.refuse(rule, got, "leave it out", TypeError)
 
 
 def _chosen(listed, limit, place, types):  # paths, and classes, or None if there is only one
@@ -187,7 +186,7 @@ def _chosen(listed, limit, place, types):  # paths, and classes, or None if ther
     listed, classes = listed
     if not listed:
         rule, got = f"{place} or its subfolders must contain images", " ".join(types)
-        checks.refuse("load_images", rule, f"no file {got}", "check path and split")
+        checks.refuse(rule, f"no file {got}", "check path and split")
     samples = [listed[i] for i in evenly(len(listed), limit).tolist()]
     labels = [y for _, y in samples] if len(classes) > 1 else None
     return [path for path, _ in samples], labels
@@ -206,7 +205,7 @@ def _load_folder(
         if folder is None:
             rule = f"split must name a subfolder of {root.name}"
             remedy = "leave split out to read the whole folder"
-            checks.refuse("load_images", rule, repr(split), remedy)
+            checks.refuse(rule, repr(split), remedy)
     types = input_key.split(";") if input_key else _IMAGE_TYPES
     paths, labels = _chosen(_list_images(str(folder), types, class_map), limit, folder, types)
     return ImageSource(
@@ -235,7 +234,7 @@ def _columns_in(columns, keys, usual):  # name of the image column, and of the l
         if places[-1] is None and (what == "images" or key is not None):
             rule, got = f"the column of {what} must be known", ", ".join(map(repr, columns))
             remedy = f"name one of them with {option}="
-            checks.refuse("load_images", rule, f"the columns {got}", remedy)
+            checks.refuse(rule, f"the columns {got}", remedy)
     return places
 
 
@@ -250,27 +249,24 @@ def _file_at(folder, written) -> Path:
 def _load_table(path, limit, options, *, input_key=None, target_key=None, **others) -> ImageSource:
     "Load images whose paths are listed in a table."
     _refuse_options(others, "a table", "input_key and target_key")
-    with asked_by("load_images"):
-        frame = tables.read(path)
-        plain = list(map(tables.plain_name, frame.columns))
-        named = (input_key, "input_key"), (target_key, "target_key")
-        keys = [
-            None if key is None else plain[tables.place_of(frame, key, option)]
-            for key, option in named
-        ]
+    frame = tables.read(path)
+    plain = list(map(tables.plain_name, frame.columns))
+    named = (input_key, "input_key"), (target_key, "target_key")
+    keys = [
+        None if key is None else plain[tables.place_of(frame, key, option)] for key, option in named
+    ]
     image, label = _columns_in(plain, keys, _PATH_KEYS)
     paths = [str(file).strip() for file in frame.iloc[:, plain.index(image)]]
     some = evenly(len(frame), limit).tolist()
     labels = None
     if label is not None:
-        with asked_by("load_images"):
-            labels = _codes(frame.iloc[:, plain.index(label)].tolist(), label, path.name)
+        labels = _codes(frame.iloc[:, plain.index(label)].tolist(), label, path.name)
     first: dict = {}
     for file, y in zip(paths, labels or (), strict=False):
         if first.setdefault(file, y) != y:
             rule, got = f"an image of {path.name} must have one label", f"two for {file!r:.60}"
             remedy = "keep one of them; pass several as columns in labels="
-            checks.refuse("load_images", rule, got, remedy)
+            checks.refuse(rule, got, remedy)
     files = [_file_at(path.parent, paths[i]) for i in some]
     return ImageSource(
         files,
@@ -290,14 +286,14 @@ def _codes(
     if row_labels.are_targets(cells):
         message = f"load_images: the numbers in the column {column!r} of {table} have fractions"
         remedy = f"pass labels={table!r} to use them as targets"
-        warnings.warn(f"{message} and are not classes; {remedy}.", stacklevel=4)
+        warnings.warn(f"{message} and are not classes; {remedy}.", stacklevel=5)
         return None
     column_labels = row_labels.column_classes(cells)
     n_blank = int((column_labels.classes < 0).sum())
     if n_blank:
         note = f"{n_blank} of {len(cells)} images have no label in {table}, so labels are ignored"
         remedy = f"pass labels={table!r} to use the others"
-        warnings.warn(f"load_images: {note}; {remedy}.", stacklevel=4)
+        warnings.warn(f"load_images: {note}; {remedy}.", stacklevel=5)
     if all(name.isdecimal() and str(int(name)) == name for name in column_labels.names):
         numbers = [int(name) for name in column_labels.names]
         return [numbers[c] if c >= 0 else -1 for c in column_labels.classes.tolist()]
@@ -351,7 +347,7 @@ def _load_dataset(ds, name, limit, options, keys=(None, None)) -> ImageSource:
         items.append((content, *y[:1]))
         size += len(content) if isinstance(content, bytes) else 3 * content.width * content.height
         if size > check_at:
-            checks.check_memory(_STEP, "load_images", "pass limit=, or store the images as files")
+            checks.check_memory(_STEP, "pass limit=, or store the images as files")
             check_at = size + _STEP
     return ImageSource(items, name, **options)
 
@@ -363,14 +359,12 @@ def _load_array(a, name, limit) -> ImageSource:
     first = len(shape) == 4 and shape[1] in (1, 3)
     if not (len(shape) == 3 or last or first) or 0 in shape:
         rule = "an array of images must have shape (n, H, W), (n, H, W, c) or (n, c, H, W)"
-        checks.refuse(
-            "load_images", f"{rule}, where c is 1 or 3", shape, "keep one or three channels"
-        )
+        checks.refuse(f"{rule}, where c is 1 or 3", shape, "keep one or three channels")
     if last and first:
         rule = "the channel axis of an array of images must be unambiguous"
         move = "permute" if isinstance(a, Tensor) else "transpose"
         remedy = f"pass list(images) if it is last, else list(images.{move}(0, 2, 3, 1))"
-        checks.refuse("load_images", rule, shape, remedy)
+        checks.refuse(rule, shape, remedy)
     a = image_source.rgb_pixels(a[evenly(len(a), limit).tolist()] if limit else a)
     return ImageSource(np.moveaxis(a, 1, -1) if first else a, name)
 
@@ -379,7 +373,7 @@ def _refuse_split(split, name) -> None:
     "Refuse `split` for a source without splits."
     if split is not None:
         rule = f"split must be left out for {name}, which has no splits"
-        checks.refuse("load_images", rule, repr(split)[:80], "select the images yourself")
+        checks.refuse(rule, repr(split)[:80], "select the images yourself")
 
 # %% ../../nbs/inputs/04_images.ipynb #5782220a
 def _load_named(source, split, limit, options, **kwargs) -> ImageSource:
@@ -397,7 +391,7 @@ def _load_named(source, split, limit, options, **kwargs) -> ImageSource:
         rule = "images must be a folder, 'digits', or a data set whose name starts with"
         rule += " hfds/, hfids/, tfds/, wds/ or torch/"
         remedy = "check the spelling of the path"
-        checks.refuse("load_images", rule, repr(source[-80:]), remedy, FileNotFoundError)
+        checks.refuse(rule, repr(source[-80:]), remedy, FileNotFoundError)
     if prefix == "torch":
         kwargs = {"root": str(cache_dir() / "datasets"), "download": True, **kwargs}
         Path(kwargs["root"]).mkdir(parents=True, exist_ok=True)
@@ -415,25 +409,25 @@ def _load_object(
     if isinstance(source, torch.utils.data.DataLoader):
         rule, got = "images must be a data set, not a loader of batches", "a DataLoader"
         remedy = "pass loader.dataset, or pass the loader to embed or rank_models"
-        checks.refuse("load_images", rule, got, remedy, TypeError)
+        checks.refuse(rule, got, remedy, TypeError)
     if isinstance(source, Mapping):
         rule, got = "images must be one data set", f"several: {', '.join(map(repr, source))}"
         remedy = "pass one of them" + "".join(f", e.g. images[{k!r}]" for k in [*source][:1])
-        checks.refuse("load_images", rule, got, remedy, TypeError)
+        checks.refuse(rule, got, remedy, TypeError)
     if split is not None:
         rule = "split must be None for images given as objects"
-        checks.refuse("load_images", rule, repr(split), "select the split yourself")
+        checks.refuse(rule, repr(split), "select the split yourself")
     if isinstance(source, ImageSource):
         return source.subset(evenly(len(source), limit).tolist())
     if isinstance(source, (np.ndarray, Tensor)):
-        checks.as_tensor(source, "load_images", "images")
+        checks.as_tensor(source, "images")
         return _load_array(source, "images", limit)
     is_map = hasattr(source, "__getitem__") and hasattr(source, "__len__")
     if _is_stream(source) or (is_map and not isinstance(source, (type, bytes))):
         name = getattr(source, "name", None) or type(source).__name__
         return _load_dataset(source, name, limit, options, (input_key, target_key))
     rule = "images must be a path, a name, an array, a list or a map-style data set"
-    checks.refuse("load_images", rule, type(source).__name__, "see load_images", TypeError)
+    checks.refuse(rule, type(source).__name__, "see load_images", TypeError)
 
 # %% ../../nbs/inputs/04_images.ipynb #b5c2aa3a
 ImagesLike = TypeAliasType(
@@ -443,6 +437,7 @@ ImagesLike = TypeAliasType(
 
 # %% ../../nbs/inputs/04_images.ipynb #e8eb79cd
 @documented
+@checks.entry_point
 def load_images(
     source: ImagesLike = "digits",  # path, name, array, list of images or paths, or data set
     *,
@@ -462,11 +457,11 @@ def load_images(
     they are scaled by this maximum, with a warning.
     """
     options = dict(
-        progress=checks.check_flag(progress, "load_images", "progress"),
-        exif_rotation=checks.check_flag(exif_rotation, "load_images", "exif_rotation"),
+        progress=checks.check_flag(progress, "progress"),
+        exif_rotation=checks.check_flag(exif_rotation, "exif_rotation"),
     )
     if limit is not None:
-        limit = checks.check_count(limit, "load_images", "limit")
+        limit = checks.check_count(limit, "limit")
     if not isinstance(source, (str, os.PathLike)):
         return _load_object(source, split, limit, options, **kwargs)
     path = Path(source).expanduser()
@@ -477,7 +472,7 @@ def load_images(
         except Exception as e:
             got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
             rule = f"{path.name} must contain an array of images"
-            checks.refuse("load_images", rule, got, "check the file", OSError)
+            checks.refuse(rule, got, "check the file", OSError)
         return _load_array(a, path.name, limit)
     if os.path.isdir(path):
         return _load_folder(path, split, limit, options, **kwargs)
@@ -490,7 +485,7 @@ def load_images(
         remedy = "pass a list of paths, or name the folder"
         if packed:
             remedy = "unpack it (shutil.unpack_archive(path, FOLDER)) and name the folder"
-        checks.refuse("load_images", rule, f"the file {path.name}", remedy)
+        checks.refuse(rule, f"the file {path.name}", remedy)
     return _load_named(os.fspath(source), split, limit, options, **kwargs)
 
 # %% ../../nbs/inputs/04_images.ipynb #f3bcbd2c

@@ -22,7 +22,7 @@ from ..store import digest_tensors
 _LABEL_FIELDS = ("labels", "label", "targets", "target", "class", "y")
 
 
-def split_batch(batch: Any, caller: str = "embed") -> tuple[Any, Tensor | None]:
+def split_batch(batch: Any) -> tuple[Any, Tensor | None]:
     """Split a batch of a loader into inputs and labels.
 
     Inputs are a tensor (b, ...) or name -> tensor; labels have shape (b,), int64.
@@ -44,7 +44,7 @@ def split_batch(batch: Any, caller: str = "embed") -> tuple[Any, Tensor | None]:
         rule = "a batch must be a tensor, a pair (inputs, labels) or a dictionary of tensors"
         holds = f" of {type(content[0]).__name__}" if isinstance(content, list) and content else ""
         remedy = "pass a collate_fn that stacks them to the loader, or pass loader.dataset"
-        refuse(caller, rule, f"{type(content).__name__}{holds}", remedy, TypeError)
+        refuse(rule, f"{type(content).__name__}{holds}", remedy, TypeError)
     if not isinstance(labels, Tensor) or labels.ndim != 1 or labels.is_floating_point():
         return inputs, None
     return inputs, labels.long().cpu() if len(labels) == n_inputs(inputs) else None
@@ -55,13 +55,13 @@ def n_inputs(inputs: Tensor | Mapping[str, Any]) -> int:
     return len(next(iter(inputs.values())) if isinstance(inputs, Mapping) else inputs)
 
 # %% ../../nbs/inputs/05_loaders.ipynb #ab210cb1
-def _check_order(loader, caller) -> None:
+def _check_order(loader) -> None:
     for sampler in (loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
         shuffles = "Random" in type(sampler).__name__ or getattr(sampler, "shuffle", False) is True
         if shuffles:
             rule = "a loader must return its examples in the same order each time"
             remedy = "pass DataLoader(loader.dataset, batch_size, shuffle=False)"
-            refuse(caller, rule, f"a loader that shuffles, by a {type(sampler).__name__}", remedy)
+            refuse(rule, f"a loader that shuffles, by a {type(sampler).__name__}", remedy)
 
 
 def _row_digests(inputs) -> list[bytes]:  # list of 32 bytes
@@ -84,22 +84,21 @@ class LoadedBatches:
         loader: DataLoader,  # without shuffling and without random transforms
         name: str = "",  # name of the source; empty: the class of its data set
         *,
-        caller: str = "embed",  # named in error messages
         progress: bool = False,  # show a bar on standard error
     ) -> None:
-        _check_order(loader, caller)
-        self.loader, self.caller = loader, caller
+        _check_order(loader)
+        self.loader = loader
         self.name = name or type(loader.dataset).__name__
         self.first: Any = None  # inputs of the first batch
         self._digests: list = []
         labels: list = []
         for batch in with_bar(self._pass(), progress, desc="reading"):
-            inputs, y = split_batch(batch, caller)
+            inputs, y = split_batch(batch)
             self.first = inputs if self.first is None else self.first
             self._digests += _row_digests(inputs)
             labels.append(y)
         if not self._digests:
-            refuse(caller, "a loader must return a batch", "none", "check its data set")
+            refuse("a loader must return a batch", "none", "check its data set")
         labelled = all(y is not None for y in labels)
         self.labels = torch.cat(labels) if labelled else None
 
@@ -123,7 +122,7 @@ class LoadedBatches:
         "Yield inputs from row `start` on; raise an error if they have changed."
         row = 0
         for batch in self._pass():
-            inputs, _ = split_batch(batch, self.caller)
+            inputs, _ = split_batch(batch)
             digests = _row_digests(inputs)
             expected = self._digests[row : row + len(digests)]
             if digests != expected:
@@ -131,7 +130,7 @@ class LoadedBatches:
                 rule = "a loader must return the same inputs each time"
                 got = f"a different input at position {row + at}"
                 remedy = "pass one without shuffling and without random transforms"
-                refuse(self.caller, rule, got, remedy, RuntimeError)
+                refuse(rule, got, remedy, RuntimeError)
             skip = max(start - row, 0)
             row += len(digests)
             named = isinstance(inputs, Mapping)
@@ -139,4 +138,4 @@ class LoadedBatches:
                 yield {k: x[skip:] for k, x in inputs.items()} if named else inputs[skip:]
         if row != len(self):
             rule, got = "a loader must return the same inputs each time", f"{row} of {len(self)}"
-            refuse(self.caller, rule, got, "check its data set", RuntimeError)
+            refuse(rule, got, "check its data set", RuntimeError)

@@ -119,14 +119,14 @@ def _name_candidates(models: Sequence, names: Collection) -> dict[str, tuple[str
     return rows
 
 # %% ../../nbs/inputs/03_model_names.ipynb #9a71e351
-def match_names(models: Sequence, names: Collection, table: str, caller: str) -> dict[str, str]:
+def match_names(models: Sequence, names: Collection, table: str) -> dict[str, str]:
     "Match models to the row names of a table; models without a row are left out."
     candidates = _name_candidates(models, names)
     table = shortened(table, 40)
     for model, offered in candidates.items():
         if len(offered) > 1:
             rule = f"{shortened(model, 60)} must match one model of {table}"
-            refuse(caller, rule, listed(offered), "use the full name of the model or the row")
+            refuse(rule, listed(offered), "use the full name of the model or the row")
     matches = {model: offered[0] for model, offered in candidates.items()}
     models_of: dict[str, list[str]] = {}
     for model, name in matches.items():
@@ -134,7 +134,7 @@ def match_names(models: Sequence, names: Collection, table: str, caller: str) ->
     for name, several in models_of.items():
         if len({_with_default_tag(model) or model for model in several}) > 1:
             rule = f"{shortened(name, 60)} of {table} must match one of the models"
-            refuse(caller, rule, listed(several), "rename the row to the name of its model")
+            refuse(rule, listed(several), "rename the row to the name of its model")
     return matches
 
 # %% ../../nbs/inputs/03_model_names.ipynb #b9da0392

@@ -24,7 +24,7 @@ from .sources import Name, Network, PublishedWeights, Source, is_repository
 from ..refusals import listed
 
 # %% ../../nbs/inputs/03_named_models.ipynb #11bfc461
-def _check_timm_name(name: str, caller: str) -> None:
+def _check_timm_name(name: str) -> None:
     "Refuse a name ARCHITECTURE[.TAG] that is unknown to timm, and suggest similar names."
     import timm
 
@@ -38,7 +38,7 @@ def _check_timm_name(name: str, caller: str) -> None:
     if Path(name).is_file():
         remedy = f"if you mean the file of that name, add its extension, as in {name}.npy"
     rule = f"timm {timm.__version__} must know the {'weights' if is_model else 'model'}"
-    refuse(caller, rule, repr(name), remedy)
+    refuse(rule, repr(name), remedy)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #3ac68af6
 _PATIENCE = 3.0  # seconds for the hub to answer
@@ -81,9 +81,7 @@ def hub_at_once(cache_alone: bool = False) -> Iterator:
 _NO_NETWORK = ("Connect", "Offline", "Timeout", "Proxy", "LocalEntry", "URLError")
 
 
-def _refuse_weights(
-    spec: str, e: Exception, caller: str
-) -> None:  # raised by timm, the hub or torch
+def _refuse_weights(spec: str, e: Exception) -> None:  # raised by timm, the hub or torch
     from huggingface_hub import constants
 
     rule = f"the weights of {spec} must load"
@@ -94,18 +92,17 @@ def _refuse_weights(
         held = listed(names) if names else "nothing of timm"
         got = f"no network connection, and a cache of the hub with {held}"
         remedy = f"use a cached model, {spec}@untrained, or a file {spec}@FILE"
-        refuse(caller, rule, got, remedy, OSError)
+        refuse(rule, got, remedy, OSError)
     got = f"{type(e).__name__}: {' '.join(str(e).split())}"[:240]
     remedy = "check that weights and architecture match, or that the model has weights"
     online = isinstance(e, OSError) or "HTTP" in type(e).__name__
     if online:
         remedy = "check the name and its access rights, or pass a file as NAME@FILE"
-    refuse(caller, rule, got, remedy, OSError if online else ValueError)
+    refuse(rule, got, remedy, OSError if online else ValueError)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #3a736c43
 def timm_module(
     spec: str,  # NAME, NAME@FILE, NAME@untrained, hf-hub:... or local-dir:...
-    caller: str,  # named in error messages
     *,
     pooling: str | None = None,  # of timm; None: the model's own
 ) -> nn.Module:  # without classifier, in evaluation mode
@@ -115,10 +112,10 @@ def timm_module(
     name, weights = spec, ""
     if not spec.startswith(("hf-hub:", "hf_hub:", "local-dir:")):
         name, _, weights = spec.partition("@")
-        _check_timm_name(name, caller)
+        _check_timm_name(name)
     if weights not in ("", "untrained") and not Path(weights).expanduser().is_file():
         rule = "a checkpoint NAME@FILE must be a file"
-        refuse(caller, rule, repr(weights), "check the path", FileNotFoundError)
+        refuse(rule, repr(weights), "check the path", FileNotFoundError)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         try:
@@ -134,17 +131,17 @@ def timm_module(
             with nullcontext() if local else hub_at_once():
                 module = timm.create_model(name, num_classes=0, **options).eval()
         except Exception as e:  # timm, the hub and torch raise errors of many types
-            _refuse_weights(spec, e, caller)
-    return module if pooling is None else repooled(module, pooling, spec, caller)
+            _refuse_weights(spec, e)
+    return module if pooling is None else repooled(module, pooling, spec)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #4c176685
-def repooled(module: Any, pooling: str, spec: str, caller: str) -> nn.Module:
+def repooled(module: Any, pooling: str, spec: str) -> nn.Module:
     "Change the pooling of a timm network in place, and remove its classifier."
     try:
         module.reset_classifier(0, pooling)
     except (AssertionError, TypeError, KeyError) as e:
         rule, got = f"{spec} must support the pooling", f"{pooling!r} ({e})"
-        refuse(caller, rule, got, "leave it out, or try 'avg', 'max' or 'token'")
+        refuse(rule, got, "leave it out, or try 'avg', 'max' or 'token'")
     return module
 
 # %% ../../nbs/inputs/03_named_models.ipynb #6905019a
@@ -192,7 +189,7 @@ def cached_snapshot(repository: str) -> Path | None:  # None if its weights are 
     return None
 
 # %% ../../nbs/inputs/03_named_models.ipynb #e41de11d
-def check_names(sources: Iterable[Source], caller: str, *, texts: bool = False) -> None:
+def check_names(sources: Iterable[Source], *, texts: bool = False) -> None:
     "Refuse all names whose weights are not available, before any work."
     from huggingface_hub import constants
 
@@ -205,7 +202,7 @@ def check_names(sources: Iterable[Source], caller: str, *, texts: bool = False) 
     cached = [name for name in repositories if name not in missing]
     got = f"none of {listed(missing, 6)}" + (f"; there are {listed(cached, 6)}" if cached else "")
     remedy = "run `hf download NAME` on a machine that is online, or leave them out"
-    refuse(caller, rule, got, remedy, OSError)
+    refuse(rule, got, remedy, OSError)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #c4d1a7e2
 _OF_TIMM = re.compile(r"hf[-_]hub:([^@]+)")
@@ -261,7 +258,7 @@ class Pretrained(NamedTuple):
 _CLASSIFIES = re.compile(r"For(Image|Video|Audio|Sequence)Classification$")
 
 
-def transformers_model(name: str, caller: str, *, texts: bool = False) -> Pretrained:
+def transformers_model(name: str, *, texts: bool = False) -> Pretrained:
     """Load a network of transformers by its name on the hub, or from its folder.
 
     Also loads its image processor, or its tokenizer for texts.
@@ -270,8 +267,8 @@ def transformers_model(name: str, caller: str, *, texts: bool = False) -> Pretra
         import transformers
     except ImportError as e:
         remedy = "pip install taskpriors[transformers]"
-        refuse(caller, f"{name} requires transformers", str(e), remedy, ImportError)
-    check_names([Name(name)], caller, texts=texts)
+        refuse(f"{name} requires transformers", str(e), remedy, ImportError)
+    check_names([Name(name)], texts=texts)
     source = cached_place(name, texts)
     reader = transformers.AutoTokenizer if texts else transformers.AutoImageProcessor
     with quiet_libraries(), hub_at_once(), torch.random.fork_rng(devices=[]):
@@ -287,19 +284,19 @@ def transformers_model(name: str, caller: str, *, texts: bool = False) -> Pretra
             got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
             remedy = f"check the name, or use hf-hub:{name} for a timm network"
             rule = f"{name[-80:]} must be a network of transformers with its processor"
-            refuse(caller, rule, got, remedy, OSError)
+            refuse(rule, got, remedy, OSError)
     absent = list(report["missing_keys"])
     if not texts and hasattr(network, "vision_model") and any("text_model." in k for k in absent):
         network, absent = network.vision_model, [k for k in absent if k.startswith("vision_model.")]
     missing = [key for key in absent if "pooler" not in key]
     if missing:
         rule, got = f"{name[-80:]} must have weights for its network", f"none for {missing[0]}"
-        refuse(caller, rule, got, "name another checkpoint")
+        refuse(rule, got, "name another checkpoint")
     pooled = any("pooler" in key for key in absent)
     return Pretrained(network.eval(), processor, "cls" if pooled else None)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #9b12ca3e
-def published_network(source: PublishedWeights, caller: str) -> Network:  # and its transform
+def published_network(source: PublishedWeights) -> Network:  # and its transform
     "Load the network of torchvision for an entry of its weights enumerations."
     from torchvision import models
 
@@ -309,5 +306,5 @@ def published_network(source: PublishedWeights, caller: str) -> Network:  # and 
     except Exception as e:  # torch.hub and the network raise errors of many types
         got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
         remedy = "check the network and the folder torch.hub.get_dir()"
-        refuse(caller, f"the weights {source.label} must load", got, remedy, OSError)
+        refuse(f"the weights {source.label} must load", got, remedy, OSError)
     return Network(network, source.partner or source.weights.transforms())

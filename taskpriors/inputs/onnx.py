@@ -15,50 +15,51 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import check_choice, refuse
+from ..checks import check_choice, named, refuse
 
 # %% ../../nbs/inputs/03_onnx.ipynb #bf673cef
 _TYPES = {"float": "float32", "float16": "float16", "double": "float64", "uint8": "uint8"}
 _TYPES = {f"tensor({name})": numbers for name, numbers in _TYPES.items()}
 
 
-def _open_session(path, caller):  # onnxruntime.InferenceSession
+def _open_session(path):  # onnxruntime.InferenceSession
     try:
         from onnxruntime import InferenceSession
     except ImportError as e:
         remedy = "pip install 'taskpriors[onnx]'"
-        refuse(caller, "an .onnx file requires onnxruntime", str(e), remedy, ImportError)
+        refuse("an .onnx file requires onnxruntime", str(e), remedy, ImportError)
     try:
         return InferenceSession(str(path), providers=["CPUExecutionProvider"])
     except Exception as e:  # onnxruntime raises errors of many types
         got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
-        refuse(caller, f"{path.name} must contain a network", got, "check the file", OSError)
+        refuse(f"{path.name} must contain a network", got, "check the file", OSError)
 
 
 class OnnxModel:
     "A network in ONNX format as a function of a batch."
 
+    @named("OnnxModel")
     def __init__(
         self,
         network: Any,  # path of an .onnx file, or an onnxruntime.InferenceSession
         output: str | None = None,  # name of the output with the features; None: the first
     ) -> None:
-        caller, self.digest = "OnnxModel", ""
+        self.digest = ""
         session = network
         if isinstance(network, (str, os.PathLike)):
             path = Path(network).expanduser()
             if not path.is_file():
-                refuse(caller, "an .onnx file must exist", repr(str(path)[-80:]), "check", OSError)
+                refuse("an .onnx file must exist", repr(str(path)[-80:]), "check", OSError)
             self.digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            session = _open_session(path, caller)
+            session = _open_session(path)
         self._session = session
         names = [out.name for out in session.get_outputs()]
-        self.output = names[0] if output is None else check_choice(output, names, caller, "output")
+        self.output = names[0] if output is None else check_choice(output, names, "output")
         inputs = session.get_inputs()
         if len(inputs) != 1 or inputs[0].type not in _TYPES:
             rule = "a network must have a single input, a numeric tensor of images"
             got = ", ".join(f"{part.name} {part.type}" for part in inputs)
-            refuse(caller, rule, got, "export only the part for images")
+            refuse(rule, got, "export only the part for images")
         self._name, self._type = inputs[0].name, _TYPES[inputs[0].type]
         first = (inputs[0].shape or [None])[0]
         self._batch = first if isinstance(first, int) else None

@@ -23,7 +23,7 @@ from . import tables
 from .model_names import match_names, nearest_name
 from .tables import plain_name
 from ..probes import LABEL_ACCURACY
-from ..refusals import asked_by, listed, sentence, shortened
+from ..refusals import listed, sentence, shortened
 from ..store import locked, write_file
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #fc36d132
@@ -264,7 +264,7 @@ def read_mteb(path: Path) -> DataFrame:  # columns model_name, model_revision, t
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #75f8b6b5
 def _ranked_part(
-    scores: DataFrame, models: Sequence, name: str, caller: str
+    scores: DataFrame, models: Sequence, name: str
 ) -> tuple[DataFrame, list[str], list[str]]:
     """Select the scores of the ranked models in a table, under their names in the ranking.
 
@@ -274,7 +274,7 @@ def _ranked_part(
     import pandas as pd
 
     names = list(dict.fromkeys(scores.model))
-    match = match_names(models, names, name, caller)
+    match = match_names(models, names, name)
     ranked = scores[scores.model.isin(match.values())]
     revisions = ranked.groupby("model").revision.nunique()
     if (revisions > 1).any():
@@ -325,27 +325,26 @@ def _table_of(record: Any) -> tuple[DataFrame, str]:  # and its name
     return frame, "the data frame"
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #9d8d5165
-def read_record(record: Any, models: Sequence, caller: str) -> PastScores:
+def read_record(record: Any, models: Sequence) -> PastScores:
     "Read the scores of the ranked models on earlier tasks from one or more tables."
     import pandas as pd
 
     models = tuple(models)
-    with asked_by(caller):
-        several = record if isinstance(record, (list, tuple)) else [record]
-        frames, names, notes = [], [], []
-        for frame, name in map(_table_of, several):
-            scores = _scores_in(frame, re.sub(r"\.\w+$", "", name))
-            ranked, names_here, notes_here = _ranked_part(scores, models, name, caller)
-            frames.append(ranked)
-            names += names_here
-            notes += notes_here
-        if not any(map(len, frames)):
-            rule = "past results must contain scores of ranked models"
-            remedy = "use the same names for the same models"
-            raise ValueError(sentence(rule, _missing_note(models[:3], names), remedy))
-        together = pd.concat([frame for frame in frames if len(frame)])
-        remedy = "drop one, or rename the task in one of the tables"
-        matrix = _one_score_each(together, "past results", remedy)[0].unstack("task")
+    several = record if isinstance(record, (list, tuple)) else [record]
+    frames, names, notes = [], [], []
+    for frame, name in map(_table_of, several):
+        scores = _scores_in(frame, re.sub(r"\.\w+$", "", name))
+        ranked, names_here, notes_here = _ranked_part(scores, models, name)
+        frames.append(ranked)
+        names += names_here
+        notes += notes_here
+    if not any(map(len, frames)):
+        rule = "past results must contain scores of ranked models"
+        remedy = "use the same names for the same models"
+        raise ValueError(sentence(rule, _missing_note(models[:3], names), remedy))
+    together = pd.concat([frame for frame in frames if len(frame)])
+    remedy = "drop one, or rename the task in one of the tables"
+    matrix = _one_score_each(together, "past results", remedy)[0].unstack("task")
     tasks = [task for task in dict.fromkeys(together.task) if task in matrix]
     matrix = matrix.reindex(index=list(models), columns=tasks)
     missing = [model for model in models if matrix.loc[model].isna().all()]
@@ -362,25 +361,21 @@ def read_record(record: Any, models: Sequence, caller: str) -> PastScores:
 def to_record(
     ranking: Any,  # a Ranking
     task: str,  # name of the task
-    *,
-    caller: str = "to_record",  # named in error messages
 ) -> DataFrame:  # columns model, task, score; one row per model with a score
     "Return the accuracies of the ranked models on a finished task as rows of past results."
     import pandas as pd
 
     if not isinstance(task, str) or not task.strip():
-        refuse(caller, "task must be a name", repr(task), "pass one such as 'flowers'", TypeError)
+        refuse("task must be a name", repr(task), "pass one such as 'flowers'", TypeError)
     if LABEL_ACCURACY not in ranking.extra:
         rule, got = "a finished task must have scores", "a ranking without accuracies on labels"
-        refuse(caller, rule, got, "rank with labels=")
+        refuse(rule, got, "rank with labels=")
     scores = ranking.extra[LABEL_ACCURACY].tolist()
     frame = pd.DataFrame(dict(model=list(ranking.models), task=task.strip(), score=scores))
     return frame.dropna(subset="score", ignore_index=True)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #146b6461
-def append_record(
-    path: str | Path, rows: DataFrame, *, overwrite: bool = False, caller: str = "append_record"
-) -> Path:
+def append_record(path: str | Path, rows: DataFrame, *, overwrite: bool = False) -> Path:
     """Add rows of `to_record` to a .csv file, which is written completely or not at all.
 
     Existing rows of the same task are replaced if `overwrite` is true.
@@ -389,24 +384,23 @@ def append_record(
 
     path = Path(path).expanduser()
     if path.suffix.lower() != ".csv":
-        refuse(caller, "past results must be a .csv file", repr(path.name), "name it results.csv")
+        refuse("past results must be a .csv file", repr(path.name), "name it results.csv")
     with locked(path):
         if path.is_file() and path.stat().st_size:
-            with asked_by(caller):
-                frame = tables.read(path)
-                if not {"model", "task", "score"} <= set(frame):
-                    rule = f"{shortened(path.name, 60)} must have the columns model, task and score"
-                    got = listed(list(map(repr, frame)))
-                    raise ValueError(sentence(rule, got, "use another file"))
-                largest = float(frame.score.replace("", "0").astype(float).max())
-                if largest > 1:
-                    rule = f"{shortened(path.name, 60)} must contain fractions, like the new rows"
-                    remedy = "divide its percentages by 100"
-                    raise ValueError(sentence(rule, f"a score of {largest:g}", remedy))
+            frame = tables.read(path)
+            if not {"model", "task", "score"} <= set(frame):
+                rule = f"{shortened(path.name, 60)} must have the columns model, task and score"
+                got = listed(list(map(repr, frame)))
+                raise ValueError(sentence(rule, got, "use another file"))
+            largest = float(frame.score.replace("", "0").astype(float).max())
+            if largest > 1:
+                rule = f"{shortened(path.name, 60)} must contain fractions, like the new rows"
+                remedy = "divide its percentages by 100"
+                raise ValueError(sentence(rule, f"a score of {largest:g}", remedy))
             repeated = frame.task.isin(list(rows.task))
             if repeated.any() and not overwrite:
                 rule = f"a task must be new in {shortened(path.name, 60)}"
                 got = listed(list(map(repr, frame.task[repeated].unique())))
-                refuse(caller, rule, got, "choose another name, or pass overwrite=True")
+                refuse(rule, got, "choose another name, or pass overwrite=True")
             rows = pd.concat([frame[~repeated], rows.astype(object)], ignore_index=True)
         return write_file(path, rows.to_csv(index=False, lineterminator="\n"))

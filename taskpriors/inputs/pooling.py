@@ -13,23 +13,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import check_choice, refuse
+from ..checks import check_choice, entry_point, refuse
 
 # %% ../../nbs/inputs/02_pooling.ipynb #43cbdce7
 TEXT_POOLINGS = ("mean", "cls", "last", "max")
 
 
+@entry_point
 def pool_tokens(
     tokens: Tensor,  # shape (n, t, d)
     mask: Tensor,  # 1 for tokens, 0 for padding, shape (n, t)
     pooling: str = "mean",  # "mean", "cls" (the first), "last" or "max"
 ) -> Tensor:  # shape (n, d)
     "Pool token vectors into one vector per text, ignoring padding."
-    check_choice(pooling, TEXT_POOLINGS, "pool_tokens", "pooling")
+    check_choice(pooling, TEXT_POOLINGS, "pooling")
     if tokens.ndim != 3 or mask.shape != tokens.shape[:2]:
         rule = "tokens and mask must have shapes (n, t, d) and (n, t)"
         got = f"{tuple(tokens.shape)} and {tuple(mask.shape)}"
-        refuse("pool_tokens", rule, got, "pass what the model returned")
+        refuse(rule, got, "pass what the model returned")
     real = mask.to(tokens.device) != 0
     if pooling == "mean":
         total = (tokens * real[..., None]).sum(1)
@@ -53,7 +54,7 @@ def _part(out: Any, names: tuple) -> Tensor | None:
     return None
 
 
-def choose_output(out: Any, pooling: str | None, caller: str, name: str) -> tuple[Any, str | None]:
+def choose_output(out: Any, pooling: str | None, name: str) -> tuple[Any, str | None]:
     """Choose the output of a model from which features are computed, and its pooling.
 
     Outputs are a tensor, an array, or named outputs, such as those of transformers. Without a
@@ -69,7 +70,7 @@ def choose_output(out: Any, pooling: str | None, caller: str, name: str) -> tupl
     if pooling == "pooler":
         kind = "a tensor" if isinstance(out, Tensor) else type(out).__name__
         rule = f"{name} must return a pooled vector for pooling='pooler'"
-        refuse(caller, rule, kind, "choose 'mean' or 'cls'")
+        refuse(rule, kind, "choose 'mean' or 'cls'")
     return (out, pooling) if tokens is None else (tokens, pooling or "mean")
 
 # %% ../../nbs/inputs/02_pooling.ipynb #fe2da093
@@ -87,14 +88,13 @@ def pooling_words(out: Any, pooling: str | None) -> str:  # empty if the model r
 def pool_output(
     out: Any,  # shape (n, d), (n, d, h, w) or (n, t, d), or outputs with one such tensor
     pooling: str | None,  # one of `POOLINGS`; None: "pooler" if available, else "mean"
-    caller: str,  # named in error messages
     name: str,  # of the model
     *,
     mask: Tensor | None = None,  # 0 for padding, shape (n, t)
     channels_last: bool = False,  # do feature maps have shape (n, h, w, d)?
 ) -> Tensor:  # shape (n, d)
     "Pool the outputs of a model into one vector per input."
-    out, pooling = choose_output(out, pooling, caller, name)
+    out, pooling = choose_output(out, pooling, name)
     shapes = (2, 3, 4)
     if not isinstance(out, Tensor) or (pooling != "flatten" and out.ndim not in shapes):
         rule = f"{name} must return a tensor (B, d), (B, d, H, W) or (B, tokens, d)"
@@ -103,15 +103,15 @@ def pool_output(
             got += f" of {', '.join(map(str, out))[:80]}"
         elif hasattr(out, "shape"):
             got += f" {tuple(out.shape)}"
-        refuse(caller, rule, got, "wrap it in a function that does", TypeError)
+        refuse(rule, got, "wrap it in a function that does", TypeError)
     if out.is_complex():
         rule, remedy = f"{name} must return real numbers", "return the real part or the modulus"
-        refuse(caller, rule, out.dtype, remedy, TypeError)
+        refuse(rule, out.dtype, remedy, TypeError)
     if pooling == "flatten":
         return out.reshape(len(out), -1)
     if out.ndim == 2:
         return out
-    check_choice(pooling, POOLINGS, caller, "pooling")
+    check_choice(pooling, POOLINGS, "pooling")
     pooling = _SAME.get(pooling or "mean", pooling or "mean")
     maps = out.flatten(1, -2) if channels_last else out.flatten(2).transpose(1, 2)
     tokens = out if out.ndim == 3 else maps

@@ -74,7 +74,7 @@ def _read_by(layers: list, run: Callable, name: str, *, mask: Tensor | None = No
         for hook in hooks:
             hook.remove()
     if not taken:
-        refuse("embed", f"the classifier of {name} must run", "none", "pass a function instead")
+        refuse(f"the classifier of {name} must run", "none", "pass a function instead")
     rows = [_one_vector(x, mask) for x in taken[-len(layers) :]]
     return torch.stack(rows).mean(0) if len(rows) > 1 else rows[0]
 
@@ -175,7 +175,7 @@ class PooledModel(nn.Module):
         | None = None,  # see `pool_output`; None: input of the classifier, else its own
     ) -> None:
         super().__init__()
-        check_choice(pooling, poolings.POOLINGS, "embed", "pooling")
+        check_choice(pooling, poolings.POOLINGS, "pooling")
         base = getattr(network, "base_model", network)
         self._heads = [] if pooling is not None else class_layers(network)
         self.network, self.pooling = network if self._heads else _without_decoder(base), pooling
@@ -184,7 +184,7 @@ class PooledModel(nn.Module):
         self._has_pooler = _is_pooler_trained(base)
         if pooling == "pooler" and not self._has_pooler:
             rule = f"{type(base).__name__} must have pooler weights for pooling='pooler'"
-            refuse("embed", rule, "a checkpoint without them", "choose 'mean' or 'cls'")
+            refuse(rule, "a checkpoint without them", "choose 'mean' or 'cls'")
 
     @property
     def pooled_by(self) -> str:
@@ -210,11 +210,9 @@ class PooledModel(nn.Module):
         self._pooled_by = poolings.pooling_words(out, used)
         if getattr(out, "ndim", 2) == 4 and self._axis is None:
             few = {k: v[:2] if isinstance(v, Tensor) else v for k, v in named.items()}
-            self._axis = channels_of(self._map, few, self.network, "embed")
+            self._axis = channels_of(self._map, few, self.network)
         pooling = None if used == "pooler" else used
-        return poolings.pool_output(
-            out, pooling, "embed", name, mask=mask, channels_last=self._axis == 3
-        )
+        return poolings.pool_output(out, pooling, name, mask=mask, channels_last=self._axis == 3)
 
     def _chosen(self, named: Mapping[str, Tensor]) -> tuple[Any, str | None]:
         texts = "input_ids" in named and "pixel_values" not in named
@@ -226,7 +224,7 @@ class PooledModel(nn.Module):
             pooling = "mean" if texts else None if self._has_pooler else "cls"
         if joint is None and isinstance(out, tuple):
             out = out[0]
-        return poolings.choose_output(out, pooling, "embed", type(self.network).__name__)
+        return poolings.choose_output(out, pooling, type(self.network).__name__)
 
     def _map(self, named: Mapping[str, Any]) -> Tensor:
         return self._chosen(named)[0]
@@ -243,5 +241,5 @@ def picture_transform(processor: Any) -> Callable:  # PIL image -> tensor, or na
     part = getattr(processor, "image_processor", processor)
     if not hasattr(part, "image_mean") and "ImageProc" not in type(part).__name__:
         rule, got = "a pair for images must contain an image processor", type(processor).__name__
-        refuse("embed", rule, got, "load it with AutoImageProcessor, or pass texts", TypeError)
+        refuse(rule, got, "load it with AutoImageProcessor, or pass texts", TypeError)
     return partial(_processed, processor=part)

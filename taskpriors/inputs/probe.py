@@ -77,7 +77,7 @@ def _remedy(look: Look, *usual: str) -> str:
     return (_TRACED if look.fixed_mode else "") + "; ".join(usual)
 
 
-def check_encoder(look: Look, together: Tensor, name: str, caller: str = "embed") -> None:
+def check_encoder(look: Look, together: Tensor, name: str) -> None:
     """Refuse a model whose features are random, or depend on the batch.
 
     `together` holds the features of the probe inputs in one batch, shape (k, d).
@@ -96,14 +96,14 @@ def check_encoder(look: Look, together: Tensor, name: str, caller: str = "embed"
     if any(not _same(look.inputs(i), look.inputs(i)) for i in some):
         rule = f"the transform of {name} must return the same tensor for an image each time"
         remedy = "pass the transform for evaluation, without random crops and flips"
-        refuse(caller, rule, "a different tensor", remedy)
+        refuse(rule, "a different tensor", remedy)
     again = difference(together, look.features(list(range(size))), allowed.least)
     if again > allowed.share:
         rule = f"features of {name} must be the same in each call"
-        refuse(caller, rule, _size_of(again), _remedy(look, _STEADY))
+        refuse(rule, _size_of(again), _remedy(look, _STEADY))
     rule = f"features of {name} must not depend on the rest of the batch"
     got = f"{_size_of(apart)} when an input is alone"
-    refuse(caller, rule, got, _remedy(look, _ALONE[look.kind]))
+    refuse(rule, got, _remedy(look, _ALONE[look.kind]))
 
 
 def check_whole_batches(look: Look, together: Tensor, in_run: Tensor, name: str) -> None:
@@ -117,4 +117,4 @@ def check_whole_batches(look: Look, together: Tensor, in_run: Tensor, name: str)
     if apart > look.tolerance.share:
         rule = f"features of {name} must be the same in small and in large batches"
         got = f"{_size_of(apart)} between {len(together)} inputs and the batches of the run"
-        refuse("embed", rule, got, _remedy(look, _ALONE[look.kind], _STEADY))
+        refuse(rule, got, _remedy(look, _ALONE[look.kind], _STEADY))

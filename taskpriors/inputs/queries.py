@@ -26,7 +26,7 @@ from .images import ImagesLike
 from .row_labels import is_blank
 from .row_pairs import rows_of_cells
 from .texts import TextsLike
-from ..refusals import asked_by, sentence, shortened
+from ..refusals import sentence, shortened
 from ..signatures import documented
 
 # %% ../../nbs/inputs/08_queries.ipynb #q0000016
@@ -52,8 +52,9 @@ class Retrieval:
     relevant: RelevantLike  # rows (query, document) or (query, document, grade), or a table
     k: int = 10  # number of nearest documents for precision and nDCG
 
+    @checks.named("Retrieval")
     def __post_init__(self):
-        checks.check_count(self.k, "Retrieval", "k")
+        checks.check_count(self.k, "k")
 
 # %% ../../nbs/inputs/08_queries.ipynb #q0000009
 class Relevant(NamedTuple):
@@ -156,32 +157,30 @@ def read_relevant(
     queries: Any,  # a source of texts or images, an object with `names`, or None
     documents: Any,  # as for queries
     sizes: tuple[int, int],  # number of queries and of documents
-    caller: str = "read_relevant",
 ) -> Relevant:
     "Read the distinct pairs of a query and a relevant document."
     n_queries, n_documents = sizes
-    with asked_by(caller):
-        given = _triples_in(relevant)
-        if not given.queries:
-            rule, remedy = "relevant must contain at least one pair", "name a relevant document"
-            raise ValueError(sentence(rule, "none", remedy))
-        asked = _rows_of(given.queries, queries, n_queries, given.header[0], "queries of relevant")
-        found = _rows_of(
-            given.documents, documents, n_documents, given.header[1], "documents of relevant"
-        )
-        graded: dict[tuple[int, int], float] = {}
-        for q, d, cell in zip(asked[0], found[0], given.grades, strict=True):
-            grade = _grade_of(cell)
-            if graded.setdefault((q, d), grade) != grade:
-                rule, got = (
-                    "a document must have a single grade for a query",
-                    f"{graded[q, d]} and {grade}",
-                )
-                raise ValueError(sentence(rule, got, "correct one of them"))
+    given = _triples_in(relevant)
+    if not given.queries:
+        rule, remedy = "relevant must contain at least one pair", "name a relevant document"
+        raise ValueError(sentence(rule, "none", remedy))
+    asked = _rows_of(given.queries, queries, n_queries, given.header[0], "queries of relevant")
+    found = _rows_of(
+        given.documents, documents, n_documents, given.header[1], "documents of relevant"
+    )
+    graded: dict[tuple[int, int], float] = {}
+    for q, d, cell in zip(asked[0], found[0], given.grades, strict=True):
+        grade = _grade_of(cell)
+        if graded.setdefault((q, d), grade) != grade:
+            rule, got = (
+                "a document must have a single grade for a query",
+                f"{graded[q, d]} and {grade}",
+            )
+            raise ValueError(sentence(rule, got, "correct one of them"))
     pairs = {pair: grade for pair, grade in graded.items() if grade > 0}
     if len({q for q, _ in pairs}) < 2:
         rule, remedy = "at least two queries must have a relevant document", "pass more pairs"
-        checks.refuse(caller, rule, f"{len({q for q, _ in pairs})} of {n_queries}", remedy)
+        checks.refuse(rule, f"{len({q for q, _ in pairs})} of {n_queries}", remedy)
     rows = torch.tensor([*pairs], dtype=torch.int64)
     n_asked = len(rows[:, 0].unique())
     notes = [*asked[1], *found[1]]

@@ -35,7 +35,7 @@ def is_url(source: object) -> TypeGuard[str]:
 _Outcome = TypeVar("_Outcome")
 
 
-def _reach(url: str, caller: str, work: Callable[..., _Outcome]) -> _Outcome:
+def _reach(url: str, work: Callable[..., _Outcome]) -> _Outcome:
     "Run `work` on a file system and a path in it; errors are converted to one sentence."
     place = url[-80:]
     try:
@@ -45,17 +45,17 @@ def _reach(url: str, caller: str, work: Callable[..., _Outcome]) -> _Outcome:
     except ImportError as e:
         package = "gcsfs" if url.startswith(("gs:", "gcs:")) else "'taskpriors[remote]'"
         got = " ".join(str(e).split())[:80]
-        refuse(caller, f"{place} requires a package", got, f"pip install {package}", ImportError)
+        refuse(f"{place} requires a package", got, f"pip install {package}", ImportError)
     except Exception as e:  # each library raises different errors
         got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
         remedy = "check the URL and its access rights"
-        refuse(caller, f"{place} must be accessible", got, remedy, OSError)
+        refuse(f"{place} must be accessible", got, remedy, OSError)
 
 # %% ../../nbs/inputs/00_remote.ipynb #4963393f
 _GAP = 2**17  # gaps of up to so many bytes are read rather than skipped
 
 
-def remote_stamp(url: str, caller: str) -> tuple[int, str]:
+def remote_stamp(url: str) -> tuple[int, str]:
     "Metadata that identify the version of a file: its size, and a digest of the server's metadata."
 
     def look(fs, path) -> tuple[int, str]:
@@ -64,17 +64,17 @@ def remote_stamp(url: str, caller: str) -> tuple[int, str]:
         text = str(sorted((key, str(value)) for key, value in info.items()))
         return info["size"], hashlib.sha256(text.encode()).hexdigest()[:24]
 
-    return _reach(url, caller, look)
+    return _reach(url, look)
 
 
-def read_bytes(url: str, caller: str, spans: Sequence | None = None) -> bytes:
+def read_bytes(url: str, spans: Sequence | None = None) -> bytes:
     """Read bytes of a file at a URL; spans that are close together are read in one request.
 
     Spans are pairs (first byte, end byte), and None is the whole file. The bytes of all spans are
     concatenated; spans beyond the end of the file are truncated.
     """
     if spans is None:
-        return _reach(url, caller, lambda fs, path: fs.cat_file(path))
+        return _reach(url, lambda fs, path: fs.cat_file(path))
     runs: list = []
     for start, stop in sorted(spans):
         if runs and start <= runs[-1][1] + _GAP:
@@ -86,7 +86,7 @@ def read_bytes(url: str, caller: str, spans: Sequence | None = None) -> bytes:
     def read(fs, path):
         return fs.cat_ranges([path] * len(runs), firsts, ends, on_error="raise")
 
-    blocks = _reach(url, caller, read)
+    blocks = _reach(url, read)
     out = []
     for start, stop in spans:
         k = bisect_right(firsts, start) - 1
@@ -99,28 +99,28 @@ def _copies() -> tempfile.TemporaryDirectory:  # folder with the copies of this 
     return tempfile.TemporaryDirectory(prefix="taskpriors-")
 
 
-def local_copy(url: str, caller: str) -> Path:  # with the same name
+def local_copy(url: str) -> Path:  # with the same name
     "Copy a file at a URL on first use, and return the path of the copy."
-    state = f"{os.getpid()} {url} {remote_stamp(url, caller)}"
+    state = f"{os.getpid()} {url} {remote_stamp(url)}"
     folder = Path(_copies().name) / hashlib.sha256(state.encode()).hexdigest()[:16]
     path = folder / re.split(r"[/:]", url.rstrip("/"))[-1]
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f"{path.name}.part")
-        _reach(url, caller, lambda fs, inside: fs.get_file(inside, str(part)))
+        _reach(url, lambda fs, inside: fs.get_file(inside, str(part)))
         part.replace(path)
     return path
 
 # %% ../../nbs/inputs/00_remote.ipynb #8f0bdad6
-def check_scratch(scratch: str | Path | None, caller: str) -> None:
+def check_scratch(scratch: str | Path | None) -> None:
     "Refuse a value that is neither a folder nor its URL."
     if scratch is not None and not is_url(scratch) and not os.path.isdir(scratch):
         rule, remedy = "scratch must be a URL or a folder", "pass one that all workers can access"
-        refuse(caller, rule, repr(str(scratch)[-80:]), remedy)
+        refuse(rule, repr(str(scratch)[-80:]), remedy)
 
 
 @contextmanager
-def scratch_folder(scratch: str | Path | None, caller: str) -> Iterator[str]:
+def scratch_folder(scratch: str | Path | None) -> Iterator[str]:
     "Context with a new folder, at a URL, in a folder, or in the system's temporary folder."
     if not is_url(scratch):
         with tempfile.TemporaryDirectory(dir=scratch) as folder:
@@ -130,15 +130,15 @@ def scratch_folder(scratch: str | Path | None, caller: str) -> Iterator[str]:
     try:
         yield folder
     finally:
-        _reach(folder, caller, lambda fs, path: fs.exists(path) and fs.rm(path, recursive=True))
+        _reach(folder, lambda fs, path: fs.exists(path) and fs.rm(path, recursive=True))
 
 
-def save_array(path: str, array: np.ndarray, caller: str) -> str:  # the path
+def save_array(path: str, array: np.ndarray) -> str:  # the path
     "Write an array into a file in a scratch folder, for workers."
     if is_url(path):
         written = io.BytesIO()
         np.save(written, array)
-        _reach(path, caller, lambda fs, inside: fs.pipe_file(inside, written.getvalue()))
+        _reach(path, lambda fs, inside: fs.pipe_file(inside, written.getvalue()))
         return path
     try:
         np.save(path, array)
@@ -147,12 +147,12 @@ def save_array(path: str, array: np.ndarray, caller: str) -> str:  # the path
         rule = f"{Path(path).stem} need {array.nbytes / 2**20:.3g} MiB in {where}"
         remedy = "free space there or set TMPDIR; no partial file was left"
         got = os.strerror(e.errno) if e.errno else str(e)  # numpy reports the bytes written
-        refuse(caller, rule, repr(got), remedy, OSError)
+        refuse(rule, repr(got), remedy, OSError)
     return path
 
 
-def load_array(path: str, caller: str) -> np.ndarray:
+def load_array(path: str) -> np.ndarray:
     "Load an array from a scratch folder; local files are memory-mapped, copy-on-write."
     if is_url(path):
-        return np.load(io.BytesIO(read_bytes(path, caller)), allow_pickle=False)
+        return np.load(io.BytesIO(read_bytes(path)), allow_pickle=False)
     return np.load(path, mmap_mode="c", allow_pickle=False)

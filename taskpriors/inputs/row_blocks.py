@@ -53,17 +53,17 @@ def _dtype_of(word, dtypes, path) -> torch.dtype:
     if word not in dtypes:
         rule = "a file of features must contain little-endian floating-point numbers"
         got = f"{word} in {Path(path).name}"
-        checks.refuse("open_rows", rule, got, "save it as float16, 32 or 64")
+        checks.refuse(rule, got, "save it as float16, 32 or 64")
     return dtypes[word]
 
 
 def _head(path):  # the first bytes at a URL, or the open file
     if not is_url(path):
         return open(path, "rb")
-    start = read_bytes(path, "open_rows", [(0, _HEAD)])
+    start = read_bytes(path, [(0, _HEAD)])
     if path.endswith(".safetensors"):
         end = 8 + int.from_bytes(start[:8], "little")
-        start += read_bytes(path, "open_rows", [(_HEAD, end)]) if _HEAD < end < 2**27 else b""
+        start += read_bytes(path, [(_HEAD, end)]) if _HEAD < end < 2**27 else b""
     return io.BytesIO(start)
 
 
@@ -76,10 +76,10 @@ def _npy_layout(path: Path | str) -> Layout:
             read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
             shape, by_columns, dtype = read(f)
         except ValueError as e:
-            checks.refuse("open_rows", "a .npy file must have a header", str(e), "save it again")
+            checks.refuse("a .npy file must have a header", str(e), "save it again")
         if by_columns and len(shape) == 2 and min(shape) > 1:
             remedy = "save np.ascontiguousarray(X)"
-            checks.refuse("open_rows", "a matrix must be stored by rows", "column order", remedy)
+            checks.refuse("a matrix must be stored by rows", "column order", remedy)
         return Layout(str(path), f.tell(), shape, _dtype_of(dtype.str, _NUMPY, path))
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #41a0a609
@@ -92,13 +92,13 @@ def _safetensors_layout(path: Path | str, key: str | None) -> Layout:
             header.pop("__metadata__", None)
         except (ValueError, AttributeError) as e:
             rule = "a .safetensors file must have a header"
-            checks.refuse("open_rows", rule, e, "save it again")
+            checks.refuse(rule, e, "save it again")
     if key is None:
         matrices = [name for name, entry in header.items() if len(entry["shape"]) == 2]
         key = "features" if "features" in matrices or len(matrices) != 1 else matrices[0]
     if key not in header:
         got = f"{', '.join(sorted(header))[:120] or 'nothing'} in {Path(path).name}"
-        checks.refuse("open_rows", f"a file must contain the tensor {key!r}", got, "pass its key")
+        checks.refuse(f"a file must contain the tensor {key!r}", got, "pass its key")
     entry = header[key]
     first = entry["data_offsets"][0]
     dtype = _dtype_of(entry["dtype"], _SAFE, path)
@@ -123,7 +123,7 @@ _HERE = torch.device("cpu")
 def _stamp(path):  # size, and modification time in nanoseconds
     try:
         if is_url(path):
-            return remote_stamp(path, "open_rows")
+            return remote_stamp(path)
         status = os.stat(path)
     except OSError:
         return None
@@ -187,7 +187,7 @@ class RowMatrix:
         "Yield all rows in blocks, and then check that the file has not changed."
         if size is None:
             size = self.block_rows(16 * self.shape[1])
-        for rows in row_blocks(len(self), checks.check_count(size, "RowMatrix.blocks", "size")):
+        for rows in row_blocks(len(self), checks.check_count(size, "size")):
             yield rows, self.read(rows)
         self.check_unchanged()
 
@@ -197,7 +197,7 @@ class RowMatrix:
         if stamp != self.stamp:
             got = "no file" if stamp is None else "a different size or modification time"
             rule = f"the file of {self.name} must not change during a run"
-            checks.refuse("RowMatrix", rule, got, "run again when nothing writes to it", OSError)
+            checks.refuse(rule, got, "run again when nothing writes to it", OSError)
 
     def _kept(self, spans) -> Tensor:  # stored rows, from pairs (first row, number of rows)
         if self.layout is None:
@@ -212,7 +212,7 @@ class RowMatrix:
             return torch.empty(0, self.shape[1], dtype=self.layout.dtype)
         if is_url(path):
             ends = [begin + length for begin, length in zip(begins, lengths, strict=True)]
-            content = bytearray(read_bytes(path, "RowMatrix", [*zip(begins, ends, strict=True)]))
+            content = bytearray(read_bytes(path, [*zip(begins, ends, strict=True)]))
             if len(content) < sum(lengths):
                 self._refuse_short(spans[0][0])
         else:
@@ -229,7 +229,7 @@ class RowMatrix:
     def _refuse_short(self, start) -> None:
         rule = f"the file of {self.name} must contain {len(self)} rows"
         got = f"a file that ends in the block from row {start}"
-        checks.refuse("RowMatrix", rule, got, "write the file again", OSError)
+        checks.refuse(rule, got, "write the file again", OSError)
 
     def _finite(self, spans, index) -> Tensor:  # as _kept, on the device, checked
         X = self._kept(spans).to(self.device).to(self.dtype)
@@ -237,7 +237,7 @@ class RowMatrix:
             bad = (~torch.isfinite(X)).any(1).nonzero().flatten()
             rule = f"{self.name} must be finite"
             got = f"a non-finite value in row {index[int(bad[0])]}"
-            checks.refuse("RowMatrix", rule, got, "drop or impute such rows")
+            checks.refuse(rule, got, "drop or impute such rows")
         return X
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #1e85c1f6
@@ -248,21 +248,22 @@ _KINDS = (".npy", ".safetensors")
 def _file_layout(path, key) -> Layout:
     if not is_url(path) and not path.is_file():
         rule = "a file of features must exist"
-        checks.refuse("open_rows", rule, repr(str(path)[-99:]), "check", OSError)
-    suffix = checks.check_choice(Path(path).suffix, _KINDS, "open_rows", "the suffix")
+        checks.refuse(rule, repr(str(path)[-99:]), "check", OSError)
+    suffix = checks.check_choice(Path(path).suffix, _KINDS, "the suffix")
     return _npy_layout(path) if suffix == ".npy" else _safetensors_layout(path, key)
 
 
 def _array_of(source, name):  # float16 and bfloat16 are unchanged
     if not isinstance(source, np.memmap):
-        source = checks.as_tensor(source, "open_rows", name)
+        source = checks.as_tensor(source, name)
     wide = source.dtype in (np.float16, np.float32, np.float64)
     if not wide and not (isinstance(source, Tensor) and source.is_floating_point()):
         got = str(source.dtype)
-        checks.refuse("open_rows", f"{name} must be floating-point numbers", got, "pass X.float()")
+        checks.refuse(f"{name} must be floating-point numbers", got, "pass X.float()")
     return source
 
 
+@checks.entry_point
 def open_rows(
     source: RowsLike,  # .npy or .safetensors file, its URL, memory map, array or RowMatrix
     key: str | None = None,  # name of the tensor in a .safetensors file; None: its only matrix
@@ -278,7 +279,7 @@ def open_rows(
         except Exception as e:  # errors differ between backends
             rule = "device must be available and support float64, which is used for sums"
             got = f"{str(device)[:40]!r}: {' '.join(str(e).split())[:90]}"
-            checks.refuse("open_rows", rule, got, "pass 'cpu' or 'cuda'")
+            checks.refuse(rule, got, "pass 'cpu' or 'cuda'")
     if isinstance(source, RowMatrix):
         return source if device is None else replace(source, device=device)
     array: Any = None
@@ -297,22 +298,22 @@ def open_rows(
     shape = tuple((layout or array).shape)
     if len(shape) != 2 or shape[0] < 2 or shape[1] < 1:
         rule = f"{name} must have two dimensions (examples, features) and two examples"
-        checks.refuse("open_rows", rule, f"shape {shape}", "flatten or stack it to (n, d)")
+        checks.refuse(rule, f"shape {shape}", "flatten or stack it to (n, d)")
     if layout and (stamp is None or stamp[0] < layout.end):
         rule = f"the file of {name} must be complete"
         got = f"{stamp[0] if stamp else 0} bytes instead of {layout.end}"
-        checks.refuse("open_rows", rule, got, "write it again", OSError)
+        checks.refuse(rule, got, "write it again", OSError)
     return RowMatrix(name, layout, array, stamp, device or _HERE)
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #4c2113fa
-def open_models(models: Mapping[str, RowMatrix], caller: str) -> dict[str, RowMatrix]:
+def open_models(models: Mapping[str, RowMatrix]) -> dict[str, RowMatrix]:
     "Open the features of several models with `open_rows`; the examples must be the same."
     remedy = "pass a dictionary name -> features"
-    checks.check_instance(models, Mapping, caller, "models", remedy=remedy)
+    checks.check_instance(models, Mapping, "models", remedy=remedy)
     if not models:
-        checks.refuse(caller, "models must contain at least one model", "none", "pass some")
+        checks.refuse("models must contain at least one model", "none", "pass some")
     for name in models:
-        check_name(name, "all models", caller)
+        check_name(name, "all models")
     opened = {str(name): open_rows(X, name=str(name)) for name, X in models.items()}
-    checks.check_same_n(caller, **{name: len(rows) for name, rows in opened.items()})
+    checks.check_same_n(**{name: len(rows) for name, rows in opened.items()})
     return opened

@@ -28,7 +28,7 @@ from ..checks import ArrayLike, DataFrame, as_tensor, check_features, check_same
 from . import tables
 from .remote import is_url, local_copy
 from .sources import FeatureFile, Matrix, Source, split_key
-from ..refusals import asked_by, sentence, shortened
+from ..refusals import sentence, shortened
 from ..store import digest_json
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #b09bcb73
@@ -62,12 +62,12 @@ class Points(Protocol):
     def __len__(self) -> int: ...
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #403a99d0
-def labels_of_column(labels: Any, column: str, caller: str = "rank_models") -> LabelColumn:
+def labels_of_column(labels: Any, column: str) -> LabelColumn:
     "Select a column of labels in a table."
-    checks.check_instance(column, str, caller, "label_column", remedy="pass the name of a column")
+    checks.check_instance(column, str, "label_column", remedy="pass the name of a column")
     if labels is None or isinstance(labels, bool):
         rule, remedy = "label_column must be a column of a table", "pass labels=FILE"
-        refuse(caller, rule, f"labels={labels}", f"{remedy}, or load_texts(..., label_column=)")
+        refuse(rule, f"labels={labels}", f"{remedy}, or load_texts(..., label_column=)")
     return LabelColumn(labels, column)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ce1b029a
@@ -178,7 +178,7 @@ def _plain_list(labels: Any) -> list[Any]:  # of numbers, words and blanks
     "Convert anything with one entry per example to a list."
     if isinstance(labels, Tensor) or not isinstance(labels, (np.ndarray, Sequence)):
         if not hasattr(labels, "dtype") or isinstance(labels, Tensor):
-            labels = as_tensor(labels, "", "labels").cpu()
+            labels = as_tensor(labels, "labels").cpu()
     if getattr(labels, "ndim", 1) == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if getattr(labels, "ndim", 1) != 1:
@@ -238,13 +238,13 @@ def _checked_classes(labels: GivenLabels, n: int) -> GivenLabels:
     return labels._replace(notes=tuple(notes))
 
 
-def _checked_targets(targets: Tensor, n: int, caller: str) -> GivenLabels:
-    check_same_n(caller, models=n, targets=len(targets))
-    targets = check_features(targets, caller, "targets").double()
+def _checked_targets(targets: Tensor, n: int) -> GivenLabels:
+    check_same_n(models=n, targets=len(targets))
+    targets = check_features(targets, "targets").double()
     flat = (targets == targets[0]).all(0)
     if flat.any():
         got = f"column {int(flat.nonzero()[0])}, a constant"
-        refuse(caller, "targets must vary", got, "drop it")
+        refuse("targets must vary", got, "drop it")
     several, values = targets.shape[1] > 1, set(targets.unique().tolist())
     notes: tuple = ()
     if several and values == {0, 1} and (targets.sum(1) == 1).all():
@@ -256,7 +256,7 @@ def _checked_targets(targets: Tensor, n: int, caller: str) -> GivenLabels:
         rule = "multiple labels of an example must all be known"
         got = f"{int((targets == -1).sum())} of {targets.numel()} labels that are -1"
         remedy = "drop these examples, or pass labels + 1 as floats if -1 is a value"
-        refuse(caller, rule, got, remedy)
+        refuse(rule, got, remedy)
     return GivenLabels(torch.zeros(n, dtype=torch.int64), (), notes, targets)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #fd86d1bd
@@ -408,7 +408,7 @@ def _in_file(path: str, column: str | None, noun: str) -> _Entries | ArrayLike:
     "Read labels or groups from a file: an array, a table, or a text with one per line."
     file, key = split_key(path)
     if is_url(file):
-        file = local_copy(file, noun)
+        file = local_copy(file)
     if not file.is_file():
         rule, got = f"{noun} must be an existing file", shortened(str(path), 80)
         raise ValueError(sentence(rule, got, "check the path"))
@@ -641,28 +641,25 @@ def _placed(entries: _Entries, rows: list, n: int) -> list[Any]:
     return placed
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #8032100d
-def labels_of_files(
-    paths: Sequence, caller: str = "rank_models", column: str | None = None
-) -> _Entries:  # keyed by row or path
+def labels_of_files(paths: Sequence, column: str | None = None) -> _Entries:  # keyed by row or path
     "Join the labels in several tables, each with a column row or path."
     joined: dict = {}
     inputs: tuple = ()
-    with asked_by(caller):
-        for path in paths:
-            entries: Any = _in_file(os.fspath(path), column, "labels")
-            keys = entries.keys if isinstance(entries, _Entries) else ()
-            inputs += entries.inputs if isinstance(entries, _Entries) else ()
-            key = next((key for key in keys if key.kind == "row"), None)
-            key = key or next((key for key in keys if key.kind), None)
-            if key is None:
-                rule = "each of several files of labels must identify its examples"
-                remedy = "add a column row, which counts from 0, or path"
-                raise ValueError(sentence(rule, shortened(Path(path).name, 60), remedy))
-            for cell, value in zip(key.cells, entries.values, strict=True):
-                if is_blank(value):
-                    continue
-                point = _row_of(cell, 2**62, "labels") if key.kind == "row" else cell
-                _check_one_label(joined.setdefault(point, value), value, point, "labels")
+    for path in paths:
+        entries: Any = _in_file(os.fspath(path), column, "labels")
+        keys = entries.keys if isinstance(entries, _Entries) else ()
+        inputs += entries.inputs if isinstance(entries, _Entries) else ()
+        key = next((key for key in keys if key.kind == "row"), None)
+        key = key or next((key for key in keys if key.kind), None)
+        if key is None:
+            rule = "each of several files of labels must identify its examples"
+            remedy = "add a column row, which counts from 0, or path"
+            raise ValueError(sentence(rule, shortened(Path(path).name, 60), remedy))
+        for cell, value in zip(key.cells, entries.values, strict=True):
+            if is_blank(value):
+                continue
+            point = _row_of(cell, 2**62, "labels") if key.kind == "row" else cell
+            _check_one_label(joined.setdefault(point, value), value, point, "labels")
     key = _Key("the keys", list(joined), "the keys")
     return _Entries(list(joined.values()), (key,), inputs=inputs)
 
@@ -690,7 +687,6 @@ def read_labels(
     labels: LabelsLike | LabelColumn | _Entries | None,  # array, file, or True: of the examples
     images: Points | None,
     n: int,
-    caller: str = "rank_models",
     *,
     inputs: str = "",  # from inputs_digest, of the ranked inputs; empty: that of `images`
 ) -> GivenLabels | None:
@@ -698,9 +694,8 @@ def read_labels(
     if labels is None or labels is False:
         return None
     if isinstance(labels, GivenLabels):
-        check_same_n(caller, models=n, labels=len(labels.classes))
-        with asked_by(caller):
-            check_inputs(labels.inputs, inputs)
+        check_same_n(models=n, labels=len(labels.classes))
+        check_inputs(labels.inputs, inputs)
         return labels
     column, of_points = None, labels is True
     if isinstance(labels, LabelColumn):
@@ -709,20 +704,19 @@ def read_labels(
         labels = getattr(images, "labels", None)
         if labels is None:
             remedy = "pass labels, a folder with subfolders, or texts with labels"
-            refuse(caller, "labels=True requires examples with labels", "none", remedy)
-    with asked_by(caller):
-        read = labels if of_points else _entries_of(labels, column)
-        written_for = read.inputs if isinstance(read, _Entries) else ()
-        if written_for:
-            check_inputs(written_for, inputs or inputs_digest([getattr(images, "fingerprint", "")]))
-        values, notes = _in_rows(read, images, n)
-        targets = _as_targets(values)
-        if targets is not None:
-            checked = _checked_targets(targets, n, caller)
-        else:
-            in_order = _plain_list(values)
-            check_same_n(caller, models=n, labels=len(in_order))
-            checked = _checked_classes(_classes(in_order), n)
+            refuse("labels=True requires examples with labels", "none", remedy)
+    read = labels if of_points else _entries_of(labels, column)
+    written_for = read.inputs if isinstance(read, _Entries) else ()
+    if written_for:
+        check_inputs(written_for, inputs or inputs_digest([getattr(images, "fingerprint", "")]))
+    values, notes = _in_rows(read, images, n)
+    targets = _as_targets(values)
+    if targets is not None:
+        checked = _checked_targets(targets, n)
+    else:
+        in_order = _plain_list(values)
+        check_same_n(models=n, labels=len(in_order))
+        checked = _checked_classes(_classes(in_order), n)
     offers = read.offers if isinstance(read, _Entries) else ()
     notes = (*notes, *checked.notes)
     return checked._replace(notes=notes, offers=offers, inputs=written_for)
@@ -753,15 +747,15 @@ def _keyed(frame: DataFrame) -> DataFrame:
     return frame.iloc[:, rest].set_axis(index, axis=0)
 
 
-def _in_order_of(points: Any, frame: DataFrame, name: object, caller: str) -> DataFrame:
+def _in_order_of(points: Any, frame: DataFrame, name: object) -> DataFrame:
     "Sort the rows of a frame in the order of images or texts, if they match."
     n = len(points)
-    check_same_n(caller, points=n, rows=len(frame))
+    check_same_n(points=n, rows=len(frame))
     entries = _Entries(list(range(n)), _index_key(frame.index), noun="rows of features")
     rows, _ = _placement(entries, points, n)
     if rows is None:
         message = f"the rows of {str(name)[:40]!r} are matched by order"
-        warnings.warn(f"{caller}: {message}, as their key matches no example.", stacklevel=3)
+        warnings.warn(f"{message}, as their key matches no example.", stacklevel=4)
         return frame
     return frame.iloc[np.argsort(rows, kind="stable")]
 
@@ -778,16 +772,13 @@ def _with_names(source: Source) -> Source:
     return source if tables.is_usual_index(keyed.index) else Matrix(keyed)
 
 
-def rows_of_frames(
-    models: Mapping[str, Any], caller: str, points: Any | None = None
-) -> tuple[dict, Any]:
+def rows_of_frames(models: Mapping[str, Any], points: Any | None = None) -> tuple[dict, Any]:
     """Sort the rows of data frames and tables in the same order, by index or key.
 
     The order is that of `points`, a source of images or texts, if there are any. Returns the
     models, name -> Source, and the names of the rows for `read_labels`, or None if there are none.
     """
-    with asked_by(caller):
-        read = {k: _with_names(source) for k, source in models.items()}
+    read = {k: _with_names(source) for k, source in models.items()}
     frames = {k: s.values for k, s in read.items() if isinstance(s, Matrix) and s.is_frame}
     unusual = {k: v for k, v in frames.items() if not tables.is_usual_index(v.index)}
     unique = {k: v for k, v in unusual.items() if v.index.is_unique}
@@ -795,8 +786,7 @@ def rows_of_frames(
     if not named:
         return read, None
     if points is not None:
-        with asked_by(caller):
-            ordered = {k: Matrix(_in_order_of(points, v, k, caller)) for k, v in named.items()}
+        ordered = {k: Matrix(_in_order_of(points, v, k)) for k, v in named.items()}
         return {**read, **ordered}, None
     first, order = next(iter(named)), next(iter(named.values())).index
     for name, frame in named.items():
@@ -806,7 +796,7 @@ def rows_of_frames(
             got = f"{len(order)} rows in {first!r:.40}, {len(frame)} in {name!r:.40}"
             got += f", with {other[0]!r:.40} only in the latter" if other else ""
             remedy = "correct the index, or frame.reset_index(drop=True) if the order is right"
-            refuse(caller, rule, got, remedy)
+            refuse(rule, got, remedy)
     ordered = {k: Matrix(named[k].loc[order]) if k in named else s for k, s in read.items()}
     names = [tables.key_text(row) for row in order]
     return ordered, SimpleNamespace(names=names, skipped=(), labels=None)
@@ -819,7 +809,7 @@ class _PointGroups(NamedTuple):
     notes: tuple[str, ...] = ()  # notes for the reader
 
 
-def groups_of_points(groups: Any, points: Any, n: int, caller: str) -> _PointGroups:
+def groups_of_points(groups: Any, points: Any, n: int) -> _PointGroups:
     """Group of each example, matched by row, name or number, like labels.
 
     `groups` is a list or array of names, a dictionary, a series, or a file; `points` is a source
@@ -827,12 +817,11 @@ def groups_of_points(groups: Any, points: Any, n: int, caller: str) -> _PointGro
     """
     if isinstance(groups, _PointGroups):
         return groups
-    with asked_by(caller):
-        read: Any = _entries_of(groups, None, "groups")
-        if getattr(read, "ndim", 1) != 1:
-            rule, got = "groups must contain one name per example", f"shape {tuple(read.shape)}"
-            raise ValueError(sentence(rule, got, "pass one column, shape (n,)"))
-        values, notes = _in_rows(read, points, n)
+    read: Any = _entries_of(groups, None, "groups")
+    if getattr(read, "ndim", 1) != 1:
+        rule, got = "groups must contain one name per example", f"shape {tuple(read.shape)}"
+        raise ValueError(sentence(rule, got, "pass one column, shape (n,)"))
+    values, notes = _in_rows(read, points, n)
     if isinstance(values, np.ndarray) and values.dtype.kind == "S":
         values = np.char.decode(values, "utf-8", "replace")
-    return _PointGroups(checks.check_several(values, caller, "groups"), notes)
+    return _PointGroups(checks.check_several(values, "groups"), notes)

@@ -20,7 +20,7 @@ from typing_extensions import TypeAliasType
 from ..checks import ArrayLike, DataFrame
 from . import tables
 from .row_labels import PointFinder, is_blank
-from ..refusals import asked_by, sentence, shortened
+from ..refusals import sentence, shortened
 
 # %% ../../nbs/inputs/02_row_pairs.ipynb #b0ea13bf
 class GivenPairs(NamedTuple):
@@ -194,8 +194,6 @@ def read_pairs(
     pairs: PairsLike,  # a table or its file, an array, or a list of (i, j) or (i, j, same)
     points: Any,  # a source of images or texts with `names` or `texts`, or None
     n: int,
-    caller: str = "read_pairs",
 ) -> GivenPairs:
     "Read known pairs without repetitions."
-    with asked_by(caller):
-        return _checked(pairs, points, n)
+    return _checked(pairs, points, n)

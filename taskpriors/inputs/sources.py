@@ -444,7 +444,7 @@ def is_feature_file(model: object) -> bool:
     return isinstance(source_of(model), (FeatureFile, Url))
 
 # %% ../../nbs/inputs/00_sources.ipynb #24bdf2a3
-def check_name(name: object, what: str, caller: str) -> None:
+def check_name(name: object, what: str) -> None:
     "Refuse a blank name."
     if not str(name).strip():
-        refuse(caller, f"{what} must have a name that is not blank", repr(name), "pass a word")
+        refuse(f"{what} must have a name that is not blank", repr(name), "pass a word")

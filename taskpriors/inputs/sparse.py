@@ -31,15 +31,15 @@ _BLOCK = 1024  # rows of the Gram matrix computed at a time
 _REMEDY = "rank a sample of the rows, or reduce the columns with TruncatedSVD of scikit-learn"
 
 
-def dense_rows(X: Any, caller: str) -> tuple[np.ndarray, str]:  # rows; conversion, in words
+def dense_rows(X: Any) -> tuple[np.ndarray, str]:  # rows; conversion, in words
     "Convert a sparse matrix (n, d) to at most n dense columns with the same inner products."
     n, d = X.shape
     words = f"{d:,} sparse columns"
     if d <= n:
-        check_memory(8 * n * d, caller, _REMEDY)
+        check_memory(8 * n * d, _REMEDY)
         dense = X.toarray() if X.dtype == np.float32 else X.astype(np.float64).toarray()
         return dense, f"{words}, converted to a dense array"
-    check_memory(5 * 8 * n * n, caller, _REMEDY)  # Gram matrix, eigenvectors, workspace of eigh
+    check_memory(5 * 8 * n * n, _REMEDY)  # Gram matrix, eigenvectors, workspace of eigh
     rows = X.tocsr().astype(np.float64)
     gram = np.empty((n, n))
     for block in row_blocks(n, _BLOCK):

@@ -47,7 +47,7 @@ def kind_of(path: Path) -> str:
 
 def _text_in(path: Path) -> str:
     "Read a text file in UTF-8, with or without a byte order mark."
-    check_memory(4 * path.stat().st_size, "", "store the numbers as .npy, or fewer rows")
+    check_memory(4 * path.stat().st_size, "store the numbers as .npy, or fewer rows")
     content = path.read_bytes()
     try:
         text = content.decode("utf-8-sig")

@@ -36,7 +36,6 @@ from .embed import Features, embed_features
 from .encoders import device_of
 from .pretrained import PooledModel
 from .sources import Network, source_of
-from ..refusals import asked_by
 from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
@@ -46,18 +45,17 @@ def _classes(labels, n: int) -> tuple[Tensor, tuple]:  # shape (n,), int64, and 
         with suppress(ValueError):  # ragged lists
             values = np.asarray(labels)
     if values is None or values.ndim != 1 or values.dtype.kind not in "OUT":
-        numbers = checks.as_tensor(labels, "load_texts", "labels")
-        y = checks.check_labels(numbers, "load_texts")[0].cpu()
-        checks.check_same_n("load_texts", texts=n, labels=len(y))
+        numbers = checks.as_tensor(labels, "labels")
+        y = checks.check_labels(numbers)[0].cpu()
+        checks.check_same_n(texts=n, labels=len(y))
         return y, tuple(y.unique().tolist())
     entries = list(labels) if isinstance(labels, (list, tuple)) else values.tolist()
     for k, value in enumerate(entries):
         if not isinstance(value, str) or row_labels.is_blank(value):
             rule, remedy = "every text must have a label", "drop the text, or leave labels out"
-            checks.refuse("load_texts", rule, f"{value!r:.40} at position {k}", remedy)
-    with asked_by("load_texts"):
-        row_labels.column_classes(entries)
-    checks.check_same_n("load_texts", texts=n, labels=len(entries))
+            checks.refuse(rule, f"{value!r:.40} at position {k}", remedy)
+    row_labels.column_classes(entries)
+    checks.check_same_n(texts=n, labels=len(entries))
     names, places = np.unique(values.astype(str), return_inverse=True)
     return torch.as_tensor(places), tuple(names.tolist())
 
@@ -94,13 +92,13 @@ class TextSource:
             if not isinstance(text, str):
                 rule, got = "every text must be a string", f"{text!r:.40} at position {k}"
                 remedy = "drop it, or replace it by a text"
-                checks.refuse("load_texts", rule, got, remedy, TypeError)
+                checks.refuse(rule, got, remedy, TypeError)
             if not text.strip():
                 rule, remedy = "texts must not be empty", "drop it"
-                checks.refuse("load_texts", rule, f"{text!r:.40} at position {k}", remedy)
+                checks.refuse(rule, f"{text!r:.40} at position {k}", remedy)
         self.texts, self.name, self.labels_from = tuple(texts), name, labels_from
         if not self.texts:
-            checks.refuse("load_texts", f"{name} must contain a text", "none", "check the source")
+            checks.refuse(f"{name} must contain a text", "none", "check the source")
         self.names = None if names is None else tuple(map(str, names))
         self.ids: dict[str, tuple] = {}  # columns of a table with distinct cells
         self.labels, self.classes = None, ()
@@ -146,7 +144,7 @@ TextsLike = TypeAliasType("TextsLike", str | os.PathLike | ArrayLike | Dataset |
 def _items(source: Any) -> Any:
     "Items of a data set of torch or Hugging Face, in order; other objects are unchanged."
     if isinstance(source, Dataset) or hasattr(source, "column_names"):
-        n = checks.check_instance(source, Sized, "load_texts", "texts", remedy="pass a list")
+        n = checks.check_instance(source, Sized, "texts", remedy="pass a list")
         return [source[i] for i in range(len(n))]
     return source
 
@@ -165,7 +163,7 @@ def _frame_of_rows(rows: Any) -> DataFrame | None:
         if row.keys() != rows[0].keys():
             rule, got = "all texts must have the same fields", f"{', '.join(map(str, row))}"
             remedy = f"use the fields {', '.join(map(str, rows[0]))[:60]}"
-            checks.refuse("load_texts", rule, f"{got[:60]} at position {k}", remedy)
+            checks.refuse(rule, f"{got[:60]} at position {k}", remedy)
     return pd.DataFrame({column: [row[column] for row in rows] for column in rows[0]}, dtype=object)
 
 
@@ -178,12 +176,11 @@ def _frame_of(source: Any) -> DataFrame | None:
     if not tables.kind_of(path):
         rule = f"texts must be a list, or a file .txt, {', '.join(tables.TABLE_FILES)}"
         remedy = tables.CONVERSIONS.get(path.suffix.lower(), "pass a list of texts")
-        checks.refuse("load_texts", rule, repr(path.name[-80:]), remedy)
+        checks.refuse(rule, repr(path.name[-80:]), remedy)
     if not path.is_file():
         rule, remedy = "a file of texts must exist", "check the path"
-        checks.refuse("load_texts", rule, repr(str(path)[-80:]), remedy, FileNotFoundError)
-    with asked_by("load_texts"):
-        return tables.read(path)
+        checks.refuse(rule, repr(str(path)[-80:]), remedy, FileNotFoundError)
+    return tables.read(path)
 
 
 def _text_place(frame: DataFrame, text_column: str | None, of_file: bool) -> int:
@@ -199,10 +196,10 @@ def _text_place(frame: DataFrame, text_column: str | None, of_file: bool) -> int
     if of_file and len(plain) == 1:
         rule = "a single column of a file must have the header text, or be named"
         got = f"{columns[0][:60]!r} in the first line, which may be a text"
-        checks.refuse("load_texts", rule, got, "add the header text, or pass text_column=")
+        checks.refuse(rule, got, "add the header text, or pass text_column=")
     if len(places) != 1:
         rule, remedy = "a table of texts must have a column text", "pass text_column="
-        checks.refuse("load_texts", rule, ", ".join(columns)[:120], remedy)
+        checks.refuse(rule, ", ".join(columns)[:120], remedy)
     return places[0]
 
 
@@ -231,12 +228,13 @@ def _ids_in(frame: DataFrame, text: int) -> dict[str, tuple]:
 
 # %% ../../nbs/inputs/07_texts.ipynb #1a7717ba
 def _limited(source: TextSource, limit: int | None) -> TextSource:
-    if limit is None or checks.check_count(limit, "load_texts", "limit") >= len(source):
+    if limit is None or checks.check_count(limit, "limit") >= len(source):
         return source
     return source.subset(evenly(len(source), limit).tolist())
 
 
 @documented
+@checks.entry_point
 def load_texts(
     source: TextsLike,  # list of strings, table, data set, or file .csv .tsv .txt .jsonl .parquet
     *,
@@ -257,15 +255,13 @@ def load_texts(
     path = Path(source).expanduser() if isinstance(source, (str, os.PathLike)) else None
     source = _items(source)
     if path is not None and path.suffix.lower() == ".txt" and path.is_file():
-        with asked_by("load_texts"):
-            name, source, path = path.stem, tables.lines_in(path), None
+        name, source, path = path.stem, tables.lines_in(path), None
     frame = _frame_of(source)
     if frame is not None:
         name = name if path is None else path.stem
-        with asked_by("load_texts"):
-            at = _text_place(frame, text_column, path is not None)
-            has_label = label_column is not None or "label" in map(tables.plain_name, frame.columns)
-            label = row_labels.label_place(frame, label_column) if has_label else None
+        at = _text_place(frame, text_column, path is not None)
+        has_label = label_column is not None or "label" in map(tables.plain_name, frame.columns)
+        label = row_labels.label_place(frame, label_column) if has_label else None
         texts: Any = frame.iloc[:, at].tolist()
         names = _names_in(frame, at)
         if labels is None and label is not None:
@@ -274,7 +270,7 @@ def load_texts(
     else:
         if text_column is not None or label_column is not None:
             rule, remedy = "column names require a table", "leave it out"
-            checks.refuse("load_texts", rule, type(source).__name__, remedy, TypeError)
+            checks.refuse(rule, type(source).__name__, remedy, TypeError)
         texts = source
         if hasattr(source, "iloc") and hasattr(source, "index"):
             series: Any = source
@@ -282,7 +278,7 @@ def load_texts(
     is_list = hasattr(texts, "__iter__") and hasattr(texts, "__len__")
     if not is_list or isinstance(texts, (type, bytes, Mapping, Set)):
         rule, remedy = "texts must be a list, a table or a file", "pass a list of strings"
-        checks.refuse("load_texts", rule, type(source).__name__, remedy, TypeError)
+        checks.refuse(rule, type(source).__name__, remedy, TypeError)
     opened = TextSource(list(texts), name, labels=labels, labels_from=labels_from, names=names)
     if frame is not None:
         opened.ids = _ids_in(frame, at)
@@ -295,7 +291,7 @@ def _as_rows(out: Any, name: str) -> Tensor:  # shape (n, d)
         out = [row.detach().cpu().numpy() for row in out]
     elif hasattr(out, "toarray"):
         n_bytes = 8 * int(np.prod(out.shape))
-        checks.check_memory(n_bytes, "embed", "reduce the features, e.g. by SVD")
+        checks.check_memory(n_bytes, "reduce the features, e.g. by SVD")
         out = out.toarray()
     if isinstance(out, Tensor):
         return out
@@ -303,9 +299,9 @@ def _as_rows(out: Any, name: str) -> Tensor:  # shape (n, d)
     try:
         out = np.asarray(out)
     except ValueError:  # a ragged list
-        checks.refuse("embed", rule, "rows of different lengths", remedy)
+        checks.refuse(rule, "rows of different lengths", remedy)
     if out.dtype.kind not in "fiub":
-        checks.refuse("embed", rule, f"{type(out).__name__} of {out.dtype}", remedy, TypeError)
+        checks.refuse(rule, f"{type(out).__name__} of {out.dtype}", remedy, TypeError)
     return torch.as_tensor(np.ascontiguousarray(out))
 
 # %% ../../nbs/inputs/07_texts.ipynb #fa9c7151
@@ -361,7 +357,7 @@ class TokenEncoder(nn.Module):
         tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
         if getattr(tokenizer, "pad_token", "") is None:
             remedy = "set tokenizer.pad_token, e.g. to tokenizer.eos_token"
-            checks.refuse("embed", "the tokenizer must be able to pad", "no pad_token", remedy)
+            checks.refuse("the tokenizer must be able to pad", "no pad_token", remedy)
         self.model, self.tokenizer = PooledModel(model, pooling), tokenizer
         limits = [getattr(tokenizer, "model_max_length", None), *_position_limits(model)]
         self.longest = min(
@@ -455,12 +451,12 @@ def word_means(vectors: Any, texts: TextsLike, name: str = "vectors") -> Tensor:
 
     `vectors` is a dictionary word -> vector, or gensim's KeyedVectors.
     """
-    checks.check_instance(name, str, "embed", "name", remedy="pass a text")
+    checks.check_instance(name, str, "name", remedy="pass a text")
     texts = load_texts(texts)
     vocabulary = getattr(vectors, "key_to_index", vectors)
     first = next(iter(vocabulary), None)
     if first is None:
-        checks.refuse("embed", f"{name} must contain words", "none", "check the file of vectors")
+        checks.refuse(f"{name} must contain words", "none", "check the file of vectors")
     out = torch.zeros(len(texts), len(vectors[first]))
     empty = []
     for k, text in enumerate(texts.texts):
@@ -499,14 +495,14 @@ def _named_sentence_model(name: str):
         from sentence_transformers import SentenceTransformer
     except ImportError as e:
         remedy = "pip install taskpriors[sentence], or pass a function of a list of texts"
-        checks.refuse("embed", "a name requires sentence-transformers", str(e), remedy, ImportError)
+        checks.refuse("a name requires sentence-transformers", str(e), remedy, ImportError)
     try:
         with named_models.quiet_libraries():
             return SentenceTransformer(named_models.cached_place(name, texts=True), device="cpu")
     except Exception as e:  # the hub and the libraries raise errors of many types
         got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
         remedy = "check the name, the folder and the network connection"
-        checks.refuse("embed", f"{name[-60:]!r} must be a text model", got, remedy, OSError)
+        checks.refuse(f"{name[-60:]!r} must be a text model", got, remedy, OSError)
 
 
 def _encoding_of(source: sources.Source, pooling: str | None) -> tuple[Callable, nn.Module | None]:
@@ -514,7 +510,7 @@ def _encoding_of(source: sources.Source, pooling: str | None) -> tuple[Callable,
     match source:
         case sources.Network(partner=None, encode=None):
             rule = "a module for texts requires its tokenizer"
-            checks.refuse("embed", rule, source.label, "pass (module, tokenizer)", TypeError)
+            checks.refuse(rule, source.label, "pass (module, tokenizer)", TypeError)
         case sources.Network(partner=None) | sources.Function(partner=None):
             encode = source.model if source.encode is None else _encode_method(source.encode)
             return encode, source.module
@@ -536,7 +532,7 @@ def _encoding_of(source: sources.Source, pooling: str | None) -> tuple[Callable,
         case _:
             got = source.label
     rule = "model must be a function, a pair (module, tokenizer), or have a method encode"
-    checks.refuse("embed", rule, got, "see embed_texts", TypeError)
+    checks.refuse(rule, got, "see embed_texts", TypeError)
 
 # %% ../../nbs/inputs/07_texts.ipynb #44a8b786
 class _Positions:
@@ -565,11 +561,11 @@ def _rows_at(
     rows = _as_rows(encode([texts[i] for i in positions.tolist()]), name)
     if rows.ndim != 2:
         rule, remedy = f"{name} must return one row per text", "return an array (n, d)"
-        checks.refuse("embed", rule, f"shape {tuple(rows.shape)}", remedy)
+        checks.refuse(rule, f"shape {tuple(rows.shape)}", remedy)
     if widths - {rows.shape[1]}:
         rule = f"{name} must return the same number of features for every batch"
         got, remedy = f"{min(widths)} and {rows.shape[1]} features", "fit it first, then transform"
-        checks.refuse("embed", rule, got, remedy)
+        checks.refuse(rule, got, remedy)
     widths.add(rows.shape[1])
     return rows
 
@@ -578,7 +574,7 @@ _ENDS = 8  # largest number of tokens that a tokenizer adds to a text
 TOO_LONG = "texts have more tokens than the"  # part of the warning
 
 
-def warn_of_cut_texts(source: Network, texts: TextSource, name: str, caller: str = "embed") -> None:
+def warn_of_cut_texts(source: Network, texts: TextSource, name: str) -> None:
     "Warn if texts are longer than the input of the network, with a remedy."
     pair: Any = source.with_tokenizer()
     tokenizer = pair.partner
@@ -601,7 +597,7 @@ def warn_of_cut_texts(source: Network, texts: TextSource, name: str, caller: str
         remedy = "split them, or use a network with more positions"
         remedy = f"increase {setting}" if longest < positions else remedy
         said = f"{n_cut:,} of {len(texts):,} {TOO_LONG} {longest:,} that {name} reads"
-        warnings.warn(f"{caller}: {said}, and are truncated; {remedy}.", stacklevel=2)
+        warnings.warn(f"{said}, and are truncated; {remedy}.", stacklevel=2)
 
 # %% ../../nbs/inputs/07_texts.ipynb #8536eefe
 def text_encoder(
@@ -609,11 +605,11 @@ def text_encoder(
 ) -> Encoder:
     "Wrap a function texts -> rows as an encoder that is called with the positions of a batch."
     if isinstance(source, sources.Name):
-        named_models.check_names([source], "embed", texts=True)
+        named_models.check_names([source], texts=True)
         if pooling is None and not _joint(source.text):
             source = source_of(_named_sentence_model(source.text))
         else:
-            source = Network(*named_models.transformers_model(source.text, "embed", texts=True)[:2])
+            source = Network(*named_models.transformers_model(source.text, texts=True)[:2])
     encode, module = _encoding_of(source, pooling)
     if isinstance(source, Network):
         warn_of_cut_texts(source, texts, name)
@@ -649,6 +645,7 @@ TextModelLike = TypeAliasType(
 
 # %% ../../nbs/inputs/07_texts.ipynb #90c532e2
 @documented
+@checks.named("embed")
 def embed_texts(
     model: TextModelLike,  # function of a list of texts, (module, tokenizer), features, see below
     texts: TextsLike,  # anything that `load_texts` accepts
@@ -667,15 +664,15 @@ def embed_texts(
     """
     texts = load_texts(texts)
     if name is not None:
-        checks.check_instance(name, str, "embed", "name", remedy="pass a text or None")
-        sources.check_name(name, "a model", "embed")
+        checks.check_instance(name, str, "name", remedy="pass a text or None")
+        sources.check_name(name, "a model")
     source = sources.source_of(model)
     paired = getattr(source, "partner", None) is not None
     if pooling is not None and not (paired or isinstance(source, (sources.Name, sources.Unknown))):
         rule = "pooling requires a name or a pair (module, tokenizer)"
-        checks.refuse("embed", rule, f"{pooling!r:.40} for {source.label_at(0)}", "leave it out")
+        checks.refuse(rule, f"{pooling!r:.40} for {source.label_at(0)}", "leave it out")
     if how.pop("transform", None) is not None:
-        checks.refuse("embed", "transform requires images", "texts", "leave it out", TypeError)
+        checks.refuse("transform requires images", "texts", "leave it out", TypeError)
     name = name or source.label
     texts = texts.with_prefix(source.prefix) if source.prefix else texts
     if isinstance(source, sources.WordVectors):
@@ -692,6 +689,7 @@ def embed_texts(
 
 # %% ../../nbs/inputs/07_texts.ipynb #prefx004
 @documented
+@checks.entry_point
 def prefixed(
     model: TextModelLike,  # as for embed_texts, except features
     prefix: str = "",  # prepended to each text, or to each document in retrieval
@@ -703,11 +701,11 @@ def prefixed(
     >>> import taskpriors as tp
     >>> e5 = tp.prefixed("intfloat/e5-small-v2", "passage: ", queries="query: ")
     """
-    checks.check_instance(prefix, str, "prefixed", "prefix", remedy="pass a text")
+    checks.check_instance(prefix, str, "prefix", remedy="pass a text")
     if queries is not None:
-        checks.check_instance(queries, str, "prefixed", "queries", remedy="pass a text or None")
+        checks.check_instance(queries, str, "queries", remedy="pass a text or None")
     source = sources.source_of(model)
     if not isinstance(source, sources.WithPrefix):
         rule, remedy = "model must be a text encoder", "pass a model of texts, see embed_texts"
-        checks.refuse("prefixed", rule, source.label_at(0), remedy, TypeError)
+        checks.refuse(rule, source.label_at(0), remedy, TypeError)
     return replace(source, prefix=prefix, query_prefix=queries)

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..blocks import open_bar
-from ..checks import check_choice
+from ..checks import check_choice, entry_point
 from .image_source import ImageSource
 from .images import ImagesLike, load_images
 from ..store import cache_dir, cached, digest_json, locked
@@ -377,9 +377,10 @@ def _zoo_file(name, key, cache) -> Path:
     return cache_dir(cache) / "zoo" / f"{name}-{key[:20]}.safetensors"
 
 # %% ../../nbs/inputs/05_zoo.ipynb #3fc2e3c9
+@entry_point
 def zoo_model(name: str, *, cache: str | os.PathLike | None = None) -> nn.Module:
     "Return a representation of the zoo, (B, 1, 8, 8) in [0, 1] -> (B, d), trained on first use."
-    check_choice(name, zoo_names(), "zoo_model", "name")
+    check_choice(name, zoo_names(), "name")
     if not ZOO[name].steps:
         return build_network(name)
     root, key = cache_dir(cache), _zoo_key(name)
@@ -391,7 +392,6 @@ def zoo_model(name: str, *, cache: str | os.PathLike | None = None) -> nn.Module
             lambda: build_network(name).state_dict(),
             dict(key=key),
             module.state_dict(),
-            caller="zoo_model",
             more=dict(name=name, **asdict(ZOO[name]), trained_on="printed characters"),
             sidecar=True,
             root=root,

@@ -459,7 +459,7 @@ def _resized_pixels(
     members = torch.arange(first, len(source), every)
     rows = members[blocks.evenly(len(members), n)].tolist()
     n_bytes = 4 * len(rows) * math.prod(shape)
-    checks.check_memory(n_bytes, "reproduce", "pass --folder with fewer images")
+    checks.check_memory(n_bytes, "pass --folder with fewer images")
     pixels = torch.empty(len(rows), *shape)
     for k, i in enumerate(rows):
         pixels[k] = tf.to_tensor(tf.resize(source[i], list(shape[1:]), antialias=True))[: shape[0]]
@@ -594,7 +594,7 @@ def attack_distances(
     n_steps: int = 10,  # steps of the search for a weight, and of the descent for each weight
 ) -> torch.Tensor:  # shape (n,); 0 if misclassified, NaN if no adversarial image was found
     "2-norm of the perturbations of the attack by Carlini and Wagner (2017)."
-    model = robust_probing.art_classifier(logits, images, n_classes, "reproduce")
+    model = robust_probing.art_classifier(logits, images, n_classes)
     from art.attacks.evasion import CarliniL2Method
 
     steps = dict(binary_search_steps=n_steps, max_iter=n_steps)

@@ -23,10 +23,11 @@ from ..report.plots import tsne
 from ..transfer.agreement import rank_agreement
 
 # %% ../../nbs/papers/12_figures.ipynb #088cb037
+@checks.entry_point
 def tsne_map(features: ArrayLike, *, seed: int = 0) -> Tensor:  # shape (n, 2)
     "Coordinates of a t-SNE map of the centred cosine kernel."
-    Z = kernel_factor(checks.check_features(features, "tsne_map", min_rows=5))
-    seed = checks.check_count(seed, "tsne_map", "seed", low=0, high=2**32 - 1)
+    Z = kernel_factor(checks.check_features(features, min_rows=5))
+    seed = checks.check_count(seed, "seed", low=0, high=2**32 - 1)
     return tsne(Z, seed=seed, perplexity=30.0, metric="cosine", init="random")
 
 # %% ../../nbs/papers/12_figures.ipynb #f6e8f3a0
@@ -46,6 +47,7 @@ _MOST_PANELS = 400  # more are slow to draw and too small to see
 
 
 @results.in_style
+@checks.entry_point
 def plot_tasks(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike | None = None,  # class of each example, (n,); None omits this panel
@@ -58,17 +60,16 @@ def plot_tasks(
     seed: int = 0,  # of the map and the tasks
 ) -> np.ndarray:  # matplotlib axes, shape (panels,)
     "Plot given labels and tasks sampled from the prior on a t-SNE map (Task Priors, Figure 1)."
-    caller = "plot_tasks"
-    checks.check_count(n_tasks, caller, "n_tasks", high=_MOST_PANELS)
+    checks.check_count(n_tasks, "n_tasks", high=_MOST_PANELS)
     Z = kernel_factor(features, scale="frobenius")
-    xy = tsne_map(features, seed=seed) if xy is None else checks.check_features(xy, caller, "xy")
-    checks.check_same_n(caller, features=len(Z), xy=len(xy))
+    xy = tsne_map(features, seed=seed) if xy is None else checks.check_features(xy, "xy")
+    checks.check_same_n(features=len(Z), xy=len(xy))
     if tasks is None:
         T = shared_prior.task_temperature(Z, n_classes) if temperature is None else temperature
         tasks = prefix.sample_labels(Z, T, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
     panels = [(y, "a task from the prior") for y in tasks]
     if labels is not None:
-        task_labels = checks.check_labels(labels, caller, n=len(Z))[0]
+        task_labels = checks.check_labels(labels, n=len(Z))[0]
         panels.insert(0, (task_labels, "the given labels"))
     axes = _axes(len(panels))[0]
     for ax, (y, title) in zip(axes, panels, strict=True):
@@ -91,14 +92,14 @@ def _list_names(ax, names) -> None:
     ax.text(1.03, 1, text, transform=ax.transAxes, va="top", fontsize=7, linespacing=1.3)
 
 # %% ../../nbs/papers/12_figures.ipynb #58bf830d
-def _check_ranking(ranking, caller) -> None:
+def _check_ranking(ranking) -> None:
     remedy = "pass the result of rank_models"
-    checks.check_instance(ranking, Ranking, caller, "ranking", remedy=remedy)
+    checks.check_instance(ranking, Ranking, "ranking", remedy=remedy)
 
 
-def _moments(ranking, caller):  # mean and variance of Tr(MG), each of shape (n_models,)
+def _moments(ranking):  # mean and variance of Tr(MG), each of shape (n_models,)
     names = "mean", "variance"
-    return tuple(record.on_request(getattr(ranking, name), caller, name) for name in names)
+    return tuple(record.on_request(getattr(ranking, name), name) for name in names)
 
 
 def _correlation_title(x, y, of=""):
@@ -107,24 +108,25 @@ def _correlation_title(x, y, of=""):
 
 # %% ../../nbs/papers/12_figures.ipynb #a9fbd1b6
 @results.in_style
+@checks.entry_point
 def plot_moments(
     ranking: Ranking, *, families: Mapping | None = None, ax: Axes | None = None
 ) -> Axes:
     "Plot mean over variance of Tr(MG), one point per model, coloured by family (Figure 3)."
     import seaborn as sns
 
-    _check_ranking(ranking, "plot_moments")
+    _check_ranking(ranking)
     if families is not None:
         remedy = "pass a dictionary model -> family"
-        checks.check_instance(families, Mapping, "plot_moments", "families", remedy=remedy)
+        checks.check_instance(families, Mapping, "families", remedy=remedy)
     ax = _axes(1, size=(6.6, 3.8))[0, 0] if ax is None else results.new_axes(ax)
-    mean, variance = _moments(ranking, "plot_moments")
+    mean, variance = _moments(ranking)
     style = dict(color="C0")
     if families is not None:
         missing = [model for model in ranking.models if model not in families]
         if missing:
             rule = "families must have an entry for every model"
-            checks.refuse("plot_moments", rule, f"none for {missing[0]!r:.60}", "add it")
+            checks.refuse(rule, f"none for {missing[0]!r:.60}", "add it")
         hue = [families[model] for model in ranking.models]
         style = dict(hue=hue, palette=_colors(len(set(hue))))
     sns.scatterplot(x=variance.numpy(), y=mean.numpy(), ax=ax, s=40, **style)
@@ -150,11 +152,12 @@ def _plot_both(
 
 # %% ../../nbs/papers/12_figures.ipynb #89228c26
 @results.in_style
+@checks.entry_point
 def plot_predictions(ranking: Ranking) -> np.ndarray:
     "Plot mean and variance of probe accuracy over those of Tr(MG) (Task Priors, Figure 4)."
-    _check_ranking(ranking, "plot_predictions")
-    accuracies = record.on_request(ranking.accuracies, "plot_predictions", "accuracy")
-    moments = _moments(ranking, "plot_predictions")
+    _check_ranking(ranking)
+    accuracies = record.on_request(ranking.accuracies, "accuracy")
+    moments = _moments(ranking)
     ylabels = "mean accuracy over tasks", "variance of accuracy over tasks"
     values = accuracies.mean(1), accuracies.var(1)
     error = accuracies.std(1) / accuracies.shape[1] ** 0.5
@@ -162,18 +165,19 @@ def plot_predictions(ranking: Ranking) -> np.ndarray:
 
 # %% ../../nbs/papers/12_figures.ipynb #2ae6f078
 @results.in_style
+@checks.entry_point
 def plot_benchmarks(ranking: Ranking, scores: DataFrame) -> np.ndarray:  # two matplotlib axes
     "Plot mean and variance over curated tasks (model x task) over those of Tr(MG) (Figure 5)."
     import pandas as pd
 
-    _check_ranking(ranking, "plot_benchmarks")
-    moments = _moments(ranking, "plot_benchmarks")
+    _check_ranking(ranking)
+    moments = _moments(ranking)
     remedy = "pass a table of models x tasks"
-    checks.check_instance(scores, pd.DataFrame, "plot_benchmarks", "scores", remedy=remedy)
+    checks.check_instance(scores, pd.DataFrame, "scores", remedy=remedy)
     missing = [model for model in ranking.models if model not in scores.index]
     if missing:
         rule = "scores must hold every model of the ranking"
-        checks.refuse("plot_benchmarks", rule, f"none of {missing[0]!r:.60}", "add it")
+        checks.refuse(rule, f"none of {missing[0]!r:.60}", "add it")
     table = scores.loc[list(ranking.models)]
     ylabels = f"mean score on {table.shape[1]} tasks", "variance of the score over tasks"
     values = table.mean(axis=1).to_numpy(), table.var(axis=1).to_numpy()
@@ -181,10 +185,11 @@ def plot_benchmarks(ranking: Ranking, scores: DataFrame) -> np.ndarray:  # two m
 
 # %% ../../nbs/papers/12_figures.ipynb #782d09aa
 @results.in_style
+@checks.entry_point
 def plot_distributions(ranking: Ranking, ax: Axes | None = None) -> Axes:
     "Plot the distribution of probe accuracy over sampled tasks per model (Task Priors, Figure 8)."
-    _check_ranking(ranking, "plot_distributions")
-    accuracies = record.on_request(ranking.accuracies, "plot_distributions", "accuracy")
+    _check_ranking(ranking)
+    accuracies = record.on_request(ranking.accuracies, "accuracy")
     height = 0.28 * len(ranking.models) + 1.2
     ax = _axes(1, size=(6.0, height))[0, 0] if ax is None else results.new_axes(ax)
     order = accuracies.mean(1).argsort().tolist()
@@ -197,10 +202,11 @@ def plot_distributions(ranking: Ranking, ax: Axes | None = None) -> Axes:
 
 
 @results.in_style
+@checks.entry_point
 def plot_family(ranking: Ranking) -> np.ndarray:  # two axes
     "Plot mean and variance of Tr(MG), and accuracies over tasks, of one family (Figure 2)."
-    _check_ranking(ranking, "plot_family")
-    mean, variance = _moments(ranking, "plot_family")
+    _check_ranking(ranking)
+    mean, variance = _moments(ranking)
     left_ax, right_ax = axes = _axes(2, size=(4.4, 3.4))[0]
     left_ax.plot(variance, mean, "o", color="C0")
     _number_points(left_ax, variance, mean)
@@ -209,6 +215,7 @@ def plot_family(ranking: Ranking) -> np.ndarray:  # two axes
     return axes
 
 # %% ../../nbs/papers/12_figures.ipynb #6489c28f
+@checks.entry_point
 def prior_ablation(
     features: Mapping[str, Tensor],
     *,
@@ -222,17 +229,17 @@ def prior_ablation(
     import pandas as pd
 
     remedy = "pass a dictionary model -> features"
-    checks.check_instance(features, Mapping, "prior_ablation", "features", remedy=remedy)
+    checks.check_instance(features, Mapping, "features", remedy=remedy)
     factors = {k: kernel_factor(X, scale="frobenius") for k, X in features.items()}
     if len(factors) < 2:
         rule = "features must hold at least two models"
-        checks.refuse("prior_ablation", rule, len(factors), "add models")
+        checks.refuse(rule, len(factors), "add models")
     if priors is None:
         kernels = {**factors, "product": shared_prior.shared_prior(factors)}
     else:
-        priors = checks.check_several(priors, "prior_ablation", "priors")
+        priors = checks.check_several(priors, "priors")
         for name in priors:
-            checks.check_choice(name, tuple(factors), "prior_ablation", "priors")
+            checks.check_choice(name, tuple(factors), "priors")
         kernels = {name: factors[name] for name in priors}
     frames = []
     for prior, P in kernels.items():

@@ -42,16 +42,17 @@ class _CheckedTask(NamedTuple):
     train: Tensor  # mask of the training examples, shape (n,)
 
 
-def check_task(labels: ArrayLike, train: ArrayLike, n: int, caller: str) -> _CheckedTask:
+def check_task(labels: ArrayLike, train: ArrayLike, n: int) -> _CheckedTask:
     "Return the labels and the training mask of a valid task, shape (n,) each."
-    mask = checks.check_split(train, n, caller).cpu()
-    y, _ = present_classes(labels, caller, n=n)
+    mask = checks.check_split(train, n).cpu()
+    y, _ = present_classes(labels, n=n)
     if len(y[mask].unique()) < 2:
         rule, remedy = "the training examples must have two classes", "choose other examples"
-        checks.refuse(caller, rule, len(y[mask].unique()), remedy)
+        checks.refuse(rule, len(y[mask].unique()), remedy)
     return _CheckedTask(y.cpu(), mask)
 
 
+@checks.entry_point
 def best_head_error(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -61,12 +62,12 @@ def best_head_error(
     tol: float = 1e-4,  # maximum gradient entry of a head
 ) -> float:  # test error rate, in [0, 1]
     "Minimum test error of linear heads over a grid of weight decays (PACTran, B.3)."
-    X = checks.check_features(features, "best_head_error").detach()
-    y, mask = check_task(labels, train, len(X), "best_head_error")
+    X = checks.check_features(features).detach()
+    y, mask = check_task(labels, train, len(X))
     y, mask = y.to(X.device), mask.to(X.device)
-    values = checks.check_several(decays, "best_head_error", "decays")
+    values = checks.check_several(decays, "decays")
     above = partial(checks.check_number, low=0, low_open=True)
-    weights = [above(v, "best_head_error", "decays") for v in values]
+    weights = [above(v, "decays") for v in values]
     return least_error(X, y, mask, weights, tol=tol)
 
 # %% ../../nbs/papers/02_fine_tuning.ipynb #c73ea6b5
@@ -130,6 +131,7 @@ def _restore(module, optimizer, tensors) -> None:
             optimizer.state[p]["momentum_buffer"] = tensors[f"momentum.{k}"].to(device)
 
 
+@checks.entry_point
 def descend(
     module: nn.Module,  # trained in place, on its device
     batches: Callable,  # first step -> iterator over batches
@@ -149,9 +151,7 @@ def descend(
     scaler = torch.amp.GradScaler(device.type, enabled=schedule.precision == "float16")
     step, spent, losses = 0, 0.0, torch.zeros(schedule.n_steps, dtype=torch.float64)
     expected = dict(key=key, step=int, seconds=float, scaler=dict)
-    stored = path and store.find_tensors(
-        path, expected, _state(module, optimizer, losses), caller="descend"
-    )
+    stored = path and store.find_tensors(path, expected, _state(module, optimizer, losses))
     if stored:
         _restore(module, optimizer, stored[0])
         losses, description = stored[0]["losses"], stored[1]
@@ -208,19 +208,19 @@ class TuningRecipe:
         return [(rate, n) for n in self.steps for rate in self.rates]
 
 # %% ../../nbs/papers/02_fine_tuning.ipynb #95ae42ba
-def check_recipe(recipe: TuningRecipe, caller: str) -> TuningRecipe:
+def check_recipe(recipe: TuningRecipe) -> TuningRecipe:
     "Return `recipe` if it is valid, or raise an error."
     remedy = "pass TuningRecipe(rates=..., steps=...)"
-    checks.check_instance(recipe, TuningRecipe, caller, "recipe", remedy=remedy)
-    for rate in checks.check_several(recipe.rates, caller, "rates"):
-        checks.check_number(rate, caller, "rates", low=0, low_open=True)
-    for n in checks.check_several(recipe.steps, caller, "steps"):
-        checks.check_count(n, caller, "steps")
-    checks.check_count(recipe.batch_size, caller, "batch_size", low=2)
-    checks.check_number(recipe.momentum, caller, "momentum", low=0, high=1, high_open=True)
-    checks.check_number(recipe.weight_decay, caller, "weight_decay", low=0)
-    checks.check_choice(recipe.start, ("zero", "fitted"), caller, "start")
-    checks.check_count(recipe.seed, caller, "seed", low=0, high=2**32 - 1)
+    checks.check_instance(recipe, TuningRecipe, "recipe", remedy=remedy)
+    for rate in checks.check_several(recipe.rates, "rates"):
+        checks.check_number(rate, "rates", low=0, low_open=True)
+    for n in checks.check_several(recipe.steps, "steps"):
+        checks.check_count(n, "steps")
+    checks.check_count(recipe.batch_size, "batch_size", low=2)
+    checks.check_number(recipe.momentum, "momentum", low=0, high=1, high_open=True)
+    checks.check_number(recipe.weight_decay, "weight_decay", low=0)
+    checks.check_choice(recipe.start, ("zero", "fitted"), "start")
+    checks.check_count(recipe.seed, "seed", low=0, high=2**32 - 1)
     return recipe
 
 
@@ -235,7 +235,7 @@ class _WithHead(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(self, x):
-        features = pool_output(self.body(x), self.pooling, "fine_tune", "module")
+        features = pool_output(self.body(x), self.pooling, "module")
         return self.head(features.float())
 
 # %% ../../nbs/papers/02_fine_tuning.ipynb #d0448d17
@@ -294,7 +294,7 @@ def _with_fitted_head(network, X, y) -> None:
     network.head.bias.copy_(head.b - head.mean @ head.W)
 
 
-def inputs_digest(inputs: Tensor | Dataset, caller: str) -> str:
+def inputs_digest(inputs: Tensor | Dataset) -> str:
     "Digest of the inputs of a run, or the `fingerprint` of a data set."
     if isinstance(inputs, Tensor):
         return store.digest_tensors(dict(inputs=inputs))
@@ -302,7 +302,7 @@ def inputs_digest(inputs: Tensor | Dataset, caller: str) -> str:
     if not isinstance(name, str):
         rule = "inputs must have a fingerprint to cache a run"
         remedy = "pass a tensor, give the data set a string `fingerprint`, or omit folder"
-        checks.refuse(caller, rule, type(inputs).__name__, remedy, TypeError)
+        checks.refuse(rule, type(inputs).__name__, remedy, TypeError)
     return name
 
 
@@ -326,7 +326,7 @@ def _tuned(module, task, recipe, schedule, **storage):  # _Trained and the test 
     body = deepcopy(module).to(where).requires_grad_(True).eval()
 
     def pooled(x):
-        return pool_output(body(x), pooling, "fine_tune", "module")
+        return pool_output(body(x), pooling, "module")
 
     fitted = recipe.start == "fitted"
     X = _outputs(pooled, inputs, train_rows if fitted else train_rows[:2], **look)
@@ -355,6 +355,7 @@ def _tuned(module, task, recipe, schedule, **storage):  # _Trained and the test 
 
 
 @documented
+@checks.entry_point
 def fine_tune(
     module: nn.Module,  # returns features; not modified
     inputs: Tensor | Dataset,  # (n, ...) as the module takes them, or a data set of such tensors
@@ -378,26 +379,25 @@ def fine_tune(
     schedule. An interrupted run resumes from its checkpoint, and a finished run is read from disk.
     Reference: Ding et al., PACTran (2022), appendix B.3.
     """
-    caller = "fine_tune"
-    checks.check_instance(module, nn.Module, caller, "module", remedy="pass a torch module")
+    checks.check_instance(module, nn.Module, "module", remedy="pass a torch module")
     if not isinstance(inputs, (Tensor, Dataset)):
         rule, remedy = "inputs must be a tensor or a data set", "stack or wrap them"
-        checks.refuse(caller, rule, type(inputs).__name__, remedy, TypeError)
-    y, mask = check_task(labels, train, len(inputs), caller)  # type: ignore[arg-type]
-    recipe = check_recipe(recipe, caller)
-    rate = checks.check_number(rate, caller, "rate", low=0, low_open=True)
-    n_steps = checks.check_count(n_steps, caller, "n_steps")
-    checks.check_choice(precision, PRECISIONS, caller, "precision")
-    num_workers = checks.check_count(num_workers, caller, "num_workers", low=0)
-    save_every = checks.check_number(save_every, caller, "save_every", low=0)
-    where = encoders.default_device() if device is None else encoders.check_device(device, caller)
+        checks.refuse(rule, type(inputs).__name__, remedy, TypeError)
+    y, mask = check_task(labels, train, len(inputs))  # type: ignore[arg-type]
+    recipe = check_recipe(recipe)
+    rate = checks.check_number(rate, "rate", low=0, low_open=True)
+    n_steps = checks.check_count(n_steps, "n_steps")
+    checks.check_choice(precision, PRECISIONS, "precision")
+    num_workers = checks.check_count(num_workers, "num_workers", low=0)
+    save_every = checks.check_number(save_every, "save_every", low=0)
+    where = encoders.default_device() if device is None else encoders.check_device(device)
 
     key, done, going = "", None, None
     if folder is not None:
         parts = dict(
             weights=store.digest_tensors(module.state_dict()),
             model=encoders.description_of(module),
-            inputs=inputs_digest(inputs, caller),
+            inputs=inputs_digest(inputs),
             task=store.digest_tensors(dict(labels=y, train=mask)),
             run=[rate, n_steps, pooling, precision, asdict(recipe) | dict(rates=(), steps=())],
         )
@@ -429,13 +429,14 @@ def fine_tune(
         )
 
     name = f"{type(module).__name__}, fine-tuned"
-    result = store.cached_json(done, compute, key, caller=caller, name=name, root=root)
+    result = store.cached_json(done, compute, key, name=name, root=root)
     if going is not None:
         going.unlink(missing_ok=True)
     return _FineTuned(**result)
 
 # %% ../../nbs/papers/02_fine_tuning.ipynb #e7b15ee4
 @documented
+@checks.entry_point
 def tuning_errors(
     module: nn.Module,  # as for `fine_tune`
     inputs: Tensor | Dataset,  # as for `fine_tune`
@@ -446,7 +447,7 @@ def tuning_errors(
     **options: Any,  # passed to `fine_tune`: pooling, precision, device, folder, ...
 ) -> list[_FineTuned]:  # one per attempt
     "Fine-tune a checkpoint with all settings of a recipe; the truth is the minimum error (B.3)."
-    recipe = check_recipe(recipe, "tuning_errors")
+    recipe = check_recipe(recipe)
     return [
         fine_tune(module, inputs, labels, train, rate=rate, n_steps=n, recipe=recipe, **options)
         for rate, n in recipe.attempts()

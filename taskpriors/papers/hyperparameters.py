@@ -15,39 +15,41 @@ from ..results import new_axes
 from ..transfer.agreement import agreement_statistic
 
 # %% ../../nbs/papers/04_hyperparameters.ipynb #436205b2
-def _check_grids(grids: list, caller: str) -> None:
+def _check_grids(grids: list) -> None:
     "Raise an error unless `grids` is a valid list of grids."
     remedy = "pass one GaussianGrid per checkpoint"
-    checks.check_instance(grids, (list, tuple), caller, "grids", remedy=remedy)
+    checks.check_instance(grids, (list, tuple), "grids", remedy=remedy)
     for grid in grids:
         if not all(isinstance(getattr(grid, part, None), Tensor) for part in ("a", "b", "score")):
             rule, remedy = "grids must hold a, b and score", "pass results of gaussian_grid"
-            checks.refuse(caller, rule, type(grid).__name__, remedy, TypeError)
+            checks.refuse(rule, type(grid).__name__, remedy, TypeError)
 
 
+@checks.entry_point
 def spread_ratios(grids: list) -> Tensor:  # shape (A, B)
     "Robust s.d. of FR divided by that of RER, across checkpoints (B.5, left-hand plots)."
     from scipy.stats import iqr
 
-    _check_grids(grids, "spread_ratios")
+    _check_grids(grids)
     if len(grids) < 2:
         rule, remedy = "grids must hold at least two checkpoints", "pass one grid per checkpoint"
-        checks.refuse("spread_ratios", rule, len(grids), remedy)
+        checks.refuse(rule, len(grids), remedy)
     values = [g.flat for g in grids], [g.risk for g in grids]
     flat, risk = (torch.from_numpy(iqr(torch.stack(v).numpy(), axis=0)) for v in values)
     if (risk == 0).any():
         rule, got = "risks must differ between checkpoints", "an interquartile range of 0"
-        checks.refuse("spread_ratios", rule, got, "pass more checkpoints")
+        checks.refuse(rule, got, "pass more checkpoints")
     return flat / risk[:, None]
 
 # %% ../../nbs/papers/04_hyperparameters.ipynb #d4f10b86
+@checks.entry_point
 def choose_grid(grids: list, *, reference: ArrayLike | None = None) -> tuple[float, float]:
     """Select hyperparameters (a, b) from the grids of checkpoints by a rule of B.5.
 
     By default, the spread ratio is closest to 1. With a `reference`, a score per checkpoint where
     lower is better, Kendall's tau-b with it is largest.
     """
-    _check_grids(grids, "choose_grid")
+    _check_grids(grids)
     if reference is None:
         quality = -spread_ratios(grids).clamp_min(1e-300).log().abs()
     else:
@@ -60,6 +62,7 @@ def choose_grid(grids: list, *, reference: ArrayLike | None = None) -> tuple[flo
     return grids[0].a[i].item(), grids[0].b[j].item()
 
 # %% ../../nbs/papers/04_hyperparameters.ipynb #13a5c605
+@checks.entry_point
 def plot_choices(
     grids: list, error: ArrayLike, ax: Axes | None = None, *, reference: ArrayLike | None = None
 ) -> Axes:
@@ -68,7 +71,7 @@ def plot_choices(
     The horizontal axis is the spread ratio (left-hand plots) or the agreement with a
     reference, such as the error of LINEAR-VALID (right-hand plots).
     """
-    _check_grids(grids, "plot_choices")
+    _check_grids(grids)
     scores = torch.stack([g.score for g in grids])
 
     def taus(i, other) -> list[float]:

@@ -114,7 +114,7 @@ def _tuning_pieces(ready, checkpoint, options):
         attempt = partial(_least_error, checkpoint.network, inputs, ready.y, ready.train, options)
         recorded = {k: str(v) for k, v in options.items() if k not in ("folder", "save_every")}
         depends = dict(network=description_of(checkpoint.network), options=recorded)
-        depends["inputs"] = fine_tuning.inputs_digest(inputs, _ME)
+        depends["inputs"] = fine_tuning.inputs_digest(inputs)
     if attempt is not None:
         task_digest = store.digest_tensors(dict(labels=ready.y, train=ready.train))
         key = store.digest_json(dict(depends, task=task_digest, kind="fine-tuning"))
@@ -148,10 +148,10 @@ class _Shelf(NamedTuple):
         return self.root and self.root / "neucrab" / f"{piece.key[:24]}.safetensors"
 
     def find(self, piece):  # dict or None
-        return self.root and store.find_json(self.path(piece), piece.key, caller=_ME)
+        return self.root and store.find_json(self.path(piece), piece.key)
 
     def do(self, piece) -> dict[str, dict[str, float] | float | list[float | list[float]]]:  # dict
-        said: dict[str, Any] = dict(caller=_ME, name=f"{piece.task}: {piece.kind} of {piece.model}")
+        said: dict[str, Any] = dict(name=f"{piece.task}: {piece.kind} of {piece.model}")
         return store.cached_json(self.path(piece), piece.compute, piece.key, **said, root=self.root)
 
 # %% ../../nbs/papers/06_neucrab.ipynb #b3c0ebaa
@@ -227,7 +227,7 @@ class NeuCRaB(results.Result):
         "Return test errors of the best head, of fine-tuning, or the lower of both."
         import pandas as pd
 
-        checks.check_choice(truth, ("best", "head", "tuned"), _ME, "truth")
+        checks.check_choice(truth, ("best", "head", "tuned"), "truth")
         at = pd.MultiIndex.from_frame(self.truth[["task", "model"]])
         values = self.truth[["head", "tuned"] if truth == "best" else [truth]].min(axis=1)
         return pd.Series(values.to_numpy(dtype=float), index=at, name="error").dropna()
@@ -237,7 +237,7 @@ class NeuCRaB(results.Result):
         least = error.groupby(level=0).size().min() if len(error) else 0
         if least < 3:
             rule = "agreement needs at least three checkpoints"
-            checks.refuse(_ME, rule, f"{least} with this truth", "add checkpoints")
+            checks.refuse(rule, f"{least} with this truth", "add checkpoints")
         return error
 
     def taus(self, truth: str = "best") -> DataFrame:  # in long format
@@ -251,7 +251,7 @@ class NeuCRaB(results.Result):
         value: str = "tau",  # "tau" (tau-b), "tau_a" (as in B.8) or "lost" (regret)
     ) -> dict[Any, DataFrame]:  # N/K -> metrics x tasks, as text
         "Return means over subsamples with standard errors for each N/K (Tables 4 to 6)."
-        checks.check_choice(value, ("tau", "tau_a", "lost"), _ME, "value")
+        checks.check_choice(value, ("tau", "tau_a", "lost"), "value")
         return tau_tables.tables_by_size(self.taus(truth), value=value)
 
     def to_frame(self, truth: str = "best", *, level: float = 0.95) -> DataFrame:
@@ -284,7 +284,7 @@ class NeuCRaB(results.Result):
         taus, _ = tau_tables.subsample_taus(self.scores, error)
         usable = set.intersection(*(set(v) for v in self.scores["values"]))
         names = [k for k in tau_tables.over_tasks(taus).index if k in usable]
-        first = names[0] if first is None else checks.check_choice(first, names, _ME, "first")
+        first = names[0] if first is None else checks.check_choice(first, names, "first")
         rivals = [k for k in (names if metrics is None else metrics) if k != first]
         options: dict[str, Any] = dict(families=self.families, n_resamples=n_resamples)
         options |= dict(metrics=rivals, first=first)
@@ -325,7 +325,7 @@ class NeuCRaB(results.Result):
         Left: agreement with the error over the spread ratio. Right: over the agreement with
         LINEAR-VALID.
         """
-        checks.check_choice(task, self.truth["task"].unique().tolist(), _ME, "task")
+        checks.check_choice(task, self.truth["task"].unique().tolist(), "task")
         error, sizes = self.error(truth)[task], self.settings["per_class"]
         axes = results.new_panels(len(sizes), 2, figsize=(9, 3 * len(sizes)))
         for per, (left_ax, right_ax) in zip(sizes, axes, strict=True):
@@ -338,17 +338,19 @@ class NeuCRaB(results.Result):
             left_ax.set(title=f"{task}, N/K = {per}")
         return axes
 
+    @checks.entry_point
     def save(self, path: str | Path) -> Path:  # path of the file
         "Write the result to a .safetensors file with a checksum, atomically."
         path = Path(path).expanduser()
         if path.suffix != ".safetensors":
             rule, remedy = "the file must end in .safetensors", "name it neucrab.safetensors"
-            checks.refuse("NeuCRaB.save", rule, path.name, remedy)
+            checks.refuse(rule, path.name, remedy)
         frames = {k: getattr(self, k).to_dict("records") for k in ("truth", "scores")}
         meta = dict(kind="NeuCRaB 1", families=self.families, settings=self.settings, **frames)
         return store.save_tensors(path, dict(done=torch.ones(1)), meta, sidecar=False)
 
     @classmethod
+    @checks.entry_point
     def load(cls, path: str | Path) -> "NeuCRaB":
         "Read a file written by `save`."
         import pandas as pd
@@ -356,17 +358,17 @@ class NeuCRaB(results.Result):
         _, meta = store.load_tensors(Path(path).expanduser())
         if meta.pop("kind", None) != "NeuCRaB 1":
             rule, remedy = "the file must hold a NeuCRaB result", "run it again"
-            checks.refuse("NeuCRaB.load", rule, "another file", remedy)
+            checks.refuse(rule, "another file", remedy)
         frames = {k: pd.DataFrame(meta.pop(k)) for k in ("truth", "scores")}
         return cls(**frames, **meta)
 
 # %% ../../nbs/papers/06_neucrab.ipynb #89b2578c
 def _evaluated_checkpoints(models):
-    entries = checks.check_several(models, _ME, "models")
+    entries = checks.check_several(models, "models")
     checkpoints = [subsamples.Checkpoint(m) if isinstance(m, str) else m for m in entries]
     remedy = "pass a name or a Checkpoint"
     for c in checkpoints:
-        checks.check_instance(c, subsamples.Checkpoint, _ME, "a model", remedy=remedy)
+        checks.check_instance(c, subsamples.Checkpoint, "a model", remedy=remedy)
     return _named_once(checkpoints, "checkpoints")
 
 
@@ -374,7 +376,7 @@ def _named_once(things, what):
     names = [thing.name for thing in things]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        checks.refuse(_ME, f"{what} must have different names", f"{twice[0]} twice", "rename one")
+        checks.refuse(f"{what} must have different names", f"{twice[0]} twice", "rename one")
     return things
 
 
@@ -382,11 +384,12 @@ def _evaluated_metrics(metrics) -> list[str]:
     if metrics is None:
         available = {"features", "labels", "source_probs"}
         return [k for k, m in registry.METRICS.items() if set(m.needs) <= available]
-    names = registry.terms_of(checks.check_several(metrics, _ME, "metrics"))
-    return [checks.check_choice(name, tuple(registry.METRICS), _ME, "metrics") for name in names]
+    names = registry.terms_of(checks.check_several(metrics, "metrics"))
+    return [checks.check_choice(name, tuple(registry.METRICS), "metrics") for name in names]
 
 
 @documented
+@checks.entry_point
 def neucrab(
     models: Sequence,  # Checkpoint objects or names
     tasks: Sequence,  # CheckpointTask objects
@@ -413,27 +416,25 @@ def neucrab(
     import pandas as pd
 
     checkpoints = _evaluated_checkpoints(models)
-    task_list = checks.check_several(tasks, _ME, "tasks")
+    task_list = checks.check_several(tasks, "tasks")
     ready = [subsamples.ready_task(task, checkpoints) for task in task_list]
     _named_once(task_list, "tasks")
-    sizes = checks.check_several(per_class, _ME, "per_class")
+    sizes = checks.check_several(per_class, "per_class")
     sizes = [
-        k if k == subsamples.FULL else checks.check_count(k, _ME, "per_class")
+        k if k == subsamples.FULL else checks.check_count(k, "per_class")
         for k in dict.fromkeys(sizes)
     ]
-    n_seeds = checks.check_count(n_seeds, _ME, "n_seeds")
+    n_seeds = checks.check_count(n_seeds, "n_seeds")
     for one in ready:
         subsamples.check_sizes(one, sizes)
-    checks.check_count(seed, _ME, "seed", low=0, high=2**32 - 1)
-    extra = checks.check_instance(
-        extra or {}, Mapping, _ME, "extra", remedy="pass name -> function"
-    )
+    checks.check_count(seed, "seed", low=0, high=2**32 - 1)
+    extra = checks.check_instance(extra or {}, Mapping, "extra", remedy="pass name -> function")
     scoring = _Scoring(_evaluated_metrics(metrics), extra, seed)
     root = None if cache is False else store.cache_dir(cache)
     options = None
     if recipe is not None:
         folder = None if root is None else root / "neucrab"
-        defaults = dict(recipe=fine_tuning.check_recipe(recipe, _ME), folder=folder, root=root)
+        defaults = dict(recipe=fine_tuning.check_recipe(recipe), folder=folder, root=root)
         options = defaults | dict(tuning or {})
     draws = [(k, s) for k in sizes for s in range(1 if k == subsamples.FULL else n_seeds)]
     pieces = []
@@ -441,7 +442,7 @@ def neucrab(
         pieces += [*_head_pieces(one, c), *_tuning_pieces(one, c, options)]
         pieces += _score_pieces(one, c, scoring, draws)
     shelf = _Shelf(root)
-    if checks.check_flag(plan, _ME, "plan"):
+    if checks.check_flag(plan, "plan"):
         return _plan(pieces, shelf, ready, recipe)
     errors: dict = {}
     rows = []

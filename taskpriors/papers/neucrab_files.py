@@ -49,7 +49,7 @@ def _is_feature_folder(task: str) -> bool:
 
 
 def _array(path):
-    return torch.as_tensor(feature_files.read_features(path, _ME).values)
+    return torch.as_tensor(feature_files.read_features(path).values)
 
 
 class _FolderTask(NamedTuple):
@@ -67,16 +67,16 @@ def _folder_task(task: str, models: Sequence, *, train: float = 0.8) -> _FolderT
         path = _beside(folder, model, feature_files.FEATURE_FILES)
         if path is None:
             rule, remedy = f"{folder.name} must hold a feature file of {model}", "embed the model"
-            checks.refuse(_ME, rule, f"no {model}.npy or the like", remedy, FileNotFoundError)
+            checks.refuse(rule, f"no {model}.npy or the like", remedy, FileNotFoundError)
         features[model] = _array(path)
         if file := _beside(folder, f"{model}.probs", feature_files.FEATURE_FILES):
             probs[model] = _array(file)
         if file := _beside(folder, f"{model}.head", (".npz",)):
             heads[model] = tuple(_array(f"{file}:{name}") for name in ("weight", "bias"))
-    labels = read_labels(_beside(folder, "labels", _LABELS), None, len(features[models[0]]), _ME)
+    labels = read_labels(_beside(folder, "labels", _LABELS), None, len(features[models[0]]))
     if labels is None or labels.classes.min() < 0:
         rule = f"{folder.name} must have one label per example"
-        checks.refuse(_ME, rule, "examples without", "omit these examples")
+        checks.refuse(rule, "examples without", "omit these examples")
     mask = _beside(folder, "train", (".npy",))
     split = train if mask is None else torch.from_numpy(np.load(mask, allow_pickle=False))
     checked = subsamples.CheckpointTask(folder.name, features, labels.classes, split, probs)
@@ -94,14 +94,14 @@ def question_folder(folder: str) -> subsamples.CheckpointTask:
         for path in sorted(paths):
             if path.stem in features:
                 rule = "a checkpoint must have one feature file"
-                checks.refuse(_ME, rule, f"a second one, {part}/{path.name}", "remove one of them")
+                checks.refuse(rule, f"a second one, {part}/{path.name}", "remove one of them")
             features[path.stem] = _array(path)
     missing = [part for part, files in features_of.items() if not files]
     missing += [] if (place / "answers.csv").is_file() else ["answers.csv"]
     if missing:
         rule = "a folder of questions must hold images/, questions/ and answers.csv"
         remedy = "name feature files after their checkpoints"
-        checks.refuse(_ME, rule, f"no {missing[0]}", remedy, FileNotFoundError)
+        checks.refuse(rule, f"no {missing[0]}", remedy, FileNotFoundError)
     images, questions = features_of["images"], features_of["questions"]
     if len(questions) == 1 and len(images) > 1:
         questions = dict.fromkeys(images, next(iter(questions.values())))
@@ -154,7 +154,7 @@ def image_task(
     for part in parts:
         if part.labels is None:
             rule, remedy = f"the images of {name} must have labels", "name a folder of subfolders"
-            checks.refuse(_ME, rule, "none", remedy)
+            checks.refuse(rule, "none", remedy)
     labels = torch.cat([torch.as_tensor(part.labels) for part in parts])
     split: Any = torch.arange(len(labels)) < len(parts[0]) if len(parts) > 1 else train
     features, image_inputs = {}, {}
@@ -172,7 +172,7 @@ def trained_network(name: str) -> torch.nn.Module:
     module = accepted_models.load_encoder(name).module
     if module is None:
         rule = "fine-tuning needs a network"
-        checks.refuse(_ME, rule, repr(name), "omit it or --fine-tune")
+        checks.refuse(rule, repr(name), "omit it or --fine-tune")
     return module
 
 
@@ -235,7 +235,7 @@ def _families(models, file):  # model -> family
     table = pd.read_csv(Path(file).expanduser())
     if not {"model", "family"} <= set(table.columns):
         rule, remedy = "--families must be a csv of model and family", "rename its columns"
-        checks.refuse(_ME, rule, ", ".join(map(str, table.columns)), remedy)
+        checks.refuse(rule, ", ".join(map(str, table.columns)), remedy)
     named = dict(zip(table["model"], table["family"].astype(str), strict=True))
     return {m: named.get(m, m) for m in models}
 
@@ -302,12 +302,12 @@ def score_checkpoints(
     progress: bool = True,  # show progress bars on standard error
 ) -> NeuCRaB | NeuCRaBPlan:
     "Score checkpoints on tasks of files or images; write csv files and a page."
-    models = [str(m) for m in checks.check_several(models, _ME, "models")]
-    tasks = [str(t) for t in checks.check_several(tasks, _ME, "tasks")]
+    models = [str(m) for m in checks.check_several(models, "models")]
+    tasks = [str(t) for t in checks.check_several(tasks, "tasks")]
     if twice := sorted({m for m in models if models.count(m) > 1}):
         rule = "checkpoints must have different names"
-        checks.refuse(_ME, rule, f"{twice[0]} twice", "rename one")
-    checks.check_number(train, _ME, "train", low=0, high=1, low_open=True, high_open=True)
+        checks.refuse(rule, f"{twice[0]} twice", "rename one")
+    checks.check_number(train, "train", low=0, high=1, low_open=True, high_open=True)
     ready = []
     heads: dict = {}
     of_images = [t for t in tasks if not _is_feature_folder(t)]

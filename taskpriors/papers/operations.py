@@ -70,9 +70,10 @@ class _OperationCount(TorchDispatchMode):
         return out
 
 
+@checks.entry_point
 def count_operations(f: Callable) -> int:
     "Count the floating-point operations that a call performs in torch."
-    checks.check_instance(callable(f), bool, "count_operations", "f", remedy="pass a function")
+    checks.check_instance(callable(f), bool, "f", remedy="pass a function")
     with _OperationCount() as count:
         f()
     return count.total
@@ -93,10 +94,11 @@ TABLE_8 = {  # row of PACTran's table -> name in METRICS, or "grid"
 }
 
 
+@checks.entry_point
 def mixture_operations(features: ArrayLike, labels: ArrayLike) -> int:
     "Operations of fitting the mixture of N-LEEP, from its shape and number of EM steps."
-    X = checks.check_features(features, "mixture_operations").detach()
-    _, counts = svd.present_classes(labels, "mixture_operations", n=len(X))
+    X = checks.check_features(features).detach()
+    _, counts = svd.present_classes(labels, n=len(X))
     k = leep.mixture_size(len(X), len(counts))
     mixture, Z = leep.fitted_mixture(svd.feature_svd(X), k)
     n, r = Z.shape
@@ -104,6 +106,7 @@ def mixture_operations(features: ArrayLike, labels: ArrayLike) -> int:
 
 
 @documented
+@checks.entry_point
 def metric_costs(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -117,15 +120,14 @@ def metric_costs(
     """
     import pandas as pd
 
-    caller = "metric_costs"
-    X = checks.check_features(features, caller).detach()
-    y, _ = svd.present_classes(labels, caller, n=len(X))
+    X = checks.check_features(features).detach()
+    y, _ = svd.present_classes(labels, n=len(X))
     arguments: dict = dict(features=X, labels=y)
     if source_probs is not None:
-        arguments["source_probs"] = checks.check_probs(source_probs, caller, n=len(X))
+        arguments["source_probs"] = checks.check_probs(source_probs, n=len(X))
     out = []
-    for row in checks.check_several(rows, caller, "rows"):
-        name = TABLE_8[checks.check_choice(row, tuple(TABLE_8), caller, "rows")]
+    for row in checks.check_several(rows, "rows"):
+        name = TABLE_8[checks.check_choice(row, tuple(TABLE_8), "rows")]
         needs = ("features", "labels") if name == "grid" else METRICS[name].needs
         if not set(needs) <= set(arguments):
             continue

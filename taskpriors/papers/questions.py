@@ -27,6 +27,7 @@ def _components(X, most):  # shape (n, k), with mean squared length one
 
 
 @documented
+@checks.entry_point
 def fused_features(
     images: ArrayLike, questions: ArrayLike, *, n_components: int = 24
 ) -> Tensor:  # shape (n, k + l + k l), float32
@@ -36,13 +37,12 @@ def fused_features(
     components, at most `n_components` for each set.
     Reference: replaces the multimodal encoder of Ding et al., PACTran (2022), appendix C.1.
     """
-    caller = "fused_features"
-    x, z = checks.check_same_points([images, questions], caller, "images and questions")
-    most = checks.check_count(n_components, caller, "n_components")
+    x, z = checks.check_same_points([images, questions], "images and questions")
+    most = checks.check_count(n_components, "n_components")
     for name, X in dict(images=x, questions=z).items():
         if not (X - X[0]).any():
             rule = f"features of {name} must differ"
-            checks.refuse(caller, rule, "identical rows", "check how they are read")
+            checks.refuse(rule, "identical rows", "check how they are read")
     x, z = _components(x, most), _components(z, most)
     return torch.cat([x, z, (x[:, :, None] * z[:, None]).flatten(1)], 1).float()
 
@@ -69,29 +69,30 @@ def toy_questions(n: int = 600, *, noise: float = 0.3) -> _ToyQuestions:
     return _ToyQuestions(images, questions, answers)
 
 # %% ../../nbs/papers/08_questions.ipynb #e56a7928
+@checks.entry_point
 def drawn_answers(
     answers: ArrayLike, *, n_answers: int = 100, seed: Seed | None = 0
 ) -> Tensor:  # shape (n,), int64; -1 if the drawn answer is not a class
     "Draw the answer of one annotator per question from (n, A); -1 marks a missing answer."
-    caller = "drawn_answers"
-    votes = checks.as_tensor(answers, caller, "answers").cpu()
+    votes = checks.as_tensor(answers, "answers").cpu()
     if votes.ndim != 2 or votes.is_floating_point() or votes.min() < -1:
         rule, remedy = "answers must be integers (n, A), -1 if missing", "number the answers"
-        checks.refuse(caller, rule, f"{votes.dtype} of shape {tuple(votes.shape)}", remedy)
+        checks.refuse(rule, f"{votes.dtype} of shape {tuple(votes.shape)}", remedy)
     if (votes < 0).all(1).any():
         row = int((votes < 0).all(1).nonzero()[0])
         rule = "each question must have an answer"
-        checks.refuse(caller, rule, f"none in row {row}", "omit it")
+        checks.refuse(rule, f"none in row {row}", "omit it")
     names, counts = votes[votes >= 0].unique(return_counts=True)
-    most = checks.check_count(n_answers, caller, "n_answers", low=2)
+    most = checks.check_count(n_answers, "n_answers", low=2)
     classes = names[counts.argsort(descending=True, stable=True)[:most]]
-    chance = torch.rand(votes.shape, generator=checks.check_generator(seed, caller))
+    chance = torch.rand(votes.shape, generator=checks.check_generator(seed))
     annotator = chance.masked_fill(votes < 0, -1).argmax(1)
     sampled = votes.gather(1, annotator[:, None])[:, 0].long()
     return torch.where(torch.isin(sampled, classes), sampled, -1)
 
 # %% ../../nbs/papers/08_questions.ipynb #8cea4d2f
 @documented
+@checks.entry_point
 def question_task(
     name: str,
     images: Mapping,  # checkpoint -> image features, (n, d)
@@ -107,19 +108,18 @@ def question_task(
 
     Reference: Ding et al., PACTran (2022), appendix C; the draw is ours.
     """
-    caller = "question_task"
     if not isinstance(images, Mapping) or not images:
         rule, remedy = "images must be checkpoint -> features", "pass {'a': features}"
-        checks.refuse(caller, rule, type(images).__name__, remedy, TypeError)
+        checks.refuse(rule, type(images).__name__, remedy, TypeError)
     questions_of = questions if isinstance(questions, Mapping) else dict.fromkeys(images, questions)
     if missing := [model for model in images if model not in questions_of]:
         rule = "every checkpoint needs question features"
-        checks.refuse(caller, rule, missing[0], "add them")
+        checks.refuse(rule, missing[0], "add them")
     labels = drawn_answers(answers, n_answers=n_answers, seed=seed)
     answered = labels >= 0
     features = {}
     for model, X in images.items():
-        x, z = (checks.check_features(part, caller, model) for part in (X, questions_of[model]))
-        checks.check_same_n(caller, answers=len(labels), images=len(x), questions=len(z))
+        x, z = (checks.check_features(part, model) for part in (X, questions_of[model]))
+        checks.check_same_n(answers=len(labels), images=len(x), questions=len(z))
         features[model] = fused_features(x[answered], z[answered], n_components=n_components)
     return CheckpointTask(name, features, labels[answered], train)

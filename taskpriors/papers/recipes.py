@@ -34,11 +34,12 @@ from ..toml import packaged_toml
 PAPERS = {"Task Priors": "task_priors", "PACTran": "pactran", "SynBench": "synbench"}
 
 
+@checks.entry_point
 def published_table(paper: str, table: str) -> DataFrame:
     'Return a table of a paper, such as "Table 7": row, column, value and error, all as text.'
     import pandas as pd
 
-    name = PAPERS[checks.check_choice(paper, tuple(PAPERS), "published_table", "paper")]
+    name = PAPERS[checks.check_choice(paper, tuple(PAPERS), "paper")]
     with (files("taskpriors") / "papers" / f"{name}.csv").open(encoding="utf-8") as f:
         rows = pd.read_csv(f, dtype=str, keep_default_na=False)
     return rows[rows["table"] == table].drop(columns="table").reset_index(drop=True)
@@ -310,7 +311,7 @@ def open_data(
     progress: bool = True,
 ) -> ImageSource:
     "Open the images of an item, downloading them if needed."
-    source, caller = item.data[name], "reproduce"
+    source = item.data[name]
     options: dict[str, Any] = dict(limit=item.limit, progress=progress)
     if folder is not None and is_named_source(folder):
         called, _, key = str(folder).partition(":")
@@ -322,7 +323,7 @@ def open_data(
         return load_images(source["images"], **options)
     if problem := data_problem(source):
         rule = f"the images of {name} must be given"
-        checks.refuse(caller, rule, problem, "pass --folder FOLDER", OSError)
+        checks.refuse(rule, problem, "pass --folder FOLDER", OSError)
     if "hub" in source:
         return load_images(f"hfds/{source['hub']}", **options, **source[part])
     import torchvision
@@ -335,7 +336,7 @@ def open_data(
     except Exception as e:  # torchvision and the network raise many types
         got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
         remedy = "connect to a network, or pass --folder FOLDER"
-        checks.refuse(caller, f"the images of {name} must be downloaded", got, remedy, OSError)
+        checks.refuse(f"the images of {name} must be downloaded", got, remedy, OSError)
     return load_images(ds, **options)
 
 # %% ../../nbs/papers/13_recipes.ipynb #a5be317b

@@ -25,6 +25,7 @@ from ..transfer.leep import task_mixture
 from ..transfer.pactran import npactran_dirichlet, npactran_gamma
 
 # %% ../../nbs/papers/12_released.ipynb #146f8816
+@checks.entry_point
 def squared_kernel_tasks(
     features: Tensor, n_tasks: int, *, temperature: float = 500.0
 ) -> Tensor:  # shape (n_tasks, n)
@@ -34,7 +35,7 @@ def squared_kernel_tasks(
     """
     Z = kernel_factor(features)
     n_bytes = Z.element_size() * len(Z) ** 2
-    checks.check_memory(n_bytes, "squared_kernel_tasks", "pass fewer examples", device=Z.device)
+    checks.check_memory(n_bytes, "pass fewer examples", device=Z.device)
     return sample_labels(Z @ Z.T, temperature, 2, n_tasks=n_tasks, n_orders=n_tasks, seed=0)
 
 # %% ../../nbs/papers/12_released.ipynb #78675c34

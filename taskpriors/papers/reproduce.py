@@ -97,7 +97,7 @@ def _folders_of_data(entries: str | Path | Sequence | None, item: recipes.Item) 
             folders[name] = path
         elif named and not Path(text).exists():
             rule, remedy = "NAME=FOLDER must name a data set of the item", "see --plan"
-            checks.refuse("reproduce", rule, f"{name}, not {' or '.join(item.data)}", remedy)
+            checks.refuse(rule, f"{name}, not {' or '.join(item.data)}", remedy)
         else:
             folders = dict.fromkeys(item.data, str(text)) | folders
     return folders
@@ -111,7 +111,7 @@ def _networks_passed(entries: str | Sequence | None, item: recipes.Item) -> reci
         if not named or name not in item.networks:
             rule = "--network must be NAME=FILE with a name of the item"
             got = f"{text}, and the names {', '.join(item.networks) or 'of none'}"
-            checks.refuse("reproduce", rule, got, "see --plan, and write TIMM_NAME@FILE for FILE")
+            checks.refuse(rule, got, "see --plan, and write TIMM_NAME@FILE for FILE")
         passed[name] = network
     if not passed:
         return item
@@ -134,15 +134,15 @@ def _check_needs(item: recipes.Item, folders: dict) -> None:
     if lacks:
         rule = f"all networks and data of {item.name} must be available"
         remedy = "see --plan, connect to a network, or try --miniature"
-        checks.refuse("reproduce", rule, "; ".join(lacks), remedy, OSError)
+        checks.refuse(rule, "; ".join(lacks), remedy, OSError)
     widths = recipes.plan_item(item, count=False) if absent or item.action == "neucrab" else None
     size = recipes.gib_to_fetch(widths) if absent else 0.0
     if size > recipes.free_disk():
         got = f"{size:.1f} GiB to fetch and {recipes.free_disk():.1f} GiB free"
-        checks.refuse("reproduce", "the disk must hold the weights", got, "set HF_HOME", OSError)
+        checks.refuse("the disk must hold the weights", got, "set HF_HOME", OSError)
     if widths is not None:
         remedy = "choose an item with one data set, or a machine with more memory"
-        checks.check_memory(2**30 * recipes.feature_gib(item, widths), "reproduce", remedy)
+        checks.check_memory(2**30 * recipes.feature_gib(item, widths), remedy)
 
 
 def _with_data_at_hand(item: recipes.Item, folders: dict) -> recipes.Item:
@@ -152,7 +152,7 @@ def _with_data_at_hand(item: recipes.Item, folders: dict) -> recipes.Item:
         return item
     names = ", ".join(sorted(closed))
     left_out = f"reproduce: {item.name} leaves out {names}, which cannot be downloaded"
-    warnings.warn(f"{left_out}; pass --folder NAME=FOLDER for each.", stacklevel=3)
+    warnings.warn(f"{left_out}; pass --folder NAME=FOLDER for each.", stacklevel=4)
     notes = [item.note] * bool(item.note) + [f"Left out: {names}, for which no folder is named"]
     data = {k: v for k, v in item.data.items() if k not in closed}
     return replace(item, data=data, note=". ".join(notes))
@@ -173,6 +173,7 @@ def _with_convention(axes, item):  # same axes, with a caption that names the co
     return axes
 
 
+@checks.entry_point
 def reproduce(
     item: str,  # name of an item, see item_table
     *,
@@ -189,17 +190,17 @@ def reproduce(
 ) -> DataFrame | recipes.ItemPlan:  # the table, or the plan with `plan`
     "Compute a figure or table of the papers, and write its table and figure."
     items = recipes.paper_items(miniature=miniature)
-    chosen = items[checks.check_choice(item, tuple(items), "reproduce", "item")]
+    chosen = items[checks.check_choice(item, tuple(items), "item")]
     chosen = _networks_passed(network, chosen)
     if plan:
         return recipes.plan_of(chosen, device)
-    fine_tune = checks.check_flag(fine_tune, "reproduce", "fine_tune")
+    fine_tune = checks.check_flag(fine_tune, "fine_tune")
     if fine_tune and (chosen.action != "neucrab" or "cost" in chosen.settings):
         rule, remedy = "fine_tune applies only to PACTran items with test errors", "omit it"
-        checks.refuse("reproduce", rule, chosen.name, remedy)
+        checks.refuse(rule, chosen.name, remedy)
     if chosen.networks and not chosen.usable:
         rule, got = "an item needs networks", "no published network"
-        checks.refuse("reproduce", rule, got, "see --plan", OSError)
+        checks.refuse(rule, got, "see --plan", OSError)
     folders = _folders_of_data(folder, chosen)
     chosen = _with_data_at_hand(chosen, folders)
     _check_needs(chosen, folders)

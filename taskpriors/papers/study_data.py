@@ -42,7 +42,7 @@ _STEP = 2**20  # bytes per read
 def _refuse_network(name, e) -> None:
     got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
     remedy = "connect to a network and repeat the command, which resumes the download"
-    checks.refuse("fetch_study_data", f"{name} must be fetched", got, remedy, OSError)
+    checks.refuse(f"{name} must be fetched", got, remedy, OSError)
 
 
 def _fetch_file(name, entry, place) -> None:
@@ -60,7 +60,7 @@ def _fetch_file(name, entry, place) -> None:
     if hashlib.sha256(part.read_bytes()).hexdigest() != entry["sha256"]:
         part.unlink()
         rule, got = f"{name} must match its checksum", "other content"
-        checks.refuse("fetch_study_data", rule, got, "fetch it again", OSError)
+        checks.refuse(rule, got, "fetch it again", OSError)
     os.replace(part, place)
 
 
@@ -83,13 +83,14 @@ def _fetch_repository(
         _refuse_network(name, OSError(e.stderr.strip()[-120:]))
 
 
+@checks.entry_point
 def fetch_study_data(
     name: str,  # name of a network or data set in study_data()
     *,
     out: str | None = None,  # directory; None is `study_data` in the cache
 ) -> Path:  # the file, or the folder of the repository
     "Fetch a network or data set of the studies and verify it, unless it is already there."
-    entry = study_data()[checks.check_choice(name, tuple(study_data()), "fetch_study_data", "name")]
+    entry = study_data()[checks.check_choice(name, tuple(study_data()), "name")]
     root = cache_dir() / "study_data" if out is None else Path(out).expanduser()
     place = root / name
     done = place / ".git" / "taskpriors-complete"

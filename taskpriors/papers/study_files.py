@@ -370,7 +370,7 @@ def _check_content(name: str, arrays: Mapping) -> None:
     wanted = study_data.study_data()[name].get("content")
     if wanted is not None and _digest_arrays(arrays) != wanted:
         said = f"{_ME}: {name} differs from the version used in the studies"
-        warnings.warn(f"{said}; numbers may differ.", stacklevel=4)
+        warnings.warn(f"{said}; numbers may differ.", stacklevel=5)
 
 
 def _piece(name, source):  # bytes of the file
@@ -416,6 +416,7 @@ class Prepared(NamedTuple):
         return "\n".join([*lines, f"The studies read it with TASKPRIORS_DATA={self.place}"])
 
 
+@checks.entry_point
 def prepare_study_data(
     names: Sequence | None = None,  # networks and image data sets; None is all that can be prepared
     *,
@@ -424,9 +425,9 @@ def prepare_study_data(
 ) -> Prepared:
     "Download public networks and images, and write the data folder of the studies."
     can = (*_PACKS, *_NETWORKS)
-    chosen = list(can) if names is None else checks.check_several(names, _ME, "names")
+    chosen = list(can) if names is None else checks.check_several(names, "names")
     for name in chosen:
-        checks.check_choice(name, can, _ME, "names")
+        checks.check_choice(name, can, "names")
     place = store.cache_dir() / "study_files" if out is None else Path(out).expanduser()
     (place / "images").mkdir(parents=True, exist_ok=True)  # marks the folder as valid
     folder = _Folder(place)

@@ -83,40 +83,38 @@ def _source_of(task, checkpoint, X) -> Callable:  # function of rows, or None
     if callable(source) or (source is None and checkpoint.head is None):
         return source
     if source is not None:
-        return checks.check_probs(source, _ME, n=len(X), name=f"source_probs of {name}").__getitem__
+        return checks.check_probs(source, n=len(X), name=f"source_probs of {name}").__getitem__
     pair = checks.check_instance(
-        checkpoint.head, (tuple, list), _ME, "head", remedy="pass (weight, bias) of the classifier"
+        checkpoint.head, (tuple, list), "head", remedy="pass (weight, bias) of the classifier"
     )
-    W, b = (checks.check_tensor(part, _ME, "head").detach().double() for part in pair)
+    W, b = (checks.check_tensor(part, "head").detach().double() for part in pair)
     if W.ndim != 2 or W.shape[1] != X.shape[1] or b.shape != W.shape[:1]:
         rule = f"the head of {name} must take its features of {task.name}"
         got = f"weight {tuple(W.shape)} and bias {tuple(b.shape)} for {X.shape[1]} features"
-        checks.refuse(_ME, rule, got, "pass the layer that classifies these features")
+        checks.refuse(rule, got, "pass the layer that classifies these features")
     return partial(_head_probs, X, (W.to(X.device), b.to(X.device)))
 
 
 def ready_task(task: CheckpointTask, checkpoints: list) -> _ReadyTask:
     "Check a task: features of every checkpoint, a label for each row, two classes, heads that fit."
     remedy = "pass CheckpointTask(name, features=..., labels=...)"
-    checks.check_instance(task, CheckpointTask, _ME, "a task", remedy=remedy)
+    checks.check_instance(task, CheckpointTask, "a task", remedy=remedy)
     lacks = [c.name for c in checkpoints if c.name not in task.features]
     if lacks:
         rule = f"{task.name} must hold the features of every checkpoint"
-        checks.refuse(_ME, rule, f"none of {lacks[0]}", "embed it, or leave it out")
-    features = {
-        c.name: checks.check_features(task.features[c.name], _ME).detach() for c in checkpoints
-    }
-    labels = checks.check_tensor(task.labels, _ME, f"labels of {task.name}")
+        checks.refuse(rule, f"none of {lacks[0]}", "embed it, or leave it out")
+    features = {c.name: checks.check_features(task.features[c.name]).detach() for c in checkpoints}
+    labels = checks.check_tensor(task.labels, f"labels of {task.name}")
     for name, X in features.items():
         if labels.ndim == 1 and len(labels) != len(X):
             rule = f"{task.name} must have a label for each row of {name}"
             got = f"{len(labels)} labels and {len(X)} rows"
-            checks.refuse(_ME, rule, got, "pass those of its examples")
+            checks.refuse(rule, got, "pass those of its examples")
     if len(labels.unique()) < 2:
         rule = f"{task.name} must have at least two classes"
-        checks.refuse(_ME, rule, f"{len(labels.unique())}", "leave the task out")
-    mask = checks.check_split(task.train, len(labels), _ME)
-    y, train = check_task(labels, mask, len(labels), _ME)
+        checks.refuse(rule, f"{len(labels.unique())}", "leave the task out")
+    mask = checks.check_split(task.train, len(labels))
+    y, train = check_task(labels, mask, len(labels))
     source = {c.name: _source_of(task, c, features[c.name]) for c in checkpoints}
     return _ReadyTask(task, y, train, features, source)
 
@@ -141,4 +139,4 @@ def check_sizes(ready: _ReadyTask, per_class: Sequence) -> None:
     if too_large:
         rule = f"{ready.task.name} must have N/K training examples of every class"
         got = f"N/K = {max(too_large)} and a class of {least}"
-        checks.refuse(_ME, rule, got, "omit that size or merge rare classes")
+        checks.refuse(rule, got, "omit that size or merge rare classes")

@@ -38,13 +38,13 @@ def _file_names(models):
     twice = sorted({s for s in stems if stems.count(s) > 1})
     if twice:
         rule, remedy = "models must have different names", "score them in two runs"
-        checks.refuse("score_networks", rule, ", ".join(twice), remedy)
+        checks.refuse(rule, ", ".join(twice), remedy)
     return stems
 
 
 def _settings_like(source, network, options, settings):  # SynBenchSettings
     if isinstance(network, str):
-        network = named_models.timm_module(network, "score_networks")
+        network = named_models.timm_module(network)
     size = options.get("input_size") or named_models.timm_config(network)["input_size"]
     mode = "L" if size[0] == 1 else "RGB"
     small = [image.convert(mode).resize((size[2], size[1])) for image in source]
@@ -67,6 +67,7 @@ def _curves(result):  # one row per threshold
     return pd.DataFrame(frame)
 
 # %% ../../nbs/papers/11_synbench_scores.ipynb #cb38bf5f
+@checks.entry_point
 def score_networks(
     models: Sequence,  # names as for `embed`, or .safetensors files of saved margins
     *,
@@ -90,17 +91,16 @@ def score_networks(
     "Compute SynBench scores of networks on synthetic tasks, without data."
     import pandas as pd
 
-    caller = "score_networks"
-    models = [str(m) for m in checks.check_several(models, caller, "models")]
+    models = [str(m) for m in checks.check_several(models, "models")]
     stems = _file_names(models)
     changes: dict[str, Any] = dict(n_train=n_train, n_test=n_test, covariance=covariance)
     changes |= {k: tuple(v) for k, v in dict(eps=eps, scales=scales).items() if v is not None}
-    name = checks.check_choice(convention, tuple(_CONVENTIONS), caller, "convention")
+    name = checks.check_choice(convention, tuple(_CONVENTIONS), "convention")
     settings = _CONVENTIONS[name]()
     options: dict[str, Any] = dict(batch_size=batch_size, seed=seed, device=device)
     options["progress"] = progress
     if like is not None and covariance != "identity":
-        checks.refuse(caller, "like and covariance exclude each other", covariance, "omit one")
+        checks.refuse("like and covariance exclude each other", covariance, "omit one")
     source = None if like is None else load_images(like, limit=limit, progress=progress)
     place, scores, curves = Path(out).expanduser(), [], []
     preprocessing: dict[str, Any] = {}

@@ -106,7 +106,7 @@ def _task_maps(job: Job) -> Computed:
     raw = X.double() - X.double().mean(0)
     every = dict(n_tasks=s["n_tasks"], n_orders=s["n_tasks"], seed=0)
     tasks = sample_labels(raw, s["sampler_temperature"], n_classes, **every)
-    derived = on_request(ranking.accuracies, "reproduce", "accuracy")[0]
+    derived = on_request(ranking.accuracies, "accuracy")[0]
     accuracies = ridge_probes(X, tasks).accuracy, derived
     cells = [Cell("the labels", "accuracy", None, float(ranking.extra["label accuracy"][0]))]
     for column, of in (("mean accuracy", torch.mean), ("standard deviation", torch.std)):
@@ -144,10 +144,10 @@ def _read_recalls(path: str) -> dict[str, Tensor]:  # model -> recalls of its ta
         sizes = {len(values) for values in recalls.values()}
     except (OSError, ValueError, KeyError, TypeError) as e:
         rule = "the recalls must be a file of the release"
-        checks.refuse("reproduce", rule, f"{type(e).__name__}: {e}", "see --plan", OSError)
+        checks.refuse(rule, f"{type(e).__name__}: {e}", "see --plan", OSError)
     if len(recalls) < 3 or len(sizes) > 1 or min(sizes) < 2:
         rule = "the recalls must be of three models or more, on the same tasks"
-        checks.refuse("reproduce", rule, f"{len(recalls)} models", "see --plan")
+        checks.refuse(rule, f"{len(recalls)} models", "see --plan")
     return recalls
 
 

@@ -165,6 +165,7 @@ class _ScoreStack(NamedTuple):
     cells: list[tuple]  # (task, size, seed)
 
 
+@checks.entry_point
 def score_stack(rows: DataFrame, error: Series) -> _ScoreStack:
     "Stack scores of the metrics that all subsamples have, with models in the same order."
     tasks = list(dict.fromkeys(error.index.get_level_values(0)))
@@ -176,7 +177,7 @@ def score_stack(rows: DataFrame, error: Series) -> _ScoreStack:
     }
     if not tables:
         rule = "rows and error must share a task"
-        checks.refuse("score_stack", rule, "none", "pass both from the same run")
+        checks.refuse(rule, "none", "pass both from the same run")
     first = next(iter(tables.values()))
     scores = {
         k: np.stack([t[k].to_numpy(dtype=float) for t in tables.values()])
@@ -187,6 +188,7 @@ def score_stack(rows: DataFrame, error: Series) -> _ScoreStack:
     return _ScoreStack(scores, truth, models, list(tables))
 
 
+@checks.entry_point
 def family_intervals(
     rows: DataFrame,  # scores, as above
     error: Series,  # over (task, model)
@@ -198,12 +200,12 @@ def family_intervals(
     "Intervals of mean tau over tasks, sizes and subsamples, by resampling families."
     import pandas as pd
 
-    level = checks.check_number(level, "family_intervals", "level", low=0, high=1)
+    level = checks.check_number(level, "level", low=0, high=1)
     scores, truth, models, keys = score_stack(rows, error)
     groups = [families.get(m, m) for m in models]
     out: dict = {}
     if len(set(groups)) >= orders.LEAST_FAMILIES:
-        members = orders.family_members(groups, len(models), "family_intervals")
+        members = orders.family_members(groups, len(models))
         generator = torch.Generator().manual_seed(0)
         samples, times = orders.resamples(len(models), n_resamples, generator, members)
         weights = np.stack([np.bincount(index, minlength=len(models)) for index in samples])
@@ -232,6 +234,7 @@ class _MeanRanks(NamedTuple):
     tasks: list[str]  # tasks of the cells
 
 
+@checks.entry_point
 def mean_ranks(rows: DataFrame, error: Series, metrics: Sequence) -> _MeanRanks:
     "Convert scores to ranks, averaged over the subsamples of a task and size."
     from scipy import stats
@@ -240,7 +243,7 @@ def mean_ranks(rows: DataFrame, error: Series, metrics: Sequence) -> _MeanRanks:
     lacks = [k for k in metrics if k not in scores]
     if lacks:
         rule = "a metric to compare must have a score for every checkpoint"
-        checks.refuse("mean_ranks", rule, f"{lacks[0]} without one", "omit it")
+        checks.refuse(rule, f"{lacks[0]} without one", "omit it")
     cells = sorted({key[:2] for key in keys}, key=[key[:2] for key in keys].index)
     at = [[i for i, key in enumerate(keys) if key[:2] == cell] for cell in cells]
     ranks = {k: stats.rankdata(scores[k], axis=1) for k in metrics}

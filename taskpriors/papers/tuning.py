@@ -70,7 +70,7 @@ def _tuning_prior(
     The temperature is in the units of the unit-norm kernel; None is that for ten classes.
     """
     if isinstance(prior, TaskPrior):
-        checks.check_same_n(_ME, prior=len(prior.factor), images=len(images))
+        checks.check_same_n(prior=len(prior.factor), images=len(images))
         return prior if temperature is None else prior.at(temperature)
     Z = kernel_factor(embed_features(prior, images, **options).features, scale="frobenius")
     return TaskPrior(Z, task_temperature(Z, 10) if temperature is None else temperature)
@@ -98,14 +98,14 @@ class _PriorRecipe:
     seed: int
 
     def __post_init__(self):
-        checks.check_choice(self.statistic, ("trace", "hsic", "heldout"), _ME, "statistic")
-        checks.check_choice(self.precision, fine_tuning.PRECISIONS, _ME, "precision")
-        checks.check_number(self.rate, _ME, "rate", low=0, low_open=True)
-        checks.check_number(self.weight, _ME, "weight", low=0)
-        checks.check_number(self.weight_decay, _ME, "weight_decay", low=0)
-        checks.check_count(self.n_epochs, _ME, "n_epochs")
-        checks.check_count(self.batch_size, _ME, "batch_size", low=2)
-        checks.check_count(self.seed, _ME, "seed", low=0, high=2**32 - 1)
+        checks.check_choice(self.statistic, ("trace", "hsic", "heldout"), "statistic")
+        checks.check_choice(self.precision, fine_tuning.PRECISIONS, "precision")
+        checks.check_number(self.rate, "rate", low=0, low_open=True)
+        checks.check_number(self.weight, "weight", low=0)
+        checks.check_number(self.weight_decay, "weight_decay", low=0)
+        checks.check_count(self.n_epochs, "n_epochs")
+        checks.check_count(self.batch_size, "batch_size", low=2)
+        checks.check_count(self.seed, "seed", low=0, high=2**32 - 1)
 
 # %% ../../nbs/papers/10_tuning.ipynb #e0bd44b9
 def _prior_objective(
@@ -150,7 +150,7 @@ def _train_network(tuned, inputs, distribution, recipe, *, num_workers, progress
 
     def loss(_, batch):
         x, i = batch
-        return objective(pool_output(tuned.forward(x), tuned.pooling, _ME, tuned.name), i)
+        return objective(pool_output(tuned.forward(x), tuned.pooling, tuned.name), i)
 
     schedule = fine_tuning.Descent(
         recipe.rate,
@@ -164,11 +164,12 @@ def _train_network(tuned, inputs, distribution, recipe, *, num_workers, progress
         ended = fine_tuning.descend(module.train(), batches, loss, schedule, **storage)
     if not ended.losses.isfinite().all():
         rule, got = "the loss must stay finite", f"{ended.losses[-1]} at step {len(ended.losses)}"
-        checks.refuse(_ME, rule, got, "lower rate", RuntimeError)
+        checks.refuse(rule, got, "lower rate", RuntimeError)
     return ended.losses.unflatten(0, (-1, per_epoch)).mean(1), ended.seconds
 
 
 @documented
+@checks.entry_point
 def fine_tune_with_prior(
     model: ModelLike,  # network to train, as for `embed`: a name, module with transform or pair
     images: ImagesLike,  # as for `load_images`; labels are not read
@@ -203,15 +204,15 @@ def fine_tune_with_prior(
     recipe = _PriorRecipe(
         n_epochs, rate, weight, statistic, batch_size, weight_decay, precision, seed
     )
-    num_workers = checks.check_count(num_workers, _ME, "num_workers", low=0)
-    where = encoders.default_device() if device is None else encoders.check_device(device, _ME)
+    num_workers = checks.check_count(num_workers, "num_workers", low=0)
+    where = encoders.default_device() if device is None else encoders.check_device(device)
     start = load_encoder(model, transform=transform, pooling=pooling)
     if start.module is None or not any(p.is_floating_point() for p in start.module.parameters()):
         rule, remedy = "model must be a network with weights to train", "pass a name or a module"
-        checks.refuse(_ME, rule, start.name, remedy, TypeError)
+        checks.refuse(rule, start.name, remedy, TypeError)
     source = load_images(images, limit=limit, progress=progress)
     if len(source) < 2:
-        checks.refuse(_ME, "there must be at least two images", len(source), "pass more images")
+        checks.refuse("there must be at least two images", len(source), "pass more images")
     options: dict[str, Any] = dict(device=where, cache=cache, progress=progress)
     distribution = _tuning_prior(start if prior is None else prior, source, temperature, **options)
     inputs = ImageInputs([source], start.transform)
@@ -237,7 +238,7 @@ def fine_tune_with_prior(
     key = store.digest_json(parts)
     done = Path(out or "").expanduser() / f"prior-tuned-{key[:20]}.safetensors"
     expected = dict(key=key, losses=list, seconds=float)
-    stored = out and store.find_tensors(done, expected, module.state_dict(), caller=_ME)
+    stored = out and store.find_tensors(done, expected, module.state_dict())
     if stored:
         weights, description = stored
         module.load_state_dict(weights)

@@ -27,17 +27,18 @@ from ..signatures import documented
 
 # %% ../../nbs/prior/13_calibration.ipynb #bc2dae51
 @documented
+@checks.entry_point
 def top_eigenvalue(
     Z: ArrayLike,  # factor of a kernel K, shape (n, r)
 ) -> float:  # in the units of K
     "Largest eigenvalue of K, computed by Lanczos iterations with the factor."
     from scipy.sparse.linalg import LinearOperator, eigsh
 
-    Z = checks.check_features(Z, "top_eigenvalue", "Z")
+    Z = checks.check_features(Z, "Z")
     Z = Z.double() if min(Z.shape) < 8 else Z
     if not Z.any():
         rule = "K must not be zero"
-        checks.refuse("top_eigenvalue", rule, "a factor of zeros", "check the features")
+        checks.refuse(rule, "a factor of zeros", "check the features")
     if min(Z.shape) < 8:
         gram = Z.T @ Z if Z.shape[1] < len(Z) else Z @ Z.T
         return torch.linalg.eigvalsh(gram.double())[-1].item()
@@ -53,17 +54,17 @@ def top_eigenvalue(
 
 # %% ../../nbs/prior/13_calibration.ipynb #074591c4
 @documented
+@checks.entry_point
 def critical_temperature(
     Z: ArrayLike,  # factor, shape (n, r)
     n_classes: int,  # q
 ) -> float:  # 2 lambda/q
     "Mean-field critical temperature 2 lambda_1/q, with lambda_1 the largest eigenvalue of K."
-    caller = "critical_temperature"
-    Z = checks.check_features(Z, caller, "Z")
-    q = checks.check_count(n_classes, caller, "n_classes", low=2)
+    Z = checks.check_features(Z, "Z")
+    q = checks.check_count(n_classes, "n_classes", low=2)
     if not Z.any():
         rule = "Z must not be zero"
-        checks.refuse(caller, rule, "zeros", "check the features")
+        checks.refuse(rule, "zeros", "check the features")
     return 2 * top_eigenvalue(Z) / q
 
 # %% ../../nbs/prior/13_calibration.ipynb #c6e03318
@@ -126,6 +127,7 @@ class TemperatureScan(results.Result):
 
 # %% ../../nbs/prior/13_calibration.ipynb #8c9cfe4f
 @documented
+@checks.entry_point
 def temperature_scan(
     Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
     n_classes: int,  # q
@@ -139,17 +141,16 @@ def temperature_scan(
     seed: Seed | None = None,  # None is unseeded
 ) -> TemperatureScan:  # with a warning if too few ancestors are left
     "Measure similarity, balance and learnability of tasks over temperature in one annealing run."
-    caller = "temperature_scan"
     top = critical_temperature(Z, n_classes)
     T = torch.logspace(math.log10(2 * top), math.log10(top / 20), 12, dtype=torch.float64)
     if temperatures is not None:
-        T = checks.check_temperatures(temperatures, caller).sort(descending=True).values
-    draw = particles.DrawOptions(n_tasks, seed, caller, class_proportions, tolerance)
+        T = checks.check_temperatures(temperatures).sort(descending=True).values
+    draw = particles.DrawOptions(n_tasks, seed, class_proportions, tolerance)
     problem = particles.checked_problem(Z, T[-1].item(), n_classes, draw)
     if features is not None:
-        features = checks.check_features(features, caller)
-        checks.check_same_n(caller, features=len(features), Z=problem.model.n)
-    step = checks.check_number(step, caller, "step", low=0, high=1, low_open=True, high_open=True)
+        features = checks.check_features(features)
+        checks.check_same_n(features=len(features), Z=problem.model.n)
+    step = checks.check_number(step, "step", low=0, high=1, low_open=True, high_open=True)
     stops = (1 / T).tolist()
     rows = []
     P, order, g = problem
@@ -181,9 +182,10 @@ def temperature_scan(
         reason = particles.too_few_ancestors(state.cloud)
     if reason:
         warnings.warn(
-            f"{caller}: estimates can be trusted only with enough ancestors. Got {reason}, at "
-            f"temperature {T[-1]:.3g}; draw more tasks or stop at a higher temperature.",
-            stacklevel=2,
+            f"temperature_scan: estimates can be trusted only with enough ancestors. Got "
+            f"{reason}, at temperature {T[-1]:.3g}; draw more tasks or stop at a higher "
+            "temperature.",
+            stacklevel=3,
         )
     labels = torch.stack([row.pop("labels") for row in rows])
     columns = {k: torch.tensor([row[k] for row in rows], dtype=torch.float64) for k in rows[0]}
@@ -231,7 +233,7 @@ def _look(P: particles.PottsModel, state: particles.ParticleState, g, criterion)
     if math.isnan(rand_index):
         rule = "at least two independent particles must survive"
         got = f"one ancestor at temperature {T:.3g}"
-        checks.refuse("calibrate_temperature", rule, got, "raise n_tasks or choose method='gibbs'")
+        checks.refuse(rule, got, "raise n_tasks or choose method='gibbs'")
     if criterion == "distinct":
         return Look(T, distinct, math.nan)
     return Look(T, 1 - rand_index, standard_error)
@@ -262,6 +264,7 @@ def _reason_against_cooled(P, state, g) -> str:  # reason, or an empty string
 
 # %% ../../nbs/prior/13_calibration.ipynb #1924774a
 @documented
+@checks.entry_point
 def calibrate_temperature(
     Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
     n_classes: int,  # q
@@ -284,16 +287,15 @@ def calibrate_temperature(
     particles; "gibbs" cools parallel chains, with 10 sweeps per temperature and a final check.
     Reference: Task Priors, section 2.4, for the measure. The criterion is ours.
     """
-    caller = "calibrate_temperature"
     top = critical_temperature(Z, n_classes)
     in_open_unit = partial(checks.check_number, low=0, high=1, low_open=True, high_open=True)
-    target = in_open_unit(diversity, caller, "diversity")
-    checks.check_choice(criterion, ("rand", "distinct"), caller, "criterion")
-    checks.check_choice(method, ("anneal", "gibbs"), caller, "method")
-    ratio = checks.check_number(ratio, caller, "ratio", low=1, high=1e3, low_open=True)
-    lowest = checks.check_number(lowest, caller, "lowest", low=0, high=1, low_open=True)
-    step = in_open_unit(step, caller, "step")
-    draw = particles.DrawOptions(n_tasks, seed, caller, class_proportions, tolerance)
+    target = in_open_unit(diversity, "diversity")
+    checks.check_choice(criterion, ("rand", "distinct"), "criterion")
+    checks.check_choice(method, ("anneal", "gibbs"), "method")
+    ratio = checks.check_number(ratio, "ratio", low=1, high=1e3, low_open=True)
+    lowest = checks.check_number(lowest, "lowest", low=0, high=1, low_open=True)
+    step = in_open_unit(step, "step")
+    draw = particles.DrawOptions(n_tasks, seed, class_proportions, tolerance)
     P, _, g = particles.checked_problem(Z, lowest * top, n_classes, draw)
     n_stops = math.ceil(math.log(2 / lowest, ratio)) + 1
     stops = [ratio**k / (2 * top) for k in range(n_stops)]
@@ -311,16 +313,16 @@ def calibrate_temperature(
         span = f"between {lowest:g} and 2 times the critical temperature"
         rule = f"diversity {target} must be reached {span}"
         least = min(look.diversity for look in looks)
-        checks.refuse(caller, rule, f"at least {least:.3g}", "pass another diversity")
+        checks.refuse(rule, f"at least {least:.3g}", "pass another diversity")
     if method == "gibbs":
         reason, other = _reason_against_cooled(P, state, g), "anneal"
     else:
         reason, other = particles.too_few_ancestors(state.cloud), "gibbs"
     if reason:
         warnings.warn(
-            f"{caller}: a temperature can be trusted only if all diagnostics pass. Got "
-            f"{reason}; raise n_tasks or choose method='{other}'.",
-            stacklevel=2,
+            "calibrate_temperature: a temperature can be trusted only if all diagnostics "
+            f"pass. Got {reason}; raise n_tasks or choose method='{other}'.",
+            stacklevel=3,
         )
     T = _crossing(looks[-2], looks[-1], target)
     temperatures, diversities, errors = torch.tensor(looks, dtype=torch.float64).T

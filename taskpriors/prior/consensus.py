@@ -21,46 +21,47 @@ from ..results import Result
 from ..signatures import documented
 
 # %% ../../nbs/prior/16_consensus.ipynb #ca725387
-def _check_cross(cross, caller) -> Tensor:
-    S = checks.check_features(cross, caller, "cross", min_rows=1).double().cpu()
+def _check_cross(cross) -> Tensor:
+    S = checks.check_features(cross, "cross", min_rows=1).double().cpu()
     if S.numel() == 1:
-        checks.refuse(caller, "cross must hold at least two models", 1, "add models")
+        checks.refuse("cross must hold at least two models", 1, "add models")
     if S.shape[0] != S.shape[1]:
         got = f"{S.shape[0]} models and {S.shape[1]} priors"
         remedy = "to weight a prior, pass its factor as features as well"
-        checks.refuse(caller, "cross must have one row and one column per model", got, remedy)
+        checks.refuse("cross must have one row and one column per model", got, remedy)
     return S
 
 
-def _positions_mask(positions, k, caller, name) -> Tensor:  # bool, shape (k,)
+def _positions_mask(positions, k, name) -> Tensor:  # bool, shape (k,)
     if not (isinstance(positions, Sequence) and len(positions) == 0):
-        positions = checks.check_several(positions, caller, name)
+        positions = checks.check_several(positions, name)
     mask = torch.zeros(k, dtype=torch.bool)
     for position in positions:
-        mask[checks.check_count(position, caller, name, low=0, high=k - 1)] = True
+        mask[checks.check_count(position, name, low=0, high=k - 1)] = True
     return mask
 
 
-def _check_controls(controls, k, caller):
-    controls = _positions_mask(controls, k, caller, "controls").nonzero()[:, 0].tolist()
+def _check_controls(controls, k):
+    controls = _positions_mask(controls, k, "controls").nonzero()[:, 0].tolist()
     if k - len(controls) < 2:
         got = f"{len(controls)} controls among {k} models"
-        checks.refuse(caller, "at least two models must not be controls", got, "add models")
+        checks.refuse("at least two models must not be controls", got, "add models")
     return controls
 
 
-def _check_copies(similarity, groups, k, caller) -> Tensor:
+def _check_copies(similarity, groups, k) -> Tensor:
     same = torch.eye(k, dtype=torch.float64)
     if groups is not None:
-        groups = checks.check_several(groups, caller, "groups")
-        checks.check_same_n(caller, cross=k, groups=len(groups))
+        groups = checks.check_several(groups, "groups")
+        checks.check_same_n(cross=k, groups=len(groups))
         labels = torch.tensor([list(groups).index(name) for name in groups])
         same = (labels[:, None] == labels).double()
     if similarity is None:
         return same
-    return torch.maximum(checks.check_similarity(similarity, caller, k), same)
+    return torch.maximum(checks.check_similarity(similarity, k), same)
 
 # %% ../../nbs/prior/16_consensus.ipynb #33071716
+@checks.entry_point
 def mutual_skill(
     cross: ArrayLike,  # S, shape (k, k): skill of model a on the tasks of model b, see cross_skill
     *,
@@ -73,11 +74,10 @@ def mutual_skill(
     For a reference model and a ranked model, it is at most the skill of the reference model on
     the tasks of the ranked model, unless the reference model is a copy of a ranked model.
     """
-    caller = "mutual_skill"
-    S = _check_cross(cross, caller)
-    controls = _check_controls(controls, len(S), caller)
-    reference = _positions_mask(reference_models, len(S), caller, "reference_models")
-    alike = _check_copies(similarity, None, len(S), caller)
+    S = _check_cross(cross)
+    controls = _check_controls(controls, len(S))
+    reference = _positions_mask(reference_models, len(S), "reference_models")
+    alike = _check_copies(similarity, None, len(S))
     skill = S.clamp(min=0)
     if controls:
         skill = (S - S[controls].clamp(min=0).amax(0)).clamp(min=0)
@@ -100,6 +100,7 @@ def _perron_vector(B: Tensor) -> tuple[Tensor, Tensor]:  # shapes (k,), with sum
 
 # %% ../../nbs/prior/16_consensus.ipynb #7bf9e078
 @documented
+@checks.entry_point
 def copy_similarity(
     factors: Mapping[str, Tensor]
     | Sequence,  # of the models' kernels, each of shape (n, r), n at least 4
@@ -113,12 +114,11 @@ def copy_similarity(
 
     Reference: Székely and Rizzo 2014 for the centring; Kornblith et al. 2019 for the alignment.
     """
-    caller = "copy_similarity"
-    factors = checks.check_same_points(factors, caller, "factors")
-    power = checks.check_number(power, caller, "power", low=0, low_open=True)
+    factors = checks.check_same_points(factors, "factors")
+    power = checks.check_number(power, "power", low=0, low_open=True)
     n = len(factors[0])
-    checks.check_count(n, caller, "the number of examples", low=4)
-    n = min(n, checks.check_count(n_points, caller, "n_points", low=4))
+    checks.check_count(n, "the number of examples", low=4)
+    n = min(n, checks.check_count(n_points, "n_points", low=4))
     pick = evenly(len(factors[0]), n, down=True)
     kernels = []
     for Z in factors:
@@ -173,6 +173,7 @@ class Consensus(Result):
 
 # %% ../../nbs/prior/16_consensus.ipynb #56609793
 @documented
+@checks.entry_point
 def consensus_prior(
     cross: ArrayLike,  # S, shape (k, k): skill of model a on the tasks of model b, see cross_skill
     *,
@@ -193,16 +194,15 @@ def consensus_prior(
 
     Reference: ours; Perron and Frobenius for existence and uniqueness.
     """
-    caller = "consensus_prior"
-    S = _check_cross(cross, caller)
-    controls = _check_controls(controls, len(S), caller)
-    similarity = _check_copies(similarity, groups, len(S), caller)
-    power = checks.check_number(power, caller, "power", low=0, high=1e12, low_open=True)
-    limit = checks.check_number(limit, caller, "limit", low=0, high=1)
+    S = _check_cross(cross)
+    controls = _check_controls(controls, len(S))
+    similarity = _check_copies(similarity, groups, len(S))
+    power = checks.check_number(power, "power", low=0, high=1e12, low_open=True)
+    limit = checks.check_number(limit, "limit", low=0, high=1)
     C = mutual_skill(S, similarity=similarity, controls=controls, reference_models=reference_models)
     if not C.max() > 0:
         rule = "two models must predict each other's tasks better than chance and the controls"
-        checks.refuse(caller, rule, "no such pair", "add models or choose another prior")
+        checks.refuse(rule, "no such pair", "add models or choose another prior")
     n_copies = similarity.sum(1)
     B = (C / C.max()) ** power / (n_copies[:, None] * n_copies).sqrt()
     B = (B + B.T) / 2

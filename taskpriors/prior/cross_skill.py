@@ -73,17 +73,15 @@ def _skills(
         ):  # a Gaussian process's factor is float, labels are integers
             moments.append(_gaussian_moments(distribution, basis))
             continue
-        tasks = ridge_tasks.check_tasks(distribution, basis.U, n_classes, "cross_skill")
-        weights = ridge_tasks.check_weights(None, len(distribution), "cross_skill").to(
-            basis.U.device
-        )
+        tasks = ridge_tasks.check_tasks(distribution, basis.U, n_classes)
+        weights = ridge_tasks.check_weights(None, len(distribution)).to(basis.U.device)
         few = (
             2 * len(distribution) * (n_classes - 1) <= basis.U.shape[1]
         )  # targets instead of moments
         read = ridge_tasks.task_targets if few else ridge_tasks.task_moments
         moments.append(read(basis, tasks, weights))
     baseline = torch.stack([m.diag.sum() for m in moments]) * n / (n - 1) ** 2
-    errors = ridge_tasks.least_grid_errors(basis, moments, "cross_skill")[1]
+    errors = ridge_tasks.least_grid_errors(basis, moments)[1]
     return (1 - errors / baseline).cpu()
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #1aa11934
@@ -95,18 +93,17 @@ def check_sampling(
     *,
     n_orders: int = 4,  # random orders of the examples
     temperature: float | None = None,  # of all priors, replaces the gain
-    caller: str = "cross_skill",  # named in error messages
 ) -> Sampling:
     "Check the options for sampling tasks of several priors."
-    draw = checks.check_generator(seed, caller)
+    draw = checks.check_generator(seed)
     if temperature is not None:
-        temperature = checks.check_temperature(temperature, caller)
+        temperature = checks.check_temperature(temperature)
     return Sampling(
-        n_tasks=checks.check_count(n_tasks, caller, "n_tasks"),
-        n_classes=checks.check_count(n_classes, caller, "n_classes", low=2),
-        gain=checks.check_number(gain, caller, "gain", low=0, low_open=True),
+        n_tasks=checks.check_count(n_tasks, "n_tasks"),
+        n_classes=checks.check_count(n_classes, "n_classes", low=2),
+        gain=checks.check_number(gain, "gain", low=0, low_open=True),
         seed=int(torch.randint(2**62, (), generator=draw, device=draw.device)),
-        n_orders=checks.check_count(n_orders, caller, "n_orders"),
+        n_orders=checks.check_count(n_orders, "n_orders"),
         temperature=temperature,
     )
 
@@ -121,6 +118,7 @@ def _powered_factor(Z: Tensor, exponent: float) -> Tensor:  # shape (n, k)
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #a22e13a0
 @documented
+@checks.entry_point
 def cross_skill(
     features: Mapping[str, Tensor] | Sequence,  # of the models, each of shape (n, d)
     factors: Mapping[str, Tensor]
@@ -148,24 +146,23 @@ def cross_skill(
 
     Reference: Task Priors, Theorem 2.6 and section 2.4; see expected_heldout_error.
     """
-    caller = "cross_skill"
-    checks.check_choice(measure, ("label", "gaussian"), caller, "measure")
-    standardize = checks.check_flag(standardize, caller, "standardize")
+    checks.check_choice(measure, ("label", "gaussian"), "measure")
+    standardize = checks.check_flag(standardize, "standardize")
     sampling = check_sampling(
         n_tasks, n_classes, gain, seed, n_orders=n_orders, temperature=temperature
     )
-    checks.check_executor(executor, caller)
-    features = checks.check_same_points(features, caller, "features")
-    exponent = checks.check_number(exponent, caller, "exponent", low=0, low_open=True)
+    checks.check_executor(executor)
+    features = checks.check_same_points(features, "features")
+    exponent = checks.check_number(exponent, "exponent", low=0, low_open=True)
     if factors is None:
         priors = [kernels.kernel_factor(X) for X in features]
     else:
-        priors = checks.check_same_points(factors, caller, "factors")
-        checks.check_same_n(caller, features=len(features[0]), factors=len(priors[0]))
+        priors = checks.check_same_points(factors, "factors")
+        checks.check_same_n(features=len(features[0]), factors=len(priors[0]))
         for k, Z in enumerate(priors):
             if (Z - Z[0]).abs().max() == 0:
                 rule, got = "factors must differ between examples", f"constant rows in {k}"
-                checks.refuse(caller, rule, got, "pass kernel_factor of features that vary")
+                checks.refuse(rule, got, "pass kernel_factor of features that vary")
     factors = [_powered_factor(Z, exponent) for Z in priors]
     distributions = factors if measure == "gaussian" else tasks_of_priors(factors, sampling)
     of_one = partial(

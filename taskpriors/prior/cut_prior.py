@@ -52,13 +52,15 @@ def _lengths(X, kind) -> Tensor | float:  # divisors of the rows
     return top * torch.linalg.vector_norm(X / top, dim=1, keepdim=True).clamp(min=1e-12)
 
 
+@checks.entry_point
 def range_basis(gram: Tensor, width: int, *, seed: Seed | None) -> Tensor:  # shape (d, width)
     "Orthonormal basis of G Omega, which spans most of the range of a Gram matrix G (d, d)."
-    g = checks.check_generator(seed, "range_basis")
+    g = checks.check_generator(seed)
     omega = torch.randn(len(gram), width, generator=g, dtype=torch.float64)
     return torch.linalg.qr(gram @ omega.to(gram))[0]
 
 
+@checks.entry_point
 def row_kernel(
     features: row_blocks.RowsLike,
     kernel: str = "cosine",
@@ -72,12 +74,12 @@ def row_kernel(
     With `width`, that many directions of its range are kept for a truncation of this kernel alone.
     """
     rows = row_blocks.open_rows(features)
-    checks.check_choice(kernel, ("cosine", "linear"), "row_kernel", "kernel")
-    g = checks.check_generator(seed, "row_kernel")
+    checks.check_choice(kernel, ("cosine", "linear"), "kernel")
+    g = checks.check_generator(seed)
     n, d = rows.shape
     if width is not None:
-        width = min(checks.check_count(width, "row_kernel", "width"), d, n)
-    checks.check_memory(24 * d * d, "row_kernel", "pass fewer features", device=rows.device)
+        width = min(checks.check_count(width, "width"), d, n)
+    checks.check_memory(24 * d * d, "pass fewer features", device=rows.device)
     start = rows.read(slice(0, min(n, 4096)))
     shift = (start / _lengths(start, kernel)).mean(0, dtype=torch.float64)
     first = torch.zeros(d, dtype=torch.float64, device=rows.device)
@@ -97,7 +99,7 @@ def row_kernel(
     if not gram.trace().item() > rounding or not norm < float("inf"):
         rule = f"{rows.name} must differ between examples"
         got = f"a kernel of norm {norm:.3g} after centring"
-        checks.refuse("row_kernel", rule, got, "check that the model output depends on its input")
+        checks.refuse(rule, got, "check that the model output depends on its input")
     mean = mean.to(rows.dtype).cpu()
     basis = None if width is None else range_basis(gram / norm, width, seed=g)
     return RowKernel(rows, kernel, mean, norm**-0.5, gram.trace().item() / norm, basis)
@@ -134,7 +136,7 @@ def _range(
     known = kernels[0].range
     if len(kernels) == 1 and known is not None and known.shape[1] == width:
         return [known * weights[0] ** 0.5]
-    g = checks.check_generator(seed, "cut_prior")
+    g = checks.check_generator(seed)
     widths = [kernel.rows.shape[1] for kernel in kernels]
     roots = torch.tensor(weights, dtype=torch.float64).sqrt()
     roots = roots.repeat_interleave(torch.tensor(widths))[:, None]
@@ -150,6 +152,7 @@ def _range(
     return (roots * torch.linalg.qr(roots * image)[0]).split(widths)
 
 
+@checks.entry_point
 def cut_prior(
     models: Mapping[
         str, RowKernel
@@ -167,20 +170,18 @@ def cut_prior(
     is exact.
     Reference: Halko, Martinsson and Tropp (2011), Finding structure with randomness.
     """
-    caller = "cut_prior"
     remedy = "pass a dictionary name -> features"
-    checks.check_instance(models, Mapping, caller, "models", remedy=remedy)
+    checks.check_instance(models, Mapping, "models", remedy=remedy)
     opened = {k: M.rows if isinstance(M, RowKernel) else M for k, M in models.items()}
-    opened = row_blocks.open_models(opened, caller)
+    opened = row_blocks.open_models(opened)
     kernels = [M if isinstance(M, RowKernel) else row_kernel(M) for M in models.values()]
     if weights is None:
         weights = [1 / len(kernels)] * len(kernels)
-    weights = checks.check_several(weights, caller, "weights")
-    weights = [checks.check_number(w, caller, "a weight", low=0) for w in weights]
+    weights = checks.check_several(weights, "weights")
+    weights = [checks.check_number(w, "a weight", low=0) for w in weights]
     if len(weights) != len(kernels) or not sum(weights) > 0:
         got = f"{len(weights)} weights for {len(kernels)} models"
         checks.refuse(
-            caller,
             "weights must be non-negative, one per model, and not all zero",
             got,
             "pass one weight per model",
@@ -189,15 +190,15 @@ def cut_prior(
     devices = sorted({str(rows.device) for rows in opened.values()})
     if len(devices) > 1:
         rule, got = "models must be opened on the same device", ", ".join(devices)
-        checks.refuse(caller, rule, got, "pass open_rows(X, device=...)")
+        checks.refuse(rule, got, "pass open_rows(X, device=...)")
     if block_size is None:
         block_size = kernels[0].rows.block_rows(16 * D, usual=2048)
-    size = checks.check_count(block_size, caller, "block_size")
-    rank = min(checks.check_count(rank, caller, "rank"), D, n)
-    width = min(rank + checks.check_count(oversampling, caller, "oversampling", low=0), D, n)
+    size = checks.check_count(block_size, "block_size")
+    rank = min(checks.check_count(rank, "rank"), D, n)
+    width = min(rank + checks.check_count(oversampling, "oversampling", low=0), D, n)
     item = max(kernel.rows.dtype.itemsize for kernel in kernels)
     n_bytes = item * (n * (width + rank) + 3 * min(size, n) * D) + 32 * D * width
-    checks.check_memory(n_bytes, caller, "lower rank")
+    checks.check_memory(n_bytes, "lower rank")
     Q = _range(kernels, weights, width, size, seed)
     B: Any = None
     gram = torch.zeros(width, width, dtype=torch.float64)

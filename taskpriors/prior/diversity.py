@@ -74,6 +74,7 @@ class TaskDiversity(Result):
 
 # %% ../../nbs/prior/09_diversity.ipynb #b096d686
 @documented
+@checks.entry_point
 def task_diversity(
     labels: ArrayLike,  # shape (n_tasks, n)
     *,
@@ -87,20 +88,19 @@ def task_diversity(
     tasks join; for a task, balance = -sum over classes of p log p / log q.
     Reference: Hubert and Arabie, Comparing partitions, 1985.
     """
-    caller = "task_diversity"
     if n_classes is not None:
-        checks.check_count(n_classes, caller, "n_classes", low=2)
-    y = checks.check_labels(labels, caller, n_classes=n_classes)
+        checks.check_count(n_classes, "n_classes", low=2)
+    y = checks.check_labels(labels, n_classes=n_classes)
     if len(y) < 2:
-        checks.refuse(caller, "labels must hold at least two tasks", 1, "draw more tasks")
+        checks.refuse("labels must hold at least two tasks", 1, "draw more tasks")
     if y.shape[1] < 2:
         rule = "labels must describe at least two examples"
-        checks.refuse(caller, rule, y.shape[1], "pass more examples")
+        checks.refuse(rule, y.shape[1], "pass more examples")
     q = n_classes or max(2, int(y.max()) + 1)
-    g = checks.check_generator(seed, caller)
-    m = min(len(y), checks.check_count(max_tasks, caller, "max_tasks", low=2))
+    g = checks.check_generator(seed)
+    m = min(len(y), checks.check_count(max_tasks, "max_tasks", low=2))
     n_bytes = max(64 * m * m + 8 * 500 * y.shape[1] * q, 16 * m * y.shape[1])
-    checks.check_memory(n_bytes, caller, "lower max_tasks", device=y.device)
+    checks.check_memory(n_bytes, "lower max_tasks", device=y.device)
     some = y if m == len(y) else y[torch.randperm(len(y), generator=g)[:m].to(y.device)]
     R = pairwise_rand(some, q)
     mean_index = (R.sum(1) - R.diagonal()) / (m - 1)

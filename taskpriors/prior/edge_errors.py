@@ -37,19 +37,19 @@ class EdgeDistribution(NamedTuple):
 
 
 def edge_distribution(
-    prior: ArrayLike, temperature: float | None, features: Tensor, caller: str
+    prior: ArrayLike, temperature: float | None, features: Tensor
 ) -> EdgeDistribution:
     "Check a factor and a temperature; return their edge distribution in the features' dtype."
-    Z = checks.check_features(prior, caller, "prior").to(features)
-    checks.check_same_n(caller, features=len(features), prior=len(Z))
-    Z, odds = checked_odds(Z, temperature, "undirected", caller)
+    Z = checks.check_features(prior, "prior").to(features)
+    checks.check_same_n(features=len(features), prior=len(Z))
+    Z, odds = checked_odds(Z, temperature, "undirected")
     return EdgeDistribution(Z, odds)
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #0d0367b7
 def _points_at_once(run: PairPass, n: int) -> int:
     if run.block_size is None:
         return min(max(512, n // 8), 2048)
-    return checks.check_count(run.block_size, run.caller, "block_size")
+    return checks.check_count(run.block_size, "block_size")
 
 
 def _edge_strip(
@@ -73,7 +73,7 @@ def moments_of_edges(
     n = len(U)
     size = _points_at_once(run, n)
     entries = U.numel() + 3 * min(size, n) ** 2
-    checks.check_memory(U.element_size() * entries, run.caller, "lower block_size", device=U.device)
+    checks.check_memory(U.element_size() * entries, "lower block_size", device=U.device)
     text = "mean over pairs"
     if run.executor is not None:
         strip = partial(_edge_strip, distribution=distribution, U=U, size=size)
@@ -130,9 +130,9 @@ def variance_of_edges(
     size = _points_at_once(run, n)
     entries = 6 * U.numel() + 4 * min(size, n) ** 2
     remedy = "lower block_size or pass variance=False"
-    checks.check_memory(U.element_size() * entries, run.caller, remedy, device=U.device)
+    checks.check_memory(U.element_size() * entries, remedy, device=U.device)
     keep, f = ridge.residual_filter(basis, alpha)
-    w = ridge.loo_slack(basis, [alpha], run.caller)[0] ** -2
+    w = ridge.loo_slack(basis, [alpha])[0] ** -2
     W = torch.cat([U, U.new_full((n, 1), n**-0.5)], 1)
     G = torch.cat([f, f.new_tensor([keep])])
     L, R = W @ (G[:, None] * weighted_gram(W, w) * G).to(W), W

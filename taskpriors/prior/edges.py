@@ -24,22 +24,23 @@ GRAPHS = ("directed", "undirected")
 
 
 def checked_odds(
-    Z: ArrayLike, temperature: float | None, graphs: str, caller: str
+    Z: ArrayLike, temperature: float | None, graphs: str
 ) -> tuple[Tensor, float]:  # the checked factor, and log-odds of an edge per unit of K_ij
     "Check the arguments shared by all functions of a prior over graphs."
-    Z = checks.check_features(Z, caller, "Z")
-    T = checks.check_temperature(temperature, caller)
-    checks.check_choice(graphs, GRAPHS, caller, "graphs")
+    Z = checks.check_features(Z, "Z")
+    T = checks.check_temperature(temperature)
+    checks.check_choice(graphs, GRAPHS, "graphs")
     odds = (2 if graphs == "undirected" else 1) / T
     largest = max(1.0, torch.linalg.vector_norm(Z, dim=1).double().square().max().item())
     if odds * largest > torch.finfo(Z.dtype).max:
         got = f"temperature = {T:.3g} with entries of K up to {largest:.3g}"
         remedy = "rescale the kernel, raise the temperature or pass float64"
-        checks.refuse(caller, f"K/temperature must stay finite in {Z.dtype}", got, remedy)
+        checks.refuse(f"K/temperature must stay finite in {Z.dtype}", got, remedy)
     return Z, odds
 
 # %% ../../nbs/prior/02_edges.ipynb #ced526b8
 @documented
+@checks.entry_point
 def edge_probabilities(
     Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T > 0, in the units of K
@@ -52,10 +53,10 @@ def edge_probabilities(
     for i != j, and 1 on the diagonal.
     Reference: Task Priors, Lemma 2.5.
     """
-    Z, odds = checked_odds(Z, temperature, graphs, "edge_probabilities")
+    Z, odds = checked_odds(Z, temperature, graphs)
     n = len(Z)
     remedy = "pass fewer rows of Z, or use trace_moments, which streams over pairs"
-    checks.check_memory(2 * n * n * Z.element_size(), "edge_probabilities", remedy, device=Z.device)
+    checks.check_memory(2 * n * n * Z.element_size(), remedy, device=Z.device)
     P = torch.sigmoid(odds * (Z @ Z.T))
     return P.fill_diagonal_(1) if graphs == "undirected" else P
 
@@ -73,6 +74,7 @@ def _log_partition_block(block, Z, odds, graphs) -> Tensor:
     return total
 
 # %% ../../nbs/prior/02_edges.ipynb #58f47cba
+@checks.entry_point
 def log_partition(
     Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T > 0, in the units of K
@@ -88,10 +90,10 @@ def log_partition(
     The cost is O(n^2 r) time and O(block_size^2) memory.
     Reference: Task Priors, Definition 2.4 and Lemma 2.5.
     """
-    Z, odds = checked_odds(Z, temperature, graphs, "log_partition")
-    size = checks.check_count(block_size, "log_partition", "block_size")
+    Z, odds = checked_odds(Z, temperature, graphs)
+    size = checks.check_count(block_size, "block_size")
     n_bytes = 3 * min(size, len(Z)) ** 2 * Z.element_size()
-    checks.check_memory(n_bytes, "log_partition", "lower block_size", device=Z.device)
+    checks.check_memory(n_bytes, "lower block_size", device=Z.device)
     part = partial(_log_partition_block, Z=Z, odds=odds, graphs=graphs)
     total = sum(blocks.map_blocks(part, blocks.pair_blocks(len(Z), size), executor=executor))
     if graphs == "directed":
@@ -99,6 +101,7 @@ def log_partition(
     return total + odds / 2 * Z.square().sum(dtype=torch.float64)
 
 # %% ../../nbs/prior/02_edges.ipynb #9f55068a
+@checks.entry_point
 def graph_log_prob(
     G: Tensor,  # adjacency matrices of zeros and ones, shape (n_graphs, n, n), or (n, n) for one
     Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
@@ -113,24 +116,23 @@ def graph_log_prob(
     x_ij = K_ij / T; for undirected graphs the sums run over i < j and x_ij = 2 K_ij / T.
     Reference: Task Priors, Definition 2.4 and Lemma 2.5.
     """
-    caller = "graph_log_prob"
-    Z, odds = checked_odds(Z, temperature, graphs, caller)
-    G = checks.as_tensor(G, caller, "G").to(Z.device)
+    Z, odds = checked_odds(Z, temperature, graphs)
+    G = checks.as_tensor(G, "G").to(Z.device)
     if G.ndim not in (2, 3) or G.shape[-1] != G.shape[-2]:
         rule = "G must have shape (n, n) or (n_graphs, n, n)"
-        checks.refuse(caller, rule, tuple(G.shape), "pass adjacency matrices")
-    checks.check_same_n(caller, Z=len(Z), G=G.shape[-1])
+        checks.refuse(rule, tuple(G.shape), "pass adjacency matrices")
+    checks.check_same_n(Z=len(Z), G=G.shape[-1])
     if G.dtype != torch.bool and not ((G == 0) | (G == 1)).all():
         remedy = "draw graphs with sample_graphs, and do not pass edge probabilities"
-        checks.refuse(caller, "G must hold zeros and ones", "other entries", remedy)
+        checks.refuse("G must hold zeros and ones", "other entries", remedy)
     G = G.bool().reshape(-1, len(Z), len(Z))
     if graphs == "undirected" and not (G.equal(G.mT) and G.diagonal(dim1=1, dim2=2).all()):
         rule = "undirected graphs must be symmetric with ones on the diagonal"
         remedy = "fill its diagonal or use graphs='directed'"
-        checks.refuse(caller, rule, "another graph", remedy)
-    size = checks.check_count(block_size, caller, "block_size")
+        checks.refuse(rule, "another graph", remedy)
+    size = checks.check_count(block_size, "block_size")
     n_bytes = 5 * min(size, len(Z)) * len(Z) * Z.element_size()
-    checks.check_memory(n_bytes, caller, "lower block_size", device=Z.device)
+    checks.check_memory(n_bytes, "lower block_size", device=Z.device)
     out = torch.zeros(len(G), dtype=torch.float64, device=Z.device)
     for rows in blocks.row_blocks(len(Z), size):
         x = odds * (Z[rows] @ Z.T)
@@ -143,6 +145,7 @@ def graph_log_prob(
 
 # %% ../../nbs/prior/02_edges.ipynb #be2c9326
 @documented
+@checks.entry_point
 def sample_graphs(
     Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T > 0, in the units of K
@@ -157,16 +160,16 @@ def sample_graphs(
     undirected graphs G_ji = G_ij.
     Reference: Task Priors, Definition 2.4 and Lemma 2.5.
     """
-    m = checks.check_count(n_graphs, "sample_graphs", "n_graphs")
-    Z, _ = checked_odds(Z, temperature, graphs, "sample_graphs")
+    m = checks.check_count(n_graphs, "n_graphs")
+    Z, _ = checked_odds(Z, temperature, graphs)
     n = len(Z)
     drawing = m * n * n + 17 * max(n * n, min(m * n * n, 2**20))
     joining = 4 * m * n * n if graphs == "undirected" else 0
     n_bytes = Z.element_size() * n * n + max(drawing, joining)
     remedy = "draw fewer per call, with one torch.Generator as seed"
-    checks.check_memory(n_bytes, "sample_graphs", remedy, device=Z.device)
+    checks.check_memory(n_bytes, remedy, device=Z.device)
     P = edge_probabilities(Z, temperature, graphs=graphs)
-    g = checks.check_generator(seed, "sample_graphs", P.device)
+    g = checks.check_generator(seed, P.device)
     G = torch.empty(m, n, n, dtype=torch.bool, device=P.device)
     for some in blocks.row_blocks(m, max(1, 2**20 // n**2)):
         G[some] = torch.rand(G[some].shape, generator=g, dtype=torch.float64, device=P.device) < P
@@ -198,6 +201,7 @@ def _edge_rows(rows, Z, odds) -> Tensor:
     return P
 
 # %% ../../nbs/prior/02_edges.ipynb #4db4cfdb
+@checks.entry_point
 def least_eigenvalue(
     Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T > 0, in the units of K
@@ -209,13 +213,12 @@ def least_eigenvalue(
     "Least eigenvalue of the edge probabilities; no distribution of labels has a negative one."
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-    caller = "least_eigenvalue"
-    Z, odds = checked_odds(Z, temperature, graphs, caller)
-    if n_points is not None and checks.check_count(n_points, caller, "n_points", low=2) < len(Z):
+    Z, odds = checked_odds(Z, temperature, graphs)
+    if n_points is not None and checks.check_count(n_points, "n_points", low=2) < len(Z):
         Z = Z[blocks.evenly(len(Z), n_points, down=True)]
     Z = Z.double()
     n = len(Z)
-    slices = list(blocks.row_blocks(n, checks.check_count(block_size, caller, "block_size")))
+    slices = list(blocks.row_blocks(n, checks.check_count(block_size, "block_size")))
     if n < 32:  # too few examples for Lanczos iterations
         P = _edge_rows(slice(0, n), Z, odds)
         return LeastEigenvalue(torch.linalg.eigvalsh(P)[0].item(), 0.0, n, 0)
@@ -229,7 +232,7 @@ def least_eigenvalue(
         parts = held or (_edge_rows(rows, Z, odds) for rows in slices)
         return torch.cat([P @ v for P in parts]).cpu().numpy()
 
-    start = torch.randn(n, generator=checks.check_generator(0, caller), dtype=Z.dtype).numpy()
+    start = torch.randn(n, generator=checks.check_generator(0), dtype=Z.dtype).numpy()
     shifted = LinearOperator((n, n), matvec=lambda v: 2 * v.reshape(-1) - times(v), dtype="f8")
     try:
         lanczos = dict(k=1, which="LA", v0=start, ncv=20, maxiter=20, tol=0.02)

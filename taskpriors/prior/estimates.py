@@ -134,11 +134,11 @@ class Labelings(results.Result):
     weights = property(lambda self: self.log_weights.exp())  # shape (n_tasks,)
     exact = property(lambda self: self.method == "enumeration")
 
-    def _require_trust(self, caller, force) -> None:
+    def _require_trust(self, force) -> None:
         if not (self.trusted or force):
             remedy = "draw more tasks, choose method='anneal' or 'gibbs', raise the temperature"
             remedy += ", or pass force=True"
-            checks.refuse(caller, "samples must be trusted", self.reason, remedy)
+            checks.refuse("samples must be trusted", self.reason, remedy)
 
     def _family_weights(self) -> Tensor:
         return torch.zeros_like(self.log_weights).index_add_(0, self.ancestor, self.weights)
@@ -164,6 +164,7 @@ class Labelings(results.Result):
             return 0.0, 0.0
         return second / A, fourth / A
 
+    @checks.entry_point
     def expectation(
         self,
         values: ArrayLike,  # one value per task, shape (n_tasks,), or k values, (n_tasks, k)
@@ -174,11 +175,10 @@ class Labelings(results.Result):
 
         If all tasks agree, the standard error of a frequency is Agresti and Coull's, else infinite.
         """
-        caller = "expectation"
-        self._require_trust(caller, force)
-        v = checks.check_numbers(values, caller, "values").double()
+        self._require_trust(force)
+        v = checks.check_numbers(values, "values").double()
         w = self.weights
-        checks.check_same_n(caller, tasks=len(w), values=len(v))
+        checks.check_same_n(tasks=len(w), values=len(v))
         mean = torch.tensordot(w, v, 1)
         if self.exact:
             return Estimate(mean, torch.zeros_like(mean), math.inf)
@@ -205,13 +205,13 @@ class Labelings(results.Result):
         se = e.standard_error if self.exact else self._frequency_se(e.mean, e.standard_error)
         return Estimate(e.mean.view(shape), se.view(shape), e.dof)
 
+    @checks.entry_point
     def pair_marginals(self, *, force: bool = False) -> Estimate:  # means of shape (n, n)
         "P(y_i = y_j) for each pair, that is E[G], with standard errors from at most 64 groups."
-        caller = "pair_marginals"
-        self._require_trust(caller, force)
+        self._require_trust(force)
         w, q = self.weights, self.n_classes
         remedy = "use expectation(values) or trace_moments(M), which need no n x n array"
-        checks.check_memory(80 * self.labels.shape[1] ** 2, caller, remedy, device=w.device)
+        checks.check_memory(80 * self.labels.shape[1] ** 2, remedy, device=w.device)
         W = self._family_weights()
         m = len(W)
         group = torch.empty(m, dtype=torch.int64, device=W.device)
@@ -228,6 +228,7 @@ class Labelings(results.Result):
         se = (squares / (1 - W.square().sum())).sqrt()
         return Estimate(mean, self._frequency_se(mean, se).fill_diagonal_(0), _dof(W))
 
+    @checks.entry_point
     def trace_moments(
         self,
         M: ArrayLike,  # factor of a model's kernel, shape (n, r)
@@ -235,8 +236,8 @@ class Labelings(results.Result):
         force: bool = False,  # whether to accept untrusted samples
     ) -> LabelTraceMoments:
         "Mean and variance of Tr(M M^T G) over tasks, with standard errors."
-        M = checks.check_features(M, "trace_moments", "M")
-        checks.check_same_n("trace_moments", labels=self.labels.shape[1], M=len(M))
+        M = checks.check_features(M, "M")
+        checks.check_same_n(labels=self.labels.shape[1], M=len(M))
         t = label_traces(self.labels, M, self.n_classes)
         mean = self.expectation(t, force=force)
         squares = (t - mean.mean).square()
@@ -269,11 +270,12 @@ class Labelings(results.Result):
         }
         return pd.DataFrame({name: v.tolist() for name, v in columns.items()})
 
+    @checks.entry_point
     def plot(self, ax: Axes | None = None) -> Axes:
         "Plot the effective sample size along the run, or mean Tr(GK) per sweep for Gibbs sampling."
         if self.history is None:
             got, remedy = "enumerated labelings", "plot the result of sample_labelings"
-            checks.refuse("Labelings.plot", "a plot needs the history of a sampler", got, remedy)
+            checks.refuse("a plot needs the history of a sampler", got, remedy)
         ax = results.new_axes(ax)
         ax.plot(torch.arange(1, len(self.history) + 1), self.history)
         if self.method == "gibbs":

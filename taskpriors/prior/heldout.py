@@ -26,12 +26,13 @@ from .estimates import Labelings, label_traces
 from ..signatures import documented
 
 # %% ../../nbs/prior/15_heldout.ipynb #604d9c52
+@checks.entry_point
 def heldout_matrix(features: ArrayLike, alpha: float) -> Tensor:  # Q, shape (n, n), float64
     "Matrix Q for which Tr(Q G)/n is the leave-one-out loss on a task with label graph G."
-    X = checks.check_features(features, "heldout_matrix")
+    X = checks.check_features(features)
     n = len(X)
     remedy = "use expected_heldout_error, which streams over pairs"
-    checks.check_memory(4 * 8 * n * n, "heldout_matrix", remedy, device=X.device)
+    checks.check_memory(4 * 8 * n * n, remedy, device=X.device)
     unit_targets = torch.eye(n, dtype=torch.float64, device=X.device)
     residuals = ridge.loo_residuals(ridge.decompose(X.double()), unit_targets, alpha)  # R'
     return residuals @ residuals.T
@@ -89,16 +90,16 @@ class Penalties(NamedTuple):
     curve: bool = True  # whether the errors at all penalties are returned
 
 
-def check_penalties(alpha: float | None, alphas: ArrayLike | None, caller: str) -> Penalties:
+def check_penalties(alpha: float | None, alphas: ArrayLike | None) -> Penalties:
     "Return the candidate penalties that `alpha` and `alphas` specify."
     if alpha is not None and alphas is not None:
         rule = "only one of alpha and alphas may be given"
-        checks.refuse(caller, rule, "both", "omit one of them")
+        checks.refuse(rule, "both", "omit one of them")
     if alpha is not None:
-        alpha = checks.check_number(alpha, caller, "alpha", low=0)
+        alpha = checks.check_number(alpha, "alpha", low=0)
         return Penalties(torch.tensor([alpha], dtype=torch.float64), curve=False)
     if alphas is not None:
-        return Penalties(ridge_tasks.check_alphas(alphas, caller))
+        return Penalties(ridge_tasks.check_alphas(alphas))
     return Penalties(None)
 
 # %% ../../nbs/prior/15_heldout.ipynb #1bcf0fc8
@@ -113,28 +114,28 @@ class _ChosenPenalty(NamedTuple):
     errors: Tensor | None
 
 
-def check_baseline(baseline: float, caller: str) -> float:
+def check_baseline(baseline: float) -> float:
     "Return the baseline error, or raise `ValueError` if all labels are equal up to rounding."
     if not baseline > 1e-12:
         got = f"an intercept-only error of {baseline:.3g}"
         remedy = "raise the temperature or sample other tasks"
-        checks.refuse(caller, "tasks must have at least two classes", got, remedy)
+        checks.refuse("tasks must have at least two classes", got, remedy)
     return baseline
 
 
 def choose_penalty(
-    basis: ridge.RidgeBasis, moments: ridge_tasks.TaskMoments, penalties: Penalties, caller: str
+    basis: ridge.RidgeBasis, moments: ridge_tasks.TaskMoments, penalties: Penalties
 ) -> _ChosenPenalty:
     "Select the penalty with the least expected leave-one-out error."
     n = len(basis.U)
-    baseline = check_baseline((moments.diag.sum() * n / (n - 1) ** 2).item(), caller)
+    baseline = check_baseline((moments.diag.sum() * n / (n - 1) ** 2).item())
     grid, curve = penalties.grid, penalties.curve
     if grid is not None:
         errors = ridge_tasks.loo_errors(basis, moments, grid.tolist())
     elif curve:
-        grid, errors = ridge_tasks.grid_errors(basis, moments, caller)
+        grid, errors = ridge_tasks.grid_errors(basis, moments)
     else:
-        grid, errors = ridge_tasks.least_grid_errors(basis, [moments], caller)
+        grid, errors = ridge_tasks.least_grid_errors(basis, [moments])
     errors = errors.cpu()
     best = int(errors.argmin())
     error = errors[best].item()
@@ -157,28 +158,26 @@ class _LabelDistribution(NamedTuple):
     exact: bool = False  # whether all labelings are enumerated
 
 
-def _labels_or_factor(
-    prior: Any, weights: Any, caller: str
-) -> _LabelDistribution | Tensor:  # tasks or a factor
+def _labels_or_factor(prior: Any, weights: Any) -> _LabelDistribution | Tensor:  # tasks or a factor
     if hasattr(prior, "labels") and hasattr(prior, "log_weights"):
         if weights is not None:
             got = "weights and a result that has weights"
-            checks.refuse(caller, "weights must be given once", got, "omit weights")
+            checks.refuse("weights must be given once", got, "omit weights")
         if not getattr(prior, "trusted", True):
             remedy = "draw other samples, or pass their `labels` to average over these tasks"
-            checks.refuse(caller, "samples must be trusted", prior.reason, remedy)
+            checks.refuse("samples must be trusted", prior.reason, remedy)
         return _LabelDistribution(
             labels=torch.as_tensor(prior.labels),
             weights=torch.as_tensor(prior.log_weights).double().softmax(0),
             ancestor=getattr(prior, "ancestor", None),
             exact=bool(getattr(prior, "exact", False)),
         )
-    prior = checks.as_tensor(prior, caller, "prior")
+    prior = checks.as_tensor(prior, "prior")
     if not prior.is_floating_point():
         return _LabelDistribution(prior, weights)
     if weights is not None:
         got = "weights and a factor"
-        checks.refuse(caller, "weights require sampled labels as the prior", got, "omit weights")
+        checks.refuse("weights require sampled labels as the prior", got, "omit weights")
     return prior
 
 # %% ../../nbs/prior/15_heldout.ipynb #9414fefe
@@ -240,14 +239,13 @@ def _error_over_labels(
     variance: bool = True,
     points: bool = True,
 ) -> HeldoutError:
-    caller = run.caller
-    tasks = ridge_tasks.check_tasks(distribution.labels, basis.U, None, caller)
+    tasks = ridge_tasks.check_tasks(distribution.labels, basis.U, None)
     m, n = tasks.labels.shape
-    w = ridge_tasks.check_weights(distribution.weights, m, caller).to(basis.U.device)
+    w = ridge_tasks.check_weights(distribution.weights, m).to(basis.U.device)
     size = ridge_tasks.task_block(run.block_size, n, tasks.n_classes)
-    ridge_tasks.check_task_memory(basis, min(size, m), n, n_classes=tasks.n_classes, caller=caller)
+    ridge_tasks.check_task_memory(basis, min(size, m), n, n_classes=tasks.n_classes)
     moments = ridge_tasks.task_moments(basis, tasks, w, block_size=size, executor=run.executor)
-    choice = choose_penalty(basis, moments, penalties, caller)
+    choice = choose_penalty(basis, moments, penalties)
     if not variance:
         alone = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
         return HeldoutError(
@@ -293,6 +291,7 @@ def _error_over_labels(
 
 # %% ../../nbs/prior/15_heldout.ipynb #3eab40b8
 @documented
+@checks.entry_point
 def expected_heldout_error(
     features: ArrayLike,  # of the evaluated model, shape (n, d)
     prior: ArrayLike | Labelings,  # factor of the prior kernel (n, r), or tasks (n_tasks, n)
@@ -317,27 +316,26 @@ def expected_heldout_error(
 
     Reference: Task Priors, Theorem 2.6, with Q in place of M, over undirected graphs.
     """
-    caller = "expected_heldout_error"
-    X = checks.check_features(features, caller)
-    variance = checks.check_flag(variance, caller, "variance")
-    points = checks.check_flag(points, caller, "points")
-    check_edges = checks.check_flag(check_edges, caller, "check_edges")
-    standardize = checks.check_flag(standardize, caller, "standardize")
-    progress = checks.check_flag(progress, caller, "progress")
-    distribution = _labels_or_factor(prior, weights, caller)
+    X = checks.check_features(features)
+    variance = checks.check_flag(variance, "variance")
+    points = checks.check_flag(points, "points")
+    check_edges = checks.check_flag(check_edges, "check_edges")
+    standardize = checks.check_flag(standardize, "standardize")
+    progress = checks.check_flag(progress, "progress")
+    distribution = _labels_or_factor(prior, weights)
     if isinstance(distribution, _LabelDistribution):
-        checks.check_same_n(caller, features=len(X), labels=distribution.labels.shape[-1])
+        checks.check_same_n(features=len(X), labels=distribution.labels.shape[-1])
     else:
-        distribution = edge_errors.edge_distribution(distribution, temperature, X, caller)
+        distribution = edge_errors.edge_distribution(distribution, temperature, X)
     basis = ridge.decompose(X, standardize=standardize)
-    penalties = check_penalties(alpha, alphas, caller)
-    run = pair_sums.PairPass(caller, block_size, executor, progress)
+    penalties = check_penalties(alpha, alphas)
+    run = pair_sums.PairPass(block_size, executor, progress)
     if isinstance(distribution, _LabelDistribution):
         return _error_over_labels(
             basis, distribution, penalties, run, variance=variance, points=points
         )
     moments = edge_errors.moments_of_edges(basis, distribution, run)
-    choice = choose_penalty(basis, moments, penalties, run.caller)
+    choice = choose_penalty(basis, moments, penalties)
     errors = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
     spread = (
         edge_errors.variance_of_edges(basis, distribution, choice.alpha, run) if variance else None
@@ -346,9 +344,9 @@ def expected_heldout_error(
     if choice.error < 0:
         reason = f"an expected error of {choice.error:.3g}, below zero"
         warnings.warn(
-            f"{caller}: edges must be attainable by labels. Got {reason}; "
+            f"expected_heldout_error: edges must be attainable by labels. Got {reason}; "
             "raise the temperature or pass sampled labels.",
-            stacklevel=2,
+            stacklevel=3,
         )
     elif check_edges:
         reason = edges.least_eigenvalue(distribution.Z, 2 / distribution.odds).reason
@@ -364,7 +362,7 @@ def expected_heldout_error(
 
 # %% ../../nbs/prior/15_heldout.ipynb #3c0e50b5
 def error_on_basis(
-    basis: ridge.RidgeBasis, labels: Tensor, caller: str, *, variance: bool = True
+    basis: ridge.RidgeBasis, labels: Tensor, *, variance: bool = True
 ) -> HeldoutError:
     """Compute `expected_heldout_error(features, labels, points=True)` from a basis.
 
@@ -372,7 +370,7 @@ def error_on_basis(
     without `variance`.
     """
     distribution, best = _LabelDistribution(labels), Penalties(None, curve=False)
-    run = pair_sums.PairPass(caller)
+    run = pair_sums.PairPass()
     return _error_over_labels(basis, distribution, best, run, variance=variance, points=variance)
 
 # %% ../../nbs/prior/15_heldout.ipynb #b52c1847
@@ -411,6 +409,7 @@ def _mean_edges(
 
 # %% ../../nbs/prior/15_heldout.ipynb #1a6695d9
 @documented
+@checks.entry_point
 def precision_at_k(
     features: ArrayLike,  # of the evaluated model, shape (n, d)
     prior: ArrayLike | Labelings,  # factor or tasks, as in expected_heldout_error
@@ -430,40 +429,39 @@ def precision_at_k(
 
     Reference: Task Priors, Lemma 2.5, for the probability of an edge.
     """
-    caller = "precision_at_k"
-    X = kernel_factor(checks.check_features(features, caller), center=False)
+    X = kernel_factor(checks.check_features(features), center=False)
     n = len(X)
-    distribution = _labels_or_factor(prior, weights, caller)
-    k = checks.check_count(k, caller, "k", high=n - 1)
-    size = checks.check_count(block_size, caller, "block_size")
+    distribution = _labels_or_factor(prior, weights)
+    k = checks.check_count(k, "k", high=n - 1)
+    size = checks.check_count(block_size, "block_size")
     n_bytes = (2 * X.element_size() + 5) * min(size, n) * n
-    checks.check_memory(n_bytes, caller, "lower block_size", device=X.device)
+    checks.check_memory(n_bytes, "lower block_size", device=X.device)
     slices = blocks.row_blocks(n, size)
     if isinstance(distribution, _LabelDistribution):
-        labels = ridge_tasks.check_tasks(distribution.labels, X, None, caller).labels
-        w = ridge_tasks.check_weights(distribution.weights, len(labels), caller).to(X.device)
+        labels = ridge_tasks.check_tasks(distribution.labels, X, None).labels
+        w = ridge_tasks.check_weights(distribution.weights, len(labels)).to(X.device)
         part = partial(_mean_labels_shared, X=X, k=k, labels=labels, weights=w)
     else:
-        Z = checks.check_features(distribution, caller, "prior").to(X)
-        checks.check_same_n(caller, features=n, prior=len(Z))
-        Z, odds = edges.checked_odds(Z, temperature, graphs, caller)
+        Z = checks.check_features(distribution, "prior").to(X)
+        checks.check_same_n(features=n, prior=len(Z))
+        Z, odds = edges.checked_odds(Z, temperature, graphs)
         part = partial(_mean_edges, X=X, k=k, distribution=edge_errors.EdgeDistribution(Z, odds))
     return (sum(blocks.map_blocks(part, slices, executor=executor)) / (n * k)).item()
 
 # %% ../../nbs/prior/15_heldout.ipynb #0f1a359a
+@checks.entry_point
 def trace_over_labels(Z: ArrayLike, labels: ArrayLike | Labelings) -> tuple[float, float]:
     "Mean and variance of Tr(MG) over the label graphs of given tasks."
-    caller = "trace_over_labels"
-    Z = checks.check_features(Z, caller, "Z").double()
-    distribution = _labels_or_factor(labels, None, caller)
+    Z = checks.check_features(Z, "Z").double()
+    distribution = _labels_or_factor(labels, None)
     if not isinstance(distribution, _LabelDistribution):
         rule = "labels must be whole numbers"
-        checks.refuse(caller, rule, "a factor", "use trace_moments", TypeError)
-    tasks = ridge_tasks.check_tasks(distribution.labels, Z, None, caller)
+        checks.refuse(rule, "a factor", "use trace_moments", TypeError)
+    tasks = ridge_tasks.check_tasks(distribution.labels, Z, None)
     m, n = tasks.labels.shape
-    w = ridge_tasks.check_weights(distribution.weights, m, caller).to(Z.device)
+    w = ridge_tasks.check_weights(distribution.weights, m).to(Z.device)
     size = ridge_tasks.task_block(None, n, tasks.n_classes)
     traces = label_traces(tasks.labels, Z, tasks.n_classes, size)
-    checks.check_computed(traces.square(), caller, "Tr(MG) squared")
+    checks.check_computed(traces.square(), "Tr(MG) squared")
     mean = w @ traces
     return mean.item(), (w @ (traces - mean) ** 2).item()

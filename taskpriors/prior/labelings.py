@@ -23,6 +23,7 @@ from ..signatures import documented
 
 # %% ../../nbs/prior/12_labelings.ipynb #50ddee4a
 @documented
+@checks.entry_point
 def enumerate_labelings(
     Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
     temperature: float,  # T
@@ -37,19 +38,18 @@ def enumerate_labelings(
     log p(y) = Tr(G_y K)/T - log Z, with Z the sum of exp(Tr(G_y K)/T) over all q^n labelings.
     Reference: Task Priors, section 2.4.
     """
-    caller = "enumerate_labelings"
-    Z, T, q, _ = prefix.check_sampler(Z, temperature, n_classes, 1, caller)
-    prefix.pair_scale(Z, T, caller)  # raises if the energies overflow
+    Z, T, q, _ = prefix.check_sampler(Z, temperature, n_classes, 1)
+    prefix.pair_scale(Z, T)  # raises if the energies overflow
     n = len(Z)
-    given = prefix.check_given(given, caller, n=n, n_classes=q, device=Z.device)
+    given = prefix.check_given(given, n=n, n_classes=q, device=Z.device)
     free = torch.arange(n, device=Z.device) if given is None else (given < 0).nonzero()[:, 0]
     listed = q ** len(free)
     if listed > 10**6:
         rule = "at most 10^6 labelings can be enumerated"
-        checks.refuse(caller, rule, f"{q}^{len(free)}", "use sample_labelings")
+        checks.refuse(rule, f"{q}^{len(free)}", "use sample_labelings")
     n_bytes = (16 * n + 8 * q + 24) * listed
-    checks.check_memory(n_bytes, caller, "use sample_labelings", device=Z.device)
-    pi, tau = particles.check_proportions(class_proportions, tolerance, q, caller)
+    checks.check_memory(n_bytes, "use sample_labelings", device=Z.device)
+    pi, tau = particles.check_proportions(class_proportions, tolerance, q)
     labels = torch.zeros(listed, n, dtype=torch.int64, device=Z.device)
     labels += 0 if given is None else given
     digits = q ** torch.arange(len(free), device=Z.device).flip(0)
@@ -251,6 +251,7 @@ def _sample_particles(problem: particles.Problem, m: int, options: _Options) -> 
 
 # %% ../../nbs/prior/12_labelings.ipynb #ba0bccfe
 @documented
+@checks.entry_point
 def sample_labelings(
     Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T, in the units of K
@@ -276,9 +277,8 @@ def sample_labelings(
     of (share - pi)^2/(2 tolerance^2)).
     Reference: Task Priors, section 2.4, the restricted measure.
     """
-    caller = "sample_labelings"
-    checks.check_choice(method, ("smc", "anneal", "gibbs", "prefix"), caller, "method")
-    draw = particles.DrawOptions(n_tasks, seed, caller, class_proportions, tolerance, given)
+    checks.check_choice(method, ("smc", "anneal", "gibbs", "prefix"), "method")
+    draw = particles.DrawOptions(n_tasks, seed, class_proportions, tolerance, given)
     problem = particles.checked_problem(Z, temperature, n_classes, draw)
     gibbs = method == "gibbs"
     if gibbs_sweeps is None:
@@ -286,17 +286,15 @@ def sample_labelings(
     else:
         least = 1 if gibbs else 0
         most = checks.MOST_ROUNDS
-        sweeps = checks.check_count(gibbs_sweeps, caller, "gibbs_sweeps", low=least, high=most)
+        sweeps = checks.check_count(gibbs_sweeps, "gibbs_sweeps", low=least, high=most)
         if gibbs:
-            checks.check_load(sweeps, caller, "gibbs_sweeps", bytes_each=16 * n_tasks)
+            checks.check_load(sweeps, "gibbs_sweeps", bytes_each=16 * n_tasks)
     options = _Options(
         method=method,
         sweeps=sweeps,
-        resample_below=checks.check_number(resample_below, caller, "resample_below", low=0, high=1),
-        check_every=checks.check_count(check_every, caller, "check_every"),
-        step=checks.check_number(
-            step, caller, "step", low=0, high=1, low_open=True, high_open=True
-        ),
+        resample_below=checks.check_number(resample_below, "resample_below", low=0, high=1),
+        check_every=checks.check_count(check_every, "check_every"),
+        step=checks.check_number(step, "step", low=0, high=1, low_open=True, high_open=True),
         progress=progress,
     )
     sample = _sample_chains if gibbs else _sample_particles
@@ -309,9 +307,9 @@ def sample_labelings(
     labelings = replace(labelings, measure=measure)
     if not labelings.trusted:
         warnings.warn(
-            f"{caller}: samples can be trusted only if all diagnostics pass. Got "
+            f"sample_labelings: samples can be trusted only if all diagnostics pass. Got "
             f"{labelings.reason}; draw more tasks, choose method='anneal' or 'gibbs', or raise "
             "the temperature.",
-            stacklevel=2,
+            stacklevel=3,
         )
     return labelings

@@ -40,21 +40,21 @@ class Grouping(NamedTuple):
         return out
 
 
-def check_groups(groups: ArrayLike, n: int, caller: str) -> Grouping:
+def check_groups(groups: ArrayLike, n: int) -> Grouping:
     "Return the grouping of the examples, or raise `ValueError` if it has fewer than two groups."
     groups = groups.tolist() if hasattr(groups, "tolist") else groups
-    names = checks.check_several(groups, caller, "groups")
-    checks.check_same_n(caller, points=n, groups=len(names))
+    names = checks.check_several(groups, "groups")
+    checks.check_same_n(points=n, groups=len(names))
     try:
         numbers = {name: k for k, name in enumerate(dict.fromkeys(names))}
     except TypeError:
         kind = type(names[0]).__name__
-        checks.refuse(caller, "groups must be names or numbers", kind, "pass names", TypeError)
+        checks.refuse("groups must be names or numbers", kind, "pass names", TypeError)
     if blank := [k for k, name in enumerate(names) if name is None or name != name or name == ""]:
         rule, remedy = "every example must have a group", "name its group, or assign a new one"
-        checks.refuse(caller, rule, f"none at row {blank[0]}", remedy)
+        checks.refuse(rule, f"none at row {blank[0]}", remedy)
     if len(numbers) < 2:
-        checks.refuse(caller, "there must be at least two groups", str(len(numbers)), "omit groups")
+        checks.refuse("there must be at least two groups", str(len(numbers)), "omit groups")
     number = torch.tensor([numbers[name] for name in names])
     sizes = number.bincount()
     rows = number.argsort(stable=True).split(sizes.tolist())
@@ -62,12 +62,10 @@ def check_groups(groups: ArrayLike, n: int, caller: str) -> Grouping:
     return Grouping(number, blocks)
 
 
-def split_groups(grouping: Grouping, train: float, caller: str, *, seed: int = 0) -> Tensor:
+def split_groups(grouping: Grouping, train: float, *, seed: int = 0) -> Tensor:
     "Draw a training mask of whole groups, with about a fraction `train` of the examples."
-    share = checks.check_number(
-        train, caller, "train", low=0, high=1, low_open=True, high_open=True
-    )
-    order = torch.randperm(grouping.n_groups, generator=checks.check_generator(seed, caller))
+    share = checks.check_number(train, "train", low=0, high=1, low_open=True, high_open=True)
+    order = torch.randperm(grouping.n_groups, generator=checks.check_generator(seed))
     reached = grouping.number.bincount()[order].cumsum(0)
     n_training = int((reached <= share * len(grouping.number)).sum())
     return torch.isin(grouping.number, order[: max(1, min(len(order) - 1, n_training))])
@@ -149,7 +147,7 @@ class _PenaltyChoice(NamedTuple):
     inverses: list[Tensor]  # inverse blocks of I - H, see `inverses_of`
 
 
-def _best_penalty(basis: RidgeBasis, T: Tensor, grouping: Grouping, caller: str) -> _PenaltyChoice:
+def _best_penalty(basis: RidgeBasis, T: Tensor, grouping: Grouping) -> _PenaltyChoice:
     "Select the penalty with the least error on left-out groups, for centred targets T."
     least, best = float("inf"), None
     for alpha in alpha_grid(basis).tolist():
@@ -163,7 +161,7 @@ def _best_penalty(basis: RidgeBasis, T: Tensor, grouping: Grouping, caller: str)
     if best is None:
         rule = "no group may determine its own prediction"
         remedy = "drop features, or examples of the largest group"
-        checks.refuse(caller, rule, "leverage 1 at every penalty", remedy)
+        checks.refuse(rule, "leverage 1 at every penalty", remedy)
     return best
 
 
@@ -206,13 +204,13 @@ def _group_values(basis: RidgeBasis, grouping: Grouping, choice: _PenaltyChoice)
 
 
 def _error_of_columns(
-    basis, T, grouping, caller
+    basis, T, grouping
 ) -> tuple[Tensor, Tensor, dict]:  # errors of columns, baseline errors, fields
     n, k = T.shape
-    checks.check_memory(8 * 6 * n * k, caller, "pass fewer tasks or examples", device=T.device)
+    checks.check_memory(8 * 6 * n * k, "pass fewer tasks or examples", device=T.device)
     of_constant = _constant_residuals(grouping, T)
-    baseline = check_baseline(of_constant.double().square().sum().item() / n, caller)
-    choice = _best_penalty(basis, T, grouping, caller)
+    baseline = check_baseline(of_constant.double().square().sum().item() / n)
+    choice = _best_penalty(basis, T, grouping)
     squares = choice.residuals.double().square()
     alone = replace(basis, U=basis.U[:, :0], s=basis.s[:0], V=basis.V[:, :0])
     constant = _PenaltyChoice(1.0, of_constant, _block_inverses(alone, grouping, 1.0)[0])
@@ -232,23 +230,21 @@ def _error_of_columns(
     return squares.mean(0), of_constant.double().square().mean(0), fields
 
 
-def error_without_groups(
-    basis: RidgeBasis, tasks: Tensor, groups: ArrayLike, caller: str
-) -> HeldoutError:
+def error_without_groups(basis: RidgeBasis, tasks: Tensor, groups: ArrayLike) -> HeldoutError:
     "Compute `error_on_basis`, or `target_error` for real targets, by grouped cross-validation."
-    grouping = check_groups(groups, len(basis.U), caller)
+    grouping = check_groups(groups, len(basis.U))
     if tasks.is_floating_point():
         T = (tasks - tasks.mean(1, keepdim=True)).double()
         size = T.square().mean(1, keepdim=True).sqrt()
         T = (T / size / len(T) ** 0.5).T.to(basis.U)
-        squares, constants, fields = _error_of_columns(basis, T, grouping, caller)
+        squares, constants, fields = _error_of_columns(basis, T, grouping)
         fields["task_ratios"] = squares / constants
         return HeldoutError(measure="target", task_errors=len(tasks) * squares, **fields)
-    labels, q, _ = check_tasks(tasks, basis.U, None, caller)
+    labels, q, _ = check_tasks(tasks, basis.U, None)
     m = len(labels)
     codes = code_rows(labels, simplex_codes(q).to(basis.U)).flatten(0, 1).T
     codes = (codes - codes.mean(0)) / m**0.5
-    squares, constants, fields = _error_of_columns(basis, codes, grouping, caller)
+    squares, constants, fields = _error_of_columns(basis, codes, grouping)
     errors, constants = (m * x.view(q - 1, m).sum(0) for x in (squares, constants))
     fields["task_ratios"] = ratio_values(errors, constants, fields["error"], fields["baseline"])
     variance = (errors - fields["error"]).square().mean().item()
@@ -258,25 +254,24 @@ def error_without_groups(
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #9682b784
 def hits_without_groups(
-    basis: RidgeBasis, labels: Tensor, groups: ArrayLike, caller: str
+    basis: RidgeBasis, labels: Tensor, groups: ArrayLike
 ) -> Tensor:  # 0 or 1, float64
     "Whether each example is classified correctly by a probe fitted to the other groups."
     codes = simplex_codes(max(2, int(labels.max()) + 1)).to(basis.U)
-    T, grouping = codes[labels], check_groups(groups, len(labels), caller)
-    choice = _best_penalty(basis, T - T.mean(0), grouping, caller)
+    T, grouping = codes[labels], check_groups(groups, len(labels))
+    choice = _best_penalty(basis, T - T.mean(0), grouping)
     return ((T - choice.residuals) @ codes.T).argmax(1).eq(labels).double()
 
 
 def accuracy_without_groups(features: ArrayLike, labels: ArrayLike, groups: ArrayLike) -> float:
     "Accuracy of a ridge probe under leave-one-group-out cross-validation."
-    caller = "label_accuracy"
-    X = checks.check_features(features, caller)
-    y, _, _ = check_tasks(labels, X, None, caller)
-    return hits_without_groups(decompose(X), y[0], groups, caller).mean().item()
+    X = checks.check_features(features)
+    y, _, _ = check_tasks(labels, X, None)
+    return hits_without_groups(decompose(X), y[0], groups).mean().item()
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #093c3258
 def _skills_over_distributions(
-    X, planes, grouping, caller
+    X, planes, grouping
 ) -> Tensor:  # planes: centred columns, shape (n_distributions, n, k)
     basis = decompose(X)
     T = planes.to(basis.U)
@@ -298,9 +293,8 @@ def cross_skill_without_groups(
     features: list[Tensor], tasks: Tensor, groups: ArrayLike, n_classes: int
 ) -> Tensor:  # shape (n_models, n_priors)
     "Cross skill of all models and priors under leave-one-group-out cross-validation."
-    caller = "cross_skill"
-    grouping = check_groups(groups, tasks.shape[2], caller)
+    grouping = check_groups(groups, tasks.shape[2])
     codes = simplex_codes(n_classes)
     planes = torch.stack([code_rows(distribution, codes).flatten(0, 1).T for distribution in tasks])
     planes = planes - planes.mean(1, keepdim=True)
-    return torch.stack([_skills_over_distributions(X, planes, grouping, caller) for X in features])
+    return torch.stack([_skills_over_distributions(X, planes, grouping) for X in features])

@@ -14,20 +14,21 @@ import taskpriors.kernels as kernels
 from ..checks import ArrayLike
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #324f1d3e
-def _targets(targets, features: Tensor, caller: str) -> Tensor:  # shape (n, q), as the features
+def _targets(targets, features: Tensor) -> Tensor:  # shape (n, q), as the features
     "Return the targets as a matrix; a real vector becomes one column."
-    Y = checks.as_tensor(targets, caller, "targets").to(features.device)
+    Y = checks.as_tensor(targets, "targets").to(features.device)
     if Y.ndim == 1:
         if not Y.is_floating_point():
             rule = "targets must be one-hot rows or real numbers"
             got = f"a vector of {Y.dtype}"
-            checks.refuse(caller, rule, got, "use torch.nn.functional.one_hot(labels)")
+            checks.refuse(rule, got, "use torch.nn.functional.one_hot(labels)")
         Y = Y[:, None]
-    Y = checks.check_features(Y, caller, "targets", min_rows=1).to(features.dtype)
-    checks.check_same_n(caller, features=len(features), targets=len(Y))
+    Y = checks.check_features(Y, "targets", min_rows=1).to(features.dtype)
+    checks.check_same_n(features=len(features), targets=len(Y))
     return Y
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #bf7864d2
+@checks.entry_point
 def probe_loss(
     features: ArrayLike,  # representation F, shape (n, d)
     targets: Tensor,  # targets Y, shape (n, q), or (n,) for one real target
@@ -39,21 +40,22 @@ def probe_loss(
     sum_ij (F W + 1 b^T - Y)_ij^2 / n.
     Reference: Task Priors, Definition 2.1, eq. (1).
     """
-    F = checks.check_features(features, "probe_loss")
-    Y = _targets(targets, F, "probe_loss")
-    W = checks.check_finite(checks.as_tensor(W, "probe_loss", "W").to(F), "probe_loss", "W")
-    b = checks.check_finite(checks.as_tensor(b, "probe_loss", "b").to(F), "probe_loss", "b")
+    F = checks.check_features(features)
+    Y = _targets(targets, F)
+    W = checks.check_finite(checks.as_tensor(W, "W").to(F), "W")
+    b = checks.check_finite(checks.as_tensor(b, "b").to(F), "b")
     want = (F.shape[1], Y.shape[1])
     if W.shape != want or b.shape != want[1:]:
         rule = f"W must have shape {want} and b {want[1:]}"
         got = f"{tuple(W.shape)} and {tuple(b.shape)}"
-        checks.refuse("probe_loss", rule, got, "pass the weights of optimal_probe")
+        checks.refuse(rule, got, "pass the weights of optimal_probe")
     n_bytes = 2 * Y.numel() * F.element_size()
-    checks.check_memory(n_bytes, "probe_loss", "pass fewer targets per call", device=F.device)
+    checks.check_memory(n_bytes, "pass fewer targets per call", device=F.device)
     loss = (F @ W + b - Y).square().sum() / len(F)
-    return checks.check_computed(loss, "probe_loss", "the loss")
+    return checks.check_computed(loss, "the loss")
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #3174bfaa
+@checks.entry_point
 def optimal_probe(
     features: ArrayLike,  # representation F, shape (n, d)
     targets: Tensor,  # targets Y, shape (n, q), or (n,) for one real target
@@ -63,18 +65,19 @@ def optimal_probe(
     W = pinv(H F) H Y and b = mean(Y) - mean(F) W, with H = I - 1 1^T / n.
     Reference: Task Priors, Theorem 2.3 (its proof).
     """
-    F = checks.check_features(features, "optimal_probe")
-    Y = _targets(targets, F, "optimal_probe")
+    F = checks.check_features(features)
+    Y = _targets(targets, F)
     remedy = "use optimal_probe_loss, which does not form the weights"
-    checks.check_memory(5 * F.numel() * F.element_size(), "optimal_probe", remedy, device=F.device)
+    checks.check_memory(5 * F.numel() * F.element_size(), remedy, device=F.device)
     eps = torch.finfo(F.dtype).eps
     rounding = dict(atol=8 * eps * F.norm().item(), rtol=max(F.shape) * eps)
     W = torch.linalg.pinv(kernels.center(F), **rounding) @ kernels.center(Y)
     b = Y.mean(0) - F.mean(0) @ W
-    checks.check_computed(torch.cat([W, b[None]]), "optimal_probe", "the weights")
+    checks.check_computed(torch.cat([W, b[None]]), "the weights")
     return W, b
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #83f32336
+@checks.entry_point
 def label_graph(
     labels: ArrayLike,  # classes of one task, shape (n,) or (1, n)
     *,
@@ -85,16 +88,17 @@ def label_graph(
     G_ij = 1 if y_i = y_j, else 0.
     Reference: Task Priors, Definition 2.2.
     """
-    y = checks.check_labels(labels, "label_graph")
+    y = checks.check_labels(labels)
     if len(y) != 1:
         rule = "labels must describe one task"
-        checks.refuse("label_graph", rule, f"{len(y)} tasks", "call it once per task")
-    dtype = checks.check_dtype(dtype, "label_graph")
+        checks.refuse(rule, f"{len(y)} tasks", "call it once per task")
+    dtype = checks.check_dtype(dtype)
     n_bytes, remedy = y.numel() ** 2 * (1 + dtype.itemsize), "use relative_objective instead"
-    checks.check_memory(n_bytes, "label_graph", remedy, device=y.device)
+    checks.check_memory(n_bytes, remedy, device=y.device)
     return (y.T == y).to(dtype)
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #0920164e
+@checks.entry_point
 def relative_objective(
     features: ArrayLike,  # representation F, shape (n, d)
     labels: ArrayLike,  # classes, shape (n_tasks, n), or (n,) for one task
@@ -106,12 +110,13 @@ def relative_objective(
     Reference: Task Priors, Definition 2.2 and Theorem 2.3, eq. (2).
     """
     V = kernels.kernel_factor(features, "projection")
-    y = checks.check_labels(labels, "relative_objective", n=len(V)).to(V.device)
+    y = checks.check_labels(labels, n=len(V)).to(V.device)
     q = int(y.max()) + 1
     sums = (V.new_zeros(q, V.shape[1]).index_add_(0, task, V) for task in y)
     return torch.stack([s.square().sum() for s in sums])
 
 # %% ../../nbs/prior/01_loss_equivalence.ipynb #d487af15
+@checks.entry_point
 def optimal_probe_loss(
     features: ArrayLike,  # representation F, shape (n, d)
     targets: Tensor,  # targets Y, shape (n, q), or (n,) for one real target
@@ -122,6 +127,6 @@ def optimal_probe_loss(
     Reference: Task Priors, Theorem 2.3, eq. (2) with its constant.
     """
     V = kernels.kernel_factor(features, "projection")
-    Yc = kernels.center(_targets(targets, V, "optimal_probe_loss"))
+    Yc = kernels.center(_targets(targets, V))
     loss = (Yc - V @ (V.T @ Yc)).square().sum() / len(V)
-    return checks.check_computed(loss, "optimal_probe_loss", "the loss")
+    return checks.check_computed(loss, "the loss")

@@ -14,7 +14,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ..checks import ArrayLike, Axes, DataFrame, ExecutorLike, check_count
+from ..checks import ArrayLike, Axes, DataFrame, ExecutorLike, check_count, entry_point
 from . import pair_sums
 from ..results import Result, new_axes
 from ..signatures import documented
@@ -127,6 +127,7 @@ class TraceMoments(Result):
 
 # %% ../../nbs/prior/04_moments.ipynb #4b6d000d
 @documented
+@entry_point
 def trace_moments(
     M: Tensor
     | Mapping[str, Tensor],  # factor of the model's kernel, shape (n, r), or name -> factor
@@ -145,7 +146,7 @@ def trace_moments(
     The cost is O(n^2 r) time and O(block_size^2) memory.
     Reference: Task Priors, Theorem 2.6.
     """
-    run = pair_sums.PairPass("trace_moments", block_size, executor, progress)
+    run = pair_sums.PairPass(block_size, executor, progress)
     p = pair_sums.pair_problem(M, prior, temperature, graphs, run)
     n, n_temps = len(p.prior), len(p.odds)
     first = p.odds[0]
@@ -159,7 +160,7 @@ def trace_moments(
         size=size,
         dtype=p.dtype,
     )
-    total = pair_sums.check_overflow(pair_sums.sum_blocks(fn, p, size), p.caller)
+    total = pair_sums.check_overflow(pair_sums.sum_blocks(fn, p, size))
     scale = total[0].item() / first / (n * (n - 1))
     tanh_sums, spread_sums = total[1:].view(-1, 2, n_temps).unbind(1)
     parts = [pair_sums.margins(Z) for Z in p.models]
@@ -176,6 +177,7 @@ def trace_moments(
 
 # %% ../../nbs/prior/04_moments.ipynb #5eec61d3
 @documented
+@entry_point
 def trace_cumulants(
     M: Tensor
     | Mapping[str, Tensor],  # factor of the model's kernel, shape (n, r), or name -> factor
@@ -194,8 +196,8 @@ def trace_cumulants(
     dimension of a single model or temperature is dropped.
     Reference: Task Priors, Theorem 2.6 (k = 1, 2); the proof for all k is in the notebook.
     """
-    run = pair_sums.PairPass("trace_cumulants", block_size, executor, progress)
+    run = pair_sums.PairPass(block_size, executor, progress)
     p = pair_sums.pair_problem(M, prior, temperature, graphs, run)
-    order = check_count(order, p.caller, "order", high=20)
+    order = check_count(order, "order", high=20)
     kernels = [pair_sums.factor_kernel(Z) for Z in p.models]
     return p.shaped(pair_sums.score_cumulants(p, kernels, order))

@@ -105,6 +105,7 @@ def points_looked_at(
 
 
 @documented
+@checks.entry_point
 def spread_points(
     coordinates: ArrayLike,  # of all examples, close for similar labels, shape (n, d)
     n_points: int,  # k, number of examples to label
@@ -121,15 +122,14 @@ def spread_points(
 
     Reference: local pivotal method, Grafström, Lundström and Schelin (2012).
     """
-    caller = "spread_points"
-    X = checks.check_features(coordinates, caller, "coordinates", min_rows=1)
-    seed = int(torch.randint(2**62, (), generator=checks.check_generator(seed, caller)))
+    X = checks.check_features(coordinates, "coordinates", min_rows=1)
+    seed = int(torch.randint(2**62, (), generator=checks.check_generator(seed)))
     g = np.random.default_rng(seed)
     done = np.zeros(0, int) if labelled is None else np.unique(np.asarray(labelled, int))
     if len(done) and not 0 <= done[0] <= done[-1] < len(X):
         got = f"{done[0]} to {done[-1]} of {len(X)} examples"
-        checks.refuse(caller, "labelled must hold row numbers", got, "number the examples from 0")
-    k = checks.check_count(n_points, caller, "n_points", high=len(X) - len(done))
+        checks.refuse("labelled must hold row numbers", got, "number the examples from 0")
+    k = checks.check_count(n_points, "n_points", high=len(X) - len(done))
     done, fresh = points_looked_at(len(X), done, g, max(_LOOKED_AT, 2 * k))
     rows = np.concatenate([done, fresh])
     near = X[torch.as_tensor(rows)].double()

@@ -67,22 +67,21 @@ def _pair_mean(A, n) -> Tensor:  # mean over n x n, from a batch A (m, m)
 
 # %% ../../nbs/prior/18_objective.ipynb #6062f838
 def _as_index(index, n, device) -> Tensor:  # distinct positions in the prior, int64
-    caller = "TaskPriorLoss"
     if index is None:
         return torch.arange(n, device=device)
-    i = checks.as_tensor(index, caller, "index").to(device)
+    i = checks.as_tensor(index, "index").to(device)
     if i.ndim != 1 or i.is_floating_point() or i.dtype == torch.bool:
         rule = "index must be a vector of whole numbers"
         got = f"{i.dtype} of shape {tuple(i.shape)}"
         remedy = "pass the positions of the batch's examples in the prior"
-        checks.refuse(caller, rule, got, remedy, TypeError)
+        checks.refuse(rule, got, remedy, TypeError)
     if len(i) < 2 or i.min() < 0 or i.max() >= n:
         rule = f"index must hold at least two of the prior's {n} examples"
-        checks.refuse(caller, rule, f"{len(i)} in {i.tolist()[:4]}...", "check the data loader")
+        checks.refuse(rule, f"{len(i)} in {i.tolist()[:4]}...", "check the data loader")
     if len(i.unique()) < len(i):
         got = f"{len(i) - len(i.unique())} repeated"
         remedy = "draw batches without replacement, with one view of each example per batch"
-        checks.refuse(caller, "index must hold each example once", got, remedy)
+        checks.refuse("index must hold each example once", got, remedy)
     return i
 
 # %% ../../nbs/prior/18_objective.ipynb #dff99300
@@ -92,6 +91,7 @@ class TaskPriorStatistics(nn.Module):
     prior: Tensor  # factor of the prior kernel, shape (n, r)
     row_means: Tensor  # mean edge probability of each example, shape (n,); None for "heldout"
 
+    @checks.named("TaskPriorLoss")
     def __init__(
         self,
         prior: ArrayLike,  # factor Z of the prior kernel on the training examples, shape (n, r)
@@ -102,12 +102,12 @@ class TaskPriorStatistics(nn.Module):
         graphs: str = "undirected",  # "undirected" (label graphs) or "directed"
     ) -> None:
         super().__init__()
-        Z, self.odds = checked_odds(prior, temperature, graphs, "TaskPriorLoss")
+        Z, self.odds = checked_odds(prior, temperature, graphs)
         self.temperature = float(temperature)
         self.graphs = graphs
-        self.alpha = checks.check_number(alpha, "TaskPriorLoss", "alpha", low=0, low_open=True)
+        self.alpha = checks.check_number(alpha, "alpha", low=0, low_open=True)
         statistics = ("trace", "hsic", "heldout")
-        self.statistic = checks.check_choice(statistic, statistics, "TaskPriorLoss", "statistic")
+        self.statistic = checks.check_choice(statistic, statistics, "statistic")
         self.undirected = graphs == "undirected"
         self.register_buffer("prior", Z.detach())
         self.hot = statistic == "hsic"
@@ -116,6 +116,7 @@ class TaskPriorStatistics(nn.Module):
             "row_means", None if statistic == "heldout" else _edge_row_means(*distribution)
         )
 
+    @checks.named("TaskPriorLoss")
     def forward(
         self,
         features: Tensor,  # of the minibatch, shape (m, d), with gradient
@@ -128,9 +129,9 @@ class TaskPriorStatistics(nn.Module):
         "trace" and "hsic": E[Tr MG]/n^2 and Var[Tr MG]/n^2; "heldout": E[Tr QG]/m, the squared
         error per example, and Var[Tr QG]/m.
         """
-        X = checks.check_features(features, "TaskPriorLoss")
+        X = checks.check_features(features)
         i = _as_index(index, len(self.prior), self.prior.device)
-        checks.check_same_n("TaskPriorLoss", features=len(X), index=len(i))
+        checks.check_same_n(features=len(X), index=len(i))
         P, W = (a.to(X) for a in _edge_table(self.prior[i], self.odds, self.undirected, self.hot))
         if self.statistic == "heldout":
             Q = _loo_operator(X, self.alpha)
@@ -143,16 +144,16 @@ class TaskPriorStatistics(nn.Module):
             rule = "features must have rows of positive norm"
             got = f"zero in row {int((norms == 0).flatten().nonzero()[0])}"
             remedy = "end the encoder without a ReLU, or use statistic='heldout'"
-            checks.refuse("TaskPriorLoss", rule, got, remedy)
+            checks.refuse(rule, got, remedy)
         C = X / norms
         if center is None:
             D = C - C.mean(0)
         else:
-            center = checks.check_tensor(center, "TaskPriorLoss", "center")
+            center = checks.check_tensor(center, "center")
             if center.shape != C.shape[1:]:
                 rule, got = f"center must have shape ({C.shape[1]},)", tuple(center.shape)
-                checks.refuse("TaskPriorLoss", rule, got, "pass the mean of the unit rows")
-            D = C - checks.check_finite(center, "TaskPriorLoss", "center").to(C)
+                checks.refuse(rule, got, "pass the mean of the unit rows")
+            D = C - checks.check_finite(center, "center").to(C)
         variance = _pair_mean((D @ D.T).square() * W, n)
         return _pair_mean((C @ C.T) * tilted, n), variance
 
@@ -169,6 +170,7 @@ class TaskPriorLoss(nn.Module):
     the square root of HSIC(M, M) in the loss.
     """
 
+    @checks.named("TaskPriorLoss")
     def __init__(
         self,
         prior: ArrayLike,  # factor Z of the prior kernel on the training examples, shape (n, r)
@@ -177,7 +179,7 @@ class TaskPriorLoss(nn.Module):
         **options: Any,  # passed to TaskPriorStatistics: statistic, alpha, graphs
     ) -> None:
         super().__init__()
-        self.weight = checks.check_number(weight, "TaskPriorLoss", "weight", low=0)
+        self.weight = checks.check_number(weight, "weight", low=0)
         self.statistics = TaskPriorStatistics(prior, temperature, **options)
         self.sign = 1 if self.statistics.statistic == "heldout" else -1
 

@@ -92,21 +92,20 @@ class PairScores(Result):
         "Number of distinct unordered pairs."
         return len(torch.stack([self.queries, self.partners]).sort(0).values.unique(dim=1).T)
 
+    @checks.entry_point
     def covariance(self, of: str = "recall") -> Tensor:  # shape (n_models, n_models), float64
         "Covariance of the models' scores (`recall` or `depth`), clustered by block."
-        checks.check_choice(of, ("recall", "depth"), "PairScores.covariance", "of")
+        checks.check_choice(of, ("recall", "depth"), "of")
         values = self.hits if of == "recall" else self.log_ranks
         n_blocks = int(self.blocks.max()) + 1
         gaps = values - values.mean(1, keepdim=True)
         sums = gaps.new_zeros(len(gaps), n_blocks).index_add_(1, self.blocks, gaps)
         return n_blocks / (n_blocks - 1) * sums @ sums.T / values.shape[1] ** 2
 
+    @checks.entry_point
     def precision(self, share_of_same: float) -> Tensor:  # shape (n_models,), float64
         "Estimate precision at k: recall times the mean number of same-class examples, over k."
-        caller = "PairScores.precision"
-        rho = checks.check_number(
-            share_of_same, caller, "share_of_same", low=0, high=1, low_open=True
-        )
+        rho = checks.check_number(share_of_same, "share_of_same", low=0, high=1, low_open=True)
         return self.recall * rho * (self.n_points - 1) / self.k
 
     def to_frame(self) -> DataFrame:
@@ -119,14 +118,15 @@ class PairScores(Result):
         return table.sort_values("recall", ascending=False, ignore_index=True)
 
 
-def warn_of_zeros(X: Tensor, name: object, caller: str) -> None:
+def warn_of_zeros(X: Tensor, name: object) -> None:
     "Warn if a model has zero rows."
     zero = int((X == 0).all(1).sum())
     if zero:
         what = f"{zero} rows of {name!r:.40} are zero, and their cosine with every row"
-        warnings.warn(f"{caller}: {what} is taken as 0.", stacklevel=3)
+        warnings.warn(f"{what} is taken as 0.", stacklevel=4)
 
 
+@checks.entry_point
 def pair_scores(
     features: Mapping[str, Tensor] | Sequence,  # of the models, each of shape (n, d)
     pairs: PairsLike,  # rows (i, j) or (i, j, same), a table, a file, or the result of `read_pairs`
@@ -135,14 +135,13 @@ def pair_scores(
     directions: str = "both",  # "both", or "first" if the first example of a pair is the query
 ) -> PairScores:
     "Score models by recall at k and by depth over pairs of the same class."
-    caller = "pair_scores"
     names = tuple(features) if isinstance(features, Mapping) else tuple(range(len(features)))
-    models = checks.check_same_points(features, caller, "features")
+    models = checks.check_same_points(features, "features")
     n = len(models[0])
-    k = checks.check_count(k, caller, "k", high=n - 2)
-    checks.check_choice(directions, ("both", "first"), caller, "directions")
-    pairs = read_pairs(pairs, None, n, caller)
-    tied = blocks_of_pairs(pairs, n, caller).block
+    k = checks.check_count(k, "k", high=n - 2)
+    checks.check_choice(directions, ("both", "first"), "directions")
+    pairs = read_pairs(pairs, None, n)
+    tied = blocks_of_pairs(pairs, n).block
     first, second = pairs.points[pairs.same].T
     queries, partners = first, second
     if directions == "both":
@@ -151,10 +150,10 @@ def pair_scores(
     if len(used) < 2:
         rule = "pairs must form at least two blocks of examples"
         got = f"{len(queries)} queries in {len(used)} blocks"
-        checks.refuse(caller, rule, got, "pass more pairs of the same class")
+        checks.refuse(rule, got, "pass more pairs of the same class")
     hits, log_ranks = [], []
     for name, X in zip(names, models, strict=True):
-        warn_of_zeros(X, name, caller)
+        warn_of_zeros(X, name)
         rows = queries.to(X.device), partners.to(X.device)
         places = partner_places(X.detach(), *rows)
         hits.append(places.hits(k).cpu())

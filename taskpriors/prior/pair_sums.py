@@ -22,7 +22,6 @@ from .edges import GRAPHS
 class PairProblem(NamedTuple):
     "Checked arguments of a statistic of Tr(MG), with options of the pass over pairs."
 
-    caller: str  # the public function, named in error messages
     names: tuple  # of the models
     models: list  # their factors, shape (n, r) each
     prior: Tensor  # factor of the prior kernel K, shape (n, r_K)
@@ -60,14 +59,14 @@ def is_sequence(x: object) -> bool:
     return isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) == 1
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d1d
-def _checked_models(M: ArrayLike | Mapping[str, ArrayLike], caller: str) -> dict[str, Tensor]:
+def _checked_models(M: ArrayLike | Mapping[str, ArrayLike]) -> dict[str, Tensor]:
     "Return finite factors by model name; a single factor is named `model`."
     if not isinstance(M, Mapping):
-        return {"model": checks.check_features(M, caller, "M")}
+        return {"model": checks.check_features(M, "M")}
     if not M:
         rule = "M must hold at least one model"
-        checks.refuse(caller, rule, "an empty dictionary", "pass a factor or name -> factor")
-    return {name: checks.check_features(Z, caller, f"model {name!r}") for name, Z in M.items()}
+        checks.refuse(rule, "an empty dictionary", "pass a factor or name -> factor")
+    return {name: checks.check_features(Z, f"model {name!r}") for name, Z in M.items()}
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d20
 class _Margins(NamedTuple):
@@ -92,7 +91,6 @@ def margins(Z: Tensor) -> _Margins:
 class PairPass(NamedTuple):
     "Options of a pass over pairs of examples."
 
-    caller: str  # named in error messages
     block_size: int | None = None  # examples per block
     executor: ExecutorLike | None = None  # over lists of blocks
     progress: bool = False  # whether to show a progress bar on standard error
@@ -106,28 +104,27 @@ def pair_problem(
     run: PairPass,
 ) -> PairProblem:
     "Check the arguments shared by all statistics of Tr(MG)."
-    caller = run.caller
-    checks.check_choice(graphs, GRAPHS, caller, "graphs")
-    checks.check_executor(run.executor, caller)
-    prior = checks.check_features(prior, caller, "prior").detach()
-    temperatures = checks.check_temperatures(temperature, caller)
-    models = {name: Z.detach() for name, Z in _checked_models(M, caller).items()}
+    checks.check_choice(graphs, GRAPHS, "graphs")
+    checks.check_executor(run.executor)
+    prior = checks.check_features(prior, "prior").detach()
+    temperatures = checks.check_temperatures(temperature)
+    models = {name: Z.detach() for name, Z in _checked_models(M).items()}
     factors = [prior, *models.values()]
-    checks.check_same_n(caller, prior=len(prior), **{str(k): len(Z) for k, Z in models.items()})
+    checks.check_same_n(prior=len(prior), **{str(k): len(Z) for k, Z in models.items()})
     devices = {str(Z.device) for Z in factors}
     if len(devices) > 1:
         rule = "models and prior must be on the same device"
-        checks.refuse(caller, rule, devices, "move them with .to(device)")
+        checks.refuse(rule, devices, "move them with .to(device)")
     if run.block_size is not None:
-        run = run._replace(block_size=checks.check_count(run.block_size, caller, "block_size"))
+        run = run._replace(block_size=checks.check_count(run.block_size, "block_size"))
     dtype = max((Z.dtype for Z in factors), key=lambda d: d.itemsize)
     twice = 2 if graphs == "undirected" else 1
     odds = (twice / temperatures).tolist()
     if max(odds) > torch.finfo(dtype).max:
         rule = f"1/temperature must be finite in {dtype}"
         remedy = "rescale the kernel or pass float64 factors"
-        checks.refuse(caller, rule, temperatures.min().item(), remedy)
-    run = run._replace(progress=checks.check_flag(run.progress, caller, "progress"))
+        checks.refuse(rule, temperatures.min().item(), remedy)
+    run = run._replace(progress=checks.check_flag(run.progress, "progress"))
     return PairProblem(
         names=tuple(map(str, models)),
         models=factors[1:],
@@ -195,7 +192,7 @@ def points_per_block(problem: PairProblem, n_buffers: int, itemsize: int = 8) ->
         size = min(n, problem.block_size)
         device = problem.prior.device
         n_bytes = n_buffers * itemsize * size**2
-        checks.check_memory(n_bytes, problem.caller, "lower block_size", device=device)
+        checks.check_memory(n_bytes, "lower block_size", device=device)
         return size
     on_cpu = problem.prior.device.type == "cpu"
     most, budget = (512, 2**26) if on_cpu else (4096, 2**31)
@@ -221,11 +218,11 @@ def sum_blocks(fn: Callable, problem: PairProblem, size: int) -> Tensor:
     return sum(parts)
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d39
-def check_overflow(x: Tensor, caller: str) -> Tensor:
+def check_overflow(x: Tensor) -> Tensor:
     "Return sums if they are finite, or raise `ValueError`."
     if not torch.isfinite(x).all():
         rule = "powers of the kernel entries must be finite"
-        checks.refuse(caller, rule, "an overflow", "rescale the kernels or pass float64 factors")
+        checks.refuse(rule, "an overflow", "rescale the kernels or pass float64 factors")
     return x
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d3c
@@ -313,7 +310,7 @@ def score_cumulants(problem: PairProblem, kernels: list, order: int) -> Tensor:
         dtype=problem.dtype,
     )
     size = points_per_block(problem, (len(problem.odds) + 1) * order + 6)
-    off_diagonal = check_overflow(sum_blocks(fn, problem, size), problem.caller)
+    off_diagonal = check_overflow(sum_blocks(fn, problem, size))
     k = torch.arange(order, dtype=torch.float64, device=problem.prior.device)
     diagonals = [kernel.diagonal for kernel in kernels]
     return off_diagonal * problem.twice**k + diagonal_cumulants(problem, diagonals, order)

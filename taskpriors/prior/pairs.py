@@ -27,7 +27,7 @@ class _Blocks(NamedTuple):
     apart: Tensor  # pairs of blocks of different classes, shape (n_apart, 2), int64
 
 
-def _refuse_contradiction(pairs: GivenPairs, ties: coo_array, at: int, caller: str) -> None:
+def _refuse_contradiction(pairs: GivenPairs, ties: coo_array, at: int) -> None:
     start, end = pairs.points[at].tolist()
     before = breadth_first_order(ties, start, directed=False)[1]
     chain = [end]
@@ -37,12 +37,12 @@ def _refuse_contradiction(pairs: GivenPairs, ties: coo_array, at: int, caller: s
     middle = names if len(names) < 7 else [*names[:3], "...", *names[-3:]]
     got = f"{' ~ '.join(middle)} and {names[0]} !~ {names[-1]}"
     rule = "pairs must not contradict each other"
-    checks.refuse(caller, rule, shortened(got, 160), "correct one of these pairs")
+    checks.refuse(rule, shortened(got, 160), "correct one of these pairs")
 
 
-def blocks_of_pairs(pairs: PairsLike, n: int, caller: str = "blocks_of_pairs") -> _Blocks:
+def blocks_of_pairs(pairs: PairsLike, n: int) -> _Blocks:
     "Merge pairs of the same class into blocks, and list the pairs of blocks that must differ."
-    pairs = read_pairs(pairs, None, n, caller)
+    pairs = read_pairs(pairs, None, n)
     i, j = pairs.points[pairs.same].T.numpy()
     ties = coo_array((np.ones(len(i)), (i, j)), shape=(n, n)).tocsr()
     number = connected_components(ties, directed=False)[1]
@@ -52,5 +52,5 @@ def blocks_of_pairs(pairs: PairsLike, n: int, caller: str = "blocks_of_pairs") -
     within = (sides[:, 0] == sides[:, 1]).nonzero()[:, 0]
     if len(within):
         at = int((~pairs.same).nonzero()[:, 0][within[0]])
-        _refuse_contradiction(pairs, ties, at, caller)
+        _refuse_contradiction(pairs, ties, at)
     return _Blocks(block, len(first), sides.sort(1).values.unique(dim=0))

@@ -101,19 +101,19 @@ def factor_sums(P: PottsModel, Y: Tensor) -> Tensor:  # B^T codes, shape (r, (q 
 
 # %% ../../nbs/prior/10_particles.ipynb #73ea5989
 def check_proportions(
-    pi: ArrayLike | None, tau: float, q: int, caller: str
+    pi: ArrayLike | None, tau: float, q: int
 ) -> tuple[Tensor | None, float | None]:  # shares that sum to one, float64, and their tolerance
     "Return checked class proportions and their tolerance, or None for both."
-    tau = checks.check_number(tau, caller, "tolerance", low=0, low_open=True)
+    tau = checks.check_number(tau, "tolerance", low=0, low_open=True)
     if pi is None:
         return None, None
-    pi = checks.check_tensor(pi, caller, "class_proportions").double().cpu()
+    pi = checks.check_tensor(pi, "class_proportions").double().cpu()
     if pi.shape != (q,):
         rule = f"class_proportions must hold {q} numbers"
-        checks.refuse(caller, rule, f"shape {tuple(pi.shape)}", "pass one share per class")
+        checks.refuse(rule, f"shape {tuple(pi.shape)}", "pass one share per class")
     if not (pi > 0).all() or abs(pi.sum().item() - 1) > 1e-6:
         rule = "class_proportions must be positive and sum to one"
-        checks.refuse(caller, rule, pi.tolist(), "divide them by their sum")
+        checks.refuse(rule, pi.tolist(), "divide them by their sum")
     return pi / pi.sum(), tau
 
 # %% ../../nbs/prior/10_particles.ipynb #68381ff1
@@ -130,7 +130,6 @@ class DrawOptions(NamedTuple):
 
     n_tasks: int  # m
     seed: Seed | None  # int, torch.Generator or None
-    caller: str  # named in error messages
     class_proportions: ArrayLike | None = None  # shape (q,)
     tolerance: float = 0.05  # standard deviation of the class shares around them
     labels: ArrayLike | None = None  # known classes, shape (n,); -1 if unknown
@@ -140,21 +139,21 @@ def checked_problem(
     Z: ArrayLike, temperature: float, n_classes: int, options: DrawOptions
 ) -> Problem:
     "Check the arguments shared by all samplers of the label measure."
-    n_tasks, seed, caller, class_proportions, tolerance, labels = options
-    Z, T, q, _ = prefix.check_sampler(Z, temperature, n_classes, n_tasks, caller, label_bytes=18)
-    prefix.pair_scale(Z, T, caller)
+    n_tasks, seed, class_proportions, tolerance, labels = options
+    Z, T, q, _ = prefix.check_sampler(Z, temperature, n_classes, n_tasks, label_bytes=18)
+    prefix.pair_scale(Z, T)
     n = len(Z)
-    pi, tau = check_proportions(class_proportions, tolerance, q, caller)
+    pi, tau = check_proportions(class_proportions, tolerance, q)
     if tau is not None and tau * n < 0.5:
         rule = "tolerance must allow one example to change its class"
-        checks.refuse(caller, rule, f"{tau:.3g} for {n} examples", f"pass at least {0.5 / n:.2g}")
-    g = checks.check_generator(seed, caller, Z.device)
+        checks.refuse(rule, f"{tau:.3g} for {n} examples", f"pass at least {0.5 / n:.2g}")
+    g = checks.check_generator(seed, Z.device)
     order, clamped = torch.arange(n, device=Z.device), None
-    labels = prefix.check_given(labels, caller, n=n, n_classes=q, device=Z.device)
+    labels = prefix.check_given(labels, n=n, n_classes=q, device=Z.device)
     if labels is not None:
         if pi is not None:
             rule = "class_proportions cannot be combined with given labels"
-            checks.refuse(caller, rule, "both", "omit one of the two")
+            checks.refuse(rule, "both", "omit one of the two")
         first = (labels >= 0).nonzero()[:, 0]
         order, clamped = (labels < 0).nonzero()[:, 0], labels[first]
     order = order[torch.randperm(len(order), generator=g, device=g.device).to(Z.device)]

@@ -14,7 +14,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from ..checks import ArrayLike, check_features
+from ..checks import ArrayLike, check_features, entry_point
 from ..pairs import nearest_points
 
 # %% ../../nbs/prior/16_point_copies.ipynb #8fdbec9f
@@ -39,9 +39,10 @@ def _near_pairs(X: Tensor) -> Tensor:  # positions of near-duplicates, shape (2,
     return torch.stack([points, near[points, places]])
 
 # %% ../../nbs/prior/16_point_copies.ipynb #8869a5c7
+@entry_point
 def copies_of_points(features: ArrayLike) -> Tensor:  # group of each example, shape (n,)
     "Group examples that are duplicates or near-duplicates; most groups have one example."
-    X = check_features(features, "copies_of_points", min_rows=1).double().cpu()
+    X = check_features(features, min_rows=1).double().cpu()
     rows, first = X.unique(dim=0, return_inverse=True)
     return numbered(_families(rows)[first] if len(rows) <= MOST else first)
 

@@ -77,22 +77,23 @@ class LabelEvidence(Result):
 
 # %% ../../nbs/prior/22_posterior.ipynb #605bc71a
 def _known(
-    labels, n, n_classes, caller
+    labels, n, n_classes
 ) -> tuple[Tensor, Tensor, int]:  # labelled rows, their classes from 0, and q
-    y = prefix.check_given(labels, caller, n=n, name="labels")
+    y = prefix.check_given(labels, n=n, name="labels")
     y = torch.full((n,), -1) if y is None else y.cpu()
     points = (y >= 0).nonzero()[:, 0]
     names, classes = y[points].unique(return_inverse=True)
     q = max(2, len(names))
     if n_classes is not None:
-        q = checks.check_count(n_classes, caller, "n_classes", low=2)
+        q = checks.check_count(n_classes, "n_classes", low=2)
     if len(names) > q:
         rule = "n_classes must be at least the number of classes in labels"
-        checks.refuse(caller, rule, f"{q} for {len(names)} classes", "increase it or omit it")
+        checks.refuse(rule, f"{q} for {len(names)} classes", "increase it or omit it")
     return points, classes, q
 
 
 @documented
+@checks.entry_point
 def label_evidence(
     factors: Mapping[str, Tensor] | Sequence,  # of the components' kernels, each of shape (n, r)
     labels: ArrayLike | None,  # class of each example, integers, shape (n,); -1 if unknown
@@ -111,26 +112,23 @@ def label_evidence(
 
     Reference: Task Priors, section 2.4, Algorithm 1; the average over temperatures is ours.
     """
-    caller = "label_evidence"
-    factors = checks.check_same_points(factors, caller, "factors")
-    points, classes, q = _known(labels, len(factors[0]), n_classes, caller)
-    n_orders = checks.check_count(orders, caller, "orders", high=10**4)
-    several = checks.check_several(gains, caller, "gains")
-    grid = [checks.check_number(x, caller, "gains", low=1e-6, high=1e6) for x in several]
+    factors = checks.check_same_points(factors, "factors")
+    points, classes, q = _known(labels, len(factors[0]), n_classes)
+    n_orders = checks.check_count(orders, "orders", high=10**4)
+    several = checks.check_several(gains, "gains")
+    grid = [checks.check_number(x, "gains", low=1e-6, high=1e6) for x in several]
     gains = torch.tensor(grid, dtype=torch.float64)
     if top_eigenvalues is None:
         top_eigenvalues = [critical_temperature(Z, 2) for Z in factors]  # 2 lambda_1 / 2 classes
-    several = checks.check_several(top_eigenvalues, caller, "top_eigenvalues")
-    checks.check_same_n(caller, factors=len(factors), top_eigenvalues=len(several))
-    largest = [
-        checks.check_number(v, caller, "top_eigenvalues", low=0, low_open=True) for v in several
-    ]
+    several = checks.check_several(top_eigenvalues, "top_eigenvalues")
+    checks.check_same_n(factors=len(factors), top_eigenvalues=len(several))
+    largest = [checks.check_number(v, "top_eigenvalues", low=0, low_open=True) for v in several]
     top = torch.tensor(largest, dtype=torch.float64)
-    g = checks.check_generator(seed, caller)
+    g = checks.check_generator(seed)
     k, c = len(points), len(classes.unique())
     numbers = 3 * k * k + k * (len(gains) * (n_orders + 3 * c) + n_orders * len(factors))
     remedy = "pass fewer labels or orders"
-    checks.check_memory(8 * numbers, caller, remedy, device=factors[0].device)
+    checks.check_memory(8 * numbers, remedy, device=factors[0].device)
     draws = [torch.randperm(k, generator=g, device=g.device) for _ in range(n_orders)]
     visited = torch.stack(draws)
     codes = (classes[:, None] == torch.arange(c)).double()
@@ -144,7 +142,7 @@ def label_evidence(
         so_far = steps.cumsum(2).logsumexp(1) - math.log(len(gains))
         predictive.append(so_far.diff(dim=1, prepend=so_far.new_zeros(n_orders, 1)))
     remedy = "pass factors of about unit scale"
-    of_gains = checks.check_computed(torch.stack(by_gain), caller, "the evidence", remedy)
+    of_gains = checks.check_computed(torch.stack(by_gain), "the evidence", remedy)
     best = (of_gains - (gains / _USUAL_GAIN).log().square() / 2).argmax(1)
     return LabelEvidence(
         log_evidence=of_gains.logsumexp(1) - math.log(len(gains)),
@@ -174,6 +172,7 @@ class PosteriorWeights(Result):
 
 
 @documented
+@checks.entry_point
 def posterior_weights(
     weights: ArrayLike,  # prior weights, shape (n_components,), see consensus_prior
     evidence: LabelEvidence,  # of the same components, see label_evidence
@@ -190,23 +189,22 @@ def posterior_weights(
 
     Reference: Grünwald 2012 for powers below one; Dawid 1984 for the choice by prediction.
     """
-    caller = "posterior_weights"
     remedy = "pass label_evidence(factors, labels)"
-    checks.check_instance(evidence, LabelEvidence, caller, "evidence", remedy=remedy)
-    w = checks.check_numbers(weights, caller, "weights").double().cpu()
+    checks.check_instance(evidence, LabelEvidence, "evidence", remedy=remedy)
+    w = checks.check_numbers(weights, "weights").double().cpu()
     if w.ndim != 1 or not len(w) or w.min() < 0 or w.max() <= 0:
         rule, got = (
             "weights must be one non-negative number per component",
             f"shape {tuple(w.shape)}",
         )
-        checks.refuse(caller, rule, got, "pass consensus_prior(cross).weights")
-    checks.check_same_n(caller, weights=len(w), evidence=len(evidence.log_evidence))
-    fade = checks.check_number(fade, caller, "fade", low=1e-6, high=1e9)
+        checks.refuse(rule, got, "pass consensus_prior(cross).weights")
+    checks.check_same_n(weights=len(w), evidence=len(evidence.log_evidence))
+    fade = checks.check_number(fade, "fade", low=1e-6, high=1e9)
     powers = _POWERS if power is None else (power,)
-    powers = tuple(checks.check_number(t, caller, "power", low=0, high=100) for t in powers)
+    powers = tuple(checks.check_number(t, "power", low=0, high=100) for t in powers)
     n_copies = torch.ones_like(w)
     if similarity is not None:
-        copies = checks.check_similarity(similarity, caller, len(w))
+        copies = checks.check_similarity(similarity, len(w))
         n_copies = copies.clone().fill_diagonal_(1).sum(1)
     w = w / w.sum()
     k = evidence.n_labels
@@ -233,6 +231,7 @@ def posterior_weights(
 
 # %% ../../nbs/prior/22_posterior.ipynb #e48c4a96
 @documented
+@checks.entry_point
 def posterior_tasks(
     factors: Mapping[str, Tensor] | Sequence,  # of the components' kernels, each of shape (n, r)
     labels: ArrayLike | None,  # as for label_evidence
@@ -246,17 +245,16 @@ def posterior_tasks(
 
     Reference: Task Priors, Algorithm 1, with the labelled examples first.
     """
-    caller = "posterior_tasks"
     remedy = "pass label_evidence(factors, labels)"
-    checks.check_instance(evidence, LabelEvidence, caller, "evidence", remedy=remedy)
-    factors = checks.check_same_points(factors, caller, "factors")
-    checks.check_same_n(caller, factors=len(factors), evidence=len(evidence.gain))
+    checks.check_instance(evidence, LabelEvidence, "evidence", remedy=remedy)
+    factors = checks.check_same_points(factors, "factors")
+    checks.check_same_n(factors=len(factors), evidence=len(evidence.gain))
     q = evidence.n_classes
-    points, classes, _ = _known(labels, len(factors[0]), q, caller)
+    points, classes, _ = _known(labels, len(factors[0]), q)
     clamped = torch.full((len(factors[0]),), -1)
     clamped[points] = classes
-    n_tasks = checks.check_count(n_tasks, caller, "n_tasks")
-    n_orders = min(n_tasks, checks.check_count(n_orders, caller, "n_orders"))
+    n_tasks = checks.check_count(n_tasks, "n_tasks")
+    n_orders = min(n_tasks, checks.check_count(n_orders, "n_orders"))
     temperatures = (evidence.top_eigenvalues / (q * evidence.gain)).tolist()
     return prefix.sample_labels_of_priors(
         factors, temperatures, q, n_tasks=n_tasks, n_orders=n_orders, given=clamped, seed=seed
@@ -294,6 +292,7 @@ def _means_of_groups(
 
 
 @documented
+@checks.entry_point
 def labelled_skill(
     features: Mapping[str, ArrayLike] | Sequence,  # of the models, each of shape (n, d)
     labels: ArrayLike,  # class of each example, integers, shape (n,); -1 if unknown
@@ -307,28 +306,27 @@ def labelled_skill(
     must have labels, these rows have one column per group.
     Reference: Efron and Stein 1981 for the jackknife.
     """
-    caller = "labelled_skill"
-    features = checks.check_same_points(features, caller, "features")
-    points, classes, q = _known(labels, len(features[0]), None, caller)
+    features = checks.check_same_points(features, "features")
+    points, classes, q = _known(labels, len(features[0]), None)
     k = len(points)
     if k < 4 or classes.max() < 1:
         rule = "labels must hold at least two classes and four labelled examples"
         got = f"{len(classes.unique())} classes and {k} examples"
-        checks.refuse(caller, rule, got, "label more examples")
+        checks.refuse(rule, got, "label more examples")
     skills, values, hits = [], [], []
     grouping = None
     if groups is not None:
-        whole = left_out_groups.check_groups(groups, len(features[0]), caller).number
-        grouping = left_out_groups.check_groups(whole[points], k, caller)
+        whole = left_out_groups.check_groups(groups, len(features[0])).number
+        grouping = left_out_groups.check_groups(whole[points], k)
     for X in features:
         basis = ridge.decompose(X[points.to(X.device)].double())
         tasks = classes[None].to(X.device)
         if grouping is None:
-            error = error_on_basis(basis, tasks, caller)
-            right = label_hits(basis, tasks[0], q, caller)
+            error = error_on_basis(basis, tasks)
+            right = label_hits(basis, tasks[0], q)
         else:
-            error = left_out_groups.error_without_groups(basis, tasks, grouping.number, caller)
-            right = left_out_groups.hits_without_groups(basis, tasks[0], grouping.number, caller)
+            error = left_out_groups.error_without_groups(basis, tasks, grouping.number)
+            right = left_out_groups.hits_without_groups(basis, tasks[0], grouping.number)
         assert error.point_ratios is not None
         skills.append(error.skill)
         values.append((1 - error.point_ratios).cpu())
@@ -350,6 +348,7 @@ def labelled_skill(
 _N_SHUFFLES = 199
 
 
+@checks.entry_point
 def shuffle_p_value(
     features: Sequence,  # of each model at the labelled examples, shape (k, d)
     classes: Tensor,  # of these examples, numbered from 0, shape (k,)
@@ -360,8 +359,8 @@ def shuffle_p_value(
 
     Reference: Westfall and Young 1993 for the minimum p-value of several tests.
     """
-    caller, k = "shuffle_p_value", len(classes)
-    g = checks.check_generator(seed, caller)
+    k = len(classes)
+    g = checks.check_generator(seed)
     orders = [torch.randperm(k, generator=g, device=g.device).cpu() for _ in range(_N_SHUFFLES)]
     tasks = torch.stack([classes, *(classes[order] for order in orders)])
     same = (tasks[:, :, None] == tasks[:, None, :]).flatten(1)
@@ -369,7 +368,7 @@ def shuffle_p_value(
     for X in features:
         basis = ridge.decompose(X.double().cpu())
         moments = ridge_tasks.label_moments(basis, classes[None], n_classes=int(classes.max()) + 1)
-        grid, _ = ridge_tasks.grid_errors(basis, moments, caller)
+        grid, _ = ridge_tasks.grid_errors(basis, moments)
         eye = torch.eye(k, dtype=torch.float64)
         maps = [ridge.loo_residuals(basis, eye, alpha) for alpha in grid.tolist()]
         forms = torch.stack([(R @ R.T).flatten() for R in maps], 1)

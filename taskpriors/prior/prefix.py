@@ -29,33 +29,32 @@ def check_sampler(
     temperature: float,  # T
     n_classes: int,  # q
     n_tasks: int,  # m
-    caller: str,  # named in error messages
     *,
     label_bytes: int = 12,  # bytes per label that the caller needs
 ) -> tuple[Tensor, float, int, int]:  # checked Z, T, q and m
     "Check the common arguments of all label samplers and the memory that they need."
-    Z = checks.check_features(Z, caller, "Z").detach()
-    T = checks.check_temperature(temperature, caller)
-    q = checks.check_count(n_classes, caller, "n_classes", low=2, high=2**15 - 1)
-    m = checks.check_count(n_tasks, caller, "n_tasks")
+    Z = checks.check_features(Z, "Z").detach()
+    T = checks.check_temperature(temperature)
+    q = checks.check_count(n_classes, "n_classes", low=2, high=2**15 - 1)
+    m = checks.check_count(n_tasks, "n_tasks")
     floats = Z.numel() + (Z.shape[1] + 6 * _BLOCK) * (q - 1) * m
     n_bytes = Z.element_size() * floats + label_bytes * len(Z) * m
-    checks.check_memory(n_bytes, caller, "draw fewer tasks per call", device=Z.device)
+    checks.check_memory(n_bytes, "draw fewer tasks per call", device=Z.device)
     return Z, T, q, m
 
 # %% ../../nbs/prior/08_prefix.ipynb #acb22e5a
 _PAIR_TERM = {"paper": 1, "exact": 2}
 
 
-def pair_scale(Z: Tensor, T: float, caller: str, *, convention: str = "exact") -> float:  # a/T
+def pair_scale(Z: Tensor, T: float, *, convention: str = "exact") -> float:  # a/T
     "Return the factor a/T of the scores, or raise `ValueError` if they would overflow."
-    a = _PAIR_TERM[checks.check_choice(convention, tuple(_PAIR_TERM), caller, "convention")]
+    a = _PAIR_TERM[checks.check_choice(convention, tuple(_PAIR_TERM), "convention")]
     top = torch.stack(Z.aminmax()).abs().max().double().item()  # no second array of this size
     bound = max(a / T, 1) * len(Z) * Z.shape[1] * max(top, 1) ** 2  # also bounds K itself
     if not bound < torch.finfo(Z.dtype).max / 8:
         rule = f"scores Z Z^T/temperature must stay finite in {Z.dtype}"
         got = f"temperature {T:.3g} for entries up to {top:.3g}"
-        checks.refuse(caller, rule, got, "raise the temperature or pass float64")
+        checks.refuse(rule, got, "raise the temperature or pass float64")
     return a / T
 
 # %% ../../nbs/prior/08_prefix.ipynb #01344be1
@@ -67,7 +66,6 @@ def copy_transposed(out: Tensor, y: Tensor) -> None:
 # %% ../../nbs/prior/08_prefix.ipynb #8dae3dbe
 def check_given(
     labels: ArrayLike | None,  # class of each example, shape (n,), -1 if unknown
-    caller: str,  # named in error messages
     *,
     n: int,  # number of examples
     n_classes: int | None = None,  # q, larger than all classes; None if unknown
@@ -77,16 +75,16 @@ def check_given(
     "Check known labels."
     if labels is None:
         return None
-    y = checks.as_tensor(labels, caller, name)
+    y = checks.as_tensor(labels, name)
     if y.ndim != 1:
         rule, got = f"{name} must hold one class per example", f"shape {tuple(y.shape)}"
-        checks.refuse(caller, rule, got, "pass shape (n,), with -1 for unknown labels")
+        checks.refuse(rule, got, "pass shape (n,), with -1 for unknown labels")
     if (y < -1).any():
         rule = f"{name} must be at least -1, which marks an unknown label"
-        checks.refuse(caller, rule, y.min().item(), "encode classes as 0, 1, 2, ...")
+        checks.refuse(rule, y.min().item(), "encode classes as 0, 1, 2, ...")
     unknown = y == -1
     classes = torch.where(unknown, 0, y)
-    checked = checks.check_labels(classes, caller, n=n, n_classes=n_classes, name=name)[0]
+    checked = checks.check_labels(classes, n=n, n_classes=n_classes, name=name)[0]
     if unknown.all():
         return None
     return torch.where(unknown, -1, checked).to(device)
@@ -151,6 +149,7 @@ def _deal_tasks(
 
 # %% ../../nbs/prior/08_prefix.ipynb #32603789
 @documented
+@checks.entry_point
 def sample_labels(
     Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T, in the units of K
@@ -171,14 +170,13 @@ def sample_labels(
     draws from it see `sample_labelings`. Examples with given labels come first in every order.
     Reference: Task Priors, section 2.4, eq. (7) and Algorithm 1.
     """
-    caller = "sample_labels"
-    Z, T, q, m = check_sampler(Z, temperature, n_classes, n_tasks, caller)
-    scale = pair_scale(Z, T, caller, convention=convention)
-    checks.check_flag(progress, caller, "progress")
-    shuffle = checks.check_flag(shuffle, caller, "shuffle")
-    k = checks.check_count(n_orders, caller, "n_orders", high=m if shuffle else 1)
-    given = check_given(given, caller, n=len(Z), n_classes=q, device=Z.device)
-    g = checks.check_generator(seed, caller, Z.device)
+    Z, T, q, m = check_sampler(Z, temperature, n_classes, n_tasks)
+    scale = pair_scale(Z, T, convention=convention)
+    checks.check_flag(progress, "progress")
+    shuffle = checks.check_flag(shuffle, "shuffle")
+    k = checks.check_count(n_orders, "n_orders", high=m if shuffle else 1)
+    given = check_given(given, n=len(Z), n_classes=q, device=Z.device)
+    g = checks.check_generator(seed, Z.device)
     labels = torch.empty(m, len(Z), dtype=torch.int64, device=Z.device)
     priors = [(Z, scale)]
     options = dict(n_orders=k, shuffle=shuffle, progress=progress)
@@ -186,6 +184,7 @@ def sample_labels(
     return labels
 
 # %% ../../nbs/prior/08_prefix.ipynb #b02b768b
+@checks.entry_point
 def sample_labels_of_priors(
     factors: Sequence,  # of the priors' kernels, each of shape (n, r)
     temperatures: Sequence,  # T of each prior, in the units of its kernel
@@ -198,20 +197,19 @@ def sample_labels_of_priors(
     seed: Seed | None = None,  # shared by all priors
 ) -> Tensor:  # shape (n_priors, n_tasks, n), int64, on the CPU
     "Draw from several priors in one batch; equal to `sample_labels` of each with this seed."
-    caller = "sample_labels_of_priors"
     if not len(factors):
-        checks.refuse(caller, "factors must hold at least one prior", "none", "pass at least one")
-    checks.check_same_n(caller, factors=len(factors), temperatures=len(temperatures))
+        checks.refuse("factors must hold at least one prior", "none", "pass at least one")
+    checks.check_same_n(factors=len(factors), temperatures=len(temperatures))
     priors: list = []
     for Z, T in zip(factors, temperatures, strict=True):
-        Z, T, q, m = check_sampler(Z, T, n_classes, n_tasks, caller)
-        priors.append((Z, pair_scale(Z, T, caller, convention=convention)))
+        Z, T, q, m = check_sampler(Z, T, n_classes, n_tasks)
+        priors.append((Z, pair_scale(Z, T, convention=convention)))
         n, n_last = (len(priors[i][0]) for i in (0, -1))
-        checks.check_same_n(caller, **{"factor 0": n, f"factor {len(priors) - 1}": n_last})
-    k = checks.check_count(n_orders, caller, "n_orders", high=m)
-    given = check_given(given, caller, n=n, n_classes=q)
+        checks.check_same_n(**{"factor 0": n, f"factor {len(priors) - 1}": n_last})
+    k = checks.check_count(n_orders, "n_orders", high=m)
+    given = check_given(given, n=n, n_classes=q)
     labels = torch.empty(len(priors), m, n, dtype=torch.int64)
-    g = checks.check_generator(seed, caller, priors[0][0].device)
+    g = checks.check_generator(seed, priors[0][0].device)
     start = g.get_state()
     for kind in dict.fromkeys((Z.dtype, Z.device) for Z, _ in priors):
         at = [i for i, (Z, _) in enumerate(priors) if (Z.dtype, Z.device) == kind]

@@ -61,6 +61,7 @@ def _ideal_gains(grades: Tensor, query: Tensor, k: int) -> Tensor:  # shape (n_q
     return gains.new_zeros(len(counts)).index_add_(0, query[order], gains)
 
 
+@checks.entry_point
 def query_scores(
     documents: Mapping[str, Tensor],  # of the models, name -> features of shape (n, d)
     queries: Mapping[str, Tensor],  # of the same models, name -> features of shape (n_queries, d)
@@ -69,11 +70,10 @@ def query_scores(
     k: int = 10,  # number of nearest documents, at most n
 ) -> QueryScores:
     "Precision and nDCG at k; queries without relevant documents are omitted."
-    caller = "query_scores"
     names = tuple(documents)
-    models = checks.check_same_points(documents, caller, "documents")
+    models = checks.check_same_points(documents, "documents")
     n = len(models[0])
-    k = checks.check_count(k, caller, "k", high=n)
+    k = checks.check_count(k, "k", high=n)
     query = relevant.queries.unique(return_inverse=True)[1]
     sizes = query.bincount().double()
     ideal = _ideal_gains(relevant.grades, query, k)
@@ -83,12 +83,12 @@ def query_scores(
 
     rows = []
     for name, X in zip(names, models, strict=True):
-        Q = checks.check_features(queries[name], caller, f"queries of {name}").to(X.device)
+        Q = checks.check_features(queries[name], f"queries of {name}").to(X.device)
         if Q.shape[1] != X.shape[1]:
             rule = f"queries of {name} must be as wide as its documents"
             remedy = "compute both with the same model"
-            checks.refuse(caller, rule, f"{Q.shape[1]} and {X.shape[1]} features", remedy)
-        warn_of_zeros(X, name, caller)
+            checks.refuse(rule, f"{Q.shape[1]} and {X.shape[1]} features", remedy)
+        warn_of_zeros(X, name)
         asked = relevant.queries.to(X.device), relevant.documents.to(X.device)
         places = partner_places(X.detach(), *asked, asked=Q.detach())
         gains = by_query(relevant.grades * places.discounts(k).cpu()) / ideal

@@ -19,10 +19,10 @@ from ..signatures import documented
 
 # %% ../../nbs/prior/21_regression.ipynb #2d0a7614
 def _gaussian_variance(
-    basis: ridge.RidgeBasis, Z: Tensor, noise: float, alpha: float, caller: str
+    basis: ridge.RidgeBasis, Z: Tensor, noise: float, alpha: float
 ) -> Tensor:  # 2 Tr((Q (Z Z' + noise I))^2) / n^2
     keep, f = ridge.residual_filter(basis, alpha)
-    w = ridge.loo_slack(basis, [alpha], caller)[0] ** -2
+    w = ridge.loo_slack(basis, [alpha])[0] ** -2
     U, Z, n = basis.U.double(), Z.double(), len(Z)
 
     def residual(M) -> Tensor:  # (I - H) M
@@ -49,6 +49,7 @@ def _moments(basis: ridge.RidgeBasis, Z: Tensor, noise: float = 0.0) -> ridge_ta
 
 
 @documented
+@checks.entry_point
 def expected_regression_error(
     features: ArrayLike,  # of the evaluated model, shape (n, d)
     prior: ArrayLike,  # factor of the kernel of the Gaussian process, shape (n, r)
@@ -64,30 +65,30 @@ def expected_regression_error(
 
     Reference: Task Priors, Theorem 2.6, extended from label graphs to real targets.
     """
-    caller = "expected_regression_error"
-    X = checks.check_features(features, caller)
-    Z = checks.check_features(prior, caller, "prior")
-    noise = checks.check_number(noise, caller, "noise", low=0)
-    checks.check_same_n(caller, features=len(X), prior=len(Z))
+    X = checks.check_features(features)
+    Z = checks.check_features(prior, "prior")
+    noise = checks.check_number(noise, "noise", low=0)
+    checks.check_same_n(features=len(X), prior=len(Z))
     basis = ridge.decompose(X)
-    penalties = heldout.check_penalties(alpha, alphas, caller)
+    penalties = heldout.check_penalties(alpha, alphas)
     n = len(Z)
     k, r = Z.shape[1], basis.U.shape[1]
     entries = n * max(r + 6 * k, 3 * r + 2 * k)
     n_bytes = 8 * entries + basis.U.element_size() * n * (3 * r + k)
-    checks.check_memory(n_bytes, caller, "pass factors of fewer columns", device=X.device)
+    checks.check_memory(n_bytes, "pass factors of fewer columns", device=X.device)
     Zc = (Z - Z.mean(0)).to(basis.U)
     moments = _moments(basis, Zc, noise)
-    choice = heldout.choose_penalty(basis, moments, penalties, caller)
-    variance = _gaussian_variance(basis, Zc, noise, choice.alpha, caller)
+    choice = heldout.choose_penalty(basis, moments, penalties)
+    variance = _gaussian_variance(basis, Zc, noise, choice.alpha)
     figures = torch.tensor([variance.item(), choice.error, choice.baseline], dtype=torch.float64)
-    checks.check_computed(figures, caller, "the error and its variance")
+    checks.check_computed(figures, "the error and its variance")
     return heldout.HeldoutError(
         variance=variance.item(), measure="gaussian", standard_error=0.0, **choice._asdict()
     )
 
 # %% ../../nbs/prior/21_regression.ipynb #5a4a3b2c
 @documented
+@checks.entry_point
 def target_error(
     features: ArrayLike,  # of the evaluated model, shape (n, d)
     targets: ArrayLike,  # real targets, or multi-label indicators, shape (n, m)
@@ -99,21 +100,20 @@ def target_error(
 
     Reference: Task Priors, Theorem 2.6, extended from label graphs to real targets.
     """
-    caller = "target_error"
-    X = checks.check_features(features, caller)
-    T = checks.check_features(targets, caller, "targets").double()
-    checks.check_same_n(caller, features=len(X), targets=len(T))
+    X = checks.check_features(features)
+    T = checks.check_features(targets, "targets").double()
+    checks.check_same_n(features=len(X), targets=len(T))
     T = (T - T.mean(0)).to(X.device)
     size = T.square().mean(0).sqrt()
     if not (size > 0).all():
         bad = int((size == 0).nonzero()[0])
-        checks.refuse(caller, "targets must vary", f"column {bad}, a constant", "drop it")
+        checks.refuse("targets must vary", f"column {bad}, a constant", "drop it")
     n, m = T.shape
     n_bytes = 8 * n * (6 * m + 3 * min(X.shape))
-    checks.check_memory(n_bytes, caller, "pass fewer targets or examples", device=X.device)
+    checks.check_memory(n_bytes, "pass fewer targets or examples", device=X.device)
     basis = ridge.decompose(X)
     T = (T / size / m**0.5).to(basis.U)
-    choice = heldout.choose_penalty(basis, _moments(basis, T), heldout.Penalties(None), caller)
+    choice = heldout.choose_penalty(basis, _moments(basis, T), heldout.Penalties(None))
     residuals = ridge.loo_residuals(basis, T.T, choice.alpha)
     squares = residuals.double().square()
     training = ridge_tasks.training_parts(basis, residuals, choice.alpha).sum(0).double()

@@ -41,26 +41,24 @@ class _RowTasks(NamedTuple):
         return torch.nn.functional.embedding(y, self.codes.to(like)).flatten(1)
 
 
-def check_row_tasks(
-    labels: ArrayLike, n: int, caller: str, *, n_classes: int | None = None
-) -> _RowTasks:
+def check_row_tasks(labels: ArrayLike, n: int, *, n_classes: int | None = None) -> _RowTasks:
     "Check integer labels, shape (n_tasks, n) or (n,), without converting their dtype."
-    y = checks.as_tensor(labels, caller, "labels")
+    y = checks.as_tensor(labels, "labels")
     if y.is_floating_point() or y.dtype == torch.bool or y.ndim not in (1, 2) or not y.numel():
         rule = "labels must be integers of shape (n_tasks, n)"
         got = f"{y.dtype} of shape {tuple(y.shape)}"
-        checks.refuse(caller, rule, got, "pass labels.to(torch.uint8)")
+        checks.refuse(rule, got, "pass labels.to(torch.uint8)")
     y = y.reshape(-1, y.shape[-1])
     if y.dtype in (torch.uint16, torch.uint32, torch.uint64):  # torch has no minimum for these
-        y = checks.check_labels(y, caller)
-    checks.check_same_n(caller, features=n, labels=y.shape[1])
+        y = checks.check_labels(y)
+    checks.check_same_n(features=n, labels=y.shape[1])
     low, high = int(y.min()), int(y.max())
     q = max(2, high + 1)
     if n_classes is not None:
-        q = checks.check_count(n_classes, caller, "n_classes", low=2)
+        q = checks.check_count(n_classes, "n_classes", low=2)
     if low < 0 or high >= q:
         rule = f"labels must be at least 0 and below {q}"
-        checks.refuse(caller, rule, low if low < 0 else high, "encode classes as 0, 1, 2, ...")
+        checks.refuse(rule, low if low < 0 else high, "encode classes as 0, 1, 2, ...")
     return _RowTasks(y, ridge.simplex_codes(q))
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #d0118f59
@@ -122,16 +120,17 @@ def _check_pass(rows, tasks, block_size) -> int:
     k = sum(map(_code_columns, tasks))
     if block_size is None:
         block_size = rows.block_rows(8 * (4 * d + 2 * k))
-    block = min(n, checks.check_count(block_size, "row_sums", "block_size"))
+    block = min(n, checks.check_count(block_size, "block_size"))
     if n <= d + 1:
         remedy = "pass the features in memory to expected_heldout_error or ridge_probes"
-        checks.refuse("row_sums", f"{rows.name} must have more than {d + 1} rows", n, remedy)
+        checks.refuse(f"{rows.name} must have more than {d + 1} rows", n, remedy)
     n_bytes = 8 * (4 * d * d + 3 * d * k) + 8 * block * (4 * d + 2 * k)
     remedy = "lower block_size or pass fewer tasks"
-    checks.check_memory(n_bytes, "row_sums", remedy, device=rows.device)
+    checks.check_memory(n_bytes, remedy, device=rows.device)
     return block
 
 
+@checks.entry_point
 def row_sums(
     rows: row_blocks.RowMatrix,  # features, shape (n, d), n above d + 1
     tasks: _RowTasks,  # on all examples
@@ -172,11 +171,11 @@ def row_sums(
         of_part[0].add(of_some, part[1].targets(some, X))
     gram.join(inside)
     what = f"the Gram matrix of {rows.name}"
-    checks.check_computed(gram.second, "row_sums", what, "rescale them")
+    checks.check_computed(gram.second, what, "rescale them")
     if off.any() and not gram.second.any():
         rule = f"the squares of {rows.name} must not vanish"
         largest = off.abs().max().item()
-        checks.refuse("row_sums", rule, f"differences of {largest:.3g}", "rescale them")
+        checks.refuse(rule, f"differences of {largest:.3g}", "rescale them")
     sums = [_centred_sums(shift, gram, whole.products, whole.targets)]
     for cross in of_part:
         sums.append(_centred_sums(shift, inside, cross.products, cross.targets))
@@ -373,12 +372,12 @@ def _error_of(task_errors, baseline, choice, **parts) -> HeldoutError:
     )
 
 
-def _heldout(fit, sample, tasks, caller):
+def _heldout(fit, sample, tasks):
     choice = _choose(fit, sample, tasks)
     parts = _evaluate(fit, sample, tasks, choice[0])
     spread = _code_spread(fit, tasks)
     baseline = (fit.n / (fit.n - 1)) ** 2 * spread.mean().item()
-    check_baseline(baseline, caller)
+    check_baseline(baseline)
     spread = spread.cpu()
     each = [Y.square().sum(1).double().cpu() for _, _, Y in sample.parts()]
     of_points = constant_values(torch.cat(each) / len(spread), spread.mean(), fit.n)
@@ -407,7 +406,7 @@ def _sample_of_groups(
     fit, rows, tasks, number, index
 ) -> _Groups:  # number: group of each fitted example
     sample = _sample(fit, rows, tasks, index)
-    grouping = whole_groups.check_groups(number[index], len(index), "rank_models")
+    grouping = whole_groups.check_groups(number[index], len(index))
     sizes = grouping.number.bincount()[grouping.number].double()
     weights = (fit.n - sizes) / (len(index) - sizes)
     return _Groups(fit.n, sample, grouping, weights.to(sample.U.device))
@@ -432,7 +431,7 @@ def _level(fit, f) -> Tensor:  # mean of the diagonal of A over all examples
 
 
 def _choose_without_groups(
-    fit, groups, caller
+    fit, groups
 ) -> tuple[float, Tensor, Tensor]:  # selected penalty, all penalties, their errors
     U, inverses = groups.sample.U, {}
     for alpha in ridge_tasks.alpha_grid(fit).tolist():
@@ -443,7 +442,7 @@ def _choose_without_groups(
     if not inverses:
         rule = "no group may determine its own prediction"
         remedy = "drop features, or examples of the largest group"
-        checks.refuse(caller, rule, "leverage 1 at every penalty", remedy)
+        checks.refuse(rule, "leverage 1 at every penalty", remedy)
     errors = dict.fromkeys(inverses, 0.0)
     for _, C, T in _task_parts(fit, groups):
         for alpha, matrices in inverses.items():
@@ -558,17 +557,15 @@ def _constant_errors(
     return out
 
 
-def _heldout_groups(
-    fit, rows, tasks, number, *, n_evaluated, caller
-) -> tuple:  # HeldoutError; share right
+def _heldout_groups(fit, rows, tasks, number, *, n_evaluated) -> tuple:  # HeldoutError; share right
     index = whole_groups.sample_of_groups(number, n_evaluated)
     groups = choosing = _sample_of_groups(fit, rows, tasks, number, index)
     baselines = _constant_errors(fit, tasks, number)
-    baseline = check_baseline(baselines.mean().item(), caller)
+    baseline = check_baseline(baselines.mean().item())
     if len(index) < fit.n and len(index) > _CHOOSING:
         some = whole_groups.sample_of_groups(number[index], _CHOOSING)
         choosing = _sample_of_groups(fit, rows, tasks, number, index[some])
-    choice = _choose_without_groups(fit, choosing, caller)
+    choice = _choose_without_groups(fit, choosing)
     evaluated = _evaluate_groups(fit, groups, _filter(fit, choice[0]))
     alone = fit._replace(s=fit.s[:0], V=fit.V[:, :0], C=fit.C[:0])
     without_features = groups._replace(sample=groups.sample._replace(U=groups.sample.U[:, :0]))
@@ -596,17 +593,15 @@ class _KnownLabels(NamedTuple):
     fourth: float  # mean of |x - mean|^4 over the evaluated examples
 
 
-def _of_known(fit, rows, tasks, number, *, n_evaluated, caller) -> _KnownLabels:  # KnownLabels
+def _of_known(fit, rows, tasks, number, *, n_evaluated) -> _KnownLabels:  # KnownLabels
     sample = _of_all(fit, rows, tasks, n_evaluated)
     lengths = torch.cat([part.double().square() @ fit.s**2 for part in sample.U.split(_PART)])
     fourth = lengths.square().mean().item()
     here = RowFit(fit.n, *(x.cpu() for x in fit[1:]))
     if number is not None:
-        error, right = _heldout_groups(
-            fit, rows, tasks, number, n_evaluated=n_evaluated, caller=caller
-        )
+        error, right = _heldout_groups(fit, rows, tasks, number, n_evaluated=n_evaluated)
         return _KnownLabels(error, right.mean().item(), here, fourth)
-    error = _heldout(fit, sample, tasks, caller)
+    error = _heldout(fit, sample, tasks)
     alphas = error.alphas[error.errors.argmin() :].tolist()
     hits = ridge.stratified_hits(
         sample.U,
@@ -662,6 +657,7 @@ class _RowScores(NamedTuple):
     known: _KnownLabels | None = None  # on known labels, if given
 
 
+@checks.entry_point
 def scores_of_rows(
     features: row_blocks.RowsLike,  # as for open_rows, shape (n, d), n above d + 1
     labels: ArrayLike,  # tasks for the held-out error, integers, shape (n_tasks, n)
@@ -676,37 +672,36 @@ def scores_of_rows(
     block_size: int | None = None,  # rows read at once; None is 8 MB
 ) -> _RowScores:
     "Compute held-out errors and probe accuracies over tasks in one pass over a file."
-    caller = "scores_of_rows"
     rows = row_blocks.open_rows(features)
     n = len(rows)
-    tasks = check_row_tasks(labels, n, caller, n_classes=n_classes)
+    tasks = check_row_tasks(labels, n, n_classes=n_classes)
     part = None
-    n_evaluated = checks.check_count(n_evaluated, caller, "n_evaluated", low=2)
-    mask = checks.check_split(train, n, caller, seed=seed)
+    n_evaluated = checks.check_count(n_evaluated, "n_evaluated", low=2)
+    mask = checks.check_split(train, n, seed=seed)
     if probe_labels is not None:
-        part = mask, check_row_tasks(probe_labels, n, caller, n_classes=n_classes)
+        part = mask, check_row_tasks(probe_labels, n, n_classes=n_classes)
     if part is not None and int(mask.sum()) <= rows.shape[1] + 1:
         got = f"{int(mask.sum())} examples"
         remedy = "raise train, or pass the features in memory to ridge_probes"
         rule = f"probes must be fitted to more than {rows.shape[1] + 1} examples"
-        checks.refuse(caller, rule, got, remedy)
+        checks.refuse(rule, got, remedy)
     if known is not None:
-        known = check_row_tasks(known, n, caller)
+        known = check_row_tasks(known, n)
         if len(known.labels) != 1:
             got = f"{len(known.labels)} rows"
             rule = "known must hold one class per example"
-            checks.refuse(caller, rule, got, "pass shape (n,)")
-    number = None if groups is None else whole_groups.check_groups(groups, n, caller).number
+            checks.refuse(rule, got, "pass shape (n,)")
+    number = None if groups is None else whole_groups.check_groups(groups, n).number
     sums = row_sums(rows, tasks, part, further=known, block_size=block_size)
     fit = _fit_rows(sums[0])
     if number is None:
-        error = _heldout(fit, _of_all(fit, rows, tasks, n_evaluated), tasks, caller)
+        error = _heldout(fit, _of_all(fit, rows, tasks, n_evaluated), tasks)
     else:
-        error, _ = _heldout_groups(fit, rows, tasks, number, n_evaluated=n_evaluated, caller=caller)
+        error, _ = _heldout_groups(fit, rows, tasks, number, n_evaluated=n_evaluated)
     probes, of_known = None, None
     if part is not None:
         probes = _probes(_fit_rows(sums[1]), rows, part[1], mask, n_evaluated)
     if known is not None:
         known_fit = _fit_rows(sums[-1], fit)
-        of_known = _of_known(known_fit, rows, known, number, n_evaluated=n_evaluated, caller=caller)
+        of_known = _of_known(known_fit, rows, known, number, n_evaluated=n_evaluated)
     return _RowScores(error, probes, of_known)

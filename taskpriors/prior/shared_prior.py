@@ -18,39 +18,42 @@ from ..kernels import product_factor
 from .calibration import top_eigenvalue
 
 # %% ../../nbs/prior/14_shared_prior.ipynb #bb18a07b
+@checks.entry_point
 def shared_prior(
     factors: Mapping[str, Tensor], *, left_out: str | None = None
 ) -> Tensor:  # shape (n, sum of r_k)
     "Factor of the mean of the models' unit-norm kernels, the kernel of the product prior."
     remedy = "pass a dictionary model -> factor"
-    checks.check_instance(factors, Mapping, "shared_prior", "factors", remedy=remedy)
+    checks.check_instance(factors, Mapping, "factors", remedy=remedy)
     remaining = [Z for name, Z in factors.items() if name != left_out]
     if not remaining:
-        checks.refuse("shared_prior", "at least one model must remain", len(factors), "add models")
+        checks.refuse("at least one model must remain", len(factors), "add models")
     return product_factor([(Z, len(remaining)) for Z in remaining])
 
 # %% ../../nbs/prior/14_shared_prior.ipynb #13f05b56
+@checks.entry_point
 def edge_temperature(Z: ArrayLike, *, n_points: int = 2048) -> float:  # T, in the units of K
     "Temperature at which the mean of |K_ij|/T is one, over pairs of `n_points` examples."
-    Z = checks.check_features(Z, "edge_temperature", "Z")
-    n = min(len(Z), checks.check_count(n_points, "edge_temperature", "n_points", low=2))
+    Z = checks.check_features(Z, "Z")
+    n = min(len(Z), checks.check_count(n_points, "n_points", low=2))
     n_bytes = (Z.element_size() + 8) * n * n
-    checks.check_memory(n_bytes, "edge_temperature", "lower n_points", device=Z.device)
+    checks.check_memory(n_bytes, "lower n_points", device=Z.device)
     Z = Z[evenly(len(Z), n, down=True)]
     K = (Z @ Z.T).abs()
     off_diagonal = K.sum(dtype=torch.float64) - K.diagonal().sum(dtype=torch.float64)
     mean = off_diagonal.item() / (n * (n - 1))
-    checks.check_computed(off_diagonal, "edge_temperature", "the mean of |K_ij|")
+    checks.check_computed(off_diagonal, "the mean of |K_ij|")
     if mean == 0:
         rule = "K must not be zero off its diagonal"
-        checks.refuse("edge_temperature", rule, 0.0, "pass a factor whose rows are not orthogonal")
+        checks.refuse(rule, 0.0, "pass a factor whose rows are not orthogonal")
     return mean
 
 # %% ../../nbs/prior/14_shared_prior.ipynb #8a0c215a
+@checks.entry_point
 def task_temperature(
     Z: ArrayLike, n_classes: int, *, gain: float = 10.0, top: float | None = None
 ) -> float:  # T, in the units of K
     "Temperature lambda_1/(gain * n_classes), at which tasks are both learnable and diverse."
-    n_classes = checks.check_count(n_classes, "task_temperature", "n_classes", low=2)
-    gain = checks.check_number(gain, "task_temperature", "gain", low=1e-100, high=1e100)
+    n_classes = checks.check_count(n_classes, "n_classes", low=2)
+    gain = checks.check_number(gain, "gain", low=1e-100, high=1e100)
     return (top_eigenvalue(Z) if top is None else top) / (n_classes * gain)

@@ -391,6 +391,7 @@ def _draw_fresh(draws, lots, most, *, doubtful, **fixed) -> tuple[_FreshLots, in
 
 # %% ../../nbs/prior/05_sketch.ipynb #4b6d0025
 @documented
+@checks.entry_point
 def sketch_trace_moments(
     M: Tensor
     | Mapping[str, Tensor],  # the model: its kernel's factor, shape (n, r), or name -> factor
@@ -413,12 +414,11 @@ def sketch_trace_moments(
     The cost is O(n r^2) time, plus O(r) per pair and model.
     Reference: Task Priors, Theorem 2.6, for the sums that are estimated.
     """
-    caller = "sketch_trace_moments"
-    p = pair_sums.pair_problem(M, prior, temperature, graphs, pair_sums.PairPass(caller))
-    generator = checks.check_generator(seed, caller, p.prior.device)
-    rel_tol = checks.check_number(rel_tol, caller, "rel_tol", low=0, low_open=True)
-    block = checks.check_count(block_size, caller, "block_size")
-    max_pairs = checks.check_count(max_pairs, caller, "max_pairs", low=2 * _PAIRS_PER_LOT)
+    p = pair_sums.pair_problem(M, prior, temperature, graphs, pair_sums.PairPass())
+    generator = checks.check_generator(seed, p.prior.device)
+    rel_tol = checks.check_number(rel_tol, "rel_tol", low=0, low_open=True)
+    block = checks.check_count(block_size, "block_size")
+    max_pairs = checks.check_count(max_pairs, "max_pairs", low=2 * _PAIRS_PER_LOT)
     side = _lot_side(max_pairs)
     n_lots = max_pairs // side**2
     n = len(p.prior)
@@ -435,7 +435,7 @@ def sketch_trace_moments(
     draws = _Draws(sketched, generator, side, max(1, block // side**2), _point_probabilities(p))
     pilot = _run_pilot(draws, _LEAST_LOTS, control_means)
     for sums in pilot[:-1]:
-        pair_sums.check_overflow(sums, caller)
+        pair_sums.check_overflow(sums)
     beta, residual = _control_slopes(pilot)
     start = _controlled(pilot.y, pilot.d, beta) / pilot.n_lots
     fixed = dict(beta=beta, start=start, control_means=control_means)

@@ -54,7 +54,7 @@ def _joint_distribution(
         dtype=problem.dtype,
     )
     size = pair_sums.points_per_block(problem, 2 * len(problem.models) + 6)
-    total = pair_sums.check_overflow(pair_sums.sum_blocks(fn, problem, size), problem.caller)
+    total = pair_sums.check_overflow(pair_sums.sum_blocks(fn, problem, size))
     diagonals = [pair_sums.margins(Z).diagonal for Z in problem.models]
     mean = total[..., -1] + pair_sums.diagonal_cumulants(problem, diagonals, 1)[..., 0].T
     covariance = total[..., :-1] * problem.twice
@@ -66,6 +66,7 @@ def _joint_distribution(
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e0004
 @documented
+@checks.entry_point
 def trace_covariance(
     models: Tensor | Mapping[str, Tensor],  # name -> factor, or one factor, shape (n, r)
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
@@ -80,7 +81,7 @@ def trace_covariance(
     cov = sum_ij A_ij B_ij p_ij (1 - p_ij); the dimension of a single temperature is dropped.
     Reference: Task Priors, Theorem 2.6, polarised.
     """
-    run = pair_sums.PairPass("trace_covariance", block_size, executor)
+    run = pair_sums.PairPass(block_size, executor)
     p = pair_sums.pair_problem(models, prior, temperature, graphs, run)
     _, covariance = _joint_distribution(p)
     return covariance[0] if p.single_temperature else covariance
@@ -165,7 +166,7 @@ def _signed_root(s, c) -> Tensor:
 _CLOSE = 1e-7  # in standard deviations of the tilted statistic
 
 
-def _increasing_root(f: Callable, s: Tensor, step: Tensor | float, caller: str) -> Tensor:  # like s
+def _increasing_root(f: Callable, s: Tensor, step: Tensor | float) -> Tensor:  # like s
     "Solve f(s) = 0 elementwise for an increasing f, starting at `s`; f returns value and slope."
     low, high = torch.full_like(s, -math.inf), torch.full_like(s, math.inf)
     for _ in range(100):
@@ -181,7 +182,7 @@ def _increasing_root(f: Callable, s: Tensor, step: Tensor | float, caller: str) 
         new = torch.where(inside, newton, (low + high) / 2)
         s = torch.where(value.abs() <= _CLOSE, s, new)
     rule, got = "the saddlepoint must exist", "a probability below that of the extreme graph"
-    checks.refuse(caller, rule, got, "pass a less extreme level or choose another method")
+    checks.refuse(rule, got, "pass a less extreme level or choose another method")
 
 # %% ../../nbs/prior/06_tails.ipynb #ac6ea4ab
 def _edgeworth_cdf(z, skewness, kurtosis) -> Tensor:
@@ -209,7 +210,7 @@ def _saddlepoint_above(problem, kernel, mean) -> Tensor:
         scale = curvature.sqrt()
         return torch.where(inside, (slope - goal) / scale, 0.0), scale
 
-    s = _increasing_root(gap, goal / sd**2, 1 / sd, problem.caller)
+    s = _increasing_root(gap, goal / sd**2, 1 / sd)
     above = torch.special.ndtr(-_signed_root(s, C(s)))
     return torch.where(inside, above, (mean > 0).double()[:, None])[:, 0]
 
@@ -228,6 +229,7 @@ def _probability_above(problem, kernel, cumulants, method) -> Tensor:
 
 # %% ../../nbs/prior/06_tails.ipynb #f0774477
 @documented
+@checks.entry_point
 def outperform_probability(
     A: ArrayLike,  # factor of the first model's kernel, shape (n, r_A)
     B: ArrayLike,  # factor of the second model's kernel, shape (n, r_B)
@@ -245,14 +247,14 @@ def outperform_probability(
     where C is the cumulant generating function of the centred difference and C'(s) = -mean.
     Reference: Lugannani and Rice (1980); Barndorff-Nielsen (1986) for the form in r.
     """
-    run = pair_sums.PairPass("outperform_probability", block_size, executor)
+    run = pair_sums.PairPass(block_size, executor)
     p = pair_sums.pair_problem(dict(A=A, B=B), prior, temperature, graphs, run)
-    checks.check_choice(method, ("normal", "edgeworth", "saddlepoint"), p.caller, "method")
+    checks.check_choice(method, ("normal", "edgeworth", "saddlepoint"), "method")
     difference = pair_sums.kernel_difference(*p.models)
     A, B = p.models
     if torch.equal(A @ A[0], B @ B[0]) and not difference.diagonal.any():
         rule = "A and B must be different kernels"
-        checks.refuse(p.caller, rule, "equal kernels", "compare two different models")
+        checks.refuse(rule, "equal kernels", "compare two different models")
     # `share` times the entries of a a^T bounds the rounding of A A^T - B B^T
     a = (pair_sums.margins(A).diagonal + pair_sums.margins(B).diagonal).sqrt()
     kernels = [difference, pair_sums.factor_kernel(a[:, None])]
@@ -271,6 +273,7 @@ def outperform_probability(
 
 # %% ../../nbs/prior/06_tails.ipynb #b994abd1
 @documented
+@checks.entry_point
 def outperform_matrix(
     models: Mapping[str, Tensor],  # name -> factor, shape (n, r)
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
@@ -284,7 +287,7 @@ def outperform_matrix(
 
     It is 1/2 for equal kernels; the dimension of a single temperature is dropped.
     """
-    run = pair_sums.PairPass("outperform_matrix", block_size, executor)
+    run = pair_sums.PairPass(block_size, executor)
     p = pair_sums.pair_problem(models, prior, temperature, graphs, run)
     mean, C = _joint_distribution(p)
     variance = C.diagonal(dim1=-2, dim2=-1)
@@ -316,11 +319,12 @@ def _saddlepoint_quantile(problem, kernel, cumulants, z) -> Tensor:
         c = C(s)
         return _signed_root(s, c) - z, c[2].sqrt()
 
-    s = _increasing_root(gap, z / sd, 1 / sd, problem.caller)
+    s = _increasing_root(gap, z / sd, 1 / sd)
     return cumulants[:, :1] + C(s)[1]
 
 # %% ../../nbs/prior/06_tails.ipynb #4657a945
 @documented
+@checks.entry_point
 def trace_quantile(
     M: Tensor
     | Mapping[str, Tensor],  # factor of the model's kernel, shape (n, r), or name -> factor
@@ -339,15 +343,14 @@ def trace_quantile(
     skewness g1 and kurtosis g2. Dimensions of a single model, temperature or level are dropped.
     Reference: Cornish and Fisher (1938); saddlepoint as in `outperform_probability`.
     """
-    run = pair_sums.PairPass("trace_quantile", block_size, executor)
+    run = pair_sums.PairPass(block_size, executor)
     problem = pair_sums.pair_problem(M, prior, temperature, graphs, run)
-    caller = problem.caller
-    checks.check_choice(method, ("normal", "cornish-fisher", "saddlepoint"), caller, "method")
+    checks.check_choice(method, ("normal", "cornish-fisher", "saddlepoint"), "method")
     levels: Any = p if pair_sums.is_sequence(p) else [p]
     if len(levels) == 0:
-        checks.refuse(caller, "p must hold at least one level", "none", "pass at least one")
+        checks.refuse("p must hold at least one level", "none", "pass at least one")
     numbers = [
-        checks.check_number(level, caller, "p", low=0, high=1, low_open=True, high_open=True)
+        checks.check_number(level, "p", low=0, high=1, low_open=True, high_open=True)
         for level in levels
     ]
     z = torch.special.ndtri(problem.prior_diagonal.new_tensor(numbers))
@@ -355,7 +358,7 @@ def trace_quantile(
     cumulants = pair_sums.score_cumulants(problem, kernels, 4)
     if (cumulants[..., 1] <= 0).any():
         rule = "Tr(MG) must vary between tasks"
-        checks.refuse(problem.caller, rule, "a variance of 0", "raise the temperature")
+        checks.refuse(rule, "a variance of 0", "raise the temperature")
     if method == "saddlepoint":
         parts = zip(kernels, cumulants, strict=True)
         x = torch.stack([_saddlepoint_quantile(problem, k, c, z) for k, c in parts])

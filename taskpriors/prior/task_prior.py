@@ -34,12 +34,12 @@ from ..results import Result
 from ..signatures import documented
 
 # %% ../../nbs/prior/17_task_prior.ipynb #6a8edb5e
-def _model_factors(models, kernel, caller):
+def _model_factors(models, kernel):
     "Return the factor, or dictionary of factors, of the models' kernels."
     if isinstance(models, Mapping):
-        return {name: _model_factors(X, kernel, caller) for name, X in models.items()}
+        return {name: _model_factors(X, kernel) for name, X in models.items()}
     if kernel is None:
-        return checks.check_features(models, caller, "models")
+        return checks.check_features(models, "models")
     return kernels.kernel_factor(models, kernel)
 
 # %% ../../nbs/prior/17_task_prior.ipynb #a15b17ba
@@ -79,13 +79,12 @@ class TaskPrior(Result):
     graphs: str = "undirected"  # "undirected" (label graphs) or "directed" (the paper)
     known: Tensor | None = None  # known classes, shape (n,), -1 if unknown; see `given`
 
+    @checks.named("TaskPrior")
     def __post_init__(self):
-        factor = checks.check_features(self.factor, "TaskPrior", "factor").detach()
-        temperature = checks.check_temperature(self.temperature, "TaskPrior")
-        checks.check_choice(self.graphs, edges.GRAPHS, "TaskPrior", "graphs")
-        clamped = prefix.check_given(
-            self.known, "TaskPrior", n=len(factor), device=factor.device, name="known"
-        )
+        factor = checks.check_features(self.factor, "factor").detach()
+        temperature = checks.check_temperature(self.temperature)
+        checks.check_choice(self.graphs, edges.GRAPHS, "graphs")
+        clamped = prefix.check_given(self.known, n=len(factor), device=factor.device, name="known")
         object.__setattr__(self, "factor", factor)
         object.__setattr__(self, "temperature", temperature)
         object.__setattr__(self, "known", clamped)
@@ -104,6 +103,7 @@ class TaskPrior(Result):
         return cls(kernels.kernel_factor(features, kernel, **options), temperature, graphs)
 
     @classmethod
+    @checks.entry_point
     def from_kernel(
         cls,
         K: ArrayLike,  # dense positive semidefinite kernel, shape (n, n)
@@ -115,10 +115,11 @@ class TaskPrior(Result):
     ) -> "TaskPrior":
         "Build the prior of a dense kernel by pivoted Cholesky factorisation."
         Z = kernels.cholesky_factor(K, rank=rank)
-        center = checks.check_flag(center, "TaskPrior.from_kernel", "center")
+        center = checks.check_flag(center, "center")
         return cls(center_rows(Z) if center else Z, temperature, graphs)
 
     @classmethod
+    @checks.entry_point
     def from_labels(
         cls,
         labels: ArrayLike,  # known tasks, shape (n_tasks, n), or (n,) for one
@@ -128,17 +129,18 @@ class TaskPrior(Result):
         graphs: str = "undirected",  # "undirected" or "directed"
     ) -> "TaskPrior":
         "Build the prior whose kernel is the mean label graph of known tasks."
-        y = checks.check_labels(labels, "TaskPrior.from_labels")
+        y = checks.check_labels(labels)
         n_tasks, n = y.shape
         n_bytes = 20 * n * sum(len(task.unique()) for task in y)
         remedy = "pass fewer tasks, or tasks of fewer classes"
-        checks.check_memory(n_bytes, "TaskPrior.from_labels", remedy, device=y.device)
+        checks.check_memory(n_bytes, remedy, device=y.device)
         codes = [one_hot(task.unique(return_inverse=True)[1]) for task in y]
         Z = torch.cat(codes, 1) / n_tasks**0.5
-        center = checks.check_flag(center, "TaskPrior.from_labels", "center")
+        center = checks.check_flag(center, "center")
         return cls(center_rows(Z) if center else Z, temperature, graphs)
 
     @classmethod
+    @checks.entry_point
     def from_views(
         cls,
         n_samples: int,  # N, number of samples
@@ -151,9 +153,9 @@ class TaskPrior(Result):
         "Build the prior of self-supervised learning, one class per sample (Proposition 2.7)."
         Y = view_factor(n_samples, n_views)
         remedy = "lower n_samples"
-        checks.check_memory(12 * Y.shape[0] * Y.shape[1], "TaskPrior.from_views", remedy)
+        checks.check_memory(12 * Y.shape[0] * Y.shape[1], remedy)
         Z = Y.to_dense()
-        center = checks.check_flag(center, "TaskPrior.from_views", "center")
+        center = checks.check_flag(center, "center")
         return cls(center_rows(Z) if center else Z, temperature, graphs)
 
     def __len__(self):
@@ -168,40 +170,39 @@ class TaskPrior(Result):
             f"{f', {n_known} labels' if n_known else ''})"
         )
 
+    @checks.named("TaskPrior")
     def __mul__(self, other) -> "TaskPrior":
         "Return the product of two priors on the same examples, at temperature 1 (section 2.2)."
         if not isinstance(other, TaskPrior):
             return NotImplemented
-        checks.check_same_n("TaskPrior", left=len(self), right=len(other))
+        checks.check_same_n(left=len(self), right=len(other))
         if self.graphs != other.graphs:
             rule = "priors in a product must have the same family of graphs"
             got = f"{self.graphs!r} and {other.graphs!r}"
-            checks.refuse("TaskPrior", rule, got, "build both with the same graphs=")
+            checks.refuse(rule, got, "build both with the same graphs=")
         clamped = [p.known for p in (self, other) if p.known is not None]
         if len(clamped) == 2 and not clamped[0].equal(clamped[1]):
             got, remedy = "other labels", "multiply the priors first, then use .given(labels)"
-            checks.refuse("TaskPrior", "priors in a product must have the same labels", got, remedy)
+            checks.refuse("priors in a product must have the same labels", got, remedy)
         pairs = [(p.factor, p.temperature) for p in (self, other)]
         return TaskPrior(
             kernels.product_factor(pairs), 1.0, self.graphs, clamped[0] if clamped else None
         )
 
+    @checks.entry_point
     def given(
         self,
         labels: ArrayLike | None,  # shape (n,), -1 if unknown; None removes all labels
     ) -> "TaskPrior":
         "Return the prior conditioned on some labels, which `sample` and `labelings` keep fixed."
-        caller = "TaskPrior.given"
-        clamped = prefix.check_given(
-            labels, caller, n=len(self), device=self.factor.device, name="labels"
-        )
+        clamped = prefix.check_given(labels, n=len(self), device=self.factor.device, name="labels")
         return replace(self, known=clamped)
 
-    def _without_labels(self, caller):
+    def _without_labels(self):
         if self.known is not None:
             rule = "independent edges cannot be conditioned on labels"
             got = f"{int((self.known >= 0).sum())} labels"
-            checks.refuse(caller, rule, got, "sample tasks, or use .given(None)")
+            checks.refuse(rule, got, "sample tasks, or use .given(None)")
 
     def at(
         self,
@@ -218,10 +219,10 @@ class TaskPrior(Result):
         clamped = None if self.known is None else self.known.to(device)
         return replace(self, factor=self.factor.to(device), known=clamped)
 
+    @checks.entry_point
     def regime(self) -> Regime:
         "Measure the randomness of the tasks in one pass over all pairs."
-        caller = "TaskPrior.regime"
-        Z, odds = edges.checked_odds(self.factor, self.temperature, self.graphs, caller)
+        Z, odds = edges.checked_odds(self.factor, self.temperature, self.graphs)
         ratio, bits = regime.pair_means(Z, odds, self.temperature)
         relative = self.temperature / critical_temperature(Z, 2) if Z.any() else math.inf
         label_bits = regime.label_entropy(Z, self.temperature)
@@ -233,18 +234,18 @@ class TaskPrior(Result):
             verdict=regime.regime_verdict(relative, label_bits),
         )
 
+    @checks.entry_point
     def at_ratio(
         self,
         ratio: float = 1.0,  # target mean of |K_ij|/T over pairs i != j
     ) -> "TaskPrior":
         "Return the prior at the temperature where the mean of |K_ij|/T is `ratio`."
-        caller = "TaskPrior.at_ratio"
-        ratio = checks.check_number(ratio, caller, "ratio", low=0, low_open=True)
-        Z, odds = edges.checked_odds(self.factor, self.temperature, self.graphs, caller)
+        ratio = checks.check_number(ratio, "ratio", low=0, low_open=True)
+        Z, odds = edges.checked_odds(self.factor, self.temperature, self.graphs)
         now, _ = regime.pair_means(Z, odds, self.temperature)
         if now == 0:
             rule = "the kernel must be non-zero off its diagonal"
-            checks.refuse(caller, rule, "zeros", "choose another kernel")
+            checks.refuse(rule, "zeros", "choose another kernel")
         return self.at(self.temperature * now / ratio)
 
     def calibrated(
@@ -261,19 +262,22 @@ class TaskPrior(Result):
         )
         return self.at(calibration.temperature)
 
+    @checks.entry_point
     def edge_probabilities(self) -> Tensor:  # shape (n, n); dense, so for small n
         "Return P(G_ij = 1) for all pairs (Lemma 2.5)."
-        self._without_labels("TaskPrior.edge_probabilities")
+        self._without_labels()
         return edges.edge_probabilities(self.factor, self.temperature, graphs=self.graphs)
 
+    @checks.entry_point
     def log_partition(
         self,
         **options: Any,  # passed to taskpriors.prior.edges.log_partition: block_size, executor
     ) -> Tensor:  # float64 scalar
         "Return the log partition function over all graphs, in one pass over pairs."
-        self._without_labels("TaskPrior.log_partition")
+        self._without_labels()
         return edges.log_partition(self.factor, self.temperature, graphs=self.graphs, **options)
 
+    @checks.entry_point
     def sample_graphs(
         self,
         n_graphs: int,  # number of graphs
@@ -281,11 +285,12 @@ class TaskPrior(Result):
         seed: Seed | None = None,  # int, torch.Generator or None
     ) -> Tensor:  # bool, shape (n_graphs, n, n)
         "Draw exact samples of graphs with independent edges, which are rarely label graphs."
-        self._without_labels("TaskPrior.sample_graphs")
+        self._without_labels()
         return edges.sample_graphs(
             self.factor, self.temperature, n_graphs, graphs=self.graphs, seed=seed
         )
 
+    @checks.entry_point
     def moments(
         self,
         models: ArrayLike
@@ -296,13 +301,13 @@ class TaskPrior(Result):
         **options: Any,  # passed to trace_moments, or to sketch_trace_moments if sampled
     ) -> TraceMoments:
         "Compute mean and variance of Tr(MG) over tasks (Theorem 2.6)."
-        caller = "TaskPrior.moments"
-        self._without_labels(caller)
-        checks.check_choice(pairs, ("all", "sampled"), caller, "pairs")
-        factors = _model_factors(models, kernel, caller)
+        self._without_labels()
+        checks.check_choice(pairs, ("all", "sampled"), "pairs")
+        factors = _model_factors(models, kernel)
         estimate = moments.trace_moments if pairs == "all" else sketch_trace_moments
         return estimate(factors, self.factor, self.temperature, graphs=self.graphs, **options)
 
+    @checks.entry_point
     def cumulants(
         self,
         models: ArrayLike
@@ -313,11 +318,12 @@ class TaskPrior(Result):
         **options: Any,  # passed to trace_cumulants: block_size, executor
     ) -> Tensor:  # shape (n_models, order), or (order,) for one model
         "Compute the cumulants of Tr(MG) over tasks: mean, variance, third cumulant and so on."
-        self._without_labels("TaskPrior.cumulants")
-        factors = _model_factors(models, kernel, "TaskPrior.cumulants")
+        self._without_labels()
+        factors = _model_factors(models, kernel)
         options = dict(options, order=order, graphs=self.graphs)
         return moments.trace_cumulants(factors, self.factor, self.temperature, **options)
 
+    @checks.entry_point
     def outperforms(
         self,
         A: ArrayLike,  # features of the first model, shape (n, d_A)
@@ -327,11 +333,12 @@ class TaskPrior(Result):
         **options: Any,  # passed to outperform_probability: method, block_size, executor
     ) -> float:  # in [0, 1]
         "Compute the probability over tasks that Tr(AG) > Tr(BG)."
-        self._without_labels("TaskPrior.outperforms")
-        A, B = (_model_factors(X, kernel, "TaskPrior.outperforms") for X in (A, B))
+        self._without_labels()
+        A, B = (_model_factors(X, kernel) for X in (A, B))
         options = dict(options, graphs=self.graphs)
         return outperform_probability(A, B, self.factor, self.temperature, **options).item()
 
+    @checks.entry_point
     def heldout_error(
         self,
         features: ArrayLike,  # of one model, shape (n, d)
@@ -342,13 +349,14 @@ class TaskPrior(Result):
         "Compute the expected leave-one-out error of ridge probes over all tasks."
         if labels is not None:
             return heldout.expected_heldout_error(features, labels, **options)
-        self._without_labels("TaskPrior.heldout_error")
+        self._without_labels()
         if self.graphs != "undirected":
             rule = "the tasks must be undirected graphs, as label graphs are"
             remedy = "build the prior with graphs='undirected'"
-            checks.refuse("TaskPrior.heldout_error", rule, repr(self.graphs), remedy)
+            checks.refuse(rule, repr(self.graphs), remedy)
         return heldout.expected_heldout_error(features, self.factor, self.temperature, **options)
 
+    @checks.entry_point
     def precision_at_k(
         self,
         features: ArrayLike,  # of one model, shape (n, d)
@@ -356,10 +364,11 @@ class TaskPrior(Result):
         **options: Any,  # passed to precision_at_k: block_size, executor
     ) -> float:  # between 0 and 1
         "Compute the expected fraction of an example's k nearest neighbours that share its class."
-        self._without_labels("TaskPrior.precision_at_k")
+        self._without_labels()
         options = dict(options, graphs=self.graphs)
         return heldout.precision_at_k(features, self.factor, self.temperature, k, **options)
 
+    @checks.entry_point
     def compare(
         self,
         models: Mapping[str, Tensor],  # name -> features (n, d)
@@ -371,7 +380,7 @@ class TaskPrior(Result):
         "Score several models by held-out error, neighbours and trace over the same tasks."
         if not isinstance(models, Mapping):
             rule, got = "models must be a dictionary name -> features", type(models).__name__
-            checks.refuse("TaskPrior.compare", rule, got, "give each model a name", TypeError)
+            checks.refuse(rule, got, "give each model a name", TypeError)
         error_of = partial(
             self.heldout_error,
             labels=labels,
@@ -420,6 +429,7 @@ class TaskPrior(Result):
         options = dict(options, n_tasks=n_tasks, method=method, seed=seed, given=self.known)
         return sample_labelings(self.factor, self.temperature, n_classes, **options)
 
+    @checks.entry_point
     def sample(
         self,
         n_classes: int = 2,  # classes per task
@@ -431,16 +441,15 @@ class TaskPrior(Result):
         **options: Any,  # passed to the sampler
     ) -> Tensor:  # labels, shape (n_tasks, n)
         "Draw equally weighted tasks as labels; warns if they are not trusted."
-        caller = "TaskPrior.sample"
-        n_tasks = checks.check_count(n_tasks, caller, "n_tasks")
-        g = checks.check_generator(seed, caller)
+        n_tasks = checks.check_count(n_tasks, "n_tasks")
+        g = checks.check_generator(seed)
         if isinstance(method, str) and method == "prefix":
             options = {"convention": "exact", **options, "n_tasks": n_tasks, "seed": g}
             options["given"] = self.known
             return prefix.sample_labels(self.factor, self.temperature, n_classes, **options)
         if n_particles is None:
             n_particles = max(1000, n_tasks)
-        checks.check_count(n_particles, caller, "n_particles", low=n_tasks)
+        checks.check_count(n_particles, "n_particles", low=n_tasks)
         labelings = self.labelings(n_classes, n_particles, method=method, seed=g, **options)
         steps = torch.arange(n_tasks) + torch.rand(1, generator=g, dtype=torch.float64)
         pick = torch.searchsorted(labelings.weights.cpu().cumsum(0), steps / n_tasks)

@@ -13,6 +13,7 @@ import taskpriors.checks as checks
 from ..signatures import documented
 
 # %% ../../nbs/prior/07_views.ipynb #0086d860
+@checks.entry_point
 def view_labels(
     n_samples: int,  # N, number of samples
     n_views: int,  # V, number of consecutive views of each sample
@@ -22,12 +23,13 @@ def view_labels(
     The label of view i is floor(i / V), i = 0, ..., N V - 1.
     Reference: Task Priors, Proposition 2.7.
     """
-    N = checks.check_count(n_samples, "view_labels", "n_samples")
-    V = checks.check_count(n_views, "view_labels", "n_views")
-    checks.check_memory(8 * N * (V + 1), "view_labels", "lower n_samples or n_views")
+    N = checks.check_count(n_samples, "n_samples")
+    V = checks.check_count(n_views, "n_views")
+    checks.check_memory(8 * N * (V + 1), "lower n_samples or n_views")
     return torch.arange(N).repeat_interleave(V)
 
 # %% ../../nbs/prior/07_views.ipynb #b975aeb3
+@checks.entry_point
 def view_graph(
     n_samples: int,  # N, number of samples
     n_views: int,  # V, number of consecutive views of each sample
@@ -40,12 +42,13 @@ def view_graph(
     Reference: Task Priors, Proposition 2.7.
     """
     y = view_labels(n_samples, n_views)
-    dtype = checks.check_dtype(dtype, "view_graph")
+    dtype = checks.check_dtype(dtype)
     n_bytes = len(y) ** 2 * (1 + dtype.itemsize)
-    checks.check_memory(n_bytes, "view_graph", "use view_factor, which needs no dense graph")
+    checks.check_memory(n_bytes, "use view_factor, which needs no dense graph")
     return (y[:, None] == y).to(dtype)
 
 # %% ../../nbs/prior/07_views.ipynb #0159f0a2
+@checks.entry_point
 def view_factor(
     n_samples: int,  # N, number of samples
     n_views: int,  # V, number of consecutive views of each sample
@@ -57,10 +60,10 @@ def view_factor(
     Y_ij = 1 if floor(i / V) = j, else 0; Y @ Y.T is the view graph.
     Reference: Task Priors, Proposition 2.7.
     """
-    N = checks.check_count(n_samples, "view_factor", "n_samples")
-    n = N * checks.check_count(n_views, "view_factor", "n_views")
-    dtype = checks.check_dtype(dtype, "view_factor")
-    checks.check_memory((32 + dtype.itemsize) * n, "view_factor", "lower n_samples or n_views")
+    N = checks.check_count(n_samples, "n_samples")
+    n = N * checks.check_count(n_views, "n_views")
+    dtype = checks.check_dtype(dtype)
+    checks.check_memory((32 + dtype.itemsize) * n, "lower n_samples or n_views")
     y = view_labels(n_samples, n_views)
     places = torch.stack([torch.arange(n), y])
     ones = torch.ones(n, dtype=dtype)
@@ -68,6 +71,7 @@ def view_factor(
 
 # %% ../../nbs/prior/07_views.ipynb #28248cd3
 @documented
+@checks.entry_point
 def view_features(
     views: Tensor,  # features of all views, shape (n_samples, n_views, d)
     *,
@@ -80,16 +84,15 @@ def view_features(
 
     Reference: Fisher 1936; Task Priors, Proposition 2.7.
     """
-    caller = "view_features"
-    X = checks.check_numbers(views, caller, "views")
+    X = checks.check_numbers(views, "views")
     if X.ndim != 3 or min(X.shape) < 1 or min(X.shape[:2]) < 2:
         rule = "views must hold at least two views of two samples, shape (n_samples, n_views, d)"
-        checks.refuse(caller, rule, f"shape {tuple(X.shape)}", "stack the features of each view")
+        checks.refuse(rule, f"shape {tuple(X.shape)}", "stack the features of each view")
     n_bytes = 8 * (4 * X.numel() + 3 * X.shape[2] ** 2)
-    checks.check_memory(n_bytes, caller, "pass fewer features", device=X.device)
+    checks.check_memory(n_bytes, "pass fewer features", device=X.device)
     X = X.detach().double()
     X = X / X.abs().max().clamp(min=torch.finfo(X.dtype).tiny)
-    shrinkage = checks.check_number(shrinkage, caller, "shrinkage", low=0, high=1, low_open=True)
+    shrinkage = checks.check_number(shrinkage, "shrinkage", low=0, high=1, low_open=True)
     n, n_views, d = X.shape
     means = X.mean(1)
     within = (X - means[:, None]).reshape(-1, d)
@@ -97,7 +100,7 @@ def view_features(
     rounding = 1e-28 * X.square().sum(2).mean()  # squared rounding error of a mean
     for spread, what in ((within, "views of a sample"), (between, "samples")):
         if not spread.square().sum(1).mean() > rounding:
-            checks.refuse(caller, f"{what} must differ", "equal features", "pass augmented views")
+            checks.refuse(f"{what} must differ", "equal features", "pass augmented views")
     W = within.T @ within / (n * (n_views - 1))
     ridge = shrinkage * W.trace() / d * torch.eye(d, dtype=W.dtype, device=W.device)
     L = torch.linalg.cholesky((1 - shrinkage) * W + ridge)

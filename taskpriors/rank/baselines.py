@@ -265,11 +265,12 @@ class Baseline:
 _EDGE = 1e-9  # shares are clipped to [EDGE, 1 - EDGE], so that logits are finite
 
 
+@checks.entry_point
 def behind_first(ranked: Forecast, joined: Forecast, skill: Tensor) -> tuple[Baseline, ...]:
     "Compare baselines with the top-ranked model; `joined` lists the models before the baselines."
     m = len(ranked.models)
     if joined.models[:m] != ranked.models:
-        checks.refuse("behind_first", "a joint forecast must begin with the models", "others", "")
+        checks.refuse("a joint forecast must begin with the models", "others", "")
     first, others = int(ranked.order[0]), range(m, len(joined.models))
     if joined.draws is None:
         margins = (joined.margin[first] - joined.margin).tolist()

@@ -145,7 +145,7 @@ def _without_weights(source) -> tuple:  # the module and a batch of one example,
             module = timm.create_model(name, pretrained=False, num_classes=0).eval()
         except RuntimeError as e:
             remedy = f"check its name ({type(e).__name__})"
-            checks.refuse("plan_models", "a model must be known", repr(name), remedy)
+            checks.refuse("a model must be known", repr(name), remedy)
         return module, torch.zeros(1, *module.pretrained_cfg["input_size"])
 
 
@@ -230,7 +230,7 @@ def plan_in_memory(
     works: dict[str, _NetworkWork] = {}
     for name, source in models.items():
         if sources.is_given(source):
-            n, d = np.shape(read_features(source, options.caller).values)
+            n, d = np.shape(read_features(source).values)
             widths.append(d)
         elif work := _network_work(source, points):
             works[name] = work

@@ -40,6 +40,7 @@ from ..transfer import from_sums, registry
 _PAIRED = 4096  # size of the sample of examples whose pairs are all used
 
 
+@checks.entry_point
 def sampled_moments(
     factors: Mapping[str, Tensor],
     prior: Tensor,
@@ -52,10 +53,10 @@ def sampled_moments(
     The factors of models and prior have shape (s, r): one row for each example of the sample.
     """
     remedy = "pass a dictionary model -> factor"
-    checks.check_instance(factors, Mapping, "sampled_moments", "factors", remedy=remedy)
+    checks.check_instance(factors, Mapping, "factors", remedy=remedy)
     sums = trace_moments(factors, prior, temperature, graphs=graphs)
     s = len(prior)
-    n = checks.check_count(n, "sampled_moments", "n", low=s)
+    n = checks.check_count(n, "n", low=s)
     p = torch.sigmoid(prior.double().square().sum(1) / temperature)  # of the pairs i = j
     if graphs == "undirected":
         p = torch.ones_like(p)
@@ -81,9 +82,6 @@ LABEL_SKILL = "label skill"  # of a ridge probe on known labels, 1 - error/error
 _LABEL_COLUMNS = ("logme", "regularized_h_score", LABEL_SKILL, registry.LABEL_ACCURACY)
 
 # %% ../../nbs/rank/10_disk.ipynb #268dbb6a
-_CALLER = "rank_models"
-
-
 class _RowsJob(NamedTuple):
     "Inputs for the scores of a model, other than its rows."
 
@@ -126,7 +124,7 @@ def _of_groups(
 
 
 def _loaded(path) -> Tensor:  # file of a job as a tensor
-    return torch.from_numpy(remote.load_array(path, _CALLER))
+    return torch.from_numpy(remote.load_array(path))
 
 
 def _scored(rows, job) -> _RowScores:  # RowScores
@@ -268,8 +266,8 @@ def open_features(
         except OSError as e:
             failures[name] = " ".join(str(e).split())
     if failures:
-        members.refuse_unless_any(opened, failures, options.caller)
-    return members.Settled(row_blocks.open_models(opened, options.caller), failures)
+        members.refuse_unless_any(opened, failures)
+    return members.Settled(row_blocks.open_models(opened), failures)
 
 # %% ../../nbs/rank/10_disk.ipynb #b8258ef5
 def _cut_components(
@@ -307,10 +305,8 @@ def _draw_tasks(dealt, *, folder, component, temperature, device, has_classes) -
     """
     Z = _loaded(f"{folder}/factor.npy").to(device)
     classes = _loaded(f"{folder}/classes.npy") if has_classes else None
-    tasks = distributions.tasks_of_component(
-        Z, temperature, dealt, component, caller=_CALLER, classes=classes
-    )
-    return remote.save_array(f"{folder}/{uuid4().hex}.npy", tasks.cpu().numpy(), _CALLER)
+    tasks = distributions.tasks_of_component(Z, temperature, dealt, component, classes=classes)
+    return remote.save_array(f"{folder}/{uuid4().hex}.npy", tasks.cpu().numpy())
 
 
 def _draw_row_tasks(
@@ -327,7 +323,7 @@ def _draw_row_tasks(
     weights = [component.weight for component in components]
     n_drawn = n if classes is None else int((classes < 0).sum())
     dealt = [distributions.deal_tasks(weights, options, n_drawn, seed=seed) for seed in seeds]
-    checks.check_memory(2 * len(seeds) * options.tasks.n_tasks * n, options.caller, "lower n_tasks")
+    checks.check_memory(2 * len(seeds) * options.tasks.n_tasks * n, "lower n_tasks")
     labels = torch.empty(len(seeds), options.tasks.n_tasks, n, dtype=torch.uint8)
     temperature = top = math.nan
     strongest = trace_cut = 0.0
@@ -349,10 +345,10 @@ def _draw_row_tasks(
             strongest, temperature, top = component.weight, T, largest
         rank = max(rank, prior.factor.shape[1])
         trace_cut += component.weight / sum(weights) * prior.trace_cut
-        with remote.scratch_folder(options.compute.scratch, options.caller) as folder:
-            remote.save_array(f"{folder}/factor.npy", prior.factor.numpy(), options.caller)
+        with remote.scratch_folder(options.compute.scratch) as folder:
+            remote.save_array(f"{folder}/factor.npy", prior.factor.numpy())
             if classes is not None:
-                remote.save_array(f"{folder}/classes.npy", classes.numpy(), options.caller)
+                remote.save_array(f"{folder}/classes.npy", classes.numpy())
             draw = partial(
                 _draw_tasks,
                 folder=folder,
@@ -363,7 +359,7 @@ def _draw_row_tasks(
             )
             paths = members.over_models(draw, dealt, options, "tasks")
             for out, path, of_seed in zip(labels, paths, dealt, strict=True):
-                tasks = remote.load_array(path, options.caller)
+                tasks = remote.load_array(path)
                 out[of_seed.components == number] = torch.from_numpy(tasks)
     return _DrawnRows(
         tasks=labels,
@@ -456,27 +452,26 @@ def _drawn_or_kept(
 # %% ../../nbs/rank/10_disk.ipynb #9705b5aa
 def check_streaming(options: RankOptions, rows: Mapping[str, RowMatrix], mask: Tensor) -> None:
     "Refuse options that a ranking from disk does not support, before any row is read."
-    caller = options.caller
-    checks.check_choice(options.tasks.kernel, ("cosine", "linear"), caller, "kernel")
-    checks.check_count(options.tasks.n_classes, caller, "n_classes", low=2, high=256)
+    checks.check_choice(options.tasks.kernel, ("cosine", "linear"), "kernel")
+    checks.check_count(options.tasks.n_classes, "n_classes", low=2, high=256)
     n_fitted = int(mask.sum()) if options.accuracy else len(mask)
     for name, matrix in rows.items():
         d = matrix.shape[1]
         if n_fitted <= d + 1:
             rule = f"probes must be fitted to more examples than {name} has features"
             got = f"{n_fitted} examples for {d} features"
-            checks.refuse(caller, rule, got, "pass compute=taskpriors.Compute(on_disk=False)")
+            checks.refuse(rule, got, "pass compute=taskpriors.Compute(on_disk=False)")
 
 # %% ../../nbs/rank/10_disk.ipynb #58207734
-def _known_classes(labels: Tensor, caller: str) -> Tensor:
+def _known_classes(labels: Tensor) -> Tensor:
     "Labels in the form in which they are stored: numbered without gaps, as small integers."
-    labels, counts = svd.present_classes(labels, caller)
+    labels, counts = svd.present_classes(labels)
     if 2 * len(counts) > len(labels):
         rule, got = (
             "labels must be classes that examples share",
             f"{len(counts)} for {len(labels)} examples",
         )
-        checks.refuse(caller, rule, got, "pass classes, or cut values into bins")
+        checks.refuse(rule, got, "pass classes, or cut values into bins")
     return labels.to(torch.uint8 if len(counts) <= 256 else torch.int32)
 
 # %% ../../nbs/rank/10_disk.ipynb #538fce10
@@ -493,9 +488,9 @@ def _score_rows(
     arrays = dict(skill=tasks, probes=probed, labels=classes, groups=options.groups)
     arrays = {name: values for name, values in arrays.items() if values is not None}
     digest = store.digest_tensors(arrays if probed is None else dict(arrays, mask=mask))
-    with remote.scratch_folder(options.compute.scratch, options.caller) as folder:
+    with remote.scratch_folder(options.compute.scratch) as folder:
         files = {
-            name: remote.save_array(f"{folder}/{name}.npy", values.numpy(), options.caller)
+            name: remote.save_array(f"{folder}/{name}.npy", values.numpy())
             for name, values in arrays.items()
         }
         job = _RowsJob(
@@ -551,15 +546,14 @@ class DiskEngine:
 
     def check(self, models: Mapping[str, members.Model], labels: GivenLabels | None) -> None:
         "Refuse labels that cannot be used in a single pass over the rows."
-        caller = self.options.caller
         if labels is not None and labels.targets is not None:
             rule, remedy = "labels of features on disk must be classes", "rank a sample of the rows"
-            checks.refuse(caller, rule, "real targets", remedy)
+            checks.refuse(rule, "real targets", remedy)
         if labels is not None and len(labels.names) > 256 and not _complete(labels):
             rule = "labels of some examples must name at most 256 classes"
-            checks.refuse(caller, rule, len(labels.names), "rank a sample of the rows")
+            checks.refuse(rule, len(labels.names), "rank a sample of the rows")
         if labels is not None and _complete(labels):
-            _known_classes(labels.classes, caller)
+            _known_classes(labels.classes)
 
     def steps(self, cross_skills: int, n_models: int, *, labelled: bool) -> int:
         "Steps of the progress bar: cross skills, task sets of each component, models and labels."
@@ -595,7 +589,7 @@ class DiskEngine:
                 if not changed:
                     raise
                 models = {name: models[name] for name in unchanged}
-                members.refuse_unless_any(models, changed, options.caller)
+                members.refuse_unless_any(models, changed)
                 failures = failures | changed
         options.reach(cross_skills + len(_task_seeds(options)) * max(cross_skills, 1))
         rank, share = int(drawn_rows.rank), drawn_rows.trace_cut.item()
@@ -626,10 +620,10 @@ class DiskEngine:
             self.options.compute.embedding.get("device"),
         )
         if choice.kind == "factor":
-            checks.check_same_n(self.options.caller, models=n, prior=len(choice.source))
+            checks.check_same_n(models=n, prior=len(choice.source))
             return choice.source.cpu()
         rows = row_blocks.open_rows(choice.source, name="prior", device=device)
-        checks.check_same_n(self.options.caller, models=n, prior=len(rows))
+        checks.check_same_n(models=n, prior=len(rows))
         return _kernel_pass(self.options)(rows)
 
     def score(
@@ -638,7 +632,7 @@ class DiskEngine:
         "Compute skills, probes and, if all labels are known, their metrics in one pass per model."
         classes = None
         if labels is not None and _complete(labels):
-            classes = _known_classes(labels.classes, self.options.caller)
+            classes = _known_classes(labels.classes)
         rows, failures = _score_rows(
             task_sample.models,
             task_sample.skill_tasks,

@@ -83,7 +83,7 @@ def _check_word(word, names) -> None:
     near = difflib.get_close_matches(word, ("consensus", "product"), 1)
     near = near or difflib.get_close_matches(word, [*names, *timm.list_models()], 3, 0.5)
     remedy = f"did you mean {' or '.join(near)}" if near else "check the spelling"
-    checks.refuse("rank_models", rule, repr(shortened(word, 80)), remedy)
+    checks.refuse(rule, repr(shortened(word, 80)), remedy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +96,11 @@ class PriorChoice:
     source: Any = None  # the factor, or a model that is not ranked
 
 
-def read_prior(prior: Any, names: Iterable[str], caller: str = "rank_models") -> PriorChoice:
+def read_prior(prior: Any, names: Iterable[str]) -> PriorChoice:
     "Parse the argument `prior`, and refuse a word that is not a prior for these models."
     names = tuple(names)
     if isinstance(prior, (np.ndarray, Tensor)):
-        Z = checks.check_features(prior, caller, "prior")
+        Z = checks.check_features(prior, "prior")
         return PriorChoice("factor", "a given factor", source=Z)
     word = plain_text(prior) if isinstance(prior, (str, int)) else None
     if prior is None or word == "consensus":
@@ -109,7 +109,7 @@ def read_prior(prior: Any, names: Iterable[str], caller: str = "rank_models") ->
         return PriorChoice("mixture", "product of all models", names)
     if word in names:
         return PriorChoice("mixture", word, (word,))
-    if word is not None and caller == "rank_models":
+    if word is not None:
         _check_word(word, names)
     return PriorChoice("model", shortened(plain_text(prior), 80), source=prior)
 
@@ -262,18 +262,17 @@ def named_references(
     "The user's own reference models by name."
     if references is None or references is False or references == STANDARD:
         return {}
-    caller = "rank_models"
     remedy = f"pass '{STANDARD}', False, or a dictionary name -> features, or a model"
-    checks.check_instance(references, Mapping, caller, "references", remedy=remedy)
+    checks.check_instance(references, Mapping, "references", remedy=remedy)
     if choice.kind != "consensus":
         rule = "references require the consensus prior"
-        checks.refuse(caller, rule, choice.description, "leave prior out")
+        checks.refuse(rule, choice.description, "leave prior out")
     named: Any = references
     named = members.with_plain_names(named.items(), "references")
     if both := [name for name in named if name in models]:
         remedy = "give the reference another name"
         rule = "a reference must not have a model's name"
-        checks.refuse(caller, rule, shortened(both[0], 80), remedy)
+        checks.refuse(rule, shortened(both[0], 80), remedy)
     return named
 
 # %% ../../nbs/rank/07_distributions.ipynb #629f0f81
@@ -289,9 +288,9 @@ def unweighted_words(distribution: TaskDistribution) -> str:
     )
 
 
-def _mean_of(names, models, caller) -> Component:  # Component of the mean of their kernels
+def _mean_of(names, models) -> Component:  # Component of the mean of their kernels
     if not names:
-        checks.refuse(caller, "at least one model must remain", len(names), "add models")
+        checks.refuse("at least one model must remain", len(names), "add models")
     return Component(tuple(names), tuple(models[name].factor for name in names))
 
 
@@ -333,11 +332,11 @@ def distribution_of(
     names = [name for name in choice.members if name in models]
     if not names:
         rule, remedy = "the model that is the prior must work", "pass another prior"
-        checks.refuse(options.caller, rule, choice.description, remedy)
+        checks.refuse(rule, choice.description, remedy)
     return TaskDistribution(
         kind=choice.kind,
         description=choice.description,
-        components=(_mean_of(names, models, options.caller),),
+        components=(_mean_of(names, models),),
         members=tuple(names),
         cross_skills=cross_skills,
     )
@@ -402,7 +401,7 @@ def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) ->
     turns = turns.tensor_split(min(options.n_orders, options.tasks.n_tasks))
     counts = torch.stack([turn.sum(0) for turn in turns], 1)
     widths = [min(int(counts.max()), len(turn)) for turn in turns]
-    g = checks.check_generator(seed, options.caller, options.device)
+    g = checks.check_generator(seed, options.device)
     states = []
     for width in widths:
         states.append(g.get_state())
@@ -421,12 +420,11 @@ def tasks_of_component(
     dealt: _DealtTasks,
     component: int,  # its index
     *,
-    caller: str,
     classes: Tensor | None = None,  # known classes, shape (n,), -1 where unknown
 ) -> Tensor:  # (n_tasks of the component, n), uint8; int16 for more than 256 classes
     "Draw the tasks of one component, in order, on the device of `Z`."
     q, counts = dealt.n_classes, dealt.counts[component]
-    scale = pair_scale(Z, temperature, caller, convention="paper")
+    scale = pair_scale(Z, temperature, convention="paper")
     classes = torch.full((len(Z),), -1) if classes is None else classes
     classes = classes.to(Z.device)
     unknown = (classes < 0).nonzero()[:, 0]
@@ -473,9 +471,7 @@ def sample_tasks(
     labels = torch.empty(options.tasks.n_tasks, n, dtype=torch.int64)
     for component, (Z, T) in enumerate(zip(factors, temperatures, strict=True)):
         if dealt.counts[component].any():
-            tasks = tasks_of_component(
-                Z, T, dealt, component, caller=options.caller, classes=classes
-            )
+            tasks = tasks_of_component(Z, T, dealt, component, classes=classes)
             labels[dealt.components == component] = tasks.cpu().long()
     first = max(range(len(reference_set)), key=weights.__getitem__)
     return Tasks(labels, temperatures[first], list(temperatures))

@@ -35,26 +35,26 @@ def _margin(errors, groups) -> Tensor:
     return off @ off.T * (n_groups / (n_groups - 1)) / errors.shape[1] ** 2
 
 # %% ../../nbs/rank/01_error_model.ipynb #86a49123
-def _group_index(groups, n, caller):
+def _group_index(groups, n):
     if groups is None:
         return None
-    names = checks.check_several(groups, caller, "groups")
-    checks.check_same_n(caller, columns=n, groups=len(names))
+    names = checks.check_several(groups, "groups")
+    checks.check_same_n(columns=n, groups=len(names))
     if not all(isinstance(name, (str, Real)) for name in names):  # also numpy's
         rule = "groups must be names or numbers"
-        checks.refuse(caller, rule, type(names[0]).__name__, "pass names")
+        checks.refuse(rule, type(names[0]).__name__, "pass names")
     position = {name: k for k, name in enumerate(dict.fromkeys(names))}
     if len(position) < 2:
-        checks.refuse(caller, "groups must be at least 2", str(len(position)), "leave groups out")
+        checks.refuse("groups must be at least 2", str(len(position)), "leave groups out")
     return torch.tensor([position[name] for name in names])
 
 # %% ../../nbs/rank/01_error_model.ipynb #3d7469ad
-def _check_errors(errors, caller, name) -> Tensor:
-    errors = checks.check_tensor(errors, caller, name).double().cpu()
-    checks.check_finite(errors, caller, name)
+def _check_errors(errors, name) -> Tensor:
+    errors = checks.check_tensor(errors, name).double().cpu()
+    checks.check_finite(errors, name)
     if errors.ndim != 2 or len(errors) == 0 or errors.shape[1] < 2:
         rule = f"{name} must hold a row for each model and at least two columns"
-        checks.refuse(caller, rule, f"shape {tuple(errors.shape)}", "pass shape (n_models, n)")
+        checks.refuse(rule, f"shape {tuple(errors.shape)}", "pass shape (n_models, n)")
     return errors
 
 # %% ../../nbs/rank/01_error_model.ipynb #44ec2798
@@ -150,6 +150,7 @@ def _model_of_points(errors, groups, sizes) -> ErrorModel:  # sizes: own_group_s
     return min(extended, bound, key=_mean_reach)
 
 # %% ../../nbs/rank/01_error_model.ipynb #85d0589a
+@checks.entry_point
 def error_model(
     point_errors: ArrayLike,  # of each model at each example, mean over tasks, shape (n_models, n)
     task_errors: ArrayLike | None = None,  # on each task, mean over examples, (n_models, n_tasks)
@@ -171,19 +172,18 @@ def error_model(
 
     Reference: Liang and Zeger (1986) for groups; Bengio and Grandvalet (2004) for training data.
     """
-    caller = "error_model"
-    checks.check_flag(paired, caller, "paired")
-    by_point = _check_errors(point_errors, caller, "point_errors")
-    number = _group_index(groups, by_point.shape[1], caller)
+    checks.check_flag(paired, "paired")
+    by_point = _check_errors(point_errors, "point_errors")
+    number = _group_index(groups, by_point.shape[1])
     parts, of_tasks = [_model_of_points(by_point, number, group_sizes)], []
     if sample_errors is not None:
-        by_test = _check_errors(sample_errors, caller, "sample_errors")
-        checks.check_same_n(caller, point_errors=len(by_point), sample_errors=len(by_test))
+        by_test = _check_errors(sample_errors, "sample_errors")
+        checks.check_same_n(point_errors=len(by_point), sample_errors=len(by_test))
         parts.append(ErrorModel(_margin(by_test, None), _degrees_of_freedom(by_test, None)))
     if task_errors is not None:
-        by_task = _check_errors(task_errors, caller, "task_errors")
-        checks.check_same_n(caller, point_errors=len(by_point), task_errors=len(by_task))
-        number = _group_index(task_groups, by_task.shape[1], caller)
+        by_task = _check_errors(task_errors, "task_errors")
+        checks.check_same_n(point_errors=len(by_point), task_errors=len(by_task))
+        number = _group_index(task_groups, by_task.shape[1])
         covariance, freedom = _margin(by_task, number), _degrees_of_freedom(by_task, number)
         if paired:
             of_tasks = [ErrorModel(covariance, freedom)]
@@ -197,7 +197,7 @@ def error_model(
                 for e, v, nu in zip(one, variances, alone, strict=True)
             ]
     distribution = joint_model(parts + of_tasks)
-    checks.check_computed(distribution.covariance, caller, "the covariance")
+    checks.check_computed(distribution.covariance, "the covariance")
     return distribution
 
 # %% ../../nbs/rank/01_error_model.ipynb #9b3793c4
@@ -206,6 +206,7 @@ def _size_of_own_group(groups) -> float:  # in the mean over examples
     return (counts.square().sum() / len(groups)).item()
 
 
+@checks.entry_point
 def own_group_sizes(groups: ArrayLike, evaluated: ArrayLike) -> tuple[float, float]:
     """Mean size of an example's group, among all examples and among the evaluated ones.
 
@@ -213,12 +214,9 @@ def own_group_sizes(groups: ArrayLike, evaluated: ArrayLike) -> tuple[float, flo
 
     Reference: Kish (1965), Survey Sampling.
     """
-    caller = "own_group_sizes"
-    evaluated = checks.check_finite(
-        checks.check_tensor(evaluated, caller, "evaluated"), caller, "evaluated"
-    )
-    names = checks.check_several(groups, caller, "groups")
-    number = _group_index(names, len(names), caller)
+    evaluated = checks.check_finite(checks.check_tensor(evaluated, "evaluated"), "evaluated")
+    names = checks.check_several(groups, "groups")
+    number = _group_index(names, len(names))
     if (
         evaluated.ndim != 1
         or not len(evaluated)
@@ -227,7 +225,7 @@ def own_group_sizes(groups: ArrayLike, evaluated: ArrayLike) -> tuple[float, flo
     ):
         got = f"shape {tuple(evaluated.shape)}"
         rule = f"evaluated must be rows below {len(number)}"
-        checks.refuse(caller, rule, got, "pass rows of examples")
+        checks.refuse(rule, got, "pass rows of examples")
     of_evaluated = _size_of_own_group(number[evaluated.long()])
     return _size_of_own_group(number), of_evaluated
 
@@ -240,9 +238,10 @@ def _tail_index(errors: Tensor) -> Tensor:  # (n_models, n_models), NaN on the d
     return torch.stack([k / (top[:, :-1] / top[:, -1:]).log().sum(1) for top in tops])
 
 # %% ../../nbs/rank/01_error_model.ipynb #82b48dc7
+@checks.entry_point
 def carried_by_few(point_errors: ArrayLike, n_points: int | None = None) -> str:
     "Return a note if intervals depend on few examples (perhaps a sample of `n_points`), else ''."
-    by_point = _check_errors(point_errors, "carried_by_few", "point_errors")
+    by_point = _check_errors(point_errors, "point_errors")
     if len(by_point) < 2:
         return ""
     m, (a, b) = by_point.shape[1], torch.triu_indices(len(by_point), len(by_point), 1)

@@ -18,7 +18,7 @@ import torch
 from scipy.special import expit, logit
 from torch import Tensor
 
-from ..checks import Axes, DataFrame, check_choice
+from ..checks import Axes, DataFrame, check_choice, entry_point
 from ..prior.pair_retrieval import PairScores
 from ..prior.posterior import LabelledSkill, shrunk_covariance
 from ..prior.queries import QueryScores
@@ -510,13 +510,14 @@ class Forecast(Result):
             self, error=nothing, p_best=nothing, expected_regret=nothing, draws=None, reason=reason
         )
 
+    @entry_point
     def compare(
         self,
         a: str,  # name of a model
         b: str,  # name of another
     ) -> Comparison:
         "Compare two models on the user's task."
-        i, j = (self.models.index(check_choice(x, self.models, "compare", "model")) for x in (a, b))
+        i, j = (self.models.index(check_choice(x, self.models, "model")) for x in (a, b))
         if self.draws is None:
             return Comparison(a, b, (self.margin[i] - self.margin[j]).item(), *[math.nan] * 3)
         gap = self.draws[:, i] - self.draws[:, j]

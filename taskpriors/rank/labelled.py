@@ -106,7 +106,7 @@ def _evidence_points(labels: Tensor, options: RankOptions) -> Tensor:  # shape (
         return torch.cat([points, (labels < 0).nonzero()[:1, 0]]).sort().values
     if len(points) <= _EVIDENCE:
         return points
-    g = checks.check_generator(options.seed, options.caller)
+    g = checks.check_generator(options.seed)
     return points[torch.randperm(len(points), generator=g)[:_EVIDENCE].sort().values]
 
 
@@ -311,7 +311,7 @@ def skills_with_labels(
     drawing = options.changed(n_classes=chosen.n_classes, n_tasks=chosen.n_tasks)
     tasks = engine.tasks_with(chosen.components, classes, chosen.temperatures, drawing)
     skills, failures = engine.skills(models, tasks, mask, n_classes=chosen.n_classes)
-    members.refuse_unless_any(skills, failures, options.caller)
+    members.refuse_unless_any(skills, failures)
     working = {name: models[name] for name in skills}
     direct = direct_skill(working, classes, options.groups)
     scores = None if direct is None else scores_of(direct)
@@ -467,7 +467,7 @@ def metrics_with_labels(
         needy = [name for name in registered if "labels" in registry.METRICS[name].needs]
         if labels is None and needy:
             rule, remedy = "metrics given by name require labels", "pass labels="
-            checks.refuse("rank_models", rule, ", ".join(needy), remedy)
+            checks.refuse(rule, ", ".join(needy), remedy)
         if labels is None:
             return registry.metric_functions(None, metrics)
         return _label_functions(labels, metrics)

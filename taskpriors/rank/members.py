@@ -75,7 +75,7 @@ def over_models(fn: Callable, items: Iterable, options: RankOptions, desc: str) 
     except BrokenExecutor as e:
         remedy = "run again: cached results are not recomputed"
         rule = "workers must not terminate"
-        checks.refuse(options.caller, rule, words.shortened(str(e), 90), remedy, RuntimeError)
+        checks.refuse(rule, words.shortened(str(e), 90), remedy, RuntimeError)
 
 # %% ../../nbs/rank/03_members.ipynb #8c641faf
 def with_plain_names(pairs: Iterable, what: str) -> dict[str, Any]:
@@ -83,11 +83,11 @@ def with_plain_names(pairs: Iterable, what: str) -> dict[str, Any]:
     named = {}
     for name, value in pairs:
         name = words.plain_text(name)
-        sources.check_name(name, f"all {what}", "rank_models")
+        sources.check_name(name, f"all {what}")
         if name in named:
             rule = f"{what} must have different names"
             remedy = "pass a dictionary name -> model"
-            checks.refuse("rank_models", rule, words.shortened(name, 80), remedy)
+            checks.refuse(rule, words.shortened(name, 80), remedy)
         named[name] = value
     return named
 
@@ -165,7 +165,7 @@ def gather_model(
 ) -> Model:
     "Embed one model, or take its features from the cache, and form the factor of its kernel."
     embedded = embed_model(name, model, images, options, bar)
-    features = checks.check_features(embedded.features, "rank_models", f"features of {name}")
+    features = checks.check_features(embedded.features, f"features of {name}")
     return Model(
         name=name,
         features=features,
@@ -232,7 +232,6 @@ def cached_tensors(
         compute,
         key,
         like,
-        caller="rank_models",
         infinite=True,
         root=None if cache is False else store.cache_dir(cache),
     )
@@ -267,7 +266,7 @@ def images_for(
     images: ImagesLike | TextSource | None, models: Mapping[str, Any], options: RankOptions
 ) -> Inputs | None:
     "Return the images of a ranking after checking the model names; None if all are features."
-    check_names(models.values(), options.caller, texts=isinstance(images, TextSource))
+    check_names(models.values(), texts=isinstance(images, TextSource))
     if images is None:
         if len(by_features({k: sources.source_of(m) for k, m in models.items()})) == len(models):
             return None
@@ -275,31 +274,28 @@ def images_for(
     if isinstance(images, (ImageSource, TextSource)):
         return images
     if isinstance(images, DataLoader):
-        return LoadedBatches(images, caller=options.caller, progress=options.compute.progress)
+        return LoadedBatches(images, progress=options.compute.progress)
     return load_images(images, progress=options.compute.progress)
 
 # %% ../../nbs/rank/03_members.ipynb #7e41c0a3
 def texts_for(texts: TextsLike, images: ImagesLike | None, models: ModelsLike | None) -> TextSource:
     "Return the texts of a ranking, or refuse options that do not apply to them."
-    caller = "rank_models"
     if images is not None:
         rule, remedy = "examples must be images or texts", "leave one of them out"
-        checks.refuse(caller, rule, "both", remedy, TypeError)
+        checks.refuse(rule, "both", remedy, TypeError)
     if models is None:
         rule, remedy = "models must be passed with texts", "pass text encoders, see embed_texts"
-        checks.refuse(caller, rule, "None, which is the zoo of images", remedy, TypeError)
+        checks.refuse(rule, "None, which is the zoo of images", remedy, TypeError)
     return load_texts(texts)
 
 # %% ../../nbs/rank/03_members.ipynb #1b6d8d4f
-def refuse_unless_any(
-    models: Mapping[str, Any], failures: Mapping[str, str], caller: str = "rank_models"
-) -> None:
+def refuse_unless_any(models: Mapping[str, Any], failures: Mapping[str, str]) -> None:
     "Refuse a ranking without working models, and report why each failed."
     if models:
         return
     reasons = [line.rstrip(".") for line in words.failure_lines(failures)]
     got = words.shortened("; ".join(reasons), 200) or "no model"
-    checks.refuse(caller, "at least one model must work", got, "correct the models")
+    checks.refuse("at least one model must work", got, "correct the models")
 
 # %% ../../nbs/rank/03_members.ipynb #9baaf026
 def check_rows(models: Mapping[str, Model]) -> None:
@@ -310,11 +306,11 @@ def check_rows(models: Mapping[str, Model]) -> None:
         if n != n_first:
             got = f"{n_first} in {first}, {n} in {name}"
             remedy = "pass the same rows in the same order"
-            checks.refuse("rank_models", "models must describe the same examples", got, remedy)
+            checks.refuse("models must describe the same examples", got, remedy)
     named = [(words.shortened(k, 60), model.points) for k, model in models.items() if model.points]
     for name, points in named[1:]:
         if points != named[0][1]:
             rule = "caches must list the same items in the same order"
             got = f"different items in {name} and {named[0][0]}"
             remedy = "encode the task again, with an empty cache for each model"
-            checks.refuse("rank_models", rule, got, remedy)
+            checks.refuse(rule, got, remedy)

@@ -116,13 +116,11 @@ def _skill(job: tuple[members.Model, Tensor, str], options: RankOptions) -> tupl
         start = time.perf_counter()
         X, tasks = model.features.to(device), labels.to(device)
         if options.groups is not None:
-            error = left_out_groups.error_without_groups(
-                ridge.decompose(X), tasks, options.groups, options.caller
-            )
+            error = left_out_groups.error_without_groups(ridge.decompose(X), tasks, options.groups)
         elif tasks.is_floating_point():
             error = regression.target_error(X, tasks.T)
         else:
-            error = error_on_basis(ridge.decompose(X), tasks, "expected_heldout_error")
+            error = error_on_basis(ridge.decompose(X), tasks)
         seconds = time.perf_counter() - start
         assert error.point_ratios is not None and error.task_ratios is not None
         return distributions.ModelScores(
@@ -201,7 +199,7 @@ def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> tuple[
                 "a further statistic must be a number",
                 "let it raise an error that says why",
             )
-            checks.refuse("rank_models", rule, "NaN", remedy)
+            checks.refuse(rule, "NaN", remedy)
         return dict(value=members.scalar(value))
 
     named = getattr(metric, "key", None)
@@ -280,7 +278,7 @@ class MemoryEngine:
             if choice.kind == "model":
                 Z = members.gather_model(choice.description, Z, self.source, options).factor
             n = len(next(iter(models.values())).features)
-            checks.check_same_n(options.caller, models=n, prior=len(Z))
+            checks.check_same_n(models=n, prior=len(Z))
             return Z
 
         distribution = distributions.distribution_of(

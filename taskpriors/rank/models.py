@@ -111,56 +111,54 @@ def _check_keywords(unknown: Mapping[str, Any]) -> None:
         further = place_of(near[0], ...)
         remedy = f"did you mean {near[0]}" + (f"? {further}" if further else "")
     remedy = remedy or f"choose among {', '.join(options)}"
-    checks.refuse("rank_models", rule, repr(name[:60]), remedy, TypeError)
+    checks.refuse(rule, repr(name[:60]), remedy, TypeError)
 
 # %% ../../nbs/rank/13_models.ipynb #9ff4875d
 def check_out(out: str | Path | None) -> None:
     "Refuse a directory that cannot be written, before any work."
     if out is None:
         return
-    caller = "rank_models"
     remedy = "pass the path of a directory or None"
-    checks.check_instance(out, (str, os.PathLike), caller, "out", remedy=remedy)
+    checks.check_instance(out, (str, os.PathLike), "out", remedy=remedy)
     folder = Path(out).expanduser()
     got = repr(str(folder)[-99:])
     if folder.exists() and not folder.is_dir():
-        checks.refuse(caller, "out must be a directory", got, "choose another", OSError)
+        checks.refuse("out must be a directory", got, "choose another", OSError)
     nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
     if not os.access(nearest, os.W_OK):
         remedy = "choose another directory"
-        checks.refuse(caller, "out must be writable", got, remedy, OSError)
+        checks.refuse("out must be writable", got, remedy, OSError)
 
 
 def _check_call(models, prior, metrics, out) -> None:  # metrics: of `requested`
     "Refuse invalid models, priors, metrics and directories, before any work."
-    caller = "rank_models"
     if models is not None and isinstance(sources.source_of(models), sources.Unknown):
         remedy = "pass a list of models, or a dictionary name -> model"
-        checks.check_instance(models, Iterable, caller, "models", remedy=remedy)
+        checks.check_instance(models, Iterable, "models", remedy=remedy)
     if isinstance(prior, (np.ndarray, torch.Tensor)):
-        checks.check_features(prior, caller, "prior")
+        checks.check_features(prior, "prior")
     elif prior is not None and not callable(prior):
         remedy = "pass 'consensus', 'product', a model or a factor (n, r)"
-        checks.check_instance(prior, (str, Path, tuple), caller, "prior", remedy=remedy)
+        checks.check_instance(prior, (str, Path, tuple), "prior", remedy=remedy)
     if isinstance(metrics, (list, tuple)):
         registry.metric_functions([0, 1], metrics)  # checks the names
     elif metrics is not None:
         remedy = "pass a dictionary name -> function of features, a list of names, or 'all'"
-        checks.check_instance(metrics, Mapping, caller, "metrics", remedy=remedy)
+        checks.check_instance(metrics, Mapping, "metrics", remedy=remedy)
         if wrong := [name for name, metric in metrics.items() if not callable(metric)]:
             rule = f"metric {str(wrong[0])[:60]!r} must be a function of features"
-            checks.refuse(caller, rule, type(metrics[wrong[0]]).__name__, remedy, TypeError)
+            checks.refuse(rule, type(metrics[wrong[0]]).__name__, remedy, TypeError)
     check_out(out)
 
 # %% ../../nbs/rank/13_models.ipynb #be591d02
 def _of_named_rows(named, labels, pairs, options) -> tuple:  # rows of frames aligned by name
     groups = options.groups
-    models, points = row_labels.rows_of_frames(named, "rank_models")
+    models, points = row_labels.rows_of_frames(named)
     if points is not None:
         n = len(points.names)
         labels = row_labels.read_labels(labels, points, n)
         if groups is not None:
-            groups = row_labels.groups_of_points(groups, points, n, "rank_models")
+            groups = row_labels.groups_of_points(groups, points, n)
         if pairs is not None:
             pairs = known_pairs(pairs, points, n, options, models)
     return models, labels, pairs, replace(options, groups=groups)
@@ -172,10 +170,10 @@ def _check_pairs(pairs, labels, scoring) -> None:
         return
     if scoring != "retrieval":
         remedy = "pass scoring='retrieval', or labels instead of pairs"
-        checks.refuse("rank_models", "pairs must be scored by retrieval", repr(scoring), remedy)
+        checks.refuse("pairs must be scored by retrieval", repr(scoring), remedy)
     if labels is not None and labels is not False:
         rule = "pairs and labels must not be passed together"
-        checks.refuse("rank_models", rule, "both", "pass the larger one of the two")
+        checks.refuse(rule, "both", "pass the larger one of the two")
 
 # %% ../../nbs/rank/13_models.ipynb #2e3c733b
 _FLOATS = 3 * 4  # bytes of memory that a ranking needs per number in the files
@@ -222,7 +220,7 @@ def _stays_on_disk(models, needs) -> bool:  # are rows left in their files by de
             else "pass compute=taskpriors.Compute(on_disk=True)"
         )
         remedy = f"{advice}, or rank a sample of the rows"
-        checks.refuse("rank_models", rule, f"{room / 2**30:.3g} GiB", remedy, MemoryError)
+        checks.refuse(rule, f"{room / 2**30:.3g} GiB", remedy, MemoryError)
     return False
 
 
@@ -233,12 +231,12 @@ def _open_rows(models, options, choice, needs) -> tuple:  # name -> RowMatrix, a
     if choice.kind == "model":
         row_blocks.open_rows(choice.source, name="prior")
     n = len(next(iter(rows.values())))
-    mask = checks.check_split(TRAIN, n, options.caller, seed=options.seed + 1)
+    mask = checks.check_split(TRAIN, n, seed=options.seed + 1)
     disk.check_streaming(options, rows, mask)
     if lost := [name for name in needs if name not in ("kernel", "prior")]:
         rule = "this option requires all rows in memory"
         remedy = "leave it out, or pass compute=taskpriors.Compute(on_disk=False)"
-        checks.refuse("rank_models", rule, lost[0], remedy)
+        checks.refuse(rule, lost[0], remedy)
     return rows, failures, options
 
 # %% ../../nbs/rank/13_models.ipynb #f0f006d8
@@ -278,6 +276,7 @@ def saved_in(ranking: Ranking, out: str | Path | None, *, overwrite: bool = Fals
 
 # %% ../../nbs/rank/13_models.ipynb #door0002
 @documented
+@checks.entry_point
 def rank_models(
     models: members.ModelsLike | None = None,  # one, a list, or name -> model; None is the zoo
     images: ImagesLike | None = None,  # for load_images; None: digits, or none if all are features
@@ -363,6 +362,7 @@ def rank_models(
 
 # %% ../../nbs/rank/13_models.ipynb #door0004
 @documented
+@checks.entry_point
 def plan_models(
     models: members.ModelsLike | None = None,  # as for rank_models
     images: ImagesLike | None = None,  # as for rank_models

@@ -43,12 +43,13 @@ class Tasks:
     kernel: str = "cosine"  # "cosine", "linear", "projection" or "rbf", of models and prior
     temperature: float | None = None  # of the tasks, in units of the kernel; None: automatic
 
+    @checks.named("Tasks")
     def __post_init__(self):
-        checks.check_choice(self.kernel, _KERNELS, "Tasks", "kernel")
-        checks.check_load(self.n_tasks, "Tasks", "n_tasks", low=2, bytes_each=_TASK_BYTES)
-        checks.check_count(self.n_classes, "Tasks", "n_classes", low=2)
+        checks.check_choice(self.kernel, _KERNELS, "kernel")
+        checks.check_load(self.n_tasks, "n_tasks", low=2, bytes_each=_TASK_BYTES)
+        checks.check_count(self.n_classes, "n_classes", low=2)
         if self.temperature is not None:
-            checks.check_temperature(self.temperature, "Tasks")
+            checks.check_temperature(self.temperature)
 
 
 @documented
@@ -76,15 +77,16 @@ class Compute:
     n_residuals: int = 16_384  # examples whose errors are evaluated, on disk
     scratch: str | Path | None = None  # folder or URL of task files that workers read, on disk
 
+    @checks.named("Compute")
     def __post_init__(self):
-        checks.check_count(self.rank, "Compute", "rank")
-        checks.check_count(self.n_residuals, "Compute", "n_residuals", low=2)
-        checks.check_flag(self.progress, "Compute", "progress")
-        checks.check_flag(self.baselines, "Compute", "baselines")
+        checks.check_count(self.rank, "rank")
+        checks.check_count(self.n_residuals, "n_residuals", low=2)
+        checks.check_flag(self.progress, "progress")
+        checks.check_flag(self.baselines, "baselines")
         if self.on_disk is not None:
-            checks.check_flag(self.on_disk, "Compute", "on_disk")
-        check_scratch(self.scratch, "Compute")
-        checks.check_executor(self.executor, "Compute")
+            checks.check_flag(self.on_disk, "on_disk")
+        check_scratch(self.scratch)
+        checks.check_executor(self.executor)
 
     @property
     def embedding(self) -> dict[str, Any]:
@@ -145,16 +147,15 @@ class RankOptions:
     n_orders: int = ORDERS  # random orders of the examples for the tasks of a prior
     n_consensus_examples: int = 1024  # largest number of examples for consensus weights
     n_consensus_tasks: int = 60  # largest number of tasks of each model for these weights
-    caller: str = "rank_models"  # function named in error messages
     bar: Any = None  # progress bar shared by all steps; None: one for each step
 
     def __post_init__(self):
         if str(self.scoring).lower().startswith(("ndcg", "map", "mrr", "recall")):
             rule = "scoring must be a score for which a study has calibrated the forecast"
             remedy = "pass scoring='retrieval'; queries in pairs= add columns of precision and nDCG"
-            checks.refuse(self.caller, rule, repr(self.scoring), remedy)
-        checks.check_choice(self.scoring, SCORINGS, self.caller, "scoring")
-        checks.check_count(self.seed, self.caller, "seed", low=0, high=MAX_SEED)
+            checks.refuse(rule, repr(self.scoring), remedy)
+        checks.check_choice(self.scoring, SCORINGS, "scoring")
+        checks.check_count(self.seed, "seed", low=0, high=MAX_SEED)
 
     @property
     def shown(self) -> "bool | tqdm":  # as `with_bar` accepts it

@@ -182,9 +182,10 @@ class Ranking(Result):
         return None if self.mean is None else not self.reason
 
     @property
+    @checks.entry_point
     def accuracy(self) -> Tensor:
         "Mean accuracy of the probes over tasks, shape (n_models,)."
-        return record.on_request(self.accuracies, "Ranking.accuracy", "accuracy").mean(1)
+        return record.on_request(self.accuracies, "accuracy").mean(1)
 
     def to_frame(self) -> DataFrame:
         "Return a table with one row per model, best first."
@@ -228,6 +229,7 @@ class Ranking(Result):
         "Probability that each model is the best on the user's task, in the order of the table."
         return self.forecast.to_frame().set_index("model").p_best.rename_axis(None)
 
+    @checks.entry_point
     def compare(
         self,
         a: str,  # name of a model
@@ -239,18 +241,20 @@ class Ranking(Result):
         """
         if isinstance(a, Ranking) or isinstance(b, Ranking):
             rule, remedy = "a and b must be names of models", "use ranking.compare_with(other)"
-            checks.refuse("compare", rule, "a ranking", remedy, TypeError)
+            checks.refuse(rule, "a ranking", remedy, TypeError)
         return self.forecast.compare(a, b)
 
+    @checks.entry_point
     def compare_with(
         self,
         later: "Ranking",  # same models, other examples or more labels
     ) -> "Change":
         "Compare the margins of two rankings, and test whether changes exceed noise."
         remedy = "pass what rank_models or Ranking.load returns"
-        checks.check_instance(later, Ranking, "compare_with", "later", remedy=remedy)
+        checks.check_instance(later, Ranking, "later", remedy=remedy)
         return _change_of(self.forecast, later.forecast)
 
+    @checks.entry_point
     def agreement(
         self,
         *,
@@ -388,6 +392,7 @@ class Ranking(Result):
             k * self._pairs.n_pairs: forecast.regret_with_pairs(*evidence, k + 1) for k in (0, 1, 3)
         }
 
+    @checks.entry_point
     def regret_with_labels(self) -> DataFrame:  # columns labels, expected_regret
         """Expected regret in accuracy points, now and predicted with more random labels.
 
@@ -396,13 +401,12 @@ class Ranking(Result):
         """
         import pandas as pd
 
-        caller = "regret_with_labels"
         if self._pairs is not None:
             rule, remedy = "regret_with_labels requires a ranking without pairs", "leave pairs out"
-            checks.refuse(caller, rule, f"{self._pairs.n_pairs} pairs", remedy)
+            checks.refuse(rule, f"{self._pairs.n_pairs} pairs", remedy)
         if not self._path:
             rule, remedy = "a ranking must have a forecast with probabilities", "rank again"
-            checks.refuse(caller, rule, self.forecast.reason or "one model", remedy)
+            checks.refuse(rule, self.forecast.reason or "one model", remedy)
         return pd.DataFrame(self._path.items(), columns=["labels", "expected_regret"])
 
     @property
@@ -410,6 +414,7 @@ class Ranking(Result):
         "Is each other model behind the top-ranked one on the user's task, at 95 %?"
         return self.forecast.is_decided
 
+    @checks.entry_point
     def next_labels(
         self, n_labels: int = 20
     ) -> Tensor:  # rows of examples, shape (n_labels,), in labelling order
@@ -421,10 +426,8 @@ class Ranking(Result):
         """
         if self.to_label is None:
             got, remedy = "none", "rank again, with examples that have no label"
-            checks.refuse(
-                "next_labels", "a ranking must know examples without a label", got, remedy
-            )
-        n = checks.check_count(n_labels, "next_labels", "n_labels", high=len(self.to_label))
+            checks.refuse("a ranking must know examples without a label", got, remedy)
+        n = checks.check_count(n_labels, "n_labels", high=len(self.to_label))
         return self.to_label[:n]
 
     @property
@@ -484,18 +487,17 @@ class Ranking(Result):
         "Plot the margin of each model on the user's task with its 95 % interval, best at the top."
         return self.forecast.plot(ax)
 
+    @checks.entry_point
     def plot_agreement(
         self,
         statistic: str = "skill",  # a column
         ax: Axes | None = None,  # matplotlib axes; None creates a figure
     ) -> Axes:
         "Plot probe accuracy, with its standard deviation over tasks, against a statistic."
-        accuracies = record.on_request(self.accuracies, "plot_agreement", "accuracy")
+        accuracies = record.on_request(self.accuracies, "accuracy")
         statistics = dict(skill=self.skill) | record.moments_of(self) | self.extra
         statistics["dimension"] = self.dimension.double()
-        values = statistics[
-            checks.check_choice(statistic, tuple(statistics), "plot_agreement", "statistic")
-        ]
+        values = statistics[checks.check_choice(statistic, tuple(statistics), "statistic")]
         row = agreement_row(statistic, values, self.accuracy)
         title = f"Spearman {row['spearman']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
         title += "\nwith probes on the prior's own tasks"
@@ -514,6 +516,7 @@ class Ranking(Result):
         return out
 
     @classmethod
+    @checks.entry_point
     def load(
         cls,
         out: str | Path,  # directory that `save` wrote
@@ -523,9 +526,10 @@ class Ranking(Result):
         if unknown := set(saved) - {one.name for one in fields(cls)}:
             rule = f"a saved ranking must not have the field {min(unknown)!r}"
             got = f"one of version {saved['settings'].get('versions', {}).get('taskpriors')}"
-            checks.refuse("Ranking.load", rule, got, "load it with that version, or rank again")
+            checks.refuse(rule, got, "load it with that version, or rank again")
         return cls(**saved)
 
+    @checks.entry_point
     def to_record(
         self,
         task: str,  # name of the task that the labels belong to
@@ -537,24 +541,23 @@ class Ranking(Result):
 
         The score is the held-out accuracy of a probe on the labels, a fraction.
         """
-        rows = past_scores.to_record(self, task, caller="Ranking.to_record")
+        rows = past_scores.to_record(self, task)
         if path is not None:
-            past_scores.append_record(path, rows, overwrite=overwrite, caller="Ranking.to_record")
+            past_scores.append_record(path, rows, overwrite=overwrite)
         return rows
 
+    @checks.entry_point
     def report(
         self,
         path: str | Path,  # of the .html file, which is replaced if it exists
     ) -> Path:  # the path
         "Write the ranking as a self-contained HTML page."
-        path = page.check_report_path(path, "Ranking.report")
+        path = page.check_report_path(path)
         store.write_files({path: page.report_page(record.page_record(self))})
         return path
 
-    def _rows(self, caller, *names) -> list[int]:
-        return [
-            self.models.index(checks.check_choice(k, self.models, caller, "model")) for k in names
-        ]
+    def _rows(self, *names) -> list[int]:
+        return [self.models.index(checks.check_choice(k, self.models, "model")) for k in names]
 
 # %% ../../nbs/rank/09_ranking.ipynb #75a1b5a1
 @dataclass(frozen=True, eq=False, repr=False)
@@ -632,11 +635,11 @@ def _change_of(before: Forecast, after: Forecast) -> Change:
     "Compare the margins of two forecasts."
     if before.scoring != after.scoring:
         rule, got = "rankings must have the same scoring", f"{before.scoring} and {after.scoring}"
-        checks.refuse("compare", rule, got, "rank again with scoring=")
+        checks.refuse(rule, got, "rank again with scoring=")
     shared = [after.models[k] for k in after.order.tolist() if after.models[k] in before.models]
     if len(shared) < 2:
         got, remedy = f"{len(shared)}", "rank the same models, under the same names"
-        checks.refuse("compare", "rankings must have two models in common", got, remedy)
+        checks.refuse("rankings must have two models in common", got, remedy)
     (a, a_error), (b, b_error) = _margins(before, shared), _margins(after, shared)
     only = sorted({*before.models} ^ {*after.models})
     return Change(

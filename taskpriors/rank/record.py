@@ -239,11 +239,11 @@ def moments_of(ranking: Any) -> dict[str, Tensor]:
     return {name: values for name, values in moments.items() if values is not None}
 
 
-def on_request(values: Tensor | None, caller: str, name: str) -> Tensor:
+def on_request(values: Tensor | None, name: str) -> Tensor:
     "Return values that must be requested in `metrics=`, or raise an error that says how."
     if values is None:
         rule, remedy = f"a ranking must contain {name}", f'rank with metrics=["{name}"]'
-        checks.refuse(caller, rule, "none", remedy)
+        checks.refuse(rule, "none", remedy)
     return values
 
 
@@ -352,7 +352,7 @@ def correlations(ranking: Any, *, labels: bool = False) -> DataFrame:
     if labels:
         if LABEL_ACCURACY not in extra:
             rule, remedy = "labels must be known", "rank with labels=, or pass labels=False"
-            checks.refuse("Ranking.agreement", rule, "a ranking without labels", remedy)
+            checks.refuse(rule, "a ranking without labels", remedy)
         truth = extra.pop(LABEL_ACCURACY)
     else:
         truth = ranking.accuracy
@@ -469,7 +469,7 @@ def saved_fields(out: str | Path) -> dict[str, Any]:
     for path in paths:
         if not path.is_file() or not path.stat().st_size:
             got, remedy = repr(str(path)[-99:]), "pass the directory that save wrote"
-            checks.refuse("Ranking.load", "the files of a ranking must exist", got, remedy, OSError)
+            checks.refuse("the files of a ranking must exist", got, remedy, OSError)
     record = json.loads(paths[0].read_text())
     tensors = load(paths[1].read_bytes())
     columns = record["ranking"][0]  # in order; tensors are unordered

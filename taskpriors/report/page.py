@@ -142,16 +142,16 @@ def report_page(record: Mapping[str, Any]) -> str:
     return html.lstrip()  # without blank lines from macros
 
 # %% ../../nbs/report/04_page.ipynb #efed66c3
-def check_report_path(path: str | Path, caller: str) -> Path:
+def check_report_path(path: str | Path) -> Path:
     "Return the path of a report, or raise an error if it is not writable."
     remedy = "pass the path of an .html file"
-    path = Path(checks.check_instance(path, (str, os.PathLike), caller, "report", remedy=remedy))
+    path = Path(checks.check_instance(path, (str, os.PathLike), "report", remedy=remedy))
     path = path.expanduser()
     got = repr(str(path)[-99:])
     if path.suffix.lower() not in (".html", ".htm") or path.is_dir():
         rule = "report must be the path of an .html file"
-        checks.refuse(caller, rule, got, "choose another name")
+        checks.refuse(rule, got, "choose another name")
     nearest = next(folder for folder in path.absolute().parents if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        checks.refuse(caller, "report must be writable", got, "choose another directory", OSError)
+        checks.refuse("report must be writable", got, "choose another directory", OSError)
     return path

@@ -41,6 +41,7 @@ class _SyntheticAccuracy(Result):
         return float(self.robust.mean())
 
 # %% ../../nbs/synbench/09_accuracy.ipynb #37c28cd4
+@checks.entry_point
 def synthetic_accuracy(
     model: str | Callable,  # a timm name, an nn.Module, or a differentiable function of images
     *,
@@ -56,15 +57,14 @@ def synthetic_accuracy(
     **changes: Any,  # fields of SynBenchSettings: scales, n_train, n_test, ...
 ) -> _SyntheticAccuracy:
     "Standard and robust accuracy of a linear head on the synthetic task (Table 1)."
-    caller = "synthetic_accuracy"
     s = curves.checked_settings(settings, changes)
-    attack_eps = checks.check_number(attack_eps, caller, "attack_eps", low=0)
-    n_steps = checks.check_count(n_steps, caller, "n_steps", high=checks.MOST_ROUNDS)
-    batch_size = checks.check_count(batch_size, caller, "batch_size")
-    seed = checks.check_count(seed, caller, "seed", low=0)
+    attack_eps = checks.check_number(attack_eps, "attack_eps", low=0)
+    n_steps = checks.check_count(n_steps, "n_steps", high=checks.MOST_ROUNDS)
+    batch_size = checks.check_count(batch_size, "batch_size")
+    seed = checks.check_count(seed, "seed", low=0)
     encoder = score.image_encoder(model, input_size, s.normalize, normalize_by, device)
     standard, robust = [], []
-    progress = checks.check_flag(progress, caller, "progress")
+    progress = checks.check_flag(progress, "progress")
     bar = blocks.open_bar(progress, total=len(s.scales), unit="scale")
     with evaluating(encoder.network.forward, encoder.network.device), bar:
         for scale in s.scales:

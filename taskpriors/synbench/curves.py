@@ -23,27 +23,27 @@ from .gaussians import CovarianceLike
 def _curve_points(
     accuracy, bound, threshold
 ) -> tuple[Tensor, Tensor, Tensor]:  # float64; thresholds are at least one-dimensional
-    caller = "score_integral"
-    a = checks.check_numbers(accuracy, caller, "accuracy").double()
-    b = checks.check_numbers(bound, caller, "bound").double()
-    checks.check_tensor(threshold, caller, "threshold")  # otherwise lists become float32
+    a = checks.check_numbers(accuracy, "accuracy").double()
+    b = checks.check_numbers(bound, "bound").double()
+    checks.check_tensor(threshold, "threshold")  # otherwise lists become float32
     t = torch.atleast_1d(torch.as_tensor(threshold, dtype=torch.float64))
-    checks.check_finite(t, caller, "threshold")
+    checks.check_finite(t, "threshold")
     if t.numel() == 0:
         rule = "threshold must hold at least one number"
-        checks.refuse(caller, rule, "none", "pass at least one")
+        checks.refuse(rule, "none", "pass at least one")
     if a.shape != b.shape or a.ndim not in (1, 2):
         rule = "accuracy and bound must have the same shape (n_scales,) or (n_scales, n_eps)"
         got = f"{tuple(a.shape)} and {tuple(b.shape)}"
-        checks.refuse(caller, rule, got, "pass one pair per scale")
+        checks.refuse(rule, got, "pass one pair per scale")
     if a.min() < 0 or a.max() > 1:
         got = f"{a.min():.4g} to {a.max():.4g}"
-        checks.refuse(caller, "accuracy must lie in [0, 1]", got, "pass fractions, not percentages")
+        checks.refuse("accuracy must lie in [0, 1]", got, "pass fractions, not percentages")
     if t.min() < 0 or t.max() >= 1:
-        checks.refuse(caller, "threshold must lie in [0, 1)", f"{t.tolist()}", "pass accuracies")
+        checks.refuse("threshold must lie in [0, 1)", f"{t.tolist()}", "pass accuracies")
     return a, b, t
 
 # %% ../../nbs/synbench/03_curves.ipynb #b45044ca
+@checks.entry_point
 def score_integral(
     accuracy: ArrayLike,  # a_k, shape (n_scales,) or (n_scales, n_eps)
     bound: ArrayLike,  # b_k, mean scaled bounds, same shape
@@ -126,34 +126,33 @@ SAMPLE_BYTES = 20  # at least a label, and a feature in both precisions
 
 def checked_settings(settings: SynBenchSettings | None, changes: dict) -> SynBenchSettings:
     "Return settings with some fields changed, or raise an error for an invalid field."
-    caller = "synbench_score"
     remedy = "pass SynBenchSettings() or .paper()"
     s = SynBenchSettings() if settings is None else settings
-    checks.check_instance(s, SynBenchSettings, caller, "settings", remedy=remedy)
+    checks.check_instance(s, SynBenchSettings, "settings", remedy=remedy)
     names = [f.name for f in fields(SynBenchSettings)]
     unknown = sorted(set(changes) - set(names))
     if unknown:
         rule = "options must be fields of SynBenchSettings"
-        checks.refuse(caller, rule, f"{unknown}", f"use {', '.join(names)}", TypeError)
+        checks.refuse(rule, f"{unknown}", f"use {', '.join(names)}", TypeError)
     s = replace(s, **changes)
     for name, choices in _CHOICES.items():
-        checks.check_choice(getattr(s, name), choices, caller, name)
-    checks.check_number(s.tau, caller, "tau", **_OPEN_UNIT)
+        checks.check_choice(getattr(s, name), choices, name)
+    checks.check_number(s.tau, "tau", **_OPEN_UNIT)
     if not isinstance(s.pixel_mean, str):
-        checks.check_number(s.pixel_mean, caller, "pixel_mean")
+        checks.check_number(s.pixel_mean, "pixel_mean")
     elif s.pixel_mean != "0.5/sqrt(d)":
         rule = "pixel_mean must be a number or '0.5/sqrt(d)'"
-        checks.refuse(caller, rule, repr(s.pixel_mean), "pass one of them")
+        checks.refuse(rule, repr(s.pixel_mean), "pass one of them")
     several: dict[str, Any] = {}
     for name, bounds in _BOUNDS.items():
         values = torch.as_tensor(getattr(s, name), dtype=torch.float64).flatten().tolist()
         if not values:
-            checks.refuse(caller, f"{name} must not be empty", "none", "pass at least one number")
-        several[name] = tuple(checks.check_number(v, caller, name, **bounds) for v in values)
+            checks.refuse(f"{name} must not be empty", "none", "pass at least one number")
+        several[name] = tuple(checks.check_number(v, name, **bounds) for v in values)
     s = replace(s, **several)
     evaluated = 5 * len(s.eps) * len(s.scales)  # bytes of a prediction and a margin for each
-    checks.check_load(s.n_train, caller, "n_train", low=4, bytes_each=SAMPLE_BYTES)
-    checks.check_load(s.n_test, caller, "n_test", low=4, bytes_each=SAMPLE_BYTES + evaluated)
+    checks.check_load(s.n_train, "n_train", low=4, bytes_each=SAMPLE_BYTES)
+    checks.check_load(s.n_test, "n_test", low=4, bytes_each=SAMPLE_BYTES + evaluated)
     return s
 
 # %% ../../nbs/synbench/03_curves.ipynb #acbb9c75
@@ -194,6 +193,7 @@ class SynBenchResult(results.Result):
         changes = {name: value for name, value in options.items() if value is not None}
         return replace(self, settings=checked_settings(self.settings, changes))
 
+    @checks.entry_point
     def save(
         self,
         path: str | Path,  # a .safetensors file
@@ -202,19 +202,19 @@ class SynBenchResult(results.Result):
         path = Path(path).expanduser()
         if path.suffix != ".safetensors":
             rule, remedy = "the file must end in .safetensors", "name it model.safetensors"
-            checks.refuse("SynBenchResult.save", rule, path.name, remedy)
+            checks.refuse(rule, path.name, remedy)
         settings = dict(vars(self.settings))
         if not isinstance(settings["covariance"], str):
             settings["covariance"] = type(settings["covariance"]).__name__
         meta = dict(model=self.model, n_features=self.n_features, seed=self.seed)
         tensors = {name: v for name, v in vars(self).items() if isinstance(v, Tensor)}
         if (direction := settings.pop("direction")) is not None:
-            caller = "SynBenchResult.save"
-            tensors["direction"] = checks.check_tensor(direction, caller, "direction")
+            tensors["direction"] = checks.check_tensor(direction, "direction")
         meta |= dict(kind=f"SynBenchResult {_LAYOUT}", settings=settings)
         return store.save_tensors(path, tensors, meta, sidecar=False)
 
     @classmethod
+    @checks.entry_point
     def load(
         cls,
         path: str | Path,  # a file written by `save`
@@ -225,7 +225,7 @@ class SynBenchResult(results.Result):
         if meta.get("kind") != f"SynBenchResult {_LAYOUT}":
             rule, remedy = "the file must hold a SynBenchResult", "score the model again"
             got = str(meta.get("kind", "another file"))
-            checks.refuse("SynBenchResult.load", rule, got, remedy)
+            checks.refuse(rule, got, remedy)
         items = meta["settings"].items()
         options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in items}
         settings = SynBenchSettings(**options, direction=arrays.pop("direction", None))
@@ -256,6 +256,7 @@ class SynBenchResult(results.Result):
         images = E(self.reference_accuracy, self.reference_bound)
         return E(self.accuracy, self.bound), images
 
+    @checks.named("SynBenchResult")
     def relative_area(
         self,
         accuracy: Tensor,  # a_k of another curve, shape (n_scales,) or (n_scales, n_eps)
@@ -268,7 +269,7 @@ class SynBenchResult(results.Result):
         if not bool((whole > 0).all()):
             rule = "the reference accuracy must exceed the threshold at some scale"
             got = f"no reference accuracy above {t}"
-            checks.refuse("SynBenchResult", rule, got, "add larger scales or lower the threshold")
+            checks.refuse(rule, got, "add larger scales or lower the threshold")
         return area(accuracy, bound, t) / whole
 
     @property
@@ -276,6 +277,7 @@ class SynBenchResult(results.Result):
         "SynBench score: area of the features divided by that of the images (eq. (3))."
         return self.relative_area(self.accuracy, self.bound)
 
+    @checks.entry_point
     def interval(
         self,
         *,
@@ -284,9 +286,9 @@ class SynBenchResult(results.Result):
         seed: int = 0,  # of the bootstrap
     ) -> tuple[Tensor, Tensor]:  # low and high, shape (n_eps, n_thresholds)
         "Percentile bootstrap interval over test samples, for a fixed training sample."
-        level = checks.check_number(level, "interval", "level", **_OPEN_UNIT)
+        level = checks.check_number(level, "level", **_OPEN_UNIT)
         size = 24 * self.correct.shape[-1]
-        n_draws = checks.check_load(n_draws, "interval", "n_draws", low=20, bytes_each=size)
+        n_draws = checks.check_load(n_draws, "n_draws", low=20, bytes_each=size)
         g = torch.Generator().manual_seed(seed)
         n, accuracy, bound = self.correct.shape[-1], [], []
         for correct, margin in zip(self.correct, self.margin, strict=True):

@@ -35,7 +35,7 @@ def _fitted_covariance(residuals: Tensor, n_means: int = 1) -> Colored:
     def act(x, of_own, of_rest) -> Tensor:
         if x.shape[1] != d:
             rule, remedy = f"the fitted images have {d} numbers", "fit images of the network's size"
-            checks.refuse("fitted_settings", rule, f"a task of {x.shape[1]}", remedy)
+            checks.refuse(rule, f"a task of {x.shape[1]}", remedy)
         W = V.to(x)
         return of_rest.to(x) * x + (x @ W.T * (of_own - of_rest).to(x)) @ W
 
@@ -45,6 +45,7 @@ def _fitted_covariance(residuals: Tensor, n_means: int = 1) -> Colored:
 
 # %% ../../nbs/synbench/11_fitted.ipynb #0f1f41f5
 @documented
+@checks.entry_point
 def fitted_settings(
     images: ArrayLike,  # shape (n, channels, height, width), in the units of `pixel_mean`
     labels: ArrayLike | None = None,  # class of each image, (n,); None is a single class
@@ -59,30 +60,29 @@ def fitted_settings(
 
     Reference: ours, after Ko et al., SynBench, section 4.4; Ledoit and Wolf 2004 for the shrinkage.
     """
-    caller = "fitted_settings"
     s = curves.checked_settings(settings, {})
-    x = checks.check_tensor(images, caller, "images").detach()
+    x = checks.check_tensor(images, "images").detach()
     if x.ndim != 4:
         rule, remedy = "images must have shape (n, c, h, w)", "stack images of one size"
-        checks.refuse(caller, rule, f"shape {tuple(x.shape)}", remedy)
-    flat = checks.check_features(x.flatten(1), caller, "images")
-    checks.check_memory(7 * 8 * flat.numel(), caller, "pass fewer images, or smaller ones")
+        checks.refuse(rule, f"shape {tuple(x.shape)}", remedy)
+    flat = checks.check_features(x.flatten(1), "images")
+    checks.check_memory(7 * 8 * flat.numel(), "pass fewer images, or smaller ones")
     flat = flat.double().cpu()
     deviations, direction, n_means = flat - flat.mean(0), torch.ones_like(flat[0]), 1
     if labels is not None:
-        y, counts = (x.cpu() for x in present_classes(labels, caller, n=len(flat)))
+        y, counts = (x.cpu() for x in present_classes(labels, n=len(flat)))
         n_means = len(counts)
         if not 2 <= n_means <= len(flat) - 2:
             rule = "labels must give some images the same class"
             got = f"{n_means} classes for {len(flat)} images"
-            checks.refuse(caller, rule, got, "label more images or omit labels")
+            checks.refuse(rule, got, "label more images or omit labels")
         counts = counts.double()[:, None]
         means = torch.zeros(n_means, flat.shape[1], dtype=flat.dtype).index_add(0, y, flat) / counts
         deviations = flat - means[y]
         between = (means - flat.mean(0)) * counts.sqrt()
         direction = torch.linalg.svd(between, full_matrices=False)[2][0]
     if not deviations.any():
-        checks.refuse(caller, "images of a class must differ", "equal images", "pass more images")
+        checks.refuse("images of a class must differ", "equal images", "pass more images")
     covariance = _fitted_covariance(deviations, n_means)
     u = (direction / direction.norm())[None]
     unit = float((u @ covariance.solve(u).T).sqrt())

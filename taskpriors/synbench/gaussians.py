@@ -27,16 +27,17 @@ from ..signatures import documented
 class Diagonal:
     "Diagonal covariance; equal variances give Gaussian-I."
 
+    @checks.named("Diagonal")
     def __init__(self, variance: float | ArrayLike = 1.0) -> None:  # a number or shape (d,)
-        v = torch.atleast_1d(checks.check_numbers(variance, "Diagonal", "variance"))
+        v = torch.atleast_1d(checks.check_numbers(variance, "variance"))
         self.variance = v
         if v.ndim != 1 or v.numel() == 0:
             rule = "variance must be one number, or one per pixel"
-            checks.refuse("Diagonal", rule, f"shape {tuple(v.shape)}", "pass a vector")
+            checks.refuse(rule, f"shape {tuple(v.shape)}", "pass a vector")
         if v.min() < 0 or v.max() == 0:
             rule = "variance must be non-negative and not all zero"
             got = f"shape {tuple(v.shape)}, minimum {v.min():.3g}"
-            checks.refuse("Diagonal", rule, got, "pass one variance or one per pixel")
+            checks.refuse(rule, got, "pass one variance or one per pixel")
         self.plain = len(v) == 1 and float(v) == 1
 
     def color(self, g: Tensor) -> Tensor:
@@ -59,13 +60,14 @@ class Diagonal:
 class Dense:
     "Dense covariance of small images, given as a d x d matrix."
 
+    @checks.named("Dense")
     def __init__(self, Sigma: ArrayLike) -> None:  # shape (d, d)
-        S = checks.check_square(Sigma, "Dense", "Sigma").detach().double()
+        S = checks.check_square(Sigma, "Sigma").detach().double()
         lam, F = torch.linalg.eigh(S)
         if lam[0] < -1e-8 * lam[-1] or lam[-1] <= 0:
             rule = "Sigma must be positive semidefinite and not zero"
             got = f"eigenvalues from {lam[0]:.3g} to {lam[-1]:.3g}"
-            checks.refuse("Dense", rule, got, "pass a covariance matrix")
+            checks.refuse(rule, got, "pass a covariance matrix")
         keep = lam > len(S) * torch.finfo(torch.float64).eps * lam[-1]
         self.lam, self.F = lam[keep], F[:, keep]
         self.root = (self.F * self.lam.sqrt()) @ self.F.T
@@ -90,24 +92,25 @@ class Dense:
 class Banded:
     "Block-diagonal covariance with equal band matrices; diagonal k couples pixels i and i + k."
 
+    @checks.named("Banded")
     def __init__(self, diagonals: ArrayLike, size: int) -> None:
         "Pass the diagonals of a block of `size` pixels: one number each if Toeplitz, else rows."
         from scipy.linalg import LinAlgError, cholesky_banded
 
-        b = checks.check_numbers(diagonals, "Banded", "diagonals").double()
-        self.size = checks.check_count(size, "Banded", "size")
+        b = checks.check_numbers(diagonals, "diagonals").double()
+        self.size = checks.check_count(size, "size")
         if b.ndim not in (1, 2) or not 1 <= len(b) <= size or (b.ndim == 2 and b.shape[1] != size):
             rule = f"diagonals must have shape (k,) or (k, {size}) with k of at most {size}"
             remedy = "pass the main diagonal and those below it"
-            checks.refuse("Banded", rule, f"{tuple(b.shape)}", remedy)
+            checks.refuse(rule, f"{tuple(b.shape)}", remedy)
         n_bytes = 24 * len(b) * self.size
-        checks.check_memory(n_bytes, "Banded", "pass smaller blocks or fewer diagonals")
+        checks.check_memory(n_bytes, "pass smaller blocks or fewer diagonals")
         self.diagonals = b if b.ndim == 2 else b[:, None].expand(-1, size)
         try:
             self.L = torch.from_numpy(cholesky_banded(self.diagonals.numpy(), lower=True))
         except LinAlgError:
             rule, got = "the band matrix must be positive definite", self.diagonals[:4, 0].tolist()
-            checks.refuse("Banded", rule, f"diagonals {got}", "lower the off-diagonals")
+            checks.refuse(rule, f"diagonals {got}", "lower the off-diagonals")
 
     def color(self, g: Tensor) -> Tensor:
         L, g = self.L.to(g), g.reshape(len(g), -1, self.size)
@@ -136,6 +139,7 @@ class Banded:
 class Kronecker:
     "Kronecker product of covariances, one per axis of the image."
 
+    @checks.named("Kronecker")
     def __init__(self, factors: Sequence, shape: Sequence[int]) -> None:
         "Pass one matrix per axis of an image of this shape, or None for the identity."
         self.shape = tuple(shape)
@@ -143,7 +147,7 @@ class Kronecker:
         sizes = [n if p is None else len(p.F) for p, n in zip(self.parts, self.shape, strict=True)]
         if len(self.parts) != len(self.shape) or sizes != list(self.shape):
             rule = f"factors must fit the axes of {self.shape}"
-            checks.refuse("Kronecker", rule, f"sizes {sizes}", "pass one matrix or None per axis")
+            checks.refuse(rule, f"sizes {sizes}", "pass one matrix or None per axis")
 
     def _each(self, v, act) -> Tensor:
         x = v.reshape(-1, *self.shape)
@@ -178,19 +182,21 @@ class Colored:
         "Pass linear maps of arrays (n, d) to the same shape; the default rank is full."
         self._color, self._solve, self._rank = color, solve, rank
 
+    @checks.named("Colored")
     def color(self, g: Tensor) -> Tensor:
         x = self._color(g)
         if getattr(x, "shape", None) != g.shape:
             rule = "the colouring must return arrays of the shape of its input"
             got = f"{getattr(x, 'shape', type(x))} from {tuple(g.shape)}"
-            checks.refuse("Colored", rule, got, "return shape (n, d)")
+            checks.refuse(rule, got, "return shape (n, d)")
         return x
 
+    @checks.named("Colored")
     def solve(self, v: Tensor) -> Tensor:
         if self._solve is None:
             rule = "the reference accuracy needs the inverse covariance"
             got, remedy = "a colouring without `solve`", "pass Colored(color, solve)"
-            checks.refuse("Colored", rule, got, remedy, TypeError)
+            checks.refuse(rule, got, remedy, TypeError)
         return self._solve(v)
 
     def project(self, v: Tensor) -> Tensor:
@@ -203,12 +209,13 @@ class Colored:
         return True
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #ff9e483c
+@checks.entry_point
 def heptadiagonal(
     shape: Sequence[int], *, diagonals: ArrayLike = (1.0, 0.5, 0.25, 0.125)
 ) -> Banded:
     "Gaussian-H: a band matrix per channel of (c, h, w) with three off-diagonals (section 4.4)."
-    sides = checks.check_several(shape, "heptadiagonal", "shape")
-    shape = [checks.check_count(n, "heptadiagonal", "shape") for n in sides]
+    sides = checks.check_several(shape, "shape")
+    shape = [checks.check_count(n, "shape") for n in sides]
     return Banded(diagonals, math.prod(shape[1:]))
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #c0fdb0d1
@@ -217,11 +224,11 @@ def _rows_of_one_seed(dim: int) -> int:
     return 2 ** min(max(int(math.log2(2**18 / dim)), 4), 10)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #3158158c
-def _task_root(seed, caller: str) -> int:
+def _task_root(seed) -> int:
     "Return the integer from which all random numbers of a task derive."
     if isinstance(seed, int) and not isinstance(seed, bool):
-        return checks.check_count(seed, caller, "seed", low=0)
-    return int(torch.randint(2**62, (1,), generator=checks.check_generator(seed, caller)))
+        return checks.check_count(seed, "seed", low=0)
+    return int(torch.randint(2**62, (1,), generator=checks.check_generator(seed)))
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #b8ffaaa3
 class _NoiseStream(NamedTuple):
@@ -297,6 +304,7 @@ class SyntheticTask(Result):
         arrays = 1 if getattr(self.covariance, "plain", False) else 2
         return 4 * arrays * len(self.mu) + 24
 
+    @checks.entry_point
     def labels(
         self,
         start: int,  # first row
@@ -305,12 +313,13 @@ class SyntheticTask(Result):
         seed: Seed | None = 0,
     ) -> Tensor:  # shape (stop - start,), int64
         "Return labels of consecutive rows; the first n hold n tau ones to within one."
-        root = _task_root(seed, "labels")
-        start = checks.check_count(start, "labels", "start", low=0)
-        stop = checks.check_count(stop, "labels", "stop", low=start)
-        checks.check_memory(24 * (stop - start), "labels", "request fewer rows per call")
+        root = _task_root(seed)
+        start = checks.check_count(start, "start", low=0)
+        stop = checks.check_count(stop, "stop", low=start)
+        checks.check_memory(24 * (stop - start), "request fewer rows per call")
         return _balanced_labels(root, start, stop, self.tau)
 
+    @checks.entry_point
     def rows(
         self,
         start: int,  # first row
@@ -321,11 +330,11 @@ class SyntheticTask(Result):
         executor: ExecutorLike | None = None,  # maps over blocks of rows
     ) -> Sample:  # images of shape (stop - start, *shape)
         "Return consecutive rows of the infinite sample of `seed`."
-        root = _task_root(seed, "rows")
-        start = checks.check_count(start, "rows", "start", low=0)
-        stop = checks.check_count(stop, "rows", "stop", low=start)
+        root = _task_root(seed)
+        start = checks.check_count(start, "start", low=0)
+        stop = checks.check_count(stop, "stop", low=start)
         remedy = "request fewer rows per call, as batches does"
-        checks.check_memory(self._row_bytes() * (stop - start), "rows", remedy, device=device)
+        checks.check_memory(self._row_bytes() * (stop - start), remedy, device=device)
         y = _balanced_labels(root, start, stop, self.tau).to(device)
         noise = _NoiseStream(root, len(self.mu), device).rows(start, stop, executor)
         x = self.covariance.color(noise)
@@ -342,10 +351,11 @@ class SyntheticTask(Result):
         executor: ExecutorLike | None = None,
     ) -> Iterator:  # of images and labels
         "Iterate over the first `n` rows of the sample of `seed` in batches."
-        root = _task_root(seed, "batches")
-        for s in blocks.row_blocks(checks.check_count(n, "batches", "n"), batch_size):
+        root = _task_root(seed)
+        for s in blocks.row_blocks(checks.check_count(n, "n"), batch_size):
             yield self.rows(s.start, s.stop, seed=root, device=device, executor=executor)
 
+    @checks.entry_point
     def sample(
         self,
         n: int,  # number of rows
@@ -355,29 +365,29 @@ class SyntheticTask(Result):
         executor: ExecutorLike | None = None,
     ) -> Sample:  # images of shape (n, *shape)
         "The first `n` rows at once."
-        device = check_device(device, "sample")
-        n_bytes = self._row_bytes() * checks.check_count(n, "sample", "n")
-        checks.check_memory(n_bytes, "sample", "iterate over batches(n) instead", device=device)
+        device = check_device(device)
+        n_bytes = self._row_bytes() * checks.check_count(n, "n")
+        checks.check_memory(n_bytes, "iterate over batches(n) instead", device=device)
         return self.rows(0, n, seed=seed, device=device, executor=executor)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #c7190c05
 def _covariance(covariance: CovarianceLike, shape: tuple) -> Covariance:
-    caller = "synthetic_task"
     if isinstance(covariance, str):
-        checks.check_choice(covariance, ("identity", "heptadiagonal"), caller, "covariance")
+        checks.check_choice(covariance, ("identity", "heptadiagonal"), "covariance")
         return Diagonal() if covariance == "identity" else heptadiagonal(shape)
     if isinstance(covariance, (Diagonal, Dense, Banded, Kronecker, Colored)):
         return covariance
     if callable(covariance) and not isinstance(covariance, type):
         return Colored(covariance)
-    S = checks.check_tensor(covariance, caller, "covariance")  # type: ignore[arg-type]
+    S = checks.check_tensor(covariance, "covariance")  # type: ignore[arg-type]
     if S.ndim != 2:
         return Diagonal(S)
-    checks.check_memory(4 * 8 * len(S) ** 2, caller, "pass a banded or Kronecker covariance")
+    checks.check_memory(4 * 8 * len(S) ** 2, "pass a banded or Kronecker covariance")
     return Dense(S)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #b9e94d5e
 @documented
+@checks.entry_point
 def synthetic_task(
     scale: float,  # length s of the mean; the accuracy of Gaussian-I is Phi(s)
     shape: int | tuple,  # image shape, such as (3, 224, 224)
@@ -395,34 +405,33 @@ def synthetic_task(
 
     Reference: Ko et al., SynBench, Section 3 and A.14.
     """
-    caller = "synthetic_task"
-    sides = (shape,) if isinstance(shape, int) else checks.check_several(shape, caller, "shape")
-    shape = tuple(checks.check_count(n, caller, "shape") for n in sides)
-    checks.check_memory(24 * math.prod(shape), caller, "pass a smaller shape")
-    scale = checks.check_number(scale, caller, "scale", low=0)
-    tau = checks.check_number(tau, caller, "tau", low=0, high=1, low_open=True, high_open=True)
+    sides = (shape,) if isinstance(shape, int) else checks.check_several(shape, "shape")
+    shape = tuple(checks.check_count(n, "shape") for n in sides)
+    checks.check_memory(24 * math.prod(shape), "pass a smaller shape")
+    scale = checks.check_number(scale, "scale", low=0)
+    tau = checks.check_number(tau, "tau", low=0, high=1, low_open=True, high_open=True)
     cov = _covariance(covariance, shape)
     if not cov.fits(shape):
         rule = f"the covariance must fit images of shape {shape}"
         got = f"{type(cov).__name__} of another size"
-        checks.refuse(caller, rule, got, "build it for this shape")
+        checks.refuse(rule, got, "build it for this shape")
     if direction is None:
         direction = torch.ones(math.prod(shape), dtype=torch.float64)
-    u = checks.check_numbers(direction, caller, "direction").double().flatten()
+    u = checks.check_numbers(direction, "direction").double().flatten()
     if len(u) != math.prod(shape) or not u.any():
         rule = f"direction must be a nonzero array of shape {shape}"
-        checks.refuse(caller, rule, f"{len(u)} entries", "pass one number per pixel")
+        checks.refuse(rule, f"{len(u)} entries", "pass one number per pixel")
     unit = u / u.norm()
     lost = float((unit - cov.project(unit[None])[0]).norm())
     if lost > 1e-6:
         rule = "the mean must lie in the range of the covariance, or the classes separate exactly"
         remedy = "pass a direction in which there is noise"
-        checks.refuse(caller, rule, f"a fraction of {lost:.3g} outside it", remedy)
+        checks.refuse(rule, f"a fraction of {lost:.3g} outside it", remedy)
     return SyntheticTask(
         scale=scale,
         shape=shape,
         tau=tau,
-        pixel_mean=checks.check_number(pixel_mean, caller, "pixel_mean"),
+        pixel_mean=checks.check_number(pixel_mean, "pixel_mean"),
         mu=scale * u / u.norm(),
         covariance=cov,
     )
@@ -433,14 +442,14 @@ def _root_factor(X: Tensor) -> Tensor:  # R with R^T R = cov(X), shape (min(n, d
     return X if len(X) <= X.shape[1] else torch.linalg.qr(X, mode="r")[1]
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #dd350d2c
+@checks.entry_point
 def frechet_distance(features: ArrayLike, reference: ArrayLike) -> float:  # at least 0
     "Squared Frechet distance of Gaussians fitted to two samples, biased upwards by about d/n."
-    caller = "frechet_distance"
-    X = checks.check_features(features, caller, "features").detach().double()
-    Y = checks.check_features(reference, caller, "reference").detach().double()
+    X = checks.check_features(features, "features").detach().double()
+    Y = checks.check_features(reference, "reference").detach().double()
     if X.shape[1] != Y.shape[1]:
         rule, got = "both samples must have the same features", f"{X.shape[1]} and {Y.shape[1]}"
-        checks.refuse(caller, rule, got, "embed both with the same model")
+        checks.refuse(rule, got, "embed both with the same model")
     gap = X.mean(0) - Y.mean(0)
     R, Q = _root_factor(X), _root_factor(Y)
     cross = torch.linalg.svdvals(R @ Q.T).sum()
@@ -459,20 +468,21 @@ class _GaussianFit(Result):
     squared_distances: Tensor  # one per image
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #a3580b62
+@checks.entry_point
 def mahalanobis(images: ArrayLike, task: SyntheticTask) -> Tensor:  # shape (n,), float64
     "Squared Mahalanobis distances from the centre of a task (Table 11)."
-    caller = "mahalanobis"
     remedy = "pass the result of synthetic_task"
-    checks.check_instance(task, SyntheticTask, caller, "task", remedy=remedy)
-    x = checks.check_numbers(images, caller, "images")
+    checks.check_instance(task, SyntheticTask, "task", remedy=remedy)
+    x = checks.check_numbers(images, "images")
     if x.ndim < 2 or tuple(x.shape[1:]) != task.shape:
         rule = f"images must have shape (n, {', '.join(map(str, task.shape))})"
         remedy = "resize them or create the task at their size"
-        checks.refuse(caller, rule, f"{tuple(x.shape)}", remedy)
+        checks.refuse(rule, f"{tuple(x.shape)}", remedy)
     v = x.flatten(1).double() - task.pixel_mean
     return (v * task.covariance.solve(v)).sum(1)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #d50a2760
+@checks.entry_point
 def rejects_gaussian(images: ArrayLike, task: SyntheticTask) -> _GaussianFit:
     "Test the fit of at least five images to a synthetic task (A.19)."
     from scipy import stats
@@ -480,7 +490,7 @@ def rejects_gaussian(images: ArrayLike, task: SyntheticTask) -> _GaussianFit:
     m = mahalanobis(images, task)
     if len(m) < 5:
         rule = "the test needs at least 5 images"
-        checks.refuse("rejects_gaussian", rule, f"{len(m)}", "pass more")
+        checks.refuse(rule, f"{len(m)}", "pass more")
     df, nc = task.covariance.rank(len(task.mu)), task.distance**2
     q = m.cpu().numpy()
     p = float(stats.kstest(stats.ncx2.cdf(q, df, nc), "uniform").pvalue)

@@ -25,7 +25,7 @@ def scored_network(model: ModelLike) -> tuple[Any, dict[str, Any]]:
     source = sources.source_of(model)
     if sources.is_given(source):
         rule, remedy = "a SynBench score needs a network", "pass the network itself"
-        refuse("synbench_score", rule, "features", remedy)
+        refuse(rule, "features", remedy)
     match source:
         case sources.Name(partner=None, of_zoo=False, of_hub=False, text=text) if "/" not in text:
             return text, {}
@@ -45,7 +45,7 @@ def scored_network(model: ModelLike) -> tuple[Any, dict[str, Any]]:
     gain = white - black
     if gain.min() <= 0 or not torch.allclose(gray - black, gain / 5, rtol=0.02, atol=0):
         rule, remedy = "the transform must scale pixels by channel", "pass the module alone"
-        refuse("synbench_score", rule, "another transform", remedy)
+        refuse(rule, "another transform", remedy)
     statistics = (-black / gain).tolist(), (1 / gain).tolist()
     size = tuple(parts[0].shape)
     return encoder.forward, dict(input_size=size, normalize_by=statistics)

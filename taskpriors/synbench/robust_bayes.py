@@ -45,7 +45,7 @@ def _covariance_spectrum(Sigma: Tensor, rtol: float) -> _Spectrum:
     if lam.max() <= 0 or lam.min() < -1e-8 * lam.max():
         rule = "Sigma must be a covariance: positive semidefinite and not zero"
         got = f"eigenvalues from {lam.min():.3g} to {lam.max():.3g}"
-        checks.refuse("robust_bayes", rule, got, "pass a covariance matrix")
+        checks.refuse(rule, got, "pass a covariance matrix")
     keep = lam > rtol * lam.max()
     return _Spectrum(lam[keep], keep, None if F is None else F[:, keep])
 
@@ -186,12 +186,13 @@ class _LinearRule(Result):
     center: Tensor  # midpoint of the classes, shape (d,)
     p: float  # norm of the perturbations
 
+    @checks.named("decision")
     def decision(self, x: ArrayLike) -> Tensor:  # shape (*eps, n), from x of shape (n, d)
         "Return the signed decision value of each rule at each example."
-        x = checks.check_finite(checks.check_tensor(x, "decision", "x"), "decision", "x")
+        x = checks.check_finite(checks.check_tensor(x, "x"), "x")
         if x.ndim != 2 or x.shape[1] != len(self.center):
             rule = f"x must have shape (n, {len(self.center)})"
-            checks.refuse("decision", rule, f"shape {tuple(x.shape)}", "flatten the examples")
+            checks.refuse(rule, f"shape {tuple(x.shape)}", "flatten the examples")
         return self.w @ (x.to(self.center) - self.center).T + self.bias[..., None]
 
     def predict(self, x: ArrayLike) -> Tensor:  # shape (*eps, n), int64
@@ -203,12 +204,13 @@ class _LinearRule(Result):
         length = _lp_norm(self.w, _dual_exponent(self.p))[..., None]
         return torch.where(length > 0, self.decision(x).abs() / length, math.inf)
 
+    @checks.named("perturbation")
     def perturbation(self, x: ArrayLike) -> Tensor:  # shape (*eps, n, d), of p-norm `margin`
         "Return the smallest perturbation that reaches the decision boundary."
         if not bool(self.w.any(-1).all()):
             rule = "w must not be zero, as in a constant classifier"
             remedy = "drop the eps at which `exists` is False"
-            checks.refuse("perturbation", rule, "w = 0", remedy)
+            checks.refuse(rule, "w = 0", remedy)
         q = _dual_exponent(self.p)
         a = self.w.abs() / self.w.abs().amax(-1, keepdim=True)
         size = (a == 1).to(a) if q == math.inf else a ** (q - 1)  # Hoelder's equality
@@ -245,12 +247,13 @@ class RobustBayes(_LinearRule):
         "Mean absolute decision value at the two class centres."
         return torch.stack([m.abs() for m in self._classes()]).mean(0)
 
+    @checks.entry_point
     def robust_accuracy(
         self,
         radius: float = 0.0,  # p-norm of the perturbations
     ) -> Tensor:  # shape (*eps,)
         "Probability of a correct prediction under all perturbations of p-norm at most `radius`."
-        radius = checks.check_number(radius, "robust_accuracy", "radius", low=0)
+        radius = checks.check_number(radius, "radius", low=0)
         cost = radius * _lp_norm(self.w, _dual_exponent(self.p))
         a = self._mix(lambda m: torch.special.ndtr((m - cost) / self.noise))
         return torch.where(self.exists, a, torch.full_like(a, max(self.tau, 1 - self.tau)))
@@ -298,34 +301,33 @@ def _checked_problem(
     p: float,
     rtol: float | None,
 ) -> _Problem:
-    caller = "robust_bayes"
-    mu = torch.atleast_1d(checks.check_numbers(mu, caller, "mu"))
+    mu = torch.atleast_1d(checks.check_numbers(mu, "mu"))
     if mu.ndim != 1 or len(mu) < 1:
-        checks.refuse(caller, "mu must be a vector", f"shape {tuple(mu.shape)}", "pass shape (d,)")
-    Sigma = torch.atleast_1d(checks.check_tensor(Sigma, caller, "Sigma").detach())
+        checks.refuse("mu must be a vector", f"shape {tuple(mu.shape)}", "pass shape (d,)")
+    Sigma = torch.atleast_1d(checks.check_tensor(Sigma, "Sigma").detach())
     if rtol is None:
         rtol = len(mu) * torch.finfo(Sigma.dtype).eps
-    rtol = checks.check_number(rtol, caller, "rtol", low=0, high=1, high_open=True)
+    rtol = checks.check_number(rtol, "rtol", low=0, high=1, high_open=True)
     plain = Sigma.ndim == 1 or Sigma.numel() == 1
     check = checks.check_finite if plain else checks.check_square
-    Sigma = check(Sigma, caller, "Sigma")
+    Sigma = check(Sigma, "Sigma")
     if len(Sigma) != len(mu):
         rule = "mu and Sigma must have the same dimension"
         got = f"{len(mu)} and {tuple(Sigma.shape)}"
-        checks.refuse(caller, rule, got, "pass (d,) with (d, d) or (d,)")
+        checks.refuse(rule, got, "pass (d,) with (d, d) or (d,)")
     if center is None:
         center = torch.zeros_like(mu)
-    center = checks.check_numbers(center, caller, "center")
+    center = checks.check_numbers(center, "center")
     if center.shape != mu.shape:
         rule, remedy = "center must have the shape of mu", "pass the midpoint of the two means"
-        checks.refuse(caller, rule, f"{tuple(center.shape)}", remedy)
+        checks.refuse(rule, f"{tuple(center.shape)}", remedy)
     # otherwise lists become float32
-    checks.check_numbers(eps, caller, "eps")
+    checks.check_numbers(eps, "eps")
     radii = torch.as_tensor(eps, dtype=torch.float64).to(mu.device)
     if radii.ndim > 1 or radii.numel() == 0 or radii.min() < 0:
         rule, got = "eps must be one or several non-negative numbers", str(radii.tolist())[:60]
-        checks.refuse(caller, rule, got, "pass radii")
-    p = math.inf if p == math.inf else checks.check_number(p, caller, "p", low=1)
+        checks.refuse(rule, got, "pass radii")
+    p = math.inf if p == math.inf else checks.check_number(p, "p", low=1)
     Sigma, center = Sigma.double().to(mu.device), center.double().to(mu.device)
     return _Problem(mu=mu.double(), Sigma=Sigma, center=center, eps=radii, p=p, rtol=rtol)
 
@@ -343,11 +345,12 @@ def _duality_gap(
         got = f"{gap.nan_to_num().max():.2g} at p = {p:g}"
         exact = " or ".join(f"{k:g}" for k in (1, 2, math.inf) if k != p)
         remedy = f"use p = {exact} in place of {p:g}, or a better-conditioned Sigma"
-        checks.refuse("robust_bayes", rule, got, remedy, RuntimeError)
+        checks.refuse(rule, got, remedy, RuntimeError)
     return gap
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #162677d4
 @documented
+@checks.entry_point
 def robust_bayes(
     mu: ArrayLike,  # half the difference of the class means, shape (d,)
     Sigma: ArrayLike,  # common covariance, shape (d, d), or (d,) for its diagonal
@@ -368,24 +371,23 @@ def robust_bayes(
 
     Reference: Ko et al., SynBench, Theorems 3.1, A.2 and A.3.
     """
-    caller = "robust_bayes"
     problem = _checked_problem(mu, Sigma, center, eps=eps, p=p, rtol=rtol)
     mu, eps, p = problem.mu, problem.eps, problem.p
-    tau = checks.check_number(tau, caller, "tau", low=1e-300, high=1, high_open=True)
+    tau = checks.check_number(tau, "tau", low=1e-300, high=1, high_open=True)
     base = _covariance_spectrum(problem.Sigma, problem.rtol)
     m = base.into(mu)
     inside = base.back(m)
     reach = float(_lp_norm(inside, p))
-    checks.check_choice(eps_scale, ("absolute", "relative"), caller, "eps_scale")
+    checks.check_choice(eps_scale, ("absolute", "relative"), "eps_scale")
     if eps_scale == "relative":
         eps = eps * reach
-    checks.check_choice(missing, ("raise", "report"), caller, "missing")
+    checks.check_choice(missing, ("raise", "report"), "missing")
     e = eps.reshape(-1)
     exists = e < reach * (1 - 1e-12)
     if missing == "raise" and not bool(exists.all()):
         norm = f"the {p:g}-norm of mu within the range of Sigma, {reach:.6g}"
         rule = f"eps must be below {norm}, beyond which no classifier exists"
-        checks.refuse(caller, rule, f"{e.max():.6g}", "lower eps or pass missing='report'")
+        checks.refuse(rule, f"{e.max():.6g}", "lower eps or pass missing='report'")
 
     n_iter, radii = 0, torch.where(exists, e, 0.0)
     if p == 2:

@@ -39,47 +39,47 @@ class Attack(Result):
         return 1 - float(self.success.double().mean())
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #e6f3bcc6
-def _inputs(logits: Callable, images, labels, caller: str) -> tuple[Tensor, Tensor]:
-    x = checks.check_numbers(images, caller, "images")
+def _inputs(logits: Callable, images, labels) -> tuple[Tensor, Tensor]:
+    x = checks.check_numbers(images, "images")
     if x.ndim < 2 or x.numel() == 0:
         rule, got = "images must hold at least one image", f"shape {tuple(x.shape)}"
-        checks.refuse(caller, rule, got, "pass shape (n, ...)")
-    y = checks.check_labels(labels, caller, n=len(x))[0].to(x.device)
+        checks.refuse(rule, got, "pass shape (n, ...)")
+    y = checks.check_labels(labels, n=len(x))[0].to(x.device)
     if not callable(logits) or isinstance(logits, type):
         rule = "logits must be a function from images to class scores"
-        checks.refuse(caller, rule, type(logits).__name__, "pass probe.on(features_fn)", TypeError)
+        checks.refuse(rule, type(logits).__name__, "pass probe.on(features_fn)", TypeError)
     return x, y
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #5ce77feb
-def _check_clip(x: Tensor, clip: tuple | None, caller: str) -> None:
+def _check_clip(x: Tensor, clip: tuple | None) -> None:
     if clip is None:
         return
-    sides = checks.check_several(clip, caller, "clip")
+    sides = checks.check_several(clip, "clip")
     if len(sides) != 2:
         rule = "clip must be (lowest, highest)"
-        checks.refuse(caller, rule, f"{len(sides)} values", "pass two numbers")
-    low, high = (checks.check_number(v, caller, "clip") for v in sides)
+        checks.refuse(rule, f"{len(sides)} values", "pass two numbers")
+    low, high = (checks.check_number(v, "clip") for v in sides)
     if not low < high or x.min() < low or x.max() > high:
         rule, got = f"images must lie in clip = {tuple(clip)}", f"{x.min():.3g} to {x.max():.3g}"
-        checks.refuse(caller, rule, got, "pass their range as (lowest, highest)")
+        checks.refuse(rule, got, "pass their range as (lowest, highest)")
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #ab55b1e2
 def attack_inputs(
-    logits: Callable, images: ArrayLike, labels: ArrayLike, clip: tuple | None, caller: str
+    logits: Callable, images: ArrayLike, labels: ArrayLike, clip: tuple | None
 ) -> tuple[Tensor, Tensor]:
     "Return images and labels as tensors, or raise an error if they cannot be attacked."
-    x, y = _inputs(logits, images, labels, caller)
-    _check_clip(x, clip, caller)
+    x, y = _inputs(logits, images, labels)
+    _check_clip(x, clip)
     with torch.enable_grad():
         scores = logits(x[:1].clone().requires_grad_())
     if not isinstance(scores, Tensor) or scores.ndim != 2 or not scores.requires_grad:
         rule = "logits must return differentiable scores of shape (n, n_classes)"
         shape = tuple(getattr(scores, "shape", ()))
         got = f"{shape}, gradient {getattr(scores, 'requires_grad', False)}"
-        checks.refuse(caller, rule, got, "pass probe.on(features_fn)", TypeError)
+        checks.refuse(rule, got, "pass probe.on(features_fn)", TypeError)
     if y.max() >= scores.shape[1]:
         rule = f"labels must be below the {scores.shape[1]} classes of logits"
-        checks.refuse(caller, rule, int(y.max()), "check the labels")
+        checks.refuse(rule, int(y.max()), "check the labels")
     return x, y
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #f085c28b
@@ -149,6 +149,7 @@ def _climb(logits: Callable, x: Tensor, y: Tensor, delta: Tensor, ascent: _Ascen
     return worst
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #2e4bd009
+@checks.entry_point
 def pgd_attack(
     logits: Callable,  # from images to class scores (n, n_classes), differentiable
     images: ArrayLike,  # shape (n, ...)
@@ -169,17 +170,16 @@ def pgd_attack(
 
     Reference: Madry et al. (2018); Ko et al., SynBench, Table 1.
     """
-    caller = "pgd_attack"
-    x, y = attack_inputs(logits, images, labels, clip, caller)
-    eps = checks.check_number(eps, caller, "eps", low=0)
-    g = checks.check_generator(seed, caller)
-    n_steps = checks.check_count(n_steps, caller, "n_steps", high=checks.MOST_ROUNDS)
+    x, y = attack_inputs(logits, images, labels, clip)
+    eps = checks.check_number(eps, "eps", low=0)
+    g = checks.check_generator(seed)
+    n_steps = checks.check_count(n_steps, "n_steps", high=checks.MOST_ROUNDS)
     if step is None:
         step = 2.5 * eps / n_steps
-    step = checks.check_number(step, caller, "step", low=0)
+    step = checks.check_number(step, "step", low=0)
     ascent = _Ascent(eps=eps, n_steps=n_steps, step=step, clip=clip)
-    checks.check_count(restarts, caller, "restarts", high=checks.MOST_ROUNDS)
-    checks.check_count(batch_size, caller, "batch_size")
+    checks.check_count(restarts, "restarts", high=checks.MOST_ROUNDS)
+    checks.check_count(batch_size, "batch_size")
     worst = _harmless(x)
     for k in range(restarts):
         direction = torch.randn(x.shape, generator=g).to(x)
@@ -211,16 +211,14 @@ class _Module(nn.Module):
         return self.fn(x)
 
 
-def art_classifier(
-    logits: Callable, x: Tensor, n_classes: int, caller: str
-) -> Any:  # PyTorchClassifier
+def art_classifier(logits: Callable, x: Tensor, n_classes: int) -> Any:  # PyTorchClassifier
     "Wrap a function of images in [0, 1] for the Adversarial Robustness Toolbox."
     try:
         from art.estimators.classification import PyTorchClassifier
     except ImportError:
         rule = "the Adversarial Robustness Toolbox must be installed"
         remedy = "pip install adversarial-robustness-toolbox, or use pgd_attack with restarts"
-        checks.refuse(caller, rule, "no module named art", remedy, ImportError)
+        checks.refuse(rule, "no module named art", remedy, ImportError)
     return PyTorchClassifier(
         _Module(lambda x: logits(x)),  # hides the weights of `logits`, if it has any
         nn.CrossEntropyLoss(),
@@ -231,15 +229,15 @@ def art_classifier(
     )
 
 
+@checks.entry_point
 def autoattack(
     logits: Callable, images: ArrayLike, labels: ArrayLike, eps: float, *, n_classes: int
 ) -> Attack:
     "Run AutoAttack of the Adversarial Robustness Toolbox on images (n, c, h, w) in [0, 1]."
-    caller = "autoattack"
-    x, y = attack_inputs(logits, images, labels, (0.0, 1.0), caller)
-    eps = checks.check_number(eps, caller, "eps", low=0, low_open=True)
-    n_classes = checks.check_count(n_classes, caller, "n_classes", low=2)
-    model = art_classifier(logits, x, n_classes, caller)
+    x, y = attack_inputs(logits, images, labels, (0.0, 1.0))
+    eps = checks.check_number(eps, "eps", low=0, low_open=True)
+    n_classes = checks.check_count(n_classes, "n_classes", low=2)
+    model = art_classifier(logits, x, n_classes)
     from art.attacks.evasion import AutoAttack, AutoProjectedGradientDescent, DeepFool, SquareAttack
 
     batch_size = 64
@@ -291,6 +289,7 @@ class RobustProbe(Result):
 
         return logits
 
+    @checks.entry_point
     def accuracy(
         self,
         features_fn: Callable,  # the frozen network
@@ -300,7 +299,7 @@ class RobustProbe(Result):
         batch_size: int = 256,  # images per batch
     ) -> float:
         "Compute the standard accuracy."
-        x, y = _inputs(features_fn, images, labels, "accuracy")
+        x, y = _inputs(features_fn, images, labels)
         logits = self.on(features_fn)
         with torch.no_grad():
             guess = torch.cat([logits(b).argmax(1) for b in x.split(batch_size)])
@@ -357,6 +356,7 @@ def _adversarial(
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #8e6e4ea6
 @documented
+@checks.entry_point
 def robust_linear_probe(
     features_fn: Callable,  # the frozen network, from images (n, ...) to features (n, d)
     images: ArrayLike,  # training images
@@ -379,19 +379,18 @@ def robust_linear_probe(
 
     Reference: Ko et al., SynBench, Section 4.3.
     """
-    caller = "robust_linear_probe"
-    x, y = _inputs(features_fn, images, labels, caller)
+    x, y = _inputs(features_fn, images, labels)
     n_labels = int(y.max()) + 1
     if n_classes is not None:
-        n_labels = checks.check_count(n_classes, caller, "n_classes", low=n_labels)
-    eps = checks.check_number(eps, caller, "eps", low=0, high=1e12)
-    l2 = checks.check_number(l2, caller, "l2", low=0, high=1e12)
-    g = checks.check_generator(seed, caller)
-    _check_clip(x, clip, caller)
-    n_epochs = checks.check_count(n_epochs, caller, "n_epochs", high=checks.MOST_ROUNDS)
-    n_steps = checks.check_count(n_steps, caller, "n_steps", high=checks.MOST_ROUNDS)
-    lr = checks.check_number(lr, caller, "lr", low=0, high=1e6)
-    batch_size = checks.check_count(batch_size, caller, "batch_size")
+        n_labels = checks.check_count(n_classes, "n_classes", low=n_labels)
+    eps = checks.check_number(eps, "eps", low=0, high=1e12)
+    l2 = checks.check_number(l2, "l2", low=0, high=1e12)
+    g = checks.check_generator(seed)
+    _check_clip(x, clip)
+    n_epochs = checks.check_count(n_epochs, "n_epochs", high=checks.MOST_ROUNDS)
+    n_steps = checks.check_count(n_steps, "n_steps", high=checks.MOST_ROUNDS)
+    lr = checks.check_number(lr, "lr", low=0, high=1e6)
+    batch_size = checks.check_count(batch_size, "batch_size")
     ascent = _Ascent(eps=eps, n_steps=n_steps, step=2.5 * eps / n_steps, clip=clip)
     train = partial(_adversarial, l2=l2, n_epochs=n_epochs, lr=lr, batch_size=batch_size, g=g)
     with evaluating(features_fn):
@@ -412,6 +411,7 @@ def robust_linear_probe(
     return RobustProbe(weight=weight, bias=bias, eps=eps, losses=losses)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #7bc43079
+@checks.entry_point
 def choose_eps(
     result: SynBenchResult,  # from `synbench_score` over several eps
     *,
@@ -423,11 +423,11 @@ def choose_eps(
 
     Reference: Ko et al., SynBench, Section 4.3.
     """
-    caller, remedy = "choose_eps", "pass the result of synbench_score"
-    s = checks.check_instance(result, SynBenchResult, caller, "result", remedy=remedy).settings
+    remedy = "pass the result of synbench_score"
+    s = checks.check_instance(result, SynBenchResult, "result", remedy=remedy).settings
     t = s.threshold[0]
     if threshold is not None:
-        t = checks.check_number(threshold, caller, "threshold")
+        t = checks.check_number(threshold, "threshold")
     if t not in s.threshold:
-        checks.refuse(caller, f"threshold must be one of {s.threshold}", t, "score the model at it")
+        checks.refuse(f"threshold must be one of {s.threshold}", t, "score the model at it")
     return s.eps[int(result.score[:, s.threshold.index(t)].argmax())]

@@ -45,14 +45,14 @@ class _ImageEncoder(NamedTuple):
 
     def __call__(self, x: Tensor) -> Tensor:
         "Compute features without gradients."
-        return checks.check_finite(self.network(self.normalized(x)), "synbench_score", "features")
+        return checks.check_finite(self.network(self.normalized(x)), "features")
 
     def differentiable(self, x: Tensor) -> Tensor:
         "Compute features with gradients in the images, for attacks."
         network = self.network
         x = self.normalized(x).to(network.device, network.dtype)
         z = network.forward(x)
-        return pooling.pool_output(z, "flatten", network.caller, network.name).float()
+        return pooling.pool_output(z, "flatten", network.name).float()
 
 # %% ../../nbs/synbench/03_score.ipynb #7628ee16
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -62,23 +62,22 @@ def _pixel_statistics(
     normalize: str, normalize_by: tuple | None, config: Mapping[str, Any], n_channels: int
 ) -> tuple[Tensor, Tensor]:
     "Mean and standard deviation, per channel or one for all; `config` is timm's."
-    caller = "synbench_score"
     statistics = ((0.0,), (1.0,))
     if normalize == "imagenet":
         statistics = _IMAGENET
     elif normalize_by is not None:
-        statistics = checks.check_several(normalize_by, caller, "normalize_by")
+        statistics = checks.check_several(normalize_by, "normalize_by")
         if len(statistics) != 2:
             rule = "normalize_by must hold means and standard deviations"
-            checks.refuse(caller, rule, f"{len(statistics)} values", "pass ((m, ...), (s, ...))")
-        statistics = [checks.check_tensor(row, caller, "normalize_by") for row in statistics]
+            checks.refuse(rule, f"{len(statistics)} values", "pass ((m, ...), (s, ...))")
+        statistics = [checks.check_tensor(row, "normalize_by") for row in statistics]
     elif config:
         statistics = config["mean"], config["std"]
     mean, std = (torch.as_tensor(row, dtype=torch.float32) for row in statistics)
     per_channel = mean.shape == std.shape and mean.shape in ((1,), (n_channels,))
     if not per_channel or std.min() <= 0:
         rule = "normalize must hold a mean and a positive standard deviation per channel"
-        checks.refuse(caller, rule, f"{mean.tolist()}, {std.tolist()}", "pass ((m, ...), (s, ...))")
+        checks.refuse(rule, f"{mean.tolist()}, {std.tolist()}", "pass ((m, ...), (s, ...))")
     return mean, std
 
 # %% ../../nbs/synbench/03_score.ipynb #e56bc7a3
@@ -90,15 +89,14 @@ def image_encoder(
     device: str | torch.device | None,
 ) -> _ImageEncoder:
     "Wrap a model with its image size and pixel statistics; `evaluating` moves it to the device."
-    caller = "synbench_score"
     source = sources.source_of(model)
     name = getattr(model, "name", source.label)
     if isinstance(source, sources.Name):
-        source = sources.Network(named_models.timm_module(source.text, caller))
+        source = sources.Network(named_models.timm_module(source.text))
     if not isinstance(source, (sources.Network, sources.Function)):
         rule = "model must be a timm name, a module or a function"
         got = getattr(source, "kind", source.label)
-        checks.refuse(caller, rule, got, "pass one of them", TypeError)
+        checks.refuse(rule, got, "pass one of them", TypeError)
     module: Any = source.module if isinstance(source, sources.Network) else None
     has_head = module is not None and pretrained.class_layers(module)
     forward = pretrained.Headless(module) if has_head else source.model
@@ -107,13 +105,12 @@ def image_encoder(
     if not isinstance(shape, (tuple, list, torch.Size)):
         got = "a model without it" if shape is None else repr(shape)
         remedy = "pass input_size=(channels, height, width)"
-        checks.refuse(caller, "the image size must be known", got, remedy)
+        checks.refuse("the image size must be known", got, remedy)
     own_place = encoders.device_of(module) or torch.device("cpu")
-    place = own_place if device is None else encoders.check_device(device, caller)
+    place = own_place if device is None else encoders.check_device(device)
     weights: Any = next(module.parameters(), None) if module is not None else None
     real = weights is not None and weights.is_floating_point()
     network = encoders.BatchEncoder(
-        caller=caller,
         name=name,
         forward=forward,
         device=place,
@@ -134,18 +131,19 @@ def task_features(
     return torch.cat(z).double(), torch.cat(y)
 
 # %% ../../nbs/synbench/03_score.ipynb #bd8ad41d
+@checks.entry_point
 def feature_rules(
     features: ArrayLike, labels: ArrayLike, settings: SynBenchSettings | None = None
 ) -> RobustBayes | None:  # one classifier per eps; None if the features are constant
     "Fit robust Bayes classifiers to labelled features (Algorithm 1, lines 11-13)."
     s = SynBenchSettings() if settings is None else settings
     remedy = "pass SynBenchSettings(...) or None"
-    checks.check_instance(s, SynBenchSettings, "feature_rules", "settings", remedy=remedy)
-    z = checks.check_features(features, "feature_rules").detach().double()
-    y = checks.check_labels(labels, "feature_rules", n=len(z), n_classes=2)[0].bool().to(z.device)
+    checks.check_instance(s, SynBenchSettings, "settings", remedy=remedy)
+    z = checks.check_features(features).detach().double()
+    y = checks.check_labels(labels, n=len(z), n_classes=2)[0].bool().to(z.device)
     if not 1 < int(y.sum()) < len(z) - 1:
         rule, got = "each class needs at least 2 samples", f"{int(y.sum())} of {len(z)} in class 1"
-        checks.refuse("feature_rules", rule, got, "raise n_train")
+        checks.refuse(rule, got, "raise n_train")
     m1, m0 = z[y].mean(0), z[~y].mean(0)
     residuals = z - torch.where(y[:, None], m1, m0)
     S = residuals.T @ residuals / (len(z) - 2 if s.pooled == "n-2" else len(z) - 1)
@@ -266,7 +264,6 @@ def _find_or_measure(run: _Run, scale: float) -> _Scale:
         compute,
         dict(key=run.folder.name, scale=scale, seed=run.seed),
         like,
-        caller="synbench_score",
         infinite=True,
         more=dict(model=run.encoder.network.name),
         root=run.folder.parent.parent,
@@ -274,6 +271,7 @@ def _find_or_measure(run: _Run, scale: float) -> _Scale:
     return _Scale(t["correct"], t["margin"], int(t["n_features"]))
 
 # %% ../../nbs/synbench/03_score.ipynb #8078415e
+@checks.named("synbench_score")
 def score_by_n(
     model: str | Callable,  # as in `synbench_score`
     sizes: int | Sequence,  # training sizes; smaller samples are prefixes of the largest
@@ -290,26 +288,24 @@ def score_by_n(
     **changes: Any,  # fields of SynBenchSettings
 ) -> list[SynBenchResult]:  # one per size
     "SynBench scores at several training sizes, with forward passes only for the largest (Table 8)."
-    caller = "synbench_score"
     s = curves.checked_settings(settings, changes)
-    seed = checks.check_count(seed, caller, "seed", low=0)
+    seed = checks.check_count(seed, "seed", low=0)
     if isinstance(sizes, (list, tuple)) and not sizes:
         remedy = "pass at least one training size"
-        checks.refuse("score_by_n", "sizes must not be empty", "none", remedy)
+        checks.refuse("sizes must not be empty", "none", remedy)
     if isinstance(sizes, int):
         sizes = [sizes]
-    sizes = checks.check_several(sizes, "score_by_n", "sizes")
-    progress = checks.check_flag(progress, "score_by_n", "progress")
+    sizes = checks.check_several(sizes, "sizes")
+    progress = checks.check_flag(progress, "progress")
     encoder = image_encoder(model, input_size, s.normalize, normalize_by, device)
     run = _Run(
         encoder=encoder,
         settings=s,
         sizes=tuple(
-            checks.check_load(n, "score_by_n", "sizes", low=4, bytes_each=curves.SAMPLE_BYTES)
-            for n in sizes
+            checks.check_load(n, "sizes", low=4, bytes_each=curves.SAMPLE_BYTES) for n in sizes
         ),
         seed=seed,
-        batch_size=checks.check_count(batch_size, caller, "batch_size"),
+        batch_size=checks.check_count(batch_size, "batch_size"),
         folder=None,
     )
     name, network = encoder.network.name, encoder.network.forward
@@ -317,13 +313,13 @@ def score_by_n(
         if not isinstance(network, nn.Module):
             rule = "a stored score needs a model that can be identified"
             remedy = "pass a module, or cache=None"
-            checks.refuse(caller, rule, f"a {type(network).__name__}", remedy, TypeError)
+            checks.refuse(rule, f"a {type(network).__name__}", remedy, TypeError)
         with encoders.evaluating(network, encoder.network.device):
             key = _score_key(encoder, s, seed, run.sizes)
         if key is None:
             same = f"the same {encoders.PROBE_IMAGES} images, or fails on them"
             note = f"{name} returns different features for {same}; nothing is stored."
-            warnings.warn(f"{caller}: {note}", stacklevel=3)
+            warnings.warn(note, stacklevel=4)
         else:
             run = run._replace(folder=store.cache_dir(cache) / "synbench" / key)
     tasks = [task_at(v, s, encoder.shape) for v in s.scales]
@@ -351,6 +347,7 @@ def score_by_n(
 
 # %% ../../nbs/synbench/03_score.ipynb #4b800f6f
 @documented
+@checks.entry_point
 def synbench_score(
     model: str | Callable,  # a timm name, an nn.Module, or a function of images (n, *input_size)
     *,

@@ -25,7 +25,6 @@ from ..prior.task_prior import TaskPrior
 from ..rank.options import MAX_SEED
 from ..rank.ranking import Ranking
 from ..rank.record import agreement_row
-from ..refusals import asked_by
 from ..signatures import documented
 from ..transfer.spectrum import rankme
 
@@ -36,14 +35,14 @@ def _read_mteb(source) -> DataFrame:  # str or Path -> pandas.DataFrame, long
     path = Path(source).expanduser()
     if not path.exists():
         got, remedy = repr(str(path)[-80:]), "check the path"
-        checks.refuse("from_mteb", "a file or folder must exist", got, remedy, FileNotFoundError)
+        checks.refuse("a file or folder must exist", got, remedy, FileNotFoundError)
     if path.suffix == ".csv":
         return pd.read_csv(path)
-    with asked_by("from_mteb"):
-        return read_mteb(path)
+    return read_mteb(path)
 
 
 @documented
+@checks.entry_point
 def from_mteb(
     results: Any,  # of mteb: results, to_dataframe() (wide or long), a JSON file, csv or folder
 ) -> DataFrame:  # scores, models in rows (index), tasks in columns
@@ -62,20 +61,21 @@ def from_mteb(
             if (revisions > 1).any():
                 rule = "each model must have one revision, as revisions are not averaged"
                 got = f"{revisions.max()} of {str(revisions.idxmax())[-80:]}"
-                checks.refuse("from_mteb", rule, got, "leave the others out")
+                checks.refuse(rule, got, "leave the others out")
         table = frame.pivot_table(index="model_name", columns="task_name", values="score")
     elif "task_name" in columns:
         extra = [c for c in ("split", "subset") if c in columns]
         table = frame.drop(columns=extra).groupby("task_name").mean().T
     else:
         rule, remedy = "results of mteb must contain task names", "pass results.to_dataframe()"
-        checks.refuse("from_mteb", rule, ", ".join(map(str, columns))[:80] or "nothing", remedy)
+        checks.refuse(rule, ", ".join(map(str, columns))[:80] or "nothing", remedy)
     table = table.astype(float)
     table.index.name, table.columns.name = "model", "task"
     return table
 
 # %% ../../nbs/tools/06_bridges.ipynb #8b86ba32
 @documented
+@checks.entry_point
 def from_timm_results(
     results: str | Path | DataFrame,  # path of a csv of timm's results, or its data frame
 ) -> DataFrame:  # models in rows (index), with top1, param_count and more as numbers
@@ -89,11 +89,11 @@ def from_timm_results(
         path = Path(results).expanduser()
         if not path.is_file():
             rule, got = "a csv of results must exist", repr(str(path)[-80:])
-            checks.refuse("from_timm_results", rule, got, "check the path", FileNotFoundError)
+            checks.refuse(rule, got, "check the path", FileNotFoundError)
         results = pd.read_csv(path)
     if "model" not in getattr(results, "columns", ()):
         rule, remedy = "results of timm must have a column model", "pass results-imagenet.csv"
-        checks.refuse("from_timm_results", rule, type(results).__name__, remedy)
+        checks.refuse(rule, type(results).__name__, remedy)
 
     def plain_numbers(column):  # numeric, if all of its cells are numbers
         if pd.api.types.is_numeric_dtype(column):
@@ -104,31 +104,32 @@ def from_timm_results(
     return results.drop_duplicates("model").set_index("model").apply(plain_numbers)
 
 # %% ../../nbs/tools/06_bridges.ipynb #30f530fa
+@checks.entry_point
 def match_models(
     table: DataFrame, models: Sequence, *, aliases: Mapping[str, str] | None = None
 ) -> DataFrame:  # in the order of the models, NaN where missing
     "Select the rows of a table indexed by model that match the models of a ranking."
-    caller = "match_models"
     if not hasattr(table, "reindex") or not hasattr(table, "columns"):
         rule, remedy = "table must be a data frame", "pass what from_mteb returned"
-        checks.refuse(caller, rule, type(table).__name__, remedy, TypeError)
+        checks.refuse(rule, type(table).__name__, remedy, TypeError)
     is_list = hasattr(models, "__iter__") and not isinstance(models, (str, Mapping, type))
     models = list(models) if is_list else []
     if not models or not all(isinstance(model, str) for model in models):
         rule, remedy = "models must be a list of names", "pass the models of a ranking"
-        checks.refuse(caller, rule, type(models[0] if models else models).__name__, remedy)
+        checks.refuse(rule, type(models[0] if models else models).__name__, remedy)
     aliases, remedy = {} if aliases is None else aliases, "pass name -> name"
-    checks.check_instance(aliases, Mapping, caller, "aliases", remedy=remedy)
+    checks.check_instance(aliases, Mapping, "aliases", remedy=remedy)
     for name in aliases.values():
-        checks.check_instance(name, str, caller, "an alias", remedy=remedy)
+        checks.check_instance(name, str, "an alias", remedy=remedy)
     spelled = [aliases.get(model, model) for model in models]
-    rows = match_names(spelled, list(dict.fromkeys(map(str, table.index))), "the table", caller)
+    rows = match_names(spelled, list(dict.fromkeys(map(str, table.index))), "the table")
     matched = table.rename(index=str).reindex([rows.get(name) for name in spelled])
     matched.index = models
     return matched
 
 # %% ../../nbs/tools/06_bridges.ipynb #40c6e6d4
 @documented
+@checks.entry_point
 def outside_agreement(
     ranking: Ranking,  # whose statistics are compared
     truth: Mapping[str, float] | Series,  # scores to predict: name -> number, larger is better
@@ -146,27 +147,26 @@ def outside_agreement(
     """
     import pandas as pd
 
-    caller = "outside_agreement"
     remedy = "pass what rank_models returned"
-    checks.check_instance(ranking, Ranking, caller, "ranking", remedy=remedy)
+    checks.check_instance(ranking, Ranking, "ranking", remedy=remedy)
     columns = dict(truth=truth) if given is None else dict(truth=truth, given=given)
     table = {}
     for column, values in columns.items():
         if not isinstance(values, (Mapping, pd.Series)):
             rule, remedy = f"{column} must map models to numbers", "pass a column of the table"
-            checks.refuse(caller, rule, type(values).__name__, remedy, TypeError)
+            checks.refuse(rule, type(values).__name__, remedy, TypeError)
         frame = pd.DataFrame(dict(value=pd.Series(values, dtype=object)))
         matched = match_models(frame, ranking.models, aliases=aliases).value
         try:
             matched = matched.astype(float)
         except (TypeError, ValueError):
             rule, remedy = f"{column} must map models to numbers", "pass a numeric column"
-            checks.refuse(caller, rule, "something else", remedy, TypeError)
+            checks.refuse(rule, "something else", remedy, TypeError)
         table[column] = torch.tensor(matched.tolist(), dtype=torch.float64)
         n_known = int(table[column].isfinite().sum())
         if n_known < 3:
             rule, remedy = f"{column} must contain at least 3 of the models", "pass aliases="
-            checks.refuse(caller, rule, f"{n_known} of {len(ranking.models)}", remedy)
+            checks.refuse(rule, f"{n_known} of {len(ranking.models)}", remedy)
     rows = []
     for name in ("skill", "mean", "variance", *ranking.extra, "dimension"):
         values = ranking.extra[name] if name in ranking.extra else getattr(ranking, name)
@@ -203,14 +203,14 @@ class FeatureScorer:
             if not (hasattr(estimator, "steps") and len(estimator.steps) > 1):
                 rule = "a scored estimator must have transform"
                 got, remedy = type(estimator).__name__, "score a transformer or a pipeline"
-                checks.refuse("scorer", rule, got, remedy, TypeError)
+                checks.refuse(rule, got, remedy, TypeError)
             estimator = estimator[:-1]  # the pipeline without its last step
         outputs = _dense(estimator.transform(X))
-        features = checks.check_features(outputs, "scorer", "features of the estimator")
+        features = checks.check_features(outputs, "features of the estimator")
         if self.statistic == "rankme":
             return float(rankme(features))
         outputs = _dense(X if self.prior is None else self.prior(X))
-        Z = kernel_factor(checks.check_features(outputs, "scorer", "prior"), scale="frobenius")
+        Z = kernel_factor(checks.check_features(outputs, "prior"), scale="frobenius")
         temperature = task_temperature(Z, self.n_classes)
         tasks = TaskPrior(Z, temperature).sample(
             self.n_classes,
@@ -224,6 +224,7 @@ class FeatureScorer:
 
 
 @documented
+@checks.entry_point
 def scorer(
     statistic: str = "skill",  # "skill" (under a prior) or "rankme" (effective rank)
     *,
@@ -239,15 +240,15 @@ def scorer(
     tasks.
     Reference: Task Priors, section 2.2; scikit-learn for the protocol.
     """
-    checks.check_choice(statistic, ("skill", "rankme"), "scorer", "statistic")
+    checks.check_choice(statistic, ("skill", "rankme"), "statistic")
     if prior is not None and (not callable(prior) or isinstance(prior, type)):
         remedy = "pass a function of X, e.g. the transform of a fitted reference"
         rule, got = "prior must be a function of X", type(prior).__name__
-        checks.refuse("scorer", rule, got, remedy, TypeError)
+        checks.refuse(rule, got, remedy, TypeError)
     return FeatureScorer(
         statistic=statistic,
         prior=prior,
-        n_tasks=checks.check_count(n_tasks, "scorer", "n_tasks", low=2),
-        n_classes=checks.check_count(n_classes, "scorer", "n_classes", low=2),
-        seed=checks.check_count(seed, "scorer", "seed", low=0, high=MAX_SEED),
+        n_tasks=checks.check_count(n_tasks, "n_tasks", low=2),
+        n_classes=checks.check_count(n_classes, "n_classes", low=2),
+        seed=checks.check_count(seed, "seed", low=0, high=MAX_SEED),
     )

@@ -23,6 +23,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ..refusals import named
 from ..signatures import read_signature
 from ..toml import packaged_toml
 from . import arguments, console
@@ -73,10 +74,11 @@ def _plain(x) -> str:  # printable text
     return plain_text(x)
 
 
+@named("taskpriors")
 def _report_path(given) -> Path | None:  # None if no page is requested
     from taskpriors.report.page import check_report_path
 
-    return check_report_path(given["report"], "taskpriors") if "report" in given else None
+    return check_report_path(given["report"]) if "report" in given else None
 
 
 def _tell(ranking, out, given, report) -> None:

@@ -19,12 +19,13 @@ from ..ridge import RidgeBasis
 from ..transfer import spectrum
 
 # %% ../../nbs/tools/01_collapse.ipynb #7ffb2759
+@checks.entry_point
 def normalized_deviation(features: ArrayLike) -> float:  # in [0, 1]; near 0 after a collapse
     """Mean standard deviation of the coordinates of unit features, times the root of d.
 
     Reference: Chen and He (2021), SimSiam, figure 2.
     """
-    X = checks.check_features(features, "normalized_deviation")
+    X = checks.check_features(features)
     start = nn.functional.normalize(X[:1].double(), dim=1)
     first = second = torch.zeros_like(start[0])
     for b in blocks.row_blocks(len(X), 1024):

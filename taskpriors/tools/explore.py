@@ -35,13 +35,14 @@ def _pca_map(X) -> Tensor:  # (n, 2)
     return torch.where(largest < 0, -scores, scores)
 
 # %% ../../nbs/tools/07_explore.ipynb #6003eda3
+@checks.entry_point
 def task_map(
     features: ArrayLike, method: str = "tsne", *, seed: int = 0
 ) -> Tensor:  # each column in [0, 1]
     'Map examples to the plane by "tsne" or "pca", for visualisation.'
-    X = checks.check_features(features, "task_map").double().cpu()
-    checks.check_choice(method, ("tsne", "pca"), "task_map", "method")
-    seed = checks.check_count(seed, "task_map", "seed", low=0, high=2**32 - 1)
+    X = checks.check_features(features).double().cpu()
+    checks.check_choice(method, ("tsne", "pca"), "method")
+    seed = checks.check_count(seed, "seed", low=0, high=2**32 - 1)
     p = checks.power_to_one(X)  # t-SNE squares in float32, which may overflow
     X = X if 2.0**-50 < p < 2.0**50 else X * p
     xy = _pca_map(X) if method == "pca" else tsne(X, seed=seed, init="pca")
@@ -49,12 +50,13 @@ def task_map(
     return ((xy - low) / (high - low).clamp(min=1e-12)).double()
 
 # %% ../../nbs/tools/07_explore.ipynb #153cc8c0
+@checks.entry_point
 def kernel_strength(Z: ArrayLike) -> float:  # in units of K
     "Root mean square over examples of sum_j K_ij s_j for random signs s: |K|_F/sqrt(n)."
-    Z = checks.check_features(Z, "kernel_strength", "Z")
+    Z = checks.check_features(Z, "Z")
     gram = Z.T @ Z if Z.shape[1] <= len(Z) else Z @ Z.T
     strength = gram.double().norm() / len(Z) ** 0.5
-    return checks.check_computed(strength, "kernel_strength", "the strength").item()
+    return checks.check_computed(strength, "the strength").item()
 
 # %% ../../nbs/tools/07_explore.ipynb #01353633
 def _warmth_marks(Z: Tensor, strength: float, q: int) -> dict[str, float]:
@@ -75,29 +77,33 @@ class TaskExplorer:
     maps: dict = field(default_factory=dict)  # name -> coordinates, shape (n, 2); filled on demand
     factors: dict = field(default_factory=dict)  # kernel -> (factor, strength); filled on demand
 
+    @checks.named("TaskExplorer")
     def __post_init__(self):
-        self.features = checks.check_features(self.features, "TaskExplorer").float()
+        self.features = checks.check_features(self.features).float()
         for name in ("maps", "factors"):
             remedy = "pass a dictionary of precomputed values, or leave it out"
-            checks.check_instance(getattr(self, name), dict, "TaskExplorer", name, remedy=remedy)
+            checks.check_instance(getattr(self, name), dict, name, remedy=remedy)
 
+    @checks.entry_point
     def coordinates(self, name: str) -> Tensor:  # (n, 2)
         "Coordinates of a map, which are computed on first use."
-        checks.check_choice(name, ("tsne", "pca", *self.maps), "TaskExplorer.coordinates", "view")
+        checks.check_choice(name, ("tsne", "pca", *self.maps), "view")
         if name not in self.maps:
             self.maps[name] = task_map(self.features, name)
         return self.maps[name]
 
+    @checks.entry_point
     def factor(self, kind: str) -> tuple[Tensor, float]:  # factor and strength
         "Factor and strength of a kernel, which are computed on first use."
         kinds = ("cosine", "linear", "projection", "rbf", *self.factors)
-        checks.check_choice(kind, kinds, "TaskExplorer.factor", "prior")
+        checks.check_choice(kind, kinds, "prior")
         if kind not in self.factors:
             rank = min(256, len(self.features)) if kind == "rbf" else None
             Z = kernel_factor(self.features, kind, rank=rank)
             self.factors[kind] = Z, kernel_strength(Z)
         return self.factors[kind]
 
+    @checks.entry_point
     def labels(
         self,
         warmth: float = 1.0,
@@ -107,14 +113,13 @@ class TaskExplorer:
         seed: int = 0,
     ) -> Tensor:  # (n,)
         "Sample a task; `warmth` is the temperature in units of the kernel's strength."
-        caller = "TaskExplorer.labels"
-        checks.check_choice(sampler, _SAMPLERS, caller, "sampler")
+        checks.check_choice(sampler, _SAMPLERS, "sampler")
         Z, strength = self.factor(prior)
-        warmth = checks.check_number(warmth, caller, "warmth", low=0, low_open=True)
-        n_classes = checks.check_count(n_classes, caller, "n_classes", low=2, high=10)
+        warmth = checks.check_number(warmth, "warmth", low=0, low_open=True)
+        n_classes = checks.check_count(n_classes, "n_classes", low=2, high=10)
         convention = _SAMPLERS[sampler]
         if convention is None:
-            g = checks.check_generator(seed, caller)
+            g = checks.check_generator(seed)
             return torch.randint(0, n_classes, (len(Z),), generator=g)
         T = warmth * strength
         return sample_labels(Z, T, n_classes, convention=convention, seed=seed)[0]
@@ -123,17 +128,18 @@ class TaskExplorer:
 _COLOURS = "#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #F0E442 #000000 #8C6BB1 #7F7F7F".split()
 
 # %% ../../nbs/tools/07_explore.ipynb #b24f4ca7
+@checks.entry_point
 def draw_task(
     xy: ArrayLike,  # coordinates, shape (n, 2)
     labels: ArrayLike,  # shape (n,)
     ax: Axes,  # matplotlib axes
 ) -> Axes:
     "Plot the examples, with one colour per class, largest class first."
-    xy = checks.check_features(xy, "draw_task", "xy", min_rows=1)
-    y = checks.check_labels(labels, "draw_task", n=len(xy))[0]
+    xy = checks.check_features(xy, "xy", min_rows=1)
+    y = checks.check_labels(labels, n=len(xy))[0]
     if not callable(getattr(ax, "plot", None)):
         got = f"{type(ax).__name__}"
-        checks.refuse("draw_task", "ax must be matplotlib axes", got, "pass plt.gca()", TypeError)
+        checks.refuse("ax must be matplotlib axes", got, "pass plt.gca()", TypeError)
     order = y.bincount(minlength=1).argsort(descending=True)
     colour = [_COLOURS[k % len(_COLOURS)] for k in order.argsort().tolist()]
     ax.scatter(*xy.T.numpy(), s=9, c=[colour[k] for k in y.tolist()], linewidths=0)
@@ -155,6 +161,7 @@ def _point_at(xy: Tensor, across: float, up: float) -> int:
     return int(((xy - low) / range_ - at).square().sum(1).argmin())
 
 # %% ../../nbs/tools/07_explore.ipynb #8aded948
+@checks.entry_point
 def redraw(
     explorer: TaskExplorer,  # maps and tasks
     *,
@@ -170,9 +177,9 @@ def redraw(
     from matplotlib.figure import Figure
 
     remedy = "pass TaskExplorer(features)"
-    checks.check_instance(explorer, TaskExplorer, "redraw", "explorer", remedy=remedy)
-    size = checks.check_number(size, "redraw", "size", low=0.5, high=100)
-    dpi = checks.check_count(dpi, "redraw", "dpi", high=1000)
+    checks.check_instance(explorer, TaskExplorer, "explorer", remedy=remedy)
+    size = checks.check_number(size, "size", low=0.5, high=100)
+    dpi = checks.check_count(dpi, "dpi", high=1000)
     y = explorer.labels(**task)
     fig = Figure(figsize=(size, size), dpi=dpi)
     ax = draw_task(explorer.coordinates(view), y, fig.add_axes(BOX))
@@ -245,6 +252,7 @@ def _mark_buttons(w, state, controls):
 
 # %% ../../nbs/tools/07_explore.ipynb #c6be4120
 @documented
+@checks.entry_point
 def explore(
     features: ArrayLike | None = None,  # shape (n, d); None: the digits of scikit-learn
     *,
@@ -261,12 +269,12 @@ def explore(
     n = len(state.features)
     if images is not None:
         kinds, remedy = (list, tuple, np.ndarray, Tensor), "pass a list of arrays"
-        checks.check_instance(images, kinds, "explore", "images", remedy=remedy)
+        checks.check_instance(images, kinds, "images", remedy=remedy)
     if isinstance(images, Tensor):
-        images = checks.as_tensor(images, "explore", "images")
+        images = checks.as_tensor(images, "images")
     if images is not None and len(images) != n:
         got = f"{len(images)} images of {n} examples"
-        checks.refuse("explore", "each example must have an image", got, "pass one image per row")
+        checks.refuse("each example must have an image", got, "pass one image per row")
     controls = _controls(w)
     size = dict(flex="none", align_self="flex-start")  # a box would stretch them
     picture = w.Image(format="png", layout=w.Layout(**size))

@@ -66,6 +66,7 @@ def _random_filters(
     return mean.float(), (whiten @ filters.T).float()
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #8480f6d5
+@checks.entry_point
 def patch_features(
     images: Tensor, *, n_filters: int = 128, seed: int = 0
 ) -> Tensor:  # shape (n, 4 * n_filters), float32
@@ -73,10 +74,10 @@ def patch_features(
 
     Reference: Coates and Ng (2011), random patches and a soft threshold.
     """
-    x = checks.check_finite(_reduced(images), "patch_features", "images")
+    x = checks.check_finite(_reduced(images), "images")
     if not x.std() > 0:
         remedy = "check how they are loaded"
-        checks.refuse("patch_features", "images must differ", "constant images", remedy)
+        checks.refuse("images must differ", "constant images", remedy)
     x = (x - x.mean()) / x.std()
     side = min(6, *x.shape[2:])
     mean, filters = _random_filters(x, side, n_filters, torch.Generator().manual_seed(seed))
@@ -89,11 +90,12 @@ def patch_features(
     return torch.cat(rows)
 
 
+@checks.entry_point
 def level_components(
     features: ArrayLike, n_components: int = 64
 ) -> Tensor:  # shape (n, r), with the identity as Gram matrix
     "Leading principal components (at most n / 8), scaled to equal variance."
-    X = checks.check_features(features, "level_components")
+    X = checks.check_features(features)
     return decompose(X).U[:, : min(n_components, max(1, len(X) // 8))]
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #3a651625
@@ -120,20 +122,19 @@ def fixed_tasks(
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #7170b723
 def _check_loader(loader) -> None:
-    caller = "Monitor"
     remedy = "pass the data set, or a loader with shuffle=False and drop_last=False"
     batches = loader.batch_sampler
     if type(batches) is not BatchSampler:  # others may reorder
         got = "a loader without batches"
         if batches is not None:
             got = f"a loader with a batch_sampler, a {type(batches).__name__}"
-        checks.refuse(caller, "batches of images must have the same size", got, remedy)
+        checks.refuse("batches of images must have the same size", got, remedy)
     if not isinstance(batches.sampler, SequentialSampler):
         got = f"a loader with a {type(batches.sampler).__name__}"
-        checks.refuse(caller, "images must be in the same order each time", got, remedy)
+        checks.refuse("images must be in the same order each time", got, remedy)
     if batches.drop_last and len(loader.dataset) % batches.batch_size:
         remainder = len(loader.dataset) % batches.batch_size
-        checks.refuse(caller, "no image may be dropped", f"a loader that drops {remainder}", remedy)
+        checks.refuse("no image may be dropped", f"a loader that drops {remainder}", remedy)
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #454b8458
 def _input_of(batch) -> Tensor:
@@ -158,7 +159,7 @@ class FixedPoints:
             data = torch.as_tensor(data)
         if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
             rule, remedy = "images must have a length and an order", "pass an array or a list"
-            checks.refuse("Monitor", rule, type(data).__name__, remedy, TypeError)
+            checks.refuse(rule, type(data).__name__, remedy, TypeError)
         self.data: Any = data
         self.batch_size = batch_size
         self.n_all = len(data)  # type: ignore[arg-type]  # checked above
@@ -241,25 +242,24 @@ def known_references(
     if reference is None:
         return _own_references(points, seed)
     named = reference if isinstance(reference, Mapping) else dict(reference=reference)
-    named = {name: checks.check_features(X, "Monitor", "reference") for name, X in named.items()}
+    named = {name: checks.check_features(X, "reference") for name, X in named.items()}
     sizes = {str(name): len(X) for name, X in named.items()}
     if points is not None:
         sizes["images"] = points.n_all
-    checks.check_same_n("Monitor", **sizes)
+    checks.check_same_n(**sizes)
     return {name: X.detach().float().cpu() for name, X in named.items()}
 
 
 def _own_references(points, seed) -> dict[str, Tensor]:
-    caller = "Monitor"
     if points is None:
         remedy = "pass images, or reference=features"
-        checks.refuse(caller, "images or a reference must be passed", "neither", remedy, TypeError)
+        checks.refuse("images or a reference must be passed", "neither", remedy, TypeError)
     inputs = list(points)
     if not (torch.is_tensor(inputs[0]) and inputs[0].ndim == 4):
         rule = "inputs other than images (n, c, h, w) require a reference"
         got = f"shape {tuple(inputs[0].shape)}" if torch.is_tensor(inputs[0]) else "a list"
         remedy = "pass a data set whose transform returns tensors, or reference=features"
-        checks.refuse(caller, rule, got, remedy)
+        checks.refuse(rule, got, remedy)
     if min(inputs[0].shape[2:]) >= 16:
         patch_values = patch_features(torch.cat([_reduced(x) for x in inputs]), seed=seed)
         some = dict(patches=level_components(patch_values))
@@ -300,7 +300,7 @@ def standard_features(
         reference_set, pictures, RankOptions(compute=Compute(progress=progress))
     )
     for name, why in failed.items():
-        warnings.warn(f"Monitor: reference model {name} was left out: {why}", stacklevel=4)
+        warnings.warn(f"Monitor: reference model {name} was left out: {why}", stacklevel=5)
     return {
         name: _at_their_places(model.features.cpu(), points) for name, model in embedded.items()
     }

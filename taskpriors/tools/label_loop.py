@@ -17,14 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..checks import Axes, check_count, refuse
+from ..checks import Axes, check_count, entry_point, refuse
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.row_labels import INPUTS, check_inputs
 from ..inputs.texts import TextsLike, load_texts
 from ..rank.models import rank_models
 from ..rank.options import Compute
 from ..rank.ranking import Ranking
-from ..refusals import asked_by
 from ..report.words import counted, shortened
 from ..signatures import documented
 from ..store import write_files
@@ -43,16 +42,15 @@ def _answers_in(path: Path, points: PointNames) -> dict[int, str]:
         rule = (
             f"a csv with labels of these examples must have the columns {', '.join(sorted(wanted))}"
         )
-        refuse("label_loop", rule, repr(shortened(",".join(lines[0]), 80)), "pass a new file")
-    with asked_by("label_loop"):
-        check_inputs({line[INPUTS] for line in lines if points.digest}, points.digest, path.name)
+        refuse(rule, repr(shortened(",".join(lines[0]), 80)), "pass a new file")
+    check_inputs({line[INPUTS] for line in lines if points.digest}, points.digest, path.name)
     rows = {str(name): row for row, name in enumerate(points.names)}
     answers = {}
     for line in lines:
         name = line[points.column]
         if name not in rows:
             got = f"{points.column} {shortened(name, 60)} of different inputs"
-            refuse("label_loop", f"{path.name} must belong to these examples", got, "pass another")
+            refuse(f"{path.name} must belong to these examples", got, "pass another")
         if line["label"]:
             answers[rows[name]] = line["label"]
     return answers
@@ -272,6 +270,7 @@ class _LabelPanel:
 
 # %% ../../nbs/tools/08_label_loop.ipynb #9cc0dfac
 @documented
+@entry_point
 def label_loop(
     ranking: Ranking,
     models: Any,  # the ranked ones, as for rank_models
@@ -289,14 +288,13 @@ def label_loop(
     Each label is written to `path`, which is continued if it exists. After every `batch` labels the
     models are ranked again, and a plot shows how the probability of being best changes.
     """
-    caller = "label_loop"
     if (images is None) == (texts is None):
         got = "neither" if images is None else "both"
-        refuse(caller, "examples must be images or texts", got, "pass images= or texts=", TypeError)
+        refuse("examples must be images or texts", got, "pass images= or texts=", TypeError)
     source: Any = None if images is None else load_images(images)
     source = source if texts is None else load_texts(texts)
     check_ranked(source, ranking)
-    batch = check_count(batch, caller, "batch")
+    batch = check_count(batch, "batch")
     if ranking.to_label is None:
         ranking.next_labels(1)  # raises if all examples are labelled
     options.setdefault("compute", Compute(progress=False))

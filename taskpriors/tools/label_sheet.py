@@ -14,7 +14,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..checks import ArrayLike, check_same_n, check_several, check_tensor, refuse
+from taskpriors.checks import (
+    ArrayLike,
+    check_same_n,
+    check_several,
+    check_tensor,
+    entry_point,
+    refuse,
+)
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.row_labels import INPUTS, inputs_digest
 from ..inputs.texts import TextsLike, load_texts
@@ -70,15 +77,14 @@ def check_ranked(source: Any, ranking: Ranking) -> None:
 
 # %% ../../nbs/tools/07_label_sheet.ipynb #71d7bac0
 def _checked_rows(rows, n) -> list[int]:  # a list; n: number of examples, None if unknown
-    caller = "label_sheet"
     rule, remedy = "rows must be row numbers of examples", "pass Ranking.next_labels(20)"
-    given = check_tensor(rows, caller, "rows").double()
+    given = check_tensor(rows, "rows").double()
     chosen = given.long()
     if given.ndim != 1 or not len(given) or not given.equal(chosen.double()):
-        refuse(caller, rule, shortened(str(given.tolist()), 60), remedy)
+        refuse(rule, shortened(str(given.tolist()), 60), remedy)
     n = int(chosen.max()) + 1 if n is None else n
     if chosen.min() < 0 or chosen.max() >= n:
-        refuse(caller, rule, f"{chosen.min()} to {chosen.max()}, of {n} examples", remedy)
+        refuse(rule, f"{chosen.min()} to {chosen.max()}, of {n} examples", remedy)
     return chosen.tolist()
 
 
@@ -104,6 +110,7 @@ def _page(source, told, rows, sheet) -> str:  # html of the examples, with names
 
 
 @documented
+@entry_point
 def label_sheet(
     rows: ArrayLike,  # of the examples to label, shape (k,), from `Ranking.next_labels`
     out: str | os.PathLike = "to_label.csv",  # file to write
@@ -121,22 +128,20 @@ def label_sheet(
     Fill in known labels and pass the file to `rank_models(labels=...)`. An existing file is not
     replaced, because it may contain labels.
     """
-    caller, out = "label_sheet", Path(out).expanduser()
+    out = Path(out).expanduser()
     if images is not None and texts is not None:
-        refuse(
-            caller, "examples must be images or texts", "both", "leave one of them out", TypeError
-        )
+        refuse("examples must be images or texts", "both", "leave one of them out", TypeError)
     if show and images is None and texts is None:
         got, remedy = "neither images nor texts", "pass images= or texts="
-        refuse(caller, "a page requires images or texts", got, remedy)
+        refuse("a page requires images or texts", got, remedy)
     if out.exists():
         got = repr(shortened(str(out), 80))
-        refuse(caller, "out must be a new file", got, "move it, or pass another", OSError)
+        refuse("out must be a new file", got, "move it, or pass another", OSError)
     source: Any = None if images is None else load_images(images)
     source = source if texts is None else load_texts(texts)
     if ranking is not None and source is not None:
         check_ranked(source, ranking)
-    names = None if groups is None else check_several(groups, caller, "groups")
+    names = None if groups is None else check_several(groups, "groups")
     of_all = names if source is None else source
     n = None if of_all is None else len(of_all)
     chosen = _checked_rows(rows, n)
@@ -145,7 +150,7 @@ def label_sheet(
     if texts is not None:
         columns["text"] = source.texts
     if names is not None and n is not None:
-        check_same_n(caller, points=n, groups=len(names))
+        check_same_n(points=n, groups=len(names))
         columns["group"] = names
     sheet = io.StringIO(newline="")
     lines = [[*(cells[i] for cells in columns.values()), ""] for i in chosen]

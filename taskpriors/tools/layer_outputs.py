@@ -84,9 +84,6 @@ def _run(model, x) -> None:  # masked autoencoders see whole images
         model(**x, **more) if isinstance(x, dict) else model(x, **more)
 
 
-_CALLER = "layers_of"  # function named in error messages
-
-
 class _Views:
     "Call a model and return the concatenated pooled outputs of its layers."
 
@@ -108,10 +105,10 @@ class _Views:
         if not isinstance(out, Tensor):
             rule = "layers must return a tensor, or a tuple that starts with a tensor"
             got = f"{type(out).__name__} of {name!r}"
-            checks.refuse(_CALLER, rule, got, "pass a layer inside it", TypeError)
+            checks.refuse(rule, got, "pass a layer inside it", TypeError)
         if self.mode is not None and out.ndim == 4:
             axis = self.mode.of(out)
-            self.axes[name] = chosen_axis(axis, out, self.pictures, module, _CALLER)
+            self.axes[name] = chosen_axis(axis, out, self.pictures, module)
         self.outputs[name] = out.clone()  # later layers may modify it in place
 
     def __call__(self, model, x):
@@ -128,7 +125,7 @@ class _Views:
         mask = x.get("attention_mask") if isinstance(x, Mapping) else None
         for layer in self.layers:
             if layer not in self.outputs:
-                checks.refuse(_CALLER, "layers must be called by the model", repr(layer), "drop it")
+                checks.refuse("layers must be called by the model", repr(layer), "drop it")
             pooled = _pooled_views(
                 self.outputs[layer],
                 self.pool,
@@ -139,7 +136,7 @@ class _Views:
             for name, X in pooled.items():
                 views[f"{layer}/{name}".rstrip("/")] = X.float()
         if not views:
-            checks.refuse(_CALLER, "a pooling must be applicable", self.pool, "add 'mean'")
+            checks.refuse("a pooling must be applicable", self.pool, "add 'mean'")
         self.widths = {name: X.shape[1] for name, X in views.items()}
         return torch.cat(list(views.values()), 1)
 
@@ -154,7 +151,7 @@ class _LayerPoints(fixed_tasks.FixedPoints):
     def __iter__(self):
         for batch in super().__iter__():
             named = isinstance(batch, Mapping)
-            yield loaders.split_batch(batch, _CALLER)[0] if named else batch
+            yield loaders.split_batch(batch)[0] if named else batch
 
 
 class _TextPoints(fixed_tasks.FixedPoints):
@@ -172,16 +169,16 @@ class _TextPoints(fixed_tasks.FixedPoints):
 def _open_texts(source, texts, batch_size) -> tuple[nn.Module, _TextPoints]:
     "Return a network, and its texts in a fixed order."
     if isinstance(source, sources.Name):
-        pair = named_models.transformers_model(source.text, _CALLER, texts=True)[:2]
+        pair = named_models.transformers_model(source.text, texts=True)[:2]
         source = sources.Network(*pair)
     elif isinstance(source, sources.Network):
         source = source.with_tokenizer()
     if not isinstance(source, sources.Network) or source.partner is None:
         rule = "layers for texts require a network and its tokenizer"
-        checks.refuse(_CALLER, rule, source.label, "pass the pair, or a name", TypeError)
+        checks.refuse(rule, source.label, "pass the pair, or a name", TypeError)
     encoder = TokenEncoder(source.model, source.partner)
     points = _TextPoints(texts, encoder, batch_size)
-    warn_of_cut_texts(source, points.texts, source.label, _CALLER)
+    warn_of_cut_texts(source, points.texts, source.label)
     return _tower(encoder.model, "text_model"), points
 
 
@@ -194,12 +191,12 @@ def _open_images(source, images, transform, batch_size) -> tuple[nn.Module, _Lay
     "Return a network, and its images in a fixed order."
     if not isinstance(source, (sources.Network, sources.Name)):
         rule = "model must be a module, a name or (network, processor)"
-        checks.refuse(_CALLER, rule, source.label_at(0), "pass an nn.Module", TypeError)
+        checks.refuse(rule, source.label_at(0), "pass an nn.Module", TypeError)
     paired = source.partner is not None
     if paired and _ready(images):
         got = f"{type(images).__name__}, which is passed to the model unchanged"
         remedy = "pass only the network, or images for load_images"
-        checks.refuse(_CALLER, "a processor requires images", got, remedy, TypeError)
+        checks.refuse("a processor requires images", got, remedy, TypeError)
     module = getattr(source, "model", None)
     if isinstance(source, sources.Name) or paired or not _ready(images):
         encoder = load_encoder(source, transform=transform)
@@ -225,7 +222,7 @@ def _check_steady(module, points, views) -> None:
     tolerance = probe.HALF if halves else probe.ON_GPU if torch.cuda.is_available() else probe.EXACT
     kind, row = "texts" if named else "images", partial(rows_of, first)
     look = probe.Look(features=some, inputs=row, tolerance=tolerance, kind=kind)
-    probe.check_encoder(look, some(list(range(size))), "the layers", _CALLER)
+    probe.check_encoder(look, some(list(range(size))), "the layers")
 
 
 _SAME = 1e-5  # relative difference up to which the features of two layers are the same
@@ -244,6 +241,7 @@ def _without_copies(features) -> dict[str, Tensor]:  # name -> (n, d)
 
 
 @documented
+@checks.entry_point
 def layers_of(
     model: nn.Module | str | tuple,  # module, (network, processor or tokenizer), or a name
     images: InputsLike | None = None,  # tensor (n, ...), loader, or input of `load_images`
@@ -261,13 +259,13 @@ def layers_of(
     first is kept.
     Padding tokens are ignored.
     """
-    batch_size = checks.check_count(batch_size, _CALLER, "batch_size")
+    batch_size = checks.check_count(batch_size, "batch_size")
     if (images is None) == (texts is None):
         rule, got = "examples must be images or texts", "none" if texts is None else "both"
-        checks.refuse(_CALLER, rule, got, "pass one of them", TypeError)
+        checks.refuse(rule, got, "pass one of them", TypeError)
     pool = (pool,) if isinstance(pool, str) else tuple(pool)
     for name in pool:
-        checks.check_choice(name, _LAYER_POOLINGS, _CALLER, "pool")
+        checks.check_choice(name, _LAYER_POOLINGS, "pool")
     source = sources.source_of(model)
     if texts is not None:
         module, points = _open_texts(source, texts, batch_size)
@@ -278,7 +276,7 @@ def layers_of(
     for name in layers:
         if name not in modules:
             remedy = f"the blocks are {', '.join(_layer_names(module)[:4])}"
-            checks.refuse(_CALLER, "layers must be modules", repr(name)[:60], remedy)
+            checks.refuse("layers must be modules", repr(name)[:60], remedy)
     views = _Views(module, layers, pool)
     try:
         _check_steady(module, points, views)

@@ -60,16 +60,15 @@ def _moved(x, device, dtype):
 
 # %% ../../nbs/tools/01_monitor.ipynb #29cc305b
 def _pooled(out, n, mask, last) -> Tensor:  # mask: 0 for padding; last: channels last?
-    caller = "Monitor"
     if not torch.is_tensor(out):
         names = f" with {', '.join(map(str, out))}"[:60] if isinstance(out, Mapping) else ""
         remedy = "pass features=lambda model, x: model(x)[...], which selects one"
         rule = "the model must return a tensor"
-        checks.refuse(caller, rule, f"{type(out).__name__}{names}", remedy, TypeError)
-    out = pooling.pool_output(out, None, caller, "the model", mask=mask, channels_last=last)
+        checks.refuse(rule, f"{type(out).__name__}{names}", remedy, TypeError)
+    out = pooling.pool_output(out, None, "the model", mask=mask, channels_last=last)
     if out.ndim != 2 or len(out) != n:
         rule = "the model must return one feature vector per input"
-        checks.refuse(caller, rule, f"{tuple(out.shape)} for {n} inputs", "pass features=")
+        checks.refuse(rule, f"{tuple(out.shape)} for {n} inputs", "pass features=")
     return out.float().cpu()
 
 # %% ../../nbs/tools/01_monitor.ipynb #5bb8405d
@@ -97,7 +96,7 @@ def encode(
             return {"": out}
         if not out:
             got, remedy = "an empty dictionary", "return at least one"
-            checks.refuse("Monitor", "features must return a head", got, remedy)
+            checks.refuse("features must return a head", got, remedy)
         return {str(name): head for name, head in out.items()}
 
     rows: list = []
@@ -111,7 +110,7 @@ def encode(
             for name, out in heads.items():
                 if torch.is_tensor(out) and out.ndim == 4 and name not in last:
                     two = rows_of(x, slice(2))
-                    axis = channels_of(lambda x, k=name: heads_of(x)[k], two, module, "Monitor")
+                    axis = channels_of(lambda x, k=name: heads_of(x)[k], two, module)
                     last[name] = axis == 3
             pooled = {k: _pooled(out, n, mask, last.get(k)) for k, out in heads.items()}
             rows.append(pooled)
@@ -204,6 +203,7 @@ class Monitor:
     Reference: Task Priors, section 2.2; Garrido et al. (2023) for RankMe.
     """
 
+    @checks.named("Monitor")
     def __init__(
         self,
         images: fixed_tasks.InputsLike | None = None,  # array, data set or loader; None: features
@@ -220,9 +220,8 @@ class Monitor:
         n_tasks: int = 64,  # number of tasks, which are sampled once
         seed: int = 0,  # of the subset and of the tasks
     ) -> None:
-        caller = "Monitor"
-        n_points = checks.check_count(n_points, caller, "n_points", low=10)
-        n_tasks = checks.check_count(n_tasks, caller, "n_tasks", low=2)
+        n_points = checks.check_count(n_points, "n_points", low=10)
+        n_tasks = checks.check_count(n_tasks, "n_tasks", low=2)
         self.features = features
         self.points = None
         if images is not None:
@@ -261,6 +260,7 @@ class Monitor:
         n_tasks, n = self.labels.shape
         return f"Monitor({n} examples, {n_tasks} tasks, {counted(len(self.history), 'step')})"
 
+    @checks.named("Monitor")
     def __call__(
         self,
         model: Callable | checks.ArrayLike,  # module, function of a batch, or features
@@ -270,7 +270,7 @@ class Monitor:
     ) -> float:  # the skill; NaN if the step failed
         "Measure a step; a previous measurement of the same step is replaced."
         step = self._last + 1 if step is None else step
-        step = checks.check_count(step, "Monitor", "step", low=0)
+        step = checks.check_count(step, "step", low=0)
         self._last = step
         if torch.is_tensor(loss):
             loss = loss.item()
@@ -377,26 +377,26 @@ class Monitor:
         tasks = dict(labels=self.labels.to(torch.int16), index=self.index, sketch=self._sketch)
         return dict(tasks, history=steps, last=self._last)
 
+    @checks.entry_point
     def load_state_dict(
         self,
         state: Mapping[str, Any],  # from `state_dict`
     ) -> None:
         "Load the tasks and the history of a run on the same examples."
-        caller = "Monitor.load_state_dict"
         n = state["labels"].shape[1]
         if n != self.labels.shape[1]:
             got = f"{n} examples instead of {self.labels.shape[1]}"
             rule = "the state must have the same number of examples"
-            checks.refuse(caller, rule, got, "pass the same images and n_points")
+            checks.refuse(rule, got, "pass the same images and n_points")
         rule = "the state must belong to the same examples"
         index, sketch = state.get("index"), state.get("sketch")
         if index is not None and not torch.equal(index, self.index):
-            checks.refuse(caller, rule, "a different subset", "pass the same n_points and seed")
+            checks.refuse(rule, "a different subset", "pass the same n_points and seed")
         if sketch is not None and self._sketch is not None:
             own = self._sketch
             if len(sketch) != len(own) or not fixed_tasks.same_sketch(sketch, own):
                 remedy = "pass the images, or the reference, of that run in the same order"
-                checks.refuse(caller, rule, "different examples, or a different order", remedy)
+                checks.refuse(rule, "different examples, or a different order", remedy)
         self.labels = state["labels"].long()
         self._forget()
         self.history = [Step(**row) for row in state["history"]]
@@ -455,20 +455,20 @@ class Monitor:
     def _features(self, model) -> Tensor | dict:
         source = sources.source_of(model)
         if isinstance(source, sources.Matrix):
-            X = checks.check_tensor(model, "Monitor", "features").detach().float().cpu()
+            X = checks.check_tensor(model, "features").detach().float().cpu()
         elif self.points is None:
             rule = "a model requires images"
             remedy = "pass features (n, d), or images to Monitor"
-            checks.refuse("Monitor", rule, type(model).__name__, remedy, TypeError)
+            checks.refuse(rule, type(model).__name__, remedy, TypeError)
         elif not isinstance(source, (sources.Network, sources.Function)):
             rule, remedy = "a model must be a module or a function", "pass one, or features (n, d)"
-            checks.refuse("Monitor", rule, source.label_at(0), remedy, TypeError)
+            checks.refuse(rule, source.label_at(0), remedy, TypeError)
         else:
             return encode(model, self.points, features=self.features)
         if X.ndim != 2 or len(X) not in (self.n_all, len(self.index)):
             rule = f"features must have shape (n, d) with n = {self.n_all}"
             got = f"shape {tuple(X.shape)}"
-            checks.refuse("Monitor", rule, got, "keep the order of the examples")
+            checks.refuse(rule, got, "keep the order of the examples")
         return X[self.index] if len(X) == self.n_all else X
 
     def _measure(self, model, step, loss) -> Step:
@@ -489,12 +489,12 @@ class Monitor:
         return Step(**entries, **measured)
 
     def _evaluate(self, X) -> dict[str, Tensor | bool | float]:
-        X = checks.check_features(X, "Monitor")
+        X = checks.check_features(X)
         basis = ridge.decompose(X)
         if self.groups is None:
-            error = error_on_basis(basis, self.labels, "Monitor")
+            error = error_on_basis(basis, self.labels)
         else:
-            error = error_without_groups(basis, self.labels, self.groups, "Monitor")
+            error = error_without_groups(basis, self.labels, self.groups)
         points, tasks = error.point_ratios, error.task_ratios
         assert points is not None and tasks is not None
         deviation = collapses.normalized_deviation(X)
@@ -524,7 +524,7 @@ class Monitor:
             rule = "at least one step must have been measured"
             failed = f"{len(self.history)} failed steps"
             remedy = "call the monitor with the model first"
-            checks.refuse("Monitor", rule, failed, remedy)
+            checks.refuse(rule, failed, remedy)
         return steps
 
     def _find(self, step):
@@ -533,7 +533,7 @@ class Monitor:
                 return s
         last_steps = ", ".join(str(s.step) for s in self._usable()[-5:])
         rule = "the step must have been measured"
-        checks.refuse("Monitor", rule, repr(step), f"the last ones are {last_steps}")
+        checks.refuse(rule, repr(step), f"the last ones are {last_steps}")
 
 # %% ../../nbs/tools/01_monitor.ipynb #d6884ea2
 def _source(points):  # images or texts, perhaps with labels and names; None: only features
@@ -544,13 +544,13 @@ def _source(points):  # images or texts, perhaps with labels and names; None: on
 def _chosen_groups(groups, points, index, n_all) -> list | None:
     if groups is None:
         return None
-    names = row_labels.groups_of_points(groups, _source(points), n_all, "Monitor").names
-    checks.check_same_n("Monitor", points=n_all, groups=len(names))
+    names = row_labels.groups_of_points(groups, _source(points), n_all).names
+    checks.check_same_n(points=n_all, groups=len(names))
     return [names[i] for i in index.tolist()]
 
 
 def _chosen_labels(labels, points, index, n_all):  # class of each example, -1: unknown
-    labels = row_labels.read_labels(labels, _source(points), n_all, "Monitor")
+    labels = row_labels.read_labels(labels, _source(points), n_all)
     if labels is None:
         return None
     rule, classes = "labels must have two classes and four examples", labels.classes[index]
@@ -558,7 +558,7 @@ def _chosen_labels(labels, points, index, n_all):  # class of each example, -1: 
     if labels.targets is not None or len(known) < 4 or len(known.unique()) < 2:
         found = f"{len(known.unique())} classes and {len(known)} labelled examples in the subset"
         got = found if labels.targets is None else "real targets"
-        checks.refuse("Monitor", rule, got, "label more examples, or raise n_points")
+        checks.refuse(rule, got, "label more examples, or raise n_points")
     for note in labels.notes:
         warnings.warn(f"Monitor: {note}", stacklevel=3)
     return classes

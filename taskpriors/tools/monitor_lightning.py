@@ -10,7 +10,7 @@ from typing import Any
 
 from lightning.pytorch import Callback
 
-from ..checks import check_count, refuse
+from ..checks import check_count, named, refuse
 from .monitor import Monitor
 
 # %% ../../nbs/tools/02_monitor_lightning.ipynb #8238b9b2
@@ -21,6 +21,7 @@ class MonitorCallback(Callback):
     Reference: Lightning's callback interface.
     """
 
+    @named("MonitorCallback")
     def __init__(
         self,
         monitor: Monitor,
@@ -29,9 +30,9 @@ class MonitorCallback(Callback):
         super().__init__()
         if not isinstance(monitor, Monitor):
             rule, remedy = "monitor must be a Monitor", "pass MonitorCallback(Monitor(images))"
-            refuse("MonitorCallback", rule, type(monitor).__name__, remedy, TypeError)
+            refuse(rule, type(monitor).__name__, remedy, TypeError)
         self.monitor = monitor
-        self.every = check_count(every, "MonitorCallback", "every")
+        self.every = check_count(every, "every")
 
     def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
         "Measure the epoch and log the results, before checkpoints are written."

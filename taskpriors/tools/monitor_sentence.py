@@ -11,7 +11,7 @@ from typing import Any
 
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
-from ..checks import ArrayLike, check_same_n
+from ..checks import ArrayLike, check_same_n, named
 from .monitor import Monitor
 
 # %% ../../nbs/tools/04_monitor_sentence.ipynb #cf417ea2
@@ -21,6 +21,7 @@ class TaskPriorEvaluator(SentenceEvaluator):
     Reference: the evaluator interface of sentence-transformers.
     """
 
+    @named("TaskPriorEvaluator")
     def __init__(
         self,
         texts: Sequence,  # of strings, in a fixed order
@@ -34,7 +35,7 @@ class TaskPriorEvaluator(SentenceEvaluator):
         super().__init__()
         self.texts, self.name, self.batch_size = list(texts), name, batch_size
         self.monitor = Monitor(reference=reference, **options)
-        check_same_n("TaskPriorEvaluator", texts=len(self.texts), reference=self.monitor.n_all)
+        check_same_n(texts=len(self.texts), reference=self.monitor.n_all)
         prefix = f"{name}_" if name else ""
         self.primary_metric = f"{prefix}taskpriors_keep"
         self.greater_is_better = True

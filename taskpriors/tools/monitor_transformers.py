@@ -10,7 +10,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from ..checks import refuse
+from ..checks import named, refuse
 from .monitor import Monitor
 
 # %% ../../nbs/tools/03_monitor_transformers.ipynb #99da435b
@@ -22,11 +22,12 @@ class MonitorCallback(TrainerCallback):
     Reference: the callback interface of transformers.
     """
 
+    @named("MonitorCallback")
     def __init__(self, monitor: Monitor) -> None:
         if not isinstance(monitor, Monitor):
             rule = "monitor must be a Monitor"
             remedy = "pass MonitorCallback(Monitor(inputs, reference=...))"
-            refuse("MonitorCallback", rule, type(monitor).__name__, remedy, TypeError)
+            refuse(rule, type(monitor).__name__, remedy, TypeError)
         self.monitor = monitor
 
     def on_evaluate(

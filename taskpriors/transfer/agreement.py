@@ -39,36 +39,37 @@ class Agreement(Result):
         return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 # %% ../../nbs/transfer/01_agreement.ipynb #52d0241d
-def _vectors(caller, method, most_dims=1, **named) -> list[np.ndarray]:
+def _vectors(method, most_dims=1, **named) -> list[np.ndarray]:
     "Check vectors given by parameter name; return ranks if only the order matters."
     from scipy import stats
 
-    checks.check_choice(method, (*orders.STATISTICS, "top_k"), caller, "method")
+    checks.check_choice(method, (*orders.STATISTICS, "top_k"), "method")
     ranks = method != "pearson"
     out = {}
     for name, values in named.items():
-        v = checks.check_tensor(values, caller, name).detach().cpu().double()
-        checks.check_finite(v.masked_fill(v.isinf(), 0) if ranks else v, caller, name)
+        v = checks.check_tensor(values, name).detach().cpu().double()
+        checks.check_finite(v.masked_fill(v.isinf(), 0) if ranks else v, name)
         v = v.numpy()
         if not 1 <= v.ndim <= most_dims:
             rule = f"{name} must be one number per model"
-            checks.refuse(caller, rule, f"shape {v.shape}", "pass a vector")
+            checks.refuse(rule, f"shape {v.shape}", "pass a vector")
         if v.shape[-1] < 3:
             rule = f"{name} must describe at least 3 models"
-            checks.refuse(caller, rule, v.shape[-1], "add models")
+            checks.refuse(rule, v.shape[-1], "add models")
         flat = (v == v[..., :1]).all(-1)
         if flat.any():
             rule = f"{name} must differ between models"
-            checks.refuse(caller, rule, f"{v[flat].flat[0]:.6g} for all models", "drop this metric")
+            checks.refuse(rule, f"{v[flat].flat[0]:.6g} for all models", "drop this metric")
         out[name] = stats.rankdata(v, axis=-1) if ranks else v
-    checks.check_same_n(caller, **{name: v.shape[-1] for name, v in out.items()})
+    checks.check_same_n(**{name: v.shape[-1] for name, v in out.items()})
     if len({v.shape for v in out.values()}) > 1:
         rule = f"{' and '.join(out)} must describe the same tasks"
         shapes = ", ".join(str(v.shape) for v in out.values())
-        checks.refuse(caller, rule, shapes, "pass one row per task")
+        checks.refuse(rule, shapes, "pass one row per task")
     return list(out.values())
 
 # %% ../../nbs/transfer/01_agreement.ipynb #099be21d
+@checks.entry_point
 def agreement_statistic(
     scores: ArrayLike,  # one number per model, shape (n,)
     truth: ArrayLike,  # values that scores should predict, shape (n,), larger is better
@@ -77,15 +78,16 @@ def agreement_statistic(
     k: int | None = None,  # as in rank_agreement
 ) -> float:  # 1 is complete agreement
     "Compute an agreement statistic without an interval."
-    x, y = _vectors("agreement_statistic", method, scores=scores, truth=truth)
-    return float(orders.order_statistic(method, k, len(x), "agreement_statistic")(x, y))
+    x, y = _vectors(method, scores=scores, truth=truth)
+    return float(orders.order_statistic(method, k, len(x))(x, y))
 
 # %% ../../nbs/transfer/01_agreement.ipynb #51530b94
-def _check_level(level, caller) -> float:
-    return checks.check_number(level, caller, "level", low=0, high=1, low_open=True, high_open=True)
+def _check_level(level) -> float:
+    return checks.check_number(level, "level", low=0, high=1, low_open=True, high_open=True)
 
 
 @documented
+@checks.entry_point
 def rank_agreement(
     scores: ArrayLike,  # one per model, (n,); may be infinite except for "pearson"
     truth: ArrayLike,  # values that scores should predict, shape (n,), larger is better
@@ -106,31 +108,28 @@ def rank_agreement(
     Raises ValueError if the statistic is undefined.
     Reference: SynBench, A.17 (Fisher's interval); PACTran, B.8 (Kendall's tau).
     """
-    caller = "rank_agreement"
-    x, y = _vectors(caller, method, scores=scores, truth=truth)
-    if not checks.check_flag(higher_is_better, caller, "higher_is_better"):
+    x, y = _vectors(method, scores=scores, truth=truth)
+    if not checks.check_flag(higher_is_better, "higher_is_better"):
         x = -x
-    level = _check_level(level, caller)
-    statistic = orders.order_statistic(method, k, len(x), caller)
-    families = orders.family_members(groups, len(x), caller)
+    level = _check_level(level)
+    statistic = orders.order_statistic(method, k, len(x))
+    families = orders.family_members(groups, len(x))
     default = "fisher" if method in orders.FISHER_INTERVALS and families is None else "bootstrap"
     choice = default if interval is None else interval
-    interval = checks.check_choice(choice, ("fisher", "bootstrap"), caller, "interval")
+    interval = checks.check_choice(choice, ("fisher", "bootstrap"), "interval")
     if interval == "fisher" and families is not None:
         rule = "Fisher's interval requires independent models"
-        checks.refuse(caller, rule, f"{len(families)} families", "pass interval='bootstrap'")
+        checks.refuse(rule, f"{len(families)} families", "pass interval='bootstrap'")
     if interval == "fisher" and method not in orders.FISHER_INTERVALS:
         rule = f"Fisher's interval is available for {', '.join(orders.FISHER_INTERVALS)}"
-        checks.refuse(caller, rule, method, "pass interval='bootstrap'")
-    n_resamples = orders.check_resamples(n_resamples, (x, y), caller)
-    checks.check_generator(seed, caller)
+        checks.refuse(rule, method, "pass interval='bootstrap'")
+    n_resamples = orders.check_resamples(n_resamples, (x, y))
+    checks.check_generator(seed)
     value = float(statistic(x, y))
     if interval == "fisher":
         low, high = orders.fisher_interval(value, len(x), method, level)
     else:
-        values = orders.resampled_values(
-            statistic, (x, y), n_resamples, seed, caller, families=families
-        )
+        values = orders.resampled_values(statistic, (x, y), n_resamples, seed, families=families)
         low, high = orders.quantile_interval(values, level)
     return Agreement(
         value=value,
@@ -194,6 +193,7 @@ def _exchange_p_value(
     return float((np.sum(null >= observed - 1e-12) + sampled) / (len(null) + sampled))
 
 # %% ../../nbs/transfer/01_agreement.ipynb #8475b711
+@checks.entry_point
 def compare_agreement(
     first: ArrayLike,  # scores of one metric, larger is better: (n,), or (n_tasks, n)
     second: ArrayLike,  # scores of the other metric, same shape
@@ -212,13 +212,12 @@ def compare_agreement(
     """
     from scipy import stats
 
-    caller = "compare_agreement"
-    a, b, y = _vectors(caller, method, 2, first=first, second=second, truth=truth)
-    level = _check_level(level, caller)
-    n_resamples = orders.check_resamples(n_resamples, (a, b, y), caller)
+    a, b, y = _vectors(method, 2, first=first, second=second, truth=truth)
+    level = _check_level(level)
+    n_resamples = orders.check_resamples(n_resamples, (a, b, y))
     n = y.shape[-1]
-    families = orders.family_members(groups, n, caller)
-    one = orders.order_statistic(method, k, n, caller)
+    families = orders.family_members(groups, n)
+    one = orders.order_statistic(method, k, n)
 
     def mean(x, y) -> float:
         tasks = zip(np.atleast_2d(x), np.atleast_2d(y), strict=True)
@@ -227,8 +226,8 @@ def compare_agreement(
     def gap(a, b, y) -> float:
         return mean(a, y) - mean(b, y)
 
-    g = checks.check_generator(seed, caller)
-    gaps = orders.resampled_values(gap, (a, b, y), n_resamples, g, caller, families=families)
+    g = checks.check_generator(seed)
+    gaps = orders.resampled_values(gap, (a, b, y), n_resamples, g, families=families)
     low, high = orders.quantile_interval(gaps, level)
     scaled = [stats.zscore(v, axis=-1) if method == "pearson" else v for v in (a, b)]
     swaps = exchanges(n, n_resamples, g, families)
@@ -256,6 +255,7 @@ def _partial(method, *vectors) -> float:
     return float(-P[0, 1] / math.sqrt(P[0, 0] * P[1, 1]))
 
 # %% ../../nbs/transfer/01_agreement.ipynb #36164a24
+@checks.entry_point
 def partial_agreement(
     scores: ArrayLike,  # one number per model, shape (n,)
     truth: ArrayLike,  # values that scores should predict, shape (n,)
@@ -269,8 +269,7 @@ def partial_agreement(
     seed: Seed | None = 0,  # of the bootstrap
 ) -> Agreement:  # with Fisher's interval, or a bootstrap over families
     "Partial correlation of scores with the truth, given other variables."
-    caller = "partial_agreement"
-    checks.check_choice(method, tuple(orders.FISHER_INTERVALS), caller, "method")
+    checks.check_choice(method, tuple(orders.FISHER_INTERVALS), "method")
     several = (
         isinstance(covariates, (list, tuple))
         and len(covariates) > 0
@@ -278,25 +277,21 @@ def partial_agreement(
     )
     columns: Any = covariates if several else [covariates]
     held = {f"covariates[{i}]": v for i, v in enumerate(columns)}
-    vectors = _vectors(caller, method, scores=scores, truth=truth, **held)
-    level = _check_level(level, caller)
+    vectors = _vectors(method, scores=scores, truth=truth, **held)
+    level = _check_level(level)
     n = len(vectors[0])
-    families = orders.family_members(groups, n, caller)
-    sign = 1 if checks.check_flag(higher_is_better, caller, "higher_is_better") else -1
+    families = orders.family_members(groups, n)
+    sign = 1 if checks.check_flag(higher_is_better, "higher_is_better") else -1
     value = sign * _partial(method, *vectors)
     if math.isnan(value):
         rule = "scores, truth and covariates must not determine each other"
-        checks.refuse(caller, rule, "a singular correlation matrix", "drop one of them")
+        checks.refuse(rule, "a singular correlation matrix", "drop one of them")
     if families is None:
-        low, high = orders.fisher_interval(
-            value, n, method, level, caller=caller, n_given=len(vectors) - 2
-        )
+        low, high = orders.fisher_interval(value, n, method, level, n_given=len(vectors) - 2)
     else:
-        n_resamples = orders.check_resamples(n_resamples, vectors, caller)
+        n_resamples = orders.check_resamples(n_resamples, vectors)
         partial = functools.partial(_partial, method)
-        values = orders.resampled_values(
-            partial, vectors, n_resamples, seed, caller, families=families
-        )
+        values = orders.resampled_values(partial, vectors, n_resamples, seed, families=families)
         low, high = orders.quantile_interval(sign * values, level)
     return Agreement(
         value=value,
@@ -310,14 +305,14 @@ def partial_agreement(
     )
 
 # %% ../../nbs/transfer/01_agreement.ipynb #a15a6afd
+@checks.entry_point
 def static_order(truths: ArrayLike) -> torch.Tensor:  # (n_tasks, n_models), larger is better
     "Mean rank of each model over all other tasks, a baseline for each task."
     from scipy import stats
 
-    caller = "static_order"
-    Y = checks.check_numbers(truths, caller, "truths").cpu().double()
+    Y = checks.check_numbers(truths, "truths").cpu().double()
     if Y.ndim != 2 or len(Y) < 2:
         rule = "truths must hold one row per task and at least two rows"
-        checks.refuse(caller, rule, f"shape {tuple(Y.shape)}", "pass the truth of other tasks")
+        checks.refuse(rule, f"shape {tuple(Y.shape)}", "pass the truth of other tasks")
     ranks = torch.from_numpy(stats.rankdata(Y.numpy(), axis=1)).double()
     return (ranks.sum(0) - ranks) / (len(Y) - 1)

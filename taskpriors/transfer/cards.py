@@ -81,6 +81,7 @@ def _record(name: str) -> str:
 
 
 @documented
+@checks.entry_point
 def describe_metric(
     metric: str,  # name in METRICS, such as "logme"
 ) -> Card:  # card that prints as text
@@ -92,7 +93,7 @@ def describe_metric(
             terms = " and ".join(registry.terms_of([metric]))
             remedy = f"it combines {terms} over models; describe these"
         rule = "metric must be a name in METRICS"
-        checks.refuse("describe_metric", rule, repr(metric)[:60], remedy)
+        checks.refuse(rule, repr(metric)[:60], remedy)
     m = registry.METRICS[metric]
     control = " (a baseline)" if m.trivial else ""
     page = m.function.__module__.removeprefix("taskpriors.").replace(".", "/")

@@ -104,10 +104,11 @@ class LossCurve(results.Result):
         return ax
 
 # %% ../../nbs/transfer/07_code_length.ipynb #3cf44b6e
+@checks.entry_point
 def curve_sizes(n_max: int, n_points: int = 10, n_min: int = 10) -> list[int]:
     "Distinct log-spaced training-set sizes up to `n_max`, starting at `n_min` or n_max/2."
     sizes = dict(n_max=n_max, n_points=n_points, n_min=n_min)
-    n_max, n_points, n_min = (checks.check_count(v, "curve_sizes", k) for k, v in sizes.items())
+    n_max, n_points, n_min = (checks.check_count(v, k) for k, v in sizes.items())
     low = max(1, min(n_min, n_max // 2))
     steps = max(1, n_points - 1)
     grid = [round(low * (n_max / low) ** (i / steps)) for i in range(n_points)]
@@ -129,11 +130,12 @@ def _held_out_loss(n: int, learner: Callable, split: _Split) -> tuple[Tensor, Te
     if not torch.isfinite(loss).all():
         rule = "the learner must assign every held-out label a positive probability"
         got = f"an infinite loss after {n} training examples"
-        checks.refuse("loss_curve", rule, got, "smooth its probabilities")
+        checks.refuse(rule, got, "smooth its probabilities")
     spread = loss.std() if len(loss) > 1 else loss[0] * 0
     return loss.mean(), spread / len(loss) ** 0.5
 
 # %% ../../nbs/transfer/07_code_length.ipynb #269b0815
+@checks.entry_point
 def loss_curve(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -147,19 +149,18 @@ def loss_curve(
     executor: ExecutorLike | None = None,  # maps over the sizes, for a custom learner
 ) -> LossCurve:
     "Compute the held-out loss at log-spaced training-set sizes."
-    caller = "loss_curve"
-    X, y, counts = labelled_points(features, labels, caller, min_rows=4)
-    held = checks.check_number(valid, caller, "valid", low=0, high=1, low_open=True, high_open=True)
-    n_points = checks.check_load(n_points, caller, "n_points", bytes_each=64)
-    n_min = checks.check_count(n_min, caller, "n_min")
-    executor = checks.check_executor(executor, caller)
+    X, y, counts = labelled_points(features, labels, min_rows=4)
+    held = checks.check_number(valid, "valid", low=0, high=1, low_open=True, high_open=True)
+    n_points = checks.check_load(n_points, "n_points", bytes_each=64)
+    n_min = checks.check_count(n_min, "n_min")
+    executor = checks.check_executor(executor)
     if learner is not None and (not callable(learner) or isinstance(learner, type)):
         rule = "learner must be a function of training data, labels, test data and n_classes"
-        checks.refuse(caller, rule, type(learner).__name__, "pass None or a function", TypeError)
-    g = checks.check_generator(seed, caller)
+        checks.refuse(rule, type(learner).__name__, "pass None or a function", TypeError)
+    g = checks.check_generator(seed)
     order = torch.randperm(len(X), generator=g).to(X.device)
     test, pool = order.tensor_split([min(len(X) - 2, max(1, round(held * len(X))))])
-    Z = varying_svd(X, svd, caller).scores
+    Z = varying_svd(X, svd).scores
     if learner is None:
         learner, executor = partial(_linear_learner, last={}), None
     judge = partial(_held_out_loss, learner=learner, split=_Split(Z, y, len(counts), test, pool))
@@ -174,11 +175,12 @@ def loss_curve(
     )
 
 # %% ../../nbs/transfer/07_code_length.ipynb #25f75977
-def _check_curve(curve: LossCurve, caller: str) -> LossCurve:
+def _check_curve(curve: LossCurve) -> LossCurve:
     remedy = "pass loss_curve(features, labels)"
-    return checks.check_instance(curve, LossCurve, caller, "curve", remedy=remedy)
+    return checks.check_instance(curve, LossCurve, "curve", remedy=remedy)
 
 
+@checks.entry_point
 def code_length(
     curve: LossCurve,  # held-out losses
     *,
@@ -186,21 +188,22 @@ def code_length(
     rule: str = "right",  # "right" (as published) or "left" (prequential, first block at log K)
 ) -> float:  # nats
     "Area between the loss curve and a floor, from 0 to the largest training-set size."
-    _check_curve(curve, "code_length")
-    floor = checks.check_number(floor, "code_length", "floor")
+    _check_curve(curve)
+    floor = checks.check_number(floor, "floor")
     widths = torch.diff(curve.sizes, prepend=curve.sizes[:1] * 0)
     heights = curve.losses
-    if checks.check_choice(rule, ("right", "left"), "code_length", "rule") == "left":
+    if checks.check_choice(rule, ("right", "left"), "rule") == "left":
         start = torch.tensor([math.log(curve.n_classes)], dtype=heights.dtype)
         heights = torch.cat([start, heights[:-1]])
     return float((widths * (heights - floor).clamp_min(0)).sum())
 
 # %% ../../nbs/transfer/07_code_length.ipynb #4b433f22
-def _curve(features, labels, curve: LossCurve | None, caller: str, options: dict) -> LossCurve:
-    return loss_curve(features, labels, **options) if curve is None else _check_curve(curve, caller)
+def _curve(features, labels, curve: LossCurve | None, options: dict) -> LossCurve:
+    return loss_curve(features, labels, **options) if curve is None else _check_curve(curve)
 
 # %% ../../nbs/transfer/07_code_length.ipynb #0cbdd3ab
 @documented
+@checks.entry_point
 def validation_loss(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -216,10 +219,11 @@ def validation_loss(
     """
     if curve is None:
         kw["n_points"] = 1
-    return float(_curve(features, labels, curve, "validation_loss", kw).losses[-1])
+    return float(_curve(features, labels, curve, kw).losses[-1])
 
 # %% ../../nbs/transfer/07_code_length.ipynb #8bd42e59
 @documented
+@checks.entry_point
 def mdl(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -234,16 +238,17 @@ def mdl(
 
     Reference: Voita and Titov 2020, Information-theoretic probing; SynBench, Table 7.
     """
-    return code_length(_curve(features, labels, curve, "mdl", kw), rule=rule)
+    return code_length(_curve(features, labels, curve, kw), rule=rule)
 
 # %% ../../nbs/transfer/07_code_length.ipynb #5dd1ad6d
-def _target(eps: float | None, curve: LossCurve, caller: str) -> float:  # nats
+def _target(eps: float | None, curve: LossCurve) -> float:  # nats
     if eps is None:
         return math.log(curve.n_classes) / 2
-    return checks.check_number(eps, caller, "eps", low=0)
+    return checks.check_number(eps, "eps", low=0)
 
 
 @documented
+@checks.entry_point
 def sdl(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -259,16 +264,17 @@ def sdl(
 
     Reference: Whitney et al. 2020, Evaluating representations by the complexity of learning.
     """
-    c = _curve(features, labels, curve, "sdl", kw)
-    eps = _target(eps, c, "sdl")
+    c = _curve(features, labels, curve, kw)
+    eps = _target(eps, c)
     if c.losses[-1] > eps:
         limit = f"the loss must reach eps = {eps:.3g} for a finite SDL"
         got = f"{c.losses[-1]:.3g} at {int(c.sizes[-1])} examples, so this is a lower bound"
-        checks.warn("sdl", limit, got, "raise eps or pass more examples")
+        checks.warn(limit, got, "raise eps or pass more examples")
     return code_length(c, floor=eps, rule=rule)
 
 # %% ../../nbs/transfer/07_code_length.ipynb #4fda4cc9
 @documented
+@checks.entry_point
 def eps_sample_complexity(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -283,6 +289,6 @@ def eps_sample_complexity(
 
     Reference: Whitney et al. 2020, Evaluating representations by the complexity of learning.
     """
-    c = _curve(features, labels, curve, "eps_sample_complexity", kw)
-    below = (c.losses <= _target(eps, c, "eps_sample_complexity")).nonzero()
+    c = _curve(features, labels, curve, kw)
+    below = (c.losses <= _target(eps, c)).nonzero()
     return float(c.sizes[below[0]]) if len(below) else math.inf

@@ -15,21 +15,23 @@ from ..store import digest_tensors
 
 # %% ../../nbs/transfer/13_controls.ipynb #f8c7638b
 @documented
+@checks.entry_point
 def width(
     features: ArrayLike,  # shape (n, d)
 ) -> float:  # d, higher is better
     "Feature dimension, a baseline that ignores all values."
-    return float(checks.check_features(features, "width").shape[1])
+    return float(checks.check_features(features).shape[1])
 
 # %% ../../nbs/transfer/13_controls.ipynb #ed3d549f
 @documented
+@checks.entry_point
 def random_number(
     features: ArrayLike,  # shape (n, d)
     *,
     seed: int = 0,  # of the random number
 ) -> float:  # in [0, 1), higher is better
     "Uniform pseudo-random number derived from the features, a baseline."
-    X = checks.check_features(features, "random_number").detach()
-    seed = checks.check_count(seed, "random_number", "seed", low=0, high=2**32 - 1)
+    X = checks.check_features(features).detach()
+    seed = checks.check_count(seed, "seed", low=0, high=2**32 - 1)
     digest = digest_tensors(dict(features=X.float().cpu(), seed=torch.tensor([seed])))
     return int(digest[:12], 16) / 16**12

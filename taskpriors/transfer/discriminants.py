@@ -38,6 +38,7 @@ def _streamed_h_score(X: Tensor, y: Tensor, counts: Tensor, block_size: int) -> 
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #15e0ac3b
 @documented
+@checks.entry_point
 def h_score(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -52,22 +53,22 @@ def h_score(
 
     Reference: Bao et al. 2019, An information-theoretic approach to transferability.
     """
-    X, y, counts = labelled_points(features, labels, "h_score")
-    block_size = checks.check_count(block_size, "h_score", "block_size")
+    X, y, counts = labelled_points(features, labels)
+    block_size = checks.check_count(block_size, "block_size")
     if len(counts) == len(X):
         got = f"{len(X)} classes of one example each, so the value is the rank for any features"
         rule = "some class must have two examples"
-        checks.warn("h_score", rule, got, "merge classes or add examples")
+        checks.warn(rule, got, "merge classes or add examples")
     if svd is None and len(X) > 4 * X.shape[1]:
         value = _streamed_h_score(X, y, counts, block_size)
         if value is not None:
             return value
-    svd = use_svd(X, svd, "h_score")
+    svd = use_svd(X, svd)
     if len(svd.S) >= svd.n - 2 and len(counts) < svd.n:
         reach = "K - 1" if len(svd.S) == svd.n - 1 else "K - 1 less (K - 1)/(n - 1), by chance,"
         got = f"rank {len(svd.S)} of {svd.n} examples, so the value is {reach} for any labels"
         rule = "features must have rank below n - 2"
-        checks.warn("h_score", rule, got, "use regularized_h_score")
+        checks.warn(rule, got, "use regularized_h_score")
     return float((counts * class_means(svd.U, y, counts).square().sum(1)).sum())
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #9a2f49e6
@@ -84,16 +85,17 @@ def _ledoit_wolf_shrinkage(svd: FeatureSVD) -> float:  # in [0, 1]
     return float(torch.minimum((fourth - square) / (n * d), distance) / distance)
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #3a51c0ea
-def varying_svd(X: Tensor, svd: FeatureSVD | None, caller: str) -> FeatureSVD:
+def varying_svd(X: Tensor, svd: FeatureSVD | None) -> FeatureSVD:
     "Return the SVD of features, or raise `ValueError` if all rows are equal."
-    svd = use_svd(X, svd, caller)
+    svd = use_svd(X, svd)
     if len(svd.S) == 0:
         rule, remedy = "features must differ between examples", "pass features that vary"
-        checks.refuse(caller, rule, "identical rows", remedy)
+        checks.refuse(rule, "identical rows", remedy)
     return svd
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #e579248c
 @documented
+@checks.entry_point
 def regularized_h_score(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -107,8 +109,8 @@ def regularized_h_score(
 
     Reference: Ibrahim et al. 2021, Newer is not always better.
     """
-    X, y, counts = labelled_points(features, labels, "regularized_h_score")
-    svd = varying_svd(X, svd, "regularized_h_score")
+    X, y, counts = labelled_points(features, labels)
+    svd = varying_svd(X, svd)
     rho = _ledoit_wolf_shrinkage(svd)
     variance = svd.S.square() / svd.n
     shrunk = (1 - rho) * variance + rho * variance.sum() / svd.d
@@ -164,6 +166,7 @@ def lda_posterior(
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #b4030e2e
 @documented
+@checks.entry_point
 def sfda(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -178,10 +181,10 @@ def sfda(
 
     Reference: Shao et al. 2022, Not all models are equal.
     """
-    X, y, counts = labelled_points(features, labels, "sfda")
+    X, y, counts = labelled_points(features, labels)
     if shrinkage is not None:
-        shrinkage = checks.check_number(shrinkage, "sfda", "shrinkage", low=0, high=1)
-    svd = varying_svd(X, svd, "sfda")
+        shrinkage = checks.check_number(shrinkage, "shrinkage", low=0, high=1)
+    svd = varying_svd(X, svd)
     label = y[:, None]
     squares = svd.S.square()
     first = lda_posterior(svd.scores, y, counts, shrinkage=shrinkage, d=svd.d, squares=squares)
@@ -190,7 +193,7 @@ def sfda(
         rule = f"features must have rank at most {most}, or all labels are separable"
         got = f"rank {len(svd.S)} of {len(X)} examples in {len(counts)} classes"
         why = f"only the shrinkage of {first.shrinkage:.2g} prevents that"
-        checks.warn("sfda", rule, f"{got}, and {why}", "use regularized_h_score")
+        checks.warn(rule, f"{got}, and {why}", "use regularized_h_score")
     confidence = first.log_p.exp().softmax(1).gather(1, label)
     other_means = (first.means.sum(0) - first.means) / (len(counts) - 1)
     Z = confidence * svd.scores + (1 - confidence) * other_means[y]
@@ -199,6 +202,7 @@ def sfda(
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #c4b5dc42
 @documented
+@checks.entry_point
 def ped(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -214,15 +218,15 @@ def ped(
 
     Reference: Li et al. 2023, Exploring model transferability through the lens of potential energy.
     """
-    X = checks.check_features(features, "ped").detach().double()
-    y, counts = present_classes(labels, "ped", n=len(X), device=X.device)
-    radius = checks.check_number(radius, "ped", "radius", low=0, high=1e6)
-    time_step = checks.check_number(time_step, "ped", "time_step", low=0, high=1e6)
-    other = X if general is None else checks.check_features(general, "ped").detach().double()
+    X = checks.check_features(features).detach().double()
+    y, counts = present_classes(labels, n=len(X), device=X.device)
+    radius = checks.check_number(radius, "radius", low=0, high=1e6)
+    time_step = checks.check_number(time_step, "time_step", low=0, high=1e6)
+    other = X if general is None else checks.check_features(general).detach().double()
     if other.shape[1] != X.shape[1]:
         got = f"{other.shape[1]} against {X.shape[1]} columns"
         rule = "general must be features of the same model"
-        checks.refuse("ped", rule, got, "pass such features or None")
+        checks.refuse(rule, got, "pass such features or None")
     mean, deviation = other.mean(0), other.std(0, correction=0).clamp_min(1e-3)
     Z, step = (X - mean) / deviation, min(time_step**2 / 2, 1.0)
     centres = class_means(Z, y, counts)
@@ -246,6 +250,7 @@ def ped(
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #94ca2e27
 @documented
+@checks.entry_point
 def gbc(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -261,13 +266,13 @@ def gbc(
 
     Reference: Pandy et al. 2022, Transferability estimation using Bhattacharyya class separability.
     """
-    X, y, counts = labelled_points(features, labels, "gbc")
-    p = checks.check_count(n_components, "gbc", "n_components")
-    kind = checks.check_choice(covariance, ("diagonal", "spherical"), "gbc", "covariance")
-    Z = varying_svd(X, svd, "gbc").scores[:, :p]
+    X, y, counts = labelled_points(features, labels)
+    p = checks.check_count(n_components, "n_components")
+    kind = checks.check_choice(covariance, ("diagonal", "spherical"), "covariance")
+    Z = varying_svd(X, svd).scores[:, :p]
     if len(counts) == len(X):
         got = f"{len(X)} classes of one example each, so the value is 0 for any features"
-        checks.warn("gbc", "some class must have two examples", got, "merge classes or add data")
+        checks.warn("some class must have two examples", got, "merge classes or add data")
     means = class_means(Z, y, counts)
     squares = (Z - means[y]).square()
     variances = torch.where(counts[:, None] > 1, class_means(squares, y, counts), squares.mean(0))
@@ -284,6 +289,7 @@ def gbc(
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #383e1c17
 @documented
+@checks.entry_point
 def transrate(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -299,10 +305,10 @@ def transrate(
 
     Reference: Huang et al. 2022, Frustratingly easy transferability estimation.
     """
-    X, y, counts = labelled_points(features, labels, "transrate")
-    eps = checks.check_number(eps, "transrate", "eps", low=1e-100, high=1e100)
-    checks.check_choice(weights, ("classes", "points"), "transrate", "weights")
-    svd = use_svd(X, svd, "transrate")
+    X, y, counts = labelled_points(features, labels)
+    eps = checks.check_number(eps, "eps", low=1e-100, high=1e100)
+    checks.check_choice(weights, ("classes", "points"), "weights")
+    svd = use_svd(X, svd)
     whole = (svd.S.square() / (len(y) * eps)).log1p().sum() / 2
     class_rates = []
     for k in range(len(counts)):
@@ -316,6 +322,7 @@ def transrate(
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #8e2030f3
 @documented
+@checks.entry_point
 def linear(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -330,7 +337,7 @@ def linear(
 
     Reference: Ding et al. 2022, PACTran, B.5.
     """
-    return heads.use_head(features, labels, a, head, "linear", svd=svd).risk
+    return heads.use_head(features, labels, a, head, svd=svd).risk
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #7c11b3d6
 def least_error(
@@ -353,6 +360,7 @@ def least_error(
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #29b79dac
 @documented
+@checks.entry_point
 def linear_valid(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -369,15 +377,14 @@ def linear_valid(
 
     Reference: Ding et al. 2022, PACTran, B.5.
     """
-    caller = "linear_valid"
-    X, y, _ = labelled_points(features, labels, caller, min_rows=4)
-    a_values = checks.check_several(a, caller, "a")
-    grid = [checks.check_number(v, caller, "a", low=0, low_open=True) for v in a_values]
+    X, y, _ = labelled_points(features, labels, min_rows=4)
+    a_values = checks.check_several(a, "a")
+    grid = [checks.check_number(v, "a", low=0, low_open=True) for v in a_values]
     if isinstance(train, str):
-        checks.check_choice(train, ("first",), caller, "train")
+        checks.check_choice(train, ("first",), "train")
         train = torch.arange(len(X)) < len(X) // 2
-    mask = checks.check_split(train, len(X), caller, seed=seed).to(X.device)
+    mask = checks.check_split(train, len(X), seed=seed).to(X.device)
     if len(y[mask].unique()) < 2:
         rule, remedy = "the training examples must have at least two classes", "pass train=0.5"
-        checks.refuse(caller, rule, "one", f"shuffle the examples or {remedy}")
-    return least_error(varying_svd(X, svd, caller).scores, y, mask, grid, tol=tol)
+        checks.refuse(rule, "one", f"shuffle the examples or {remedy}")
+    return least_error(varying_svd(X, svd).scores, y, mask, grid, tol=tol)

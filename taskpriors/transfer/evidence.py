@@ -109,7 +109,7 @@ def _gram_projections(F: Tensor, T: Tensor) -> _Projections | None:
     "Raw projections from the Gram matrix of `F`, or None if squaring is inaccurate."
     copy = 0 if F.dtype == torch.float64 else F.numel()
     n_bytes = 8 * (copy + 2 * T.numel() + 3 * F.shape[1] ** 2)
-    checks.check_memory(n_bytes, "log_evidence", "pass fewer examples or features", device=F.device)
+    checks.check_memory(n_bytes, "pass fewer examples or features", device=F.device)
     F = F.double()
     s2, V = torch.linalg.eigh(F.T @ F)
     if not s2[0] > 1e-10 * s2[-1]:
@@ -125,7 +125,7 @@ def _gram_projections(F: Tensor, T: Tensor) -> _Projections | None:
 def _refuse_columns(bad, rule, remedy) -> None:
     "Raise `ValueError` with the first bad column of the targets, if any."
     if bad.any():
-        checks.refuse("log_evidence", rule, f"column {int(bad.nonzero()[0])}", remedy)
+        checks.refuse(rule, f"column {int(bad.nonzero()[0])}", remedy)
 
 # %% ../../nbs/transfer/05_evidence.ipynb #dd4b790a
 def _noiseless_alpha(parts) -> Tensor:
@@ -133,6 +133,7 @@ def _noiseless_alpha(parts) -> Tensor:
     return parts.n / (parts.z / parts.s2[:, None]).sum(0)
 
 # %% ../../nbs/transfer/05_evidence.ipynb #934833e8
+@checks.entry_point
 def log_evidence(
     features: ArrayLike,  # shape (n, d)
     targets: ArrayLike,  # real targets, shape (n,) or (n, t)
@@ -141,19 +142,19 @@ def log_evidence(
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> Evidence:
     "Maximum log evidence per example of each target (You et al. 2021), for any n and d."
-    F = checks.check_features(features, "log_evidence").detach()
-    T = checks.as_tensor(targets, "log_evidence", "targets").detach()
-    T = checks.check_features(T[:, None] if T.ndim == 1 else T, "log_evidence", "targets")
-    checks.check_same_n("log_evidence", features=len(F), targets=len(T))
+    F = checks.check_features(features).detach()
+    T = checks.as_tensor(targets, "targets").detach()
+    T = checks.check_features(T[:, None] if T.ndim == 1 else T, "targets")
+    checks.check_same_n(features=len(F), targets=len(T))
     T = T.double().to(F.device)
-    intercept = checks.check_flag(intercept, "log_evidence", "intercept")
+    intercept = checks.check_flag(intercept, "intercept")
     if svd is not None:
-        use_svd(F, svd, "log_evidence")
+        use_svd(F, svd)
     is_long = not intercept and len(F) > 4 * F.shape[1]
     parts = _gram_projections(F, T) if is_long else None
     if parts is None:
         project = _centred_projections if intercept else _raw_projections
-        parts = project(T, use_svd(F, svd, "log_evidence"))
+        parts = project(T, use_svd(F, svd))
         size = (T - T.mean(0) if intercept else T).square().sum(0)
         rule = "targets must vary" if intercept else "targets must not be zero"
         _refuse_columns(size == 0, rule, "drop it")
@@ -186,6 +187,7 @@ def log_evidence(
 
 # %% ../../nbs/transfer/05_evidence.ipynb #19369b24
 @documented
+@checks.entry_point
 def logme(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # classes, (n,); with regression=True real targets, (n,) or (n, t)
@@ -199,8 +201,8 @@ def logme(
     Mean over targets t of max over alpha, beta of log N(t; 0, I/beta + F F^T/alpha) / n.
     Reference: You et al. 2021, LogME (evidence of a Bayesian linear model).
     """
-    X = checks.check_features(features, "logme")
-    if not checks.check_flag(regression, "logme", "regression"):
-        y, counts = present_classes(labels, "logme", n=len(X))
+    X = checks.check_features(features)
+    if not checks.check_flag(regression, "regression"):
+        y, counts = present_classes(labels, n=len(X))
         labels = torch.eye(len(counts), dtype=torch.float64)[y.cpu()]
     return float(log_evidence(X, labels, intercept=intercept, svd=svd).value.mean())

@@ -169,10 +169,10 @@ class _Frame(NamedTuple):
         return W if self.basis is None else self.basis @ W
 
 
-def _head_frame(X: Tensor, svd: FeatureSVD | None, caller: str) -> _Frame:
+def _head_frame(X: Tensor, svd: FeatureSVD | None) -> _Frame:
     "Return coordinates of the least dimension."
     if svd is not None:
-        svd = use_svd(X, svd, caller)
+        svd = use_svd(X, svd)
         return _Frame(svd.mean.detach(), svd.scores.detach(), svd.V.detach())
     mean = X.double().mean(0)
     centred = X.double() - mean
@@ -207,7 +207,7 @@ def _start(head: HeadFit | None, frame: _Frame, n_classes: int) -> np.ndarray:
         return np.zeros(n_classes * (frame.A.shape[1] + 1))
     if not isinstance(head, HeadFit) or head.W.shape != (len(frame.mean), n_classes):
         rule = "start must be a head for the same features and classes"
-        checks.refuse("fit_head", rule, f"{head!r:.80}", "pass such a HeadFit or None")
+        checks.refuse(rule, f"{head!r:.80}", "pass such a HeadFit or None")
     b = head.b + (frame.mean - head.mean) @ head.W
     return _flatten(frame.inside(head.W).T, b[:, None])
 
@@ -222,6 +222,7 @@ def numpy_blas() -> Any:  # ThreadpoolController
     return pools.select(threading_layer="pthreads")  # OpenMP threads belong to torch
 
 # %% ../../nbs/transfer/03_heads.ipynb #671b4c17
+@checks.entry_point
 def fit_head(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -233,12 +234,11 @@ def fit_head(
     start: HeadFit | None = None,  # initial head; the optimum does not depend on it
 ) -> HeadFit:
     "Fit a multinomial logistic head with an l2 penalty and a free intercept (B.5: RER)."
-    caller = "fit_head"
-    X, y, counts = labelled_points(features, labels, caller)
-    beta = checks.check_number(beta, caller, "beta", low=1e-150, high=1e150)  # 1/beta is finite
-    tol = checks.check_number(tol, caller, "tol", low=0, low_open=True)
-    max_iter = checks.check_count(max_iter, caller, "max_iter")
-    frame = _head_frame(X, svd, caller)
+    X, y, counts = labelled_points(features, labels)
+    beta = checks.check_number(beta, "beta", low=1e-150, high=1e150)  # 1/beta is finite
+    tol = checks.check_number(tol, "tol", low=0, low_open=True)
+    max_iter = checks.check_count(max_iter, "max_iter")
+    frame = _head_frame(X, svd)
     Y = torch.eye(len(counts), dtype=frame.A.dtype, device=frame.A.device)[:, y]
     problem = HeadProblem(frame.A, Y, beta)
     theta = _start(start, frame, len(counts))
@@ -263,17 +263,17 @@ def fit_head(
 
 # %% ../../nbs/transfer/03_heads.ipynb #d6a5e203
 def use_head(
-    features: ArrayLike, labels: ArrayLike, a: float, head: HeadFit | None, caller: str, **kw: Any
+    features: ArrayLike, labels: ArrayLike, a: float, head: HeadFit | None, **kw: Any
 ) -> HeadFit:
     "Return `head` if its beta is a n, or fit it; warn if it did not converge."
-    X = checks.check_features(features, caller).detach()
-    beta = checks.check_number(a, caller, "a", low=0, low_open=True) * len(X)
+    X = checks.check_features(features).detach()
+    beta = checks.check_number(a, "a", low=0, low_open=True) * len(X)
     if head is None:
         head = fit_head(X, labels, beta=beta, **kw)
     elif not isinstance(head, HeadFit) or head.beta != beta or len(head.W) != X.shape[1]:
         rule = "head must be fit_head(features, labels, beta=a*n)"
-        checks.refuse(caller, rule, f"{head!r:.80}", "pass that head or None")
+        checks.refuse(rule, f"{head!r:.80}", "pass that head or None")
     if not head.converged:
         got = f"{head.n_iter} evaluations"
-        checks.warn(caller, "the head did not converge", got, "raise max_iter or tol", stacklevel=4)
+        checks.warn("the head did not converge", got, "raise max_iter or tol", stacklevel=5)
     return head

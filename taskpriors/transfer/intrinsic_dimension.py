@@ -17,8 +17,8 @@ from ..signatures import documented
 from .neighbours import Neighbours, distinct_points, use_neighbours
 
 # %% ../../nbs/transfer/10_intrinsic_dimension.ipynb #e231b226
-def _distinct(features, caller: str) -> Tensor:  # shape (n_distinct, d), float64
-    X = checks.check_features(features, caller).detach()
+def _distinct(features) -> Tensor:  # shape (n_distinct, d), float64
+    X = checks.check_features(features).detach()
     keep = distinct_points(X)
     if len(keep) == len(X):
         return X
@@ -26,21 +26,21 @@ def _distinct(features, caller: str) -> Tensor:  # shape (n_distinct, d), float6
     copies = "1 duplicate" if n_copies == 1 else f"{n_copies} duplicates"
     got = f"{copies} among {len(X)} examples, which were left out"
     remedy = "check the data for duplicates"
-    checks.warn(caller, "examples should be distinct", got, remedy, stacklevel=4)
+    checks.warn("examples should be distinct", got, remedy, stacklevel=5)
     return X[keep]
 
 
-def _log_ratios(X: Tensor, first: int, second: int, neighbours, caller: str) -> Tensor:
+def _log_ratios(X: Tensor, first: int, second: int, neighbours) -> Tensor:
     "Log ratio of two neighbour distances, shape (n,), non-negative."
     if len(X) <= second:
         rule = f"more than {second} examples must be distinct"
-        checks.refuse(caller, rule, len(X), "pass more examples or a smaller scale")
+        checks.refuse(rule, len(X), "pass more examples or a smaller scale")
     stale = neighbours is None or len(neighbours.indices) != len(X)
-    table = use_neighbours(X, second, None if stale else neighbours, caller)
+    table = use_neighbours(X, second, None if stale else neighbours)
     ratios = (table.distances[:, second - 1] / table.distances[:, first - 1]).log()
     if ratios.sum() <= 0:
         rule = "neighbours must have different distances"
-        checks.refuse(caller, rule, "ties at all examples", "pass data that are not on a grid")
+        checks.refuse(rule, "ties at all examples", "pass data that are not on a grid")
     return ratios
 
 # %% ../../nbs/transfer/10_intrinsic_dimension.ipynb #3ccd47f6
@@ -52,10 +52,11 @@ def _warn_of_near_copies(logs: Tensor) -> None:  # log ratios, exponentially dis
         got = f"{int(near.sum())} of {n} examples much nearer to one example than to any other"
         others = f"the dimension of the others is {float((len(rest) - 1) / rest.sum()):.3g}"
         remedy = f"{others}, see method='fit'"
-        checks.warn("twonn", "examples should not have near-duplicates", got, remedy, stacklevel=4)
+        checks.warn("examples should not have near-duplicates", got, remedy, stacklevel=5)
 
 
 @documented
+@checks.entry_point
 def twonn(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -70,9 +71,9 @@ def twonn(
 
     Reference: Facco et al. 2017, Estimating the intrinsic dimension of datasets.
     """
-    checks.check_choice(method, ("likelihood", "fit"), "twonn", "method")
-    discard = checks.check_number(discard, "twonn", "discard", low=0, high=1, high_open=True)
-    logs = _log_ratios(_distinct(features, "twonn"), 1, 2, neighbours, "twonn")
+    checks.check_choice(method, ("likelihood", "fit"), "method")
+    discard = checks.check_number(discard, "discard", low=0, high=1, high_open=True)
+    logs = _log_ratios(_distinct(features), 1, 2, neighbours)
     n = len(logs)
     if method == "likelihood":
         _warn_of_near_copies(logs)
@@ -82,7 +83,7 @@ def twonn(
     y = -torch.log1p(-torch.arange(1, n_used + 1, dtype=x.dtype, device=x.device) / n)
     if x.square().sum() == 0:
         rule = "neighbours must have different distances"
-        checks.refuse("twonn", rule, "ties at all remaining examples", "lower discard")
+        checks.refuse(rule, "ties at all remaining examples", "lower discard")
     return float((x @ y) / x.square().sum())
 
 # %% ../../nbs/transfer/10_intrinsic_dimension.ipynb #5654e9f7

@@ -34,6 +34,7 @@ def _joint_probability(
 
 # %% ../../nbs/transfer/02_leep.ipynb #db15af2b
 @documented
+@checks.entry_point
 def leep(
     source_probs: ArrayLike,  # probability of each source class, (n, n_source), rows sum to one
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -45,9 +46,9 @@ def leep(
     mean_i log sum_z P(y_i given z) M_iz, with P(y, z) = (sum of M_iz over examples of class y) / n.
     Reference: Nguyen et al. 2020, LEEP.
     """
-    M = checks.check_probs(source_probs, "leep").detach()
-    y, counts = present_classes(labels, "leep", n=len(M), device=M.device)
-    block_size = checks.check_count(block_size, "leep", "block_size")
+    M = checks.check_probs(source_probs).detach()
+    y, counts = present_classes(labels, n=len(M), device=M.device)
+    block_size = checks.check_count(block_size, "block_size")
     J = _joint_probability(M, y, len(counts), block_size=block_size)
     conditional = J / J.sum(0).clamp_min(torch.finfo(J.dtype).tiny)
     total = 0.0
@@ -58,6 +59,7 @@ def leep(
 
 # %% ../../nbs/transfer/02_leep.ipynb #6fb7801c
 @documented
+@checks.entry_point
 def nce(
     source: ArrayLike,  # source labels (n,), or probabilities (n, n_source)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -69,13 +71,13 @@ def nce(
     sum_yz P(y, z) log P(y given z); "soft" uses the joint distribution of the probabilities.
     Reference: Tran et al. 2019, NCE.
     """
-    soft = checks.check_choice(variant, ("hard", "soft"), "nce", "variant") == "soft"
-    if soft or checks.as_tensor(source, "nce", "source").ndim == 2:
-        z = checks.check_probs(source, "nce").detach()
+    soft = checks.check_choice(variant, ("hard", "soft"), "variant") == "soft"
+    if soft or checks.as_tensor(source, "source").ndim == 2:
+        z = checks.check_probs(source).detach()
     else:
-        z = checks.check_labels(source, "nce", name="source")[0]
-    y, counts = present_classes(labels, "nce", device=z.device)
-    checks.check_same_n("nce", source=len(z), labels=len(y))
+        z = checks.check_labels(source, name="source")[0]
+    y, counts = present_classes(labels, device=z.device)
+    checks.check_same_n(source=len(z), labels=len(y))
     if soft:
         J = _joint_probability(z, y, len(counts)).T
     else:
@@ -88,11 +90,12 @@ def nce(
     return float(total / J.sum())
 
 # %% ../../nbs/transfer/02_leep.ipynb #48fe0e27
+@checks.entry_point
 def mixture_size(n: int, n_classes: int, rule: str = "pactran") -> int:
     'Number of mixture components by the rule "pactran" or "five" (5 K, Li et al. 2021), at most n.'
-    checks.check_choice(rule, ("pactran", "five"), "mixture_size", "rule")
-    n = checks.check_count(n, "mixture_size", "n")
-    n_classes = checks.check_count(n_classes, "mixture_size", "n_classes")
+    checks.check_choice(rule, ("pactran", "five"), "rule")
+    n = checks.check_count(n, "n")
+    n_classes = checks.check_count(n_classes, "n_classes")
     size = 5 * n_classes if rule == "five" else int(max(min(n_classes, 0.2 * n), 0.1 * n))
     return max(1, min(size, n))
 
@@ -103,13 +106,12 @@ def fitted_mixture(
     "Fit a full-covariance Gaussian mixture to the components with this fraction of variance."
     from sklearn.mixture import GaussianMixture
 
-    caller = "mixture_probs"
-    n_components = checks.check_count(n_components, caller, "n_components", high=svd.n)
-    checks.check_number(variance, caller, "variance", low=0, high=1, low_open=True)
-    seed = checks.check_count(seed, caller, "seed", low=0, high=2**32 - 1)
+    n_components = checks.check_count(n_components, "n_components", high=svd.n)
+    checks.check_number(variance, "variance", low=0, high=1, low_open=True)
+    seed = checks.check_count(seed, "seed", low=0, high=2**32 - 1)
     if len(svd.S) == 0:
         rule = "features must differ between examples"
-        checks.refuse(caller, rule, "identical rows", "pass features that vary")
+        checks.refuse(rule, "identical rows", "pass features that vary")
     share = svd.S.square().cumsum(0) / svd.S.square().sum()
     p = min(int((share < variance - 1e-12).sum()) + 1, len(share))
     scores = svd.scores[:, :p] * (svd.n**0.5 / svd.S[0])  # the first column has variance one
@@ -118,6 +120,7 @@ def fitted_mixture(
     return mixture.fit(Z), Z
 
 
+@checks.entry_point
 def mixture_probs(
     features: ArrayLike,  # shape (n, d)
     n_components: int,  # number of mixture components
@@ -127,7 +130,7 @@ def mixture_probs(
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> Tensor:  # shape (n, n_components), float64, rows sum to one
     "Posterior of `fitted_mixture` at each example."
-    svd = use_svd(features, svd, "mixture_probs")
+    svd = use_svd(features, svd)
     mixture, Z = fitted_mixture(svd, n_components, variance, seed)
     return torch.from_numpy(mixture.predict_proba(Z)).to(svd.U.device)
 
@@ -136,11 +139,12 @@ def task_mixture(
     features: ArrayLike, labels: ArrayLike, *, seed: int = 0, svd: FeatureSVD | None = None
 ) -> Tensor:  # shape (n, mixture_size(n, K))
     "Posterior of a mixture with the default number of components for n and K."
-    X, _, counts = labelled_points(features, labels, "mixture_probs")
+    X, _, counts = labelled_points(features, labels)
     return mixture_probs(X, mixture_size(len(X), len(counts)), seed=seed, svd=svd)
 
 # %% ../../nbs/transfer/02_leep.ipynb #6c27dc6f
 @documented
+@checks.entry_point
 def nleep(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -156,7 +160,7 @@ def nleep(
     leep(mixture_probs(features, n_components), labels).
     Reference: Li et al. 2021, N-LEEP.
     """
-    X, y, counts = labelled_points(features, labels, "nleep")
+    X, y, counts = labelled_points(features, labels)
     if mixture is None:
         if n_components is None:
             n_components = mixture_size(len(X), len(counts))

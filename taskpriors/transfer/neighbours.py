@@ -21,18 +21,20 @@ from ..results import Result
 from ..signatures import documented
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #1ebf30ad
+@checks.entry_point
 def distinct_points(features: ArrayLike) -> Tensor:  # first occurrences, increasing
     "Indices of the examples that are not duplicates of an earlier example."
-    X = checks.check_features(features, "distinct_points").detach()
+    X = checks.check_features(features).detach()
     _, inverse = X.unique(dim=0, return_inverse=True)
     first = torch.full((int(inverse.max()) + 1,), len(X), device=X.device)
     order = torch.arange(len(X), device=X.device)
     return first.scatter_reduce_(0, inverse, order, "amin").sort().values
 
 
+@checks.entry_point
 def count_copies(features: ArrayLike) -> int:  # number of duplicates
     "Count the examples whose features equal those of an earlier example."
-    X = checks.check_features(features, "count_copies").detach()
+    X = checks.check_features(features).detach()
     return len(X) - len(distinct_points(X))
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #81143e8c
@@ -50,27 +52,26 @@ class Neighbours(Result):
 
 
 @documented
+@checks.entry_point
 def nearest_neighbours(
     features: ArrayLike,  # shape (n, d)
     k: int = 16,  # number of neighbours, excluding the example itself
 ) -> Neighbours:
     "Find the k nearest neighbours of each example exactly, in Euclidean distance and in blocks."
-    X = checks.check_features(features, "nearest_neighbours").detach()
-    k = checks.check_count(k, "nearest_neighbours", "k", high=len(X) - 1)
+    X = checks.check_features(features).detach()
+    k = checks.check_count(k, "k", high=len(X) - 1)
     n_bytes = 8 * (3 * X.numel() + 3 * (k + pairs.EXTRA) * len(X)) + 5 * 2**24
-    checks.check_memory(n_bytes, "nearest_neighbours", "pass fewer examples", device=X.device)
+    checks.check_memory(n_bytes, "pass fewer examples", device=X.device)
     mean = X.double().mean(0)
     F = X.double() - mean
     distances, positions = pairs.nearest_points(F, k)
     return svd.note_origin(Neighbours(distances, positions, mean), features)
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #d8d37ef6
-def use_neighbours(
-    features: ArrayLike, k: int, neighbours: Neighbours | None, caller: str
-) -> Neighbours:
+def use_neighbours(features: ArrayLike, k: int, neighbours: Neighbours | None) -> Neighbours:
     "Return `neighbours` if it belongs to `features` and holds `k` neighbours, or compute it."
-    X = checks.check_features(features, caller).detach()
-    k = checks.check_count(k, caller, "k", high=len(X) - 1)
+    X = checks.check_features(features).detach()
+    k = checks.check_count(k, "k", high=len(X) - 1)
     if neighbours is None:
         return nearest_neighbours(X, k)
     fits = isinstance(neighbours, Neighbours) and neighbours.k >= k
@@ -79,20 +80,21 @@ def use_neighbours(
     fits = fits and len(neighbours.indices) == len(X)
     if not (fits and torch.equal(neighbours.mean, X.double().mean(0))):
         rule = f"neighbours must be nearest_neighbours of these features with k of at least {k}"
-        checks.refuse(caller, rule, f"{neighbours!r:.60}", "pass more neighbours or None")
+        checks.refuse(rule, f"{neighbours!r:.60}", "pass more neighbours or None")
     return svd.note_origin(neighbours, X)
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #3251214d
-def unit_rows(X: Tensor, caller: str) -> Tensor:  # the same shape, float64
+def unit_rows(X: Tensor) -> Tensor:  # the same shape, float64
     "Divide rows by their norms; a zero row raises `ValueError`."
     norm = X.double().norm(dim=-1, keepdim=True)
     if (norm == 0).any():
         rule = "rows must not be zero"
-        checks.refuse(caller, rule, f"{int((norm == 0).sum())} zero rows", "drop them")
+        checks.refuse(rule, f"{int((norm == 0).sum())} zero rows", "drop them")
     return X / norm
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #521fb176
 @documented
+@checks.entry_point
 def knn_accuracy(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -109,12 +111,12 @@ def knn_accuracy(
 
     Reference: Cover and Hart 1967, Nearest neighbor pattern classification.
     """
-    X, y, counts = svd.labelled_points(features, labels, "knn_accuracy")
-    checks.check_choice(metric, ("euclidean", "cosine"), "knn_accuracy", "metric")
-    k = checks.check_count(k, "knn_accuracy", "k", high=len(X) - 1)
+    X, y, counts = svd.labelled_points(features, labels)
+    checks.check_choice(metric, ("euclidean", "cosine"), "metric")
+    k = checks.check_count(k, "k", high=len(X) - 1)
     if metric == "cosine":
-        X, neighbours = unit_rows(X, "knn_accuracy"), None
-    task_models = use_neighbours(X, k, neighbours, "knn_accuracy").indices[:, :k]
+        X, neighbours = unit_rows(X), None
+    task_models = use_neighbours(X, k, neighbours).indices[:, :k]
     nearness = torch.arange(k, 0, -1, device=X.device)
     votes, nearest = torch.zeros(2, len(X), len(counts), dtype=torch.long, device=X.device)
     votes.scatter_add_(1, y[task_models], ((k + 1) ** 2 + nearness).expand(len(X), k))
@@ -124,6 +126,7 @@ def knn_accuracy(
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #1dd2c2c3
 @documented
+@checks.entry_point
 def cluster_learnability(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -137,28 +140,27 @@ def cluster_learnability(
 
     Reference: Lu et al. 2022, Using representation expressiveness and learnability.
     """
-    caller = "cluster_learnability"
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
-    X = checks.check_features(features, caller, min_rows=4).detach()
+    X = checks.check_features(features, min_rows=4).detach()
     if n_clusters is None:
         n_clusters = max(2, round(len(X) ** 0.5))
-    n_clusters = checks.check_count(n_clusters, caller, "n_clusters", low=2, high=len(X))
-    order = torch.randperm(len(X), generator=checks.check_generator(seed, caller))
+    n_clusters = checks.check_count(n_clusters, "n_clusters", low=2, high=len(X))
+    order = torch.randperm(len(X), generator=checks.check_generator(seed))
     F = X.double()[order.to(X.device)]
     F = F - F.mean(0)
     scale = F.square().mean().sqrt()
     if scale == 0:
         rule = "features must differ between examples"
-        checks.refuse(caller, rule, "identical rows", "pass features that vary")
+        checks.refuse(rule, "identical rows", "pass features that vary")
     F = F / scale
     start = np.random.RandomState(int(order[0]))
     means = KMeans(n_clusters, n_init=1, random_state=start, algorithm="elkan")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         clusters = torch.from_numpy(means.fit_predict(F.cpu().numpy())).to(X.device)
-    table = None if all_pairs is None else pairs.use_pairs(features, all_pairs, caller)
+    table = None if all_pairs is None else pairs.use_pairs(features, all_pairs)
     if table is not None and table.seed == seed:
         earlier = table.earlier
     else:

@@ -58,10 +58,10 @@ def _places_held(v: np.ndarray, k: int) -> np.ndarray:  # in [0, 1], shape (n,)
     return above + tied * (k - above.sum()) / tied.sum()
 
 
-def order_statistic(method: str, k: int | None, n: int, caller: str) -> Callable:
+def order_statistic(method: str, k: int | None, n: int) -> Callable:
     'Return the rank statistic of this name; "top_k" defaults to a quarter of n models.'
-    checks.check_choice(method, (*STATISTICS, "top_k"), caller, "method")
-    k = checks.check_count(max(1, n // 4) if k is None else k, caller, "k", high=n - 1)
+    checks.check_choice(method, (*STATISTICS, "top_k"), "method")
+    k = checks.check_count(max(1, n // 4) if k is None else k, "k", high=n - 1)
     if method != "top_k":
         return STATISTICS[method]
     return lambda x, y: float(_places_held(x, k) @ _places_held(y, k) / k)
@@ -93,7 +93,6 @@ def fisher_interval(
     method: str,
     level: float,
     *,
-    caller: str = "rank_agreement",
     n_given: int = 0,
 ) -> tuple[float, float]:
     "Fisher's interval around `r` for n models, with `n_given` variables held fixed."
@@ -103,7 +102,7 @@ def fisher_interval(
     m = n - n_given
     if m < interval.least:
         rule = f"Fisher's interval of {method} needs at least {interval.least + n_given} models"
-        checks.refuse(caller, rule, n, "add models or pass interval='bootstrap'")
+        checks.refuse(rule, n, "add models or pass interval='bootstrap'")
     inner = math.copysign(min(abs(r), 1 - interval.step(n)), r)
     if abs(inner) == 1:
         return r, r
@@ -113,10 +112,10 @@ def fisher_interval(
     return min(low, r), max(high, r)
 
 # %% ../../nbs/transfer/00_orders.ipynb #6c144d63
-def check_resamples(n_resamples: int, arrays: Sequence, caller: str) -> int:
+def check_resamples(n_resamples: int, arrays: Sequence) -> int:
     "Return the number of resamples, or raise `MemoryError` if they do not fit in memory."
     size = 16 * arrays[0].shape[-1] + sum(a.nbytes + 128 for a in arrays)
-    return checks.check_load(n_resamples, caller, "n_resamples", low=100, bytes_each=size)
+    return checks.check_load(n_resamples, "n_resamples", low=100, bytes_each=size)
 
 
 def resamples(
@@ -143,12 +142,11 @@ def resampled_values(
     arrays: Sequence,
     n_resamples: int,
     seed: Seed | None,
-    caller: str,
     *,
     families: list | None = None,
 ) -> np.ndarray:  # one number per resample
     "Evaluate a statistic on resampled models (..., n) or families, where it is defined."
-    g = checks.check_generator(seed, caller)
+    g = checks.check_generator(seed)
     index, times = resamples(arrays[0].shape[-1], n_resamples, g, families)
     values = np.full(len(index), math.nan)
     for i, chosen in enumerate(index):
@@ -161,7 +159,7 @@ def resampled_values(
     if len(values) < 0.9 * n_resamples:
         rule = "at least 90 % of the bootstrap resamples must contain distinct values"
         got = f"{len(values)} of {n_resamples}"
-        checks.refuse(caller, rule, got, "add models or use method='top_k'")
+        checks.refuse(rule, got, "add models or use method='top_k'")
     return values
 
 
@@ -174,7 +172,7 @@ def quantile_interval(values: np.ndarray, level: float) -> tuple[float, float]:
 LEAST_FAMILIES = 5
 
 
-def family_members(groups: ArrayLike | None, n: int, caller: str) -> list | None:
+def family_members(groups: ArrayLike | None, n: int) -> list | None:
     "Positions of the members of each family, or None without groups."
     if groups is None:
         return None
@@ -182,19 +180,19 @@ def family_members(groups: ArrayLike | None, n: int, caller: str) -> list | None
     try:
         groups = np.asarray(groups)
     except ValueError:
-        checks.refuse(caller, rule, "lists of different lengths", "pass one family name per model")
+        checks.refuse(rule, "lists of different lengths", "pass one family name per model")
     if groups.shape != (n,):
-        checks.refuse(caller, rule, f"shape {groups.shape}", "pass one family name per model")
+        checks.refuse(rule, f"shape {groups.shape}", "pass one family name per model")
     missing = sum(g is None or g != g for g in groups.tolist())
     if missing:
         rule, got = "groups must name a family for every model", f"{missing} missing"
-        checks.refuse(caller, rule, got, "give a model without relatives a separate family")
+        checks.refuse(rule, got, "give a model without relatives a separate family")
     try:
         names, family = np.unique(groups, return_inverse=True)
     except TypeError:
         rule = "groups must be names or numbers"
-        checks.refuse(caller, rule, type(groups[0]).__name__, "pass names")
+        checks.refuse(rule, type(groups[0]).__name__, "pass names")
     if len(names) < LEAST_FAMILIES:
         rule = f"groups must name at least {LEAST_FAMILIES} families"
-        checks.refuse(caller, rule, len(names), "add models of other families")
+        checks.refuse(rule, len(names), "add models of other families")
     return [np.flatnonzero(family == k) for k in range(len(names))]

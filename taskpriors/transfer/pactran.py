@@ -54,10 +54,10 @@ class _Mixture(NamedTuple):
         return [self.M[self.y == k] for k in range(len(self.prior))]
 
 
-def _mixture(source_probs, labels, alpha, caller) -> _Mixture:
-    M = checks.check_probs(source_probs, caller).double()
-    y, counts = present_classes(labels, caller, n=len(M), device=M.device)
-    alpha = checks.check_number(alpha, caller, "alpha", low=0, high=1e12, low_open=True)
+def _mixture(source_probs, labels, alpha) -> _Mixture:
+    M = checks.check_probs(source_probs).double()
+    y, counts = present_classes(labels, n=len(M), device=M.device)
+    alpha = checks.check_number(alpha, "alpha", low=0, high=1e12, low_open=True)
     return _Mixture(M, y, alpha * counts.double() / counts.sum() + 1e-10)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #c32833e0
@@ -154,6 +154,7 @@ def _dirichlet_round(case: _Mixture, blocks, at: _Round) -> _Round:
     return at._replace(counts=counts, expected_log=E, bound=bound)
 
 
+@checks.entry_point
 def dirichlet_fit(
     source_probs: ArrayLike,  # shape (n, n_source), rows sum to one
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -163,10 +164,9 @@ def dirichlet_fit(
     max_iter: int = 5000,  # maximum number of rounds
 ) -> VariationalFit:
     "Fit the variational posterior of PACTran-Dirichlet (appendix A.1) to convergence."
-    caller = "dirichlet_fit"
-    case = _mixture(source_probs, labels, alpha, caller)
-    tol = checks.check_number(tol, caller, "tol", low=0)
-    max_iter = checks.check_count(max_iter, caller, "max_iter")
+    case = _mixture(source_probs, labels, alpha)
+    tol = checks.check_number(tol, "tol", low=0)
+    max_iter = checks.check_count(max_iter, "max_iter")
     counts = _expected_counts(case.prior, case.M, case.y)
     start = _Round(counts, torch.ones_like(counts[0]))
     advance = partial(_dirichlet_round, case, case.blocks())
@@ -186,19 +186,20 @@ def _normalised_bound(bound, n, n_classes, normalization) -> float:
     return -bound / {"NK": n * n_classes, "N": n, "none": 1}[normalization]
 
 
-def _check_options(variant, variants, normalization, caller) -> None:
-    checks.check_choice(variant, variants, caller, "variant")
-    checks.check_choice(normalization, ("NK", "N", "none"), caller, "normalization")
+def _check_options(variant, variants, normalization) -> None:
+    checks.check_choice(variant, variants, "variant")
+    checks.check_choice(normalization, ("NK", "N", "none"), "normalization")
 
 
-def _score_of_fit(fit: VariationalFit, normalization, caller) -> float:
+def _score_of_fit(fit: VariationalFit, normalization) -> float:
     if not fit.converged:
         got = f"{fit.n_iter} iterations"
-        checks.warn(caller, "did not converge", got, "raise max_iter or tol", stacklevel=4)
+        checks.warn("did not converge", got, "raise max_iter or tol", stacklevel=5)
     return _normalised_bound(fit.bound, len(fit.posterior), len(fit.counts), normalization)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #a874c710
 @documented
+@checks.entry_point
 def pactran_dirichlet(
     source_probs: ArrayLike,  # shape (n, n_source), rows sum to one
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -215,16 +216,15 @@ def pactran_dirichlet(
     c_yz = alpha_y + sum of q_i(z) over the examples of class y, at the q that maximises the bound.
     Reference: Ding et al., PACTran (2022), appendix A.1, eq. (15).
     """
-    caller = "pactran_dirichlet"
-    _check_options(variant, ("bound", "published"), normalization, caller)
+    _check_options(variant, ("bound", "published"), normalization)
     if variant == "published":
-        case = _mixture(source_probs, labels, alpha, caller)
+        case = _mixture(source_probs, labels, alpha)
         counts, value = _published_rounds(case, _dirichlet_log)
         sums = torch.lgamma(case.prior.sum()) - torch.lgamma(counts.sum(0))
         value = (value + sums.sum()).item()
         return _normalised_bound(value, len(case.y), len(case.prior), normalization)
     fit = dirichlet_fit(source_probs, labels, alpha=alpha, tol=tol, max_iter=max_iter)
-    return _score_of_fit(fit, normalization, caller)
+    return _score_of_fit(fit, normalization)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #5d3e08b6
 def _gamma_round(case: _Mixture, blocks, at: _Round, *, free: bool) -> _Round:
@@ -241,6 +241,7 @@ def _gamma_round(case: _Mixture, blocks, at: _Round, *, free: bool) -> _Round:
     return _Round(counts, rates, normaliser, E, bound)
 
 
+@checks.entry_point
 def gamma_fit(
     source_probs: ArrayLike,  # shape (n, n_source), rows sum to one
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -251,11 +252,10 @@ def gamma_fit(
     max_iter: int = 5000,  # maximum number of rounds
 ) -> VariationalFit:
     "Fit the variational posterior of PACTran-Gamma (appendix A.2, prior rate 1) to convergence."
-    caller = "gamma_fit"
-    case = _mixture(source_probs, labels, alpha, caller)
-    tol = checks.check_number(tol, caller, "tol", low=0)
-    max_iter = checks.check_count(max_iter, caller, "max_iter")
-    free = checks.check_choice(rates, ("optimal", "fixed"), caller, "rates") == "optimal"
+    case = _mixture(source_probs, labels, alpha)
+    tol = checks.check_number(tol, "tol", low=0)
+    max_iter = checks.check_count(max_iter, "max_iter")
+    free = checks.check_choice(rates, ("optimal", "fixed"), "rates") == "optimal"
     counts = _expected_counts(case.prior, case.M, case.y)
     start = _Round(counts, torch.ones_like(counts[0]), case.M @ counts.sum(0))
     advance = partial(_gamma_round, case, case.blocks(), free=free)
@@ -263,6 +263,7 @@ def gamma_fit(
 
 # %% ../../nbs/transfer/04_pactran.ipynb #3cf424c6
 @documented
+@checks.entry_point
 def pactran_gamma(
     source_probs: ArrayLike,  # shape (n, n_source), rows sum to one
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -280,17 +281,16 @@ def pactran_gamma(
     lam_i = sum_yz M(x_i)_z c_yz. The default maximises over the rates as well.
     Reference: Ding et al., PACTran (2022), appendix A.2, eqs. (17) and (18).
     """
-    caller = "pactran_gamma"
-    _check_options(variant, ("bound", "fixed", "published"), normalization, caller)
+    _check_options(variant, ("bound", "fixed", "published"), normalization)
     if variant == "published":
-        case = _mixture(source_probs, labels, alpha, caller)
+        case = _mixture(source_probs, labels, alpha)
         counts, value = _published_rounds(case, torch.digamma)
         n, K = len(case.y), len(case.prior)
         value = (value - (case.M @ counts.sum(0)).log().sum()).item() + n - n * K
         return _normalised_bound(value, n, K, normalization)
     rates = "fixed" if variant == "fixed" else "optimal"
     fit = gamma_fit(source_probs, labels, alpha=alpha, rates=rates, tol=tol, max_iter=max_iter)
-    return _score_of_fit(fit, normalization, caller)
+    return _score_of_fit(fit, normalization)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #aff74859
 @documented
@@ -321,17 +321,17 @@ def npactran_gamma(
     return pactran_gamma(P, labels, **options)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #8584aa6c
+@checks.entry_point
 def flatness(
     trace: float, n: int, n_classes: int, *, a: float, b: float, d: int, hessian: str = "mean"
 ) -> float:  # nats
     "Flatness regulariser FR of PACTran-Gaussian (B.5), with the trace of the mean Hessian."
-    caller = "flatness"
     counts, numbers = dict(n=n, n_classes=n_classes, d=d), dict(a=a, b=b)
-    n, n_classes, d = (checks.check_count(v, caller, k) for k, v in counts.items())
-    a, b = (checks.check_number(v, caller, k, low=1e-150, high=1e150) for k, v in numbers.items())
-    trace = checks.check_number(trace, caller, "trace", low=0, high=1e150)
+    n, n_classes, d = (checks.check_count(v, k) for k, v in counts.items())
+    a, b = (checks.check_number(v, k, low=1e-150, high=1e150) for k, v in numbers.items())
+    trace = checks.check_number(trace, "trace", low=0, high=1e150)
     beta = a * n
-    scale = n if checks.check_choice(hessian, ("mean", "sum"), caller, "hessian") == "sum" else 1
+    scale = n if checks.check_choice(hessian, ("mean", "sum"), "hessian") == "sum" else 1
     return n_classes * b / (2 * beta) * math.log1p(beta / (n_classes * d) * scale * trace)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #5add5850
@@ -351,6 +351,7 @@ class GaussianGrid(results.Result):
         return self.risk[:, None] + self.flat  # shape (A, B), lower is better
 
 # %% ../../nbs/transfer/04_pactran.ipynb #bb0bd48e
+@checks.entry_point
 def gaussian_grid(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -361,14 +362,12 @@ def gaussian_grid(
     tol: float = 1e-6,  # tolerance of the heads
 ) -> GaussianGrid:
     "RER and FR over the published grid of (a, b), with one convex fit per a."
-    caller = "gaussian_grid"
-    X, y, counts = labelled_points(features, labels, caller)
-    grid = {k: checks.check_several(v, caller, k) for k, v in dict(a=a, b=b).items()}
+    X, y, counts = labelled_points(features, labels)
+    grid = {k: checks.check_several(v, k) for k, v in dict(a=a, b=b).items()}
     a, b = (
-        [checks.check_number(v, caller, k, low=0, low_open=True) for v in row]
-        for k, row in grid.items()
+        [checks.check_number(v, k, low=0, low_open=True) for v in row] for k, row in grid.items()
     )
-    checks.check_choice(hessian, ("mean", "sum"), caller, "hessian")
+    checks.check_choice(hessian, ("mean", "sum"), "hessian")
     heads: list[HeadFit] = []
     for v in a:
         near = heads[-1] if heads else None
@@ -387,6 +386,7 @@ def gaussian_grid(
 
 # %% ../../nbs/transfer/04_pactran.ipynb #a502c169
 @documented
+@checks.entry_point
 def pactran_gaussian(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -405,9 +405,8 @@ def pactran_gaussian(
     K b / (2 beta) * ln(1 + beta / (K d) * trace of the Hessian of L), with beta = a n.
     Reference: Ding et al., PACTran (2022), appendix A.3, eqs. (19) to (21), and B.5.
     """
-    caller = "pactran_gaussian"
-    b = checks.check_number(b, caller, "b", low=0, low_open=True)
-    checks.check_choice(hessian, ("mean", "sum"), caller, "hessian")
-    fit = use_head(features, labels, a, head, caller, tol=tol, max_iter=max_iter, svd=svd)
+    b = checks.check_number(b, "b", low=0, low_open=True)
+    checks.check_choice(hessian, ("mean", "sum"), "hessian")
+    fit = use_head(features, labels, a, head, tol=tol, max_iter=max_iter, svd=svd)
     d, K = fit.W.shape
     return fit.risk + flatness(fit.trace, len(features), K, a=a, b=b, d=d, hessian=hessian)

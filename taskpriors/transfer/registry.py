@@ -167,32 +167,32 @@ class TransferScores(Result):
 
 # %% ../../nbs/transfer/15_registry.ipynb #366edf32
 def _asked_for(metrics, inputs: dict) -> list[str]:  # names in METRICS
-    caller = "transfer_scores"
     if metrics is None:
         names = [k for k, m in METRICS.items() if set(m.needs) <= set(inputs)]
     else:
-        names = checks.check_several(metrics, caller, "metrics")
+        names = checks.check_several(metrics, "metrics")
     if not names:
         rule = "at least one metric must be computable"
-        checks.refuse(caller, rule, f"inputs {list(inputs)}", "pass features and labels")
+        checks.refuse(rule, f"inputs {list(inputs)}", "pass features and labels")
     for name in names:
         if not isinstance(name, str) or name not in METRICS:
             if isinstance(name, str) and name in COMBINED:
                 terms = ", ".join(terms_of([name]))
                 remedy = f"use rank_models, or pass its terms: {terms}"
                 rule = f"{name} is normalised over several models"
-                checks.refuse(caller, rule, "one model", remedy)
+                checks.refuse(rule, "one model", remedy)
             rule = "metrics must be names in METRICS"
-            checks.refuse(caller, rule, repr(name), "choose a name in taskpriors.METRICS")
+            checks.refuse(rule, repr(name), "choose a name in taskpriors.METRICS")
         missing = [k for k in METRICS[name].needs if k not in inputs]
         if missing:
             rule = f"{name} needs {' and '.join(METRICS[name].needs)}"
             got = f"no {missing[0]}"
-            checks.refuse(caller, rule, got, f"pass {missing[0]}= or omit {name}")
+            checks.refuse(rule, got, f"pass {missing[0]}= or omit {name}")
     return names
 
 # %% ../../nbs/transfer/15_registry.ipynb #a2d12589
 @documented
+@checks.entry_point
 def transfer_scores(
     features: ArrayLike | None = None,  # shape (n, d)
     labels: ArrayLike | None = None,  # class of each example, shape (n,)
@@ -205,18 +205,18 @@ def transfer_scores(
     on_error: str = "raise",  # "raise", or "keep" to store the error message
 ) -> TransferScores:
     "Compute metrics of the registry on one task, with shared computations."
-    caller, inputs = "transfer_scores", dict(features=features, labels=labels)
+    inputs = dict(features=features, labels=labels)
     inputs |= dict(source_probs=source_probs, views=views, reference=reference)
-    inputs = {k: checks.as_tensor(v, caller, k) for k, v in inputs.items() if v is not None}
+    inputs = {k: checks.as_tensor(v, k) for k, v in inputs.items() if v is not None}
     for name, array in inputs.items():
-        checks.check_finite(array, caller, name)
+        checks.check_finite(array, name)
         if array.ndim == 0:
             rule = f"{name} must have one row per example"
-            checks.refuse(caller, rule, "one number", "pass an array")
+            checks.refuse(rule, "one number", "pass an array")
     names = _asked_for(metrics, inputs)
-    checks.check_count(seed, caller, "seed", low=0, high=2**32 - 1)
-    checks.check_same_n(caller, **{k: len(v) for k, v in inputs.items()})
-    checks.check_choice(on_error, ("raise", "keep"), caller, "on_error")
+    checks.check_count(seed, "seed", low=0, high=2**32 - 1)
+    checks.check_same_n(**{k: len(v) for k, v in inputs.items()})
+    checks.check_choice(on_error, ("raise", "keep"), "on_error")
     space = Workspace(inputs, seed)
     values, refused = {}, {}
     for name in names:
@@ -253,6 +253,7 @@ class Convergence(Result):
 
 
 @documented
+@checks.entry_point
 def metric_convergence(
     metric: str | Callable,  # name of a label-free metric in METRICS, or a function
     features: ArrayLike,  # shape (n, d)
@@ -262,24 +263,23 @@ def metric_convergence(
     seed: int = 0,  # of the subsets
 ) -> Convergence:
     "Evaluate a label-free metric on random subsets to see whether it depends on n."
-    caller = "metric_convergence"
-    X = checks.check_features(features, caller, min_rows=16).detach()
-    n_draws = checks.check_count(n_draws, caller, "n_draws", low=2)
+    X = checks.check_features(features, min_rows=16).detach()
+    n_draws = checks.check_count(n_draws, "n_draws", low=2)
     if not callable(metric):
         free = [k for k, m in METRICS.items() if m.needs == ("features",)]
         if metric not in free:
             rule = "metric must be a function or the name of a label-free metric"
             remedy = f"choose one of {', '.join(free)}"[:200]
-            checks.refuse(caller, rule, repr(metric), remedy)
+            checks.refuse(rule, repr(metric), remedy)
         metric = METRICS[metric]
     if sizes is None:
         sizes = [len(X) // 8, len(X) // 4, len(X) // 2, len(X)]
-    sizes = checks.as_tensor(sizes, caller, "sizes").flatten().tolist()
-    sizes = [checks.check_count(n, caller, "sizes", low=2, high=len(X)) for n in sizes]
+    sizes = checks.as_tensor(sizes, "sizes").flatten().tolist()
+    sizes = [checks.check_count(n, "sizes", low=2, high=len(X)) for n in sizes]
     if len(sizes) < 2 or sorted(set(sizes)) != sizes:
         rule = "sizes must be at least two increasing numbers"
-        checks.refuse(caller, rule, sizes, "pass for example [100, 200, 400]")
-    g = checks.check_generator(seed, caller)
+        checks.refuse(rule, sizes, "pass for example [100, 200, 400]")
+    g = checks.check_generator(seed)
     draws = [[torch.randperm(len(X), generator=g)[:n] for _ in range(n_draws)] for n in sizes]
     values = [[float(metric(X[index.to(X.device)])) for index in row] for row in draws]
     name: Any = getattr(metric, "name", None) or getattr(metric, "__name__", "metric")
@@ -303,6 +303,7 @@ def _normalised(values: Tensor, rule: str) -> Tensor:
     return (values - low) / width if width > 0 else torch.zeros_like(values)
 
 
+@checks.entry_point
 def combine_over_models(
     columns: Mapping[
         str, Tensor
@@ -316,14 +317,13 @@ def combine_over_models(
 
     Reference: Lu et al. 2022; Gholami et al. 2023; Wang et al. 2023.
     """
-    caller = "combine_over_models"
-    oriented = checks.check_flag(oriented, caller, "oriented")
+    oriented = checks.check_flag(oriented, "oriented")
     remedy = "pass a dictionary of metric -> values"
-    checks.check_instance(columns, Mapping, caller, "columns", remedy=remedy)
+    checks.check_instance(columns, Mapping, "columns", remedy=remedy)
     scores = {k: v for k, v in columns.items() if isinstance(k, str) and k in METRICS}
-    scores = {k: checks.check_tensor(v, caller, k).detach().double() for k, v in scores.items()}
+    scores = {k: checks.check_tensor(v, k).detach().double() for k, v in scores.items()}
     if scores:
-        checks.check_same_n(caller, **{k: len(v) for k, v in scores.items()})
+        checks.check_same_n(**{k: len(v) for k, v in scores.items()})
     out = {}
     for name, (rule, weights) in COMBINED.items():
         if not set(weights) <= set(scores):
@@ -376,6 +376,7 @@ class _LabelledTask:  # fixed labels, and the workspace of the last features
 
 # %% ../../nbs/transfer/15_registry.ipynb #352c527d
 @documented
+@checks.entry_point
 def metric_functions(
     labels: ArrayLike | None,  # class of each example, (n,); None for label-free metrics
     metrics: Sequence = LABEL_METRICS,  # names in METRICS or COMBINED with these inputs
@@ -385,19 +386,19 @@ def metric_functions(
     "Return metrics of the registry as functions of the features, for `rank_models`."
     inputs = {"features"} if labels is None else {"features", "labels"}
     usable = [k for k, m in METRICS.items() if set(m.needs) <= inputs]
-    checks.check_count(seed, "metric_functions", "seed", low=0, high=2**32 - 1)
-    metrics = terms_of(checks.check_several(metrics, "metric_functions", "metrics"))
+    checks.check_count(seed, "seed", low=0, high=2**32 - 1)
+    metrics = terms_of(checks.check_several(metrics, "metrics"))
     for name in metrics:
         if name not in usable:
             near = [] if name in METRICS else difflib.get_close_matches(str(name), usable, 1)
             rule = f"metrics must be names in METRICS that need {' and '.join(sorted(inputs))}"
             remedy = f"did you mean {near[0]}" if near else "choose a name in metric_table()"
-            checks.refuse("metric_functions", rule, repr(name), remedy)
+            checks.refuse(rule, repr(name), remedy)
     task = _LabelledTask(labels, seed)
     functions: dict[str, Any] = {name: partial(task.score, name) for name in metrics}
     digest = None
     if labels is not None:
-        y, _ = present_classes(labels, "metric_functions")
+        y, _ = present_classes(labels)
         functions[LABEL_ACCURACY] = partial(label_accuracy, labels=labels)
         digest = digest_tensors(dict(labels=y.cpu()))
     for name, f in functions.items():

@@ -22,6 +22,7 @@ from .discriminants import lda_posterior, varying_svd
 
 # %% ../../nbs/transfer/11_separation.ipynb #ed45ab35
 @documented
+@checks.entry_point
 def centroid_accuracy(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -33,8 +34,8 @@ def centroid_accuracy(
 
     Reference: Hastie, Tibshirani and Friedman 2009, The elements of statistical learning.
     """
-    X = checks.check_features(features, "centroid_accuracy").detach().double()
-    y, counts = present_classes(labels, "centroid_accuracy", n=len(X), device=X.device)
+    X = checks.check_features(features).detach().double()
+    y, counts = present_classes(labels, n=len(X), device=X.device)
     X = X - X.mean(0)
     means = class_means(X, y, counts)
     to_own_mean = (X - means[y]).square().sum(1) * (counts / (counts - 1.0)).square()[y]
@@ -49,7 +50,7 @@ def centroid_accuracy(
 # %% ../../nbs/transfer/11_separation.ipynb #eca1954e
 def _stratified_folds(y: Tensor, n_folds: int, seed: Seed | None) -> Tensor:
     "Assign stratified folds, with small classes spread over all folds."
-    g = checks.check_generator(seed, "lda_accuracy")
+    g = checks.check_generator(seed)
     order = torch.randperm(len(y), generator=g).to(y.device)
     member = torch.nn.functional.one_hot(y[order])
     place = member.cumsum(0).gather(1, y[order, None])[:, 0] - 1  # within the class
@@ -60,6 +61,7 @@ def _stratified_folds(y: Tensor, n_folds: int, seed: Seed | None) -> Tensor:
 
 # %% ../../nbs/transfer/11_separation.ipynb #489a3138
 @documented
+@checks.entry_point
 def lda_accuracy(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -76,9 +78,9 @@ def lda_accuracy(
     """
     from sklearn.covariance import ledoit_wolf
 
-    X, y, _ = labelled_points(features, labels, "lda_accuracy")
-    n_folds = checks.check_count(n_folds, "lda_accuracy", "n_folds", low=2, high=len(X))
-    svd = varying_svd(X, svd, "lda_accuracy")
+    X, y, _ = labelled_points(features, labels)
+    n_folds = checks.check_count(n_folds, "n_folds", low=2, high=len(X))
+    svd = varying_svd(X, svd)
     Z = svd.scores / svd.S[0]
     folds, right = _stratified_folds(y, n_folds, seed), 0
     for fold in range(n_folds):
@@ -88,7 +90,7 @@ def lda_accuracy(
         within = Z[~held] - means[y_train]
         if within.square().sum() <= 1e-24 * len(within):
             rule = "some class must vary in the training folds"
-            checks.refuse("lda_accuracy", rule, "no variance in any", "pass more per class")
+            checks.refuse(rule, "no variance in any", "pass more per class")
         S = torch.from_numpy(ledoit_wolf(within.cpu().numpy(), assume_centered=True)[0]).to(Z)
         ridge = 1e-12 * S.trace() / len(S) * torch.eye(len(S), dtype=S.dtype, device=S.device)
         W = torch.linalg.solve((S + ridge), means.T)
@@ -98,15 +100,17 @@ def lda_accuracy(
 
 # %% ../../nbs/transfer/11_separation.ipynb #9a1af8e3
 @documented
+@checks.entry_point
 def energy_score(
     features: ArrayLike,  # outputs of the model, shape (n, d)
 ) -> float:  # higher is better
     "Mean log-sum-exp of the features, the energy term of ETran (Gholami et al. 2023)."
-    X = checks.check_features(features, "energy_score").detach().double()
+    X = checks.check_features(features).detach().double()
     return float(X.logsumexp(1).mean())
 
 
 @documented
+@checks.entry_point
 def lda_score(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -121,9 +125,9 @@ def lda_score(
 
     Reference: Gholami et al. 2023, ETran: energy-based transferability estimation.
     """
-    checks.check_choice(version, ("derived", "published"), "lda_score", "version")
-    X, y, counts = labelled_points(features, labels, "lda_score")
-    svd = varying_svd(X, svd, "lda_score")
+    checks.check_choice(version, ("derived", "published"), "version")
+    X, y, counts = labelled_points(features, labels)
+    svd = varying_svd(X, svd)
     means = class_means(svd.scores, y, counts)
     if version == "published":
         scores = svd.scores @ means.T - means.square().sum(1) / 2 + (counts / len(X)).log()
@@ -132,7 +136,7 @@ def lda_score(
         posterior = lda_posterior(svd.scores, y, counts, shrinkage=None, d=svd.d).log_p.exp()
     else:
         rule, got = "some class must vary", "no variance within classes"
-        checks.refuse("lda_score", rule, got, 'pass version="published"')
+        checks.refuse(rule, got, 'pass version="published"')
     return float(posterior.gather(1, y[:, None]).mean())
 
 # %% ../../nbs/transfer/11_separation.ipynb #4bb190da
@@ -149,20 +153,20 @@ def _shrunk_to_mean(S: Tensor, share: float, p: int) -> Tensor:  # p: number of 
     return (1 - share) * S + share * S.trace() / p * eye
 
 
+@checks.entry_point
 def collapse_terms(
     features: ArrayLike, labels: ArrayLike, *, svd: FeatureSVD | None = None
 ) -> CollapseTerms:
     "Compute the three terms of NCTI from one discriminant analysis (Wang et al. 2023)."
-    caller = "collapse_terms"
-    X, y, counts = labelled_points(features, labels, caller)
+    X, y, counts = labelled_points(features, labels)
     p = 64  # number of principal components
-    svd = varying_svd(X, svd, caller)
+    svd = varying_svd(X, svd)
     unit = svd.S[0] / len(X) ** 0.5
     Z = svd.scores[:, :p] / unit
     means, prior = class_means(Z, y, counts), counts / len(X)
     if (Z - means[y]).square().sum() <= 1e-24 * Z.square().sum():  # up to rounding
         got = f"no variance in any of {len(counts)} classes"
-        checks.refuse(caller, "some class must vary", got, "pass more examples per class")
+        checks.refuse("some class must vary", got, "pass more examples per class")
     between = means.T @ (prior[:, None] * means)
     total = Z.T @ Z / len(X)
     share = math.exp(-float(svd.S[: min(p, 32)].square().sum()) / (len(X) - 1))
@@ -189,16 +193,17 @@ def collapse_terms(
     )
 
 # %% ../../nbs/transfer/11_separation.ipynb #c5fc2ef1
-def _use_collapse(features, labels, collapse, svd, caller: str) -> CollapseTerms:
+def _use_collapse(features, labels, collapse, svd) -> CollapseTerms:
     if collapse is None:
         return collapse_terms(features, labels, svd=svd)
     if not isinstance(collapse, CollapseTerms):
         rule = "collapse must be collapse_terms of these features"
-        checks.refuse(caller, rule, f"{collapse!r:.60}", "pass it or None")
+        checks.refuse(rule, f"{collapse!r:.60}", "pass it or None")
     return collapse
 
 
 @documented
+@checks.entry_point
 def ncti_seli(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -207,10 +212,11 @@ def ncti_seli(
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # higher is better
     "Nuclear norm of the discriminant coordinates, a term of NCTI (Wang et al. 2023)."
-    return _use_collapse(features, labels, collapse, svd, "ncti_seli").seli
+    return _use_collapse(features, labels, collapse, svd).seli
 
 
 @documented
+@checks.entry_point
 def ncti_ncc(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -219,10 +225,11 @@ def ncti_ncc(
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in (0, 1], higher is better
     "Mean posterior of the true class on 64 components, a term of NCTI (Wang et al. 2023)."
-    return _use_collapse(features, labels, collapse, svd, "ncti_ncc").ncc
+    return _use_collapse(features, labels, collapse, svd).ncc
 
 
 @documented
+@checks.entry_point
 def ncti_vc(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -231,22 +238,23 @@ def ncti_vc(
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # lower is better
     "Log sum of the nuclear norms of class posteriors, a term of NCTI (Wang et al. 2023)."
-    return _use_collapse(features, labels, collapse, svd, "ncti_vc").vc
+    return _use_collapse(features, labels, collapse, svd).vc
 
 # %% ../../nbs/transfer/11_separation.ipynb #9c10cfc2
-def _drawn_points(features, labels, max_points: int, seed, caller: str) -> tuple[Tensor, Tensor]:
+def _drawn_points(features, labels, max_points: int, seed) -> tuple[Tensor, Tensor]:
     "Draw at most `max_points` examples, in float64, with classes 0..K-1."
-    X = checks.check_features(features, caller).detach().double()
-    y, _ = present_classes(labels, caller, n=len(X), device=X.device)
-    max_points = checks.check_count(max_points, caller, "max_points", low=4)
-    g = checks.check_generator(seed, caller)
+    X = checks.check_features(features).detach().double()
+    y, _ = present_classes(labels, n=len(X), device=X.device)
+    max_points = checks.check_count(max_points, "max_points", low=4)
+    g = checks.check_generator(seed)
     if len(X) > max_points:
         chosen = torch.randperm(len(X), generator=g)[:max_points].to(X.device)
-        X, y = X[chosen], present_classes(y[chosen], caller)[0]
+        X, y = X[chosen], present_classes(y[chosen])[0]
     return X, y
 
 
 @documented
+@checks.entry_point
 def parc(
     features: ArrayLike,  # shape (n, d), d at least 2
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -263,7 +271,7 @@ def parc(
     """
     from scipy.stats import rankdata
 
-    X, y = _drawn_points(features, labels, max_points, seed, "parc")
+    X, y = _drawn_points(features, labels, max_points, seed)
     X = X - X.mean(0)
     scale = X.square().mean(0).sqrt()
     X = X / torch.where(scale > 1e-12 * scale.max(), scale, torch.inf)
@@ -271,7 +279,7 @@ def parc(
     norm = X.norm(dim=1, keepdim=True)
     if not norm.min() > 1e-9 * X.shape[1] ** 0.5:
         rule = "standardised rows must vary"
-        checks.refuse("parc", rule, f"{int((norm <= 1e-9).sum())} constant rows", "drop them")
+        checks.refuse(rule, f"{int((norm <= 1e-9).sum())} constant rows", "drop them")
     X = X / norm
     i, j = torch.triu_indices(len(X), len(X), 1, device=X.device)
     ranks = torch.from_numpy(rankdata((1 - X @ X.T)[i, j].cpu().numpy())).to(X)
@@ -280,11 +288,12 @@ def parc(
     length = ranks.norm() * apart.norm()
     if length == 0:
         rule = "feature and label distances must differ"
-        checks.refuse("parc", rule, "equal distances", "pass classes with several examples")
+        checks.refuse(rule, "equal distances", "pass classes with several examples")
     return float(ranks @ apart / length)
 
 # %% ../../nbs/transfer/11_separation.ipynb #f74a5357
 @documented
+@checks.entry_point
 def concept_variation(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
@@ -300,15 +309,14 @@ def concept_variation(
 
     Reference: Vilalta 1999; as a transferability metric, Singh et al. 2025.
     """
-    caller = "concept_variation"
-    alpha = checks.check_number(alpha, caller, "alpha", low=0, high=1e6)
-    X, y = _drawn_points(features, labels, max_points, seed, caller)
+    alpha = checks.check_number(alpha, "alpha", low=0, high=1e6)
+    X, y = _drawn_points(features, labels, max_points, seed)
     X = X * checks.power_to_one(X)
     low, high = X.min(0).values, X.max(0).values
     width = high - low
     if not width.max() > 0:
         rule = "features must differ between examples"
-        checks.refuse(caller, rule, "identical rows", "pass features that vary")
+        checks.refuse(rule, "identical rows", "pass features that vary")
     X = (X - low) / torch.where(width > 1e-12 * width.max(), width, torch.inf)
     reach, total = X.shape[1] ** 0.5, 0.0
     for rows in row_blocks(len(X), max(1, 2**22 // len(X))):

@@ -19,37 +19,40 @@ from ..signatures import documented
 from ..svd import FeatureSVD, use_svd
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #7d47ac0c
-def _as_shares(weights, caller: str) -> Tensor:  # shape (k,), float64, sums to one
-    w = checks.check_numbers(weights, caller, "weights").double()
+def _as_shares(weights) -> Tensor:  # shape (k,), float64, sums to one
+    w = checks.check_numbers(weights, "weights").double()
     if w.ndim != 1 or w.numel() == 0 or w.min() < 0 or w.sum() == 0:
         rule = "weights must be a vector of non-negative numbers, not all zero"
         remedy = "pass singular values or eigenvalues"
-        checks.refuse(caller, rule, f"shape {tuple(w.shape)}", remedy)
+        checks.refuse(rule, f"shape {tuple(w.shape)}", remedy)
     return w / w.sum()
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #e5a5cdad
+@checks.entry_point
 def effective_rank(weights: ArrayLike) -> float:  # in [1, k]
     "Exponential of the entropy of the normalised weights (Roy and Vetterli 2007)."
-    p = _as_shares(weights, "effective_rank")
+    p = _as_shares(weights)
     return float(torch.special.entr(p).sum().exp())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #34285280
+@checks.entry_point
 def participation_ratio(weights: ArrayLike) -> float:  # in [1, k]
     "Squared sum of the weights divided by the sum of their squares."
-    return float(1 / _as_shares(weights, "participation_ratio").square().sum())
+    return float(1 / _as_shares(weights).square().sum())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #5e8a22d4
-def _spectrum(features, svd, center: bool, caller: str) -> Tensor:  # decreasing
-    svd = use_svd(features, svd, caller)
+def _spectrum(features, svd, center: bool) -> Tensor:  # decreasing
+    svd = use_svd(features, svd)
     S = svd.S if center else svd.rotation[1]
     if len(S) == 0:
         rule = "features must differ between examples" if center else "features must not be zero"
         got = "identical rows" if center else "a zero matrix"
-        checks.refuse(caller, rule, got, "pass features that vary")
+        checks.refuse(rule, got, "pass features that vary")
     return S
 
 
 @documented
+@checks.entry_point
 def rankme(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -62,8 +65,8 @@ def rankme(
 
     Reference: Garrido et al. 2023, RankMe.
     """
-    center = checks.check_flag(center, "rankme", "center")
-    return effective_rank(_spectrum(features, svd, center, "rankme"))
+    center = checks.check_flag(center, "center")
+    return effective_rank(_spectrum(features, svd, center))
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #230bff33
 @documented
@@ -77,13 +80,14 @@ def rankme_centered(
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #bae21848
 @documented
+@checks.entry_point
 def nesum(
     features: ArrayLike,  # shape (n, d)
     *,
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in [1, min(n - 1, d)], higher is better
     "Sum of the covariance eigenvalues divided by the largest (He and Ozay 2022)."
-    S = _spectrum(features, svd, True, "nesum")
+    S = _spectrum(features, svd, True)
     return float((S / S[0]).square().sum())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #d7c0010e
@@ -94,7 +98,7 @@ def decay_exponent(S: Tensor, *, first: int = 4, last: int = 100) -> float:
     if min(last, len(S)) <= first:
         got = f"ranks {first} to {min(last, len(S))}"
         rule = "the fit needs at least two ranks"
-        checks.refuse("alpha_req", rule, got, "lower first or pass more features")
+        checks.refuse(rule, got, "lower first or pass more features")
     ranks = torch.arange(1, len(S) + 1, dtype=S.dtype, device=S.device)[first - 1 : last]
     weights = 1 / ranks / (1 / ranks).sum()
     x, y = ranks.log(), 2 * S[first - 1 : last].log()
@@ -102,6 +106,7 @@ def decay_exponent(S: Tensor, *, first: int = 4, last: int = 100) -> float:
     return float(-((weights * x) @ y) / (weights @ x.square()))
 
 
+@checks.entry_point
 def alpha_req(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -110,9 +115,9 @@ def alpha_req(
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # exponent; values near 1 are considered good
     "Decay exponent of the covariance eigenvalues (Agrawal et al. 2022)."
-    first = checks.check_count(first, "alpha_req", "first")
-    last = checks.check_count(last, "alpha_req", "last", low=first + 1)
-    S = _spectrum(features, svd, True, "alpha_req")
+    first = checks.check_count(first, "first")
+    last = checks.check_count(last, "last", low=first + 1)
+    S = _spectrum(features, svd, True)
     return decay_exponent(S, first=first, last=last)
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #868b8524
@@ -129,6 +134,7 @@ def alpha_gap(
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #f439124f
 @documented
+@checks.entry_point
 def participation_dimension(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -142,16 +148,15 @@ def participation_dimension(
 
     Reference: Gao et al. 2017; Chun et al. 2025.
     """
-    name = "participation_dimension"
-    checks.check_choice(estimator, ("unbiased", "biased"), name, "estimator")
-    S = _spectrum(features, svd, True, name)
+    checks.check_choice(estimator, ("unbiased", "biased"), "estimator")
+    S = _spectrum(features, svd, True)
     if estimator == "biased":
         return participation_ratio(S.square())
-    svd = use_svd(features, svd, name)
+    svd = use_svd(features, svd)
     n = svd.n
     if n < 4:
         rule = "features must hold at least 4 examples"
-        checks.refuse(name, rule, n, 'pass more or estimator="biased"')
+        checks.refuse(rule, n, 'pass more or estimator="biased"')
     a = svd.U.square() @ (S / S[0]).square()
     total, fourth = a.sum(), (S / S[0]).pow(4).sum()
     q = 2 * n * a.square().sum() + 2 * total**2 + 4 * fourth
@@ -164,23 +169,24 @@ def participation_dimension(
     if denominator <= 0:
         got = f"{n} examples with an estimate of {float(denominator):.3g} (largest variance 1)"
         rule = "the squared covariance must have a positive estimate"
-        checks.refuse(name, rule, got, 'pass more examples or estimator="biased"')
+        checks.refuse(rule, got, 'pass more examples or estimator="biased"')
     return float(numerator / denominator)
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #90dee370
-def check_views(views: ArrayLike, caller: str, copies: int = 0) -> Tensor:  # float64
+def check_views(views: ArrayLike, copies: int = 0) -> Tensor:  # float64
     "Check views of at least two samples with two views each, and memory for `copies` of them."
-    X = checks.check_tensor(views, caller, "views").detach()
+    X = checks.check_tensor(views, "views").detach()
     if X.ndim != 3 or X.shape[0] < 2 or X.shape[1] < 2:
         rule = "views must have shape (n, n_views, d) with at least 2 samples and 2 views"
-        checks.refuse(caller, rule, f"shape {tuple(X.shape)}", "stack the views along dimension 1")
-    checks.check_finite(X, caller, "views")
+        checks.refuse(rule, f"shape {tuple(X.shape)}", "stack the views along dimension 1")
+    checks.check_finite(X, "views")
     copies += X.dtype != torch.float64
-    checks.check_memory(8 * copies * X.numel(), caller, "pass fewer samples", device=X.device)
+    checks.check_memory(8 * copies * X.numel(), "pass fewer samples", device=X.device)
     return X.double()
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #0c4fe975
 @documented
+@checks.entry_point
 def lidar(
     views: ArrayLike,  # features of several views, shape (n, n_views, d)
     *,
@@ -194,9 +200,9 @@ def lidar(
 
     Reference: Thilak et al. 2023, LiDAR.
     """
-    X = check_views(views, "lidar", copies=2)
-    delta = checks.check_number(delta, "lidar", "delta", low=0, low_open=True)
-    relative = checks.check_choice(scale, ("relative", "absolute"), "lidar", "scale") == "relative"
+    X = check_views(views, copies=2)
+    delta = checks.check_number(delta, "delta", low=0, low_open=True)
+    relative = checks.check_choice(scale, ("relative", "absolute"), "scale") == "relative"
     d = X.shape[2]
     means = X.mean(1)
     B = means - means.mean(0)
@@ -205,24 +211,24 @@ def lidar(
     rounding = 1e-28 * X.square().sum(2).mean()  # squared rounding error of a mean
     if relative and W.trace() <= rounding:
         remedy = 'pass augmented views or scale="absolute"'
-        checks.refuse("lidar", "views of a sample must differ", "identical views", remedy)
+        checks.refuse("views of a sample must differ", "identical views", remedy)
     if B.square().sum(1).mean() <= rounding:
-        checks.refuse("lidar", "samples must differ", "equal view means", "pass several samples")
+        checks.refuse("samples must differ", "equal view means", "pass several samples")
     ridge = delta * W.trace().item() / d if relative else delta
     L = torch.linalg.cholesky(W + ridge * torch.eye(d, dtype=W.dtype, device=W.device))
     whitened = torch.linalg.solve_triangular(L, B.T, upper=False)
     return effective_rank(torch.linalg.svdvals(whitened).square())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #0164644e
-def _centred_pair(features, other, min_rows: int, caller: str) -> tuple[Tensor, Tensor]:
+def _centred_pair(features, other, min_rows: int, *, squares: bool) -> tuple[Tensor, Tensor]:
     "Centre features (n, d) and (n, e) of the same examples, in float64."
-    X = checks.check_features(features, caller, min_rows=min_rows).detach()
-    Y = checks.check_features(other, caller, "other").detach()
-    checks.check_same_n(caller, features=len(X), other=len(Y))
+    X = checks.check_features(features, min_rows=min_rows).detach()
+    Y = checks.check_features(other, "other").detach()
+    checks.check_same_n(features=len(X), other=len(Y))
     wide = max(X.shape[1], Y.shape[1])
-    cross = wide * (min(X.shape[1], Y.shape[1]) if caller == "hsic" else wide)
+    cross = wide * (wide if squares else min(X.shape[1], Y.shape[1]))
     n_bytes = 16 * (X.numel() + Y.numel()) + max(16 * cross, 8 * len(X) * wide)
-    checks.check_memory(n_bytes, caller, "pass fewer examples or features", device=X.device)
+    checks.check_memory(n_bytes, "pass fewer examples or features", device=X.device)
     X, Y = X.double(), Y.double()
     return X - X.mean(0), Y - Y.mean(0)
 
@@ -246,6 +252,7 @@ _LEAST_POINTS = {"unbiased": 4, "biased": 2}
 
 
 @documented
+@checks.entry_point
 def hsic(
     features: ArrayLike,  # shape (n, d), or the factor of a kernel
     other: ArrayLike,  # shape (n, e), for the same examples
@@ -260,16 +267,17 @@ def hsic(
 
     Reference: Gretton et al. 2005; Song et al. 2012.
     """
-    checks.check_choice(estimator, tuple(_LEAST_POINTS), "hsic", "estimator")
-    block_size = checks.check_count(block_size, "hsic", "block_size")
-    X, Y = _centred_pair(features, other, _LEAST_POINTS[estimator], "hsic")
+    checks.check_choice(estimator, tuple(_LEAST_POINTS), "estimator")
+    block_size = checks.check_count(block_size, "block_size")
+    X, Y = _centred_pair(features, other, _LEAST_POINTS[estimator], squares=False)
     p, q = checks.power_to_one(X), checks.power_to_one(Y)
     raw = _hsic(X * p, Y * q, estimator == "biased", block_size)
     scaled = torch.tensor(raw, dtype=torch.float64) / p / p / q / q
-    return float(checks.check_computed(scaled, "hsic", "HSIC", "rescale the features"))
+    return float(checks.check_computed(scaled, "HSIC", "rescale the features"))
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #1d74ecf1
 @documented
+@checks.entry_point
 def cka(
     features: ArrayLike,  # shape (n, d), or the factor of a kernel
     other: ArrayLike,  # reference representation of the same examples, shape (n, e)
@@ -283,13 +291,13 @@ def cka(
 
     Reference: Kornblith et al. 2019, Similarity of neural network representations revisited.
     """
-    checks.check_choice(estimator, tuple(_LEAST_POINTS), "cka", "estimator")
-    block_size = checks.check_count(block_size, "cka", "block_size")
-    X, Y = _centred_pair(features, other, _LEAST_POINTS[estimator], "cka")
+    checks.check_choice(estimator, tuple(_LEAST_POINTS), "estimator")
+    block_size = checks.check_count(block_size, "block_size")
+    X, Y = _centred_pair(features, other, _LEAST_POINTS[estimator], squares=True)
     X, Y = X * checks.power_to_one(X), Y * checks.power_to_one(Y)  # no overflow of fourth powers
     hsic = partial(_hsic, biased=estimator == "biased", block_size=block_size)
     xx, yy = hsic(X, X), hsic(Y, Y)
     if not (xx > 0 and yy > 0):
         rule, remedy = "both representations must vary", "drop the constant one or pass more rows"
-        checks.refuse("cka", rule, f"HSIC with themselves of {xx:.3g} and {yy:.3g}", remedy)
+        checks.refuse(rule, f"HSIC with themselves of {xx:.3g} and {yy:.3g}", remedy)
     return hsic(X, Y) / math.sqrt(xx) / math.sqrt(yy)

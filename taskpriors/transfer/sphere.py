@@ -20,16 +20,18 @@ from .spectrum import check_views
 
 # %% ../../nbs/transfer/12_sphere.ipynb #db542c57
 @documented
+@checks.entry_point
 def alignment(
     views: ArrayLike,  # features of several views, shape (n, n_views, d)
 ) -> float:  # in [0, 4], lower is better
     "Mean squared distance between two views of a sample on the unit sphere (Wang and Isola 2020)."
-    X = unit_rows(check_views(views, "alignment"), "alignment")
+    X = unit_rows(check_views(views))
     m = X.shape[1]
     return float(((m**2 - X.sum(1).square().sum(1)) * 2 / (m * (m - 1))).mean())
 
 # %% ../../nbs/transfer/12_sphere.ipynb #0d67405a
 @documented
+@checks.entry_point
 def uniformity(
     features: ArrayLike,  # shape (n, d)
     *,
@@ -39,20 +41,20 @@ def uniformity(
 ) -> float:  # in [-4 t, 0], lower is better
     "Log mean Gaussian potential over pairs on the unit sphere (Wang and Isola 2020)."
     if all_pairs is not None:
-        all_pairs = use_pairs(features, all_pairs, "uniformity")
+        all_pairs = use_pairs(features, all_pairs)
         if all_pairs.t == t and all_pairs.potential:
             n = len(all_pairs.indices)
             return math.log(all_pairs.potential) - math.log(n * (n - 1) / 2)
-    X = checks.check_features(features, "uniformity").detach()
+    X = checks.check_features(features).detach()
     remedy = "pass fewer examples or features"
-    checks.check_memory(20 * X.numel(), "uniformity", remedy, device=X.device)
-    t = checks.check_number(t, "uniformity", "t", low=0, high=1e150, low_open=True)
+    checks.check_memory(20 * X.numel(), remedy, device=X.device)
+    t = checks.check_number(t, "t", low=0, high=1e150, low_open=True)
     single = X.dtype != torch.float64 and t <= 16  # potentials of at least e^-64
-    X = unit_rows(X, "uniformity")
+    X = unit_rows(X)
     X = X.float() if single else X
-    block_size = checks.check_count(block_size, "uniformity", "block_size")
+    block_size = checks.check_count(block_size, "block_size")
     n_bytes = 3 * 8 * min(block_size, len(X)) ** 2
-    checks.check_memory(n_bytes, "uniformity", "lower block_size", device=X.device)
+    checks.check_memory(n_bytes, "lower block_size", device=X.device)
     total = 0.0
     for rows, cols in blocks.pair_blocks(len(X), block_size):
         E = (X[rows] @ X[cols].T).sub_(1).clamp_(max=0).mul_(2 * t).exp_()
@@ -64,5 +66,5 @@ def uniformity(
     if total == 0:
         rule = "the potential of some pair must be above zero"
         got = f"t = {t:.3g}, for which all potentials vanish"
-        checks.refuse("uniformity", rule, got, "lower t")
+        checks.refuse(rule, got, "lower t")
     return math.log(total) - math.log(len(X) * (len(X) - 1) / 2)
