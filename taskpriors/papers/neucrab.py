@@ -33,9 +33,6 @@ from ..transfer import registry
 from ..transfer.pactran import gaussian_grid
 
 # %% ../../nbs/papers/06_neucrab.ipynb #d4d26627
-_ME = "neucrab"  # name in error messages
-
-
 class _Scoring(NamedTuple):
     "Statistics to compute on each subsample."
 
@@ -446,8 +443,8 @@ def neucrab(
         return _plan(pieces, shelf, ready, recipe)
     errors: dict = {}
     rows = []
-    with open_bar(progress, desc=_ME, total=len(pieces), unit="piece") as bar:
-        for piece in with_bar(pieces, bar, desc=_ME):
+    with open_bar(progress, desc="neucrab", total=len(pieces), unit="piece") as bar:
+        for piece in with_bar(pieces, bar, desc="neucrab"):
             result = shelf.do(piece)
             at = dict(task=piece.task, model=piece.model)
             if piece.kind == "scores":

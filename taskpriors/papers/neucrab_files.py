@@ -34,7 +34,6 @@ from ..prior.heldout import expected_heldout_error
 from ..report.plots import drawn_png
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #c9bbd39a
-_ME = "neucrab"
 _LABELS = (".csv", ".tsv", ".npy", ".npz", ".txt")
 
 

@@ -318,7 +318,6 @@ def _reference_row(place, network, images):
     return about | probe_accuracy(X, y.numpy(), train)
 
 # %% ../../nbs/papers/17_study_files.ipynb #b6078ac8
-_ME = "prepare_study_data"
 _UNTRAINED = "imagenet1k_one_per_class_224"  # a data set without a training part
 _SPECNET = "from taskpriors.papers.study_files import SpecNet  # noqa: F401\n"
 _BUNDLE_IO = "from taskpriors.papers.study_files import load_images  # noqa: F401\n"
@@ -369,7 +368,7 @@ def _check_content(name: str, arrays: Mapping) -> None:
     "Warn if the content of a network or data set differs from that used in the studies."
     wanted = study_data.study_data()[name].get("content")
     if wanted is not None and _digest_arrays(arrays) != wanted:
-        said = f"{_ME}: {name} differs from the version used in the studies"
+        said = f"prepare_study_data: {name} differs from the version used in the studies"
         warnings.warn(f"{said}; numbers may differ.", stacklevel=5)
 
 

@@ -20,9 +20,6 @@ from ..checks import ArrayLike
 from .fine_tuning import check_task
 from ..signatures import documented
 
-# %% ../../nbs/papers/03_subsamples.ipynb #6f8daef7
-_ME = "neucrab"  # name in error messages
-
 # %% ../../nbs/papers/03_subsamples.ipynb #7ceb560e
 @documented
 @dataclass(frozen=True, eq=False)

@@ -59,9 +59,6 @@ class _PriorTuned(results.Result):
         return ax
 
 # %% ../../nbs/papers/10_tuning.ipynb #42c59f05
-_ME = "fine_tune_with_prior"
-
-
 def _tuning_prior(
     prior: ModelLike | TaskPrior, images: Any, temperature: float | None = None, **options: Any
 ) -> TaskPrior:

@@ -135,6 +135,7 @@ def mixture_probs(
     return torch.from_numpy(mixture.predict_proba(Z)).to(svd.U.device)
 
 # %% ../../nbs/transfer/02_leep.ipynb #5236c468
+@checks.entry_point
 def task_mixture(
     features: ArrayLike, labels: ArrayLike, *, seed: int = 0, svd: FeatureSVD | None = None
 ) -> Tensor:  # shape (n, mixture_size(n, K))

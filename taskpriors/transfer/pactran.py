@@ -194,7 +194,7 @@ def _check_options(variant, variants, normalization) -> None:
 def _score_of_fit(fit: VariationalFit, normalization) -> float:
     if not fit.converged:
         got = f"{fit.n_iter} iterations"
-        checks.warn("did not converge", got, "raise max_iter or tol", stacklevel=5)
+        checks.warn("the fit did not converge", got, "raise max_iter or tol", stacklevel=5)
     return _normalised_bound(fit.bound, len(fit.posterior), len(fit.counts), normalization)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #a874c710
