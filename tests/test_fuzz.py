@@ -355,7 +355,6 @@ UNTRIED = {
     "self": "the object of a method",
     "n_models": "counted by our own functions",
     "scratch": "a folder or a URL: inputs/00 tries both",
-    "caller": "who asks, passed by our own functions",
     "top": "an eigenvalue that our own functions found",
     "frame": "a table that the ranking made",
     "copies": "counted by the functions of views",

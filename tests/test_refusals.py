@@ -1,7 +1,8 @@
 """Every function for users meets every bad input, and so do the steps that take data like one.
 
-It answers in one sentence, *caller: rule. Got value; remedy.*, and leaves its arguments as they
-were. The same data in another form give the same answer.
+It answers in one sentence, *function: rule. Got value; remedy.*, and leaves its arguments as they
+were. A step below those functions answers without a name. The same data in another form give the
+same answer.
 
 `CALLS` holds one valid call per function; the bad values are chosen by the name of the parameter.
 A new function of the contract that takes data and is neither in `CALLS` nor in `EXEMPT` fails
@@ -11,6 +12,7 @@ A new function of the contract that takes data and is neither in `CALLS` nor in 
 import importlib
 import inspect
 import re
+from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
 from functools import partial
 
@@ -18,6 +20,8 @@ import pytest
 import torch
 from for_each import for_each
 from test_contract import promised_functions
+
+from taskpriors.refusals import named
 
 N, D = 24, 4
 SENTENCE = re.compile(r"^[\w.]+: .+\. Got .*; .+\.$", re.S)
@@ -235,6 +239,7 @@ CALLS = {
     },
     "transfer.agreement": {"rank_agreement": dict(scores=X[:, 0], truth=X[:, 1])},
 }
+BELOW = ("use_head", "use_neighbours")  # steps, named by the functions that call them
 EXEMPT = {
     "prior.posterior": "a label of -1 is not known, which is no error; its notebook tests it",
     **dict.fromkeys(("inputs", "rank", "tools"), "tests/test_cli.py and their notebooks"),
@@ -395,9 +400,14 @@ def bad_calls():
                 yield f"{module}.{name} {param} {what}", (f, kwargs | {param: value})
 
 
+def named_if_below(f):
+    "A context that names the refusals of a step, as the function above it does."
+    return named(f.__name__) if f.__name__ in BELOW else nullcontext()
+
+
 @for_each("f, kwargs", dict(bad_calls()))
 def test_a_bad_call_is_refused_in_one_sentence(f, kwargs):
-    with pytest.raises((ValueError, TypeError, MemoryError)) as e:
+    with pytest.raises((ValueError, TypeError, MemoryError)) as e, named_if_below(f):
         f(**kwargs)
     assert SENTENCE.match(str(e.value)), str(e.value)
 

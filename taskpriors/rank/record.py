@@ -283,7 +283,7 @@ def agreement_or_reason(agreement: Callable, *args: Any, **kwargs: Any) -> Agree
     try:
         return agreement(*args, **kwargs)
     except ValueError as e:
-        return str(e).partition(": ")[2].partition(". Got")[0]
+        return str(e).partition(". Got")[0].split(": ", 1)[-1]
 
 # %% ../../nbs/rank/08_record.ipynb #f133f17f
 def _random_agreement(truth: Tensor, n_draws: int = 4000) -> dict[str, Any]:

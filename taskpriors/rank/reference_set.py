@@ -34,7 +34,7 @@ from . import members
 from .distributions import STANDARD, PriorChoice
 from .members import AnyModel, Settled
 from .options import RankOptions
-from ..refusals import listed
+from ..refusals import Refusal, listed
 from ..report.words import counted
 from ..signatures import documented
 from ..toml import packaged_toml
@@ -226,9 +226,7 @@ def _why_not_fetched(e: Exception) -> str:  # in words
         head, body = constants.HF_HUB_ETAG_TIMEOUT, constants.HF_HUB_DOWNLOAD_TIMEOUT
         waits = f"HF_HUB_ETAG_TIMEOUT={head}, HF_HUB_DOWNLOAD_TIMEOUT={body}"
         return f"no answer from the hub in time, {waits} seconds"
-    ours = (
-        str(e).startswith("standard_references: ") and len(errors) > 1
-    )  # a message about a user's model
+    ours = e.args and isinstance(e.args[0], Refusal) and len(errors) > 1  # about a user's model
     first = errors[1] if ours else e
     text = " ".join(f"{type(first).__name__}: {first}".split())
     return text if len(text) <= 160 else f"{text[:157]}..."
