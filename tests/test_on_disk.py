@@ -269,7 +269,7 @@ def test_a_file_that_shrinks_is_a_failure(files, monkeypatch, when):
     ranking = rank_rows(files, **dict(FEW, cache=False))
     assert list(ranking.models) == ["model 0", "model 2", "model 3"]
     assert list(ranking.failures) == ["model 1"]
-    assert "RowMatrix: the file of model 1 must" in ranking.failures["model 1"]
+    assert "the file of model 1 must" in ranking.failures["model 1"]
     assert ranking.mean.shape == ranking.skill.shape == (3,)
 
 

@@ -22,7 +22,7 @@ from taskpriors.inputs.past_scores import append_record, read_record, to_record
 from taskpriors.rank.options import nested
 from taskpriors.transfer.registry import LABEL_ACCURACY
 
-SENTENCE = re.compile(r"\w+: .+\. Got .+; .+\.", re.S)
+SENTENCE = re.compile(r".+\. Got .+; .+\.", re.S)
 MODELS = (
     "vit_base_patch14_dinov2.lvd142m",
     "resnet50.a1_in1k",

@@ -20,7 +20,7 @@ from taskpriors.inputs.images import load_images
 from taskpriors.inputs.row_labels import read_labels
 from taskpriors.inputs.texts import load_texts
 
-SENTENCE = re.compile(r"\w+: .+\. Got .+; .+\.", re.S)
+SENTENCE = re.compile(r".+\. Got .+; .+\.", re.S)
 SEPARATORS = (",", ";", "\t", "|")
 ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252")
 QUOTING = (csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC)
