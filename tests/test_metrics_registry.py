@@ -41,6 +41,7 @@ METRIC_INPUTS = {
     ("views",),
 }
 NOT_METRICS = {
+    "check_views": "a check of an argument",
     "log_evidence": "returns Evidence",
     "fit_head": "returns HeadFit",
     "task_mixture": "returns the posteriors of a mixture",
