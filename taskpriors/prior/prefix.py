@@ -197,7 +197,7 @@ def sample_labels_of_priors(
     convention: str = "paper",  # as in sample_labels
     seed: Seed | None = None,  # shared by all priors
 ) -> Tensor:  # shape (n_priors, n_tasks, n), int64, on the CPU
-    "Draw from several priors in one batch; equal to `sample_labels` of each with this seed."
+    "Sample labels of several priors in one batch, as `sample_labels` does of each with this seed."
     caller = "sample_labels_of_priors"
     if not len(factors):
         checks.refuse(caller, "factors must hold at least one prior", "none", "pass at least one")
