@@ -108,7 +108,7 @@ def test_rows_on_disk_have_the_same_baselines(digits, tmp_path):
     for name, X in models.items():
         np.save(tmp_path / f"{name}.npy", X)
     files = {name: tmp_path / f"{name}.npy" for name in models}
-    wide = "must have more than 257 points"
+    wide = "must have more than 257 rows"
     for which in ("none", "some"):
         options = dict(QUIET, labels=LABELS[which](digits))
         here = tp.rank_models(models, digits, **nested(**options))

@@ -381,7 +381,7 @@ def test_what_is_something_else_is_computed_again_with_one_warning(work, whole, 
     files = sorted(tmp_path.rglob("*.safetensors"))
     for path in files:
         damage(path, kind)
-    with warned(len(files), "computed again"):
+    with warned(len(files), "recomputed"):
         again = work(tmp_path)
     assert torch.equal(again, expected)
     with warned(0):
@@ -399,7 +399,7 @@ def test_a_whole_file_under_another_name_is_not_believed(work, tmp_path):
         for path, content in zip(files, contents[1:] + contents[:1], strict=True):
             path.write_bytes(content)
         moved += len(files) if len(files) > 1 else 0
-    with warned(moved, "computed again"):
+    with warned(moved, "recomputed"):
         again = work(tmp_path)
     assert torch.equal(again, expected)
 

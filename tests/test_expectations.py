@@ -352,7 +352,7 @@ def test_the_first_words_are_plain(typed, ranked):
 
 def test_the_zoo_is_called_a_toy():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "are a toy for trying everything without a download" in readme
+    assert "are toys for trying the library without a download" in readme
 
 
 def test_readme_says_what_an_install_takes():
@@ -440,4 +440,4 @@ def test_thirty_labels_choose_an_encoder(typed):
         assert code == 0 and out.startswith(said.format(first, probability)), out[:300]
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert "taskpriors rank --models docs/example/*.npy --labels" in readme
-    assert "0.50 against 0.47" in readme and "with probability 0.92" in readme
+    assert "0.50 and 0.47" in readme and "with probability 0.92" in readme

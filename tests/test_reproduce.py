@@ -318,8 +318,12 @@ def test_a_plan_says_what_is_fetched_how_long_it_takes_and_what_is_not_shown(nam
     if item.networks:
         assert "not here yet" in text and " on a GPU (" in text
     for data, source in item.data.items():
-        fetched = f"Images: {data}, " in text and "to fetch once" in text
-        assert f"Images: {data} must be passed" in text if "folder" in source else fetched
+        if "file" in source:
+            assert f"{data} must be passed by --folder" in text
+        elif "folder" in source:
+            assert f"Images: {data} must be passed" in text
+        else:
+            assert f"Images: {data}, " in text and "to fetch once" in text
 
 
 def test_no_miniature_has_a_printed_number_of_other_data(tmp_path):

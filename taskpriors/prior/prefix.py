@@ -196,7 +196,7 @@ def sample_labels_of_priors(
     convention: str = "paper",  # as in sample_labels
     seed: Seed | None = None,  # shared by all priors
 ) -> Tensor:  # shape (n_priors, n_tasks, n), int64, on the CPU
-    "Draw from several priors in one batch; equal to `sample_labels` of each with this seed."
+    "Sample labels of several priors in one batch, as `sample_labels` does of each with this seed."
     if not len(factors):
         checks.refuse("factors must hold at least one prior", "none", "pass at least one")
     checks.check_same_n(factors=len(factors), temperatures=len(temperatures))

@@ -132,7 +132,7 @@ def _low_level_share(
     weights: Tensor,  # w of the members, shape (k,)
     alike: Tensor,  # similarity of the members, 1 for copies, shape (k, k)
 ) -> float | None:  # at least 0; None if no two members learn each other's tasks
-    "Ratio of the best baseline's skill on the members' tasks to the members' own skill."
+    "Skill of the best baseline on the members' tasks, relative to theirs on each other's."
     pairs = (torch.outer(weights, weights) * (1 - alike)).fill_diagonal_(0)
     among = (mutual.clamp(min=0) * mutual.T.clamp(min=0)).sqrt()
     total = (pairs * among).sum().item()

@@ -300,7 +300,7 @@ def rank_models(
     seed: int = 0,  # random seed of tasks and split
     **unknown: Never,  # refused, saying where the option belongs
 ) -> Ranking:  # models that failed are in `failures`
-    """Rank models on your data, without or with labels, and forecast their scores on your task.
+    """Rank models on your data, with or without labels, and forecast their scores on your task.
 
     Models are names (timm, sentence-transformers, zoo/NAME), files of features, modules with their
     transform, or arrays (n, d) of the same n examples.

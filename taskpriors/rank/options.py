@@ -163,7 +163,7 @@ class RankOptions:
         return self.compute.progress if self.bar is None else self.bar
 
     def reach(self, step: int) -> None:
-        "Advance the shared progress bar to a step; cached results count."
+        "Advance the shared progress bar to a step, counting cached results as done."
         if self.bar is not None:
             self.bar.update(max(0, step - self.bar.n))
 

@@ -262,7 +262,7 @@ class SynBenchResult(results.Result):
         accuracy: Tensor,  # a_k of another curve, shape (n_scales,) or (n_scales, n_eps)
         bound: Tensor,  # its b_k, same shape
     ) -> Tensor:  # shape (*n_eps, n_thresholds)
-        "Area under a curve divided by the area under the curve of images (eq. (3))."
+        "Area under a curve divided by the area under the curve of the raw images (eq. (3))."
         area = score_integral if self.settings.integral == "exact" else grid_integral
         t = self.settings.threshold
         whole = area(self.reference_accuracy, self.reference_bound, t)
