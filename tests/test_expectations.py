@@ -89,7 +89,7 @@ EXPECTATIONS = {  # what a user does, and expects -> where it is checked
     + "study 07: on average it loses .71, .72 and .85 on its three groups of runs, and nowhere a "
     "point more than the last step, but four of fourteen kinds of training lose 1.06 to 1.61",
     "pairs= is evidence of retrieval": "nbs/prior/26_pair_retrieval.ipynb",
-    "Pairs that contradict each other are named": "nbs/prior/25_pairs.ipynb",
+    "Pairs that contradict each other are named": "nbs/prior/26_pair_retrieval.ipynb",
     "What pairs are worth, as rankings take them, is in a study": "nbs/studies/17_pairs.ipynb",
     "A report of feature files has no empty part": (
         "test_report.py::test_the_page_asks_for_nothing_and_fits"

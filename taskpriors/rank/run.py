@@ -22,7 +22,7 @@ from ..inputs import past_scores, row_labels, row_pairs
 from ..inputs.queries import Retrieval
 from ..inputs.sources import WithPrefix
 from ..prior import independence, left_out_groups, pair_retrieval, point_copies
-from ..prior.pairs import blocks_of_pairs
+from ..prior.pair_retrieval import blocks_of_pairs
 from taskpriors.rank import (
     baselines,
     distributions,
