@@ -75,7 +75,6 @@ DERIVED = {  # of a folder that is machinery for the most part, the pages that d
 }
 MACHINERY = (  # of the other folders, the pages that only say how something is computed
     "prior/pair_sums",
-    "prior/block_of_points",
     "prior/ridge_tasks",
     "prior/cross_skill",
     "prior/ridge_on_disk",

@@ -217,7 +217,7 @@ CALLS = {
         "cell_text": dict(column="skill", value=0.5),
         "json_ready": dict(x=[1.0]),
     },
-    "prior.shared_prior": {
+    "prior.calibration": {
         "shared_prior": dict(factors=MODELS),
         "edge_temperature": dict(Z=Z),
         "task_temperature": dict(Z=Z, n_classes=2),

@@ -276,3 +276,43 @@ def candidate_notes(
     if consensus is not None and not consensus.stable:
         notes.append(f"The models form two communities with different tasks: {consensus.reason}.")
     return notes
+
+# %% ../../nbs/prior/16_consensus.ipynb #ind00007
+def _centred_kernel(features: Tensor) -> Tensor:  # shape (n, d) -> (n, n), norm one or zero
+    "Centred linear kernel of standardised features, with a zero diagonal."
+    X = features.double()
+    X = (X - X.mean(0)) / X.std(0).clamp(min=1e-12)
+    K = (X @ X.T).fill_diagonal_(0.0)
+    return K / K.norm().clamp(min=1e-12)
+
+# %% ../../nbs/prior/16_consensus.ipynb #ind00011
+COMPARED_EXAMPLES = 128  # maximum number of examples to compare
+INDEPENDENCE_LEVEL = 0.01  # p-value above which models are considered independent
+
+
+def dependence(
+    features: Sequence[Tensor],  # of each model on the same examples, shape (n, d)
+    *,
+    n_examples: int = COMPARED_EXAMPLES,  # maximum size of a random subset
+    n_permutations: int = 199,
+    seed: int = 0,
+) -> tuple[float, Tensor]:  # joint p-value, and that of each model against all others, (n_models,)
+    "Permutation test of whether models share any structure on the same examples."
+    n = len(features[0])
+    if len(features) < 2:
+        raise ValueError(f"dependence needs at least two models. Got {len(features)}")
+    if any(len(X) != n for X in features):
+        raise ValueError("all models must have features of the same examples")
+    g = torch.Generator().manual_seed(seed)
+    rows = torch.randperm(n, generator=g)[:n_examples]
+    kernels = torch.stack([_centred_kernel(X[rows].cpu()) for X in features])
+    others = kernels.sum(0) - kernels
+    observed = (kernels * others).sum((1, 2))
+    above, above_each = 0, torch.zeros(len(kernels), dtype=torch.int64)
+    for _ in range(n_permutations):
+        orders = [torch.randperm(len(rows), generator=g) for _ in kernels]
+        permuted = torch.stack([K[o][:, o] for K, o in zip(kernels, orders, strict=True)])
+        above_each += (permuted * others).sum((1, 2)) >= observed
+        total = permuted.sum(0).square().sum() - permuted.square().sum()
+        above += int(total >= observed.sum())
+    return (1 + above) / (1 + n_permutations), (1 + above_each).double() / (1 + n_permutations)

@@ -20,7 +20,7 @@ from ..inputs import accepted_models, encoders, named_models, sources, zoo
 from ..inputs.feature_files import read_features
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource, text_encoder, word_means
-from ..prior import point_copies
+from ..pairs import SEARCHED_ROWS
 from ..prior.cut_prior import OVERSAMPLING
 from . import baselines
 from .options import RankOptions
@@ -259,7 +259,7 @@ def plan_in_memory(
     if widths and options.groups is None:
         d = min(widths)
         by_pairs = 8 * (4 * n * d + 3 * 1024 * n)  # rows four times, a block of distances three
-        searching = by_pairs if n <= point_copies.MOST else 16 * n * d
+        searching = by_pairs if n <= SEARCHED_ROWS else 16 * n * d
         n_bytes = max(n_bytes, 4 * n * sum(widths) + searching)
     absent = _weights_to_fetch(models, isinstance(points, TextSource))
     download_bytes = {name: works[name].n_bytes for name in absent if name in works}

@@ -27,7 +27,7 @@ import taskpriors.svd as svd
 from ..inputs import remote, row_blocks
 from ..inputs.row_blocks import RowMatrix
 from ..inputs.row_labels import GivenLabels
-from ..prior import cut_prior, ridge_on_disk, shared_prior
+from ..prior import calibration, cut_prior, ridge_on_disk
 from ..prior.edges import least_eigenvalue
 from ..prior.left_out_groups import evaluated_rows
 from ..prior.moments import TraceMoments, trace_moments
@@ -340,7 +340,7 @@ def _draw_row_tasks(
         if temperatures is not None:
             T = temperatures[number]
         elif T is None:
-            T = shared_prior.task_temperature(prior.factor, options.tasks.n_classes, top=largest)
+            T = calibration.task_temperature(prior.factor, options.tasks.n_classes, top=largest)
         if component.weight > strongest:
             strongest, temperature, top = component.weight, T, largest
         rank = max(rank, prior.factor.shape[1])
@@ -375,7 +375,7 @@ def _sample_moments(
 ) -> distributions.Moments:  # Moments of all models, (n_models,) each
     n = len(prior.factor)
     index = blocks.evenly(n, _PAIRED)
-    T = shared_prior.edge_temperature(prior.factor)
+    T = calibration.edge_temperature(prior.factor)
     factors = {name: m.factor.factor(m.features.take(index)) for name, m in models.items()}
     K = prior.factor[index].to(options.device)
     sampled = sampled_moments(factors, K, n, T, "undirected")

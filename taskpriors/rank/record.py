@@ -29,8 +29,8 @@ from ..checks import DataFrame
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
 from ..prior.consensus import candidate_notes
-from ..prior.diversity import task_diversity
 from ..prior.left_out_groups import evaluated_rows
+from ..prior.prefix import task_diversity
 from . import members
 from .distributions import Findings, Tasks, feature_copies
 from .errors import error_model
