@@ -95,21 +95,16 @@ def _search_points(
     return _Search(distances, positions, limits)
 
 
-class _Nearest(NamedTuple):
-    "The nearest neighbours of each point."
-
-    distances: Tensor  # shape (n, k), increasing, infinite beyond the last neighbour
-    positions: Tensor  # shape (n, k)
-
-
-def nearest_points(F: Tensor, k: int, *, earlier: bool = False) -> _Nearest:
-    "Find the nearest (or nearest earlier) neighbours of centred points, with exact distances."
+def nearest_points(F: Tensor, k: int, *, earlier: bool = False) -> tuple[Tensor, Tensor]:  # (n, k)
+    "Return exact distances to the nearest (earlier) neighbours of centred points, and their rows."
     unit = checks.power_to_one(F)
     search = _search_points(F * unit, k, earlier=earlier)
-    return _Nearest(search.distances[:, :k] / unit, search.positions[:, :k])
+    return search.distances[:, :k] / unit, search.positions[:, :k]
 
 
-def _sorted_distances(F: Tensor, rows: Tensor, candidates: Tensor, values: Tensor) -> _Nearest:
+def _sorted_distances(
+    F: Tensor, rows: Tensor, candidates: Tensor, values: Tensor
+) -> tuple[Tensor, Tensor]:
     "Sort the candidates by their distance, computed from differences."
     distances = torch.empty(candidates.shape, dtype=torch.float64, device=F.device)
     for part in row_blocks(len(candidates), max(1, 2**18 // (candidates.shape[1] * F.shape[1]))):
@@ -118,7 +113,7 @@ def _sorted_distances(F: Tensor, rows: Tensor, candidates: Tensor, values: Tenso
         distances[part] = torch.linalg.vector_norm(gap, dim=2)
     distances.masked_fill_(values.isinf(), math.inf)
     distances, order = distances.sort(dim=1, stable=True)
-    return _Nearest(distances, candidates.gather(1, order))
+    return distances, candidates.gather(1, order)
 
 # %% ../nbs/core/09_pairs.ipynb #703f7c02
 _SLAB = 512  # rows and columns of a block whose products fit a core's cache

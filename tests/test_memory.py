@@ -367,7 +367,7 @@ TOO_MANY = {  # a count that no machine can carry
     "sample_labelings n_tasks": lambda: labelings.sample_labelings(
         normal(9, 2), 9.0, 2, n_tasks=HUGE
     ),
-    "calibrate_temperature n_tasks": lambda: labelings.calibrate_temperature(
+    "calibrate_temperature n_tasks": lambda: calibration.calibrate_temperature(
         normal(9, 2), 2, n_tasks=HUGE
     ),
     "temperature_scan n_tasks": lambda: calibration.temperature_scan(normal(9, 2), 2, n_tasks=HUGE),

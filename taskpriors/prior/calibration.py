@@ -22,7 +22,8 @@ import taskpriors.results as results
 from ..blocks import evenly, pair_blocks
 from ..checks import ArrayLike, Axes, Seed
 from ..kernels import product_factor
-from . import chains, particles
+from . import particles
+from .labelings import reason_against_chains, watch_chains
 from .prefix import n_distinct_tasks, pairwise_rand
 from ..probes import ridge_probes
 from ..results import Result
@@ -262,8 +263,8 @@ def _reason_against_cooled(P, state, g) -> str:  # reason, or an empty string
     here.T = 1 / state.beta
     cold = particles.particle_filter(here, m, g, resample_below=0.0).labels
     Y = torch.cat([cold, state.labels[:, :m]], 1)
-    names, values = chains.watch_chains(here, state.beta, Y, g, sweeps=_SWEEPS_OF_CHECK)
-    return chains.reason_against_chains(names, values)
+    names, values = watch_chains(here, state.beta, Y, g, sweeps=_SWEEPS_OF_CHECK)
+    return reason_against_chains(names, values)
 
 # %% ../../nbs/prior/13_calibration.ipynb #1924774a
 @documented

@@ -20,10 +20,10 @@ import taskpriors.kernels as kernels
 from ..checks import ArrayLike, DataFrame, ExecutorLike, Seed
 from ..kernels import center as center_rows
 from . import edges, heldout, moments, prefix
-from .calibration import Regime, pair_means, prior_regime
+from .calibration import Regime, calibrate_temperature, pair_means, prior_regime
 from .estimates import Labelings
 from .heldout import HeldoutError
-from .labelings import calibrate_temperature, sample_labelings
+from .labelings import sample_labelings
 from .moments import TraceMoments
 from .sketch import sketch_trace_moments
 from .tails import outperform_probability
