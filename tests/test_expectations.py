@@ -72,7 +72,7 @@ EXPECTATIONS = {  # what a user does, and expects -> where it is checked
         "test_tables.py::test_a_table_is_read_as_it_is_meant_or_refused"
     ),
     "Groups of points are left out whole": "test_cli.py::test_groups_of_a_table_are_left_out_whole",
-    "scipy.sparse features are ranked": "nbs/inputs/00_sparse.ipynb",
+    "scipy.sparse features are ranked": "nbs/inputs/01_feature_files.ipynb",
     "Texts come from csv, jsonl, txt or a Dataset": "nbs/inputs/07_texts.ipynb",
     "Models of open_clip, pipelines and weights of torchvision are taken": (
         "nbs/inputs/06_accepted_models.ipynb"

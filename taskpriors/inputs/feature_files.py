@@ -20,8 +20,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..blocks import row_blocks
 from ..checks import ArrayLike, DataFrame, check_memory
-from . import sources, sparse, tables
+from . import sources, tables
 from .remote import local_copy
 from .sources import is_feature_file, split_key  # noqa: F401 - promised here
 from ..refusals import sentence
@@ -108,7 +109,7 @@ def _in_order(frame: DataFrame, what: str) -> DataFrame:
     return frame.iloc[order]
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #2e30d35c
-def table_values(
+def _table_values(
     frame: DataFrame, what: str = "a data frame of features"
 ) -> np.ndarray:  # shape (n, d)
     "Return the features in a table, or raise an error that names the column."
@@ -170,6 +171,42 @@ def _read_mteb_cache(folder: Path) -> Rows:
     order = " ".join(sorted(rows, key=rows.__getitem__))
     return Rows(values, hashlib.sha256(order.encode()).hexdigest())
 
+# %% ../../nbs/inputs/01_feature_files.ipynb #63a4a9b3
+_PARTS = {"data", "format", "shape"}  # names in a file of scipy.sparse.save_npz
+
+
+def _is_sparse(values: object) -> bool:
+    "Is it a matrix or array of scipy.sparse, in any format?"
+    return all(hasattr(values, name) for name in ("tocsr", "toarray", "nnz"))
+
+
+def _holds_sparse(names: set) -> bool:
+    "Was a file with arrays of these names written by `scipy.sparse.save_npz`?"
+    return names >= _PARTS
+
+# %% ../../nbs/inputs/01_feature_files.ipynb #71863472
+_BLOCK = 1024  # rows of the Gram matrix computed at a time
+_REMEDY = "rank a sample of the rows, or reduce the columns with TruncatedSVD of scikit-learn"
+
+
+def _dense_rows(X: Any) -> tuple[np.ndarray, str]:  # rows; conversion, in words
+    "Convert a sparse matrix (n, d) to at most n dense columns with the same inner products."
+    n, d = X.shape
+    words = f"{d:,} sparse columns"
+    if d <= n:
+        check_memory(8 * n * d, _REMEDY)
+        dense = X.toarray() if X.dtype == np.float32 else X.astype(np.float64).toarray()
+        return dense, f"{words}, converted to a dense array"
+    check_memory(5 * 8 * n * n, _REMEDY)  # Gram matrix, eigenvectors, workspace of eigh
+    rows = X.tocsr().astype(np.float64)
+    gram = np.empty((n, n))
+    for block in row_blocks(n, _BLOCK):
+        gram[block] = (rows[block] @ rows.T).toarray()
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > n * np.finfo(np.float64).eps * values[-1]
+    dense = vectors[:, kept] * np.sqrt(values[kept])
+    return dense, f"{words}, converted to {kept.sum():,} with the same inner products"
+
 # %% ../../nbs/inputs/01_feature_files.ipynb #f51587a1
 _POINTER = b"version https://git-lfs"
 
@@ -203,7 +240,7 @@ def _stored(path: Path, key: str | None) -> dict[str, Any]:  # name -> array
         return {"features": _map_npy(path)}
     if ending == ".npz":
         names = {m.filename.removesuffix(".npy") for m in _members(path, key)}
-        if sparse.holds_sparse(names):
+        if _holds_sparse(names):
             from scipy.sparse import load_npz
 
             return {"features": load_npz(path)}
@@ -257,15 +294,15 @@ def _read_file(path: Path, key: str | None) -> Any:  # array or tensor
             _refuse_broken(path, e)
         return _with_room(_chosen(stored, path, key))
     if tables.kind_of(path):
-        return table_values(tables.read(path, numbers=True), path.name[-80:])
+        return _table_values(tables.read(path, numbers=True), path.name[-80:])
     remedy = f"store them as one of {', '.join(FEATURE_FILES)}"
     remedy = tables.CONVERSIONS.get(ending, remedy)
     raise ValueError(sentence(rule, f"the extension {path.suffix or 'none'}", remedy))
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a3b484ad
 def _dense(values: Any) -> Rows:
-    if sparse.is_sparse(values):
-        values, origin = sparse.dense_rows(values)
+    if _is_sparse(values):
+        values, origin = _dense_rows(values)
         return Rows(values, origin=origin)
     return Rows(values)
 
@@ -289,7 +326,7 @@ def read_features(source: str | Path | ArrayLike | sources.Source) -> Rows:
         if isinstance(values, np.memmap):
             values = _with_room(_private_map(values))
         elif frame is not None:
-            values = table_values(frame)
+            values = _table_values(frame)
         return _dense(values.detach() if isinstance(values, Tensor) else values)
     if isinstance(source, sources.Url):
         source = sources.FeatureFile(local_copy(source.url), source.key)

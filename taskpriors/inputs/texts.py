@@ -31,10 +31,9 @@ import taskpriors.checks as checks
 from ..blocks import evenly
 from ..checks import ArrayLike, DataFrame
 from . import named_models, row_labels, sources, tables
-from .accepted_models import Encoder, load_encoder
+from .accepted_models import Encoder, PooledModel, load_encoder
 from .embed import Features, embed_features
 from .encoders import device_of
-from .pretrained import PooledModel
 from .sources import Network, source_of
 from ..signatures import documented
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 import taskpriors.checks as checks
-from ..inputs.queries import Relevant
+from ..inputs.row_pairs import Relevant
 from .pair_retrieval import partner_places, warn_of_zeros
 
 # %% ../../nbs/prior/28_queries.ipynb #qs000007

@@ -26,9 +26,8 @@ import taskpriors.store as store
 from ..inputs import sources
 from ..inputs.accepted_models import ModelLike
 from ..inputs.embed import Features, embed_features
-from ..inputs.image_source import ImageSource
+from ..inputs.image_source import ImageSource, LoadedBatches
 from ..inputs.images import ImagesLike, load_images
-from ..inputs.loaders import LoadedBatches
 from ..inputs.named_models import check_names
 from ..inputs.texts import TextModelLike, TextsLike, TextSource, embed_texts, load_texts
 from ..inputs.zoo import zoo_names
