@@ -14,10 +14,10 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,7 +38,7 @@ from .pooling import channels_of
 from .sources import comes_from
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #b800b087
-CLASSIFIER_INPUT = "classifier input"  # value of `Features.pooling`
+_CLASSIFIER_INPUT = "classifier input"  # value of `Features.pooling`
 _CLASSIFIES = re.compile(r"For(Image|Video|Audio|Sequence)Classification")
 _HEADS = ("fc", "classifier", "head", "heads", "last_linear")  # of torchvision
 _NO_CLASSES = ("segmentation", "detection", "optical_flow", "quantization")
@@ -101,7 +101,7 @@ def _one_vector(x: Tensor, mask: Tensor | None) -> Tensor:  # shape (n, d)
 class Headless(nn.Module):
     "An image network without its classifier; it returns the input of the classifier."
 
-    pooled_by = CLASSIFIER_INPUT
+    pooled_by = _CLASSIFIER_INPUT
 
     def __init__(self, network: nn.Module) -> None:  # of timm or torchvision
         super().__init__()
@@ -217,7 +217,7 @@ class PooledModel(nn.Module):
         mask = named.get("attention_mask", named.get("pixel_attention_mask"))
         name = type(self.network).__name__
         if self._heads:
-            self._pooled_by = CLASSIFIER_INPUT
+            self._pooled_by = _CLASSIFIER_INPUT
             return _read_by(self._heads, partial(self.network, **named), name, mask=mask)
         out, used = self._chosen(named)
         self._pooled_by = poolings.pooling_words(out, used)
@@ -377,21 +377,19 @@ def _own_transform(module, processed):  # PIL image -> tensor; processed: by tra
     return create_transform(**named_models.timm_config(module), is_training=False)
 
 
-class _Named(NamedTuple):
-    forward: nn.Module
-    pooling: str | None
-    transform: Any  # PIL image -> tensor, or a processor; None: that of timm
-
-
-def _open_named(source, pooling, cache) -> _Named:
+def _open_named(
+    source: sources.Name, pooling: str | None, cache: str | os.PathLike | None
+) -> tuple[sources.Network, str | None]:
+    "Load the network of a name, with its transform, and return it with its pooling."
     name = source.text
     if source.of_zoo:
-        return _Named(zoo.zoo_model(name[4:], cache=cache), pooling, zoo.zoo_transform)
+        network = zoo.zoo_model(name[4:], cache=cache)
+        return sources.Network(network, zoo.zoo_transform), pooling
     if source.of_hub:
-        network, processor, default_pooling = named_models.transformers_model(name)
-        return _Named(network, pooling or default_pooling, processor)
+        opened, usual = named_models.transformers_model(name)
+        return opened, pooling or usual
     name = f"hf-hub:{name}" if name.startswith("timm/") else name
-    return _Named(named_models.timm_module(name, pooling=pooling), pooling, None)
+    return sources.Network(named_models.timm_module(name, pooling=pooling)), pooling
 
 
 def _refuse_source(source) -> None:  # a source that is not an image model
@@ -441,10 +439,10 @@ def load_encoder(
         )
     taken, name = "", name or source.label
     if isinstance(source, sources.Name):
-        taken = "" if source.of_zoo or source.of_hub or pooling else CLASSIFIER_INPUT
-        named = _open_named(source, pooling, cache)
-        source = sources.Network(named.forward, source.partner or named.transform)
-        pooling = named.pooling
+        taken = "" if source.of_zoo or source.of_hub or pooling else _CLASSIFIER_INPUT
+        partner = source.partner
+        source, pooling = _open_named(source, pooling, cache)
+        source = replace(source, partner=partner or source.partner)
     source = _opened(source)
     if not isinstance(source, (sources.Network, sources.Function)):
         _refuse_source(source)

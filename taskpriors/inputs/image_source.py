@@ -78,7 +78,7 @@ def _upright(image):  # PIL image
         return image
 
 
-def to_rgb(image: Any, exif_rotation: bool = True, depth: int = 16) -> Any:
+def _to_rgb(image: Any, exif_rotation: bool = True, depth: int = 16) -> Any:
     "Convert a PIL image to RGB, upright or as stored; `depth` is the number of bits used."
     kind = image.format
     if exif_rotation:
@@ -101,7 +101,7 @@ def image_content(item: Any, exif_rotation: bool = True) -> Any:  # bytes, or a 
             return item.read()
     if isinstance(item, Image.Image):
         if not item.mode.startswith("I;16"):
-            return to_rgb(item, exif_rotation)
+            return _to_rgb(item, exif_rotation)
         out = io.BytesIO()
         (_upright(item) if exif_rotation else item).save(out, "png")
         return out.getvalue()
@@ -132,7 +132,7 @@ def _decode_image(content: Any, exif_rotation: bool = True, depth: int = 16) -> 
 
     if not isinstance(content, bytes):
         return content
-    return to_rgb(Image.open(io.BytesIO(content)), exif_rotation, depth)
+    return _to_rgb(Image.open(io.BytesIO(content)), exif_rotation, depth)
 
 
 def _check_decodes(content: Any) -> int | None:
@@ -153,7 +153,7 @@ def _check_decodes(content: Any) -> int | None:
         if _has_16_bits(image, image.format):
             return int(np.asarray(image).max())
         if image.mode not in ("L", "RGB"):
-            to_rgb(image)
+            _to_rgb(image)
     return None
 
 # %% ../../nbs/inputs/04_image_source.ipynb #50cf459e

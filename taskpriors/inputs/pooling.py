@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from ..checks import check_choice, entry_point, refuse
 
 # %% ../../nbs/inputs/02_pooling.ipynb #43cbdce7
-TEXT_POOLINGS = ("mean", "cls", "last", "max")
+_TEXT_POOLINGS = ("mean", "cls", "last", "max")
 
 
 @entry_point
@@ -28,7 +28,7 @@ def pool_tokens(
     pooling: str = "mean",  # "mean", "cls" (the first), "last" or "max"
 ) -> Tensor:  # shape (n, d)
     "Pool token vectors into one vector per text, ignoring padding."
-    check_choice(pooling, TEXT_POOLINGS, "pooling")
+    check_choice(pooling, _TEXT_POOLINGS, "pooling")
     if tokens.ndim != 3 or mask.shape != tokens.shape[:2]:
         rule = "tokens and mask must have shapes (n, t, d) and (n, t)"
         got = f"{tuple(tokens.shape)} and {tuple(mask.shape)}"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath, PureWindowsPath
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
@@ -32,13 +32,6 @@ _WITH_KEY = re.compile(r"(.+\.npz):([^:/\\]+)")
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
-class _KeyedFile(NamedTuple):
-    "A file, and the name of one of its arrays."
-
-    file: Any  # Path, or the text of a URL
-    key: str | None
-
-
 def _home_path(text: str | os.PathLike) -> Path:
     "Expand a leading ~ of a path; names that begin with ~ are unchanged."
     with suppress(RuntimeError):  # no user has this name
@@ -46,21 +39,23 @@ def _home_path(text: str | os.PathLike) -> Path:
     return Path(text)
 
 
-def split_key(path: str | os.PathLike) -> _KeyedFile:
+def split_key(
+    path: str | os.PathLike,
+) -> tuple[Any, str | None]:  # a Path or the text of a URL; key
     "Split FILE.npz:KEY into the file, or its URL, and the name of the array, if any."
     text = os.fspath(path)
     if is_url(text):
         named = _WITH_KEY.fullmatch(text)
-        return _KeyedFile(named[1], named[2]) if named else _KeyedFile(text, None)
+        return (named[1], named[2]) if named else (text, None)
     whole = _home_path(text)
     if not os.path.lexists(whole):
         for colon in re.finditer(r"(?<=\.npz):(?=.)", text):  # a key may contain colons and slashes
             file = _home_path(text[: colon.start()])
             if file.is_file():
-                return _KeyedFile(file, text[colon.end() :])
+                return file, text[colon.end() :]
         if named := _WITH_KEY.fullmatch(text):
-            return _KeyedFile(_home_path(named[1]), named[2])
-    return _KeyedFile(whole, None)
+            return _home_path(named[1]), named[2]
+    return whole, None
 
 
 def is_vector_cache(folder: Path) -> bool:
@@ -185,7 +180,9 @@ class Name(WithPrefix):
     "The name of a network of timm, the zoo or the hub, or its folder."
 
     text: str
-    partner: Any = None  # PIL image -> tensor, a processor or a tokenizer; None: its own
+    partner: Callable | None = (
+        None  # PIL image -> tensor, a processor or a tokenizer; None: its own
+    )
 
     @property
     def label(self) -> str:
@@ -213,7 +210,7 @@ class Network(WithPrefix):
     "A torch module."
 
     model: nn.Module
-    partner: Any = None  # PIL image -> tensor, a processor or a tokenizer
+    partner: Callable | None = None  # PIL image -> tensor, a processor or a tokenizer
 
     @property
     def module(self) -> nn.Module:
@@ -260,7 +257,7 @@ class Function(WithPrefix):
     "A function of a batch, or of a list of texts."
 
     model: Callable
-    partner: Any = None  # PIL image -> tensor
+    partner: Callable | None = None  # PIL image -> tensor
 
     @property
     def module(self) -> nn.Module | None:
@@ -284,7 +281,7 @@ class OnnxNetwork(Source):
     "An .onnx file, or an open session of onnxruntime."
 
     model: Any  # a path, or a session
-    partner: Any = None  # PIL image -> tensor
+    partner: Callable | None = None  # PIL image -> tensor
 
     @property
     def label(self) -> str:
@@ -301,7 +298,7 @@ class PublishedWeights(Source):
     "An entry of a weights enumeration of torchvision, such as ResNet18_Weights.DEFAULT."
 
     weights: Any
-    partner: Any = None  # PIL image -> tensor; None: that of the weights
+    partner: Callable | None = None  # PIL image -> tensor; None: that of the weights
 
     @property
     def label(self) -> str:
@@ -327,7 +324,7 @@ class TextEncoder(WithPrefix):
 class WordVectors(WithPrefix):
     "A dictionary word -> vector, or gensim's KeyedVectors."
 
-    vectors: Any
+    vectors: object
     held = label = "vectors"
 
 
@@ -335,7 +332,7 @@ class WordVectors(WithPrefix):
 class Unknown(Source):
     "An object that is not a model."
 
-    value: Any
+    value: object
 
     def label_at(self, k: int) -> str:
         "Class and position in the list."

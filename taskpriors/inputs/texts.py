@@ -386,7 +386,7 @@ class TokenEncoder(nn.Module):
 class _JointTextEncoder(nn.Module):
     "Text embedding method of a CLIP-like model, with its tokenizer."
 
-    def __init__(self, model: nn.Module, method: str, tokenizer: Callable) -> None:
+    def __init__(self, model: nn.Module, method: str, tokenizer: Any) -> None:
         super().__init__()
         self.model, self.method, self.tokenizer = model, method, tokenizer
 
@@ -501,6 +501,7 @@ def _named_sentence_model(name: str):
     except Exception as e:  # the hub and the libraries raise errors of many types
         got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
         remedy = "check the name, the folder and the network connection"
+        remedy = named_models.did_you_mean(name) + remedy
         checks.refuse(f"{name[-60:]!r} must be a text model", got, remedy, OSError)
 
 
@@ -608,7 +609,7 @@ def text_encoder(
         if pooling is None and not _joint(source.text):
             source = source_of(_named_sentence_model(source.text))
         else:
-            source = Network(*named_models.transformers_model(source.text, texts=True)[:2])
+            source = named_models.transformers_model(source.text, texts=True)[0]
     encode, module = _encoding_of(source, pooling)
     if isinstance(source, Network):
         warn_of_cut_texts(source, texts, name)

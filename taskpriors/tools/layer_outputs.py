@@ -169,8 +169,7 @@ class _TextPoints(fixed_tasks.FixedPoints):
 def _open_texts(source, texts, batch_size) -> tuple[nn.Module, _TextPoints]:
     "Return a network, and its texts in a fixed order."
     if isinstance(source, sources.Name):
-        pair = named_models.transformers_model(source.text, texts=True)[:2]
-        source = sources.Network(*pair)
+        source, _ = named_models.transformers_model(source.text, texts=True)
     elif isinstance(source, sources.Network):
         source = source.with_tokenizer()
     if not isinstance(source, sources.Network) or source.partner is None:
