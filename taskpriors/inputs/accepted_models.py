@@ -328,7 +328,6 @@ class Encoder(sources.Source):
     pooling: str | None = None  # how outputs with more than two dimensions are pooled
     features: Tensor | None = None  # given features
     taken: str = ""  # pooling, or origin of sparse features, in words, if known in advance
-    points: str = ""  # digest of the names of the examples, if given features have names
 
     def key(self, images: ImageSource, dtype: str, probe: str) -> str:
         "Hash of everything that determines the features of `images`, including a probe's digest."
@@ -434,9 +433,7 @@ def load_encoder(
     if sources.is_given(source):
         read = read_features(source)
         rows = checks.check_features(read.values, min_rows=1)
-        return Encoder(
-            name or source.label, None, features=rows, points=read.points, taken=read.origin
-        )
+        return Encoder(name or source.label, None, features=rows, taken=read.origin)
     taken, name = "", name or source.label
     if isinstance(source, sources.Name):
         taken = "" if source.of_zoo or source.of_hub or pooling else _CLASSIFIER_INPUT

@@ -374,7 +374,6 @@ class Features(Result):
     images: str  # name of the images
     key: str  # cache key; empty for given features, without a cache, and for a random model
     cached: bool  # were they read from the cache?
-    points: str = ""  # digest of the names of the examples, if given features have names
     parameters: int | None = field(default=None, repr=False)  # of the module; None if there is none
     pooling: str = ""  # how tokens were pooled; empty if the model returned vectors
     untrained: bool = field(default=False, repr=False)  # does the network have its initial weights?
@@ -568,7 +567,6 @@ def embed_features(
             images=getattr(points, "name", ""),
             key="",
             cached=True,
-            points=enc.points,
             pooling=enc.taken,
         )
     if points is None:
@@ -595,7 +593,7 @@ def embed(
     name of transformers on the hub (facebook/dinov2-base) or its folder, zoo/NAME, a module with
     its transform, the pair (network, processor) of transformers, a function of a batch, a file
     .onnx or its session, or features: an array, a data frame, a file .npy, .npz (FILE.npz:KEY),
-    .pt, .safetensors, .csv or .parquet, its URL, or a folder written by NumpyCache of mteb. Models
+    .pt, .safetensors, .csv or .parquet, or its URL. Models
     run in evaluation mode; feature maps and tokens are averaged, and a network of transformers
     returns its trained embedding unless `pooling` is set. Batches of a DataLoader, which are
     tensors, (inputs, labels) or dictionaries, are passed to the model unchanged.

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePath, PureWindowsPath
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -26,10 +26,8 @@ _ENDINGS = "npy npz pt pth ckpt bin safetensors csv tsv txt parquet feather arro
 _ENDINGS += " pkl pickle joblib h5 hdf5 mat xlsx xls zip tar gz bz2 xz zst zarr dat tfrecord"
 FILE_ENDINGS = tuple(f".{ending}" for ending in _ENDINGS.split())  # of numeric files
 _WRAPPERS = (nn.DataParallel, nn.parallel.DistributedDataParallel, AveragedModel)
-_CACHE_FILES = ("vectors.npy", "index.json", "dimension")
 _NETWORK_FILES = ("config.json", "modules.json")
 _WITH_KEY = re.compile(r"(.+\.npz):([^:/\\]+)")
-_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
 def _home_path(text: str | os.PathLike) -> Path:
@@ -56,11 +54,6 @@ def split_key(
         if named := _WITH_KEY.fullmatch(text):
             return _home_path(named[1]), named[2]
     return whole, None
-
-
-def is_vector_cache(folder: Path) -> bool:
-    "Was a folder written by `NumpyCache` of mteb?"
-    return all((folder / name).is_file() for name in _CACHE_FILES)
 
 # %% ../../nbs/inputs/00_sources.ipynb #04f811ce
 def is_repository(name: str) -> bool:
@@ -137,7 +130,7 @@ def _stem(path: PurePath) -> str:
 
 @dataclass(frozen=True)
 class FeatureFile(Source):
-    "A file of features, or a folder of them."
+    "A file of features."
 
     path: Path
     key: str | None = None  # of one of its arrays
@@ -145,9 +138,7 @@ class FeatureFile(Source):
     @property
     def label(self) -> str:
         "Stem of the file, and the key if there is one."
-        windows = _WINDOWS.match(str(self.path)) is not None
-        path = PureWindowsPath(self.path) if windows else self.path
-        stem = self.path.name if self.path.is_dir() else _stem(path)
+        stem = self.path.name if self.path.is_dir() else _stem(self.path)
         return stem if self.key is None else f"{stem}:{self.key}"
 
     @property
@@ -358,16 +349,16 @@ def _of_text(text: str, is_path: bool) -> FeatureFile | Url | OnnxNetwork | Name
         return Url(file, key)
     if key is not None:
         return FeatureFile(file, key)
-    in_folder = "/" in text or os.sep in text or _WINDOWS.match(text) is not None
+    in_folder = "/" in text or os.sep in text
     if file.is_dir():
         if any((file / name).is_file() for name in _NETWORK_FILES):
             return Name(text)
-        return FeatureFile(file) if is_path or in_folder or is_vector_cache(file) else Name(text)
+        return FeatureFile(file) if is_path or in_folder else Name(text)
     exists = file.is_file() and (in_folder or "." in text)
     base, at, _ = text.partition("@")
     if at and not is_path and not exists and re.fullmatch(r"[\w.-]+", base):
         return Name(text)
-    if is_path or exists or text.lower().endswith(FILE_ENDINGS) or _WINDOWS.match(text):
+    if is_path or exists or text.lower().endswith(FILE_ENDINGS):
         return FeatureFile(file)
     return Name(text)
 
