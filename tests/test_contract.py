@@ -75,7 +75,7 @@ CONTRACT = {
     "inputs.zoo": "zoo_names",
     "inputs.embed": "embed Features",
     "inputs.texts": "load_texts embed_texts prefixed TextSource",
-    "inputs.queries": "Retrieval",
+    "inputs.row_pairs": "Retrieval",
     "inputs.image_source": "ImageSource",
     "report.table": "COLUMNS Column",
     "rank.forecast": "Comparison Forecast",

@@ -25,7 +25,7 @@ import taskpriors.checks as checks
 import taskpriors.store as store
 from ..inputs import row_blocks, row_labels, row_pairs, sources
 from ..inputs.images import ImagesLike
-from ..inputs.queries import Retrieval
+from ..inputs.row_pairs import Retrieval
 from ..inputs.texts import TextsLike
 from . import cost, disk, distributions, members, memory, reference_set
 from .options import PLACES, TRAIN, Compute, RankOptions, Tasks, place_of

@@ -19,7 +19,7 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.rank.retrieval as retrieval
 from ..inputs import past_scores, row_labels, row_pairs
-from ..inputs.queries import Retrieval
+from ..inputs.row_pairs import Retrieval
 from ..inputs.sources import WithPrefix
 from ..pairs import SEARCHED_ROWS, copies_note, copies_of_points, copies_of_rows, numbered
 from ..prior import consensus, left_out_groups, pair_retrieval

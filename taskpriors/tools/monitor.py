@@ -25,7 +25,7 @@ import taskpriors.checks as checks
 import taskpriors.results as results
 import taskpriors.ridge as ridge
 from ..inputs import encoders, pooling, row_labels, sources
-from ..inputs.axes import channels_of
+from ..inputs.pooling import channels_of
 from ..prior import posterior
 from ..prior.heldout import error_on_basis
 from ..prior.left_out_groups import error_without_groups
