@@ -13,7 +13,7 @@ from taskpriors.inputs.images import find_shared_data
 from taskpriors.rank.forecast import Evidence, LabelScores, PointEvidence, evidence_of
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import SCORINGS, nested
-from taskpriors.rank.ranking import CONTRADICTED, Ranking
+from taskpriors.rank.ranking import _CONTRADICTED, Ranking
 from taskpriors.report.words import SCORE_NAMES
 
 QUIET = dict(n_tasks=20, n_classes=3, cache=False, progress=False, references=False)
@@ -234,7 +234,7 @@ def test_earlier_tasks_that_contradict_the_points_hardly_count_and_it_is_said():
     agreeing, opposed = ({"model": plain.models, "pets": x.tolist()} for x in (skill, 1 - skill))
     with_it = rank_models(models, **nested(past_results=pd.DataFrame(agreeing), **QUIET))
     against = rank_models(models, **nested(past_results=pd.DataFrame(opposed), **QUIET))
-    assert CONTRADICTED in against.verdict and CONTRADICTED not in with_it.verdict
+    assert _CONTRADICTED in against.verdict and _CONTRADICTED not in with_it.verdict
     moved = [
         (r.forecast.margin - plain.forecast.margin).abs().max().item() for r in (with_it, against)
     ]

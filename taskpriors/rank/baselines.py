@@ -42,7 +42,7 @@ class _GreyPixels:
 _SIDE = 128  # pixels, side of the images that the untrained network takes
 
 
-def untrained_network() -> nn.Module:  # images (n, 3, side, side) -> features (n, 512)
+def _untrained_network() -> nn.Module:  # images (n, 3, side, side) -> features (n, 512)
     "Return a ResNet-18 with random initial weights from a fixed seed."
     import timm
 
@@ -66,9 +66,9 @@ def _hashed_pieces(texts: list[str]) -> np.ndarray:  # shape (n, PIECES), float3
     return counting.transform(texts).toarray().astype(np.float32)
 
 # %% ../../nbs/rank/09_baselines.ipynb #0dd6b8a6
-RAW_PIXELS = "raw pixels"
-UNTRAINED = "untrained network"
-HASHED = "hashed pieces of words"
+_RAW_PIXELS = "raw pixels"
+_UNTRAINED = "untrained network"
+_HASHED = "hashed pieces of words"
 
 
 def _pixels() -> tuple:
@@ -76,7 +76,7 @@ def _pixels() -> tuple:
 
 
 def _untrained() -> tuple:
-    return untrained_network(), reference_set.CentralSquare(_SIDE)
+    return _untrained_network(), reference_set.CentralSquare(_SIDE)
 
 
 def _pieces() -> Callable:
@@ -84,7 +84,7 @@ def _pieces() -> Callable:
 
 
 _OF_KIND: dict[str, dict[str, Callable[[], AnyModel]]] = dict(
-    images={RAW_PIXELS: _pixels, UNTRAINED: _untrained}, texts={HASHED: _pieces}
+    images={_RAW_PIXELS: _pixels, _UNTRAINED: _untrained}, texts={_HASHED: _pieces}
 )
 
 
@@ -96,7 +96,7 @@ def see_inputs(
         return Settled({}, {})
     makers = {k: make for k, make in _OF_KIND[source.kind].items() if k not in candidates}
     if any(model.untrained for model in candidates.values()):
-        makers.pop(UNTRAINED, None)
+        makers.pop(_UNTRAINED, None)
     built, broken = members.settle(makers, [members.attempt(make) for make in makers.values()])
     seen, failed = reference_set.embed_unranked(built, source, options)
     return Settled(seen, broken | failed)

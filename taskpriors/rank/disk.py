@@ -40,8 +40,7 @@ from ..transfer import from_sums, registry
 _PAIRED = 4096  # size of the sample of examples whose pairs are all used
 
 
-@checks.entry_point
-def sampled_moments(
+def _sampled_moments(
     factors: Mapping[str, Tensor],
     prior: Tensor,
     n: int,
@@ -78,8 +77,8 @@ def _class_sums(fit: ridge_on_disk.RowFit) -> from_sums.ClassSums:
     return from_sums.ClassSums(fit.n, fit.mean, fit.s, fit.V, fit.C @ codes.T, share)
 
 # %% ../../nbs/rank/10_disk.ipynb #349c456e
-LABEL_SKILL = "label skill"  # of a ridge probe on known labels, 1 - error/error of a constant
-_LABEL_COLUMNS = ("logme", "regularized_h_score", LABEL_SKILL, registry.LABEL_ACCURACY)
+_LABEL_SKILL = "label skill"  # of a ridge probe on known labels, 1 - error/error of a constant
+_LABEL_COLUMNS = ("logme", "regularized_h_score", _LABEL_SKILL, registry.LABEL_ACCURACY)
 
 # %% ../../nbs/rank/10_disk.ipynb #268dbb6a
 class _RowsJob(NamedTuple):
@@ -371,7 +370,7 @@ def _sample_moments(
     T = shared_prior.edge_temperature(prior.factor)
     factors = {name: m.factor.factor(m.features.take(index)) for name, m in models.items()}
     K = prior.factor[index].to(options.device)
-    sampled = sampled_moments(factors, K, n, T, "undirected")
+    sampled = _sampled_moments(factors, K, n, T, "undirected")
     least = least_eigenvalue(K, T, graphs="undirected").value
     return distributions.Moments(
         mean=sampled.mean.cpu(),
@@ -573,8 +572,8 @@ class DiskEngine:
     ) -> members.Settled:  # name -> Model, of files, URLs or arrays
         "Open the rows of all models, and collect the failures; a `Model` becomes rows."
         features = {
-            name: model.features if isinstance(model, members.Model) else model
-            for name, model in named.items()
+            name: given.features if isinstance(given, members.Model) else given
+            for name, given in named.items()
         }
         rows, failures = open_features(features, self.options)
         models, broken = _gather_rows(rows, self.options)

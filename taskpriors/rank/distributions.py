@@ -47,7 +47,7 @@ class Component(NamedTuple):
     weight: float = 1.0  # in the distribution
 
 
-class CrossSkills(NamedTuple):
+class _CrossSkills(NamedTuple):
     "Cross skills and similarities of the models, followed by the reference models."
 
     skill: Tensor  # of each model on the tasks of every other, shape (k, k), see cross_skill
@@ -63,7 +63,7 @@ class TaskDistribution:
     components: tuple[Component, ...]
     members: tuple = ()  # names of its models and reference models; none for a given factor
     consensus: Consensus | None = None  # of the members; None without consensus weights
-    cross_skills: CrossSkills | None = None  # of the members, if computed
+    cross_skills: _CrossSkills | None = None  # of the members, if computed
     reference_models: Mapping = field(default_factory=dict)  # name -> Model: the reference models
 
 # %% ../../nbs/rank/07_distributions.ipynb #00f3387e
@@ -192,7 +192,7 @@ def _consensus_of(
     options: RankOptions,
     *,
     reference_models: Mapping[str, members.Model] = MappingProxyType({}),
-) -> tuple[Consensus | None, CrossSkills | None]:
+) -> tuple[Consensus | None, _CrossSkills | None]:
     "Consensus of models and reference models on some examples, and their cross skills."
     candidates = {**models, **reference_models}
     if len(candidates) < 3:  # two models have equal weights
@@ -200,12 +200,14 @@ def _consensus_of(
     n = len(next(iter(candidates.values())).features)
     index = evenly(n, options.n_consensus_examples)
 
-    def compute() -> CrossSkills:
+    def compute() -> _CrossSkills:
         task_models = list(candidates.values())
         features = [members.rows_of(model, index).to(options.device) for model in task_models]
         dtype = max((X.dtype for X in features), key=lambda kind: kind.itemsize)
         alike = feature_copies([X.to(dtype) for X in features])
-        return CrossSkills(skill=skills_on_tasks_of(task_models, None, index, options), alike=alike)
+        return _CrossSkills(
+            skill=skills_on_tasks_of(task_models, None, index, options), alike=alike
+        )
 
     key: dict[str, Any] = dict(
         what="consensus", models=[model.digest for model in candidates.values()]
@@ -219,7 +221,7 @@ def _consensus_of(
     key["device"] = str(options.device)
     if options.groups is not None:
         key["groups"] = store.digest_tensors(dict(groups=options.groups))
-    like = CrossSkills(*[members.blank(len(candidates), len(candidates))] * 2)
+    like = _CrossSkills(*[members.blank(len(candidates), len(candidates))] * 2)
     named = all(model.digest for model in candidates.values())
     cross_skills = members.load_or_compute(
         key, compute, like, options.compute.cache if named else False
@@ -300,7 +302,8 @@ def distribution_of(
     options: RankOptions,
     *,
     reference_models: Mapping[str, members.Model] = MappingProxyType({}),
-    kernel: Any = None,  # of a prior that is not a ranked model: a factor (n, r), or a RowKernel
+    kernel: Any
+    | None = None,  # of a prior that is not a ranked model: a factor (n, r), or a RowKernel
 ) -> TaskDistribution:
     "Form the task distribution of a prior choice: its components and their weights."
     cross_skills = None
@@ -377,7 +380,7 @@ def mean_factor(distribution: TaskDistribution) -> Tensor:
     return product_factor([(Z, 1 / weight) for Z, weight in factors])
 
 # %% ../../nbs/rank/07_distributions.ipynb #e3880f06
-def task_components(weights: Sequence, n_tasks: int) -> Tensor:  # (n_tasks,), int64
+def _task_components(weights: Sequence, n_tasks: int) -> Tensor:  # (n_tasks,), int64
     "Component of each task; the next task goes to the component furthest below its share."
     share = torch.tensor(weights, dtype=torch.float64)
     share = share / share.sum()
@@ -401,7 +404,7 @@ class _DealtTasks(NamedTuple):
 
 def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) -> _DealtTasks:
     "Divide the tasks among the components by weight; each task labels `n` examples."
-    components = task_components(weights, options.tasks.n_tasks)
+    components = _task_components(weights, options.tasks.n_tasks)
     turns = torch.nn.functional.one_hot(components, len(weights))
     turns = turns.tensor_split(min(options.n_orders, options.tasks.n_tasks))
     counts = torch.stack([turn.sum(0) for turn in turns], 1)

@@ -69,7 +69,7 @@ class LabelScores(NamedTuple):
     share_right: float = 0.0  # u, weight of the accuracy in the mean; 1 - u is that of the skill
 
 
-def share_right(n_labels: int) -> float:  # u, in [0, 1)
+def _accuracy_weight(n_labels: int) -> float:  # u, in [0, 1)
     "Weight u of the accuracy in the evidence from labels; the skill has weight 1 - u."
     return n_labels / (_HALF_RIGHT + n_labels)
 
@@ -80,7 +80,7 @@ def scores_of(direct: LabelledSkill) -> LabelScores:
     standard_error = (direct.points.mean(0).std() / n_rows**0.5).item()
     b = min(max(direct.skill.mean().item(), standard_error, _LEAST_SKILL), 0.95)
     mean, rows = direct.skill / (b * (1 - b)), direct.points / (b * (1 - b))
-    u = 0.0 if direct.hits is None else share_right(direct.n_labels)
+    u = 0.0 if direct.hits is None else _accuracy_weight(direct.n_labels)
     if direct.hits is not None:
         right = direct.hits.mean(1)
         a = min(max(right.mean().item(), _LEAST), 1 - _LEAST)
@@ -113,10 +113,10 @@ def with_agreeing(sampled: PointEvidence, agreeing: PointEvidence) -> PointEvide
     return PointEvidence(mean, moment, sampled.with_references, agreeing.n_pairs)
 
 # %% ../../nbs/rank/06_forecast.ipynb #69dec6c2
-PRIOR_CELLS = 10.0  # number of residuals that the study's constant is worth
+_PRIOR_CELLS = 10.0  # number of residuals that the study's constant is worth
 
 
-class RecordScores(NamedTuple):
+class _PastScores(NamedTuple):
     "Evidence from scores on earlier tasks, up to their variance."
 
     precision: Tensor  # of the mean logits, in units of 1/variance, (n_models, n_models)
@@ -126,7 +126,7 @@ class RecordScores(NamedTuple):
     n_tasks: int  # with scores of at least two models
 
 
-def record_scores(scores: Tensor) -> RecordScores | None:
+def record_scores(scores: Tensor) -> _PastScores | None:
     "Fit a two-way model, with tasks projected out; None if no task has scores of two models."
     is_known = ~scores.isnan()
     is_known = is_known & (is_known.sum(0) > 1)
@@ -144,13 +144,13 @@ def record_scores(scores: Tensor) -> RecordScores | None:
     freedom = (
         cells.sum().item() - n_tasks - torch.linalg.matrix_rank(precision, hermitian=True).item()
     )
-    return RecordScores(precision, shift, squares, freedom, n_tasks)
+    return _PastScores(precision, shift, squares, freedom, n_tasks)
 
 
 _AGREED = 2.0  # pseudo-count: contrasts in full agreement, added to the past results
 
 
-def agreement(mean: Tensor, record: RecordScores) -> float:
+def agreement(mean: Tensor, record: _PastScores) -> float:
     "Agreement of earlier and sampled tasks, between 0 and 1, shrunk towards 1."
     known = record.precision.diagonal() > 0
     effects = (torch.linalg.pinv(record.precision, hermitian=True) @ record.shift)[known]
@@ -164,7 +164,7 @@ def agreement(mean: Tensor, record: RecordScores) -> float:
 NEAREST = 10  # k of the precision at k
 
 
-class PairRule(NamedTuple):
+class _PairRule(NamedTuple):
     "Constants for evidence from pairs, fitted in the study of forecasts."
 
     slope: float  # c, of logit(precision at 10) on the logit of a power of ranks
@@ -172,9 +172,9 @@ class PairRule(NamedTuple):
 
 
 @cache
-def _pair_rule() -> PairRule:
+def _pair_rule() -> _PairRule:
     "Constants for evidence from pairs, see docs/decisions/forecast.md."
-    return PairRule(**packaged_toml("rank/pairs.toml")["retrieval"])
+    return _PairRule(**packaged_toml("rank/pairs.toml")["retrieval"])
 
 
 @cache
@@ -265,7 +265,7 @@ def query_evidence(scores: QueryScores) -> PairEvidence:  # scores at NEAREST do
     return PairEvidence(codes @ mean, codes @ joined @ codes.T, depth.n_pairs)
 
 # %% ../../nbs/rank/06_forecast.ipynb #3172a68d
-class LevelRule(NamedTuple):
+class _LevelRule(NamedTuple):
     "Coefficients of a regression for the logit of the mean score on all labels."
 
     intercept: float
@@ -287,7 +287,7 @@ class Constants(NamedTuple):
     certainty: float  # phi
     level: float  # mean score of the models on a data set, a fraction
     level_spread: float  # of its logit over data sets
-    rule: LevelRule
+    rule: _LevelRule
 
 
 @cache
@@ -298,7 +298,7 @@ def constants_of(scoring: str) -> Constants | None:  # None for scores without a
         return None
     row = dict(table[scoring])
     like = row.pop("like", scoring)
-    rule = LevelRule(**row.pop("rule"))
+    rule = _LevelRule(**row.pop("rule"))
     return Constants(**{**table["shared"], **table[like], **row, "rule": rule})
 
 
@@ -316,7 +316,7 @@ def level_of_labels(right: float, classes_per_label: float, scoring: str = "accu
     return float(expit(height))
 
 # %% ../../nbs/rank/06_forecast.ipynb #b22a1ba7
-class Posterior(NamedTuple):
+class _LogitMixture(NamedTuple):
     "A mixture of normal distributions of the centred logits of the models' scores."
 
     mean: Tensor  # of each component, shape (n_parts, n_models)
@@ -369,7 +369,7 @@ def _observe_record(
 _COPIES = 1e-3  # mean squared distance of logits over tasks below which models are alike
 
 
-def likeness(moment: Tensor) -> Tensor:  # (n_models, n_models)
+def _likeness(moment: Tensor) -> Tensor:  # (n_models, n_models)
     "Correlation of errors: one for copies, near zero for models that differ on individual tasks."
     squares = moment.diagonal()
     return (-(squares[:, None] + squares - 2 * moment).clamp(min=0) / _COPIES).exp()
@@ -387,13 +387,13 @@ def posterior_of(
     points: PointEvidence,
     *,
     labels: LabelScores | None = None,
-    record: RecordScores | None = None,
+    record: _PastScores | None = None,
     pairs: PairEvidence | None = None,
-) -> Posterior:
+) -> _LogitMixture:
     "Posterior of the centred logits of the models' scores on the user's task."
     codes = simplex_codes(len(points.mean))
     rho = constants.with_references if points.with_references else constants.alone
-    F = codes.T @ likeness(points.moment) @ codes
+    F = codes.T @ _likeness(points.moment) @ codes
     K = codes.T @ points.moment @ codes
     eye = torch.eye(codes.shape[1], dtype=torch.float64)
     values, weights = scales(constants.spread)
@@ -404,8 +404,8 @@ def posterior_of(
         mean = codes.T @ points.mean
         covariance = scale * (rho * K + constants.floor * F) + _RIDGE * eye
         if record is not None and agreed > 0:
-            residuals = PRIOR_CELLS * constants.record + record.squares
-            sigma2 = scale * residuals / (PRIOR_CELLS + record.freedom) / agreed
+            residuals = _PRIOR_CELLS * constants.record + record.squares
+            sigma2 = scale * residuals / (_PRIOR_CELLS + record.freedom) / agreed
             precision = codes.T @ record.precision @ codes / sigma2
             shift = codes.T @ record.shift / sigma2
             mean, covariance = _observe_record(mean, covariance, precision, shift, sigma2)
@@ -419,10 +419,10 @@ def posterior_of(
             mean, covariance = observe(mean, covariance, codes.T @ pairs.mean, error)
         means.append(codes @ mean)
         covariances.append(codes @ covariance @ codes.T)
-    return Posterior(torch.stack(means), torch.stack(covariances), log_weights.softmax(0))
+    return _LogitMixture(torch.stack(means), torch.stack(covariances), log_weights.softmax(0))
 
 # %% ../../nbs/rank/06_forecast.ipynb #ef3e81a2
-TIE = 0.5  # accuracy points by which a model may be behind the best and still count as best
+_TIE = 0.5  # accuracy points by which a model may be behind the best and still count as best
 _N_DRAWS = 4000
 _SURE = 0.95
 
@@ -569,7 +569,7 @@ def forecast_of(
     points: PointEvidence,
     *,
     labels: LabelScores | None = None,
-    record: RecordScores | None = None,
+    record: _PastScores | None = None,
     pairs: PairEvidence | None = None,  # if the score is precision at 10
     level: float | None = None,  # mean score of the models, a fraction; None: that of the study
     scoring: str = "accuracy",  # one of SCORINGS
@@ -615,7 +615,7 @@ def forecast_of(
         models=names,
         margin=margins.mean(0),
         error=margins.std(0),
-        p_best=(scores >= top - TIE).double().mean(0),
+        p_best=(scores >= top - _TIE).double().mean(0),
         expected_regret=(top - scores).mean(0),
         level=float(expit(centre)),
         evidence=tuple(evidence),
@@ -653,15 +653,15 @@ def supply_of(
     return _LabelSupply(unit, n_labels, n_classes, n_points, same)
 
 
-def with_labels(supply: _LabelSupply, n_labels: int, mean: Tensor) -> LabelScores:
+def _with_labels(supply: _LabelSupply, n_labels: int, mean: Tensor) -> LabelScores:
     "Evidence from more labels, if they agreed with the known mean."
     per_label = min(1.0, supply.n_classes / n_labels)
     n_pairs = supply.same * math.comb(n_labels, 2)
-    u = share_right(n_labels)
+    u = _accuracy_weight(n_labels)
     return LabelScores(mean, supply.unit / n_labels, per_label, n_pairs, u)
 
 
-def pair_probability(posterior: Posterior, pair: tuple[int, int]) -> float:
+def pair_probability(posterior: _LogitMixture, pair: tuple[int, int]) -> float:
     "Probability that the first model of a pair is ahead, from the mean difference of their logits."
     a, b = pair
     mean, C = posterior.weights @ posterior.mean, posterior.covariance
@@ -709,7 +709,7 @@ def regret_with_labels(
     constants, draws = constants_of(forecast.scoring), forecast.draws
     assert constants is not None and draws is not None  # true for forecasts with probabilities
     codes = simplex_codes(len(points.mean))
-    F, K = (codes.T @ x @ codes for x in (likeness(points.moment), points.moment))
+    F, K = (codes.T @ x @ codes for x in (_likeness(points.moment), points.moment))
     eye = torch.eye(codes.shape[1], dtype=torch.float64)
 
     def precision_of(scores) -> Tensor:
@@ -719,7 +719,7 @@ def regret_with_labels(
     least = forecast.expected_regret.min().item()
     path = {supply.n_labels: least}
     for number in _numbers_of_labels(supply)[1:]:
-        later = precision_of(with_labels(supply, number, points.mean))
+        later = precision_of(_with_labels(supply, number, points.mean))
         least = min(least, _regret_after(draws, (later - known) / constants.certainty))
         path[number] = least  # more labels do not increase the regret
     return path

@@ -87,7 +87,7 @@ class _AgreeingMixture(NamedTuple):
     weights: dict[str, float]  # name of each component -> weight
 
 
-def numbered_by_point(labels: Tensor) -> Tensor:  # shape (n,)
+def _numbered_by_point(labels: Tensor) -> Tensor:  # shape (n,)
     "Number classes in the order of their first examples; -1 is an unknown label."
     points = (labels >= 0).nonzero()[:, 0]
     _, classes = labels[points].unique(return_inverse=True)
@@ -158,7 +158,7 @@ _LOOKED_AT = 16384  # largest number of labelled examples for skill and accuracy
 _FEWEST = 4  # least number of labels for a leave-one-out skill
 
 
-def direct_skill(
+def _direct_skill(
     models: Mapping[str, members.Model],
     labels: Tensor,
     groups: Tensor | None = None,
@@ -253,11 +253,11 @@ def _with_baselines(
 ) -> Beside:
     "Add scores of models and baselines on the labels alone; a baseline that fails is left out."
     if direct is None:
-        direct = direct_skill(models, classes, groups, fewest=1)
+        direct = _direct_skill(models, classes, groups, fewest=1)
     if direct is None:
         return beside
     attempts = [
-        members.attempt(direct_skill, {name: model}, classes, groups, fewest=1)
+        members.attempt(_direct_skill, {name: model}, classes, groups, fewest=1)
         for name, model in beside.models.items()
     ]
     others, failures = members.settle(beside.models, attempts)
@@ -295,13 +295,13 @@ def skills_with_labels(
             others, broken = engine.score(beside.models, labels.T, mask, options)
             beside = _some_beside(beside, others, broken)._replace(on_targets=others)
         return complete, beside
-    classes = numbered_by_point(labels)
+    classes = _numbered_by_point(labels)
     q = int(classes.max()) + 1
     if (classes >= 0).all():
         evaluated = options.changed(n_classes=max(2, q))
         scores = engine.score(models, classes[None], mask, evaluated)
         working = {name: models[name] for name in scores.results}
-        direct = direct_skill(working, classes, options.groups)
+        direct = _direct_skill(working, classes, options.groups)
         p_value = signal_p_value(working, classes, direct, options.groups)
         if beside is not None:
             beside = _with_baselines(working, beside, classes, options.groups, direct)
@@ -319,7 +319,7 @@ def skills_with_labels(
     skills, failures = engine.score(models, tasks, mask, evaluated)
     members.refuse_unless_any(skills, failures)
     working = {name: models[name] for name in skills}
-    direct = direct_skill(working, classes, options.groups)
+    direct = _direct_skill(working, classes, options.groups)
     of_labels = agreeing = None
     has_references = bool(distribution.reference_models)
     if direct is not None:

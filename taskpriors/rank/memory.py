@@ -264,7 +264,7 @@ class MemoryEngine:
 
     def embed(self, named: Mapping[str, Any]) -> members.Settled:  # name -> Model
         "Embed or open all models, and collect the failures; a `Model` is returned as it is."
-        if all(isinstance(model, members.Model) for model in named.values()):
+        if all(isinstance(given, members.Model) for given in named.values()):
             return members.Settled({**named}, {})
         return members.gather_models(named, self.source, self.options)
 

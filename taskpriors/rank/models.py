@@ -306,10 +306,10 @@ def rank_models(
     transform, or arrays (n, d) of the same n examples.
 
     Tasks are sampled from the consensus of the models: each model defines a distribution over
-    tasks, and models whose tasks the others predict weigh more. The skill of a model is
+    tasks, and models that predict each other's tasks weigh more. The skill of a model is
     1 - error/error of a constant for a ridge probe on held-out examples, averaged over tasks.
-    `forecast` combines the skills with labels, pairs and past results, and gives the margin and
-    expected regret of each model and the probability that it is the best on your task.
+    `forecast` combines the skills with labels, pairs and past results; it contains each model's
+    margin, expected regret and probability of being the best on your task.
 
     `references` are models that help to define the tasks and are not ranked: "standard" takes those
     that are installed or cached, and downloads small ones if ranked models are downloaded; a

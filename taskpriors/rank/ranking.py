@@ -37,7 +37,7 @@ _CHANCE = 0.05  # p-value of the labels above which predictions do not differ fr
 _MANY_LABELS = 100  # labels from which a large p-value means that no model predicts them
 _HARDLY = 0.25  # agreement of earlier and sampled tasks below which a note is written
 _NOISE = "the models share no structure on these examples"
-CONTRADICTED = (
+_CONTRADICTED = (
     "The past results order the models differently from these examples, so they hardly count."
 )
 _COMPLETED = (  # names for users, offered by tab completion
@@ -303,7 +303,7 @@ class Ranking(Result):
                 )
         if has_draws and self._record is not None:
             agreed = forecast.agreement(self._points.mean, self._record)
-            caveats += [CONTRADICTED] if agreed < _HARDLY else []
+            caveats += [_CONTRADICTED] if agreed < _HARDLY else []
         described = self.settings.get("models", {})
         untrained = [name for name in self.models if described.get(name, {}).get("untrained")]
         caveats.append(words.untrained_words(first, untrained, len(self.models)))
