@@ -21,7 +21,7 @@ from ..blocks import evenly
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
 from . import distributions, labelled, members, reference_set
-from .forecast import Evidence, Forecast, PairEvidence
+from .forecast import Forecast, ForecastEvidence, ScoreEvidence
 from .members import AnyModel, Settled
 from .options import RankOptions
 
@@ -210,8 +210,8 @@ def score_beside(
 def evidence_beside(
     findings: distributions.Findings,
     past: Tensor | None = None,  # scores of the ranked models on earlier tasks, fractions
-    pairs: PairEvidence | None = None,  # on the ranked models, then the baselines
-) -> tuple[Evidence, Tensor] | None:  # with the skills, shape (m,); None: no baseline
+    pairs: ScoreEvidence | None = None,  # on the ranked models, then the baselines
+) -> tuple[ForecastEvidence, Tensor] | None:  # with the skills, shape (m,); None: no baseline
     "Evidence on the models, followed by the baselines."
     beside, labels = findings.beside, findings.labelled
     if beside is None or not beside.models:
@@ -223,7 +223,7 @@ def evidence_beside(
     skill = torch.stack([skills[name].skill for name in scores])
     if past is not None:  # baselines have no past results
         past = torch.cat([past, past.new_full((len(beside.models), past.shape[1]), math.nan)])
-    evidence = Evidence(
+    evidence = ForecastEvidence(
         examples=labelled.sampled_evidence(scores, findings.task_sample, skill),
         agreeing=beside.agreeing,
         labels=beside.scores,

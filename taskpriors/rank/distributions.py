@@ -32,7 +32,7 @@ from ..prior.left_out_groups import cross_skill_without_groups
 from ..prior.prefix import pair_scale
 from ..prior.shared_prior import task_temperature
 from . import members
-from .forecast import LabelScores, PointEvidence
+from .forecast import PointEvidence, ScoreEvidence
 from .options import RankOptions
 from ..refusals import listed
 from ..report.words import plain_text, shortened
@@ -537,7 +537,7 @@ class LabelledSkills(NamedTuple):
     skills: dict[str, TaskScores]
     failures: dict[str, str]  # name -> why the skill is missing
     weights: dict[str, float]  # component -> weight; empty if all labels are known
-    scores: LabelScores | None = None  # from the labels alone; None: too few
+    scores: ScoreEvidence | None = None  # from the labels alone; None: too few
     agreeing: PointEvidence | None = None  # from tasks of the components; None: all labels known
     signal_p_value: float | None = None  # under "no model predicts the labels"; None: too few
 
@@ -550,7 +550,7 @@ class Beside(NamedTuple):
     failures: dict[str, str]  # name -> why one is left out
     low_level: float | None  # best baseline's share of the members' skill; None: no consensus
     on_targets: Mapping[str, TaskScores] = MappingProxyType({})  # on real targets, if known
-    scores: LabelScores | None = None  # as in LabelledSkills, of the models, then the baselines
+    scores: ScoreEvidence | None = None  # as in LabelledSkills, of the models, then the baselines
     agreeing: PointEvidence | None = None  # the same
 
 

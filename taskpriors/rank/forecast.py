@@ -59,13 +59,13 @@ _LEAST_SKILL = 0.01  # least skill at which the derivative of the logit is taken
 _HALF_RIGHT = 50.0  # number of labels at which accuracy and skill weigh the same
 
 
-class LabelScores(NamedTuple):
-    "Evidence from known labels about the models' scores on the user's task."
+class ScoreEvidence(NamedTuple):
+    "Evidence from known labels or pairs about the models' scores on the user's task."
 
-    mean: Tensor  # centred logits, linear in skill and accuracy, shape (n_models,), float64
+    mean: Tensor  # estimated centred logits of the scores, shape (n_models,), float64
     covariance: Tensor  # of their errors, shape (n_models, n_models)
-    classes_per_label: float  # c/k
-    n_pairs: float  # s, pairs of labels of one class
+    n_pairs: float  # s, known pairs of examples of one class
+    classes_per_label: float = 0.0  # c/k; 0 for evidence from pairs
     share_right: float = 0.0  # u, weight of the accuracy in the mean; 1 - u is that of the skill
 
 
@@ -74,7 +74,7 @@ def _accuracy_weight(n_labels: int) -> float:  # u, in [0, 1)
     return n_labels / (_HALF_RIGHT + n_labels)
 
 
-def scores_of(direct: LabelledSkill) -> LabelScores:
+def scores_of(direct: LabelledSkill) -> ScoreEvidence:
     "Form the evidence from labels, given the models' skills and accuracies on them."
     m, n_rows = direct.points.shape
     standard_error = (direct.points.mean(0).std() / n_rows**0.5).item()
@@ -88,7 +88,7 @@ def scores_of(direct: LabelledSkill) -> LabelScores:
         rows = (1 - u) * rows + u * direct.hits / (a * (1 - a))
     codes = simplex_codes(m)
     contrasts = shrunk_covariance(rows.T @ codes) / n_rows
-    return LabelScores(
+    return ScoreEvidence(
         mean=mean - mean.mean(),
         covariance=codes @ contrasts @ codes.T,
         classes_per_label=direct.n_classes / direct.n_labels,
@@ -183,16 +183,8 @@ def _query_bias() -> float:  # tau^2
     return packaged_toml("rank/pairs.toml")["queries"]["bias"]
 
 
-class PairEvidence(NamedTuple):
-    "Evidence from the ranks of known partners about the precision at 10."
-
-    mean: Tensor  # centred logits, linear in the depths, shape (n_models,), float64
-    covariance: Tensor  # of their errors over pairs, shape (n_models, n_models)
-    n_pairs: int  # pairs of one class
-
-
-def pair_evidence(scores: PairScores | QueryScores) -> PairEvidence:
-    "Convert the depths at which two or more models find partners to logits of precision at 10."
+def pair_evidence(scores: PairScores | QueryScores) -> ScoreEvidence:
+    "Evidence about precision at 10 from the ranks at which two or more models find partners."
     depth, n = scores.depth, scores.n_points
     height = max(1.0, depth.mean().item())  # 1 at chance
     slope = _pair_rule().slope * math.log(n / min(NEAREST, n - 1)) / height**2
@@ -201,7 +193,7 @@ def pair_evidence(scores: PairScores | QueryScores) -> PairEvidence:
     sums = gaps.new_zeros(len(gaps), n_blocks).index_add_(1, scores.blocks, gaps)
     codes = simplex_codes(len(depth))
     contrasts = shrunk_covariance(sums.T @ codes) * n_blocks / n_queries**2
-    return PairEvidence(
+    return ScoreEvidence(
         mean=slope * (depth - depth.mean()),
         covariance=slope**2 * codes @ contrasts @ codes.T,
         n_pairs=scores.n_pairs,
@@ -209,14 +201,14 @@ def pair_evidence(scores: PairScores | QueryScores) -> PairEvidence:
 
 # %% ../../nbs/rank/06_forecast.ipynb #ev5e0002
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Evidence:
+class ForecastEvidence:
     "All evidence about the scores of models on the user's task."
 
     examples: PointEvidence  # from tasks sampled without labels
     agreeing: PointEvidence | None = None  # from tasks that agree with the known labels
-    labels: LabelScores | None = None  # from the known labels alone
+    labels: ScoreEvidence | None = None  # from the known labels alone
     past: Tensor | None = None  # scores on earlier tasks, (n_models, n_earlier), NaN: unknown
-    pairs: PairEvidence | None = None  # from known pairs
+    pairs: ScoreEvidence | None = None  # from known pairs
 
     def tensors(self) -> dict[str, Tensor]:
         "All numbers as tensors, keyed by their path, such as `labels.mean`."
@@ -231,12 +223,12 @@ class Evidence:
 
 
 _KINDS: dict[str, Callable] = dict(
-    examples=PointEvidence, agreeing=PointEvidence, labels=LabelScores, pairs=PairEvidence
+    examples=PointEvidence, agreeing=PointEvidence, labels=ScoreEvidence, pairs=ScoreEvidence
 )
 
 
-def evidence_of(tensors: dict[str, Tensor]) -> Evidence:
-    "Rebuild evidence from the result of `Evidence.tensors`."
+def evidence_of(tensors: dict[str, Tensor]) -> ForecastEvidence:
+    "Rebuild evidence from the result of `ForecastEvidence.tensors`."
     parts: dict[str, Any] = {}
     for path, x in tensors.items():
         kind, _, name = path.partition(".")
@@ -245,10 +237,10 @@ def evidence_of(tensors: dict[str, Tensor]) -> Evidence:
         else:
             parts[kind] = x
     made = {kind: _KINDS[kind](**part) for kind, part in parts.items() if kind in _KINDS}
-    return Evidence(**parts | made)
+    return ForecastEvidence(**parts | made)
 
 # %% ../../nbs/rank/06_forecast.ipynb #fq000002
-def query_evidence(scores: QueryScores) -> PairEvidence:  # scores at NEAREST documents
+def query_evidence(scores: QueryScores) -> ScoreEvidence:  # scores at NEAREST documents
     "Convert depths and precisions of two or more models over queries to logits of precision at 10."
     depth, codes = pair_evidence(scores), simplex_codes(len(scores.names))
     found = scores.found.mean(1)
@@ -262,7 +254,7 @@ def query_evidence(scores: QueryScores) -> PairEvidence:  # scores at NEAREST do
     by_found, by_depth = torch.linalg.inv(of_found), torch.linalg.inv(of_depth)
     joined = torch.linalg.inv(by_found + by_depth)
     mean = joined @ (by_found @ (codes.T @ found * unit) + by_depth @ (codes.T @ depth.mean))
-    return PairEvidence(codes @ mean, codes @ joined @ codes.T, depth.n_pairs)
+    return ScoreEvidence(codes @ mean, codes @ joined @ codes.T, depth.n_pairs)
 
 # %% ../../nbs/rank/06_forecast.ipynb #3172a68d
 class _LevelRule(NamedTuple):
@@ -375,7 +367,7 @@ def _likeness(moment: Tensor) -> Tensor:  # (n_models, n_models)
     return (-(squares[:, None] + squares - 2 * moment).clamp(min=0) / _COPIES).exp()
 
 
-def _label_error(constants: Constants, K: Tensor, F: Tensor, labels: LabelScores) -> Tensor:
+def _label_error(constants: Constants, K: Tensor, F: Tensor, labels: ScoreEvidence) -> Tensor:
     "Covariance R of the errors of label evidence; R, K and F are in terms of contrasts."
     codes = simplex_codes(len(labels.mean))
     unseen = (constants.few * K + constants.probe * F) / math.sqrt(1 + labels.n_pairs)
@@ -386,9 +378,9 @@ def posterior_of(
     constants: Constants,
     points: PointEvidence,
     *,
-    labels: LabelScores | None = None,
+    labels: ScoreEvidence | None = None,
     record: _PastScores | None = None,
-    pairs: PairEvidence | None = None,
+    pairs: ScoreEvidence | None = None,
 ) -> _LogitMixture:
     "Posterior of the centred logits of the models' scores on the user's task."
     codes = simplex_codes(len(points.mean))
@@ -568,9 +560,9 @@ def forecast_of(
     models: Sequence,  # names
     points: PointEvidence,
     *,
-    labels: LabelScores | None = None,
+    labels: ScoreEvidence | None = None,
     record: _PastScores | None = None,
-    pairs: PairEvidence | None = None,  # if the score is precision at 10
+    pairs: ScoreEvidence | None = None,  # if the score is precision at 10
     level: float | None = None,  # mean score of the models, a fraction; None: that of the study
     scoring: str = "accuracy",  # one of SCORINGS
     reason: str = "",  # why there are no probabilities
@@ -635,7 +627,7 @@ class _LabelSupply(NamedTuple):
 
 
 def supply_of(
-    labels: LabelScores | None,
+    labels: ScoreEvidence | None,
     point_errors: Tensor,  # of each model at each example, shape (n_models, n)
     skill: Tensor,  # without labels, shape (n_models,)
     *,
@@ -653,12 +645,12 @@ def supply_of(
     return _LabelSupply(unit, n_labels, n_classes, n_points, same)
 
 
-def _with_labels(supply: _LabelSupply, n_labels: int, mean: Tensor) -> LabelScores:
+def _with_labels(supply: _LabelSupply, n_labels: int, mean: Tensor) -> ScoreEvidence:
     "Evidence from more labels, if they agreed with the known mean."
     per_label = min(1.0, supply.n_classes / n_labels)
     n_pairs = supply.same * math.comb(n_labels, 2)
     u = _accuracy_weight(n_labels)
-    return LabelScores(mean, supply.unit / n_labels, per_label, n_pairs, u)
+    return ScoreEvidence(mean, supply.unit / n_labels, n_pairs, per_label, u)
 
 
 def pair_probability(posterior: _LogitMixture, pair: tuple[int, int]) -> float:
@@ -703,7 +695,7 @@ def regret_with_labels(
     forecast: Forecast,
     points: PointEvidence,
     supply: _LabelSupply,
-    labels: LabelScores | None = None,
+    labels: ScoreEvidence | None = None,
 ) -> dict[int, float]:  # number of labels -> expected regret in accuracy points
     "Expected regret now, and the regret predicted with more random labels."
     constants, draws = constants_of(forecast.scoring), forecast.draws
@@ -731,7 +723,7 @@ _LEAST_ERROR = 1e-9  # variance of a logit; keeps a covariance of copies inverti
 def regret_with_pairs(
     forecast: Forecast,
     points: PointEvidence,
-    known: PairEvidence,
+    known: ScoreEvidence,
     times: float,  # number of random pairs as a multiple of the known ones
 ) -> float:  # accuracy points
     "Expected regret predicted with more pairs."

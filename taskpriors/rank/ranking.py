@@ -24,7 +24,7 @@ from ..prior import independence
 from . import forecast, record
 from .baselines import Baseline, behind_first
 from .errors import carried_by_few
-from .forecast import Comparison, Evidence, Forecast
+from .forecast import Comparison, Forecast, ForecastEvidence
 from .record import agreement_row
 from ..report import page, table, words
 from ..report.plots import plot_accuracies
@@ -78,8 +78,10 @@ class Ranking(Result):
     milliseconds: Tensor | None = None  # to embed an example, (n_models,), NaN: given features
     groups: Tensor | None = None  # group number of each example, (n,); None: no groups
     folder: str = ""  # where rank_models saved the ranking; empty: not saved
-    evidence: Evidence | None = field(default=None, repr=False)  # None: tasks not stored
-    baseline_evidence: Evidence | None = field(default=None, repr=False)  # of models and baselines
+    evidence: ForecastEvidence | None = field(default=None, repr=False)  # None: tasks not stored
+    baseline_evidence: ForecastEvidence | None = field(
+        default=None, repr=False
+    )  # of models and baselines
     baseline_skill: Tensor | None = None  # of the models, then the baselines
 
     def __dir__(self):  # names for users; other fields can be accessed, too

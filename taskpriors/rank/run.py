@@ -261,7 +261,7 @@ def known_pairs(
 
 def _pair_evidence_of(
     models: Mapping[str, members.Model], given: _KnownPairs
-) -> forecast.PairEvidence:
+) -> forecast.ScoreEvidence:
     "Evidence from known pairs about models in memory."
     if isinstance(given, retrieval.GivenQueries):
         assert given.evidence is not None
@@ -274,7 +274,7 @@ def _pair_evidence_of(
 
 def _evidence_of_pairs(
     models: Mapping[str, members.Model], given: _KnownPairs | None, settings: dict
-) -> forecast.PairEvidence | None:
+) -> forecast.ScoreEvidence | None:
     "Evidence from known pairs about models in memory; also noted in the settings of the run."
     if given is None:
         return None
@@ -410,8 +410,8 @@ def _assemble(
     source: Any | None,  # images or texts; None if all models are features
     *,
     past: past_scores.PastScores | None = None,  # results of these models on earlier tasks
-    pairs: forecast.PairEvidence | None = None,  # on these models
-    joined_pairs: forecast.PairEvidence | None = None,  # on these models, then the baselines
+    pairs: forecast.ScoreEvidence | None = None,  # on these models
+    joined_pairs: forecast.ScoreEvidence | None = None,  # on these models, then the baselines
 ) -> Ranking:
     "Assemble a ranking from the results of an engine."
     task_sample, scores = findings.task_sample, findings.scores
@@ -456,7 +456,7 @@ def _assemble(
         reason=""
         if task_sample.moments is None
         else memory.edge_reason(task_sample.moments, len(mask)),
-        evidence=forecast.Evidence(
+        evidence=forecast.ForecastEvidence(
             examples=labelled.sampled_evidence(sampled, task_sample),
             agreeing=None if of_labels is None else of_labels.agreeing,
             labels=None if of_labels is None else of_labels.scores,
@@ -545,7 +545,7 @@ def _note_unranked(findings: distributions.Findings, group: _Gathered, settings:
 
 def _pairs_beside(
     findings: distributions.Findings, given: _KnownPairs | None
-) -> forecast.PairEvidence | None:  # None without pairs or baselines, or for a single model
+) -> forecast.ScoreEvidence | None:  # None without pairs or baselines, or for a single model
     "Evidence from known pairs about the models, then the baselines."
     beside = findings.beside
     if given is None or beside is None or not beside.models or len(findings.models) < 2:
