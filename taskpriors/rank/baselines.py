@@ -167,7 +167,7 @@ def _low_level_of(
         return dict(skill=distributions.skills_on_tasks_of(learners, teachers, index, options))
 
     digests = [[model.digest for model in some] for some in (learners, teachers)]
-    key: dict[str, Any] = dict(what="baselines on tasks of members", models=digests)
+    key: dict[str, object] = dict(what="baselines on tasks of members", models=digests)
     key |= dict(
         distributions.consensus_sampling(options), points=len(index), kernel=options.tasks.kernel
     )

@@ -209,7 +209,7 @@ def _consensus_of(
             skill=skills_on_tasks_of(task_models, None, index, options), alike=alike
         )
 
-    key: dict[str, Any] = dict(
+    key: dict[str, object] = dict(
         what="consensus", models=[model.digest for model in candidates.values()]
     )
     key |= dict(
@@ -518,7 +518,7 @@ class TaskSample:
     skill_tasks: Tensor  # shape (n_tasks, n)
     probe_tasks: Tensor | None = None  # further tasks, shape (n_tasks, n); None: no probes
     moments: Moments | None = None  # of the ranked models; None: not requested
-    record: Mapping[str, Any] = field(default_factory=dict)  # settings, serialisable as JSON
+    record: Mapping[str, float] = field(default_factory=dict)  # settings, serialisable as JSON
     pairs: str = ""  # of examples that the moments use, in words
 
 

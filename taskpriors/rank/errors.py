@@ -35,7 +35,7 @@ def _margin(errors, groups) -> Tensor:
     return off @ off.T * (n_groups / (n_groups - 1)) / errors.shape[1] ** 2
 
 # %% ../../nbs/rank/01_error_model.ipynb #86a49123
-def _group_index(groups, n):
+def _group_index(groups: ArrayLike | None, n: int) -> Tensor | None:
     if groups is None:
         return None
     names = checks.check_several(groups, "groups")
@@ -68,7 +68,7 @@ def margin_errors(covariance: Tensor) -> Tensor:  # shape (n_models, n_models)
     return (squares.clamp(min=0) + _ROUNDING**2).sqrt()
 
 
-def _margin_variances(covariance):
+def _margin_variances(covariance: Tensor) -> Tensor:
     return margin_errors(covariance).square() - _ROUNDING**2
 
 # %% ../../nbs/rank/01_error_model.ipynb #3692387e
@@ -116,13 +116,13 @@ def _joint_model(parts: Sequence) -> ErrorModel:
     "Covariance of a sum of independent errors, and degrees of freedom by Welch and Satterthwaite."
     variances = [_margin_variances(part.covariance) for part in parts]
     noise = sum(v**2 / part.freedom for v, part in zip(variances, parts, strict=True))
-    total = sum(variances)
+    total = sum(variances, torch.zeros(()))
     most = sum(part.freedom for part in parts)  # also for copies, whose margins have no variance
     freedom = (total.square() / noise).nan_to_num(nan=torch.inf).minimum(most)
     return ErrorModel(sum(part.covariance for part in parts), freedom)
 
 # %% ../../nbs/rank/01_error_model.ipynb #d1a64c07
-def _mean_reach(distribution):  # of the 95 % intervals of the margins
+def _mean_reach(distribution: ErrorModel) -> Tensor:  # of the 95 % intervals of the margins
     quantile = -torch.from_numpy(stdtrit(distribution.freedom.numpy(), 0.025))
     return (quantile * margin_errors(distribution.covariance)).mean()
 
@@ -216,6 +216,7 @@ def _own_group_sizes(groups: ArrayLike, evaluated: ArrayLike) -> tuple[float, fl
     evaluated = checks.check_finite(checks.check_tensor(evaluated, "evaluated"), "evaluated")
     names = checks.check_several(groups, "groups")
     number = _group_index(names, len(names))
+    assert number is not None
     if (
         evaluated.ndim != 1
         or not len(evaluated)

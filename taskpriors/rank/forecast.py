@@ -229,15 +229,13 @@ _KINDS: dict[str, Callable] = dict(
 
 def evidence_of(tensors: dict[str, Tensor]) -> ForecastEvidence:
     "Rebuild evidence from the result of `ForecastEvidence.tensors`."
-    parts: dict[str, Any] = {}
+    parts: dict[str, dict[str, Tensor | float]] = {}
     for path, x in tensors.items():
         kind, _, name = path.partition(".")
         if name:
             parts.setdefault(kind, {})[name] = x if x.dim() else x.item()
-        else:
-            parts[kind] = x
-    made = {kind: _KINDS[kind](**part) for kind, part in parts.items() if kind in _KINDS}
-    return ForecastEvidence(**parts | made)
+    built = {kind: _KINDS[kind](**part) for kind, part in parts.items()}
+    return ForecastEvidence(past=tensors.get("past"), **built)
 
 # %% ../../nbs/rank/06_forecast.ipynb #fq000002
 def query_evidence(scores: QueryScores) -> ScoreEvidence:  # scores at NEAREST documents

@@ -415,7 +415,7 @@ def labels_record(
         source = "as given"
     classes = labels.classes[labels.classes >= 0]
     if labels.targets is not None:
-        counts: dict[str, Any] = dict(n_targets=labels.targets.shape[1])
+        counts: dict[str, float | str] = dict(n_targets=labels.targets.shape[1])
     else:
         most, largest = (int(x) for x in classes.bincount().max(0))
         counts = dict(n_classes=len(labels.names), largest_class=most / len(classes))
@@ -450,12 +450,13 @@ def _label_functions(
     if len(labels.names) < 2 or len(labels.names) == len(points):
         return {}
     of_rows = store.digest_tensors(dict(points=points))
-    functions: dict[str, Any] = {}
+    functions: dict[str, Callable] = {}
     for name, metric in registry.metric_functions(classes, metrics).items():
         if names is None and name != registry.LABEL_ACCURACY:
             continue
-        functions[name] = partial(_on_labelled, metric=metric, points=points)
-        functions[name].key = dict(metric.key, points=of_rows)  # type: ignore[attr-defined]
+        function = partial(_on_labelled, metric=metric, points=points)
+        function.key = dict(metric.key, points=of_rows)  # type: ignore[attr-defined]
+        functions[name] = function
     return functions
 
 

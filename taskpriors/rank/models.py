@@ -26,11 +26,11 @@ import taskpriors.store as store
 from ..inputs import row_blocks, row_labels, row_pairs, sources
 from ..inputs.images import ImagesLike
 from ..inputs.queries import Retrieval
-from ..inputs.texts import TextsLike
+from ..inputs.texts import TextsLike, TextSource
 from . import cost, disk, distributions, members, memory, reference_set
 from .options import PLACES, TRAIN, Compute, RankOptions, Tasks, place_of
 from .ranking import Ranking
-from .run import known_pairs, run
+from .run import KnownPairs, known_pairs, run
 from ..signatures import documented
 from ..synbench import networks, score
 from ..transfer import registry
@@ -244,9 +244,9 @@ class _Reading(NamedTuple):
     "Arguments of a call, checked before anything is embedded."
 
     named: dict  # name -> model
-    images: Any  # or texts; None: all models are features, or digits
-    labels: Any
-    pairs: Any
+    images: ImagesLike | TextSource | None  # None: all models are features, or digits
+    labels: row_labels.LabelsLike | row_labels.GivenLabels | None
+    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None
     choice: distributions.PriorChoice
     options: RankOptions
     needs: list[str]  # options that need all rows in memory

@@ -24,7 +24,13 @@ from ..prior import independence
 from . import forecast, record
 from .baselines import Baseline, behind_first
 from .errors import carried_by_few
-from .forecast import Comparison, Forecast, ForecastEvidence
+from taskpriors.rank.forecast import (
+    Comparison,
+    Forecast,
+    ForecastEvidence,
+    PointEvidence,
+    ScoreEvidence,
+)
 from .record import agreement_row
 from ..report import page, table, words
 from ..report.plots import plot_accuracies
@@ -140,7 +146,7 @@ class Ranking(Result):
         return self.skill if self.prior_skill is None else self.prior_skill
 
     @cached_property
-    def _points(self):  # from tasks that agree with known labels, if any
+    def _points(self) -> PointEvidence:  # from tasks that agree with known labels, if any
         sampled, labels = self._sampled_evidence, self._label_scores
         agreeing = None if self.evidence is None else self.evidence.agreeing
         if agreeing is None or labels is None:
@@ -148,7 +154,7 @@ class Ranking(Result):
         return forecast.with_agreeing(sampled, agreeing._replace(n_pairs=labels.n_pairs))
 
     @cached_property
-    def _sampled_evidence(self):
+    def _sampled_evidence(self) -> PointEvidence:
         if self.evidence is None:
             nothing = torch.zeros(len(self.skill), len(self.skill), dtype=torch.float64)
             return forecast.PointEvidence(forecast.centred_logits(self.skill), nothing, False)
@@ -158,11 +164,11 @@ class Ranking(Result):
         return sampled
 
     @cached_property
-    def _label_scores(self):
+    def _label_scores(self) -> ScoreEvidence | None:
         return None if self.evidence is None or self._is_unread else self.evidence.labels
 
     @cached_property
-    def _pairs(self):
+    def _pairs(self) -> ScoreEvidence | None:
         return None if self.evidence is None else self.evidence.pairs
 
     @cached_property

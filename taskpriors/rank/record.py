@@ -318,7 +318,7 @@ def agreement_row(
     """
     controls = {} if controls is None else dict(controls)
     better = tables.column_of(statistic).higher_is_better
-    row: dict[str, Any] = dict(statistic=statistic, higher_is_better=better)
+    row: dict[str, str | float | bool | None] = dict(statistic=statistic, higher_is_better=better)
     partial_columns = [f"given_{control}" for control in reversed(controls)]
     row |= dict.fromkeys(("spearman", "low", "high", *partial_columns), math.nan) | dict(note="")
     measured = ~values.isnan()

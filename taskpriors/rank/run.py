@@ -231,16 +231,16 @@ _WITHOUT_PAIRS = "Only the forecast uses the pairs; skill and sampled tasks do n
 _NOT_VALIDATED = "No study has validated probabilities from queries on data that were left out."
 
 
-_KnownPairs = row_pairs.GivenPairs | retrieval.GivenQueries
+KnownPairs = row_pairs.GivenPairs | retrieval.GivenQueries
 
 
 def known_pairs(
-    pairs: row_pairs.PairsLike | Retrieval | _KnownPairs,
+    pairs: row_pairs.PairsLike | Retrieval | KnownPairs,
     source: Any | None,  # images, texts, names of feature rows, or None
     n: int,
     options: RankOptions,
     models: Mapping[str, Any] = MappingProxyType({}),  # ranked models, name -> Source
-) -> _KnownPairs:
+) -> KnownPairs:
     "Read queries, or consistent pairs that tie at least two blocks of examples."
     if isinstance(pairs, retrieval.GivenQueries):
         return pairs
@@ -260,7 +260,7 @@ def known_pairs(
 
 
 def _pair_evidence_of(
-    models: Mapping[str, members.Model], given: _KnownPairs
+    models: Mapping[str, members.Model], given: KnownPairs
 ) -> forecast.ScoreEvidence:
     "Evidence from known pairs about models in memory."
     if isinstance(given, retrieval.GivenQueries):
@@ -273,7 +273,7 @@ def _pair_evidence_of(
 
 
 def _evidence_of_pairs(
-    models: Mapping[str, members.Model], given: _KnownPairs | None, settings: dict
+    models: Mapping[str, members.Model], given: KnownPairs | None, settings: dict
 ) -> forecast.ScoreEvidence | None:
     "Evidence from known pairs about models in memory; also noted in the settings of the run."
     if given is None:
@@ -544,7 +544,7 @@ def _note_unranked(findings: distributions.Findings, group: _Gathered, settings:
 
 
 def _pairs_beside(
-    findings: distributions.Findings, given: _KnownPairs | None
+    findings: distributions.Findings, given: KnownPairs | None
 ) -> forecast.ScoreEvidence | None:  # None without pairs or baselines, or for a single model
     "Evidence from known pairs about the models, then the baselines."
     beside = findings.beside
@@ -557,12 +557,12 @@ def _pairs_beside(
 
 
 def _pairs_in_memory(
-    pairs: row_pairs.PairsLike | Retrieval | _KnownPairs | None,  # as for rank_models
+    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None,  # as for rank_models
     source: Any | None,  # images or texts; None if all models are features
     named: Mapping[str, Any],  # name -> Source
     group: _Gathered,
     options: RankOptions,
-) -> _KnownPairs | None:
+) -> KnownPairs | None:
     "Read known pairs of examples, or queries with the scores of all models."
     if pairs is None:
         return None
@@ -613,7 +613,7 @@ def _rank_with(
     metrics: Mapping[str, Callable] | list | tuple | None = None,  # as for rank_models
     references: distributions.ReferencesLike | None = None,  # as for rank_models
     past_results: Any | None = None,  # as for rank_models
-    pairs: row_pairs.PairsLike | Retrieval | _KnownPairs | None = None,  # as for rank_models
+    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None = None,  # as for rank_models
     failures: Mapping[str, str] = MappingProxyType({}),  # model that could not be opened -> reason
 ) -> Ranking:
     "Run all steps of a ranking with an engine."
@@ -699,7 +699,7 @@ def run(
     labels: row_labels.LabelsLike | None = None,  # as for rank_models
     metrics: Mapping[str, Callable] | list | tuple | None = None,  # as for rank_models
     past_results: Any | None = None,  # as for rank_models
-    pairs: row_pairs.PairsLike | Retrieval | _KnownPairs | None = None,  # as for rank_models
+    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None = None,  # as for rank_models
     failures: Mapping[str, str] = MappingProxyType({}),  # model that could not be opened -> reason
     on_disk: bool = False,  # rows stay in their files
 ) -> Ranking:
