@@ -278,7 +278,7 @@ class Ranking(Result):
     def verdict(self) -> str:
         "Recommend a model for the user's task, with its certainty and the labels needed to decide."
         frame, labels = self.forecast.to_frame(), self.settings.get("labels")
-        n_pairs = 0 if self._pairs is None else self._pairs.n_pairs
+        n_pairs = 0 if self._pairs is None else int(self._pairs.n_pairs)
         is_informed = (labels is not None and not self._is_unread) or n_pairs > 0
         unlabelled = self._forecast_with(None).first if is_informed else ""
         by_points_alone = not is_informed and self._record is None
@@ -397,7 +397,8 @@ class Ranking(Result):
             return {}
         evidence = self.forecast, self._points, self._pairs
         return {
-            k * self._pairs.n_pairs: forecast.regret_with_pairs(*evidence, k + 1) for k in (0, 1, 3)
+            k * int(self._pairs.n_pairs): forecast.regret_with_pairs(*evidence, k + 1)
+            for k in (0, 1, 3)
         }
 
     @checks.entry_point
