@@ -77,16 +77,6 @@ _EVIDENCE = 300  # largest number of labels from which weights are computed
 _FEWEST_TASKS = 24
 
 
-class _AgreeingMixture(NamedTuple):
-    "A mixture of components whose tasks agree with known labels."
-
-    components: list[distributions.Component]  # with weights given the labels
-    temperatures: list[float]  # T of each
-    n_classes: int  # q
-    n_tasks: int
-    weights: dict[str, float]  # name of each component -> weight
-
-
 def _numbered_by_point(labels: Tensor) -> Tensor:  # shape (n,)
     "Number classes in the order of their first examples; -1 is an unknown label."
     points = (labels >= 0).nonzero()[:, 0]
@@ -109,39 +99,45 @@ def _evidence_points(labels: Tensor, options: RankOptions) -> Tensor:  # shape (
     return points[torch.randperm(len(points), generator=g)[:_EVIDENCE].sort().values]
 
 
-def _agreeing_mixture(
+def _draw_agreeing(
     engine: Engine,
-    components_open: _OpenComponents,
+    models: Mapping[str, members.Model],
+    distribution: distributions.TaskDistribution,
     classes: Tensor,  # of each example, numbered, shape (n,); -1 where unknown
-) -> _AgreeingMixture:
-    "Weight the components by their evidence, each at its best-fitting temperature."
+) -> tuple[Tensor, dict[str, float]]:  # tasks (n_tasks, n); name of each component -> weight
+    """Draw tasks that agree with the known labels.
+
+    The components are weighted by their evidence, each at its best-fitting temperature.
+    """
     options, q = engine.options, max(2, int(classes.max()) + 1)
+    names, components, alike = _open_components(models, distribution)
     points = _evidence_points(classes, options)
-    evidence = [engine.subset(component, points) for component in components_open.components]
+    evidence = [engine.subset(component, points) for component in components]
     rows, tops = zip(*evidence, strict=True)
     likely = posterior.label_evidence(
         rows, classes[points], n_classes=q, top_eigenvalues=tops, seed=options.seed
     )
     prior_weights = torch.tensor(
-        [component.weight for component in components_open.components], dtype=torch.float64
+        [component.weight for component in components], dtype=torch.float64
     )
-    weights = posterior.posterior_weights(
-        prior_weights, likely, similarity=components_open.alike
-    ).weights.tolist()
+    weights = posterior.posterior_weights(prior_weights, likely, similarity=alike).weights.tolist()
     temperatures = (likely.top_eigenvalues / (q * likely.gain)).tolist()
     if options.tasks.temperature is not None:
         temperatures = [options.tasks.temperature] * len(weights)
     kept = [k for k, w in enumerate(weights) if w > distributions.LEAST_WEIGHT]
+    mixture = tuple(components[k]._replace(weight=weights[k]) for k in kept)
     as_many = (
         options.tasks.n_tasks * (options.tasks.n_classes - 1) // (q - 1)
     )  # columns as without labels
-    return _AgreeingMixture(
-        components=[components_open.components[k]._replace(weight=weights[k]) for k in kept],
+    n_tasks = min(options.tasks.n_tasks, max(_FEWEST_TASKS, as_many))
+    sample = engine.draw(
+        replace(distribution, components=mixture),
+        models,
+        options.changed(n_classes=q, n_tasks=n_tasks),
+        classes=classes,
         temperatures=[temperatures[k] for k in kept],
-        n_classes=q,
-        n_tasks=min(options.tasks.n_tasks, max(_FEWEST_TASKS, as_many)),
-        weights=dict(zip(components_open.names, weights, strict=True)),
     )
+    return sample.skill_tasks, dict(zip(names, weights, strict=True))
 
 # %% ../../nbs/rank/08_labelled.ipynb #00831ae7
 def task_ratios(
@@ -306,16 +302,8 @@ def skills_with_labels(
         if beside is not None:
             beside = _with_baselines(working, beside, classes, options.groups, direct)
         return _complete_skills(scores, direct, p_value), beside
-    chosen = _agreeing_mixture(engine, _open_components(models, distribution), classes)
-    drawing = options.changed(n_classes=chosen.n_classes, n_tasks=chosen.n_tasks)
-    tasks = engine.draw(
-        replace(distribution, components=tuple(chosen.components)),
-        models,
-        drawing,
-        classes=classes,
-        temperatures=chosen.temperatures,
-    ).skill_tasks
-    evaluated = options.changed(n_classes=chosen.n_classes)
+    tasks, weights = _draw_agreeing(engine, models, distribution, classes)
+    evaluated = options.changed(n_classes=max(2, q))
     skills, failures = engine.score(models, tasks, mask, evaluated)
     members.refuse_unless_any(skills, failures)
     working = {name: models[name] for name in skills}
@@ -336,7 +324,7 @@ def skills_with_labels(
     return LabelledSkills(
         skills=skills,
         failures=failures,
-        weights=chosen.weights,
+        weights=weights,
         scores=of_labels,
         agreeing=agreeing,
         signal_p_value=signal_p_value(working, classes, direct, options.groups),
