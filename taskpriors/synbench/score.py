@@ -110,7 +110,7 @@ def image_encoder(
         checks.refuse("the image size must be known", got, remedy)
     own_place = encoders.device_of(module) or torch.device("cpu")
     place = own_place if device is None else encoders.check_device(device)
-    weights = None if module is None else next(module.parameters(), None)
+    weights: Any = next(module.parameters(), None) if module is not None else None
     real = weights is not None and weights.is_floating_point()
     network = encoders.BatchEncoder(
         name=name,
