@@ -79,13 +79,11 @@ MACHINERY = (  # of the other folders, the pages that only say how something is 
     "prior/cross_skill",
     "prior/ridge_on_disk",
     "prior/cut_prior",
-    "synbench/networks",
 )
 BUILT = {  # folders with machinery, from the ground up, with the headings under `HOW_BUILT`
     "core": "Core",
     "inputs": "Images, texts and features",
     "prior": "Sums over a prior",
-    "synbench": "Networks of SynBench",
     "rank": "Steps of a ranking",
     "tools": "Parts of the commands",
 }

@@ -34,7 +34,7 @@ from ..prior.moments import TraceMoments, trace_moments
 from . import distributions, members, memory
 from .options import RankOptions
 from ..ridge_tasks import MOST_LOST
-from ..transfer import from_sums, registry
+from ..transfer import evidence, registry
 
 # %% ../../nbs/rank/10_disk.ipynb #d9398e3c
 _PAIRED = 4096  # size of the sample of examples whose pairs are all used
@@ -70,11 +70,11 @@ def _sampled_moments(
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #a16f0002
-def _class_sums(fit: ridge_on_disk.RowFit) -> from_sums.ClassSums:
+def _class_sums(fit: ridge_on_disk.RowFit) -> evidence.ClassSums:
     "Per-class sums, from which the scores of known labels are computed."
     codes = ridge.simplex_codes(len(fit.target_mean) + 1)
     share = fit.target_mean @ codes.T + 1 / len(codes)
-    return from_sums.ClassSums(fit.n, fit.mean, fit.s, fit.V, fit.C @ codes.T, share)
+    return evidence.ClassSums(fit.n, fit.mean, fit.s, fit.V, fit.C @ codes.T, share)
 
 # %% ../../nbs/rank/10_disk.ipynb #349c456e
 _LABEL_SKILL = "label skill"  # of a ridge probe on known labels, 1 - error/error of a constant
@@ -141,8 +141,8 @@ def _scored(rows, job) -> distributions.TaskScores:
         if known is not None:
             sums = _class_sums(known.fit)
             eps = torch.finfo(rows.dtype).eps
-            logme = from_sums.logme_from_sums(sums, eps)
-            h_score = from_sums.h_score_from_sums(sums, known.fourth, eps)
+            logme = evidence.logme_from_sums(sums, eps)
+            h_score = evidence.h_score_from_sums(sums, known.fourth, eps)
             columns = members.scalar([logme, h_score, known.error.skill, known.accuracy])
         return distributions.TaskScores(
             skill=members.scalar(error.skill),

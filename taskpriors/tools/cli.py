@@ -263,13 +263,13 @@ def _run_cache(args: argparse.Namespace) -> int:
 # %% ../../nbs/tools/08_cli.ipynb #2be01188
 def _run_metrics(args: argparse.Namespace) -> int:
     "List the metrics, or describe one: formula, direction, pitfalls."
-    from taskpriors.transfer import cards
+    from taskpriors.transfer import registry
 
     width = console.width_of_lines(sys.stdout.isatty())
     if "metric" in args:
-        print(console.wrapped(str(cards.describe_metric(args.metric)), width, 13))
+        print(console.wrapped(str(registry.describe_metric(args.metric)), width, 13))
         return 0
-    for name, row in cards.card_table().iterrows():
+    for name, row in registry.card_table().iterrows():
         line = f"{name:25}{row.better:8}{row.needs}"
         print(console.wrapped(f"{line}: {row.trap}", width, 25))
     return 0
