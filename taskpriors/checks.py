@@ -40,6 +40,9 @@ from taskpriors.refusals import (  # noqa: F401  all that a check or an entry po
 )
 
 # %% ../nbs/core/01_checks.ipynb #8170d93f
+_SMALL = 2**16  # bytes; reading how much memory is left takes longer than allocating fewer
+
+
 def check_memory(
     n_bytes: float,  # bytes that the next step allocates
     remedy: str,  # advice for a call that needs less memory
@@ -47,7 +50,12 @@ def check_memory(
     device: str | torch.device = "cpu",  # device that allocates them
     limit: float | None = None,  # bytes allowed; None means the memory available on the device
 ) -> None:
-    "Raise `MemoryError` if `n_bytes` exceeds the limit, before anything is allocated."
+    """Raise `MemoryError` if `n_bytes` exceeds the limit, before anything is allocated.
+
+    Without a limit, a request for less than 64 KiB is not checked.
+    """
+    if limit is None and n_bytes < _SMALL:
+        return
     limit = available_memory(device) if limit is None else limit
     if n_bytes > limit:
         rule = f"at most {limit / 2**30:.2f} GiB may be allocated"
