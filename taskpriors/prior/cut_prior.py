@@ -60,7 +60,6 @@ def range_basis(gram: Tensor, width: int, *, seed: Seed | None) -> Tensor:  # sh
     return torch.linalg.qr(gram @ omega.to(gram))[0]
 
 
-@checks.entry_point
 def row_kernel(
     features: row_blocks.RowsLike,
     kernel: str = "cosine",

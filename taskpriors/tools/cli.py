@@ -23,7 +23,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..refusals import named
 from ..signatures import read_signature
 from ..toml import packaged_toml
 from . import arguments, console
@@ -74,11 +73,12 @@ def _plain(x) -> str:  # printable text
     return plain_text(x)
 
 
-@named("taskpriors")
 def _report_path(given) -> Path | None:  # None if no page is requested
+    from taskpriors.refusals import named
     from taskpriors.report.page import check_report_path
 
-    return check_report_path(given["report"]) if "report" in given else None
+    with named("taskpriors"):
+        return check_report_path(given["report"]) if "report" in given else None
 
 
 def _tell(ranking, out, given, report) -> None:
