@@ -23,7 +23,7 @@ import taskpriors.checks as checks
 import taskpriors.store as store
 from ..blocks import map_blocks
 from ..checks import ArrayLike, ExecutorLike
-from ..inputs import encoders, named_models, pooling, sources
+from ..inputs import accepted_models, encoders, named_models, pooling, sources
 from ..inputs.accepted_models import ModelLike, load_encoder
 from ..signatures import documented
 from ..svd import present_classes
