@@ -41,7 +41,7 @@ def adapt(nb, source, names):
         if cell.cell_type == "raw" and cell.source.strip().startswith("---"):
             cells.append(_markdown(_title(cell.source, source), "title"))
             if proves or source.parent.name in ("prior", "synbench", "transfer"):
-                link = "[The symbols of the proofs](../start/17_notation.ipynb)"
+                link = "[Symbols used in the proofs](../start/17_notation.ipynb)"
                 cells.append(_markdown(_links(link, source, names), "notation"))
             has_title = True
         elif cell.cell_type == "markdown":
@@ -166,7 +166,7 @@ def _again(source):
     "How to run a study, where its data can be had."
     command = f"TASKPRIORS_DATA=DATA python docs/studies.py --run {source.stem[:2]}"
     data = "[The data of the studies](/papers/study_data.ipynb)"
-    return f"Run it again with `{command}`; what DATA holds is in {data}."
+    return f"To run it again: `{command}`. {data} describes the folder DATA."
 
 
 def _ways(rel, module):
@@ -188,7 +188,7 @@ def _ways(rel, module):
     ]
 
 
-USER_FOLDERS = ("start", "inputs", "rank", "show", "tools", "papers")  # where checks are folded
+USER_FOLDERS = ("start", "inputs", "rank", "report", "tools", "papers")  # where checks are folded
 CHECK = r"(?m)^ *(assert |assert_\w+\(|test_\w+\(|with expect_fail\()"
 TAGS = {
     ("echo", "false"): "remove-input",

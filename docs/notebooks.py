@@ -46,9 +46,9 @@ FOLDERS = {  # in reading order, with their headings in the sidebar
     "synbench": "SynBench",
     "transfer": "Transferability",
     "rank": "Ranking models",
-    "report": "Pages and figures",
+    "report": "Reports and figures",
     "tools": "Training, layers, command line",
-    "papers": "The papers, run again",
+    "papers": "Reproducing the papers",
     "studies": "Studies",
     "inputs": "Images, texts and features",
     "core": "Core",
@@ -90,7 +90,7 @@ BUILT = {  # folders with machinery, from the ground up, with the headings under
     "rank": "Steps of a ranking",
     "tools": "Parts of the commands",
 }
-FIVE, HOW_BUILT = "Five results to read first", "How it is built"
+FIVE, HOW_BUILT = "Five results to read first", "Implementation"
 
 
 def is_machinery(path):
@@ -352,11 +352,11 @@ def marks():
 GRADES = (  # from the strongest on, as the map counts them
     "proved",
     "refuted",
-    "number beside print here",
-    "number beside print with networks",
-    "method on our own data",
-    "nothing to compute",
-    "not in reach",
+    "compared with the paper",
+    "not yet compared",
+    "implemented only",
+    "not computational",
+    "not reproducible",
 )
 
 
@@ -370,10 +370,10 @@ def recipes_of(command):
 
 
 def has_number(recipe, *, here):
-    """Does a recipe set a number of ours beside a printed one that it can be compared with?
+    """Whether a recipe compares a computed number with a printed one.
 
-    `here` asks for those that need neither networks nor images, and else for those whose networks
-    are the paper's.
+    With `here`, only recipes that need neither networks nor images count; without it, only those
+    that need the networks of the paper.
     """
     from taskpriors.papers.reproduce import printed_numbers
 
@@ -385,26 +385,26 @@ def has_number(recipe, *, here):
 
 
 def is_computed_here(text, statuses):
-    "Does anybody get a number beside a printed one without a network, by a cell or a command?"
+    "Whether a cell or a command compares a number with a printed one without any network."
     recipes = recipes_of(text.partition(" => ")[2])
     return "reproduced" in statuses or any(has_number(r, here=True) for r in recipes)
 
 
 def grade(text, statuses):
-    "How far an item is shown, from its line in docs/papers.txt and the statuses of its cells."
+    "Grade of an item, from its line in docs/papers.txt and the statuses of its cells."
     for status in ("proved", "refuted"):
         if status in statuses:
             return status
     if is_computed_here(text, statuses):
-        return "number beside print here"
+        return "compared with the paper"
     line, _, command = text.partition(" => ")
     if any(has_number(r, here=False) for r in recipes_of(command)):
-        return "number beside print with networks"
+        return "not yet compared"
     if statuses or command:
-        return "method on our own data"
+        return "implemented only"
     reason = line.partition(" -- ")[2]
     is_text = reason.endswith(("nothing to compute", "a drawing"))
-    return "nothing to compute" if is_text else "not in reach"
+    return "not computational" if is_text else "not reproducible"
 
 
 def graded_items():
@@ -429,5 +429,5 @@ def counted_items():
 
 
 def n_computed_here():
-    "Items with a number beside a printed one that needs no network, those refuted by it as well."
+    "Number of items that are compared with the paper without a network, including refuted ones."
     return sum(is_computed_here(*item) for items in graded_items().values() for item in items)

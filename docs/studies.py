@@ -410,13 +410,15 @@ def said_of(path):
     nb = read_study(path)
     signature = nb["metadata"].get(KEY)
     if signature is None:
-        return "Not signed: some of its outputs may be older than the code that it shows."
+        return "Not signed: some outputs may be older than the code shown here."
     said = "Run with taskpriors {version} and torch {torch} on {date}.".format(**signature)
     accepted = signature.get("accepted")
     if changes(nb):
-        said += " Code that it uses has changed since."
+        said += " Code that it uses has changed since then."
     elif accepted:
-        said += " Code that it uses has changed since, to version {version}".format(**accepted)
+        said += " Code that it uses has changed since then, up to version {version}".format(
+            **accepted
+        )
         said += " ({date}): {reason}.".format(**accepted)
     return said
 
