@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 else:  # avoids importing torch
     DataFrame, Ranking = "DataFrame", "Ranking"
 
+
 # %% ../../nbs/tools/07_console.ipynb #9feb306f
 def _flag(name) -> str:
     return "--" + name.replace("_", "-")
@@ -100,6 +101,7 @@ class Command(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(unknown)}{remedy}")
         return parsed, unknown
 
+
 # %% ../../nbs/tools/07_console.ipynb #c323145f
 _FIRST = ("model", "p_best", "expected_regret", "margin", "tier")
 _FIRST_TO_GO = ("worst_decile", "dimension", "accuracy", "prior_skill", "error", "milliseconds")
@@ -169,6 +171,7 @@ def width_of_lines(watched: bool) -> int:
 
     return shutil.get_terminal_size((80 if watched else 100, 24)).columns
 
+
 # %% ../../nbs/tools/07_console.ipynb #af2d10f4
 def terminal_text(
     ranking: Ranking,
@@ -214,11 +217,13 @@ def last_word(ranking: Ranking, *, colour: bool = False) -> str:
     sentence = ranking.verdict.partition(". ")[0].rstrip(".") + "."
     return f"\033[1m{sentence}\033[0m" if colour else sentence
 
+
 # %% ../../nbs/tools/07_console.ipynb #7e0ec38e
 def is_coloured(stream: TextIO) -> bool:
     "Does the output support colours, with NO_COLOR unset?"
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return stream.isatty() and not plain
+
 
 # %% ../../nbs/tools/07_console.ipynb #9105f059
 def complain(text: object) -> None:
@@ -237,6 +242,7 @@ def warn_once() -> Callable[..., None]:  # for warnings.showwarning
 
     return show
 
+
 # %% ../../nbs/tools/07_console.ipynb #beat0002
 _BEAT = 10.0  # seconds between lines of a log
 
@@ -250,9 +256,23 @@ def _bars() -> list:  # of running loops, the newest one last
     return sorted(bars, key=lambda bar: bar.start_t)
 
 
-def _how_far(bar) -> str:  # "model 1/2 a: 3/12"
+_LEAST_DONE = 1 / 20  # share of a loop from which its rate is known well enough
+
+
+def _time_left(bar) -> str:  # ", about 40 s left"; empty if unknown
+    "Time that the rest of a loop takes at its mean rate so far."
+    if not bar.total or not bar.total * _LEAST_DONE <= bar.n < bar.total:
+        return ""
+    seconds = (time.time() - bar.start_t) / bar.n * (bar.total - bar.n)
+    return (
+        f", about {seconds:.0f} s left" if seconds < 90 else f", about {seconds / 60:.0f} min left"
+    )
+
+
+def _how_far(bar) -> str:  # "model 1/2 a: 3/12, about 40 s left"
     label = f"{bar.desc.removesuffix(': ')}: " if bar.desc else ""
-    return f"{label}{bar.n}" if bar.total is None else f"{label}{bar.n}/{bar.total}"
+    done = f"{bar.n}" if bar.total is None else f"{bar.n}/{bar.total}"
+    return f"{label}{done}{_time_left(bar)}"
 
 
 def _redraw(bars) -> None:  # those that are already drawn
@@ -290,6 +310,7 @@ def heartbeat(
     finally:
         over.set()
         thread.join()
+
 
 # %% ../../nbs/tools/07_console.ipynb #c9950ca1
 READER_LEFT = 141  # 128 + SIGPIPE, as for any program in a pipe
