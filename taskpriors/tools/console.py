@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 else:  # avoids importing torch
     DataFrame, Ranking = "DataFrame", "Ranking"
 
-
 # %% ../../nbs/tools/07_console.ipynb #9feb306f
 def _flag(name) -> str:
     return "--" + name.replace("_", "-")
@@ -101,7 +100,6 @@ class Command(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(unknown)}{remedy}")
         return parsed, unknown
 
-
 # %% ../../nbs/tools/07_console.ipynb #c323145f
 _FIRST = ("model", "p_best", "expected_regret", "margin", "tier")
 _FIRST_TO_GO = ("worst_decile", "dimension", "accuracy", "prior_skill", "error", "milliseconds")
@@ -171,7 +169,6 @@ def width_of_lines(watched: bool) -> int:
 
     return shutil.get_terminal_size((80 if watched else 100, 24)).columns
 
-
 # %% ../../nbs/tools/07_console.ipynb #af2d10f4
 def terminal_text(
     ranking: Ranking,
@@ -217,13 +214,11 @@ def last_word(ranking: Ranking, *, colour: bool = False) -> str:
     sentence = ranking.verdict.partition(". ")[0].rstrip(".") + "."
     return f"\033[1m{sentence}\033[0m" if colour else sentence
 
-
 # %% ../../nbs/tools/07_console.ipynb #7e0ec38e
 def is_coloured(stream: TextIO) -> bool:
     "Does the output support colours, with NO_COLOR unset?"
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return stream.isatty() and not plain
-
 
 # %% ../../nbs/tools/07_console.ipynb #9105f059
 def complain(text: object) -> None:
@@ -241,7 +236,6 @@ def warn_once() -> Callable[..., None]:  # for warnings.showwarning
         printed.add(str(message))
 
     return show
-
 
 # %% ../../nbs/tools/07_console.ipynb #beat0002
 _BEAT = 10.0  # seconds between lines of a log
@@ -310,7 +304,6 @@ def heartbeat(
     finally:
         over.set()
         thread.join()
-
 
 # %% ../../nbs/tools/07_console.ipynb #c9950ca1
 READER_LEFT = 141  # 128 + SIGPIPE, as for any program in a pipe
