@@ -80,7 +80,7 @@ html_theme_options = {
 
 
 class WrappedLines(HtmlFormatter):
-    "Each line of code in a span of its own, so that a long one wraps below its indentation."
+    "Put each line of code into a span, so that long lines wrap below their indentation."
 
     def wrap(self, source):
         return super().wrap(self._spans(source))

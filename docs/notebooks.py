@@ -1,4 +1,4 @@
-"The notebooks as the site sees them: which there are, their pages, and what is wrong with one."
+"The list of notebooks, their pages, and the checks of their cells."
 
 import ast
 import json
@@ -33,7 +33,7 @@ Item = namedtuple("Item", "paper what status label")
 
 
 class BuildError(Exception):
-    "What is wrong, in which cell of which notebook."
+    "An error in a cell of a notebook."
 
     def __init__(self, path, cell, reason):
         where = f", cell {cell}" if cell else ""
@@ -94,7 +94,7 @@ FIVE, HOW_BUILT = "Five results to read first", "Implementation"
 
 
 def is_machinery(path):
-    "Does a notebook say how something is built, so that a reader of proofs can leave it out?"
+    "Whether a notebook describes an implementation, which a reader of proofs can skip."
     folder, page = path.parent.name, page_of(path)
     if folder in DERIVED:
         return page.removeprefix(f"{folder}/") not in DERIVED[folder]
@@ -109,24 +109,24 @@ def notebook_of():
 
 
 def results():
-    "The notebooks that a reader of proofs opens first."
+    "The notebooks to read first."
     return [notebook_of()[page] for page in RESULTS if page in notebook_of()]
 
 
 def read_in(folder):
-    "The other notebooks of a folder that are for readers, by their numbers."
+    "The other notebooks of a folder for readers, in the order of their numbers."
     here = [p for p in notebook_of().values() if p.parent.name == folder]
     return [p for p in here if not is_machinery(p) and p not in results()]
 
 
 def built_in(folder):
-    "The notebooks of a folder that say how something is built, by their numbers."
+    "The notebooks of a folder about its implementation, in the order of their numbers."
     return [p for p in notebook_of().values() if p.parent.name == folder and is_machinery(p)]
 
 
 @cache
 def chapters():
-    "All notebooks in reading order: the front page, what is for readers, and how it is built."
+    "All notebooks in reading order: the front page, notebooks for readers, the implementation."
     start, *others = FOLDERS
     found = read_in("nbs") + read_in(start) + results()
     found += [path for folder in others for path in read_in(folder)]
@@ -155,7 +155,7 @@ def module_of_page(page):
 
 
 def target_of(module, name):
-    "Where a name can be linked to; Sphinx ignores case, so a class is marked as one."
+    "Link target of a name; Sphinx ignores case, so the target of a class is marked."
     return f"taskpriors.{module}.{name}" + (
         "-class" if name[0].isupper() and "." not in name else ""
     )
@@ -170,7 +170,7 @@ def _body(module):
 
 @cache
 def promised(module):
-    "The names that users were promised in a module: its `__all__`."
+    "The public names of a module: its `__all__`."
     for node in _body(module):
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
             return set(ast.literal_eval(node.value))
@@ -194,7 +194,7 @@ def exported(module):
 
 
 def explained_methods(node):
-    "Public methods of a class whose parameters stand on lines of their own, with comments."
+    "Public methods of a class whose parameters have lines of their own with comments."
     for m in node.body:
         if isinstance(m, ast.FunctionDef) and not m.name.startswith("_"):
             if m.args.args and m.args.args[0].lineno > m.lineno:
@@ -202,7 +202,7 @@ def explained_methods(node):
 
 
 def target_of_anchor(module, anchor):
-    "The same for an anchor as nbdev writes it, in small letters."
+    "The same for an anchor of nbdev, which is in lower case."
     names = [name for name, _ in exported(module)]
     return target_of(
         module,
@@ -214,7 +214,7 @@ def target_of_anchor(module, anchor):
 
 
 def check_notebook(path):
-    "Raise BuildError for the first cell that would not make a page."
+    "Raise BuildError for the first cell that cannot be converted to a page."
     try:
         nb = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as e:
@@ -293,7 +293,7 @@ def process_one(source):
 
 @cache
 def cells(path):
-    "The cells of a notebook as they stand in the repository: (type, source)."
+    "The cells of a notebook in the repository: (type, source)."
     return [
         (c["cell_type"], "".join(c["source"]))
         for c in json.loads(path.read_text(encoding="utf-8"))["cells"]
@@ -339,7 +339,7 @@ def shown_items(source, path, cell=None):
 
 
 def marks():
-    "Item of a paper -> the marks of the cells that show it, each with its notebook."
+    "Map from items of the papers to the marks of their cells, each with its notebook."
     shown = {}
     for path in chapters():
         for k, (kind, source) in enumerate(cells(path), 1):
@@ -408,7 +408,7 @@ def grade(text, statuses):
 
 
 def graded_items():
-    "Paper -> (line, statuses of its cells) of each item."
+    "Map from papers to the line and the statuses of each item."
     shown = marks()
     return {
         paper: [
@@ -420,7 +420,7 @@ def graded_items():
 
 
 def counted_items():
-    "Paper -> how many of its items have each grade, as the cells and the commands say."
+    "Map from papers to the number of items with each grade."
     counts = {}
     for paper, items in graded_items().items():
         found = [grade(*item) for item in items]

@@ -1,4 +1,4 @@
-"The pages that are generated: contents, names, the map of the papers, lists for machines."
+"Generated pages: contents, names, the map of the papers, and lists for search engines."
 
 import ast
 import re
@@ -59,7 +59,7 @@ ENTERED = ("rank", "inputs", "tools", "report")  # folders whose modules users c
 
 
 def front_toctree():
-    """Hidden tables of contents: what is read first one by one, then folders by their pages.
+    """Hidden tables of contents: the first pages one by one, then folders.
 
     A notebook stands in one table only, so the page of a folder leaves out the first results.
     """
@@ -87,7 +87,7 @@ def _toctree(pages, options=""):
 
 @cache
 def wing_pages():
-    "Page -> its text: folders for readers, folders of machinery, and one page above the latter."
+    "Map from pages of folders to their text: for readers, implementation, and their index."
     pages, parts = {}, {}
     for folder, about in ABOUT.items():
         first = [p for p in results() if p.parent.name == folder]
@@ -129,7 +129,7 @@ def front_door():
 
 @cache
 def home_of(name):
-    "The chapter that derives a name of the front door; its module may pass on another's."
+    "The chapter that derives a public name; its module may re-export the name."
     promised = front_door()[name]
     of = {module_of(p): p for p in chapters() if module_of(p)}
     found = [promised] + [m for m in of if name in dict(exported(m))]
@@ -137,7 +137,7 @@ def home_of(name):
 
 
 def _names_in(node, own):
-    "The public names that a piece of code reads: `tp.NAME`, or NAME if it is not among its `own`."
+    "Public names that a piece of code uses: `tp.NAME`, or NAME if it is not in `own`."
     for part in ast.walk(node):
         if isinstance(part, ast.Attribute) and getattr(part.value, "id", "") == "tp":
             yield part.attr
@@ -147,7 +147,7 @@ def _names_in(node, own):
 
 @cache
 def _used(path):
-    "The public names in the code cells that readers see."
+    "The public names in the visible code cells."
     shown = [
         ast.parse(re.sub(r"^\s*[%!].*$", "", source, flags=re.M))
         for kind, source in cells(path)
@@ -166,7 +166,7 @@ def users_of(name):
 
 @cache
 def examples():
-    "Name of the front door -> a call of it; and under the empty name what comes before them all."
+    "Map from public names to an example call; the empty name maps to the common first lines."
     text = (ROOT / "docs" / "examples.py").read_text(encoding="utf-8")
     head, *parts = re.split(r"^# %% (\w+)\n", text, flags=re.M)
     found = {"": head.partition('"""\n\n')[2]}
@@ -174,7 +174,7 @@ def examples():
 
 
 def call_first(path):
-    "A call of what users take from a chapter of the ranking, for the top of its page."
+    "Example calls of the public names of a chapter, for the top of its page."
     if path.parent.name not in ENTERED:
         return None
     names = [name for name in front_door() if home_of(name) == path]
@@ -192,7 +192,7 @@ def label_of(name):
     return f"tp.{name}.constant" if name.isupper() else f"tp.{name}"
 
 
-GROUPS = {  # the front door by what a user wants, in this order
+GROUPS = {  # public names by purpose, in this order
     "Rank models": ENTERED,
     "A prior over tasks": ("prior",),
     "Metrics and agreement": ("transfer", "papers"),
@@ -201,11 +201,11 @@ GROUPS = {  # the front door by what a user wants, in this order
 }
 
 
-MOST_USERS = 5  # chapters that are named below a function, the first in reading order
+MOST_USERS = 5  # number of chapters listed below a function, in reading order
 
 
 def api_page(targets):
-    "The names of the front door, each with an example and the chapters that use it."
+    "The public names, each with an example and the chapters that use it."
     lines = [
         "---\ntocdepth: 2\n---",
         "# Functions for users",
@@ -226,7 +226,7 @@ def api_page(targets):
 
 
 def _front_entry(name, targets):
-    "A name of the front door: what it does, an example, where it is derived and used."
+    "A public name: summary, example, and the chapters that derive and use it."
     home = home_of(name)
     module = module_of(home)
     target = target_of(module, name)
@@ -273,7 +273,7 @@ def gallery(pages):
 
 
 def names_page(targets):
-    "Every exported name, linked to where it is derived, if that is among `targets`."
+    "All exported names, linked to their derivation if it is among `targets`."
     lines = [
         "---\ntocdepth: 2\n---",
         "# Index of names",
@@ -339,7 +339,7 @@ def llms(address, about):
 
 
 def papers_page(targets):
-    "Which cell proves or reproduces which item of the papers."
+    "The items of the papers, with the cells that prove or reproduce them."
     shown = marks()
     lines = [
         "# Map of the papers",
@@ -386,7 +386,7 @@ def papers_page(targets):
 
 
 def _count_lines():
-    "The table of how many items of each paper have each grade."
+    "Table with the number of items of each paper and grade."
     counts = counted_items()
     total = {name: sum(row[name] for row in counts.values()) for name in GRADES}
     lines = [f"| paper | items | {' | '.join(GRADES)} |", "|---" * (len(GRADES) + 2) + "|"]
@@ -413,7 +413,7 @@ def _paper_row(what, line, hits, targets):
 
 @cache
 def recipe_notes(command):
-    "What the recipes of an item say of its numbers, from their one place."
+    "Notes of the recipes of an item."
     return list(dict.fromkeys(note for recipe in recipes_of(command) for note in recipe.notes))
 
 

@@ -361,7 +361,8 @@ def test_readme_says_what_an_install_takes():
     assert 'pip install "taskpriors[references] @ git+https://' in readme
     for text in ("CPU build of PyTorch", "6.2 GB", "Linux is tested", "When not to trust it"):
         assert text in readme, text
-    assert "what-may-change-before-10" in readme and "13_citing" in readme
+    for link in ("what-may-change-before-10", "13_citing", "/issues)", "CHANGELOG.md"):
+        assert link in readme, link
 
 
 def test_an_answer_goes_into_a_pipe(typed):
