@@ -362,10 +362,12 @@ def _run_next(args: argparse.Namespace) -> int:
     from taskpriors.rank.ranking import Ranking
 
     width = console.width_of_lines(sys.stdout.isatty())
-    print(console.wrapped(Ranking.load(args.ranking).verdict, width))
+    ranking = Ranking.load(args.ranking)
+    print(console.wrapped(ranking.verdict, width))
     sheet = _plain(_called(args))
-    again = f"rank again with --labels {sheet} and earlier ones"
-    print(console.wrapped(f"Fill in the column label of {sheet} and {again}", width))
+    again = f"Fill in the column label of {sheet}, and rank again with --labels {sheet}"
+    earlier = ", after the files of earlier labels" if "labels" in ranking.settings else ""
+    print(console.wrapped(f"{again}{earlier}.", width))
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #122bfef0
