@@ -9,6 +9,7 @@ __all__ = ['ImageSource']
 import hashlib
 import io
 import os
+import re
 import stat
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -212,8 +213,9 @@ def _label(item) -> int | str | None:  # int, text or None
 
 # %% ../../nbs/inputs/04_image_source.ipynb #75aa5688
 def _why_unreadable(e: BaseException) -> str:
-    "First line of an error message, shortened."
-    return f"{type(e).__name__}: {e}".split("\n")[0][:120]
+    "First line of an error message, shortened and without addresses of objects."
+    text = re.sub(r" <[^<>]* at 0x[0-9a-f]+>", "", f"{type(e).__name__}: {e}")
+    return text.split("\n")[0][:120]
 
 
 def _inspect(

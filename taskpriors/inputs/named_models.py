@@ -239,7 +239,13 @@ def check_names(sources: Iterable[Source], *, texts: bool = False) -> None:
     "Refuse all names whose weights are not available, before any work."
     from huggingface_hub import constants
 
-    repositories = {s.text: repositories_of(s, texts) for s in sources if isinstance(s, Name)}
+    named = [source for source in sources if isinstance(source, Name)]
+    of_images = [source.text for source in named if texts and source.of_zoo]
+    if of_images:
+        got = f"{listed(of_images, 6)} from the zoo of image models"
+        remedy = "pass text encoders or features"
+        refuse("models must be text encoders to rank texts", got, remedy)
+    repositories = {source.text: repositories_of(source, texts) for source in named}
     repositories = {name: places for name, places in repositories.items() if places}
     missing = [k for k, places in repositories.items() if not any(map(cached_snapshot, places))]
     if not missing or not (constants.HF_HUB_OFFLINE or not _hub_answers()):

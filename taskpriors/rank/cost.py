@@ -66,8 +66,9 @@ class RankingPlan(Result):
 
     def __str__(self):
         models = "1 model" if self.n_models == 1 else f"{self.n_models} models"
-        billions = f"{self.operations / 1e9:,.1f} billion multiply-adds"
-        text = f"{models}, {self.n:,} examples: {billions}, {self.n_bytes / 1e9:.1f} GB"
+        unit, word = (1e9, "billion") if self.operations >= 1e8 else (1e6, "million")
+        operations = f"{self.operations / unit:,.1f} {word} multiply-adds"
+        text = f"{models}, {self.n:,} examples: {operations}, {self.n_bytes / 1e9:.1f} GB"
         if self.reference_models:
             text += f", including reference models ({listed(self.reference_models)})"
         if self.uncounted:
