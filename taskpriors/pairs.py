@@ -56,7 +56,7 @@ class _Search(NamedTuple):
     "Candidates for the nearest neighbours of some points, with exact distances."
 
     distances: Tensor  # shape (m, k + 4), increasing, infinite beyond the last neighbour
-    positions: Tensor  # of the candidates, shape (m, k + 4)
+    positions: Tensor  # rows of the candidates, shape (m, k + 4)
     beyond: Tensor  # lower bound on the squared distance of all other points, shape (m,)
 
 
@@ -184,10 +184,10 @@ class Pairs(Result):
     "Results of one pass over all pairs of examples, for metrics based on pairs."
 
     distances: Tensor  # to the nearest neighbours, shape (n, k), float64, increasing
-    indices: Tensor  # of these neighbours, shape (n, k), int64
+    indices: Tensor  # rows of these neighbours, shape (n, k), int64
     order: Tensor  # random order of the examples, shape (n,), int64
     earlier: Tensor  # rank in the order of the nearest earlier example, shape (n - 1,), int64
-    seed: int  # of the order
+    seed: int  # seed of the order
     potential: float | None  # sum over pairs; None if single precision is insufficient
     t: float  # inverse squared width of the potential
     mean: Tensor  # mean row of the features, shape (d,)
@@ -229,7 +229,7 @@ def pass_over_pairs(
     features: ArrayLike,  # shape (n, d)
     k: int = 8,  # neighbours of each example, excluding itself
     *,
-    seed: int = 0,  # of the random order of the examples
+    seed: int = 0,  # seed of the random order of the examples
     t: float = 2.0,  # inverse squared width of the potential, at most 16
 ) -> Pairs:
     "Compute nearest neighbours, nearest earlier neighbours and a potential in one pass."

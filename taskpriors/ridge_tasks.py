@@ -60,7 +60,7 @@ def check_weights(weights: ArrayLike | None, n_tasks: int) -> Tensor:  # float64
     w = checks.check_numbers(weights, "weights").double()
     if w.shape != (n_tasks,):
         got = f"shape {tuple(w.shape)} for {n_tasks} tasks"
-        checks.refuse("weights must hold one number per task", got, "pass shape (n_tasks,)")
+        checks.refuse("weights must contain one number per task", got, "pass shape (n_tasks,)")
     if w.min() < 0 or w.sum() <= 0:
         got, remedy = f"a minimum weight of {w.min().item():.3g}", "exponentiate log weights first"
         checks.refuse("weights must be non-negative and not all zero", got, remedy)
@@ -101,11 +101,11 @@ def _moment_block(rows, basis, tasks, weights, few) -> TaskMoments:
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #f72302e0
 def task_moments(
-    basis: ridge.RidgeBasis,  # of the features, with n rows
+    basis: ridge.RidgeBasis,  # decomposition of the features, with n rows
     tasks: CheckedTasks,  # from check_tasks
     weights: Tensor,  # from check_weights, on the device of the tasks
     *,
-    block_size: int | None = None,  # tasks per block; None keeps a block near 32 MB
+    block_size: int | None = None,  # tasks per block; None uses blocks of about 32 MB
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
 ) -> TaskMoments:
     "Compute `label_moments` of checked tasks."
@@ -125,12 +125,13 @@ def task_moments(
 # %% ../nbs/prior/14_ridge_tasks.ipynb #33ab9913
 @checks.entry_point
 def label_moments(
-    basis: ridge.RidgeBasis,  # of the features, with n rows
+    basis: ridge.RidgeBasis,  # decomposition of the features, with n rows
     labels: ArrayLike,  # shape (n_tasks, n)
     *,
-    weights: ArrayLike | None = None,  # of the tasks, shape (n_tasks,); None is equal weights
+    weights: ArrayLike
+    | None = None,  # weight of each task, shape (n_tasks,); None is equal weights
     n_classes: int | None = None,  # number of classes; None is one more than the largest label
-    block_size: int | None = None,  # tasks per block; None keeps a block near 32 MB
+    block_size: int | None = None,  # tasks per block; None uses blocks of about 32 MB
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
 ) -> TaskMoments:
     "Mean over tasks of the outer product of their centred one-hot targets, summed over classes."

@@ -77,7 +77,7 @@ def _draw_particles(cloud, g) -> Tensor:  # indices of 200 particles, drawn in p
     return pick.to(cloud.log_w.device)
 
 # %% ../../nbs/prior/13_calibration.ipynb #cf8693e8
-def _similarity(state, q, g) -> tuple[float, float, float]:  # of 200 tasks
+def _similarity(state, q, g) -> tuple[float, float, float]:  # over 200 tasks
     "Mean adjusted Rand index of two tasks, its standard error and the fraction of distinct tasks."
     cloud = state.cloud
     pick = _draw_particles(cloud, g)
@@ -203,12 +203,12 @@ class Calibration(results.Result):
     "Temperature at which tasks have a given diversity."
 
     temperature: float  # in the units of K
-    diversity: float  # target
+    diversity: float  # target diversity
     criterion: str  # "rand" or "distinct"
     relative: float  # temperature divided by the critical temperature
-    temperatures: Tensor  # visited, descending, shape (k,), float64
-    diversities: Tensor  # at the visited temperatures, shape (k,), float64
-    standard_errors: Tensor  # of the diversities (NaN for "distinct"), shape (k,), float64
+    temperatures: Tensor  # visited temperatures, descending, shape (k,), float64
+    diversities: Tensor  # diversity at each visited temperature, shape (k,), float64
+    standard_errors: Tensor  # errors of `diversities`, NaN for "distinct", shape (k,)
     trusted: bool = True  # False, with a warning, if a diagnostic failed
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -369,7 +369,7 @@ def pair_means(Z: Tensor, odds: float, temperature: float) -> tuple[float, float
 
 # %% ../../nbs/prior/13_calibration.ipynb #71b1fb13
 def _label_entropy(Z: Tensor, temperature: float) -> float:
-    "Mean entropy in bits of a label given all others, at a probable two-class task."
+    "Mean entropy in bits of a label given all others, in a probable two-class task."
     Z = Z.double()
     norms = Z.square().sum(1)
     start = torch.linalg.eigh(Z.T @ Z).eigenvectors[:, -1] if Z.shape[1] <= len(Z) else None
@@ -413,7 +413,7 @@ def prior_regime(Z: Tensor, odds: float, temperature: float) -> Regime:
 def shared_prior(
     factors: Mapping[str, Tensor], *, left_out: str | None = None
 ) -> Tensor:  # shape (n, sum of r_k)
-    "Factor of the mean of the models' unit-norm kernels, the kernel of the product prior."
+    "Factor of the kernel of the product prior, the mean of the models' unit-norm kernels."
     remedy = "pass a dictionary model -> factor"
     checks.check_instance(factors, Mapping, "factors", remedy=remedy)
     remaining = [Z for name, Z in factors.items() if name != left_out]

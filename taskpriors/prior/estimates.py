@@ -53,7 +53,7 @@ def label_traces(labels: Tensor, M: Tensor, q: int, size: int = 128) -> Tensor: 
 
 # %% ../../nbs/prior/12_estimates.ipynb #6efced55
 def _frequency_error(p: Tensor, se: Tensor, *, low: float, high: float, heaviest: float) -> Tensor:
-    """Agresti-Coull standard errors of frequencies p, for between `low` and `high` draws.
+    """Agresti-Coull standard errors of frequencies p from between `low` and `high` draws.
 
     `se` is the error from the spread of families, `heaviest` the weight of the heaviest family.
     """
@@ -65,7 +65,7 @@ def _frequency_error(p: Tensor, se: Tensor, *, low: float, high: float, heaviest
 
 # %% ../../nbs/prior/12_estimates.ipynb #32f8ac50
 class Measure(NamedTuple):
-    "The measure of a result, from which single labels are redrawn."
+    "The measure that tasks were drawn from, used to redraw single labels."
 
     factor: Tensor  # Z, shape (n, r)
     temperature: float  # T
@@ -129,7 +129,7 @@ class Labelings(results.Result):
     reason: str  # which diagnostic failed, or an empty string
     heaviest: float = field(repr=False, default=0.0)  # largest weight of a family
     history: Tensor | None = field(repr=False, default=None)  # values for `plot`
-    measure: Measure | None = field(repr=False, default=None)  # of the tasks, if sampled
+    measure: Measure | None = field(repr=False, default=None)  # measure that was sampled, if any
 
     weights = property(lambda self: self.log_weights.exp())  # shape (n_tasks,)
     exact = property(lambda self: self.method == "enumeration")
@@ -173,7 +173,7 @@ class Labelings(results.Result):
     ) -> Estimate:
         """Mean of `values` over tasks; untrusted samples raise `ValueError` unless `force`.
 
-        If all tasks agree, the standard error of a frequency is Agresti and Coull's, else infinite.
+        If all tasks agree, the error is Agresti and Coull's for a frequency, else infinite.
         """
         self._require_trust(force)
         v = checks.check_numbers(values, "values").double()

@@ -42,7 +42,7 @@ def _leading_directions(P: particles.PottsModel, beta: float) -> Tensor:  # shap
 def _chain_statistics(
     P: particles.PottsModel, U: Tensor, directions: Tensor
 ) -> tuple[list[str], Tensor]:
-    """Statistics that are monitored: Tr(GK), and products, coordinates and sizes of classes.
+    """Monitored statistics: Tr(GK), and products, coordinates and sizes of classes.
 
     Returns the names of the statistics and their values, shape (n_statistics, m), float64.
     """
@@ -215,7 +215,7 @@ def _cold_chains_stay(
 def enumerate_labelings(
     Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
     temperature: float,  # T
-    n_classes: int,  # q; at most 10^6 labelings, q to the number of unknown labels
+    n_classes: int,  # q; at most 10^6 labelings are enumerated
     *,
     class_proportions: ArrayLike | None = None,  # as in sample_labelings
     tolerance: float = 0.05,  # as in sample_labelings
@@ -455,7 +455,7 @@ def sample_labelings(
     seed: Seed | None = None,  # None is unseeded
     progress: bool = False,  # whether to show progress bars on standard error
 ) -> Labelings:  # with a warning if a diagnostic fails
-    """Draw labelings from the measure exp(Tr(GK)/T), asymptotically exactly in n_tasks.
+    """Draw labelings from the measure exp(Tr(GK)/T), exactly in the limit of many tasks.
 
     Methods: "anneal" cools weighted particles; "smc" weighs and resamples prefix samples example by
     example (faster, for hot priors); "prefix" only weighs them; "gibbs" runs chains. With class
