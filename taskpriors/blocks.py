@@ -130,7 +130,7 @@ def _in_a_worker(fn: Callable[[Any], _T], item: Any) -> _T:
 
 @checks.entry_point
 def map_blocks(
-    fn: Callable,  # function of one item
+    fn: Callable,  # function of a single item
     items: Iterable,  # one argument per call
     *,
     executor: ExecutorLike | None = None,  # object with a method `map`; None runs in this process
@@ -148,8 +148,8 @@ def map_blocks(
     except RuntimeError as e:
         if "shutdown" not in str(e):
             raise
-        rule = "executor must accept work"
-        checks.refuse(rule, "a closed executor", "use it inside its with block")
+        rule = "executor must be open"
+        checks.refuse(rule, "a closed executor", "use it inside its `with` block")
     return iter(with_bar(results, progress, desc=desc, total=len(items)))
 
 # %% ../nbs/core/04_blocks.ipynb #7dc4ef17

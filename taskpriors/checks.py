@@ -72,7 +72,7 @@ def _left_in_group(folder: Path) -> float:
     return math.inf
 
 # %% ../nbs/core/01_checks.ipynb #b68b81b6
-def _group_folders(groups: Path, mount: Path) -> Iterator:  # of Path
+def _group_folders(groups: Path, mount: Path) -> Iterator:  # folders
     "Iterate over the folders of the control groups of the process, innermost first."
     try:
         lines = groups.read_text().splitlines()

@@ -31,7 +31,7 @@ EXTRA = 4  # candidates in addition to the k neighbours
 def _nearest(
     F: Tensor, k: int, *, rows: Tensor, earlier: bool, dtype: torch.dtype | None
 ) -> tuple[Tensor, Tensor]:  # |y|^2 - 2 x'y, increasing, and positions; shape (m, k) each
-    "Candidate neighbours, by blocks of rows; `dtype` None computes them from float64 differences."
+    "Find candidate neighbours by blocks of rows; None as `dtype` uses float64 differences."
     G = F.to(dtype or torch.float64)
     square = G.square().sum(1)
     place = torch.arange(len(F), device=F.device)
@@ -66,7 +66,7 @@ def _search_points(
     *,
     earlier: bool = False,  # whether only points with a lower index count
     rows: Tensor | None = None,  # query points, increasing; None is all
-    candidates: tuple[Tensor, Tensor] | None = None,  # from the search in single precision
+    candidates: tuple[Tensor, Tensor] | None = None,  # result of the search in single precision
 ) -> _Search:  # the first k are the nearest
     "Find the nearest points; the search ends when no other point can be nearer."
     n = len(F)
@@ -270,8 +270,8 @@ def use_pairs(features: ArrayLike, pairs: Pairs) -> Pairs:
     X = checks.check_features(features).detach()
     fits = isinstance(pairs, Pairs) and len(pairs.indices) == len(X)
     if not fits or not torch.equal(pairs.mean, X.double().mean(0)):
-        rule = "pairs must be pass_over_pairs of these features"
-        checks.refuse(rule, f"{pairs!r:.60}", "pass it or None")
+        rule = "pairs must be pass_over_pairs(features)"
+        checks.refuse(rule, f"{pairs!r:.60}", "pass pass_over_pairs(features) or None")
     return svd.note_origin(pairs, features)
 
 # %% ../nbs/core/09_pairs.ipynb #8fdbec9f
@@ -280,7 +280,7 @@ _NEAR, _FAR = 8, 16  # neighbours whose distances estimate the dimension
 
 
 def _near_pairs(X: Tensor) -> Tensor:  # positions of near-duplicates, shape (2, n_pairs)
-    "Pairs of neighbours, among distinct centred points, below a significant gap in distance."
+    "Pairs of neighbours among distinct centred examples whose distance is below a large gap."
     n, k = len(X), min(_FAR, len(X) - 1)
     if n < 4:
         return torch.zeros(2, 0, dtype=torch.int64)
@@ -324,7 +324,7 @@ _ROOM = 2**28  # maximum bytes of distinct rows in memory
 
 
 def copies_of_rows(rows: Any) -> Tensor:  # shape (n,)
-    "Groups as from `copies_of_points`, in one pass over features on disk."
+    "Group examples as `copies_of_points` does, in one pass over features on disk."
     distinct: dict = {}  # digest of a row -> its group
     numbers: list[int] = []
     first: list[int] = []  # first row of each group

@@ -385,7 +385,7 @@ def ridge_probes(
     train: float | ArrayLike | None = None,  # fraction or mask to train on; None: leave-one-out
     seed: Seed | None = 0,  # seed of the split, if `train` is a fraction
     standardize: bool = False,  # divide features by their s.d. over the training examples
-    n_classes: int | None = None,  # None is one more than the largest label
+    n_classes: int | None = None,  # number of classes; None is one more than the largest label
     block_size: int | None = None,  # tasks per block; None uses blocks of about 32 MB
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
     progress: bool = False,  # whether to show a progress bar on standard error
@@ -463,8 +463,8 @@ def label_accuracy(
     X = checks.check_features(features)
     y, q, _ = ridge_tasks.check_tasks(labels, X, None)
     if len(y) > 1:
-        rule = "labels must contain one class per example"
-        checks.refuse(rule, f"{len(y)} tasks", "pass one")
+        rule = "labels must describe one task"
+        checks.refuse(rule, f"{len(y)} tasks", "pass the labels of one task")
     return label_hits(ridge.ridge_basis(X), y[0], q).mean().item()
 
 # %% ../nbs/core/08_probes.ipynb #bdfc5e3f
@@ -491,7 +491,7 @@ def logistic_probes(
     train: float | ArrayLike | None = None,  # fraction or mask to train on; required
     seed: Seed | None = 0,  # seed of the split, if `train` is a fraction
     standardize: bool = False,  # divide features by their s.d. over the training examples
-    n_classes: int | None = None,  # None is one more than the largest label
+    n_classes: int | None = None,  # number of classes; None is one more than the largest label
     tol: float = 1e-4,  # stop when the norm of the preconditioned gradient is below tol sqrt(n)
     max_iter: int = 500,  # maximum number of L-BFGS steps; a warning reports probes that need more
     block_size: int | None = None,  # tasks per block; None uses arrays of about 32 MB

@@ -98,7 +98,7 @@ def _singular(
     return s[keep], Vh[keep].T
 
 # %% ../nbs/prior/14_ridge.ipynb #85bd9d06
-def _squares_lose(X, scale, squares, m) -> bool:  # squares: of each centred feature, shape (d,)
+def _squares_lose(X, scale, squares, m) -> bool:  # squares: of each feature, centred, shape (d,)
     small = squares < 1e2 * m * torch.finfo(squares.dtype).eps * squares.sum()
     if not small.any():
         return False

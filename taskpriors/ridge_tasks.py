@@ -71,7 +71,7 @@ class CheckedTasks(NamedTuple):
     "Checked labels of several tasks on the same examples."
 
     labels: Tensor  # shape (n_tasks, n), int64, on the device of the features
-    n_classes: int  # q
+    n_classes: int  # number of classes q
     codes: Tensor  # from simplex_codes, shape (q, q - 1), in the precision of the features
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #be6a99e5
@@ -154,7 +154,7 @@ def _gram_strips(U: Tensor, weights: Tensor) -> Iterator:  # (slice, (stop, k, c
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #be034744
 def few_rows(weight: Tensor, eps: float, unit: Tensor | float = 1.0) -> tuple[Tensor, Tensor]:
-    "Factor the weights into `coef` and few rows, up to rounding in units of `unit`."
+    "Factor the weights into `coef` and a few rows, up to rounding in units of `unit`."
     L, s, rows = torch.linalg.svd(weight / unit, full_matrices=False)
     tail = s.square().flip(0).cumsum(0).flip(0)
     k = int((tail > eps**2 * s.square().sum()).sum())
@@ -251,7 +251,7 @@ def loo_point_errors(basis: ridge.RidgeBasis, moments: TaskMoments, alpha: float
 # %% ../nbs/prior/14_ridge_tasks.ipynb #1b629065
 @checks.entry_point
 def training_parts(basis: ridge.RidgeBasis, residuals: Tensor, alpha: float) -> Tensor:
-    "Half the cross term of the pseudo-values, the effect of each training example."
+    "Effect of each training example on the errors of the others, half a term of pseudo-values."
     keep, f = ridge.residual_filter(basis, alpha)
     slack = ridge.loo_slack(basis, [alpha])[0].to(residuals.dtype)
     scaled = residuals / slack

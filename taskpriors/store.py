@@ -127,7 +127,7 @@ def write_files(contents: dict) -> None:
 
 # %% ../nbs/core/05_store.ipynb #6e722999
 def keep_table(table: DataFrame, name: str) -> Path | None:
-    "Write a table as csv to the folder $TASKPRIORS_TABLES; return None if it is not set."
+    "Write a table as csv to $TASKPRIORS_TABLES; return its path, or None if it is not set."
     folder = os.environ.get("TASKPRIORS_TABLES")
     text = table.to_csv(lineterminator="\n")
     return write_file(Path(folder, f"{name}.csv"), text) if folder else None

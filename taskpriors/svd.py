@@ -120,7 +120,7 @@ def use_svd(features: ArrayLike, svd: FeatureSVD | None) -> FeatureSVD:
         rounding = 1e-9 * (1e-300 + X.double().abs().mean(0))
         fits = torch.equal(mean, svd.mean) or bool(((mean - svd.mean).abs() <= rounding).all())
     if not fits:
-        rule = "svd must be feature_svd of these features"
+        rule = "svd must be feature_svd(features)"
         checks.refuse(rule, f"{svd!r:.80}", "pass feature_svd(features) or None")
     return note_origin(svd, features)
 

@@ -61,7 +61,7 @@ def top_eigenvalue(
 @checks.entry_point
 def critical_temperature(
     Z: ArrayLike,  # factor, shape (n, r)
-    n_classes: int,  # q
+    n_classes: int,  # number of classes q
 ) -> float:  # 2 lambda/q
     "Mean-field critical temperature 2 lambda_1/q, with lambda_1 the largest eigenvalue of K."
     Z = checks.check_features(Z, "Z")
@@ -134,7 +134,7 @@ class TemperatureScan(results.Result):
 @checks.entry_point
 def temperature_scan(
     Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
-    n_classes: int,  # q
+    n_classes: int,  # number of classes q
     *,
     temperatures: ArrayLike | None = None,  # None: 12, from 2 to 1/20 times the critical one
     features: ArrayLike | None = None,  # shape (n, d); used to measure probe accuracy
@@ -271,7 +271,7 @@ def _reason_against_cooled(P, state, g) -> str:  # reason, or an empty string
 @checks.entry_point
 def calibrate_temperature(
     Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
-    n_classes: int,  # q
+    n_classes: int,  # number of classes q
     *,
     diversity: float = 0.8,  # target, in (0, 1)
     criterion: str = "rand",  # "rand": 1 - mean Rand index; "distinct": fraction of distinct tasks

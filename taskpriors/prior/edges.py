@@ -186,7 +186,7 @@ class LeastEigenvalue(NamedTuple):
 
     @property
     def reason(self) -> str:
-        "Reason why no distribution over labels has these edge probabilities, or an empty string."
+        "Return why no distribution over labels has these edge probabilities, or an empty string."
         if math.isnan(self.value):
             return "the least eigenvalue of E[G] did not converge"
         if self.value < -1e-9 * self.n_points:  # rounding of a float64 product

@@ -68,7 +68,7 @@ class Measure(NamedTuple):
     "The measure that tasks were drawn from, used to redraw single labels."
 
     factor: Tensor  # Z, shape (n, r)
-    temperature: float  # T
+    temperature: float  # temperature T
     pi: Tensor | None  # class proportions
     kappa: float  # weight of their penalty
     free: Tensor | None = None  # examples without a fixed label, shape (n,), bool; None is all
@@ -118,8 +118,8 @@ class Labelings(results.Result):
     log_weights: Tensor  # shape (n_tasks,), float64; the weights sum to one
     ancestor: Tensor = field(repr=False)  # independent ancestor of each task, shape (n_tasks,)
     method: str  # "smc", "anneal", "gibbs", "prefix" or "enumeration"
-    temperature: float  # T
-    n_classes: int  # q
+    temperature: float  # temperature T
+    n_classes: int  # number of classes q
     ess: float  # effective sample size before the last resampling
     n_ancestors: float  # effective number of independent ancestors
     log_partition: float | None  # estimate of log Z, including the diagonal of K; None for "gibbs"

@@ -116,7 +116,7 @@ class PairScores(Result):
 
     names: tuple  # names of the models
     k: int  # number of neighbours
-    n_points: int  # n
+    n_points: int  # number of examples n
     recall: Tensor  # mean hit of each model, shape (n_models,), float64; higher is better
     depth: Tensor  # mean of log(n/rank), shape (n_models,), float64; higher is better
     hits: Tensor = field(repr=False)  # shape (n_models, n_queries), in [0, 1]

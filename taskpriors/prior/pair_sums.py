@@ -89,7 +89,7 @@ def margins(Z: Tensor) -> _Margins:
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d25
 class PairPass(NamedTuple):
-    "Options of a pass over pairs of examples."
+    "Options for a pass over pairs of examples."
 
     block_size: int | None = None  # examples per block
     executor: ExecutorLike | None = None  # concurrent.futures.Executor over lists of blocks

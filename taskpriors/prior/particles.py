@@ -222,7 +222,7 @@ _MIN_ANCESTORS = 10
 
 
 def too_few_ancestors(cloud: _ParticleCloud) -> str:  # reason, or an empty string
-    "Explain if too few ancestors are left for standard errors."
+    "Return a reason if too few ancestors are left for standard errors."
     n_ancestors = cloud.n_ancestors()
     if n_ancestors >= _MIN_ANCESTORS:
         return ""
@@ -235,7 +235,7 @@ MIN_DOF_ANNEALED = 2  # annealed particles are resampled often, so families diff
 
 
 def too_few_degrees(cloud: _ParticleCloud, low: float = MIN_DOF) -> str:  # a reason, or ""
-    "Explain if the standard errors depend on too few families."
+    "Return a reason if the standard errors depend on too few families."
     dof = cloud.dof()
     if dof >= low:
         return ""
@@ -447,7 +447,7 @@ def anneal(
 def cool_chains(
     P: PottsModel, m: int, g: torch.Generator, betas: list, *, sweeps: int
 ) -> Iterator[ParticleState]:  # states at each of `betas`
-    "Cool m chains from independent labels, with a number of sweeps at each of `betas`."
+    "Cool m chains from independent labels, with `sweeps` Gibbs sweeps at each of `betas`."
     state = _hot_start(P, m, g)
     for beta in betas:
         for _ in range(sweeps):

@@ -68,7 +68,7 @@ class LabelEvidence(Result):
     gain: Tensor  # best lambda_1/(q T) per component, 10 without labels, shape (n_components,)
     coins: float  # log probability of the labels for a zero kernel
     n_labels: int  # number k of labelled examples
-    n_classes: int  # q
+    n_classes: int  # number of classes q
     gains: Tensor  # gains averaged over, shape (n_gains,)
     by_gain: Tensor = field(repr=False)  # log evidence per gain, shape (n_components, n_gains)
     predictive: Tensor = field(
@@ -182,11 +182,11 @@ def posterior_weights(
     power: float | None = None,  # exponent t of the evidence; None averages over several
     fade: float = 10.0,  # number of labels that the prior weights are worth
 ) -> PosteriorWeights:
-    """Weights of components given k labels, proportional to w^(f/(f + k)) E^t.
+    """Weights of the components given k labels, proportional to w^(f/(f + k)) E^t.
 
-    Without labels they equal `weights`. Powers are averaged in proportion to the
-    probability that they assign to the labels, each predicted from the preceding labels. Copies
-    share one weight, as in consensus_prior.
+    Here w are the prior weights, f is `fade`, E is the evidence and t its power. Powers are
+    averaged in proportion to the probability that they assign to the labels, each predicted from
+    the preceding labels. Copies share one weight, as in consensus_prior.
 
     Reference: Grünwald 2012 for powers below one; Dawid 1984 for the choice by prediction.
     """
@@ -211,7 +211,7 @@ def posterior_weights(
     k = evidence.n_labels
     of_family = w * n_copies
     prior = of_family.clamp(min=1e-3 * of_family.max()).log()
-    share = -n_copies.log()  # of a component in the weight of its copies
+    share = -n_copies.log()  # share of a component in the weight of its copies
     step = evidence.predictive
     before = step.cumsum(2) - step
     fading = fade / (fade + torch.arange(k))

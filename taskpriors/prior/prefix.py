@@ -85,7 +85,7 @@ def fill_labels(
     priors: Sequence,  # (factor of shape (n, r), a/T) of each prior; factors share a dtype
     orders: Tensor,  # examples in visiting order, shape (k, n)
     uniforms: Iterable,  # from draw_uniforms, block by block, shape (k, b, m)
-    n_classes: int,  # q
+    n_classes: int,  # number of classes q
     *,
     known: Tensor | None = None,  # class of each example, shape (n,), -1 if it is to be drawn
 ) -> None:
@@ -123,9 +123,9 @@ _BLOCK = 128  # maximum number of examples per block
 
 def check_sampler(
     Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
-    temperature: float,  # T
-    n_classes: int,  # q
-    n_tasks: int,  # m
+    temperature: float,  # temperature T
+    n_classes: int,  # number of classes q
+    n_tasks: int,  # number of tasks m
     *,
     label_bytes: int = 12,  # bytes per label that the caller needs
 ) -> tuple[Tensor, float, int, int]:  # checked Z, T, q and m
@@ -146,7 +146,7 @@ _PAIR_TERM = {"paper": 1, "exact": 2}
 def pair_scale(Z: Tensor, T: float, *, convention: str = "exact") -> float:  # a/T
     "Return the factor a/T of the scores, or raise `ValueError` if they would overflow."
     a = _PAIR_TERM[checks.check_choice(convention, tuple(_PAIR_TERM), "convention")]
-    top = torch.stack(Z.aminmax()).abs().max().double().item()  # no second array of this size
+    top = torch.stack(Z.aminmax()).abs().max().double().item()  # avoids a second array of this size
     bound = max(a / T, 1) * len(Z) * Z.shape[1] * max(top, 1) ** 2  # also bounds K itself
     if not bound < torch.finfo(Z.dtype).max / 8:
         rule = f"scores Z Z^T/temperature must stay finite in {Z.dtype}"
@@ -169,7 +169,7 @@ def check_given(
     device: str | torch.device = "cpu",  # device of the result
     name: str = "given",  # the argument's name
 ) -> Tensor | None:  # shape (n,), int64; None without known labels
-    "Check known labels."
+    "Return checked known labels, or None if there are none."
     if labels is None:
         return None
     y = checks.as_tensor(labels, name)

@@ -186,7 +186,7 @@ def _row_sums(
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #f4b780c7
 class RowFit(NamedTuple):
-    "Ridge probes of all tasks at all penalties, without the training examples."
+    "Ridge probes of all tasks at all penalties, stored without the training examples."
 
     n: int  # number of examples
     mean: Tensor  # mean of the features, shape (d,), float64

@@ -105,7 +105,7 @@ def _near_partitions(problem: pair_sums.PairProblem) -> list[Tensor]:  # cells, 
 
 # %% ../../nbs/prior/05_sketch.ipynb #6d56d1a2
 class _Sketched(NamedTuple):
-    "Arrays from which blocks are computed."
+    "Arrays from which sums over blocks are computed."
 
     problem: pair_sums.PairProblem
     leading: list  # coordinates of prior and models along leading directions, (n, 8) each

@@ -166,7 +166,7 @@ def _signed_root(s, c) -> Tensor:
 _CLOSE = 1e-7  # in standard deviations of the tilted statistic
 
 
-def _increasing_root(f: Callable, s: Tensor, step: Tensor | float) -> Tensor:  # like s
+def _increasing_root(f: Callable, s: Tensor, step: Tensor | float) -> Tensor:  # shape of s
     "Solve f(s) = 0 elementwise for an increasing f, starting at `s`; f returns value and slope."
     low, high = torch.full_like(s, -math.inf), torch.full_like(s, math.inf)
     for _ in range(100):

@@ -33,7 +33,7 @@ from ..signatures import documented
 
 # %% ../../nbs/prior/17_task_prior.ipynb #6a8edb5e
 def _model_factors(models, kernel):
-    "Return the factor, or dictionary of factors, of the models' kernels."
+    "Return the kernel factor of one model, or a dictionary of the factors of several models."
     if isinstance(models, Mapping):
         return {name: _model_factors(X, kernel) for name, X in models.items()}
     if kernel is None:
@@ -273,7 +273,7 @@ class TaskPrior(Result):
         *,
         seed: Seed | None = None,  # int, torch.Generator or None
     ) -> Tensor:  # bool, shape (n_graphs, n, n)
-        "Draw exact samples of graphs with independent edges, which are rarely label graphs."
+        "Draw exact samples of graphs with independent edges; few of them are label graphs."
         self._without_labels()
         return edges.sample_graphs(
             self.factor, self.temperature, n_graphs, graphs=self.graphs, seed=seed
