@@ -25,7 +25,7 @@ _LONG = 10**5  # shorter lists need no memory check
 
 
 @checks.entry_point
-def row_blocks(n: int, size: int) -> list[slice]:  # they cover range(n)
+def row_blocks(n: int, size: int) -> list[slice]:  # consecutive slices that cover range(n)
     "Split `n` examples into consecutive slices; the last one may be smaller."
     size = checks.check_count(size, "size")
     if n // size > _LONG:
@@ -49,7 +49,7 @@ def pair_blocks(n: int, size: int) -> list[tuple[slice, slice]]:  # rows, column
 
 # %% ../nbs/core/04_blocks.ipynb #5e7a10c2
 def evenly(n: int, most: int | None, *, down: bool = False) -> Tensor:  # ascending, int64
-    "Return at most `most` evenly spaced positions, rounded `down` or to the nearest."
+    "Return at most `most` evenly spaced positions, rounded to integers (`down`: downwards)."
     m = n if most is None else min(n, most)
     places = torch.arange(m, dtype=torch.float64) * (n - 1) / max(m - 1, 1)
     return (places.floor() if down else places.round()).long()
@@ -79,8 +79,8 @@ def _bar(items=None, **options):
 @checks.entry_point
 def open_bar(
     progress: bool, *, desc: str | None = None, total: int | None = None, unit: str = "it"
-) -> Any:  # advanced by its method `update`
-    "Open a bar for several consecutive loops; hidden before two seconds or off a terminal."
+) -> Any:  # a progress bar with a method `update`
+    "Open one progress bar for several loops; it appears on a terminal, after two seconds."
     shown = checks.check_flag(progress, "progress")
     return _bar(desc=desc, total=total, unit=unit, disable=not shown)
 
@@ -96,7 +96,7 @@ def _moving(items, bar, desc) -> Iterator:
 def with_bar(
     items: Iterable, progress: Any, *, desc: str | None = None, total: int | None = None
 ) -> Iterable:  # the same items
-    "Iterate over `items` with a progress bar if `progress` is true or an open bar."
+    "Iterate over `items` with a progress bar, if `progress` is true or is an open bar."
     if hasattr(progress, "set_description"):
         return _moving(items, progress, desc)
     if not checks.check_flag(progress, "progress"):
@@ -120,7 +120,7 @@ _T = TypeVar("_T")
 
 
 def _in_a_worker(fn: Callable[[Any], _T], item: Any) -> _T:
-    "Return `fn(item)`; a forked worker uses one thread, since it has lost its parent's threads."
+    "Return `fn(item)`; a forked worker uses one thread, because threads are not forked."
     import torch
 
     if _is_a_fork and torch.get_num_threads() > 1:
@@ -130,14 +130,14 @@ def _in_a_worker(fn: Callable[[Any], _T], item: Any) -> _T:
 
 @checks.entry_point
 def map_blocks(
-    fn: Callable,  # function of one item
-    items: Iterable,  # arguments of its calls
+    fn: Callable,  # function of a single item
+    items: Iterable,  # one argument per call
     *,
-    executor: ExecutorLike | None = None,  # any object with a method `map`; None runs here
-    progress: Any = False,  # whether to show a bar on standard error, or a bar of `open_bar`
+    executor: ExecutorLike | None = None,  # object with a method `map`; None runs in this process
+    progress: Any = False,  # whether to show a bar on standard error, or a bar from `open_bar`
     desc: str | None = None,  # label of the bar
 ) -> Iterator:  # results, in the order of `items`
-    "Map `fn` over `items`, in this process or by an executor with one thread per forked worker."
+    "Map `fn` over `items`, in this process or with an executor; a forked worker uses one thread."
     items = list(items)
     checks.check_executor(executor)
     try:
@@ -148,13 +148,13 @@ def map_blocks(
     except RuntimeError as e:
         if "shutdown" not in str(e):
             raise
-        rule = "executor must accept work"
-        checks.refuse(rule, "a closed executor", "use it inside its with block")
+        rule = "executor must be open"
+        checks.refuse(rule, "a closed executor", "use it inside its `with` block")
     return iter(with_bar(results, progress, desc=desc, total=len(items)))
 
 # %% ../nbs/core/04_blocks.ipynb #7dc4ef17
 def release_freed_pages() -> bool:  # whether the C library released any
-    "Return freed memory that glibc still holds to the operating system."
+    "Ask the C library (glibc) to return freed memory to the operating system."
     if not sys.platform.startswith("linux"):
         return False
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

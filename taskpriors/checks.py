@@ -50,7 +50,7 @@ _UNLIMITED = 2**62  # without a limit, version 1 reports the largest number of p
 
 
 def _number_in(path: str) -> int | None:
-    "Return the number in a file, or None if the file is missing or holds `max`."
+    "Return the number in a file, or None if the file is missing or contains `max`."
     try:
         with open(path, "rb", buffering=0) as file:
             return int(file.read())
@@ -163,12 +163,12 @@ def check_load(
     bytes_each: int = 0,  # bytes allocated for each item
     workers: bool = False,  # whether each item is a process or thread
 ) -> int:
-    "Return a count that fits the cores and memory of this machine, or raise an error."
+    "Return a count that the cores and memory of this machine allow, or raise an error."
     most = _WORKERS_PER_CORE * _usable_cores() if workers else None
     n = check_count(x, name, low=low, high=most)
     if bytes_each:
         room = available_memory()
-        rule = f"{name} must be at most {room // bytes_each}, which fit in memory"
+        rule = f"{name} must be at most {room // bytes_each}, the number that fits in memory"
         if n * bytes_each > room:
             refuse(rule, n, f"lower {name}", MemoryError)
     return n
@@ -178,7 +178,7 @@ MOST_ROUNDS = 10**6
 
 # %% ../nbs/core/01_checks.ipynb #0c355c8c
 def _why_not_plain(X: Any) -> tuple[str, str] | None:  # kind of `X`, and a remedy
-    "Return the kind of an array whose values cannot be read and a remedy, or None."
+    "Return why the values of an array cannot be read, and a remedy; None if they can be."
     if isinstance(X, np.ma.MaskedArray):
         return "a masked array", "drop the masked values or fill them with X.filled(value)"
     if not isinstance(X, Tensor):
@@ -194,7 +194,9 @@ def _why_not_plain(X: Any) -> tuple[str, str] | None:  # kind of `X`, and a reme
     return None
 
 # %% ../nbs/core/01_checks.ipynb #da1d3adb
-def _shareable(a: np.ndarray) -> np.ndarray:  # writable, forward and native, for torch
+def _shareable(
+    a: np.ndarray,
+) -> np.ndarray:  # with positive strides and native byte order
     if not a.dtype.isnative:
         return a.astype(a.dtype.newbyteorder("="))
     return a if a.flags.writeable and min(a.strides, default=0) >= 0 else a.copy()
@@ -224,9 +226,9 @@ def as_tensor(X: float | ArrayLike, name: str) -> Tensor:
         refuse(rule, X.dtype, "take its real part or its modulus", TypeError)
     if X.dtype == torch.uint64:
         X = X.view(torch.int64)
-        if (X < 0).any():  # wrapped
+        if (X < 0).any():  # uint64 values that have wrapped
             got, remedy = int(X[X < 0][0]) + 2**64, "encode classes as 0, 1, 2, ..."
-            refuse(f"{name} must lie below 2**63", got, remedy)
+            refuse(f"{name} must be below 2**63", got, remedy)
     if X.layout == torch.strided:
         return X
     remedy = f"pass {name} as a dense tensor of fewer columns"
@@ -268,7 +270,7 @@ def check_several(x: Any, name: str) -> list[Any]:  # at least one
         rule = f"{name} must be a list of at least one value"
         refuse(rule, f"{type(x).__name__} {shown(x, 60)}", "pass a list", TypeError)
     if x[MOST_ROUNDS:]:  # the length of a longer range may not fit an index
-        rule = f"{name} must hold at most {MOST_ROUNDS} values"
+        rule = f"{name} must contain at most {MOST_ROUNDS} values"
         refuse(rule, f"{type(x).__name__} {shown(x, 60)}", "pass fewer")
     return list(x)
 
@@ -312,7 +314,7 @@ def check_features(
         rule = f"{name} must have two dimensions (examples, features)"
         refuse(rule, got, "flatten or stack it to (n, d)")
     if len(X) < min_rows:
-        refuse(f"{name} must hold at least {min_rows} examples", len(X), "pass more rows")
+        refuse(f"{name} must contain at least {min_rows} examples", len(X), "pass more rows")
     if X.shape[1] < 1:
         refuse(f"{name} must have at least one column", got, "pass at least one feature")
     check_finite(X, name)
@@ -326,7 +328,7 @@ def check_features(
 
 # %% ../nbs/core/01_checks.ipynb #819d860e
 def check_same_n(**sizes: int) -> None:
-    "Raise `ValueError` unless all arguments hold the same number of examples."
+    "Raise `ValueError` unless all arguments have the same number of examples."
     if len(set(sizes.values())) > 1:
         rule = f"{' and '.join(sizes)} must describe the same examples"
         got = ", ".join(f"{v} in {k}" for k, v in sizes.items())
@@ -341,7 +343,7 @@ def check_same_points(arrays: Mapping[str, ArrayLike] | Sequence, name: str) -> 
         rule = f"{name} must be a list or a dictionary with one array per model"
         refuse(rule, type(arrays).__name__, "pass [X, Y, ...]", TypeError)
     if not arrays:
-        refuse(f"{name} must hold at least one model", "none", "pass at least one")
+        refuse(f"{name} must contain at least one model", "none", "pass at least one")
     checked = [check_features(X, f"{name} {k}") for k, X in enumerate(arrays)]
     for k, X in enumerate(checked):
         check_same_n(**{f"{name} 0": len(checked[0]), f"{name} {k}": len(X)})
@@ -375,7 +377,7 @@ def check_labels(
     labels: ArrayLike,  # class of each example, shape (n_tasks, n), or (n,) for one task
     *,
     n: int | None = None,  # required number of examples
-    n_classes: int | None = None,  # all labels must be below it
+    n_classes: int | None = None,  # q; labels must be below it
     name: str = "labels",  # the argument's name
 ) -> Tensor:  # shape (n_tasks, n), int64
     "Return labels as int64, one task per row, or raise `TypeError` or `ValueError`."
@@ -396,7 +398,7 @@ def check_labels(
     if low < 0:
         refuse(f"{name} must be at least 0", low, "encode classes as 0, 1, 2, ...")
     if n_classes is not None and y.max() >= n_classes:
-        rule = f"{name} must lie below n_classes = {n_classes}"
+        rule = f"{name} must be below n_classes = {n_classes}"
         refuse(rule, int(y.max()), "raise n_classes or re-encode the labels")
     return y
 
@@ -416,7 +418,7 @@ def check_probs(
     if off > 1e-3:
         rule = f"{name} must have rows that sum to one"
         remedy = "pass softmax(logits) over the source classes"
-        refuse(rule, f"a row sum off by {off:.3g}", remedy)
+        refuse(rule, f"a row sum that differs from one by {off:.3g}", remedy)
     return P
 
 # %% ../nbs/core/01_checks.ipynb #0879b005
@@ -433,7 +435,7 @@ def check_generator(seed: Seed | None, device: str | torch.device = "cpu") -> to
 
 # %% ../nbs/core/01_checks.ipynb #624cf594
 def check_split(train: float | ArrayLike, n: int, *, seed: Seed | None = 0) -> Tensor:
-    "Return a mask of the training examples that leaves examples on both sides."
+    "Return a mask of the training examples, with at least one training and one test example."
     if isinstance(train, numbers.Real) and not isinstance(train, bool):
         share = check_number(train, "train", low=0, high=1, low_open=True, high_open=True)
         mask = torch.randperm(n, generator=check_generator(seed)) < round(n * share)
@@ -449,7 +451,7 @@ def check_split(train: float | ArrayLike, n: int, *, seed: Seed | None = 0) -> T
         check_same_n(features=n, train=len(mask))
     k = int(mask.sum())
     if not 0 < k < n:
-        rule = "train must leave examples on both sides"
+        rule = "train must leave both training and test examples"
         refuse(rule, f"{k} training examples of {n}", "change the fraction or the mask")
     return mask
 
@@ -460,7 +462,7 @@ def check_executor(executor: ExecutorLike | None) -> ExecutorLike | None:
         return executor
     try:
         maps = list(executor.map(abs, [-1, 2])) == [1, 2]
-    except Exception:  # any: it comes from an object of the user
+    except Exception:  # the user's object may raise any exception
         maps = False
     if not maps:
         rule = "executor must have a map method that returns one result per item"

@@ -192,7 +192,7 @@ def rbf_cholesky(
 
 # %% ../nbs/core/06_kernels.ipynb #ea2225b5
 def _warn_of_zero_rows(X) -> None:
-    "Warn of zero rows; if all rows are zero, the kernel raises an error later."
+    "Warn if some rows are zero; if all are zero, the kernel raises an error later."
     zero = (~X.any(1)).nonzero().flatten()
     if 0 < len(zero) < len(X):
         notice = "kernel_factor: the cosine kernel needs rows of positive norm. "
@@ -203,7 +203,7 @@ def _warn_of_zero_rows(X) -> None:
 
 # %% ../nbs/core/06_kernels.ipynb #9bf40c52
 def _cosine_factor(X, center) -> Tensor:
-    "Return X with unit rows, centred if asked, in its own precision."
+    "Return X with unit rows, centred if `center`, in the precision of X."
     top = torch.maximum(X.amax(1, keepdim=True), -X.amin(1, keepdim=True)).double()
     top = torch.where(top > 0, top, 1)  # largest magnitude of each row; 1 for zero rows
     norms = []
@@ -290,7 +290,7 @@ def product_factor(
     """
     pairs = list(priors) if isinstance(priors, Iterable) else []
     if not pairs or not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in pairs):
-        rule = "priors must hold at least one (factor, temperature) pair"
+        rule = "priors must contain at least one (factor, temperature) pair"
         got = type(priors).__name__ if pairs else "none"
         checks.refuse(rule, got, "pass one or several")
     Zs = [checks.check_features(Z, "factor") for Z, _ in pairs]

@@ -31,7 +31,7 @@ EXTRA = 4  # candidates in addition to the k neighbours
 def _nearest(
     F: Tensor, k: int, *, rows: Tensor, earlier: bool, dtype: torch.dtype | None
 ) -> tuple[Tensor, Tensor]:  # |y|^2 - 2 x'y, increasing, and positions; shape (m, k) each
-    "Candidate neighbours, by blocks of rows; `dtype` None computes them from float64 differences."
+    "Find candidate neighbours by blocks of rows; None as `dtype` uses float64 differences."
     G = F.to(dtype or torch.float64)
     square = G.square().sum(1)
     place = torch.arange(len(F), device=F.device)
@@ -56,7 +56,7 @@ class _Search(NamedTuple):
     "Candidates for the nearest neighbours of some points, with exact distances."
 
     distances: Tensor  # shape (m, k + 4), increasing, infinite beyond the last neighbour
-    positions: Tensor  # of the candidates, shape (m, k + 4)
+    positions: Tensor  # rows of the candidates, shape (m, k + 4)
     beyond: Tensor  # lower bound on the squared distance of all other points, shape (m,)
 
 
@@ -66,7 +66,7 @@ def _search_points(
     *,
     earlier: bool = False,  # whether only points with a lower index count
     rows: Tensor | None = None,  # query points, increasing; None is all
-    candidates: tuple[Tensor, Tensor] | None = None,  # from the search in single precision
+    candidates: tuple[Tensor, Tensor] | None = None,  # result of the search in single precision
 ) -> _Search:  # the first k are the nearest
     "Find the nearest points; the search ends when no other point can be nearer."
     n = len(F)
@@ -184,10 +184,10 @@ class Pairs(Result):
     "Results of one pass over all pairs of examples, for metrics based on pairs."
 
     distances: Tensor  # to the nearest neighbours, shape (n, k), float64, increasing
-    indices: Tensor  # of these neighbours, shape (n, k), int64
+    indices: Tensor  # rows of these neighbours, shape (n, k), int64
     order: Tensor  # random order of the examples, shape (n,), int64
     earlier: Tensor  # rank in the order of the nearest earlier example, shape (n - 1,), int64
-    seed: int  # of the order
+    seed: int  # seed of the order
     potential: float | None  # sum over pairs; None if single precision is insufficient
     t: float  # inverse squared width of the potential
     mean: Tensor  # mean row of the features, shape (d,)
@@ -229,7 +229,7 @@ def pass_over_pairs(
     features: ArrayLike,  # shape (n, d)
     k: int = 8,  # neighbours of each example, excluding itself
     *,
-    seed: int = 0,  # of the random order of the examples
+    seed: int = 0,  # seed of the random order of the examples
     t: float = 2.0,  # inverse squared width of the potential, at most 16
 ) -> Pairs:
     "Compute nearest neighbours, nearest earlier neighbours and a potential in one pass."
@@ -270,8 +270,8 @@ def use_pairs(features: ArrayLike, pairs: Pairs) -> Pairs:
     X = checks.check_features(features).detach()
     fits = isinstance(pairs, Pairs) and len(pairs.indices) == len(X)
     if not fits or not torch.equal(pairs.mean, X.double().mean(0)):
-        rule = "pairs must be pass_over_pairs of these features"
-        checks.refuse(rule, f"{pairs!r:.60}", "pass it or None")
+        rule = "pairs must be pass_over_pairs(features)"
+        checks.refuse(rule, f"{pairs!r:.60}", "pass pass_over_pairs(features) or None")
     return svd.note_origin(pairs, features)
 
 # %% ../nbs/core/09_pairs.ipynb #8fdbec9f
@@ -280,7 +280,7 @@ _NEAR, _FAR = 8, 16  # neighbours whose distances estimate the dimension
 
 
 def _near_pairs(X: Tensor) -> Tensor:  # positions of near-duplicates, shape (2, n_pairs)
-    "Pairs of neighbours, among distinct centred points, below a significant gap in distance."
+    "Pairs of neighbours among distinct centred examples whose distance is below a large gap."
     n, k = len(X), min(_FAR, len(X) - 1)
     if n < 4:
         return torch.zeros(2, 0, dtype=torch.int64)
@@ -324,7 +324,7 @@ _ROOM = 2**28  # maximum bytes of distinct rows in memory
 
 
 def copies_of_rows(rows: Any) -> Tensor:  # shape (n,)
-    "Groups as from `copies_of_points`, in one pass over features on disk."
+    "Group examples as `copies_of_points` does, in one pass over features on disk."
     distinct: dict = {}  # digest of a row -> its group
     numbers: list[int] = []
     first: list[int] = []  # first row of each group

@@ -108,7 +108,7 @@ class _Point(NamedTuple):
     Z: Tensor  # logits, shape (m, k, n)
     value: Tensor  # objective, shape (m,), float64
     gradient: Tensor  # shape (m, k, p)
-    history: list  # of _Pair
+    history: list  # list of `_Pair`
 
     def take(self, tasks):
         "Select some of the tasks."
@@ -230,8 +230,8 @@ def _fit_block(
 class ProbeResult(results.Result):
     """Accuracy of one linear probe per task on held-out examples.
 
-    The loss, a mean over examples, is the squared error summed over classes for ridge probes, log
-    loss in nats for logistic ones.
+    The loss is a mean over examples: of the squared error, summed over classes, for ridge probes,
+    and of the log loss in nats for logistic probes.
     """
 
     accuracy: Tensor  # fraction of examples classified correctly, shape (n_tasks,), float64
@@ -383,24 +383,24 @@ def ridge_probes(
     alpha: float | None = None,  # penalty as in scikit-learn's Ridge; None selects one of `alphas`
     alphas: ArrayLike | None = None,  # candidate penalties; None uses those of `grid_errors`
     train: float | ArrayLike | None = None,  # fraction or mask to train on; None: leave-one-out
-    seed: Seed | None = 0,  # of the split, if `train` is a fraction
+    seed: Seed | None = 0,  # seed of the split, if `train` is a fraction
     standardize: bool = False,  # divide features by their s.d. over the training examples
-    n_classes: int | None = None,  # None is one more than the largest label
-    block_size: int | None = None,  # tasks per block; None keeps a block near 32 MB
+    n_classes: int | None = None,  # number of classes; None is one more than the largest label
+    block_size: int | None = None,  # tasks per block; None uses blocks of about 32 MB
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
     progress: bool = False,  # whether to show a progress bar on standard error
 ) -> ProbeResult:
     """Fit one ridge classifier per task with one eigendecomposition (Task Priors, Theorem 2.3).
 
-    Each probe minimises the sum over examples of |W x + b - y|^2, plus alpha |W|^2, y one-hot. The
-    selected penalty has the least leave-one-out error over this set of tasks. Examples outside
-    `train` are evaluated; without `train`, each example by the probe fitted to all others.
-    Balanced classes without signal have a leave-one-out accuracy near 0; see `label_accuracy`.
+    Each probe minimises the sum over examples of |W x + b - y|^2, plus alpha |W|^2, with y
+    one-hot. The selected penalty has the least mean leave-one-out error over these tasks. Probes
+    are evaluated on the examples outside `train`, or by leave-one-out if `train` is None. Without
+    signal, the leave-one-out accuracy of balanced classes is near 0; see `label_accuracy`.
     Reference: Task Priors, Theorem 2.3.
     """
     if alpha is not None and alphas is not None:
-        rule = "either alpha or alphas may be given"
-        checks.refuse(rule, "both", "leave one of them out")
+        rule = "only one of `alpha` and `alphas` may be passed"
+        checks.refuse(rule, "both", "omit one of them")
     X = checks.check_features(features)
     tasks = ridge_tasks.check_tasks(labels, X, n_classes)
     standardize = checks.check_flag(standardize, "standardize")
@@ -423,16 +423,16 @@ def ridge_probes(
 
 # %% ../nbs/core/08_probes.ipynb #5e1d0a94
 def held_out_probes(X: Tensor, labels: Tensor, mask: Tensor, *, n_classes: int) -> ProbeResult:
-    "`ridge_probes(X, labels, train=mask)`, without `alphas` and `errors`."
+    "Run `ridge_probes(X, labels, train=mask)`, without returning `alphas` and `errors`."
     tasks = ridge_tasks.check_tasks(labels, X, n_classes)
     return _fit_and_evaluate(X, tasks, mask.to(X.device), curve=False)
 
 # %% ../nbs/core/08_probes.ipynb #05d52de8
-LABEL_ACCURACY = "label accuracy"  # what tables of rankings call it
+LABEL_ACCURACY = "label accuracy"  # column name in tables of rankings
 
 
 def label_hits(basis: ridge.RidgeBasis, labels: Tensor, n_classes: int) -> Tensor:
-    "Return the accuracy at each example, leaving out one example of each class at a time."
+    "Return the accuracy on each example, leaving out one example of each class at a time."
     n, q = len(labels), n_classes
     ridge_tasks.check_task_memory(basis, 1, n, n_classes=q)
     moments = ridge_tasks.label_moments(basis, labels[None], n_classes=q)
@@ -463,8 +463,8 @@ def label_accuracy(
     X = checks.check_features(features)
     y, q, _ = ridge_tasks.check_tasks(labels, X, None)
     if len(y) > 1:
-        rule = "labels must hold one class per example"
-        checks.refuse(rule, f"{len(y)} tasks", "pass one")
+        rule = "labels must describe one task"
+        checks.refuse(rule, f"{len(y)} tasks", "pass the labels of one task")
     return label_hits(ridge.ridge_basis(X), y[0], q).mean().item()
 
 # %% ../nbs/core/08_probes.ipynb #bdfc5e3f
@@ -487,14 +487,14 @@ def logistic_probes(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n_tasks, n), or (n,) for one task
     *,
-    C: float = 1.0,  # inverse penalty, as in scikit-learn, on the features as given
+    C: float = 1.0,  # inverse penalty, as in scikit-learn
     train: float | ArrayLike | None = None,  # fraction or mask to train on; required
-    seed: Seed | None = 0,  # of the split, if `train` is a fraction
+    seed: Seed | None = 0,  # seed of the split, if `train` is a fraction
     standardize: bool = False,  # divide features by their s.d. over the training examples
-    n_classes: int | None = None,  # None is one more than the largest label
+    n_classes: int | None = None,  # number of classes; None is one more than the largest label
     tol: float = 1e-4,  # stop when the norm of the preconditioned gradient is below tol sqrt(n)
     max_iter: int = 500,  # maximum number of L-BFGS steps; a warning reports probes that need more
-    block_size: int | None = None,  # tasks per block; None keeps an array near 32 MB
+    block_size: int | None = None,  # tasks per block; None uses arrays of about 32 MB
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
     progress: bool = False,  # whether to show a progress bar on standard error
 ) -> ProbeResult:

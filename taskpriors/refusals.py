@@ -61,7 +61,7 @@ def shown(x: object, most: int) -> str:
     "Return the `repr` of `x` on one line, shortened to `most` characters."
     try:
         text = " ".join(str(x).split())
-    except Exception:  # of any kind, because the user's object raises it
+    except Exception:  # the user's object may raise any exception
         text = f"{type(x).__name__} that cannot be printed"
     return shortened(text, most)
 
@@ -74,28 +74,28 @@ def listed(names: Sequence, most: int = 4) -> str:
 
 # %% ../nbs/core/00_refusals.ipynb #d3549939
 class Refusal(str):
-    "The sentence of an error that names no function yet."
+    "An error message that does not name a function yet."
 
 
 def sentence(rule: str, got: object, remedy: str, room: int = 280) -> Refusal:
-    "A refusal, *rule. Got value; remedy.*, in which the value is cut so that all of it fits."
+    "Format *rule. Got value; remedy.*, and shorten the value so that the message fits."
     room -= len(f"{rule}. Got ; {remedy}.")
     return Refusal(f"{rule}. Got {shown(got, max(room, 20))}; {remedy}.")
 
 
 def refuse(rule: str, got: object, remedy: str, error: type = ValueError) -> NoReturn:
-    "Raise `error` with *rule. Got value; remedy.*, before which an entry point puts its name."
+    "Raise `error` with *rule. Got value; remedy.*; an entry point prepends its name."
     raise error(sentence(rule, got, remedy))
 
 
 def warn(rule: str, got: object, remedy: str, *, stacklevel: int = 4) -> None:
-    "Warn in the words of `refuse`, at the line that calls the entry point that calls this."
+    "Issue a warning in the form of `refuse`, at the line that calls the entry point."
     warnings.warn(f"{rule}. Got {got}; {remedy}.", RuntimeWarning, stacklevel=stacklevel)
 
 # %% ../nbs/core/00_refusals.ipynb #0e53a002
 @contextmanager
 def named(name: str) -> Iterator[None]:
-    "Context, or decorator, in which a name is put before a refusal that has none."
+    "Context manager or decorator that prepends a name to refusals without one."
     try:
         yield
     except Exception as e:
@@ -111,12 +111,12 @@ _F = TypeVar("_F", bound=Callable)
 
 
 def entry_point(function: _F) -> _F:
-    "A function for users, whose refusals begin with its name."
+    "Decorate a function so that its error messages begin with its name."
     return named(function.__qualname__)(function)
 
 # %% ../nbs/core/00_refusals.ipynb #081a0f87
 def check_number(
-    x: Any,  # a real number, or a tensor or array that holds one
+    x: Any,  # a real number, or a tensor or array with one entry
     name: str,  # the argument's name
     *,
     low: float | None = None,  # least allowed value
@@ -157,7 +157,7 @@ def check_count(x: Any, name: str, *, low: int = 1, high: int | None = None) -> 
     return int(x)
 
 # %% ../nbs/core/00_refusals.ipynb #ac96c30f
-_ALL_NAMED = 20  # most choices that a message lists
+_ALL_NAMED = 20  # maximum number of choices in a message
 
 
 def check_choice(x: _T, choices: Collection, name: str) -> _T:
@@ -206,6 +206,6 @@ def check_temperatures(T: Any) -> Tensor:  # shape (n_temperatures,), float64
         refuse(rule, "a nested, quantized or complex tensor", "pass a list of numbers", TypeError)
     several = isinstance(T, (list, tuple)) or getattr(T, "ndim", 0) == 1
     if several and len(T) == 0:
-        refuse("temperature must hold at least one number", "none", "pass one or several")
+        refuse("temperature must contain at least one number", "none", "pass one or several")
     values = [check_temperature(t) for t in (T if several else [T])]
     return torch.tensor(values, dtype=torch.float64)

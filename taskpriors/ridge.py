@@ -46,7 +46,7 @@ class RidgeBasis(Result):
     U: Tensor  # left singular vectors, shape (n, r)
     s: Tensor  # singular values, descending, shape (r,), float64
     V: Tensor  # right singular vectors, shape (d, r), float64
-    mean: Tensor  # of the features, shape (d,), float64
+    mean: Tensor  # mean of the features, shape (d,), float64
     scale: Tensor  # divisor of the centred features, shape (d,), float64
 
     @property
@@ -98,7 +98,7 @@ def _singular(
     return s[keep], Vh[keep].T
 
 # %% ../nbs/prior/14_ridge.ipynb #85bd9d06
-def _squares_lose(X, scale, squares, m) -> bool:  # squares: of each centred feature, shape (d,)
+def _squares_lose(X, scale, squares, m) -> bool:  # squares: of each feature, centred, shape (d,)
     small = squares < 1e2 * m * torch.finfo(squares.dtype).eps * squares.sum()
     if not small.any():
         return False
@@ -155,7 +155,7 @@ def ridge_basis(features: ArrayLike, *, standardize: bool = False) -> RidgeBasis
 def residual_filter(basis: RidgeBasis, alpha: float) -> tuple[float, Tensor]:  # 0 or 1, shape (r,)
     """Return `keep` and f: I - H is `keep` times the centring matrix minus `U diag(f) U.T`.
 
-    This holds up to a factor that cancels in the leave-one-out quotient.
+    The equality holds up to a factor that cancels in leave-one-out residuals.
     """
     checks.check_number(alpha, "alpha", low=0)
     w = basis.s**2

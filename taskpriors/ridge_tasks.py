@@ -60,7 +60,7 @@ def check_weights(weights: ArrayLike | None, n_tasks: int) -> Tensor:  # float64
     w = checks.check_numbers(weights, "weights").double()
     if w.shape != (n_tasks,):
         got = f"shape {tuple(w.shape)} for {n_tasks} tasks"
-        checks.refuse("weights must hold one number per task", got, "pass shape (n_tasks,)")
+        checks.refuse("weights must contain one number per task", got, "pass shape (n_tasks,)")
     if w.min() < 0 or w.sum() <= 0:
         got, remedy = f"a minimum weight of {w.min().item():.3g}", "exponentiate log weights first"
         checks.refuse("weights must be non-negative and not all zero", got, remedy)
@@ -71,7 +71,7 @@ class CheckedTasks(NamedTuple):
     "Checked labels of several tasks on the same examples."
 
     labels: Tensor  # shape (n_tasks, n), int64, on the device of the features
-    n_classes: int  # q
+    n_classes: int  # number of classes q
     codes: Tensor  # from simplex_codes, shape (q, q - 1), in the precision of the features
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #be6a99e5
@@ -101,11 +101,11 @@ def _moment_block(rows, basis, tasks, weights, few) -> TaskMoments:
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #f72302e0
 def task_moments(
-    basis: ridge.RidgeBasis,  # of the features, with n rows
+    basis: ridge.RidgeBasis,  # decomposition of the features, with n rows
     tasks: CheckedTasks,  # from check_tasks
     weights: Tensor,  # from check_weights, on the device of the tasks
     *,
-    block_size: int | None = None,  # tasks per block; None keeps a block near 32 MB
+    block_size: int | None = None,  # tasks per block; None uses blocks of about 32 MB
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
 ) -> TaskMoments:
     "Compute `label_moments` of checked tasks."
@@ -125,12 +125,13 @@ def task_moments(
 # %% ../nbs/prior/14_ridge_tasks.ipynb #33ab9913
 @checks.entry_point
 def label_moments(
-    basis: ridge.RidgeBasis,  # of the features, with n rows
+    basis: ridge.RidgeBasis,  # decomposition of the features, with n rows
     labels: ArrayLike,  # shape (n_tasks, n)
     *,
-    weights: ArrayLike | None = None,  # of the tasks, shape (n_tasks,); None is equal weights
+    weights: ArrayLike
+    | None = None,  # weight of each task, shape (n_tasks,); None is equal weights
     n_classes: int | None = None,  # number of classes; None is one more than the largest label
-    block_size: int | None = None,  # tasks per block; None keeps a block near 32 MB
+    block_size: int | None = None,  # tasks per block; None uses blocks of about 32 MB
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
 ) -> TaskMoments:
     "Mean over tasks of the outer product of their centred one-hot targets, summed over classes."
@@ -153,7 +154,7 @@ def _gram_strips(U: Tensor, weights: Tensor) -> Iterator:  # (slice, (stop, k, c
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #be034744
 def few_rows(weight: Tensor, eps: float, unit: Tensor | float = 1.0) -> tuple[Tensor, Tensor]:
-    "Factor the weights into `coef` and few rows, up to rounding in units of `unit`."
+    "Factor the weights into `coef` and a few rows, up to rounding in units of `unit`."
     L, s, rows = torch.linalg.svd(weight / unit, full_matrices=False)
     tail = s.square().flip(0).cumsum(0).flip(0)
     k = int((tail > eps**2 * s.square().sum()).sum())
@@ -250,7 +251,7 @@ def loo_point_errors(basis: ridge.RidgeBasis, moments: TaskMoments, alpha: float
 # %% ../nbs/prior/14_ridge_tasks.ipynb #1b629065
 @checks.entry_point
 def training_parts(basis: ridge.RidgeBasis, residuals: Tensor, alpha: float) -> Tensor:
-    "Half the cross term of the pseudo-values, the effect of each training example."
+    "Effect of each training example on the errors of the others, half a term of pseudo-values."
     keep, f = ridge.residual_filter(basis, alpha)
     slack = ridge.loo_slack(basis, [alpha])[0].to(residuals.dtype)
     scaled = residuals / slack

@@ -106,7 +106,7 @@ def documented(thing: _T) -> _T:
 def read_signature(module: str, name: str) -> dict[str, _Parameter]:
     """Return the parameters of a function, or the fields of a dataclass, from the source.
 
-    The module itself is not imported, but its parent packages are.
+    The module is not imported, but its parent packages are.
     """
     spec = find_spec(module)
     path = Path(spec.origin if spec and spec.origin else "")

@@ -94,7 +94,7 @@ def _write_beside(path, data) -> Path:  # path of the new file
 
 # %% ../nbs/core/05_store.ipynb #e1fbefcf
 def write_file(path: str | Path, data: bytes | str) -> Path:
-    "Write a file atomically: `path` holds all of `data` or its previous content."
+    "Write a file atomically: `path` contains all of `data` or its previous content."
     path = Path(path)
     tmp = _write_beside(path, data)
     with _removed_on_failure(tmp, path, len(data)):
@@ -104,7 +104,7 @@ def write_file(path: str | Path, data: bytes | str) -> Path:
 
 # %% ../nbs/core/05_store.ipynb #2d94b92d
 def write_files(contents: dict) -> None:
-    "Write several small files, given by path, such that either all or none are replaced."
+    "Write several small files so that either all or none are replaced."
     contents = {Path(path): data for path, data in contents.items()}
     waiting, before = {}, {}
     try:
@@ -127,7 +127,7 @@ def write_files(contents: dict) -> None:
 
 # %% ../nbs/core/05_store.ipynb #6e722999
 def keep_table(table: DataFrame, name: str) -> Path | None:
-    "Write a table as csv to the folder $TASKPRIORS_TABLES; return None if it is not set."
+    "Write a table as csv to $TASKPRIORS_TABLES; return its path, or None if it is not set."
     folder = os.environ.get("TASKPRIORS_TABLES")
     text = table.to_csv(lineterminator="\n")
     return write_file(Path(folder, f"{name}.csv"), text) if folder else None
@@ -193,7 +193,7 @@ def load_tensors(path: str | Path) -> tuple[dict[str, torch.Tensor], dict[str, A
 # %% ../nbs/core/05_store.ipynb #d114cc28
 @contextmanager
 def locked(path: str | Path, *, timeout: float = -1.0) -> Iterator[bool]:
-    "Hold the lock of `path` and yield whether it is held; a negative `timeout` never expires."
+    "Acquire the lock of `path` and yield whether it was acquired; a negative `timeout` never ends."
     from filelock import FileLock
 
     path = Path(path)
@@ -214,7 +214,7 @@ def locked(path: str | Path, *, timeout: float = -1.0) -> Iterator[bool]:
             lock.release()
 
 # %% ../nbs/core/05_store.ipynb #6610a54c
-_UNWRITABLE: set[tuple] = set()  # already warned of: the cache, and the folder in it
+_UNWRITABLE: set[tuple] = set()  # caches and folders that a warning has named
 _LEFT = re.compile(r"\.(.+)\.\d+\.[0-9a-f]{8}\.tmp")  # the name of a file that is being written
 
 
@@ -223,17 +223,17 @@ def keep_tensors(
     tensors: dict,  # name -> tensor
     meta: dict,  # JSON-serializable description
     *,
-    sidecar: bool = True,  # as for `save_tensors`
+    sidecar: bool = True,  # as in `save_tensors`
     root: str | Path | None = None,  # the cache, with a folder per kind; None: the file's folder
 ) -> bool:  # whether they were stored
-    "Save a cached result as by `save_tensors`, but only warn if the file cannot be written."
+    "Save a cached result with `save_tensors`, and only warn if the file cannot be written."
     path = Path(path)
     root = path.parent if root is None else Path(root)
     place = (root, *path.relative_to(root).parts[:-1][:1])
     try:
         with locked(root / "write", timeout=60) as held:
             with suppress(OSError):
-                for left in path.parent.iterdir() if held else ():  # by killed writers
+                for left in path.parent.iterdir() if held else ():  # left by killed processes
                     if _LEFT.fullmatch(left.name) and left.is_file():
                         left.unlink()
             save_tensors(path, tensors, meta, sidecar=sidecar)
@@ -264,12 +264,12 @@ def _differs(meta, expected) -> str | None:  # name of an entry, or None
 def _misfit(tensors, like, infinite) -> str | None:  # in words, or None
     "Explain why tensors do not match the expected ones."
     if set(tensors) != set(like):
-        return "holds other fields"
+        return "contains other fields"
     for name, t in tensors.items():
         if t.shape != like[name].shape or t.dtype != like[name].dtype:
-            return f"holds {name} of shape {tuple(t.shape)} instead of {tuple(like[name].shape)}"
+            return f"contains {name} of shape {tuple(t.shape)} instead of {tuple(like[name].shape)}"
         if t.isnan().any() or not (infinite or t.isfinite().all()):
-            return f"holds {name} with NaN or infinite values"
+            return f"contains {name} with NaN or infinite values"
     return None
 
 # %% ../nbs/core/05_store.ipynb #625d24b3
@@ -278,13 +278,13 @@ def _why_not(path, expected, like, infinite) -> tuple:  # reason or None; conten
     try:
         tensors, description = load_tensors(path)
     except FileNotFoundError:  # removed in the meantime
-        return "has gone", None
+        return "no longer exists", None
     except OSError as e:
         return f"cannot be read ({os.strerror(e.errno or errno.EIO)})", None
     except ValueError:
         return "is truncated or altered", None
     if differs := _differs(description, expected):
-        return f"was stored under another {differs}", None
+        return f"was stored with another {differs}", None
     return _misfit(tensors, like, infinite), (tensors, description)
 
 
@@ -293,17 +293,17 @@ def find_tensors(
     expected: dict,  # entry of the description -> its value, or its type
     like: dict,  # name -> tensor of the right type and shape
     *,
-    quiet: bool = False,  # no warning?
+    quiet: bool = False,  # whether to suppress the warning
     infinite: bool = False,  # whether infinite numbers are valid
 ) -> tuple[dict[str, torch.Tensor], dict[str, Any]] | None:  # None if there is no valid file
-    "Return tensors and description if they match, or warn if the file holds something else."
+    "Return tensors and description if they match, or warn if the file contains others."
     path = Path(path)
     if not os.path.isfile(path):
         return None
     why, stored = _why_not(path, expected, like, infinite)
     if why is None:
         return stored
-    if not quiet and why != "has gone":
+    if not quiet and why != "no longer exists":
         notice = f"{path.name[-80:]} {why} and is recomputed."
         warnings.warn(notice, stacklevel=3)
     return None
@@ -315,11 +315,11 @@ def cached(
     key: dict,  # entry of the description -> its value; the result depends on these
     like: dict,  # name -> tensor of the right type and shape
     *,
-    quiet: bool = False,  # no warning of an invalid file?
+    quiet: bool = False,  # whether to suppress the warning of an invalid file
     infinite: bool = False,  # whether infinite numbers are valid
-    more: dict | None = None,  # further entries of the description, not compared
-    sidecar: bool = False,  # as for `save_tensors`
-    root: str | Path | None = None,  # as for `keep_tensors`
+    more: dict | None = None,  # additional entries of the description, which are not compared
+    sidecar: bool = False,  # as in `save_tensors`
+    root: str | Path | None = None,  # as in `keep_tensors`
 ) -> dict[str, torch.Tensor]:
     "Return tensors stored under a key, or compute and store them."
     if path is None:
@@ -343,9 +343,9 @@ def cached_json(
     compute: Callable,  # () -> JSON-serializable dictionary
     key: str,  # digest of what the result depends on
     *,
-    quiet: bool = False,  # no warning of an invalid file?
+    quiet: bool = False,  # whether to suppress the warning of an invalid file
     name: str,  # name of the result in a listing of the cache
-    root: str | Path | None = None,  # as for `keep_tensors`
+    root: str | Path | None = None,  # as in `keep_tensors`
 ) -> dict[str, Any]:  # the result
     "Return a dictionary stored under a key, or compute and store it."
     stored = None if path is None else find_json(path, key, quiet=quiet)

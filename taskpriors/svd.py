@@ -31,7 +31,7 @@ _ORIGINS: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # result -> t
 
 
 def note_origin(result: _T, features: object) -> _T:
-    "Remember, by weak reference, the tensor that a result was computed from."
+    "Record the tensor that a result was computed from, as a weak reference."
     if isinstance(features, Tensor) and not features.is_inference():
         _ORIGINS[result] = weakref.ref(features), features._version
     return result
@@ -115,12 +115,12 @@ def use_svd(features: ArrayLike, svd: FeatureSVD | None) -> FeatureSVD:
     if svd is None:
         return feature_svd(X)
     fits = isinstance(svd, FeatureSVD) and (svd.n, svd.d) == tuple(X.shape)
-    if fits:  # in shape; now compare the mean row
+    if fits:  # the shapes agree; compare the mean rows
         mean = X.double().mean(0)
         rounding = 1e-9 * (1e-300 + X.double().abs().mean(0))
         fits = torch.equal(mean, svd.mean) or bool(((mean - svd.mean).abs() <= rounding).all())
     if not fits:
-        rule = "svd must be feature_svd of these features"
+        rule = "svd must be feature_svd(features)"
         checks.refuse(rule, f"{svd!r:.80}", "pass feature_svd(features) or None")
     return note_origin(svd, features)
 
@@ -129,7 +129,7 @@ def present_classes(
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
     n: int | None = None,  # required number of examples
-    device: torch.device | str | None = None,  # of the result; None is the device of the labels
+    device: torch.device | str | None = None,  # device of the result; None is that of the labels
 ) -> tuple[Tensor, Tensor]:  # classes 0..K-1, shape (n,), int64, and their sizes, shape (K,)
     "Renumber the classes that occur; raise `ValueError` if there is only one."
     y = checks.check_labels(labels, n=n)

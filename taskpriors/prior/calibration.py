@@ -61,7 +61,7 @@ def top_eigenvalue(
 @checks.entry_point
 def critical_temperature(
     Z: ArrayLike,  # factor, shape (n, r)
-    n_classes: int,  # q
+    n_classes: int,  # number of classes q
 ) -> float:  # 2 lambda/q
     "Mean-field critical temperature 2 lambda_1/q, with lambda_1 the largest eigenvalue of K."
     Z = checks.check_features(Z, "Z")
@@ -77,7 +77,7 @@ def _draw_particles(cloud, g) -> Tensor:  # indices of 200 particles, drawn in p
     return pick.to(cloud.log_w.device)
 
 # %% ../../nbs/prior/13_calibration.ipynb #cf8693e8
-def _similarity(state, q, g) -> tuple[float, float, float]:  # of 200 tasks
+def _similarity(state, q, g) -> tuple[float, float, float]:  # over 200 tasks
     "Mean adjusted Rand index of two tasks, its standard error and the fraction of distinct tasks."
     cloud = state.cloud
     pick = _draw_particles(cloud, g)
@@ -134,7 +134,7 @@ class TemperatureScan(results.Result):
 @checks.entry_point
 def temperature_scan(
     Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
-    n_classes: int,  # q
+    n_classes: int,  # number of classes q
     *,
     temperatures: ArrayLike | None = None,  # None: 12, from 2 to 1/20 times the critical one
     features: ArrayLike | None = None,  # shape (n, d); used to measure probe accuracy
@@ -203,12 +203,12 @@ class Calibration(results.Result):
     "Temperature at which tasks have a given diversity."
 
     temperature: float  # in the units of K
-    diversity: float  # target
+    diversity: float  # target diversity
     criterion: str  # "rand" or "distinct"
     relative: float  # temperature divided by the critical temperature
-    temperatures: Tensor  # visited, descending, shape (k,), float64
-    diversities: Tensor  # at the visited temperatures, shape (k,), float64
-    standard_errors: Tensor  # of the diversities (NaN for "distinct"), shape (k,), float64
+    temperatures: Tensor  # visited temperatures, descending, shape (k,), float64
+    diversities: Tensor  # diversity at each visited temperature, shape (k,), float64
+    standard_errors: Tensor  # errors of `diversities`, NaN for "distinct", shape (k,)
     trusted: bool = True  # False, with a warning, if a diagnostic failed
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -271,7 +271,7 @@ def _reason_against_cooled(P, state, g) -> str:  # reason, or an empty string
 @checks.entry_point
 def calibrate_temperature(
     Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
-    n_classes: int,  # q
+    n_classes: int,  # number of classes q
     *,
     diversity: float = 0.8,  # target, in (0, 1)
     criterion: str = "rand",  # "rand": 1 - mean Rand index; "distinct": fraction of distinct tasks
@@ -369,7 +369,7 @@ def pair_means(Z: Tensor, odds: float, temperature: float) -> tuple[float, float
 
 # %% ../../nbs/prior/13_calibration.ipynb #71b1fb13
 def _label_entropy(Z: Tensor, temperature: float) -> float:
-    "Mean entropy in bits of a label given all others, at a probable two-class task."
+    "Mean entropy in bits of a label given all others, in a probable two-class task."
     Z = Z.double()
     norms = Z.square().sum(1)
     start = torch.linalg.eigh(Z.T @ Z).eigenvectors[:, -1] if Z.shape[1] <= len(Z) else None
@@ -413,7 +413,7 @@ def prior_regime(Z: Tensor, odds: float, temperature: float) -> Regime:
 def shared_prior(
     factors: Mapping[str, Tensor], *, left_out: str | None = None
 ) -> Tensor:  # shape (n, sum of r_k)
-    "Factor of the mean of the models' unit-norm kernels, the kernel of the product prior."
+    "Factor of the kernel of the product prior, the mean of the models' unit-norm kernels."
     remedy = "pass a dictionary model -> factor"
     checks.check_instance(factors, Mapping, "factors", remedy=remedy)
     remaining = [Z for name, Z in factors.items() if name != left_out]

@@ -25,7 +25,7 @@ from ..signatures import documented
 def _check_cross(cross) -> Tensor:
     S = checks.check_features(cross, "cross", min_rows=1).double().cpu()
     if S.numel() == 1:
-        checks.refuse("cross must hold at least two models", 1, "add models")
+        checks.refuse("cross must have at least two rows", 1, "add models")
     if S.shape[0] != S.shape[1]:
         got = f"{S.shape[0]} models and {S.shape[1]} priors"
         remedy = "to weight a prior, pass its factor as features as well"
@@ -104,9 +104,9 @@ def _perron_vector(B: Tensor) -> tuple[Tensor, Tensor]:  # shapes (k,), with sum
 @checks.entry_point
 def copy_similarity(
     factors: Mapping[str, Tensor]
-    | Sequence,  # of the models' kernels, each of shape (n, r), n at least 4
+    | Sequence,  # kernel factor of each model, shape (n, r), n at least 4
     *,
-    power: float = 16.0,  # of the alignment; lower values also count models that are similar
+    power: float = 16.0,  # exponent of the alignment; at lower powers, similar models count as well
     n_points: int = 512,  # maximum number of evenly spaced examples to use
 ) -> Tensor:  # shape (k, k), float64, between 0 and 1, with ones on the diagonal
     """Similarity of each pair of models, 1 for copies: a power of the unbiased kernel alignment.
@@ -162,14 +162,14 @@ class Consensus(Result):
     are never averaged.
     """
 
-    weights: Tensor  # of the models' priors, sum to one, shape (k,)
+    weights: Tensor  # weight of each model's prior, shape (k,); they sum to one
     score: Tensor  # expected skill of each model under the weighted mixture of tasks, shape (k,)
     stable: bool  # whether there is a single community
     ratio: float  # lambda_2/lambda_1: at most 0 for one community, near 1 for two
     community: Tensor  # 0 for the first and 1 for the second community, shape (k,), int64
     cross: Tensor  # skill of model a on the tasks of model b, shape (k, k)
-    rival_weights: Tensor | None = None  # of the second community
-    rival_score: Tensor | None = None  # under the second community
+    rival_weights: Tensor | None = None  # weights of the second community
+    rival_score: Tensor | None = None  # scores under the second community
     reason: str = ""  # why the consensus is not stable
 
 # %% ../../nbs/prior/16_consensus.ipynb #56609793
@@ -182,15 +182,15 @@ def consensus_prior(
     groups: ArrayLike | None = None,  # one name per model, equal for models treated as copies
     controls: Sequence = (),  # positions of weak models, which have weight zero
     reference_models: Sequence = (),  # positions of models that are not ranked
-    power: float = 8.0,  # p > 0; near 0 weights are equal, for large p the best pair has all weight
+    power: float = 8.0,  # p > 0; low: equal weights; high: all weight on the best pair
     limit: float = 0.5,  # lambda_2/lambda_1 above which two communities are reported
 ) -> Consensus:
     """Weight models by how well they predict each other's tasks, and score them.
 
     With C_ab = sqrt(S_ab S_ba), 0 on the diagonal and for negative skills, the weights w are
     the Perron vector of the entrywise power C^p. The score of every model is its expected skill
-    over the weighted mixture of tasks, S w. Copies of a model share one weight. With controls, a
-    skill enters C minus that of the best control on the same tasks; controls are
+    over the weighted mixture of tasks, S w. Copies of a model share one weight. With controls, the
+    skill of the best control on the same tasks is subtracted from each skill in C; controls are
     scored as well. For a reference model j and a ranked model a, C_ja is at most S_ja.
 
     Reference: ours; Perron and Frobenius for existence and uniqueness.
@@ -218,7 +218,9 @@ def consensus_prior(
             pairs.sort(key=lambda pair: -pair[0][1])
             communities = [weights for (weights, _), _ in pairs]
             community[pairs[1][1]] = 1
-    reason = f"a second community is {ratio:.2f} as strong as the first" if ratio > limit else ""
+    reason = (
+        f"the second community is {ratio:.2f} times as strong as the first" if ratio > limit else ""
+    )
     two = len(communities) == 2
     return Consensus(
         weights=communities[0],
@@ -233,18 +235,18 @@ def consensus_prior(
     )
 
 # %% ../../nbs/prior/16_consensus.ipynb #063d7f52
-_NOISE = 4  # divided by the number of examples: skill that may be noise
+_NOISE = 4  # times 1/n: skill that may be noise
 _FAR = 0.2  # fraction of the median mutual skill below which a model is an outlier
 
 
 def candidate_notes(
-    names: Sequence,  # of the models
+    names: Sequence,  # names of the models
     similarity: Tensor,  # shape (k, k), see copy_similarity
     *,
     prior: str | None = None,  # name of the only model with a prior; None for several models
     consensus: Consensus | None = None,  # for a consensus prior
     cross: Tensor | None = None,  # from cross_skill, if known
-    n_points: int = 2048,  # examples that `cross` was computed on
+    n_points: int = 2048,  # number of examples from which `cross` was computed
 ) -> list[str]:  # sentences, possibly none
     "Notes on problems of a candidate set, to be read before its ranking."
     from scipy.sparse.csgraph import connected_components
@@ -303,12 +305,12 @@ def _overlaps(
 
 
 def dependence(
-    features: Sequence[Tensor],  # of each model on the same examples, shape (n, d)
+    features: Sequence[Tensor],  # features of each model on the same examples, shape (n, d)
     *,
-    n_examples: int = COMPARED_EXAMPLES,  # maximum size of a random subset
+    n_examples: int = COMPARED_EXAMPLES,  # maximum number of randomly chosen examples
     n_permutations: int = 199,
     seed: int = 0,
-) -> tuple[float, Tensor]:  # joint p-value, and that of each model against all others, (n_models,)
+) -> tuple[float, Tensor]:  # joint p-value, and one p-value per model, (n_models,)
     "Permutation test of whether models share any structure on the same examples."
     n = len(features[0])
     if len(features) < 2:

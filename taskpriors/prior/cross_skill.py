@@ -32,7 +32,7 @@ class Sampling(NamedTuple):
     gain: float  # lambda_1/(q T)
     seed: int  # shared by all priors
     n_orders: int = 4  # random orders of the examples along which tasks are drawn
-    temperature: float | None = None  # of all priors, replaces the gain
+    temperature: float | None = None  # temperature of all priors, instead of the gain
 
 
 def tasks_of_priors(factors: Sequence, sampling: Sampling) -> Tensor:  # (n_priors, n_tasks, n)
@@ -92,7 +92,7 @@ def check_sampling(
     seed: Seed | None,
     *,
     n_orders: int = 4,  # random orders of the examples
-    temperature: float | None = None,  # of all priors, replaces the gain
+    temperature: float | None = None,  # temperature of all priors, instead of the gain
 ) -> Sampling:
     "Check the options for sampling tasks of several priors."
     draw = checks.check_generator(seed)
@@ -120,22 +120,22 @@ def _powered_factor(Z: Tensor, exponent: float) -> Tensor:  # shape (n, k)
 @documented
 @checks.entry_point
 def cross_skill(
-    features: Mapping[str, Tensor] | Sequence,  # of the models, each of shape (n, d)
+    features: Mapping[str, Tensor] | Sequence,  # features of each model, shape (n, d)
     factors: Mapping[str, Tensor]
     | Sequence
-    | None = None,  # of the priors' kernels, shape (n, r); None: cosine
+    | None = None,  # kernel factor of each prior, shape (n, r); None: cosine
     *,
     measure: str = "label",  # "label" (sampled tasks) or "gaussian" (real targets, exact)
     n_tasks: int = 60,  # sampled tasks per prior
     n_classes: int = 5,  # classes per sampled task
     gain: float = 10.0,  # lambda_1/(q T) of each prior; tasks are structured above one
     temperature: float | None = None,  # T of every prior in the units of its kernel; replaces gain
-    n_orders: int = 4,  # random orders of the examples; sampled tasks are dealt out to them evenly
+    n_orders: int = 4,  # random orders of the examples; tasks are divided evenly among them
     exponent: float = 1.0,  # power of the priors' kernels; 2 downweights small eigenvalues
     standardize: bool = False,  # whether to divide each feature by its standard deviation
     seed: Seed | None = 0,  # shared by all priors
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over models
-    progress: Any = False,  # whether to show a progress bar, or a bar of `open_bar`
+    progress: Any = False,  # whether to show a progress bar, or a bar from `open_bar`
 ) -> Tensor:  # shape (n_models, n_priors), float64; at most 1, 0 for a constant
     """Expected held-out skill of each model on the tasks of each prior.
 

@@ -25,8 +25,8 @@ class RowKernel(NamedTuple):
     rows: row_blocks.RowMatrix  # features, shape (n, d)
     kind: str  # "cosine" or "linear"
     mean: Tensor  # mean of the rows before centring, shape (d,), on the CPU
-    scale: float  # of the factor
-    trace: float  # of the kernel
+    scale: float  # scale of the factor
+    trace: float  # trace of the kernel
     range: Tensor | None = None  # from _range_basis, shape (d, width); None if not computed
 
     def factor(self, X: Tensor) -> Tensor:  # shape (b, d)
@@ -112,8 +112,8 @@ class CutPrior(Result):
     "A low-rank factor of a kernel, with its truncation error."
 
     factor: Tensor  # shape (n, rank), orthogonal columns in descending order
-    eigenvalues: Tensor  # of the truncated kernel, descending, shape (rank,), float64
-    trace: float  # of the full kernel
+    eigenvalues: Tensor  # eigenvalues after truncation, descending, shape (rank,), float64
+    trace: float  # trace of the full kernel
     trace_cut: float  # truncated fraction of the trace, in [0, 1]
 
 
@@ -158,9 +158,9 @@ def cut_prior(
     ],  # name -> RowKernel, or features as for open_rows (cosine kernel), shape (n, d)
     rank: int = 128,  # number of directions
     *,
-    weights: Sequence | None = None,  # of the models' kernels; None is equal weights
+    weights: Sequence | None = None,  # weight of each model's kernel; None is equal weights
     oversampling: int = OVERSAMPLING,  # additional columns of the range finder
-    seed: Seed | None = 0,  # of the range finder
+    seed: Seed | None = 0,  # seed of the range finder
     block_size: int | None = None,  # rows of all models read at once; None is 2,048 on the CPU
 ) -> CutPrior:  # factor of the weighted kernel, to be used at temperature 1
     """Low-rank product prior of models whose features stay on disk.

@@ -81,7 +81,7 @@ def log_partition(
     *,
     graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
     block_size: int = 1024,  # examples per block; block_size^2 pairs are in memory at once
-    executor: ExecutorLike | None = None,  # over blocks
+    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks
 ) -> Tensor:  # log of the sum of exp(Tr(GK)/T) over all graphs, a float64 scalar
     """Log partition function of the prior over graphs (Definition 2.4).
 
@@ -124,7 +124,7 @@ def graph_log_prob(
     checks.check_same_n(Z=len(Z), G=G.shape[-1])
     if G.dtype != torch.bool and not ((G == 0) | (G == 1)).all():
         remedy = "draw graphs with sample_graphs, and do not pass edge probabilities"
-        checks.refuse("G must hold zeros and ones", "other entries", remedy)
+        checks.refuse("G must contain only zeros and ones", "other entries", remedy)
     G = G.bool().reshape(-1, len(Z), len(Z))
     if graphs == "undirected" and not (G.equal(G.mT) and G.diagonal(dim1=1, dim2=2).all()):
         rule = "undirected graphs must be symmetric with ones on the diagonal"
@@ -180,13 +180,13 @@ class LeastEigenvalue(NamedTuple):
     "Lanczos estimate of the least eigenvalue of E[G] with a unit diagonal."
 
     value: float  # at least the true eigenvalue; NaN if Lanczos did not converge
-    residual: float  # some eigenvalue lies within this distance of `value`
-    n_points: int  # examples that were used
-    n_products: int  # products with the matrix of edge probabilities
+    residual: float  # distance from `value` to an eigenvalue, at most
+    n_points: int  # number of examples used
+    n_products: int  # number of products with the edge probabilities
 
     @property
     def reason(self) -> str:
-        "Why no distribution of labels has these edge probabilities, or an empty string."
+        "Return why no distribution over labels has these edge probabilities, or an empty string."
         if math.isnan(self.value):
             return "the least eigenvalue of E[G] did not converge"
         if self.value < -1e-9 * self.n_points:  # rounding of a float64 product
@@ -210,7 +210,7 @@ def least_eigenvalue(
     n_points: int | None = 2048,  # number of evenly spaced examples to use; None is all
     block_size: int = 512,  # rows in memory at once
 ) -> LeastEigenvalue:
-    "Least eigenvalue of the edge probabilities; no distribution of labels has a negative one."
+    "Least eigenvalue of the edge probabilities, which is at least 0 for label graphs."
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
     Z, odds = checked_odds(Z, temperature, graphs)

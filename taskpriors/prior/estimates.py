@@ -53,7 +53,7 @@ def label_traces(labels: Tensor, M: Tensor, q: int, size: int = 128) -> Tensor: 
 
 # %% ../../nbs/prior/12_estimates.ipynb #6efced55
 def _frequency_error(p: Tensor, se: Tensor, *, low: float, high: float, heaviest: float) -> Tensor:
-    """Agresti-Coull standard errors of frequencies p, for between `low` and `high` draws.
+    """Agresti-Coull standard errors of frequencies p from between `low` and `high` draws.
 
     `se` is the error from the spread of families, `heaviest` the weight of the heaviest family.
     """
@@ -65,10 +65,10 @@ def _frequency_error(p: Tensor, se: Tensor, *, low: float, high: float, heaviest
 
 # %% ../../nbs/prior/12_estimates.ipynb #32f8ac50
 class Measure(NamedTuple):
-    "The measure of a result, from which single labels are redrawn."
+    "The measure that tasks were drawn from, used to redraw single labels."
 
     factor: Tensor  # Z, shape (n, r)
-    temperature: float  # T
+    temperature: float  # temperature T
     pi: Tensor | None  # class proportions
     kappa: float  # weight of their penalty
     free: Tensor | None = None  # examples without a fixed label, shape (n,), bool; None is all
@@ -118,8 +118,8 @@ class Labelings(results.Result):
     log_weights: Tensor  # shape (n_tasks,), float64; the weights sum to one
     ancestor: Tensor = field(repr=False)  # independent ancestor of each task, shape (n_tasks,)
     method: str  # "smc", "anneal", "gibbs", "prefix" or "enumeration"
-    temperature: float  # T
-    n_classes: int  # q
+    temperature: float  # temperature T
+    n_classes: int  # number of classes q
     ess: float  # effective sample size before the last resampling
     n_ancestors: float  # effective number of independent ancestors
     log_partition: float | None  # estimate of log Z, including the diagonal of K; None for "gibbs"
@@ -129,7 +129,7 @@ class Labelings(results.Result):
     reason: str  # which diagnostic failed, or an empty string
     heaviest: float = field(repr=False, default=0.0)  # largest weight of a family
     history: Tensor | None = field(repr=False, default=None)  # values for `plot`
-    measure: Measure | None = field(repr=False, default=None)  # of the tasks, if sampled
+    measure: Measure | None = field(repr=False, default=None)  # measure that was sampled, if any
 
     weights = property(lambda self: self.log_weights.exp())  # shape (n_tasks,)
     exact = property(lambda self: self.method == "enumeration")
@@ -173,7 +173,7 @@ class Labelings(results.Result):
     ) -> Estimate:
         """Mean of `values` over tasks; untrusted samples raise `ValueError` unless `force`.
 
-        If all tasks agree, the standard error of a frequency is Agresti and Coull's, else infinite.
+        If all tasks agree, the error is Agresti and Coull's for a frequency, else infinite.
         """
         self._require_trust(force)
         v = checks.check_numbers(values, "values").double()

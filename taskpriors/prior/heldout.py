@@ -49,21 +49,21 @@ class HeldoutError(results.Result):
 
     error: float  # squared error per example, summed over classes (or of the real target)
     skill: float  # 1 - error/baseline
-    variance: float | None  # of the error over tasks; None if `variance=False`
+    variance: float | None  # variance of the error over tasks; None if `variance=False`
     alpha: float  # ridge penalty
     baseline: float  # error of an intercept-only probe
     measure: str  # "edge", "label", "gaussian" or "target"
-    standard_error: float | None  # of `error`, due to the finite number of sampled tasks
+    standard_error: float | None  # standard error of `error` over sampled tasks
     alphas: Tensor | None = None  # penalties tried, shape (n_alphas,)
     errors: Tensor | None = None  # expected error at each, shape (n_alphas,)
     trusted: bool = True  # False if a check shows that labels cannot have these edges
     reason: str = ""  # why the result is not trusted
-    point_errors: Tensor | None = field(default=None, repr=False)  # mean over tasks, shape (n,)
-    task_errors: Tensor | None = field(default=None, repr=False)  # of sampled labels, (n_tasks,)
-    pseudo_values: Tensor | None = field(default=None, repr=False)  # of sampled labels, (n,)
-    sampled_values: Tensor | None = field(default=None, repr=False)  # from disk, (n,)
+    point_errors: Tensor | None = field(default=None, repr=False)  # by example, shape (n,)
+    task_errors: Tensor | None = field(default=None, repr=False)  # by sampled task, (n_tasks,)
+    pseudo_values: Tensor | None = field(default=None, repr=False)  # by example, shape (n,)
+    sampled_values: Tensor | None = field(default=None, repr=False)  # by example, from disk, (n,)
     point_ratios: Tensor | None = field(default=None, repr=False)  # of error/baseline, (n,)
-    task_ratios: Tensor | None = field(default=None, repr=False)  # the same, shape (n_tasks,)
+    task_ratios: Tensor | None = field(default=None, repr=False)  # of error/baseline, (n_tasks,)
 
     def to_frame(self) -> DataFrame:
         "Return one row per penalty."
@@ -93,7 +93,7 @@ class Penalties(NamedTuple):
 def check_penalties(alpha: float | None, alphas: ArrayLike | None) -> Penalties:
     "Return the candidate penalties that `alpha` and `alphas` specify."
     if alpha is not None and alphas is not None:
-        rule = "only one of alpha and alphas may be given"
+        rule = "only one of `alpha` and `alphas` may be passed"
         checks.refuse(rule, "both", "omit one of them")
     if alpha is not None:
         alpha = checks.check_number(alpha, "alpha", low=0)
@@ -154,7 +154,7 @@ class _LabelDistribution(NamedTuple):
 
     labels: Tensor  # shape (n_tasks, n), unchecked
     weights: Tensor | None = None  # shape (n_tasks,); None is equal weights
-    ancestor: Tensor | None = None  # of each task; None if tasks are independent
+    ancestor: Tensor | None = None  # ancestor of each task; None if tasks are independent
     exact: bool = False  # whether all labelings are enumerated
 
 
@@ -162,7 +162,7 @@ def _labels_or_factor(prior: Any, weights: Any) -> _LabelDistribution | Tensor: 
     if hasattr(prior, "labels") and hasattr(prior, "log_weights"):
         if weights is not None:
             got = "weights and a result that has weights"
-            checks.refuse("weights must be given once", got, "omit weights")
+            checks.refuse("weights must be passed only once", got, "omit weights")
         if not getattr(prior, "trusted", True):
             remedy = "draw other samples, or pass their `labels` to average over these tasks"
             checks.refuse("samples must be trusted", prior.reason, remedy)
@@ -182,11 +182,11 @@ def _labels_or_factor(prior: Any, weights: Any) -> _LabelDistribution | Tensor: 
 
 # %% ../../nbs/prior/15_heldout.ipynb #9414fefe
 def ratio_values(
-    values: Tensor,  # e_i, of examples or tasks
-    constants: Tensor,  # b_i, of the intercept-only probe
+    values: Tensor,  # e_i, one per example or task
+    constants: Tensor,  # b_i, errors of the intercept-only probe
     error: Tensor | float,  # E
     baseline: Tensor | float,  # B
-    n: int | None = None,  # number of examples; None linearises
+    n: int | None = None,  # number of examples; None uses the linear approximation
 ) -> Tensor:  # same shape as values
     "Pseudo-values of error/baseline."
     off = constants - baseline
@@ -293,13 +293,13 @@ def _error_over_labels(
 @documented
 @checks.entry_point
 def expected_heldout_error(
-    features: ArrayLike,  # of the evaluated model, shape (n, d)
+    features: ArrayLike,  # features of the evaluated model, shape (n, d)
     prior: ArrayLike | Labelings,  # factor of the prior kernel (n, r), or tasks (n_tasks, n)
     temperature: float | None = None,  # T > 0 for a factor; None for labels
     *,
     alpha: float | None = None,  # ridge penalty as in `ridge_probes`; None selects from `alphas`
     alphas: ArrayLike | None = None,  # candidate penalties; None uses those of `grid_errors`
-    weights: ArrayLike | None = None,  # of sampled labels, shape (n_tasks,); None is equal weights
+    weights: ArrayLike | None = None,  # weight of each task, (n_tasks,); None is equal weights
     variance: bool = True,  # whether to compute the variance over tasks, at twice the cost
     points: bool = False,  # whether to return the error and pseudo-value of each example
     standardize: bool = False,  # whether to divide features by their standard deviation
@@ -411,13 +411,13 @@ def _mean_edges(
 @documented
 @checks.entry_point
 def precision_at_k(
-    features: ArrayLike,  # of the evaluated model, shape (n, d)
+    features: ArrayLike,  # features of the evaluated model, shape (n, d)
     prior: ArrayLike | Labelings,  # factor or tasks, as in expected_heldout_error
     temperature: float | None = None,  # T > 0 for a factor; ignored for labels
     k: int = 10,  # number of neighbours, below n
     *,
     graphs: str = "undirected",  # for a factor: "undirected", or "directed" as in the paper
-    weights: ArrayLike | None = None,  # of sampled labels, shape (n_tasks,)
+    weights: ArrayLike | None = None,  # weight of each sampled task, shape (n_tasks,)
     block_size: int = 512,  # queries per block
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of queries
 ) -> float:  # between 0 and 1

@@ -42,7 +42,7 @@ def _leading_directions(P: particles.PottsModel, beta: float) -> Tensor:  # shap
 def _chain_statistics(
     P: particles.PottsModel, U: Tensor, directions: Tensor
 ) -> tuple[list[str], Tensor]:
-    """Statistics that are monitored: Tr(GK), and products, coordinates and sizes of classes.
+    """Monitored statistics: Tr(GK), and products, coordinates and sizes of classes.
 
     Returns the names of the statistics and their values, shape (n_statistics, m), float64.
     """
@@ -89,7 +89,7 @@ def watch_chains(
 
 # %% ../../nbs/prior/12_labelings.ipynb #c673ce19
 def _too_few_chains(x: Tensor, name: str = "Tr(GK)") -> str:  # reason, or an empty string
-    "Explain if there are too few chains to compare, for a statistic of shape (sweeps, m)."
+    "Return a reason if there are too few chains to compare, for a statistic of shape (sweeps, m)."
     m = x.shape[1]
     return f"{m} chains, too few to compare" if m < 4 else ""
 
@@ -99,7 +99,7 @@ def _error_of_mean(x) -> float:  # standard error of the mean of independent num
 
 
 def _starts_differ(x: Tensor, name: str = "Tr(GK)") -> str:  # reason, or an empty string
-    "Explain if the final states of cold (first half) and warm starts differ."
+    "Return a reason if the final states of cold (first half) and warm starts differ."
     sweeps, m = x.shape
     cold, warm = x[-1].split([m // 2, m - m // 2])
     error = math.hypot(_error_of_mean(cold), _error_of_mean(warm))
@@ -111,7 +111,7 @@ def _starts_differ(x: Tensor, name: str = "Tr(GK)") -> str:  # reason, or an emp
 
 # %% ../../nbs/prior/12_labelings.ipynb #d286defb
 def _still_drifting(x: Tensor, name: str = "Tr(GK)") -> str:  # reason, or an empty string
-    "Explain if the mean over chains drifts in the second half of the run."
+    "Return a reason if the mean over chains drifts in the second half of the run."
     sweeps = len(x)
     change = x[-1] - x[(sweeps - 1) // 2]
     drift = abs(change.mean().item()) / max(_error_of_mean(change), 1e-150)
@@ -122,7 +122,7 @@ def _still_drifting(x: Tensor, name: str = "Tr(GK)") -> str:  # reason, or an em
 
 
 def _caught_in_valleys(x: Tensor, name: str = "Tr(GK)") -> str:  # reason, or an empty string
-    "Explain if each chain visits only a part of the states."
+    "Return a reason if each chain visits only a part of the states."
     last = x[len(x) // 2 :]
     if len(last) < 2:
         return ""
@@ -153,7 +153,7 @@ def reason_against_chains(names: list[str], values: Tensor) -> str:  # reason, o
 
 # %% ../../nbs/prior/12_labelings.ipynb #6fd6a392
 def _class_names_unsettled(P: particles.PottsModel, state: particles.ParticleState) -> str:
-    "Explain if exchanging two classes changes the distribution of the particles."
+    "Return a reason if exchanging two classes changes the distribution of the particles."
     if P.pi is None:
         return ""
     cloud = state.cloud
@@ -182,7 +182,7 @@ _COLD_LOOK = 5  # sweeps between checks
 def _cold_chains_stay(
     P: particles.PottsModel, state: particles.ParticleState, g: torch.Generator
 ) -> str:  # reason, or an empty string
-    "Explain if cold chains remain at higher values of Tr(GK) than the particles reach."
+    "Return a reason if cold chains remain at higher values of Tr(GK) than the particles reach."
     cloud = state.cloud
     values, weights = P.trace(state.sums), cloud.weights()
     spread = (1 / _COLD_CHAINS + 1 / cloud.n_ancestors()) / 12
@@ -214,8 +214,8 @@ def _cold_chains_stay(
 @checks.entry_point
 def enumerate_labelings(
     Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
-    temperature: float,  # T
-    n_classes: int,  # q; at most 10^6 labelings, q to the number of unknown labels
+    temperature: float,  # temperature T
+    n_classes: int,  # q; at most 10^6 labelings are enumerated
     *,
     class_proportions: ArrayLike | None = None,  # as in sample_labelings
     tolerance: float = 0.05,  # as in sample_labelings
@@ -455,7 +455,7 @@ def sample_labelings(
     seed: Seed | None = None,  # None is unseeded
     progress: bool = False,  # whether to show progress bars on standard error
 ) -> Labelings:  # with a warning if a diagnostic fails
-    """Draw labelings from the measure exp(Tr(GK)/T), asymptotically exactly in n_tasks.
+    """Draw labelings from the measure exp(Tr(GK)/T), exactly in the limit of many tasks.
 
     Methods: "anneal" cools weighted particles; "smc" weighs and resamples prefix samples example by
     example (faster, for hot priors); "prefix" only weighs them; "gibbs" runs chains. With class

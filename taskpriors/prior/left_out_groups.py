@@ -195,7 +195,7 @@ def _second_order_change(basis: RidgeBasis, grouping: Grouping, choice: _Penalty
 
 
 def _group_values(basis: RidgeBasis, grouping: Grouping, choice: _PenaltyChoice) -> Tensor:
-    "Pseudo-values of the mean error; summed over a group, those of the group."
+    "Pseudo-values of the mean error; their sum over a group is the pseudo-value of the group."
     E = choice.residuals
     S = grouping.parts_of(choice.inverses, E)
     first = (E * (_residual_map(basis, choice.alpha, S) - E)).sum(1, dtype=torch.float64)

@@ -81,7 +81,7 @@ def optimal_probe(
 def label_graph(
     labels: ArrayLike,  # classes of one task, shape (n,) or (1, n)
     *,
-    dtype: torch.dtype | None = None,  # of the graph; None is the default floating type
+    dtype: torch.dtype | None = None,  # dtype of the graph; None uses torch's default
 ) -> Tensor:  # G = Y Y^T, shape (n, n), zeros and ones; dense, so for small n
     """Label graph, which joins two examples if they share a class (Definition 2.2).
 

@@ -44,7 +44,7 @@ def _moment_sums(
     odds: Sequence,  # 1/T for each temperature, doubled for undirected graphs
     small: Sequence,  # whether the log-odds are small, for each of `odds`
     size: int,  # rows of a block
-    dtype: torch.dtype,  # of the blocks
+    dtype: torch.dtype,  # dtype of the blocks
 ) -> Tensor:
     """Sums over i != j of |K|, and of M tanh(x/2) and M^2 w per model, with x = odds*K.
 
@@ -82,7 +82,7 @@ class TraceMoments(Result):
     mean: Tensor  # shape (n_models, n_temps), float64
     variance: Tensor  # shape (n_models, n_temps), float64
     temperature: Tensor  # shape (n_temps,)
-    names: tuple  # of the models
+    names: tuple  # names of the models
     graphs: str  # "directed" or "undirected"
     kernel_scale: float  # mean of abs(K_ij) over i != j
 
@@ -97,7 +97,7 @@ class TraceMoments(Result):
         return self.kernel_scale / self.temperature
 
     def to_frame(self) -> DataFrame:
-        "One row per model and temperature."
+        "Return one row per model and temperature."
         import pandas as pd
 
         rows = [(name, t) for name in self.names for t in self.temperature.flatten().tolist()]
@@ -135,8 +135,8 @@ def trace_moments(
     temperature: float | ArrayLike,  # T > 0 in the units of K, one or several
     *,
     graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
-    block_size: int | None = None,  # examples per block; None fits a core's cache
-    executor: ExecutorLike | None = None,  # maps over lists of blocks
+    block_size: int | None = None,  # examples per block; None uses blocks that fit in a cache
+    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over lists of blocks
     progress: bool = False,  # whether to show a progress bar on standard error
 ) -> TraceMoments:  # mean and variance, float64, shape (n_models, n_temps)
     """Mean and variance of Tr(MG) over tasks G, exact up to rounding (Theorem 2.6).
@@ -186,8 +186,8 @@ def trace_cumulants(
     *,
     order: int = 4,  # highest cumulant
     graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
-    block_size: int | None = None,  # examples per block; None fits a core's cache
-    executor: ExecutorLike | None = None,  # maps over lists of blocks
+    block_size: int | None = None,  # examples per block; None uses blocks that fit in a cache
+    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over lists of blocks
     progress: bool = False,  # whether to show a progress bar on standard error
 ) -> Tensor:  # shape (n_models, n_temps, order), float64
     """Cumulants 1 to `order` of Tr(MG) over tasks G in closed form.

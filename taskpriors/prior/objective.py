@@ -76,12 +76,12 @@ def _as_index(index, n, device) -> Tensor:  # distinct positions in the prior, i
         remedy = "pass the positions of the batch's examples in the prior"
         checks.refuse(rule, got, remedy, TypeError)
     if len(i) < 2 or i.min() < 0 or i.max() >= n:
-        rule = f"index must hold at least two of the prior's {n} examples"
+        rule = f"index must contain at least two of the prior's {n} examples"
         checks.refuse(rule, f"{len(i)} in {i.tolist()[:4]}...", "check the data loader")
     if len(i.unique()) < len(i):
         got = f"{len(i) - len(i.unique())} repeated"
         remedy = "draw batches without replacement, with one view of each example per batch"
-        checks.refuse("index must hold each example once", got, remedy)
+        checks.refuse("index must not repeat an example", got, remedy)
     return i
 
 # %% ../../nbs/prior/18_objective.ipynb #dff99300
@@ -119,8 +119,8 @@ class TaskPriorStatistics(nn.Module):
     @checks.named("TaskPriorLoss")
     def forward(
         self,
-        features: Tensor,  # of the minibatch, shape (m, d), with gradient
-        index: ArrayLike | None = None,  # distinct positions in the prior; None: all, in order
+        features: Tensor,  # features of the minibatch, shape (m, d), with gradient
+        index: ArrayLike | None = None,  # distinct positions in the prior; None is all, in order
         *,
         center: Tensor | None = None,  # mean unit row over all examples; None is that of the batch
     ) -> tuple[Tensor, Tensor]:  # mean and variance, of order one for any n
@@ -185,8 +185,8 @@ class TaskPriorLoss(nn.Module):
 
     def forward(
         self,
-        features: Tensor,  # of the minibatch, shape (m, d), with gradient
-        index: ArrayLike | None = None,  # distinct positions in the prior; None: all, in order
+        features: Tensor,  # features of the minibatch, shape (m, d), with gradient
+        index: ArrayLike | None = None,  # distinct positions in the prior; None is all, in order
         *,
         center: Tensor | None = None,  # mean unit row over all examples, see TaskPriorStatistics
     ) -> Tensor:  # scalar to minimise

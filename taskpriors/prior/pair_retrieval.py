@@ -69,8 +69,8 @@ _EQUAL = 1e-9  # cosines that differ by less are treated as equal
 class _Places(NamedTuple):
     "Ranks of partners among the neighbours of their queries."
 
-    nearer: Tensor  # examples nearer than the partner, shape (n_queries,)
-    as_near: Tensor  # examples as near, including the partner, shape (n_queries,)
+    nearer: Tensor  # number of examples nearer than the partner, (n_queries,)
+    as_near: Tensor  # number at the partner's distance, at least 1, (n_queries,)
 
     def hits(self, k: int) -> Tensor:  # in [0, 1], shape (n_queries,), float64
         "Probability that the partner is one of the k nearest, with ties broken at random."
@@ -92,7 +92,7 @@ class _Places(NamedTuple):
 def _partner_places(
     X: Tensor, queries: Tensor, partners: Tensor, *, asked: Tensor | None = None
 ) -> _Places:
-    """Count the examples that are nearer to each query than its partner, and those as near.
+    """Count the examples that are nearer to each query than its partner, or equally near.
 
     Queries are rows of `asked`, or rows of X, which are excluded from their own neighbours.
     """
@@ -113,16 +113,16 @@ def _partner_places(
 class PairScores(Result):
     "Recall of known partners among the k nearest examples, for several models."
 
-    names: tuple  # of the models
+    names: tuple  # names of the models
     k: int  # number of neighbours
-    n_points: int  # n
+    n_points: int  # number of examples n
     recall: Tensor  # mean hit of each model, shape (n_models,), float64; higher is better
     depth: Tensor  # mean of log(n/rank), shape (n_models,), float64; higher is better
     hits: Tensor = field(repr=False)  # shape (n_models, n_queries), in [0, 1]
-    log_ranks: Tensor = field(repr=False)  # of the partner, shape (n_models, n_queries), float64
-    queries: Tensor = field(repr=False)  # rows, shape (n_queries,)
-    partners: Tensor = field(repr=False)  # rows, shape (n_queries,)
-    blocks: Tensor = field(repr=False)  # of each query, from 0, shape (n_queries,)
+    log_ranks: Tensor = field(repr=False)  # log rank of each partner, (n_models, n_queries)
+    queries: Tensor = field(repr=False)  # row of each query, shape (n_queries,)
+    partners: Tensor = field(repr=False)  # row of each partner, shape (n_queries,)
+    blocks: Tensor = field(repr=False)  # block of each query, from 0, (n_queries,)
 
     errors = property(lambda self: 1 - self.hits)  # shape (n_models, n_queries), lower is better
     standard_error = property(lambda self: self.covariance().diagonal().sqrt())  # (n_models,)
@@ -162,13 +162,13 @@ def _warn_of_zeros(X: Tensor, name: object) -> None:
     "Warn if a model has zero rows."
     zero = int((X == 0).all(1).sum())
     if zero:
-        what = f"{zero} rows of {name!r:.40} are zero, and their cosine with every row"
-        warnings.warn(f"{what} is taken as 0.", stacklevel=4)
+        what = f"{zero} rows of {name!r:.40} are zero, so their cosine with every row"
+        warnings.warn(f"{what} is set to 0.", stacklevel=4)
 
 
 @checks.entry_point
 def pair_scores(
-    features: Mapping[str, Tensor] | Sequence,  # of the models, each of shape (n, d)
+    features: Mapping[str, Tensor] | Sequence,  # features of each model, shape (n, d)
     pairs: PairsLike,  # rows (i, j) or (i, j, same), a table, a file, or the result of `read_pairs`
     *,
     k: int = 10,  # number of neighbours, below n
@@ -215,15 +215,15 @@ def pair_scores(
 class QueryScores(NamedTuple):
     "Retrieval scores of several models for each query."
 
-    names: tuple[str, ...]  # of the models
+    names: tuple[str, ...]  # names of the models
     k: int  # number of nearest documents
     n_points: int  # number of documents
     n_pairs: int  # number of pairs of a query and a relevant document
-    precision: Tensor  # at k, shape (n_models, n_queries), float64; higher is better
-    ndcg: Tensor  # at k, shape (n_models, n_queries); higher is better
+    precision: Tensor  # precision at k, (n_models, n_queries), float64; higher is better
+    ndcg: Tensor  # nDCG at k, shape (n_models, n_queries); higher is better
     log_ranks: Tensor  # mean over the relevant documents, shape (n_models, n_queries)
-    found: Tensor  # relevant documents among the k nearest, over n_places, (n_models, n_queries)
-    n_places: Tensor  # min(k, relevant) of each query, shape (n_queries,), float64
+    found: Tensor  # share of n_places with relevant documents, (n_models, n_queries)
+    n_places: Tensor  # min(k, number of relevant documents), (n_queries,), float64
 
     @property
     def depth(self) -> Tensor:  # shape (n_models,), float64; higher is better
@@ -257,8 +257,8 @@ def _ideal_gains(grades: Tensor, query: Tensor, k: int) -> Tensor:  # shape (n_q
 
 @checks.entry_point
 def query_scores(
-    documents: Mapping[str, Tensor],  # of the models, name -> features of shape (n, d)
-    queries: Mapping[str, Tensor],  # of the same models, name -> features of shape (n_queries, d)
+    documents: Mapping[str, Tensor],  # model -> features of the documents, shape (n, d)
+    queries: Mapping[str, Tensor],  # model -> features of the queries, (n_queries, d)
     relevant: Relevant,
     *,
     k: int = 10,  # number of nearest documents, at most n
@@ -279,7 +279,7 @@ def query_scores(
     for name, X in zip(names, models, strict=True):
         Q = checks.check_features(queries[name], f"queries of {name}").to(X.device)
         if Q.shape[1] != X.shape[1]:
-            rule = f"queries of {name} must be as wide as its documents"
+            rule = f"queries and documents of {name} must have equally many features"
             remedy = "compute both with the same model"
             checks.refuse(rule, f"{Q.shape[1]} and {X.shape[1]} features", remedy)
         _warn_of_zeros(X, name)

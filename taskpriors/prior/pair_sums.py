@@ -22,7 +22,7 @@ from .edges import GRAPHS
 class PairProblem(NamedTuple):
     "Checked arguments of a statistic of Tr(MG), with options of the pass over pairs."
 
-    names: tuple  # of the models
+    names: tuple  # names of the models
     models: list  # their factors, shape (n, r) each
     prior: Tensor  # factor of the prior kernel K, shape (n, r_K)
     prior_diagonal: Tensor  # K_ii, float64, shape (n,)
@@ -31,7 +31,7 @@ class PairProblem(NamedTuple):
     twice: int  # entries of G per random edge: 1 directed, 2 undirected
     single_model: bool  # whether to drop the dimension of models from results
     single_temperature: bool  # whether to drop the dimension of temperatures
-    dtype: torch.dtype  # of the blocks; the most precise dtype among the factors
+    dtype: torch.dtype  # dtype of the blocks, the most precise among the factors
     block_size: int | None  # examples per block; None uses `points_per_block`
     executor: ExecutorLike | None  # None runs in this process
     progress: bool  # whether to show a progress bar on standard error
@@ -64,7 +64,7 @@ def _checked_models(M: ArrayLike | Mapping[str, ArrayLike]) -> dict[str, Tensor]
     if not isinstance(M, Mapping):
         return {"model": checks.check_features(M, "M")}
     if not M:
-        rule = "M must hold at least one model"
+        rule = "M must contain at least one model"
         checks.refuse(rule, "an empty dictionary", "pass a factor or name -> factor")
     return {name: checks.check_features(Z, f"model {name!r}") for name, Z in M.items()}
 
@@ -89,10 +89,10 @@ def margins(Z: Tensor) -> _Margins:
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d25
 class PairPass(NamedTuple):
-    "Options of a pass over pairs of examples."
+    "Options for a pass over pairs of examples."
 
     block_size: int | None = None  # examples per block
-    executor: ExecutorLike | None = None  # over lists of blocks
+    executor: ExecutorLike | None = None  # concurrent.futures.Executor over lists of blocks
     progress: bool = False  # whether to show a progress bar on standard error
 
 

@@ -109,7 +109,7 @@ def check_proportions(
         return None, None
     pi = checks.check_tensor(pi, "class_proportions").double().cpu()
     if pi.shape != (q,):
-        rule = f"class_proportions must hold {q} numbers"
+        rule = f"class_proportions must contain {q} numbers"
         checks.refuse(rule, f"shape {tuple(pi.shape)}", "pass one share per class")
     if not (pi > 0).all() or abs(pi.sum().item() - 1) > 1e-6:
         rule = "class_proportions must be positive and sum to one"
@@ -122,13 +122,13 @@ class Problem(NamedTuple):
 
     model: PottsModel  # over the examples in visiting order
     order: Tensor  # row of Z at each position, shape (n,)
-    generator: torch.Generator  # of all later random numbers
+    generator: torch.Generator  # source of all later random numbers
 
 
 class DrawOptions(NamedTuple):
     "Options for drawing labelings from the label measure."
 
-    n_tasks: int  # m
+    n_tasks: int  # number m of tasks
     seed: Seed | None  # int, torch.Generator or None
     class_proportions: ArrayLike | None = None  # shape (q,)
     tolerance: float = 0.05  # standard deviation of the class shares around them
@@ -222,7 +222,7 @@ _MIN_ANCESTORS = 10
 
 
 def too_few_ancestors(cloud: _ParticleCloud) -> str:  # reason, or an empty string
-    "Explain if too few ancestors are left for standard errors."
+    "Return a reason if too few ancestors are left for standard errors."
     n_ancestors = cloud.n_ancestors()
     if n_ancestors >= _MIN_ANCESTORS:
         return ""
@@ -230,12 +230,12 @@ def too_few_ancestors(cloud: _ParticleCloud) -> str:  # reason, or an empty stri
     return f"{family}, fewer than {_MIN_ANCESTORS}"
 
 # %% ../../nbs/prior/10_particles.ipynb #dcf2cc7f
-MIN_DOF = 30  # for sequential draws
+MIN_DOF = 30  # minimum degrees of freedom for sequential draws
 MIN_DOF_ANNEALED = 2  # annealed particles are resampled often, so families differ in size
 
 
 def too_few_degrees(cloud: _ParticleCloud, low: float = MIN_DOF) -> str:  # a reason, or ""
-    "Explain if the standard errors depend on too few families."
+    "Return a reason if the standard errors depend on too few families."
     dof = cloud.dof()
     if dof >= low:
         return ""
@@ -424,7 +424,7 @@ def anneal(
     *,
     step: float = 0.98,  # conditional effective sample size per step of beta, as a fraction of m
     resample_below: float = 0.5,  # resample below this effective sample size, as a fraction of m
-) -> Iterator[ParticleState]:  # at all intermediate beta, including those in `betas`
+) -> Iterator[ParticleState]:  # states at all intermediate beta, including `betas`
     "Anneal weighted particles, starting from independent labels."
     state = _hot_start(P, m, g)
     if P.pi is not None:
@@ -446,8 +446,8 @@ def anneal(
 # %% ../../nbs/prior/10_particles.ipynb #df9d3f28
 def cool_chains(
     P: PottsModel, m: int, g: torch.Generator, betas: list, *, sweeps: int
-) -> Iterator[ParticleState]:  # at each of `betas`
-    "Cool m chains from independent labels, with a number of sweeps at each of `betas`."
+) -> Iterator[ParticleState]:  # states at each of `betas`
+    "Cool m chains from independent labels, with `sweeps` Gibbs sweeps at each of `betas`."
     state = _hot_start(P, m, g)
     for beta in betas:
         for _ in range(sweeps):

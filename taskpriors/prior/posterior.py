@@ -32,7 +32,7 @@ def _sequential_log_probs(
     K: Tensor,  # kernel of the labelled examples, shape (k, k)
     codes: Tensor,  # one-hot labels, shape (k, observed classes)
     orders: Tensor,  # shape (n_orders, k)
-    scales: Tensor,  # of the kernel, shape (n_scales,)
+    scales: Tensor,  # factors that multiply the kernel, shape (n_scales,)
     n_classes: int,  # including unobserved classes
 ) -> Tensor:  # shape (n_orders, n_scales, k), float64
     "Log probability of each label given the preceding ones, one order per row."
@@ -60,21 +60,21 @@ _USUAL_GAIN = 10.0  # default of rankings without labels
 class LabelEvidence(Result):
     """Log evidence of known labels under each component of a task distribution.
 
-    All log probabilities are those of the partition by label, so components are comparable on the
-    same labels; `coins` is that of a zero kernel.
+    Log probabilities are those of the partition of the examples by label, so that components can be
+    compared on the same labels; `coins` is the log probability under a zero kernel.
     """
 
     log_evidence: Tensor  # averaged over gains and orders, shape (n_components,), float64
     gain: Tensor  # best lambda_1/(q T) per component, 10 without labels, shape (n_components,)
     coins: float  # log probability of the labels for a zero kernel
-    n_labels: int  # k
-    n_classes: int  # q
-    gains: Tensor  # that were averaged over, shape (n_gains,)
+    n_labels: int  # number k of labelled examples
+    n_classes: int  # number of classes q
+    gains: Tensor  # gains averaged over, shape (n_gains,)
     by_gain: Tensor = field(repr=False)  # log evidence per gain, shape (n_components, n_gains)
     predictive: Tensor = field(
         repr=False
     )  # log probability of the next label, (n_components, o, k)
-    top_eigenvalues: Tensor = field(repr=False)  # of the components, shape (n_components,)
+    top_eigenvalues: Tensor = field(repr=False)  # lambda_1 of each component, (n_components,)
 
 # %% ../../nbs/prior/22_posterior.ipynb #605bc71a
 def _known(
@@ -96,14 +96,14 @@ def _known(
 @documented
 @checks.entry_point
 def label_evidence(
-    factors: Mapping[str, Tensor] | Sequence,  # of the components' kernels, each of shape (n, r)
+    factors: Mapping[str, Tensor] | Sequence,  # kernel factor of each component, shape (n, r)
     labels: ArrayLike | None,  # class of each example, integers, shape (n,); -1 if unknown
     *,
     n_classes: int | None = None,  # q; None is the number of classes in labels, at least two
     orders: int = 32,  # random orders of the labelled examples, shared by all components
     gains: ArrayLike = _GAINS,  # lambda_1/(q T) to average over with equal weights
     top_eigenvalues: ArrayLike | None = None,  # lambda_1 over all examples; None computes it
-    seed: Seed | None = 0,  # of the random orders
+    seed: Seed | None = 0,  # seed of the random orders
 ) -> LabelEvidence:
     """Log probability of known labels under the tasks of each component (Algorithm 1).
 
@@ -176,17 +176,17 @@ class PosteriorWeights(Result):
 @checks.entry_point
 def posterior_weights(
     weights: ArrayLike,  # prior weights, shape (n_components,), see consensus_prior
-    evidence: LabelEvidence,  # of the same components, see label_evidence
+    evidence: LabelEvidence,  # evidence of the same components, from label_evidence
     *,
     similarity: ArrayLike | None = None,  # (n_components, n_components) in [0, 1], 1 for copies
-    power: float | None = None,  # t, of the evidence; None averages over powers
+    power: float | None = None,  # exponent t of the evidence; None averages over several
     fade: float = 10.0,  # number of labels that the prior weights are worth
 ) -> PosteriorWeights:
-    """Weights of components given k labels, proportional to w^(f/(f + k)) E^t.
+    """Weights of the components given k labels, proportional to w^(f/(f + k)) E^t.
 
-    Without labels they equal `weights`. Powers are averaged in proportion to the
-    probability that they assign to the labels, each predicted from the preceding labels. Copies
-    share one weight, as in consensus_prior.
+    Here w are the prior weights, f is `fade`, E is the evidence and t its power. Powers are
+    averaged in proportion to the probability that they assign to the labels, each predicted from
+    the preceding labels. Copies share one weight, as in consensus_prior.
 
     Reference: Grünwald 2012 for powers below one; Dawid 1984 for the choice by prediction.
     """
@@ -211,7 +211,7 @@ def posterior_weights(
     k = evidence.n_labels
     of_family = w * n_copies
     prior = of_family.clamp(min=1e-3 * of_family.max()).log()
-    share = -n_copies.log()  # of a component in the weight of its copies
+    share = -n_copies.log()  # share of a component in the weight of its copies
     step = evidence.predictive
     before = step.cumsum(2) - step
     fading = fade / (fade + torch.arange(k))
@@ -234,9 +234,9 @@ def posterior_weights(
 @documented
 @checks.entry_point
 def posterior_tasks(
-    factors: Mapping[str, Tensor] | Sequence,  # of the components' kernels, each of shape (n, r)
-    labels: ArrayLike | None,  # as for label_evidence
-    evidence: LabelEvidence,  # of these labels under these components
+    factors: Mapping[str, Tensor] | Sequence,  # kernel factor of each component, shape (n, r)
+    labels: ArrayLike | None,  # as in label_evidence
+    evidence: LabelEvidence,  # evidence of these labels under these components
     *,
     n_tasks: int = 60,  # tasks per component
     n_orders: int = 16,  # random orders of the unlabelled examples
@@ -273,9 +273,9 @@ def pairs_of_one_class(classes: Tensor) -> int:
 class LabelledSkill(Result):
     "Leave-one-out skill of ridge probes on labelled examples only."
 
-    skill: Tensor  # of each model, shape (n_models,), float64; 0 for a constant
-    standard_error: Tensor  # of each skill, shape (n_models,)
-    n_labels: int  # k
+    skill: Tensor  # skill of each model, shape (n_models,), float64; 0 for a constant
+    standard_error: Tensor  # standard error of each skill, shape (n_models,)
+    n_labels: int  # number k of labelled examples
     n_classes: int  # classes in the labels
     n_pairs: int  # pairs of examples of one class
     points: Tensor = field(repr=False)  # pseudo-values of the skill, shape (n_models, k), float64
@@ -295,23 +295,23 @@ def _means_of_groups(
 @documented
 @checks.entry_point
 def labelled_skill(
-    features: Mapping[str, ArrayLike] | Sequence,  # of the models, each of shape (n, d)
+    features: Mapping[str, ArrayLike] | Sequence,  # features of each model, shape (n, d)
     labels: ArrayLike,  # class of each example, integers, shape (n,); -1 if unknown
     *,
-    groups: ArrayLike | None = None,  # of the examples, for grouped cross-validation, shape (n,)
+    groups: ArrayLike | None = None,  # group of each example, shape (n,)
 ) -> LabelledSkill:
     """Skill of each model on known labels, with the terms of the covariance between models.
 
     The covariance of the skills is that of the rows of `points` divided by the number of labels;
-    for accuracies (see `label_accuracy`) it is that of `hits`. With groups, of which at least two
-    must have labels, these rows have one column per group.
+    for accuracies (see `label_accuracy`) it is that of `hits`. With groups, at least two of which
+    must contain labels, these rows have one column per group.
     Reference: Efron and Stein 1981 for the jackknife.
     """
     features = checks.check_same_points(features, "features")
     points, classes, q = _known(labels, len(features[0]), None)
     k = len(points)
     if k < 4 or classes.max() < 1:
-        rule = "labels must hold at least two classes and four labelled examples"
+        rule = "labels must contain at least two classes and four labelled examples"
         got = f"{len(classes.unique())} classes and {k} examples"
         checks.refuse(rule, got, "label more examples")
     skills, values, hits = [], [], []
@@ -351,10 +351,10 @@ _N_SHUFFLES = 199
 
 @checks.entry_point
 def shuffle_p_value(
-    features: Sequence,  # of each model at the labelled examples, shape (k, d)
-    classes: Tensor,  # of these examples, numbered from 0, shape (k,)
+    features: Sequence,  # labelled rows of each model's features, shape (k, d)
+    classes: Tensor,  # classes of these examples, numbered from 0, shape (k,)
     *,
-    seed: Seed | None = 0,  # of the shuffles
+    seed: Seed | None = 0,  # seed of the shuffles
 ) -> float:
     """Permutation p-value of the best model's skill, from shuffled labels.
 
@@ -427,7 +427,7 @@ class _Duels:
         far[i] = np.inf
         return int(far.argmin())
 
-    def take(self, i: int) -> None:  # include it, at the cost of its neighbours
+    def take(self, i: int) -> None:  # include example i, and lower its neighbours' probabilities
         missing = 1 - self.p[i]
         self.settle(i, 1.0)
         while missing > _TINY and self.open.any():
@@ -492,7 +492,7 @@ def points_looked_at(
 @documented
 @checks.entry_point
 def spread_points(
-    coordinates: ArrayLike,  # of all examples, close for similar labels, shape (n, d)
+    coordinates: ArrayLike,  # one row per example; close rows have similar labels, shape (n, d)
     n_points: int,  # k, number of examples to label
     *,
     labelled: ArrayLike | None = None,  # rows of labelled examples
@@ -500,10 +500,10 @@ def spread_points(
 ) -> Tensor:  # rows, shape (k,), in the order to label them
     """Select examples to label, spread over the data.
 
-    Without `labelled`, all examples have the same probability. With it, examples near labelled ones
-    are less probable and isolated examples more probable. Each prefix of the order is well spread
-    as well. Labelled examples are not selected again, and their neighbours come late. Of more than
-    4,096 examples, a random subset of that size is considered.
+    Without `labelled`, all examples are equally likely to be selected. With `labelled`, examples
+    near labelled ones are less likely, and isolated examples more likely. Every prefix of the order
+    is also well spread. Labelled examples are not selected again. If there are more than 4,096
+    examples, only a random subset of that size is considered.
 
     Reference: local pivotal method, Grafström, Lundström and Schelin (2012).
     """
@@ -513,7 +513,7 @@ def spread_points(
     done = np.zeros(0, int) if labelled is None else np.unique(np.asarray(labelled, int))
     if len(done) and not 0 <= done[0] <= done[-1] < len(X):
         got = f"{done[0]} to {done[-1]} of {len(X)} examples"
-        checks.refuse("labelled must hold row numbers", got, "number the examples from 0")
+        checks.refuse("labelled must contain row numbers", got, "number the examples from 0")
     k = checks.check_count(n_points, "n_points", high=len(X) - len(done))
     done, fresh = points_looked_at(len(X), done, g, max(_LOOKED_AT, 2 * k))
     rows = np.concatenate([done, fresh])
@@ -530,7 +530,7 @@ def spread_points(
 def consensus_coordinates(
     reference_set: Iterable, *, n_dims: int = 64, seed: int = 0
 ) -> Tensor:  # (n, n_dims)
-    "Random coordinates whose expected inner products are those of pairs (factor, weight)."
+    "Random coordinates whose expected inner products are a weighted mean of kernels."
     g = torch.Generator().manual_seed(seed)
     out: Tensor | float = 0.0
     for factor, weight in reference_set:

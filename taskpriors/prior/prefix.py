@@ -26,7 +26,7 @@ from ..signatures import documented
 
 # %% ../../nbs/prior/08_prefix.ipynb #3bebcd61
 def encode_labels(y: Tensor, q: int, dtype: torch.dtype) -> Tensor:  # codes, shape (..., q - 1, m)
-    "Write class 0 as -1 in every entry, and class c > 0 as the unit vector e_c."
+    "Encode class 0 as -1 in every entry, and class c > 0 as the unit vector e_c."
     if q == 2:
         return y[..., None, :].to(dtype).mul_(2).sub_(1)
     classes = torch.arange(1, q, dtype=y.dtype, device=y.device)[:, None]
@@ -85,7 +85,7 @@ def fill_labels(
     priors: Sequence,  # (factor of shape (n, r), a/T) of each prior; factors share a dtype
     orders: Tensor,  # examples in visiting order, shape (k, n)
     uniforms: Iterable,  # from draw_uniforms, block by block, shape (k, b, m)
-    n_classes: int,  # q
+    n_classes: int,  # number of classes q
     *,
     known: Tensor | None = None,  # class of each example, shape (n,), -1 if it is to be drawn
 ) -> None:
@@ -123,9 +123,9 @@ _BLOCK = 128  # maximum number of examples per block
 
 def check_sampler(
     Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
-    temperature: float,  # T
-    n_classes: int,  # q
-    n_tasks: int,  # m
+    temperature: float,  # temperature T
+    n_classes: int,  # number of classes q
+    n_tasks: int,  # number of tasks m
     *,
     label_bytes: int = 12,  # bytes per label that the caller needs
 ) -> tuple[Tensor, float, int, int]:  # checked Z, T, q and m
@@ -146,7 +146,7 @@ _PAIR_TERM = {"paper": 1, "exact": 2}
 def pair_scale(Z: Tensor, T: float, *, convention: str = "exact") -> float:  # a/T
     "Return the factor a/T of the scores, or raise `ValueError` if they would overflow."
     a = _PAIR_TERM[checks.check_choice(convention, tuple(_PAIR_TERM), "convention")]
-    top = torch.stack(Z.aminmax()).abs().max().double().item()  # no second array of this size
+    top = torch.stack(Z.aminmax()).abs().max().double().item()  # avoids a second array of this size
     bound = max(a / T, 1) * len(Z) * Z.shape[1] * max(top, 1) ** 2  # also bounds K itself
     if not bound < torch.finfo(Z.dtype).max / 8:
         rule = f"scores Z Z^T/temperature must stay finite in {Z.dtype}"
@@ -166,15 +166,15 @@ def check_given(
     *,
     n: int,  # number of examples
     n_classes: int | None = None,  # q, larger than all classes; None if unknown
-    device: str | torch.device = "cpu",  # of the result
+    device: str | torch.device = "cpu",  # device of the result
     name: str = "given",  # the argument's name
 ) -> Tensor | None:  # shape (n,), int64; None without known labels
-    "Check known labels."
+    "Return checked known labels, or None if there are none."
     if labels is None:
         return None
     y = checks.as_tensor(labels, name)
     if y.ndim != 1:
-        rule, got = f"{name} must hold one class per example", f"shape {tuple(y.shape)}"
+        rule, got = f"{name} must contain one class per example", f"shape {tuple(y.shape)}"
         checks.refuse(rule, got, "pass shape (n,), with -1 for unknown labels")
     if (y < -1).any():
         rule = f"{name} must be at least -1, which marks an unknown label"
@@ -262,9 +262,10 @@ def sample_labels(
 ) -> Tensor:  # shape (n_tasks, n), int64, on the device of Z
     """Draw tasks by prefix sampling in one pass (Task Priors, Algorithm 1).
 
-    In turn, p(y_i = c) is proportional to exp(a/T sum of K_ij over earlier j with y_j = c),
-    where a = 1 ("paper") or 2 ("exact"). These tasks do not follow the measure exp(Tr(GK)/T); for
-    draws from it see `sample_labelings`. Examples with given labels come first in every order.
+    Each label is drawn given the earlier ones: p(y_i = c) is proportional to
+    exp(a/T sum of K_ij over earlier j with y_j = c),
+    where a = 1 ("paper") or 2 ("exact"). These tasks do not follow the measure exp(Tr(GK)/T); to
+    draw from it, use `sample_labelings`. Examples with given labels come first in every order.
     Reference: Task Priors, section 2.4, eq. (7) and Algorithm 1.
     """
     Z, T, q, m = check_sampler(Z, temperature, n_classes, n_tasks)
@@ -283,7 +284,7 @@ def sample_labels(
 # %% ../../nbs/prior/08_prefix.ipynb #b02b768b
 @checks.entry_point
 def sample_labels_of_priors(
-    factors: Sequence,  # of the priors' kernels, each of shape (n, r)
+    factors: Sequence,  # kernel factor of each prior, shape (n, r)
     temperatures: Sequence,  # T of each prior, in the units of its kernel
     n_classes: int,  # q, at least 2
     *,
@@ -293,9 +294,9 @@ def sample_labels_of_priors(
     convention: str = "paper",  # as in sample_labels
     seed: Seed | None = None,  # shared by all priors
 ) -> Tensor:  # shape (n_priors, n_tasks, n), int64, on the CPU
-    "Sample labels of several priors in one batch, as `sample_labels` does of each with this seed."
+    "Draw tasks of several priors in one batch, equal to those of `sample_labels` with this seed."
     if not len(factors):
-        checks.refuse("factors must hold at least one prior", "none", "pass at least one")
+        checks.refuse("factors must contain at least one prior", "none", "pass at least one")
     checks.check_same_n(factors=len(factors), temperatures=len(temperatures))
     priors: list = []
     for Z, T in zip(factors, temperatures, strict=True):
@@ -378,7 +379,7 @@ def task_diversity(
     *,
     n_classes: int | None = None,  # q; None is one more than the largest label, at least 2
     max_tasks: int = 2000,  # maximum number of tasks whose pairs are compared, drawn at random
-    seed: Seed | None = 0,  # of that draw
+    seed: Seed | None = 0,  # seed of that draw
 ) -> TaskDiversity:
     """Number of distinct tasks, mean adjusted Rand index and mean class balance.
 
@@ -390,7 +391,7 @@ def task_diversity(
         checks.check_count(n_classes, "n_classes", low=2)
     y = checks.check_labels(labels, n_classes=n_classes)
     if len(y) < 2:
-        checks.refuse("labels must hold at least two tasks", 1, "draw more tasks")
+        checks.refuse("labels must contain at least two tasks", 1, "draw more tasks")
     if y.shape[1] < 2:
         rule = "labels must describe at least two examples"
         checks.refuse(rule, y.shape[1], "pass more examples")

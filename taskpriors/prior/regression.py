@@ -51,7 +51,7 @@ def _moments(basis: ridge.RidgeBasis, Z: Tensor, noise: float = 0.0) -> ridge_ta
 @documented
 @checks.entry_point
 def expected_regression_error(
-    features: ArrayLike,  # of the evaluated model, shape (n, d)
+    features: ArrayLike,  # features of the evaluated model, shape (n, d)
     prior: ArrayLike,  # factor of the kernel of the Gaussian process, shape (n, r)
     *,
     noise: float = 0.0,  # variance of independent noise on the targets, in the units of the kernel
@@ -90,7 +90,7 @@ def expected_regression_error(
 @documented
 @checks.entry_point
 def target_error(
-    features: ArrayLike,  # of the evaluated model, shape (n, d)
+    features: ArrayLike,  # features of the evaluated model, shape (n, d)
     targets: ArrayLike,  # real targets, or multi-label indicators, shape (n, m)
 ) -> heldout.HeldoutError:  # task_errors has one entry per target, shape (m,)
     """Leave-one-out error of ridge regression on known targets, in units of their variances.
@@ -107,7 +107,7 @@ def target_error(
     size = T.square().mean(0).sqrt()
     if not (size > 0).all():
         bad = int((size == 0).nonzero()[0])
-        checks.refuse("targets must vary", f"column {bad}, a constant", "drop it")
+        checks.refuse("targets must vary", f"a constant in column {bad}", "drop this column")
     n, m = T.shape
     n_bytes = 8 * n * (6 * m + 3 * min(X.shape))
     checks.check_memory(n_bytes, "pass fewer targets or examples", device=X.device)
@@ -120,7 +120,7 @@ def target_error(
     point_errors = squares.sum(0)
     values = ridge_tasks.loo_pseudo_values(basis, point_errors, training, choice.alpha)
     errors, share = squares.mean(1, keepdim=True), choice.baseline / m
-    parts = squares + errors / choice.error * (values - point_errors)  # of each target, (m, n)
+    parts = squares + errors / choice.error * (values - point_errors)  # one row per target, (m, n)
     constants = heldout.constant_values(T.T.double().square(), 1 / m, n)
     return heldout.HeldoutError(
         variance=None,

@@ -28,7 +28,7 @@ class _RowTasks(NamedTuple):
     "Labels of several tasks in their original integer type, and the codes of their classes."
 
     labels: Tensor  # shape (n_tasks, n), any integer type
-    codes: Tensor  # of simplex_codes, shape (q, q - 1)
+    codes: Tensor  # from simplex_codes, shape (q, q - 1)
 
     @property
     def n_classes(self) -> int:
@@ -66,9 +66,9 @@ class _RowSums(NamedTuple):
     "Sums over rows that determine ridge probes."
 
     n: int  # number of examples
-    mean: Tensor  # of the features, shape (d,), float64
-    gram: Tensor  # of the centred features, shape (d, d), float64
-    cross: Tensor  # of centred features and targets, shape (d, k), float64
+    mean: Tensor  # mean of the features, shape (d,), float64
+    gram: Tensor  # Gram matrix of the centred features, shape (d, d), float64
+    cross: Tensor  # products of centred features and targets, shape (d, k), float64
     target_mean: Tensor  # shape (k,), float64
 
 
@@ -138,7 +138,7 @@ def _row_sums(
     *,
     further: _RowTasks | None = None,  # a further task on all examples, with any number of classes
     block_size: int | None = None,  # rows read at once; None is 8 MB
-) -> list[_RowSums]:  # over all rows, then for `part` and `further` if given
+) -> list[_RowSums]:  # sums over all rows, then those of `part` and `further` if given
     "Compute sums over the rows of a file in one pass."
     distributions = [tasks] if part is None else [tasks, part[1]]
     size = _check_pass(rows, distributions, block_size)
@@ -186,10 +186,10 @@ def _row_sums(
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #f4b780c7
 class RowFit(NamedTuple):
-    "Ridge probes of all tasks at all penalties, without the training examples."
+    "Ridge probes of all tasks at all penalties, stored without the training examples."
 
     n: int  # number of examples
-    mean: Tensor  # of the features, shape (d,), float64
+    mean: Tensor  # mean of the features, shape (d,), float64
     s: Tensor  # singular values of the centred features, descending, shape (r,), float64
     V: Tensor  # right singular vectors, shape (d, r), float64
     C: Tensor  # U' Y, shape (r, k), float64
@@ -398,7 +398,7 @@ _EVALUATED = 2**14  # number of evaluated examples
 class _Groups(NamedTuple):  # a sample of whole groups
     n: int  # number of fitted examples
     sample: _Sample
-    grouping: whole_groups.Grouping  # of the sample
+    grouping: whole_groups.Grouping  # groups of the sample
     weights: Tensor  # examples that each example of the sample represents, shape (m,)
 
 
@@ -490,7 +490,7 @@ def _sums_beside(
 
 class _GroupErrors(NamedTuple):
     by_task: Tensor  # shape (n_tasks,), float64; over all examples
-    by_point: Tensor  # of the sample, shape (m,), as the following fields
+    by_point: Tensor  # error of each example in the sample, shape (m,), like the next fields
     pseudo: Tensor
     beyond: Tensor  # correction of the overall error by the sample
     right: Tensor  # fraction of tasks in which the true class has the highest score
@@ -587,9 +587,9 @@ def _heldout_groups(fit, rows, tasks, number, *, n_evaluated) -> tuple:  # Heldo
 class _KnownLabels(NamedTuple):
     "Statistics of probes on known labels, each example evaluated by a probe fitted to the others."
 
-    error: HeldoutError  # leave-one-out, over all examples
-    accuracy: float  # over the evaluated examples, leaving out one per class at a time
-    fit: RowFit  # to all examples, on the CPU, for other statistics
+    error: HeldoutError  # leave-one-out error over all examples
+    accuracy: float  # on the evaluated examples, leaving out one per class at a time
+    fit: RowFit  # probes fitted to all examples, on the CPU
     fourth: float  # mean of |x - mean|^4 over the evaluated examples
 
 
@@ -652,22 +652,22 @@ def _probes(fit, rows, tasks, mask, n_evaluated) -> ProbeResult:
 class _RowScores(NamedTuple):
     "Scores of a model for a ranking."
 
-    error: HeldoutError  # over the first tasks, on all examples
-    probes: ProbeResult | None  # over the second tasks, fitted to a subset; None without them
-    known: _KnownLabels | None = None  # on known labels, if given
+    error: HeldoutError  # held-out error on `labels`, over all examples
+    probes: ProbeResult | None  # probes of `probe_labels`; None without them
+    known: _KnownLabels | None = None  # statistics on known labels, if given
 
 
 @checks.entry_point
 def scores_of_rows(
-    features: row_blocks.RowsLike,  # as for open_rows, shape (n, d), n above d + 1
+    features: row_blocks.RowsLike,  # as in open_rows, shape (n, d), with n > d + 1
     labels: ArrayLike,  # tasks for the held-out error, integers, shape (n_tasks, n)
     probe_labels: ArrayLike | None = None,  # tasks for probes, (n_probe_tasks, n); None: no probes
     train: float | ArrayLike = 0.5,  # fraction or mask of the training examples
     *,
     n_classes: int | None = None,  # q; None is one more than the largest label
     known: ArrayLike | None = None,  # class of each example, if known, shape (n,)
-    groups: ArrayLike | None = None,  # of the examples, for grouped cross-validation, shape (n,)
-    seed: Seed | None = 0,  # of the split, if `train` is a fraction
+    groups: ArrayLike | None = None,  # group of each example, shape (n,)
+    seed: Seed | None = 0,  # seed of the split, if `train` is a fraction
     n_evaluated: int = _EVALUATED,  # number of evaluated examples
     block_size: int | None = None,  # rows read at once; None is 8 MB
 ) -> _RowScores:
@@ -689,7 +689,7 @@ def scores_of_rows(
         known = _check_row_tasks(known, n)
         if len(known.labels) != 1:
             got = f"{len(known.labels)} rows"
-            rule = "known must hold one class per example"
+            rule = "known must contain one class per example"
             checks.refuse(rule, got, "pass shape (n,)")
     number = None if groups is None else whole_groups.check_groups(groups, n).number
     sums = _row_sums(rows, tasks, part, further=known, block_size=block_size)

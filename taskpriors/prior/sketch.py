@@ -105,7 +105,7 @@ def _near_partitions(problem: pair_sums.PairProblem) -> list[Tensor]:  # cells, 
 
 # %% ../../nbs/prior/05_sketch.ipynb #6d56d1a2
 class _Sketched(NamedTuple):
-    "Arrays from which blocks are computed."
+    "Arrays from which sums over blocks are computed."
 
     problem: pair_sums.PairProblem
     leading: list  # coordinates of prior and models along leading directions, (n, 8) each
@@ -117,7 +117,7 @@ class _Lots(NamedTuple):
 
     y: Tensor  # shape (n_lots, n_models, 2, n_temps)
     c: Tensor  # control variates, shape (n_lots, n_models, 2, 2)
-    kernel: Tensor  # of abs(K), shape (n_lots,)
+    kernel: Tensor  # sum of abs(K) over each lot, shape (n_lots,)
 
 
 class _Side(NamedTuple):
@@ -225,7 +225,7 @@ class _Draws(NamedTuple):
     generator: torch.Generator
     side: int  # rows of a lot, and also columns
     together: int  # lots per batch
-    probabilities: Tensor  # of drawing each example, shape (n,)
+    probabilities: Tensor  # probability of drawing each example, shape (n,)
 
 
 def _lot_side(max_pairs: int) -> int:
@@ -339,7 +339,7 @@ class _FreshLots(NamedTuple):
 
     powers: Tensor  # powers 1 to 3 of r - start, shape (3, n_models, 2, n_temps)
     controls: Tensor  # powers 1 and 2 of the first c - control_means, shape (2, n_models, 2, 1)
-    kernel: Tensor  # of abs(K_ij), a scalar
+    kernel: Tensor  # sum of abs(K_ij), a scalar
     n_lots: int
 
     def mean_and_error(self) -> tuple[Tensor, Tensor]:  # of r - start
@@ -394,7 +394,7 @@ def _draw_fresh(draws, lots, most, *, doubtful, **fixed) -> tuple[_FreshLots, in
 @checks.entry_point
 def sketch_trace_moments(
     M: Tensor
-    | Mapping[str, Tensor],  # the model: its kernel's factor, shape (n, r), or name -> factor
+    | Mapping[str, Tensor],  # factor of the model's kernel, shape (n, r), or name -> factor
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,

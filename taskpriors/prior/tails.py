@@ -73,8 +73,8 @@ def trace_covariance(
     temperature: float | ArrayLike,  # T > 0 in the units of K, one or several
     *,
     graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
-    block_size: int | None = None,  # examples per block; None keeps all blocks within 64 MiB
-    executor: ExecutorLike | None = None,  # maps over lists of blocks
+    block_size: int | None = None,  # examples per block; None uses at most 64 MiB
+    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over lists of blocks
 ) -> Tensor:  # shape (n_temps, n_models, n_models), float64
     """Covariance of Tr(AG) and Tr(BG) over tasks G, for all pairs of models (Theorem 2.6).
 
@@ -114,7 +114,7 @@ def _tilted_sums(
     odds: Sequence,  # 1/T for each temperature, doubled for undirected graphs
     tilts: Tensor,  # shape (n_odds, n_tilts)
     twice: int,  # 2 for undirected graphs, 1 for directed ones
-    dtype: torch.dtype,  # of the blocks
+    dtype: torch.dtype,  # dtype of the blocks
 ) -> Tensor:
     "Sums over i != j of C, C', C'' and C''': float64, shape (4, n_odds, n_tilts)."
     total = tilts.new_zeros(4, *tilts.shape, dtype=torch.float64)
@@ -166,7 +166,7 @@ def _signed_root(s, c) -> Tensor:
 _CLOSE = 1e-7  # in standard deviations of the tilted statistic
 
 
-def _increasing_root(f: Callable, s: Tensor, step: Tensor | float) -> Tensor:  # like s
+def _increasing_root(f: Callable, s: Tensor, step: Tensor | float) -> Tensor:  # shape of s
     "Solve f(s) = 0 elementwise for an increasing f, starting at `s`; f returns value and slope."
     low, high = torch.full_like(s, -math.inf), torch.full_like(s, math.inf)
     for _ in range(100):
@@ -238,8 +238,8 @@ def outperform_probability(
     *,
     method: str = "saddlepoint",  # "normal", "edgeworth" or "saddlepoint" (several passes)
     graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
-    block_size: int | None = None,  # examples per block; None fits a core's cache
-    executor: ExecutorLike | None = None,  # maps over lists of blocks
+    block_size: int | None = None,  # examples per block; None uses blocks that fit in a cache
+    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over lists of blocks
 ) -> Tensor:  # in [0, 1], float64, shape (n_temps,), or a scalar for a single temperature
     """Approximate P(Tr(AG) > Tr(BG)) over tasks G; 1/2 if they differ only by rounding.
 
@@ -280,8 +280,8 @@ def outperform_matrix(
     temperature: float | ArrayLike,  # T > 0 in the units of K, one or several
     *,
     graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
-    block_size: int | None = None,  # examples per block; None fits a core's cache
-    executor: ExecutorLike | None = None,  # maps over lists of blocks
+    block_size: int | None = None,  # examples per block; None uses blocks that fit in a cache
+    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over lists of blocks
 ) -> Tensor:  # P(row > column), shape (n_temps, n_models, n_models), float64
     """Normal approximation of P(Tr(AG) > Tr(BG)) for all pairs of models.
 
@@ -330,12 +330,12 @@ def trace_quantile(
     | Mapping[str, Tensor],  # factor of the model's kernel, shape (n, r), or name -> factor
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, one or several
-    p: float | ArrayLike,  # one or several levels in (0, 1), the fraction of tasks below
+    p: float | ArrayLike,  # one or several levels in (0, 1), fractions of tasks
     *,
     method: str = "cornish-fisher",  # "normal", "cornish-fisher" or "saddlepoint"
     graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
-    block_size: int | None = None,  # examples per block; None fits a core's cache
-    executor: ExecutorLike | None = None,  # maps over lists of blocks
+    block_size: int | None = None,  # examples per block; None uses blocks that fit in a cache
+    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over lists of blocks
 ) -> Tensor:  # shape (n_models, n_temps, n_levels), float64
     """Approximate quantiles of Tr(MG) over tasks G.
 
@@ -348,7 +348,7 @@ def trace_quantile(
     checks.check_choice(method, ("normal", "cornish-fisher", "saddlepoint"), "method")
     levels: Any = p if pair_sums.is_sequence(p) else [p]
     if len(levels) == 0:
-        checks.refuse("p must hold at least one level", "none", "pass at least one")
+        checks.refuse("p must contain at least one level", "none", "pass at least one")
     numbers = [
         checks.check_number(level, "p", low=0, high=1, low_open=True, high_open=True)
         for level in levels

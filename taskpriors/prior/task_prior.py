@@ -33,7 +33,7 @@ from ..signatures import documented
 
 # %% ../../nbs/prior/17_task_prior.ipynb #6a8edb5e
 def _model_factors(models, kernel):
-    "Return the factor, or dictionary of factors, of the models' kernels."
+    "Return the kernel factor of one model, or a dictionary of the factors of several models."
     if isinstance(models, Mapping):
         return {name: _model_factors(X, kernel) for name, X in models.items()}
     if kernel is None:
@@ -45,10 +45,10 @@ def _model_factors(models, kernel):
 class ModelScores(Result):
     "Scores of several models under a prior; `to_frame` sorts by skill."
 
-    names: tuple  # of the models
+    names: tuple  # names of the models
     skill: Tensor  # 1 - error/(error of an intercept-only probe); higher is better
     error: Tensor  # squared error per example, shape (n_models,); lower is better
-    precision: Tensor  # of the k nearest neighbours, shape (n_models,); higher is better
+    precision: Tensor  # precision at k, shape (n_models,); higher is better
     mean: Tensor  # E[Tr MG], shape (n_models,); higher is better
     variance: Tensor  # Var[Tr MG], shape (n_models,)
     distribution: str = "edge"  # distribution of the tasks, "edge" or "label"
@@ -121,7 +121,7 @@ class TaskPrior(Result):
     def from_labels(
         cls,
         labels: ArrayLike,  # known tasks, shape (n_tasks, n), or (n,) for one
-        temperature: float,  # T > 0; K_ij before centring: fraction of tasks that join i and j
+        temperature: float,  # T > 0; uncentred K_ij is the fraction of tasks that join i and j
         *,
         center: bool = True,  # whether to use H K H
         graphs: str = "undirected",  # "undirected" or "directed"
@@ -143,7 +143,7 @@ class TaskPrior(Result):
         cls,
         n_samples: int,  # N, number of samples
         n_views: int,  # V, number of consecutive views of each sample
-        temperature: float,  # T > 0; K_ij before centring: 1 within a sample, else 0
+        temperature: float,  # T > 0; uncentred K_ij is 1 within a sample and 0 otherwise
         *,
         center: bool = True,  # whether to use H K H
         graphs: str = "undirected",  # "undirected" or "directed"
@@ -273,7 +273,7 @@ class TaskPrior(Result):
         *,
         seed: Seed | None = None,  # int, torch.Generator or None
     ) -> Tensor:  # bool, shape (n_graphs, n, n)
-        "Draw exact samples of graphs with independent edges, which are rarely label graphs."
+        "Draw exact samples of graphs with independent edges; few of them are label graphs."
         self._without_labels()
         return edges.sample_graphs(
             self.factor, self.temperature, n_graphs, graphs=self.graphs, seed=seed
@@ -330,7 +330,7 @@ class TaskPrior(Result):
     @checks.entry_point
     def heldout_error(
         self,
-        features: ArrayLike,  # of one model, shape (n, d)
+        features: ArrayLike,  # features of one model, shape (n, d)
         *,
         labels: ArrayLike | Labelings | None = None,  # tasks to average over instead of edges
         **options: Any,  # passed to expected_heldout_error: alpha, variance, standardize, ...
@@ -348,7 +348,7 @@ class TaskPrior(Result):
     @checks.entry_point
     def precision_at_k(
         self,
-        features: ArrayLike,  # of one model, shape (n, d)
+        features: ArrayLike,  # features of one model, shape (n, d)
         k: int = 10,  # number of neighbours, below n
         **options: Any,  # passed to precision_at_k: block_size, executor
     ) -> float:  # between 0 and 1

@@ -34,7 +34,7 @@ def view_graph(
     n_samples: int,  # N, number of samples
     n_views: int,  # V, number of consecutive views of each sample
     *,
-    dtype: torch.dtype | None = None,  # of the graph; None is the default floating type
+    dtype: torch.dtype | None = None,  # dtype of the graph; None uses torch's default
 ) -> Tensor:  # shape (N V, N V), zeros and ones; dense, so for small n
     """Graph that joins the views of each sample (Proposition 2.7).
 
@@ -53,7 +53,7 @@ def view_factor(
     n_samples: int,  # N, number of samples
     n_views: int,  # V, number of consecutive views of each sample
     *,
-    dtype: torch.dtype | None = None,  # None is the default floating type
+    dtype: torch.dtype | None = None,  # dtype of the factor; None uses torch's default
 ) -> Tensor:  # Y of shape (N V, N), sparse COO with N V ones
     """One-hot labels of the samples, a factor of the view graph with O(n) memory (Proposition 2.7).
 
@@ -86,7 +86,7 @@ def view_features(
     """
     X = checks.check_numbers(views, "views")
     if X.ndim != 3 or min(X.shape) < 1 or min(X.shape[:2]) < 2:
-        rule = "views must hold at least two views of two samples, shape (n_samples, n_views, d)"
+        rule = "views must contain at least two views of two samples, shape (n_samples, n_views, d)"
         checks.refuse(rule, f"shape {tuple(X.shape)}", "stack the features of each view")
     n_bytes = 8 * (4 * X.numel() + 3 * X.shape[2] ** 2)
     checks.check_memory(n_bytes, "pass fewer features", device=X.device)
