@@ -233,7 +233,11 @@ def test_a_failing_model_is_reported_and_the_rest_ranked(shelf, tmp_path):
     )
     assert code == 1 and err == ""
     said = " ".join(out.split())
-    for words_of_failure in ("broken: features must be finite", "resnet18a: ", "did you mean resnet18"):
+    for words_of_failure in (
+        "broken: features must be finite",
+        "resnet18a: ",
+        "did you mean resnet18",
+    ):
         assert words_of_failure in said
     about = json.loads((tmp_path / "ranking/ranking.json").read_text())
     assert set(about["failures"]) == {"broken", "resnet18a"} and len(about["ranking"]) == 6
@@ -270,7 +274,9 @@ def test_no_network(shelf, tmp_path):
         TORCH_HOME=tmp_path / "torch",
     )
     assert code == 2 and not out and "Traceback" not in err
-    assert "weights must be in the cache of the hub. Got none of resnet10t and resnet18;" in err
+    assert (
+        "weights must be in the cache of the hub. Got no weights of resnet10t and resnet18;" in err
+    )
 
 
 LONG_ENOUGH = "--n-tasks", 300, "--n-classes", 4, "--all"  # to be interrupted
