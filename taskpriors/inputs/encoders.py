@@ -231,8 +231,8 @@ class BatchEncoder:
 
     name: str  # name of the model in messages
     forward: Callable  # batch -> output
-    device: torch.device  # device to which batches are moved
-    dtype: torch.dtype | None = None  # to which batches are converted; None: unchanged
+    device: torch.device  # device of the inputs
+    dtype: torch.dtype | None = None  # type of the inputs; None: unchanged
     precision: str = "float32"  # of the forward pass; "bfloat16" and "float16" by autocast
     pooling: str | None = None  # as in `pool_output`
     taken: set = field(default_factory=set)  # names of the poolings that were used

@@ -207,7 +207,7 @@ def _load_folder(
         places = [root / name for name in (split, *synonyms) if name and (root / name).is_dir()]
         folder = next((place for place in places if place != root), None)
         if folder is None:
-            rule = f"split must name a subfolder of {root.name}"
+            rule = f"`split` must be the name of a subfolder of {root.name}"
             remedy = "leave out `split` to read the whole folder"
             checks.refuse(rule, repr(split), remedy)
     types = input_key.split(";") if input_key else _IMAGE_TYPES
@@ -377,7 +377,7 @@ def _load_array(a, name, limit) -> ImageSource:
 def _refuse_split(split, name) -> None:
     "Raise `ValueError` if `split` is passed for a source without splits."
     if split is not None:
-        rule = f"split must be left out for {name}, which has no splits"
+        rule = f"`split` must be left out for {name}, which has no splits"
         checks.refuse(rule, repr(split)[:80], "leave it out, and select the images before the call")
 
 # %% ../../nbs/inputs/04_images.ipynb #5782220a
@@ -420,7 +420,7 @@ def _load_object(
         remedy = "pass one of them" + "".join(f", e.g. images[{k!r}]" for k in [*source][:1])
         checks.refuse(rule, got, remedy, TypeError)
     if split is not None:
-        rule = "split must be left out for images that are passed as an object"
+        rule = "`split` must be left out for images that are passed as an object"
         checks.refuse(rule, repr(split), "leave it out, and select the split before the call")
     if isinstance(source, ImageSource):
         return source.subset(evenly(len(source), limit).tolist())

@@ -220,7 +220,7 @@ def _task_columns(frame: DataFrame, fixed: Sequence, name: str) -> dict[str, str
 
     free = [k for k in frame.columns if k not in fixed]
     if {"worst_decile", "skill"} <= set(map(plain_name, free)):
-        rule, remedy = "a saved ranking must be converted to rows", "pass ranking.to_record(TASK)"
+        rule, remedy = "past results must not be a saved ranking", "pass ranking.to_record(TASK)"
         raise ValueError(sentence(rule, f"the table {name}", remedy))
     for column in [k for k in free if not _is_fact(k)]:
         signs = frame[column].astype(str).str.contains(r"\d\s*%\s*$")

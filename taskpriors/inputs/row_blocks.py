@@ -140,7 +140,7 @@ class RowMatrix:
     layout: Layout | None  # None if the rows are in memory
     array: Any = None  # tensor or numpy array, if the rows are in memory
     stamp: tuple | None = field(default=None)  # of the file when it was opened
-    device: torch.device = _HERE  # to which blocks of rows are moved
+    device: torch.device = _HERE  # device of the blocks
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -200,7 +200,7 @@ class RowMatrix:
         if stamp != self.stamp:
             got = "no file" if stamp is None else "a different size or modification time"
             rule = f"the file of {self.name} must not change during a run"
-            checks.refuse(rule, got, "run again when nothing writes to it", OSError)
+            checks.refuse(rule, got, "run again when no process writes to it", OSError)
 
     def _kept(self, spans) -> Tensor:  # stored rows, from pairs (first row, number of rows)
         if self.layout is None:

@@ -66,7 +66,7 @@ def labels_of_column(labels: Any, column: str) -> LabelColumn:
     "Name the column of labels in a table."
     checks.check_instance(column, str, "label_column", remedy="pass the name of a column")
     if labels is None or isinstance(labels, bool):
-        rule, remedy = "label_column requires a table of labels", "pass labels=FILE"
+        rule, remedy = "`label_column` requires a table of labels", "pass labels=FILE"
         refuse(rule, f"labels={labels}", f"{remedy}, or load_texts(..., label_column=)")
     return LabelColumn(labels, column)
 
@@ -210,7 +210,7 @@ def _spelled_twice(names: tuple) -> list[tuple[str, str]]:  # pairs of spellings
     return pairs
 
 
-_ALONE = 10  # smallest number of labels of which two must have the same class
+_ALONE = 10  # with at least so many labels, two must have the same class
 
 
 def _checked_classes(labels: GivenLabels, n: int) -> GivenLabels:
@@ -455,7 +455,7 @@ def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entri
         return _with_order(_entries_of_frame(frame, column, noun))
     if column is not None:
         remedy = "leave it out, or pass a file or a data frame"
-        raise ValueError(sentence("label_column requires a table", type(labels).__name__, remedy))
+        raise ValueError(sentence("`label_column` requires a table", type(labels).__name__, remedy))
     if hasattr(labels, "iloc") and hasattr(labels, "index"):
         return _with_order(_Entries(labels.tolist(), _index_key(labels.index), noun=noun))
     return labels

@@ -187,7 +187,7 @@ class Name(WithPrefix):
 
     @property
     def of_hub(self) -> bool:
-        "Whether it names a network of transformers: OWNER/NAME on the hub, or a folder."
+        "Whether the name refers to a network of transformers, on the hub or in a folder."
         folder = any((Path(self.text) / name).is_file() for name in _NETWORK_FILES)
         return not self.text.startswith("timm/") and (folder or is_repository(self.text))
 
@@ -373,8 +373,8 @@ def _unwrapped(module: nn.Module) -> nn.Module:
 _ADAPTERS: tuple = (  # attributes of an object -> its source; the first match counts
     (("to_numpy",), Matrix),  # a data frame
     (("tocsr", "toarray"), Matrix),  # a sparse matrix of scipy
-    (("key_to_index",), WordVectors),  # KeyedVectors of gensim
-    (("run", "get_inputs", "get_outputs"), OnnxNetwork),  # a session of onnxruntime
+    (("key_to_index",), WordVectors),  # gensim's KeyedVectors
+    (("run", "get_inputs", "get_outputs"), OnnxNetwork),  # an onnxruntime session
     (("task", "model", "preprocess", "postprocess"), lambda p: Network(p.model, p)),  # a pipeline
     (("transforms", "get_state_dict", "meta"), PublishedWeights),  # of torchvision
 )

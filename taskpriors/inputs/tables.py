@@ -143,7 +143,7 @@ def _rows_of(text: str, separator: str, name: str) -> list[list[str]]:
             got = f"{len(row)} in row {k}: {shortened(', '.join(map(repr, row)), 60)}"
             remedy = f"pandas.read_csv(path, index_col=False){_TO_CSV}"  # trailing separators
             if row[-1] != "":
-                remedy = "quote cells that hold separators, or pandas.read_csv(path)"
+                remedy = "quote cells that contain separators, or pandas.read_csv(path)"
                 remedy += ".to_csv('table.csv') if the first column has no name"
             raise ValueError(sentence(rule, got, remedy))
         rows.append(row)

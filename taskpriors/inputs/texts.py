@@ -200,7 +200,7 @@ def _text_place(frame: DataFrame, text_column: str | None, of_file: bool) -> int
         got = f"{columns[0][:60]!r} in the first line, which may be a text"
         checks.refuse(rule, got, "add the header text, or pass text_column=")
     if len(places) != 1:
-        rule, remedy = "a table of texts must have a column text", "pass text_column="
+        rule, remedy = "a table of texts must have a column named text", "pass text_column="
         checks.refuse(rule, ", ".join(columns)[:120], remedy)
     return places[0]
 
@@ -244,7 +244,7 @@ def load_texts(
     | None = None,  # column of texts in a table; None: "text", or the only candidate
     label_column: str | None = None,  # column of labels in a table; None: "label" if it exists
     labels: ArrayLike | None = None,  # class of each text, words or numbers, shape (n,)
-    limit: int | None = None,  # largest number of texts, evenly spaced
+    limit: int | None = None,  # number of evenly spaced texts; None: all
 ) -> TextSource:
     """Load the texts in a list, table, data set or file, in order.
 
@@ -272,7 +272,7 @@ def load_texts(
             labels_from = f"the column {frame.columns[label]!r} of {name}"
     else:
         if text_column is not None or label_column is not None:
-            rule, remedy = "text_column and label_column require a table", "leave them out"
+            rule, remedy = "`text_column` and `label_column` require a table", "leave them out"
             checks.refuse(rule, type(source).__name__, remedy, TypeError)
         texts = source
         if hasattr(source, "iloc") and hasattr(source, "index"):
@@ -418,7 +418,7 @@ def _encode_by_loader(texts: list, *, encode: Callable):
 
 @contextmanager
 def _within_positions(model: Any) -> Iterator[None]:
-    "Context manager in which a sentence-transformers model pads on the right and truncates."
+    "Context manager in which a model pads texts on the right and truncates long ones."
     source = source_of(model)
     network: Any = source.with_tokenizer() if isinstance(source, Network) else source
     if network is source or not _position_tables(network.model):
@@ -440,7 +440,7 @@ def _encode_within(texts: list, *, encode: Callable, **options: Any) -> ArrayLik
 
 
 def _encode_method(encode: Callable) -> Callable:  # list of texts -> rows
-    "Method `encode` of a model, adapted if it follows the protocol of mteb."
+    "Return the method `encode` of a model as a function of a list of texts."
     parameters = inspect.signature(encode).parameters
     if "task_metadata" in parameters:
         return partial(_encode_by_loader, encode=encode)
@@ -684,10 +684,10 @@ def embed_texts(
     source = sources.source_of(model)
     paired = getattr(source, "partner", None) is not None
     if pooling is not None and not (paired or isinstance(source, (sources.Name, sources.Unknown))):
-        rule = "pooling requires a name or a pair (module, tokenizer)"
+        rule = "`pooling` requires a name or a pair (module, tokenizer)"
         checks.refuse(rule, f"{pooling!r:.40} for {source.label_at(0)}", "leave it out")
     if how.pop("transform", None) is not None:
-        checks.refuse("transform requires images", "texts", "leave it out", TypeError)
+        checks.refuse("`transform` requires images", "texts", "leave it out", TypeError)
     name = name or source.label
     texts = texts.with_prefix(source.prefix) if source.prefix else texts
     if isinstance(source, sources.WordVectors):
