@@ -485,7 +485,7 @@ def test_the_cache_is_not_in_the_repository(monkeypatch):
 
 def test_no_network_is_one_sentence(tmp_path):
     says = {
-        "resnet18": "weights of resnet18 must load",
+        "resnet18": "timm must load the weights of resnet18",
         "hf-hub:nobody/nothing": "must load",
         "resnet18x": "did you mean resnet18",
     }

@@ -275,7 +275,9 @@ def test_no_network(shelf, tmp_path):
         TORCH_HOME=tmp_path / "torch",
     )
     assert code == 2 and not out and "Traceback" not in err
-    assert "weights must be in the cache of the hub. Got none of resnet10t and resnet18;" in err
+    assert (
+        "weights must be in the cache of the hub. Got no weights of resnet10t and resnet18;" in err
+    )
 
 
 LONG_ENOUGH = "--n-tasks", 300, "--n-classes", 4, "--all"  # to be interrupted

@@ -442,7 +442,7 @@ def test_a_model_that_takes_small_batches_only_is_computed(tmp_path):
             raise RuntimeError("at most four")
         return x
 
-    with pytest.warns(UserWarning, match="or fails on them"):
+    with pytest.warns(UserWarning, match="its features are not cached"):
         got = embed_features(
             small_batches, IMAGES, transform=flat, cache=tmp_path, batch_size=4, progress=False
         )

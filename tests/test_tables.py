@@ -260,7 +260,7 @@ REFUSALS = {  # a table in another form -> what its refusal says
     '"who","label"\n"1","amy","cat"\n"2","bob","dog"\n': "pandas.read_csv(path).to_csv(",
     "row;label\n0;0,5\n1;1,5\n": "pandas.read_csv(path, sep=';', decimal=',')",
     "label\nNA\ncat\n": "leave these cells empty",
-    "label\n-1\n1\n": "if a class, pass labels + 1",
+    "label\n-1\n1\n": "pass labels + 1 if -1 is a class",
     "label\n1.1\n1.10\n": "use words (v1.1)",
     "label,label\na,b\nc,d\n": "rename one of them",
     'label\n"cat\ndog\n': "check its quotes",

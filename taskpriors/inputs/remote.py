@@ -28,7 +28,7 @@ _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+(://|::)")
 
 
 def is_url(source: object) -> TypeGuard[str]:
-    "Is it a URL that fsspec should read?"
+    "Return whether an object is a URL, which fsspec reads."
     return isinstance(source, str) and _URL.match(source) is not None
 
 # %% ../../nbs/inputs/00_remote.ipynb #517667e8
@@ -36,7 +36,7 @@ _Outcome = TypeVar("_Outcome")
 
 
 def _reach(url: str, work: Callable[..., _Outcome]) -> _Outcome:
-    "Run `work` on a file system and a path in it; errors are converted to one sentence."
+    "Run `work` on the file system and the path of a URL, and raise errors in one sentence."
     place = url[-80:]
     try:
         from fsspec.core import url_to_fs
@@ -45,18 +45,18 @@ def _reach(url: str, work: Callable[..., _Outcome]) -> _Outcome:
     except ImportError as e:
         package = "gcsfs" if url.startswith(("gs:", "gcs:")) else "'taskpriors[remote]'"
         got = " ".join(str(e).split())[:80]
-        refuse(f"{place} requires a package", got, f"pip install {package}", ImportError)
+        refuse(f"reading {place} requires a package", got, f"pip install {package}", ImportError)
     except Exception as e:  # each library raises different errors
         got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
         remedy = "check the URL and its access rights"
         refuse(f"{place} must be accessible", got, remedy, OSError)
 
 # %% ../../nbs/inputs/00_remote.ipynb #4963393f
-_GAP = 2**17  # gaps of up to so many bytes are read rather than skipped
+_GAP = 2**17  # bytes; smaller gaps between spans are read, larger ones are skipped
 
 
 def remote_stamp(url: str) -> tuple[int, str]:
-    "Metadata that identify the version of a file: its size, and a digest of the server's metadata."
+    "Return the size of a file and a digest of its metadata, which identify its version."
 
     def look(fs, path) -> tuple[int, str]:
         fs.invalidate_cache()
@@ -113,7 +113,7 @@ def local_copy(url: str) -> Path:  # with the same name
 
 # %% ../../nbs/inputs/00_remote.ipynb #8f0bdad6
 def check_scratch(scratch: str | Path | None) -> None:
-    "Refuse a value that is neither a folder nor its URL."
+    "Raise `ValueError` if `scratch` is neither None, an existing folder nor a URL."
     if scratch is not None and not is_url(scratch) and not os.path.isdir(scratch):
         rule, remedy = "scratch must be a URL or a folder", "pass one that all workers can access"
         refuse(rule, repr(str(scratch)[-80:]), remedy)
@@ -121,7 +121,7 @@ def check_scratch(scratch: str | Path | None) -> None:
 
 @contextmanager
 def scratch_folder(scratch: str | Path | None) -> Iterator[str]:
-    "Context with a new folder, at a URL, in a folder, or in the system's temporary folder."
+    "Context manager for a new folder at a URL, in a folder, or among the temporary files."
     if not is_url(scratch):
         with tempfile.TemporaryDirectory(dir=scratch) as folder:
             yield folder
@@ -134,7 +134,7 @@ def scratch_folder(scratch: str | Path | None) -> Iterator[str]:
 
 
 def save_array(path: str, array: np.ndarray) -> str:  # the path
-    "Write an array into a file in a scratch folder, for workers."
+    "Write an array to a file in a scratch folder, from which workers read it."
     if is_url(path):
         written = io.BytesIO()
         np.save(written, array)
@@ -145,7 +145,7 @@ def save_array(path: str, array: np.ndarray) -> str:  # the path
     except OSError as e:
         where = str(Path(path).parent.parent)[-60:]
         rule = f"{Path(path).stem} need {array.nbytes / 2**20:.3g} MiB in {where}"
-        remedy = "free space there or set TMPDIR; no partial file was left"
+        remedy = "free space there, or set TMPDIR to another folder"
         got = os.strerror(e.errno) if e.errno else str(e)  # numpy reports the bytes written
         refuse(rule, repr(got), remedy, OSError)
     return path

@@ -31,15 +31,15 @@ from ..signatures import documented
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #b0ea13bf
 class GivenPairs(NamedTuple):
-    "Pairs of examples that are known to be of the same class or of different classes."
+    "Pairs of examples that are known to be in the same class or in different classes."
 
     points: Tensor  # rows of the two examples of each pair, shape (n_pairs, 2), int64
-    same: Tensor  # are they of the same class? Shape (n_pairs,), bool
-    names: tuple | None = None  # of all examples, for messages; None: use rows
+    same: Tensor  # True: in the same class; False: in different classes; (n_pairs,), bool
+    names: tuple | None = None  # names of all examples for messages; None: rows are used
     notes: tuple = ()  # notes for the reader
 
     def name_of(self, row: int) -> str:
-        "Name of an example for messages."
+        "Return the name of an example, or its row, for messages."
         return shortened(str(row if self.names is None else self.names[row]), 40)
 
 
@@ -47,7 +47,7 @@ PairsLike = TypeAliasType("PairsLike", ArrayLike | str | os.PathLike | GivenPair
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #d1b1ac60
 class _Written(NamedTuple):
-    "Pairs before they are matched to examples."
+    "Pairs that are not yet matched to examples."
 
     first: list
     second: list
@@ -113,7 +113,7 @@ def _as_written(pairs: object, usual: Sequence[str]) -> _Written:
 
 
 def _written(pairs: object, usual: Sequence[str]) -> _Written:
-    "Read pairs, each of which must name two examples."
+    "Read pairs; raise `ValueError` if there are none or if an entry is empty."
     written = _as_written(pairs, usual)
     if not written.first:
         rule = "pairs must contain at least one pair"
@@ -130,7 +130,7 @@ _WORDS |= {"1": True, "0": False}
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #e95cf126
 def _named_rows(words: list, points: object) -> list:
-    "Rows of the examples whose name or text equals each word."
+    "Return the rows of the examples with each word as their name or text."
     names, texts = getattr(points, "names", None), getattr(points, "texts", ())
     by_text = defaultdict(list)
     for k, text in enumerate(texts):
@@ -146,7 +146,7 @@ def _named_rows(words: list, points: object) -> list:
 def _rows_of_cells(
     cells: list, points: object, n: int, noun: str = "examples of pairs"
 ) -> tuple[list, tuple]:
-    "Return the rows of the examples that cells name, and notes."
+    "Return the rows of the examples that cells identify, and notes."
     words = [tables.key_text(cell).strip() for cell in cells]
     whole = all(map(str.isdecimal, words))
     fits = _named_rows(words, points)
@@ -194,12 +194,17 @@ def read_pairs(
     distinct: dict = {}
     for i, j, cell in zip(first, second, written.third, strict=True):
         if i == j:
-            rule, got = "a pair must be of two examples", f"{written.first[first.index(i)]!r} twice"
+            rule, got = (
+                "a pair must consist of two different examples",
+                f"{written.first[first.index(i)]!r} twice",
+            )
             raise ValueError(sentence(rule, got, "leave that pair out"))
         word = tables.key_text(cell).strip().lower()
         if cell is not None and word not in _WORDS:
-            rule = "the third entry of a pair must be same or different, true or false, or 1 or 0"
-            raise ValueError(sentence(rule, repr(cell), "use one of these, or leave the pair out"))
+            rule = (
+                "the third entry of a pair must be same or different, yes or no, or a truth value"
+            )
+            raise ValueError(sentence(rule, repr(cell), "use one of these, or leave out the pair"))
         same = cell is None or _WORDS[word]
         distinct.setdefault((min(i, j), max(i, j), same), (i, j))
     distinct_rows = torch.tensor(list(distinct.values()), dtype=torch.int64)
@@ -210,7 +215,7 @@ def read_pairs(
         f"Pairs: {counts}, of {len(distinct_rows.unique())} examples.",
     )
     if len(distinct) < count:
-        notes += (f"{count - len(distinct)} pairs are repeated and are counted once.",)
+        notes += (f"{count - len(distinct)} pairs are repetitions and are counted once.",)
     return GivenPairs(distinct_rows, same, None if names is None else tuple(names), notes)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000016
@@ -221,7 +226,7 @@ RelevantLike = TypeAliasType("RelevantLike", ArrayLike | str | os.PathLike | Map
 @documented
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Retrieval:
-    """Queries with known relevant documents, for `pairs=` of `rank_models`.
+    """Queries with known relevant documents, for the argument `pairs` of `rank_models`.
 
     The documents are the examples of the ranking: texts, images, or rows of features. Queries are
     texts or images, too; if models are features, queries are a dictionary name of model -> features
@@ -251,7 +256,7 @@ class Relevant(NamedTuple):
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000010
 def _with_ids(points: object, header: str, words: set[str]) -> object:
-    "Name examples by the column of their table that contains all of the given words."
+    "Return the examples with the column of their table as names that contains the words."
     ids: dict[str, tuple] = getattr(points, "ids", {})
     named = {str(name).strip() for name in getattr(points, "names", None) or ()}
     column = tables.plain_name(header)
@@ -285,7 +290,7 @@ def read_relevant(
     documents: object,  # as for queries
     sizes: tuple[int, int],  # number of queries and of documents
 ) -> Relevant:
-    "Read the distinct pairs of a query and a relevant document."
+    "Read the pairs of a query and a relevant document, without repetitions."
     n_queries, n_documents = sizes
     given = _written(relevant, _GRADED)
     asked = _rows_of(given.first, queries, n_queries, given.header[0], "queries")

@@ -460,7 +460,7 @@ def _known_classes(labels: Tensor) -> Tensor:
     labels, counts = svd.present_classes(labels)
     if 2 * len(counts) > len(labels):
         rule, got = (
-            "labels must be classes that examples share",
+            "labels must be classes with several examples",
             f"{len(counts)} for {len(labels)} examples",
         )
         checks.refuse(rule, got, "pass classes, or cut values into bins")
