@@ -29,11 +29,11 @@ from ..ridge import simplex_codes
 from ..toml import packaged_toml
 
 # %% ../../nbs/rank/06_forecast.ipynb #e92ee3dc
-_LEAST = 0.02  # shares are clipped to [LEAST, 1 - LEAST] before their logit is taken
+_LEAST = 0.02  # shares are clipped to [_LEAST, 1 - _LEAST] before their logits are computed
 
 
 def centred_logits(shares: Tensor) -> Tensor:  # float64
-    "Logits of clipped shares (n_models, ...), minus their mean over the models."
+    "Compute the logits of clipped shares (n_models, ...), and subtract their mean over the models."
     logits = torch.logit(shares.double().cpu(), eps=_LEAST)
     return logits - logits.mean(0)
 
@@ -43,39 +43,39 @@ class PointEvidence(NamedTuple):
 
     mean: Tensor  # v, centred logits of the skills, shape (n_models,), float64
     moment: Tensor  # K, second moment of centred logits over single tasks, (n_models, n_models)
-    with_references: bool  # are there reference models?
-    n_pairs: float = 0.0  # s, same-class pairs of labels with which the tasks agree
+    with_references: bool  # whether the tasks use reference models
+    n_pairs: float = 0.0  # s, number of same-class pairs among the labels that the tasks agree with
 
 
 def point_evidence(
     skill: Tensor, task_skills: Tensor, *, with_references: bool, n_pairs: float = 0.0
 ) -> PointEvidence:
-    "Mean and second moment of the logits of the models' skills over the tasks of a distribution."
+    "Compute the mean and second moment of the models' centred logits over sampled tasks."
     Z = centred_logits(task_skills)
     return PointEvidence(centred_logits(skill), Z @ Z.T / Z.shape[1], with_references, n_pairs)
 
 # %% ../../nbs/rank/06_forecast.ipynb #a7d827e9
-_LEAST_SKILL = 0.01  # least skill at which the derivative of the logit is taken
-_HALF_RIGHT = 50.0  # number of labels at which accuracy and skill weigh the same
+_LEAST_SKILL = 0.01  # skills are clipped here before the logit is differentiated
+_HALF_RIGHT = 50.0  # number of labels at which accuracy and skill have equal weights
 
 
 class ScoreEvidence(NamedTuple):
     "Evidence from known labels or pairs about the models' scores on the user's task."
 
     mean: Tensor  # estimated centred logits of the scores, shape (n_models,), float64
-    covariance: Tensor  # of their errors, shape (n_models, n_models)
-    n_pairs: float  # s, known pairs of examples of one class
-    classes_per_label: float = 0.0  # c/k; 0 for evidence from pairs
+    covariance: Tensor  # covariance of their errors, shape (n_models, n_models)
+    n_pairs: float  # s, number of known pairs of examples with the same class
+    classes_per_label: float = 0.0  # c/k, classes per label; 0 for evidence from pairs
     share_right: float = 0.0  # u, weight of the accuracy in the mean; 1 - u is that of the skill
 
 
 def _accuracy_weight(n_labels: int) -> float:  # u, in [0, 1)
-    "Weight u of the accuracy in the evidence from labels; the skill has weight 1 - u."
+    "Weight u of the accuracy in evidence from labels; the weight of the skill is 1 - u."
     return n_labels / (_HALF_RIGHT + n_labels)
 
 
 def scores_of(direct: LabelledSkill) -> ScoreEvidence:
-    "Form the evidence from labels, given the models' skills and accuracies on them."
+    "Form evidence from the models' skills and accuracies on the labels."
     m, n_rows = direct.points.shape
     standard_error = (direct.points.mean(0).std() / n_rows**0.5).item()
     b = min(max(direct.skill.mean().item(), standard_error, _LEAST_SKILL), 0.95)
@@ -97,37 +97,37 @@ def scores_of(direct: LabelledSkill) -> ScoreEvidence:
     )
 
 # %% ../../nbs/rank/06_forecast.ipynb #b6974c5b
-HALF = 10.0  # same-class pairs of labels at which agreeing tasks have weight one half
+HALF = 10.0  # number of same-class pairs at which tasks that agree with the labels have weight 1/2
 
 
 def _share_agreeing(n_pairs: float) -> float:  # w, in [0, 1)
-    "Weight of the tasks that agree with the labels, given the number of same-class pairs."
+    "Weight w of the tasks that agree with the labels, given the number of same-class pairs."
     return n_pairs / (HALF + n_pairs)
 
 
 def with_agreeing(sampled: PointEvidence, agreeing: PointEvidence) -> PointEvidence:
-    "Evidence from tasks given labels: a mixture of all tasks and of those that agree with them."
+    "Mix the evidence from all sampled tasks with that from tasks that agree with the labels."
     w = _share_agreeing(agreeing.n_pairs)
     mean = sampled.mean + w * (agreeing.mean - sampled.mean)
     moment = sampled.moment + w * (agreeing.moment - sampled.moment)
     return PointEvidence(mean, moment, sampled.with_references, agreeing.n_pairs)
 
 # %% ../../nbs/rank/06_forecast.ipynb #69dec6c2
-_PRIOR_CELLS = 10.0  # number of residuals that the study's constant is worth
+_PRIOR_CELLS = 10.0  # weight of the study's variance, as a number of residuals
 
 
 class _PastScores(NamedTuple):
-    "Evidence from scores on earlier tasks, up to their variance."
+    "Mean logits on earlier tasks, with a precision that is known up to the variance."
 
-    precision: Tensor  # of the mean logits, in units of 1/variance, (n_models, n_models)
+    precision: Tensor  # precision of the mean logits, in units of 1/variance, (n_models, n_models)
     shift: Tensor  # precision times the mean logits, shape (n_models,)
-    squares: float  # of the residuals
-    freedom: float  # of the residuals
-    n_tasks: int  # with scores of at least two models
+    squares: float  # of residuals
+    freedom: float  # of residuals
+    n_tasks: int  # number of tasks with scores of at least two models
 
 
 def record_scores(scores: Tensor) -> _PastScores | None:
-    "Fit a two-way model, with tasks projected out; None if no task has scores of two models."
+    "Fit model and task effects to earlier scores; return None if no task has two scores."
     is_known = ~scores.isnan()
     is_known = is_known & (is_known.sum(0) > 1)
     if not is_known.any():
@@ -147,11 +147,11 @@ def record_scores(scores: Tensor) -> _PastScores | None:
     return _PastScores(precision, shift, squares, freedom, n_tasks)
 
 
-_AGREED = 2.0  # pseudo-count: contrasts in full agreement, added to the past results
+_AGREED = 2.0  # pseudo-count of contrasts in full agreement
 
 
 def agreement(mean: Tensor, record: _PastScores) -> float:
-    "Agreement of earlier and sampled tasks, between 0 and 1, shrunk towards 1."
+    "Agreement between earlier and sampled tasks, between 0 and 1, shrunk towards 1."
     known = record.precision.diagonal() > 0
     effects = (torch.linalg.pinv(record.precision, hermitian=True) @ record.shift)[known]
     v, r = mean[known] - mean[known].mean(), effects - effects.mean()
@@ -161,32 +161,32 @@ def agreement(mean: Tensor, record: _PastScores) -> float:
     return max(0.0, (contrasts * cosine + _AGREED) / (contrasts + _AGREED))
 
 # %% ../../nbs/rank/06_forecast.ipynb #b533e367
-NEAREST = 10  # k of the precision at k
+NEAREST = 10  # k in precision at k
 
 
 class _PairRule(NamedTuple):
-    "Constants for evidence from pairs, fitted in the study of forecasts."
+    "Constants for evidence from pairs, fitted in the study of pairs."
 
-    slope: float  # c, of logit(precision at 10) on the logit of a power of ranks
+    slope: float  # c, slope of logit(precision at 10) on the logit of a power of ranks
     differ: float  # delta, variance of depth minus precision at 10, as a share of K
 
 
 @cache
 def _pair_rule() -> _PairRule:
-    "Constants for evidence from pairs, see docs/decisions/forecast.md."
+    "Read the constants for evidence from pairs, see docs/decisions/forecast.md."
     return _PairRule(**packaged_toml("rank/pairs.toml")["retrieval"])
 
 
 @cache
 def _query_bias() -> float:  # tau^2
-    "Variance of the logits by which ranks of relevant documents are biased."
+    "Read the variance of the bias in evidence from ranks of relevant documents."
     return packaged_toml("rank/pairs.toml")["queries"]["bias"]
 
 
 def pair_evidence(scores: PairScores | QueryScores) -> ScoreEvidence:
-    "Evidence about precision at 10 from the ranks at which two or more models find partners."
+    "Form evidence about precision at 10 from the ranks of known partners, for several models."
     depth, n = scores.depth, scores.n_points
-    height = max(1.0, depth.mean().item())  # 1 at chance
+    height = max(1.0, depth.mean().item())  # 1 at chance level
     slope = _pair_rule().slope * math.log(n / min(NEAREST, n - 1)) / height**2
     n_blocks, n_queries = int(scores.blocks.max()) + 1, scores.log_ranks.shape[1]
     gaps = scores.log_ranks - scores.log_ranks.mean(1, keepdim=True)
@@ -204,14 +204,14 @@ def pair_evidence(scores: PairScores | QueryScores) -> ScoreEvidence:
 class ForecastEvidence:
     "All evidence about the scores of models on the user's task."
 
-    examples: PointEvidence  # from tasks sampled without labels
-    agreeing: PointEvidence | None = None  # from tasks that agree with the known labels
-    labels: ScoreEvidence | None = None  # from the known labels alone
+    examples: PointEvidence  # evidence from tasks sampled without labels
+    agreeing: PointEvidence | None = None  # evidence from tasks that agree with the labels
+    labels: ScoreEvidence | None = None  # evidence from the known labels alone
     past: Tensor | None = None  # scores on earlier tasks, (n_models, n_earlier), NaN: unknown
-    pairs: ScoreEvidence | None = None  # from known pairs
+    pairs: ScoreEvidence | None = None  # evidence from known pairs
 
     def tensors(self) -> dict[str, Tensor]:
-        "All numbers as tensors, keyed by their path, such as `labels.mean`."
+        "Return all numbers as tensors, keyed by their paths, such as `labels.mean`."
         flat = {}
         for kind, part in vars(self).items():
             if isinstance(part, Tensor):
@@ -238,8 +238,8 @@ def evidence_of(tensors: dict[str, Tensor]) -> ForecastEvidence:
     return ForecastEvidence(past=tensors.get("past"), **built)
 
 # %% ../../nbs/rank/06_forecast.ipynb #fq000002
-def query_evidence(scores: QueryScores) -> ScoreEvidence:  # scores at NEAREST documents
-    "Convert depths and precisions of two or more models over queries to logits of precision at 10."
+def query_evidence(scores: QueryScores) -> ScoreEvidence:  # scores: at the NEAREST documents
+    "Form evidence about precision at 10 from depths and precisions over queries."
     depth, codes = pair_evidence(scores), simplex_codes(len(scores.names))
     found = scores.found.mean(1)
     b = min(max(found.mean().item(), _LEAST), 1 - _LEAST)
@@ -256,33 +256,33 @@ def query_evidence(scores: QueryScores) -> ScoreEvidence:  # scores at NEAREST d
 
 # %% ../../nbs/rank/06_forecast.ipynb #3172a68d
 class _LevelRule(NamedTuple):
-    "Coefficients of a regression for the logit of the mean score on all labels."
+    "Coefficients of a regression that predicts the logit of the mean score on all labels."
 
     intercept: float
-    right: float  # of the logit of the share of few labels that probes predict
-    per_label: float  # of classes per label
+    right: float  # coefficient of the logit of the probes' accuracy on few labels
+    per_label: float  # coefficient of the number of classes per label
 
 
 class Constants(NamedTuple):
-    "Constants for a score, measured in the study of forecasts."
+    "Constants of the forecast for one score, fitted in the study of forecasts."
 
-    alone: float  # rho, variance of a single task as a share of K, without reference models
-    with_references: float  # the same with reference models among the components
-    floor: float  # epsilon
-    record: float  # sigma^2, variance of the interaction of models and tasks
-    few: float  # kappa, error variance of labels without same-class pairs, as a share of K
-    probe: float  # tau^2, the same error, independent for each model
-    differ: float  # delta, variance of score minus accuracy, as a share of K
+    alone: float  # rho, variance of a task as a share of K, without reference models
+    with_references: float  # rho with reference models
+    floor: float  # epsilon, variance of differences that sampled tasks do not show
+    record: float  # sigma^2, variance of the interaction between models and tasks
+    few: float  # kappa, error variance of labels before the first same-class pair, as a share of K
+    probe: float  # tau^2, independent part of this error for each model
+    differ: float  # delta, variance of the difference between score and accuracy, as a share of K
     spread: float  # standard deviation of log lambda
-    certainty: float  # phi
-    level: float  # mean score of the models on a data set, a fraction
-    level_spread: float  # of its logit over data sets
+    certainty: float  # phi, factor by which covariances are multiplied
+    level: float  # fraction, mean score of the models on a data set
+    level_spread: float  # standard deviation of its logit over data sets
     rule: _LevelRule
 
 
 @cache
-def constants_of(scoring: str) -> Constants | None:  # None for scores without a study
-    "Constants for a score; scores computed from the same probes share all but the level."
+def constants_of(scoring: str) -> Constants | None:  # None for scores that were not studied
+    "Read the constants for a score; scores of the same probes differ only in the level."
     table = packaged_toml("rank/forecast.toml")
     if scoring not in table:
         return None
@@ -293,10 +293,10 @@ def constants_of(scoring: str) -> Constants | None:  # None for scores without a
 
 
 def level_of_labels(right: float, classes_per_label: float, scoring: str = "accuracy") -> float:
-    """Predict the mean score of probes on all labels from probes on few labels, which score less.
+    """Predict the mean score of probes trained on all labels from probes trained on few labels.
 
-    `right` is the share of the few labels that probes predict. Scores without a study use the
-    rule for accuracy.
+    `right` is the accuracy on the few labels. Scores that were not studied use the rule for
+    accuracy.
     """
     constants = constants_of(scoring) or constants_of("accuracy")
     assert constants is not None  # accuracy was studied
@@ -307,19 +307,19 @@ def level_of_labels(right: float, classes_per_label: float, scoring: str = "accu
 
 # %% ../../nbs/rank/06_forecast.ipynb #b22a1ba7
 class _LogitMixture(NamedTuple):
-    "A mixture of normal distributions of the centred logits of the models' scores."
+    "Mixture of normal distributions over the centred logits of the models' scores."
 
-    mean: Tensor  # of each component, shape (n_parts, n_models)
+    mean: Tensor  # mean of each component, shape (n_parts, n_models)
     covariance: Tensor  # shape (n_parts, n_models, n_models)
-    weights: Tensor  # of the components, shape (n_parts,)
+    weights: Tensor  # weights of the components, shape (n_parts,)
 
 
-_RIDGE = 1e-12  # keeps a covariance of copies invertible
+_RIDGE = 1e-12  # keeps the covariance invertible if models are copies
 _N_SCALES = 13
 
 
-def scales(spread: float) -> tuple[Tensor, Tensor]:  # values, weights
-    "Lognormal prior of the scale, on a grid of three standard deviations of its logarithm."
+def scales(spread: float) -> tuple[Tensor, Tensor]:  # scales and their weights
+    "Lognormal prior of the scale, on a grid over three standard deviations of its logarithm."
     steps = torch.linspace(-3, 3, _N_SCALES, dtype=torch.float64)
     return (spread * steps).exp(), (-steps.square() / 2).softmax(0)
 
@@ -327,7 +327,7 @@ def scales(spread: float) -> tuple[Tensor, Tensor]:  # values, weights
 def observe(
     mean: Tensor, covariance: Tensor, observed: Tensor, error: Tensor
 ) -> tuple[Tensor, Tensor]:
-    "Condition a normal distribution of contrasts on an observation with a given error covariance."
+    "Condition a normal distribution on an observation with a given error covariance."
     gain = torch.linalg.solve(covariance + error, covariance).T
     later = covariance - gain @ covariance
     return mean + gain @ (observed - mean), (later + later.T) / 2
@@ -344,10 +344,10 @@ def _log_density(observed: Tensor, mean: Tensor, covariance: Tensor) -> Tensor: 
 def _observe_record(
     mean: Tensor, covariance: Tensor, precision: Tensor, shift: Tensor, own: float
 ) -> tuple[Tensor, Tensor]:
-    """Condition a normal distribution on observed means, whose precision may be singular.
+    """Condition a normal distribution on observed means with a precision that may be singular.
 
-    `shift` is the precision times the observed means, and `own` the variance of the user's task
-    around them.
+    `shift` is the precision times the observed means; `own` is the variance of the user's task
+    around these means.
     """
     eye = torch.eye(len(mean), dtype=mean.dtype)
     damped = torch.linalg.inv(eye + own * precision)
@@ -356,17 +356,17 @@ def _observe_record(
     return later @ (torch.linalg.solve(covariance, mean) + shift), (later + later.T) / 2
 
 
-_COPIES = 1e-3  # mean squared distance of logits over tasks below which models are alike
+_COPIES = 1e-3  # mean squared difference of two models' logits below which they are near copies
 
 
 def _likeness(moment: Tensor) -> Tensor:  # (n_models, n_models)
-    "Correlation of errors: one for copies, near zero for models that differ on individual tasks."
+    "Correlation of two models' errors: 1 for copies, near 0 if their skills differ between tasks."
     squares = moment.diagonal()
     return (-(squares[:, None] + squares - 2 * moment).clamp(min=0) / _COPIES).exp()
 
 
 def _label_error(constants: Constants, K: Tensor, F: Tensor, labels: ScoreEvidence) -> Tensor:
-    "Covariance R of the errors of label evidence; R, K and F are in terms of contrasts."
+    "Covariance R of the errors in evidence from labels; R, K and F refer to contrasts."
     codes = simplex_codes(len(labels.mean))
     unseen = (constants.few * K + constants.probe * F) / math.sqrt(1 + labels.n_pairs)
     return codes.T @ labels.covariance @ codes + unseen + constants.differ * K
@@ -380,7 +380,7 @@ def posterior_of(
     record: _PastScores | None = None,
     pairs: ScoreEvidence | None = None,
 ) -> _LogitMixture:
-    "Posterior of the centred logits of the models' scores on the user's task."
+    "Compute the posterior over the centred logits of the models' scores on the user's task."
     codes = simplex_codes(len(points.mean))
     rho = constants.with_references if points.with_references else constants.alone
     F = codes.T @ _likeness(points.moment) @ codes
@@ -412,25 +412,25 @@ def posterior_of(
     return _LogitMixture(torch.stack(means), torch.stack(covariances), log_weights.softmax(0))
 
 # %% ../../nbs/rank/06_forecast.ipynb #ef3e81a2
-_TIE = 0.5  # accuracy points by which a model may be behind the best and still count as best
+_TIE = 0.5  # accuracy points; a model this close to the best one also counts as best
 _N_DRAWS = 4000
 _SURE = 0.95
 
 
 def _is_sure(probability: Any) -> Any:
-    "Is a probability, or each entry of an array, above 0.95, allowing for rounding?"
+    "Test whether probabilities exceed 0.95, with a tolerance for rounding."
     return probability - _SURE > 1e-9
 
 # %% ../../nbs/rank/06_forecast.ipynb #a9bea797
 class Comparison(NamedTuple):
-    "Margin of one model over another on the user's task, with its 95 % interval."
+    "Margin of model `a` over model `b` on the user's task, with a 95 % interval."
 
     a: str
     b: str
     margin: float  # in accuracy points
-    low: float  # ends of the 95 % interval
+    low: float  # lower end of the 95 % interval
     high: float
-    probability: float  # that a is ahead of b
+    probability: float  # probability that a is ahead of b
 
     def __repr__(self):
         margin = f"{self.margin:+.1f} accuracy points [{self.low:+.1f}, {self.high:+.1f}]"
@@ -449,21 +449,21 @@ class Forecast(Result):
     """
 
     models: tuple  # names
-    margin: Tensor  # over the mean of the models, in accuracy points, shape (n_models,), float64
+    margin: Tensor  # over the mean of the models, in accuracy points, (n_models,), float64
     error: Tensor  # standard deviation of the margin, in accuracy points
     p_best: Tensor  # probability that no other model is more than half an accuracy point ahead
     expected_regret: Tensor  # expected accuracy points by which the best model is ahead
     level: float  # mean score at which logits are converted to accuracy points, a fraction
-    evidence: tuple  # "points", "record", "labels", "pairs": what was used
+    evidence: tuple  # the kinds of evidence used: "points", "record", "labels", "pairs"
     scoring: str = "accuracy"  # the score that is forecast
-    reason: str = ""  # why there are no probabilities
+    reason: str = ""  # reason why there are no probabilities
     draws: Tensor | None = field(
         default=None, repr=False
-    )  # in accuracy points, (n_draws, n_models)
+    )  # scores in accuracy points, (n_draws, n_models)
 
     @cached_property
     def order(self) -> Tensor:  # indices of the models, lowest expected regret first
-        "Order by expected regret; ties by the probability of being best, then by margin."
+        "Order models by expected regret, then by the probability of being best, then by margin."
         if self.draws is None:
             return self.margin.argsort(descending=True, stable=True)
         keys = (-self.margin.numpy(), -self.p_best.numpy(), self.expected_regret.numpy())
@@ -476,19 +476,19 @@ class Forecast(Result):
 
     @cached_property
     def p_ahead(self) -> Tensor:  # shape (n_models,)
-        "Probability that each model is ahead of the top-ranked one, for which it is one half."
+        "Probability that each model is ahead of the top-ranked model, which has probability 0.5."
         if self.draws is None:
             return torch.full((len(self.models),), math.nan, dtype=torch.float64)
         return _share_ahead(self.draws - self.draws[:, self.order[:1]])
 
     @cached_property
     def tier(self) -> Tensor:  # shape (n_models,), 1 or 2, int64
-        "Tier 1 if ahead of the top-ranked model with probability 0.05 or more, otherwise tier 2."
+        "Tier 1 if a model is ahead of the top-ranked one with probability 0.05 or more, else 2."
         return torch.where(_is_sure(1 - self.p_ahead), 2, 1)
 
     @property
     def is_decided(self) -> bool:
-        "Is every other model in tier 2?"
+        "Whether the top-ranked model is alone in tier 1."
         if self.draws is None:
             return len(self.models) == 1
         return int((self.tier == 1).sum()) == 1
@@ -504,7 +504,7 @@ class Forecast(Result):
     def compare(
         self,
         a: str,  # name of a model
-        b: str,  # name of another
+        b: str,  # name of another model
     ) -> Comparison:
         "Compare two models on the user's task."
         i, j = (self.models.index(check_choice(x, self.models, "model")) for x in (a, b))
@@ -560,10 +560,10 @@ def forecast_of(
     *,
     labels: ScoreEvidence | None = None,
     record: _PastScores | None = None,
-    pairs: ScoreEvidence | None = None,  # if the score is precision at 10
-    level: float | None = None,  # mean score of the models, a fraction; None: that of the study
+    pairs: ScoreEvidence | None = None,  # only if the score is precision at 10
+    level: float | None = None,  # fraction, mean score of the models; None: from the study
     scoring: str = "accuracy",  # one of SCORINGS
-    reason: str = "",  # why there are no probabilities
+    reason: str = "",  # reason why there are no probabilities
 ) -> Forecast:
     "Forecast the models' scores on the user's task from all evidence."
     kinds = dict(record=record, labels=labels, pairs=pairs)
@@ -615,25 +615,25 @@ def forecast_of(
 
 # %% ../../nbs/rank/06_forecast.ipynb #3096c5b7
 class _LabelSupply(NamedTuple):
-    "Information gained from one further label."
+    "What is needed to predict the evidence from further labels."
 
-    unit: Tensor  # covariance of the logits of the skills on one label, (n_models, n_models)
-    n_labels: int  # k, known labels
-    n_classes: int  # of the labels
+    unit: Tensor  # error covariance of the centred logits given one label, (n_models, n_models)
+    n_labels: int  # k, number of known labels
+    n_classes: int  # number of classes
     n_points: int  # n
-    same: float  # share of pairs of labels with the same class
+    same: float  # share of the pairs of examples that have the same class
 
 
 def supply_of(
     labels: ScoreEvidence | None,
-    point_errors: Tensor,  # of each model at each example, shape (n_models, n)
-    skill: Tensor,  # without labels, shape (n_models,)
+    point_errors: Tensor,  # errors of each model at each example, shape (n_models, n)
+    skill: Tensor,  # skills without labels, shape (n_models,)
     *,
-    n_labels: int,  # k, 0 if none is known
+    n_labels: int,  # k, number of known labels, possibly 0
     n_classes: int,
     n_points: int,
 ) -> _LabelSupply:
-    "Errors of single labels, estimated from known labels or, if there are none, from examples."
+    "Estimate the error of evidence from one label, from known labels or from the examples."
     same = 1 / n_classes
     if labels is not None and n_labels > 1:
         unit, same = n_labels * labels.covariance, labels.n_pairs / math.comb(n_labels, 2)
@@ -644,7 +644,7 @@ def supply_of(
 
 
 def _with_labels(supply: _LabelSupply, n_labels: int, mean: Tensor) -> ScoreEvidence:
-    "Evidence from more labels, if they agreed with the known mean."
+    "Predict the evidence from more labels, if their mean is the known mean."
     per_label = min(1.0, supply.n_classes / n_labels)
     n_pairs = supply.same * math.comb(n_labels, 2)
     u = _accuracy_weight(n_labels)
@@ -652,7 +652,7 @@ def _with_labels(supply: _LabelSupply, n_labels: int, mean: Tensor) -> ScoreEvid
 
 
 def pair_probability(posterior: _LogitMixture, pair: tuple[int, int]) -> float:
-    "Probability that the first model of a pair is ahead, from the mean difference of their logits."
+    "Probability that the first model of a pair is ahead of the second."
     a, b = pair
     mean, C = posterior.weights @ posterior.mean, posterior.covariance
     variances = C[:, a, a] + C[:, b, b] - 2 * C[:, a, b]
@@ -662,18 +662,18 @@ def pair_probability(posterior: _LogitMixture, pair: tuple[int, int]) -> float:
 
 def _numbers_of_labels(
     supply: _LabelSupply,
-) -> list[int]:  # ascending, up to all examples
-    "The known number of labels, and 20, 50, 100, 200, 500, ... more."
+) -> list[int]:  # in ascending order
+    "List numbers of labels: the known one, 20, 50, 100, 200, ... more, and all examples."
     steps = (step * 10**i for i in range(1, 12) for step in (2, 5, 10))
     totals = [supply.n_labels + step for step in steps]
     return sorted({supply.n_labels, supply.n_points, *(k for k in totals if k < supply.n_points)})
 
 
 def _regret_after(draws: Tensor, precision: Tensor) -> float:  # accuracy points
-    """Expected regret after contrasts of the centred logits are observed with errors.
+    """Predict the expected regret after the centred logits have been observed with errors.
 
-    `draws` are scores in accuracy points (n_draws, n_models); `precision` is the inverse covariance
-    of the errors, (n_models - 1, n_models - 1), zero where nothing will be observed.
+    `draws` are scores in accuracy points, (n_draws, n_models). `precision` is the inverse
+    covariance of the contrasts' errors, (n_models - 1, n_models - 1), or zero if none is observed.
     """
     logits = torch.logit(draws / 100, eps=1e-12)
     contrasts = (logits - logits.mean(1, keepdim=True)) @ simplex_codes(draws.shape[1])
@@ -695,9 +695,9 @@ def regret_with_labels(
     supply: _LabelSupply,
     labels: ScoreEvidence | None = None,
 ) -> dict[int, float]:  # number of labels -> expected regret in accuracy points
-    "Expected regret now, and the regret predicted with more random labels."
+    "Predict the expected regret for increasing numbers of random labels, starting with the known."
     constants, draws = constants_of(forecast.scoring), forecast.draws
-    assert constants is not None and draws is not None  # true for forecasts with probabilities
+    assert constants is not None and draws is not None  # holds for forecasts with probabilities
     codes = simplex_codes(len(points.mean))
     F, K = (codes.T @ x @ codes for x in (_likeness(points.moment), points.moment))
     eye = torch.eye(codes.shape[1], dtype=torch.float64)
@@ -711,22 +711,22 @@ def regret_with_labels(
     for number in _numbers_of_labels(supply)[1:]:
         later = precision_of(_with_labels(supply, number, points.mean))
         least = min(least, _regret_after(draws, (later - known) / constants.certainty))
-        path[number] = least  # more labels do not increase the regret
+        path[number] = least  # more labels cannot increase the expected regret
     return path
 
 
-_LEAST_ERROR = 1e-9  # variance of a logit; keeps a covariance of copies invertible
+_LEAST_ERROR = 1e-9  # variance of a logit; keeps the covariance invertible if models are copies
 
 # %% ../../nbs/rank/06_forecast.ipynb #ef30cac6
 def regret_with_pairs(
     forecast: Forecast,
     points: PointEvidence,
     known: ScoreEvidence,
-    times: float,  # number of random pairs as a multiple of the known ones
+    times: float,  # number of random pairs, as a multiple of the known pairs
 ) -> float:  # accuracy points
-    "Expected regret predicted with more pairs."
+    "Predict the expected regret with more random pairs."
     constants, draws = constants_of(forecast.scoring), forecast.draws
-    assert constants is not None and draws is not None  # true for forecasts with probabilities
+    assert constants is not None and draws is not None  # holds for forecasts with probabilities
     codes = simplex_codes(len(points.mean))
     rho = constants.with_references if points.with_references else constants.alone
     left = _pair_rule().differ * rho * points.moment

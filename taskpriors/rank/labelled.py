@@ -35,17 +35,17 @@ from ..transfer.evidence import logme
 
 # %% ../../nbs/rank/08_labelled.ipynb #13c4439f
 class _OpenComponents(NamedTuple):
-    "Components that labels can reweight."
+    "Components whose weights depend on the labels."
 
     names: list[str]
-    components: list[distributions.Component]  # with the weights they have without labels
-    alike: Tensor | None  # similarity of each two, 1 for copies, (k, k); None for one
+    components: list[distributions.Component]  # with their weights before labels are known
+    alike: Tensor | None  # similarity of each pair, 1 for copies, (k, k); None for one component
 
 
 def _open_components(
     models: Mapping[str, members.Model], distribution: distributions.TaskDistribution
 ) -> _OpenComponents:
-    "Components that labels can reweight: all members of a consensus, or a single component."
+    "List the components to reweight: all members of a consensus, or a single component."
     task_models = {**models, **distribution.reference_models}
     if distribution.consensus is not None:
         assert distribution.cross_skills is not None
@@ -55,7 +55,9 @@ def _open_components(
             distribution.cross_skills.alike[present][:, present],
         )
         names = [distribution.members[k] for k in present]
-    elif distribution.kind == "consensus" and len(models) > 1:  # no consensus: use all
+    elif (
+        distribution.kind == "consensus" and len(models) > 1
+    ):  # no consensus weights: use all models
         n = len(next(iter(models.values())).features)
         index = blocks.evenly(n, 512, down=True)
         rows = [members.rows_of(model, index) for model in models.values()]
@@ -73,12 +75,12 @@ def _open_components(
     )
 
 # %% ../../nbs/rank/08_labelled.ipynb #747a46ea
-_EVIDENCE = 300  # largest number of labels from which weights are computed
+_EVIDENCE = 300  # largest number of labels for computing weights
 _FEWEST_TASKS = 24
 
 
 def _numbered_by_point(labels: Tensor) -> Tensor:  # shape (n,)
-    "Number classes in the order of their first examples; -1 is an unknown label."
+    "Number the classes in the order of their first examples; -1 marks an unknown label."
     points = (labels >= 0).nonzero()[:, 0]
     _, classes = labels[points].unique(return_inverse=True)
     first = torch.full((int(classes.max()) + 1,), len(labels))
@@ -89,9 +91,9 @@ def _numbered_by_point(labels: Tensor) -> Tensor:  # shape (n,)
 
 
 def _evidence_points(labels: Tensor, options: RankOptions) -> Tensor:  # shape (k,)
-    "Labelled examples from which weights are computed: all or a random sample, at least two."
+    "Choose examples for computing weights: all labelled ones or a sample, at least two."
     points = (labels >= 0).nonzero()[:, 0]
-    if len(points) == 1:  # a kernel needs two examples
+    if len(points) == 1:  # a kernel requires two examples
         return torch.cat([points, (labels < 0).nonzero()[:1, 0]]).sort().values
     if len(points) <= _EVIDENCE:
         return points
@@ -103,11 +105,11 @@ def _draw_agreeing(
     engine: Engine,
     models: Mapping[str, members.Model],
     distribution: distributions.TaskDistribution,
-    classes: Tensor,  # of each example, numbered, shape (n,); -1 where unknown
-) -> tuple[Tensor, dict[str, float]]:  # tasks (n_tasks, n); name of each component -> weight
+    classes: Tensor,  # number of each example's class, shape (n,); -1 where unknown
+) -> tuple[Tensor, dict[str, float]]:  # tasks (n_tasks, n), and component -> weight
     """Draw tasks that agree with the known labels.
 
-    The components are weighted by their evidence, each at its best-fitting temperature.
+    Each component is weighted by its evidence, and used at its best-fitting temperature.
     """
     options, q = engine.options, max(2, int(classes.max()) + 1)
     names, components, alike = _open_components(models, distribution)
@@ -128,7 +130,7 @@ def _draw_agreeing(
     mixture = tuple(components[k]._replace(weight=weights[k]) for k in kept)
     as_many = (
         options.tasks.n_tasks * (options.tasks.n_classes - 1) // (q - 1)
-    )  # columns as without labels
+    )  # about as many columns as without labels
     n_tasks = min(options.tasks.n_tasks, max(_FEWEST_TASKS, as_many))
     sample = engine.draw(
         replace(distribution, components=mixture),
@@ -143,7 +145,7 @@ def _draw_agreeing(
 def task_ratios(
     skills: Mapping[str, distributions.TaskScores], tasks: Tensor
 ) -> Tensor:  # (n_models, n_tasks)
-    "Errors on each task relative to the error of a constant on the same task."
+    "Compute the errors on each task, relative to the error of a constant on the same task."
     constants = constant_errors(tasks, int(tasks.max()) + 1)
     ratios = torch.stack([scores.tasks for scores in skills.values()])
     mean = ratios.mean(1, keepdim=True)
@@ -151,7 +153,7 @@ def task_ratios(
 
 
 _LOOKED_AT = 16384  # largest number of labelled examples for skill and accuracy
-_FEWEST = 4  # least number of labels for a leave-one-out skill
+_FEWEST = 4  # smallest number of labels for a leave-one-out skill
 
 
 def _direct_skill(
@@ -161,9 +163,10 @@ def _direct_skill(
     *,
     fewest: int = 2,
 ) -> posterior.LabelledSkill | None:
-    """Skill of each model on the known labels alone.
+    """Compute the skill of each model on the known labels alone.
 
-    Returns None for one class, fewer than four labels, or fewer models than `fewest`.
+    Returns None if there is only one class, or fewer than four labels, or fewer than `fewest`
+    models.
     """
     points = (labels >= 0).nonzero()[:, 0]
     if len(points) < _FEWEST or len(labels[points].unique()) < 2 or len(models) < fewest:
@@ -183,7 +186,7 @@ def signal_p_value(
     direct: posterior.LabelledSkill | None,
     groups: Tensor | None = None,
 ) -> float | None:
-    """P-value of the best skill on known labels, under the null that no model predicts them.
+    """P-value for the null hypothesis that no model predicts the known labels.
 
     The labels are shuffled. If there are many, an evenly spaced sample is shuffled, the standard
     error of the skill on all labels yields a second test, and the result is twice the smaller
@@ -212,7 +215,7 @@ def _agreeing_evidence(
     with_references: bool,
     n_pairs: float,
 ) -> PointEvidence:
-    "Evidence from tasks that agree with the known labels, given the models' skills on them."
+    "Form evidence from the models' skills on tasks that agree with the known labels."
     by_components = torch.stack([one.skill for one in skills.values()])
     by_task = 1 - task_ratios(skills, tasks)
     return point_evidence(by_components, by_task, with_references=with_references, n_pairs=n_pairs)
@@ -221,9 +224,9 @@ def _agreeing_evidence(
 def _complete_skills(
     scores: members.Settled,  # name -> TaskScores on the user's task
     direct: posterior.LabelledSkill | None = None,
-    p_value: float | None = None,  # from signal_p_value
+    p_value: float | None = None,  # from `signal_p_value`
 ) -> LabelledSkills:
-    "Skills on the user's task if all labels are known."
+    "Form the results for the case that all labels are known."
     of_labels = None if direct is None else scores_of(direct)
     return LabelledSkills(scores.results, scores.failures, {}, of_labels, signal_p_value=p_value)
 
@@ -243,11 +246,11 @@ def _stacked_skills(parts: Sequence[posterior.LabelledSkill]) -> posterior.Label
 def _with_baselines(
     models: Mapping[str, members.Model],  # ranked models that have a skill
     beside: Beside,
-    classes: Tensor,  # of each example, shape (n,), -1 where unknown
+    classes: Tensor,  # class of each example, shape (n,), -1 where unknown
     groups: Tensor | None,
-    direct: posterior.LabelledSkill | None,  # of the models, if there are two or more
+    direct: posterior.LabelledSkill | None,  # skills of the models, if there are two or more
 ) -> Beside:
-    "Add scores of models and baselines on the labels alone; a baseline that fails is left out."
+    "Add the joint evidence from labels about models and baselines; drop baselines that fail."
     if direct is None:
         direct = _direct_skill(models, classes, groups, fewest=1)
     if direct is None:
@@ -262,7 +265,7 @@ def _with_baselines(
 
 
 def _some_beside(beside: Beside, names: Collection[str], failures: Mapping[str, str]) -> Beside:
-    "Keep some of the baselines, and add the reasons why others were left out."
+    "Keep some of the baselines, and record why the others were left out."
     return beside._replace(
         models={name: beside.models[name] for name in names},
         skills={name: beside.skills[name] for name in names},
@@ -277,12 +280,12 @@ def skills_with_labels(
     labels: Tensor,
     mask: Tensor,
     *,
-    beside: Beside | None = None,  # baselines, which are compared and not ranked
+    beside: Beside | None = None,  # baselines, which are not ranked
 ) -> tuple[LabelledSkills, Beside | None]:
-    """Skill of each model on tasks that agree with the labels, or on their task if all are known.
+    """Compute skills on tasks that agree with the labels, or on the labels if all are known.
 
-    Labels are classes (n,), -1 where unknown, or real targets (n, m). The baselines are returned
-    with their results on the labels.
+    Labels are classes (n,), with -1 for unknown labels, or real targets (n, m). Also returns the
+    baselines with their results on the labels.
     """
     options = engine.options
     if labels.is_floating_point():
@@ -334,9 +337,9 @@ def skills_with_labels(
 def sampled_evidence(
     skills: Mapping[str, distributions.TaskScores],  # name -> scores on the sampled tasks
     task_sample: TaskSample,
-    skill: Tensor | None = None,  # shape (n_models,); None: that on the sampled tasks
+    skill: Tensor | None = None,  # shape (n_models,); None: skills on the sampled tasks
 ) -> PointEvidence:
-    "Evidence from tasks that were sampled without labels."
+    "Form evidence from tasks that were sampled without labels."
     ratios = task_ratios(skills, task_sample.skill_tasks)
     if skill is None:
         skill = torch.stack([scores.skill for scores in skills.values()])
@@ -346,11 +349,11 @@ def sampled_evidence(
     return evidence._replace(mean=centred_logits(skill))
 
 # %% ../../nbs/rank/08_labelled.ipynb #a0e029b7
-_LISTED = 500  # number of examples to label that a ranking lists
+_LISTED = 500  # number of examples to label that a ranking suggests
 
 
 def _one_of_each_group(groups: Tensor, labelled: Tensor, g: np.random.Generator) -> np.ndarray:
-    """Choose a random example of each group without labels, as examples of a group are dependent.
+    """Choose a random example from each group without labels, as examples in a group are similar.
 
     Returns all unlabelled examples if every group has a label.
     """
@@ -365,9 +368,9 @@ def _one_of_each_group(groups: Tensor, labelled: Tensor, g: np.random.Generator)
 def points_to_label(
     distribution: distributions.TaskDistribution, labelled: Tensor, options: RankOptions
 ) -> Tensor | None:
-    """Choose unlabelled examples, spread over the components' features; one of each group first.
+    """Choose unlabelled examples that are spread over feature space, one from each group first.
 
-    Returns rows in labelling order, or None if all examples have a label.
+    Returns row numbers in labelling order, or None if all examples are labelled.
     """
     if labelled.all():
         return None
@@ -392,7 +395,7 @@ def points_to_label(
 def labels_record(
     labels: GivenLabels, argument: Any, images: ImageSource | TextSource | None = None
 ) -> dict[str, Any]:
-    "Number of classes and labelled examples, and the source of the labels, as a JSON object."
+    "Describe the labels as a JSON object: numbers of classes and labels, and their source."
     if isinstance(argument, LabelColumn):
         argument = argument.source
     if argument is True and images is not None:
@@ -421,10 +424,8 @@ def _on_labelled(features, metric, points) -> float:
     return metric(features[points.to(features.device)])
 
 
-def _label_functions(
-    labels, names=None
-) -> dict[str, Callable]:  # name -> function of the features of all examples
-    "Metrics on the labelled examples; for real targets, only LogME."
+def _label_functions(labels, names=None) -> dict[str, Callable]:  # name -> function of all features
+    "Define metrics on the labelled examples; for real targets, only LogME."
     if labels.targets is not None:
         rest = [name for name in registry.terms_of(names or ()) if name != "logme"]
         evidence = partial(logme, labels=labels.targets, regression=True)
@@ -456,7 +457,7 @@ def metrics_with_labels(
         registered = [name for name in registry.terms_of(metrics) if name in registry.METRICS]
         needy = [name for name in registered if "labels" in registry.METRICS[name].needs]
         if labels is None and needy:
-            rule, remedy = "metrics given by name require labels", "pass labels="
+            rule, remedy = "these metrics require labels", "pass labels="
             checks.refuse(rule, ", ".join(needy), remedy)
         if labels is None:
             return registry.metric_functions(None, metrics)
@@ -468,7 +469,7 @@ def metrics_with_labels(
 def combined_columns(
     metrics: Mapping[str, Callable], values: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    "Combine metrics, normalised over the models: 'ncti over 5 models' -> shape (n_models,)."
+    "Combine metrics that are normalised over the models, such as 'ncti over 5 models'."
     named = {}
     for name, metric in metrics.items():
         key = getattr(metric, "key", None)

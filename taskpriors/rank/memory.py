@@ -35,7 +35,7 @@ from ..transfer import registry
 
 # %% ../../nbs/rank/09_memory.ipynb #0f497757
 def _edge_prior(factor: Tensor, options: RankOptions) -> TaskPrior:
-    "Prior over graphs of a factor (n, r), at the edge temperature, on the device of the run."
+    "Form the prior over graphs of a factor (n, r) at the edge temperature."
     factor = factor.to(options.device)
     return TaskPrior(factor, shared_prior.edge_temperature(factor), graphs="undirected")
 
@@ -50,7 +50,7 @@ def _trace_of(
     *,
     all_pairs: int = ALL_PAIRS,
 ) -> TraceMoments:
-    "Mean and variance of Tr(MG) over all pairs of examples, or over a sample of them."
+    "Compute the mean and variance of Tr(MG) from all pairs of examples, or from a sample."
     if len(prior) > all_pairs:
         return prior.moments(factors, kernel=None, pairs="sampled", rel_tol=0.01, seed=options.seed)
     bar = options.compute.progress and options.bar is None and len(prior) > 4096
@@ -60,7 +60,7 @@ def _trace_of(
 def _moments_under(
     prior: TaskPrior, models: Mapping[str, members.Model], options: RankOptions
 ) -> distributions.Moments:
-    "Mean and variance of Tr(MG) of each model under one prior over graphs."
+    "Compute the mean and variance of Tr(MG) for each model under a prior over graphs."
 
     def compute() -> distributions.Moments:
         start = time.perf_counter()
@@ -69,7 +69,7 @@ def _moments_under(
         return distributions.Moments(
             mean=trace.mean.cpu(),
             variance=trace.variance.cpu(),
-            least=members.scalar(least.value).nan_to_num(-math.inf),  # the cache does not hold NaN
+            least=members.scalar(least.value).nan_to_num(-math.inf),  # the cache cannot store NaN
             temperature=members.scalar(prior.temperature),
             scale=members.scalar(trace.kernel_scale),
             seconds=members.scalar((time.perf_counter() - start) / len(models)),
@@ -93,14 +93,14 @@ def _model_moments(
     distribution: distributions.TaskDistribution,
     options: RankOptions,
 ) -> distributions.Moments:
-    "Mean and variance of Tr(MG) of each model under the task distribution."
+    "Compute the mean and variance of Tr(MG) for each model under a task distribution."
     return _moments_under(
         _edge_prior(distributions.mean_factor(distribution), options), models, options
     )
 
 # %% ../../nbs/rank/09_memory.ipynb #522d6c86
 def edge_reason(moments: distributions.Moments, n: int) -> str:
-    "Why no labels can have the edges of the moments; empty if labels can."
+    "Reason why no labels can have these edge probabilities; empty if some labels can."
     least = math.nan if moments.least.isinf() else moments.least.item()
     return edges.LeastEigenvalue(least, 0.0, min(n, 2048), 0).reason
 
@@ -108,7 +108,7 @@ def edge_reason(moments: distributions.Moments, n: int) -> str:
 def _skill(
     model: members.Model, labels: Tensor, digest: str, options: RankOptions
 ) -> tuple[Any, str | None]:
-    "Skill of a model on labels (n_tasks, n) with a given digest."
+    "Compute or load the skill of a model on tasks (n_tasks, n) with a given digest."
     device = options.device
 
     def compute() -> distributions.TaskScores:
@@ -146,7 +146,7 @@ def _skill(
 def _skills_on_tasks(
     models: Mapping[str, members.Model], tasks: Tensor, options: RankOptions
 ) -> members.Settled:  # name -> TaskScores
-    "Expected held-out skill of each model over tasks (n_tasks, n)."
+    "Compute the mean held-out skill of each model over tasks (n_tasks, n)."
     digest = store.digest_tensors(dict(tasks=tasks))
     fit = partial(_skill, labels=tasks, digest=digest, options=options.alone())
     attempts = members.over_models(fit, models.values(), options, "skill")
@@ -176,8 +176,8 @@ def _probe(model, *, labels, mask, common, options) -> tuple[Any, str | None]:
 # %% ../../nbs/rank/09_memory.ipynb #8234d8b4
 def _model_probes(
     models: Mapping[str, members.Model], labels: Tensor, mask: Tensor, options: RankOptions
-) -> members.Settled:  # name -> dictionary of accuracy, points and seconds
-    "Held-out accuracy of linear probes of each model on each task."
+) -> members.Settled:  # name -> tensors accuracy, points and seconds
+    "Compute the held-out accuracy of a linear probe for each model and task."
     common = dict(
         what="probes of examples", tasks=store.digest_tensors(dict(tasks=labels, mask=mask))
     )
@@ -187,15 +187,15 @@ def _model_probes(
 
 # %% ../../nbs/rank/09_memory.ipynb #4606fb03
 def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> tuple[Any, str | None]:
-    "Compute a statistic of a model, a function from features (n, d) to a number."
+    "Compute or load a statistic of a model, a function from features (n, d) to a number."
     model, metric = job
 
     def compute() -> dict[str, Tensor]:
         value = float(metric(model.features))
         if math.isnan(value):
             rule, remedy = (
-                "a further statistic must be a number",
-                "let it raise an error that says why",
+                "a metric must return a number",
+                "raise an error with the reason instead",
             )
             checks.refuse(rule, "NaN", remedy)
         return dict(value=members.scalar(value))
@@ -209,7 +209,7 @@ def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> tuple[
 def model_metrics(
     models: Mapping[str, members.Model], metrics: Mapping[str, Callable], options: RankOptions
 ) -> members.Settled:
-    "Further statistics (n_models,) by name; failures have the keys 'statistic of model'."
+    "Compute statistics (n_models,) by name; the keys of failures are 'statistic of model'."
     jobs = {
         (statistic, name): (model, metric)
         for name, model in models.items()
@@ -232,7 +232,7 @@ def model_metrics(
 
 # %% ../../nbs/rank/09_memory.ipynb #0e0a46b3
 def grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float:
-    "Leave-one-group-out accuracy on the labelled examples; -1 marks unknown labels."
+    "Compute the leave-one-group-out accuracy on labelled examples; -1 marks unknown labels."
     points = (classes >= 0).nonzero()[:, 0]
     rows = features[points.to(features.device)]
     return left_out_groups.accuracy_without_groups(rows, classes[points], groups[points])
@@ -244,7 +244,7 @@ def metric_columns(
     metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
     options: RankOptions,
 ) -> distributions.Columns:
-    "Further statistics of the models and, given labels, published metrics."
+    "Compute the requested statistics of the models and, given labels, published metrics."
     metrics = metrics_with_labels(metrics, labels)
     groups = options.groups
     if labels is not None and groups is not None and registry.LABEL_ACCURACY in metrics:
@@ -260,10 +260,10 @@ class MemoryEngine:
     "The engine of a ranking whose features are in memory."
 
     options: RankOptions
-    source: members.Inputs | None = None  # inputs that models embed; None: all are features
+    source: members.Inputs | None = None  # inputs to embed; None if all models are features
 
     def embed(self, named: Mapping[str, Any]) -> members.Settled:  # name -> Model
-        "Embed or open all models, and collect the failures; a `Model` is returned as it is."
+        "Embed the inputs with all models, and collect failures; a `Model` is returned unchanged."
         if all(isinstance(given, members.Model) for given in named.values()):
             return members.Settled({**named}, {})
         return members.gather_models(named, self.source, self.options)
@@ -271,13 +271,13 @@ class MemoryEngine:
     def draw(
         self,
         distribution: distributions.TaskDistribution,
-        models: Mapping[str, members.Model],  # whose moments are computed, if requested
+        models: Mapping[str, members.Model],  # models whose moments are computed, if requested
         options: RankOptions,
         *,
         classes: Tensor | None = None,  # known classes, shape (n,), -1 where unknown
-        temperatures: Sequence[float] | None = None,  # T of the components; None: from options
+        temperatures: Sequence[float] | None = None,  # T of each component; None: from options
     ) -> distributions.TaskSample:
-        "Draw tasks of a distribution, which agree with the known classes if there are any."
+        "Draw tasks from a distribution that agree with the known classes, if there are any."
         components = distributions.factors_of(distribution)
         labels, temperatures = distributions.sample_tasks(
             components, options, stream=2, temperatures=temperatures, classes=classes
@@ -305,14 +305,14 @@ class MemoryEngine:
     def score(
         self,
         models: Mapping[str, members.Model],
-        tasks: Tensor,  # shape (n_tasks, n), where floats are real targets
+        tasks: Tensor,  # shape (n_tasks, n); floats are real targets
         mask: Tensor,  # shape (n,), True for training examples
         options: RankOptions,
         *,
-        probed: Tensor | None = None,  # tasks of the trained probes; None: no probes
+        probed: Tensor | None = None,  # tasks for training probes; None: no probes
         labels: GivenLabels | None = None,  # not used, see `metric_columns`
     ) -> members.Settled:  # name -> TaskScores
-        "Skill of each model on tasks and, if requested, accuracies of trained probes."
+        "Compute the models' skills on tasks and, if requested, the accuracy of trained probes."
         skills, failures = _skills_on_tasks(models, tasks, options)
         if probed is None:
             return members.Settled(skills, failures)
@@ -328,6 +328,6 @@ class MemoryEngine:
         return members.Settled(scores, failures | unprobed)
 
     def subset(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
-        "Factor (k, r) of a component at some examples, and its kernel's largest eigenvalue."
+        "Factor (k, r) of a component for some examples, and its kernel's largest eigenvalue."
         Z = distributions.component_factor(component).to(self.options.device)
         return Z[points.to(Z.device)], calibration.top_eigenvalue(Z)

@@ -36,13 +36,13 @@ from ..synbench import networks, score
 from ..transfer import registry
 
 # %% ../../nbs/rank/13_models.ipynb #888d43e3
-SYNBENCH = "synbench"  # name in `metrics=` of SynBench with default settings
+SYNBENCH = "synbench"  # name of SynBench with default settings in `metrics=`
 
 # %% ../../nbs/rank/13_models.ipynb #85546068
 def _with_synbench(
     ranking: Ranking, models: Mapping[str, Any], scores: Mapping[str, Any], options: RankOptions
 ) -> Ranking:
-    "Add the SynBench scores of the networks to the ranking as columns."
+    "Add SynBench scores to a ranking as columns."
     cache = None if options.compute.cache is False else store.cache_dir(options.compute.cache)
 
     def score_of(name, settings) -> float:
@@ -65,20 +65,20 @@ def _with_synbench(
     return replace(ranking, extra=extra, failures=failures)
 
 # %% ../../nbs/rank/13_models.ipynb #d3734a40
-ON_REQUEST = ("accuracy", "mean", "variance")  # computed only if named in metrics=
+ON_REQUEST = ("accuracy", "mean", "variance")  # columns that `metrics=` must name
 
 
 class _Requested(NamedTuple):
-    "The parts of `metrics=`."
+    "The argument `metrics`, divided by kind."
 
-    statistics: Mapping | list | tuple | None  # of features, as `metrics_with_labels` takes them
-    scores: dict[str, score.SynBenchSettings]  # of networks, by the name of their column
-    accuracy: bool  # of probes that are trained on further tasks
-    moments: bool  # mean and variance of Tr(MG)
+    statistics: Mapping | list | tuple | None  # metrics of features, for `metrics_with_labels`
+    scores: dict[str, score.SynBenchSettings]  # name of a column -> SynBench settings
+    accuracy: bool  # whether probes are trained on further tasks
+    moments: bool  # whether the mean and variance of Tr(MG) are computed
 
 
 def requested(metrics: Mapping[str, Callable] | list | tuple | str | None) -> _Requested:
-    "Split `metrics=` into statistics of features, scores of networks, and columns on request."
+    "Divide `metrics=` into metrics of features, SynBench scores, and columns on request."
     names: set = set()
     scores: dict = {}
     rest: Any = metrics
@@ -98,15 +98,15 @@ def requested(metrics: Mapping[str, Callable] | list | tuple | str | None) -> _R
 
 
 def _check_keywords(unknown: Mapping[str, Any]) -> None:
-    "Refuse unknown keywords, and say where they belong."
+    "Refuse unknown keywords, and suggest the right ones."
     if not unknown:
         return
     name, value = next(iter(unknown.items()))
     options = [p for p in inspect.signature(rank_models).parameters if p != "unknown"]
     near = difflib.get_close_matches(name, [*options, *PLACES], 1, 0.5)
-    rule, remedy = "options must be known", place_of(name, value)
+    rule, remedy = "options of `rank_models` must be known", place_of(name, value)
     if name in PLACES:
-        rule = f"{name} must be passed in {PLACES[name]}="
+        rule = f"`{name}` must be passed in `{PLACES[name]}`"
     elif not remedy and near:
         further = place_of(near[0], ...)
         remedy = f"did you mean {near[0]}" + (f"? {further}" if further else "")
@@ -115,25 +115,25 @@ def _check_keywords(unknown: Mapping[str, Any]) -> None:
 
 # %% ../../nbs/rank/13_models.ipynb #9ff4875d
 def check_out(out: str | Path | None) -> None:
-    "Refuse a directory that cannot be written, before any work."
+    "Refuse a directory that cannot be written, before any computation."
     if out is None:
         return
-    remedy = "pass the path of a directory or None"
+    remedy = "pass the path of a directory, or None"
     checks.check_instance(out, (str, os.PathLike), "out", remedy=remedy)
     folder = Path(out).expanduser()
     got = repr(str(folder)[-99:])
     if folder.exists() and not folder.is_dir():
-        checks.refuse("out must be a directory", got, "choose another", OSError)
+        checks.refuse("`out` must be a directory", got, "choose another", OSError)
     nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
     if not os.access(nearest, os.W_OK):
         remedy = "choose another directory"
-        checks.refuse("out must be writable", got, remedy, OSError)
+        checks.refuse("`out` must be writable", got, remedy, OSError)
 
 
-def _check_call(models, prior, metrics, out) -> None:  # metrics: of `requested`
-    "Refuse invalid models, priors, metrics and directories, before any work."
+def _check_call(models, prior, metrics, out) -> None:  # metrics: from `requested`
+    "Refuse invalid models, priors, metrics and directories before any computation."
     if models is not None and isinstance(sources.source_of(models), sources.Unknown):
-        remedy = "pass a list of models, or a dictionary name -> model"
+        remedy = "pass a list of models, or a dictionary from names to models"
         checks.check_instance(models, Iterable, "models", remedy=remedy)
     if isinstance(prior, (np.ndarray, torch.Tensor)):
         checks.check_features(prior, "prior")
@@ -141,9 +141,9 @@ def _check_call(models, prior, metrics, out) -> None:  # metrics: of `requested`
         remedy = "pass 'consensus', 'product', a model or a factor (n, r)"
         checks.check_instance(prior, (str, Path, tuple), "prior", remedy=remedy)
     if isinstance(metrics, (list, tuple)):
-        registry.metric_functions([0, 1], metrics)  # checks the names
+        registry.metric_functions([0, 1], metrics)  # checks the names of the metrics
     elif metrics is not None:
-        remedy = "pass a dictionary name -> function of features, a list of names, or 'all'"
+        remedy = "pass a dictionary from names to functions of features, a list of names, or 'all'"
         checks.check_instance(metrics, Mapping, "metrics", remedy=remedy)
         if wrong := [name for name, metric in metrics.items() if not callable(metric)]:
             rule = f"metric {str(wrong[0])[:60]!r} must be a function of features"
@@ -151,7 +151,7 @@ def _check_call(models, prior, metrics, out) -> None:  # metrics: of `requested`
     check_out(out)
 
 # %% ../../nbs/rank/13_models.ipynb #be591d02
-def _of_named_rows(named, labels, pairs, options) -> tuple:  # rows of frames aligned by name
+def _of_named_rows(named, labels, pairs, options) -> tuple:  # aligns data frames by name
     groups = options.groups
     models, points = row_labels.rows_of_frames(named)
     if points is not None:
@@ -165,18 +165,18 @@ def _of_named_rows(named, labels, pairs, options) -> tuple:  # rows of frames al
 
 
 def _check_pairs(pairs, labels, scoring) -> None:
-    "Refuse pairs if the score does not use them, or if labels are passed too."
+    "Refuse pairs if the score does not use them, or if labels are also passed."
     if pairs is None:
         return
     if scoring != "retrieval":
-        remedy = "pass scoring='retrieval', or labels instead of pairs"
-        checks.refuse("pairs must be scored by retrieval", repr(scoring), remedy)
+        remedy = "pass scoring='retrieval', or pass labels instead of pairs"
+        checks.refuse("`pairs` can only be used with scoring='retrieval'", repr(scoring), remedy)
     if labels is not None and labels is not False:
-        rule = "pairs and labels must not be passed together"
-        checks.refuse(rule, "both", "pass the larger one of the two")
+        rule = "`pairs` and `labels` cannot be used together"
+        checks.refuse(rule, "both", "pass the one with more information")
 
 # %% ../../nbs/rank/13_models.ipynb #2e3c733b
-_FLOATS = 3 * 4  # bytes of memory that a ranking needs per number in the files
+_FLOATS = 3 * 4  # bytes of memory per feature value
 
 
 def _is_matrix_file(source) -> bool:
@@ -190,7 +190,7 @@ def _is_matrix_file(source) -> bool:
 
 def _needs_memory(
     options, choice, statistics, scores
-) -> list[str]:  # options that need all rows in memory
+) -> list[str]:  # options that require all rows in memory
     needs = ["metrics"] * bool(statistics or scores)
     needs += ["kernel"] * (options.tasks.kernel not in ("cosine", "linear"))
     if choice.kind == "model" and not _is_matrix_file(sources.source_of(choice.source)):
@@ -198,12 +198,12 @@ def _needs_memory(
     return needs + [name for name in options.compute.embedding if name != "device"]
 
 
-def _stays_on_disk(models, needs) -> bool:  # are rows left in their files by default?
+def _stays_on_disk(models, needs) -> bool:  # whether rows stay in their files by default
     if not all(map(_is_matrix_file, models.values())):
         return False
     try:
         rows = [row_blocks.open_rows(model, name=name) for name, model in models.items()]
-    except (OSError, ValueError, TypeError, ImportError):  # reported by a later stage
+    except (OSError, ValueError, TypeError, ImportError):  # a later stage reports the error
         return False
     if not rows or not all(matrix.layout for matrix in rows):
         return False
@@ -213,7 +213,7 @@ def _stays_on_disk(models, needs) -> bool:  # are rows left in their files by de
     if streams and (max(sizes)[0] > memory.ALL_PAIRS or n_bytes > room):
         return True
     if n_bytes > room:
-        rule = f"features and factors need {n_bytes / 2**30:.3g} GiB and must fit in memory"
+        rule = f"features and factors must fit in memory, but need {n_bytes / 2**30:.3g} GiB"
         advice = (
             f"leave out {', '.join(needs)}"
             if needs
@@ -224,8 +224,8 @@ def _stays_on_disk(models, needs) -> bool:  # are rows left in their files by de
     return False
 
 
-def _open_rows(models, options, choice, needs) -> tuple:  # name -> RowMatrix, and failures
-    "Open features as rows on disk, if a ranking can be computed from them."
+def _open_rows(models, options, choice, needs) -> tuple:  # name -> RowMatrix, failures, and options
+    "Open features as rows on disk; refuse options that are not available for them."
     options = options.changed(device=options.compute.device or "cpu")
     rows, failures = disk.open_features(models, options)
     if choice.kind == "model":
@@ -234,14 +234,14 @@ def _open_rows(models, options, choice, needs) -> tuple:  # name -> RowMatrix, a
     mask = checks.check_split(TRAIN, n, seed=options.seed + 1)
     disk.check_streaming(options, rows, mask)
     if lost := [name for name in needs if name not in ("kernel", "prior")]:
-        rule = "this option requires all rows in memory"
+        rule = "this option is not available for rows on disk"
         remedy = "leave it out, or pass compute=taskpriors.Compute(on_disk=False)"
         checks.refuse(rule, lost[0], remedy)
     return rows, failures, options
 
 # %% ../../nbs/rank/13_models.ipynb #f0f006d8
 class _Reading(NamedTuple):
-    "Arguments of a call, checked before anything is embedded."
+    "Arguments of a call, checked before any input is embedded."
 
     named: dict  # name -> model
     images: ImagesLike | TextSource | None  # None: all models are features, or digits
@@ -249,7 +249,7 @@ class _Reading(NamedTuple):
     pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None
     choice: distributions.PriorChoice
     options: RankOptions
-    needs: list[str]  # options that need all rows in memory
+    needs: list[str]  # options that require all rows in memory
     on_disk: bool
 
 
@@ -269,7 +269,7 @@ def _read_call(models, images, wanted, options, *, texts, labels=None, pairs=Non
 
 
 def saved_in(ranking: Ranking, out: str | Path | None, *, overwrite: bool = False) -> Ranking:
-    "Save the ranking into a directory, if one is given, and return it."
+    "Save the ranking in a directory, if there is one, and return the ranking."
     if out is None:
         return ranking
     return replace(ranking, folder=str(ranking.save(out, overwrite=overwrite)))
@@ -278,28 +278,28 @@ def saved_in(ranking: Ranking, out: str | Path | None, *, overwrite: bool = Fals
 @documented
 @checks.entry_point
 def rank_models(
-    models: members.ModelsLike | None = None,  # one, a list, or name -> model; None is the zoo
-    images: ImagesLike | None = None,  # for load_images; None: digits, or none if all are features
+    models: members.ModelsLike | None = None,  # a model, a list, or name -> model; None: the zoo
+    images: ImagesLike | None = None,  # as for load_images; None: digits, or only features
     *,
-    texts: TextsLike | None = None,  # instead of images: anything that load_texts accepts
-    labels: row_labels.LabelsLike | None = None,  # of all examples or of some
-    groups: row_labels.LabelsLike | None = None,  # of each example (patient, video)
-    pairs: row_pairs.PairsLike | Retrieval | None = None,  # (i, j, same), a file, or queries
+    texts: TextsLike | None = None,  # instead of images: anything load_texts accepts
+    labels: row_labels.LabelsLike | None = None,  # labels of all or some examples
+    groups: row_labels.LabelsLike | None = None,  # group of each example (patient, video)
+    pairs: row_pairs.PairsLike | Retrieval | None = None,  # rows (i, j, same), a file, or queries
     past_results: Any | None = None,  # scores of these models on earlier tasks
-    scoring: str = "accuracy",  # score that is forecast
+    scoring: str = "accuracy",  # score to forecast
     references: distributions.ReferencesLike
-    | None = "standard",  # models that are not ranked, or False
+    | None = "standard",  # models that help to define the tasks; False: none
     metrics: Mapping[str, Callable]
     | list
     | tuple
     | str
-    | None = None,  # names in METRICS, or name -> function
+    | None = None,  # further columns: names in METRICS, or name -> function
     tasks: Tasks = Tasks(),
     compute: Compute = Compute(),
-    out: str | Path | None = None,  # directory for the table, the figure and the settings
-    seed: int = 0,  # random seed of tasks and split
-    **unknown: Never,  # refused, saying where the option belongs
-) -> Ranking:  # models that failed are in `failures`
+    out: str | Path | None = None,  # directory for saving the ranking
+    seed: int = 0,  # random seed for tasks and split
+    **unknown: Never,  # misplaced options are refused
+) -> Ranking:  # models that fail are listed in `failures`
     """Rank models on your data, with or without labels, and forecast their scores on your task.
 
     Models are names (timm, sentence-transformers, zoo/NAME), files of features, modules with their
@@ -387,7 +387,7 @@ def plan_models(
     source = call.images
     if source is None and len(members.by_features(call.named)) < len(call.named):
         source = "digits"
-    points: Any = members.images_for(source, {}, call.options)  # names may be missing
+    points: Any = members.images_for(source, {}, call.options)  # checks the model names
     at_hub = reference_set.hub_models(call.named, points)
     placed = reference_set.find_references(references, call.choice, call.named, points, at_hub)
     return cost.plan_in_memory(
