@@ -175,7 +175,7 @@ def test_it_is_saved_and_shown(search, tmp_path):
         (
             dict(models=dict(a=np.eye(60))),
             ValueError,
-            "models must embed the queries. Got features",
+            "queries as texts or images require models that embed them. Got features",
         ),
     ],
 )

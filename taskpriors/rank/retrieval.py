@@ -27,14 +27,14 @@ from .ranking import Ranking
 
 # %% ../../nbs/rank/11_retrieval.ipynb #rt000007
 class GivenQueries(NamedTuple):
-    "Queries after reading, and their scores once computed."
+    "Queries of a ranking, and the scores of the models on them."
 
-    source: TextSource | ImageSource | None  # None: features only
-    features: dict[str, Tensor]  # for models passed as features, name -> (n_queries, d)
+    source: TextSource | ImageSource | None  # None if the queries are features
+    features: dict[str, Tensor]  # name -> features of the queries (n_queries, d), if they are given
     relevant: Relevant
-    k: int  # number of nearest documents
-    scores: QueryScores | None = None  # at k, of ranked models and baselines
-    evidence: QueryScores | None = None  # at 10, used by the forecast
+    k: int  # number of nearest documents per query
+    scores: QueryScores | None = None  # scores of models and baselines at k; None: not yet computed
+    evidence: QueryScores | None = None  # scores at 10, used by the forecast
 
 
 def _source_of(
@@ -43,14 +43,14 @@ def _source_of(
     models: Mapping[str, sources.Function | sources.TextEncoder],
     options: RankOptions,
 ) -> TextSource | ImageSource:
-    "Open queries of the same kind as the documents, texts or images."
+    "Load queries of the same kind as the documents, texts or images."
     if given := members.by_features(models):
-        rule = "models must embed the queries"
+        rule = "queries as texts or images require models that embed them"
         remedy = "pass models, or features of documents and queries without texts= and images="
         checks.refuse(rule, f"features for {given[0]!r:.60}", remedy)
     named_features = isinstance(queries, Mapping) and not hasattr(queries, "columns")
     if named_features or not isinstance(documents, (TextSource, ImageSource)):
-        rule = "queries must be texts or images, as the documents are"
+        rule = "`queries` must be texts or images, like the documents"
         got = "a dictionary" if named_features else "a loader of documents"
         checks.refuse(rule, got, "pass a list of texts, a table or a folder of images")
     if isinstance(documents, TextSource):
@@ -60,32 +60,33 @@ def _source_of(
 
 def _features_of(
     queries: QueriesLike, models: Mapping[str, Any]
-) -> tuple[dict[str, Tensor], Any]:  # name -> (n_queries, d); query names, or None
-    "Features of the queries for each model, passed by name or in the order of the models."
+) -> tuple[dict[str, Tensor], Any]:  # name -> (n_queries, d); names of queries
+    "Read each model's features of the queries, by model name or in the order of the models."
     if isinstance(queries, Mapping):
         named = members.named_models(queries)
         if named.keys() != models.keys():
             odd = sorted(named.keys() ^ models.keys())[0]
-            rule, remedy = "features of queries must be named like the models", "rename them"
-            checks.refuse(rule, f"{odd!r:.60} on one side only", remedy)
+            rule = "features of the queries must have the names of the models"
+            remedy = "rename the features"
+            checks.refuse(rule, f"{odd!r:.60} without counterpart", remedy)
         listed = [named[name] for name in models]
     else:
         listed = sources.sources_of(queries)
         if len(listed) != len(models):
-            rule = "queries must contain features for each model, in order"
-            remedy = "pass name -> features, or texts= and images= of the documents"
+            rule = "`queries` must contain features for each model, in order"
+            remedy = "pass name -> features, or pass the documents as texts= or images="
             checks.refuse(rule, f"{len(listed)} for {len(models)} models", remedy)
     passed = dict(zip(models, listed, strict=True))
     if others := passed.keys() - {*members.by_features(passed)}:
         name = next(name for name in models if name in others)
-        rule = f"queries of {name!r:.60} must be features, as its documents are"
+        rule = f"queries for {name!r:.60} must be features, like its documents"
         remedy = "pass an array or a file, or texts= with models that embed them"
         checks.refuse(rule, passed[name].label_at(0), remedy, TypeError)
     by_name, points = row_labels.rows_of_frames(passed)
     features = {}
     for name, source in by_name.items():
         held = load_encoder(source, name=name).features
-        assert held is not None  # the source is features
+        assert held is not None  # the source consists of features
         features[name] = checks.check_features(held, f"queries of {name}")
     checks.check_same_n(**{f"queries of {k}": len(X) for k, X in features.items()})
     return features, points
@@ -94,11 +95,11 @@ def _features_of(
 def read_queries(
     retrieval: Retrieval,
     models: Mapping[str, sources.Function | sources.TextEncoder],  # ranked models, name -> Source
-    documents: Any,  # a source, names of feature rows, or None
-    n: int,  # documents
+    documents: Any,  # inputs, names of the feature rows, or None
+    n: int,  # number of documents
     options: RankOptions,
 ) -> GivenQueries:
-    "Read the queries of a ranking and their relevant documents, before anything is embedded."
+    "Read the queries and their relevant documents, before anything is embedded."
     source: TextSource | ImageSource | None = None
     features: dict[str, Tensor] = {}
     points = None
@@ -111,21 +112,21 @@ def read_queries(
     k = retrieval.k
     if k > n:
         remedy = f"pass a smaller k, at most {n}"
-        checks.refuse("k must not exceed the number of documents", f"{k} of {n}", remedy)
+        checks.refuse("`k` must not exceed the number of documents", f"{k} of {n}", remedy)
     sizes = (n_queries, n)
     relevant = read_relevant(retrieval.relevant, points, documents, sizes)
     return GivenQueries(source, features, relevant, k)
 
 # %% ../../nbs/rank/11_retrieval.ipynb #rt000011
 def _asked_by(model: sources.Source) -> sources.Source:
-    "Return the model with its prefix for queries."
+    "Return the model with the prefix for queries."
     return model.for_queries if isinstance(model, sources.WithPrefix) else model
 
 
 def with_scores(
     given: GivenQueries,
     named: Mapping[str, sources.Function | sources.TextEncoder],  # name -> Source
-    ranked: Mapping[str, members.Model],  # name -> Model, with features of the documents
+    ranked: Mapping[str, members.Model],  # name -> Model, embedded on the documents
     beside: Mapping[str, members.Model],  # baselines, name -> Model
     options: RankOptions,
 ) -> GivenQueries:
@@ -146,7 +147,7 @@ def with_scores(
 
 
 def with_columns(ranking: Ranking, given: Any) -> Ranking:  # given: from `known_pairs`, or None
-    "Add precision and nDCG at k to the columns of a ranking if there are queries."
+    "Add precision and nDCG at k to the columns of a ranking, if there are queries."
     if not isinstance(given, GivenQueries) or given.scores is None:
         return ranking
     scores = given.scores.of(ranking.models)

@@ -51,17 +51,17 @@ def _if_any(
 
 def _numbers_of(
     models: Mapping[str, members.Model],
-    skills: Mapping[str, distributions.TaskScores],  # name -> those shown, with labels if any
-    sampled: Mapping[str, distributions.TaskScores],  # on the sampled tasks, with those of probes
+    skills: Mapping[str, distributions.TaskScores],  # scores in the table, given labels
+    sampled: Mapping[str, distributions.TaskScores],  # name -> scores on sampled tasks
     task_sample: distributions.TaskSample,
-) -> dict[str, Any]:  # fields of a Ranking, one row per model
+) -> dict[str, Any]:  # fields of a Ranking
     columns: dict[str, Any] = {}
 
     def stack(scores, field) -> Tensor:
         return torch.stack([getattr(scores[name], field) for name in models])
 
     each = [1e3 * m.seconds / len(m.features) if m.seconds else None for m in models.values()]
-    of_sample = None  # rows on disk are evaluated on a sample of the examples
+    of_sample = None  # on disk, only a sample of the examples is evaluated
     if all(skills[name].sampled is not None for name in models) and stack(skills, "sampled").any():
         of_sample = stack(skills, "sampled")
     seconds = members.scalar([model.seconds for model in models.values()])
@@ -88,29 +88,29 @@ def _numbers_of(
 
 # %% ../../nbs/rank/12_run.ipynb #026cebed
 class _Gathered(NamedTuple):
-    "The models of a ranking."
+    "Ranked models, reference models and baselines."
 
     models: dict[str, members.Model]
-    reference_models: dict[str, members.Model]  # not ranked
-    failures: dict[str, str]  # name of a model -> why it failed
-    failed_references: dict[str, str]  # name of a reference model -> why it was left out
+    reference_models: dict[str, members.Model]  # name -> Model, not ranked
+    failures: dict[str, str]  # name of a ranked model -> reason why it failed
+    failed_references: dict[str, str]  # name of a reference model -> reason why it failed
     reference_set: reference_set.ReferenceSet | None
-    baselines: members.Settled  # compared with the models, not ranked
+    baselines: members.Settled  # models that are compared, but not ranked
 
 
-def _check_classes(n, options) -> None:  # of tasks with n examples
+def _check_classes(n, options) -> None:  # n: number of examples
     mask = checks.check_split(TRAIN, n, seed=options.seed + 1)
     side = min(int(mask.sum()), int((~mask).sum()))
     if options.tasks.n_classes > side:
-        rule = "a class of a task must have a training and a test example on average"
+        rule = "each class of a task must have a training and a test example on average"
         remedy = f"pass n_classes of at most {side}, or more examples"
         checks.refuse(rule, f"{options.tasks.n_classes} classes, {n} examples", remedy)
 
 
-_ALIKE = 0.01  # share of examples with copies above which copies are left out together
+_ALIKE = 0.01  # share of copied examples above which copies form groups
 
 
-def _copies_in_all(features: Sequence) -> Tensor:  # (n,), groups of copies in all models
+def _copies_in_all(features: Sequence) -> Tensor:  # shape (n,), group of each example
     first, *others = sorted(features, key=lambda X: X.shape[1])
     in_memory = isinstance(first, Tensor)
     find = point_copies.copies_of_points if in_memory else point_copies.copies_of_rows
@@ -122,10 +122,10 @@ def _copies_in_all(features: Sequence) -> Tensor:  # (n,), groups of copies in a
     return groups
 
 
-_SAMPLED = 4096  # sample of a larger set of examples in which near copies are searched
+_SAMPLED = 4096  # number of sampled examples among which near copies are searched for
 
 
-def _near_copies_note(features: Sequence, seed: int) -> str:  # all in memory, shapes (n, d)
+def _near_copies_note(features: Sequence, seed: int) -> str:  # features: tensors (n, d)
     n = len(features[0])
     rows = torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:_SAMPLED].sort().values
     groups = _copies_in_all([X[rows] for X in features])
@@ -147,10 +147,10 @@ def _near_copies_note(features: Sequence, seed: int) -> str:  # all in memory, s
 def _groups_of(
     options: RankOptions, models: Mapping[str, members.Model], source: Any | None, n: int
 ) -> tuple[RankOptions, str, tuple[str, ...]]:
-    """Options with the groups that were passed, or with groups of copies.
+    """Add the user's groups, or groups of copied examples, to the options.
 
     Also returns a sentence about copies, which may be empty, and notes on how groups were matched
-    to examples and on copies that were not searched for.
+    and on copies that were not searched for.
     """
     if options.groups is not None:
         names, notes = row_labels.groups_of_points(options.groups, source, n)
@@ -176,7 +176,7 @@ def _groups_of(
 
 
 def _split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
-    "Mask of the training examples of the probes: half of the examples, or half of the groups."
+    "Choose the training examples of the probes: half of the examples, or half of the groups."
     seed = options.seed + 1
     if options.groups is None:
         return options, checks.check_split(TRAIN, n, seed=seed)
@@ -192,11 +192,11 @@ def _gather(
     *,
     references: distributions.ReferencesLike | None,  # as for rank_models
     source: Any | None,  # images or texts; None if all models are features
-    failures: Mapping[str, str],  # model that could not be opened -> reason
+    failures: Mapping[str, str],  # model that failed to open -> reason
 ) -> _Gathered:
-    "Gather models, reference models and baselines, which must describe the same examples."
+    "Embed models, reference models and baselines, and check that they have the same examples."
     options = engine.options
-    of_hub = reference_set.hub_models(named, source)  # before any download
+    of_hub = reference_set.hub_models(named, source)  # must precede downloads
     models, broken = engine.embed(named)
     failures = {**failures, **broken}
     members.refuse_unless_any(models, failures)
@@ -204,7 +204,7 @@ def _gather(
     reference_models, silent = engine.embed(also) if also else ({}, {})
     if silent:
         got = words.shortened("; ".join(words.failure_lines(silent)), 160)
-        checks.refuse("references must not fail", got, "correct it or leave it out")
+        checks.refuse("reference models must not fail", got, "correct it, or leave it out")
     n = len(next(iter(models.values())).features)
     if source is not None:
         kind = getattr(source, "kind", "images")
@@ -225,8 +225,8 @@ def _gather(
     return _Gathered(models, reference_models, failures, failed_references, called, beside)
 
 # %% ../../nbs/rank/12_run.ipynb #93f4392a
-_LEAKS = 20  # labels from which a column that repeats them is not a coincidence
-_ALONE = 0.05  # p-value above which a model shares no structure with the others
+_LEAKS = 20  # number of labels above which a column that repeats them is suspicious
+_ALONE = 0.05  # p-value above which a model is said to share no structure with others
 _WITHOUT_PAIRS = "Only the forecast uses the pairs; skill and sampled tasks do not."
 _NOT_VALIDATED = "No study has validated probabilities from queries on data that were left out."
 
@@ -236,33 +236,33 @@ KnownPairs = row_pairs.GivenPairs | retrieval.GivenQueries
 
 def known_pairs(
     pairs: row_pairs.PairsLike | Retrieval | KnownPairs,
-    source: Any | None,  # images, texts, names of feature rows, or None
+    source: Any | None,  # inputs, names of the feature rows, or None
     n: int,
     options: RankOptions,
     models: Mapping[str, Any] = MappingProxyType({}),  # ranked models, name -> Source
 ) -> KnownPairs:
-    "Read queries, or consistent pairs that tie at least two blocks of examples."
+    "Read queries or pairs, and check that pairs of one class form at least two blocks."
     if isinstance(pairs, retrieval.GivenQueries):
         return pairs
     if n < 4:
-        checks.refuse("pairs require at least four examples", n, "leave the pairs out")
+        checks.refuse("pairs require at least four examples", n, "leave `pairs` out")
     if isinstance(pairs, Retrieval):
         return retrieval.read_queries(pairs, models, source, n, options)
     given = row_pairs.read_pairs(pairs, source, n)
     block = blocks_of_pairs(given, n).block
     if len(block[given.points[given.same].flatten()].unique()) < 2:
         rule, got = (
-            "pairs must tie at least two blocks of examples",
+            "pairs of one class must form at least two blocks of examples",
             f"{int(given.same.sum())} pairs",
         )
-        checks.refuse(rule, f"{got} of one class", "pass more pairs of one class")
+        checks.refuse(rule, f"{got} of one class", "pass pairs from another class")
     return given
 
 
 def _pair_evidence_of(
     models: Mapping[str, members.Model], given: KnownPairs
 ) -> forecast.ScoreEvidence:
-    "Evidence from known pairs about models in memory."
+    "Form evidence from known pairs about models in memory."
     if isinstance(given, retrieval.GivenQueries):
         assert given.evidence is not None
         return forecast.query_evidence(given.evidence.of(tuple(models)))
@@ -275,7 +275,7 @@ def _pair_evidence_of(
 def _evidence_of_pairs(
     models: Mapping[str, members.Model], given: KnownPairs | None, settings: dict
 ) -> forecast.ScoreEvidence | None:
-    "Evidence from known pairs about models in memory; also noted in the settings of the run."
+    "Form evidence from known pairs, and describe the pairs in the settings of the run."
     if given is None:
         return None
     if isinstance(given, retrieval.GivenQueries):
@@ -293,14 +293,14 @@ def _evidence_of_pairs(
 # %% ../../nbs/rank/12_run.ipynb #7d7aaf26
 def _prior_kernel(
     engine: distributions.Engine, choice: distributions.PriorChoice, n: int
-) -> Any:  # a factor (n, r), or a RowKernel; None for a prior of ranked models
-    "Kernel of a prior that is not a ranked model, for n examples."
+) -> Any:  # factor (n, r), or RowKernel; None for a prior of ranked models
+    "Return the kernel of a prior that is not a ranked model; it must have n examples."
     kernel = choice.source
     if choice.kind == "model":
         embedded, failures = engine.embed({choice.description: choice.source})
         if failures:
             got, remedy = failures[choice.description], "pass another prior"
-            checks.refuse("the prior must be a model of these examples", got, remedy)
+            checks.refuse("`prior` must be a model of these examples", got, remedy)
         kernel = embedded[choice.description].factor
         checks.check_same_n(models=n, prior=len(embedded[choice.description].features))
     elif choice.kind == "factor":
@@ -309,7 +309,7 @@ def _prior_kernel(
 
 
 def _with_cut(sample: distributions.TaskSample) -> distributions.TaskSample:
-    "Describe how the kernels of a distribution of rows on disk were truncated."
+    "Describe how kernels of rows on disk were truncated."
     distribution, record = sample.distribution, sample.record
     if "rank" not in record or distribution.kind == "factor":
         return sample
@@ -324,7 +324,7 @@ def _with_cut(sample: distributions.TaskSample) -> distributions.TaskSample:
 def _draw(
     engine: distributions.Engine, group: _Gathered, choice: distributions.PriorChoice
 ) -> distributions.TaskSample:
-    "Form the task distribution of a prior, and draw tasks from it."
+    "Form the task distribution, and draw tasks from it."
     n = len(next(iter(group.models.values())).features)
     distribution = distributions.distribution_of(
         choice,
@@ -342,11 +342,11 @@ def _find_scores(
     choice: distributions.PriorChoice,
     *,
     mask: Tensor,  # shape (n,), True for training examples
-    n_drawn: int,  # steps of the progress bar until tasks are drawn
+    n_drawn: int,  # steps of the progress bar up to this stage
     checked_labels: row_labels.GivenLabels | None,
     metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
 ) -> distributions.Findings:
-    "Compute all results of a ranking."
+    "Compute all results about the models of a ranking."
     options = engine.options
     task_sample = _draw(engine, group, choice)
     options.reach(n_drawn)
@@ -393,9 +393,9 @@ def _find_scores(
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
 def _counts_of_labels(findings: distributions.Findings) -> dict[str, float]:
-    "Facts about labels that a forecast needs."
+    "Collect numbers about the labels that the forecast uses."
     scores = None if findings.labelled is None else findings.labelled.scores
-    if scores is None and findings.beside is not None:  # one model and baselines
+    if scores is None and findings.beside is not None:  # a single model and baselines
         scores = findings.beside.scores
     if scores is None:
         return {}
@@ -404,16 +404,16 @@ def _counts_of_labels(findings: distributions.Findings) -> dict[str, float]:
 
 def _assemble(
     findings: distributions.Findings,
-    settings: dict,  # from describe_run
+    settings: dict,  # from `describe_run`
     options: RankOptions,
     mask: Tensor,  # shape (n,), True for training examples
     source: Any | None,  # images or texts; None if all models are features
     *,
-    past: past_scores.PastScores | None = None,  # results of these models on earlier tasks
-    pairs: forecast.ScoreEvidence | None = None,  # on these models
-    joined_pairs: forecast.ScoreEvidence | None = None,  # on these models, then the baselines
+    past: past_scores.PastScores | None = None,  # scores of these models on earlier tasks
+    pairs: forecast.ScoreEvidence | None = None,  # about these models
+    joined_pairs: forecast.ScoreEvidence | None = None,  # about these models, then the baselines
 ) -> Ranking:
-    "Assemble a ranking from the results of an engine."
+    "Form a ranking from the results of an engine."
     task_sample, scores = findings.task_sample, findings.scores
     models, of_labels = findings.models, findings.labelled
     sampled = {name: scores[name] for name in models}
@@ -436,7 +436,7 @@ def _assemble(
             extra["rival_weight"] = consensus.rival_weights[at]
     evaluated = None
     probed = columns.get("point_accuracy")
-    if probed is not None:  # test examples, or a sample of them on disk
+    if probed is not None:  # test examples, or a sample of these on disk
         held_out = (~mask).nonzero()[:, 0]
         evaluated = held_out[blocks.evenly(len(held_out), probed.shape[1])]
     drawn_tasks = task_sample.probe_tasks
@@ -471,18 +471,18 @@ def _assemble(
 def _note_shared_structure(
     models: Mapping[str, members.Model], references: Mapping[str, members.Model], settings: dict
 ) -> None:
-    "Note in the settings of a run whether the models share structure on these examples."
+    "Add to the settings whether the models share structure on these examples."
     everyone = {**models, **references}
     n = len(next(iter(everyone.values())).features)
     index = blocks.evenly(n, independence.EXAMPLES)
     attempts = [members.attempt(members.rows_of, model, index) for model in everyone.values()]
-    rows, _ = members.settle(everyone, attempts)  # a file may have been deleted
+    rows, _ = members.settle(everyone, attempts)  # files may have been deleted
     if len(rows) < 2:
         return
     p_value, each = independence.dependence(list(rows.values()), seed=settings["seed"])
     alone = [name for name, p in zip(rows, each.tolist(), strict=True) if p > _ALONE]
     ranked = each[: sum(name in models for name in rows)]
-    p_value = max(p_value, ranked.min().item())  # not if only references share it
+    p_value = max(p_value, ranked.min().item())  # reference models alone do not count
     settings["shared_structure"] = dict(p_value=p_value, alone=alone)
     if p_value <= independence.LEVEL and len(rows) > 2:
         for name in alone:
@@ -491,7 +491,7 @@ def _note_shared_structure(
 
 
 def label_column(rows: Tensor, labels: row_labels.GivenLabels, points: Tensor) -> int | None:
-    "First column that is constant within each class, or is a linear function of a target."
+    "Find the first column that is constant within each class, or linear in a target."
     X = rows.double() - rows.double().mean(0)
     total = X.square().sum(0)
     if labels.targets is not None:
@@ -512,7 +512,7 @@ def label_column(rows: Tensor, labels: row_labels.GivenLabels, points: Tensor) -
 def _note_label_columns(
     models: Mapping[str, members.Model], labels: row_labels.GivenLabels | None, settings: dict
 ) -> None:
-    "Note in the settings of a run which models have the labels among their features."
+    "Add to the settings which models have the labels among their features."
     settings["label_columns"] = {}
     if labels is None:
         return
@@ -525,7 +525,7 @@ def _note_label_columns(
 
 
 def _note_unranked(findings: distributions.Findings, group: _Gathered, settings: dict) -> None:
-    "Note in the settings of a run which reference models and baselines were used."
+    "Add to the settings which reference models and baselines were used."
     settings["notes"] += reference_set.reference_notes(group.reference_set, group.failed_references)
     failures = {**group.baselines.failures}
     beside = findings.beside
@@ -545,8 +545,8 @@ def _note_unranked(findings: distributions.Findings, group: _Gathered, settings:
 
 def _pairs_beside(
     findings: distributions.Findings, given: KnownPairs | None
-) -> forecast.ScoreEvidence | None:  # None without pairs or baselines, or for a single model
-    "Evidence from known pairs about the models, then the baselines."
+) -> forecast.ScoreEvidence | None:  # None without pairs or baselines, or for one model
+    "Form evidence from known pairs about the models, then the baselines."
     beside = findings.beside
     if given is None or beside is None or not beside.models or len(findings.models) < 2:
         return None
@@ -563,7 +563,7 @@ def _pairs_in_memory(
     group: _Gathered,
     options: RankOptions,
 ) -> KnownPairs | None:
-    "Read known pairs of examples, or queries with the scores of all models."
+    "Read known pairs, or read queries and score all models on them."
     if pairs is None:
         return None
     n = len(next(iter(group.models.values())).features)
@@ -574,7 +574,7 @@ def _pairs_in_memory(
 
 
 def _prefix_notes(models: Mapping[str, Any]) -> list[str]:  # models: name -> Source
-    "Notes on the prefixes of texts and queries of each model."
+    "List the prefixes that models prepend to texts and queries."
     notes = []
     for name, model in models.items():
         if isinstance(model, WithPrefix) and (model.prefix or model.query_prefix):
@@ -592,13 +592,13 @@ def _steps_of(
     on_disk: bool,
     labelled: bool,
 ) -> tuple[int, int]:
-    "Steps of the progress bar until tasks are drawn, and of the whole ranking."
+    "Count the steps of the progress bar until tasks are drawn, and in total."
     n_models, n_task_models = len(group.models), len(group.models | group.reference_models)
     cross_skills = n_task_models if choice.kind == "consensus" and n_task_models > 2 else 0
     n_scored = (1 + labelled) * (n_models + len(group.baselines.results))
     if not on_disk:
         return cross_skills, cross_skills + n_scored + options.accuracy * n_models
-    n_components = max(cross_skills, 1)  # a set of tasks of each is one step
+    n_components = max(cross_skills, 1)  # one step per component and set of tasks
     n_drawn = cross_skills + disk.drawing_steps(options, n_components)
     return n_drawn, n_drawn + labelled * n_components + n_scored
 
@@ -614,7 +614,7 @@ def _rank_with(
     references: distributions.ReferencesLike | None = None,  # as for rank_models
     past_results: Any | None = None,  # as for rank_models
     pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None = None,  # as for rank_models
-    failures: Mapping[str, str] = MappingProxyType({}),  # model that could not be opened -> reason
+    failures: Mapping[str, str] = MappingProxyType({}),  # model that failed to open -> reason
 ) -> Ranking:
     "Run all steps of a ranking with an engine."
     options = engine.options
@@ -700,10 +700,10 @@ def run(
     metrics: Mapping[str, Callable] | list | tuple | None = None,  # as for rank_models
     past_results: Any | None = None,  # as for rank_models
     pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None = None,  # as for rank_models
-    failures: Mapping[str, str] = MappingProxyType({}),  # model that could not be opened -> reason
-    on_disk: bool = False,  # rows stay in their files
+    failures: Mapping[str, str] = MappingProxyType({}),  # model that failed to open -> reason
+    on_disk: bool = False,  # whether rows stay in their files
 ) -> Ranking:
-    "Read the arguments, and rank the models with the engine for their features."
+    "Read the arguments, choose an engine, and rank the models."
     choice = distributions.read_prior(options.tasks.prior, models)
     also = distributions.named_references(references, models, choice)
     if on_disk:
