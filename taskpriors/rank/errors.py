@@ -164,11 +164,11 @@ def error_model(
 ) -> ErrorModel:
     """Estimate the covariance of the models' mean errors, with degrees of freedom for margins.
 
-    Errors are over examples and over tasks of the given distribution. The covariance is too large
-    by the variance of the interaction over n n_tasks; without `task_errors` tasks are given, too.
-    Errors of examples are best jackknife pseudo-values, which include the effect of an example as
-    a training example. If only a sample is evaluated, the mean of `sample_errors`
-    varies over samples, for given examples.
+    The errors are random over examples and over tasks; without `task_errors`, the tasks are fixed.
+    The covariance is too large by the variance of the interaction divided by n n_tasks. Errors of
+    examples should be jackknife pseudo-values, which include the effect of an example as a
+    training example. If only a sample of the examples is evaluated, `sample_errors` adds the error
+    due to sampling.
 
     Reference: Liang and Zeger (1986) for groups; Bengio and Grandvalet (2004) for training data.
     """

@@ -188,10 +188,10 @@ def signal_p_value(
 ) -> float | None:
     """P-value for the null hypothesis that no model predicts the known labels.
 
-    The labels are shuffled. If there are many, an evenly spaced sample is shuffled, the standard
-    error of the skill on all labels yields a second test, and the result is twice the smaller
-    p-value. Labels in groups are not exchangeable and use the second test only. If all labels
-    are different, the result is 1.
+    The labels are shuffled. If there are many labels, an evenly spaced sample is shuffled, and a
+    second test uses the standard error of the skill on all labels; the result is twice the smaller
+    p-value. For labels in groups, which are not exchangeable, only the second test is used. If all
+    labels are different, the result is 1.
     """
     if direct is None:
         return None

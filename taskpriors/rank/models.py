@@ -303,32 +303,32 @@ def rank_models(
     """Rank models on your data, with or without labels, and forecast their scores on your task.
 
     Models are names (timm, sentence-transformers, zoo/NAME), files of features, modules with their
-    transform, or arrays (n, d) of the same n examples.
+    transform, or arrays (n, d) for the same n examples.
 
-    Tasks are sampled from the consensus of the models: each model defines a distribution over
-    tasks, and models that predict each other's tasks weigh more. The skill of a model is
+    Tasks are sampled from the consensus prior: each model defines a distribution over tasks, and
+    models that predict each other's tasks well have larger weights. The skill of a model is
     1 - error/error of a constant for a ridge probe on held-out examples, averaged over tasks.
     `forecast` combines the skills with labels, pairs and past results; it contains each model's
     margin, expected regret and probability of being the best on your task.
 
-    `references` are models that help to define the tasks and are not ranked: "standard" takes those
-    that are installed or cached, and downloads small ones if ranked models are downloaded; a
-    dictionary name -> model or features adds your own. With images or texts, the ranking is also
-    compared with untrained baselines (raw pixels, an untrained network, hashed pieces of words).
+    `references` are models that help to define the tasks and are not ranked. "standard" uses models
+    that are installed or cached, and downloads small ones if ranked models are downloaded. A
+    dictionary from names to models or features adds your own. Rankings of images and texts are
+    also compared with untrained baselines (raw pixels, an untrained network, hashed n-grams).
 
-    `labels` is an array or list (NaN, None or -1 where unknown), a dictionary name -> label, a
-    table or file with a column of names and one of labels, or True for the labels of the images.
+    `labels` is an array or list (NaN, None or -1 for unknown labels), a dictionary from names to
+    labels, a table or file with columns for names and labels, or True for the labels of the images.
     Integers and words are classes; numbers with fractions are regression targets. `groups` are
-    never split between training and test. `pairs` are pairs of examples, of the same class or of
-    different classes, or `Retrieval`: queries with the examples that are relevant to them.
-    `past_results` is a table of models by tasks, or results of timm or mteb.
+    never split between training and test. `pairs` contains pairs of examples from the same class or
+    from different classes, or is a `Retrieval`: queries and their relevant examples.
+    `past_results` is a table of models by tasks, or contains results from timm or mteb.
 
     `scoring` is "accuracy", "balanced_accuracy", "macro_f1", "retrieval" (precision at 10),
     "clustering" (V-measure) or "r2". `metrics` adds columns: names in `METRICS`, functions of
-    features, "synbench", or statistics computed on request: "accuracy" (of probes trained on
-    further tasks), "mean" and "variance" of Tr(MG), or "all" of these.
+    features, "synbench", or statistics on request: "accuracy" (of probes trained on further
+    tasks), "mean" and "variance" of Tr(MG), or "all" of these.
 
-    Raises TypeError for unknown options and ValueError for wrong values, before any work.
+    Raises TypeError for unknown options and ValueError for invalid values, before any computation.
 
     >>> import taskpriors as tp
     >>> ranking = tp.rank_models(["resnet18", "convnext_tiny"], "photos/", labels="labels.csv")

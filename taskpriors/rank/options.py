@@ -59,8 +59,8 @@ class Tasks:
 class Compute:
     """Options for computing features and a ranking.
 
-    Files of features that are larger than memory, or of more than 100,000 examples, are read in
-    blocks of rows: the prior is truncated to its `rank` leading directions, and errors are
+    Files of features that exceed the memory, or contain more than 100,000 examples, are read in
+    blocks of rows. The prior is then truncated to its `rank` leading directions, and errors are
     evaluated on `n_residuals` examples.
     """
 
