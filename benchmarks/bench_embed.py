@@ -9,14 +9,14 @@ from PIL import Image
 
 from benchmarks.timing import peak_mib, ratio
 from taskpriors.inputs.accepted_models import load_encoder
-from taskpriors.inputs.embed import Probe, Setup, embed, feature_batches
+from taskpriors.inputs.embed import _feature_batches, _Probe, _Setup, embed
 from taskpriors.inputs.images import load_images
 from taskpriors.rank.reference_set import _find_weights, _load_reference, _read_reference_models
 
 MODEL = "resnet10t@untrained"
 PROBED = ("resnet18", "vit_tiny_patch16_224")
 
-ON_CPU = Setup(
+ON_CPU = _Setup(
     device=torch.device("cpu"),
     dtype="float32",
     batch_size=32,
@@ -83,11 +83,11 @@ class Embed:
 
     def probe(self):
         "What is asked of a model before it embeds: a few images in one batch, and some alone."
-        Probe(self.encoder, self.images, self.options).check()
+        _Probe(self.encoder, self.images, self.options).check()
 
     def probe_of_cache(self):
         "And what the cache asks before it: the same batch twice, on one thread."
-        probe = Probe(self.encoder, self.images, self.options)
+        probe = _Probe(self.encoder, self.images, self.options)
         probe.digest()
         probe.check()
 
@@ -150,14 +150,14 @@ class ProbeCost:
         self.options = ON_CPU
 
     def embed(self):
-        for _ in feature_batches(self.encoder, self.images, 0, self.options):
+        for _ in _feature_batches(self.encoder, self.images, 0, self.options):
             pass
 
     def look(self):
-        Probe(self.encoder, self.images, self.options).check()
+        _Probe(self.encoder, self.images, self.options).check()
 
     def look_of_cache(self):
-        probe = Probe(self.encoder, self.images, self.options)
+        probe = _Probe(self.encoder, self.images, self.options)
         probe.digest()
         probe.check()
 

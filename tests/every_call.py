@@ -108,12 +108,14 @@ CALLS = {
         "score_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
         "grid_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
     },
-    "synbench.accuracy": {"synthetic_accuracy": dict(SCORE, n_steps=1)},
     "synbench.score": {
         "synbench_score": SCORE,
         "score_by_n": dict(SCORE, sizes=(32, 64)),
     },
-    "synbench.robust_probing": {"choose_eps": dict(result=RESULT)},
+    "synbench.robust_probing": {
+        "choose_eps": dict(result=RESULT),
+        "synthetic_accuracy": dict(SCORE, n_steps=1),
+    },
     "transfer.agreement": {
         "agreement_statistic": dict(scores=X[:, 0], truth=X[:, 1]),
         "compare_agreement": dict(first=X[:, 0], second=X[:, 1], truth=X[:, 2], n_resamples=100),
@@ -130,18 +132,19 @@ CALLS = {
         "plot_choices": dict(grids=GRIDS, error=[0.1, 0.2, 0.3]),
     },
     "transfer.code_length": {
-        "curve_sizes": dict(n_max=100),
         "code_length": dict(curve=CURVE),
     },
     "transfer.spectrum": {
         "effective_rank": dict(weights=[1.0, 2.0]),
-        "participation_ratio": dict(weights=[1.0, 2.0]),
         "lidar": dict(views=VIEWS),
         "check_views": dict(views=VIEWS),
     },
-    "transfer.sphere": {"alignment": dict(views=VIEWS)},
+    "transfer.neighbours": {"alignment": dict(views=VIEWS)},
     "transfer.registry": {
         "combine_over_models": dict(columns={"energy_score": X[:, 0], "lda_score": X[:, 1]}),
+        "describe_metric": dict(metric="logme"),
+        "card_table": {},
+        "read_record": {},
     },
     "inputs.embed": {
         "load_encoder": dict(model=NETWORK, transform=pixels, name="flat"),
@@ -180,11 +183,6 @@ CALLS = {
         "labelled_skill": dict(features=[X, X2], labels=SOME),
     },
     "transfer.metrics": {"metric_rows": {}},
-    "transfer.cards": {
-        "describe_metric": dict(metric="logme"),
-        "card_table": {},
-        "read_record": {},
-    },
     "prior.cut_prior": {
         "cut_prior": dict(models=MODELS, rank=2),
         "row_kernel": dict(features=X),
@@ -213,7 +211,7 @@ CALLS = {
         "cell_text": dict(column="skill", value=0.5),
         "json_ready": dict(x=[1.0]),
     },
-    "prior.shared_prior": {
+    "prior.calibration": {
         "shared_prior": dict(factors=MODELS),
         "edge_temperature": dict(Z=Z),
         "task_temperature": dict(Z=Z, n_classes=2),

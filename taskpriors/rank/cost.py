@@ -22,7 +22,7 @@ from ..inputs import accepted_models, encoders, named_models, sources, zoo
 from ..inputs.feature_files import read_features
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource, text_encoder, word_means
-from ..prior import point_copies
+from ..pairs import SEARCHED_ROWS
 from ..prior.cut_prior import OVERSAMPLING
 from . import baselines
 from .options import RankOptions
@@ -66,8 +66,9 @@ class RankingPlan(Result):
 
     def __str__(self):
         models = "1 model" if self.n_models == 1 else f"{self.n_models} models"
-        billions = f"{self.operations / 1e9:,.1f} billion multiply-adds"
-        text = f"{models}, {self.n:,} examples: {billions}, {self.n_bytes / 1e9:.1f} GB"
+        unit, word = (1e9, "billion") if self.operations >= 1e8 else (1e6, "million")
+        operations = f"{self.operations / unit:,.1f} {word} multiply-adds"
+        text = f"{models}, {self.n:,} examples: {operations}, {self.n_bytes / 1e9:.1f} GB"
         if self.reference_models:
             text += f", including reference models ({listed(self.reference_models)})"
         if self.uncounted:
@@ -264,7 +265,7 @@ def plan_in_memory(
     if widths and options.groups is None:
         d = min(widths)
         by_pairs = 8 * (4 * n * d + 3 * 1024 * n)  # four copies of rows, three blocks of distances
-        searching = by_pairs if n <= point_copies.MOST else 16 * n * d
+        searching = by_pairs if n <= SEARCHED_ROWS else 16 * n * d
         n_bytes = max(n_bytes, 4 * n * sum(widths) + searching)
     absent = _weights_to_fetch(models, isinstance(points, TextSource))
     download_bytes = {name: works[name].n_bytes for name in absent if name in works}

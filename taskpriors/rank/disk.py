@@ -27,14 +27,14 @@ import taskpriors.svd as svd
 from ..inputs import remote, row_blocks
 from ..inputs.row_blocks import RowMatrix
 from ..inputs.row_labels import GivenLabels
-from ..prior import cut_prior, ridge_on_disk, shared_prior
+from ..prior import calibration, cut_prior, ridge_on_disk
 from ..prior.edges import least_eigenvalue
 from ..prior.left_out_groups import evaluated_rows
 from ..prior.moments import TraceMoments, trace_moments
 from . import distributions, members, memory
 from .options import RankOptions
 from ..ridge_tasks import MOST_LOST
-from ..transfer import from_sums, registry
+from ..transfer import evidence, registry
 
 # %% ../../nbs/rank/10_disk.ipynb #d9398e3c
 _PAIRED = 4096  # number of sampled examples, all of whose pairs are used
@@ -70,11 +70,11 @@ def _sampled_moments(
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #a16f0002
-def _class_sums(fit: ridge_on_disk.RowFit) -> from_sums.ClassSums:
+def _class_sums(fit: ridge_on_disk.RowFit) -> evidence.ClassSums:
     "Compute the per-class sums that label statistics are computed from."
     codes = ridge.simplex_codes(len(fit.target_mean) + 1)
     share = fit.target_mean @ codes.T + 1 / len(codes)
-    return from_sums.ClassSums(fit.n, fit.mean, fit.s, fit.V, fit.C @ codes.T, share)
+    return evidence.ClassSums(fit.n, fit.mean, fit.s, fit.V, fit.C @ codes.T, share)
 
 # %% ../../nbs/rank/10_disk.ipynb #349c456e
 _LABEL_SKILL = "label skill"  # skill of a ridge probe on known labels
@@ -141,8 +141,8 @@ def _scored(rows, job) -> distributions.TaskScores:
         if known is not None:
             sums = _class_sums(known.fit)
             eps = torch.finfo(rows.dtype).eps
-            logme = from_sums.logme_from_sums(sums, eps)
-            h_score = from_sums.h_score_from_sums(sums, known.fourth, eps)
+            logme = evidence.logme_from_sums(sums, eps)
+            h_score = evidence.h_score_from_sums(sums, known.fourth, eps)
             columns = members.scalar([logme, h_score, known.error.skill, known.accuracy])
         return distributions.TaskScores(
             skill=members.scalar(error.skill),
@@ -332,7 +332,7 @@ def _draw_row_tasks(
         if temperatures is not None:
             T = temperatures[number]
         elif T is None:
-            T = shared_prior.task_temperature(prior.factor, options.tasks.n_classes, top=largest)
+            T = calibration.task_temperature(prior.factor, options.tasks.n_classes, top=largest)
         if component.weight > strongest:
             strongest, temperature, top = component.weight, T, largest
         rank = max(rank, prior.factor.shape[1])
@@ -365,7 +365,7 @@ def _draw_row_tasks(
 def _sample_moments(models, prior, options) -> distributions.Moments:  # moments of all models
     n = len(prior.factor)
     index = blocks.evenly(n, _PAIRED)
-    T = shared_prior.edge_temperature(prior.factor)
+    T = calibration.edge_temperature(prior.factor)
     factors = {name: m.factor.factor(m.features.take(index)) for name, m in models.items()}
     K = prior.factor[index].to(options.device)
     sampled = _sampled_moments(factors, K, n, T, "undirected")

@@ -26,11 +26,11 @@ from ..inputs.row_labels import GivenLabels
 from ..inputs.zoo import zoo_names
 from ..kernels import kernel_factor, product_factor
 from ..prior import cross_skill as skills
-from ..prior import prefix_blocks
+from ..prior import prefix
+from ..prior.calibration import task_temperature
 from ..prior.consensus import Consensus, consensus_prior, copy_similarity, mutual_skill
 from ..prior.left_out_groups import cross_skill_without_groups
 from ..prior.prefix import pair_scale
-from ..prior.shared_prior import task_temperature
 from . import members
 from .forecast import PointEvidence, ScoreEvidence
 from .options import RankOptions
@@ -412,7 +412,7 @@ def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) ->
     for width in widths:
         states.append(g.get_state())
         torch.randperm(n, generator=g, device=g.device)
-        prefix_blocks.draw_uniforms(n, width, options.tasks.n_classes, g, torch.empty(0))
+        prefix.draw_uniforms(n, width, options.tasks.n_classes, g, torch.empty(0))
     return _DealtTasks(components, counts, options.tasks.n_classes, widths, states)
 
 
@@ -445,11 +445,11 @@ def tasks_of_component(
         for order, uniform, k in zip(orders, uniforms, some.tolist(), strict=True):
             g.set_state(dealt.states[k])
             order.copy_(unknown[torch.randperm(n, generator=g, device=g.device)])
-            drawn_numbers = prefix_blocks.draw_uniforms(n, dealt.widths[k], q, g, Z)[:, :m]
+            drawn_numbers = prefix.draw_uniforms(n, dealt.widths[k], q, g, Z)[:, :m]
             uniform[:, : drawn_numbers.shape[1]] = drawn_numbers
         along = torch.empty(1, len(some), n, m, dtype=dtype, device=Z.device)
         blocks = uniforms.split(_DRAWN_TOGETHER, 1)
-        prefix_blocks.fill_labels(along, [(Z, scale)], orders, blocks, q, known=classes)
+        prefix.fill_labels(along, [(Z, scale)], orders, blocks, q, known=classes)
         for order, labels, count in zip(orders, along[0], counts[some].tolist(), strict=True):
             tasks = classes.to(dtype).repeat(count, 1)
             tasks[:, order] = labels[:, :count].T

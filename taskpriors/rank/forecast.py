@@ -19,9 +19,8 @@ from scipy.special import expit, logit
 from torch import Tensor
 
 from ..checks import Axes, DataFrame, check_choice, entry_point
-from ..prior.pair_retrieval import PairScores
+from ..prior.pair_retrieval import PairScores, QueryScores
 from ..prior.posterior import LabelledSkill, shrunk_covariance
-from ..prior.queries import QueryScores
 from ..report.table import table_html
 from ..report.words import SCORE_NAMES, shortened
 from ..results import Result, new_axes

@@ -23,7 +23,7 @@ import taskpriors.store as store
 from ..inputs.image_source import ImageSource
 from ..inputs.row_labels import GivenLabels, LabelColumn
 from ..inputs.texts import TextSource
-from ..prior import next_labels, posterior
+from ..prior import posterior
 from ..prior.heldout import constant_errors
 from . import distributions, members
 from .distributions import Beside, Engine, LabelledSkills, TaskSample
@@ -378,12 +378,12 @@ def points_to_label(
     g = np.random.default_rng(seed)
     known = labelled.nonzero()[:, 0].numpy()
     fresh = None if groups is None else _one_of_each_group(groups, labelled, g)
-    done, open_rows = next_labels.points_looked_at(len(labelled), known, g, fresh=fresh)
+    done, open_rows = posterior.points_looked_at(len(labelled), known, g, fresh=fresh)
     rows = torch.from_numpy(np.sort(np.concatenate([done, open_rows])))
-    near = next_labels.consensus_coordinates(distributions.component_rows(distribution, rows))
+    near = posterior.consensus_coordinates(distributions.component_rows(distribution, rows))
     labelled_rows = labelled[rows].nonzero()[:, 0]
     listed = min(_LISTED, len(rows) - len(labelled_rows))
-    order = rows[next_labels.spread_points(near, listed, labelled=labelled_rows, seed=seed)]
+    order = rows[posterior.spread_points(near, listed, labelled=labelled_rows, seed=seed)]
     if groups is None or len(order) == _LISTED:
         return order
     others = labelled.clone()

@@ -26,9 +26,8 @@ import taskpriors.store as store
 from ..inputs import sources
 from ..inputs.accepted_models import ModelLike
 from ..inputs.embed import Features, embed_features
-from ..inputs.image_source import ImageSource
+from ..inputs.image_source import ImageSource, LoadedBatches
 from ..inputs.images import ImagesLike, load_images
-from ..inputs.loaders import LoadedBatches
 from ..inputs.named_models import check_names
 from ..inputs.texts import TextModelLike, TextsLike, TextSource, embed_texts, load_texts
 from ..inputs.zoo import zoo_names
@@ -124,7 +123,6 @@ class Model:
     device: str  # device on which the examples were embedded
     dtype: str  # precision of the forward pass
     digest: str  # digest of the features
-    points: str = ""  # digest of the names of the examples, if the features have names
     parameters: int | None = None  # number of parameters; None if the model is not a module
     pooling: str = ""  # how tokens are pooled; empty if the model returns vectors
     given_as: str = ""  # how sparse features were converted; empty for others
@@ -174,7 +172,6 @@ def _gather_model(
         device=embedded.device,
         dtype=embedded.dtype,
         digest=store.digest_tensors(dict(features=features)),
-        points=embedded.points,
         parameters=embedded.parameters,
         pooling=embedded.pooling,
         given_as=embedded.pooling if embedded.device == "none" else "",
@@ -307,10 +304,3 @@ def check_rows(models: Mapping[str, Model]) -> None:
             got = f"{n_first} in {first}, {n} in {name}"
             remedy = "pass the same rows in the same order"
             checks.refuse("models must describe the same examples", got, remedy)
-    named = [(words.shortened(k, 60), model.points) for k, model in models.items() if model.points]
-    for name, points in named[1:]:
-        if points != named[0][1]:
-            rule = "caches must list the same items in the same order"
-            got = f"different items in {name} and {named[0][0]}"
-            remedy = "encode the task again, with an empty cache for each model"
-            checks.refuse(rule, got, remedy)

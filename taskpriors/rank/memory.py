@@ -23,7 +23,7 @@ import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
 import taskpriors.store as store
 from ..inputs.row_labels import GivenLabels
-from ..prior import calibration, edges, left_out_groups, regression, shared_prior
+from ..prior import calibration, edges, left_out_groups, regression
 from ..prior.heldout import error_on_basis
 from ..prior.moments import TraceMoments
 from ..prior.task_prior import TaskPrior
@@ -37,7 +37,7 @@ from ..transfer import registry
 def _edge_prior(factor: Tensor, options: RankOptions) -> TaskPrior:
     "Form the prior over graphs of a factor (n, r) at the edge temperature."
     factor = factor.to(options.device)
-    return TaskPrior(factor, shared_prior.edge_temperature(factor), graphs="undirected")
+    return TaskPrior(factor, calibration.edge_temperature(factor), graphs="undirected")
 
 # %% ../../nbs/rank/09_memory.ipynb #5621d890
 ALL_PAIRS = 100_000  # largest number of examples for which moments use all pairs

@@ -25,14 +25,14 @@ import taskpriors.checks as checks
 import taskpriors.store as store
 from ..inputs import row_blocks, row_labels, row_pairs, sources
 from ..inputs.images import ImagesLike
-from ..inputs.queries import Retrieval
+from ..inputs.row_pairs import Retrieval
 from ..inputs.texts import TextsLike, TextSource
 from . import cost, disk, distributions, members, memory, reference_set
 from .options import PLACES, TRAIN, Compute, RankOptions, Tasks, place_of
 from .ranking import Ranking
 from .run import KnownPairs, known_pairs, run
 from ..signatures import documented
-from ..synbench import networks, score
+from ..synbench import score
 from ..transfer import registry
 
 # %% ../../nbs/rank/13_models.ipynb #888d43e3
@@ -46,7 +46,7 @@ def _with_synbench(
     cache = None if options.compute.cache is False else store.cache_dir(options.compute.cache)
 
     def score_of(name, settings) -> float:
-        network, score_options = networks.scored_network(models[name])
+        network, score_options = score.scored_network(models[name])
         result = score.synbench_score(
             network,
             settings=settings,

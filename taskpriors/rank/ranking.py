@@ -20,7 +20,7 @@ import taskpriors.checks as checks
 import taskpriors.store as store
 from ..checks import Axes, DataFrame, Series
 from ..inputs import past_scores
-from ..prior import independence
+from ..prior import consensus
 from . import forecast, record
 from .baselines import Baseline, behind_first
 from .errors import carried_by_few
@@ -288,7 +288,7 @@ class Ranking(Result):
             unlabelled = self.forecast.first
         if self._is_noise and len(self.models) > 1:
             p_value = self.settings["shared_structure"]["p_value"]
-            return words.noise_verdict(p_value, independence.LEVEL, self.failures)
+            return words.noise_verdict(p_value, consensus.INDEPENDENCE_LEVEL, self.failures)
         sentence = words.forecast_verdict(
             frame,
             scoring=self.forecast.scoring,
@@ -357,7 +357,7 @@ class Ranking(Result):
         shared = self.settings.get("shared_structure", {})
         informed = self._record is not None or self._pairs is not None
         informed = informed or ("labels" in self.settings and not self._is_at_chance)
-        is_noise = shared.get("p_value", 0.0) > independence.LEVEL
+        is_noise = shared.get("p_value", 0.0) > consensus.INDEPENDENCE_LEVEL
         return is_noise and not (informed or self._is_silent)
 
     @property

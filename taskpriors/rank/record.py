@@ -14,7 +14,7 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,8 @@ from ..checks import DataFrame
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
 from ..prior.consensus import candidate_notes
-from ..prior.diversity import task_diversity
 from ..prior.left_out_groups import evaluated_rows
+from ..prior.prefix import task_diversity
 from . import members
 from .distributions import Findings, feature_copies
 from .errors import error_model
@@ -43,6 +43,7 @@ from ..transfer.agreement import Agreement, partial_agreement, rank_agreement
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/rank/08_record.ipynb #46eea895
+@lru_cache
 def _version_of(package) -> str | None:
     from importlib.metadata import PackageNotFoundError, version
 

@@ -26,8 +26,7 @@ from torch import Tensor, nn
 
 import taskpriors.checks as checks
 from ..inputs import named_models
-from ..inputs.image_source import ImageSource
-from ..inputs.loaders import LoadedBatches
+from ..inputs.image_source import ImageSource, LoadedBatches
 from ..inputs.sources import source_of
 from ..inputs.texts import TOO_LONG, TextSource
 from . import members

@@ -17,9 +17,9 @@ from ..inputs import row_labels, sources
 from ..inputs.accepted_models import load_encoder
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
-from ..inputs.queries import QueriesLike, Relevant, Retrieval, read_relevant
+from ..inputs.row_pairs import QueriesLike, Relevant, Retrieval, read_relevant
 from ..inputs.texts import TextSource, load_texts
-from ..prior.queries import QueryScores, query_scores
+from ..prior.pair_retrieval import QueryScores, query_scores
 from . import baselines, members
 from .forecast import NEAREST
 from .options import RankOptions

@@ -19,10 +19,11 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.rank.retrieval as retrieval
 from ..inputs import past_scores, row_labels, row_pairs
-from ..inputs.queries import Retrieval
+from ..inputs.row_pairs import Retrieval
 from ..inputs.sources import WithPrefix
-from ..prior import independence, left_out_groups, pair_retrieval, point_copies
-from ..prior.pairs import blocks_of_pairs
+from ..pairs import SEARCHED_ROWS, copies_note, copies_of_points, copies_of_rows, numbered
+from ..prior import consensus, left_out_groups, pair_retrieval
+from ..prior.pair_retrieval import blocks_of_pairs
 from taskpriors.rank import (
     baselines,
     disk,
@@ -113,12 +114,12 @@ _ALIKE = 0.01  # share of copied examples above which copies form groups
 def _copies_in_all(features: Sequence) -> Tensor:  # shape (n,), group of each example
     first, *others = sorted(features, key=lambda X: X.shape[1])
     in_memory = isinstance(first, Tensor)
-    find = point_copies.copies_of_points if in_memory else point_copies.copies_of_rows
+    find = copies_of_points if in_memory else copies_of_rows
     groups = find(first)
     for X in others:
         if len(groups.unique()) == len(groups):
             break
-        groups = point_copies.numbered(torch.stack([groups, find(X)], 1))
+        groups = numbered(torch.stack([groups, find(X)], 1))
     return groups
 
 
@@ -160,17 +161,17 @@ def _groups_of(
     sizes = groups.bincount()
     copied = ""
     if len(sizes) < len(groups):
-        copied = point_copies.copies_note(groups)
+        copied = copies_note(groups)
     if 1 < len(sizes) < len(groups) and (sizes[groups] > 1).double().mean() >= _ALIKE:
         options = replace(options, groups=groups)
         copied += " They are left out together; pass groups=range(n) to treat them as independent."
-    if n <= point_copies.MOST:
+    if n <= SEARCHED_ROWS:
         return options, copied, ()
     if options.groups is None and all(isinstance(X, Tensor) for X in features):
         return options, copied, (_near_copies_note(features, options.seed),)
     note = (
         "Only exact copies of examples were searched for. Near copies, such as frames of a video, "
-        f"are not searched for among more than {point_copies.MOST:,} examples: pass groups=."
+        f"are not searched for among more than {SEARCHED_ROWS:,} examples: pass groups=."
     )
     return options, copied, (note,)
 
@@ -474,17 +475,17 @@ def _note_shared_structure(
     "Add to the settings whether the models share structure on these examples."
     everyone = {**models, **references}
     n = len(next(iter(everyone.values())).features)
-    index = blocks.evenly(n, independence.EXAMPLES)
+    index = blocks.evenly(n, consensus.COMPARED_EXAMPLES)
     attempts = [members.attempt(members.rows_of, model, index) for model in everyone.values()]
     rows, _ = members.settle(everyone, attempts)  # files may have been deleted
     if len(rows) < 2:
         return
-    p_value, each = independence.dependence(list(rows.values()), seed=settings["seed"])
+    p_value, each = consensus.dependence(list(rows.values()), seed=settings["seed"])
     alone = [name for name, p in zip(rows, each.tolist(), strict=True) if p > _ALONE]
     ranked = each[: sum(name in models for name in rows)]
     p_value = max(p_value, ranked.min().item())  # reference models alone do not count
     settings["shared_structure"] = dict(p_value=p_value, alone=alone)
-    if p_value <= independence.LEVEL and len(rows) > 2:
+    if p_value <= consensus.INDEPENDENCE_LEVEL and len(rows) > 2:
         for name in alone:
             said = f"{words.shortened(name, 60)} shares no structure with the other models"
             settings["notes"].append(f"{said}: are its rows in the same order?")
