@@ -367,7 +367,7 @@ def test_an_unreadable_image_is_left_out(tmp_path):
         (("--n-classes", "1"), "n_classes must be an integer of at least 2"),
         (("--temperature", "-1"), "temperature must be"),
         (("--images", "nowhere"), "--images must name an existing path. Got 'nowhere'; check the"),
-        (("--out", "taken"), "out must be a directory"),
+        (("--out", "taken"), "`out` must be a directory"),
         (("--prior", "resnet18a"), "did you mean resnet18"),
     ],
 )

@@ -160,22 +160,22 @@ def test_it_is_saved_and_shown(search, tmp_path):
 @pytest.mark.parametrize(
     ("changed", "error", "text"),
     [
-        (dict(scoring="accuracy"), ValueError, "pairs must be scored by retrieval"),
+        (dict(scoring="accuracy"), ValueError, "`pairs` can only be used with scoring='retrieval'"),
         (
             dict(scoring="ndcg@10"),
             ValueError,
-            "a study has calibrated the forecast. Got 'ndcg@10'; pass sc",
+            "a score whose forecast is calibrated. Got 'ndcg@10'; pass sc",
         ),
-        (dict(labels=["a"] * 60), ValueError, "pairs and labels must not be passed together"),
+        (dict(labels=["a"] * 60), ValueError, "`pairs` and `labels` cannot be used together"),
         (dict(pairs=[("who", 1), (1, 2)]), ValueError, "the queries of relevant must be rows"),
         (dict(pairs=[(0, 1), (0, 2)]), ValueError, "at least two queries must have a relevant"),
         (dict(queries=["a", ""]), ValueError, "texts must not be empty"),
-        (dict(queries=dict(words=[[1.0]])), ValueError, "queries must be texts or images"),
-        (dict(k=61), ValueError, "k must not exceed the number of documents. Got 61 of 60"),
+        (dict(queries=dict(words=[[1.0]])), ValueError, "`queries` must be texts or images"),
+        (dict(k=61), ValueError, "`k` must not exceed the number of documents. Got 61 of 60"),
         (
             dict(models=dict(a=np.eye(60))),
             ValueError,
-            "models must embed the queries. Got features",
+            "queries as texts or images require models that embed them. Got features",
         ),
     ],
 )

@@ -37,7 +37,7 @@ from ..store import CacheLike
 
 # %% ../../nbs/rank/03_members.ipynb #12fe28b6
 def attempt(work: Callable, *args: Any, **named: Any) -> tuple[Any, str | None]:
-    "Return the result of `work`, or None and the error as one line; interruptions propagate."
+    "Return the result and None, or None and the error message; interruptions propagate."
     try:
         return work(*args, **named), None
     except Exception as e:
@@ -47,14 +47,14 @@ def attempt(work: Callable, *args: Any, **named: Any) -> tuple[Any, str | None]:
 
 # %% ../../nbs/rank/03_members.ipynb #ae1fe40c
 class Settled(NamedTuple):
-    "Results and failures of several attempts."
+    "Results and failures from several attempts."
 
     results: dict[Any, Any]  # name -> result
-    failures: dict[Any, str]  # name -> why it failed
+    failures: dict[Any, str]  # name -> reason why it failed
 
 
 def settle(names: Iterable, attempts: Iterable[tuple[Any, str | None]]) -> Settled:
-    "Sort attempts into results and failures."
+    "Separate results from failures."
     settled = Settled({}, {})
     for name, (result, failure) in zip(names, attempts, strict=True):
         if failure is None:
@@ -65,7 +65,7 @@ def settle(names: Iterable, attempts: Iterable[tuple[Any, str | None]]) -> Settl
 
 # %% ../../nbs/rank/03_members.ipynb #b3f0a6d2
 def over_models(fn: Callable, items: Iterable, options: RankOptions, desc: str) -> list[Any]:
-    "Map a function over models, with the executor if there is one; results keep the order."
+    "Map a function over models, using the executor if there is one; the order is kept."
     try:
         results = blocks.map_blocks(
             fn, items, executor=options.compute.executor, progress=options.shown, desc=desc
@@ -78,26 +78,26 @@ def over_models(fn: Callable, items: Iterable, options: RankOptions, desc: str) 
 
 # %% ../../nbs/rank/03_members.ipynb #8c641faf
 def with_plain_names(pairs: Iterable, what: str) -> dict[str, Any]:
-    "Form a dictionary of pairs (name, value) with unique text keys; errors name `what`."
+    "Form a dictionary with unique strings as keys; error messages mention `what`."
     named = {}
     for name, value in pairs:
         name = words.plain_text(name)
         sources.check_name(name, f"all {what}")
         if name in named:
             rule = f"{what} must have different names"
-            remedy = "pass a dictionary name -> model"
+            remedy = "pass a dictionary from names to models"
             checks.refuse(rule, words.shortened(name, 80), remedy)
         named[name] = value
     return named
 
 # %% ../../nbs/rank/03_members.ipynb #1d312c2a
-AnyModel = TypeAliasType("AnyModel", ModelLike | TextModelLike)  # of images, texts or features
+AnyModel = TypeAliasType("AnyModel", ModelLike | TextModelLike)  # encoder or features
 ModelsLike = TypeAliasType("ModelsLike", AnyModel | Sequence | Mapping)
-Inputs = TypeAliasType("Inputs", ImageSource | TextSource | LoadedBatches)  # of models
+Inputs = TypeAliasType("Inputs", ImageSource | TextSource | LoadedBatches)  # inputs of the models
 
 
 def named_models(models: ModelsLike | None) -> dict[str, sources.Source]:
-    "Name the models passed to `rank_models`; None is the zoo."
+    "Name the models passed to `rank_models`; None selects the zoo."
     if models is None:
         models = [f"zoo/{name}" for name in zoo_names()]
     if isinstance(models, Mapping):
@@ -114,37 +114,37 @@ def named_models(models: ModelsLike | None) -> dict[str, sources.Source]:
 # %% ../../nbs/rank/03_members.ipynb #00c443d9
 @dataclass(frozen=True, eq=False)
 class Model:
-    "Features of a model and information on how they were computed."
+    "Features of a model, and how they were computed."
 
-    name: str  # as in the table
-    features: Any  # Tensor of shape (n, d), or a RowMatrix if the rows stay on disk
-    factor: Any  # of its centred kernel of Frobenius norm one, (n, r), or a RowKernel
-    seconds: float  # time taken to embed the examples
-    device: str  # where it was embedded
+    name: str  # name in the table
+    features: Any  # tensor of shape (n, d), or a RowMatrix for rows on disk
+    factor: Any  # factor (n, r) of the centred kernel with Frobenius norm one, or a RowKernel
+    seconds: float  # time for embedding the examples
+    device: str  # device on which the examples were embedded
     dtype: str  # precision of the forward pass
-    digest: str  # of the features
-    parameters: int | None = None  # of the module; None: not a module
-    pooling: str = ""  # how tokens are pooled; empty if it returns vectors
-    given_as: str = ""  # how given features were converted, if sparse
-    untrained: bool = False  # does the network have its initial weights?
-    from_cache: bool = False  # were the features computed by an earlier run?
+    digest: str  # digest of the features
+    parameters: int | None = None  # number of parameters; None if the model is not a module
+    pooling: str = ""  # how tokens are pooled; empty if the model returns vectors
+    given_as: str = ""  # how sparse features were converted; empty for others
+    untrained: bool = False  # whether the network has its initial weights
+    from_cache: bool = False  # whether the features were computed by an earlier run
 
 
 def rows_of(model: Model, index: Tensor) -> Tensor:
-    "Features (m, d) of some examples."
+    "Return the features (m, d) of some examples."
     if isinstance(model.features, Tensor):
         return model.features[index.to(model.features.device)]
     return model.features.take(index)
 
 # %% ../../nbs/rank/03_members.ipynb #83af0ea7
 def embed_model(
-    name: str,  # of the model
-    model: Any,  # as passed by the user: anything that embed_features accepts
-    images: Inputs | None,  # None if the model is features
+    name: str,  # name of the model
+    model: Any,  # the user's argument: anything that embed_features accepts
+    images: Inputs | None,  # None if the model is given as features
     options: RankOptions,
-    bar: Any | None = None,  # shared progress bar to advance; None: a new bar
+    bar: Any | None = None,  # progress bar to advance; None: a new bar
 ) -> Features:
-    "Embed inputs with one model, or take its features from the cache."
+    "Embed the inputs with one model, or load its features from the cache."
     progress = options.compute.progress if bar is None else bar
     embedding_options = dict(
         options.compute.embedding, name=name, cache=options.compute.cache, progress=progress
@@ -155,13 +155,13 @@ def embed_model(
 
 
 def _gather_model(
-    name: str,  # of the model
+    name: str,  # name of the model
     model: Any,  # as for embed_model
-    images: Inputs | None,  # None if the model is features
+    images: Inputs | None,  # None if the model is given as features
     options: RankOptions,
-    bar: Any | None = None,  # shared progress bar to advance; None: a new bar
+    bar: Any | None = None,  # progress bar to advance; None: a new bar
 ) -> Model:
-    "Embed one model, or take its features from the cache, and form the factor of its kernel."
+    "Embed the inputs with one model, and compute the factor of its kernel."
     embedded = embed_model(name, model, images, options, bar)
     features = checks.check_features(embedded.features, f"features of {name}")
     return Model(
@@ -183,7 +183,7 @@ def _gather_model(
 def gather_models(
     models: Mapping[str, Any], images: Inputs | None, options: RankOptions
 ) -> Settled:  # name -> Model
-    "Gather all models, and collect the failures; `images` is None if all are features."
+    "Embed the inputs with all models, and collect failures; no inputs if all are features."
     each = 1 if images is None else len(images)
     unit = "model" if images is None else "point"
     attempts = []
@@ -192,7 +192,7 @@ def gather_models(
             text = f"model {k}/{len(models)} {words.shortened(name, 40)}"
             bar.set_description(text, refresh=False)
             attempts.append(attempt(_gather_model, name, model, images, options, bar))
-            bar.update(k * each - bar.n)  # skip what was cached or failed
+            bar.update(k * each - bar.n)  # skip cached or failed models
     settled = settle(models, attempts)
     n_stored = sum(model.from_cache for model in settled.results.values())
     if n_stored and options.compute.progress and sys.stderr.isatty():
@@ -201,13 +201,13 @@ def gather_models(
 
 # %% ../../nbs/rank/03_members.ipynb #b94a25e2
 def _result_path(key: Mapping[str, Any], cache: Any) -> Path:
-    "Path of the file that caches a result, determined by its key."
+    "Path of the file in which a result is cached, determined by its key."
     name = store.digest_json(dict(key, version=taskpriors.__version__))[:24]
     return store.cache_dir(cache) / "ranking" / f"{name}.safetensors"
 
 
 class _Fields(Protocol):
-    "A NamedTuple of tensors."
+    "Protocol of a NamedTuple of tensors."
 
     def _asdict(self) -> dict[str, Any]: ...
 
@@ -215,15 +215,15 @@ class _Fields(Protocol):
 _Kept = TypeVar("_Kept", bound=_Fields)
 
 
-def blank(*shape: int) -> Tensor:  # float64, without memory
-    "Placeholder for the shape of a cached tensor."
+def blank(*shape: int) -> Tensor:  # float64, without storage
+    "Return a tensor without values that stands for the shape of a cached tensor."
     return torch.empty(shape, dtype=torch.float64, device="meta")
 
 
 def cached_tensors(
     key: dict, compute: Callable, like: dict[str, Tensor], cache: CacheLike | None
 ) -> dict[str, Tensor]:
-    "Tensors cached under this key by name, or computed; as in `load_or_compute`."
+    "Load tensors cached under a key, or compute and cache them, as in `load_or_compute`."
     return store.cached(
         None if cache is False else _result_path(key, cache),
         compute,
@@ -235,10 +235,10 @@ def cached_tensors(
 
 
 def load_or_compute(key: dict, compute: Callable, like: _Kept, cache: CacheLike | None) -> _Kept:
-    """Return the result cached under a JSON-serialisable key; compute and cache it if missing.
+    """Load the result cached under a JSON-serialisable key, or compute and cache it.
 
-    It is a NamedTuple of tensors, and `like` has `blank` ones of the same shapes. No cache is used
-    if `cache` is False.
+    The result is a NamedTuple of tensors, and `like` contains `blank` tensors of the same shapes.
+    No cache is used if `cache` is False.
     """
 
     def tensors_of(result) -> dict[str, Tensor]:
@@ -255,14 +255,14 @@ def scalar(x: Any) -> Tensor:
 
 # %% ../../nbs/rank/03_members.ipynb #72fdd69f
 def by_features(models: Mapping) -> list[str]:  # models: name -> Source
-    "Names of the models that are given by their features."
+    "Return the names of the models that are given as features."
     return [name for name, model in models.items() if sources.is_given(model)]
 
 
 def images_for(
     images: ImagesLike | TextSource | None, models: Mapping[str, Any], options: RankOptions
 ) -> Inputs | None:
-    "Return the images of a ranking after checking the model names; None if all are features."
+    "Load the inputs of a ranking and check the model names; None if all models are features."
     check_names(models.values(), texts=isinstance(images, TextSource))
     if images is None:
         if len(by_features({k: sources.source_of(m) for k, m in models.items()})) == len(models):
@@ -276,23 +276,23 @@ def images_for(
 
 # %% ../../nbs/rank/03_members.ipynb #7e41c0a3
 def texts_for(texts: TextsLike, images: ImagesLike | None, models: ModelsLike | None) -> TextSource:
-    "Return the texts of a ranking, or refuse options that do not apply to them."
+    "Load the texts of a ranking, or refuse arguments that cannot be combined with texts."
     if images is not None:
-        rule, remedy = "examples must be images or texts", "leave one of them out"
+        rule, remedy = "examples must be images or texts", "leave out `images` or `texts`"
         checks.refuse(rule, "both", remedy, TypeError)
     if models is None:
-        rule, remedy = "models must be passed with texts", "pass text encoders, see embed_texts"
+        rule, remedy = "models must be passed with texts", "pass text encoders, see `embed_texts`"
         checks.refuse(rule, "None, which is the zoo of images", remedy, TypeError)
     return load_texts(texts)
 
 # %% ../../nbs/rank/03_members.ipynb #1b6d8d4f
 def refuse_unless_any(models: Mapping[str, Any], failures: Mapping[str, str]) -> None:
-    "Refuse a ranking without working models, and report why each failed."
+    "Refuse a ranking in which all models failed, and report the reasons."
     if models:
         return
     reasons = [line.rstrip(".") for line in words.failure_lines(failures)]
     got = words.shortened("; ".join(reasons), 200) or "no model"
-    checks.refuse("at least one model must work", got, "correct the models")
+    checks.refuse("at least one model must work", got, "correct at least one model")
 
 # %% ../../nbs/rank/03_members.ipynb #9baaf026
 def check_rows(models: Mapping[str, Model]) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tqdm.auto import tqdm
 
 # %% ../../nbs/rank/02_options.ipynb #a8d895f2
-_TASK_BYTES = 32  # labels of two examples, and an accuracy for the least number of models
+_TASK_BYTES = 32  # bytes per task: labels of two examples, and accuracies
 _KERNELS = ("cosine", "linear", "projection", "rbf")
 
 
@@ -33,15 +33,17 @@ _KERNELS = ("cosine", "linear", "projection", "rbf")
 class Tasks:
     """Options for sampling the tasks of a ranking.
 
-    A task is a labeling of all examples. It is sampled by Algorithm 1 of Task Priors from kernels
-    of the models, at a temperature at which tasks are learnable and diverse.
+    A task is a labeling of all examples. Algorithm 1 of Task Priors samples it from kernels of the
+    models, at a temperature at which tasks are both learnable and diverse.
     """
 
     prior: Any = None  # "consensus" (None), "product" of all models, a model, or a factor (n, r)
-    n_tasks: int = 200  # number of tasks sampled
-    n_classes: int = 5  # number of classes of a task
-    kernel: str = "cosine"  # "cosine", "linear", "projection" or "rbf", of models and prior
-    temperature: float | None = None  # of the tasks, in units of the kernel; None: automatic
+    n_tasks: int = 200  # number of sampled tasks
+    n_classes: int = 5  # number of classes per task
+    kernel: str = "cosine"  # kernel of the models: "cosine", "linear", "projection" or "rbf"
+    temperature: float | None = (
+        None  # temperature of tasks, in units of the kernel; None: automatic
+    )
 
     @checks.named("Tasks")
     def __post_init__(self):
@@ -57,25 +59,25 @@ class Tasks:
 class Compute:
     """Options for computing features and a ranking.
 
-    Files of features that are larger than memory, or of more than 100,000 examples, are read in
-    blocks of rows: the prior is truncated to its `rank` leading directions, and errors are
+    Files of features that exceed the memory, or contain more than 100,000 examples, are read in
+    blocks of rows. The prior is then truncated to its `rank` leading directions, and errors are
     evaluated on `n_residuals` examples.
     """
 
-    device: str | torch.device | None = None  # where models run; None is the GPU if there is one
+    device: str | torch.device | None = None  # device of the models; None: the GPU if there is one
     batch_size: int = 64  # examples per forward pass
-    num_workers: int | None = None  # worker processes that load images; None: 0 on the CPU
-    dtype: str = "float32"  # "float32", "bfloat16" or "float16", of the forward pass
-    pooling: str | None = None  # of feature maps and tokens: avg, max, token; timm: its own names
-    transform: Callable | None = None  # PIL image -> tensor; None is the model's own
-    cache: CacheLike | None = None  # directory; None is cache_dir(), False is no cache
-    progress: bool = True  # show bars on standard error
-    executor: ExecutorLike | None = None  # concurrent.futures.Executor, over blocks and models
-    baselines: bool = True  # also embed raw pixels and an untrained network, or pieces of words
-    on_disk: bool | None = None  # leave rows in their files; None: only large files
-    rank: int = 128  # leading directions of the prior, on disk
-    n_residuals: int = 16_384  # examples whose errors are evaluated, on disk
-    scratch: str | Path | None = None  # folder or URL of task files that workers read, on disk
+    num_workers: int | None = None  # worker processes that load images; None: automatic
+    dtype: str = "float32"  # precision of the forward pass: "float32", "bfloat16" or "float16"
+    pooling: str | None = None  # pooling: "avg", "max", "token", or a name in timm
+    transform: Callable | None = None  # from a PIL image to a tensor; None: the model's own
+    cache: CacheLike | None = None  # directory; None: cache_dir(); False: no cache
+    progress: bool = True  # show progress bars on standard error
+    executor: ExecutorLike | None = None  # a concurrent.futures.Executor for parallel work
+    baselines: bool = True  # compare with untrained baselines
+    on_disk: bool | None = None  # read features from files in blocks; None: only large files
+    rank: int = 128  # on disk: number of leading directions of the prior
+    n_residuals: int = 16_384  # on disk: number of examples whose errors are evaluated
+    scratch: str | Path | None = None  # on disk: folder or URL for task files that workers read
 
     @checks.named("Compute")
     def __post_init__(self):
@@ -90,7 +92,7 @@ class Compute:
 
     @property
     def embedding(self) -> dict[str, Any]:
-        "Options of `embed_features` that differ from its defaults."
+        "Collect the options of `embed_features` that differ from their defaults."
         names = ("device", "batch_size", "num_workers", "dtype", "pooling", "transform")
         usual = {f.name: f.default for f in fields(self)}
         options = {name: getattr(self, name) for name in names}
@@ -101,7 +103,7 @@ PLACES = {f.name: "tasks" for f in fields(Tasks)} | {f.name: "compute" for f in 
 
 
 def nested(**options: Any) -> dict[str, Any]:
-    "Collect options of `rank_models`, with those of `Tasks` and `Compute` in their dataclasses."
+    "Sort options by name into `Tasks`, `Compute` and arguments of `rank_models`."
     records = dict(tasks=options.pop("tasks", Tasks()), compute=options.pop("compute", Compute()))
     for record in records:
         changes = {k: options.pop(k) for k in [*options] if PLACES.get(k) == record}
@@ -110,7 +112,7 @@ def nested(**options: Any) -> dict[str, Any]:
 
 
 def place_of(name: str, value: object) -> str:
-    "Remedy for a misplaced option of `Tasks` or `Compute`, or for a former name."
+    "Suggest a correction for a misplaced option of `Tasks` or `Compute`, or for an old name."
     if record := PLACES.get(name):
         text = "..." if value is ... else refusals.shown(repr(value), 40)
         return f"pass {record}=taskpriors.{record.capitalize()}({name}={text})"
@@ -123,66 +125,66 @@ _RENAMED = dict(
     contrasts="pass compute=taskpriors.Compute(baselines=...)",
     plan="call taskpriors.rank.models.plan_models",
     overwrite="call ranking.save(out, overwrite=True)",
-    label_column="pass the column itself as labels=",
+    label_column="pass the column as labels=",
 )
 
 # %% ../../nbs/rank/02_options.ipynb #opt0n008
 SCORINGS = ("accuracy", "balanced_accuracy", "macro_f1", "retrieval", "clustering", "r2")
-MAX_SEED = 2**63 - 3  # task streams add up to 2, and torch accepts seeds below 2**63
-ORDERS = 50  # random orders of the examples along which the tasks of a prior are drawn
-TRAIN = 0.5  # share of the examples that probes are trained on
+MAX_SEED = 2**63 - 3  # up to 2 is added to the seed, and torch accepts seeds below 2**63
+ORDERS = 50  # number of random orders of the examples in which tasks are drawn
+TRAIN = 0.5  # share of examples for training probes
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankOptions:
-    "All options of a ranking, as its steps use them."
+    "All options of a ranking."
 
     tasks: Tasks = Tasks()
     compute: Compute = Compute()
-    seed: int = 0  # random seed of tasks and split
-    scoring: str = "accuracy"  # score that is forecast, one of SCORINGS
-    groups: Any = None  # of each example, shape (n,): left out together; None: independent
-    accuracy: bool = False  # are probes trained on further tasks?
-    moments: bool = False  # are mean and variance of Tr(MG) computed?
-    n_orders: int = ORDERS  # random orders of the examples for the tasks of a prior
+    seed: int = 0  # random seed for tasks and split
+    scoring: str = "accuracy"  # score to forecast, one of SCORINGS
+    groups: Any = None  # group of each example, shape (n,); None: independent examples
+    accuracy: bool = False  # whether probes are trained on further tasks
+    moments: bool = False  # whether the mean and variance of Tr(MG) are computed
+    n_orders: int = ORDERS  # number of random orders of the examples in which tasks are drawn
     n_consensus_examples: int = 1024  # largest number of examples for consensus weights
-    n_consensus_tasks: int = 60  # largest number of tasks of each model for these weights
-    bar: Any = None  # progress bar shared by all steps; None: one for each step
+    n_consensus_tasks: int = 60  # largest number of tasks per model for consensus weights
+    bar: Any = None  # progress bar shared by all steps; None: one bar per step
 
     def __post_init__(self):
         if str(self.scoring).lower().startswith(("ndcg", "map", "mrr", "recall")):
-            rule = "scoring must be a score for which a study has calibrated the forecast"
+            rule = "`scoring` must be a score whose forecast is calibrated"
             remedy = "pass scoring='retrieval'; queries in pairs= add columns of precision and nDCG"
             checks.refuse(rule, repr(self.scoring), remedy)
         checks.check_choice(self.scoring, SCORINGS, "scoring")
         checks.check_count(self.seed, "seed", low=0, high=MAX_SEED)
 
     @property
-    def shown(self) -> "bool | tqdm":  # as `with_bar` accepts it
-        "Shared progress bar, or whether a step shows its own."
+    def shown(self) -> "bool | tqdm":  # as accepted by `with_bar`
+        "The shared progress bar, or whether each step shows its own."
         return self.compute.progress if self.bar is None else self.bar
 
     def reach(self, step: int) -> None:
-        "Advance the shared progress bar to a step, counting cached results as done."
+        "Advance the shared progress bar to a step, past those whose results were cached."
         if self.bar is not None:
             self.bar.update(max(0, step - self.bar.n))
 
     def changed(self, **options: Any) -> "RankOptions":
-        "Return a copy with changed options; those of `tasks` and `compute` are passed by name."
+        "Return a copy with changed options, including options of `tasks` and `compute`."
         return replace(self, **nested(tasks=self.tasks, compute=self.compute, **options))
 
     def alone(self) -> "RankOptions":
-        "Return a copy without executor and progress bar, to send to a worker."
+        "Return a copy without executor and progress bar, for a worker."
         return self.changed(executor=None, bar=None)
 
     @property
     def device(self) -> torch.device:
-        "Device of statistics and probes: the GPU if available, unless set otherwise."
+        "Device of statistics and probes: `compute.device`, or the GPU if there is one."
         default = "cuda" if torch.cuda.is_available() else "cpu"
         return torch.device(self.compute.device or default)
 
 # %% ../../nbs/rank/02_options.ipynb #84fda7c5
 def task_orders(n_tasks: int) -> torch.Tensor:  # shape (n_tasks,), int64
-    "Index of the random order along which each task of `sample_tasks` was drawn."
+    "Index of the random order in which each task of `sample_tasks` was drawn."
     parts = torch.arange(n_tasks).tensor_split(min(ORDERS, n_tasks))
     return torch.cat([torch.full_like(part, k) for k, part in enumerate(parts)])

@@ -39,14 +39,14 @@ from ..signatures import documented
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/rank/09_ranking.ipynb #e386a660
-_CHANCE = 0.05  # p-value of the labels above which predictions do not differ from chance
-_MANY_LABELS = 100  # labels from which a large p-value means that no model predicts them
-_HARDLY = 0.25  # agreement of earlier and sampled tasks below which a note is written
+_CHANCE = 0.05  # p-value above which predictions of the labels do not differ from chance
+_MANY_LABELS = 100  # number of labels from which a large p-value means that no model predicts them
+_HARDLY = 0.25  # agreement between earlier and sampled tasks below which a note is added
 _NOISE = "the models share no structure on these examples"
 _CONTRADICTED = (
     "The past results order the models differently from these examples, so they hardly count."
 )
-_COMPLETED = (  # names for users, offered by tab completion
+_COMPLETED = (  # names that tab completion offers
     "models best verdict decided failures settings forecast compare compare_with next_labels "
     "next_step plot report save summary to_frame to_record".split()
 )
@@ -55,42 +55,42 @@ _COMPLETED = (  # names for users, offered by tab completion
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking(Result):
-    "Ranking of models by expected held-out skill over the tasks of a prior."
+    "Ranking of models, with the forecast of their scores on the user's task."
 
-    models: tuple  # names
-    dimension: Tensor  # features of each model, shape (n_models,)
-    skill: Tensor  # expected held-out skill, shape (n_models,), float64
-    seconds: Tensor  # shape (n_models,)
-    extra: dict  # further statistics: name -> shape (n_models,), NaN where one failed
-    failures: dict  # model, or "statistic of model" -> why it is missing
+    models: tuple  # names of the models
+    dimension: Tensor  # number of features of each model, shape (n_models,)
+    skill: Tensor  # mean held-out skill over tasks, shape (n_models,), float64
+    seconds: Tensor  # time for embedding and scoring, shape (n_models,)
+    extra: dict  # name of a further statistic -> values (n_models,), NaN where it failed
+    failures: dict  # model, or "statistic of model" -> reason why it is missing
     settings: dict  # everything needed to reproduce the run
-    point_errors: Tensor | None = None  # pseudo-values relative to a constant, (n_models, n)
-    task_errors: Tensor | None = None  # relative to a constant, shape (n_models, n_tasks)
-    accuracies: Tensor | None = None  # of each probe, held out, (n_models, n_tasks), float64
-    point_accuracy: Tensor | None = None  # of the probes, shape (n_models, n_evaluated)
+    point_errors: Tensor | None = None  # pseudo-values of the relative errors, (n_models, n)
+    task_errors: Tensor | None = None  # relative errors, shape (n_models, n_tasks)
+    accuracies: Tensor | None = None  # held-out accuracy of each probe, (n_models, n_tasks)
+    point_accuracy: Tensor | None = None  # mean over tasks, (n_models, n_evaluated)
     mean: Tensor | None = None  # E Tr(MG), shape (n_models,), float64
     variance: Tensor | None = None  # Var Tr(MG), shape (n_models,), float64
-    reason: str = ""  # why no labels can have the edges of `mean` and `variance`
-    parameters: Tensor | None = None  # of each model, (n_models,), NaN: unknown; None: all unknown
-    drawn: dict | None = field(default=None, repr=False)  # a few tasks to display, see draw_tasks
+    reason: str = ""  # reason why no labels can have the edges of `mean` and `variance`
+    parameters: Tensor | None = None  # per model, (n_models,), NaN: unknown; None: all unknown
+    drawn: dict | None = field(default=None, repr=False)  # a few tasks for display
     sample_errors: Tensor | None = (
-        None  # of an evaluated sample, (n_models, n_evaluated); None: all
+        None  # sampling errors, (n_models, n_evaluated); None: all examples are evaluated
     )
     evaluated: Tensor | None = (
-        None  # rows of the examples on which probes are tested, (n_evaluated,), if any
+        None  # row numbers of the test examples of the probes, (n_evaluated,)
     )
-    prior_skill: Tensor | None = None  # skill without labels, if there are labels, (n_models,)
-    to_label: Tensor | None = None  # rows of examples to label, in labelling order
-    milliseconds: Tensor | None = None  # to embed an example, (n_models,), NaN: given features
+    prior_skill: Tensor | None = None  # (n_models,), skill without labels, if there are labels
+    to_label: Tensor | None = None  # row numbers of examples to label, in labelling order
+    milliseconds: Tensor | None = None  # time per example for embedding, (n_models,), NaN: unknown
     groups: Tensor | None = None  # group number of each example, (n,); None: no groups
-    folder: str = ""  # where rank_models saved the ranking; empty: not saved
-    evidence: ForecastEvidence | None = field(default=None, repr=False)  # None: tasks not stored
+    folder: str = ""  # directory in which the ranking was saved; empty: not saved
+    evidence: ForecastEvidence | None = field(default=None, repr=False)  # None: not stored
     baseline_evidence: ForecastEvidence | None = field(
         default=None, repr=False
-    )  # of models and baselines
-    baseline_skill: Tensor | None = None  # of the models, then the baselines
+    )  # about models and baselines
+    baseline_skill: Tensor | None = None  # skill of the models, then the baselines
 
-    def __dir__(self):  # names for users; other fields can be accessed, too
+    def __dir__(self):  # hides fields that users rarely need
         return sorted(_COMPLETED)
 
     @cached_property
@@ -107,7 +107,7 @@ class Ranking(Result):
 
     @cached_property
     def baselines(self) -> tuple[Baseline, ...]:
-        "Compare the baselines with the top-ranked model; empty without inputs."
+        "Baselines, compared with the top-ranked model; empty without inputs."
         joined, skill = self.baseline_evidence, self.baseline_skill
         if joined is None or skill is None:
             return ()
@@ -146,7 +146,7 @@ class Ranking(Result):
         return self.skill if self.prior_skill is None else self.prior_skill
 
     @cached_property
-    def _points(self) -> PointEvidence:  # from tasks that agree with known labels, if any
+    def _points(self) -> PointEvidence:  # includes tasks that agree with known labels
         sampled, labels = self._sampled_evidence, self._label_scores
         agreeing = None if self.evidence is None else self.evidence.agreeing
         if agreeing is None or labels is None:
@@ -177,7 +177,7 @@ class Ranking(Result):
         return None if past is None else forecast.record_scores(past)
 
     @property
-    def _unstudied(self) -> str:  # why there are no probabilities
+    def _unstudied(self) -> str:  # reason why there are no probabilities
         if "n_targets" in self.settings.get("labels", {}):
             return "real targets were not studied"
         if self.evidence is None:
@@ -186,13 +186,13 @@ class Ranking(Result):
 
     @property
     def trusted(self) -> bool | None:
-        "Can labels have the edges of `mean` and `variance`? None if these were not requested."
+        "Whether labels can have the edges of `mean` and `variance`; None if not requested."
         return None if self.mean is None else not self.reason
 
     @property
     @checks.entry_point
     def accuracy(self) -> Tensor:
-        "Mean accuracy of the probes over tasks, shape (n_models,)."
+        "Mean accuracy of each model's probes over tasks, shape (n_models,)."
         return record.on_request(self.accuracies, "accuracy").mean(1)
 
     def to_frame(self) -> DataFrame:
@@ -204,7 +204,7 @@ class Ranking(Result):
         self,
     ) -> dict[
         str, dict[str, float]
-    ]:  # column -> value of each model, if they differ by two or more
+    ]:  # column -> model -> cost, for columns that differ by a factor of two
         columns = dict(parameters=self.parameters, milliseconds=self.milliseconds)
         known = {name: column for name, column in columns.items() if column is not None}
         return {
@@ -216,7 +216,7 @@ class Ranking(Result):
     def short_frame(
         self,
         *,
-        timed: bool = False,  # with milliseconds, which vary between runs
+        timed: bool = False,  # include milliseconds, which vary between runs
     ) -> DataFrame:
         """Return the columns of the printed table, without published metrics.
 
@@ -241,24 +241,24 @@ class Ranking(Result):
     def compare(
         self,
         a: str,  # name of a model
-        b: str = "",  # name of another
+        b: str = "",  # name of another model
     ) -> Comparison:
-        """Margin of one model over another on the user's task, in accuracy points.
+        """Compare two models on the user's task: margin in accuracy points and its 95 % interval.
 
         Use `compare_with` to compare two rankings.
         """
         if isinstance(a, Ranking) or isinstance(b, Ranking):
-            rule, remedy = "a and b must be names of models", "use ranking.compare_with(other)"
+            rule, remedy = "`a` and `b` must be names of models", "use ranking.compare_with(other)"
             checks.refuse(rule, "a ranking", remedy, TypeError)
         return self.forecast.compare(a, b)
 
     @checks.entry_point
     def compare_with(
         self,
-        later: "Ranking",  # same models, other examples or more labels
+        later: "Ranking",  # ranking of the same models on other examples or with more labels
     ) -> "Change":
-        "Compare the margins of two rankings, and test whether changes exceed noise."
-        remedy = "pass what rank_models or Ranking.load returns"
+        "Compare the margins in two rankings, and test whether the changes exceed noise."
+        remedy = "pass a result of rank_models or Ranking.load"
         checks.check_instance(later, Ranking, "later", remedy=remedy)
         return _change_of(self.forecast, later.forecast)
 
@@ -266,23 +266,23 @@ class Ranking(Result):
     def agreement(
         self,
         *,
-        labels: bool = False,  # use the accuracy on the labels instead of tasks of the prior
+        labels: bool = False,  # use accuracy on the labels instead of sampled tasks
     ) -> DataFrame:
-        """Spearman correlation of statistics and controls with probe accuracy.
+        """Compute Spearman correlations of statistics and controls with probe accuracy.
 
-        Probes on tasks are trained if `metrics=["accuracy"]` was passed; those on labels always.
+        Accuracy on sampled tasks requires `metrics=["accuracy"]`; accuracy on labels does not.
         """
         return record.correlations(self, labels=labels)
 
     @cached_property
     def verdict(self) -> str:
-        "Recommend a model for the user's task, with its certainty and the labels needed to decide."
+        "Recommendation of a model for the user's task, its certainty, and reasons for doubt."
         frame, labels = self.forecast.to_frame(), self.settings.get("labels")
         n_pairs = 0 if self._pairs is None else int(self._pairs.n_pairs)
         is_informed = (labels is not None and not self._is_unread) or n_pairs > 0
         unlabelled = self._forecast_with(None).first if is_informed else ""
         by_points_alone = not is_informed and self._record is None
-        if labels is not None and "n_targets" in labels:  # the skill is that on the targets
+        if labels is not None and "n_targets" in labels:  # the skill refers to the targets
             unlabelled = self.models[int(self._unlabelled_skill.argmax())]
         if self._is_silent:
             unlabelled = self.forecast.first
@@ -326,7 +326,7 @@ class Ranking(Result):
         )
 
     @property
-    def _caution(self) -> str:  # if a baseline may be better than the top-ranked model
+    def _caution(self) -> str:  # warning that a baseline may be better than the top-ranked model
         return words.baseline_caution(
             () if self._is_silent else self.baselines,
             is_labelled="labels" in self.settings,
@@ -334,12 +334,12 @@ class Ranking(Result):
         )
 
     @property
-    def _is_complete(self) -> bool:  # has every example a label?
+    def _is_complete(self) -> bool:  # whether every example has a label
         labels = self.settings.get("labels")
         return labels is not None and labels["n_labels"] == self.settings["n"]
 
     @property
-    def _is_silent(self) -> bool:  # is no model better than a constant on many or all labels?
+    def _is_silent(self) -> bool:  # whether no model beats a constant on the labels
         labels = self.settings.get("labels")
         if labels is None or not (self._is_complete or labels["n_labels"] >= _MANY_LABELS):
             return False
@@ -353,7 +353,7 @@ class Ranking(Result):
     @property
     def _is_noise(
         self,
-    ) -> bool:  # no shared structure, and nothing else informs the forecast?
+    ) -> bool:  # whether the models share no structure and there is no other evidence
         shared = self.settings.get("shared_structure", {})
         informed = self._record is not None or self._pairs is not None
         informed = informed or ("labels" in self.settings and not self._is_at_chance)
@@ -361,17 +361,17 @@ class Ranking(Result):
         return is_noise and not (informed or self._is_silent)
 
     @property
-    def _is_at_chance(self) -> bool:  # are the labels not yet predicted better than chance?
+    def _is_at_chance(self) -> bool:  # whether the labels are not predicted better than chance
         p_value = self.settings.get("labels", {}).get("signal_p_value")
         return self._is_silent or (p_value is not None and p_value > _CHANCE)
 
     @property
-    def _is_unread(self) -> bool:  # are the labels not used by the forecast?
+    def _is_unread(self) -> bool:  # whether the forecast does not use the labels
         labels = self.settings.get("labels", {})
         return self._is_silent or ("signal_p_value" in labels and labels["n_pairs"] == 0)
 
     @cached_property
-    def _path(self) -> dict[int, float]:  # of regret_with_labels; empty if that would raise
+    def _path(self) -> dict[int, float]:  # result of regret_with_labels; empty if it would raise
         if self.forecast.draws is None or self.point_errors is None or self._pairs is not None:
             return {}
         labels = self.settings.get("labels", {})
@@ -402,8 +402,8 @@ class Ranking(Result):
         }
 
     @checks.entry_point
-    def regret_with_labels(self) -> DataFrame:  # columns labels, expected_regret
-        """Expected regret in accuracy points, now and predicted with more random labels.
+    def regret_with_labels(self) -> DataFrame:  # columns: labels, expected_regret
+        """Predict the expected regret, in accuracy points, with more random labels.
 
         More labels may change which model is chosen. The first row is the current regret with the
         known labels, and the last row is the regret with labels of all examples.
@@ -411,7 +411,7 @@ class Ranking(Result):
         import pandas as pd
 
         if self._pairs is not None:
-            rule, remedy = "regret_with_labels requires a ranking without pairs", "leave pairs out"
+            rule, remedy = "the ranking must not use pairs", "rank without pairs"
             checks.refuse(rule, f"{self._pairs.n_pairs} pairs", remedy)
         if not self._path:
             rule, remedy = "a ranking must have a forecast with probabilities", "rank again"
@@ -420,35 +420,35 @@ class Ranking(Result):
 
     @property
     def decided(self) -> bool:
-        "Is each other model behind the top-ranked one on the user's task, at 95 %?"
+        "Whether each other model is behind the top-ranked model with probability above 0.95."
         return self.forecast.is_decided
 
     @checks.entry_point
     def next_labels(
         self, n_labels: int = 20
-    ) -> Tensor:  # rows of examples, shape (n_labels,), in labelling order
-        """Choose examples to label next, spread over the components' features.
+    ) -> Tensor:  # row numbers, shape (n_labels,), in labelling order
+        """Choose examples to label next, which are spread over feature space.
 
-        The first example is uniformly random; later ones are far from labelled examples.
+        The first example is random; later examples are far from all labelled ones.
 
-        Rank again with their labels: `label_sheet` writes a file that `labels=` takes.
+        Pass their labels as `labels=` to rank again; `label_sheet` writes a file for them.
         """
         if self.to_label is None:
-            got, remedy = "none", "rank again, with examples that have no label"
-            checks.refuse("a ranking must know examples without a label", got, remedy)
+            got, remedy = "none", "add unlabelled examples, and rank again"
+            checks.refuse("the ranking must have examples without labels", got, remedy)
         n = checks.check_count(n_labels, "n_labels", high=len(self.to_label))
         return self.to_label[:n]
 
     @property
     def next_step(self) -> str:
-        "Suggest the next step after this ranking, in one sentence."
+        "Suggestion for the next step after this ranking, in one sentence."
         return self.next_step_after()
 
     def next_step_after(
         self,
-        page: str = "",  # report that has been written; empty: none
+        page: str = "",  # path of a report that was written; empty: none
     ) -> str:
-        "Suggest the next step, given that a report may have been written."
+        "Suggest the next step, in one sentence; mention a report if there is one."
         if self._is_noise:
             return "Next: check that the rows of all models are in the same order."
         return words.next_step(
@@ -467,7 +467,7 @@ class Ranking(Result):
     def summary(
         self,
         *,
-        literature: bool = False,  # also why E Tr(MG) and Var Tr(MG) do not describe labels
+        literature: bool = False,  # explain if labels cannot have the edges of Tr(MG)
     ) -> str:
         "Summarise settings, correlations of the statistics and failures."
         n_models = len(self.models)
@@ -479,7 +479,7 @@ class Ranking(Result):
 
     @property
     def baseline_lines(self) -> list[str]:
-        "Lines below the table, one for each baseline."
+        "Lines below the table, one per baseline."
         return words.baseline_lines(self.baselines, self.forecast.scoring)
 
     def _in_print(self) -> tuple:
@@ -499,8 +499,8 @@ class Ranking(Result):
     @checks.entry_point
     def plot_agreement(
         self,
-        statistic: str = "skill",  # a column
-        ax: Axes | None = None,  # matplotlib axes; None creates a figure
+        statistic: str = "skill",  # name of a column
+        ax: Axes | None = None,  # matplotlib axes; None: a new figure
     ) -> Axes:
         "Plot probe accuracy, with its standard deviation over tasks, against a statistic."
         accuracies = record.on_request(self.accuracies, "accuracy")
@@ -517,8 +517,8 @@ class Ranking(Result):
         self,
         out: str | Path,  # directory
         *,
-        overwrite: bool = False,  # replace an existing ranking; False: write into OUT-2
-    ) -> Path:  # the directory
+        overwrite: bool = False,  # replace an existing ranking; False: save in OUT-2
+    ) -> Path:  # the directory used
         "Write ranking.csv, .png, .json and .safetensors into a directory, all or none."
         out = Path(out).expanduser() if overwrite else record.free_folder(out)
         record.save_ranking(self, out)
@@ -528,13 +528,13 @@ class Ranking(Result):
     @checks.entry_point
     def load(
         cls,
-        out: str | Path,  # directory that `save` wrote
+        out: str | Path,  # directory in which `save` wrote a ranking
     ) -> "Ranking":
         "Load a saved ranking."
         saved = record.saved_fields(out)
         if unknown := set(saved) - {one.name for one in fields(cls)}:
             rule = f"a saved ranking must not have the field {min(unknown)!r}"
-            got = f"one of version {saved['settings'].get('versions', {}).get('taskpriors')}"
+            got = f"version {saved['settings'].get('versions', {}).get('taskpriors')}"
             checks.refuse(rule, got, "load it with that version, or rank again")
         return cls(**saved)
 
@@ -542,13 +542,13 @@ class Ranking(Result):
     def to_record(
         self,
         task: str,  # name of the task that the labels belong to
-        path: str | Path | None = None,  # of a csv file to which this task is added
+        path: str | Path | None = None,  # csv file to which the scores are added; None: no file
         *,
         overwrite: bool = False,  # replace existing scores of this task
-    ) -> DataFrame:  # columns model, task, score
+    ) -> DataFrame:  # columns: model, task, score
         """Return the models' accuracies on the labels of this ranking, for `past_results=`.
 
-        The score is the held-out accuracy of a probe on the labels, a fraction.
+        A score is a fraction, the held-out accuracy of a probe on the labels.
         """
         rows = past_scores.to_record(self, task)
         if path is not None:
@@ -558,8 +558,8 @@ class Ranking(Result):
     @checks.entry_point
     def report(
         self,
-        path: str | Path,  # of the .html file, which is replaced if it exists
-    ) -> Path:  # the path
+        path: str | Path,  # path of the .html file, which may exist
+    ) -> Path:  # path of the file
         "Write the ranking as a self-contained HTML page."
         path = page.check_report_path(path)
         store.write_files({path: page.report_page(record.page_record(self))})
@@ -571,12 +571,12 @@ class Ranking(Result):
 # %% ../../nbs/rank/09_ranking.ipynb #75a1b5a1
 @dataclass(frozen=True, eq=False, repr=False)
 class Change:
-    "Change of the margins between two forecasts, for the models in both."
+    "Change of the margins from one forecast to another, for the models in both."
 
     models: tuple  # names, in the order of the later forecast
     before: Tensor  # margins over the mean of these models in accuracy points, shape (n_models,)
-    after: Tensor  # the same, shape (n_models,)
-    error: Tensor  # of the change if the errors are independent, shape (n_models,); may be NaN
+    after: Tensor  # margins in the later forecast, shape (n_models,)
+    error: Tensor  # standard error of the change, for independent errors, (n_models,); may be NaN
     first: tuple  # the top-ranked model of each forecast
     only: tuple = ()  # models in only one of the forecasts
 
@@ -586,8 +586,8 @@ class Change:
         return self.after - self.before
 
     @property
-    def moved(self) -> Tensor:  # shape (n_models,), bool; False where no error is known
-        "Does the change exceed noise, at 95 % for all models jointly?"
+    def moved(self) -> Tensor:  # shape (n_models,), bool; False where the error is unknown
+        "Whether each change exceeds noise, at a joint level of 95 % for all models."
         bound = NormalDist().inv_cdf(1 - 0.025 / len(self.models))
         return self.change.abs() > bound * self.error
 
@@ -630,7 +630,7 @@ class Change:
 # %% ../../nbs/rank/09_ranking.ipynb #fbc72e21
 def _margins(
     forecast, names
-) -> tuple[Tensor, Tensor]:  # margins over the mean of some models, and their errors
+) -> tuple[Tensor, Tensor]:  # margins over the mean of some models, and standard errors
     rows = [forecast.models.index(name) for name in names]
     if forecast.draws is None:
         margin = forecast.margin[rows]
@@ -643,12 +643,13 @@ def _margins(
 def _change_of(before: Forecast, after: Forecast) -> Change:
     "Compare the margins of two forecasts."
     if before.scoring != after.scoring:
-        rule, got = "rankings must have the same scoring", f"{before.scoring} and {after.scoring}"
+        rule = "the rankings must have the same scoring"
+        got = f"{before.scoring} and {after.scoring}"
         checks.refuse(rule, got, "rank again with scoring=")
     shared = [after.models[k] for k in after.order.tolist() if after.models[k] in before.models]
     if len(shared) < 2:
         got, remedy = f"{len(shared)}", "rank the same models, under the same names"
-        checks.refuse("rankings must have two models in common", got, remedy)
+        checks.refuse("the rankings must share at least two models", got, remedy)
     (a, a_error), (b, b_error) = _margins(before, shared), _margins(after, shared)
     only = sorted({*before.models} ^ {*after.models})
     return Change(

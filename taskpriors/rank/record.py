@@ -58,8 +58,8 @@ def task_record(
     temperature: float,  # T of the component with the largest weight
     top: float,  # largest eigenvalue of its kernel
     n_classes: int,
-) -> dict[str, Any]:  # for json
-    "Settings of tasks, and statistics of how much they differ."
+) -> dict[str, Any]:  # serialisable as JSON
+    "Describe tasks by their settings and by how much they differ."
     diversity = task_diversity(tasks, n_classes=n_classes)
     return dict(
         task_temperature=temperature,
@@ -88,7 +88,7 @@ def _candidate_notes(models, distribution, n_consensus_examples) -> list[str]:
         if (
             distribution.reference_models
             and not distribution.cross_skills.skill[-len(distribution.reference_models) :].any()
-        ):  # no model learns their tasks
+        ):  # no ranked model predicts their tasks
             notes.append(
                 "The reference models and the ranked models cannot predict each other's tasks, so "
                 "the reference models are left out: are all rows in the same order?"
@@ -100,7 +100,7 @@ def _candidate_notes(models, distribution, n_consensus_examples) -> list[str]:
         some, failures = members.settle(
             models, [members.attempt(members.rows_of, m, index) for m in models.values()]
         )
-        if not failures:  # a file may have been deleted
+        if not failures:  # files may have been deleted
             alike = feature_copies(list(some.values()), 256)
     names = [words.shortened(name, 40) for name in models]
     return candidate_notes(names, alike, prior=one, consensus=distribution.consensus)
@@ -110,18 +110,18 @@ def describe_run(
     findings: Findings,
     options: RankOptions,
     mask: Tensor,  # shape (n,), True for training examples
-    images: ImageSource | TextSource | None,  # None if all models are features
+    images: ImageSource | TextSource | None,  # None if all models are given as features
     *,
-    labels: dict[str, Any] | None,  # from labels_record, if there are labels
+    labels: dict[str, Any] | None,  # from `labels_record`; None without labels
 ) -> dict[str, Any]:  # JSON-serialisable
-    "Everything needed to reproduce a run, statistics of its temperatures, and notes."
+    "Collect the settings that reproduce a run, statistics of its tasks, and notes."
     models, task_sample, distribution = (
         findings.models,
         findings.task_sample,
         findings.task_sample.distribution,
     )
     edges = {}
-    components = {}  # weights of those not ranked
+    components = {}  # weights of the reference models
     if distribution.reference_models and distribution.consensus is not None:
         weights = distribution.consensus.weights[-len(distribution.reference_models) :].tolist()
         components = dict(
@@ -177,8 +177,8 @@ def describe_run(
     return settings
 
 # %% ../../nbs/rank/08_record.ipynb #29770820
-_DRAWN = 5  # tasks to display
-_SHOWN = 24  # examples of each
+_DRAWN = 5  # number of tasks to display
+_SHOWN = 24  # number of examples per displayed task
 
 
 def picture_address(image: Any, side: int, kind: str, **how: Any) -> str:
@@ -202,7 +202,7 @@ def _shown(images, i) -> str:
 def draw_tasks(
     labels: Tensor, mask: Tensor, images: ImageSource | TextSource | Sequence | None
 ) -> dict[str, Any]:
-    "A few tasks, with the classes and previews of a few held-out examples, as a JSON object."
+    "Describe a few tasks and held-out examples, with previews, as a JSON object."
     tasks = blocks.evenly(len(labels), _DRAWN).tolist()
     held_out = (~mask.cpu()).nonzero().flatten()
     points = held_out[blocks.evenly(len(held_out), _SHOWN)]
@@ -214,14 +214,14 @@ def draw_tasks(
 
 # %% ../../nbs/rank/08_record.ipynb #6c0c5eb9
 def worst_decile(accuracies: Tensor) -> Tensor:
-    "Mean over the worst tenth of the tasks (last dimension), at least one task."
+    "Average over the worst tenth of the tasks (last dimension), but at least one task."
     ascending = accuracies.sort(-1).values
     n_worst = math.ceil(ascending.shape[-1] / 10)
     return ascending[..., :n_worst].mean(-1)
 
 # %% ../../nbs/rank/08_record.ipynb #d1a64c32
 def skill_errors(ranking: Any) -> Tensor:  # shape (n_models,), float64
-    "Standard error of each skill over examples and tasks of the task distribution."
+    "Compute the standard error of each skill over examples and tasks."
     points, tasks, groups = ranking.point_errors, ranking.task_errors, ranking.groups
     n, n_evaluated = ranking.settings["n"], points.shape[1]
     labels = ranking.settings.get("labels")
@@ -240,15 +240,15 @@ def skill_errors(ranking: Any) -> Tensor:  # shape (n_models,), float64
 
 # %% ../../nbs/rank/08_record.ipynb #4677028d
 def moments_of(ranking: Any) -> dict[str, Tensor]:
-    "Mean and variance of Tr(MG), if they were requested."
+    "Return the mean and variance of Tr(MG), if they were requested."
     moments = dict(mean=ranking.mean, variance=ranking.variance)
     return {name: values for name, values in moments.items() if values is not None}
 
 
 def on_request(values: Tensor | None, name: str) -> Tensor:
-    "Return values that must be requested in `metrics=`, or raise an error that says how."
+    "Return values that `metrics=` must request; raise an error if they are missing."
     if values is None:
-        rule, remedy = f"a ranking must contain {name}", f'rank with metrics=["{name}"]'
+        rule, remedy = f"{name} must be requested", f'rank with metrics=["{name}"]'
         checks.refuse(rule, "none", remedy)
     return values
 
@@ -285,7 +285,7 @@ def ranking_frame(ranking: Any) -> DataFrame:
 
 # %% ../../nbs/rank/08_record.ipynb #5c8b7616
 def agreement_or_reason(agreement: Callable, *args: Any, **kwargs: Any) -> Agreement | str:
-    "Return an agreement, or the reason why there is none."
+    "Compute an agreement; return the reason if it is undefined."
     try:
         return agreement(*args, **kwargs)
     except ValueError as e:
@@ -293,7 +293,7 @@ def agreement_or_reason(agreement: Callable, *args: Any, **kwargs: Any) -> Agree
 
 # %% ../../nbs/rank/08_record.ipynb #f133f17f
 def _random_agreement(truth: Tensor, n_draws: int = 4000) -> dict[str, Any]:
-    "Half-width of the 95 % interval of the rank correlation of a random order."
+    "Compute the half-width of the 95 % interval for the rank correlation of a random order."
     from scipy.stats import rankdata
 
     if len(truth) < 4:
@@ -313,9 +313,9 @@ def _random_agreement(truth: Tensor, n_draws: int = 4000) -> dict[str, Any]:
 def agreement_row(
     statistic: str, values: Tensor, truth: Tensor, controls: Mapping[str, Tensor] | None = None
 ) -> dict[str, Any]:
-    """Spearman correlation of a statistic with the truth, and partial correlations given controls.
+    """Correlate a statistic with the truth (Spearman), also with each control held fixed.
 
-    All have shape (n_models,), with NaN where a value is unknown.
+    All tensors have shape (n_models,), with NaN for unknown values.
     """
     controls = {} if controls is None else dict(controls)
     better = tables.column_of(statistic).higher_is_better
@@ -341,7 +341,7 @@ def agreement_row(
 def _agreement_table(
     statistics: Mapping[str, Tensor], truth: Tensor, controls: Mapping[str, Tensor]
 ) -> DataFrame:
-    "Rows of all statistics, of chance, and of all controls."
+    "Form a table with rows for all statistics, a random order, and all controls."
     import pandas as pd
 
     rows = [agreement_row(name, values, truth, controls) for name, values in statistics.items()]
@@ -353,7 +353,7 @@ def _agreement_table(
 
 # %% ../../nbs/rank/08_record.ipynb #0db0cdd2
 def correlations(ranking: Any, *, labels: bool = False) -> DataFrame:
-    "Spearman correlation of statistics and controls with probe accuracy, on tasks or labels."
+    "Correlate statistics and controls with probe accuracy on sampled tasks or on labels."
     extra = dict(ranking.extra)
     if labels:
         if LABEL_ACCURACY not in extra:
@@ -395,7 +395,7 @@ def page_record(ranking: Any) -> dict[str, Any]:
     forecast = ranking.forecast
     best = forecast.order[: page.HEAD_TO_HEAD].tolist()
     pairs = None
-    if forecast.draws is not None:  # row model minus column model, in accuracy points
+    if forecast.draws is not None:  # margins of row models over column models, in accuracy points
         names = [forecast.models[k] for k in best]
         lines = [[forecast.compare(a, b) for b in names] for a in names]
         pairs = dict(models=names)
@@ -416,9 +416,9 @@ def page_record(ranking: Any) -> dict[str, Any]:
 
 # %% ../../nbs/rank/08_record.ipynb #abd042c1
 def free_folder(out: str | Path) -> Path:
-    """Return the directory if it holds no ranking, else the first free one of OUT-2, OUT-3, ...
+    """Return the directory if it contains no ranking, otherwise the first free OUT-2, OUT-3, ...
 
-    An empty ranking.json claims it, which only one of several processes can create.
+    An empty file ranking.json reserves the directory; only one process can create it.
     """
     out = Path(out).expanduser()
     folder, k = out, 2
@@ -428,9 +428,9 @@ def free_folder(out: str | Path) -> Path:
             (folder / "ranking.json").open("x").close()
         except FileExistsError:
             if not folder.is_dir() or (folder / "ranking.json").is_dir():
-                return folder  # the writer reports the error
+                return folder  # writing will report the error
             folder, k = out.with_name(f"{out.name}-{k}"), k + 1
-        except OSError:  # the writer reports the error
+        except OSError:  # writing will report the error
             return folder
         else:
             return folder
@@ -440,7 +440,7 @@ _EVIDENCE = ("evidence", "baseline_evidence")
 
 
 def save_ranking(ranking: Any, folder: Path) -> None:
-    "Write ranking.csv, .png, .json and .safetensors, replacing existing files, all or none."
+    "Write ranking.csv, .png, .json and .safetensors, all or none; replace existing files."
     try:
         from safetensors.torch import save
 
@@ -467,18 +467,18 @@ def save_ranking(ranking: Any, folder: Path) -> None:
 
 
 def saved_fields(out: str | Path) -> dict[str, Any]:
-    "Load the fields of a ranking that `save_ranking` wrote into a directory."
+    "Load the fields of a ranking from a directory written by `save_ranking`."
     from safetensors.torch import load
 
     out = Path(out).expanduser()
     paths = [out / f"ranking.{kind}" for kind in ("json", "safetensors")]
     for path in paths:
         if not path.is_file() or not path.stat().st_size:
-            got, remedy = repr(str(path)[-99:]), "pass the directory that save wrote"
+            got, remedy = repr(str(path)[-99:]), "pass a directory written by `save`"
             checks.refuse("the files of a ranking must exist", got, remedy, OSError)
     record = json.loads(paths[0].read_text())
     tensors = load(paths[1].read_bytes())
-    columns = record["ranking"][0]  # in order; tensors are unordered
+    columns = record["ranking"][0]  # these keys are ordered, unlike the tensors
     extra = {name: tensors.pop(f"extra/{name}") for name in columns if f"extra/{name}" in tensors}
     record_fields = {name: record[name] for name in ("failures", "settings", "reason")}
     record_fields |= dict(models=tuple(record["models"]), drawn=record.get("drawn"))

