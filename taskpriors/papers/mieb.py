@@ -58,7 +58,7 @@ class _PointAgreement(NamedTuple):
 
 
 def point_agreement(points: Series, truth: Series, reading: float) -> _PointAgreement:
-    "Spearman correlation with its range over 500 random reading errors up to `reading`."
+    "Compute a Spearman correlation and its range over 500 random reading errors up to `reading`."
     from scipy import stats
 
     noise = np.random.default_rng(0).uniform(-reading, reading, (500, len(points)))

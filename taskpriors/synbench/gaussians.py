@@ -220,7 +220,7 @@ def heptadiagonal(
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #c0fdb0d1
 def _rows_of_one_seed(dim: int) -> int:
-    "Number of rows of `dim` numbers drawn from one seed, a power of two."
+    "Return the number of rows of `dim` numbers drawn from one seed, a power of two."
     return 2 ** min(max(int(math.log2(2**18 / dim)), 4), 10)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #3158158c
@@ -265,7 +265,7 @@ class _NoiseStream(NamedTuple):
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #d0b723d4
 def _balanced_labels(root: int, start: int, stop: int, tau: float) -> Tensor:  # int64
-    "Labels in which each interval has its share of ones, to within one label."
+    "Draw labels in which any run of rows has a fraction `tau` of ones, to within one label."
     v = np.random.default_rng([root, 2**32]).random()
     edges = torch.floor(torch.arange(start, stop + 1, dtype=torch.float64) * tau + v)
     return (edges[1:] - edges[:-1]).long()
@@ -300,7 +300,7 @@ class SyntheticTask(Result):
         return float(m @ self.covariance.solve(m[None])[0]) ** 0.5
 
     def _row_bytes(self) -> int:
-        "Memory per generated image, including its label."
+        "Return the bytes per generated image, including its label."
         arrays = 1 if getattr(self.covariance, "plain", False) else 2
         return 4 * arrays * len(self.mu) + 24
 
@@ -312,7 +312,7 @@ class SyntheticTask(Result):
         *,
         seed: Seed | None = 0,
     ) -> Tensor:  # shape (stop - start,), int64
-        "Return labels of consecutive rows; the first n hold n tau ones to within one."
+        "Return labels of consecutive rows; the first n contain n tau ones, to within one."
         root = _task_root(seed)
         start = checks.check_count(start, "start", low=0)
         stop = checks.check_count(stop, "stop", low=start)
@@ -326,10 +326,10 @@ class SyntheticTask(Result):
         stop: int,  # one past the last row
         *,
         seed: Seed | None = 0,
-        device: str | torch.device = "cpu",  # device on which they are drawn
+        device: str | torch.device = "cpu",  # device on which the rows are drawn
         executor: ExecutorLike | None = None,  # maps over blocks of rows
     ) -> Sample:  # images of shape (stop - start, *shape)
-        "Return consecutive rows of the infinite sample of `seed`."
+        "Return consecutive rows of the infinite sample that `seed` defines."
         root = _task_root(seed)
         start = checks.check_count(start, "start", low=0)
         stop = checks.check_count(stop, "stop", low=start)
@@ -350,7 +350,7 @@ class SyntheticTask(Result):
         device: str | torch.device = "cpu",
         executor: ExecutorLike | None = None,
     ) -> Iterator:  # of images and labels
-        "Iterate over the first `n` rows of the sample of `seed` in batches."
+        "Iterate in batches over the first `n` rows of the sample that `seed` defines."
         root = _task_root(seed)
         for s in blocks.row_blocks(checks.check_count(n, "n"), batch_size):
             yield self.rows(s.start, s.stop, seed=root, device=device, executor=executor)
@@ -364,7 +364,7 @@ class SyntheticTask(Result):
         device: str | torch.device = "cpu",
         executor: ExecutorLike | None = None,
     ) -> Sample:  # images of shape (n, *shape)
-        "The first `n` rows at once."
+        "Return the first `n` rows at once."
         device = check_device(device)
         n_bytes = self._row_bytes() * checks.check_count(n, "n")
         checks.check_memory(n_bytes, "iterate over batches(n) instead", device=device)
@@ -444,7 +444,7 @@ def _root_factor(X: Tensor) -> Tensor:  # R with R^T R = cov(X), shape (min(n, d
 # %% ../../nbs/synbench/02_gaussians.ipynb #dd350d2c
 @checks.entry_point
 def frechet_distance(features: ArrayLike, reference: ArrayLike) -> float:  # at least 0
-    "Squared Frechet distance of Gaussians fitted to two samples, biased upwards by about d/n."
+    "Compute the squared Frechet distance of Gaussian fits to two samples, biased up by about d/n."
     X = checks.check_features(features, "features").detach().double()
     Y = checks.check_features(reference, "reference").detach().double()
     if X.shape[1] != Y.shape[1]:
@@ -470,7 +470,7 @@ class _GaussianFit(Result):
 # %% ../../nbs/synbench/02_gaussians.ipynb #a3580b62
 @checks.entry_point
 def mahalanobis(images: ArrayLike, task: SyntheticTask) -> Tensor:  # shape (n,), float64
-    "Squared Mahalanobis distances from the centre of a task (Table 11)."
+    "Compute squared Mahalanobis distances of images from the centre of a task (Table 11)."
     remedy = "pass the result of synthetic_task"
     checks.check_instance(task, SyntheticTask, "task", remedy=remedy)
     x = checks.check_numbers(images, "images")

@@ -99,12 +99,12 @@ def rank_agreement(
     groups: ArrayLike | None = None,  # family of each model, (n,), for a bootstrap over families
     level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # number of bootstrap resamples
-    seed: Seed | None = 0,  # of the bootstrap
+    seed: Seed | None = 0,  # seed for the bootstrap
 ) -> Agreement:  # value and interval
     """Rank agreement of scores with the truth, with an interval (SynBench A.17).
 
     The default "kendall" is tau_b = (C - D) / sqrt((N - T_x) (N - T_y)) over the N pairs.
-    If models are related, pass their families as `groups`; intervals over models are too narrow.
+    If models are related, pass their families as `groups`; otherwise the interval is too narrow.
     Raises ValueError if the statistic is undefined.
     Reference: SynBench, A.17 (Fisher's interval); PACTran, B.8 (Kendall's tau).
     """
@@ -156,13 +156,13 @@ class Comparison(Result):
     n: int  # number of models
     method: str  # name of the statistic
     level: float  # nominal coverage of the interval
-    families: int | None = None  # number of families drawn and exchanged; None if models were
+    families: int | None = None  # number of resampled families; None if models were resampled
 
 # %% ../../nbs/transfer/01_agreement.ipynb #beab3ff7
 def exchanges(
     n: int, n_resamples: int, generator: torch.Generator | None, families: list | None = None
 ) -> np.ndarray:  # 0 or 1, shape (n_exchanges, n)
-    "Exchange patterns of n models or families, enumerated if few, else sampled."
+    "Return exchange patterns of n models or families: all patterns if they are few, else a sample."
     units = n if families is None else len(families)
     if 2**units <= n_resamples:
         swaps = (np.arange(2**units)[:, None] >> np.arange(units)) & 1
@@ -203,12 +203,12 @@ def compare_agreement(
     k: int | None = None,  # as in rank_agreement
     groups: ArrayLike | None = None,  # family of each model, (n,), to exchange families
     level: float = 0.95,  # nominal coverage
-    n_resamples: int = 2000,  # number of bootstrap resamples, and random exchanges
-    seed: Seed | None = 0,  # of both
+    n_resamples: int = 2000,  # number of bootstrap resamples, and of random exchanges
+    seed: Seed | None = 0,  # seed for the bootstrap and the exchanges
 ) -> Comparison:  # difference with an interval and a p-value
     """Paired comparison of two metrics on the same models.
 
-    With several tasks, it compares the mean agreement, and models are resampled with all tasks.
+    With several tasks, the agreement is averaged over tasks, and models are resampled jointly.
     """
     from scipy import stats
 
@@ -247,7 +247,7 @@ def compare_agreement(
 
 # %% ../../nbs/transfer/01_agreement.ipynb #9c561b14
 def _partial(method, *vectors) -> float:
-    "Partial correlation of the first two vectors given the others, NaN if undefined."
+    "Return the partial correlation of two vectors given the others; NaN if undefined."
     C = np.array([[orders.STATISTICS[method](a, b) for b in vectors] for a in vectors])
     if np.linalg.eigvalsh(C)[0] < 1e-10:
         return math.nan
@@ -266,8 +266,8 @@ def partial_agreement(
     groups: ArrayLike | None = None,  # family of each model, (n,), for a bootstrap interval
     level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # number of bootstrap resamples of families
-    seed: Seed | None = 0,  # of the bootstrap
-) -> Agreement:  # with Fisher's interval, or a bootstrap over families
+    seed: Seed | None = 0,  # seed for the bootstrap
+) -> Agreement:  # with Fisher's interval, or a bootstrap interval over families
     "Partial correlation of scores with the truth, given other variables."
     checks.check_choice(method, tuple(orders.FISHER_INTERVALS), "method")
     several = (
@@ -307,12 +307,12 @@ def partial_agreement(
 # %% ../../nbs/transfer/01_agreement.ipynb #a15a6afd
 @checks.entry_point
 def static_order(truths: ArrayLike) -> torch.Tensor:  # (n_tasks, n_models), larger is better
-    "Mean rank of each model over all other tasks, a baseline for each task."
+    "Return the mean rank of each model over the other tasks, a baseline for each task."
     from scipy import stats
 
     Y = checks.check_numbers(truths, "truths").cpu().double()
     if Y.ndim != 2 or len(Y) < 2:
-        rule = "truths must hold one row per task and at least two rows"
+        rule = "truths must have one row per task, for at least two tasks"
         checks.refuse(rule, f"shape {tuple(Y.shape)}", "pass the truth of other tasks")
     ranks = torch.from_numpy(stats.rankdata(Y.numpy(), axis=1)).double()
     return (ranks.sum(0) - ranks) / (len(Y) - 1)

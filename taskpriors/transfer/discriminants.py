@@ -20,7 +20,7 @@ from . import heads
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #7ccdf748
 def _streamed_h_score(X: Tensor, y: Tensor, counts: Tensor, block_size: int) -> float | None:
-    "H-score from the covariance matrix, or None if it is too ill-conditioned."
+    "Compute the H-score from the covariance matrix, or return None if it is ill-conditioned."
     n, d = X.shape
     mean = sum(X[rows].sum(0, dtype=torch.float64) for rows in blocks.row_blocks(n, block_size)) / n
     total = torch.zeros(d, d, dtype=torch.float64, device=X.device)
@@ -72,7 +72,7 @@ def h_score(
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #9a2f49e6
 def _ledoit_wolf_shrinkage(svd: FeatureSVD) -> float:  # in [0, 1]
-    "Ledoit-Wolf shrinkage intensity towards a multiple of the identity (Ledoit and Wolf 2004)."
+    "Return the intensity of Ledoit-Wolf shrinkage towards the identity (Ledoit and Wolf 2004)."
     n, d = svd.n, svd.d
     unit = svd.S.max() if len(svd.S) else 1.0  # avoids an overflow of fourth powers
     trace = (svd.S / unit).square().sum() / n
@@ -201,9 +201,10 @@ def ped(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    radius: float = 0.6,  # of a class, in standard deviations; 0.3 and 0.6 in the released code
+    radius: float = 0.6,  # class radius in standard deviations; the released code uses 0.3 and 0.6
     time_step: float = 0.1,  # time step of the simulation
-    general: ArrayLike | None = None,  # (m, d), of the same model on other data; None: `features`
+    general: ArrayLike
+    | None = None,  # features of the same model on other data, (m, d); None: `features`
 ) -> float:  # in (0, 1), higher is better
     """Potential energy decline (PED): SFDA after overlapping classes have moved apart.
 
@@ -338,7 +339,7 @@ def least_error(
     X: Tensor,  # features, shape (n, d)
     y: Tensor,  # classes 0..K-1, shape (n,)
     train: Tensor,  # mask of the training examples, shape (n,)
-    weights: list[float],  # of the prior: beta over the number of training examples
+    weights: list[float],  # of the prior: beta divided by the number of training examples
     *,
     tol: float,  # maximum gradient entry of a converged head
 ) -> float:  # error rate outside the mask
@@ -361,7 +362,7 @@ def linear_valid(
     *,
     a: ArrayLike = (0.1, 1.0, 10.0),  # candidate weights of the prior
     train: str | float | ArrayLike = 0.5,  # "first" (half, as published), a fraction or a mask
-    seed: int = 0,  # of the random split
+    seed: int = 0,  # seed for the random split
     tol: float = 1e-5,  # maximum gradient entry of a head
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in [0, 1], lower is better
