@@ -104,7 +104,7 @@ class Descent:
     save_every: float = 60.0  # seconds between checkpoints
     save_after: Container = ()  # steps after which a checkpoint is always written
 
-    def rate_at(self, step: int) -> float:  # cosine from rate to 0
+    def rate_at(self, step: int) -> float:  # cosine schedule from `rate` to 0
         "Return the learning rate of a step."
         return 0.5 * self.rate * (1 + math.cos(math.pi * step / self.n_steps))
 

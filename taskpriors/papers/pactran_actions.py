@@ -115,7 +115,7 @@ def _neucrab(job: Job) -> Computed:
 
 
 def _title_of(item):  # title; a small run adds the data sets that it replaces
-    return item.item + (f", standing for {', '.join(item.full.data)}" if item.small else "")
+    return item.item + (f", in place of {', '.join(item.full.data)}" if item.small else "")
 
 
 def _draw_taus(result, item):

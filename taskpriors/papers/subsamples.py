@@ -101,7 +101,7 @@ def ready_task(task: CheckpointTask, checkpoints: list) -> _ReadyTask:
     lacks = [c.name for c in checkpoints if c.name not in task.features]
     if lacks:
         rule = f"{task.name} must contain the features of every checkpoint"
-        checks.refuse(rule, f"none of {lacks[0]}", "embed it, or leave it out")
+        checks.refuse(rule, f"none of {lacks[0]}", "embed the task, or omit it")
     features = {c.name: checks.check_features(task.features[c.name]).detach() for c in checkpoints}
     labels = checks.check_tensor(task.labels, f"labels of {task.name}")
     for name, X in features.items():
@@ -111,7 +111,7 @@ def ready_task(task: CheckpointTask, checkpoints: list) -> _ReadyTask:
             checks.refuse(rule, got, "pass those of its examples")
     if len(labels.unique()) < 2:
         rule = f"{task.name} must have at least two classes"
-        checks.refuse(rule, f"{len(labels.unique())}", "leave the task out")
+        checks.refuse(rule, f"{len(labels.unique())}", "omit the task")
     mask = checks.check_split(task.train, len(labels))
     y, train = check_task(labels, mask, len(labels))
     source = {c.name: _source_of(task, c, features[c.name]) for c in checkpoints}

@@ -89,7 +89,7 @@ def _spearman(row, column, convention, derived):  # pairs of vectors over the mo
 
 
 _MEAN, _VARIANCE = (f"Spearman of the {k} of Tr(GK)" for k in ("mean", "variance"))
-_BOTH = "Spearman of mean and variance"  # of one column
+_BOTH = "Spearman of mean and variance"  # row name
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #10a1e84e
 def _task_maps(job: Job) -> Computed:
@@ -258,7 +258,7 @@ def _published_points(job: Job) -> Computed:
     cells = []
     for row, column, x, truth in rows:
         r = mieb.point_agreement(x, truth, mieb.READING["mean" if row == _MEAN else "variance"])
-        unlike = "of 19 models that nothing names" if column.endswith("last 13") else ""
+        unlike = "of 19 models that the paper does not name" if column.endswith("last 13") else ""
         error = max(r.high - r.value, r.value - r.low)
         cells.append(Cell(row, column, r.value, None, error, unlike))
     return cells, partial(_draw_points, rows[:2], cells[:2], ylabel)

@@ -333,7 +333,7 @@ class SyntheticTask(Result):
         root = _task_root(seed)
         start = checks.check_count(start, "start", low=0)
         stop = checks.check_count(stop, "stop", low=start)
-        remedy = "request fewer rows per call, as batches does"
+        remedy = "request fewer rows per call, or iterate over batches(n)"
         checks.check_memory(self._row_bytes() * (stop - start), remedy, device=device)
         y = _balanced_labels(root, start, stop, self.tau).to(device)
         noise = _NoiseStream(root, len(self.mu), device).rows(start, stop, executor)
@@ -424,8 +424,8 @@ def synthetic_task(
     unit = u / u.norm()
     lost = float((unit - cov.project(unit[None])[0]).norm())
     if lost > 1e-6:
-        rule = "the mean must lie in the range of the covariance, or the classes separate exactly"
-        remedy = "pass a direction in which there is noise"
+        rule = "the mean must lie in the range of the covariance, or the classes are separable"
+        remedy = "pass a direction with noise"
         checks.refuse(rule, f"a fraction of {lost:.3g} outside it", remedy)
     return SyntheticTask(
         scale=scale,
@@ -448,7 +448,8 @@ def frechet_distance(features: ArrayLike, reference: ArrayLike) -> float:  # at 
     X = checks.check_features(features, "features").detach().double()
     Y = checks.check_features(reference, "reference").detach().double()
     if X.shape[1] != Y.shape[1]:
-        rule, got = "both samples must have the same features", f"{X.shape[1]} and {Y.shape[1]}"
+        rule = "both samples must have the same number of features"
+        got = f"{X.shape[1]} and {Y.shape[1]}"
         checks.refuse(rule, got, "embed both with the same model")
     gap = X.mean(0) - Y.mean(0)
     R, Q = _root_factor(X), _root_factor(Y)

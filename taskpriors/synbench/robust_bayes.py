@@ -208,7 +208,7 @@ class _LinearRule(Result):
     def perturbation(self, x: ArrayLike) -> Tensor:  # shape (*eps, n, d), of p-norm `margin`
         "Return the smallest perturbation that reaches the decision boundary."
         if not bool(self.w.any(-1).all()):
-            rule = "w must not be zero, as in a constant classifier"
+            rule = "w must not be zero; a constant classifier has no boundary"
             remedy = "drop the eps at which `exists` is False"
             checks.refuse(rule, "w = 0", remedy)
         q = _dual_exponent(self.p)

@@ -346,7 +346,7 @@ def score_by_n(
     name, network = encoder.network.name, encoder.network.forward
     if cache is not None:
         if not isinstance(network, nn.Module):
-            rule = "a stored score needs a model that can be identified"
+            rule = "caching requires a module, whose weights identify it"
             remedy = "pass a module, or cache=None"
             checks.refuse(rule, f"a {type(network).__name__}", remedy, TypeError)
         with encoders.evaluating(network, encoder.network.device):
@@ -435,8 +435,8 @@ def _fitted_covariance(residuals: Tensor, n_means: int = 1) -> gaussians.Colored
 
     def act(x, of_own, of_rest) -> Tensor:
         if x.shape[1] != d:
-            rule, remedy = f"the fitted images have {d} numbers", "fit images of the network's size"
-            checks.refuse(rule, f"a task of {x.shape[1]}", remedy)
+            rule = f"the covariance was fitted to images of {d} values"
+            checks.refuse(rule, f"{x.shape[1]} values", "fit images of the network's size")
         W = V.to(x)
         return of_rest.to(x) * x + (x @ W.T * (of_own - of_rest).to(x)) @ W
 

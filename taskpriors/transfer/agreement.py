@@ -51,7 +51,7 @@ def _vectors(method, most_dims=1, **named) -> list[np.ndarray]:
         checks.check_finite(v.masked_fill(v.isinf(), 0) if ranks else v, name)
         v = v.numpy()
         if not 1 <= v.ndim <= most_dims:
-            rule = f"{name} must be one number per model"
+            rule = f"{name} must have one number per model"
             checks.refuse(rule, f"shape {v.shape}", "pass a vector")
         if v.shape[-1] < 3:
             rule = f"{name} must describe at least 3 models"
@@ -284,7 +284,7 @@ def partial_agreement(
     sign = 1 if checks.check_flag(higher_is_better, "higher_is_better") else -1
     value = sign * _partial(method, *vectors)
     if math.isnan(value):
-        rule = "scores, truth and covariates must not determine each other"
+        rule = "scores, truth and covariates must not be collinear"
         checks.refuse(rule, "a singular correlation matrix", "drop one of them")
     if families is None:
         low, high = orders.fisher_interval(value, n, method, level, n_given=len(vectors) - 2)

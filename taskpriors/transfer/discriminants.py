@@ -56,7 +56,7 @@ def h_score(
     block_size = checks.check_count(block_size, "block_size")
     if len(counts) == len(X):
         got = f"{len(X)} classes of one example each, so the value is the rank for any features"
-        rule = "some class must have two examples"
+        rule = "some class must have at least two examples"
         checks.warn(rule, got, "merge classes or add examples")
     if svd is None and len(X) > 4 * X.shape[1]:
         value = _streamed_h_score(X, y, counts, block_size)
@@ -267,7 +267,7 @@ def gbc(
     Z = varying_svd(X, svd).scores[:, :p]
     if len(counts) == len(X):
         got = f"{len(X)} classes of one example each, so the value is 0 for any features"
-        checks.warn("some class must have two examples", got, "merge classes or add data")
+        checks.warn("some class must have at least two examples", got, "merge classes or add data")
     means = class_means(Z, y, counts)
     squares = (Z - means[y]).square()
     variances = torch.where(counts[:, None] > 1, class_means(squares, y, counts), squares.mean(0))

@@ -197,7 +197,7 @@ def _use_collapse(features, labels, collapse, svd) -> CollapseTerms:
     if collapse is None:
         return collapse_terms(features, labels, svd=svd)
     if not isinstance(collapse, CollapseTerms):
-        rule = "collapse must be collapse_terms of these features"
+        rule = "collapse must be the result of collapse_terms for these features"
         checks.refuse(rule, f"{collapse!r:.60}", "pass it or None")
     return collapse
 

@@ -156,7 +156,7 @@ def participation_dimension(
     svd = use_svd(features, svd)
     n = svd.n
     if n < 4:
-        rule = "features must have at least 4 rows"
+        rule = "features must have at least 4 examples"
         checks.refuse(rule, n, 'pass more or estimator="biased"')
     a = svd.U.square() @ (S / S[0]).square()
     total, fourth = a.sum(), (S / S[0]).pow(4).sum()
