@@ -29,7 +29,7 @@ _NAMES = {  # the front door: module -> what it offers to users
     "tools.monitor": "Monitor",
     "tools.layer_outputs": "layers_of",
     "inputs.texts": "load_texts embed_texts prefixed",
-    "inputs.queries": "Retrieval",
+    "inputs.row_pairs": "Retrieval",
     "tools.label_sheet": "label_sheet",
     "tools.label_loop": "label_loop",
     "papers.neucrab": "neucrab",

@@ -2,7 +2,7 @@
 
 from .inputs.embed import embed as embed
 from .inputs.images import load_images as load_images
-from .inputs.queries import Retrieval as Retrieval
+from .inputs.row_pairs import Retrieval as Retrieval
 from .inputs.texts import embed_texts as embed_texts
 from .inputs.texts import load_texts as load_texts
 from .inputs.texts import prefixed as prefixed

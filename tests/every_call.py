@@ -18,7 +18,7 @@ from taskpriors.prior.posterior import label_evidence
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import nested
-from taskpriors.rank.reference_set import read_reference_models
+from taskpriors.rank.reference_set import _read_reference_models
 from taskpriors.svd import feature_svd
 from taskpriors.synbench.gaussians import synthetic_task
 from taskpriors.synbench.score import SynBenchSettings, synbench_score
@@ -192,14 +192,10 @@ CALLS = {
     },
     "rank.reference_set": {
         "standard_references": dict(kind="images"),
-        "predicted_seconds": dict(reference_models=read_reference_models(), n_inputs=10),
-    },
-    "rank.disk": {
-        "sampled_moments": dict(factors=MODELS, prior=Z, n=N, temperature=1.0),
+        "predicted_seconds": dict(reference_models=_read_reference_models(), n_inputs=10),
     },
     "rank.errors": {
         "error_model": dict(point_errors=ERRORS),
-        "own_group_sizes": dict(groups=[0, 0, 1, 1], evaluated=[0, 2]),
     },
     "rank.record": {},
     "rank.models": {
@@ -215,7 +211,7 @@ CALLS = {
         "cell_text": dict(column="skill", value=0.5),
         "json_ready": dict(x=[1.0]),
     },
-    "prior.shared_prior": {
+    "prior.calibration": {
         "shared_prior": dict(factors=MODELS),
         "edge_temperature": dict(Z=Z),
         "task_temperature": dict(Z=Z, n_classes=2),

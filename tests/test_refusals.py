@@ -104,8 +104,8 @@ CALLS = {
     },
     "prior.prefix": {
         "sample_labels": dict(Z=Z, temperature=1.0, n_classes=2, n_tasks=3, seed=0),
+        "task_diversity": dict(labels=Y),
     },
-    "prior.diversity": {"task_diversity": dict(labels=Y)},
     "prior.labelings": {
         "sample_labelings": dict(Z=Z, temperature=4.0, n_classes=2, n_tasks=64, seed=0),
         "enumerate_labelings": dict(Z=Z[:6], temperature=1.0, n_classes=2),
@@ -119,7 +119,7 @@ CALLS = {
     "prior.heldout": {
         "expected_heldout_error": dict(features=X, prior=Z, temperature=1.0),
         "precision_at_k": dict(features=X, prior=Z, temperature=1.0, k=3),
-        "heldout_matrix": dict(features=X, alpha=1.0),
+        "_heldout_matrix": dict(features=X, alpha=1.0),
         "trace_over_labels": dict(Z=Z, labels=Y),
     },
     "prior.regression": {

@@ -171,7 +171,7 @@ def test_a_study_can_be_accepted_for_a_reason(copy_of_05):
     nb["metadata"][studies.KEY]["code"]["rank_agreement"] = "00000000"
     studies.write_study(copy_of_05, nb)
     assert studies.complaint(copy_of_05) is not None
-    assert studies.said_of(copy_of_05).endswith(" Code that it uses has changed since.")
+    assert studies.said_of(copy_of_05).endswith(" Code that it uses has changed since then.")
     studies.accept(copy_of_05, "a local was renamed")
     assert studies.complaint(copy_of_05) is None
     said = studies.said_of(copy_of_05)

@@ -23,7 +23,7 @@ import taskpriors.checks as checks
 import taskpriors.store as store
 from ..blocks import map_blocks
 from ..checks import ArrayLike, ExecutorLike
-from ..inputs import encoders, named_models, pooling, pretrained, sources
+from ..inputs import accepted_models, encoders, named_models, pooling, sources
 from ..inputs.accepted_models import ModelLike, load_encoder
 from ..signatures import documented
 from ..svd import present_classes
@@ -100,8 +100,8 @@ def image_encoder(
         got = getattr(source, "kind", source.label)
         checks.refuse(rule, got, "pass one of them", TypeError)
     module: Any = source.module if isinstance(source, sources.Network) else None
-    has_head = module is not None and pretrained.class_layers(module)
-    forward = pretrained.Headless(module) if has_head else source.model
+    has_head = module is not None and accepted_models.class_layers(module)
+    forward = accepted_models.Headless(module) if has_head else source.model
     config = named_models.timm_config(module)
     shape = input_size or config.get("input_size")
     if not isinstance(shape, (tuple, list, torch.Size)):
