@@ -527,7 +527,7 @@ def _advice(job, network, changes, at):  # scores by radius, and changes at the 
     return cells + [c._replace(column="advised eps") for c in advised]
 
 
-def _robust_cells(job, encoder, parts, at):  # for one network on one data set
+def _robust_cells(job, encoder, parts, at):  # cells of one network on one data set
     s, cells, plain = job.item.settings, [], None
     limits = s.get("train_images", 50_000), s.get("test_images", 10_000)
     x, y, x2, y2, n_classes = _pixels_of(parts, encoder.shape, *limits)
@@ -603,7 +603,7 @@ def _distances(job: Job) -> Computed:
 
 # %% ../../nbs/papers/15_actions.ipynb #97052052
 def attack_distances(
-    logits: Callable,  # from images to class scores, differentiable
+    logits: Callable,  # differentiable map from images to class scores
     images: torch.Tensor,  # in [0, 1], shape (n, channels, height, width)
     labels: torch.Tensor,  # true classes, shape (n,)
     n_classes: int,

@@ -55,7 +55,7 @@ def plot_tasks(
     tasks: Tensor | None = None,  # tasks to plot, shape (n_tasks, n); None samples them
     n_tasks: int = 2,  # number of sampled tasks
     n_classes: int = 2,  # classes per sampled task
-    temperature: float | None = None,  # for the unit-norm cosine kernel; None is task_temperature
+    temperature: float | None = None,  # temperature for the cosine kernel; None: task_temperature
     xy: ArrayLike | None = None,  # coordinates of the examples, shape (n, 2); None uses tsne_map
     seed: int = 0,  # seed for the map and the tasks
 ) -> np.ndarray:  # matplotlib axes, shape (panels,)

@@ -201,7 +201,7 @@ class TuningRecipe:
     rates: tuple = (0.1, 0.05, 0.01, 0.005)  # candidate learning rates
     steps: tuple = (10_000, 5_000)  # candidate numbers of steps
     batch_size: int = 512  # examples per step
-    momentum: float = 0.9  # ours; the paper states none
+    momentum: float = 0.9  # momentum of SGD (ours; the paper states none)
     weight_decay: float = 1e-4
     start: str = "zero"  # initial head: "zero" (ours), or "fitted" to the features
     seed: int = 0  # seed for the order of the examples
@@ -248,7 +248,7 @@ def input_batches(
     *,
     device: torch.device,  # device of the batches
     num_workers: int = 0,  # worker processes of the data loader
-) -> Iterator:  # over pairs (inputs, positions)
+) -> Iterator:  # pairs (inputs, positions)
     "Iterate over batches of inputs at given positions."
     if isinstance(inputs, Tensor):
         for i in index:
@@ -441,8 +441,8 @@ def fine_tune(
 @documented
 @checks.entry_point
 def tuning_errors(
-    module: nn.Module,  # as for `fine_tune`
-    inputs: Tensor | Dataset,  # as for `fine_tune`
+    module: nn.Module,  # network to fine-tune, as for `fine_tune`
+    inputs: Tensor | Dataset,  # network to fine-tune, as for `fine_tune`
     labels: ArrayLike,  # class of each example, shape (n,)
     train: ArrayLike,  # mask of the training examples, shape (n,), or their fraction
     *,

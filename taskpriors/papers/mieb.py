@@ -29,11 +29,11 @@ def mieb_scores() -> DataFrame:  # model x task, in [0, 1]; NaN if there is no s
 
 
 _POINTS = (
-    "E",  # under the prior siglip-so400m, as in the next column
+    "E",  # E and Var under the prior siglip-so400m
     "Var",
     "MIEB mean",  # percent
     "MIEB variance",  # percent squared, over tasks
-    "E (dinov2 prior)",  # under the prior dinov2-giant, as in the next column
+    "E (dinov2 prior)",  # E and Var under the prior dinov2-giant
     "Var (dinov2 prior)",
     "probe mean",  # percent, over 512 sampled tasks
     "probe variance",

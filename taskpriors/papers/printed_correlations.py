@@ -40,7 +40,7 @@ def half_unit(text: str) -> float:
     return 0.5 * 10.0 ** -len(text.partition(".")[2])
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #af81206f
-def _pearson(pair: np.ndarray) -> float:  # of two rows; np.corrcoef takes ten times as long
+def _pearson(pair: np.ndarray) -> float:  # ten times faster than np.corrcoef
     centred = pair - pair.mean(1, keepdims=True)
     cross = centred @ centred.T
     return cross[0, 1] / (cross[0, 0] * cross[1, 1]) ** 0.5

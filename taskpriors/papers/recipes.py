@@ -423,7 +423,7 @@ def gib_to_fetch(plan: DataFrame) -> float:
     return float(plan.loc[plan["cached"].eq(False), "download_mib"].sum()) / 1024
 
 
-def _size(mib):  # as text
+def _size(mib):  # size as text
     return f"{mib:.0f} MiB" if mib < 1024 else f"{mib / 1024:.1f} GiB"
 
 

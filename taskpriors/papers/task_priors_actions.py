@@ -35,7 +35,7 @@ class _Seen(NamedTuple):
     "Features of the images of a figure, and their labels."
 
     features: dict[str, Tensor]  # model -> features (n, d)
-    labels: Tensor  # of the images, shape (n,)
+    labels: Tensor  # labels of the images, shape (n,)
 
 
 def _seen(job) -> _Seen:

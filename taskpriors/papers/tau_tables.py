@@ -83,7 +83,7 @@ def _chosen_pairs(rows: DataFrame) -> dict[str, tuple[float, float]]:
     return chosen
 
 
-def subsample_table(rows: DataFrame) -> DataFrame:  # larger is better
+def subsample_table(rows: DataFrame) -> DataFrame:  # scores, larger is better
     "Tabulate the scores on a subsample, with PACTran-Gaussian at selected and all pairs (a, b)."
     import pandas as pd
 
@@ -255,7 +255,7 @@ def mean_ranks(rows: DataFrame, error: Series, metrics: Sequence) -> _MeanRanks:
 def metric_margins(
     rows: DataFrame,  # scores, as above
     error: Series,  # indexed by (task, model)
-    taus: DataFrame,  # from `subsample_taus`
+    taus: DataFrame,  # result of `subsample_taus`
     *,
     metrics: Sequence,  # metrics to compare with `first`
     first: str,  # name of the metric

@@ -169,7 +169,7 @@ def _train_network(tuned, inputs, distribution, recipe, *, num_workers, progress
 @checks.entry_point
 def fine_tune_with_prior(
     model: ModelLike,  # network to train, as for `embed`: a name, module with transform or pair
-    images: ImagesLike,  # as for `load_images`; labels are not read
+    images: ImagesLike,  # images, as for `load_images`; labels are not used
     prior: ModelLike
     | TaskPrior
     | None = None,  # model or prior of the tasks; None uses the initial network

@@ -79,13 +79,13 @@ class SynBenchSettings:
     n_train: int = 2048  # training samples per scale
     n_test: int = 2048  # test samples per scale
     tau: float = 0.5  # probability of class 1
-    covariance: CovarianceLike = "identity"  # as in `synthetic_task`
+    covariance: CovarianceLike = "identity"  # covariance of the noise, as in `synthetic_task`
     pixel_mean: float | str = 0.5  # midpoint per pixel; the paper uses "0.5/sqrt(d)"
     normalize: str = "model"  # pixel statistics of the "model", or "imagenet" for all models
     pooled: str = "n-2"  # divisor of the pooled covariance: "n-2" (unbiased) or "n-1" (paper)
     eigenvalue_cut: float | None = None  # smaller eigenvalues are dropped; None: the rounding level
     cut_scale: str = "relative"  # "relative" to the largest eigenvalue, or "absolute"
-    bound_mean: str = "samples"  # over all correct "samples", or first over "batches" of 256
+    bound_mean: str = "samples"  # mean over all correct "samples", or by "batches" of 256 first
     integral: str = "exact"  # "exact" or "grid"
     direction: ArrayLike | None = field(
         default=None, compare=False
@@ -110,7 +110,7 @@ class SynBenchSettings:
 
 # %% ../../nbs/synbench/03_curves.ipynb #da2a2dec
 _OPEN_UNIT: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
-_BOUNDS: dict[str, dict[str, Any]] = {  # of fields with several numbers
+_BOUNDS: dict[str, dict[str, Any]] = {  # bounds of fields that contain several numbers
     "eps": dict(low=0),
     "threshold": dict(low=0, high=1, high_open=True),
     "scales": dict(low=0, low_open=True),
@@ -178,7 +178,7 @@ class SynBenchResult(results.Result):
     n_features: int  # d
     settings: SynBenchSettings = field(repr=False)
     seed: int  # seed for the training and test samples
-    reference_accuracy: Tensor  # of the optimal classifier in pixel space, shape (n_scales,)
+    reference_accuracy: Tensor  # accuracy of the optimal classifier of images, shape (n_scales,)
     reference_bound: Tensor  # its expected scaled bound, shape (n_scales,)
     correct: Tensor  # correctly classified test samples, shape (n_scales, n_eps, n_test), bool
     margin: Tensor  # their scaled margins, same shape
@@ -189,7 +189,7 @@ class SynBenchResult(results.Result):
         *,
         integral: str | None = None,  # "exact" or "grid"; None: unchanged
         bound_mean: str | None = None,  # "samples" or "batches"; None: unchanged
-    ) -> "SynBenchResult":  # with the same margins
+    ) -> "SynBenchResult":  # result with the same margins
         "Rescore the same margins at other thresholds, without a forward pass (Table 6)."
         options = dict(threshold=threshold, integral=integral, bound_mean=bound_mean)
         changes = {name: value for name, value in options.items() if value is not None}
@@ -248,7 +248,7 @@ class SynBenchResult(results.Result):
     def curve(
         self,
         threshold: float | ArrayLike,  # accuracies
-    ) -> tuple[Tensor, Tensor]:  # for features (n_eps, n_thresholds) and for images (n_thresholds,)
+    ) -> tuple[Tensor, Tensor]:  # features (n_eps, n_thresholds), images (n_thresholds,)
         "Expected scaled bounds at threshold accuracies (Figure 3, left)."
         t = torch.as_tensor(threshold, dtype=torch.float64)
 

@@ -349,7 +349,7 @@ class SyntheticTask(Result):
         seed: Seed | None = 0,
         device: str | torch.device = "cpu",
         executor: ExecutorLike | None = None,
-    ) -> Iterator:  # of images and labels
+    ) -> Iterator:  # pairs of images and labels
         "Iterate in batches over the first `n` rows of the sample that `seed` defines."
         root = _task_root(seed)
         for s in blocks.row_blocks(checks.check_count(n, "n"), batch_size):
@@ -392,7 +392,7 @@ def synthetic_task(
     scale: float,  # length s of the mean; the accuracy of Gaussian-I is Phi(s)
     shape: int | tuple,  # image shape, such as (3, 224, 224)
     *,
-    covariance: CovarianceLike = "identity",  # or "heptadiagonal", an array, a colouring function
+    covariance: CovarianceLike = "identity",  # a name, an array or a colouring function
     direction: ArrayLike | None = None,  # direction of the mean, of `shape`; None is all ones
     tau: float = 0.5,  # probability of class 1
     pixel_mean: float = 0.5,  # midpoint of the two classes, per pixel
@@ -461,7 +461,7 @@ def frechet_distance(features: ArrayLike, reference: ArrayLike) -> float:  # at 
 class _GaussianFit(Result):
     "Goodness of fit of a set of images to a synthetic task."
 
-    p_value: float  # of a Kolmogorov-Smirnov test over all images
+    p_value: float  # p-value of a Kolmogorov-Smirnov test over all images
     rejected: bool  # p_value below 0.05
     published_p: float  # mean of the one-sided p-values of A.19
     mean_distance: float  # mean squared Mahalanobis length, as in Table 11

@@ -98,7 +98,7 @@ def _in_smooth_ball(A, mu, b, eps, p, *, F=None) -> np.ndarray:
     return eps * u
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #18add625
-def _lp_norm(v: Tensor, p: float) -> Tensor:  # over the last dimension
+def _lp_norm(v: Tensor, p: float) -> Tensor:  # norm over the last dimension
     "p-norm of vectors without overflow or underflow at large p."
     if p in (1, 2, math.inf):
         return torch.linalg.vector_norm(v, p, dim=-1)

@@ -155,7 +155,7 @@ def _climb(
 # %% ../../nbs/synbench/04_robust_probing.ipynb #2e4bd009
 @checks.entry_point
 def pgd_attack(
-    logits: Callable,  # from images to class scores (n, n_classes), differentiable
+    logits: Callable,  # differentiable map from images to class scores (n, n_classes)
     images: ArrayLike,  # shape (n, ...)
     labels: ArrayLike,  # true classes, shape (n,)
     eps: float,  # maximum 2-norm of the perturbation, in the units of the images
@@ -283,7 +283,7 @@ class RobustProbe(Result):
     def on(
         self,
         features_fn: Callable,  # the frozen network
-    ) -> Callable:  # from images to class scores
+    ) -> Callable:  # function from images to class scores
         "Compose the network and the head."
 
         def logits(x) -> Tensor:
@@ -417,7 +417,7 @@ def robust_linear_probe(
 # %% ../../nbs/synbench/04_robust_probing.ipynb #7bc43079
 @checks.entry_point
 def choose_eps(
-    result: SynBenchResult,  # from `synbench_score` over several eps
+    result: SynBenchResult,  # result of `synbench_score` for several eps
     *,
     threshold: float | None = None,  # one of the thresholds of `result`; None is the first
 ) -> float:  # one of the eps of `result`

@@ -308,7 +308,7 @@ def _find_or_measure(run: _Run, scale: float) -> tuple[Tensor, Tensor, int]:
 # %% ../../nbs/synbench/03_score.ipynb #8078415e
 @checks.named("synbench_score")
 def score_by_n(
-    model: str | Callable,  # as in `synbench_score`
+    model: str | Callable,  # model to score, as in `synbench_score`
     sizes: int | Sequence,  # training sizes; smaller samples are prefixes of the largest
     *,
     settings: SynBenchSettings | None = None,  # this and the following as in `synbench_score`
@@ -453,7 +453,7 @@ def fitted_settings(
     *,
     settings: SynBenchSettings
     | None = None,  # settings with all other fields; None uses the defaults
-) -> SynBenchSettings:  # for images of this size
+) -> SynBenchSettings:  # settings for images of this size
     """Return settings of a SynBench score whose classes resemble given images.
 
     The noise has the covariance of the images about their class means. The means of the two classes

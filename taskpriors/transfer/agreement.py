@@ -74,8 +74,8 @@ def agreement_statistic(
     scores: ArrayLike,  # one number per model, shape (n,)
     truth: ArrayLike,  # values that scores should predict, shape (n,), larger is better
     *,
-    method: str = "kendall",  # as in rank_agreement
-    k: int | None = None,  # as in rank_agreement
+    method: str = "kendall",  # statistic, as in rank_agreement
+    k: int | None = None,  # number of models in "top_k", as in rank_agreement
 ) -> float:  # 1 is complete agreement
     "Compute an agreement statistic without an interval."
     x, y = _vectors(method, scores=scores, truth=truth)
@@ -92,7 +92,7 @@ def rank_agreement(
     scores: ArrayLike,  # one per model, (n,); may be infinite except for "pearson"
     truth: ArrayLike,  # values that scores should predict, shape (n,), larger is better
     *,
-    method: str = "kendall",  # or "tau_a", "tau_b", "spearman", "pearson", "weighted_tau", "top_k"
+    method: str = "kendall",  # "tau_a", "tau_b", "spearman", "pearson", "weighted_tau" or "top_k"
     higher_is_better: bool = True,  # if False, scores are negated
     k: int | None = None,  # number of models in "top_k"; None is a quarter of them
     interval: str | None = None,  # "fisher" or "bootstrap"; None is "fisher" if available
@@ -199,8 +199,8 @@ def compare_agreement(
     second: ArrayLike,  # scores of the other metric, same shape
     truth: ArrayLike,  # values that scores should predict, same shape
     *,
-    method: str = "kendall",  # as in rank_agreement
-    k: int | None = None,  # as in rank_agreement
+    method: str = "kendall",  # statistic, as in rank_agreement
+    k: int | None = None,  # number of models in "top_k", as in rank_agreement
     groups: ArrayLike | None = None,  # family of each model, (n,), to exchange families
     level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # number of bootstrap resamples, and of random exchanges
@@ -267,7 +267,7 @@ def partial_agreement(
     level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # number of bootstrap resamples of families
     seed: Seed | None = 0,  # seed for the bootstrap
-) -> Agreement:  # with Fisher's interval, or a bootstrap interval over families
+) -> Agreement:  # agreement with Fisher's interval or a bootstrap interval over families
     "Partial correlation of scores with the truth, given other variables."
     checks.check_choice(method, tuple(orders.FISHER_INTERVALS), "method")
     several = (

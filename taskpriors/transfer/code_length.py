@@ -257,7 +257,7 @@ def sdl(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    eps: float | None = None,  # nats; None is half of log K, SynBench reports 1
+    eps: float | None = None,  # target loss in nats; None is half of log K; SynBench uses 1
     curve: LossCurve | None = None,  # loss_curve(features, labels), if available
     rule: str = "right",  # "right" (as published) or "left"
     **kw: Any,  # passed to loss_curve
@@ -283,7 +283,7 @@ def eps_sample_complexity(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    eps: float | None = None,  # nats; None is half of log K
+    eps: float | None = None,  # target loss in nats; None is half of log K
     curve: LossCurve | None = None,  # loss_curve(features, labels), if available
     **kw: Any,  # passed to loss_curve
 ) -> float:  # number of examples, lower is better; infinite if the loss stays above eps

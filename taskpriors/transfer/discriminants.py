@@ -168,7 +168,8 @@ def sfda(
     """Self-challenging Fisher discriminant analysis: mean probability of the true class.
 
     Discriminant analysis with a shrunk within-class covariance gives each example a confidence c.
-    It moves to c x + (1 - c) times the mean of the other class means, and the analysis is repeated.
+    The example x moves to c x + (1 - c) times the mean of the other class means, and the
+    analysis is repeated.
 
     Reference: Shao et al. 2022, Not all models are equal.
     """
@@ -339,7 +340,7 @@ def least_error(
     X: Tensor,  # features, shape (n, d)
     y: Tensor,  # classes 0..K-1, shape (n,)
     train: Tensor,  # mask of the training examples, shape (n,)
-    weights: list[float],  # of the prior: beta divided by the number of training examples
+    weights: list[float],  # values of beta divided by the number of training examples
     *,
     tol: float,  # maximum gradient entry of a converged head
 ) -> float:  # error rate outside the mask

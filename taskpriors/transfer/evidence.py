@@ -212,7 +212,7 @@ class ClassSums(NamedTuple):
     "Sums of features by class, from one pass over the rows."
 
     n: int  # number of examples
-    mean: Tensor  # of the features, shape (d,), float64
+    mean: Tensor  # mean of the features, shape (d,), float64
     s: Tensor  # singular values of the centred features, descending, shape (r,), float64
     V: Tensor  # right singular vectors, shape (d, r), float64
     inside: Tensor  # U' T for one-hot labels T, shape (r, q), float64

@@ -61,13 +61,13 @@ def _risk_and_slope(theta: np.ndarray, problem: _HeadProblem) -> tuple[float, np
     return value.item(), slope
 
 # %% ../../nbs/transfer/03_heads.ipynb #0e91d6b8
-def _hessian_trace(features: Tensor, probs: Tensor) -> Tensor:  # of centred features
+def _hessian_trace(features: Tensor, probs: Tensor) -> Tensor:  # features must be centred
     "Compute the trace of the Hessian of the mean cross-entropy (eqs. 20 and 21)."
     weights = 1 + torch.linalg.vecdot(features, features)
     return (weights @ (probs - probs.square())).sum() / len(probs)
 
 # %% ../../nbs/transfer/03_heads.ipynb #34584d78
-def _hessian_product(problem: _HeadProblem, theta: np.ndarray) -> Callable:  # of a flat vector
+def _hessian_product(problem: _HeadProblem, theta: np.ndarray) -> Callable:  # maps a flat vector
     "Return the Hessian-vector product at `theta`."
     A, _, beta = problem
     W, b = _unflatten(theta, problem)
@@ -160,7 +160,7 @@ class _Frame(NamedTuple):
 
     mean: Tensor  # mean row, shape (d,)
     A: Tensor  # coordinates, shape (n, r)
-    basis: Tensor | None  # from coordinates to features, shape (d, r); None is the identity
+    basis: Tensor | None  # map from coordinates to features, shape (d, r); None is the identity
 
     def inside(self, W: Tensor) -> Tensor:  # (d, K) -> (r, K)
         return W if self.basis is None else self.basis.T @ W

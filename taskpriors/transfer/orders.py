@@ -50,7 +50,7 @@ STATISTICS: dict[str, Callable] = {
 }
 
 # %% ../../nbs/transfer/00_orders.ipynb #3a93d3a7
-def _places_held(v: np.ndarray, k: int) -> np.ndarray:  # in [0, 1], shape (n,)
+def _places_held(v: np.ndarray, k: int) -> np.ndarray:  # membership in [0, 1], shape (n,)
     "Return the membership of each model in the top `k`; tied models share places."
     last = np.sort(v)[-k]
     above = v > last
@@ -131,7 +131,7 @@ def resamples(
     if math.comb(2 * k - 1, k) <= n_resamples:
         picks = list(itertools.combinations_with_replacement(range(k), k))
         orders = (math.prod(map(math.factorial, np.bincount(p).tolist())) for p in picks)
-        times = [math.factorial(k) // same for same in orders]  # of the k^k ordered draws
+        times = [math.factorial(k) // same for same in orders]  # among the k^k ordered draws
     else:
         picks = torch.randint(k, (n_resamples, k), generator=generator).tolist()
         times = [1] * n_resamples
