@@ -103,7 +103,7 @@ def _synbench_cells(job: Job) -> Computed:
             steps = job.item.settings.get("attack_steps", 20)
             settings = _settings_of(job.item)["derived"]
             both = synthetic_accuracy(network, settings=settings, n_steps=steps, **options)
-            unlike = "of scales that are not printed"
+            unlike = "the scales are not printed"
             means = zip(("SA", "RA"), both, strict=True)
             cells += [Cell(called, k, None, 100 * float(v.mean()), unlike=unlike) for k, v in means]
         of_networks[called] = ours
@@ -596,7 +596,7 @@ def _distances(job: Job) -> Computed:
                 apart = gaussians.frechet_distance(x.flatten(1), drawn.flatten(1))
                 cells.append(Cell(name, f"Frechet distance of pixels, {label}", None, apart))
                 both, error = _both_distances(x, shape, covariance)
-                unlike = "" if label == "Gaussian-I" else "of a band that is not printed"
+                unlike = "" if label == "Gaussian-I" else "the band is not printed"
                 mean = fit.mean_distance
                 cells.append(Cell(name, f"MD, {label}", both, mean, error, unlike))
     return cells, None

@@ -155,7 +155,10 @@ def image_task(
     "Create a task from labelled images, embedded by each network."
     for part in parts:
         if part.labels is None:
-            rule, remedy = f"the images of {name} must have labels", "name a folder of subfolders"
+            rule, remedy = (
+                f"the images of {name} must have labels",
+                "pass a folder with one subfolder per class",
+            )
             checks.refuse(rule, "none", remedy)
     labels = torch.cat([torch.as_tensor(part.labels) for part in parts])
     split: Any = torch.arange(len(labels)) < len(parts[0]) if len(parts) > 1 else train

@@ -274,7 +274,7 @@ def _metric_operations(job: Job) -> Computed:  # Table 8, on features of the sam
         P = torch.randn(n, _OKVQA["answers"], generator=g, dtype=torch.float64).softmax(1)
         y = torch.arange(_OKVQA["classes"]).repeat_interleave(per)
         for row in metric_costs(X, y, source_probs=P).to_dict("records"):
-            unlike = "of another implementation"
+            unlike = "another implementation"
             count = row["operations"] / 1e9
             cells.append(Cell(row["metric"], f"N = {n}", None, count, unlike=unlike))
     return cells, None

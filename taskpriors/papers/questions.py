@@ -78,7 +78,7 @@ def drawn_answers(
     if votes.ndim != 2 or votes.is_floating_point() or votes.min() < -1:
         rule, remedy = (
             "answers must be integers of shape (n, A), with -1 for missing answers",
-            "number the answers",
+            "encode the answers as integers",
         )
         checks.refuse(rule, f"{votes.dtype} of shape {tuple(votes.shape)}", remedy)
     if (votes < 0).all(1).any():

@@ -257,7 +257,7 @@ def _published_points(job: Job) -> Computed:
     cells = []
     for row, column, x, truth in rows:
         r = mieb.point_agreement(x, truth, mieb.READING["mean" if row == _MEAN else "variance"])
-        unlike = "of 19 models that the paper does not name" if column.endswith("last 13") else ""
+        unlike = "the paper does not name its 19 models" if column.endswith("last 13") else ""
         error = max(r.high - r.value, r.value - r.low)
         cells.append(Cell(row, column, r.value, None, error, unlike))
     return cells, partial(_draw_points, rows[:2], cells[:2], ylabel)
