@@ -316,7 +316,7 @@ def test_a_plan_says_what_is_fetched_how_long_it_takes_and_what_is_not_shown(nam
     assert max(map(len, repr(plan).splitlines())) <= 80
     assert all(note in text for note in item.notes)
     if item.networks:
-        assert "not here yet" in text and " on a GPU (" in text
+        assert "not in the cache yet" in text and " on a GPU (" in text
     for data, source in item.data.items():
         if "file" in source:
             assert f"{data} must be passed by --folder" in text
@@ -367,7 +367,7 @@ def test_a_network_of_ones_own_takes_the_place_of_one_that_is_not_published(tmp_
     text = " ".join(repr(plan).split())
     assert "Resnet50-SimCLRv2 is test_resnet@untrained, named by --network." in text
     assert "Left out: Resnet101-SimCLRv2" in text
-    with pytest.raises(ValueError, match="NAME=FILE with a name of the item"):
+    with pytest.raises(ValueError, match="NAME=FILE, where NAME is a network of the item"):
         reproduce("synbench-table-7", network="Resnet51=x", plan=True)
     weights = tmp_path / "own.safetensors"
     import timm

@@ -29,31 +29,31 @@ from ..transfer import agreement, code_length, discriminants, evidence, orders
 
 # %% ../../nbs/papers/15_actions.ipynb #d390b40b
 class Cell(NamedTuple):
-    "A number of an item."
+    "A number in a figure or table, in two conventions."
 
     row: str  # name in the paper
     column: str
     convention: float | None  # value under the published convention
     derived: float | None  # value under our derivation
-    error: float = 0.0  # of our values
+    error: float = 0.0  # uncertainty of our values
     unlike: str = ""  # why the printed number is not comparable
 
 
 class Job(NamedTuple):
-    "State of a running item."
+    "An item to compute, with its networks, folders and options."
 
     item: recipes.Item
     networks: dict  # name in the paper -> name in timm or the zoo
-    folders: dict  # data set -> folder of images or SOURCE:KEY, overrides the recipe
+    folders: dict  # data set -> folder of images or SOURCE:KEY, in place of that of the recipe
     options: dict  # batch_size, device, cache, progress
-    fine_tune: bool = False  # for PACTran: whether the truth is that of fine-tuning
+    fine_tune: bool = False  # for PACTran: whether test errors come from fine-tuning
 
 
-Computed = tuple[list[Cell], Callable | None]  # and a function that plots them
+Computed = tuple[list[Cell], Callable | None]  # numbers, and a function that plots them
 
 # %% ../../nbs/papers/15_actions.ipynb #fd6137d2
 def image_parts(job: Job, name: str) -> list[ImageSource]:
-    "Open the training and test images of a data set, or all images in one part."
+    "Open a data set as training and test images, or as one part if it has no split."
     folder = job.folders.get(name)
     split = recipes.is_named_source(folder) if folder else "train" in job.item.data[name]
     opened = partial(recipes.open_data, job.item, name, folder=folder, progress=False)
@@ -71,14 +71,16 @@ def _settings_of(item: recipes.Item) -> dict[str, score.SynBenchSettings]:
     return {name: replace(s, **options) for name, s in both.items()}
 
 
-def _scores(job, network, sizes=None):  # list of SynBenchScore by convention
+def _scores(job, network, sizes=None):  # one list of SynBenchResult per convention
     return [
         score.score_by_n(network, sizes or (s.n_train,), settings=s, **job.options)
         for s in _settings_of(job.item).values()
     ]
 
 
-def _score_cells(published, ours, named):  # of radius and threshold; named: their row and column
+def _score_cells(
+    published, ours, named
+):  # named: indices of radius and threshold -> row and column
     low, high = ours.interval()
     return [
         Cell(row, at, float(published.score[k]), float(ours.score[k]), float(high[k] - low[k]) / 2)
@@ -101,14 +103,16 @@ def _synbench_cells(job: Job) -> Computed:
             steps = job.item.settings.get("attack_steps", 20)
             settings = _settings_of(job.item)["derived"]
             both = synthetic_accuracy(network, settings=settings, n_steps=steps, **options)
-            unlike = "of scales that are not printed"
+            unlike = "the scales are not printed"
             means = zip(("SA", "RA"), both, strict=True)
             cells += [Cell(called, k, None, 100 * float(v.mean()), unlike=unlike) for k, v in means]
         of_networks[called] = ours
     return cells, partial(_draw_scores, job.item, of_networks)
 
 
-def _draw_scores(item, of_networks):  # Figure 3, or a panel per threshold with a line per network
+def _draw_scores(
+    item, of_networks
+):  # Figure 3, or one panel per threshold with one line per network
     first = next(iter(of_networks.values()))
     eps, thresholds = first.settings.eps, first.settings.threshold
     if item.item.startswith("Figure"):
@@ -139,7 +143,7 @@ def _draw_intervals(rows, **labels):  # rows: name -> number, and low and high o
 
 # %% ../../nbs/papers/15_actions.ipynb #958afa1d
 def accuracy_correlations(cells: list, printed: DataFrame) -> list[Cell]:
-    "Correlate each metric with the accuracies (a row) of at least three networks."
+    "Correlate each metric with the accuracies of at least three networks."
     of_accuracy = printed[(printed["row"] == "Accuracy (%)") & (printed["column"] != "Pearson")]
     truth = {row.column: float(row.value) for row in of_accuracy.itertuples()}
     by_metric: dict[str, list] = {}
@@ -154,7 +158,7 @@ def accuracy_correlations(cells: list, printed: DataFrame) -> list[Cell]:
         if pair == (None, None):
             continue
         error = 0.0
-        if pair[1] is not None:  # how far the errors of the networks move it, one after another
+        if pair[1] is not None:  # changes due to the error of each network
             moved = [[*ours[:k], ours[k] + c.error, *ours[k + 1 :]] for k, c in enumerate(members)]
             error = math.hypot(*(correlate(values) - pair[1] for values in moved))
         few = "" if len(members) == len(truth) else f"over {len(members)} of {len(truth)} networks"
@@ -162,7 +166,7 @@ def accuracy_correlations(cells: list, printed: DataFrame) -> list[Cell]:
     return found
 
 
-def _pearson(truth, values):  # None without three distinct numbers
+def _pearson(truth, values):  # None with fewer than three numbers, or if all are equal
     if len(values) < 3 or any(v is None or not math.isfinite(v) for v in values):
         return None
     x, y = (torch.tensor(v, dtype=torch.float64) for v in (values, truth))
@@ -196,14 +200,14 @@ def _by_size(job: Job) -> Computed:
             cells += _score_cells(published, ours, {(0, 0): (f"SynBench, n = {n}", called)})
             for name, value in _baselines(z[:n], y[:n], learner).items():
                 cells.append(Cell(f"{name}, n = {n}", called, value, None))
-    if job.item.settings.get("row_per_network"):  # as Table 9
+    if job.item.settings.get("row_per_network"):  # in the layout of Table 9
         return [c._replace(row=c.column, column=c.row.partition(",")[0]) for c in cells], None
     printed = recipes.published_table(job.item.paper, job.item.published)
     draw = partial(_draw_selection, list(cells), sizes) if job.item.item == "Figure 5" else None
     return cells + accuracy_correlations(cells, printed), draw
 
 
-def _draw_selection(cells, sizes):  # network selected by each metric at each number of samples
+def _draw_selection(cells, sizes):  # the network that each metric selects at each sample size
     values = {(c.row, c.column): c.derived if c.convention is None else c.convention for c in cells}
     networks = list(dict.fromkeys(c.column for c in cells))
     better = {"Val loss": min, "MDL": min, "SDL": min, "SynBench": max}
@@ -221,7 +225,9 @@ def _draw_selection(cells, sizes):  # network selected by each metric at each nu
 def _baselines(z, y, learner):
     import warnings
 
-    with warnings.catch_warnings():  # SDL warns that it is a bound, printed with ">" in the paper
+    with (
+        warnings.catch_warnings()
+    ):  # SDL warns that it is a lower bound; the paper prints it with ">"
         warnings.simplefilter("ignore", RuntimeWarning)
         curve = code_length.loss_curve(z, y, learner=learner)
         return {
@@ -252,20 +258,20 @@ def _printed_correlations(job: Job) -> Computed:
     return cells, partial(draw, table["recomputed"])
 
 
-def _room_to_print(row) -> float:  # from ours to the end of the interval that is nearer to print
+def _room_to_print(row) -> float:  # distance to the end on the side of the printed number
     is_larger = float(row.printed) > row.recomputed
     return row.high - row.recomputed if is_larger else row.recomputed - row.low
 
 
-def _nearer_end(row, text):  # from ours to the end of the interval on the side of print
+def _nearer_end(row, text):  # distance to the end on the side of the printed number
     value = min(map(float, text.split(" or ")), key=lambda v: abs(v - row.recomputed))
     return row.high - row.recomputed if value > row.recomputed else row.recomputed - row.low
 
 
-def _printed_tasks(job: Job) -> Computed:  # Tables 15, 16 and 17, from the accuracies of others
+def _printed_tasks(job: Job) -> Computed:  # Tables 15 to 17, from accuracies of another paper
     name, tasks = job.item.published, printed_correlations.task_accuracies().index
     groups = printed_correlations.task_groups().get(name)
-    if groups is None:  # each task, and all of them
+    if groups is None:  # each task, and the mean over all tasks
         groups = {task: [task] for task in tasks} | {"AVG acc.": list(tasks)}
     text = recipes.published_table("SynBench", name).set_index(["row", "column"])["value"]
     cells = []
@@ -279,7 +285,7 @@ def _printed_tasks(job: Job) -> Computed:  # Tables 15, 16 and 17, from the accu
     return cells, None
 
 
-def _printed_lead(job: Job) -> Computed:  # on how many tasks one network is the better one
+def _printed_lead(job: Job) -> Computed:  # number of tasks on which one network is more accurate
     a = printed_correlations.task_accuracies()
     n = int((a["ViT-L/16"] > a["ViT-B/16"]).sum())
     return [Cell("ViT-L/16 above ViT-B/16", "tasks of 27", None, float(n))], None
@@ -287,7 +293,9 @@ def _printed_lead(job: Job) -> Computed:  # on how many tasks one network is the
 
 def _printed_selection(job: Job) -> Computed:  # Figure 5, from the rows of Table 8
     table = recipes.published_table("SynBench", "Table 8")
-    value = table["value"].str.lstrip(">").astype(float)  # bounds of one size differ as MDL does
+    value = (
+        table["value"].str.lstrip(">").astype(float)
+    )  # bounds at one sample size are ordered as MDL is
     value.index = [table["row"], table["column"]]
     networks, sizes = list(dict.fromkeys(table["column"])), (2048, 4096, 8192, 16384, 32768)
     cells = []
@@ -310,7 +318,7 @@ def _draw_printed_selection(value, networks, sizes):
     return _draw_selection(cells, sizes)
 
 
-def _printed_advice(job: Job) -> Computed:  # the changes at the radius of the best printed score
+def _printed_advice(job: Job) -> Computed:  # changes at the radius with the highest printed score
     table = recipes.published_table("SynBench", "Table 10")
     wide = table.pivot(index="row", columns="column", values="value").astype(float)
     cells = []
@@ -374,16 +382,21 @@ def _channel_distances(job: Job) -> Computed:  # Table 11, Gaussian-I: a sum ove
             return n * float((deviation**2 + (mean - center) ** 2).sum())
 
         both = 2 * squared(0.5 / math.sqrt(3 * n))
-        digits = 4 * n * 0.00005 * float((mean + deviation).sum())  # of the statistics
+        digits = (
+            4 * n * 0.00005 * float((mean + deviation).sum())
+        )  # error from the rounding of the statistics
         cells.append(Cell(name, "MD, Gaussian-I", both, squared(0.5), digits))
     return cells, None
 
 
-_SECONDS = {"ViT-B/16": (37, 6807), "ViT-L/16": (81, 7373)}  # A.9: a scale, the other metrics
-_DRAWN = 59  # seconds to draw the samples of a scale
+_SECONDS = {
+    "ViT-B/16": (37, 6807),
+    "ViT-L/16": (81, 7373),
+}  # A.9: seconds for one scale, and for the other metrics
+_DRAWN = 59  # seconds to draw the samples of one scale
 
 
-def _printed_times(job: Job) -> Computed:  # A.9, from its own seconds
+def _printed_times(job: Job) -> Computed:  # A.9, from the printed seconds
     cells = []
     for called, (scored, others) in _SECONDS.items():
         row = f"MDL, SDL and eSC against SynBench, {called}"
@@ -393,11 +406,13 @@ def _printed_times(job: Job) -> Computed:  # A.9, from its own seconds
     return cells, None
 
 
-_TIES = ("average", "min", "max")  # methods of ranks
+_TIES = ("average", "min", "max")  # methods of ranking ties
 
 
 def _printed_ranks(job: Job) -> Computed:
-    every = printed_correlations.task_correlations()[0]  # the reading that Table 18 follows from
+    every = printed_correlations.task_correlations()[
+        0
+    ]  # the reading of Table 15 that leads to Table 18
     means = [
         {m: printed_correlations.ranks(t, turned=turned, method=m).mean() for m in _TIES}
         for t, turned in ((every, False), (every.drop("AVG acc."), True))
@@ -410,13 +425,13 @@ def _printed_ranks(job: Job) -> Computed:
     return cells, None
 
 
-def _draw_by_size(correlations):  # Figure 4: a line per metric, and dashed the other data sets
+def _draw_by_size(correlations):  # Figure 4: one line per metric, dashed lines for data sets
     import seaborn as sns
 
     ax = new_axes(figsize=(7, 4))
     sizes = (2048, 8192, 32768)
     for row, value in correlations.items():
-        if row.startswith(("ImageNet-c", "ImageNet-a")):  # the two rivals that section 4.2 names
+        if row.startswith(("ImageNet-c", "ImageNet-a")):  # the two baselines that section 4.2 names
             ax.axhline(value, ls="--", lw=0.8, color="0.5")
             ax.annotate(row.removesuffix(" acc."), (sizes[0], value), fontsize="x-small")
     metrics = dict.fromkeys(r.partition(",")[0] for r in correlations.index if ", n = " in r)
@@ -439,7 +454,7 @@ def _draw_smallest(correlations, n_networks):  # Figure 7: the smallest number o
         row.partition(",")[0]: (v, *orders.fisher_interval(v, n_networks, "pearson", 0.9))
         for row, v in few.items()
     }
-    title = "2,048 samples, intervals that hold nine times in ten"
+    title = "2,048 samples, 90 % intervals"
     return _draw_intervals(rows, xlabel="Pearson's correlation", title=title)
 
 # %% ../../nbs/papers/15_actions.ipynb #1dccb918
@@ -453,7 +468,7 @@ class _Pixels(NamedTuple):
 def _resized_pixels(
     source: ImageSource, shape: Sequence, n: int, share: Sequence = (0, 1)
 ) -> _Pixels:
-    "Read at most n images (C, H, W) and their classes, evenly spaced among every m-th from k."
+    "Read at most `n` images and their classes; `share` (k, m) is every m-th image from k."
     from torchvision.transforms import functional as tf
 
     first, every = share
@@ -470,15 +485,17 @@ def _resized_pixels(
 
 def _training_and_test(
     job: Job, name: str
-) -> list[tuple[ImageSource, tuple[int, int]]]:  # (k, m): every m-th from k on
-    "Training and test examples of a head; alternate images if a data set has no test part."
+) -> list[tuple[ImageSource, tuple[int, int]]]:  # (k, m): every m-th image from k on
+    "Split images into training and test examples, alternately if the data set has no split."
     opened = image_parts(job, name)
     if len(opened) == 1:
         return [(opened[0], (0, 2)), (opened[0], (1, 2))]
     return [(part, (0, 1)) for part in opened]
 
 
-def _pixels_of(parts, shape, n_train, n_test):  # images and classes of both, number of classes
+def _pixels_of(
+    parts, shape, n_train, n_test
+):  # training and test pixels, and the number of classes
     (train, train_share), (test, test_share) = parts
     x, y = _resized_pixels(train, shape, n_train, train_share)
     x2, y2 = _resized_pixels(test, shape, n_test, test_share)
@@ -499,7 +516,7 @@ def _robust_probing(job: Job) -> Computed:
     return cells, None
 
 
-def _advice(job, network, changes, at):  # scores by radius, and the changes at the best of them
+def _advice(job, network, changes, at):  # scores by radius, and changes at the best radius
     (published,), (ours,) = _scores(job, network)
     radii = enumerate(ours.settings.eps)
     named = {(k, 0): (f"{at}, SynBench", f"eps = {e:g}") for k, e in radii}
@@ -510,7 +527,7 @@ def _advice(job, network, changes, at):  # scores by radius, and the changes at 
     return cells + [c._replace(column="advised eps") for c in advised]
 
 
-def _robust_cells(job, encoder, parts, at):  # of one network on one data set
+def _robust_cells(job, encoder, parts, at):  # cells of one network on one data set
     s, cells, plain = job.item.settings, [], None
     limits = s.get("train_images", 50_000), s.get("test_images", 10_000)
     x, y, x2, y2, n_classes = _pixels_of(parts, encoder.shape, *limits)
@@ -540,7 +557,7 @@ def _robust_cells(job, encoder, parts, at):  # of one network on one data set
     return cells
 
 
-def _features_of(network, images, job):  # shape (n, d), of images at any size
+def _features_of(network, images, job):  # features, shape (n, d), of images of any size
     encoder = _encoder(job, network)
     size: dict[str, Any] = dict(size=encoder.shape[1:], mode="bilinear", antialias=True)
     place, batch = encoder.network.device, job.options.get("batch_size", 64)
@@ -550,7 +567,7 @@ def _features_of(network, images, job):  # shape (n, d), of images at any size
         return torch.cat([encoder(x.to(place)).cpu() for x in small])
 
 
-def _both_distances(x, shape, covariance):  # sum over the means of both classes, and its error
+def _both_distances(x, shape, covariance):  # distance summed over both class means, and its error
     paper = dict(covariance=covariance, pixel_mean=0.5 / math.sqrt(math.prod(shape)))
     task = gaussians.synthetic_task(1.0, shape, **paper)
     both = 2 * (gaussians.mahalanobis(x, task) + task.distance**2)
@@ -579,22 +596,22 @@ def _distances(job: Job) -> Computed:
                 apart = gaussians.frechet_distance(x.flatten(1), drawn.flatten(1))
                 cells.append(Cell(name, f"Frechet distance of pixels, {label}", None, apart))
                 both, error = _both_distances(x, shape, covariance)
-                unlike = "" if label == "Gaussian-I" else "of a band that is not printed"
+                unlike = "" if label == "Gaussian-I" else "the band is not printed"
                 mean = fit.mean_distance
                 cells.append(Cell(name, f"MD, {label}", both, mean, error, unlike))
     return cells, None
 
 # %% ../../nbs/papers/15_actions.ipynb #97052052
 def attack_distances(
-    logits: Callable,  # from images to class scores, differentiable
+    logits: Callable,  # differentiable map from images to class scores
     images: torch.Tensor,  # in [0, 1], shape (n, channels, height, width)
     labels: torch.Tensor,  # true classes, shape (n,)
     n_classes: int,
     *,
     batch_size: int = 64,  # images per batch
-    n_steps: int = 10,  # steps of the search for a weight, and of the descent for each weight
+    n_steps: int = 10,  # number of search steps for a weight, and of gradient steps per weight
 ) -> torch.Tensor:  # shape (n,); 0 if misclassified, NaN if no adversarial image was found
-    "2-norm of the perturbations of the attack by Carlini and Wagner (2017)."
+    "Compute the 2-norms of the perturbations found by the attack of Carlini and Wagner (2017)."
     model = robust_probing.art_classifier(logits, images, n_classes)
     from art.attacks.evasion import CarliniL2Method
 
@@ -610,7 +627,7 @@ def attack_distances(
     return lengths.where(before == labels, 0.0)
 
 # %% ../../nbs/papers/15_actions.ipynb #2a4834f8
-def _mean_distance(job, network):  # of successful attacks, and their fraction
+def _mean_distance(job, network):  # mean over successful attacks, and their fraction
     s, encoder = job.item.settings, _encoder(job, network)
     parts = _training_and_test(job, next(iter(job.item.data)))
     x, y, x2, y2, n_classes = _pixels_of(parts, encoder.shape, s["train_images"], s["test_images"])

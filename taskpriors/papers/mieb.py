@@ -29,11 +29,11 @@ def mieb_scores() -> DataFrame:  # model x task, in [0, 1]; NaN if there is no s
 
 
 _POINTS = (
-    "E",  # under the prior siglip-so400m, as in the next column
+    "E",  # E and Var under the prior siglip-so400m
     "Var",
     "MIEB mean",  # percent
     "MIEB variance",  # percent squared, over tasks
-    "E (dinov2 prior)",  # under the prior dinov2-giant, as in the next column
+    "E (dinov2 prior)",  # E and Var under the prior dinov2-giant
     "Var (dinov2 prior)",
     "probe mean",  # percent, over 512 sampled tasks
     "probe variance",
@@ -58,7 +58,7 @@ class _PointAgreement(NamedTuple):
 
 
 def point_agreement(points: Series, truth: Series, reading: float) -> _PointAgreement:
-    "Spearman correlation with its range over 500 random reading errors up to `reading`."
+    "Compute a Spearman correlation and its range over 500 random reading errors up to `reading`."
     from scipy import stats
 
     noise = np.random.default_rng(0).uniform(-reading, reading, (500, len(points)))

@@ -96,7 +96,7 @@ TABLE_8 = {  # row of PACTran's table -> name in METRICS, or "grid"
 
 @checks.entry_point
 def mixture_operations(features: ArrayLike, labels: ArrayLike) -> int:
-    "Operations of fitting the mixture of N-LEEP, from its shape and number of EM steps."
+    "Count the operations that fit the mixture of N-LEEP, from its shape and number of EM steps."
     X = checks.check_features(features).detach()
     _, counts = svd.present_classes(labels, n=len(X))
     k = leep.mixture_size(len(X), len(counts))

@@ -53,7 +53,7 @@ def _image_tasks(job, networks, classes=None, **also):  # list of CheckpointTask
     tasks = []
     for name in job.item.data:
         parts = actions.image_parts(job, name)
-        if classes is not None:  # the images of the first ones
+        if classes is not None:  # only images of the first classes
             parts = [
                 p.subset((torch.as_tensor(p.labels) < classes).nonzero().flatten().tolist())
                 for p in parts
@@ -77,7 +77,7 @@ def _neucrab(job: Job) -> Computed:
         for called, network in job.networks.items()
     ]
     tuned: dict[str, Any] = {}
-    if job.fine_tune:  # the truth of B.3
+    if job.fine_tune:  # test errors after fine-tuning, as in B.3
         small = TuningRecipe(rates=(0.01,), steps=(2,), batch_size=16)
         tuned = dict(
             recipe=small if job.item.small else TuningRecipe(),
@@ -114,8 +114,8 @@ def _neucrab(job: Job) -> Computed:
     return cells, partial(_draw_taus, result, job.item)
 
 
-def _title_of(item):  # title of the figure; for a small run, what it replaces
-    return item.item + (f", standing for {', '.join(item.full.data)}" if item.small else "")
+def _title_of(item):  # title; a small run adds the data sets that it replaces
+    return item.item + (f", in place of {', '.join(item.full.data)}" if item.small else "")
 
 
 def _draw_taus(result, item):
@@ -133,7 +133,7 @@ def _both_taus(result, n_classes):  # tables of task, per_class, seed, row, tau:
     return released.released_taus(scores, result.error(), simple), derived
 
 
-def _tau_cells(result, n_classes, by_size):  # one column per N/K, over tasks, or one per task
+def _tau_cells(result, n_classes, by_size):  # one column per N/K, averaged over tasks, or per task
     column = "per_class" if by_size else "task"
     groups = [
         taus.groupby(["row", taus[column].rename("at"), "task"])["tau"]
@@ -189,7 +189,7 @@ def _draw_scatters(result):
     return axes
 
 
-def _grid_cells(result, n_classes):  # the points of both columns, of the first subsamples
+def _grid_cells(result, n_classes):  # points of both columns, for the first subsamples
     cells = []
     task = result.truth["task"].iloc[0]
     error = result.error()[task]
@@ -234,7 +234,7 @@ def _first_panel(result, item):
     return axes[0, 0]
 
 
-def _costs(job):  # GFLOP of metrics, and of the features of as many images
+def _costs(job):  # GFLOP of the metrics, and of features of as many images
     cells, name = [], next(iter(job.networks))
     one = {name: job.networks[name]}  # features of one network, as in the paper
     task = _image_tasks(job, one, classes=job.item.settings.get("classes"))[0]
@@ -263,7 +263,7 @@ def _printed_caption(job: Job) -> Computed:  # the caption of Figure 1, from Tab
     return [Cell(row, "tau", None, float(of_task[row])) for row in _SCATTERS], None
 
 
-_OKVQA = dict(width=768, answers=3129, classes=20)  # T5-base; only the classes are the paper's
+_OKVQA = dict(width=768, answers=3129, classes=20)  # T5-base; only the classes are from the paper
 
 
 def _metric_operations(job: Job) -> Computed:  # Table 8, on features of the same shape
@@ -274,13 +274,13 @@ def _metric_operations(job: Job) -> Computed:  # Table 8, on features of the sam
         P = torch.randn(n, _OKVQA["answers"], generator=g, dtype=torch.float64).softmax(1)
         y = torch.arange(_OKVQA["classes"]).repeat_interleave(per)
         for row in metric_costs(X, y, source_probs=P).to_dict("records"):
-            unlike = "of another implementation"
+            unlike = "another implementation"
             count = row["operations"] / 1e9
             cells.append(Cell(row["metric"], f"N = {n}", None, count, unlike=unlike))
     return cells, None
 
 
-def _printed_orders(job: Job) -> Computed:  # C.6, from Table 8: features over metrics
+def _printed_orders(job: Job) -> Computed:  # C.6, from Table 8: cost of features over metrics
     table = recipes.published_table("PACTran", "Table 8")
     is_feature = table["row"].str.startswith("Penultimate")
     value = table["value"].astype(float)

@@ -18,15 +18,15 @@ from ..transfer import agreement
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #3873b395
 class _PrintedRows(NamedTuple):
-    "The rows of a table of metrics, and the accuracies to correlate them with."
+    "Printed rows of metrics, and the accuracies with which they are correlated."
 
     rows: dict[str, list]  # metric -> one number per network, as text
-    accuracy: list  # of each network on 27 tasks, as text
+    accuracy: list  # mean accuracy of each network on 27 tasks, as text
     correlations: dict[str, str]  # metric -> its printed correlation
 
 
 def rows_of(table: str) -> _PrintedRows:
-    "Return the rows of SynBench without bounds, the accuracies and the printed correlations."
+    "Return the rows without bounds, the accuracies and the printed correlations of a table."
     wide = published_table("SynBench", table).pivot(index="row", columns="column", values="value")
     printed = wide.pop("Pearson")
     accuracy = wide.loc["Accuracy (%)"].tolist()
@@ -36,18 +36,18 @@ def rows_of(table: str) -> _PrintedRows:
 
 
 def half_unit(text: str) -> float:
-    "Return half a unit of the last printed digit."
+    "Return half a unit in the last printed digit."
     return 0.5 * 10.0 ** -len(text.partition(".")[2])
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #af81206f
-def _pearson(pair: np.ndarray) -> float:  # of two rows; corrcoef has ten times its cost here
+def _pearson(pair: np.ndarray) -> float:  # ten times faster than np.corrcoef
     centred = pair - pair.mean(1, keepdims=True)
     cross = centred @ centred.T
     return cross[0, 1] / (cross[0, 0] * cross[1, 1]) ** 0.5
 
 
 def _over_rounding(row: list, truth: list, truth_error: float | None = None) -> tuple[float, float]:
-    """Range of the correlation of two rows over all numbers that round to the printed ones.
+    """Find the range of a correlation over all values that round to the printed numbers.
 
     `truth_error` is the maximum error of the second row if its digits do not determine it.
     """
@@ -76,7 +76,7 @@ def _over_rounding(row: list, truth: list, truth_error: float | None = None) -> 
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #83be53a6
 def recomputed_correlations(table: str) -> DataFrame:  # printed, recomputed, low, high, follows
-    "Printed correlations, recomputed correlations, and their range over roundings."
+    "Recompute the printed correlations, with their ranges over roundings of the printed rows."
     import pandas as pd
 
     printed = rows_of(table)
@@ -92,7 +92,7 @@ def recomputed_correlations(table: str) -> DataFrame:  # printed, recomputed, lo
     return pd.DataFrame(entries).set_index("row")
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #2a6addad
-LOWER_IS_BETTER = ("Val loss", "MDL")  # of the metrics of Table 15
+LOWER_IS_BETTER = ("Val loss", "MDL")  # metrics of Table 15
 
 
 def task_correlations() -> list[DataFrame]:  # 27 tasks and "AVG acc." by five metrics
@@ -110,7 +110,7 @@ def task_correlations() -> list[DataFrame]:  # 27 tasks and "AVG acc." by five m
 def ranks(correlations: DataFrame, *, turned: bool, method: str = "average") -> DataFrame:
     """Rank the metrics on each task by their correlation with accuracy, largest first.
 
-    With `turned`, a lower validation loss and a shorter code are better; `method` breaks ties.
+    If `turned`, a lower validation loss and a shorter code are better; `method` breaks ties.
     """
     import pandas as pd
 
@@ -118,13 +118,13 @@ def ranks(correlations: DataFrame, *, turned: bool, method: str = "average") -> 
     return (signs * correlations).rank(axis=1, ascending=False, method=method)
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #2229da28
-_SOURCE = "Radford et al. (2021), Table 10, from memory"  # of the accuracies
+_SOURCE = "Radford et al. (2021), Table 10, from memory"  # source of the accuracies
 
 
 def task_accuracies() -> DataFrame:  # 27 tasks by five networks, percent
-    """Return the accuracies of Tables 15 to 17, by Radford et al. (2021), written from memory.
+    """Return the accuracies behind Tables 15 to 17, recalled from Radford et al. (2021).
 
-    Eleven of them, of ViT-L/16, agree with Table 2 of Yuan et al. (2021), which quotes them.
+    Eleven accuracies of ViT-L/16 agree with Table 2 of Yuan et al. (2021), which quotes them.
     """
     table = published_table("SynBench", _SOURCE)
     wide = table.pivot(index="row", columns="column", values="value").astype(float)

@@ -35,7 +35,7 @@ def fused_features(
 
     The inner product of two rows is (1 + a)(1 + b) - 1, with a and b the inner products of their
     components, at most `n_components` for each set.
-    Reference: replaces the multimodal encoder of Ding et al., PACTran (2022), appendix C.1.
+    Reference: a substitute for the encoder of Ding et al., PACTran (2022), appendix C.1.
     """
     x, z = checks.check_same_points([images, questions], "images and questions")
     most = checks.check_count(n_components, "n_components")
@@ -52,11 +52,11 @@ class _ToyQuestions(NamedTuple):
 
     images: Tensor  # features, shape (n, 12)
     questions: Tensor  # features, shape (n, 4)
-    answers: Tensor  # by ten annotators, shape (n, 10)
+    answers: Tensor  # answers of ten annotators, shape (n, 10)
 
 
 def toy_questions(n: int = 600, *, noise: float = 0.3) -> _ToyQuestions:
-    "Generate questions for the colour of one of two objects, which need both sets of features."
+    "Generate questions about the colour of one of two objects; answers need both feature sets."
     g = torch.Generator().manual_seed(0)
     colours, side = torch.randint(4, (n, 2), generator=g), torch.randint(2, (n,), generator=g)
     mix, words = torch.randn(8, 12, generator=g), torch.randn(2, 4, generator=g)
@@ -73,10 +73,13 @@ def toy_questions(n: int = 600, *, noise: float = 0.3) -> _ToyQuestions:
 def drawn_answers(
     answers: ArrayLike, *, n_answers: int = 100, seed: Seed | None = 0
 ) -> Tensor:  # shape (n,), int64; -1 if the drawn answer is not a class
-    "Draw the answer of one annotator per question from (n, A); -1 marks a missing answer."
+    "Draw the answer of one annotator for each question; -1 marks a missing answer."
     votes = checks.as_tensor(answers, "answers").cpu()
     if votes.ndim != 2 or votes.is_floating_point() or votes.min() < -1:
-        rule, remedy = "answers must be integers (n, A), -1 if missing", "number the answers"
+        rule, remedy = (
+            "answers must be integers of shape (n, A), with -1 for missing answers",
+            "encode the answers as integers",
+        )
         checks.refuse(rule, f"{votes.dtype} of shape {tuple(votes.shape)}", remedy)
     if (votes < 0).all(1).any():
         row = int((votes < 0).all(1).nonzero()[0])
@@ -97,19 +100,19 @@ def question_task(
     name: str,
     images: Mapping,  # checkpoint -> image features, (n, d)
     questions: Mapping | ArrayLike,  # checkpoint -> question features, or one array for all
-    answers: ArrayLike,  # of each annotator, integers, (n, A); -1 if missing
+    answers: ArrayLike,  # answer of each annotator, integers, (n, A); -1 if missing
     *,
     train: float = 0.8,  # fraction of training examples
     n_answers: int = 100,  # number of most frequent answers used as classes
-    n_components: int = 24,  # principal components of each set of features
-    seed: Seed | None = 0,  # of the draw of annotators
+    n_components: int = 24,  # number of principal components of each set of features
+    seed: Seed | None = 0,  # seed for drawing the annotators
 ) -> CheckpointTask:
     """Create a `neucrab` task from questions about images, with one annotator drawn per question.
 
     Reference: Ding et al., PACTran (2022), appendix C; the draw is ours.
     """
     if not isinstance(images, Mapping) or not images:
-        rule, remedy = "images must be checkpoint -> features", "pass {'a': features}"
+        rule, remedy = "images must map checkpoints to features", "pass {'a': features}"
         checks.refuse(rule, type(images).__name__, remedy, TypeError)
     questions_of = questions if isinstance(questions, Mapping) else dict.fromkeys(images, questions)
     if missing := [model for model in images if model not in questions_of]:

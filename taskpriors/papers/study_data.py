@@ -67,7 +67,7 @@ def _fetch_file(name, entry, place) -> None:
 def _fetch_repository(
     name: str, entry: Mapping, place: Path, address: str = "https://github.com/{repository}"
 ) -> None:
-    "Fetch the commit of a repository that an entry names into a folder."
+    "Fetch the commit that an entry names into a folder."
     url, commit = address.format(**entry), entry["commit"]
     place.mkdir(parents=True, exist_ok=True)
     fetch = ["fetch", "-q", url]  # an abbreviated commit is found only in the history
@@ -89,7 +89,7 @@ def fetch_study_data(
     *,
     out: str | None = None,  # directory; None is `study_data` in the cache
 ) -> Path:  # the file, or the folder of the repository
-    "Fetch a network or data set of the studies and verify it, unless it is already there."
+    "Download a network or data set of the studies and verify its checksum, unless it exists."
     entry = study_data()[checks.check_choice(name, tuple(study_data()), "name")]
     root = cache_dir() / "study_data" if out is None else Path(out).expanduser()
     place = root / name

@@ -28,7 +28,7 @@ from . import study_data
 class _Picture(NamedTuple):
     "An image of a data set before packing."
 
-    path: str  # inside the repository
+    path: str  # path inside the repository
     label: int  # index of its class
     split: int  # 0 for training, 1 for testing
 
@@ -37,13 +37,13 @@ class _Pack(NamedTuple):
     "Recipe that packs the images of a repository into a file."
 
     pictures: Callable  # folder -> list of Picture and list of class names
-    share: float | None = None  # of the shorter side, for a central crop; None: no crop
+    share: float | None = None  # fraction of the shorter side in a central crop; None: no crop
     side: int = 0  # side of the square images in pixels
-    quality: int = 0  # of the JPEG files; 0 stores pixels
+    quality: int = 0  # JPEG quality; 0 stores pixels
 
 
 def _central_square(image: Any, side: int, method: int, share: float = 1.0) -> Any:  # PIL image
-    "Crop the central square, a fraction of the shorter side, of a PIL image and resize it."
+    "Crop a central square from a PIL image and resize it."
     w, h = image.size
     s = share * min(w, h)
     left, top = (w - s) / 2, (h - s) / 2
@@ -51,7 +51,7 @@ def _central_square(image: Any, side: int, method: int, share: float = 1.0) -> A
 
 
 def _packed_images(folder: Path, pack: _Pack) -> dict[str, np.ndarray]:
-    "Return the arrays of a downloaded image data set, in the order of paths."
+    "Return a downloaded image data set as arrays, ordered by path."
     from PIL import Image
 
     pictures, names = pack.pictures(folder)
@@ -274,13 +274,13 @@ def _read_residual(path: Path) -> tuple[dict, dict]:  # operations, and name -> 
 _NETWORKS = {f"cifar10_resnet{n}_akamaster": _read_residual for n in (20, 32, 44, 56)}
 
 # %% ../../nbs/papers/17_study_files.ipynb #483da0a8
-_PENALTIES = (1e-3, 1e-2, 1e-1)  # relative to the mean loss
+_PENALTIES = (1e-3, 1e-2, 1e-1)  # penalties, relative to the mean loss
 
 
 def probe_accuracy(
     X: np.ndarray, y: np.ndarray, train: np.ndarray
 ) -> dict[str, float]:  # test_accuracy, train_accuracy, val_accuracy, l2
-    "Test accuracy of a logistic probe with the penalty selected on a fifth of the training set."
+    "Compute accuracies of a logistic probe; a fifth of the training set selects its penalty."
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import train_test_split
 
@@ -335,9 +335,9 @@ def _digest_arrays(arrays: Mapping) -> str:
 def left_out() -> dict[str, str]:  # name -> reason
     "Return the files of the studies that cannot be prepared here, with reasons."
     reasons = dict(
-        network="its file is for an engine that no reader here opens",
+        network="its file format is not supported here",
         images="its labels were found by comparing its images with those of another repository",
-        texts="its features are those of embedders that are not part of it",
+        texts="its features come from embedders that are not included",
     )
     made = _PACKS.keys() | _NETWORKS.keys()
     return {k: reasons[v["kind"]] for k, v in study_data.study_data().items() if k not in made}

@@ -43,7 +43,9 @@ class CheckpointTask:
     train: float | ArrayLike = 0.8  # fraction of training examples, or their mask, shape (n,)
     source_probs: Mapping = field(default_factory=dict)  # name -> (n, n_source) or function of rows
     inputs: Tensor | Dataset | Mapping | None = None  # for fine-tuning; or checkpoint -> inputs
-    attempts: Mapping = field(default_factory=dict)  # name -> () -> error of other fine-tuning
+    attempts: Mapping = field(
+        default_factory=dict
+    )  # name -> function that returns the error of other fine-tuning
 
 # %% ../../nbs/papers/03_subsamples.ipynb #806a8cd1
 class Rows(NamedTuple):
@@ -64,7 +66,7 @@ class _ReadyTask(NamedTuple):
     source: dict  # name -> function of rows that returns probabilities, or None
 
     def rows(self, name: str, index: Tensor) -> Rows:
-        "Features, labels and source probabilities (or None) of a checkpoint at some positions."
+        "Return features, labels and source probabilities of a checkpoint at some positions."
         X, source = self.features[name], self.source[name]
         P = None if source is None else source(index)
         return Rows(X[index.to(X.device)], self.y[index].to(X.device), P)
@@ -93,13 +95,13 @@ def _source_of(task, checkpoint, X) -> Callable:  # function of rows, or None
 
 
 def ready_task(task: CheckpointTask, checkpoints: list) -> _ReadyTask:
-    "Check a task: features of every checkpoint, a label for each row, two classes, heads that fit."
+    "Check that a task has features of all checkpoints, one label per row and two classes."
     remedy = "pass CheckpointTask(name, features=..., labels=...)"
     checks.check_instance(task, CheckpointTask, "a task", remedy=remedy)
     lacks = [c.name for c in checkpoints if c.name not in task.features]
     if lacks:
-        rule = f"{task.name} must hold the features of every checkpoint"
-        checks.refuse(rule, f"none of {lacks[0]}", "embed it, or leave it out")
+        rule = f"{task.name} must contain the features of every checkpoint"
+        checks.refuse(rule, f"none of {lacks[0]}", "embed the task, or omit it")
     features = {c.name: checks.check_features(task.features[c.name]).detach() for c in checkpoints}
     labels = checks.check_tensor(task.labels, f"labels of {task.name}")
     for name, X in features.items():
@@ -109,14 +111,14 @@ def ready_task(task: CheckpointTask, checkpoints: list) -> _ReadyTask:
             checks.refuse(rule, got, "pass those of its examples")
     if len(labels.unique()) < 2:
         rule = f"{task.name} must have at least two classes"
-        checks.refuse(rule, f"{len(labels.unique())}", "leave the task out")
+        checks.refuse(rule, f"{len(labels.unique())}", "omit the task")
     mask = checks.check_split(task.train, len(labels))
     y, train = check_task(labels, mask, len(labels))
     source = {c.name: _source_of(task, c, features[c.name]) for c in checkpoints}
     return _ReadyTask(task, y, train, features, source)
 
 # %% ../../nbs/papers/03_subsamples.ipynb #3a67a122
-FULL = "full"  # size of all training examples
+FULL = "full"  # size with all training examples
 
 
 def subsample(y: Tensor, pool: Tensor, per_class: int | str, seed: int) -> Tensor:  # shuffled

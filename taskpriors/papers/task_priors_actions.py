@@ -35,7 +35,7 @@ class _Seen(NamedTuple):
     "Features of the images of a figure, and their labels."
 
     features: dict[str, Tensor]  # model -> features (n, d)
-    labels: Tensor  # of the images, shape (n,)
+    labels: Tensor  # labels of the images, shape (n,)
 
 
 def _seen(job) -> _Seen:
@@ -48,7 +48,7 @@ def _seen(job) -> _Seen:
     return _Seen(features, torch.as_tensor(images.labels))
 
 
-def _options(job, **tasks):  # of rank_models
+def _options(job, **tasks):  # options of rank_models
     shared = {k: job.options[k] for k in ("cache", "progress") if k in job.options}
     n_tasks = job.item.settings["n_tasks"]
     return dict(tasks=Tasks(n_tasks=n_tasks, **tasks), compute=Compute(**shared))
@@ -88,7 +88,7 @@ def _spearman(row, column, convention, derived):  # pairs of vectors over the mo
 
 
 _MEAN, _VARIANCE = (f"Spearman of the {k} of Tr(GK)" for k in ("mean", "variance"))
-_BOTH = "Spearman of mean and variance"  # of one column
+_BOTH = "Spearman of mean and variance"  # row name
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #10a1e84e
 def _task_maps(job: Job) -> Computed:
@@ -136,16 +136,16 @@ def _distributions(job: Job) -> Computed:
 
 # %% ../../nbs/papers/15_task_priors_actions.ipynb #f8a0c1d2
 def _read_recalls(path: str) -> dict[str, Tensor]:  # model -> recalls of its tasks, in percent
-    "The recalls of a file of the release: a list of records with a model and its accuracies."
+    "Read recalls from a file of the release, a list of models with their accuracies."
     try:
         records = json.loads(Path(path).expanduser().read_text(encoding="utf-8"))
         recalls = {r["model"]: torch.tensor(r["accuracies"]).double() for r in records}
         sizes = {len(values) for values in recalls.values()}
     except (OSError, ValueError, KeyError, TypeError) as e:
-        rule = "the recalls must be a file of the release"
+        rule = "the recalls must come from a file of the release"
         checks.refuse(rule, f"{type(e).__name__}: {e}", "see --plan", OSError)
     if len(recalls) < 3 or len(sizes) > 1 or min(sizes) < 2:
-        rule = "the recalls must be of three models or more, on the same tasks"
+        rule = "the recalls must cover at least three models on the same tasks"
         checks.refuse(rule, f"{len(recalls)} models", "see --plan")
     return recalls
 
@@ -257,13 +257,13 @@ def _published_points(job: Job) -> Computed:
     cells = []
     for row, column, x, truth in rows:
         r = mieb.point_agreement(x, truth, mieb.READING["mean" if row == _MEAN else "variance"])
-        unlike = "of 19 models that nothing names" if column.endswith("last 13") else ""
+        unlike = "the paper does not name its 19 models" if column.endswith("last 13") else ""
         error = max(r.high - r.value, r.value - r.low)
         cells.append(Cell(row, column, r.value, None, error, unlike))
     return cells, partial(_draw_points, rows[:2], cells[:2], ylabel)
 
 
-_PRIORS = {"siglip-so400m": "", "dinov2-giant": " (dinov2 prior)"}  # ending of the columns
+_PRIORS = {"siglip-so400m": "", "dinov2-giant": " (dinov2 prior)"}  # suffix of the columns
 _FAMILY = {"siglip-so400m": "siglip", "dinov2-giant": "dinov2"}
 
 
@@ -276,7 +276,7 @@ def _published_moments(job: Job) -> Computed:  # Figure 3, and B.1: families und
         error = max(max(r.high - r.value, r.value - r.low) for r in ranges)
         cells.append(Cell(_BOTH, f"prior {prior}", ranges[0].value, None, error))
         own = E.index.str.contains(_FAMILY[prior])
-        own[E.argmax()] = False  # the prior itself
+        own[E.argmax()] = False  # without the prior's own model
         others = ~E.index.str.contains(_FAMILY[prior])
         for who, rows in (("models of the prior's family", own), ("other models", others)):
             cells.append(Cell(f"mean of E, {who}", f"prior {prior}", float(E[rows].mean()), None))

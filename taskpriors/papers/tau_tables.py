@@ -35,7 +35,7 @@ def _signs(
 def _weighted_taus(
     scores: np.ndarray, truth: np.ndarray, weights: np.ndarray, *, method: str = "tau_b"
 ) -> np.ndarray:  # shape (..., n_resamples); NaN if the truth is constant
-    """Kendall's tau ("tau_b" or "tau_a") of several vectors of scores on several resamples.
+    """Compute Kendall's tau ("tau_b" or "tau_a") for several score vectors and resamples.
 
     `weights` (n_resamples, n) counts how often each model is drawn; scores and truth are (..., n).
     """
@@ -56,11 +56,11 @@ def _weighted_taus(
     return np.where(truths > 0, taus, np.nan)
 
 # %% ../../nbs/papers/05_tau_tables.ipynb #5bfa17e0
-GRID = dict(a=(0.1, 1.0, 10.0), b=(1.0, 10.0, 100.0, 1000.0))  # of B.5
+GRID = dict(a=(0.1, 1.0, 10.0), b=(1.0, 10.0, 100.0, 1000.0))  # grid of (a, b) from B.5
 
 
 def grids_of(rows: DataFrame) -> list[GaussianGrid]:
-    "Return the PACTran-Gaussian grids of the checkpoints of a subsample."
+    "Return the PACTran-Gaussian grids of the checkpoints in a subsample."
     vector = partial(torch.tensor, dtype=torch.float64)
     a, b = map(vector, GRID.values())
     none = torch.full_like(a, torch.nan)  # traces are not stored
@@ -78,13 +78,13 @@ def _chosen_pairs(rows: DataFrame) -> dict[str, tuple[float, float]]:
     if all(v is not None for v in valid):
         references["valid"] = [-v for v in valid]
     for rule, reference in references.items():
-        with suppress(ValueError):  # for instance a constant reference
+        with suppress(ValueError):  # for instance, with a constant reference
             chosen[rule] = choose_grid(grids, reference=reference)
     return chosen
 
 
-def subsample_table(rows: DataFrame) -> DataFrame:  # larger is better
-    "Scores of a subsample, with PACTran-Gaussian at selected and at all pairs (a, b)."
+def subsample_table(rows: DataFrame) -> DataFrame:  # scores, larger is better
+    "Tabulate the scores on a subsample, with PACTran-Gaussian at selected and all pairs (a, b)."
     import pandas as pd
 
     table = pd.DataFrame(list(rows["values"]), index=rows["model"])
@@ -117,7 +117,7 @@ class _SubsampleTaus(NamedTuple):
 
 
 def subsample_taus(rows: DataFrame, error: Series) -> _SubsampleTaus:
-    "Agreement of each metric on each subsample, with PACTran-Gaussian at the best pair."
+    "Compute the agreement of each metric on each subsample, also for the best pair (a, b)."
     import pandas as pd
 
     out = []
@@ -137,7 +137,7 @@ def subsample_taus(rows: DataFrame, error: Series) -> _SubsampleTaus:
 def tables_by_size(
     taus: DataFrame, *, value: str = "tau"
 ) -> dict[Any, DataFrame]:  # N/K -> table of metrics x tasks, as text
-    "Mean over subsamples with its standard error for each N/K (Tables 4 to 6)."
+    "Average over subsamples, with standard errors, for each N/K (Tables 4 to 6)."
     digits = 1 if value == "lost" else 2
     cell = taus.groupby(["per_class", "metric", "task"])[value].agg(["mean", "sem"])
     text = cell.apply(lambda r: f"{r['mean']:.{digits}f} ± {r['sem']:.{digits}f}", axis=1)
@@ -147,7 +147,7 @@ def tables_by_size(
 
 
 def over_tasks(taus: DataFrame) -> DataFrame:
-    "Mean tau over tasks for each N/K and overall, best metric first, and `± over tasks`."
+    "Average tau over tasks for each N/K and overall, best metric first, with `± over tasks`."
     by_task = taus.groupby(["metric", "task", "per_class"])["tau"].mean()
     table = by_task.groupby(["metric", "per_class"]).mean().unstack("per_class")
     every = by_task.groupby(["metric", "task"]).mean().groupby("metric")
@@ -159,7 +159,7 @@ def over_tasks(taus: DataFrame) -> DataFrame:
 class _ScoreStack(NamedTuple):
     "Scores and truth of all models in each cell (task, size and seed)."
 
-    scores: dict[str, np.ndarray]  # of each metric, shape (n_cells, n)
+    scores: dict[str, np.ndarray]  # scores of each metric, shape (n_cells, n)
     truth: np.ndarray  # shape (n_cells, n)
     models: list[str]
     cells: list[tuple]  # (task, size, seed)
@@ -176,7 +176,7 @@ def score_stack(rows: DataFrame, error: Series) -> _ScoreStack:
         if key[0] in tasks
     }
     if not tables:
-        rule = "rows and error must share a task"
+        rule = "rows and error must share at least one task"
         checks.refuse(rule, "none", "pass both from the same run")
     first = next(iter(tables.values()))
     scores = {
@@ -191,13 +191,13 @@ def score_stack(rows: DataFrame, error: Series) -> _ScoreStack:
 @checks.entry_point
 def family_intervals(
     rows: DataFrame,  # scores, as above
-    error: Series,  # over (task, model)
+    error: Series,  # indexed by (task, model)
     families: Mapping,  # model -> family; unnamed models form separate families
     *,
     level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # number of resamples
 ) -> DataFrame:  # metric -> low and high; metrics without an interval are omitted
-    "Intervals of mean tau over tasks, sizes and subsamples, by resampling families."
+    "Compute intervals of the mean tau over tasks, sizes and subsamples by resampling families."
     import pandas as pd
 
     level = checks.check_number(level, "level", low=0, high=1)
@@ -228,7 +228,7 @@ def _task_weights(keys):  # weights of a mean over seeds, then sizes, then tasks
 class _MeanRanks(NamedTuple):
     "Ranks of the models, averaged over the seeds of a cell."
 
-    ranks: dict[str, np.ndarray]  # of each metric, shape (n_cells, n)
+    ranks: dict[str, np.ndarray]  # scores of each metric, shape (n_cells, n)
     truth: np.ndarray  # shape (n_cells, n)
     models: list[str]
     tasks: list[str]  # tasks of the cells
@@ -254,8 +254,8 @@ def mean_ranks(rows: DataFrame, error: Series, metrics: Sequence) -> _MeanRanks:
 
 def metric_margins(
     rows: DataFrame,  # scores, as above
-    error: Series,  # over (task, model)
-    taus: DataFrame,  # from `subsample_taus`
+    error: Series,  # indexed by (task, model)
+    taus: DataFrame,  # result of `subsample_taus`
     *,
     metrics: Sequence,  # metrics to compare with `first`
     first: str,  # name of the metric
@@ -289,7 +289,7 @@ def metric_margins(
     return pd.DataFrame(out).T.round(3)
 
 
-def established(margins: DataFrame, n_tasks: int) -> Series:  # of bool, over the metrics
+def established(margins: DataFrame, n_tasks: int) -> Series:  # boolean, indexed by metric
     "Return which margins are significant at 0.05 in all three tests."
     from scipy import stats
 

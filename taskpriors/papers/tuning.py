@@ -46,9 +46,9 @@ class _PriorTuned(results.Result):
 
     losses: Tensor  # mean loss of each epoch, shape (n_epochs,), float64
     statistic: str  # "trace", "hsic" or "heldout"
-    temperature: float  # of the tasks, in the units of the prior kernel
+    temperature: float  # temperature of the tasks, in the units of the prior kernel
     seconds: float  # total time over all calls
-    file: str  # of the weights, for NAME@FILE; empty if not saved
+    file: str  # file of the weights, for NAME@FILE; empty if not saved
     encoder: Encoder = field(repr=False)  # the trained network: `.module`, or a model for `embed`
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -64,7 +64,7 @@ def _tuning_prior(
 ) -> TaskPrior:
     """Return the task distribution on the images, from features of a model or from a given prior.
 
-    The temperature is in the units of the unit-norm kernel; None is that for ten classes.
+    The temperature is in the units of the unit-norm kernel; None is the one for ten classes.
     """
     if isinstance(prior, TaskPrior):
         checks.check_same_n(prior=len(prior.factor), images=len(images))
@@ -74,7 +74,7 @@ def _tuning_prior(
 
 # %% ../../nbs/papers/10_tuning.ipynb #f979ae0f
 def _edge_deviation(prior: TaskPrior) -> float:  # positive unless the kernel is constant
-    "Root mean square of the doubly centred edge probabilities."
+    "Compute the root mean square of the doubly centred edge probabilities."
     some = prior.factor[blocks.evenly(len(prior.factor), 1000)]
     P = edges.edge_probabilities(some, prior.temperature, graphs=prior.graphs)
     tilted = P - P.mean(0) - P.mean(1, keepdim=True) + P.mean()
@@ -169,25 +169,27 @@ def _train_network(tuned, inputs, distribution, recipe, *, num_workers, progress
 @checks.entry_point
 def fine_tune_with_prior(
     model: ModelLike,  # network to train, as for `embed`: a name, module with transform or pair
-    images: ImagesLike,  # as for `load_images`; labels are not read
-    prior: ModelLike | TaskPrior | None = None,  # of the tasks; None uses the initial network
+    images: ImagesLike,  # images, as for `load_images`; labels are not used
+    prior: ModelLike
+    | TaskPrior
+    | None = None,  # model or prior of the tasks; None uses the initial network
     *,
     n_epochs: int = 20,  # number of epochs
     rate: float = 0.3,  # learning rate of the first step
     weight: float = 0.3,  # weight of the variance over tasks
     statistic: str = "trace",  # "trace", "hsic" or "heldout", see `TaskPriorLoss`
-    temperature: float | None = None,  # of the tasks; None: that for ten classes
+    temperature: float | None = None,  # temperature of the tasks; None: the one for ten classes
     batch_size: int = 128,  # images per step
-    weight_decay: float = 1e-4,  # of SGD
+    weight_decay: float = 1e-4,  # weight decay of SGD
     precision: str = "float32",  # "float32", "bfloat16" or "float16", of the forward pass
-    seed: int = 0,  # of the order of the images
+    seed: int = 0,  # seed for the order of the images
     transform: Callable | None = None,  # PIL image -> tensor; None is that of the model
-    pooling: str | None = None,  # of feature maps and tokens, as for `embed`
+    pooling: str | None = None,  # pooling of feature maps and tokens, as for `embed`
     device: str | torch.device | None = None,  # device for training; None is the GPU if available
     num_workers: int = 0,  # worker processes of the data loader
     limit: int | None = None,  # maximum number of images, evenly spaced
     out: str | os.PathLike | None = None,  # folder for checkpoint and weights; None writes none
-    cache: CacheLike | None = None,  # of the features of the prior, as for `embed`
+    cache: CacheLike | None = None,  # cache for the features of the prior, as for `embed`
     progress: bool = True,  # show progress bars on standard error
 ) -> _PriorTuned:
     """Fine-tune a network without labels to improve probes on the tasks of a prior.

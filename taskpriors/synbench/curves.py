@@ -29,7 +29,7 @@ def _curve_points(
     t = torch.atleast_1d(torch.as_tensor(threshold, dtype=torch.float64))
     checks.check_finite(t, "threshold")
     if t.numel() == 0:
-        rule = "threshold must hold at least one number"
+        rule = "threshold must contain at least one number"
         checks.refuse(rule, "none", "pass at least one")
     if a.shape != b.shape or a.ndim not in (1, 2):
         rule = "accuracy and bound must have the same shape (n_scales,) or (n_scales, n_eps)"
@@ -49,7 +49,7 @@ def score_integral(
     bound: ArrayLike,  # b_k, mean scaled bounds, same shape
     threshold: float | ArrayLike,  # one or several lower limits a_T
 ) -> Tensor:  # shape (*n_eps, *n_thresholds), float64
-    "Exact integral of E(a) = mean_k b_k [a_k > a] from the threshold to 1."
+    "Integrate E(a) = mean_k b_k [a_k > a] exactly from the threshold to 1."
     a, b, t = _curve_points(accuracy, bound, threshold)
     area = (b[..., None] * (a[..., None] - t).clamp_min(0)).mean(0)
     return area if torch.as_tensor(threshold).ndim else area[..., 0]
@@ -73,21 +73,23 @@ class SynBenchSettings:
     "Settings of a SynBench score, apart from the network and the seed."
 
     eps: tuple = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)  # radii of the robust rules
-    eps_scale: str = "relative"  # to the length of the mean in feature space, or "absolute"
-    threshold: tuple = (0.7,)  # a_T, one or several
+    eps_scale: str = "relative"  # "relative" to the mean in feature space, or "absolute"
+    threshold: tuple = (0.7,)  # one or several thresholds a_T
     scales: tuple = tuple(k / 10 for k in range(1, 51))  # distances of the means
     n_train: int = 2048  # training samples per scale
     n_test: int = 2048  # test samples per scale
     tau: float = 0.5  # probability of class 1
-    covariance: CovarianceLike = "identity"  # as in `synthetic_task`
+    covariance: CovarianceLike = "identity"  # covariance of the noise, as in `synthetic_task`
     pixel_mean: float | str = 0.5  # midpoint per pixel; the paper uses "0.5/sqrt(d)"
     normalize: str = "model"  # pixel statistics of the "model", or "imagenet" for all models
     pooled: str = "n-2"  # divisor of the pooled covariance: "n-2" (unbiased) or "n-1" (paper)
-    eigenvalue_cut: float | None = None  # smaller eigenvalues are dropped; None: at rounding
-    cut_scale: str = "relative"  # cut relative to the largest eigenvalue, or "absolute"
-    bound_mean: str = "samples"  # mean over all correct samples, or over "batches" of 256 first
-    integral: str = "exact"  # or "grid"
-    direction: ArrayLike | None = field(default=None, compare=False)  # of the mean; None: all ones
+    eigenvalue_cut: float | None = None  # smaller eigenvalues are dropped; None: the rounding level
+    cut_scale: str = "relative"  # "relative" to the largest eigenvalue, or "absolute"
+    bound_mean: str = "samples"  # mean over all correct "samples", or by "batches" of 256 first
+    integral: str = "exact"  # "exact" or "grid"
+    direction: ArrayLike | None = field(
+        default=None, compare=False
+    )  # direction of the mean; None: all ones
 
     @classmethod
     def paper(cls) -> "SynBenchSettings":
@@ -108,7 +110,7 @@ class SynBenchSettings:
 
 # %% ../../nbs/synbench/03_curves.ipynb #da2a2dec
 _OPEN_UNIT: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
-_BOUNDS: dict[str, dict[str, Any]] = {  # of fields with several numbers
+_BOUNDS: dict[str, dict[str, Any]] = {  # bounds of fields that contain several numbers
     "eps": dict(low=0),
     "threshold": dict(low=0, high=1, high_open=True),
     "scales": dict(low=0, low_open=True),
@@ -157,7 +159,7 @@ def checked_settings(settings: SynBenchSettings | None, changes: dict) -> SynBen
 
 # %% ../../nbs/synbench/03_curves.ipynb #acbb9c75
 def _mean_margin(margin: Tensor, correct: Tensor, batch: int | None = None) -> Tensor:
-    "Mean margin of the correct samples along the last axis, or by batches; 0 without any."
+    "Return the mean margin of the correct samples along the last axis, or by batches; 0 if none."
     if batch is not None:
         parts = zip(margin.split(batch, -1), correct.split(batch, -1), strict=True)
         return torch.stack([_mean_margin(m, c) for m, c in parts]).mean(0)
@@ -175,8 +177,8 @@ class SynBenchResult(results.Result):
     model: str  # name of the network
     n_features: int  # d
     settings: SynBenchSettings = field(repr=False)
-    seed: int  # of training and test samples
-    reference_accuracy: Tensor  # of the optimal classifier in pixel space, shape (n_scales,)
+    seed: int  # seed for the training and test samples
+    reference_accuracy: Tensor  # accuracy of the optimal classifier of images, shape (n_scales,)
     reference_bound: Tensor  # its expected scaled bound, shape (n_scales,)
     correct: Tensor  # correctly classified test samples, shape (n_scales, n_eps, n_test), bool
     margin: Tensor  # their scaled margins, same shape
@@ -187,7 +189,7 @@ class SynBenchResult(results.Result):
         *,
         integral: str | None = None,  # "exact" or "grid"; None: unchanged
         bound_mean: str | None = None,  # "samples" or "batches"; None: unchanged
-    ) -> "SynBenchResult":  # with the same margins
+    ) -> "SynBenchResult":  # result with the same margins
         "Rescore the same margins at other thresholds, without a forward pass (Table 6)."
         options = dict(threshold=threshold, integral=integral, bound_mean=bound_mean)
         changes = {name: value for name, value in options.items() if value is not None}
@@ -223,7 +225,7 @@ class SynBenchResult(results.Result):
         tensors, meta = store.load_tensors(Path(path).expanduser())
         arrays = dict[str, Any](tensors)
         if meta.get("kind") != f"SynBenchResult {_LAYOUT}":
-            rule, remedy = "the file must hold a SynBenchResult", "score the model again"
+            rule, remedy = "the file must contain a SynBenchResult", "score the model again"
             got = str(meta.get("kind", "another file"))
             checks.refuse(rule, got, remedy)
         items = meta["settings"].items()
@@ -246,7 +248,7 @@ class SynBenchResult(results.Result):
     def curve(
         self,
         threshold: float | ArrayLike,  # accuracies
-    ) -> tuple[Tensor, Tensor]:  # for features (n_eps, n_thresholds) and for images (n_thresholds,)
+    ) -> tuple[Tensor, Tensor]:  # features (n_eps, n_thresholds), images (n_thresholds,)
         "Expected scaled bounds at threshold accuracies (Figure 3, left)."
         t = torch.as_tensor(threshold, dtype=torch.float64)
 
@@ -283,7 +285,7 @@ class SynBenchResult(results.Result):
         *,
         level: float = 0.95,  # coverage
         n_draws: int = 200,  # bootstrap samples
-        seed: int = 0,  # of the bootstrap
+        seed: int = 0,  # seed for the bootstrap
     ) -> tuple[Tensor, Tensor]:  # low and high, shape (n_eps, n_thresholds)
         "Percentile bootstrap interval over test samples, for a fixed training sample."
         level = checks.check_number(level, "level", **_OPEN_UNIT)

@@ -220,7 +220,7 @@ def heptadiagonal(
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #c0fdb0d1
 def _rows_of_one_seed(dim: int) -> int:
-    "Number of rows of `dim` numbers drawn from one seed, a power of two."
+    "Return the number of rows of `dim` numbers drawn from one seed, a power of two."
     return 2 ** min(max(int(math.log2(2**18 / dim)), 4), 10)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #3158158c
@@ -265,7 +265,7 @@ class _NoiseStream(NamedTuple):
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #d0b723d4
 def _balanced_labels(root: int, start: int, stop: int, tau: float) -> Tensor:  # int64
-    "Labels in which each interval has its share of ones, to within one label."
+    "Draw labels in which any run of rows has a fraction `tau` of ones, to within one label."
     v = np.random.default_rng([root, 2**32]).random()
     edges = torch.floor(torch.arange(start, stop + 1, dtype=torch.float64) * tau + v)
     return (edges[1:] - edges[:-1]).long()
@@ -300,7 +300,7 @@ class SyntheticTask(Result):
         return float(m @ self.covariance.solve(m[None])[0]) ** 0.5
 
     def _row_bytes(self) -> int:
-        "Memory per generated image, including its label."
+        "Return the bytes per generated image, including its label."
         arrays = 1 if getattr(self.covariance, "plain", False) else 2
         return 4 * arrays * len(self.mu) + 24
 
@@ -312,7 +312,7 @@ class SyntheticTask(Result):
         *,
         seed: Seed | None = 0,
     ) -> Tensor:  # shape (stop - start,), int64
-        "Return labels of consecutive rows; the first n hold n tau ones to within one."
+        "Return labels of consecutive rows; the first n contain n tau ones, to within one."
         root = _task_root(seed)
         start = checks.check_count(start, "start", low=0)
         stop = checks.check_count(stop, "stop", low=start)
@@ -326,14 +326,14 @@ class SyntheticTask(Result):
         stop: int,  # one past the last row
         *,
         seed: Seed | None = 0,
-        device: str | torch.device = "cpu",  # device on which they are drawn
+        device: str | torch.device = "cpu",  # device on which the rows are drawn
         executor: ExecutorLike | None = None,  # maps over blocks of rows
     ) -> Sample:  # images of shape (stop - start, *shape)
-        "Return consecutive rows of the infinite sample of `seed`."
+        "Return consecutive rows of the infinite sample that `seed` defines."
         root = _task_root(seed)
         start = checks.check_count(start, "start", low=0)
         stop = checks.check_count(stop, "stop", low=start)
-        remedy = "request fewer rows per call, as batches does"
+        remedy = "request fewer rows per call, or iterate over batches(n)"
         checks.check_memory(self._row_bytes() * (stop - start), remedy, device=device)
         y = _balanced_labels(root, start, stop, self.tau).to(device)
         noise = _NoiseStream(root, len(self.mu), device).rows(start, stop, executor)
@@ -349,8 +349,8 @@ class SyntheticTask(Result):
         seed: Seed | None = 0,
         device: str | torch.device = "cpu",
         executor: ExecutorLike | None = None,
-    ) -> Iterator:  # of images and labels
-        "Iterate over the first `n` rows of the sample of `seed` in batches."
+    ) -> Iterator:  # pairs of images and labels
+        "Iterate in batches over the first `n` rows of the sample that `seed` defines."
         root = _task_root(seed)
         for s in blocks.row_blocks(checks.check_count(n, "n"), batch_size):
             yield self.rows(s.start, s.stop, seed=root, device=device, executor=executor)
@@ -364,7 +364,7 @@ class SyntheticTask(Result):
         device: str | torch.device = "cpu",
         executor: ExecutorLike | None = None,
     ) -> Sample:  # images of shape (n, *shape)
-        "The first `n` rows at once."
+        "Return the first `n` rows at once."
         device = check_device(device)
         n_bytes = self._row_bytes() * checks.check_count(n, "n")
         checks.check_memory(n_bytes, "iterate over batches(n) instead", device=device)
@@ -392,7 +392,7 @@ def synthetic_task(
     scale: float,  # length s of the mean; the accuracy of Gaussian-I is Phi(s)
     shape: int | tuple,  # image shape, such as (3, 224, 224)
     *,
-    covariance: CovarianceLike = "identity",  # or "heptadiagonal", an array, a colouring function
+    covariance: CovarianceLike = "identity",  # a name, an array or a colouring function
     direction: ArrayLike | None = None,  # direction of the mean, of `shape`; None is all ones
     tau: float = 0.5,  # probability of class 1
     pixel_mean: float = 0.5,  # midpoint of the two classes, per pixel
@@ -424,8 +424,8 @@ def synthetic_task(
     unit = u / u.norm()
     lost = float((unit - cov.project(unit[None])[0]).norm())
     if lost > 1e-6:
-        rule = "the mean must lie in the range of the covariance, or the classes separate exactly"
-        remedy = "pass a direction in which there is noise"
+        rule = "the mean must lie in the range of the covariance, or the classes are separable"
+        remedy = "pass a direction with noise"
         checks.refuse(rule, f"a fraction of {lost:.3g} outside it", remedy)
     return SyntheticTask(
         scale=scale,
@@ -444,11 +444,12 @@ def _root_factor(X: Tensor) -> Tensor:  # R with R^T R = cov(X), shape (min(n, d
 # %% ../../nbs/synbench/02_gaussians.ipynb #dd350d2c
 @checks.entry_point
 def frechet_distance(features: ArrayLike, reference: ArrayLike) -> float:  # at least 0
-    "Squared Frechet distance of Gaussians fitted to two samples, biased upwards by about d/n."
+    "Compute the squared Frechet distance of Gaussian fits to two samples, biased up by about d/n."
     X = checks.check_features(features, "features").detach().double()
     Y = checks.check_features(reference, "reference").detach().double()
     if X.shape[1] != Y.shape[1]:
-        rule, got = "both samples must have the same features", f"{X.shape[1]} and {Y.shape[1]}"
+        rule = "both samples must have the same number of features"
+        got = f"{X.shape[1]} and {Y.shape[1]}"
         checks.refuse(rule, got, "embed both with the same model")
     gap = X.mean(0) - Y.mean(0)
     R, Q = _root_factor(X), _root_factor(Y)
@@ -460,7 +461,7 @@ def frechet_distance(features: ArrayLike, reference: ArrayLike) -> float:  # at 
 class _GaussianFit(Result):
     "Goodness of fit of a set of images to a synthetic task."
 
-    p_value: float  # of a Kolmogorov-Smirnov test over all images
+    p_value: float  # p-value of a Kolmogorov-Smirnov test over all images
     rejected: bool  # p_value below 0.05
     published_p: float  # mean of the one-sided p-values of A.19
     mean_distance: float  # mean squared Mahalanobis length, as in Table 11
@@ -470,7 +471,7 @@ class _GaussianFit(Result):
 # %% ../../nbs/synbench/02_gaussians.ipynb #a3580b62
 @checks.entry_point
 def mahalanobis(images: ArrayLike, task: SyntheticTask) -> Tensor:  # shape (n,), float64
-    "Squared Mahalanobis distances from the centre of a task (Table 11)."
+    "Compute squared Mahalanobis distances of images from the centre of a task (Table 11)."
     remedy = "pass the result of synthetic_task"
     checks.check_instance(task, SyntheticTask, "task", remedy=remedy)
     x = checks.check_numbers(images, "images")

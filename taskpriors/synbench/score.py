@@ -63,14 +63,14 @@ _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 def _pixel_statistics(
     normalize: str, normalize_by: tuple | None, config: Mapping[str, Any], n_channels: int
 ) -> tuple[Tensor, Tensor]:
-    "Mean and standard deviation, per channel or one for all; `config` is timm's."
+    "Return pixel means and standard deviations, per channel or for all channels."
     statistics = ((0.0,), (1.0,))
     if normalize == "imagenet":
         statistics = _IMAGENET
     elif normalize_by is not None:
         statistics = checks.check_several(normalize_by, "normalize_by")
         if len(statistics) != 2:
-            rule = "normalize_by must hold means and standard deviations"
+            rule = "normalize_by must contain means and standard deviations"
             checks.refuse(rule, f"{len(statistics)} values", "pass ((m, ...), (s, ...))")
         statistics = [checks.check_tensor(row, "normalize_by") for row in statistics]
     elif config:
@@ -78,7 +78,7 @@ def _pixel_statistics(
     mean, std = (torch.as_tensor(row, dtype=torch.float32) for row in statistics)
     per_channel = mean.shape == std.shape and mean.shape in ((1,), (n_channels,))
     if not per_channel or std.min() <= 0:
-        rule = "normalize must hold a mean and a positive standard deviation per channel"
+        rule = "normalize_by must contain a mean and a positive standard deviation per channel"
         checks.refuse(rule, f"{mean.tolist()}, {std.tolist()}", "pass ((m, ...), (s, ...))")
     return mean, std
 
@@ -124,9 +124,9 @@ def image_encoder(
 
 # %% ../../nbs/synbench/03_score.ipynb #705ed2df
 def scored_network(model: ModelLike) -> tuple[Any, dict[str, Any]]:
-    """Return the network of a model for `synbench_score`, a name or a module, and its options.
+    """Convert a model to a network and options that `synbench_score` accepts.
 
-    The options are the image size and the pixel statistics.
+    The network is a name or a module; the options are its image size and pixel statistics.
     """
     source = sources.source_of(model)
     if sources.is_given(source):
@@ -150,7 +150,10 @@ def scored_network(model: ModelLike) -> tuple[Any, dict[str, Any]]:
     black, gray, white = (x.float().reshape(len(x), -1).mean(1) for x in parts)
     gain = white - black
     if gain.min() <= 0 or not torch.allclose(gray - black, gain / 5, rtol=0.02, atol=0):
-        rule, remedy = "the transform must scale pixels by channel", "pass the module alone"
+        rule, remedy = (
+            "the transform must scale the pixels of each channel linearly",
+            "pass the module alone",
+        )
         checks.refuse(rule, "another transform", remedy)
     statistics = (-black / gain).tolist(), (1 / gain).tolist()
     size = tuple(parts[0].shape)
@@ -204,7 +207,7 @@ def feature_rules(
 
 # %% ../../nbs/synbench/03_score.ipynb #3fca69e6
 def sample_seeds(seed: int, scale: float) -> tuple[int, int]:
-    "Seeds of the training and test samples at one scale."
+    "Derive the seeds for the training and test samples at one scale."
     words = np.random.SeedSequence([seed, round(scale * 1e9)]).generate_state(2, np.uint64)
     return int(words[0] >> np.uint64(2)), int(words[1] >> np.uint64(2))
 
@@ -225,7 +228,7 @@ def task_at(scale: float, s: SynBenchSettings, shape: tuple) -> gaussians.Synthe
 
 # %% ../../nbs/synbench/03_score.ipynb #80c22bc5
 def _score_key(encoder: _ImageEncoder, s: SynBenchSettings, seed: int, sizes: tuple) -> str | None:
-    "Cache key of one scale, or None if the network is not deterministic."
+    "Return the cache key of a score, or None if the network is not deterministic."
     network = encoder.network
     images = task_at(1.0, s, encoder.shape).rows(0, encoders.PROBE_IMAGES, seed=0)[0]
     with encoders.evaluating(network.forward):
@@ -305,21 +308,21 @@ def _find_or_measure(run: _Run, scale: float) -> tuple[Tensor, Tensor, int]:
 # %% ../../nbs/synbench/03_score.ipynb #8078415e
 @checks.named("synbench_score")
 def score_by_n(
-    model: str | Callable,  # as in `synbench_score`
+    model: str | Callable,  # model to score, as in `synbench_score`
     sizes: int | Sequence,  # training sizes; smaller samples are prefixes of the largest
     *,
-    settings: SynBenchSettings | None = None,  # and the following as in `synbench_score`
+    settings: SynBenchSettings | None = None,  # this and the following as in `synbench_score`
     input_size: tuple | None = None,  # (channels, height, width)
     normalize_by: tuple | None = None,  # (means, standard deviations)
     batch_size: int = 64,  # images per forward pass
-    seed: int = 0,  # of training and test samples
+    seed: int = 0,  # seed for the training and test samples
     device: str | torch.device | None = None,  # None is the device of the model
     cache: str | Path | None = None,  # a directory for finished scales
     executor: ExecutorLike | None = None,  # maps over scales
     progress: bool = True,  # whether to show a progress bar on standard error
     **changes: Any,  # fields of SynBenchSettings
 ) -> list[SynBenchResult]:  # one per size
-    "SynBench scores at several training sizes, with forward passes only for the largest (Table 8)."
+    "Compute SynBench scores at several training sizes from the forward passes of one (Table 8)."
     s = curves.checked_settings(settings, changes)
     seed = checks.check_count(seed, "seed", low=0)
     if isinstance(sizes, (list, tuple)) and not sizes:
@@ -343,7 +346,7 @@ def score_by_n(
     name, network = encoder.network.name, encoder.network.forward
     if cache is not None:
         if not isinstance(network, nn.Module):
-            rule = "a stored score needs a model that can be identified"
+            rule = "caching requires a module, whose weights identify it"
             remedy = "pass a module, or cache=None"
             checks.refuse(rule, f"a {type(network).__name__}", remedy, TypeError)
         with encoders.evaluating(network, encoder.network.device):
@@ -387,7 +390,7 @@ def synbench_score(
     input_size: tuple | None = None,  # (channels, height, width); None is that of the model
     normalize_by: tuple | None = None,  # (means, s.d.); None: those of the model or raw pixels
     batch_size: int = 64,  # images per forward pass; does not change the samples
-    seed: int = 0,  # of training and test samples
+    seed: int = 0,  # seed for the training and test samples
     device: str | torch.device | None = None,  # None is the device of the model
     cache: str | Path | None = None,  # a directory for finished scales
     executor: ExecutorLike | None = None,  # maps over scales
@@ -418,7 +421,7 @@ def synbench_score(
 
 # %% ../../nbs/synbench/03_score.ipynb #89370539
 def _fitted_covariance(residuals: Tensor, n_means: int = 1) -> gaussians.Colored:
-    "Ledoit-Wolf covariance of images about `n_means` class means."
+    "Estimate the Ledoit-Wolf covariance of images about `n_means` class means."
     n, d = residuals.shape
     _, s, V = torch.linalg.svd(residuals, full_matrices=False)
     nonzero = s > s[0] * 1e-10
@@ -432,8 +435,8 @@ def _fitted_covariance(residuals: Tensor, n_means: int = 1) -> gaussians.Colored
 
     def act(x, of_own, of_rest) -> Tensor:
         if x.shape[1] != d:
-            rule, remedy = f"the fitted images have {d} numbers", "fit images of the network's size"
-            checks.refuse(rule, f"a task of {x.shape[1]}", remedy)
+            rule = f"the covariance was fitted to images of {d} values"
+            checks.refuse(rule, f"{x.shape[1]} values", "fit images of the network's size")
         W = V.to(x)
         return of_rest.to(x) * x + (x @ W.T * (of_own - of_rest).to(x)) @ W
 
@@ -448,8 +451,9 @@ def fitted_settings(
     images: ArrayLike,  # shape (n, channels, height, width), in the units of `pixel_mean`
     labels: ArrayLike | None = None,  # class of each image, (n,); None is a single class
     *,
-    settings: SynBenchSettings | None = None,  # source of all other fields
-) -> SynBenchSettings:  # for images of this size
+    settings: SynBenchSettings
+    | None = None,  # settings with all other fields; None uses the defaults
+) -> SynBenchSettings:  # settings for images of this size
     """Return settings of a SynBench score whose classes resemble given images.
 
     The noise has the covariance of the images about their class means. The means of the two classes

@@ -51,7 +51,7 @@ def _vectors(method, most_dims=1, **named) -> list[np.ndarray]:
         checks.check_finite(v.masked_fill(v.isinf(), 0) if ranks else v, name)
         v = v.numpy()
         if not 1 <= v.ndim <= most_dims:
-            rule = f"{name} must be one number per model"
+            rule = f"{name} must have one number per model"
             checks.refuse(rule, f"shape {v.shape}", "pass a vector")
         if v.shape[-1] < 3:
             rule = f"{name} must describe at least 3 models"
@@ -74,8 +74,8 @@ def agreement_statistic(
     scores: ArrayLike,  # one number per model, shape (n,)
     truth: ArrayLike,  # values that scores should predict, shape (n,), larger is better
     *,
-    method: str = "kendall",  # as in rank_agreement
-    k: int | None = None,  # as in rank_agreement
+    method: str = "kendall",  # statistic, as in rank_agreement
+    k: int | None = None,  # number of models in "top_k", as in rank_agreement
 ) -> float:  # 1 is complete agreement
     "Compute an agreement statistic without an interval."
     x, y = _vectors(method, scores=scores, truth=truth)
@@ -92,19 +92,19 @@ def rank_agreement(
     scores: ArrayLike,  # one per model, (n,); may be infinite except for "pearson"
     truth: ArrayLike,  # values that scores should predict, shape (n,), larger is better
     *,
-    method: str = "kendall",  # or "tau_a", "tau_b", "spearman", "pearson", "weighted_tau", "top_k"
+    method: str = "kendall",  # "tau_a", "tau_b", "spearman", "pearson", "weighted_tau" or "top_k"
     higher_is_better: bool = True,  # if False, scores are negated
     k: int | None = None,  # number of models in "top_k"; None is a quarter of them
     interval: str | None = None,  # "fisher" or "bootstrap"; None is "fisher" if available
     groups: ArrayLike | None = None,  # family of each model, (n,), for a bootstrap over families
     level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # number of bootstrap resamples
-    seed: Seed | None = 0,  # of the bootstrap
+    seed: Seed | None = 0,  # seed for the bootstrap
 ) -> Agreement:  # value and interval
     """Rank agreement of scores with the truth, with an interval (SynBench A.17).
 
     The default "kendall" is tau_b = (C - D) / sqrt((N - T_x) (N - T_y)) over the N pairs.
-    If models are related, pass their families as `groups`; intervals over models are too narrow.
+    If models are related, pass their families as `groups`; otherwise the interval is too narrow.
     Raises ValueError if the statistic is undefined.
     Reference: SynBench, A.17 (Fisher's interval); PACTran, B.8 (Kendall's tau).
     """
@@ -156,13 +156,13 @@ class Comparison(Result):
     n: int  # number of models
     method: str  # name of the statistic
     level: float  # nominal coverage of the interval
-    families: int | None = None  # number of families drawn and exchanged; None if models were
+    families: int | None = None  # number of resampled families; None if models were resampled
 
 # %% ../../nbs/transfer/01_agreement.ipynb #beab3ff7
 def exchanges(
     n: int, n_resamples: int, generator: torch.Generator | None, families: list | None = None
 ) -> np.ndarray:  # 0 or 1, shape (n_exchanges, n)
-    "Exchange patterns of n models or families, enumerated if few, else sampled."
+    "Return exchange patterns of n models or families: all patterns if they are few, else a sample."
     units = n if families is None else len(families)
     if 2**units <= n_resamples:
         swaps = (np.arange(2**units)[:, None] >> np.arange(units)) & 1
@@ -199,16 +199,16 @@ def compare_agreement(
     second: ArrayLike,  # scores of the other metric, same shape
     truth: ArrayLike,  # values that scores should predict, same shape
     *,
-    method: str = "kendall",  # as in rank_agreement
-    k: int | None = None,  # as in rank_agreement
+    method: str = "kendall",  # statistic, as in rank_agreement
+    k: int | None = None,  # number of models in "top_k", as in rank_agreement
     groups: ArrayLike | None = None,  # family of each model, (n,), to exchange families
     level: float = 0.95,  # nominal coverage
-    n_resamples: int = 2000,  # number of bootstrap resamples, and random exchanges
-    seed: Seed | None = 0,  # of both
+    n_resamples: int = 2000,  # number of bootstrap resamples, and of random exchanges
+    seed: Seed | None = 0,  # seed for the bootstrap and the exchanges
 ) -> Comparison:  # difference with an interval and a p-value
     """Paired comparison of two metrics on the same models.
 
-    With several tasks, it compares the mean agreement, and models are resampled with all tasks.
+    With several tasks, the agreement is averaged over tasks, and models are resampled jointly.
     """
     from scipy import stats
 
@@ -247,7 +247,7 @@ def compare_agreement(
 
 # %% ../../nbs/transfer/01_agreement.ipynb #9c561b14
 def _partial(method, *vectors) -> float:
-    "Partial correlation of the first two vectors given the others, NaN if undefined."
+    "Return the partial correlation of two vectors given the others; NaN if undefined."
     C = np.array([[orders.STATISTICS[method](a, b) for b in vectors] for a in vectors])
     if np.linalg.eigvalsh(C)[0] < 1e-10:
         return math.nan
@@ -266,8 +266,8 @@ def partial_agreement(
     groups: ArrayLike | None = None,  # family of each model, (n,), for a bootstrap interval
     level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # number of bootstrap resamples of families
-    seed: Seed | None = 0,  # of the bootstrap
-) -> Agreement:  # with Fisher's interval, or a bootstrap over families
+    seed: Seed | None = 0,  # seed for the bootstrap
+) -> Agreement:  # agreement with Fisher's interval or a bootstrap interval over families
     "Partial correlation of scores with the truth, given other variables."
     checks.check_choice(method, tuple(orders.FISHER_INTERVALS), "method")
     several = (
@@ -284,7 +284,7 @@ def partial_agreement(
     sign = 1 if checks.check_flag(higher_is_better, "higher_is_better") else -1
     value = sign * _partial(method, *vectors)
     if math.isnan(value):
-        rule = "scores, truth and covariates must not determine each other"
+        rule = "scores, truth and covariates must not be collinear"
         checks.refuse(rule, "a singular correlation matrix", "drop one of them")
     if families is None:
         low, high = orders.fisher_interval(value, n, method, level, n_given=len(vectors) - 2)
@@ -307,12 +307,12 @@ def partial_agreement(
 # %% ../../nbs/transfer/01_agreement.ipynb #a15a6afd
 @checks.entry_point
 def static_order(truths: ArrayLike) -> torch.Tensor:  # (n_tasks, n_models), larger is better
-    "Mean rank of each model over all other tasks, a baseline for each task."
+    "Return the mean rank of each model over the other tasks, a baseline for each task."
     from scipy import stats
 
     Y = checks.check_numbers(truths, "truths").cpu().double()
     if Y.ndim != 2 or len(Y) < 2:
-        rule = "truths must hold one row per task and at least two rows"
+        rule = "truths must have one row per task, for at least two tasks"
         checks.refuse(rule, f"shape {tuple(Y.shape)}", "pass the truth of other tasks")
     ranks = torch.from_numpy(stats.rankdata(Y.numpy(), axis=1)).double()
     return (ranks.sum(0) - ranks) / (len(Y) - 1)

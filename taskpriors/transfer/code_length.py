@@ -33,7 +33,7 @@ def _linear_learner(
     *,
     a: float = 1.0,  # weight of the prior of the head, beta = a n
     tol: float = 1e-5,  # largest gradient entry of the head
-    last: dict | None = None,  # stores the head, the start of the next call for these classes
+    last: dict | None = None,  # fitted heads by class set, the starts of later fits
 ) -> Tensor:  # log-probabilities, shape (m, n_classes)
     "Fit a linear head and mix its predictions with a uniform distribution."
     n = len(classes)
@@ -105,7 +105,7 @@ class LossCurve(results.Result):
 
 # %% ../../nbs/transfer/07_code_length.ipynb #3cf44b6e
 def _curve_sizes(n_max: int, n_points: int = 10, n_min: int = 10) -> list[int]:
-    "Distinct log-spaced training-set sizes up to `n_max`, starting at `n_min` or n_max/2."
+    "Return distinct log-spaced training-set sizes from `n_min` (at most n_max/2) to `n_max`."
     sizes = dict(n_max=n_max, n_points=n_points, n_min=n_min)
     n_max, n_points, n_min = (checks.check_count(v, k) for k, v in sizes.items())
     low = max(1, min(n_min, n_max // 2))
@@ -138,11 +138,11 @@ def loss_curve(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    learner: Callable | None = None,  # (train, labels, test, n_classes); None is linear_learner
+    learner: Callable | None = None,  # (train, labels, test, n_classes); None is a linear head
     valid: float = 0.1,  # fraction of held-out examples
     n_points: int = 10,  # number of training-set sizes
     n_min: int = 10,  # smallest training-set size
-    seed: int = 0,  # of the permutation
+    seed: int = 0,  # seed for the permutation
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
     executor: ExecutorLike | None = None,  # maps over the sizes, for a custom learner
 ) -> LossCurve:
@@ -188,10 +188,10 @@ def _check_curve(curve: LossCurve) -> LossCurve:
 def code_length(
     curve: LossCurve,  # held-out losses
     *,
-    floor: float = 0.0,  # nats per example that are free; eps of SDL
+    floor: float = 0.0,  # loss in nats that is not counted; eps of SDL
     rule: str = "right",  # "right" (as published) or "left" (prequential, first block at log K)
 ) -> float:  # nats
-    "Area between the loss curve and a floor, from 0 to the largest training-set size."
+    "Compute the area between the loss curve and a floor, up to the largest training-set size."
     _check_curve(curve)
     floor = checks.check_number(floor, "floor")
     widths = torch.diff(curve.sizes, prepend=curve.sizes[:1] * 0)
@@ -257,7 +257,7 @@ def sdl(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    eps: float | None = None,  # nats; None is half of log K, SynBench reports 1
+    eps: float | None = None,  # target loss in nats; None is half of log K; SynBench uses 1
     curve: LossCurve | None = None,  # loss_curve(features, labels), if available
     rule: str = "right",  # "right" (as published) or "left"
     **kw: Any,  # passed to loss_curve
@@ -283,7 +283,7 @@ def eps_sample_complexity(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    eps: float | None = None,  # nats; None is half of log K
+    eps: float | None = None,  # target loss in nats; None is half of log K
     curve: LossCurve | None = None,  # loss_curve(features, labels), if available
     **kw: Any,  # passed to loss_curve
 ) -> float:  # number of examples, lower is better; infinite if the loss stays above eps

@@ -20,7 +20,7 @@ from . import heads
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #7ccdf748
 def _streamed_h_score(X: Tensor, y: Tensor, counts: Tensor, block_size: int) -> float | None:
-    "H-score from the covariance matrix, or None if it is too ill-conditioned."
+    "Compute the H-score from the covariance matrix, or return None if it is ill-conditioned."
     n, d = X.shape
     mean = sum(X[rows].sum(0, dtype=torch.float64) for rows in blocks.row_blocks(n, block_size)) / n
     total = torch.zeros(d, d, dtype=torch.float64, device=X.device)
@@ -56,7 +56,7 @@ def h_score(
     block_size = checks.check_count(block_size, "block_size")
     if len(counts) == len(X):
         got = f"{len(X)} classes of one example each, so the value is the rank for any features"
-        rule = "some class must have two examples"
+        rule = "some class must have at least two examples"
         checks.warn(rule, got, "merge classes or add examples")
     if svd is None and len(X) > 4 * X.shape[1]:
         value = _streamed_h_score(X, y, counts, block_size)
@@ -72,7 +72,7 @@ def h_score(
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #9a2f49e6
 def _ledoit_wolf_shrinkage(svd: FeatureSVD) -> float:  # in [0, 1]
-    "Ledoit-Wolf shrinkage intensity towards a multiple of the identity (Ledoit and Wolf 2004)."
+    "Return the intensity of Ledoit-Wolf shrinkage towards the identity (Ledoit and Wolf 2004)."
     n, d = svd.n, svd.d
     unit = svd.S.max() if len(svd.S) else 1.0  # avoids an overflow of fourth powers
     trace = (svd.S / unit).square().sum() / n
@@ -168,7 +168,8 @@ def sfda(
     """Self-challenging Fisher discriminant analysis: mean probability of the true class.
 
     Discriminant analysis with a shrunk within-class covariance gives each example a confidence c.
-    It moves to c x + (1 - c) times the mean of the other class means, and the analysis is repeated.
+    The example x moves to c x + (1 - c) times the mean of the other class means, and the
+    analysis is repeated.
 
     Reference: Shao et al. 2022, Not all models are equal.
     """
@@ -201,9 +202,10 @@ def ped(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    radius: float = 0.6,  # of a class, in standard deviations; 0.3 and 0.6 in the released code
+    radius: float = 0.6,  # class radius in standard deviations; the released code uses 0.3 and 0.6
     time_step: float = 0.1,  # time step of the simulation
-    general: ArrayLike | None = None,  # (m, d), of the same model on other data; None: `features`
+    general: ArrayLike
+    | None = None,  # features of the same model on other data, (m, d); None: `features`
 ) -> float:  # in (0, 1), higher is better
     """Potential energy decline (PED): SFDA after overlapping classes have moved apart.
 
@@ -266,7 +268,7 @@ def gbc(
     Z = varying_svd(X, svd).scores[:, :p]
     if len(counts) == len(X):
         got = f"{len(X)} classes of one example each, so the value is 0 for any features"
-        checks.warn("some class must have two examples", got, "merge classes or add data")
+        checks.warn("some class must have at least two examples", got, "merge classes or add data")
     means = class_means(Z, y, counts)
     squares = (Z - means[y]).square()
     variances = torch.where(counts[:, None] > 1, class_means(squares, y, counts), squares.mean(0))
@@ -338,7 +340,7 @@ def least_error(
     X: Tensor,  # features, shape (n, d)
     y: Tensor,  # classes 0..K-1, shape (n,)
     train: Tensor,  # mask of the training examples, shape (n,)
-    weights: list[float],  # of the prior: beta over the number of training examples
+    weights: list[float],  # values of beta divided by the number of training examples
     *,
     tol: float,  # maximum gradient entry of a converged head
 ) -> float:  # error rate outside the mask
@@ -361,7 +363,7 @@ def linear_valid(
     *,
     a: ArrayLike = (0.1, 1.0, 10.0),  # candidate weights of the prior
     train: str | float | ArrayLike = 0.5,  # "first" (half, as published), a fraction or a mask
-    seed: int = 0,  # of the random split
+    seed: int = 0,  # seed for the random split
     tol: float = 1e-5,  # maximum gradient entry of a head
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in [0, 1], lower is better

@@ -22,14 +22,14 @@ from ..svd import FeatureSVD, present_classes, use_svd
 
 # %% ../../nbs/transfer/05_evidence.ipynb #368dc58e
 def evidence_profile(lam: Tensor, s2: Tensor, z: Tensor, rest: Tensor, n: int) -> Tensor:
-    "Log evidence per example at the best noise level, for targets with precision ratios `lam`."
+    "Compute the log evidence per example at the best noise level, for precision ratios `lam`."
     g = 1 + s2[:, None] / lam
     q = rest + (z / g).sum(0)
     return -0.5 * (math.log(2 * math.pi) + 1 + (q / n).log() + g.log().sum(0) / n)
 
 # %% ../../nbs/transfer/05_evidence.ipynb #2cf86ac9
 def _golden_max(f: Callable, low: Tensor, high: Tensor) -> Tensor:
-    "Golden-section search for maxima in several brackets; `f` is elementwise."
+    "Find maxima in several brackets by golden-section search; `f` acts elementwise."
     ratio = (5**0.5 - 1) / 2
     for _ in range(40):  # shrinks a bracket to 4e-9 of its width
         inner_low = high - ratio * (high - low)
@@ -141,7 +141,7 @@ def log_evidence(
     intercept: bool = False,  # whether to add an intercept with a flat prior
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> Evidence:
-    "Maximum log evidence per example of each target (You et al. 2021), for any n and d."
+    "Compute the maximum log evidence per example for each target (You et al. 2021)."
     F = checks.check_features(features).detach()
     T = checks.as_tensor(targets, "targets").detach()
     T = checks.check_features(T[:, None] if T.ndim == 1 else T, "targets")
@@ -212,14 +212,14 @@ class ClassSums(NamedTuple):
     "Sums of features by class, from one pass over the rows."
 
     n: int  # number of examples
-    mean: Tensor  # of the features, shape (d,), float64
+    mean: Tensor  # mean of the features, shape (d,), float64
     s: Tensor  # singular values of the centred features, descending, shape (r,), float64
     V: Tensor  # right singular vectors, shape (d, r), float64
-    inside: Tensor  # U' T, shape (r, q), float64
+    inside: Tensor  # U' T for one-hot labels T, shape (r, q), float64
     share: Tensor  # fraction of the examples in each class, shape (q,), float64
 
     def above_rounding(self, eps: float) -> tuple["ClassSums", float]:
-        "Drop directions at the level of rounding; also return the least remaining eigenvalue."
+        "Drop directions below the rounding level; also return that level, in squared units."
         d = len(self.V)
         squares = self.n * self.mean.square().sum()
         largest = max(squares.item(), self.s[0].item() ** 2)
@@ -232,7 +232,7 @@ class ClassSums(NamedTuple):
 
 # %% ../../nbs/transfer/05_evidence.ipynb #e9a6b050
 def logme_from_sums(sums: ClassSums, eps: float) -> float:
-    "LogME from sums, minus infinity if the classes are linear in the features."
+    "Compute LogME from sums; minus infinity if a class is linear in the features."
     sums, least = sums.above_rounding(eps)
     n, share = sums.n, sums.share
     gram = (sums.V * sums.s**2) @ sums.V.T + n * torch.outer(sums.mean, sums.mean)
@@ -250,7 +250,7 @@ def logme_from_sums(sums: ClassSums, eps: float) -> float:
 
 # %% ../../nbs/transfer/05_evidence.ipynb #d8e05c6a
 def h_score_from_sums(sums: ClassSums, fourth: float, eps: float) -> float:
-    "`regularized_h_score` from sums and `fourth`, the mean of |x - mean|^4."
+    "Compute `regularized_h_score` from sums and `fourth`, the mean of |x - mean|^4."
     sums, _ = sums.above_rounding(eps)
     n, d = sums.n, len(sums.V)
     variance = sums.s**2 / n

@@ -27,7 +27,7 @@ class _HeadProblem(NamedTuple):
 
     A: Tensor  # coordinates of the centred features, shape (n, r)
     Y: Tensor  # one-hot labels, one row per class, shape (K, n)
-    beta: float  # the penalty is norm/(2 beta)
+    beta: float  # the penalty is norm(W)^2/(2 beta)
 
     def to(self, dtype: torch.dtype) -> "_HeadProblem":
         return self._replace(A=self.A.to(dtype), Y=self.Y.to(dtype))
@@ -49,7 +49,7 @@ def _total(v: Tensor) -> Tensor:
 
 
 def _risk_and_slope(theta: np.ndarray, problem: _HeadProblem) -> tuple[float, np.ndarray]:
-    "Regularised risk and its gradient at a flat vector, for L-BFGS."
+    "Return the regularised risk and its gradient at a flat vector, for L-BFGS."
     A, Y, beta = problem
     n = len(A)
     W, b = _unflatten(theta, problem)
@@ -61,13 +61,13 @@ def _risk_and_slope(theta: np.ndarray, problem: _HeadProblem) -> tuple[float, np
     return value.item(), slope
 
 # %% ../../nbs/transfer/03_heads.ipynb #0e91d6b8
-def _hessian_trace(features: Tensor, probs: Tensor) -> Tensor:  # of centred features
-    "Trace of the Hessian of the mean cross-entropy in weights and intercept (eqs. 20 and 21)."
+def _hessian_trace(features: Tensor, probs: Tensor) -> Tensor:  # features must be centred
+    "Compute the trace of the Hessian of the mean cross-entropy (eqs. 20 and 21)."
     weights = 1 + torch.linalg.vecdot(features, features)
     return (weights @ (probs - probs.square())).sum() / len(probs)
 
 # %% ../../nbs/transfer/03_heads.ipynb #34584d78
-def _hessian_product(problem: _HeadProblem, theta: np.ndarray) -> Callable:  # of a flat vector
+def _hessian_product(problem: _HeadProblem, theta: np.ndarray) -> Callable:  # maps a flat vector
     "Return the Hessian-vector product at `theta`."
     A, _, beta = problem
     W, b = _unflatten(theta, problem)
@@ -160,7 +160,7 @@ class _Frame(NamedTuple):
 
     mean: Tensor  # mean row, shape (d,)
     A: Tensor  # coordinates, shape (n, r)
-    basis: Tensor | None  # from coordinates to features, shape (d, r); None is the identity
+    basis: Tensor | None  # map from coordinates to features, shape (d, r); None is the identity
 
     def inside(self, W: Tensor) -> Tensor:  # (d, K) -> (r, K)
         return W if self.basis is None else self.basis.T @ W
@@ -186,7 +186,7 @@ def _head_frame(X: Tensor, svd: FeatureSVD | None) -> _Frame:
 class HeadFit(Result):
     "The regularised optimum of a linear head on centred features."
 
-    risk: float  # RER: mean cross-entropy + norm/(2 beta), nats
+    risk: float  # RER: mean cross-entropy + norm(W)^2/(2 beta), nats
     loss: float  # mean cross-entropy, nats
     trace: float  # trace of the Hessian of the mean cross-entropy
     beta: float  # weight of the prior
@@ -202,7 +202,7 @@ class HeadFit(Result):
 
 # %% ../../nbs/transfer/03_heads.ipynb #a37f60e2
 def _start(head: HeadFit | None, frame: _Frame, n_classes: int) -> np.ndarray:
-    "Initial head: zero, or a given head in these coordinates."
+    "Return the initial head: zero, or a given head in these coordinates."
     if head is None:
         return np.zeros(n_classes * (frame.A.shape[1] + 1))
     if not isinstance(head, HeadFit) or head.W.shape != (len(frame.mean), n_classes):
@@ -214,7 +214,7 @@ def _start(head: HeadFit | None, frame: _Frame, n_classes: int) -> np.ndarray:
 # %% ../../nbs/transfer/03_heads.ipynb #53e7a0fc
 @cache
 def _numpy_blas() -> Any:  # ThreadpoolController
-    "Control the threads of the BLAS of numpy and scipy."
+    "Return a controller for the BLAS threads of numpy and scipy."
     import scipy.linalg  # noqa: F401 - only a loaded BLAS is found
     from threadpoolctl import ThreadpoolController
 
@@ -227,7 +227,7 @@ def fit_head(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    beta: float,  # weight of the prior: penalty norm/(2 beta); scikit-learn's C is beta/n
+    beta: float,  # the penalty is norm(W)^2/(2 beta); scikit-learn's C is beta/n
     tol: float = 1e-6,  # maximum gradient entry at the optimum
     max_iter: int = 4000,  # maximum number of evaluations of the objective
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
@@ -265,7 +265,7 @@ def fit_head(
 def use_head(
     features: ArrayLike, labels: ArrayLike, a: float, head: HeadFit | None, **kw: Any
 ) -> HeadFit:
-    "Return `head` if its beta is a n, or fit it; warn if it did not converge."
+    "Return `head` if its beta is `a` times n, or fit one; warn if it did not converge."
     X = checks.check_features(features).detach()
     beta = checks.check_number(a, "a", low=0, low_open=True) * len(X)
     if head is None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def _joint_probability(
     source_probs: Tensor, y: Tensor, n_classes: int, *, block_size: int = 1024
 ) -> Tensor:  # shape (K, n_source), float64, sums to one
-    "Empirical joint distribution of target and source class, streamed over the examples."
+    "Estimate the joint distribution of target and source class, streamed over the examples."
     shape = (n_classes, source_probs.shape[1])
     J = torch.zeros(shape, dtype=torch.float64, device=source_probs.device)
     for rows in blocks.row_blocks(len(y), block_size):
@@ -92,7 +92,7 @@ def nce(
 # %% ../../nbs/transfer/02_leep.ipynb #48fe0e27
 @checks.entry_point
 def mixture_size(n: int, n_classes: int, rule: str = "pactran") -> int:
-    'Number of mixture components by the rule "pactran" or "five" (5 K, Li et al. 2021), at most n.'
+    'Return the number of mixture components: 5 K for "five" (Li et al. 2021), at most n.'
     checks.check_choice(rule, ("pactran", "five"), "rule")
     n = checks.check_count(n, "n")
     n_classes = checks.check_count(n_classes, "n_classes")
@@ -103,7 +103,7 @@ def mixture_size(n: int, n_classes: int, rule: str = "pactran") -> int:
 def fitted_mixture(
     svd: FeatureSVD, n_components: int, variance: float = 0.8, seed: int = 0
 ) -> tuple["GaussianMixture", np.ndarray]:  # mixture and its training data (n, p)
-    "Fit a full-covariance Gaussian mixture to the components with this fraction of variance."
+    "Fit a Gaussian mixture with full covariances to the leading principal components."
     from sklearn.mixture import GaussianMixture
 
     n_components = checks.check_count(n_components, "n_components", high=svd.n)
@@ -126,10 +126,10 @@ def mixture_probs(
     n_components: int,  # number of mixture components
     *,
     variance: float = 0.8,  # fraction of variance that the principal components explain
-    seed: int = 0,  # of the initialisation of the mixture
+    seed: int = 0,  # seed for the initialisation of the mixture
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> Tensor:  # shape (n, n_components), float64, rows sum to one
-    "Posterior of `fitted_mixture` at each example."
+    "Return the posterior of `fitted_mixture` at each example."
     svd = use_svd(features, svd)
     mixture, Z = fitted_mixture(svd, n_components, variance, seed)
     return torch.from_numpy(mixture.predict_proba(Z)).to(svd.U.device)
@@ -139,7 +139,7 @@ def mixture_probs(
 def task_mixture(
     features: ArrayLike, labels: ArrayLike, *, seed: int = 0, svd: FeatureSVD | None = None
 ) -> Tensor:  # shape (n, mixture_size(n, K))
-    "Posterior of a mixture with the default number of components for n and K."
+    "Return the posterior of a mixture with the default number of components."
     X, _, counts = labelled_points(features, labels)
     return mixture_probs(X, mixture_size(len(X), len(counts)), seed=seed, svd=svd)
 
@@ -152,7 +152,7 @@ def nleep(
     *,
     n_components: int | None = None,  # number of mixture components; None is mixture_size(n, K)
     variance: float = 0.8,  # fraction of variance that the principal components explain
-    seed: int = 0,  # of the initialisation of the mixture
+    seed: int = 0,  # seed for the initialisation of the mixture
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
     mixture: Tensor | None = None,  # mixture_probs(features, n_components), if available
 ) -> float:  # in [-H(Y), 0] nats, higher is better

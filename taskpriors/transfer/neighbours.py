@@ -26,7 +26,7 @@ from .spectrum import check_views
 # %% ../../nbs/transfer/09_neighbours.ipynb #1ebf30ad
 @checks.entry_point
 def distinct_points(features: ArrayLike) -> Tensor:  # first occurrences, increasing
-    "Indices of the examples that are not duplicates of an earlier example."
+    "Return the indices of the examples that are not duplicates of an earlier example."
     X = checks.check_features(features).detach()
     _, inverse = X.unique(dim=0, return_inverse=True)
     first = torch.full((int(inverse.max()) + 1,), len(X), device=X.device)
@@ -72,7 +72,7 @@ def nearest_neighbours(
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #d8d37ef6
 def use_neighbours(features: ArrayLike, k: int, neighbours: Neighbours | None) -> Neighbours:
-    "Return `neighbours` if it belongs to `features` and holds `k` neighbours, or compute it."
+    "Return `neighbours` if it belongs to `features` and has `k` columns, or compute it."
     X = checks.check_features(features).detach()
     k = checks.check_count(k, "k", high=len(X) - 1)
     if neighbours is None:
@@ -134,12 +134,12 @@ def cluster_learnability(
     features: ArrayLike,  # shape (n, d)
     *,
     n_clusters: int | None = None,  # number of k-means clusters; None is the square root of n
-    seed: int = 0,  # of k-means and of the order of the examples
+    seed: int = 0,  # seed for k-means and for the order of the examples
     all_pairs: pairs.Pairs | None = None,  # pass_over_pairs(features, seed=seed), if available
 ) -> float:  # in [0, 1], higher is better
     """Accuracy of a 1-NN classifier that predicts k-means clusters from earlier examples.
 
-    Examples come in random order; each is assigned the cluster of its nearest earlier example.
+    Each example, in random order, is assigned the cluster of its nearest earlier example.
 
     Reference: Lu et al. 2022, Using representation expressiveness and learnability.
     """
@@ -185,7 +185,7 @@ def _distinct(features) -> Tensor:  # shape (n_distinct, d), float64
 
 
 def _log_ratios(X: Tensor, first: int, second: int, neighbours) -> Tensor:
-    "Log ratio of two neighbour distances, shape (n,), non-negative."
+    "Return the log ratio of two neighbour distances, shape (n,), non-negative."
     if len(X) <= second:
         rule = f"more than {second} examples must be distinct"
         checks.refuse(rule, len(X), "pass more examples or a smaller scale")
@@ -200,7 +200,9 @@ def _log_ratios(X: Tensor, first: int, second: int, neighbours) -> Tensor:
 # %% ../../nbs/transfer/09_neighbours.ipynb #3ccd47f6
 def _warn_of_near_copies(logs: Tensor) -> None:  # log ratios, exponentially distributed
     n, rate = len(logs), math.log(2) / max(float(logs.median()), 1e-300)
-    near = logs > (math.log(n) + 7) / rate  # exceeded in one of 1,000 samples without any
+    near = (
+        logs > (math.log(n) + 7) / rate
+    )  # limit that 1 in 1,000 samples without near-duplicates exceeds
     rest = logs[~near]
     if len(rest) > 1 and logs.sum() > 1.1 * rest.mean() * n:
         got = f"{int(near.sum())} of {n} examples much nearer to one example than to any other"

@@ -50,8 +50,8 @@ STATISTICS: dict[str, Callable] = {
 }
 
 # %% ../../nbs/transfer/00_orders.ipynb #3a93d3a7
-def _places_held(v: np.ndarray, k: int) -> np.ndarray:  # in [0, 1], shape (n,)
-    "Membership of each model in the top `k`, with ties sharing places."
+def _places_held(v: np.ndarray, k: int) -> np.ndarray:  # membership in [0, 1], shape (n,)
+    "Return the membership of each model in the top `k`; tied models share places."
     last = np.sort(v)[-k]
     above = v > last
     tied = v == last
@@ -98,7 +98,7 @@ def fisher_interval(
     *,
     n_given: int = 0,
 ) -> tuple[float, float]:
-    "Fisher's interval around `r` for n models, with `n_given` variables held fixed."
+    "Compute Fisher's interval around `r` for n models, with `n_given` variables held fixed."
     from scipy import stats
 
     least, m = FISHER_INTERVALS[method], n - n_given
@@ -123,7 +123,7 @@ def check_resamples(n_resamples: int, arrays: Sequence) -> int:
 def resamples(
     n: int, n_resamples: int, generator: torch.Generator | None, families: list | None = None
 ) -> tuple[Any, np.ndarray]:  # model positions of each resample, and its multiplicity
-    "Draw models or families with replacement; families are enumerated if they are few."
+    "Draw models or families with replacement; few families give all their resamples."
     if families is None:
         index = torch.randint(n, (n_resamples, n), generator=generator).numpy()
         return index, np.ones(n_resamples, dtype=int)
@@ -131,7 +131,7 @@ def resamples(
     if math.comb(2 * k - 1, k) <= n_resamples:
         picks = list(itertools.combinations_with_replacement(range(k), k))
         orders = (math.prod(map(math.factorial, np.bincount(p).tolist())) for p in picks)
-        times = [math.factorial(k) // same for same in orders]  # of the k^k ordered draws
+        times = [math.factorial(k) // same for same in orders]  # among the k^k ordered draws
     else:
         picks = torch.randint(k, (n_resamples, k), generator=generator).tolist()
         times = [1] * n_resamples
@@ -166,7 +166,7 @@ def resampled_values(
 
 
 def quantile_interval(values: np.ndarray, level: float) -> tuple[float, float]:
-    "Central interval of the resampled values."
+    "Return the central interval of the resampled values."
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2]).tolist()
     return low, high
 
@@ -175,7 +175,7 @@ LEAST_FAMILIES = 5
 
 
 def family_members(groups: ArrayLike | None, n: int) -> list | None:
-    "Positions of the members of each family, or None without groups."
+    "Return the positions of each family's members, or None without groups."
     if groups is None:
         return None
     rule = f"groups must name one family for each of the {n} models"

@@ -28,7 +28,7 @@ class VariationalFit(results.Result):
     "Variational bound on the log-evidence of the labels under a mixture of source classes."
 
     bound: float  # lower bound on the log-evidence, nats
-    bounds: Tensor  # after each round, shape (n_iter,)
+    bounds: Tensor  # bound after each round, shape (n_iter,)
     posterior: Tensor  # q_i(z), shape (n, n_source)
     counts: Tensor  # posterior counts, shape (K, n_source)
     rates: Tensor  # posterior rates, shape (n_source,); ones for the Dirichlet
@@ -62,7 +62,7 @@ def _mixture(source_probs, labels, alpha) -> _Mixture:
 
 # %% ../../nbs/transfer/04_pactran.ipynb #c32833e0
 def _responsibilities(logM: Tensor, expected_log: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    "Posterior (n, n_source) of the latent source class, and its term of the bound."
+    "Return the posterior (n, n_source) of the latent source class, and its term of the bound."
     logits = logM + expected_log[y]
     log_q = logits - logits.logsumexp(1, keepdim=True)
     q = log_q.exp()
@@ -70,12 +70,12 @@ def _responsibilities(logM: Tensor, expected_log: Tensor, y: Tensor) -> tuple[Te
 
 
 def _expected_counts(prior, q, y) -> Tensor:
-    "Prior counts plus expected counts."
+    "Return the prior counts plus the expected counts."
     return prior[:, None].expand(-1, q.shape[1]).index_add(0, y, q)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #46cc2347
 def _mixture_step(blocks: list, E: Tensor) -> tuple[Tensor, Tensor]:
-    "Expected counts (K, S) and the responsibilities' term of the bound, by class."
+    "Return expected counts (K, S) and the term of the bound from the responsibilities."
     class_counts, log_r = [], []
     for M, e in zip(blocks, E, strict=True):
         top = e.max()
@@ -99,12 +99,12 @@ class _Round(NamedTuple):
     counts: Tensor  # posterior counts, shape (K, n_source)
     rates: Tensor  # posterior rates, shape (n_source,)
     normaliser: Any = None  # expected rate of R_i, shape (n,), for the Gamma prior
-    expected_log: Any = None  # that gave the counts, shape (K, n_source)
-    bound: Any = None  # on the log-evidence, a scalar
+    expected_log: Any = None  # expected log weights that gave the counts, shape (K, n_source)
+    bound: Any = None  # bound on the log-evidence, a scalar
 
 # %% ../../nbs/transfer/04_pactran.ipynb #b54c18ae
 def _gains_to_come(gain: float, before: float) -> float:  # infinite if the gains do not shrink
-    "Sum of all remaining gains, extrapolated as a geometric series from `before` and `gain`."
+    "Extrapolate the sum of all remaining gains as a geometric series from `before` and `gain`."
     if gain <= 0:
         return gain  # rounding
     return gain**2 / (before - gain) if before > gain else math.inf
@@ -116,7 +116,7 @@ def _ascend(
     "Iterate `advance` until the remaining gain is below `tol` per example."
     last, converged = start, False
     bounds: list[Tensor] = []
-    before = -math.inf  # no rate is known yet
+    before = -math.inf  # there is no earlier gain yet
     while len(bounds) < max_iter and not converged:
         last = advance(last)
         bounds.append(last.bound)
@@ -137,12 +137,12 @@ def _ascend(
 
 # %% ../../nbs/transfer/04_pactran.ipynb #2b9e70d1
 def _log_beta(counts: Tensor) -> Tensor:
-    "Log of the multivariate beta function of each column."
+    "Return the log of the multivariate beta function of each column."
     return torch.lgamma(counts).sum(0) - torch.lgamma(counts.sum(0))
 
 
 def _dirichlet_log(counts) -> Tensor:
-    "Expected log weights under Dirichlet distributions with these counts."
+    "Return the expected log weights under Dirichlet distributions with these counts."
     return torch.digamma(counts) - torch.digamma(counts.sum(0))
 
 
@@ -174,7 +174,7 @@ def dirichlet_fit(
 
 # %% ../../nbs/transfer/04_pactran.ipynb #68927680
 def _published_rounds(case: _Mixture, expected_log) -> tuple[Tensor, Tensor]:
-    "Counts after ten rounds of the released code, and the term shared by both mixtures."
+    "Return counts after ten rounds of the released code, and the term shared by both mixtures."
     logM, q = (case.M + 1e-10).log(), case.M
     for _ in range(10):
         counts = _expected_counts(case.prior, q, case.y)
@@ -325,7 +325,7 @@ def npactran_gamma(
 def flatness(
     trace: float, n: int, n_classes: int, *, a: float, b: float, d: int, hessian: str = "mean"
 ) -> float:  # nats
-    "Flatness regulariser FR of PACTran-Gaussian (B.5), with the trace of the mean Hessian."
+    "Compute the flatness term FR of PACTran-Gaussian (B.5) from the trace of the mean Hessian."
     counts, numbers = dict(n=n, n_classes=n_classes, d=d), dict(a=a, b=b)
     n, n_classes, d = (checks.check_count(v, k) for k, v in counts.items())
     a, b = (checks.check_number(v, k, low=1e-150, high=1e150) for k, v in numbers.items())
@@ -361,7 +361,7 @@ def gaussian_grid(
     hessian: str = "mean",  # "mean" (derivation) or "sum" (as released)
     tol: float = 1e-6,  # tolerance of the heads
 ) -> GaussianGrid:
-    "RER and FR over the published grid of (a, b), with one convex fit per a."
+    "Compute RER and FR over a grid of (a, b), with one convex fit per a."
     X, y, counts = labelled_points(features, labels)
     grid = {k: checks.check_several(v, k) for k, v in dict(a=a, b=b).items()}
     a, b = (

@@ -67,7 +67,7 @@ def lda_accuracy(
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
     n_folds: int = 5,  # number of folds
-    seed: int = 0,  # of the folds
+    seed: int = 0,  # seed for the folds
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in [0, 1], higher is better
     """Cross-validated accuracy of linear discriminant analysis with a Ledoit-Wolf covariance.
@@ -197,7 +197,7 @@ def _use_collapse(features, labels, collapse, svd) -> CollapseTerms:
     if collapse is None:
         return collapse_terms(features, labels, svd=svd)
     if not isinstance(collapse, CollapseTerms):
-        rule = "collapse must be collapse_terms of these features"
+        rule = "collapse must be the result of collapse_terms for these features"
         checks.refuse(rule, f"{collapse!r:.60}", "pass it or None")
     return collapse
 
@@ -260,7 +260,7 @@ def parc(
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
     max_points: int = 2000,  # maximum number of examples, drawn at random
-    seed: int = 0,  # of that draw
+    seed: int = 0,  # seed for that draw
 ) -> float:  # in [-1, 1], higher is better
     """PARC, the Spearman correlation between feature and label distances over pairs.
 
@@ -300,7 +300,7 @@ def concept_variation(
     *,
     alpha: float = 2.0,  # a larger alpha concentrates weight on nearer examples
     max_points: int = 2000,  # maximum number of examples, drawn at random
-    seed: int = 0,  # of that draw
+    seed: int = 0,  # seed for that draw
 ) -> float:  # in [0, 1], lower is better
     """Concept variation, the mean weight of near examples that belong to other classes.
 

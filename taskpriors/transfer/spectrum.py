@@ -32,13 +32,13 @@ def _as_shares(weights) -> Tensor:  # shape (k,), float64, sums to one
 # %% ../../nbs/transfer/08_spectrum.ipynb #e5a5cdad
 @checks.entry_point
 def effective_rank(weights: ArrayLike) -> float:  # in [1, k]
-    "Exponential of the entropy of the normalised weights (Roy and Vetterli 2007)."
+    "Return the exponential of the entropy of the normalised weights (Roy and Vetterli 2007)."
     p = _as_shares(weights)
     return float(torch.special.entr(p).sum().exp())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #34285280
 def _participation_ratio(weights: ArrayLike) -> float:  # in [1, k]
-    "Squared sum of the weights divided by the sum of their squares."
+    "Return the squared sum of the weights divided by the sum of their squares."
     return float(1 / _as_shares(weights).square().sum())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #5e8a22d4
@@ -57,7 +57,7 @@ def _spectrum(features, svd, center: bool) -> Tensor:  # decreasing
 def rankme(
     features: ArrayLike,  # shape (n, d)
     *,
-    center: bool = False,  # whether to centre the features; the published score does not
+    center: bool = False,  # whether to centre the features, unlike the published score
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in [1, min(n, d)], higher is better
     """RankMe, the effective rank of the singular values of the features.
@@ -115,7 +115,7 @@ def alpha_req(
     last: int = 100,  # last rank of the fit, at most the rank of the features
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # exponent; values near 1 are considered good
-    "Decay exponent of the covariance eigenvalues (Agrawal et al. 2022)."
+    "Fit the decay exponent of the covariance eigenvalues (Agrawal et al. 2022)."
     first = checks.check_count(first, "first")
     last = checks.check_count(last, "last", low=first + 1)
     S = _spectrum(features, svd, True)
@@ -156,7 +156,7 @@ def participation_dimension(
     svd = use_svd(features, svd)
     n = svd.n
     if n < 4:
-        rule = "features must hold at least 4 examples"
+        rule = "features must have at least 4 examples"
         checks.refuse(rule, n, 'pass more or estimator="biased"')
     a = svd.U.square() @ (S / S[0]).square()
     total, fourth = a.sum(), (S / S[0]).pow(4).sum()
@@ -175,7 +175,7 @@ def participation_dimension(
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #90dee370
 def check_views(views: ArrayLike, copies: int = 0) -> Tensor:  # float64
-    "Check views of at least two samples with two views each, and memory for `copies` of them."
+    "Check that there are two samples with two views each, and memory for `copies` of them."
     X = checks.check_tensor(views, "views").detach()
     if X.ndim != 3 or X.shape[0] < 2 or X.shape[1] < 2:
         rule = "views must have shape (n, n_views, d) with at least 2 samples and 2 views"
@@ -235,7 +235,7 @@ def _centred_pair(features, other, min_rows: int, *, squares: bool) -> tuple[Ten
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #a591d923
 def _hsic(X: Tensor, Y: Tensor, biased: bool, block_size: int) -> float:
-    "HSIC of centred factors."
+    "Compute the HSIC of centred factors."
     n = len(X)
     C = torch.zeros(X.shape[1], Y.shape[1], dtype=torch.float64, device=X.device)
     for rows in blocks.row_blocks(n, block_size):
@@ -283,7 +283,7 @@ def cka(
     features: ArrayLike,  # shape (n, d), or the factor of a kernel
     other: ArrayLike,  # reference representation of the same examples, shape (n, e)
     *,
-    estimator: str = "unbiased",  # of HSIC, "unbiased" or "biased"
+    estimator: str = "unbiased",  # estimator of HSIC, "unbiased" or "biased"
     block_size: int = 16384,  # examples per block
 ) -> float:  # in [-1, 1], or [0, 1] if biased; higher is more similar
     """Centred kernel alignment of two representations, with linear kernels.
@@ -309,7 +309,7 @@ def cka(
 def width(
     features: ArrayLike,  # shape (n, d)
 ) -> float:  # d, higher is better
-    "Feature dimension, a baseline that ignores all values."
+    "Feature dimension, a baseline that does not depend on the values."
     return float(checks.check_features(features).shape[1])
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #ed3d549f
@@ -318,7 +318,7 @@ def width(
 def random_number(
     features: ArrayLike,  # shape (n, d)
     *,
-    seed: int = 0,  # of the random number
+    seed: int = 0,  # seed of the random number
 ) -> float:  # in [0, 1), higher is better
     "Uniform pseudo-random number derived from the features, a baseline."
     X = checks.check_features(features).detach()
