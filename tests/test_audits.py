@@ -56,7 +56,7 @@ def test_labels_of_other_rows_name_no_model(on_disk, n_classes):
     models = candidates()
     g = torch.Generator().manual_seed(n_classes)
     classes = (models["m0"] @ torch.randn(8, n_classes, generator=g)).argmax(1)
-    asked = "are labels and rows in the same order? Without them, take m"
+    asked = "Are labels and rows in the same order? Without the labels, take m"
 
     def rank(labels):
         return tp.rank_models(models, labels=labels, **nested(on_disk=on_disk, **QUICK))

@@ -121,8 +121,8 @@ def test_all_answers_of_a_ranking_agree(start):
         labels = ranking.settings.get("labels")
         if labels:
             without = replace(ranking, evidence=replace(ranking.evidence, labels=None), extra={})
-            assert f"it would be {without.forecast.first}." in ranking.verdict or (
-                without.forecast.first == first and "it is" in ranking.verdict
+            assert f"model would be {without.forecast.first}." in ranking.verdict or (
+                without.forecast.first == first and "model is also" in ranking.verdict
             )
 
 

@@ -100,8 +100,8 @@ def test_one_label_is_singular(n_labels):
     models, y = rare_classes(3, n=120)
     labels = {k: int(y[k]) for k in range(n_labels)}
     verdict = rank_models(models, **nested(labels=labels, **QUIET)).verdict
-    known = "your 1 label it" if n_labels == 1 else "your 2 labels it"
-    assert f"Without {known} " in verdict
+    known = "your 1 label," if n_labels == 1 else "your 2 labels,"
+    assert f"Without {known} the top-ranked model " in verdict
 
 
 @pytest.mark.parametrize("freedom", [1.5, 2.5, None])
@@ -190,7 +190,7 @@ def test_labels_without_signal_give_no_confident_verdict(n_labels):
         if said[-1] and is_many:
             assert ranking.forecast.draws is None and not ranking.decided
             assert "p_best" not in ranking.to_frame() and "probability 0" not in str(ranking)
-            assert ranking.verdict.endswith(f"Without them, take {ranking.best}.")
+            assert ranking.verdict.endswith(f", take {ranking.best}.")
     assert sum(said) >= 5
 
 
@@ -299,7 +299,7 @@ def test_a_column_that_is_the_label_is_named(on_disk):
     known = np.where(np.arange(400) % 4 == 0, y, -1)
     for labels in (y.numpy(), known):
         ranking = rank_models(models, **nested(labels=labels, on_disk=on_disk, **QUIET))
-        assert "Column 6 (from 0) of cheat is the label itself: drop it." in ranking.verdict
+        assert "Column 6 (from 0) of cheat is the label itself; remove it." in ranking.verdict
     del models["cheat"]
     ranking = rank_models(models, **nested(labels=known, on_disk=on_disk, **QUIET))
     assert "label itself" not in ranking.verdict
@@ -318,4 +318,4 @@ def test_a_word_for_unknown_is_asked_about():
     mixed = np.random.default_rng(0).permutation(words)
     labels = np.where(np.arange(300) % 3 == 0, mixed, "later")
     ranking = rank_models(models, **nested(labels=labels, **QUIET))
-    assert "67% of the labels are 'later': leave them empty if it means" in ranking.verdict
+    assert "67% of the labels are 'later'; leave these cells empty if it means" in ranking.verdict

@@ -23,7 +23,7 @@ from .table import json_ready
 from .words import counted, counted_points, shortened
 
 # %% ../../nbs/report/04_page.ipynb #e26b3886
-HEAD_TO_HEAD = 40  # largest number of models in a readable matrix
+HEAD_TO_HEAD = 40  # maximum number of models in the head-to-head matrix
 _LIMITS = (0.025, 0.1, 0.3, 0.7, 0.9, 0.975)  # between the colours of probabilities
 
 
@@ -66,7 +66,7 @@ def _tasks(record) -> Iterator[dict]:  # yields the stored tasks for the page
 
 # %% ../../nbs/report/04_page.ipynb #03057d65
 def report_page(record: Mapping[str, Any]) -> str:
-    "Render the record of a ranking as a self-contained HTML page, for `Ranking.report`."
+    "Render a ranking, converted to a dictionary, as a self-contained HTML page."
     import jinja2
     import pandas as pd
     from markupsafe import Markup
@@ -143,7 +143,7 @@ def report_page(record: Mapping[str, Any]) -> str:
 
 # %% ../../nbs/report/04_page.ipynb #efed66c3
 def check_report_path(path: str | Path) -> Path:
-    "Return the path of a report, or raise an error if it is not writable."
+    "Return the path of a report; raise an error unless it is a writable HTML file."
     remedy = "pass the path of an .html file"
     path = Path(checks.check_instance(path, (str, os.PathLike), "report", remedy=remedy))
     path = path.expanduser()

@@ -20,11 +20,11 @@ from ..toml import packaged_toml
 
 # %% ../../nbs/report/02_table.ipynb #00c60f03
 class Column(NamedTuple):
-    "A column of a ranking."
+    "Heading, meaning and direction of a column of a ranking."
 
     heading: str
     meaning: str
-    higher_is_better: bool | None  # None: neither
+    higher_is_better: bool | None  # None if neither direction is better
 
 
 _WORDS = packaged_toml("report/columns.toml")
@@ -39,7 +39,7 @@ AT_K = re.compile(r"@\d+$")  # precision@10
 
 
 def column_of(name: str) -> Column:
-    "Look up a column by name; unlisted columns are further statistics."
+    "Look up a column by name; an unlisted name is described as a further statistic."
     known = COLUMNS.get(AT_K.sub("@k", name), Column(name, "a further statistic", True))
     return known._replace(heading=name) if AT_K.search(name) else known
 
@@ -48,7 +48,7 @@ _DIGITS = {name: entry["digits"] for name, entry in _WORDS.items() if "digits" i
 
 
 def cell_text(column: str, value: object) -> str:
-    "Format a value with the precision of its column."
+    "Format a value with the number of digits defined for its column."
     if column == "parameters":
         return words.short_count(value)  # type: ignore[arg-type]  # number or None
     column = AT_K.sub("@k", column)
@@ -59,7 +59,7 @@ def cell_text(column: str, value: object) -> str:
 
 # %% ../../nbs/report/02_table.ipynb #e556c3ed
 def table_lines(frame: DataFrame) -> list[str]:
-    "Format a table, whose first column is the model, as lines with aligned columns."
+    "Format a table as lines of text with aligned columns; the first column is the model."
     rows = [[column_of(name).heading for name in frame]]
     for model, *values in frame.itertuples(index=False):
         cells = [cell_text(c, v) for c, v in zip(frame.columns[1:], values, strict=True)]
@@ -78,14 +78,14 @@ _BASELINES = "Baselines (untrained features, not ranked):"
 
 
 def legend_lines(columns: Sequence) -> list[str]:
-    "Explain the order of a forecast's table and its columns, one line each."
+    "Explain the order of the models and the meaning of each column, one line each."
     explained = [n for n in columns if n != "model" and AT_K.sub("@k", n) in COLUMNS]
     lines = [f"{column_of(name).heading}: {column_of(name).meaning}." for name in explained]
     return [_ORDER, *lines] if "expected_regret" in columns else lines
 
 
 def with_rule(lines: Sequence[str], baselines: Sequence[str]) -> list[str]:
-    "Append the lines of baselines to those of a table, below a rule."
+    "Append lines about baselines to the lines of a table, below a rule."
     return [*lines, "-" * len(lines[0]), _BASELINES, *baselines] if baselines else [*lines]
 
 
@@ -98,10 +98,10 @@ def ranking_text(
     *,
     baselines: Sequence[str] = (),
 ) -> str:
-    """Format a ranking as text: recommendation, table, correlations and next step.
+    """Format a ranking as text: recommendation, table, settings and next step.
 
-    The frame is sorted, best first; `candidates` are notes before the verdict, and `baselines` are
-    lines below the table.
+    The rows of `frame` are sorted, best model first. The notes in `candidates` precede the verdict,
+    and the lines in `baselines` follow the table.
     """
     wrap = partial(textwrap.fill, width=100, break_on_hyphens=False)
     before = [*map(wrap, candidates), *([""] if candidates else [])]
@@ -112,7 +112,7 @@ def ranking_text(
 
 
 def table_html(frame: DataFrame, baselines: Sequence[str] = ()) -> str:
-    "Format the table as HTML, with baselines below a rule and the meaning of the columns."
+    "Format the table as HTML, followed by the baselines and the meaning of the columns."
     cells = {c: [cell_text(c, v) for v in frame[c]] for c in frame.columns[1:]}
     headings = {c: column_of(c).heading for c in frame}
     table = frame.assign(**cells).rename(columns=headings).to_html(index=False, escape=True)
@@ -132,7 +132,7 @@ def ranking_html(
     *,
     baselines: Sequence[str] = (),
 ) -> str:
-    "Format a ranking as HTML for notebooks."
+    "Format a ranking as HTML, for display in notebooks."
     before = "".join(f"<p>{html.escape(note)}</p>" for note in candidates)
     return (
         f"{before}<p><b>{html.escape(verdict)}</b></p>{table_html(frame, baselines)}"
@@ -142,7 +142,7 @@ def ranking_html(
 
 # %% ../../nbs/report/02_table.ipynb #e65dec71
 def agreement_lines(agreement: DataFrame, n_models: int) -> list[str]:
-    "Agreement of the statistics with trained probes, one line each."
+    "Format the correlation of each statistic with probe accuracy as a line."
     if n_models < 4:
         few = "model is" if n_models == 1 else "models are"
         return [f"  none: {n_models} {few} too few for a correlation"]
@@ -172,7 +172,7 @@ def agreement_lines(agreement: DataFrame, n_models: int) -> list[str]:
 
 # %% ../../nbs/report/02_table.ipynb #46362e34
 def edges_note(reason: str) -> str:
-    "Note on why E Tr(MG) and Var Tr(MG) do not describe labels."
+    "Explain why E Tr(MG) and Var Tr(MG) do not describe labels."
     return textwrap.fill(f"E Tr(MG) and Var Tr(MG) do not describe labels: {reason}.", 100)
 
 
@@ -199,12 +199,12 @@ def _labels_line(labels) -> str:
 
 def run_summary(
     settings: Mapping[str, Any],  # of a ranking
-    agreement: DataFrame | None,  # from Ranking.agreement; None: no probes
+    agreement: DataFrame | None,  # from `Ranking.agreement`; None if no probes were trained
     failures: Mapping[str, str],  # model, or "statistic of model" -> why it is missing
     *,
     n_models: int,  # number of ranked models
-    reason: str = "",  # why no labels can have the edges of mean and variance
-    width: int = 100,  # characters per line of notes
+    reason: str = "",  # why no labels can have the edges behind E Tr(MG) and Var Tr(MG)
+    width: int = 100,  # maximum line length in characters
 ) -> str:
     "Summarise settings, correlations of the statistics and failures."
     labels = settings.get("labels")
@@ -227,7 +227,7 @@ def run_summary(
 
 # %% ../../nbs/report/02_table.ipynb #3e8e3a4e
 def json_ready(x: Any) -> Any:
-    "Convert to JSON-serialisable objects, with None for non-finite numbers."
+    "Convert a value to JSON-serialisable objects; non-finite numbers become None."
     if isinstance(x, Mapping):
         return {str(key): json_ready(value) for key, value in x.items()}
     if isinstance(x, (list, tuple)):
@@ -236,12 +236,12 @@ def json_ready(x: Any) -> Any:
 
 
 def json_rows(frame: DataFrame) -> list[dict[str, Any]]:
-    "Rows of a table as JSON objects."
+    "Return the rows of a table as JSON-serialisable dictionaries."
     return json_ready(frame.to_dict("records"))
 
 # %% ../../nbs/report/02_table.ipynb #8d43359f
 def csv_text(frame: DataFrame) -> str:
-    "Format the table as CSV, with spreadsheet formulas escaped."
+    "Format a table as CSV; names that a spreadsheet would read as formulas are escaped."
 
     def as_text(name) -> str:
         return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
@@ -251,7 +251,7 @@ def csv_text(frame: DataFrame) -> str:
 
 # %% ../../nbs/report/02_table.ipynb #6c744e50
 def table_record(frame: DataFrame) -> dict[str, Any]:
-    "Table of a ranking for a page: names, columns, cells and values."
+    "Return the table of a ranking for a page: names, columns, formatted cells and values."
     rows = json_rows(frame)
     return dict(
         names=list(frame),

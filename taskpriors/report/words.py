@@ -25,7 +25,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def counted_points(settings: Mapping[str, Any]) -> str:
-    "Number, kind and source of the examples of a ranking, in words."
+    "Describe the number, kind and source of the ranked examples."
     n, source = settings["n"], settings["images"]
     if source == "given":
         return counted(n, "example")
@@ -34,7 +34,7 @@ def counted_points(settings: Mapping[str, Any]) -> str:
 
 # %% ../../nbs/report/01_words.ipynb #c161fe06
 def short_count(count: float | None) -> str:
-    "Format a count with three digits, in k, M, B or T (trillions); None is ''."
+    "Format a count with three significant digits and a unit (k, M, B or T); None is ''."
     if count is None:
         return ""
     rounded = float(f"{count:.3g}")
@@ -45,7 +45,7 @@ def short_count(count: float | None) -> str:
 
 # %% ../../nbs/report/01_words.ipynb #463f1b7b
 def failure_lines(failures: Mapping[str, str]) -> list[str]:
-    'Format failures, keyed by model or "statistic of model", one line per reason.'
+    'Format failures, keyed by model or by "statistic of model", as one line per reason.'
     groups: dict = {}
     for name, why in failures.items():
         statistic, of, model = name.rpartition(" of ")
@@ -66,8 +66,8 @@ _CLEAR = 0.5  # least P(best) at which the top-ranked model is recommended
 
 def _evidence_said(first, known, unlabelled) -> str:  # a sentence on the effect of labels or pairs
     if unlabelled == first:
-        return f"Without {known} it is also {first}."
-    return f"Without {known} it would be {unlabelled}."
+        return f"Without {known}, the top-ranked model is also {first}."
+    return f"Without {known}, the top-ranked model would be {unlabelled}."
 
 
 def _are_read(labels, at_chance) -> bool:  # does the forecast use them, as classes?
@@ -78,7 +78,7 @@ def _frequent_said(labels) -> str:  # a remark on a class with more than half of
     if "most_frequent" not in labels:
         return ""
     word, share = shortened(labels["most_frequent"], 40), labels["largest_class"]
-    return f"{share:.0%} of the labels are {word!r}: leave them empty if it means unknown. "
+    return f"{share:.0%} of the labels are {word!r}; leave these cells empty if it means unknown. "
 
 
 def _chance_said(labels, points) -> str:  # a sentence on labels that no model predicts
@@ -87,7 +87,7 @@ def _chance_said(labels, points) -> str:  # a sentence on labels that no model p
         why = (
             f"Each of your {known} is the only one of its class, so no probe can be tested on them"
         )
-        return f"{why}; this is the forecast without them."
+        return f"{why}; the forecast does not use them."
     why = f"No model predicts your {known} better than chance yet"
     return f"{why}, so the forecast assumes a typical level of {points}."
 
@@ -103,21 +103,22 @@ SCORE_NAMES = dict(
 
 
 def forecast_verdict(
-    frame: DataFrame,  # pandas.DataFrame of a forecast, lowest expected regret first
+    frame: DataFrame,  # table of a forecast, sorted by expected regret, lowest first
     *,
     scoring: str = "accuracy",  # score that the forecast predicts
     reason: str = "",  # why there are no probabilities
-    labels: Mapping[str, Any] | None = None,  # n_labels, and n_classes or n_targets
-    n_pairs: int = 0,  # known pairs of examples of one class
+    labels: Mapping[str, Any]
+    | None = None,  # n_labels, and n_classes or n_targets; None without labels
+    n_pairs: int = 0,  # number of known pairs of examples from the same class
     everything: bool = False,  # are all examples labelled?
-    silent: bool = False,  # is no model better than a constant on many or all labels?
-    at_chance: bool = False,  # are the labels not yet predicted better than chance?
-    unlabelled: str = "",  # the top-ranked model without labels, or without pairs
+    silent: bool = False,  # do labels exist that no model predicts better than a constant?
+    at_chance: bool = False,  # does no model predict the labels better than chance?
+    unlabelled: str = "",  # top-ranked model without labels or pairs
     few_models: str = "",  # note on the regret of a small candidate set
     failures: Mapping[str, str]
     | None = None,  # model, or "statistic of model" -> why it is missing
 ) -> str:
-    "Recommend a model for the user's task, with its certainty."
+    "Recommend a model for the user's task, and state the probability that it is the best."
     first = frame.model[0]
     if len(frame) == 1:
         only = f"Only {first} was ranked: there is nothing to choose from."
@@ -129,8 +130,8 @@ def forecast_verdict(
         )
         return (
             f"No model predicts the {noun} better than {constant}, so no probability is "
-            f"given; are {noun} and rows in the same order? {_frequent_said(labels)}Without them, "
-            f"take {unlabelled}."
+            f"given. Are {noun} and rows in the same order? {_frequent_said(labels)}Without the "
+            f"{noun}, take {unlabelled}."
         )
     if frame.p_best.isna().all():
         return f"Take {first}: it has the largest margin. No probability is given: {reason}."
@@ -159,28 +160,28 @@ def forecast_verdict(
 
 # %% ../../nbs/report/01_words.ipynb #21065431
 def noise_verdict(p_value: float, level: float, failures: Mapping[str, str]) -> str:
-    "Verdict on models that share no structure."
+    "Verdict for models whose features share no structure."
     sentence = (
         "No recommendation: the models share no structure on these examples (permutation test, "
-        f"p = {p_value:.2f}, above {level}), like features of noise. Check that the rows of all "
-        "models are in the same order, or add labels."
+        f"p = {p_value:.2f}, above {level}), as if their features were noise. Check that the rows "
+        "of all models are in the same order, or add labels."
     )
     return " ".join([sentence, *(f"FAILED {line}" for line in failure_lines(failures))])
 
 
 def untrained_words(first: str, untrained: Sequence, n_models: int) -> str:
-    "Return a warning if the recommended network is untrained according to its name, else ''."
+    "Return a warning if the top-ranked network is untrained, or an empty string."
     if n_models > 1 and len(untrained) == n_models:
-        return "None of the models is trained: they have their initial weights."
+        return "None of the models is trained: their weights have random initial values."
     if first in untrained:
-        return f"{first} is not trained: it has its initial weights."
+        return f"{first} is not trained: its weights have random initial values."
     return ""
 
 
 def label_column_words(
-    columns: Mapping[str, int],
-) -> str:  # columns: name of model -> column, from 0
-    "Return a warning if a column of features is the label, else ''."
+    columns: Mapping[str, int],  # name of a model -> column of its features, counted from 0
+) -> str:
+    "Return a warning if a column of the features is the label, or an empty string."
     if not columns:
         return ""
     some = [
@@ -188,25 +189,28 @@ def label_column_words(
     ]
     said = listed(some)
     verb = "is" if len(some) == 1 else "are"
-    return f"{said[0].upper()}{said[1:]} {verb} the label itself: drop it."
+    return f"{said[0].upper()}{said[1:]} {verb} the label itself; remove it."
 
 
 def probe_words(first: str, right: Mapping[str, float], n_labels: int) -> str:
-    """Return a warning if probes on the known labels prefer another model, else ''.
+    """Return a warning if probes on the known labels prefer another model, or an empty string.
 
-    `right` is the share of labels that the probe on each model predicts, NaN if unknown. The
-    difference must exceed 1.96 standard errors.
+    `right` maps each model to the share of labels that its probe predicts, NaN if unknown. A
+    warning requires a difference of more than 1.96 standard errors.
     """
     best = max(right, key=lambda name: (right[name] == right[name], right[name]))
     high, low = right[best], right[first]
     error = ((high * (1 - high) + low * (1 - low)) / n_labels) ** 0.5
     if not high - low > 1.96 * error:
         return ""
-    return f"But probes on these labels reach {high:.0%} with {best}, {low:.0%} with {first}."
+    return (
+        f"However, probes on these labels have an accuracy of {high:.0%} on {best} and {low:.0%} "
+        f"on {first}."
+    )
 
 # %% ../../nbs/report/01_words.ipynb #ca19a173
 class _BesideFirst(Protocol):
-    "A baseline and its margin behind the top-ranked model."
+    "A baseline and its margin to the top-ranked model."
 
     @property
     def name(self) -> str: ...
@@ -222,7 +226,7 @@ class _BesideFirst(Protocol):
 
 
 def baseline_lines(baselines: Sequence[_BesideFirst], scoring: str = "accuracy") -> list[str]:
-    "One line per baseline: margin behind the top-ranked model, or skill if there is no forecast."
+    "Describe each baseline in a line: its margin to the top-ranked model, or its skill."
     lines = []
     for one in baselines:
         points, p = one.margin_behind_first, one.probability_ahead
@@ -242,7 +246,7 @@ _MAY_BE_AHEAD = 0.2  # least probability for a warning
 def baseline_caution(
     baselines: Sequence[_BesideFirst], *, is_labelled: bool = False, everything: bool = False
 ) -> str:
-    "Return a warning if a baseline may be better than the top-ranked model, else ''."
+    "Return a warning if a baseline may be better than the top-ranked model, or an empty string."
     able = [
         x for x in baselines if x.probability_ahead >= _MAY_BE_AHEAD or x.margin_behind_first < 0
     ]
@@ -253,8 +257,9 @@ def baseline_caution(
     sure = "" if p != p else f" (probability {p:.2f})"
     subject = one.name if one.name.endswith("s") else f"an {one.name}"
     sentence = (
-        f"{subject[:1].upper()}{subject[1:]} may be better than the top-ranked model{sure}: these "
-        "models may miss what your labels are about, so do not trust their probabilities"
+        f"{subject[:1].upper()}{subject[1:]} may be better than the top-ranked model{sure}. The "
+        "models may lack the information that your labels require, so do not rely on these "
+        "probabilities"
     )
     if everything:
         return f"{sentence}."
@@ -267,8 +272,8 @@ _LITTLE = 0.1  # accuracy points of regret that do not justify labels
 def _written(n, folder) -> str:  # how to obtain the examples to label
     n = min(n, 500)  # as many as a ranking lists
     if not folder:
-        return f"next_labels({n}) names them"
-    return f"taskpriors next {shlex.quote(folder)} --n-labels {n} writes a sheet of them"
+        return f"next_labels({n}) lists them"
+    return f"taskpriors next {shlex.quote(folder)} --n-labels {n} writes a sheet with them"
 
 
 def _equals(frame, costs) -> str:  # a sentence on models that are as good as the first, or ''
@@ -276,8 +281,8 @@ def _equals(frame, costs) -> str:  # a sentence on models that are as good as th
     names = frame.model[(frame.tier == 1) & (loss <= _LITTLE)].tolist()
     if len(names) < 2:
         return ""
-    said = f"{listed([shortened(name, 30) for name in names])} are expected to be equal, within"
-    said += f" {_LITTLE} percentage points"
+    said = f"The expected regrets of {listed([shortened(name, 30) for name in names])} differ by"
+    said += f" at most {_LITTLE} percentage points"
     for column, of_all in costs.items():
         some = {name: of_all[name] for name in names}
         least, most = min(some.values()), max(some.values())
@@ -285,33 +290,32 @@ def _equals(frame, costs) -> str:  # a sentence on models that are as good as th
             unit = "parameters" if column == "parameters" else "ms per example"
             cheap = shortened(min(some, key=some.__getitem__), 30)
             return f"{said}: take the cheaper one, {cheap} ({short_count(least)} {unit})"
-    return f"{said}: take any"
+    return f"{said}: take any of them"
 
 
 def next_step(
-    frame: DataFrame,  # pandas.DataFrame of a forecast, lowest expected regret first
+    frame: DataFrame,  # table of a forecast, sorted by expected regret, lowest first
     *,
     complete: bool = False,  # are all examples labelled?
     silent: bool = False,  # is no model better than a constant on the labels?
-    outlook: Mapping[int, float] | None = None,  # more labels or pairs -> expected regret; 0: now
-    has_pairs: bool = False,  # is it about pairs?
-    costs: Mapping[str, Mapping[str, float]] | None = None,  # column -> model -> cost
-    scoring: str = "accuracy",  # score of the regret
+    outlook: Mapping[int, float]
+    | None = None,  # number of further labels or pairs -> expected regret
+    has_pairs: bool = False,  # are pairs known instead of labels?
+    costs: Mapping[str, Mapping[str, float]] | None = None,  # column of the table -> model -> cost
+    scoring: str = "accuracy",  # score in whose points the regret is given
     doubted: bool = False,  # may a baseline be better than the top-ranked model?
-    folder: str = "",  # where the ranking was saved; empty: not saved
-    page: str = "",  # report that has been written; empty: none
+    folder: str = "",  # folder of the saved ranking; empty if it was not saved
+    page: str = "",  # path of the written report; empty if there is none
 ) -> str:
     "Suggest the next step after a ranking, in one or two sentences."
     if len(frame) == 1:
-        return "Next: add models, because they are compared on the same examples."
+        return "Next: add models, because a ranking compares at least two."
     if silent:
         return "Next: check that labels and rows are in the same order."
     first, *rivals = (shortened(name, 30) for name in frame.model[frame.tier == 1])
     if not rivals:
-        how = (
-            f"{page} to others" if page else 'a page of it to others, by report("ranking.html") or'
-        )
-        return f"Next: send {how}{'' if page else ' --report FILE'}."
+        share = 'write a page to share, with report("ranking.html") or --report FILE'
+        return f"Next: {f'send {page} to others' if page else share}."
     if (doubted or not outlook) and not complete:  # the regret is not reliable
         some = f"label 20 examples: {_written(20, folder)}"
         return f"Next: {'add pairs' if has_pairs else some}."
@@ -329,10 +333,10 @@ def next_step(
     if same := _equals(frame, costs or {}):
         return f"Next: stop. {same}."
     if now[1] <= _LITTLE:
-        return f"Next: stop. The expected regret is {_LITTLE} {points} at most."
+        return f"Next: stop. The expected regret is at most {_LITTLE} {points}."
     if complete:
-        return f"Next: more examples may decide between {first} and {rivals[0]}."
+        return f"Next: add examples, which may decide between {first} and {rivals[0]}."
     return (
-        f"Next: stop. More {noun} are expected to lower the regret of {now[1]:.1f} {points} by "
-        f"{_LITTLE} at most."
+        f"Next: stop. More {noun} are expected to lower the expected regret of {now[1]:.1f} "
+        f"{points} by at most {_LITTLE}."
     )
