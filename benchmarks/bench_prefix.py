@@ -8,8 +8,7 @@ import numpy as np
 import torch
 
 from benchmarks.timing import peak_mib
-from taskpriors.prior.diversity import task_diversity
-from taskpriors.prior.prefix import sample_labels
+from taskpriors.prior.prefix import sample_labels, task_diversity
 
 
 def algorithm_1(Z, T, q, u):

@@ -75,18 +75,15 @@ DERIVED = {  # of a folder that is machinery for the most part, the pages that d
 }
 MACHINERY = (  # of the other folders, the pages that only say how something is computed
     "prior/pair_sums",
-    "prior/block_of_points",
     "prior/ridge_tasks",
     "prior/cross_skill",
     "prior/ridge_on_disk",
     "prior/cut_prior",
-    "synbench/networks",
 )
 BUILT = {  # folders with machinery, from the ground up, with the headings under `HOW_BUILT`
     "core": "Core",
     "inputs": "Images, texts and features",
     "prior": "Sums over a prior",
-    "synbench": "Networks of SynBench",
     "rank": "Steps of a ranking",
     "tools": "Parts of the commands",
 }

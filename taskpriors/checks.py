@@ -8,15 +8,15 @@ __all__ = []
 # %% ../nbs/core/01_checks.ipynb #276e6ba6
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .memory import available_memory
 from taskpriors.refusals import (  # noqa: F401  all that a check or an entry point needs
     ArrayLike,
     Axes,
@@ -39,7 +39,93 @@ from taskpriors.refusals import (  # noqa: F401  all that a check or an entry po
     warn,
 )
 
+# %% ../nbs/core/01_checks.ipynb #d0358103
+_GROUP_FILES = (  # limit, usage, and the line of memory.stat with the reclaimable pages
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+
+
+_UNLIMITED = 2**62  # without a limit, version 1 reports the largest number of pages
+
+
+def _number_in(path: str) -> int | None:
+    "Return the number in a file, or None if the file is missing or holds `max`."
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def _left_in_group(folder: str | Path) -> float:
+    "Return the bytes left in a control group, or infinity if it has no limit."
+    for limit, used, cached in _GROUP_FILES:
+        most = _number_in(f"{folder}/{limit}")
+        if most is None or most > _UNLIMITED:
+            continue
+        if (now := _number_in(f"{folder}/{used}")) is None:
+            continue
+        try:
+            lines = Path(folder, "memory.stat").read_text().splitlines()
+        except OSError:
+            lines = []
+        return most - now + next((int(v) for k, v in map(str.split, lines) if k == cached), 0)
+    return math.inf
+
+# %% ../nbs/core/01_checks.ipynb #b68b81b6
+def _group_folders(groups: Path, mount: Path) -> Iterator[str]:
+    "Iterate over the folders of the control groups of the process, innermost first."
+    try:
+        lines = groups.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        top = f"{mount}/memory" if controllers else f"{mount}"
+        parts = [part for part in path.split("/") if part]
+        for k in range(0 if ".." in parts else len(parts), -1, -1):
+            yield "/".join([top, *parts[:k]])
+
+
+def _group_memory_left(
+    groups: Path = Path("/proc/self/cgroup"),  # lists the control groups of the process
+    mount: Path = Path("/sys/fs/cgroup"),  # root of the control groups
+) -> float:  # bytes; infinity without a limit
+    "Return the memory left under the tightest control group of the process."
+    return min(map(_left_in_group, _group_folders(groups, mount)), default=math.inf)
+
+# %% ../nbs/core/01_checks.ipynb #2b419e04
+def _address_space_left() -> float:  # bytes; infinity without a limit
+    "Return the address space that `ulimit -v` still allows this process."
+    import psutil
+
+    try:
+        import resource
+    except ImportError:
+        return math.inf
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY:
+        return math.inf
+    return soft - psutil.Process().memory_info().vms
+
+# %% ../nbs/core/01_checks.ipynb #1e6623d5
+def available_memory(device: str | torch.device = "cpu") -> int:  # bytes
+    "Return the number of bytes that can still be allocated on `device`."
+    device = torch.device(device)
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    import psutil
+
+    free = psutil.virtual_memory().available
+    return int(max(0, min(free, _group_memory_left(), _address_space_left())))
+
 # %% ../nbs/core/01_checks.ipynb #8170d93f
+_SMALL = 2**16  # bytes; reading how much memory is left takes longer than allocating fewer
+
+
 def check_memory(
     n_bytes: float,  # bytes that the next step allocates
     remedy: str,  # advice for a call that needs less memory
@@ -47,17 +133,22 @@ def check_memory(
     device: str | torch.device = "cpu",  # device that allocates them
     limit: float | None = None,  # bytes allowed; None means the memory available on the device
 ) -> None:
-    "Raise `MemoryError` if `n_bytes` exceeds the limit, before anything is allocated."
+    """Raise `MemoryError` if `n_bytes` exceeds the limit, before anything is allocated.
+
+    Without a limit, a request for less than 64 KiB is not checked.
+    """
+    if limit is None and n_bytes < _SMALL:
+        return
     limit = available_memory(device) if limit is None else limit
     if n_bytes > limit:
         rule = f"at most {limit / 2**30:.2f} GiB may be allocated"
         refuse(rule, f"a request for {n_bytes / 2**30:.2f} GiB", remedy, MemoryError)
 
 # %% ../nbs/core/01_checks.ipynb #33794b15
-WORKERS_PER_CORE = 8
+_WORKERS_PER_CORE = 8
 
 
-def usable_cores() -> int:
+def _usable_cores() -> int:
     "Return the number of cores that this process may use."
     import joblib
 
@@ -73,7 +164,7 @@ def check_load(
     workers: bool = False,  # whether each item is a process or thread
 ) -> int:
     "Return a count that fits the cores and memory of this machine, or raise an error."
-    most = WORKERS_PER_CORE * usable_cores() if workers else None
+    most = _WORKERS_PER_CORE * _usable_cores() if workers else None
     n = check_count(x, name, low=low, high=most)
     if bytes_each:
         room = available_memory()

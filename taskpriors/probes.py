@@ -7,8 +7,10 @@ __all__ = ['ProbeResult', 'ridge_probes', 'label_accuracy', 'logistic_probes']
 
 # %% ../nbs/core/08_probes.ipynb #6eca0d38
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -16,12 +18,212 @@ from torch import Tensor
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
-import taskpriors.logistic as logistic
 import taskpriors.results as results
 import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
 from .checks import ArrayLike, Axes, DataFrame, ExecutorLike, Seed
 from .signatures import documented
+
+# %% ../nbs/core/08_probes.ipynb #48bfef3f
+def _preconditioned(coords: Tensor, s: Tensor, alpha: float, n: int) -> Tensor:  # shape (m, r + 1)
+    "Return the preconditioned design matrix; the intercept is the last column."
+    scaled = coords / (0.5 * s**2 + alpha).sqrt().to(coords.dtype)
+    ones = coords.new_full((len(coords), 1), (2 / n) ** 0.5)
+    return torch.cat([scaled, ones], 1)
+
+# %% ../nbs/core/08_probes.ipynb #031a2fcf
+def _binary_loss(Z: Tensor, y: Tensor) -> tuple[Tensor, Callable[[], Tensor]]:
+    "Log loss (m,) of one logit (m, 1, n) for classes (m, n), and its gradient in the logit."
+    loss = F.softplus(Z[:, 0]) - Z[:, 0] * y
+    return loss.sum(1, dtype=torch.float64), lambda: torch.sigmoid(Z) - y[:, None]
+
+
+def _softmax_loss(Z: Tensor, y: Tensor, absent: Tensor) -> tuple[Tensor, Callable[[], Tensor]]:
+    """Log loss (m,) of logits (m, q, n), and its gradient in the logits.
+
+    `absent` marks classes without training examples, shape (m, q).
+    """
+    Z = Z.masked_fill(absent[:, :, None], -torch.inf)
+    lse = Z.logsumexp(1)
+    loss = (lse - Z.gather(1, y[:, None])[:, 0]).sum(1, dtype=torch.float64)
+
+    def residual() -> Tensor:
+        p = (Z - lse[:, None]).exp()
+        return p.scatter_add_(1, y[:, None], -torch.ones_like(Z[:, :1]))
+
+    return loss, residual
+
+# %% ../nbs/core/08_probes.ipynb #2b06b811
+class _Objective(NamedTuple):
+    "Penalised losses of m tasks with one design matrix."
+
+    loss: Callable  # binary_loss or softmax_loss
+    design: Tensor  # shape (n, p)
+    penalty: Tensor  # shape (p,)
+    targets: tuple  # further arguments of the loss, each of shape (m, ...)
+
+    def take(self, tasks):
+        "Select some of the tasks."
+        return self._replace(targets=tuple(a[tasks] for a in self.targets))
+
+    def at(self, x, Z) -> tuple[Tensor, Callable]:  # value (m,), residual when called
+        "Return the objective at weights x (m, k, p) with logits Z (m, k, n), and its residual."
+        loss, residual = self.loss(Z, *self.targets)
+        return loss + 0.5 * (self.penalty * x**2).sum((1, 2), dtype=torch.float64), residual
+
+    def gradient(self, x, residual) -> Tensor:  # shape (m, k, p)
+        return residual() @ self.design + self.penalty * x
+
+# %% ../nbs/core/08_probes.ipynb #c286f782
+class _Pair(NamedTuple):
+    "One L-BFGS step of m tasks."
+
+    S: Tensor  # step, shape (m, k, p)
+    Y: Tensor  # change of the gradient, shape (m, k, p)
+    rho: Tensor  # 1/<S, Y>, shape (m, 1, 1)
+
+
+def _dot(a, b) -> Tensor:
+    return (a * b).sum((1, 2), keepdim=True)
+
+
+def _direction(g, history) -> Tensor:
+    "Return the L-BFGS descent direction from the gradient and the last steps."
+    d = -g
+    steps = []
+    for S, Y, rho in reversed(history):
+        steps.append(rho * _dot(S, d))
+        d = d - steps[-1] * Y
+    for S, Y, _ in history[-1:]:
+        d = d * _dot(S, Y) / _dot(Y, Y).clamp(min=torch.finfo(d.dtype).tiny)
+    for (S, Y, rho), a in zip(history, reversed(steps), strict=True):
+        d = d + (a - rho * _dot(Y, d)) * S
+    return d
+
+# %% ../nbs/core/08_probes.ipynb #f69526aa
+class _Point(NamedTuple):
+    "State of the optimisation of m tasks."
+
+    x: Tensor  # weights, shape (m, k, p)
+    Z: Tensor  # logits, shape (m, k, n)
+    value: Tensor  # objective, shape (m,), float64
+    gradient: Tensor  # shape (m, k, p)
+    history: list  # of _Pair
+
+    def take(self, tasks):
+        "Select some of the tasks."
+        history = [_Pair(*(a[tasks] for a in pair)) for pair in self.history]
+        x, Z, value, gradient = (a[tasks] for a in self[:4])
+        return _Point(x, Z, value, gradient, history)
+
+# %% ../nbs/core/08_probes.ipynb #b009aa59
+def _step_length(objective, point, d, ZD) -> Tensor:  # shape (m, 1, 1)
+    "Backtrack along d, with logits ZD, separately for each task."
+    slope = (point.gradient * d).sum((1, 2), dtype=torch.float64)
+    noise = 4 * torch.finfo(ZD.dtype).eps * point.value.abs()
+    t = torch.ones_like(slope)
+    todo = torch.arange(len(slope), device=slope.device)
+    for _ in range(30):
+        length = t[todo, None, None].to(ZD.dtype)
+        x = point.x[todo] + length * d[todo]
+        value, _ = objective.take(todo).at(x, point.Z[todo] + length * ZD[todo])
+        enough = point.value[todo] + 1e-4 * t[todo] * slope[todo] + noise[todo]
+        todo = todo[~(value <= enough)]
+        if len(todo) == 0:
+            break
+        t[todo] /= 2
+    return t[:, None, None].to(ZD.dtype)
+
+# %% ../nbs/core/08_probes.ipynb #9f72ee10
+def _minimise(objective, k, solver, memory=10) -> tuple[Tensor, Tensor, Tensor]:
+    "Minimise from zero; return weights (m, k, p), convergence (m,) and steps (m,)."
+    n, p = objective.design.shape
+    m = len(objective.targets[0])
+    device = objective.design.device
+    solution = objective.design.new_zeros(m, k, p)
+    done = torch.zeros(m, dtype=torch.bool, device=device)
+    n_iter = torch.zeros(m, dtype=torch.long, device=device)
+    live = torch.arange(m, device=device)
+    x, Z = solution.clone(), objective.design.new_zeros(m, k, n)
+    value, residual = objective.at(x, Z)
+    point = _Point(x, Z, value, objective.gradient(x, residual), [])
+    for it in range(solver.max_iter + 1):
+        small = point.gradient.square().sum((1, 2)).sqrt() <= solver.tol * n**0.5
+        solution[live], done[live], n_iter[live] = point.x, small, it
+        if small.all() or it == solver.max_iter:
+            break
+        if small.any():
+            live, point, objective = live[~small], point.take(~small), objective.take(~small)
+        d = _direction(point.gradient, point.history)
+        ZD = d @ objective.design.T
+        t = _step_length(objective, point, d, ZD)
+        S = t * d
+        x = point.x + S
+        Z = point.Z + t * ZD
+        value, residual = objective.at(x, Z)
+        gradient = objective.gradient(x, residual)
+        Y = gradient - point.gradient
+        sy = _dot(S, Y)
+        pair = _Pair(S, Y, torch.where(sy > 0, 1 / sy, 0 * sy))
+        point = _Point(x, Z, value, gradient, [*point.history, pair][-memory:])
+    return solution, done, n_iter
+
+# %% ../nbs/core/08_probes.ipynb #70685a2c
+class _Solver(NamedTuple):
+    "Solver settings of logistic probes."
+
+    alpha: float  # 1/C
+    tol: float
+    max_iter: int
+
+
+def _check_solver(C: float, tol: float, max_iter: int) -> _Solver:
+    "Return checked solver settings."
+    return _Solver(
+        alpha=1 / checks.check_number(C, "C", low=1e-150, high=1e150),
+        tol=checks.check_number(tol, "tol", low=0, low_open=True),
+        max_iter=checks.check_count(max_iter, "max_iter"),
+    )
+
+# %% ../nbs/core/08_probes.ipynb #2a857685
+def _check_fit_memory(basis: ridge.RidgeBasis, tasks: int, n: int, *, n_classes: int) -> None:
+    "Raise `MemoryError` if a block of logistic probes does not fit in memory."
+    fitted, r = basis.U.shape
+    logits = max(11 * fitted, 6 * (n - fitted)) * tasks * n_classes
+    steps = 25 * tasks * n_classes * (r + 1)
+    n_bytes = basis.U.element_size() * (logits + steps + 3 * n * r)
+    checks.check_memory(n_bytes, "lower block_size or pass fewer tasks or classes")
+
+
+def _fit_block(
+    y: Tensor, q: int, basis: ridge.RidgeBasis, solver: _Solver
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Fit the probes of several tasks, each on the classes that it contains.
+
+    Returns weights (m, q, r + 1) for the preconditioned design, converged (m,) and n_iter (m,).
+    """
+    dtype = basis.U.dtype
+    penalty = F.pad(solver.alpha / (0.5 * basis.s**2 + solver.alpha), (0, 1)).to(dtype)
+    design = _preconditioned(basis.U * basis.s.to(dtype), basis.s, solver.alpha, len(basis.U))
+    present = torch.zeros(len(y), q, dtype=torch.bool, device=y.device).scatter_(1, y, True)
+    k = present.sum(1)
+    W = design.new_zeros(len(y), q, design.shape[1])
+    done = torch.ones_like(k, dtype=torch.bool)
+    n_iter = torch.zeros_like(k)
+    two = (k == 2).nonzero()[:, 0]
+    more = (k > 2).nonzero()[:, 0]
+    if len(two):
+        low = present[two].double().argmax(1)
+        high = q - 1 - present[two].flip(1).double().argmax(1)
+        is_high = (y[two] == high[:, None]).to(design.dtype)
+        objective = _Objective(_binary_loss, design, penalty, (is_high,))
+        w, done[two], n_iter[two] = _minimise(objective, 1, solver)
+        W[two, low], W[two, high] = -w[:, 0] / 2, w[:, 0] / 2
+    if len(more):
+        objective = _Objective(_softmax_loss, design, penalty, (y[more], ~present[more]))
+        W[more], done[more], n_iter[more] = _minimise(objective, q, solver)
+    W[..., -1] = W[..., -1].masked_fill(~present, -torch.inf)
+    return W, done, n_iter
 
 # %% ../nbs/core/08_probes.ipynb #a9e9b8fb
 @dataclass(frozen=True, eq=False, repr=False)
@@ -269,11 +471,11 @@ def label_accuracy(
 def _logistic_block(rows, *, labels, q, mask, basis, new, solver) -> tuple[Tensor, ...]:
     "Evaluate logistic probes of the tasks `rows` on the examples outside the training mask."
     y = labels[rows]
-    W, done, n_iter = logistic.fit_block(y[:, mask], q, basis, solver)
+    W, done, n_iter = _fit_block(y[:, mask], q, basis, solver)
     y = y[:, ~mask]
     absent = W[..., -1].isneginf()
     W[..., -1] = W[..., -1].masked_fill(absent, 0.0)
-    Z = W @ logistic.preconditioned(new, basis.s, solver.alpha, len(basis.U)).T
+    Z = W @ _preconditioned(new, basis.s, solver.alpha, len(basis.U)).T
     Z = Z.masked_fill(absent[:, :, None], -torch.inf)
     loss = F.cross_entropy(Z, y, reduction="none").mean(1, dtype=torch.float64)
     return *_grade(Z.transpose(0, 1), y), loss, done, n_iter
@@ -310,10 +512,10 @@ def logistic_probes(
     standardize = checks.check_flag(standardize, "standardize")
     progress = checks.check_flag(progress, "progress")
     mask = checks.check_split(train, len(X), seed=seed).to(X.device)
-    solver = logistic.check_solver(C, tol, max_iter)
+    solver = _check_solver(C, tol, max_iter)
     basis = ridge.ridge_basis(X[mask], standardize=standardize)
     size = ridge_tasks.task_block(block_size, len(X), q)
-    logistic.check_fit_memory(basis, min(size, len(y)), len(X), n_classes=q)
+    _check_fit_memory(basis, min(size, len(y)), len(X), n_classes=q)
     problem = dict(labels=y, q=q, mask=mask, basis=basis, new=basis.project(X[~mask]))
     fn = partial(_logistic_block, solver=solver, **problem)
     run = dict(executor=executor, progress=progress)

@@ -8,22 +8,24 @@ __all__ = []
 # %% ../nbs/core/02_signatures.ipynb #eedad04d
 import ast
 import inspect
+import re
 import textwrap
 import tokenize
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 # %% ../nbs/core/02_signatures.ipynb #8f87c9e4
-def line_comments(source: str) -> dict[int, str]:
+def _line_comments(source: str) -> dict[int, str]:
     "Return the trailing comments of Python source, keyed by line number from 1."
     tokens = tokenize.generate_tokens(StringIO(source).readline)
     return {t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
 
 # %% ../nbs/core/02_signatures.ipynb #152996ef
-class Parameter(NamedTuple):
+class _Parameter(NamedTuple):
     "A parameter of a function, or a field of a class, as written in the source."
 
     name: str  # including its stars
@@ -32,7 +34,7 @@ class Parameter(NamedTuple):
     comment: str  # its description; may be empty
 
 # %% ../nbs/core/02_signatures.ipynb #981f4d9b
-def _parameters(arguments: ast.arguments, comments: dict) -> Iterator[Parameter]:
+def _parameters(arguments: ast.arguments, comments: dict) -> Iterator[_Parameter]:
     "Return all parameters in order, without `self` and `cls`."
     positional = [*arguments.posonlyargs, *arguments.args]
     missing = [None] * (len(positional) - len(arguments.defaults))
@@ -46,17 +48,17 @@ def _parameters(arguments: ast.arguments, comments: dict) -> Iterator[Parameter]
     for node, default in pairs:
         if node.arg not in ("self", "cls"):
             comment = comments.get((default or node).end_lineno, "")
-            yield Parameter(stars.get(node, "") + node.arg, node.annotation, default, comment)
+            yield _Parameter(stars.get(node, "") + node.arg, node.annotation, default, comment)
 
 # %% ../nbs/core/02_signatures.ipynb #a87373d4
-def _fields(node: ast.ClassDef, comments: dict) -> Iterator[Parameter]:
+def _fields(node: ast.ClassDef, comments: dict) -> Iterator[_Parameter]:
     "Return the public fields of a dataclass."
     for field in node.body:
         if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
             continue
         if not field.target.id.startswith("_"):
             comment = comments.get(field.end_lineno, "")
-            yield Parameter(field.target.id, field.annotation, field.value, comment)
+            yield _Parameter(field.target.id, field.annotation, field.value, comment)
 
 # %% ../nbs/core/02_signatures.ipynb #c65174a5
 def _section(title, parameters) -> list[str]:
@@ -82,7 +84,7 @@ def _sections(node, comments: dict) -> list[str]:
     if node.returns is None:
         return sections
     comment = comments.get(node.returns.end_lineno, "")  # the type takes the place of a name
-    returned = Parameter(ast.unparse(node.returns), None, None, comment)
+    returned = _Parameter(ast.unparse(node.returns), None, None, comment)
     return sections + _section("Returns", [returned])
 
 # %% ../nbs/core/02_signatures.ipynb #d150ce6d
@@ -95,12 +97,13 @@ def documented(thing: _T) -> _T:
         source = textwrap.dedent(inspect.getsource(thing))
     except (OSError, TypeError):
         return thing
-    sections = _sections(ast.parse(source).body[0], line_comments(source))
+    sections = _sections(ast.parse(source).body[0], _line_comments(source))
     thing.__doc__ = "\n\n".join([inspect.getdoc(thing) or "", *sections])
     return thing
 
 # %% ../nbs/core/02_signatures.ipynb #c970c979
-def read_signature(module: str, name: str) -> dict[str, Parameter]:
+@lru_cache
+def read_signature(module: str, name: str) -> dict[str, _Parameter]:
     """Return the parameters of a function, or the fields of a dataclass, from the source.
 
     The module itself is not imported, but its parent packages are.
@@ -108,11 +111,10 @@ def read_signature(module: str, name: str) -> dict[str, Parameter]:
     spec = find_spec(module)
     path = Path(spec.origin if spec and spec.origin else "")
     source = path.read_text(encoding="utf-8") if path.suffix == ".py" else ""
-    for node in ast.parse(source).body:
-        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or node.name != name:
-            continue
-        lines = "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno])
-        comments, thing = line_comments(lines), ast.parse(lines).body[0]
+    start = re.search(rf"^(?:class|def) {name}\b", source, re.M)
+    if start is not None:
+        lines = "".join(inspect.getblock(source[start.start() :].splitlines(True)))
+        comments, thing = _line_comments(lines), ast.parse(lines).body[0]
         if isinstance(thing, ast.ClassDef):
             return {p.name: p for p in _fields(thing, comments)}
         assert isinstance(thing, ast.FunctionDef)

@@ -358,7 +358,7 @@ def cached_json(
     return result
 
 # %% ../nbs/core/05_store.ipynb #ce559e9b
-KINDS = ("features", "zoo", "ranking", "synbench", "neucrab")  # the folders of a cache
+_KINDS = ("features", "zoo", "ranking", "synbench", "neucrab")  # the folders of a cache
 
 
 class _CacheFile(NamedTuple):
@@ -415,14 +415,14 @@ def _classify(path, kind) -> _CacheFile:  # CacheFile
 def list_cache(cache: str | Path | None = None) -> list[_CacheFile]:
     "List all files of a cache, without reading the results."
     root, files = cache_dir(cache), []
-    for kind in KINDS:
+    for kind in _KINDS:
         for folder, folders, names in os.walk(root / kind):
             folders.sort()
             links = [name for name in folders if (Path(folder) / name).is_symlink()]
             files += [_classify(Path(folder) / name, kind) for name in sorted(names + links)]
     outside = sorted(root.iterdir()) if root.is_dir() else []
     for path in outside:
-        if path.name not in (*KINDS, "write.lock"):
+        if path.name not in (*_KINDS, "write.lock"):
             n_bytes = path.lstat().st_size
             files.append(_CacheFile(path, "", "other", "", n_bytes, None))
     return files

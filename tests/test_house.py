@@ -28,7 +28,6 @@ NOTEBOOKS = sorted(
     p for p in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts
 )
 GROUND = {
-    "memory": -1,
     "refusals": -1,
     "toml": -1,
     "checks": 0,
@@ -41,7 +40,6 @@ GROUND = {
     "pairs": 3,
     "ridge": 2,
     "ridge_tasks": 3,
-    "logistic": 4,
     "probes": 5,
 }
 FLOORS = {

@@ -137,12 +137,14 @@ def test_a_changed_cell_is_exported_and_a_changed_module_comes_back(copy, comman
     notebook = copy / "nbs" / "core" / "02_signatures.ipynb"
     module = copy / "taskpriors" / "signatures.py"
     text = before["nbs/core/02_signatures.ipynb"].decode()
-    assert text.count("def line_comments(") == 1
-    notebook.write_text(text.replace("def line_comments(", "def all_comments("), encoding="utf-8")
+    assert text.count("def _line_comments(") == 1
+    notebook.write_text(text.replace("def _line_comments(", "def all_comments("), encoding="utf-8")
     assert run("nbdev_export", copy, commands).returncode == 0
     exported = module.read_text(encoding="utf-8")
     assert "def all_comments(" in exported
-    module.write_text(exported.replace("def all_comments(", "def line_comments("), encoding="utf-8")
+    module.write_text(
+        exported.replace("def all_comments(", "def _line_comments("), encoding="utf-8"
+    )
     assert run("nbdev_update", copy, commands).returncode == 0
     assert run("nbdev_export", copy, commands).returncode == 0
     assert not differing(before, files_of(copy))

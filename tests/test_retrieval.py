@@ -190,7 +190,7 @@ def test_what_does_not_fit_is_refused_before_any_work(search, changed, error, te
     retrieval = dict(queries=queries, relevant=pairs)
     names = dict(queries="queries", pairs="relevant", k="k")
     retrieval |= {names[k]: changed.pop(k) for k in names if k in changed}
-    with pytest.raises(error, match=f"^rank_models: .*{text}"):
+    with pytest.raises(error, match=f"^(rank_models|load_texts): .*{text}"):
         ranked(models, documents, tp.Retrieval(**retrieval), **changed)
 
 

@@ -281,7 +281,7 @@ def test_the_slider_runs_without_a_kernel(address, browser):
 
 def test_code_names_link_to_where_they_are_derived(site):
     html = (site / "papers/figures.html").read_text(encoding="utf-8")
-    name = "shared_prior.html#taskpriors-prior-shared-prior-task-temperature"
+    name = "calibration.html#taskpriors-prior-calibration-task-temperature"
     assert f'href="../prior/{name}"' in html
     assert 'href="../prior/heldout.html"' in (site / "rank/ranking.html").read_text(
         encoding="utf-8"

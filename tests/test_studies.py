@@ -192,7 +192,7 @@ def record_of_study():
 
 
 def test_the_cards_hold_the_record_of_the_study():
-    from taskpriors.transfer.cards import read_record
+    from taskpriors.transfer.registry import read_record
 
     part = read_record()["studies/11_record"]
     assert len(part["metrics"]) > 40 and len(part["sets"]) == 10

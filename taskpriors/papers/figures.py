@@ -15,7 +15,7 @@ import taskpriors.checks as checks
 import taskpriors.results as results
 from ..checks import ArrayLike, Axes, DataFrame
 from ..kernels import kernel_factor
-from ..prior import prefix, shared_prior
+from ..prior import calibration, prefix
 from ..prior.moments import trace_moments
 from ..rank import record
 from ..rank.ranking import Ranking
@@ -65,7 +65,7 @@ def plot_tasks(
     xy = tsne_map(features, seed=seed) if xy is None else checks.check_features(xy, "xy")
     checks.check_same_n(features=len(Z), xy=len(xy))
     if tasks is None:
-        T = shared_prior.task_temperature(Z, n_classes) if temperature is None else temperature
+        T = calibration.task_temperature(Z, n_classes) if temperature is None else temperature
         tasks = prefix.sample_labels(Z, T, n_classes, n_tasks=n_tasks, n_orders=n_tasks, seed=seed)
     panels = [(y, "a task from the prior") for y in tasks]
     if labels is not None:
@@ -235,7 +235,7 @@ def prior_ablation(
         rule = "features must hold at least two models"
         checks.refuse(rule, len(factors), "add models")
     if priors is None:
-        kernels = {**factors, "product": shared_prior.shared_prior(factors)}
+        kernels = {**factors, "product": calibration.shared_prior(factors)}
     else:
         priors = checks.check_several(priors, "priors")
         for name in priors:
@@ -243,7 +243,7 @@ def prior_ablation(
         kernels = {name: factors[name] for name in priors}
     frames = []
     for prior, P in kernels.items():
-        T = shared_prior.edge_temperature(P) if temperature is None else temperature
+        T = calibration.edge_temperature(P) if temperature is None else temperature
         m = trace_moments(factors, P, T, graphs="directed")
         rows = dict(prior=prior, model=list(factors), mean=m.mean, variance=m.variance)
         frames.append(pd.DataFrame(rows))

@@ -21,8 +21,7 @@ from ..inputs.embed import embed_features
 from ..kernels import kernel_factor
 from . import figures, mieb, neucrab_files, recipes, released
 from .actions import Cell, Computed, Job
-from ..prior.diversity import task_diversity
-from ..prior.prefix import sample_labels
+from ..prior.prefix import sample_labels, task_diversity
 from ..prior.task_prior import TaskPrior
 from ..probes import ridge_probes
 from ..rank.models import rank_models

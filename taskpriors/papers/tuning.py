@@ -33,8 +33,8 @@ from ..kernels import kernel_factor
 from . import fine_tuning
 from .neucrab_files import ImageInputs
 from ..prior import edges
+from ..prior.calibration import task_temperature
 from ..prior.objective import TaskPriorLoss
-from ..prior.shared_prior import task_temperature
 from ..prior.task_prior import TaskPrior
 from ..signatures import documented
 

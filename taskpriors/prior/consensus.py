@@ -9,6 +9,7 @@ __all__ = ['copy_similarity', 'Consensus', 'consensus_prior']
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -276,3 +277,57 @@ def candidate_notes(
     if consensus is not None and not consensus.stable:
         notes.append(f"The models form two communities with different tasks: {consensus.reason}.")
     return notes
+
+# %% ../../nbs/prior/16_consensus.ipynb #ind00007
+def _centred_kernel(features: Tensor) -> Tensor:  # shape (n, d) -> (n, n), norm one or zero
+    "Centred linear kernel of standardised features, with a zero diagonal."
+    X = features.double()
+    X = (X - X.mean(0)) / X.std(0).clamp(min=1e-12)
+    K = (X @ X.T).fill_diagonal_(0.0)
+    return K / K.norm().clamp(min=1e-12)
+
+# %% ../../nbs/prior/16_consensus.ipynb #ind00011
+COMPARED_EXAMPLES = 128  # maximum number of examples to compare
+INDEPENDENCE_LEVEL = 0.01  # p-value above which models are considered independent
+_ROUNDING = 1e-12  # sums that differ by less are tied; each kernel has norm one
+
+
+def _overlaps(
+    kernels: np.ndarray,  # shape (n_models, n, n)
+    others: np.ndarray,  # shape (n_models, n, n)
+) -> tuple[float, np.ndarray]:  # twice the sum over pairs; of each model with its others
+    "Sum of the inner products of all pairs of kernels, and of each kernel with its own partner."
+    total = kernels.sum(0)
+    pairs = np.vdot(total, total) - sum(np.vdot(K, K) for K in kernels)
+    return pairs, np.array([np.vdot(K, S) for K, S in zip(kernels, others, strict=True)])
+
+
+def dependence(
+    features: Sequence[Tensor],  # of each model on the same examples, shape (n, d)
+    *,
+    n_examples: int = COMPARED_EXAMPLES,  # maximum size of a random subset
+    n_permutations: int = 199,
+    seed: int = 0,
+) -> tuple[float, Tensor]:  # joint p-value, and that of each model against all others, (n_models,)
+    "Permutation test of whether models share any structure on the same examples."
+    n = len(features[0])
+    if len(features) < 2:
+        raise ValueError(f"dependence needs at least two models. Got {len(features)}")
+    if any(len(X) != n for X in features):
+        raise ValueError("all models must have features of the same examples")
+    g = torch.Generator().manual_seed(seed)
+    rows = torch.randperm(n, generator=g)[:n_examples]
+    kernels = np.stack([_centred_kernel(X[rows].cpu()).numpy() for X in features])
+    others = kernels.sum(0) - kernels
+    observed, observed_each = _overlaps(kernels, others)
+    above, above_each = 0, np.zeros(len(kernels), dtype=np.int64)
+    permuted = np.empty_like(kernels)
+    for _ in range(n_permutations):
+        for K, out in zip(kernels, permuted, strict=True):
+            order = torch.randperm(len(rows), generator=g).numpy()
+            K.take(order, 0).take(order, 1, out=out, mode="clip")  # other modes copy once more
+        pairs, each = _overlaps(permuted, others)
+        above_each += each >= observed_each - _ROUNDING
+        above += int(pairs >= observed - _ROUNDING)
+    p_values = torch.from_numpy(1 + above_each).double() / (1 + n_permutations)
+    return (1 + above) / (1 + n_permutations), p_values

@@ -27,7 +27,7 @@ class RowKernel(NamedTuple):
     mean: Tensor  # mean of the rows before centring, shape (d,), on the CPU
     scale: float  # of the factor
     trace: float  # of the kernel
-    range: Tensor | None = None  # from range_basis, shape (d, width); None if not computed
+    range: Tensor | None = None  # from _range_basis, shape (d, width); None if not computed
 
     def factor(self, X: Tensor) -> Tensor:  # shape (b, d)
         "Return the rows of the factor for some rows of the features."
@@ -53,14 +53,13 @@ def _lengths(X, kind) -> Tensor | float:  # divisors of the rows
 
 
 @checks.entry_point
-def range_basis(gram: Tensor, width: int, *, seed: Seed | None) -> Tensor:  # shape (d, width)
+def _range_basis(gram: Tensor, width: int, *, seed: Seed | None) -> Tensor:  # shape (d, width)
     "Orthonormal basis of G Omega, which spans most of the range of a Gram matrix G (d, d)."
     g = checks.check_generator(seed)
     omega = torch.randn(len(gram), width, generator=g, dtype=torch.float64)
     return torch.linalg.qr(gram @ omega.to(gram))[0]
 
 
-@checks.entry_point
 def row_kernel(
     features: row_blocks.RowsLike,
     kernel: str = "cosine",
@@ -101,7 +100,7 @@ def row_kernel(
         got = f"a kernel of norm {norm:.3g} after centring"
         checks.refuse(rule, got, "check that the model output depends on its input")
     mean = mean.to(rows.dtype).cpu()
-    basis = None if width is None else range_basis(gram / norm, width, seed=g)
+    basis = None if width is None else _range_basis(gram / norm, width, seed=g)
     return RowKernel(rows, kernel, mean, norm**-0.5, gram.trace().item() / norm, basis)
 
 # %% ../../nbs/prior/20_cut_prior.ipynb #53421936

@@ -27,7 +27,7 @@ from ..signatures import documented
 
 # %% ../../nbs/prior/15_heldout.ipynb #604d9c52
 @checks.entry_point
-def heldout_matrix(features: ArrayLike, alpha: float) -> Tensor:  # Q, shape (n, n), float64
+def _heldout_matrix(features: ArrayLike, alpha: float) -> Tensor:  # Q, shape (n, n), float64
     "Matrix Q for which Tr(Q G)/n is the leave-one-out loss on a task with label graph G."
     X = checks.check_features(features)
     n = len(X)

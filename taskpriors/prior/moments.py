@@ -36,7 +36,7 @@ def coins_(x: Tensor, t: Tensor, w: Tensor, scratch: Tensor, *, small: bool) -> 
 
 # %% ../../nbs/prior/04_moments.ipynb #104923fc
 @torch.no_grad()
-def moment_sums(
+def _moment_sums(
     blocks: Iterable,  # blocks of pairs, from pair_blocks
     *,
     prior: list,  # terms of a kernel
@@ -152,7 +152,7 @@ def trace_moments(
     first = p.odds[0]
     size = pair_sums.points_per_block(p, 3 + 2 * n_temps, p.dtype.itemsize)
     fn = partial(
-        moment_sums,
+        _moment_sums,
         prior=[(p.prior, p.prior, first)],
         models=[[(Z, Z, 1.0)] for Z in p.models],
         odds=[o / first for o in p.odds],

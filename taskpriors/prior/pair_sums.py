@@ -140,21 +140,21 @@ def pair_problem(
     )
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d28
-class Kernel(NamedTuple):
+class _Kernel(NamedTuple):
     "A symmetric matrix as a sum of terms a L R^T, with its diagonal."
 
     terms: list
     diagonal: Tensor  # float64, shape (n,)
 
 
-def factor_kernel(Z: Tensor) -> Kernel:
+def factor_kernel(Z: Tensor) -> _Kernel:
     "Return the kernel `Z @ Z.T`."
-    return Kernel([(Z, Z, 1.0)], margins(Z).diagonal)
+    return _Kernel([(Z, Z, 1.0)], margins(Z).diagonal)
 
 
-def kernel_difference(A: Tensor, B: Tensor) -> Kernel:
+def kernel_difference(A: Tensor, B: Tensor) -> _Kernel:
     "Return the matrix `A @ A.T - B @ B.T`."
-    return Kernel([(A, A, 1.0), (B, B, -1.0)], margins(A).diagonal - margins(B).diagonal)
+    return _Kernel([(A, A, 1.0), (B, B, -1.0)], margins(A).diagonal - margins(B).diagonal)
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d2a
 def block_shape(block: tuple) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from torch import Tensor
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..checks import ArrayLike, Seed
-from . import prefix, prefix_blocks
+from . import prefix
 
 # %% ../../nbs/prior/10_particles.ipynb #d755be69
 class PottsModel:
@@ -95,7 +95,7 @@ class PottsModel:
 def factor_sums(P: PottsModel, Y: Tensor) -> Tensor:  # B^T codes, shape (r, (q - 1) m)
     "Sum the rows of B times the codes of their labels."
     return sum(  # type: ignore[return-value]  # at least one block
-        P.B[rows].T @ prefix_blocks.encode_labels(Y[rows], P.q, P.B.dtype).flatten(1)
+        P.B[rows].T @ prefix.encode_labels(Y[rows], P.q, P.B.dtype).flatten(1)
         for rows in blocks.row_blocks(P.n, 256)
     )
 
@@ -162,7 +162,7 @@ def checked_problem(
     return Problem(PottsModel(Z[order], T, q, pi, tau, clamped=clamped), order, g)
 
 # %% ../../nbs/prior/10_particles.ipynb #ce7a2b8c
-class ParticleCloud:
+class _ParticleCloud:
     "Weights and ancestry of m particles."
 
     def __init__(self, m: int, device: str | torch.device, log_z: float = 0.0) -> None:
@@ -221,7 +221,7 @@ class ParticleCloud:
 _MIN_ANCESTORS = 10
 
 
-def too_few_ancestors(cloud: ParticleCloud) -> str:  # reason, or an empty string
+def too_few_ancestors(cloud: _ParticleCloud) -> str:  # reason, or an empty string
     "Explain if too few ancestors are left for standard errors."
     n_ancestors = cloud.n_ancestors()
     if n_ancestors >= _MIN_ANCESTORS:
@@ -234,7 +234,7 @@ MIN_DOF = 30  # for sequential draws
 MIN_DOF_ANNEALED = 2  # annealed particles are resampled often, so families differ in size
 
 
-def too_few_degrees(cloud: ParticleCloud, low: float = MIN_DOF) -> str:  # a reason, or ""
+def too_few_degrees(cloud: _ParticleCloud, low: float = MIN_DOF) -> str:  # a reason, or ""
     "Explain if the standard errors depend on too few families."
     dof = cloud.dof()
     if dof >= low:
@@ -276,10 +276,10 @@ def _propose_block(
     q, m = P.q, U.shape[1] // (P.q - 1)
     B = P.B[rows]
     A = B * P.coef(1 / P.T)
-    u = prefix_blocks.draw_uniforms(len(B), m, q, g, P.B)
+    u = prefix.draw_uniforms(len(B), m, q, g, P.B)
     F = (A @ U).view(-1, q - 1, m) + P.field(torch.arange(rows.start + 1, rows.stop + 1))
     J = (A @ B.T).tril(-1)
-    labels, codes, _ = prefix_blocks.draw_block(F, J, u)
+    labels, codes, _ = prefix.draw_block(F, J, u)
     F += (J @ codes.flatten(1)).view_as(F)  # scores from which the labels were drawn
     increments = (prefix.log_normalisers(F) - F.sum(1) / q).double().sum(0)
     return labels, codes, increments + _drift(P, U[-1].view(q - 1, m), codes)
@@ -291,7 +291,7 @@ class ParticleState(NamedTuple):
     beta: float  # inverse temperature
     labels: Tensor  # shape (n, m), int16
     sums: Tensor  # B^T codes of the labels, shape (r, (q - 1) m)
-    cloud: ParticleCloud  # weights and ancestors
+    cloud: _ParticleCloud  # weights and ancestors
 
 # %% ../../nbs/prior/10_particles.ipynb #6122cfdb
 def particle_filter(
@@ -304,10 +304,10 @@ def particle_filter(
     progress: bool = False,  # whether to show a progress bar
 ) -> ParticleState:
     "Draw labelings sequentially, with weights that make expectations exact."
-    cloud = ParticleCloud(m, P.B.device, log_z=_log_constant(P))
+    cloud = _ParticleCloud(m, P.B.device, log_z=_log_constant(P))
     U = P.B.new_zeros(P.B.shape[1], (P.q - 1) * m)
     if P.clamped is not None:
-        codes = prefix_blocks.encode_labels(P.clamped[:, None], P.q, P.B.dtype)[:, :, 0]
+        codes = prefix.encode_labels(P.clamped[:, None], P.q, P.B.dtype)[:, :, 0]
         U += (P.B[: P.n_clamped].T @ codes).repeat_interleave(m, 1)
     if P.n_clamped == P.n:
         cloud.weigh(torch.zeros_like(cloud.log_w))
@@ -336,12 +336,12 @@ def gibbs_sweep(P: PottsModel, beta: float, Y: Tensor, U: Tensor, g: torch.Gener
     field = P.field(P.n)
     for rows in P.free_blocks(32):
         B = P.B[rows]
-        old = prefix_blocks.encode_labels(Y[rows], q, P.B.dtype)
+        old = prefix.encode_labels(Y[rows], q, P.B.dtype)
         A = B * P.coef(beta)
         J = A @ B.T
-        u = prefix_blocks.draw_uniforms(len(B), m, q, g, P.B)
+        u = prefix.draw_uniforms(len(B), m, q, g, P.B)
         scores = A @ U - J.tril() @ old.flatten(1)  # without examples that J adds as drawn
-        labels, codes, _ = prefix_blocks.draw_block(scores.view_as(old) + field, J.tril(-1), u)
+        labels, codes, _ = prefix.draw_block(scores.view_as(old) + field, J.tril(-1), u)
         U.addmm_(B.T, (codes - old).flatten(1))
         Y[rows] = labels
 
@@ -391,7 +391,7 @@ def independent_labels(P: PottsModel, m: int, g: torch.Generator) -> Tensor:  # 
 
 def _hot_start(P, m, g) -> ParticleState:  # state of independent labels without weights
     Y = independent_labels(P, m, g)
-    cloud = ParticleCloud(m, P.B.device, log_z=(P.n - P.n_clamped) * math.log(P.q))
+    cloud = _ParticleCloud(m, P.B.device, log_z=(P.n - P.n_clamped) * math.log(P.q))
     return ParticleState(0.0, Y, factor_sums(P, Y), cloud)
 
 # %% ../../nbs/prior/10_particles.ipynb #fd53c607

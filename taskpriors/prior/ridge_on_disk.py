@@ -41,7 +41,7 @@ class _RowTasks(NamedTuple):
         return torch.nn.functional.embedding(y, self.codes.to(like)).flatten(1)
 
 
-def check_row_tasks(labels: ArrayLike, n: int, *, n_classes: int | None = None) -> _RowTasks:
+def _check_row_tasks(labels: ArrayLike, n: int, *, n_classes: int | None = None) -> _RowTasks:
     "Check integer labels, shape (n_tasks, n) or (n,), without converting their dtype."
     y = checks.as_tensor(labels, "labels")
     if y.is_floating_point() or y.dtype == torch.bool or y.ndim not in (1, 2) or not y.numel():
@@ -131,7 +131,7 @@ def _check_pass(rows, tasks, block_size) -> int:
 
 
 @checks.entry_point
-def row_sums(
+def _row_sums(
     rows: row_blocks.RowMatrix,  # features, shape (n, d), n above d + 1
     tasks: _RowTasks,  # on all examples
     part: tuple | None = None,  # mask (n,) of a subset of examples, and its tasks
@@ -392,7 +392,7 @@ def _heldout(fit, sample, tasks):
     )
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #b570e916
-EVALUATED = 2**14  # number of evaluated examples
+_EVALUATED = 2**14  # number of evaluated examples
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #b81ebd01
 class _Groups(NamedTuple):  # a sample of whole groups
@@ -668,31 +668,31 @@ def scores_of_rows(
     known: ArrayLike | None = None,  # class of each example, if known, shape (n,)
     groups: ArrayLike | None = None,  # of the examples, for grouped cross-validation, shape (n,)
     seed: Seed | None = 0,  # of the split, if `train` is a fraction
-    n_evaluated: int = EVALUATED,  # number of evaluated examples
+    n_evaluated: int = _EVALUATED,  # number of evaluated examples
     block_size: int | None = None,  # rows read at once; None is 8 MB
 ) -> _RowScores:
     "Compute held-out errors and probe accuracies over tasks in one pass over a file."
     rows = row_blocks.open_rows(features)
     n = len(rows)
-    tasks = check_row_tasks(labels, n, n_classes=n_classes)
+    tasks = _check_row_tasks(labels, n, n_classes=n_classes)
     part = None
     n_evaluated = checks.check_count(n_evaluated, "n_evaluated", low=2)
     mask = checks.check_split(train, n, seed=seed)
     if probe_labels is not None:
-        part = mask, check_row_tasks(probe_labels, n, n_classes=n_classes)
+        part = mask, _check_row_tasks(probe_labels, n, n_classes=n_classes)
     if part is not None and int(mask.sum()) <= rows.shape[1] + 1:
         got = f"{int(mask.sum())} examples"
         remedy = "raise train, or pass the features in memory to ridge_probes"
         rule = f"probes must be fitted to more than {rows.shape[1] + 1} examples"
         checks.refuse(rule, got, remedy)
     if known is not None:
-        known = check_row_tasks(known, n)
+        known = _check_row_tasks(known, n)
         if len(known.labels) != 1:
             got = f"{len(known.labels)} rows"
             rule = "known must hold one class per example"
             checks.refuse(rule, got, "pass shape (n,)")
     number = None if groups is None else whole_groups.check_groups(groups, n).number
-    sums = row_sums(rows, tasks, part, further=known, block_size=block_size)
+    sums = _row_sums(rows, tasks, part, further=known, block_size=block_size)
     fit = _fit_rows(sums[0])
     if number is None:
         error = _heldout(fit, _of_all(fit, rows, tasks, n_evaluated), tasks)

@@ -6,7 +6,6 @@
 __all__ = ['ModelScores', 'TaskPrior']
 
 # %% ../../nbs/prior/17_task_prior.ipynb #8d6b7c08
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,13 +19,12 @@ import taskpriors.checks as checks
 import taskpriors.kernels as kernels
 from ..checks import ArrayLike, DataFrame, ExecutorLike, Seed
 from ..kernels import center as center_rows
-from . import edges, heldout, moments, prefix, regime
-from .calibration import critical_temperature
+from . import edges, heldout, moments, prefix
+from .calibration import Regime, calibrate_temperature, pair_means, prior_regime
 from .estimates import Labelings
 from .heldout import HeldoutError
-from .labelings import calibrate_temperature, sample_labelings
+from .labelings import sample_labelings
 from .moments import TraceMoments
-from .regime import Regime
 from .sketch import sketch_trace_moments
 from .tails import outperform_probability
 from .views import view_factor
@@ -223,16 +221,7 @@ class TaskPrior(Result):
     def regime(self) -> Regime:
         "Measure the randomness of the tasks in one pass over all pairs."
         Z, odds = edges.checked_odds(self.factor, self.temperature, self.graphs)
-        ratio, bits = regime.pair_means(Z, odds, self.temperature)
-        relative = self.temperature / critical_temperature(Z, 2) if Z.any() else math.inf
-        label_bits = regime.label_entropy(Z, self.temperature)
-        return Regime(
-            ratio=ratio,
-            entropy=bits,
-            relative=relative,
-            label_entropy=label_bits,
-            verdict=regime.regime_verdict(relative, label_bits),
-        )
+        return prior_regime(Z, odds, self.temperature)
 
     @checks.entry_point
     def at_ratio(
@@ -242,7 +231,7 @@ class TaskPrior(Result):
         "Return the prior at the temperature where the mean of |K_ij|/T is `ratio`."
         ratio = checks.check_number(ratio, "ratio", low=0, low_open=True)
         Z, odds = edges.checked_odds(self.factor, self.temperature, self.graphs)
-        now, _ = regime.pair_means(Z, odds, self.temperature)
+        now, _ = pair_means(Z, odds, self.temperature)
         if now == 0:
             rule = "the kernel must be non-zero off its diagonal"
             checks.refuse(rule, "zeros", "choose another kernel")

@@ -6,13 +6,15 @@
 __all__ = []
 
 # %% ../../nbs/rank/10_cost.ipynb #0e1b8f60
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 import taskpriors.checks as checks
@@ -20,7 +22,7 @@ from ..inputs import accepted_models, encoders, named_models, sources, zoo
 from ..inputs.feature_files import read_features
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource, text_encoder, word_means
-from ..prior import point_copies
+from ..pairs import SEARCHED_ROWS
 from ..prior.cut_prior import OVERSAMPLING
 from . import baselines
 from .options import RankOptions
@@ -173,8 +175,9 @@ def _network_work(
     source: sources.Source, points: ImageSource | TextSource | None
 ) -> _NetworkWork | None:
     "Cost of a network per example; None if unknown until it is loaded."
-    module: Any
-    evaluating: Any = torch.no_grad()
+    module: nn.Module | None
+    forward: Callable | None
+    evaluating: AbstractContextManager = torch.no_grad()
     of_texts = isinstance(points, TextSource)
     by_name = isinstance(source, sources.PublishedWeights)  # timm and torchvision build these
     if isinstance(source, sources.Name):
@@ -187,7 +190,7 @@ def _network_work(
     elif isinstance(points, TextSource):
         if isinstance(source, sources.WordVectors):
             return _NetworkWork(word_means(source.vectors, points.subset([0])).shape[1], 0.0, 0)
-        encoder: Any = text_encoder(source, points)
+        encoder = text_encoder(source, points)
         forward, module = encoder.forward, encoder.module
         batch = torch.tensor([_usual_text(points)])
     elif isinstance(source, sources.Name) and source.of_zoo:  # as it is before its training
@@ -195,9 +198,11 @@ def _network_work(
         batch = zoo.zoo_transform(points[0])[None]
     else:
         encoder = accepted_models.load_encoder(source)
+        assert encoder.transform is not None  # images are not features
         forward, module, batch = encoder.forward, encoder.module, encoder.transform(points[0])[None]
         evaluating = encoders.evaluating(module, torch.device("cpu"))
     with FlopCounterMode(display=False) as counter, evaluating:
+        assert forward is not None
         width = forward(batch).shape[1]
     parameters = () if module is None else module.parameters()
     n_bytes = sum(w.numel() * w.element_size() for w in parameters)
@@ -260,7 +265,7 @@ def plan_in_memory(
     if widths and options.groups is None:
         d = min(widths)
         by_pairs = 8 * (4 * n * d + 3 * 1024 * n)  # rows four times, a block of distances three
-        searching = by_pairs if n <= point_copies.MOST else 16 * n * d
+        searching = by_pairs if n <= SEARCHED_ROWS else 16 * n * d
         n_bytes = max(n_bytes, 4 * n * sum(widths) + searching)
     absent = _weights_to_fetch(models, isinstance(points, TextSource))
     download_bytes = {name: works[name].n_bytes for name in absent if name in works}

@@ -16,11 +16,10 @@ import torch
 
 import taskpriors.checks as checks
 from ..checks import DataFrame, Series
-from ..inputs.model_names import match_names
-from ..inputs.past_scores import read_mteb
+from ..inputs.past_scores import match_names, read_mteb
 from ..kernels import kernel_factor
+from ..prior.calibration import task_temperature
 from ..prior.heldout import expected_heldout_error
-from ..prior.shared_prior import task_temperature
 from ..prior.task_prior import TaskPrior
 from ..rank.options import MAX_SEED
 from ..rank.ranking import Ranking

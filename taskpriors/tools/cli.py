@@ -23,7 +23,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..refusals import named
 from ..signatures import read_signature
 from ..toml import packaged_toml
 from . import arguments, console
@@ -74,11 +73,12 @@ def _plain(x) -> str:  # printable text
     return plain_text(x)
 
 
-@named("taskpriors")
 def _report_path(given) -> Path | None:  # None if no page is requested
+    from taskpriors.refusals import named
     from taskpriors.report.page import check_report_path
 
-    return check_report_path(given["report"]) if "report" in given else None
+    with named("taskpriors"):
+        return check_report_path(given["report"]) if "report" in given else None
 
 
 def _tell(ranking, out, given, report) -> None:
@@ -267,13 +267,13 @@ def _run_cache(args: argparse.Namespace) -> int:
 # %% ../../nbs/tools/08_cli.ipynb #2be01188
 def _run_metrics(args: argparse.Namespace) -> int:
     "List the metrics, or describe one: formula, direction, pitfalls."
-    from taskpriors.transfer import cards
+    from taskpriors.transfer import registry
 
     width = console.width_of_lines(sys.stdout.isatty())
     if "metric" in args:
-        print(console.wrapped(str(cards.describe_metric(args.metric)), width, 13))
+        print(console.wrapped(str(registry.describe_metric(args.metric)), width, 13))
         return 0
-    for name, row in cards.card_table().iterrows():
+    for name, row in registry.card_table().iterrows():
         line = f"{name:25}{row.better:8}{row.needs}"
         print(console.wrapped(f"{line}: {row.trap}", width, 25))
     return 0

@@ -24,7 +24,7 @@ from ..inputs.image_source import ImageSource
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.zoo import Gradients
 from ..kernels import kernel_factor
-from ..prior import shared_prior
+from ..prior import calibration
 from ..prior.task_prior import TaskPrior
 from ..rank.options import ORDERS, Compute, RankOptions
 from ..rank.reference_set import see_inputs, standard_references
@@ -102,7 +102,7 @@ def level_components(
 def reference_factor(reference: Mapping[str, Tensor]) -> Tensor:  # shape (n, r)
     "Factor of the mean kernel of references, whose kernels have Frobenius norm one."
     factors = {name: kernel_factor(X, scale="frobenius") for name, X in reference.items()}
-    return shared_prior.shared_prior(factors)
+    return calibration.shared_prior(factors)
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #46bb12ac
 def fixed_tasks(
@@ -110,7 +110,7 @@ def fixed_tasks(
 ) -> Tensor:  # (n_tasks, n)
     "Sample tasks from the mean kernel of references (name -> features)."
     Z = reference_factor(reference)
-    prior = TaskPrior(Z, shared_prior.task_temperature(Z, n_classes))
+    prior = TaskPrior(Z, calibration.task_temperature(Z, n_classes))
     return prior.sample(
         n_classes,
         n_tasks,
