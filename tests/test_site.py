@@ -418,7 +418,7 @@ FIRST = {
     "objections": "start/four_objections",
     "explorer": "start/explorer",
     "cite": "start/citing",
-    "report": "rank/ranking",
+    "report": "report/index",
     "timm": "inputs/named_models",
     "Lightning": "tools/monitor_lightning",
 }
