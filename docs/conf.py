@@ -42,14 +42,14 @@ proof_minimal_theme = True
 bibtex_bibfiles = ["references.bib"]
 ogp_social_cards = {"enable": False}  # one card for all pages
 ogp_image = "_static/card.png"
-ogp_image_alt = "taskpriors: score a representation on every task it could meet"
+ogp_image_alt = "taskpriors: rank representation models on a distribution over tasks"
 ogp_site_url = html_baseurl = f"{_cfg['doc_host']}{_cfg['doc_baseurl']}/"
 html_search_scorer = str(Path(__file__).with_name("search_scorer.js"))
 notfound_urls_prefix = f"{_cfg['doc_baseurl']}/"
 notfound_context = {
-    "title": "This page is not here",
-    "body": "<h1>This page is not here</h1>\n<p>It may have moved: pages are named by what they "
-    "are about, without numbers. Search for it, or start at the front page.</p>",
+    "title": "Page not found",
+    "body": "<h1>Page not found</h1>\n<p>The page may have moved: its address is the name of a "
+    "chapter without its number. Use the search, or start at the front page.</p>",
 }
 
 html_theme = "furo"
@@ -80,7 +80,7 @@ html_theme_options = {
 
 
 class WrappedLines(HtmlFormatter):
-    "Each line of code in a span of its own, so that a long one wraps below its indentation."
+    "Put each line of code into a span, so that long lines wrap below their indentation."
 
     def wrap(self, source):
         return super().wrap(self._spans(source))

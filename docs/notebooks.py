@@ -1,4 +1,4 @@
-"The notebooks as the site sees them: which there are, their pages, and what is wrong with one."
+"The list of notebooks, their pages, and the checks of their cells."
 
 import ast
 import json
@@ -33,7 +33,7 @@ Item = namedtuple("Item", "paper what status label")
 
 
 class BuildError(Exception):
-    "What is wrong, in which cell of which notebook."
+    "An error in a cell of a notebook."
 
     def __init__(self, path, cell, reason):
         where = f", cell {cell}" if cell else ""
@@ -46,9 +46,9 @@ FOLDERS = {  # in reading order, with their headings in the sidebar
     "synbench": "SynBench",
     "transfer": "Transferability",
     "rank": "Ranking models",
-    "report": "Pages and figures",
+    "report": "Reports and figures",
     "tools": "Training, layers, command line",
-    "papers": "The papers, run again",
+    "papers": "Reproducing the papers",
     "studies": "Studies",
     "inputs": "Images, texts and features",
     "core": "Core",
@@ -79,21 +79,19 @@ MACHINERY = (  # of the other folders, the pages that only say how something is 
     "prior/cross_skill",
     "prior/ridge_on_disk",
     "prior/cut_prior",
-    "synbench/networks",
 )
 BUILT = {  # folders with machinery, from the ground up, with the headings under `HOW_BUILT`
     "core": "Core",
     "inputs": "Images, texts and features",
     "prior": "Sums over a prior",
-    "synbench": "Networks of SynBench",
     "rank": "Steps of a ranking",
     "tools": "Parts of the commands",
 }
-FIVE, HOW_BUILT = "Five results to read first", "How it is built"
+FIVE, HOW_BUILT = "Five results to read first", "Implementation"
 
 
 def is_machinery(path):
-    "Does a notebook say how something is built, so that a reader of proofs can leave it out?"
+    "Whether a notebook describes an implementation, which a reader of proofs can skip."
     folder, page = path.parent.name, page_of(path)
     if folder in DERIVED:
         return page.removeprefix(f"{folder}/") not in DERIVED[folder]
@@ -108,24 +106,24 @@ def notebook_of():
 
 
 def results():
-    "The notebooks that a reader of proofs opens first."
+    "The notebooks to read first."
     return [notebook_of()[page] for page in RESULTS if page in notebook_of()]
 
 
 def read_in(folder):
-    "The other notebooks of a folder that are for readers, by their numbers."
+    "The other notebooks of a folder for readers, in the order of their numbers."
     here = [p for p in notebook_of().values() if p.parent.name == folder]
     return [p for p in here if not is_machinery(p) and p not in results()]
 
 
 def built_in(folder):
-    "The notebooks of a folder that say how something is built, by their numbers."
+    "The notebooks of a folder about its implementation, in the order of their numbers."
     return [p for p in notebook_of().values() if p.parent.name == folder and is_machinery(p)]
 
 
 @cache
 def chapters():
-    "All notebooks in reading order: the front page, what is for readers, and how it is built."
+    "All notebooks in reading order: the front page, notebooks for readers, the implementation."
     start, *others = FOLDERS
     found = read_in("nbs") + read_in(start) + results()
     found += [path for folder in others for path in read_in(folder)]
@@ -154,7 +152,7 @@ def module_of_page(page):
 
 
 def target_of(module, name):
-    "Where a name can be linked to; Sphinx ignores case, so a class is marked as one."
+    "Link target of a name; Sphinx ignores case, so the target of a class is marked."
     return f"taskpriors.{module}.{name}" + (
         "-class" if name[0].isupper() and "." not in name else ""
     )
@@ -169,7 +167,7 @@ def _body(module):
 
 @cache
 def promised(module):
-    "The names that users were promised in a module: its `__all__`."
+    "The public names of a module: its `__all__`."
     for node in _body(module):
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
             return set(ast.literal_eval(node.value))
@@ -193,7 +191,7 @@ def exported(module):
 
 
 def explained_methods(node):
-    "Public methods of a class whose parameters stand on lines of their own, with comments."
+    "Public methods of a class whose parameters have lines of their own with comments."
     for m in node.body:
         if isinstance(m, ast.FunctionDef) and not m.name.startswith("_"):
             if m.args.args and m.args.args[0].lineno > m.lineno:
@@ -201,7 +199,7 @@ def explained_methods(node):
 
 
 def target_of_anchor(module, anchor):
-    "The same for an anchor as nbdev writes it, in small letters."
+    "The same for an anchor of nbdev, which is in lower case."
     names = [name for name, _ in exported(module)]
     return target_of(
         module,
@@ -213,7 +211,7 @@ def target_of_anchor(module, anchor):
 
 
 def check_notebook(path):
-    "Raise BuildError for the first cell that would not make a page."
+    "Raise BuildError for the first cell that cannot be converted to a page."
     try:
         nb = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as e:
@@ -292,7 +290,7 @@ def process_one(source):
 
 @cache
 def cells(path):
-    "The cells of a notebook as they stand in the repository: (type, source)."
+    "The cells of a notebook in the repository: (type, source)."
     return [
         (c["cell_type"], "".join(c["source"]))
         for c in json.loads(path.read_text(encoding="utf-8"))["cells"]
@@ -338,7 +336,7 @@ def shown_items(source, path, cell=None):
 
 
 def marks():
-    "Item of a paper -> the marks of the cells that show it, each with its notebook."
+    "Map from items of the papers to the marks of their cells, each with its notebook."
     shown = {}
     for path in chapters():
         for k, (kind, source) in enumerate(cells(path), 1):
@@ -351,11 +349,11 @@ def marks():
 GRADES = (  # from the strongest on, as the map counts them
     "proved",
     "refuted",
-    "number beside print here",
-    "number beside print with networks",
-    "method on our own data",
-    "nothing to compute",
-    "not in reach",
+    "compared with the paper",
+    "not yet compared",
+    "implemented only",
+    "not computational",
+    "not reproducible",
 )
 
 
@@ -369,10 +367,10 @@ def recipes_of(command):
 
 
 def has_number(recipe, *, here):
-    """Does a recipe set a number of ours beside a printed one that it can be compared with?
+    """Whether a recipe compares a computed number with a printed one.
 
-    `here` asks for those that need neither networks nor images, and else for those whose networks
-    are the paper's.
+    With `here`, only recipes that need neither networks nor images count; without it, only those
+    that need the networks of the paper.
     """
     from taskpriors.papers.reproduce import printed_numbers
 
@@ -384,30 +382,30 @@ def has_number(recipe, *, here):
 
 
 def is_computed_here(text, statuses):
-    "Does anybody get a number beside a printed one without a network, by a cell or a command?"
+    "Whether a cell or a command compares a number with a printed one without any network."
     recipes = recipes_of(text.partition(" => ")[2])
     return "reproduced" in statuses or any(has_number(r, here=True) for r in recipes)
 
 
 def grade(text, statuses):
-    "How far an item is shown, from its line in docs/papers.txt and the statuses of its cells."
+    "Grade of an item, from its line in docs/papers.txt and the statuses of its cells."
     for status in ("proved", "refuted"):
         if status in statuses:
             return status
     if is_computed_here(text, statuses):
-        return "number beside print here"
+        return "compared with the paper"
     line, _, command = text.partition(" => ")
     if any(has_number(r, here=False) for r in recipes_of(command)):
-        return "number beside print with networks"
+        return "not yet compared"
     if statuses or command:
-        return "method on our own data"
+        return "implemented only"
     reason = line.partition(" -- ")[2]
     is_text = reason.endswith(("nothing to compute", "a drawing"))
-    return "nothing to compute" if is_text else "not in reach"
+    return "not computational" if is_text else "not reproducible"
 
 
 def graded_items():
-    "Paper -> (line, statuses of its cells) of each item."
+    "Map from papers to the line and the statuses of each item."
     shown = marks()
     return {
         paper: [
@@ -419,7 +417,7 @@ def graded_items():
 
 
 def counted_items():
-    "Paper -> how many of its items have each grade, as the cells and the commands say."
+    "Map from papers to the number of items with each grade."
     counts = {}
     for paper, items in graded_items().items():
         found = [grade(*item) for item in items]
@@ -428,5 +426,5 @@ def counted_items():
 
 
 def n_computed_here():
-    "Items with a number beside a printed one that needs no network, those refuted by it as well."
+    "Number of items that are compared with the paper without a network, including refuted ones."
     return sum(is_computed_here(*item) for items in graded_items().values() for item in items)

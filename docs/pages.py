@@ -1,4 +1,4 @@
-"The pages that are generated: contents, names, the map of the papers, lists for machines."
+"Generated pages: contents, names, the map of the papers, and lists for search engines."
 
 import ast
 import re
@@ -32,34 +32,34 @@ from notebooks import (
 )
 
 ABOUT = {  # one sentence for the page of each folder
-    "prior": "What a probability distribution over all tasks says about a representation.",
-    "synbench": "Synthetic tasks whose optimum is known, and how much of it a network keeps.",
-    "transfer": "Metrics of the literature that predict transfer from features and labels.",
-    "rank": "From features to a verdict: one prior, the skill of each model and its errors.",
-    "report": "How a ranking is shown: the page for a colleague, and figures.",
-    "tools": "What users run: the monitor of a training, layers, the command line.",
-    "papers": "What computes the figures and tables of the three papers, and NeuCRaB on your data.",
-    "studies": "The papers' experiments and ours, run; each opens with its conclusions.",
+    "prior": "Probability distributions over tasks, and the score of a representation under them.",
+    "synbench": "Synthetic tasks with a known optimum, and how close a network comes to it.",
+    "transfer": "Published metrics that predict transfer performance from features and labels.",
+    "rank": "From features to a verdict: task distribution, skill, uncertainty and forecast.",
+    "report": "Reports, tables and figures of a ranking.",
+    "tools": "Monitoring a training run, selecting a layer, and the command line.",
+    "papers": "Recomputing the figures and tables of the three papers, and NeuCRaB on your data.",
+    "studies": "Experiments of the papers and our own; each page begins with its conclusions.",
 }
 ABOUT_BUILT = {  # the same for the pages of machinery
-    "core": "The ground that everything stands on: checks, storage, kernels, probes.",
-    "inputs": "From images, texts and files to the features of each model.",
-    "prior": "How the sums, the probes and the tasks of a prior are computed block by block.",
-    "synbench": "Which networks SynBench scores, and what it needs of them.",
-    "rank": "What a ranking does between the models that it is given and its verdict.",
-    "tools": "What the monitor, the explorer and the command line are made of.",
+    "core": "Argument checks, storage, kernels and probes, which all other chapters use.",
+    "inputs": "Reading images, texts and files, and computing the features of each model.",
+    "prior": "Blockwise computation of the sums, probes and tasks of a prior.",
+    "synbench": "The networks that SynBench scores, and their requirements.",
+    "rank": "The steps of a ranking, from the models to the verdict.",
+    "tools": "The parts of the monitor, the explorer and the command line.",
 }
 ABOUT_HOW_BUILT = (
-    "These chapters are for those who change the library. They say how sums, files and commands "
-    "are computed, and test what they export. A proof that rests on one of them links to it."
+    "These chapters are for developers of the library. They describe how sums, files and commands "
+    "are implemented, and test what they export. Proofs that depend on one of them link to it."
 )
 
 
-ENTERED = ("rank", "inputs", "tools", "show")  # folders whose modules users call
+ENTERED = ("rank", "inputs", "tools", "report")  # folders whose modules users call
 
 
 def front_toctree():
-    """Hidden tables of contents: what is read first one by one, then folders by their pages.
+    """Hidden tables of contents: the first pages one by one, then folders.
 
     A notebook stands in one table only, so the page of a folder leaves out the first results.
     """
@@ -87,7 +87,7 @@ def _toctree(pages, options=""):
 
 @cache
 def wing_pages():
-    "Page -> its text: folders for readers, folders of machinery, and one page above the latter."
+    "Map from pages of folders to their text: for readers, implementation, and their index."
     pages, parts = {}, {}
     for folder, about in ABOUT.items():
         first = [p for p in results() if p.parent.name == folder]
@@ -129,7 +129,7 @@ def front_door():
 
 @cache
 def home_of(name):
-    "The chapter that derives a name of the front door; its module may pass on another's."
+    "The chapter that derives a public name; its module may re-export the name."
     promised = front_door()[name]
     of = {module_of(p): p for p in chapters() if module_of(p)}
     found = [promised] + [m for m in of if name in dict(exported(m))]
@@ -137,7 +137,7 @@ def home_of(name):
 
 
 def _names_in(node, own):
-    "The public names that a piece of code reads: `tp.NAME`, or NAME if it is not among its `own`."
+    "Public names that a piece of code uses: `tp.NAME`, or NAME if it is not in `own`."
     for part in ast.walk(node):
         if isinstance(part, ast.Attribute) and getattr(part.value, "id", "") == "tp":
             yield part.attr
@@ -147,7 +147,7 @@ def _names_in(node, own):
 
 @cache
 def _used(path):
-    "The public names in the code cells that readers see."
+    "The public names in the visible code cells."
     shown = [
         ast.parse(re.sub(r"^\s*[%!].*$", "", source, flags=re.M))
         for kind, source in cells(path)
@@ -166,7 +166,7 @@ def users_of(name):
 
 @cache
 def examples():
-    "Name of the front door -> a call of it; and under the empty name what comes before them all."
+    "Map from public names to an example call; the empty name maps to the common first lines."
     text = (ROOT / "docs" / "examples.py").read_text(encoding="utf-8")
     head, *parts = re.split(r"^# %% (\w+)\n", text, flags=re.M)
     found = {"": head.partition('"""\n\n')[2]}
@@ -174,7 +174,7 @@ def examples():
 
 
 def call_first(path):
-    "A call of what users take from a chapter of the ranking, for the top of its page."
+    "Example calls of the public names of a chapter, for the top of its page."
     if path.parent.name not in ENTERED:
         return None
     names = [name for name in front_door() if home_of(name) == path]
@@ -183,7 +183,7 @@ def call_first(path):
         return None
     code = "\n".join(["import taskpriors as tp", "", *dict.fromkeys(calls)])
     links = ", ".join(f"[`tp.{name}`](#{label_of(name)})" for name in names)
-    given = "What the calls take as given stands above those of [all functions](/api.md)."
+    given = "The page of [all functions](/api.md) defines the variables in these calls."
     return f"```python\n{code}\n```\n\nFor users: {links}. {given}"
 
 
@@ -192,7 +192,7 @@ def label_of(name):
     return f"tp.{name}.constant" if name.isupper() else f"tp.{name}"
 
 
-GROUPS = {  # the front door by what a user wants, in this order
+GROUPS = {  # public names by purpose, in this order
     "Rank models": ENTERED,
     "A prior over tasks": ("prior",),
     "Metrics and agreement": ("transfer", "papers"),
@@ -201,19 +201,19 @@ GROUPS = {  # the front door by what a user wants, in this order
 }
 
 
-MOST_USERS = 5  # chapters that are named below a function, the first in reading order
+MOST_USERS = 5  # number of chapters listed below a function, in reading order
 
 
 def api_page(targets):
-    "The names of the front door, each with an example and the chapters that use it."
+    "The public names, each with an example and the chapters that use it."
     lines = [
         "---\ntocdepth: 2\n---",
         "# Functions for users",
         "",
-        "`import taskpriors as tp` reaches these names. Each stands with a call, its parameters, "
-        "and the chapters that use it. "
-        "[All names](names.md), with those for readers, have a page of their own. "
-        "The calls begin with these lines:",
+        "These names are available after `import taskpriors as tp`. Each has an example, its "
+        "parameters, and links to the chapters that use it. "
+        "The [index of names](names.md) also lists the names that are not part of this interface. "
+        "The examples begin with these lines:",
         "",
         f"```python\n{examples()[''].strip()}\n```",
     ]
@@ -226,7 +226,7 @@ def api_page(targets):
 
 
 def _front_entry(name, targets):
-    "A name of the front door: what it does, an example, where it is derived and used."
+    "A public name: summary, example, and the chapters that derive and use it."
     home = home_of(name)
     module = module_of(home)
     target = target_of(module, name)
@@ -252,7 +252,7 @@ def gallery(pages):
     import nbformat
 
     found = nbformat.v4.new_notebook()
-    text = "# Gallery\n\nEvery figure of the site, below a link to the chapter that draws it."
+    text = "# Gallery\n\nAll figures of the site, each below a link to its chapter."
     found.cells.append(nbformat.v4.new_markdown_cell(text, id="gallery"))
     for path, page in pages:
         drawn = [
@@ -273,14 +273,14 @@ def gallery(pages):
 
 
 def names_page(targets):
-    "Every exported name, linked to where it is derived, if that is among `targets`."
+    "All exported names, linked to their derivation if it is among `targets`."
     lines = [
         "---\ntocdepth: 2\n---",
         "# Index of names",
         "",
-        "Every name in reading order, linked to the cell that derives and tests it; "
-        "the same [from A to Z](genindex). A name in **bold** is promised to users: it stays at "
-        "its path. Any other can be imported by its path, too, but it may move.",
+        "All names in reading order, linked to the cell that derives and tests them "
+        "([alphabetical index](genindex)). Names in **bold** are public and keep their path. "
+        "The other names can be imported by their path as well, but may move.",
     ]
     for folder, heading in FOLDERS.items():
         here = [p for p in chapters() if p.parent.name == folder and module_of(p)]
@@ -330,38 +330,39 @@ def llms(address, about):
         lines += [f"- [{_title(p)}]({address}{page_of(p)}.html): {_result(p)}" for p in here]
     lines += ["", "## Reference", ""]
     for page, what in {
-        "api": "Functions for users: an example of each, and the chapters that use it.",
-        "names": "All names, those that are promised in bold.",
-        "papers": "Which cell proves or reproduces which item of the papers.",
+        "api": "Functions for users, each with an example and the chapters that use it.",
+        "names": "All names; public names are in bold.",
+        "papers": "The items of the papers, with the cells that prove or reproduce them.",
     }.items():
         lines.append(f"- [{page}]({address}{page}.html): {what}")
     return "\n".join(lines) + "\n"
 
 
 def papers_page(targets):
-    "Which cell proves or reproduces which item of the papers."
+    "The items of the papers, with the cells that prove or reproduce them."
     shown = marks()
     lines = [
         "# Map of the papers",
         "",
-        "Every theorem, lemma, algorithm, figure and table of the three papers, and the cell that "
-        "proves or reproduces it. "
-        "This page is collected from the notebooks when the site is built.",
+        "This page lists every theorem, lemma, algorithm, figure and table of the three papers, "
+        "with the cell that proves or reproduces it. "
+        "It is collected from the notebooks when the site is built.",
         "",
-        "**proved**: in our words, each line checked by number. "
-        "**refuted**: a proof or the paper's own numbers contradict it. "
-        "**number beside print here**: a cell or a command sets a number of ours beside a printed "
-        "one, and needs neither networks nor images; the text says of which part. "
-        "**number beside print with networks**: a command does so with the paper's networks, which "
-        "it fetches; it has not been run at full size. "
-        "**method on our own data**: the method runs, on other networks or data than the paper's, "
-        "or the paper prints no number. "
-        "**nothing to compute**: a drawing, or a text without a number. "
-        "**not in reach**: for the reason given. "
-        "A command computes the item at full size, and with `--miniature` a small version of it.",
+        "**proved**: a notebook proves the statement and checks each line numerically. "
+        "**refuted**: a proof or the paper's own numbers contradict the statement. "
+        "**compared with the paper**: a cell or a command computes a number and compares it with "
+        "the printed one. It needs neither networks nor images; the text states which part of the "
+        "item is compared. "
+        "**not yet compared**: a command downloads the paper's networks and makes the same "
+        "comparison, but has not been run at full size. "
+        "**implemented only**: the method runs on networks or data other than the paper's, or the "
+        "paper prints no number. "
+        "**not computational**: a drawing, or a text without a number. "
+        "**not reproducible**: the reason is given in the row. "
+        "A command computes the item at full size; with `--miniature` it computes a small version.",
         "",
-        f"{n_computed_here()} items have a number beside print that needs no network, those that "
-        "it refutes as well. The counts are those of the rows below.",
+        f"For {n_computed_here()} items, including refuted ones, a number computed without any "
+        "network is compared with the printed one. The table counts the rows below.",
         "",
         *_count_lines(),
     ]
@@ -385,7 +386,7 @@ def papers_page(targets):
 
 
 def _count_lines():
-    "The table of how many items of each paper have each grade."
+    "Table with the number of items of each paper and grade."
     counts = counted_items()
     total = {name: sum(row[name] for row in counts.values()) for name in GRADES}
     lines = [f"| paper | items | {' | '.join(GRADES)} |", "|---" * (len(GRADES) + 2) + "|"]
@@ -412,7 +413,7 @@ def _paper_row(what, line, hits, targets):
 
 @cache
 def recipe_notes(command):
-    "What the recipes of an item say of its numbers, from their one place."
+    "Notes of the recipes of an item."
     return list(dict.fromkeys(note for recipe in recipes_of(command) for note in recipe.notes))
 
 

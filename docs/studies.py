@@ -1,6 +1,6 @@
-"""Whether the outputs of a study are what its code makes today, and the command that makes them.
+"""Check whether the outputs of studies are up to date, and run studies.
 
-    python docs/studies.py                        which studies are stale, and why
+    python docs/studies.py                        list the studies that are out of date, and why
     python docs/studies.py --run 05 03            run studies whole, keep their outputs and their
                                                   tables (nbs/studies/tables), and sign
     python docs/studies.py --accept 05 --because "a local was renamed"
@@ -41,7 +41,7 @@ KEY = "signature"  # in the notebook's metadata, and in settings.ini: allowed_me
 
 
 class _Bare(ast.NodeTransformer):
-    "Leaves of a tree what can move a number."
+    "Remove everything from a syntax tree that cannot change a number."
 
     def visit_FunctionDef(self, node):
         node.returns, node.type_comment = None, None
@@ -84,13 +84,13 @@ class _Bare(ast.NodeTransformer):
 
 
 class _BareCell(_Bare):
-    "The same for a study's cell, whose assertions say what its text says."
+    "The same for a cell of a study, whose assertions check its text."
 
     visit_Assert = ast.NodeTransformer.generic_visit
 
 
 def _text(node):
-    "A tree as text that is the same in every version of Python."
+    "Text of a syntax tree, the same in every version of Python."
     if isinstance(node, list):
         return "[" + ",".join(_text(v) for v in node) + "]"
     if not isinstance(node, ast.AST):
@@ -112,7 +112,7 @@ def _names(node):
 
 
 class Piece(NamedTuple):
-    "Something that a module defines, or a cell."
+    "A definition of a module, or a cell."
 
     module: str
     name: str  # with its class, as `Ranking.plot`
@@ -148,7 +148,7 @@ def _imports(tree, module, is_package=False):
 
 
 class Module(NamedTuple):
-    "What a module defines and imports."
+    "The definitions and imports of a module."
 
     pieces: dict  # name -> Piece; of a class, what is outside its methods
     methods: dict  # class -> name -> Piece
@@ -158,7 +158,7 @@ class Module(NamedTuple):
 
 
 def _targets(node):
-    "Names that a statement at the top of a module assigns."
+    "Names assigned by a statement at the top level of a module."
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     return [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
 
@@ -190,7 +190,7 @@ def _read(text, module, is_package, own_classes):
 
 
 def _runs_nothing(node):
-    "Is a statement at the top of a module a text, an import, or for type checkers?"
+    "Whether a statement at the top level is a string, an import, or for type checkers."
     if isinstance(node, ast.If):
         return ast.unparse(node.test).endswith("TYPE_CHECKING")
     is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -199,7 +199,7 @@ def _runs_nothing(node):
 
 @cache
 def package_texts():
-    "Module -> its text, for the whole package."
+    "Map from the modules of the package to their text."
     paths = sorted((ROOT / "taskpriors").rglob("*.py"))
     found = {}
     for path in paths:
@@ -211,7 +211,7 @@ def package_texts():
 
 
 def read_modules(texts):
-    "Module -> what it defines; `texts` as `package_texts()` gives them."
+    "Map from modules to their definitions; `texts` is the result of `package_texts()`."
     trees = [ast.parse(text) for text in texts.values()]
     own = {n.name for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef)}
     found = {name: _read(text, name, name == "taskpriors", own) for name, text in texts.items()}
@@ -226,7 +226,7 @@ def read_modules(texts):
 
 
 def _add_metrics(module):
-    "The object `metrics` finds its functions by the names in its file, so it reads these names."
+    "Add the functions that the object `metrics` finds by the names in its file."
     from taskpriors.transfer.metrics import metric_rows
 
     rows = metric_rows()
@@ -342,7 +342,7 @@ def write_study(path, nb):
 
 
 def changes(nb, texts=None):
-    "What has changed since a study was signed, as words."
+    "Changes since a study was signed, as words."
     before = nb["metadata"][KEY]["code"]
     now = code_of(code_cells(nb), texts)
     numbers = {c["id"]: k for k, c in enumerate(nb["cells"])}
@@ -359,7 +359,7 @@ def changes(nb, texts=None):
 
 
 def complaint(path, texts=None):
-    "One sentence that says that a study is stale, why, and what to type; None if it is not."
+    "A sentence that says why a study is out of date and what to type; None if it is not."
     nb, number = read_study(path), path.stem[:2]
     if KEY not in nb["metadata"]:
         return f"studies/{path.stem} is not signed: type `python docs/studies.py --run {number}`."
@@ -375,7 +375,7 @@ def complaint(path, texts=None):
 
 
 def study(number):
-    "The notebook of a study, by the number that its name starts with."
+    "The notebook of a study with this number."
     found = sorted(STUDIES.glob(f"{number}_*.ipynb"))
     if len(found) != 1:
         numbers = " ".join(p.stem[:2] for p in sorted(STUDIES.glob("*.ipynb")))
@@ -384,18 +384,18 @@ def study(number):
 
 
 def released():
-    "The version of the library, as its text has it."
+    "The version of the library, read from its source."
     return re.search(r'__version__ = "(.+?)"', package_texts()["taskpriors"])[1]
 
 
 def sign(nb, code):
-    "Write into a notebook what its outputs were made with."
+    "Write the versions and digests with which the outputs were made into a notebook."
     made = dict(version=released(), date=str(date.today()), torch=version("torch"))
     nb["metadata"][KEY] = dict(made, code=code)
 
 
 def accept(path, reason):
-    "Sign the outputs as they are; they remain those of the version that made them."
+    "Sign the present outputs; they remain those of the version that made them."
     nb = read_study(path)
     signature = nb["metadata"].get(KEY)
     if signature is None:
@@ -406,17 +406,19 @@ def accept(path, reason):
 
 
 def said_of(path):
-    "For the reader of a study: what its outputs were made with, and whether that is still so."
+    "Sentence for readers: the versions that made the outputs, and whether code has changed."
     nb = read_study(path)
     signature = nb["metadata"].get(KEY)
     if signature is None:
-        return "Not signed: some of its outputs may be older than the code that it shows."
+        return "Not signed: some outputs may be older than the code shown here."
     said = "Run with taskpriors {version} and torch {torch} on {date}.".format(**signature)
     accepted = signature.get("accepted")
     if changes(nb):
-        said += " Code that it uses has changed since."
+        said += " Code that it uses has changed since then."
     elif accepted:
-        said += " Code that it uses has changed since, to version {version}".format(**accepted)
+        said += " Code that it uses has changed since then, up to version {version}".format(
+            **accepted
+        )
         said += " ({date}): {reason}.".format(**accepted)
     return said
 
@@ -457,7 +459,7 @@ def write_features(shared, folder):
 
 
 def surroundings(path, code):
-    "Environment of a run: this checkout, a cache that sees its code, and the networks' features."
+    "Environment variables of a run: this checkout, a cache for its code, and the features."
     from taskpriors.inputs.images import find_shared_data
     from taskpriors.store import cache_dir
 
@@ -529,20 +531,20 @@ def keep(path, code, ran):
 
 
 def text_of(cell):
-    "What a cell printed."
+    "The text that a cell printed."
     found = [o.get("text", "") for o in cell.get("outputs", []) if o.get("name") == "stdout"]
     return "".join("".join(text) for text in found)
 
 
 def answers(nb):
-    "What a cell printed below `conclusions:`, a line for each row of the table at the top."
+    "Lines printed below `conclusions:`, one for each row of the table at the top."
     texts = [text_of(c) for c in nb["cells"] if c["cell_type"] == "code"]
     found = [t for t in texts if t.startswith("conclusions:\n")]
     return found[0].strip().split("\n")[1:] if found else []
 
 
 def conclude(nb):
-    "Write the answers into the table at the top, behind each row's question; a `-` keeps a row."
+    "Write the printed answers into the table at the top; a `-` keeps a row."
     said = answers(nb)
     if not said:
         return
@@ -557,7 +559,7 @@ def conclude(nb):
 
 
 def joined(outputs):
-    "Pieces of one text that follow each other as one; a table between two texts keeps its place."
+    "Join consecutive texts of a stream; a table between two texts keeps its place."
     found = []
     for out in outputs:
         if found and "text" in out and out.get("name") == found[-1].get("name"):
@@ -568,7 +570,7 @@ def joined(outputs):
 
 
 def split_lines(outputs):
-    "Outputs as a notebook's file has them: no counts, and long texts as lists of lines."
+    "Outputs in the form of a notebook file, without counts and with texts as lists of lines."
     import nbformat
 
     cell = nbformat.v4.new_code_cell(outputs=outputs)

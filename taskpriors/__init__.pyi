@@ -2,7 +2,7 @@
 
 from .inputs.embed import embed as embed
 from .inputs.images import load_images as load_images
-from .inputs.queries import Retrieval as Retrieval
+from .inputs.row_pairs import Retrieval as Retrieval
 from .inputs.texts import embed_texts as embed_texts
 from .inputs.texts import load_texts as load_texts
 from .inputs.texts import prefixed as prefixed
@@ -33,7 +33,7 @@ from .tools.label_sheet import label_sheet as label_sheet
 from .tools.layer_outputs import layers_of as layers_of
 from .tools.monitor import Monitor as Monitor
 from .transfer.agreement import rank_agreement as rank_agreement
-from .transfer.cards import describe_metric as describe_metric
+from .transfer.registry import describe_metric as describe_metric
 from .transfer.metrics import metrics as metrics
 from .transfer.registry import METRICS as METRICS
 from .transfer.registry import metric_functions as metric_functions

@@ -52,27 +52,29 @@ _UNLIMITED = 2**62  # without a limit, version 1 reports the largest number of p
 def _number_in(path: str) -> int | None:
     "Return the number in a file, or None if the file is missing or contains `max`."
     try:
-        with open(path) as file:
+        with open(path, "rb", buffering=0) as file:
             return int(file.read())
     except (OSError, ValueError):
         return None
 
 
-def _left_in_group(folder: Path) -> float:
+def _left_in_group(folder: str | Path) -> float:
     "Return the bytes left in a control group, or infinity if it has no limit."
     for limit, used, cached in _GROUP_FILES:
-        most, now = _number_in(f"{folder}/{limit}"), _number_in(f"{folder}/{used}")
-        if most is None or most > _UNLIMITED or now is None:
+        most = _number_in(f"{folder}/{limit}")
+        if most is None or most > _UNLIMITED:
+            continue
+        if (now := _number_in(f"{folder}/{used}")) is None:
             continue
         try:
-            lines = (folder / "memory.stat").read_text().splitlines()
+            lines = Path(folder, "memory.stat").read_text().splitlines()
         except OSError:
             lines = []
         return most - now + next((int(v) for k, v in map(str.split, lines) if k == cached), 0)
     return math.inf
 
 # %% ../nbs/core/01_checks.ipynb #b68b81b6
-def _group_folders(groups: Path, mount: Path) -> Iterator:  # folders
+def _group_folders(groups: Path, mount: Path) -> Iterator[str]:
     "Iterate over the folders of the control groups of the process, innermost first."
     try:
         lines = groups.read_text().splitlines()
@@ -82,10 +84,10 @@ def _group_folders(groups: Path, mount: Path) -> Iterator:  # folders
         _, controllers, path = line.split(":", 2)
         if controllers and "memory" not in controllers.split(","):
             continue
-        top = mount / "memory" if controllers else mount
+        top = f"{mount}/memory" if controllers else f"{mount}"
         parts = [part for part in path.split("/") if part]
         for k in range(0 if ".." in parts else len(parts), -1, -1):
-            yield top.joinpath(*parts[:k])
+            yield "/".join([top, *parts[:k]])
 
 
 def _group_memory_left(
@@ -121,6 +123,9 @@ def available_memory(device: str | torch.device = "cpu") -> int:  # bytes
     return int(max(0, min(free, _group_memory_left(), _address_space_left())))
 
 # %% ../nbs/core/01_checks.ipynb #8170d93f
+_SMALL = 2**16  # bytes; reading how much memory is left takes longer than allocating fewer
+
+
 def check_memory(
     n_bytes: float,  # bytes that the next step allocates
     remedy: str,  # advice for a call that needs less memory
@@ -128,7 +133,12 @@ def check_memory(
     device: str | torch.device = "cpu",  # device that allocates them
     limit: float | None = None,  # bytes allowed; None means the memory available on the device
 ) -> None:
-    "Raise `MemoryError` if `n_bytes` exceeds the limit, before anything is allocated."
+    """Raise `MemoryError` if `n_bytes` exceeds the limit, before anything is allocated.
+
+    Without a limit, a request for less than 64 KiB is not checked.
+    """
+    if limit is None and n_bytes < _SMALL:
+        return
     limit = available_memory(device) if limit is None else limit
     if n_bytes > limit:
         rule = f"at most {limit / 2**30:.2f} GiB may be allocated"

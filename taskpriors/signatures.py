@@ -8,9 +8,11 @@ __all__ = []
 # %% ../nbs/core/02_signatures.ipynb #eedad04d
 import ast
 import inspect
+import re
 import textwrap
 import tokenize
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
@@ -100,6 +102,7 @@ def documented(thing: _T) -> _T:
     return thing
 
 # %% ../nbs/core/02_signatures.ipynb #c970c979
+@lru_cache
 def read_signature(module: str, name: str) -> dict[str, _Parameter]:
     """Return the parameters of a function, or the fields of a dataclass, from the source.
 
@@ -108,10 +111,9 @@ def read_signature(module: str, name: str) -> dict[str, _Parameter]:
     spec = find_spec(module)
     path = Path(spec.origin if spec and spec.origin else "")
     source = path.read_text(encoding="utf-8") if path.suffix == ".py" else ""
-    for node in ast.parse(source).body:
-        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or node.name != name:
-            continue
-        lines = "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno])
+    start = re.search(rf"^(?:class|def) {name}\b", source, re.M)
+    if start is not None:
+        lines = "".join(inspect.getblock(source[start.start() :].splitlines(True)))
         comments, thing = _line_comments(lines), ast.parse(lines).body[0]
         if isinstance(thing, ast.ClassDef):
             return {p.name: p for p in _fields(thing, comments)}

@@ -18,7 +18,7 @@ from taskpriors.prior.posterior import label_evidence
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import nested
-from taskpriors.rank.reference_set import read_reference_models
+from taskpriors.rank.reference_set import _read_reference_models
 from taskpriors.svd import feature_svd
 from taskpriors.synbench.gaussians import synthetic_task
 from taskpriors.synbench.score import SynBenchSettings, synbench_score
@@ -108,12 +108,14 @@ CALLS = {
         "score_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
         "grid_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
     },
-    "synbench.accuracy": {"synthetic_accuracy": dict(SCORE, n_steps=1)},
     "synbench.score": {
         "synbench_score": SCORE,
         "score_by_n": dict(SCORE, sizes=(32, 64)),
     },
-    "synbench.robust_probing": {"choose_eps": dict(result=RESULT)},
+    "synbench.robust_probing": {
+        "choose_eps": dict(result=RESULT),
+        "synthetic_accuracy": dict(SCORE, n_steps=1),
+    },
     "transfer.agreement": {
         "agreement_statistic": dict(scores=X[:, 0], truth=X[:, 1]),
         "compare_agreement": dict(first=X[:, 0], second=X[:, 1], truth=X[:, 2], n_resamples=100),
@@ -130,18 +132,19 @@ CALLS = {
         "plot_choices": dict(grids=GRIDS, error=[0.1, 0.2, 0.3]),
     },
     "transfer.code_length": {
-        "curve_sizes": dict(n_max=100),
         "code_length": dict(curve=CURVE),
     },
     "transfer.spectrum": {
         "effective_rank": dict(weights=[1.0, 2.0]),
-        "participation_ratio": dict(weights=[1.0, 2.0]),
         "lidar": dict(views=VIEWS),
         "check_views": dict(views=VIEWS),
     },
-    "transfer.sphere": {"alignment": dict(views=VIEWS)},
+    "transfer.neighbours": {"alignment": dict(views=VIEWS)},
     "transfer.registry": {
         "combine_over_models": dict(columns={"energy_score": X[:, 0], "lda_score": X[:, 1]}),
+        "describe_metric": dict(metric="logme"),
+        "card_table": {},
+        "read_record": {},
     },
     "inputs.embed": {
         "load_encoder": dict(model=NETWORK, transform=pixels, name="flat"),
@@ -180,11 +183,6 @@ CALLS = {
         "labelled_skill": dict(features=[X, X2], labels=SOME),
     },
     "transfer.metrics": {"metric_rows": {}},
-    "transfer.cards": {
-        "describe_metric": dict(metric="logme"),
-        "card_table": {},
-        "read_record": {},
-    },
     "prior.cut_prior": {
         "cut_prior": dict(models=MODELS, rank=2),
         "row_kernel": dict(features=X),
@@ -194,14 +192,10 @@ CALLS = {
     },
     "rank.reference_set": {
         "standard_references": dict(kind="images"),
-        "predicted_seconds": dict(reference_models=read_reference_models(), n_inputs=10),
-    },
-    "rank.disk": {
-        "sampled_moments": dict(factors=MODELS, prior=Z, n=N, temperature=1.0),
+        "predicted_seconds": dict(reference_models=_read_reference_models(), n_inputs=10),
     },
     "rank.errors": {
         "error_model": dict(point_errors=ERRORS),
-        "own_group_sizes": dict(groups=[0, 0, 1, 1], evaluated=[0, 2]),
     },
     "rank.record": {},
     "rank.models": {

@@ -30,7 +30,7 @@ def small_network(monkeypatch):
             layers = nn.AvgPool2d(16), nn.Flatten(), nn.Linear(3 * 64, 20), nn.ReLU()
             return nn.Sequential(*layers).eval().requires_grad_(False)
 
-    monkeypatch.setattr(baselines, "untrained_network", build)
+    monkeypatch.setattr(baselines, "_untrained_network", build)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_models_are_ranked_as_without_baselines(digits, which):
     assert frames[0].equals(frames[1])
     settings = dict(beside.settings)
     assert settings.pop("low_level") > 0
-    assert [*settings.pop("baselines")] == [baselines.RAW_PIXELS, baselines.UNTRAINED]
+    assert [*settings.pop("baselines")] == [baselines._RAW_PIXELS, baselines._UNTRAINED]
     assert settings == plain.settings
     assert beside.verdict.endswith(plain.verdict)
     assert (beside.models, beside.failures) == (plain.models, plain.failures)
@@ -114,9 +114,9 @@ def test_rows_on_disk_have_the_same_baselines(digits, tmp_path):
         here = tp.rank_models(models, digits, **nested(**options))
         there = tp.rank_models(files, digits, **nested(on_disk=True, rank=40, **options))
         names = [one.name for one in there.baselines]
-        assert names == [baselines.UNTRAINED], "120 points are too few for 256 pixels there"
+        assert names == [baselines._UNTRAINED], "120 points are too few for 256 pixels there"
         assert any(
-            baselines.RAW_PIXELS in note and wide in note for note in there.settings["notes"]
+            baselines._RAW_PIXELS in note and wide in note for note in there.settings["notes"]
         )
         one, other = here.baselines[1], there.baselines[0]
         assert abs(one.skill - other.skill) < 0.02
@@ -134,21 +134,21 @@ def test_a_broken_baseline_is_noted(digits, monkeypatch):
     def broken():
         raise OSError("no weights are here")
 
-    monkeypatch.setattr(baselines, "untrained_network", broken)
+    monkeypatch.setattr(baselines, "_untrained_network", broken)
     ranking = tp.rank_models(views(digits), digits, **nested(**QUIET))
-    assert [one.name for one in ranking.baselines] == [baselines.RAW_PIXELS]
+    assert [one.name for one in ranking.baselines] == [baselines._RAW_PIXELS]
     note = "untrained network, which is not ranked, was left out: no weights are here"
     assert note in ranking.settings["notes"] and ranking.failures == {}
 
 
 def test_what_is_ranked_has_no_second_one_beside_it(digits):
-    named = {baselines.RAW_PIXELS: "zoo/pixels", "test_vit": "test_vit@untrained"}
+    named = {baselines._RAW_PIXELS: "zoo/pixels", "test_vit": "test_vit@untrained"}
     ranking = tp.rank_models(named, digits, **nested(**QUIET))
     assert ranking.baselines == ()
     ranking = tp.rank_models(
         ["zoo/pixels", "zoo/blocks", "zoo/gradients"], digits, **nested(**QUIET)
     )
-    assert [one.name for one in ranking.baselines] == [baselines.UNTRAINED]
+    assert [one.name for one in ranking.baselines] == [baselines._UNTRAINED]
     assert ranking.settings["low_level"] > 0
 
 
@@ -179,7 +179,7 @@ def test_texts_have_hashed_pieces_beside_them():
     ranking = tp.rank_models(
         lengths, **nested(texts=[f"{t} {k}" for k, t in enumerate(animals)], **QUIET)
     )
-    assert [one.name for one in ranking.baselines] == [baselines.HASHED]
+    assert [one.name for one in ranking.baselines] == [baselines._HASHED]
 
 
 def test_a_plan_counts_them(digits):

@@ -199,7 +199,7 @@ def one_ranking(cache):
     models = {f"m{k}": (lambda x, k=k: x[:, k : k + 30], flat) for k in range(3)}
     metrics = dict(average=average, accuracy=True, mean=True)
     few = dict(n_tasks=6, n_classes=2, metrics=metrics, progress=False, references=False)
-    got = rank_models(models, load_images(limit=60), **nested(cache=cache, **few))
+    got = rank_models(models, load_images(limit=24), **nested(cache=cache, **few))
     return torch.cat([got.skill, got.mean, got.accuracies.flatten(), got.extra["average"]])
 
 

@@ -59,23 +59,19 @@ CONTRACT = {
     "transrate",
     "transfer.code_length": "validation_loss mdl sdl eps_sample_complexity LossCurve",
     "transfer.spectrum": "rankme lidar cka hsic alpha_gap nesum "
-    "participation_dimension rankme_centered",
+    "participation_dimension random_number rankme_centered width",
     "transfer.agreement": "rank_agreement Agreement",
-    "transfer.cards": "Card describe_metric",
-    "transfer.controls": "random_number width",
-    "transfer.intrinsic_dimension": "twonn",
     "transfer.metrics": "metrics",
-    "transfer.neighbours": "cluster_learnability knn_accuracy",
-    "transfer.registry": "Convergence METRICS Metric TransferScores metric_convergence "
-    "metric_functions transfer_scores",
+    "transfer.neighbours": "alignment cluster_learnability knn_accuracy twonn uniformity",
+    "transfer.registry": "Card Convergence METRICS Metric TransferScores describe_metric "
+    "metric_convergence metric_functions transfer_scores",
     "transfer.separation": "centroid_accuracy concept_variation energy_score "
     "lda_accuracy lda_score ncti_ncc ncti_seli ncti_vc parc",
-    "transfer.sphere": "alignment uniformity",
     "inputs.images": "load_images",
     "inputs.zoo": "zoo_names",
     "inputs.embed": "embed Features",
     "inputs.texts": "load_texts embed_texts prefixed TextSource",
-    "inputs.queries": "Retrieval",
+    "inputs.row_pairs": "Retrieval",
     "inputs.image_source": "ImageSource",
     "report.table": "COLUMNS Column",
     "rank.forecast": "Comparison Forecast",

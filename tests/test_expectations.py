@@ -72,7 +72,7 @@ EXPECTATIONS = {  # what a user does, and expects -> where it is checked
         "test_tables.py::test_a_table_is_read_as_it_is_meant_or_refused"
     ),
     "Groups of points are left out whole": "test_cli.py::test_groups_of_a_table_are_left_out_whole",
-    "scipy.sparse features are ranked": "nbs/inputs/00_sparse.ipynb",
+    "scipy.sparse features are ranked": "nbs/inputs/01_feature_files.ipynb",
     "Texts come from csv, jsonl, txt or a Dataset": "nbs/inputs/07_texts.ipynb",
     "Models of open_clip, pipelines and weights of torchvision are taken": (
         "nbs/inputs/06_accepted_models.ipynb"
@@ -136,8 +136,9 @@ FIRST_HOUR = {  # the same, of three users who try it for an hour
     ),
     "rank --help is short and has examples": "here::test_the_help_of_rank_fits_a_screen",
     "A pipe has no colours and no bars": "here::test_an_answer_goes_into_a_pipe",
-    "A plan says memory, downloads and time": NOT_MET
-    + "it says memory, downloads and operations; the time depends on the machine",
+    "A plan says memory and downloads, and the run says the time that is left": (
+        "nbs/tools/07_console.ipynb"
+    ),
     "A folder of mixed images ranks, and a broken one is named": (
         "test_cli.py::test_an_unreadable_image_is_left_out"
     ),
@@ -167,22 +168,23 @@ FIRST_HOUR = {  # the same, of three users who try it for an hour
     "Results of mteb are past results as they are": (
         "test_past_scores.py::test_results_of_mteb_are_read_in_their_frames"
     ),
-    "A function that embeds is asked once for each text": NOT_MET
-    + "it is asked once for each text of a ranking, after a few trials, and again in the next",
+    "A function that embeds is asked once for each text": (
+        "here::test_a_function_embeds_each_text_once"
+    ),
     "Copies and empty texts are named by their rows": "here::test_copies_and_empty_texts_are_named",
     "Lightning, transformers and sentence-transformers are watched": (
         "nbs/tools/02_monitor_lightning.ipynb"
     ),
     "A plain loop has a monitor with a state": "nbs/tools/01_monitor.ipynb",
     "The layer to cut at is named": "test_cli.py::test_the_layers_of_a_network_are_ranked",
-    "Trackers are logged to": "nbs/tools/01_monitor.ipynb",
+    "Trackers log the same names in every loop": "here::test_trackers_log_the_same_names",
     "A proof is numbered and unfolds": "test_site.py::test_claims_are_numbered_and_proofs_unfold",
     "The site is built without a dead link": ("test_site.py::test_no_dead_internal_link_or_image"),
     "The search knows the words of users": (
         "test_site.py::test_search_finds_what_users_call_it_and_shows_prose"
     ),
-    "One page defines the symbols, and is found": (
-        "test_site.py::test_the_page_that_does_it_is_found_first"
+    "One page defines the symbols, and every proof links to it": (
+        "here::test_one_page_defines_the_symbols"
     ),
     "rank_models has fifteen parameters at most, and an example": (
         "here::test_completion_and_tables_in_a_notebook"
@@ -360,7 +362,8 @@ def test_readme_says_what_an_install_takes():
     assert 'pip install "taskpriors[references] @ git+https://' in readme
     for text in ("CPU build of PyTorch", "6.2 GB", "Linux is tested", "When not to trust it"):
         assert text in readme, text
-    assert "what-may-change-before-10" in readme and "13_citing" in readme
+    for link in ("what-may-change-before-10", "13_citing", "/issues)", "CHANGELOG.md"):
+        assert link in readme, link
 
 
 def test_an_answer_goes_into_a_pipe(typed):
@@ -391,7 +394,7 @@ def test_mixed_images_labels_and_a_module(tmp_path):
         mixed=(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 8)), small),
     )
     few = dict(n_tasks=10, progress=False, cache=False, references=False, baselines=False)
-    with pytest.warns(UserWarning, match=r"1 of 41 images.*broken\.jpg"):
+    with pytest.warns(UserWarning, match=r"1 of 41 images.*broken\.jpg \([\w: ]*\)"):
         forwards, backwards = (
             tp.rank_models(models, tmp_path, labels=dict(rows), **nested(**few))
             for rows in (named.items(), reversed(named.items()))
@@ -418,6 +421,33 @@ def test_copies_and_empty_texts_are_named():
         tp.rank_models(models, texts=[*texts[:7], "", *texts[8:]], **nested(**few))
 
 
+def test_a_function_embeds_each_text_once(tmp_path):
+    "Another ranking tries six texts again; a function that reads another value is another model."
+    import taskpriors as tp
+
+    log = tmp_path / "log.txt"
+
+    def counting(digits):
+        def embed(batch):
+            with log.open("a") as file:
+                file.writelines(f"{text}\n" for text in batch)
+            return np.array([[t.count(c) for c in digits] for t in batch], "f4")
+
+        return embed
+
+    texts = [f"{k} is a number, {k * k} its square" for k in range(60)]
+    few = dict(n_tasks=10, progress=False, cache=tmp_path, references=False, baselines=False)
+    asked = []
+    for digits in ("0123456789", "0123456789", "012345678"):
+        log.write_text("")
+        models = dict(counted=counting(digits), other=np.random.default_rng(0).normal(size=(60, 4)))
+        tp.rank_models(models, texts=texts, **nested(**few))
+        asked.append(log.read_text().splitlines())
+    for lines in (asked[0], asked[2]):
+        assert set(lines) == set(texts) and len(lines) <= len(texts) + 15
+    assert len(set(asked[1])) == 6 and len(asked[1]) == 12
+
+
 def test_models_need_no_option(typed):
     def words(out):  # each ranking has a folder of its own
         return re.sub(r"\branking-\d+", "ranking", out).split()
@@ -441,3 +471,101 @@ def test_thirty_labels_choose_an_encoder(typed):
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert "taskpriors rank --models docs/example/*.npy --labels" in readme
     assert "0.50 and 0.47" in readme and "with probability 0.92" in readme
+
+
+TRACKED = {f"taskpriors/{name}" for name in ("skill", "se", "rankme", "alpha_req", "deviation")}
+TRACKED |= {"taskpriors/keep"}
+
+
+def test_trackers_log_the_same_names(tmp_path):
+    "A loop of one's own logs to TensorBoard what Lightning logs to its loggers without code."
+    import taskpriors as tp
+
+    lightning = pytest.importorskip("lightning")
+    tensorboard = pytest.importorskip("torch.utils.tensorboard")
+    from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    from taskpriors.tools.monitor_lightning import MonitorCallback
+
+    draw = torch.Generator().manual_seed(0)
+    images = torch.rand(60, 1, 8, 8, generator=draw)
+
+    class Net(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.body = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 6))
+
+        def forward(self, x):
+            return self.body(x)
+
+        def training_step(self, batch, _):
+            return self(batch).square().mean()
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), 0.1)
+
+    def scalars(folder):
+        return set(EventAccumulator(str(folder)).Reload().Tags()["scalars"])
+
+    few = dict(reference=False, n_tasks=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of lightning on few workers and small logs
+        loggers = CSVLogger(tmp_path, "csv"), TensorBoardLogger(tmp_path, "board")
+        trainer = lightning.Trainer(
+            accelerator="cpu",
+            max_epochs=2,
+            callbacks=[MonitorCallback(tp.Monitor(images, **few))],
+            logger=loggers,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            enable_checkpointing=False,
+        )
+        network = Net()
+        trainer.fit(network, torch.utils.data.DataLoader(images[:32], 16))
+        own = tp.Monitor(images, **few)
+    own(network, step=0)
+    with tensorboard.SummaryWriter(tmp_path / "own") as writer:
+        for name, value in own.history[-1].numbers().items():
+            writer.add_scalar(f"taskpriors/{name}", value, 0)
+    header = Path(loggers[0].log_dir, "metrics.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert set(header.split(",")) >= TRACKED
+    assert scalars(loggers[1].log_dir) >= TRACKED
+    assert scalars(tmp_path / "own") == TRACKED
+
+
+def _formulas(path):
+    "All formulas in the prose of a notebook, without spaces, and with one spelling of the trace."
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    prose = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    found = "\n".join(re.findall(r"\$+([^$]+)\$+", prose))
+    return re.sub(r"\s", "", found).replace(r"\mathrm{", r"\operatorname{")
+
+
+def test_one_page_defines_the_symbols(monkeypatch):
+    "Each symbol occurs in a chapter that its row links to; pages with a proof link to the page."
+    page = ROOT / "nbs" / "start" / "17_notation.ipynb"
+    cells = json.loads(page.read_text(encoding="utf-8"))["cells"]
+    text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| $")]
+    assert len(rows) > 30
+    for symbols, meaning, chapters in rows:
+        links = re.findall(r"\]\(([^)]+)\)", chapters)
+        there = "\n".join(_formulas((page.parent / link).resolve()) for link in links)
+        assert meaning and links, symbols
+        for symbol in re.findall(r"\$([^$]+)\$", symbols):
+            name = re.sub(r"\s", "", symbol)
+            argument = re.fullmatch(r"(\\?\w+)\(\w\)", name)  # its letter differs by chapter
+            assert (f"{argument[1]}(" if argument else name) in there, f"{symbol}: {links}"
+    nbformat = pytest.importorskip("nbformat")
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    from adapt import adapt
+
+    cell = nbformat.v4
+    title = cell.new_raw_cell("---\ntitle: A result\ndescription: One sentence.\n---")
+    for place, proof in (("prior/04_moments", True), ("core/06_kernels", False)):
+        body = cell.new_markdown_cell("*Proof.* By definition. $\\square$" if proof else "Text.")
+        notebook = cell.new_notebook(cells=[title.copy(), body])
+        shown = adapt(notebook, ROOT / "nbs" / f"{place}.ipynb", {})
+        linked = any("notation" in c.source for c in shown.cells)
+        assert linked == proof, place

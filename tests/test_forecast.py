@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from taskpriors.inputs.images import find_shared_data
-from taskpriors.rank.forecast import Evidence, LabelScores, PointEvidence, evidence_of
+from taskpriors.rank.forecast import ForecastEvidence, PointEvidence, ScoreEvidence, evidence_of
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import SCORINGS, nested
-from taskpriors.rank.ranking import CONTRADICTED, Ranking
+from taskpriors.rank.ranking import _CONTRADICTED, Ranking
 from taskpriors.report.words import SCORE_NAMES
 
 QUIET = dict(n_tasks=20, n_classes=3, cache=False, progress=False, references=False)
@@ -45,7 +45,7 @@ def random_ranking(seed):
         task_errors=0.5 + 0.1 * normal(m, 30),
     )
     logit = torch.logit(fields["skill"])
-    evidence = Evidence(examples=PointEvidence(logit - logit.mean(), moment, False))
+    evidence = ForecastEvidence(examples=PointEvidence(logit - logit.mean(), moment, False))
     if chance(0.5):
         k = int(torch.randint(2, n, (), generator=g))
         root = normal(m, m) / (k / 4) ** 0.5
@@ -55,7 +55,7 @@ def random_ranking(seed):
         )
         fields["settings"] |= dict(labels=labels)
         direct = spread * (centred - centred.mean())
-        scores = LabelScores(direct, root @ root.T, 2 / k, k * k / 4)
+        scores = ScoreEvidence(direct, root @ root.T, k * k / 4, 2 / k)
         evidence = replace(evidence, labels=scores)
         fields |= dict(
             prior_skill=fields["skill"],
@@ -177,7 +177,7 @@ def test_labels_that_say_nothing_change_nothing(seed):
     m = len(ranking.models)
     labels = dict(n_labels=30, n_classes=2, classes_per_label=1 / 15, n_pairs=210, source="given")
     mean = torch.linspace(-1, 1, m, dtype=torch.float64)
-    scores = LabelScores(mean, 1e12 * torch.eye(m, dtype=torch.float64), 1 / 15, 210)
+    scores = ScoreEvidence(mean, 1e12 * torch.eye(m, dtype=torch.float64), 210, 1 / 15)
     silent = replace(
         ranking,
         settings=ranking.settings | dict(labels=labels),
@@ -234,7 +234,7 @@ def test_earlier_tasks_that_contradict_the_points_hardly_count_and_it_is_said():
     agreeing, opposed = ({"model": plain.models, "pets": x.tolist()} for x in (skill, 1 - skill))
     with_it = rank_models(models, **nested(past_results=pd.DataFrame(agreeing), **QUIET))
     against = rank_models(models, **nested(past_results=pd.DataFrame(opposed), **QUIET))
-    assert CONTRADICTED in against.verdict and CONTRADICTED not in with_it.verdict
+    assert _CONTRADICTED in against.verdict and _CONTRADICTED not in with_it.verdict
     moved = [
         (r.forecast.margin - plain.forecast.margin).abs().max().item() for r in (with_it, against)
     ]

@@ -13,6 +13,7 @@ import math
 import re
 import sys
 import warnings
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -171,6 +172,7 @@ def moved(new, old):
     return lines
 
 
+@lru_cache
 def kept():
     return json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() else {}
 

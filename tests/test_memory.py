@@ -61,9 +61,8 @@ from taskpriors.transfer.agreement import compare_agreement, rank_agreement
 from taskpriors.transfer.code_length import loss_curve
 from taskpriors.transfer.discriminants import h_score
 from taskpriors.transfer.evidence import logme
-from taskpriors.transfer.neighbours import nearest_neighbours
+from taskpriors.transfer.neighbours import nearest_neighbours, uniformity
 from taskpriors.transfer.spectrum import cka, hsic, lidar, rankme
-from taskpriors.transfer.sphere import uniformity
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 HUGE = 2**40

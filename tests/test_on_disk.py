@@ -252,20 +252,30 @@ def test_a_full_disk_leaves_nothing_behind(files, tmp_path, monkeypatch, what, s
     assert not list(room.iterdir())
 
 
-@pytest.mark.parametrize("when", ["kernels", "tasks", "scores"])
-def test_a_file_that_shrinks_is_a_failure(files, monkeypatch, when):
-    module, step = {
-        "kernels": (cut_prior, "row_kernel"),
-        "tasks": (cut_prior, "cut_prior"),
-        "scores": (ridge_on_disk, "scores_of_rows"),
-    }[when]
-    plain, path = getattr(module, step), files["model 1"]
+def shrink_before(monkeypatch, path, module, step):
+    "Truncate a file when a step of the library begins."
+    plain = getattr(module, step)
 
     def shrinking(*args, **how):
         os.truncate(path, min(path.stat().st_size, 5000))
         return plain(*args, **how)
 
     monkeypatch.setattr(module, step, shrinking)
+
+
+def test_a_file_that_shrinks_while_tasks_are_drawn_is_refused(files, monkeypatch):
+    shrink_before(monkeypatch, files["model 1"], cut_prior, "cut_prior")
+    with pytest.raises(OSError, match="the file of model 1 must"):
+        rank_rows(files, **dict(FEW, cache=False))
+
+
+@pytest.mark.parametrize("when", ["kernels", "scores"])
+def test_a_file_that_shrinks_is_a_failure(files, monkeypatch, when):
+    module, step = {
+        "kernels": (cut_prior, "row_kernel"),
+        "scores": (ridge_on_disk, "scores_of_rows"),
+    }[when]
+    shrink_before(monkeypatch, files["model 1"], module, step)
     ranking = rank_rows(files, **dict(FEW, cache=False))
     assert list(ranking.models) == ["model 0", "model 2", "model 3"]
     assert list(ranking.failures) == ["model 1"]

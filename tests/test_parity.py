@@ -7,7 +7,7 @@ Python 3.11 and NumPy 2.4 on the points below. Neither library is among our requ
 import numpy as np
 import pytest
 
-from taskpriors.transfer.intrinsic_dimension import twonn
+from taskpriors.transfer.neighbours import twonn
 from taskpriors.transfer.separation import concept_variation
 
 GOLDEN = dict(

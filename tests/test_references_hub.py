@@ -37,7 +37,7 @@ from taskpriors.rank.options import nested
 
 case = json.loads(sys.argv[1])
 table = tuple(ReferenceModel(**row) for row in case["table"])
-reference_set.read_reference_models = lambda: table
+reference_set._read_reference_models = lambda: table
 g = np.random.default_rng(0)
 images = g.integers(0, 256, (24, 16, 16, 3), dtype=np.uint8)
 rows = {name: g.normal(size=(24, 6)).astype("float32") for name in ("a", "b")}

@@ -133,8 +133,10 @@ CALLS = {
         "consensus_prior": dict(cross=torch.tensor([[1.0, 0.5], [0.4, 1.0]])),
     },
     "synbench.gaussians": {"frechet_distance": dict(features=X, reference=X2)},
-    "synbench.fitted": {"fitted_settings": dict(images=X[:, :, None, None], labels=y)},
-    "synbench.score": {"feature_rules": dict(features=X, labels=y % 2)},
+    "synbench.score": {
+        "feature_rules": dict(features=X, labels=y % 2),
+        "fitted_settings": dict(images=X[:, :, None, None], labels=y),
+    },
     "synbench.robust_probing": {
         "pgd_attack": dict(logits=linear, images=IMAGES, labels=y % 2, eps=0.1, n_steps=2),
         "robust_linear_probe": dict(
@@ -200,10 +202,11 @@ CALLS = {
                 "participation_dimension",
                 "alpha_req",
                 "alpha_gap",
+                "width",
+                "random_number",
             )
         },
     },
-    "transfer.sphere": {k: dict(features=X) for k in ("uniformity",)},
     "transfer.neighbours": {
         "distinct_points": dict(features=X),
         "count_copies": dict(features=X),
@@ -211,8 +214,9 @@ CALLS = {
         "use_neighbours": dict(features=X, k=3, neighbours=None),
         "knn_accuracy": dict(features=X, labels=y),
         "cluster_learnability": dict(features=X, n_clusters=3),
+        "twonn": dict(features=X),
+        "uniformity": dict(features=X),
     },
-    "transfer.intrinsic_dimension": {k: dict(features=X) for k in ("twonn",)},
     "transfer.separation": {
         **{
             k: dict(features=X, labels=y)
@@ -231,7 +235,6 @@ CALLS = {
         "energy_score": dict(features=X),
     },
     "pairs": {"pass_over_pairs": dict(features=X)},
-    "transfer.controls": {"width": dict(features=X), "random_number": dict(features=X)},
     "transfer.registry": {
         "metric_convergence": dict(metric="rankme", features=X),
         "transfer_scores": dict(features=X, labels=y, metrics=["logme", "sfda"]),

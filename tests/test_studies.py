@@ -171,7 +171,7 @@ def test_a_study_can_be_accepted_for_a_reason(copy_of_05):
     nb["metadata"][studies.KEY]["code"]["rank_agreement"] = "00000000"
     studies.write_study(copy_of_05, nb)
     assert studies.complaint(copy_of_05) is not None
-    assert studies.said_of(copy_of_05).endswith(" Code that it uses has changed since.")
+    assert studies.said_of(copy_of_05).endswith(" Code that it uses has changed since then.")
     studies.accept(copy_of_05, "a local was renamed")
     assert studies.complaint(copy_of_05) is None
     said = studies.said_of(copy_of_05)
@@ -192,7 +192,7 @@ def record_of_study():
 
 
 def test_the_cards_hold_the_record_of_the_study():
-    from taskpriors.transfer.cards import read_record
+    from taskpriors.transfer.registry import read_record
 
     part = read_record()["studies/11_record"]
     assert len(part["metrics"]) > 40 and len(part["sets"]) == 10

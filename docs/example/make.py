@@ -12,7 +12,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import taskpriors as tp
-from taskpriors.rank.reference_set import load_reference, read_reference_models
+from taskpriors.rank.reference_set import _load_reference, _read_reference_models
 
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parent.parent / "taskpriors"
@@ -41,10 +41,10 @@ def main():
         wings += [wing] * OF_EACH
     counts = TfidfVectorizer(sublinear_tf=True).fit_transform(texts)
     features = dict(tfidf_svd=TruncatedSVD(64, random_state=0).fit_transform(counts))
-    for reference in read_reference_models():
+    for reference in _read_reference_models():
         if reference.source == "wheel" and reference.kind == "texts":
             features[reference.name] = tp.embed_texts(
-                load_reference(reference), texts
+                _load_reference(reference), texts
             ).features.numpy()
     for name, X in features.items():
         np.save(HERE / f"{name}.npy", X.astype(np.float16))

@@ -7,11 +7,19 @@ __all__ = []
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #12798be2
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass
-from os import PathLike
-from typing import Any, NamedTuple
+import hashlib
+import inspect
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from typing_extensions import TypeAliasType
@@ -19,13 +27,294 @@ from typing_extensions import TypeAliasType
 import taskpriors
 import taskpriors.checks as checks
 import taskpriors.store as store
-from ..checks import ArrayLike
-from . import named_models, pretrained, sources, zoo
+from ..checks import ArrayLike, check_choice, named, refuse
+from . import named_models, sources, zoo
+from . import pooling as poolings
 from .encoders import description_of
 from .feature_files import read_features
 from .image_source import ImageSource, reading_digest
-from .onnx import OnnxModel
-from .pretrained import Headless, PooledModel
+from .named_models import cached_snapshot
+from .pooling import channels_of
+from .sources import comes_from
+
+# %% ../../nbs/inputs/06_accepted_models.ipynb #b800b087
+_CLASSIFIER_INPUT = "classifier input"  # value of `Features.pooling`
+_CLASSIFIES = re.compile(r"For(Image|Video|Audio|Sequence)Classification")
+_HEADS = ("fc", "classifier", "head", "heads", "last_linear")  # of torchvision
+_NO_CLASSES = ("segmentation", "detection", "optical_flow", "quantization")
+
+
+def _last_layer(module: nn.Module) -> nn.Module:
+    layers = [m for m in module.modules() if isinstance(m, (nn.Linear, nn.Conv2d))]
+    return layers[-1] if layers else module
+
+
+def class_layers(network: nn.Module) -> list[nn.Module]:  # empty if it has no classifier
+    "Return the last layers of the classifiers of a network of timm, torchvision or transformers."
+    classifier = getattr(network, "get_classifier", None)
+    if classifier is not None and comes_from(network, "timm"):
+        heads = classifier() if getattr(network, "num_classes", 0) else ()
+        heads = [*heads] if isinstance(heads, (tuple, list, nn.ModuleList)) else [heads]
+        return [_last_layer(head) for head in heads if isinstance(head, nn.Module)]
+    if comes_from(network, "torchvision"):
+        home = next(k.__module__ for k in type(network).__mro__ if "torchvision." in k.__module__)
+        if any(word in home for word in _NO_CLASSES):
+            return []
+        named = dict(network.named_children())
+        return [_last_layer(named[name]) for name in _HEADS if name in named][:1]
+    classes = [k.__name__ for k in type(network).__mro__]
+    classifies = any(map(_CLASSIFIES.search, classes))
+    if not classifies or not comes_from(network, "transformers"):
+        return []
+    children = {k: m for k, m in network.named_children() if m is not network.base_model}
+    heads = {k: m for k, m in children.items() if re.search("classifier|score|head|logits", k)}
+    return [_last_layer(head) for k, head in heads.items() if not k.startswith("pre_")]
+
+
+def _read_by(layers: list, run: Callable, name: str, *, mask: Tensor | None = None) -> Tensor:
+    """Run a network and return the input vectors (n, d) of some layers, averaged over the layers.
+
+    For tokens, the last one is used; a mask (n, t) is 0 for padding.
+    """
+    taken: list = []
+    hooks = [m.register_forward_pre_hook(lambda _, given: taken.append(given[0])) for m in layers]
+    try:
+        run()
+    except ValueError:  # raised after the head, e.g. by a network without padding
+        if len(taken) < len(layers):
+            raise
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if not taken:
+        refuse(f"the classifier of {name} must run", "none", "pass a function instead")
+    rows = [_one_vector(x, mask) for x in taken[-len(layers) :]]
+    return torch.stack(rows).mean(0) if len(rows) > 1 else rows[0]
+
+
+def _one_vector(x: Tensor, mask: Tensor | None) -> Tensor:  # shape (n, d)
+    if x.ndim == 3:
+        return x[:, -1] if mask is None else poolings.pool_tokens(x, mask, "last")
+    return x.mean((2, 3)) if x.ndim == 4 else x
+
+
+class Headless(nn.Module):
+    "An image network without its classifier; it returns the input of the classifier."
+
+    pooled_by = _CLASSIFIER_INPUT
+
+    def __init__(self, network: nn.Module) -> None:  # of timm or torchvision
+        super().__init__()
+        self.network, self._heads = network, class_layers(network)
+        head = getattr(network, "forward_head", None)
+        self._by_timm = head is not None and "pre_logits" in inspect.signature(head).parameters
+
+    def forward(self, x: Tensor) -> Tensor:
+        network: Any = self.network
+        if self._by_timm:
+            return network.forward_head(network.forward_features(x), pre_logits=True)
+        return _read_by(self._heads, partial(network, x), type(network).__name__)
+
+# %% ../../nbs/inputs/06_accepted_models.ipynb #f9663860
+def _stored_names(place: str) -> list | None:
+    "Names of the weights in a checkpoint, OWNER/NAME or a folder; None if unknown."
+    folder = Path(place) if Path(place).is_dir() else None
+    if folder is None and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", place):
+        folder = cached_snapshot(place)
+    if folder is None:
+        return None
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        return list(json.loads(index.read_text(encoding="utf-8"))["weight_map"])
+    whole = folder / "model.safetensors"
+    if not whole.is_file():
+        return None
+    from safetensors import safe_open
+
+    with safe_open(whole, "pt") as weights:
+        return list(weights.keys())
+
+
+def _is_pooler_trained(network: nn.Module) -> bool:
+    "Does a network have a pooler with trained weights, from the checkpoint or later training?"
+    pooler = getattr(network, "pooler", None)
+    if not isinstance(pooler, nn.Module):
+        has_token = any(name.endswith("cls_token") for name, _ in network.named_parameters())
+        return not (hasattr(network, "pooler") and has_token)
+    place = getattr(getattr(network, "config", None), "name_or_path", "") or ""
+    names = _stored_names(place) if isinstance(place, str) and place else None
+    if names is None or any("pooler" in name for name in names):
+        return True
+    biases = [b for name, b in pooler.named_parameters() if name.endswith("bias")]
+    return any(bool(b.any()) for b in biases)
+
+
+@contextmanager
+def without_masks(network: Any, named: Mapping[str, Tensor]) -> Iterator[dict]:
+    "Context in which a masked autoencoder sees whole images, with patches in order."
+    config: Any = getattr(network, "config", None)
+    ratio = getattr(config, "mask_ratio", None)
+    draws = "noise" in inspect.signature(network.forward).parameters
+    if ratio is None or not draws or "pixel_values" not in named:
+        yield {}
+        return
+    modules = [m for m in network.modules() if hasattr(m, "patch_embeddings")]
+    embeddings: list[Any] = [m.patch_embeddings for m in modules]
+    patches = next((e.num_patches for e in embeddings if hasattr(e, "num_patches")), None)
+    pixels, more = named["pixel_values"], {}
+    if patches is not None:  # otherwise the network restores the order of its patches
+        order = torch.arange(patches, device=pixels.device, dtype=torch.float32)
+        more = dict(noise=order.expand(len(pixels), -1))
+    config.mask_ratio = 0.0
+    try:
+        yield more
+    finally:
+        config.mask_ratio = ratio
+
+# %% ../../nbs/inputs/06_accepted_models.ipynb #dd589fdf
+def _without_decoder(network: Any) -> nn.Module:
+    "Return the encoder of an encoder-decoder network for text generation."
+    writes = getattr(getattr(network, "config", None), "is_encoder_decoder", False)
+    return network.get_encoder() if writes and hasattr(network, "get_encoder") else network
+
+
+class PooledModel(nn.Module):
+    "A network of transformers as a function from a batch to one vector per input."
+
+    def __init__(
+        self,
+        network: nn.Module,  # takes named tensors, returns named outputs
+        pooling: str
+        | None = None,  # see `pool_output`; None: input of the classifier, else its own
+    ) -> None:
+        super().__init__()
+        check_choice(pooling, poolings.POOLINGS, "pooling")
+        base = getattr(network, "base_model", network)
+        self._heads = [] if pooling is not None else class_layers(network)
+        self.network, self.pooling = network if self._heads else _without_decoder(base), pooling
+        self._pooled_by = ""
+        self._axis: int | None = None  # channel axis of a feature map
+        self._has_pooler = _is_pooler_trained(base)
+        if pooling == "pooler" and not self._has_pooler:
+            rule = f"{type(base).__name__} must have pooler weights for pooling='pooler'"
+            refuse(rule, "a checkpoint without them", "choose 'mean' or 'cls'")
+
+    @property
+    def pooled_by(self) -> str:
+        "Pooling of the outputs of the last batch, in words."
+        return self._pooled_by
+
+    def forward(
+        self, batch: Tensor | Mapping[str, Tensor] | None = None, **named: Tensor
+    ) -> Tensor:
+        "Return the vectors (n, d) of a batch, passed as the main input or by name."
+        if isinstance(batch, Mapping):
+            named = {**batch, **named}
+        elif batch is not None:
+            main = getattr(self.network, "main_input_name", "pixel_values")
+            joint = main == "input_ids" and batch.is_floating_point()
+            named = {"pixel_values" if joint else main: batch}
+        mask = named.get("attention_mask", named.get("pixel_attention_mask"))
+        name = type(self.network).__name__
+        if self._heads:
+            self._pooled_by = _CLASSIFIER_INPUT
+            return _read_by(self._heads, partial(self.network, **named), name, mask=mask)
+        out, used = self._chosen(named)
+        self._pooled_by = poolings.pooling_words(out, used)
+        if getattr(out, "ndim", 2) == 4 and self._axis is None:
+            few = {k: v[:2] if isinstance(v, Tensor) else v for k, v in named.items()}
+            self._axis = channels_of(self._map, few, self.network)
+        pooling = None if used == "pooler" else used
+        return poolings.pool_output(out, pooling, name, mask=mask, channels_last=self._axis == 3)
+
+    def _chosen(self, named: Mapping[str, Tensor]) -> tuple[Any, str | None]:
+        texts = "input_ids" in named and "pixel_values" not in named
+        joint = getattr(self.network, "get_text_features" if texts else "get_image_features", None)
+        with without_masks(self.network, named) as more:
+            out = self.network(**named, **more) if joint is None else joint(**named)
+        pooling = self.pooling
+        if pooling is None and joint is None:
+            pooling = "mean" if texts else None if self._has_pooler else "cls"
+        if joint is None and isinstance(out, tuple):
+            out = out[0]
+        return poolings.choose_output(out, pooling, type(self.network).__name__)
+
+    def _map(self, named: Mapping[str, Any]) -> Tensor:
+        return self._chosen(named)[0]
+
+# %% ../../nbs/inputs/06_accepted_models.ipynb #719f1349
+def _processed(image, *, processor):  # PIL image -> tensor, or name -> tensor
+    outputs = processor(images=image, return_tensors="pt")
+    rows = {name: value[0] for name, value in outputs.items() if isinstance(value, Tensor)}
+    return rows["pixel_values"] if list(rows) == ["pixel_values"] else rows
+
+
+def _picture_transform(processor: Any) -> Callable:  # PIL image -> tensor, or name -> tensor
+    "Return the transform of single images that a processor of transformers is or contains."
+    part = getattr(processor, "image_processor", processor)
+    if not hasattr(part, "image_mean") and "ImageProc" not in type(part).__name__:
+        rule, got = "a pair for images must contain an image processor", type(processor).__name__
+        refuse(rule, got, "load it with AutoImageProcessor, or pass texts", TypeError)
+    return partial(_processed, processor=part)
+
+# %% ../../nbs/inputs/06_accepted_models.ipynb #bf673cef
+_TYPES = {"float": "float32", "float16": "float16", "double": "float64", "uint8": "uint8"}
+_TYPES = {f"tensor({name})": numbers for name, numbers in _TYPES.items()}
+
+
+def _open_session(path):  # onnxruntime.InferenceSession
+    try:
+        from onnxruntime import InferenceSession
+    except ImportError as e:
+        remedy = "pip install 'taskpriors[onnx]'"
+        refuse("an .onnx file requires onnxruntime", str(e), remedy, ImportError)
+    try:
+        return InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except Exception as e:  # onnxruntime raises errors of many types
+        got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
+        refuse(f"{path.name} must contain a network", got, "check the file", OSError)
+
+
+class _OnnxModel:
+    "A network in ONNX format as a function of a batch."
+
+    @named("OnnxModel")
+    def __init__(
+        self,
+        network: Any,  # path of an .onnx file, or an onnxruntime.InferenceSession
+        output: str | None = None,  # name of the output with the features; None: the first
+    ) -> None:
+        self.digest = ""
+        session = network
+        if isinstance(network, (str, os.PathLike)):
+            path = Path(network).expanduser()
+            if not path.is_file():
+                refuse("an .onnx file must exist", repr(str(path)[-80:]), "check", OSError)
+            self.digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            session = _open_session(path)
+        self._session = session
+        names = [out.name for out in session.get_outputs()]
+        self.output = names[0] if output is None else check_choice(output, names, "output")
+        inputs = session.get_inputs()
+        if len(inputs) != 1 or inputs[0].type not in _TYPES:
+            rule = "a network must have a single input, a numeric tensor of images"
+            got = ", ".join(f"{part.name} {part.type}" for part in inputs)
+            refuse(rule, got, "export only the part for images")
+        self._name, self._type = inputs[0].name, _TYPES[inputs[0].type]
+        first = (inputs[0].shape or [None])[0]
+        self._batch = first if isinstance(first, int) else None
+
+    def __call__(self, x: Tensor) -> Tensor:  # selected output, (n, ...), on the CPU
+        "Run the network on a batch."
+        batch = x.cpu().numpy().astype(self._type)
+        size = self._batch or len(batch)
+        parts = []
+        for start in range(0, len(batch), size):
+            part = batch[start : start + size]
+            lacking = np.repeat(part[-1:], size - len(part), axis=0)
+            feed = {self._name: np.concatenate([part, lacking])}
+            parts.append(self._session.run([self.output], feed)[0][: len(part)])
+        return torch.from_numpy(np.concatenate(parts))
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #7a383810
 @dataclass
@@ -39,7 +328,6 @@ class Encoder(sources.Source):
     pooling: str | None = None  # how outputs with more than two dimensions are pooled
     features: Tensor | None = None  # given features
     taken: str = ""  # pooling, or origin of sparse features, in words, if known in advance
-    points: str = ""  # digest of the names of the examples, if given features have names
 
     def key(self, images: ImageSource, dtype: str, probe: str) -> str:
         "Hash of everything that determines the features of `images`, including a probe's digest."
@@ -59,7 +347,7 @@ class Encoder(sources.Source):
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #7bd4a90a
 ModelLike = TypeAliasType(
-    "ModelLike", str | PathLike | nn.Module | Callable | tuple | ArrayLike | sources.Source
+    "ModelLike", str | os.PathLike | nn.Module | Callable | tuple | ArrayLike | sources.Source
 )
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #841de217
@@ -88,21 +376,19 @@ def _own_transform(module, processed):  # PIL image -> tensor; processed: by tra
     return create_transform(**named_models.timm_config(module), is_training=False)
 
 
-class _Named(NamedTuple):
-    forward: nn.Module
-    pooling: str | None
-    transform: Any  # PIL image -> tensor, or a processor; None: that of timm
-
-
-def _open_named(source, pooling, cache) -> _Named:
+def _open_named(
+    source: sources.Name, pooling: str | None, cache: str | os.PathLike | None
+) -> tuple[sources.Network, str | None]:
+    "Load the network of a name, with its transform, and return it with its pooling."
     name = source.text
     if source.of_zoo:
-        return _Named(zoo.zoo_model(name[4:], cache=cache), pooling, zoo.zoo_transform)
+        network = zoo.zoo_model(name[4:], cache=cache)
+        return sources.Network(network, zoo.zoo_transform), pooling
     if source.of_hub:
-        network, processor, default_pooling = named_models.transformers_model(name)
-        return _Named(network, pooling or default_pooling, processor)
+        opened, usual = named_models.transformers_model(name)
+        return opened, pooling or usual
     name = f"hf-hub:{name}" if name.startswith("timm/") else name
-    return _Named(named_models.timm_module(name, pooling=pooling), pooling, None)
+    return sources.Network(named_models.timm_module(name, pooling=pooling)), pooling
 
 
 def _refuse_source(source) -> None:  # a source that is not an image model
@@ -125,7 +411,7 @@ def _opened(source) -> sources.Function | sources.Network:
     "Load the network or function that a source names."
     match source:
         case sources.OnnxNetwork():
-            return sources.Function(OnnxModel(source.model), source.partner)
+            return sources.Function(_OnnxModel(source.model), source.partner)
         case sources.PublishedWeights():
             return named_models.published_network(source)
     return source
@@ -137,7 +423,7 @@ def load_encoder(
     transform: Callable | None = None,  # PIL image -> tensor; None: the model's own
     pooling: str | None = None,  # see `embed_features`
     name: str | None = None,  # name of the model
-    cache: str | PathLike | None = None,  # directory with the weights of the zoo
+    cache: str | os.PathLike | None = None,  # directory with the weights of the zoo
 ) -> Encoder:
     "Load or build a model with its weights, transform and name."
     _check_description(transform, pooling, name, cache)
@@ -147,15 +433,13 @@ def load_encoder(
     if sources.is_given(source):
         read = read_features(source)
         rows = checks.check_features(read.values, min_rows=1)
-        return Encoder(
-            name or source.label, None, features=rows, points=read.points, taken=read.origin
-        )
+        return Encoder(name or source.label, None, features=rows, taken=read.origin)
     taken, name = "", name or source.label
     if isinstance(source, sources.Name):
-        taken = "" if source.of_zoo or source.of_hub or pooling else pretrained.CLASSIFIER_INPUT
-        named = _open_named(source, pooling, cache)
-        source = sources.Network(named.forward, source.partner or named.transform)
-        pooling = named.pooling
+        taken = "" if source.of_zoo or source.of_hub or pooling else _CLASSIFIER_INPUT
+        partner = source.partner
+        source, pooling = _open_named(source, pooling, cache)
+        source = replace(source, partner=partner or source.partner)
     source = _opened(source)
     if not isinstance(source, (sources.Network, sources.Function)):
         _refuse_source(source)
@@ -163,11 +447,11 @@ def load_encoder(
     forward, module, processed = source.model, source.module, source.of_transformers
     carried = module  # has the transform of timm, if from timm
     if sources.of_transformers(transform):
-        transform = pretrained.picture_transform(transform)
+        transform = _picture_transform(transform)
     if processed:
         forward = module = PooledModel(source.model, pooling)
         pooling = None  # done by the module
-    elif isinstance(source, sources.Network) and pretrained.class_layers(module):
+    elif isinstance(source, sources.Network) and class_layers(module):
         forward = module = _without_classes(module, pooling, name)
     elif joint := getattr(source, "encode_image", None):
         forward = joint

@@ -25,13 +25,12 @@ from torch import Tensor
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.store as store
-from . import encoders, loaders
+from ..checks import refuse
+from . import encoders
 from .accepted_models import Encoder, ModelLike, load_encoder
 from .encoders import BatchEncoder
-from .image_source import ImageSource
+from .image_source import ImageSource, LoadedBatches, n_inputs
 from .images import ImagesLike, load_images
-from .loaders import LoadedBatches
-from .probe import EXACT, HALF, ON_GPU, Look, check_encoder, check_whole_batches
 from .sources import source_of
 from ..results import Result
 from ..signatures import documented
@@ -70,7 +69,7 @@ def _stack(rows: list) -> Tensor | dict[str, Any]:
     return torch.stack(rows)
 
 # %% ../../nbs/inputs/06_embed.ipynb #1ef2a951
-class Setup(NamedTuple):
+class _Setup(NamedTuple):
     "Device, precision and batch size for running a model."
 
     device: torch.device
@@ -81,7 +80,7 @@ class Setup(NamedTuple):
     progress: bool  # or a progress bar
 
 # %% ../../nbs/inputs/06_embed.ipynb #9aab57fb
-def _batch_encoder(enc: Encoder, setup: Setup) -> BatchEncoder:
+def _batch_encoder(enc: Encoder, setup: _Setup) -> BatchEncoder:
     return BatchEncoder(
         name=enc.name,
         forward=enc.forward,
@@ -91,7 +90,7 @@ def _batch_encoder(enc: Encoder, setup: Setup) -> BatchEncoder:
     )
 
 # %% ../../nbs/inputs/06_embed.ipynb #7c38ec4f
-def feature_batches(enc: Encoder, images: ImageSource, start: int, setup: Setup) -> Iterator:
+def _feature_batches(enc: Encoder, images: ImageSource, start: int, setup: _Setup) -> Iterator:
     "Yield batches of features (b, d), float32, on the CPU, for the images from row `start` on."
     if isinstance(images, LoadedBatches):
         loader = images.batches(start)
@@ -115,14 +114,115 @@ def feature_batches(enc: Encoder, images: ImageSource, start: int, setup: Setup)
         row += len(out)
         yield out
 
+# %% ../../nbs/inputs/06_embed.ipynb #d0bff801
+# Tolerance of features of an input: a share of their spread, and the smallest spread, which is a
+# share of their length.
+EXACT = (0.02, 0.05)
+ON_GPU = (0.1, 0.05)
+HALF = (0.3, 0.2)
+
+
+def _difference(X: Tensor, Y: Tensor, least: float) -> float:
+    """Difference between two evaluations (n, d) of the same inputs, in units of their spread.
+
+    The spread is at least the share `least` of the length of X. The difference is infinite if the
+    widths differ or a value is not finite.
+    """
+    if X.shape != Y.shape or not (X.isfinite().all() and Y.isfinite().all()):
+        return float("inf")
+    X, Y = X.double(), Y.double()
+    spread = max((X - X.mean(0)).norm().item(), least * X.norm().item())
+    apart = (X - Y).norm().item()
+    return apart / spread if apart else 0.0
+
+# %% ../../nbs/inputs/06_embed.ipynb #53053e1b
+_STEADY = "leave out dropout, random masks and noise, or draw them from a seed for each input"
+_ALONE = dict(
+    images="standardise with precomputed statistics, and use running statistics in batch norms",
+    texts="pad on the right, or pass position ids computed from the attention mask",
+)
+_TRACED = "a trace keeps its mode: call .eval() and trace the network again, or "
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    "Functions that prepare and evaluate the probe inputs."
+
+    features: Callable  # positions -> features of these inputs as one batch, (k, d)
+    inputs: Callable  # position -> input of the encoder, prepared again
+    tolerance: tuple[float, float]  # such as `EXACT`
+    kind: str = "images"  # or "texts"
+    fixed_mode: bool = False  # is it TorchScript, whose traces keep their mode?
+
+
+def _same(one: object, other: object) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[k], other[k]) for k in one)
+    one, other = torch.as_tensor(one), torch.as_tensor(other)
+    return one.shape == other.shape and bool(torch.allclose(one, other, equal_nan=True))
+
+
+def _size_of(apart: float) -> str:
+    if apart == float("inf"):
+        return "NaN, infinity or a different width"
+    return f"a difference of {apart:.0%} of their spread"
+
+
+def _remedy(look: Look, *usual: str) -> str:
+    return (_TRACED if look.fixed_mode else "") + "; ".join(usual)
+
+
+def check_encoder(look: Look, together: Tensor, name: str) -> None:
+    """Refuse a model whose features are random, or depend on the batch.
+
+    `together` holds the features of the probe inputs in one batch, shape (k, d).
+    """
+    size, (allowed, least) = len(together), look.tolerance
+    if not together.isfinite().all():  # reported by the run
+        return
+    some = sorted({0, size // 2, size - 1})
+    try:
+        alone = torch.cat([look.features([i]) for i in some])
+    except (RuntimeError, ValueError):  # a model with a fixed batch size
+        alone = torch.cat([look.features([i] * size)[:1] for i in some])
+    apart = _difference(together[some], alone, least)
+    if apart <= allowed:
+        return
+    if any(not _same(look.inputs(i), look.inputs(i)) for i in some):
+        rule = f"the transform of {name} must return the same tensor for an image each time"
+        remedy = "pass the transform for evaluation, without random crops and flips"
+        refuse(rule, "a different tensor", remedy)
+    again = _difference(together, look.features(list(range(size))), least)
+    if again > allowed:
+        rule = f"features of {name} must be the same in each call"
+        refuse(rule, _size_of(again), _remedy(look, _STEADY))
+    rule = f"features of {name} must not depend on the rest of the batch"
+    got = f"{_size_of(apart)} when an input is alone"
+    refuse(rule, got, _remedy(look, _ALONE[look.kind]))
+
+
+def _check_whole_batches(look: Look, together: Tensor, in_run: Tensor, name: str) -> None:
+    """Refuse a model whose features differ between the batches of a run and a small batch.
+
+    Both have shape (k, d), for the probe inputs.
+    """
+    if not together.isfinite().all():
+        return
+    allowed, least = look.tolerance
+    apart = _difference(together, in_run, least)
+    if apart > allowed:
+        rule = f"features of {name} must be the same in small and in large batches"
+        got = f"{_size_of(apart)} between {len(together)} inputs and the batches of the run"
+        refuse(rule, got, _remedy(look, _ALONE[look.kind], _STEADY))
+
 # %% ../../nbs/inputs/06_embed.ipynb #dcc7d3bd
-class Probe:
+class _Probe:
     "A few evenly spaced inputs, and a model's features of them."
 
-    def __init__(self, enc: Encoder, images: ImageSource, setup: Setup) -> None:
+    def __init__(self, enc: Encoder, images: ImageSource, setup: _Setup) -> None:
         network = _batch_encoder(enc, setup)
         if isinstance(images, LoadedBatches):
-            places = list(range(min(loaders.n_inputs(images.first), encoders.PROBE_IMAGES)))
+            places = list(range(min(n_inputs(images.first), encoders.PROBE_IMAGES)))
             row_at: Callable = partial(_row_of, images.first)
         else:
             places = blocks.evenly(len(images), encoders.PROBE_IMAGES).tolist()
@@ -172,7 +272,7 @@ class Probe:
     def check_run(self, features: Tensor) -> None:
         "Raise if features (n, d) differ from those of the probe inputs, computed in a small batch."
         if self.together is not None:
-            check_whole_batches(self.look, self.together, features[self._places], self.name)
+            _check_whole_batches(self.look, self.together, features[self._places], self.name)
 
 
 def _row_of(batch: Any, i: int) -> Tensor | dict[str, Tensor]:
@@ -274,7 +374,6 @@ class Features(Result):
     images: str  # name of the images
     key: str  # cache key; empty for given features, without a cache, and for a random model
     cached: bool  # were they read from the cache?
-    points: str = ""  # digest of the names of the examples, if given features have names
     parameters: int | None = field(default=None, repr=False)  # of the module; None if there is none
     pooling: str = ""  # how tokens were pooled; empty if the model returned vectors
     untrained: bool = field(default=False, repr=False)  # does the network have its initial weights?
@@ -286,7 +385,7 @@ class Features(Result):
 
 # %% ../../nbs/inputs/06_embed.ipynb #e96e0185
 def _lookup(
-    enc: Encoder, images: ImageSource, setup: Setup, entry: _Entry, *, quiet: bool = False
+    enc: Encoder, images: ImageSource, setup: _Setup, entry: _Entry, *, quiet: bool = False
 ) -> Features | None:
     "Look up features in the cache; if `quiet`, invalid files raise no warning."
     stored = entry.find(entry.path, entry.n, quiet=quiet)
@@ -306,7 +405,7 @@ def _lookup(
 
 # %% ../../nbs/inputs/06_embed.ipynb #98f4f5dd
 def _compute(
-    enc: Encoder, images: ImageSource, setup: Setup, entry: _Entry | None, probe: Probe
+    enc: Encoder, images: ImageSource, setup: _Setup, entry: _Entry | None, probe: _Probe
 ) -> Features:
     "Run a model on all images, and check its outputs on a few of them before and after."
     probe.check()
@@ -319,7 +418,7 @@ def _compute(
         with bar as bar:
             bar.update(done)
             try:
-                for out in feature_batches(enc, images, done, setup) if done < len(images) else ():
+                for out in _feature_batches(enc, images, done, setup) if done < len(images) else ():
                     rows.new.append(out)
                     bar.update(len(out))
                     if time.perf_counter() - rows.began >= setup.save_every:
@@ -358,7 +457,7 @@ def _drop_left_parts(parts: Path) -> None:
 
 # %% ../../nbs/inputs/06_embed.ipynb #eede8b47
 def _find_or_store(
-    enc: Encoder, images: ImageSource, setup: Setup, entry: _Entry, probe: Probe
+    enc: Encoder, images: ImageSource, setup: _Setup, entry: _Entry, probe: _Probe
 ) -> Features:
     if stored := _lookup(enc, images, setup, entry, quiet=True):
         if os.path.isdir(entry.parts):
@@ -382,10 +481,10 @@ def _find_or_store(
 
 # %% ../../nbs/inputs/06_embed.ipynb #b94d700b
 def _find_or_compute(
-    enc: Encoder, images: ImageSource, setup: Setup, cache: CacheLike | None
+    enc: Encoder, images: ImageSource, setup: _Setup, cache: CacheLike | None
 ) -> Features:
     with encoders.evaluating(enc.forward if enc.module is None else enc.module, setup.device):
-        probe = Probe(enc, images, setup)
+        probe = _Probe(enc, images, setup)
         digest = None if cache is False else probe.digest()
         if digest is None or probe.together is None:
             features = _compute(enc, images, setup, None, probe)
@@ -425,7 +524,7 @@ def embed_features(
     device = encoders.default_device() if device is None else encoders.check_device(device)
     if num_workers is None:
         num_workers = min(8, os.cpu_count() or 1) if device.type == "cuda" else 0
-    setup = Setup(
+    setup = _Setup(
         device=device,
         dtype=dtype,
         batch_size=checks.check_count(batch_size, "batch_size"),
@@ -468,7 +567,6 @@ def embed_features(
             images=getattr(points, "name", ""),
             key="",
             cached=True,
-            points=enc.points,
             pooling=enc.taken,
         )
     if points is None:
@@ -495,7 +593,7 @@ def embed(
     name of transformers on the hub (facebook/dinov2-base) or its folder, zoo/NAME, a module with
     its transform, the pair (network, processor) of transformers, a function of a batch, a file
     .onnx or its session, or features: an array, a data frame, a file .npy, .npz (FILE.npz:KEY),
-    .pt, .safetensors, .csv or .parquet, its URL, or a folder written by NumpyCache of mteb. Models
+    .pt, .safetensors, .csv or .parquet, or its URL. Models
     run in evaluation mode; feature maps and tokens are averaged, and a network of transformers
     returns its trained embedding unless `pooling` is set. Batches of a DataLoader, which are
     tensors, (inputs, labels) or dictionaries, are passed to the model unchanged.

@@ -26,8 +26,7 @@ import torch
 from torch import Tensor, nn
 
 import taskpriors.checks as checks
-from .axes import channels_of
-from .pooling import choose_output, pool_output, pooling_words
+from .pooling import channels_of, choose_output, pool_output, pooling_words
 from .sources import Network, source_of
 from ..refusals import Refusal
 from ..store import digest_tensors

@@ -6,8 +6,6 @@
 __all__ = []
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #f1a3370f
-import hashlib
-import json
 import mmap
 import re
 import warnings
@@ -20,8 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..blocks import row_blocks
 from ..checks import ArrayLike, DataFrame, check_memory
-from . import sources, sparse, tables
+from . import sources, tables
 from .remote import local_copy
 from .sources import is_feature_file, split_key  # noqa: F401 - promised here
 from ..refusals import sentence
@@ -31,27 +30,12 @@ FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parque
 _ARRAYS = (".npy", ".npz", ".pt", ".pth", ".safetensors")
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #244cdfc7
-_BOMB = 2**28  # bytes above which a compressed array is checked
-_DENSEST = 100  # largest compression ratio accepted
-
-
 def _members(path: Path, key: str | None) -> list[zipfile.ZipInfo]:
     "Members of an archive for the key, else for 'features', else all."
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
     named = [m for m in members if m.filename.removesuffix(".npy") == (key or "features")]
     return named if key else named or members
-
-
-def _refuse_bomb(path: Path, member: zipfile.ZipInfo) -> None:
-    "Refuse an archive with an implausible compression ratio."
-    n_packed = min(member.compress_size, path.stat().st_size)
-    if member.file_size > max(_BOMB, _DENSEST * n_packed):
-        rule = f"{path.name[-80:]} must contain features"
-        content = f"{member.file_size / 2**30:.2f} GiB compressed to {n_packed / 2**20:.2f} MiB"
-        remedy = "if they are features, store them with np.savez"
-        raise ValueError(sentence(rule, content, remedy))
-    check_memory(member.file_size, "store fewer rows or fewer bits")
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #983dcdbc
 def _map_npy(path: Path) -> np.ndarray:
@@ -108,7 +92,7 @@ def _in_order(frame: DataFrame, what: str) -> DataFrame:
     return frame.iloc[order]
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #2e30d35c
-def table_values(
+def _table_values(
     frame: DataFrame, what: str = "a data frame of features"
 ) -> np.ndarray:  # shape (n, d)
     "Return the features in a table, or raise an error that names the column."
@@ -145,30 +129,46 @@ def table_values(
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #b222f822
 class Rows(NamedTuple):
-    "Features, and what identifies their examples."
+    "Features, and how they were converted."
 
     values: ArrayLike  # shape (n, d)
-    points: str = ""  # digest of the names of the examples in order; empty if there are none
     origin: str = ""  # how sparse features were converted; empty if unchanged
 
-# %% ../../nbs/inputs/01_feature_files.ipynb #b7da4509
-def _read_mteb_cache(folder: Path) -> Rows:
-    "Memory-map the vectors in a cache of mteb, in the order of the items."
-    rows = json.loads((folder / "index.json").read_text(encoding="utf-8"))
-    if not rows or sorted(rows.values()) != list(range(len(rows))):
-        rule = f"index.json of {folder.name} must number its items 0, 1, 2, ..."
-        remedy = "encode the task again into an empty cache"
-        raise ValueError(sentence(rule, f"{len(rows)} items", remedy))
-    dimension = int((folder / "dimension").read_text())
-    file = folder / "vectors.npy"
-    room = file.stat().st_size // (4 * max(dimension, 1))
-    if dimension < 1 or room < len(rows):
-        rule = f"vectors.npy of {folder.name} must have a row for each item of its index"
-        got = f"{room} rows of {dimension} numbers for {len(rows)} items"
-        raise ValueError(sentence(rule, got, "encode the task again into an empty cache"))
-    values = np.memmap(file, np.float32, "c", shape=(len(rows), dimension))
-    order = " ".join(sorted(rows, key=rows.__getitem__))
-    return Rows(values, hashlib.sha256(order.encode()).hexdigest())
+# %% ../../nbs/inputs/01_feature_files.ipynb #63a4a9b3
+_PARTS = {"data", "format", "shape"}  # names in a file of scipy.sparse.save_npz
+
+
+def _is_sparse(values: object) -> bool:
+    "Is it a matrix or array of scipy.sparse, in any format?"
+    return all(hasattr(values, name) for name in ("tocsr", "toarray", "nnz"))
+
+
+def _holds_sparse(names: set) -> bool:
+    "Was a file with arrays of these names written by `scipy.sparse.save_npz`?"
+    return names >= _PARTS
+
+# %% ../../nbs/inputs/01_feature_files.ipynb #71863472
+_BLOCK = 1024  # rows of the Gram matrix computed at a time
+_REMEDY = "rank a sample of the rows, or reduce the columns with TruncatedSVD of scikit-learn"
+
+
+def _dense_rows(X: Any) -> tuple[np.ndarray, str]:  # rows; conversion, in words
+    "Convert a sparse matrix (n, d) to at most n dense columns with the same inner products."
+    n, d = X.shape
+    words = f"{d:,} sparse columns"
+    if d <= n:
+        check_memory(8 * n * d, _REMEDY)
+        dense = X.toarray() if X.dtype == np.float32 else X.astype(np.float64).toarray()
+        return dense, f"{words}, converted to a dense array"
+    check_memory(5 * 8 * n * n, _REMEDY)  # Gram matrix, eigenvectors, workspace of eigh
+    rows = X.tocsr().astype(np.float64)
+    gram = np.empty((n, n))
+    for block in row_blocks(n, _BLOCK):
+        gram[block] = (rows[block] @ rows.T).toarray()
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > n * np.finfo(np.float64).eps * values[-1]
+    dense = vectors[:, kept] * np.sqrt(values[kept])
+    return dense, f"{words}, converted to {kept.sum():,} with the same inner products"
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #f51587a1
 _POINTER = b"version https://git-lfs"
@@ -190,8 +190,6 @@ def _refuse_broken(path: Path, e: Exception) -> NoReturn:
     remedy = "check the file" if path.exists() else "check the path"
     if path.exists() and path.suffix.lower() in (".pt", ".pth"):
         remedy = "store only the tensor, with torch.save(X, FILE)"
-    if sources.is_vector_cache(path.parent):
-        remedy = "it belongs to a cache of mteb: pass its folder"
     got = " ".join(message.split())[:160]
     raise OSError(sentence(f"{path.name} must contain features", got, remedy)) from None
 
@@ -203,7 +201,7 @@ def _stored(path: Path, key: str | None) -> dict[str, Any]:  # name -> array
         return {"features": _map_npy(path)}
     if ending == ".npz":
         names = {m.filename.removesuffix(".npy") for m in _members(path, key)}
-        if sparse.holds_sparse(names):
+        if _holds_sparse(names):
             from scipy.sparse import load_npz
 
             return {"features": load_npz(path)}
@@ -249,7 +247,7 @@ def _read_file(path: Path, key: str | None) -> Any:  # array or tensor
     if ending in _ARRAYS:
         try:
             for member in _members(path, key) if ending == ".npz" else ():
-                _refuse_bomb(path, member)
+                check_memory(member.file_size, "store fewer rows or fewer bits")
             stored = _stored(path, key)
         except Exception as e:  # readers raise errors of many types
             if ". Got " in str(e):
@@ -257,27 +255,17 @@ def _read_file(path: Path, key: str | None) -> Any:  # array or tensor
             _refuse_broken(path, e)
         return _with_room(_chosen(stored, path, key))
     if tables.kind_of(path):
-        return table_values(tables.read(path, numbers=True), path.name[-80:])
+        return _table_values(tables.read(path, numbers=True), path.name[-80:])
     remedy = f"store them as one of {', '.join(FEATURE_FILES)}"
     remedy = tables.CONVERSIONS.get(ending, remedy)
     raise ValueError(sentence(rule, f"the extension {path.suffix or 'none'}", remedy))
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a3b484ad
 def _dense(values: Any) -> Rows:
-    if sparse.is_sparse(values):
-        values, origin = sparse.dense_rows(values)
+    if _is_sparse(values):
+        values, origin = _dense_rows(values)
         return Rows(values, origin=origin)
     return Rows(values)
-
-
-def _folder_of_features(path: Path) -> Rows:
-    "Load the features in a folder written by mteb."
-    if sources.is_vector_cache(path):
-        return _read_mteb_cache(path)
-    tasks = sorted(inner.name for inner in path.iterdir() if sources.is_vector_cache(inner))
-    rule = "a folder must contain a network, or features written by NumpyCache of mteb"
-    task = f"the folder of one task, e.g. {tasks[0]}" if tasks else "a file of features"
-    raise ValueError(sentence(rule, path.name, f"name {task}"))
 
 
 def read_features(source: str | Path | ArrayLike | sources.Source) -> Rows:
@@ -289,7 +277,7 @@ def read_features(source: str | Path | ArrayLike | sources.Source) -> Rows:
         if isinstance(values, np.memmap):
             values = _with_room(_private_map(values))
         elif frame is not None:
-            values = table_values(frame)
+            values = _table_values(frame)
         return _dense(values.detach() if isinstance(values, Tensor) else values)
     if isinstance(source, sources.Url):
         source = sources.FeatureFile(local_copy(source.url), source.key)
@@ -297,5 +285,8 @@ def read_features(source: str | Path | ArrayLike | sources.Source) -> Rows:
         rule = "features must be an array, a data frame or a file"
         raise TypeError(sentence(rule, source.label, "pass one of these"))
     if source.path.is_dir():
-        return _folder_of_features(source.path)
+        rule, remedy = "features must be a file, and a folder must contain a network", "name a file"
+        if (source.path / "vectors.npy").is_file():  # written by NumpyCache of mteb
+            remedy = "pass numpy.fromfile(FOLDER/vectors.npy, 'float32').reshape(-1, d)[:n]"
+        raise ValueError(sentence(rule, repr(source.path.name), remedy))
     return _dense(_read_file(source.path, source.key))

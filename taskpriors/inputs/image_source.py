@@ -9,9 +9,10 @@ __all__ = ['ImageSource']
 import hashlib
 import io
 import os
+import re
 import stat
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from copy import copy
@@ -22,11 +23,13 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader
 
 import taskpriors.checks as checks
 from ..blocks import evenly, with_bar
-from ..checks import ArrayLike, Axes
+from ..checks import ArrayLike, Axes, refuse
 from ..results import new_axes
+from ..store import digest_tensors
 
 # %% ../../nbs/inputs/04_image_source.ipynb #15f16062
 def rgb_pixels(a: object) -> np.ndarray:
@@ -76,7 +79,7 @@ def _upright(image):  # PIL image
         return image
 
 
-def to_rgb(image: Any, exif_rotation: bool = True, depth: int = 16) -> Any:
+def _to_rgb(image: Any, exif_rotation: bool = True, depth: int = 16) -> Any:
     "Convert a PIL image to RGB, upright or as stored; `depth` is the number of bits used."
     kind = image.format
     if exif_rotation:
@@ -99,7 +102,7 @@ def image_content(item: Any, exif_rotation: bool = True) -> Any:  # bytes, or a 
             return item.read()
     if isinstance(item, Image.Image):
         if not item.mode.startswith("I;16"):
-            return to_rgb(item, exif_rotation)
+            return _to_rgb(item, exif_rotation)
         out = io.BytesIO()
         (_upright(item) if exif_rotation else item).save(out, "png")
         return out.getvalue()
@@ -130,7 +133,7 @@ def _decode_image(content: Any, exif_rotation: bool = True, depth: int = 16) -> 
 
     if not isinstance(content, bytes):
         return content
-    return to_rgb(Image.open(io.BytesIO(content)), exif_rotation, depth)
+    return _to_rgb(Image.open(io.BytesIO(content)), exif_rotation, depth)
 
 
 def _check_decodes(content: Any) -> int | None:
@@ -151,7 +154,7 @@ def _check_decodes(content: Any) -> int | None:
         if _has_16_bits(image, image.format):
             return int(np.asarray(image).max())
         if image.mode not in ("L", "RGB"):
-            to_rgb(image)
+            _to_rgb(image)
     return None
 
 # %% ../../nbs/inputs/04_image_source.ipynb #50cf459e
@@ -210,8 +213,9 @@ def _label(item) -> int | str | None:  # int, text or None
 
 # %% ../../nbs/inputs/04_image_source.ipynb #75aa5688
 def _why_unreadable(e: BaseException) -> str:
-    "First line of an error message, shortened."
-    return f"{type(e).__name__}: {e}".split("\n")[0][:120]
+    "First line of an error message, shortened and without addresses of objects."
+    text = re.sub(r" <[^<>]* at 0x[0-9a-f]+>", "", f"{type(e).__name__}: {e}")
+    return text.split("\n")[0][:120]
 
 
 def _inspect(
@@ -351,3 +355,125 @@ class ImageSource:
         ax.imshow(row)
         ax.axis("off")
         return ax
+
+# %% ../../nbs/inputs/04_image_source.ipynb #06d8b1fc
+_LABEL_FIELDS = ("labels", "label", "targets", "target", "class", "y")
+
+
+def split_batch(batch: Any) -> tuple[Any, Tensor | None]:
+    """Split a batch of a loader into inputs and labels.
+
+    Inputs are a tensor (b, ...) or name -> tensor; labels have shape (b,), int64.
+    """
+    content, labels = batch, None
+    if isinstance(content, (tuple, list)) and content and isinstance(content[0], (Tensor, Mapping)):
+        content, *rest = content
+        labels = rest[0] if rest else None
+    if isinstance(content, Mapping):
+        if labels is None:
+            labels = next((content[name] for name in _LABEL_FIELDS if name in content), None)
+        tensors = {k: v for k, v in content.items() if isinstance(v, Tensor) and v.ndim > 1}
+        inputs = {k: v for k, v in tensors.items() if k not in _LABEL_FIELDS}
+        if len(inputs) == 1:
+            (inputs,) = inputs.values()
+    else:
+        inputs = content if isinstance(content, Tensor) and content.ndim else None
+    if inputs is None or not len(inputs):
+        rule = "a batch must be a tensor, a pair (inputs, labels) or a dictionary of tensors"
+        holds = f" of {type(content[0]).__name__}" if isinstance(content, list) and content else ""
+        remedy = "pass a collate_fn that stacks them to the loader, or pass loader.dataset"
+        refuse(rule, f"{type(content).__name__}{holds}", remedy, TypeError)
+    if not isinstance(labels, Tensor) or labels.ndim != 1 or labels.is_floating_point():
+        return inputs, None
+    return inputs, labels.long().cpu() if len(labels) == n_inputs(inputs) else None
+
+
+def n_inputs(inputs: Tensor | Mapping[str, Any]) -> int:
+    "Number of inputs in a batch."
+    return len(next(iter(inputs.values())) if isinstance(inputs, Mapping) else inputs)
+
+# %% ../../nbs/inputs/04_image_source.ipynb #ab210cb1
+def _check_order(loader) -> None:
+    for sampler in (loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
+        shuffles = "Random" in type(sampler).__name__ or getattr(sampler, "shuffle", False) is True
+        if shuffles:
+            rule = "a loader must return its examples in the same order each time"
+            remedy = "pass DataLoader(loader.dataset, batch_size, shuffle=False)"
+            refuse(rule, f"a loader that shuffles, by a {type(sampler).__name__}", remedy)
+
+
+def _row_digests(inputs) -> list[bytes]:  # list of 32 bytes
+    rows = inputs if isinstance(inputs, Mapping) else dict(x=inputs)
+    parts = ({name: x[i] for name, x in rows.items()} for i in range(n_inputs(inputs)))
+    return [bytes.fromhex(digest_tensors(part)) for part in parts]
+
+
+class LoadedBatches:
+    """Batches of a loader in order, as a source of examples: `len` and `.batches`.
+
+    `.fingerprint` is a hash of the content, `.labels` holds the classes or None, and `.name` is the
+    name of the source.
+    """
+
+    kind, labels_from, names, skipped = "images", "the loader", None, ()
+
+    def __init__(
+        self,
+        loader: DataLoader,  # without shuffling and without random transforms
+        name: str = "",  # name of the source; empty: the class of its data set
+        *,
+        progress: bool = False,  # show a bar on standard error
+    ) -> None:
+        _check_order(loader)
+        self.loader = loader
+        self.name = name or type(loader.dataset).__name__
+        self.first: Any = None  # inputs of the first batch
+        self._digests: list = []
+        labels: list = []
+        for batch in with_bar(self._pass(), progress, desc="reading"):
+            inputs, y = split_batch(batch)
+            self.first = inputs if self.first is None else self.first
+            self._digests += _row_digests(inputs)
+            labels.append(y)
+        if not self._digests:
+            refuse("a loader must return a batch", "none", "check its data set")
+        labelled = all(y is not None for y in labels)
+        self.labels = torch.cat(labels) if labelled else None
+
+    def __len__(self):
+        return len(self._digests)
+
+    def __repr__(self):
+        return f"LoadedBatches({self.name!r}, n={len(self)}, fingerprint={self.fingerprint[:12]})"
+
+    @property
+    def fingerprint(self) -> str:
+        "SHA-256 of the content of all inputs, in order."
+        return hashlib.sha256(b"inputs" + b"".join(self._digests)).hexdigest()
+
+    def _pass(self) -> Iterator:
+        with torch.random.fork_rng(devices=[]):
+            batches = iter(self.loader)
+        yield from batches
+
+    def batches(self, start: int = 0) -> Iterator:  # inputs: tensors or name -> tensor
+        "Yield inputs from row `start` on; raise an error if they have changed."
+        row = 0
+        for batch in self._pass():
+            inputs, _ = split_batch(batch)
+            digests = _row_digests(inputs)
+            expected = self._digests[row : row + len(digests)]
+            if digests != expected:
+                at = next((k for k, d in enumerate(expected) if d != digests[k]), len(expected))
+                rule = "a loader must return the same inputs each time"
+                got = f"a different input at position {row + at}"
+                remedy = "pass one without shuffling and without random transforms"
+                refuse(rule, got, remedy, RuntimeError)
+            skip = max(start - row, 0)
+            row += len(digests)
+            named = isinstance(inputs, Mapping)
+            if skip < len(digests):
+                yield {k: x[skip:] for k, x in inputs.items()} if named else inputs[skip:]
+        if row != len(self):
+            rule, got = "a loader must return the same inputs each time", f"{row} of {len(self)}"
+            refuse(rule, got, "check its data set", RuntimeError)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
@@ -22,6 +22,7 @@ from torch import nn
 from ..checks import refuse
 from .sources import Name, Network, PublishedWeights, Source, is_repository
 from ..refusals import listed
+from ..toml import packaged_toml
 
 # %% ../../nbs/inputs/03_named_models.ipynb #11bfc461
 def _check_timm_name(name: str) -> None:
@@ -77,6 +78,50 @@ def hub_at_once(cache_alone: bool = False) -> Iterator:
     finally:
         constants.HF_HUB_OFFLINE = before
 
+# %% ../../nbs/inputs/03_named_models.ipynb #near0002
+_TEXT_MODELS = {  # well-known text encoders on the hub
+    *(f"sentence-transformers/all-{k}" for k in ("MiniLM-L6-v2", "MiniLM-L12-v2", "mpnet-base-v2")),
+    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
+    *(f"intfloat/e5-{size}-v2" for size in ("small", "base", "large")),
+    *(f"intfloat/multilingual-e5-{size}" for size in ("small", "base", "large")),
+    *(f"BAAI/bge-{size}-en-v1.5" for size in ("small", "base", "large")),
+    *(f"thenlper/gte-{size}" for size in ("small", "base", "large")),
+    *("BAAI/bge-m3", "nomic-ai/nomic-embed-text-v1.5", "google-bert/bert-base-uncased"),
+}
+
+
+def _hub_names() -> set[str]:
+    "Names on the hub that are known offline: in the cache, of well-known networks, and of timm."
+    import timm
+    from huggingface_hub import constants
+
+    folders = Path(constants.HF_HUB_CACHE).glob("models--*--*")
+    cached = {k.name.removeprefix("models--").replace("--", "/") for k in folders}
+    table = packaged_toml("inputs/model_names.toml").values()
+    of_timm = {f"timm/{name}" for name in timm.list_pretrained()}
+    return (
+        cached
+        | of_timm
+        | _TEXT_MODELS
+        | {name for others in table for name in others if "/" in name}
+    )
+
+
+def did_you_mean(name: str) -> str:  # empty if the name is known, or no known name is similar
+    "Beginning of a remedy with the most similar names on the hub."
+    import timm
+
+    address = re.sub(r"^hf[-_]hub:|@.*$", "", name)
+    known = _hub_names()
+    if address in known or Path(name).exists() or timm.is_model(address.partition(".")[0]):
+        return ""
+    if "/" in address:
+        near = difflib.get_close_matches(address, known, 3, 0.75)
+    else:
+        by_name = {place.partition("/")[2]: place for place in sorted(known)}
+        near = [by_name[k] for k in difflib.get_close_matches(address, by_name, 3, 0.75)]
+    return f"did you mean {' or '.join(near)}? Otherwise " if near else ""
+
 # %% ../../nbs/inputs/03_named_models.ipynb #dd3d76ab
 _NO_NETWORK = ("Connect", "Offline", "Timeout", "Proxy", "LocalEntry", "URLError")
 
@@ -91,13 +136,14 @@ def _refuse_weights(spec: str, e: Exception) -> None:  # raised by timm, the hub
         names = sorted({path.parts[-4].removeprefix("models--timm--") for path in files})
         held = listed(names) if names else "nothing of timm"
         got = f"no network connection, and a cache of the hub with {held}"
-        remedy = f"use a cached model, {spec}@untrained, or a file {spec}@FILE"
+        remedy = f"{did_you_mean(spec)}use a cached model, {spec}@untrained, or a file {spec}@FILE"
         refuse(rule, got, remedy, OSError)
     got = f"{type(e).__name__}: {' '.join(str(e).split())}"[:240]
     remedy = "check that weights and architecture match, or that the model has weights"
     online = isinstance(e, OSError) or "HTTP" in type(e).__name__
     if online:
         remedy = "check the name and its access rights, or pass a file as NAME@FILE"
+        remedy = did_you_mean(spec) + remedy
     refuse(rule, got, remedy, OSError if online else ValueError)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #3a736c43
@@ -193,15 +239,22 @@ def check_names(sources: Iterable[Source], *, texts: bool = False) -> None:
     "Refuse all names whose weights are not available, before any work."
     from huggingface_hub import constants
 
-    repositories = {s.text: repositories_of(s, texts) for s in sources if isinstance(s, Name)}
+    named = [source for source in sources if isinstance(source, Name)]
+    of_images = [source.text for source in named if texts and source.of_zoo]
+    if of_images:
+        got = f"{listed(of_images, 6)} from the zoo of image models"
+        remedy = "pass text encoders or features"
+        refuse("models must be text encoders to rank texts", got, remedy)
+    repositories = {source.text: repositories_of(source, texts) for source in named}
     repositories = {name: places for name, places in repositories.items() if places}
     missing = [k for k, places in repositories.items() if not any(map(cached_snapshot, places))]
     if not missing or not (constants.HF_HUB_OFFLINE or not _hub_answers()):
         return
     rule = "without a network connection, weights must be in the cache of the hub"
+    near = list(filter(None, map(did_you_mean, missing)))
     cached = [name for name in repositories if name not in missing]
     got = f"none of {listed(missing, 6)}" + (f"; there are {listed(cached, 6)}" if cached else "")
-    remedy = "run `hf download NAME` on a machine that is online, or leave them out"
+    remedy = f"{''.join(near)}run `hf download NAME` on a machine that is online, or leave them out"
     refuse(rule, got, remedy, OSError)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #c4d1a7e2
@@ -247,21 +300,14 @@ def quiet_libraries() -> Iterator[None]:
         other.setLevel(before)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #823dae45
-class Pretrained(NamedTuple):
-    "A network of transformers with its processor."
-
-    network: Any  # in evaluation mode
-    processor: Any  # image processor or tokenizer
-    pooling: str | None  # "cls" if the checkpoint has no pooling layer, otherwise None
-
-
 _CLASSIFIES = re.compile(r"For(Image|Video|Audio|Sequence)Classification$")
 
 
-def transformers_model(name: str, *, texts: bool = False) -> Pretrained:
-    """Load a network of transformers by its name on the hub, or from its folder.
+def transformers_model(name: str, *, texts: bool = False) -> tuple[Network, str | None]:
+    """Load a network of transformers and its processor by its name on the hub, or from its folder.
 
-    Also loads its image processor, or its tokenizer for texts.
+    The processor is an image processor, or a tokenizer for texts. The second value is the pooling:
+    "cls" if the checkpoint has no pooling layer, otherwise None.
     """
     try:
         import transformers
@@ -282,7 +328,7 @@ def transformers_model(name: str, *, texts: bool = False) -> Pretrained:
             processor = reader.from_pretrained(source)
         except Exception as e:  # the hub and the library raise errors of many types
             got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
-            remedy = f"check the name, or use hf-hub:{name} for a timm network"
+            remedy = f"{did_you_mean(name)}check the name, or use hf-hub:{name} for a timm network"
             rule = f"{name[-80:]} must be a network of transformers with its processor"
             refuse(rule, got, remedy, OSError)
     absent = list(report["missing_keys"])
@@ -293,7 +339,7 @@ def transformers_model(name: str, *, texts: bool = False) -> Pretrained:
         rule, got = f"{name[-80:]} must have weights for its network", f"none for {missing[0]}"
         refuse(rule, got, "name another checkpoint")
     pooled = any("pooler" in key for key in absent)
-    return Pretrained(network.eval(), processor, "cls" if pooled else None)
+    return Network(network.eval(), processor), "cls" if pooled else None
 
 # %% ../../nbs/inputs/03_named_models.ipynb #9b12ca3e
 def published_network(source: PublishedWeights) -> Network:  # and its transform

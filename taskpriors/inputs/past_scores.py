@@ -6,11 +6,13 @@
 __all__ = []
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #ae06b6fe
+import difflib
 import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -20,11 +22,140 @@ from torch import Tensor
 
 from ..checks import DataFrame, Series, refuse
 from . import tables
-from .model_names import match_names, nearest_name
+from .sources import FILE_ENDINGS
 from .tables import plain_name
 from ..probes import LABEL_ACCURACY
 from ..refusals import listed, sentence, shortened
 from ..store import locked, write_file
+from ..toml import packaged_toml
+
+# %% ../../nbs/inputs/04_past_scores.ipynb #51ea75f2
+def _letters_of(name: str) -> str:
+    "Letters and digits of a name, in lower case."
+    return "".join(c for c in name.casefold() if c.isalnum() or c == "+")
+
+# %% ../../nbs/inputs/04_past_scores.ipynb #0ed116f1
+def _last_part(name: str) -> str:
+    "Name without owner, parent folders and file extension."
+    place = re.sub(r"^(hf[-_]hub|local-dir):", "", name.strip())
+    part = re.split(r"[/\\]", place.rstrip("/\\"))[-1]
+    while part.lower().endswith(FILE_ENDINGS):
+        part = part[: part.rindex(".")]
+    return part if any(c.isalpha() for c in part) else name.strip()
+
+# %% ../../nbs/inputs/04_past_scores.ipynb #f855708c
+def _split_tag(name: str) -> tuple[str, str]:
+    "Split a name into network and weights, such as resnet50 and a1_in1k; weights may be empty."
+    parts = re.fullmatch(r"(.+)\.([A-Za-z]\w*)", _last_part(name))
+    return (_last_part(name), "") if parts is None else (parts[1], parts[2])
+
+
+@cache
+def _default_tag(base: str) -> str:
+    "Default weights of timm for a name without a tag; empty if there are none."
+    if re.fullmatch(r"[a-z]\w*", base) is None:
+        return ""
+    from timm.models import get_pretrained_cfg
+
+    config = get_pretrained_cfg(base)
+    return getattr(config, "tag", None) or ""
+
+# %% ../../nbs/inputs/04_past_scores.ipynb #f97959da
+@cache
+def _weights_by_letters() -> dict[str, str]:  # letters of a name -> name in timm
+    "Table of names, keyed by the letters and digits of each name and of its last part."
+    lines = packaged_toml("inputs/model_names.toml").items()
+    pairs = [(name, timm) for timm, others in lines for name in (timm, *others)]
+    return {_letters_of(part): timm for name, timm in pairs for part in (name, _last_part(name))}
+
+# %% ../../nbs/inputs/04_past_scores.ipynb #99a33ef8
+class _Rule(NamedTuple):
+    "Rule that matches two names if their keys are equal and not empty."
+
+    model_key: Callable  # key of a name in a ranking
+    row_key: Callable  # key of a name in a table
+    same_weights: bool  # may two models of a ranking match the same row?
+
+
+def _in_table(name: str) -> str:
+    by_letters = _weights_by_letters()
+    return by_letters.get(_letters_of(name)) or by_letters.get(_letters_of(_last_part(name)), "")
+
+
+def _with_default_tag(name: str) -> str:
+    base, tag = _split_tag(name)
+    of_timm = _last_part(name) == re.sub("^(hf[-_]hub:)?(timm/)?", "", name)
+    tag = tag or (_default_tag(base) if of_timm else "")
+    full = f"{base}.{tag}" if tag else ""
+    return _in_table(name) or _in_table(full) or _letters_of(full)
+
+
+def _untagged(name: str) -> str:
+    base, tag = _split_tag(name)
+    return "" if tag or _default_tag(base) else _letters_of(base)
+
+
+def _without_tag(name: str) -> str:
+    base, tag = _split_tag(name)
+    return _letters_of(base) if tag else ""
+
+
+def _last_letters(name: str) -> str:
+    return _letters_of(_last_part(name))
+
+
+_RULES = (
+    _Rule(str.strip, str.strip, False),
+    _Rule(_letters_of, _letters_of, False),
+    _Rule(_last_letters, _last_letters, False),
+    _Rule(_in_table, _in_table, True),
+    _Rule(_with_default_tag, _with_default_tag, True),
+    _Rule(_untagged, _without_tag, False),
+)
+
+# %% ../../nbs/inputs/04_past_scores.ipynb #57a0e7a5
+def _name_candidates(models: Sequence, names: Collection) -> dict[str, tuple[str, ...]]:
+    "Rows that match each model by the first applicable rule; models without rows are left out."
+    rows: dict[str, tuple[str, ...]] = {}
+    for rule in _RULES:
+        others = [model for model in models if model not in rows]
+        if not others:
+            break
+        taken = {name for offered in rows.values() for name in offered}
+        by_key: dict[str, list[str]] = {}
+        for name in names:
+            if rule.same_weights or name not in taken:
+                by_key.setdefault(rule.row_key(name), []).append(name)
+        by_key.pop("", None)
+        offers = {model: by_key.get(rule.model_key(model), ()) for model in others}
+        rows |= {model: tuple(offered) for model, offered in offers.items() if offered}
+    return rows
+
+# %% ../../nbs/inputs/04_past_scores.ipynb #9a71e351
+def match_names(models: Sequence, names: Collection, table: str) -> dict[str, str]:
+    "Match models to the row names of a table; models without a row are left out."
+    candidates = _name_candidates(models, names)
+    table = shortened(table, 40)
+    for model, offered in candidates.items():
+        if len(offered) > 1:
+            rule = f"{shortened(model, 60)} must match one model of {table}"
+            refuse(rule, listed(offered), "use the full name of the model or the row")
+    matches = {model: offered[0] for model, offered in candidates.items()}
+    models_of: dict[str, list[str]] = {}
+    for model, name in matches.items():
+        models_of.setdefault(name, []).append(model)
+    for name, several in models_of.items():
+        if len({_with_default_tag(model) or model for model in several}) > 1:
+            rule = f"{shortened(name, 60)} of {table} must match one of the models"
+            refuse(rule, listed(several), "rename the row to the name of its model")
+    return matches
+
+# %% ../../nbs/inputs/04_past_scores.ipynb #b9da0392
+def _nearest_name(model: str, names: Collection) -> str:  # empty if none is similar
+    "Name in a table that is spelled most similarly to a model."
+    by_letters = {_letters_of(_last_part(name)): name for name in names}
+    near = difflib.get_close_matches(_letters_of(_last_part(model)), list(by_letters), 1, 0.6)
+    return by_letters[near[0]] if near else ""
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #fc36d132
 class PastScores(NamedTuple):
@@ -298,7 +429,7 @@ def _ranked_part(
 
 def _missing_note(models: Sequence, names: Sequence) -> str:
     "Note on models without scores, with the most similar name in the table for each."
-    near = {model: nearest_name(model, names) for model in models}
+    near = {model: _nearest_name(model, names) for model in models}
     words = [f"{model} (nearest: {name})" if name else model for model, name in near.items()]
     return f"no scores of {listed(words, len(words))}"
 

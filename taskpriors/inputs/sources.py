@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePath, PureWindowsPath
-from typing import Any, NamedTuple
+from pathlib import Path, PurePath
+from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
@@ -26,17 +26,8 @@ _ENDINGS = "npy npz pt pth ckpt bin safetensors csv tsv txt parquet feather arro
 _ENDINGS += " pkl pickle joblib h5 hdf5 mat xlsx xls zip tar gz bz2 xz zst zarr dat tfrecord"
 FILE_ENDINGS = tuple(f".{ending}" for ending in _ENDINGS.split())  # of numeric files
 _WRAPPERS = (nn.DataParallel, nn.parallel.DistributedDataParallel, AveragedModel)
-_CACHE_FILES = ("vectors.npy", "index.json", "dimension")
 _NETWORK_FILES = ("config.json", "modules.json")
 _WITH_KEY = re.compile(r"(.+\.npz):([^:/\\]+)")
-_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
-
-
-class _KeyedFile(NamedTuple):
-    "A file, and the name of one of its arrays."
-
-    file: Any  # Path, or the text of a URL
-    key: str | None
 
 
 def _home_path(text: str | os.PathLike) -> Path:
@@ -46,26 +37,23 @@ def _home_path(text: str | os.PathLike) -> Path:
     return Path(text)
 
 
-def split_key(path: str | os.PathLike) -> _KeyedFile:
+def split_key(
+    path: str | os.PathLike,
+) -> tuple[Any, str | None]:  # a Path or the text of a URL; key
     "Split FILE.npz:KEY into the file, or its URL, and the name of the array, if any."
     text = os.fspath(path)
     if is_url(text):
         named = _WITH_KEY.fullmatch(text)
-        return _KeyedFile(named[1], named[2]) if named else _KeyedFile(text, None)
+        return (named[1], named[2]) if named else (text, None)
     whole = _home_path(text)
     if not os.path.lexists(whole):
         for colon in re.finditer(r"(?<=\.npz):(?=.)", text):  # a key may contain colons and slashes
             file = _home_path(text[: colon.start()])
             if file.is_file():
-                return _KeyedFile(file, text[colon.end() :])
+                return file, text[colon.end() :]
         if named := _WITH_KEY.fullmatch(text):
-            return _KeyedFile(_home_path(named[1]), named[2])
-    return _KeyedFile(whole, None)
-
-
-def is_vector_cache(folder: Path) -> bool:
-    "Was a folder written by `NumpyCache` of mteb?"
-    return all((folder / name).is_file() for name in _CACHE_FILES)
+            return _home_path(named[1]), named[2]
+    return whole, None
 
 # %% ../../nbs/inputs/00_sources.ipynb #04f811ce
 def is_repository(name: str) -> bool:
@@ -142,7 +130,7 @@ def _stem(path: PurePath) -> str:
 
 @dataclass(frozen=True)
 class FeatureFile(Source):
-    "A file of features, or a folder of them."
+    "A file of features."
 
     path: Path
     key: str | None = None  # of one of its arrays
@@ -150,9 +138,7 @@ class FeatureFile(Source):
     @property
     def label(self) -> str:
         "Stem of the file, and the key if there is one."
-        windows = _WINDOWS.match(str(self.path)) is not None
-        path = PureWindowsPath(self.path) if windows else self.path
-        stem = self.path.name if self.path.is_dir() else _stem(path)
+        stem = self.path.name if self.path.is_dir() else _stem(self.path)
         return stem if self.key is None else f"{stem}:{self.key}"
 
     @property
@@ -185,7 +171,9 @@ class Name(WithPrefix):
     "The name of a network of timm, the zoo or the hub, or its folder."
 
     text: str
-    partner: Any = None  # PIL image -> tensor, a processor or a tokenizer; None: its own
+    partner: Callable | None = (
+        None  # PIL image -> tensor, a processor or a tokenizer; None: its own
+    )
 
     @property
     def label(self) -> str:
@@ -213,7 +201,7 @@ class Network(WithPrefix):
     "A torch module."
 
     model: nn.Module
-    partner: Any = None  # PIL image -> tensor, a processor or a tokenizer
+    partner: Callable | None = None  # PIL image -> tensor, a processor or a tokenizer
 
     @property
     def module(self) -> nn.Module:
@@ -260,7 +248,7 @@ class Function(WithPrefix):
     "A function of a batch, or of a list of texts."
 
     model: Callable
-    partner: Any = None  # PIL image -> tensor
+    partner: Callable | None = None  # PIL image -> tensor
 
     @property
     def module(self) -> nn.Module | None:
@@ -284,7 +272,7 @@ class OnnxNetwork(Source):
     "An .onnx file, or an open session of onnxruntime."
 
     model: Any  # a path, or a session
-    partner: Any = None  # PIL image -> tensor
+    partner: Callable | None = None  # PIL image -> tensor
 
     @property
     def label(self) -> str:
@@ -301,7 +289,7 @@ class PublishedWeights(Source):
     "An entry of a weights enumeration of torchvision, such as ResNet18_Weights.DEFAULT."
 
     weights: Any
-    partner: Any = None  # PIL image -> tensor; None: that of the weights
+    partner: Callable | None = None  # PIL image -> tensor; None: that of the weights
 
     @property
     def label(self) -> str:
@@ -327,7 +315,7 @@ class TextEncoder(WithPrefix):
 class WordVectors(WithPrefix):
     "A dictionary word -> vector, or gensim's KeyedVectors."
 
-    vectors: Any
+    vectors: object
     held = label = "vectors"
 
 
@@ -335,7 +323,7 @@ class WordVectors(WithPrefix):
 class Unknown(Source):
     "An object that is not a model."
 
-    value: Any
+    value: object
 
     def label_at(self, k: int) -> str:
         "Class and position in the list."
@@ -361,16 +349,16 @@ def _of_text(text: str, is_path: bool) -> FeatureFile | Url | OnnxNetwork | Name
         return Url(file, key)
     if key is not None:
         return FeatureFile(file, key)
-    in_folder = "/" in text or os.sep in text or _WINDOWS.match(text) is not None
+    in_folder = "/" in text or os.sep in text
     if file.is_dir():
         if any((file / name).is_file() for name in _NETWORK_FILES):
             return Name(text)
-        return FeatureFile(file) if is_path or in_folder or is_vector_cache(file) else Name(text)
+        return FeatureFile(file) if is_path or in_folder else Name(text)
     exists = file.is_file() and (in_folder or "." in text)
     base, at, _ = text.partition("@")
     if at and not is_path and not exists and re.fullmatch(r"[\w.-]+", base):
         return Name(text)
-    if is_path or exists or text.lower().endswith(FILE_ENDINGS) or _WINDOWS.match(text):
+    if is_path or exists or text.lower().endswith(FILE_ENDINGS):
         return FeatureFile(file)
     return Name(text)
 

@@ -31,10 +31,9 @@ import taskpriors.checks as checks
 from ..blocks import evenly
 from ..checks import ArrayLike, DataFrame
 from . import named_models, row_labels, sources, tables
-from .accepted_models import Encoder, load_encoder
+from .accepted_models import Encoder, PooledModel, load_encoder
 from .embed import Features, embed_features
 from .encoders import device_of
-from .pretrained import PooledModel
 from .sources import Network, source_of
 from ..signatures import documented
 
@@ -387,7 +386,7 @@ class TokenEncoder(nn.Module):
 class _JointTextEncoder(nn.Module):
     "Text embedding method of a CLIP-like model, with its tokenizer."
 
-    def __init__(self, model: nn.Module, method: str, tokenizer: Callable) -> None:
+    def __init__(self, model: nn.Module, method: str, tokenizer: Any) -> None:
         super().__init__()
         self.model, self.method, self.tokenizer = model, method, tokenizer
 
@@ -502,6 +501,7 @@ def _named_sentence_model(name: str):
     except Exception as e:  # the hub and the libraries raise errors of many types
         got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
         remedy = "check the name, the folder and the network connection"
+        remedy = named_models.did_you_mean(name) + remedy
         checks.refuse(f"{name[-60:]!r} must be a text model", got, remedy, OSError)
 
 
@@ -609,7 +609,7 @@ def text_encoder(
         if pooling is None and not _joint(source.text):
             source = source_of(_named_sentence_model(source.text))
         else:
-            source = Network(*named_models.transformers_model(source.text, texts=True)[:2])
+            source = named_models.transformers_model(source.text, texts=True)[0]
     encode, module = _encoding_of(source, pooling)
     if isinstance(source, Network):
         warn_of_cut_texts(source, texts, name)

@@ -24,7 +24,7 @@ from ..inputs.image_source import ImageSource
 from . import printed_correlations, recipes
 from ..results import new_axes, new_panels
 from ..synbench import gaussians, robust_probing, score
-from ..synbench.accuracy import synthetic_accuracy
+from ..synbench.robust_probing import synthetic_accuracy
 from ..transfer import agreement, code_length, discriminants, evidence, orders
 
 # %% ../../nbs/papers/15_actions.ipynb #d390b40b
@@ -100,9 +100,10 @@ def _synbench_cells(job: Job) -> Computed:
             options = {k: v for k, v in job.options.items() if k != "cache"}
             steps = job.item.settings.get("attack_steps", 20)
             settings = _settings_of(job.item)["derived"]
-            a = synthetic_accuracy(network, settings=settings, n_steps=steps, **options)
-            means, unlike = (("SA", a.sa), ("RA", a.ra)), "of scales that are not printed"
-            cells += [Cell(called, k, None, 100 * v, unlike=unlike) for k, v in means]
+            both = synthetic_accuracy(network, settings=settings, n_steps=steps, **options)
+            unlike = "of scales that are not printed"
+            means = zip(("SA", "RA"), both, strict=True)
+            cells += [Cell(called, k, None, 100 * float(v.mean()), unlike=unlike) for k, v in means]
         of_networks[called] = ours
     return cells, partial(_draw_scores, job.item, of_networks)
 

@@ -21,11 +21,9 @@ from ..inputs import named_models
 from ..inputs.images import load_images
 from ..report.plots import drawn_png
 from ..store import write_file
-from ..synbench.accuracy import synthetic_accuracy
 from ..synbench.curves import SynBenchResult, SynBenchSettings
-from ..synbench.fitted import fitted_settings
-from ..synbench.networks import scored_network
-from ..synbench.score import synbench_score
+from ..synbench.robust_probing import synthetic_accuracy
+from ..synbench.score import fitted_settings, scored_network, synbench_score
 
 # %% ../../nbs/papers/11_synbench_scores.ipynb #78d450fb
 _CONVENTIONS = dict(derived=SynBenchSettings, paper=SynBenchSettings.paper)
@@ -119,8 +117,9 @@ def score_networks(
         result = result.at(tuple(threshold))
         row = result.to_frame().assign(model=stem)
         if accuracy and network is not None:
-            accuracies = synthetic_accuracy(network, settings=fields, **preprocessing, **options)
-            row = row.assign(standard_accuracy=accuracies.sa, robust_accuracy=accuracies.ra)
+            both = synthetic_accuracy(network, settings=fields, **preprocessing, **options)
+            standard, robust = (float(accuracy.mean()) for accuracy in both)
+            row = row.assign(standard_accuracy=standard, robust_accuracy=robust)
         scores.append(row)
         curves.append(_curves(result).assign(model=stem))
         write_file(place / f"{stem}.png", drawn_png(result.plot()))

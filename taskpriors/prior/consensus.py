@@ -9,6 +9,7 @@ __all__ = ['copy_similarity', 'Consensus', 'consensus_prior']
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -290,6 +291,17 @@ def _centred_kernel(features: Tensor) -> Tensor:  # shape (n, d) -> (n, n), norm
 # %% ../../nbs/prior/16_consensus.ipynb #ind00011
 COMPARED_EXAMPLES = 128  # maximum number of examples to compare
 INDEPENDENCE_LEVEL = 0.01  # p-value above which models are considered independent
+_ROUNDING = 1e-12  # sums that differ by less are tied; each kernel has norm one
+
+
+def _overlaps(
+    kernels: np.ndarray,  # shape (n_models, n, n)
+    others: np.ndarray,  # shape (n_models, n, n)
+) -> tuple[float, np.ndarray]:  # twice the sum over pairs; of each model with its others
+    "Sum of the inner products of all pairs of kernels, and of each kernel with its own partner."
+    total = kernels.sum(0)
+    pairs = np.vdot(total, total) - sum(np.vdot(K, K) for K in kernels)
+    return pairs, np.array([np.vdot(K, S) for K, S in zip(kernels, others, strict=True)])
 
 
 def dependence(
@@ -307,14 +319,17 @@ def dependence(
         raise ValueError("all models must have features of the same examples")
     g = torch.Generator().manual_seed(seed)
     rows = torch.randperm(n, generator=g)[:n_examples]
-    kernels = torch.stack([_centred_kernel(X[rows].cpu()) for X in features])
+    kernels = np.stack([_centred_kernel(X[rows].cpu()).numpy() for X in features])
     others = kernels.sum(0) - kernels
-    observed = (kernels * others).sum((1, 2))
-    above, above_each = 0, torch.zeros(len(kernels), dtype=torch.int64)
+    observed, observed_each = _overlaps(kernels, others)
+    above, above_each = 0, np.zeros(len(kernels), dtype=np.int64)
+    permuted = np.empty_like(kernels)
     for _ in range(n_permutations):
-        orders = [torch.randperm(len(rows), generator=g) for _ in kernels]
-        permuted = torch.stack([K[o][:, o] for K, o in zip(kernels, orders, strict=True)])
-        above_each += (permuted * others).sum((1, 2)) >= observed
-        total = permuted.sum(0).square().sum() - permuted.square().sum()
-        above += int(total >= observed.sum())
-    return (1 + above) / (1 + n_permutations), (1 + above_each).double() / (1 + n_permutations)
+        for K, out in zip(kernels, permuted, strict=True):
+            order = torch.randperm(len(rows), generator=g).numpy()
+            K.take(order, 0).take(order, 1, out=out, mode="clip")  # other modes copy once more
+        pairs, each = _overlaps(permuted, others)
+        above_each += each >= observed_each - _ROUNDING
+        above += int(pairs >= observed - _ROUNDING)
+    p_values = torch.from_numpy(1 + above_each).double() / (1 + n_permutations)
+    return (1 + above) / (1 + n_permutations), p_values

@@ -21,8 +21,7 @@ from torch import Tensor
 import taskpriors.checks as checks
 from ..blocks import row_blocks
 from ..checks import DataFrame
-from ..inputs.queries import Relevant
-from ..inputs.row_pairs import GivenPairs, PairsLike, read_pairs
+from ..inputs.row_pairs import GivenPairs, PairsLike, Relevant, read_pairs
 from ..refusals import shortened
 from ..results import Result
 

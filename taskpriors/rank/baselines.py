@@ -21,7 +21,7 @@ from ..blocks import evenly
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
 from . import distributions, labelled, members, reference_set
-from .forecast import Evidence, Forecast, PairEvidence
+from .forecast import Forecast, ForecastEvidence, ScoreEvidence
 from .members import AnyModel, Settled
 from .options import RankOptions
 
@@ -42,7 +42,7 @@ class _GreyPixels:
 _SIDE = 128  # pixels, side of the images that the untrained network takes
 
 
-def untrained_network() -> nn.Module:  # images (n, 3, side, side) -> features (n, 512)
+def _untrained_network() -> nn.Module:  # images (n, 3, side, side) -> features (n, 512)
     "Return a ResNet-18 with random initial weights from a fixed seed."
     import timm
 
@@ -66,9 +66,9 @@ def _hashed_pieces(texts: list[str]) -> np.ndarray:  # shape (n, PIECES), float3
     return counting.transform(texts).toarray().astype(np.float32)
 
 # %% ../../nbs/rank/09_baselines.ipynb #0dd6b8a6
-RAW_PIXELS = "raw pixels"
-UNTRAINED = "untrained network"
-HASHED = "hashed pieces of words"
+_RAW_PIXELS = "raw pixels"
+_UNTRAINED = "untrained network"
+_HASHED = "hashed pieces of words"
 
 
 def _pixels() -> tuple:
@@ -76,7 +76,7 @@ def _pixels() -> tuple:
 
 
 def _untrained() -> tuple:
-    return untrained_network(), reference_set.CentralSquare(_SIDE)
+    return _untrained_network(), reference_set.CentralSquare(_SIDE)
 
 
 def _pieces() -> Callable:
@@ -84,7 +84,7 @@ def _pieces() -> Callable:
 
 
 _OF_KIND: dict[str, dict[str, Callable[[], AnyModel]]] = dict(
-    images={RAW_PIXELS: _pixels, UNTRAINED: _untrained}, texts={HASHED: _pieces}
+    images={_RAW_PIXELS: _pixels, _UNTRAINED: _untrained}, texts={_HASHED: _pieces}
 )
 
 
@@ -96,7 +96,7 @@ def see_inputs(
         return Settled({}, {})
     makers = {k: make for k, make in _OF_KIND[source.kind].items() if k not in candidates}
     if any(model.untrained for model in candidates.values()):
-        makers.pop(UNTRAINED, None)
+        makers.pop(_UNTRAINED, None)
     built, broken = members.settle(makers, [members.attempt(make) for make in makers.values()])
     seen, failed = reference_set.embed_unranked(built, source, options)
     return Settled(seen, broken | failed)
@@ -167,7 +167,7 @@ def _low_level_of(
         return dict(skill=distributions.skills_on_tasks_of(learners, teachers, index, options))
 
     digests = [[model.digest for model in some] for some in (learners, teachers)]
-    key: dict[str, Any] = dict(what="baselines on tasks of members", models=digests)
+    key: dict[str, object] = dict(what="baselines on tasks of members", models=digests)
     key |= dict(
         distributions.consensus_sampling(options), points=len(index), kernel=options.tasks.kernel
     )
@@ -188,11 +188,12 @@ def _low_level_of(
 def score_beside(
     engine: distributions.Engine,
     baselines: Mapping[str, members.Model],  # name -> Model, in the engine's representation
-    task_sample: distributions.Drawn,
+    models: Mapping[str, members.Model],  # ranked models
+    task_sample: distributions.TaskSample,
     mask: Tensor,  # shape (n,), True for training examples
 ) -> distributions.Beside:
     "Score baselines that are not copies of models, and compute the low-level share of the tasks."
-    models, options = task_sample.models, engine.options
+    options = engine.options
     low_level, failed = members.attempt(
         _low_level_of, baselines, task_sample.distribution, models, options.alone()
     )
@@ -201,51 +202,31 @@ def score_beside(
     shown = {name: model for name, model in baselines.items() if name not in copies}
     if not shown:
         return distributions.Beside({}, {}, failures, low_level)
-    tasks, q = task_sample.skill_tasks, options.tasks.n_classes
-    skills, broken = engine.skills(shown, tasks, mask, n_classes=q)
+    tasks = task_sample.skill_tasks
+    skills, broken = engine.score(shown, tasks, mask, options)
     return distributions.Beside({k: shown[k] for k in skills}, skills, failures | broken, low_level)
 
-
-def placed(
-    engine: distributions.Engine, seen: Mapping[str, members.Model]
-) -> Settled:  # name -> Model
-    "Convert baselines with features in memory to the engine's representation, one by one."
-    attempts = [members.attempt(engine.seat, {name: model}) for name, model in seen.items()]
-    held_by_name, failures = members.settle(seen, attempts)
-    return Settled({name: held[name] for name, held in held_by_name.items()}, failures)
-
 # %% ../../nbs/rank/09_baselines.ipynb #16c9c308
-def names_beside(findings: distributions.Findings) -> tuple[str, ...]:
-    "Names of the baselines whose results are complete."
-    beside, labels = findings.beside, findings.labelled
-    if beside is None:
-        return ()
-    if labels is None or labels.joined is None:
-        return tuple(beside.models)
-    return labels.joined.names
-
-
 def evidence_beside(
     findings: distributions.Findings,
     past: Tensor | None = None,  # scores of the ranked models on earlier tasks, fractions
-    pairs: PairEvidence | None = None,  # on the ranked models, then the baselines
-) -> tuple[Evidence, Tensor] | None:  # with the skills, shape (m,); None: no baseline
+    pairs: ScoreEvidence | None = None,  # on the ranked models, then the baselines
+) -> tuple[ForecastEvidence, Tensor] | None:  # with the skills, shape (m,); None: no baseline
     "Evidence on the models, followed by the baselines."
-    names, beside = names_beside(findings), findings.beside
-    if not names or beside is None:
+    beside, labels = findings.beside, findings.labelled
+    if beside is None or not beside.models:
         return None
-    own = findings.scores.skills
-    of_distribution = {name: own[name] for name in findings.models}
-    of_distribution |= {name: beside.skills[name] for name in names}
-    joined = None if findings.labelled is None else findings.labelled.joined
-    by_targets = {} if joined is None else joined.skills
-    skill = torch.stack([(by_targets or of_distribution)[name].skill for name in of_distribution])
+    scores = {name: findings.scores[name] for name in findings.models} | beside.skills
+    skills = scores
+    if beside.on_targets and labels is not None:
+        skills = {**labels.skills, **beside.on_targets}
+    skill = torch.stack([skills[name].skill for name in scores])
     if past is not None:  # baselines have no past results
-        past = torch.cat([past, past.new_full((len(names), past.shape[1]), math.nan)])
-    evidence = Evidence(
-        examples=labelled.sampled_evidence(of_distribution, findings.task_sample, skill),
-        agreeing=None if joined is None else joined.agreeing,
-        labels=None if joined is None else joined.scores,
+        past = torch.cat([past, past.new_full((len(beside.models), past.shape[1]), math.nan)])
+    evidence = ForecastEvidence(
+        examples=labelled.sampled_evidence(scores, findings.task_sample, skill),
+        agreeing=beside.agreeing,
+        labels=beside.scores,
         past=past,
         pairs=pairs,
     )

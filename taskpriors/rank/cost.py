@@ -6,13 +6,15 @@
 __all__ = []
 
 # %% ../../nbs/rank/10_cost.ipynb #0e1b8f60
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 import taskpriors.checks as checks
@@ -64,8 +66,9 @@ class RankingPlan(Result):
 
     def __str__(self):
         models = "1 model" if self.n_models == 1 else f"{self.n_models} models"
-        billions = f"{self.operations / 1e9:,.1f} billion multiply-adds"
-        text = f"{models}, {self.n:,} examples: {billions}, {self.n_bytes / 1e9:.1f} GB"
+        unit, word = (1e9, "billion") if self.operations >= 1e8 else (1e6, "million")
+        operations = f"{self.operations / unit:,.1f} {word} multiply-adds"
+        text = f"{models}, {self.n:,} examples: {operations}, {self.n_bytes / 1e9:.1f} GB"
         if self.reference_models:
             text += f", including reference models ({listed(self.reference_models)})"
         if self.uncounted:
@@ -172,8 +175,9 @@ def _network_work(
     source: sources.Source, points: ImageSource | TextSource | None
 ) -> _NetworkWork | None:
     "Cost of a network per example; None if unknown until it is loaded."
-    module: Any
-    evaluating: Any = torch.no_grad()
+    module: nn.Module | None
+    forward: Callable | None
+    evaluating: AbstractContextManager = torch.no_grad()
     of_texts = isinstance(points, TextSource)
     by_name = isinstance(source, sources.PublishedWeights)  # timm and torchvision build these
     if isinstance(source, sources.Name):
@@ -186,7 +190,7 @@ def _network_work(
     elif isinstance(points, TextSource):
         if isinstance(source, sources.WordVectors):
             return _NetworkWork(word_means(source.vectors, points.subset([0])).shape[1], 0.0, 0)
-        encoder: Any = text_encoder(source, points)
+        encoder = text_encoder(source, points)
         forward, module = encoder.forward, encoder.module
         batch = torch.tensor([_usual_text(points)])
     elif isinstance(source, sources.Name) and source.of_zoo:  # as it is before its training
@@ -194,9 +198,11 @@ def _network_work(
         batch = zoo.zoo_transform(points[0])[None]
     else:
         encoder = accepted_models.load_encoder(source)
+        assert encoder.transform is not None  # images are not features
         forward, module, batch = encoder.forward, encoder.module, encoder.transform(points[0])[None]
         evaluating = encoders.evaluating(module, torch.device("cpu"))
     with FlopCounterMode(display=False) as counter, evaluating:
+        assert forward is not None
         width = forward(batch).shape[1]
     parameters = () if module is None else module.parameters()
     n_bytes = sum(w.numel() * w.element_size() for w in parameters)

@@ -9,7 +9,7 @@ __all__ = []
 import functools
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -34,14 +34,13 @@ from ..prior.moments import TraceMoments, trace_moments
 from . import distributions, members, memory
 from .options import RankOptions
 from ..ridge_tasks import MOST_LOST
-from ..transfer import from_sums, registry
+from ..transfer import evidence, registry
 
 # %% ../../nbs/rank/10_disk.ipynb #d9398e3c
 _PAIRED = 4096  # size of the sample of examples whose pairs are all used
 
 
-@checks.entry_point
-def sampled_moments(
+def _sampled_moments(
     factors: Mapping[str, Tensor],
     prior: Tensor,
     n: int,
@@ -71,15 +70,15 @@ def sampled_moments(
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #a16f0002
-def _class_sums(fit: ridge_on_disk.RowFit) -> from_sums.ClassSums:
+def _class_sums(fit: ridge_on_disk.RowFit) -> evidence.ClassSums:
     "Per-class sums, from which the scores of known labels are computed."
     codes = ridge.simplex_codes(len(fit.target_mean) + 1)
     share = fit.target_mean @ codes.T + 1 / len(codes)
-    return from_sums.ClassSums(fit.n, fit.mean, fit.s, fit.V, fit.C @ codes.T, share)
+    return evidence.ClassSums(fit.n, fit.mean, fit.s, fit.V, fit.C @ codes.T, share)
 
 # %% ../../nbs/rank/10_disk.ipynb #349c456e
-LABEL_SKILL = "label skill"  # of a ridge probe on known labels, 1 - error/error of a constant
-_LABEL_COLUMNS = ("logme", "regularized_h_score", LABEL_SKILL, registry.LABEL_ACCURACY)
+_LABEL_SKILL = "label skill"  # of a ridge probe on known labels, 1 - error/error of a constant
+_LABEL_COLUMNS = ("logme", "regularized_h_score", _LABEL_SKILL, registry.LABEL_ACCURACY)
 
 # %% ../../nbs/rank/10_disk.ipynb #268dbb6a
 class _RowsJob(NamedTuple):
@@ -92,19 +91,6 @@ class _RowsJob(NamedTuple):
     n_classes: int
     n_evaluated: int
     cache: object  # directory; None is cache_dir(), False is no cache
-
-
-class _RowScores(NamedTuple):
-    "Results of one pass over the rows of a model; the first five fields are those of ModelScores."
-
-    skill: Tensor
-    points: Tensor  # shape (n_evaluated,)
-    tasks: Tensor  # shape (n_tasks,)
-    seconds: Tensor
-    sampled: Tensor  # shape (n_evaluated,), or of the groups of these examples
-    accuracy: Tensor | None = None  # of probes, shape (n_tasks,); None, as the next: no probes
-    right: Tensor | None = None  # of the probes at each evaluated example, (n_evaluated,)
-    columns: Tensor | None = None  # LABEL_COLUMNS if labels are known; infinite where undefined
 
 
 def _file_key(
@@ -127,20 +113,24 @@ def _loaded(path) -> Tensor:  # file of a job as a tensor
     return torch.from_numpy(remote.load_array(path))
 
 
-def _scored(rows, job) -> _RowScores:  # RowScores
+def _scored(rows, job) -> distributions.TaskScores:
     arrays = {name: _loaded(path) for name, path in job.files.items()}
     labels, probed = arrays["skill"], arrays.get("probes")
     classes, groups = arrays.get("labels"), arrays.get("groups")
     index = evaluated_rows(len(rows), job.n_evaluated, groups)
     of_evaluated = None if groups is None else groups[index].unique(return_inverse=True)[1]
 
-    def compute() -> _RowScores:
+    def compute() -> distributions.TaskScores:
         start = time.perf_counter()
-        scoring_options = dict(
-            n_classes=job.n_classes, n_evaluated=job.n_evaluated, known=classes, groups=groups
-        )
         error, probes, known = ridge_on_disk.scores_of_rows(
-            rows, labels, probed, job.mask, **scoring_options
+            rows,
+            labels,
+            probed,
+            job.mask,
+            n_classes=job.n_classes,
+            n_evaluated=job.n_evaluated,
+            known=classes,
+            groups=groups,
         )
         ratios, sampled = error.point_ratios, error.sampled_values
         assert ratios is not None and sampled is not None and error.task_ratios is not None
@@ -151,10 +141,10 @@ def _scored(rows, job) -> _RowScores:  # RowScores
         if known is not None:
             sums = _class_sums(known.fit)
             eps = torch.finfo(rows.dtype).eps
-            logme = from_sums.logme_from_sums(sums, eps)
-            h_score = from_sums.h_score_from_sums(sums, known.fourth, eps)
+            logme = evidence.logme_from_sums(sums, eps)
+            h_score = evidence.h_score_from_sums(sums, known.fourth, eps)
             columns = members.scalar([logme, h_score, known.error.skill, known.accuracy])
-        return _RowScores(
+        return distributions.TaskScores(
             skill=members.scalar(error.skill),
             points=ratios.mean() + share**0.5 * (ratios - ratios.mean()),
             tasks=error.task_ratios,
@@ -168,7 +158,9 @@ def _scored(rows, job) -> _RowScores:  # RowScores
     blank = members.blank
     right = min(job.n_evaluated, int((~job.mask).sum()))
     of_sample = len(index) if of_evaluated is None else int(of_evaluated.max()) + 1
-    like = _RowScores(blank(), blank(len(index)), blank(len(labels)), blank(), blank(of_sample))
+    like = distributions.TaskScores(
+        blank(), blank(len(index)), blank(len(labels)), blank(), blank(of_sample)
+    )
     if probed is not None:
         like = like._replace(accuracy=blank(len(probed)), right=blank(right))
     file = _file_key(rows)
@@ -314,7 +306,7 @@ def _draw_row_tasks(
     n: int,  # examples
     options: RankOptions,
     *,
-    seeds: Sequence,  # one for each set of tasks
+    seeds: Sequence[int],  # one for each set of tasks
     cut: cut_prior.CutPrior | None = None,  # of a single component, if available
     temperatures: Sequence | None = None,  # T of each component; None: that of the options
     classes: Tensor | None = None,  # known classes, shape (n,), -1 where unknown
@@ -378,7 +370,7 @@ def _sample_moments(
     T = calibration.edge_temperature(prior.factor)
     factors = {name: m.factor.factor(m.features.take(index)) for name, m in models.items()}
     K = prior.factor[index].to(options.device)
-    sampled = sampled_moments(factors, K, n, T, "undirected")
+    sampled = _sampled_moments(factors, K, n, T, "undirected")
     least = least_eigenvalue(K, T, graphs="undirected").value
     return distributions.Moments(
         mean=sampled.mean.cpu(),
@@ -483,7 +475,7 @@ def _score_rows(
     *,
     probed: Tensor | None = None,  # for the probes, shape (n_tasks, n), uint8; None: no probes
     classes: Tensor | None = None,  # from known_classes
-) -> members.Settled:  # name -> RowScores
+) -> members.Settled:  # name -> TaskScores
     "Compute skills, probe accuracies and label statistics in one pass over each file."
     arrays = dict(skill=tasks, probes=probed, labels=classes, groups=options.groups)
     arrays = {name: values for name, values in arrays.items() if values is not None}
@@ -513,13 +505,60 @@ _LEFT_OUT = (
 )
 
 
-def _label_columns(scores) -> dict[str, Tensor]:  # column -> number, from RowScores with labels
-    values = scores.columns.masked_fill(scores.columns.isinf(), math.nan)  # the cache holds no NaN
-    return dict(zip(_LABEL_COLUMNS, values, strict=True))
-
-
-def _complete(labels) -> bool:  # are all examples labelled?
+def _complete(labels: GivenLabels | None) -> bool:  # are all examples labelled?
     return labels is not None and bool((labels.classes >= 0).all())
+
+
+def check_labels(labels: GivenLabels | None) -> None:
+    "Refuse labels that cannot be used in a single pass over the rows."
+    if labels is None:
+        return
+    if labels.targets is not None:
+        rule, remedy = "labels of features on disk must be classes", "rank a sample of the rows"
+        checks.refuse(rule, "real targets", remedy)
+    if len(labels.names) > 256 and not _complete(labels):
+        rule = "labels of some examples must name at most 256 classes"
+        checks.refuse(rule, len(labels.names), "rank a sample of the rows")
+    if _complete(labels):
+        _known_classes(labels.classes)
+
+
+def label_columns(
+    models: Mapping[str, members.Model],
+    scores: Mapping[str, distributions.TaskScores],
+    labels: GivenLabels | None,
+    options: RankOptions,
+) -> distributions.Columns:
+    "Statistics of the models given labels, from the pass over their rows or from labelled rows."
+    if labels is None:
+        return distributions.Columns({}, {}, [], [])
+    if _complete(labels):
+        each = [scores[name].columns for name in models]
+        table = torch.stack([column for column in each if column is not None])
+        table = table.masked_fill(table.isinf(), math.nan)  # the cache does not hold NaN
+        values = dict(zip(_LABEL_COLUMNS, table.T, strict=True))
+        why = "targets must not be an exact linear function of the features"
+        undefined = [
+            name for name, x in zip(models, values["logme"], strict=True) if x.isnan().item()
+        ]
+        failures = {f"logme of {name}": why for name in undefined}
+        return distributions.Columns(values, failures, [_LEFT_OUT], [])
+    points = (labels.classes >= 0).nonzero()[:, 0]
+    if len(points) > _PAIRED or not 2 <= len(labels.names) < len(points):
+        return distributions.Columns({}, {}, [], [])
+    accuracy = partial(probing.label_accuracy, labels=labels.classes[points])
+    groups = options.groups
+    if groups is not None:
+        accuracy = partial(memory.grouped_accuracy, labels.classes[points], groups[points])
+    rows = {k: replace(m, features=members.rows_of(m, points)) for k, m in models.items()}
+    uncached = options.changed(cache=False)
+    of_some = memory.model_metrics(rows, {registry.LABEL_ACCURACY: accuracy}, uncached)
+    return distributions.Columns(of_some.results, of_some.failures, [], [])
+
+
+def drawing_steps(options: RankOptions, n_components: int) -> int:
+    "Steps of the progress bar while tasks are drawn."
+    return len(_task_seeds(options)) * n_components
 
 
 @dataclass(frozen=True, eq=False)
@@ -528,200 +567,74 @@ class DiskEngine:
 
     options: RankOptions
 
-    def gather(
-        self, named: Mapping[str, Tensor | row_blocks.RowMatrix]
+    def embed(
+        self, named: Mapping[str, Tensor | row_blocks.RowMatrix | members.Model]
     ) -> members.Settled:  # name -> Model, of files, URLs or arrays
-        "Open the rows of all models, and collect the failures."
-        rows, failures = open_features(named, self.options)
+        "Open the rows of all models, and collect the failures; a `Model` becomes rows."
+        features = {
+            name: given.features if isinstance(given, members.Model) else given
+            for name, given in named.items()
+        }
+        rows, failures = open_features(features, self.options)
         models, broken = _gather_rows(rows, self.options)
         return members.Settled(models, failures | broken)
 
-    def seat(self, reference_models: Mapping[str, members.Model]) -> Mapping:  # name -> Model
-        "Convert models with features in memory to rows."
-        placed, failures = self.gather(
-            {name: model.features for name, model in reference_models.items()}
-        )
-        assert not failures
-        return placed
-
-    def check(self, models: Mapping[str, members.Model], labels: GivenLabels | None) -> None:
-        "Refuse labels that cannot be used in a single pass over the rows."
-        if labels is not None and labels.targets is not None:
-            rule, remedy = "labels of features on disk must be classes", "rank a sample of the rows"
-            checks.refuse(rule, "real targets", remedy)
-        if labels is not None and len(labels.names) > 256 and not _complete(labels):
-            rule = "labels of some examples must name at most 256 classes"
-            checks.refuse(rule, len(labels.names), "rank a sample of the rows")
-        if labels is not None and _complete(labels):
-            _known_classes(labels.classes)
-
-    def steps(self, cross_skills: int, n_models: int, *, labelled: bool) -> int:
-        "Steps of the progress bar: cross skills, task sets of each component, models and labels."
-        draws = max(cross_skills, 1)
-        of_tasks = len(_task_seeds(self.options)) * draws
-        return cross_skills + of_tasks + n_models + (draws + n_models if labelled else 0)
-
     def draw(
         self,
-        choice: distributions.PriorChoice,
-        models: Mapping[str, members.Model],
-        reference_models: Mapping[str, members.Model],
+        distribution: distributions.TaskDistribution,
+        models: Mapping[str, members.Model],  # whose moments are computed, if requested
+        options: RankOptions,
         *,
-        cross_skills: int,
-    ) -> distributions.Drawn:
-        "Form the distribution of a prior, and draw its tasks; also the moments of the models."
-        options = self.options
-        failures: dict[str, str] = {}
-        while True:
-            try:
-                distribution = distributions.distribution_of(
-                    choice,
-                    models,
-                    options,
-                    reference_models=reference_models,
-                    kernel_of=partial(self._kernel, models),
-                )
-                drawn_rows, of_models = _drawn_or_kept(models, distribution, options)
-                break
-            except OSError:
-                attempts = [members.attempt(m.features.check_unchanged) for m in models.values()]
-                unchanged, changed = members.settle(models, attempts)
-                if not changed:
-                    raise
-                models = {name: models[name] for name in unchanged}
-                members.refuse_unless_any(models, changed)
-                failures = failures | changed
-        options.reach(cross_skills + len(_task_seeds(options)) * max(cross_skills, 1))
-        rank, share = int(drawn_rows.rank), drawn_rows.trace_cut.item()
-        words = distribution.description
-        if choice.kind != "factor":
-            of_distribution = f"its {rank} leading directions"
-            if len(distribution.components) > 1:
-                of_distribution = f"{rank} leading directions of each"
-            words = f"{words}, {of_distribution} ({share:.1%} of the trace cut)"
-        T = drawn_rows.task_temperature.item()
-        n = drawn_rows.tasks.shape[2]
-        gain = drawn_rows.top.item() / (options.tasks.n_classes * T)
-        record = dict(task_temperature=T, task_gain=gain, rank=rank, trace_cut=share)
-        return distributions.Drawn(
-            distribution=replace(distribution, description=words),
-            models=models,
+        classes: Tensor | None = None,  # known classes, shape (n,), -1 where unknown
+        temperatures: Sequence[float] | None = None,  # T of the components; None: from options
+    ) -> distributions.TaskSample:
+        "Draw tasks of a distribution, which agree with the known classes if there are any."
+        if classes is not None:
+            drawn_rows = _draw_row_tasks(
+                distribution.components,
+                len(classes),
+                options,
+                seeds=_task_seeds(options)[:1],
+                temperatures=temperatures,
+                classes=classes,
+            )
+            return distributions.TaskSample(
+                distribution=distribution, skill_tasks=drawn_rows.tasks[0]
+            )
+        drawn_rows, moments = _drawn_or_kept(models, distribution, options)
+        T, n = drawn_rows.task_temperature.item(), drawn_rows.tasks.shape[2]
+        return distributions.TaskSample(
+            distribution=distribution,
             skill_tasks=drawn_rows.tasks[0],
             probe_tasks=drawn_rows.tasks[1] if options.accuracy else None,
-            moments={} if of_models is None else of_models.by_model(models),
-            record=record | dict(n_evaluated=min(n, options.compute.n_residuals)),
+            moments=moments,
+            record=dict(
+                task_temperature=T,
+                task_gain=drawn_rows.top.item() / (options.tasks.n_classes * T),
+                rank=int(drawn_rows.rank),
+                trace_cut=drawn_rows.trace_cut.item(),
+                n_evaluated=min(n, options.compute.n_residuals),
+            ),
             pairs=f"of {min(n, _PAIRED)} examples",
-            failures=failures,
         )
-
-    def _kernel(self, models, choice) -> Tensor:  # of a prior that is not a ranked model
-        n, device = (
-            len(next(iter(models.values())).features),
-            self.options.compute.embedding.get("device"),
-        )
-        if choice.kind == "factor":
-            checks.check_same_n(models=n, prior=len(choice.source))
-            return choice.source.cpu()
-        rows = row_blocks.open_rows(choice.source, name="prior", device=device)
-        checks.check_same_n(models=n, prior=len(rows))
-        return _kernel_pass(self.options)(rows)
 
     def score(
-        self, task_sample: distributions.Drawn, mask: Tensor, labels: GivenLabels | None
-    ) -> distributions.Scores:
+        self,
+        models: Mapping[str, members.Model],
+        tasks: Tensor,  # shape (n_tasks, n)
+        mask: Tensor,  # shape (n,), True for training examples
+        options: RankOptions,
+        *,
+        probed: Tensor | None = None,  # tasks of the trained probes; None: no probes
+        labels: GivenLabels | None = None,  # scored in the same pass if all examples have one
+    ) -> members.Settled:  # name -> TaskScores
         "Compute skills, probes and, if all labels are known, their metrics in one pass per model."
         classes = None
         if labels is not None and _complete(labels):
             classes = _known_classes(labels.classes)
-        rows, failures = _score_rows(
-            task_sample.models,
-            task_sample.skill_tasks,
-            mask,
-            self.options,
-            probed=task_sample.probe_tasks,
-            classes=classes,
-        )
-        columns = {} if classes is None else {k: _label_columns(x) for k, x in rows.items()}
-        without_logme = [name for name, column in columns.items() if column["logme"].isnan()]
-        why = "targets must not be an exact linear function of the features"
-        return distributions.Scores(
-            skills={name: distributions.ModelScores(*scores[:5]) for name, scores in rows.items()},
-            probes={
-                name: distributions.ProbeScores(scores.accuracy, scores.right, members.scalar(0.0))
-                for name, scores in rows.items()
-                if scores.accuracy is not None and scores.right is not None
-            },
-            failures=failures | {f"logme of {name}": why for name in without_logme},
-            columns=columns,
-        )
+        return _score_rows(models, tasks, mask, options, probed=probed, classes=classes)
 
-    def skills(
-        self, models: Mapping[str, Any], tasks: Tensor, mask: Tensor, *, n_classes: int
-    ) -> members.Settled:
-        "Skill of each model on tasks (n_tasks, n), in one pass over its rows."
-        evaluated = self.options.changed(n_classes=n_classes)
-        rows, failures = _score_rows(models, tasks, mask, evaluated)
-        return members.Settled(
-            {k: distributions.ModelScores(*scores[:5]) for k, scores in rows.items()}, failures
-        )
-
-    def evidence(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
-        "Factor (k, r) of a component at labelled examples, from its leading directions."
+    def subset(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
+        "Factor (k, r) of a component at some examples, from its leading directions."
         cut = _cut_components([component], self.options)
         return cut.factor[points], cut.eigenvalues[0].item()
-
-    def tasks_with(
-        self,
-        components: Sequence[distributions.Component],
-        labels: Tensor,  # class of each example, shape (n,); -1 where unknown
-        temperatures: Sequence[float],  # of the components
-        options: RankOptions,
-    ) -> Tensor:  # shape (n_tasks, n)
-        "Draw tasks of a mixture that agree with the known labels."
-        drawn_rows = _draw_row_tasks(
-            components,
-            len(labels),
-            options,
-            seeds=[options.seed + 2],
-            temperatures=temperatures,
-            classes=labels,
-        )
-        return drawn_rows.tasks[0]
-
-    def columns(
-        self,
-        models: Mapping[str, Any],
-        scores: distributions.Scores,
-        labels: GivenLabels | None,
-        metrics: Any,
-    ) -> distributions.Columns:
-        "Further statistics of the models given labels."
-        if labels is None:
-            return distributions.Columns({}, {}, [], [])
-        if _complete(labels):
-            of_models = [scores.columns[name] for name in models]
-            values = {k: torch.stack([column[k] for column in of_models]) for k in _LABEL_COLUMNS}
-            return distributions.Columns(values, {}, [_LEFT_OUT], [])
-        points = (labels.classes >= 0).nonzero()[:, 0]
-        if len(points) > _PAIRED or not 2 <= len(labels.names) < len(points):
-            return distributions.Columns({}, {}, [], [])
-        accuracy = partial(probing.label_accuracy, labels=labels.classes[points])
-        groups = self.options.groups
-        if groups is not None:
-            accuracy = partial(memory.grouped_accuracy, labels.classes[points], groups[points])
-        rows = {k: replace(m, features=members.rows_of(m, points)) for k, m in models.items()}
-        uncached = self.options.changed(cache=False)
-        of_some = memory.model_metrics(rows, {registry.LABEL_ACCURACY: accuracy}, uncached)
-        return distributions.Columns(of_some.results, of_some.failures, [], [])
-
-    def component_rows(
-        self, distribution: distributions.TaskDistribution, points: Tensor
-    ) -> Iterable[tuple[Tensor, float]]:
-        "Yield the factor of each kernel at some examples, and its weight."
-        for component in distribution.components:
-            for kernel in component.kernels:
-                share = component.weight / len(component.kernels)
-                if isinstance(kernel, Tensor):
-                    yield kernel[points], share
-                elif not members.attempt(kernel.rows.check_unchanged)[1]:
-                    yield kernel.factor(kernel.rows.take(points)), share

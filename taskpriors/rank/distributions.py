@@ -9,7 +9,7 @@ __all__ = []
 import difflib
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
@@ -32,7 +32,7 @@ from ..prior.consensus import Consensus, consensus_prior, copy_similarity, mutua
 from ..prior.left_out_groups import cross_skill_without_groups
 from ..prior.prefix import pair_scale
 from . import members
-from .forecast import LabelScores, PointEvidence
+from .forecast import PointEvidence, ScoreEvidence
 from .options import RankOptions
 from ..refusals import listed
 from ..report.words import plain_text, shortened
@@ -47,7 +47,7 @@ class Component(NamedTuple):
     weight: float = 1.0  # in the distribution
 
 
-class CrossSkills(NamedTuple):
+class _CrossSkills(NamedTuple):
     "Cross skills and similarities of the models, followed by the reference models."
 
     skill: Tensor  # of each model on the tasks of every other, shape (k, k), see cross_skill
@@ -63,7 +63,7 @@ class TaskDistribution:
     components: tuple[Component, ...]
     members: tuple = ()  # names of its models and reference models; none for a given factor
     consensus: Consensus | None = None  # of the members; None without consensus weights
-    cross_skills: CrossSkills | None = None  # of the members, if computed
+    cross_skills: _CrossSkills | None = None  # of the members, if computed
     reference_models: Mapping = field(default_factory=dict)  # name -> Model: the reference models
 
 # %% ../../nbs/rank/07_distributions.ipynb #00f3387e
@@ -192,7 +192,7 @@ def _consensus_of(
     options: RankOptions,
     *,
     reference_models: Mapping[str, members.Model] = MappingProxyType({}),
-) -> tuple[Consensus | None, CrossSkills | None]:
+) -> tuple[Consensus | None, _CrossSkills | None]:
     "Consensus of models and reference models on some examples, and their cross skills."
     candidates = {**models, **reference_models}
     if len(candidates) < 3:  # two models have equal weights
@@ -200,14 +200,16 @@ def _consensus_of(
     n = len(next(iter(candidates.values())).features)
     index = evenly(n, options.n_consensus_examples)
 
-    def compute() -> CrossSkills:
+    def compute() -> _CrossSkills:
         task_models = list(candidates.values())
         features = [members.rows_of(model, index).to(options.device) for model in task_models]
         dtype = max((X.dtype for X in features), key=lambda kind: kind.itemsize)
         alike = feature_copies([X.to(dtype) for X in features])
-        return CrossSkills(skill=skills_on_tasks_of(task_models, None, index, options), alike=alike)
+        return _CrossSkills(
+            skill=skills_on_tasks_of(task_models, None, index, options), alike=alike
+        )
 
-    key: dict[str, Any] = dict(
+    key: dict[str, object] = dict(
         what="consensus", models=[model.digest for model in candidates.values()]
     )
     key |= dict(
@@ -219,7 +221,7 @@ def _consensus_of(
     key["device"] = str(options.device)
     if options.groups is not None:
         key["groups"] = store.digest_tensors(dict(groups=options.groups))
-    like = CrossSkills(*[members.blank(len(candidates), len(candidates))] * 2)
+    like = _CrossSkills(*[members.blank(len(candidates), len(candidates))] * 2)
     named = all(model.digest for model in candidates.values())
     cross_skills = members.load_or_compute(
         key, compute, like, options.compute.cache if named else False
@@ -296,13 +298,12 @@ def _mean_of(names, models) -> Component:  # Component of the mean of their kern
 
 def distribution_of(
     choice: PriorChoice,
-    models: Mapping[str, members.Model],  # name -> Model
+    models: Mapping[str, members.Model],
     options: RankOptions,
     *,
-    reference_models: Mapping[str, members.Model] = MappingProxyType(
-        {}
-    ),  # name -> Model: reference models
-    kernel_of: Callable,  # choice that is not a ranked model -> its kernel
+    reference_models: Mapping[str, members.Model] = MappingProxyType({}),
+    kernel: Any
+    | None = None,  # of a prior that is not a ranked model: a factor (n, r), or a RowKernel
 ) -> TaskDistribution:
     "Form the task distribution of a prior choice: its components and their weights."
     cross_skills = None
@@ -325,7 +326,7 @@ def distribution_of(
             )
         choice = replace(read_prior("product", models), kind="consensus")
     if choice.kind in ("factor", "model"):
-        component = Component((choice.description,), (kernel_of(choice),))
+        component = Component((choice.description,), (kernel,))
         return TaskDistribution(
             kind=choice.kind, description=choice.description, components=(component,)
         )
@@ -356,6 +357,21 @@ def factors_of(distribution: TaskDistribution) -> tuple[tuple[Tensor, float], ..
     )
 
 
+def component_rows(
+    distribution: TaskDistribution, points: Tensor
+) -> Iterator[tuple[Tensor, float]]:
+    "Yield kernel factors at some examples, and their weights; files that changed are left out."
+    for component in distribution.components:
+        if all(isinstance(kernel, Tensor) for kernel in component.kernels):
+            Z = component_factor(component)
+            yield Z[points.to(Z.device)], component.weight
+            continue
+        for kernel in component.kernels:
+            if not members.attempt(kernel.rows.check_unchanged)[1]:
+                share = component.weight / len(component.kernels)
+                yield kernel.factor(kernel.rows.take(points)), share
+
+
 def mean_factor(distribution: TaskDistribution) -> Tensor:
     "Factor (n, r) of the mean kernel of a distribution, for moments over its graphs."
     factors = factors_of(distribution)
@@ -364,15 +380,7 @@ def mean_factor(distribution: TaskDistribution) -> Tensor:
     return product_factor([(Z, 1 / weight) for Z, weight in factors])
 
 # %% ../../nbs/rank/07_distributions.ipynb #e3880f06
-class Tasks(NamedTuple):
-    "Tasks drawn from a distribution."
-
-    labels: Tensor  # shape (n_tasks, n)
-    temperature: float  # of the component with the largest weight
-    temperatures: list  # of all components
-
-
-def task_components(weights: Sequence, n_tasks: int) -> Tensor:  # (n_tasks,), int64
+def _task_components(weights: Sequence, n_tasks: int) -> Tensor:  # (n_tasks,), int64
     "Component of each task; the next task goes to the component furthest below its share."
     share = torch.tensor(weights, dtype=torch.float64)
     share = share / share.sum()
@@ -396,7 +404,7 @@ class _DealtTasks(NamedTuple):
 
 def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) -> _DealtTasks:
     "Divide the tasks among the components by weight; each task labels `n` examples."
-    components = task_components(weights, options.tasks.n_tasks)
+    components = _task_components(weights, options.tasks.n_tasks)
     turns = torch.nn.functional.one_hot(components, len(weights))
     turns = turns.tensor_split(min(options.n_orders, options.tasks.n_tasks))
     counts = torch.stack([turn.sum(0) for turn in turns], 1)
@@ -458,8 +466,8 @@ def sample_tasks(
     stream: int,  # added to the seed
     temperatures: Sequence | None = None,  # T of each component; None: that of the options
     classes: Tensor | None = None,  # known classes, shape (n,), -1 where unknown
-) -> Tasks:
-    "Draw tasks of a mixture of priors, as labels on the CPU."
+) -> tuple[Tensor, list[float]]:  # tasks (n_tasks, n) on the CPU; T of each component
+    "Draw tasks of a mixture of priors."
     weights = [weight for _, weight in reference_set]
     factors = [factor.to(options.device) for factor, _ in reference_set]
     q, fixed = options.tasks.n_classes, options.tasks.temperature
@@ -473,12 +481,11 @@ def sample_tasks(
         if dealt.counts[component].any():
             tasks = tasks_of_component(Z, T, dealt, component, classes=classes)
             labels[dealt.components == component] = tasks.cpu().long()
-    first = max(range(len(reference_set)), key=weights.__getitem__)
-    return Tasks(labels, temperatures[first], list(temperatures))
+    return labels, list(temperatures)
 
 # %% ../../nbs/rank/07_distributions.ipynb #cdba3d1b
-class ModelScores(NamedTuple):
-    "Expected held-out skill of a model over tasks, and the values whose mean it is."
+class TaskScores(NamedTuple):
+    "Scores of one model on tasks: its held-out skill and, if requested, those of trained probes."
 
     skill: Tensor  # 1 - error/error of a constant, float64
     points: Tensor  # pseudo-values of the error relative to a constant, (n,) or (n_evaluated,)
@@ -487,55 +494,32 @@ class ModelScores(NamedTuple):
     sampled: Tensor | None = (
         None  # errors due to sampling examples, (n_evaluated,); None: all are evaluated
     )
-
-
-class ProbeScores(NamedTuple):
-    "Accuracy of trained probes on held-out examples."
-
-    accuracy: Tensor  # of each task, shape (n_tasks,)
-    points: Tensor  # mean over tasks at each held-out example, shape (n_evaluated,)
-    seconds: Tensor  # computation time
+    accuracy: Tensor | None = None  # of the probes on each task, (n_tasks,); None: no probes
+    right: Tensor | None = None  # mean accuracy of the probes at each held-out example
+    columns: Tensor | None = None  # label statistics from the same pass over rows on disk
 
 
 class Moments(NamedTuple):
-    "Mean and variance of Tr(MG) of a model, and statistics of the graphs."
+    "Mean and variance of Tr(MG) of each model, and statistics of the graphs."
 
-    mean: Tensor
-    variance: Tensor
+    mean: Tensor  # shape (n_models,)
+    variance: Tensor  # shape (n_models,)
     least: Tensor  # eigenvalue of E[G]; minus infinity if it did not converge
     temperature: Tensor  # of the edges, T in the unit of K
     scale: Tensor  # mean of abs(K_ij)
-    seconds: Tensor  # computation time
-
-    def by_model(self, names: Iterable) -> "dict[str, Moments]":
-        "Split moments whose mean and variance have shape (n_models,) by model."
-        each = zip(names, self.mean, self.variance, strict=True)
-        return {k: self._replace(mean=mean, variance=variance) for k, mean, variance in each}
+    seconds: Tensor  # computation time of one model
 
 # %% ../../nbs/rank/07_distributions.ipynb #218f95f7
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Drawn:
-    "A task distribution, tasks drawn from it, and moments of its graphs if requested."
+class TaskSample:
+    "Tasks drawn from a distribution, and moments of its graphs if requested."
 
     distribution: TaskDistribution
-    models: Mapping  # name -> Model: those that did not fail
     skill_tasks: Tensor  # shape (n_tasks, n)
-    probe_tasks: (
-        Tensor | None
-    )  # further tasks of the same distribution, (n_tasks, n); None: no probes
-    moments: Mapping  # name -> Moments; empty: not requested
-    record: Mapping  # settings of the tasks, serialisable as JSON
-    pairs: str  # of examples that the moments use, in words
-    failures: Mapping = field(default_factory=dict)  # name -> why a model was left out
-
-
-class Scores(NamedTuple):
-    "Scores of the models on the tasks."
-
-    skills: dict[str, ModelScores]
-    probes: dict[str, ProbeScores]  # empty: not requested
-    failures: dict[str, str]  # name -> why one is missing
-    columns: dict[str, dict[str, Tensor]]  # name -> column -> label statistics from the same pass
+    probe_tasks: Tensor | None = None  # further tasks, shape (n_tasks, n); None: no probes
+    moments: Moments | None = None  # of the ranked models; None: not requested
+    record: Mapping[str, float] = field(default_factory=dict)  # settings, serialisable as JSON
+    pairs: str = ""  # of examples that the moments use, in words
 
 
 class Columns(NamedTuple):
@@ -547,42 +531,34 @@ class Columns(NamedTuple):
     combined: list[str]  # on columns that combine several statistics
 
 # %% ../../nbs/rank/07_distributions.ipynb #064c9c42
-class WithBaselines(NamedTuple):
-    "Scores on labels of the ranked models, followed by the baselines."
-
-    skills: dict[str, ModelScores]  # on the tasks of the labels; empty: as for the distribution
-    failures: dict[str, str]  # name of a baseline -> why its skill is missing
-    names: tuple[str, ...]  # of the baselines with complete results
-    scores: LabelScores | None = None  # as in LabelledSkills, for models and baselines
-    agreeing: PointEvidence | None = None
-
-
 class LabelledSkills(NamedTuple):
     "Skills given known labels."
 
-    skills: dict[str, ModelScores]
+    skills: dict[str, TaskScores]
     failures: dict[str, str]  # name -> why the skill is missing
     weights: dict[str, float]  # component -> weight; empty if all labels are known
-    scores: LabelScores | None = None  # from the labels alone; None: too few
+    scores: ScoreEvidence | None = None  # from the labels alone; None: too few
     agreeing: PointEvidence | None = None  # from tasks of the components; None: all labels known
     signal_p_value: float | None = None  # under "no model predicts the labels"; None: too few
-    joined: WithBaselines | None = None  # None: no baselines
 
 
 class Beside(NamedTuple):
-    "Baselines to compare with the models, and their scores on the tasks."
+    "Baselines with complete results, to compare with the models."
 
     models: dict[str, members.Model]
-    skills: dict[str, ModelScores]  # on the tasks of the distribution
+    skills: dict[str, TaskScores]  # on the tasks of the distribution
     failures: dict[str, str]  # name -> why one is left out
     low_level: float | None  # best baseline's share of the members' skill; None: no consensus
+    on_targets: Mapping[str, TaskScores] = MappingProxyType({})  # on real targets, if known
+    scores: ScoreEvidence | None = None  # as in LabelledSkills, of the models, then the baselines
+    agreeing: PointEvidence | None = None  # the same
 
 
 class Findings(NamedTuple):
     "All results of an engine on the models."
 
-    task_sample: Drawn
-    scores: Scores
+    task_sample: TaskSample
+    scores: dict[str, TaskScores]  # on the sampled tasks
     models: dict[str, members.Model]  # those with complete scores
     labelled: LabelledSkills | None  # on these models, if labels are known
     columns: Columns
@@ -598,58 +574,31 @@ class Engine(Protocol):
     def options(self) -> RankOptions:
         "Options of the ranking."
 
-    def gather(self, named: Mapping[str, Any]) -> members.Settled:  # name -> Model
-        "Embed or open all models, and collect the failures."
-
-    def seat(self, reference_models: Mapping[str, members.Model]) -> Mapping:  # name -> Model
-        "Convert models with features in memory to the engine's representation."
-
-    def check(self, models: Mapping[str, members.Model], labels: GivenLabels | None) -> None:
-        "Refuse models or labels that the engine does not support, before any work."
-
-    def steps(self, cross_skills: int, n_models: int, *, labelled: bool) -> int:
-        "Number of steps of the progress bar of a ranking."
+    def embed(self, named: Mapping[str, Any]) -> members.Settled:  # name -> Model
+        "Embed or open all models, and collect the failures; a `Model` is converted."
 
     def draw(
         self,
-        choice: PriorChoice,
-        models: Mapping[str, members.Model],
-        reference_models: Mapping[str, members.Model],
-        *,
-        cross_skills: int,
-    ) -> Drawn:
-        "Form the distribution of a prior, draw its tasks and, if requested, compute the moments."
-
-    def score(self, task_sample: Drawn, mask: Tensor, labels: GivenLabels | None) -> Scores:
-        "Skill of each model on the tasks and, if requested, accuracies of trained probes."
-
-    def skills(
-        self, models: Mapping[str, members.Model], tasks: Tensor, mask: Tensor, *, n_classes: int
-    ) -> members.Settled:
-        "Skill of each model on tasks (n_tasks, n), where floats are real targets."
-
-    def evidence(self, component: Component, points: Tensor) -> tuple[Tensor, float]:
-        "Factor (k, r) of a component at labelled examples, and its kernel's largest eigenvalue."
-
-    def tasks_with(
-        self,
-        components: Sequence[Component],
-        labels: Tensor,  # class of each example, shape (n,); -1 where unknown
-        temperatures: Sequence[float],  # of the components
+        distribution: TaskDistribution,
+        models: Mapping[str, members.Model],  # whose moments are computed, if requested
         options: RankOptions,
-    ) -> Tensor:  # shape (n_tasks, n)
-        "Draw tasks of a mixture that agree with the known labels."
+        *,
+        classes: Tensor | None = None,  # known classes, shape (n,), -1 where unknown
+        temperatures: Sequence[float] | None = None,  # T of the components; None: from options
+    ) -> TaskSample:
+        "Draw tasks of a distribution, which agree with the known classes if there are any."
 
-    def columns(
+    def score(
         self,
         models: Mapping[str, members.Model],
-        scores: Scores,
-        labels: GivenLabels | None,
-        metrics: Any,
-    ) -> Columns:
-        "Further statistics of the models and, given labels, published metrics."
+        tasks: Tensor,  # shape (n_tasks, n), where floats are real targets
+        mask: Tensor,  # shape (n,), True for training examples
+        options: RankOptions,
+        *,
+        probed: Tensor | None = None,  # tasks of the trained probes; None: no probes
+        labels: GivenLabels | None = None,  # scored in the same pass if rows stay on disk
+    ) -> members.Settled:  # name -> TaskScores
+        "Skill of each model on tasks and, if requested, accuracies of trained probes."
 
-    def component_rows(
-        self, distribution: TaskDistribution, points: Tensor
-    ) -> Iterable[tuple[Tensor, float]]:
-        "Yield the factor of each kernel at some examples, and its weight."
+    def subset(self, component: Component, points: Tensor) -> tuple[Tensor, float]:
+        "Factor (k, r) of a component at some examples, and its kernel's largest eigenvalue."

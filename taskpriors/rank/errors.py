@@ -35,7 +35,7 @@ def _margin(errors, groups) -> Tensor:
     return off @ off.T * (n_groups / (n_groups - 1)) / errors.shape[1] ** 2
 
 # %% ../../nbs/rank/01_error_model.ipynb #86a49123
-def _group_index(groups, n):
+def _group_index(groups: ArrayLike | None, n: int) -> Tensor | None:
     if groups is None:
         return None
     names = checks.check_several(groups, "groups")
@@ -68,7 +68,7 @@ def margin_errors(covariance: Tensor) -> Tensor:  # shape (n_models, n_models)
     return (squares.clamp(min=0) + _ROUNDING**2).sqrt()
 
 
-def _margin_variances(covariance):
+def _margin_variances(covariance: Tensor) -> Tensor:
     return margin_errors(covariance).square() - _ROUNDING**2
 
 # %% ../../nbs/rank/01_error_model.ipynb #3692387e
@@ -112,22 +112,22 @@ class ErrorModel(NamedTuple):
         return ErrorModel(*(x[rows][:, rows] for x in self))
 
 
-def joint_model(parts: Sequence) -> ErrorModel:
+def _joint_model(parts: Sequence) -> ErrorModel:
     "Covariance of a sum of independent errors, and degrees of freedom by Welch and Satterthwaite."
     variances = [_margin_variances(part.covariance) for part in parts]
     noise = sum(v**2 / part.freedom for v, part in zip(variances, parts, strict=True))
-    total = sum(variances)
+    total = sum(variances, torch.zeros(()))
     most = sum(part.freedom for part in parts)  # also for copies, whose margins have no variance
     freedom = (total.square() / noise).nan_to_num(nan=torch.inf).minimum(most)
     return ErrorModel(sum(part.covariance for part in parts), freedom)
 
 # %% ../../nbs/rank/01_error_model.ipynb #d1a64c07
-def _mean_reach(distribution):  # of the 95 % intervals of the margins
+def _mean_reach(distribution: ErrorModel) -> Tensor:  # of the 95 % intervals of the margins
     quantile = -torch.from_numpy(stdtrit(distribution.freedom.numpy(), 0.025))
     return (quantile * margin_errors(distribution.covariance)).mean()
 
 
-def _model_of_points(errors, groups, sizes) -> ErrorModel:  # sizes: own_group_sizes, or None
+def _model_of_points(errors, groups, sizes) -> ErrorModel:  # sizes: _own_group_sizes, or None
     together = ErrorModel(_margin(errors, groups), _degrees_of_freedom(errors, groups))
     if groups is None or sizes is None or sizes[0] <= sizes[1]:
         return together
@@ -157,7 +157,7 @@ def error_model(
     *,
     groups: ArrayLike | None = None,  # of the examples, shape (n,); None: independent examples
     group_sizes: tuple[float, float]
-    | None = None,  # from own_group_sizes; None: groups are complete
+    | None = None,  # from _own_group_sizes; None: groups are complete
     sample_errors: ArrayLike | None = None,  # of an evaluated sample, (n_models, n_evaluated)
     task_groups: ArrayLike | None = None,  # of the tasks, (n_tasks,); None: independent tasks
     paired: bool = True,  # were all models evaluated on the same tasks?
@@ -196,7 +196,7 @@ def error_model(
                 ErrorModel(v * torch.outer(e, e), nu.expand(len(one), len(one)))
                 for e, v, nu in zip(one, variances, alone, strict=True)
             ]
-    distribution = joint_model(parts + of_tasks)
+    distribution = _joint_model(parts + of_tasks)
     checks.check_computed(distribution.covariance, "the covariance")
     return distribution
 
@@ -206,8 +206,7 @@ def _size_of_own_group(groups) -> float:  # in the mean over examples
     return (counts.square().sum() / len(groups)).item()
 
 
-@checks.entry_point
-def own_group_sizes(groups: ArrayLike, evaluated: ArrayLike) -> tuple[float, float]:
+def _own_group_sizes(groups: ArrayLike, evaluated: ArrayLike) -> tuple[float, float]:
     """Mean size of an example's group, among all examples and among the evaluated ones.
 
     `groups` names the group of each of n examples; `evaluated` holds the rows with known errors.
@@ -217,6 +216,7 @@ def own_group_sizes(groups: ArrayLike, evaluated: ArrayLike) -> tuple[float, flo
     evaluated = checks.check_finite(checks.check_tensor(evaluated, "evaluated"), "evaluated")
     names = checks.check_several(groups, "groups")
     number = _group_index(names, len(names))
+    assert number is not None
     if (
         evaluated.ndim != 1
         or not len(evaluated)

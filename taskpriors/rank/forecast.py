@@ -58,28 +58,28 @@ _LEAST_SKILL = 0.01  # least skill at which the derivative of the logit is taken
 _HALF_RIGHT = 50.0  # number of labels at which accuracy and skill weigh the same
 
 
-class LabelScores(NamedTuple):
-    "Evidence from known labels about the models' scores on the user's task."
+class ScoreEvidence(NamedTuple):
+    "Evidence from known labels or pairs about the models' scores on the user's task."
 
-    mean: Tensor  # centred logits, linear in skill and accuracy, shape (n_models,), float64
+    mean: Tensor  # estimated centred logits of the scores, shape (n_models,), float64
     covariance: Tensor  # of their errors, shape (n_models, n_models)
-    classes_per_label: float  # c/k
-    n_pairs: float  # s, pairs of labels of one class
+    n_pairs: float  # s, known pairs of examples of one class
+    classes_per_label: float = 0.0  # c/k; 0 for evidence from pairs
     share_right: float = 0.0  # u, weight of the accuracy in the mean; 1 - u is that of the skill
 
 
-def share_right(n_labels: int) -> float:  # u, in [0, 1)
+def _accuracy_weight(n_labels: int) -> float:  # u, in [0, 1)
     "Weight u of the accuracy in the evidence from labels; the skill has weight 1 - u."
     return n_labels / (_HALF_RIGHT + n_labels)
 
 
-def scores_of(direct: LabelledSkill) -> LabelScores:
+def scores_of(direct: LabelledSkill) -> ScoreEvidence:
     "Form the evidence from labels, given the models' skills and accuracies on them."
     m, n_rows = direct.points.shape
     standard_error = (direct.points.mean(0).std() / n_rows**0.5).item()
     b = min(max(direct.skill.mean().item(), standard_error, _LEAST_SKILL), 0.95)
     mean, rows = direct.skill / (b * (1 - b)), direct.points / (b * (1 - b))
-    u = 0.0 if direct.hits is None else share_right(direct.n_labels)
+    u = 0.0 if direct.hits is None else _accuracy_weight(direct.n_labels)
     if direct.hits is not None:
         right = direct.hits.mean(1)
         a = min(max(right.mean().item(), _LEAST), 1 - _LEAST)
@@ -87,7 +87,7 @@ def scores_of(direct: LabelledSkill) -> LabelScores:
         rows = (1 - u) * rows + u * direct.hits / (a * (1 - a))
     codes = simplex_codes(m)
     contrasts = shrunk_covariance(rows.T @ codes) / n_rows
-    return LabelScores(
+    return ScoreEvidence(
         mean=mean - mean.mean(),
         covariance=codes @ contrasts @ codes.T,
         classes_per_label=direct.n_classes / direct.n_labels,
@@ -112,10 +112,10 @@ def with_agreeing(sampled: PointEvidence, agreeing: PointEvidence) -> PointEvide
     return PointEvidence(mean, moment, sampled.with_references, agreeing.n_pairs)
 
 # %% ../../nbs/rank/06_forecast.ipynb #69dec6c2
-PRIOR_CELLS = 10.0  # number of residuals that the study's constant is worth
+_PRIOR_CELLS = 10.0  # number of residuals that the study's constant is worth
 
 
-class RecordScores(NamedTuple):
+class _PastScores(NamedTuple):
     "Evidence from scores on earlier tasks, up to their variance."
 
     precision: Tensor  # of the mean logits, in units of 1/variance, (n_models, n_models)
@@ -125,7 +125,7 @@ class RecordScores(NamedTuple):
     n_tasks: int  # with scores of at least two models
 
 
-def record_scores(scores: Tensor) -> RecordScores | None:
+def record_scores(scores: Tensor) -> _PastScores | None:
     "Fit a two-way model, with tasks projected out; None if no task has scores of two models."
     is_known = ~scores.isnan()
     is_known = is_known & (is_known.sum(0) > 1)
@@ -143,13 +143,13 @@ def record_scores(scores: Tensor) -> RecordScores | None:
     freedom = (
         cells.sum().item() - n_tasks - torch.linalg.matrix_rank(precision, hermitian=True).item()
     )
-    return RecordScores(precision, shift, squares, freedom, n_tasks)
+    return _PastScores(precision, shift, squares, freedom, n_tasks)
 
 
 _AGREED = 2.0  # pseudo-count: contrasts in full agreement, added to the past results
 
 
-def agreement(mean: Tensor, record: RecordScores) -> float:
+def agreement(mean: Tensor, record: _PastScores) -> float:
     "Agreement of earlier and sampled tasks, between 0 and 1, shrunk towards 1."
     known = record.precision.diagonal() > 0
     effects = (torch.linalg.pinv(record.precision, hermitian=True) @ record.shift)[known]
@@ -163,7 +163,7 @@ def agreement(mean: Tensor, record: RecordScores) -> float:
 NEAREST = 10  # k of the precision at k
 
 
-class PairRule(NamedTuple):
+class _PairRule(NamedTuple):
     "Constants for evidence from pairs, fitted in the study of forecasts."
 
     slope: float  # c, of logit(precision at 10) on the logit of a power of ranks
@@ -171,9 +171,9 @@ class PairRule(NamedTuple):
 
 
 @cache
-def _pair_rule() -> PairRule:
+def _pair_rule() -> _PairRule:
     "Constants for evidence from pairs, see docs/decisions/forecast.md."
-    return PairRule(**packaged_toml("rank/pairs.toml")["retrieval"])
+    return _PairRule(**packaged_toml("rank/pairs.toml")["retrieval"])
 
 
 @cache
@@ -182,16 +182,8 @@ def _query_bias() -> float:  # tau^2
     return packaged_toml("rank/pairs.toml")["queries"]["bias"]
 
 
-class PairEvidence(NamedTuple):
-    "Evidence from the ranks of known partners about the precision at 10."
-
-    mean: Tensor  # centred logits, linear in the depths, shape (n_models,), float64
-    covariance: Tensor  # of their errors over pairs, shape (n_models, n_models)
-    n_pairs: int  # pairs of one class
-
-
-def pair_evidence(scores: PairScores | QueryScores) -> PairEvidence:
-    "Convert the depths at which two or more models find partners to logits of precision at 10."
+def pair_evidence(scores: PairScores | QueryScores) -> ScoreEvidence:
+    "Evidence about precision at 10 from the ranks at which two or more models find partners."
     depth, n = scores.depth, scores.n_points
     height = max(1.0, depth.mean().item())  # 1 at chance
     slope = _pair_rule().slope * math.log(n / min(NEAREST, n - 1)) / height**2
@@ -200,7 +192,7 @@ def pair_evidence(scores: PairScores | QueryScores) -> PairEvidence:
     sums = gaps.new_zeros(len(gaps), n_blocks).index_add_(1, scores.blocks, gaps)
     codes = simplex_codes(len(depth))
     contrasts = shrunk_covariance(sums.T @ codes) * n_blocks / n_queries**2
-    return PairEvidence(
+    return ScoreEvidence(
         mean=slope * (depth - depth.mean()),
         covariance=slope**2 * codes @ contrasts @ codes.T,
         n_pairs=scores.n_pairs,
@@ -208,14 +200,14 @@ def pair_evidence(scores: PairScores | QueryScores) -> PairEvidence:
 
 # %% ../../nbs/rank/06_forecast.ipynb #ev5e0002
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Evidence:
+class ForecastEvidence:
     "All evidence about the scores of models on the user's task."
 
     examples: PointEvidence  # from tasks sampled without labels
     agreeing: PointEvidence | None = None  # from tasks that agree with the known labels
-    labels: LabelScores | None = None  # from the known labels alone
+    labels: ScoreEvidence | None = None  # from the known labels alone
     past: Tensor | None = None  # scores on earlier tasks, (n_models, n_earlier), NaN: unknown
-    pairs: PairEvidence | None = None  # from known pairs
+    pairs: ScoreEvidence | None = None  # from known pairs
 
     def tensors(self) -> dict[str, Tensor]:
         "All numbers as tensors, keyed by their path, such as `labels.mean`."
@@ -230,24 +222,22 @@ class Evidence:
 
 
 _KINDS: dict[str, Callable] = dict(
-    examples=PointEvidence, agreeing=PointEvidence, labels=LabelScores, pairs=PairEvidence
+    examples=PointEvidence, agreeing=PointEvidence, labels=ScoreEvidence, pairs=ScoreEvidence
 )
 
 
-def evidence_of(tensors: dict[str, Tensor]) -> Evidence:
-    "Rebuild evidence from the result of `Evidence.tensors`."
-    parts: dict[str, Any] = {}
+def evidence_of(tensors: dict[str, Tensor]) -> ForecastEvidence:
+    "Rebuild evidence from the result of `ForecastEvidence.tensors`."
+    parts: dict[str, dict[str, Tensor | float]] = {}
     for path, x in tensors.items():
         kind, _, name = path.partition(".")
         if name:
             parts.setdefault(kind, {})[name] = x if x.dim() else x.item()
-        else:
-            parts[kind] = x
-    made = {kind: _KINDS[kind](**part) for kind, part in parts.items() if kind in _KINDS}
-    return Evidence(**parts | made)
+    built = {kind: _KINDS[kind](**part) for kind, part in parts.items()}
+    return ForecastEvidence(past=tensors.get("past"), **built)
 
 # %% ../../nbs/rank/06_forecast.ipynb #fq000002
-def query_evidence(scores: QueryScores) -> PairEvidence:  # scores at NEAREST documents
+def query_evidence(scores: QueryScores) -> ScoreEvidence:  # scores at NEAREST documents
     "Convert depths and precisions of two or more models over queries to logits of precision at 10."
     depth, codes = pair_evidence(scores), simplex_codes(len(scores.names))
     found = scores.found.mean(1)
@@ -261,10 +251,10 @@ def query_evidence(scores: QueryScores) -> PairEvidence:  # scores at NEAREST do
     by_found, by_depth = torch.linalg.inv(of_found), torch.linalg.inv(of_depth)
     joined = torch.linalg.inv(by_found + by_depth)
     mean = joined @ (by_found @ (codes.T @ found * unit) + by_depth @ (codes.T @ depth.mean))
-    return PairEvidence(codes @ mean, codes @ joined @ codes.T, depth.n_pairs)
+    return ScoreEvidence(codes @ mean, codes @ joined @ codes.T, depth.n_pairs)
 
 # %% ../../nbs/rank/06_forecast.ipynb #3172a68d
-class LevelRule(NamedTuple):
+class _LevelRule(NamedTuple):
     "Coefficients of a regression for the logit of the mean score on all labels."
 
     intercept: float
@@ -286,7 +276,7 @@ class Constants(NamedTuple):
     certainty: float  # phi
     level: float  # mean score of the models on a data set, a fraction
     level_spread: float  # of its logit over data sets
-    rule: LevelRule
+    rule: _LevelRule
 
 
 @cache
@@ -297,7 +287,7 @@ def constants_of(scoring: str) -> Constants | None:  # None for scores without a
         return None
     row = dict(table[scoring])
     like = row.pop("like", scoring)
-    rule = LevelRule(**row.pop("rule"))
+    rule = _LevelRule(**row.pop("rule"))
     return Constants(**{**table["shared"], **table[like], **row, "rule": rule})
 
 
@@ -315,7 +305,7 @@ def level_of_labels(right: float, classes_per_label: float, scoring: str = "accu
     return float(expit(height))
 
 # %% ../../nbs/rank/06_forecast.ipynb #b22a1ba7
-class Posterior(NamedTuple):
+class _LogitMixture(NamedTuple):
     "A mixture of normal distributions of the centred logits of the models' scores."
 
     mean: Tensor  # of each component, shape (n_parts, n_models)
@@ -368,13 +358,13 @@ def _observe_record(
 _COPIES = 1e-3  # mean squared distance of logits over tasks below which models are alike
 
 
-def likeness(moment: Tensor) -> Tensor:  # (n_models, n_models)
+def _likeness(moment: Tensor) -> Tensor:  # (n_models, n_models)
     "Correlation of errors: one for copies, near zero for models that differ on individual tasks."
     squares = moment.diagonal()
     return (-(squares[:, None] + squares - 2 * moment).clamp(min=0) / _COPIES).exp()
 
 
-def _label_error(constants: Constants, K: Tensor, F: Tensor, labels: LabelScores) -> Tensor:
+def _label_error(constants: Constants, K: Tensor, F: Tensor, labels: ScoreEvidence) -> Tensor:
     "Covariance R of the errors of label evidence; R, K and F are in terms of contrasts."
     codes = simplex_codes(len(labels.mean))
     unseen = (constants.few * K + constants.probe * F) / math.sqrt(1 + labels.n_pairs)
@@ -385,14 +375,14 @@ def posterior_of(
     constants: Constants,
     points: PointEvidence,
     *,
-    labels: LabelScores | None = None,
-    record: RecordScores | None = None,
-    pairs: PairEvidence | None = None,
-) -> Posterior:
+    labels: ScoreEvidence | None = None,
+    record: _PastScores | None = None,
+    pairs: ScoreEvidence | None = None,
+) -> _LogitMixture:
     "Posterior of the centred logits of the models' scores on the user's task."
     codes = simplex_codes(len(points.mean))
     rho = constants.with_references if points.with_references else constants.alone
-    F = codes.T @ likeness(points.moment) @ codes
+    F = codes.T @ _likeness(points.moment) @ codes
     K = codes.T @ points.moment @ codes
     eye = torch.eye(codes.shape[1], dtype=torch.float64)
     values, weights = scales(constants.spread)
@@ -403,8 +393,8 @@ def posterior_of(
         mean = codes.T @ points.mean
         covariance = scale * (rho * K + constants.floor * F) + _RIDGE * eye
         if record is not None and agreed > 0:
-            residuals = PRIOR_CELLS * constants.record + record.squares
-            sigma2 = scale * residuals / (PRIOR_CELLS + record.freedom) / agreed
+            residuals = _PRIOR_CELLS * constants.record + record.squares
+            sigma2 = scale * residuals / (_PRIOR_CELLS + record.freedom) / agreed
             precision = codes.T @ record.precision @ codes / sigma2
             shift = codes.T @ record.shift / sigma2
             mean, covariance = _observe_record(mean, covariance, precision, shift, sigma2)
@@ -418,10 +408,10 @@ def posterior_of(
             mean, covariance = observe(mean, covariance, codes.T @ pairs.mean, error)
         means.append(codes @ mean)
         covariances.append(codes @ covariance @ codes.T)
-    return Posterior(torch.stack(means), torch.stack(covariances), log_weights.softmax(0))
+    return _LogitMixture(torch.stack(means), torch.stack(covariances), log_weights.softmax(0))
 
 # %% ../../nbs/rank/06_forecast.ipynb #ef3e81a2
-TIE = 0.5  # accuracy points by which a model may be behind the best and still count as best
+_TIE = 0.5  # accuracy points by which a model may be behind the best and still count as best
 _N_DRAWS = 4000
 _SURE = 0.95
 
@@ -567,9 +557,9 @@ def forecast_of(
     models: Sequence,  # names
     points: PointEvidence,
     *,
-    labels: LabelScores | None = None,
-    record: RecordScores | None = None,
-    pairs: PairEvidence | None = None,  # if the score is precision at 10
+    labels: ScoreEvidence | None = None,
+    record: _PastScores | None = None,
+    pairs: ScoreEvidence | None = None,  # if the score is precision at 10
     level: float | None = None,  # mean score of the models, a fraction; None: that of the study
     scoring: str = "accuracy",  # one of SCORINGS
     reason: str = "",  # why there are no probabilities
@@ -614,7 +604,7 @@ def forecast_of(
         models=names,
         margin=margins.mean(0),
         error=margins.std(0),
-        p_best=(scores >= top - TIE).double().mean(0),
+        p_best=(scores >= top - _TIE).double().mean(0),
         expected_regret=(top - scores).mean(0),
         level=float(expit(centre)),
         evidence=tuple(evidence),
@@ -634,7 +624,7 @@ class _LabelSupply(NamedTuple):
 
 
 def supply_of(
-    labels: LabelScores | None,
+    labels: ScoreEvidence | None,
     point_errors: Tensor,  # of each model at each example, shape (n_models, n)
     skill: Tensor,  # without labels, shape (n_models,)
     *,
@@ -652,15 +642,15 @@ def supply_of(
     return _LabelSupply(unit, n_labels, n_classes, n_points, same)
 
 
-def with_labels(supply: _LabelSupply, n_labels: int, mean: Tensor) -> LabelScores:
+def _with_labels(supply: _LabelSupply, n_labels: int, mean: Tensor) -> ScoreEvidence:
     "Evidence from more labels, if they agreed with the known mean."
     per_label = min(1.0, supply.n_classes / n_labels)
     n_pairs = supply.same * math.comb(n_labels, 2)
-    u = share_right(n_labels)
-    return LabelScores(mean, supply.unit / n_labels, per_label, n_pairs, u)
+    u = _accuracy_weight(n_labels)
+    return ScoreEvidence(mean, supply.unit / n_labels, n_pairs, per_label, u)
 
 
-def pair_probability(posterior: Posterior, pair: tuple[int, int]) -> float:
+def pair_probability(posterior: _LogitMixture, pair: tuple[int, int]) -> float:
     "Probability that the first model of a pair is ahead, from the mean difference of their logits."
     a, b = pair
     mean, C = posterior.weights @ posterior.mean, posterior.covariance
@@ -702,13 +692,13 @@ def regret_with_labels(
     forecast: Forecast,
     points: PointEvidence,
     supply: _LabelSupply,
-    labels: LabelScores | None = None,
+    labels: ScoreEvidence | None = None,
 ) -> dict[int, float]:  # number of labels -> expected regret in accuracy points
     "Expected regret now, and the regret predicted with more random labels."
     constants, draws = constants_of(forecast.scoring), forecast.draws
     assert constants is not None and draws is not None  # true for forecasts with probabilities
     codes = simplex_codes(len(points.mean))
-    F, K = (codes.T @ x @ codes for x in (likeness(points.moment), points.moment))
+    F, K = (codes.T @ x @ codes for x in (_likeness(points.moment), points.moment))
     eye = torch.eye(codes.shape[1], dtype=torch.float64)
 
     def precision_of(scores) -> Tensor:
@@ -718,7 +708,7 @@ def regret_with_labels(
     least = forecast.expected_regret.min().item()
     path = {supply.n_labels: least}
     for number in _numbers_of_labels(supply)[1:]:
-        later = precision_of(with_labels(supply, number, points.mean))
+        later = precision_of(_with_labels(supply, number, points.mean))
         least = min(least, _regret_after(draws, (later - known) / constants.certainty))
         path[number] = least  # more labels do not increase the regret
     return path
@@ -730,7 +720,7 @@ _LEAST_ERROR = 1e-9  # variance of a logit; keeps a covariance of copies inverti
 def regret_with_pairs(
     forecast: Forecast,
     points: PointEvidence,
-    known: PairEvidence,
+    known: ScoreEvidence,
     times: float,  # number of random pairs as a multiple of the known ones
 ) -> float:  # accuracy points
     "Expected regret predicted with more pairs."

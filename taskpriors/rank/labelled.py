@@ -7,11 +7,10 @@ __all__ = []
 
 # %% ../../nbs/rank/08_labelled.ipynb #c935cdd5
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +26,7 @@ from ..inputs.texts import TextSource
 from ..prior import posterior
 from ..prior.heldout import constant_errors
 from . import distributions, members
-from .distributions import Drawn, Engine, LabelledSkills, WithBaselines
+from .distributions import Beside, Engine, LabelledSkills, TaskSample
 from .forecast import PointEvidence, centred_logits, point_evidence, scores_of
 from .options import RankOptions
 from ..report.words import plain_text
@@ -78,17 +77,7 @@ _EVIDENCE = 300  # largest number of labels from which weights are computed
 _FEWEST_TASKS = 24
 
 
-class _AgreeingMixture(NamedTuple):
-    "A mixture of components whose tasks agree with known labels."
-
-    components: list[distributions.Component]  # with weights given the labels
-    temperatures: list[float]  # T of each
-    n_classes: int  # q
-    n_tasks: int
-    weights: dict[str, float]  # name of each component -> weight
-
-
-def numbered_by_point(labels: Tensor) -> Tensor:  # shape (n,)
+def _numbered_by_point(labels: Tensor) -> Tensor:  # shape (n,)
     "Number classes in the order of their first examples; -1 is an unknown label."
     points = (labels >= 0).nonzero()[:, 0]
     _, classes = labels[points].unique(return_inverse=True)
@@ -110,44 +99,49 @@ def _evidence_points(labels: Tensor, options: RankOptions) -> Tensor:  # shape (
     return points[torch.randperm(len(points), generator=g)[:_EVIDENCE].sort().values]
 
 
-def _agreeing_mixture(
-    components_open: _OpenComponents,
-    evidence: Sequence[tuple[Tensor, float]],  # of each component, from `Engine.evidence`
-    labels: Tensor,  # class of each of these examples, shape (k,)
-    options: RankOptions,
-    *,
-    n_classes: int,  # among all labels
-) -> _AgreeingMixture:
-    "Weight the components by their evidence, each at its best-fitting temperature."
-    q = max(2, n_classes)
+def _draw_agreeing(
+    engine: Engine,
+    models: Mapping[str, members.Model],
+    distribution: distributions.TaskDistribution,
+    classes: Tensor,  # of each example, numbered, shape (n,); -1 where unknown
+) -> tuple[Tensor, dict[str, float]]:  # tasks (n_tasks, n); name of each component -> weight
+    """Draw tasks that agree with the known labels.
+
+    The components are weighted by their evidence, each at its best-fitting temperature.
+    """
+    options, q = engine.options, max(2, int(classes.max()) + 1)
+    names, components, alike = _open_components(models, distribution)
+    points = _evidence_points(classes, options)
+    evidence = [engine.subset(component, points) for component in components]
     rows, tops = zip(*evidence, strict=True)
     likely = posterior.label_evidence(
-        rows, labels, n_classes=q, top_eigenvalues=tops, seed=options.seed
+        rows, classes[points], n_classes=q, top_eigenvalues=tops, seed=options.seed
     )
     prior_weights = torch.tensor(
-        [component.weight for component in components_open.components], dtype=torch.float64
+        [component.weight for component in components], dtype=torch.float64
     )
-    weights = posterior.posterior_weights(
-        prior_weights, likely, similarity=components_open.alike
-    ).weights.tolist()
+    weights = posterior.posterior_weights(prior_weights, likely, similarity=alike).weights.tolist()
     temperatures = (likely.top_eigenvalues / (q * likely.gain)).tolist()
     if options.tasks.temperature is not None:
         temperatures = [options.tasks.temperature] * len(weights)
     kept = [k for k, w in enumerate(weights) if w > distributions.LEAST_WEIGHT]
+    mixture = tuple(components[k]._replace(weight=weights[k]) for k in kept)
     as_many = (
         options.tasks.n_tasks * (options.tasks.n_classes - 1) // (q - 1)
     )  # columns as without labels
-    return _AgreeingMixture(
-        components=[components_open.components[k]._replace(weight=weights[k]) for k in kept],
+    n_tasks = min(options.tasks.n_tasks, max(_FEWEST_TASKS, as_many))
+    sample = engine.draw(
+        replace(distribution, components=mixture),
+        models,
+        options.changed(n_classes=q, n_tasks=n_tasks),
+        classes=classes,
         temperatures=[temperatures[k] for k in kept],
-        n_classes=q,
-        n_tasks=min(options.tasks.n_tasks, max(_FEWEST_TASKS, as_many)),
-        weights=dict(zip(components_open.names, weights, strict=True)),
     )
+    return sample.skill_tasks, dict(zip(names, weights, strict=True))
 
 # %% ../../nbs/rank/08_labelled.ipynb #00831ae7
 def task_ratios(
-    skills: Mapping[str, distributions.ModelScores], tasks: Tensor
+    skills: Mapping[str, distributions.TaskScores], tasks: Tensor
 ) -> Tensor:  # (n_models, n_tasks)
     "Errors on each task relative to the error of a constant on the same task."
     constants = constant_errors(tasks, int(tasks.max()) + 1)
@@ -160,7 +154,7 @@ _LOOKED_AT = 16384  # largest number of labelled examples for skill and accuracy
 _FEWEST = 4  # least number of labels for a leave-one-out skill
 
 
-def direct_skill(
+def _direct_skill(
     models: Mapping[str, members.Model],
     labels: Tensor,
     groups: Tensor | None = None,
@@ -213,7 +207,7 @@ def signal_p_value(
 
 
 def _agreeing_evidence(
-    skills: Mapping[str, distributions.ModelScores],
+    skills: Mapping[str, distributions.TaskScores],
     tasks: Tensor,
     with_references: bool,
     n_pairs: float,
@@ -224,14 +218,14 @@ def _agreeing_evidence(
     return point_evidence(by_components, by_task, with_references=with_references, n_pairs=n_pairs)
 
 
-def _settled_skills(
-    settled: members.Settled,
+def _complete_skills(
+    scores: members.Settled,  # name -> TaskScores on the user's task
     direct: posterior.LabelledSkill | None = None,
     p_value: float | None = None,  # from signal_p_value
 ) -> LabelledSkills:
     "Skills on the user's task if all labels are known."
-    scores = None if direct is None else scores_of(direct)
-    return LabelledSkills(settled.results, settled.failures, {}, scores, signal_p_value=p_value)
+    of_labels = None if direct is None else scores_of(direct)
+    return LabelledSkills(scores.results, scores.failures, {}, of_labels, signal_p_value=p_value)
 
 
 def _stacked_skills(parts: Sequence[posterior.LabelledSkill]) -> posterior.LabelledSkill:
@@ -248,23 +242,32 @@ def _stacked_skills(parts: Sequence[posterior.LabelledSkill]) -> posterior.Label
 
 def _with_baselines(
     models: Mapping[str, members.Model],  # ranked models that have a skill
-    baselines: Mapping[str, members.Model],  # name -> Model
+    beside: Beside,
     classes: Tensor,  # of each example, shape (n,), -1 where unknown
     groups: Tensor | None,
     direct: posterior.LabelledSkill | None,  # of the models, if there are two or more
-) -> WithBaselines:
-    "Scores of models and baselines on the labels alone; a baseline that fails is left out."
+) -> Beside:
+    "Add scores of models and baselines on the labels alone; a baseline that fails is left out."
     if direct is None:
-        direct = direct_skill(models, classes, groups, fewest=1)
+        direct = _direct_skill(models, classes, groups, fewest=1)
     if direct is None:
-        return WithBaselines({}, {}, tuple(baselines))
+        return beside
     attempts = [
-        members.attempt(direct_skill, {name: model}, classes, groups, fewest=1)
-        for name, model in baselines.items()
+        members.attempt(_direct_skill, {name: model}, classes, groups, fewest=1)
+        for name, model in beside.models.items()
     ]
-    others, failures = members.settle(baselines, attempts)
+    others, failures = members.settle(beside.models, attempts)
     scores = scores_of(_stacked_skills([direct, *others.values()])) if others else None
-    return WithBaselines({}, failures, tuple(others), scores)
+    return _some_beside(beside, others, failures)._replace(scores=scores)
+
+
+def _some_beside(beside: Beside, names: Collection[str], failures: Mapping[str, str]) -> Beside:
+    "Keep some of the baselines, and add the reasons why others were left out."
+    return beside._replace(
+        models={name: beside.models[name] for name in names},
+        skills={name: beside.skills[name] for name in names},
+        failures={**beside.failures, **failures},
+    )
 
 
 def skills_with_labels(
@@ -274,77 +277,63 @@ def skills_with_labels(
     labels: Tensor,
     mask: Tensor,
     *,
-    baselines: Mapping[str, members.Model] = MappingProxyType(
-        {}
-    ),  # name -> Model: compared, not ranked
-) -> LabelledSkills:
+    beside: Beside | None = None,  # baselines, which are compared and not ranked
+) -> tuple[LabelledSkills, Beside | None]:
     """Skill of each model on tasks that agree with the labels, or on their task if all are known.
 
-    Labels are classes (n,), -1 where unknown, or real targets (n, m).
+    Labels are classes (n,), -1 where unknown, or real targets (n, m). The baselines are returned
+    with their results on the labels.
     """
-    if labels.is_floating_point():
-        settled = _settled_skills(engine.skills(models, labels.T, mask, n_classes=2))
-        if not baselines:
-            return settled
-        others, broken = engine.skills(baselines, labels.T, mask, n_classes=2)
-        joined = WithBaselines({**settled.skills, **others}, broken, tuple(others))
-        return settled._replace(joined=joined)
-    classes = numbered_by_point(labels)
-    q = int(classes.max()) + 1
     options = engine.options
+    if labels.is_floating_point():
+        complete = _complete_skills(engine.score(models, labels.T, mask, options))
+        if beside is not None:
+            others, broken = engine.score(beside.models, labels.T, mask, options)
+            beside = _some_beside(beside, others, broken)._replace(on_targets=others)
+        return complete, beside
+    classes = _numbered_by_point(labels)
+    q = int(classes.max()) + 1
     if (classes >= 0).all():
-        settled = engine.skills(models, classes[None], mask, n_classes=max(2, q))
-        working = {name: models[name] for name in settled.results}
-        direct = direct_skill(working, classes, options.groups)
+        evaluated = options.changed(n_classes=max(2, q))
+        scores = engine.score(models, classes[None], mask, evaluated)
+        working = {name: models[name] for name in scores.results}
+        direct = _direct_skill(working, classes, options.groups)
         p_value = signal_p_value(working, classes, direct, options.groups)
-        complete = _settled_skills(settled, direct, p_value)
-        if baselines:
-            joined = _with_baselines(working, baselines, classes, options.groups, direct)
-            return complete._replace(joined=joined)
-        return complete
-    components_open, points = (
-        _open_components(models, distribution),
-        _evidence_points(classes, options),
-    )
-    evidence = [engine.evidence(component, points) for component in components_open.components]
-    chosen = _agreeing_mixture(components_open, evidence, classes[points], options, n_classes=q)
-    drawing = options.changed(n_classes=chosen.n_classes, n_tasks=chosen.n_tasks)
-    tasks = engine.tasks_with(chosen.components, classes, chosen.temperatures, drawing)
-    skills, failures = engine.skills(models, tasks, mask, n_classes=chosen.n_classes)
+        if beside is not None:
+            beside = _with_baselines(working, beside, classes, options.groups, direct)
+        return _complete_skills(scores, direct, p_value), beside
+    tasks, weights = _draw_agreeing(engine, models, distribution, classes)
+    evaluated = options.changed(n_classes=max(2, q))
+    skills, failures = engine.score(models, tasks, mask, evaluated)
     members.refuse_unless_any(skills, failures)
     working = {name: models[name] for name in skills}
-    direct = direct_skill(working, classes, options.groups)
-    scores = None if direct is None else scores_of(direct)
-    agreeing = joined = None
-    if scores is not None:
-        agreeing = _agreeing_evidence(
-            skills, tasks, bool(distribution.reference_models), scores.n_pairs
-        )
-    if baselines:
-        others, broken = engine.skills(baselines, tasks, mask, n_classes=chosen.n_classes)
-        learning = {name: baselines[name] for name in others}
-        joined = _with_baselines(working, learning, classes, options.groups, direct)
-        joined = joined._replace(failures=broken | joined.failures)
-        if joined.scores is not None:
-            everyone = skills | {name: others[name] for name in joined.names}
-            evaluated, n_pairs = bool(distribution.reference_models), joined.scores.n_pairs
-            joined = joined._replace(
-                agreeing=_agreeing_evidence(everyone, tasks, evaluated, n_pairs)
-            )
+    direct = _direct_skill(working, classes, options.groups)
+    of_labels = agreeing = None
+    has_references = bool(distribution.reference_models)
+    if direct is not None:
+        of_labels = scores_of(direct)
+        agreeing = _agreeing_evidence(skills, tasks, has_references, of_labels.n_pairs)
+    if beside is not None:
+        others, broken = engine.score(beside.models, tasks, mask, evaluated)
+        beside = _some_beside(beside, others, broken)
+        beside = _with_baselines(working, beside, classes, options.groups, direct)
+        if beside.scores is not None:
+            everyone = skills | {name: others[name] for name in beside.models}
+            joined = _agreeing_evidence(everyone, tasks, has_references, beside.scores.n_pairs)
+            beside = beside._replace(agreeing=joined)
     return LabelledSkills(
         skills=skills,
         failures=failures,
-        weights=chosen.weights,
-        scores=scores,
+        weights=weights,
+        scores=of_labels,
         agreeing=agreeing,
         signal_p_value=signal_p_value(working, classes, direct, options.groups),
-        joined=joined,
-    )
+    ), beside
 
 # %% ../../nbs/rank/08_labelled.ipynb #7ed0f9e2
 def sampled_evidence(
-    skills: Mapping[str, distributions.ModelScores],  # name -> ModelScores on the sampled tasks
-    task_sample: Drawn,
+    skills: Mapping[str, distributions.TaskScores],  # name -> scores on the sampled tasks
+    task_sample: TaskSample,
     skill: Tensor | None = None,  # shape (n_models,); None: that on the sampled tasks
 ) -> PointEvidence:
     "Evidence from tasks that were sampled without labels."
@@ -374,7 +363,7 @@ def _one_of_each_group(groups: Tensor, labelled: Tensor, g: np.random.Generator)
 
 
 def points_to_label(
-    engine: Engine, distribution: distributions.TaskDistribution, labelled: Tensor
+    distribution: distributions.TaskDistribution, labelled: Tensor, options: RankOptions
 ) -> Tensor | None:
     """Choose unlabelled examples, spread over the components' features; one of each group first.
 
@@ -382,13 +371,13 @@ def points_to_label(
     """
     if labelled.all():
         return None
-    seed, groups = engine.options.seed, engine.options.groups
+    seed, groups = options.seed, options.groups
     g = np.random.default_rng(seed)
     known = labelled.nonzero()[:, 0].numpy()
     fresh = None if groups is None else _one_of_each_group(groups, labelled, g)
     done, open_rows = posterior.points_looked_at(len(labelled), known, g, fresh=fresh)
     rows = torch.from_numpy(np.sort(np.concatenate([done, open_rows])))
-    near = posterior.consensus_coordinates(engine.component_rows(distribution, rows))
+    near = posterior.consensus_coordinates(distributions.component_rows(distribution, rows))
     labelled_rows = labelled[rows].nonzero()[:, 0]
     listed = min(_LISTED, len(rows) - len(labelled_rows))
     order = rows[posterior.spread_points(near, listed, labelled=labelled_rows, seed=seed)]
@@ -414,7 +403,7 @@ def labels_record(
         source = "as given"
     classes = labels.classes[labels.classes >= 0]
     if labels.targets is not None:
-        counts: dict[str, Any] = dict(n_targets=labels.targets.shape[1])
+        counts: dict[str, float | str] = dict(n_targets=labels.targets.shape[1])
     else:
         most, largest = (int(x) for x in classes.bincount().max(0))
         counts = dict(n_classes=len(labels.names), largest_class=most / len(classes))
@@ -449,12 +438,13 @@ def _label_functions(
     if len(labels.names) < 2 or len(labels.names) == len(points):
         return {}
     of_rows = store.digest_tensors(dict(points=points))
-    functions: dict[str, Any] = {}
+    functions: dict[str, Callable] = {}
     for name, metric in registry.metric_functions(classes, metrics).items():
         if names is None and name != registry.LABEL_ACCURACY:
             continue
-        functions[name] = partial(_on_labelled, metric=metric, points=points)
-        functions[name].key = dict(metric.key, points=of_rows)  # type: ignore[attr-defined]
+        function = partial(_on_labelled, metric=metric, points=points)
+        function.key = dict(metric.key, points=of_rows)  # type: ignore[attr-defined]
+        functions[name] = function
     return functions
 
 

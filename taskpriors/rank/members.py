@@ -26,9 +26,8 @@ import taskpriors.store as store
 from ..inputs import sources
 from ..inputs.accepted_models import ModelLike
 from ..inputs.embed import Features, embed_features
-from ..inputs.image_source import ImageSource
+from ..inputs.image_source import ImageSource, LoadedBatches
 from ..inputs.images import ImagesLike, load_images
-from ..inputs.loaders import LoadedBatches
 from ..inputs.named_models import check_names
 from ..inputs.texts import TextModelLike, TextsLike, TextSource, embed_texts, load_texts
 from ..inputs.zoo import zoo_names
@@ -124,7 +123,6 @@ class Model:
     device: str  # where it was embedded
     dtype: str  # precision of the forward pass
     digest: str  # of the features
-    points: str = ""  # digest of the names of the examples, if the features have names
     parameters: int | None = None  # of the module; None: not a module
     pooling: str = ""  # how tokens are pooled; empty if it returns vectors
     given_as: str = ""  # how given features were converted, if sparse
@@ -156,7 +154,7 @@ def embed_model(
     return embed_features(model, images, **embedding_options)
 
 
-def gather_model(
+def _gather_model(
     name: str,  # of the model
     model: Any,  # as for embed_model
     images: Inputs | None,  # None if the model is features
@@ -174,7 +172,6 @@ def gather_model(
         device=embedded.device,
         dtype=embedded.dtype,
         digest=store.digest_tensors(dict(features=features)),
-        points=embedded.points,
         parameters=embedded.parameters,
         pooling=embedded.pooling,
         given_as=embedded.pooling if embedded.device == "none" else "",
@@ -194,7 +191,7 @@ def gather_models(
         for k, (name, model) in enumerate(models.items(), 1):
             text = f"model {k}/{len(models)} {words.shortened(name, 40)}"
             bar.set_description(text, refresh=False)
-            attempts.append(attempt(gather_model, name, model, images, options, bar))
+            attempts.append(attempt(_gather_model, name, model, images, options, bar))
             bar.update(k * each - bar.n)  # skip what was cached or failed
     settled = settle(models, attempts)
     n_stored = sum(model.from_cache for model in settled.results.values())
@@ -209,13 +206,13 @@ def _result_path(key: Mapping[str, Any], cache: Any) -> Path:
     return store.cache_dir(cache) / "ranking" / f"{name}.safetensors"
 
 
-class Fields(Protocol):
+class _Fields(Protocol):
     "A NamedTuple of tensors."
 
     def _asdict(self) -> dict[str, Any]: ...
 
 
-Kept = TypeVar("Kept", bound=Fields)
+_Kept = TypeVar("_Kept", bound=_Fields)
 
 
 def blank(*shape: int) -> Tensor:  # float64, without memory
@@ -237,7 +234,7 @@ def cached_tensors(
     )
 
 
-def load_or_compute(key: dict, compute: Callable, like: Kept, cache: CacheLike | None) -> Kept:
+def load_or_compute(key: dict, compute: Callable, like: _Kept, cache: CacheLike | None) -> _Kept:
     """Return the result cached under a JSON-serialisable key; compute and cache it if missing.
 
     It is a NamedTuple of tensors, and `like` has `blank` ones of the same shapes. No cache is used
@@ -307,10 +304,3 @@ def check_rows(models: Mapping[str, Model]) -> None:
             got = f"{n_first} in {first}, {n} in {name}"
             remedy = "pass the same rows in the same order"
             checks.refuse("models must describe the same examples", got, remedy)
-    named = [(words.shortened(k, 60), model.points) for k, model in models.items() if model.points]
-    for name, points in named[1:]:
-        if points != named[0][1]:
-            rule = "caches must list the same items in the same order"
-            got = f"different items in {name} and {named[0][0]}"
-            remedy = "encode the task again, with an empty cache for each model"
-            checks.refuse(rule, got, remedy)

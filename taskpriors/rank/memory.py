@@ -8,10 +8,9 @@ __all__ = []
 # %% ../../nbs/rank/09_memory.ipynb #b511c85b
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 import torch
@@ -60,7 +59,7 @@ def _trace_of(
 # %% ../../nbs/rank/09_memory.ipynb #92154fec
 def _moments_under(
     prior: TaskPrior, models: Mapping[str, members.Model], options: RankOptions
-) -> dict[str, distributions.Moments]:
+) -> distributions.Moments:
     "Mean and variance of Tr(MG) of each model under one prior over graphs."
 
     def compute() -> distributions.Moments:
@@ -86,33 +85,33 @@ def _moments_under(
     )
     of_models = [members.blank(len(models))] * 2
     like = distributions.Moments(*of_models, *[members.blank()] * 4)
-    return members.load_or_compute(key, compute, like, options.compute.cache).by_model(models)
+    return members.load_or_compute(key, compute, like, options.compute.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #12b2cc09
 def _model_moments(
     models: Mapping[str, members.Model],
     distribution: distributions.TaskDistribution,
     options: RankOptions,
-) -> dict[str, distributions.Moments]:
+) -> distributions.Moments:
     "Mean and variance of Tr(MG) of each model under the task distribution."
     return _moments_under(
         _edge_prior(distributions.mean_factor(distribution), options), models, options
     )
 
 # %% ../../nbs/rank/09_memory.ipynb #522d6c86
-def edge_reason(moments: Mapping[str, Any], n: int) -> str:
+def edge_reason(moments: distributions.Moments, n: int) -> str:
     "Why no labels can have the edges of the moments; empty if labels can."
-    values = [result.least.item() for result in moments.values()]
-    least = math.nan if any(map(math.isinf, values)) else min(values)
+    least = math.nan if moments.least.isinf() else moments.least.item()
     return edges.LeastEigenvalue(least, 0.0, min(n, 2048), 0).reason
 
 # %% ../../nbs/rank/09_memory.ipynb #c8e5ea89
-def _skill(job: tuple[members.Model, Tensor, str], options: RankOptions) -> tuple[Any, str | None]:
-    "Skill of a model on labels (n_tasks, n); a job is the model, the labels and their digest."
-    model, labels, digest = job
+def _skill(
+    model: members.Model, labels: Tensor, digest: str, options: RankOptions
+) -> tuple[Any, str | None]:
+    "Skill of a model on labels (n_tasks, n) with a given digest."
     device = options.device
 
-    def compute() -> distributions.ModelScores:
+    def compute() -> distributions.TaskScores:
         start = time.perf_counter()
         X, tasks = model.features.to(device), labels.to(device)
         if options.groups is not None:
@@ -123,7 +122,7 @@ def _skill(job: tuple[members.Model, Tensor, str], options: RankOptions) -> tupl
             error = error_on_basis(ridge.decompose(X), tasks)
         seconds = time.perf_counter() - start
         assert error.point_ratios is not None and error.task_ratios is not None
-        return distributions.ModelScores(
+        return distributions.TaskScores(
             skill=members.scalar(error.skill),
             points=error.point_ratios.cpu(),
             tasks=error.task_ratios.cpu(),
@@ -139,26 +138,25 @@ def _skill(job: tuple[members.Model, Tensor, str], options: RankOptions) -> tupl
     if options.groups is not None:
         common["groups"] = store.digest_tensors(dict(groups=options.groups))
     blank, (n_tasks, n) = members.blank, labels.shape
-    like = distributions.ModelScores(blank(), blank(n), blank(n_tasks), blank())
+    like = distributions.TaskScores(blank(), blank(n), blank(n_tasks), blank())
     key = dict(common, features=model.digest)
     return members.attempt(members.load_or_compute, key, compute, like, options.compute.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #ef68a824
-def skills_on_tasks(
-    models: Mapping[str, members.Model], tasks: Mapping[str, Tensor], options: RankOptions
-) -> members.Settled:  # name -> ModelScores
-    "Expected held-out skill of each model over its tasks (n_tasks, n), which are passed by name."
-    digests = {id(y): store.digest_tensors(dict(tasks=y)) for y in tasks.values()}
-    jobs = {k: (models[k], y, digests[id(y)]) for k, y in tasks.items()}
-    fit = partial(_skill, options=options.alone())
-    attempts = members.over_models(fit, [jobs[name] for name in models], options, "skill")
+def _skills_on_tasks(
+    models: Mapping[str, members.Model], tasks: Tensor, options: RankOptions
+) -> members.Settled:  # name -> TaskScores
+    "Expected held-out skill of each model over tasks (n_tasks, n)."
+    digest = store.digest_tensors(dict(tasks=tasks))
+    fit = partial(_skill, labels=tasks, digest=digest, options=options.alone())
+    attempts = members.over_models(fit, models.values(), options, "skill")
     return members.settle(models, attempts)
 
 # %% ../../nbs/rank/09_memory.ipynb #a68e278f
 def _probe(model, *, labels, mask, common, options) -> tuple[Any, str | None]:
     device = options.device
 
-    def compute() -> distributions.ProbeScores:
+    def compute() -> dict[str, Tensor]:
         start = time.perf_counter()
         q = options.tasks.n_classes
         X, tasks = model.features.to(device), labels.to(device)
@@ -167,18 +165,18 @@ def _probe(model, *, labels, mask, common, options) -> tuple[Any, str | None]:
         assert probes.point_accuracy is not None
         points = probes.point_accuracy.cpu()
         seconds = members.scalar(time.perf_counter() - start)
-        return distributions.ProbeScores(accuracy=accuracy, points=points, seconds=seconds)
+        return dict(accuracy=accuracy, points=points, seconds=seconds)
 
     key = dict(common, features=model.digest, device=str(device))
     key["penalties"] = ridge_tasks.MOST_LOST
     blank, evaluated = members.blank, int((~mask).sum())
-    like = distributions.ProbeScores(blank(len(labels)), blank(evaluated), blank())
-    return members.attempt(members.load_or_compute, key, compute, like, options.compute.cache)
+    like = dict(accuracy=blank(len(labels)), points=blank(evaluated), seconds=blank())
+    return members.attempt(members.cached_tensors, key, compute, like, options.compute.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #8234d8b4
 def _model_probes(
     models: Mapping[str, members.Model], labels: Tensor, mask: Tensor, options: RankOptions
-) -> members.Settled:  # name -> ProbeScores
+) -> members.Settled:  # name -> dictionary of accuracy, points and seconds
     "Held-out accuracy of linear probes of each model on each task."
     common = dict(
         what="probes of examples", tasks=store.digest_tensors(dict(tasks=labels, mask=mask))
@@ -240,6 +238,23 @@ def grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float
     return left_out_groups.accuracy_without_groups(rows, classes[points], groups[points])
 
 
+def metric_columns(
+    models: Mapping[str, members.Model],
+    labels: GivenLabels | None,
+    metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
+    options: RankOptions,
+) -> distributions.Columns:
+    "Further statistics of the models and, given labels, published metrics."
+    metrics = metrics_with_labels(metrics, labels)
+    groups = options.groups
+    if labels is not None and groups is not None and registry.LABEL_ACCURACY in metrics:
+        metrics[registry.LABEL_ACCURACY] = partial(grouped_accuracy, labels.classes, groups)
+    values, failures = model_metrics(models, metrics, options)
+    combined = combined_columns(metrics, values)
+    notes = [registry.combination_note(name) for name in combined]
+    return distributions.Columns(values | combined, failures, [], notes)
+
+
 @dataclass(frozen=True, eq=False)
 class MemoryEngine:
     "The engine of a ranking whose features are in memory."
@@ -247,124 +262,72 @@ class MemoryEngine:
     options: RankOptions
     source: members.Inputs | None = None  # inputs that models embed; None: all are features
 
-    def gather(self, named: Mapping[str, Any]) -> members.Settled:  # name -> Model
-        "Embed or open all models, and collect the failures."
+    def embed(self, named: Mapping[str, Any]) -> members.Settled:  # name -> Model
+        "Embed or open all models, and collect the failures; a `Model` is returned as it is."
+        if all(isinstance(given, members.Model) for given in named.values()):
+            return members.Settled({**named}, {})
         return members.gather_models(named, self.source, self.options)
-
-    def seat(self, reference_models: Mapping[str, members.Model]) -> Mapping:  # name -> Model
-        "Return the models unchanged, as their features are in memory."
-        return reference_models
-
-    def check(self, models: Mapping[str, members.Model], labels: GivenLabels | None) -> None:
-        "Accept everything: what does not fit in memory has been refused already."
-
-    def steps(self, cross_skills: int, n_models: int, *, labelled: bool) -> int:
-        "Steps of the progress bar: cross skills, and the skills and probes of each model."
-        return cross_skills + (1 + self.options.accuracy + labelled) * n_models
 
     def draw(
         self,
-        choice: distributions.PriorChoice,
-        models: Mapping[str, members.Model],
-        reference_models: Mapping[str, members.Model],
+        distribution: distributions.TaskDistribution,
+        models: Mapping[str, members.Model],  # whose moments are computed, if requested
+        options: RankOptions,
         *,
-        cross_skills: int,
-    ) -> distributions.Drawn:
-        "Form the distribution of a prior, and draw its tasks; also the moments of the models."
-        options = self.options
-
-        def kernel_of(choice) -> Tensor:
-            Z = choice.source
-            if choice.kind == "model":
-                Z = members.gather_model(choice.description, Z, self.source, options).factor
-            n = len(next(iter(models.values())).features)
-            checks.check_same_n(models=n, prior=len(Z))
-            return Z
-
-        distribution = distributions.distribution_of(
-            choice, models, options, reference_models=reference_models, kernel_of=kernel_of
+        classes: Tensor | None = None,  # known classes, shape (n,), -1 where unknown
+        temperatures: Sequence[float] | None = None,  # T of the components; None: from options
+    ) -> distributions.TaskSample:
+        "Draw tasks of a distribution, which agree with the known classes if there are any."
+        components = distributions.factors_of(distribution)
+        labels, temperatures = distributions.sample_tasks(
+            components, options, stream=2, temperatures=temperatures, classes=classes
         )
-        options.reach(cross_skills)
-        reference_set = distributions.factors_of(distribution)
-        for_skill = distributions.sample_tasks(reference_set, options, stream=2)
+        if classes is not None:
+            return distributions.TaskSample(distribution=distribution, skill_tasks=labels)
         probed = None
         if options.accuracy:
-            probed = distributions.sample_tasks(
-                reference_set, options, stream=0, temperatures=for_skill.temperatures
+            probed, _ = distributions.sample_tasks(
+                components, options, stream=0, temperatures=temperatures
             )
-        top = calibration.top_eigenvalue(max(reference_set, key=itemgetter(1))[0])
-        return distributions.Drawn(
+        (Z, _), temperature = max(
+            zip(components, temperatures, strict=True), key=lambda pair: pair[0][1]
+        )
+        top, q = calibration.top_eigenvalue(Z), options.tasks.n_classes
+        return distributions.TaskSample(
             distribution=distribution,
-            models=models,
-            skill_tasks=for_skill.labels,
-            probe_tasks=None if probed is None else probed.labels,
-            moments=_model_moments(models, distribution, options) if options.moments else {},
-            record=task_record(
-                for_skill if probed is None else probed, top, options.tasks.n_classes
-            ),
-            pairs="all" if len(reference_set[0][0]) <= ALL_PAIRS else "sampled",
+            skill_tasks=labels,
+            probe_tasks=probed,
+            moments=_model_moments(models, distribution, options) if options.moments else None,
+            record=task_record(labels if probed is None else probed, temperature, top, q),
+            pairs="all" if len(Z) <= ALL_PAIRS else "sampled",
         )
 
     def score(
-        self, task_sample: distributions.Drawn, mask: Tensor, labels: GivenLabels | None
-    ) -> distributions.Scores:
-        "Skill of each model on the tasks, and its probe accuracy on further tasks."
-        tasks = dict.fromkeys(task_sample.models, task_sample.skill_tasks)
-        skills, failures = skills_on_tasks(task_sample.models, tasks, self.options)
-        if task_sample.probe_tasks is None:
-            return distributions.Scores(skills, {}, failures, {})
-        models = {name: task_sample.models[name] for name in skills}
-        probes, unprobed = _model_probes(models, task_sample.probe_tasks, mask, self.options)
-        return distributions.Scores(skills, probes, failures | unprobed, {})
-
-    def skills(
-        self, models: Mapping[str, members.Model], tasks: Tensor, mask: Tensor, *, n_classes: int
-    ) -> members.Settled:
-        "Skill of each model on tasks (n_tasks, n), where floats are real targets."
-        return skills_on_tasks(models, dict.fromkeys(models, tasks), self.options)
-
-    def evidence(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
-        "Factor (k, r) of a component at labelled examples, and its kernel's largest eigenvalue."
-        Z = distributions.component_factor(component).to(self.options.device)
-        return Z[points.to(Z.device)], calibration.top_eigenvalue(Z)
-
-    def tasks_with(
-        self,
-        components: Sequence[distributions.Component],
-        labels: Tensor,  # class of each example, shape (n,); -1 where unknown
-        temperatures: Sequence[float],  # of the components
-        options: RankOptions,
-    ) -> Tensor:  # shape (n_tasks, n)
-        "Draw tasks of a mixture that agree with the known labels."
-        reference_set = [
-            (distributions.component_factor(component), component.weight)
-            for component in components
-        ]
-        return distributions.sample_tasks(
-            reference_set, options, stream=2, temperatures=temperatures, classes=labels
-        ).labels
-
-    def columns(
         self,
         models: Mapping[str, members.Model],
-        scores: distributions.Scores,
-        labels: GivenLabels | None,
-        metrics: Any,
-    ) -> distributions.Columns:
-        "Further statistics of the models and, given labels, published metrics."
-        metrics = metrics_with_labels(metrics, labels)
-        groups = self.options.groups
-        if labels is not None and groups is not None and registry.LABEL_ACCURACY in metrics:
-            accuracy = partial(grouped_accuracy, labels.classes, groups)
-            metrics[registry.LABEL_ACCURACY] = accuracy
-        values, failures = model_metrics(models, metrics, self.options)
-        combined = combined_columns(metrics, values)
-        notes = [registry.combination_note(name) for name in combined]
-        return distributions.Columns(values | combined, failures, [], notes)
+        tasks: Tensor,  # shape (n_tasks, n), where floats are real targets
+        mask: Tensor,  # shape (n,), True for training examples
+        options: RankOptions,
+        *,
+        probed: Tensor | None = None,  # tasks of the trained probes; None: no probes
+        labels: GivenLabels | None = None,  # not used, see `metric_columns`
+    ) -> members.Settled:  # name -> TaskScores
+        "Skill of each model on tasks and, if requested, accuracies of trained probes."
+        skills, failures = _skills_on_tasks(models, tasks, options)
+        if probed is None:
+            return members.Settled(skills, failures)
+        probes, unprobed = _model_probes({k: models[k] for k in skills}, probed, mask, options)
+        scores = {
+            name: skills[name]._replace(
+                accuracy=probe["accuracy"],
+                right=probe["points"],
+                seconds=skills[name].seconds + probe["seconds"],
+            )
+            for name, probe in probes.items()
+        }
+        return members.Settled(scores, failures | unprobed)
 
-    def component_rows(
-        self, distribution: distributions.TaskDistribution, points: Tensor
-    ) -> Iterable[tuple[Tensor, float]]:
-        "Yield the factor of each kernel at some examples, and its weight."
-        for factor, weight in distributions.factors_of(distribution):
-            yield factor[points.to(factor.device)], weight
+    def subset(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
+        "Factor (k, r) of a component at some examples, and its kernel's largest eigenvalue."
+        Z = distributions.component_factor(component).to(self.options.device)
+        return Z[points.to(Z.device)], calibration.top_eigenvalue(Z)

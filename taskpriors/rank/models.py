@@ -25,14 +25,14 @@ import taskpriors.checks as checks
 import taskpriors.store as store
 from ..inputs import row_blocks, row_labels, row_pairs, sources
 from ..inputs.images import ImagesLike
-from ..inputs.queries import Retrieval
-from ..inputs.texts import TextsLike
+from ..inputs.row_pairs import Retrieval
+from ..inputs.texts import TextsLike, TextSource
 from . import cost, disk, distributions, members, memory, reference_set
 from .options import PLACES, TRAIN, Compute, RankOptions, Tasks, place_of
 from .ranking import Ranking
-from .run import known_pairs, run
+from .run import KnownPairs, known_pairs, run
 from ..signatures import documented
-from ..synbench import networks, score
+from ..synbench import score
 from ..transfer import registry
 
 # %% ../../nbs/rank/13_models.ipynb #888d43e3
@@ -46,7 +46,7 @@ def _with_synbench(
     cache = None if options.compute.cache is False else store.cache_dir(options.compute.cache)
 
     def score_of(name, settings) -> float:
-        network, score_options = networks.scored_network(models[name])
+        network, score_options = score.scored_network(models[name])
         result = score.synbench_score(
             network,
             settings=settings,
@@ -244,9 +244,9 @@ class _Reading(NamedTuple):
     "Arguments of a call, checked before anything is embedded."
 
     named: dict  # name -> model
-    images: Any  # or texts; None: all models are features, or digits
-    labels: Any
-    pairs: Any
+    images: ImagesLike | TextSource | None  # None: all models are features, or digits
+    labels: row_labels.LabelsLike | row_labels.GivenLabels | None
+    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None
     choice: distributions.PriorChoice
     options: RankOptions
     needs: list[str]  # options that need all rows in memory
@@ -306,10 +306,10 @@ def rank_models(
     transform, or arrays (n, d) of the same n examples.
 
     Tasks are sampled from the consensus of the models: each model defines a distribution over
-    tasks, and models whose tasks the others predict weigh more. The skill of a model is
+    tasks, and models that predict each other's tasks weigh more. The skill of a model is
     1 - error/error of a constant for a ridge probe on held-out examples, averaged over tasks.
-    `forecast` combines the skills with labels, pairs and past results, and gives the margin and
-    expected regret of each model and the probability that it is the best on your task.
+    `forecast` combines the skills with labels, pairs and past results; it contains each model's
+    margin, expected regret and probability of being the best on your task.
 
     `references` are models that help to define the tasks and are not ranked: "standard" takes those
     that are installed or cached, and downloads small ones if ranked models are downloaded; a

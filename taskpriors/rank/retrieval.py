@@ -17,7 +17,7 @@ from ..inputs import row_labels, sources
 from ..inputs.accepted_models import load_encoder
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
-from ..inputs.queries import QueriesLike, Relevant, Retrieval, read_relevant
+from ..inputs.row_pairs import QueriesLike, Relevant, Retrieval, read_relevant
 from ..inputs.texts import TextSource, load_texts
 from ..prior.pair_retrieval import QueryScores, query_scores
 from . import baselines, members
@@ -84,7 +84,8 @@ def _features_of(
     by_name, points = row_labels.rows_of_frames(passed)
     features = {}
     for name, source in by_name.items():
-        held: Any = load_encoder(source, name=name).features
+        held = load_encoder(source, name=name).features
+        assert held is not None  # the source is features
         features[name] = checks.check_features(held, f"queries of {name}")
     checks.check_same_n(**{f"queries of {k}": len(X) for k, X in features.items()})
     return features, points

@@ -19,13 +19,14 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.rank.retrieval as retrieval
 from ..inputs import past_scores, row_labels, row_pairs
-from ..inputs.queries import Retrieval
+from ..inputs.row_pairs import Retrieval
 from ..inputs.sources import WithPrefix
 from ..pairs import SEARCHED_ROWS, copies_note, copies_of_points, copies_of_rows, numbered
 from ..prior import consensus, left_out_groups, pair_retrieval
 from ..prior.pair_retrieval import blocks_of_pairs
 from taskpriors.rank import (
     baselines,
+    disk,
     distributions,
     forecast,
     labelled,
@@ -49,35 +50,40 @@ def _if_any(
     return members.scalar([math.nan if value is None else value for value in values])
 
 
-def _having_all(models, *stages) -> dict[str, members.Model]:  # models that are in all stages
-    return {k: model for k, model in models.items() if all(k in stage for stage in stages)}
-
-
-def _numbers_of(models, moments, skills, probes) -> dict:  # fields of a Ranking, one row per model
+def _numbers_of(
+    models: Mapping[str, members.Model],
+    skills: Mapping[str, distributions.TaskScores],  # name -> those shown, with labels if any
+    sampled: Mapping[str, distributions.TaskScores],  # on the sampled tasks, with those of probes
+    task_sample: distributions.TaskSample,
+) -> dict[str, Any]:  # fields of a Ranking, one row per model
     columns: dict[str, Any] = {}
 
-    def stack(results, field) -> Tensor:
-        return torch.stack([getattr(results[name], field) for name in models])
+    def stack(scores, field) -> Tensor:
+        return torch.stack([getattr(scores[name], field) for name in models])
 
     each = [1e3 * m.seconds / len(m.features) if m.seconds else None for m in models.values()]
-    sampled = None  # rows on disk are evaluated on a sample of the examples
+    of_sample = None  # rows on disk are evaluated on a sample of the examples
     if all(skills[name].sampled is not None for name in models) and stack(skills, "sampled").any():
-        sampled = stack(skills, "sampled")
-    if moments:
-        columns |= dict(mean=stack(moments, "mean"), variance=stack(moments, "variance"))
-    if probes:
-        accuracies, points = stack(probes, "accuracy"), stack(probes, "points")
-        columns |= dict(accuracies=accuracies, point_accuracy=points)
-    stages = sum(stack(stage, "seconds") for stage in (moments, skills, probes) if stage)
+        of_sample = stack(skills, "sampled")
+    seconds = members.scalar([model.seconds for model in models.values()])
+    seconds = seconds + stack(sampled, "seconds")
+    if skills is not sampled:
+        seconds = seconds + stack(skills, "seconds")
+    if (moments := task_sample.moments) is not None:
+        columns |= dict(mean=moments.mean, variance=moments.variance)
+        seconds = seconds + moments.seconds
+    if task_sample.probe_tasks is not None:
+        accuracies, right = stack(sampled, "accuracy"), stack(sampled, "right")
+        columns |= dict(accuracies=accuracies, point_accuracy=right)
     return columns | dict(
         models=tuple(models),
         dimension=torch.tensor([model.features.shape[1] for model in models.values()]),
         parameters=_if_any([model.parameters for model in models.values()]),
         milliseconds=_if_any(each),
         skill=stack(skills, "skill"),
-        seconds=members.scalar([model.seconds for model in models.values()]) + stages,
+        seconds=seconds,
         point_errors=stack(skills, "points"),
-        sample_errors=sampled,
+        sample_errors=of_sample,
         task_errors=stack(skills, "tasks"),
     )
 
@@ -180,7 +186,7 @@ def _split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
     return options, left_out_groups.split_groups(grouping, TRAIN, seed=seed)
 
 
-def gather(
+def _gather(
     engine: distributions.Engine,
     named: Mapping[str, Any],  # name -> model
     choice: distributions.PriorChoice,
@@ -192,11 +198,11 @@ def gather(
     "Gather models, reference models and baselines, which must describe the same examples."
     options = engine.options
     of_hub = reference_set.hub_models(named, source)  # before any download
-    models, broken = engine.gather(named)
+    models, broken = engine.embed(named)
     failures = {**failures, **broken}
     members.refuse_unless_any(models, failures)
     also = distributions.named_references(references, named, choice)
-    reference_models, silent = engine.gather(also) if also else ({}, {})
+    reference_models, silent = engine.embed(also) if also else ({}, {})
     if silent:
         got = words.shortened("; ".join(words.failure_lines(silent)), 160)
         checks.refuse("references must not fail", got, "correct it or leave it out")
@@ -205,19 +211,19 @@ def gather(
         kind = getattr(source, "kind", "images")
         checks.check_same_n(models=n, **{kind: len(source)})
     called = reference_set.find_references(references, choice, models, source, of_hub)
-    placed = members.Settled({}, {})
+    failed_references: dict[str, str] = {}
     if source is not None and called is not None and called.reference_models:
-        placed = reference_set.see_inputs(called, source, options)
-    if placed.results:
-        reference_models = {**reference_models, **engine.seat(placed.results)}
+        seen, unseen = reference_set.see_inputs(called, source, options)
+        held, unheld = engine.embed(seen) if seen else ({}, {})
+        reference_models, failed_references = {**reference_models, **held}, unseen | unheld
     members.check_rows({**models, **reference_models})
     _check_classes(n, options)
     beside = members.Settled({}, {})
     if options.compute.baselines and source is not None:
         seen, blind = baselines.see_inputs(source, {**models, **reference_models}, options)
-        held, unheld = baselines.placed(engine, seen)
+        held, unheld = engine.embed(seen) if seen else ({}, {})
         beside = members.Settled(held, blind | unheld)
-    return _Gathered(models, reference_models, failures, placed.failures, called, beside)
+    return _Gathered(models, reference_models, failures, failed_references, called, beside)
 
 # %% ../../nbs/rank/12_run.ipynb #93f4392a
 _LEAKS = 20  # labels from which a column that repeats them is not a coincidence
@@ -226,16 +232,16 @@ _WITHOUT_PAIRS = "Only the forecast uses the pairs; skill and sampled tasks do n
 _NOT_VALIDATED = "No study has validated probabilities from queries on data that were left out."
 
 
-_KnownPairs = row_pairs.GivenPairs | retrieval.GivenQueries
+KnownPairs = row_pairs.GivenPairs | retrieval.GivenQueries
 
 
 def known_pairs(
-    pairs: row_pairs.PairsLike | Retrieval | _KnownPairs,
+    pairs: row_pairs.PairsLike | Retrieval | KnownPairs,
     source: Any | None,  # images, texts, names of feature rows, or None
     n: int,
     options: RankOptions,
     models: Mapping[str, Any] = MappingProxyType({}),  # ranked models, name -> Source
-) -> _KnownPairs:
+) -> KnownPairs:
     "Read queries, or consistent pairs that tie at least two blocks of examples."
     if isinstance(pairs, retrieval.GivenQueries):
         return pairs
@@ -255,8 +261,8 @@ def known_pairs(
 
 
 def _pair_evidence_of(
-    models: Mapping[str, members.Model], given: _KnownPairs
-) -> forecast.PairEvidence:
+    models: Mapping[str, members.Model], given: KnownPairs
+) -> forecast.ScoreEvidence:
     "Evidence from known pairs about models in memory."
     if isinstance(given, retrieval.GivenQueries):
         assert given.evidence is not None
@@ -268,8 +274,8 @@ def _pair_evidence_of(
 
 
 def _evidence_of_pairs(
-    models: Mapping[str, members.Model], given: _KnownPairs | None, settings: dict
-) -> forecast.PairEvidence | None:
+    models: Mapping[str, members.Model], given: KnownPairs | None, settings: dict
+) -> forecast.ScoreEvidence | None:
     "Evidence from known pairs about models in memory; also noted in the settings of the run."
     if given is None:
         return None
@@ -286,56 +292,112 @@ def _evidence_of_pairs(
     return _pair_evidence_of(models, given)
 
 # %% ../../nbs/rank/12_run.ipynb #7d7aaf26
+def _prior_kernel(
+    engine: distributions.Engine, choice: distributions.PriorChoice, n: int
+) -> Any:  # a factor (n, r), or a RowKernel; None for a prior of ranked models
+    "Kernel of a prior that is not a ranked model, for n examples."
+    kernel = choice.source
+    if choice.kind == "model":
+        embedded, failures = engine.embed({choice.description: choice.source})
+        if failures:
+            got, remedy = failures[choice.description], "pass another prior"
+            checks.refuse("the prior must be a model of these examples", got, remedy)
+        kernel = embedded[choice.description].factor
+        checks.check_same_n(models=n, prior=len(embedded[choice.description].features))
+    elif choice.kind == "factor":
+        checks.check_same_n(models=n, prior=len(kernel))
+    return kernel
+
+
+def _with_cut(sample: distributions.TaskSample) -> distributions.TaskSample:
+    "Describe how the kernels of a distribution of rows on disk were truncated."
+    distribution, record = sample.distribution, sample.record
+    if "rank" not in record or distribution.kind == "factor":
+        return sample
+    directions = f"its {record['rank']} leading directions"
+    if len(distribution.components) > 1:
+        directions = f"{record['rank']} leading directions of each"
+    cut = f"{directions} ({record['trace_cut']:.1%} of the trace cut)"
+    described = replace(distribution, description=f"{distribution.description}, {cut}")
+    return replace(sample, distribution=described)
+
+
+def _draw(
+    engine: distributions.Engine, group: _Gathered, choice: distributions.PriorChoice
+) -> distributions.TaskSample:
+    "Form the task distribution of a prior, and draw tasks from it."
+    n = len(next(iter(group.models.values())).features)
+    distribution = distributions.distribution_of(
+        choice,
+        group.models,
+        engine.options,
+        reference_models=group.reference_models,
+        kernel=_prior_kernel(engine, choice, n),
+    )
+    return _with_cut(engine.draw(distribution, group.models, engine.options))
+
+
 def _find_scores(
-    engine: distributions.Engine,
+    engine: memory.MemoryEngine | DiskEngine,
     group: _Gathered,
     choice: distributions.PriorChoice,
     *,
     mask: Tensor,  # shape (n,), True for training examples
-    cross_skills: int,  # steps of the progress bar for consensus weights
+    n_drawn: int,  # steps of the progress bar until tasks are drawn
     checked_labels: row_labels.GivenLabels | None,
     metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
 ) -> distributions.Findings:
     "Compute all results of a ranking."
-    task_sample = engine.draw(
-        choice, group.models, group.reference_models, cross_skills=cross_skills
+    options = engine.options
+    task_sample = _draw(engine, group, choice)
+    options.reach(n_drawn)
+    probed = task_sample.probe_tasks
+    scores, failed = engine.score(
+        group.models, task_sample.skill_tasks, mask, options, probed=probed, labels=checked_labels
     )
-    scores = engine.score(task_sample, mask, checked_labels)
-    stages = [scores.skills] if task_sample.probe_tasks is None else [scores.skills, scores.probes]
-    models = _having_all(task_sample.models, *stages)
-    failures = {**group.failures, **task_sample.failures, **scores.failures}
+    models = {name: group.models[name] for name in scores}
+    failures = group.failures | failed
     members.refuse_unless_any(models, failures)
     beside = None
     if group.baselines.results:
-        beside = baselines.score_beside(engine, group.baselines.results, task_sample, mask)
+        seen = group.baselines.results
+        beside = baselines.score_beside(engine, seen, group.models, task_sample, mask)
     of_labels, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
     if checked_labels is not None:
         has_label = checked_labels.classes >= 0
         truth = checked_labels.classes if checked_labels.targets is None else checked_labels.targets
-        of_labels = labelled.skills_with_labels(
-            engine,
-            models,
-            task_sample.distribution,
-            truth,
-            mask,
-            baselines={} if beside is None else beside.models,
+        of_labels, beside = labelled.skills_with_labels(
+            engine, models, task_sample.distribution, truth, mask, beside=beside
         )
-        models, failures = _having_all(models, of_labels.skills), failures | of_labels.failures
+        models = {name: model for name, model in models.items() if name in of_labels.skills}
+        failures = failures | of_labels.failures
         members.refuse_unless_any(models, failures)
-    columns = engine.columns(models, scores, checked_labels, metrics)
-    to_label = labelled.points_to_label(engine, task_sample.distribution, has_label)
-    failures = failures | columns.failures
+    if isinstance(engine, DiskEngine):
+        columns = disk.label_columns(models, scores, checked_labels, options)
+    else:
+        columns = memory.metric_columns(models, checked_labels, metrics, options)
+    if (moments := task_sample.moments) is not None:
+        rows = [name in models for name in group.models]
+        some = moments._replace(mean=moments.mean[rows], variance=moments.variance[rows])
+        task_sample = replace(task_sample, moments=some)
+    to_label = labelled.points_to_label(task_sample.distribution, has_label, options)
     return distributions.Findings(
-        task_sample, scores, models, of_labels, columns, to_label, failures, beside
+        task_sample,
+        scores,
+        models,
+        of_labels,
+        columns,
+        to_label,
+        failures | columns.failures,
+        beside,
     )
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
-def _counts_of_labels(
-    of_labels,
-) -> dict:  # facts about labels that a forecast needs
-    scores = of_labels.scores
-    if scores is None and of_labels.joined is not None:  # one model and baselines
-        scores = of_labels.joined.scores
+def _counts_of_labels(findings: distributions.Findings) -> dict[str, float]:
+    "Facts about labels that a forecast needs."
+    scores = None if findings.labelled is None else findings.labelled.scores
+    if scores is None and findings.beside is not None:  # one model and baselines
+        scores = findings.beside.scores
     if scores is None:
         return {}
     return {k: x for k, x in scores._asdict().items() if k not in ("mean", "covariance")}
@@ -349,20 +411,19 @@ def _assemble(
     source: Any | None,  # images or texts; None if all models are features
     *,
     past: past_scores.PastScores | None = None,  # results of these models on earlier tasks
-    pairs: forecast.PairEvidence | None = None,  # on these models
-    joined_pairs: forecast.PairEvidence | None = None,  # on these models, then the baselines
+    pairs: forecast.ScoreEvidence | None = None,  # on these models
+    joined_pairs: forecast.ScoreEvidence | None = None,  # on these models, then the baselines
 ) -> Ranking:
     "Assemble a ranking from the results of an engine."
     task_sample, scores = findings.task_sample, findings.scores
     models, of_labels = findings.models, findings.labelled
-    sampled = {name: scores.skills[name] for name in models}
+    sampled = {name: scores[name] for name in models}
     beside = baselines.evidence_beside(findings, past and past.scores, joined_pairs)
-    skills = scores.skills if of_labels is None else of_labels.skills
-    columns = _numbers_of(models, task_sample.moments, skills, scores.probes)
+    skills = sampled if of_labels is None else of_labels.skills
+    columns = _numbers_of(models, skills, sampled, task_sample)
     if of_labels is not None:
-        prior_skills = [scores.skills[name].skill for name in models]
-        columns["prior_skill"] = torch.stack(prior_skills)
-        settings["labels"] |= _counts_of_labels(of_labels)
+        columns["prior_skill"] = torch.stack([one.skill for one in sampled.values()])
+        settings["labels"] |= _counts_of_labels(findings)
         if of_labels.signal_p_value is not None:
             settings["labels"]["signal_p_value"] = of_labels.signal_p_value
     extra: dict[str, Tensor] = {}
@@ -393,8 +454,10 @@ def _assemble(
         drawn=record.draw_tasks(drawn_tasks, mask, source),
         to_label=findings.to_label,
         groups=options.groups,
-        reason=memory.edge_reason(task_sample.moments, len(mask)) if task_sample.moments else "",
-        evidence=forecast.Evidence(
+        reason=""
+        if task_sample.moments is None
+        else memory.edge_reason(task_sample.moments, len(mask)),
+        evidence=forecast.ForecastEvidence(
             examples=labelled.sampled_evidence(sampled, task_sample),
             agreeing=None if of_labels is None else of_labels.agreeing,
             labels=None if of_labels is None else of_labels.scores,
@@ -470,10 +533,8 @@ def _note_unranked(findings: distributions.Findings, group: _Gathered, settings:
     if beside is not None:
         settings["low_level"] = beside.low_level
         failures |= beside.failures
-        if names := baselines.names_beside(findings):
-            settings["baselines"] = {name: beside.models[name].digest for name in names}
-    if findings.labelled is not None and findings.labelled.joined is not None:
-        failures |= findings.labelled.joined.failures
+        if beside.models:
+            settings["baselines"] = {name: model.digest for name, model in beside.models.items()}
     for name, why in failures.items():
         settings["notes"].append(f"{name}, which is not ranked, was left out: {why}")
     if unweighted := distributions.unweighted_words(findings.task_sample.distribution):
@@ -484,26 +545,25 @@ def _note_unranked(findings: distributions.Findings, group: _Gathered, settings:
 
 
 def _pairs_beside(
-    findings: distributions.Findings, given: _KnownPairs | None
-) -> forecast.PairEvidence | None:  # None without pairs or baselines, or for a single model
+    findings: distributions.Findings, given: KnownPairs | None
+) -> forecast.ScoreEvidence | None:  # None without pairs or baselines, or for a single model
     "Evidence from known pairs about the models, then the baselines."
-    names, beside = baselines.names_beside(findings), findings.beside
-    if given is None or beside is None or not names or len(findings.models) < 2:
+    beside = findings.beside
+    if given is None or beside is None or not beside.models or len(findings.models) < 2:
         return None
-    shown = {name: beside.models[name] for name in names}
     scores = given.evidence if isinstance(given, retrieval.GivenQueries) else None
-    if scores is not None and not {*names} <= {*scores.names}:
+    if scores is not None and not {*beside.models} <= {*scores.names}:
         return None
-    return _pair_evidence_of({**findings.models, **shown}, given)
+    return _pair_evidence_of({**findings.models, **beside.models}, given)
 
 
 def _pairs_in_memory(
-    pairs: row_pairs.PairsLike | Retrieval | _KnownPairs | None,  # as for rank_models
+    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None,  # as for rank_models
     source: Any | None,  # images or texts; None if all models are features
     named: Mapping[str, Any],  # name -> Source
     group: _Gathered,
     options: RankOptions,
-) -> _KnownPairs | None:
+) -> KnownPairs | None:
     "Read known pairs of examples, or queries with the scores of all models."
     if pairs is None:
         return None
@@ -525,6 +585,25 @@ def _prefix_notes(models: Mapping[str, Any]) -> list[str]:  # models: name -> So
     return notes
 
 
+def _steps_of(
+    group: _Gathered,
+    choice: distributions.PriorChoice,
+    options: RankOptions,
+    *,
+    on_disk: bool,
+    labelled: bool,
+) -> tuple[int, int]:
+    "Steps of the progress bar until tasks are drawn, and of the whole ranking."
+    n_models, n_task_models = len(group.models), len(group.models | group.reference_models)
+    cross_skills = n_task_models if choice.kind == "consensus" and n_task_models > 2 else 0
+    n_scored = (1 + labelled) * (n_models + len(group.baselines.results))
+    if not on_disk:
+        return cross_skills, cross_skills + n_scored + options.accuracy * n_models
+    n_components = max(cross_skills, 1)  # a set of tasks of each is one step
+    n_drawn = cross_skills + disk.drawing_steps(options, n_components)
+    return n_drawn, n_drawn + labelled * n_components + n_scored
+
+
 def _rank_with(
     engine: memory.MemoryEngine | DiskEngine,
     named: Mapping[str, Any],  # name -> model
@@ -535,7 +614,7 @@ def _rank_with(
     metrics: Mapping[str, Callable] | list | tuple | None = None,  # as for rank_models
     references: distributions.ReferencesLike | None = None,  # as for rank_models
     past_results: Any | None = None,  # as for rank_models
-    pairs: row_pairs.PairsLike | Retrieval | _KnownPairs | None = None,  # as for rank_models
+    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None = None,  # as for rank_models
     failures: Mapping[str, str] = MappingProxyType({}),  # model that could not be opened -> reason
 ) -> Ranking:
     "Run all steps of a ranking with an engine."
@@ -547,7 +626,7 @@ def _rank_with(
     if source is not None:
         checked_labels = row_labels.read_labels(labels, source, len(source))
         _check_classes(len(source), options)
-    group = gather(
+    group = _gather(
         engine,
         named,
         choice,
@@ -555,10 +634,7 @@ def _rank_with(
         source=source,
         failures=failures,
     )
-    n, n_task_models = (
-        len(next(iter(group.models.values())).features),
-        len(group.models | group.reference_models),
-    )
+    n = len(next(iter(group.models.values())).features)
     given = _pairs_in_memory(pairs, source, named, group, options)
     if source is None:
         checked_labels = row_labels.read_labels(
@@ -567,21 +643,23 @@ def _rank_with(
             n,
             inputs=row_labels.inputs_digest(model.digest for model in group.models.values()),
         )
-    engine.check(group.models, checked_labels)
+    on_disk = isinstance(engine, DiskEngine)
+    if on_disk:
+        disk.check_labels(checked_labels)
     offers = () if checked_labels is None or options.groups is not None else checked_labels.offers
     options, copied, notes = _groups_of(options, group.models, source, n)
     options, mask = _split_points(options, n)
-    cross_skills = n_task_models if choice.kind == "consensus" and n_task_models > 2 else 0
-    steps = engine.steps(cross_skills, len(group.models), labelled=checked_labels is not None)
-    steps += len(group.baselines.results) * (1 if checked_labels is None else 2)
-    with blocks.open_bar(options.compute.progress, total=steps, unit="step") as bar:
+    n_drawn, n_steps = _steps_of(
+        group, choice, options, on_disk=on_disk, labelled=checked_labels is not None
+    )
+    with blocks.open_bar(options.compute.progress, total=n_steps, unit="step") as bar:
         busy = replace(engine, options=replace(options, bar=bar))
         findings = _find_scores(
             busy,
             group,
             choice,
             mask=mask,
-            cross_skills=cross_skills,
+            n_drawn=n_drawn,
             checked_labels=checked_labels,
             metrics=metrics,
         )
@@ -622,7 +700,7 @@ def run(
     labels: row_labels.LabelsLike | None = None,  # as for rank_models
     metrics: Mapping[str, Callable] | list | tuple | None = None,  # as for rank_models
     past_results: Any | None = None,  # as for rank_models
-    pairs: row_pairs.PairsLike | Retrieval | _KnownPairs | None = None,  # as for rank_models
+    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None = None,  # as for rank_models
     failures: Mapping[str, str] = MappingProxyType({}),  # model that could not be opened -> reason
     on_disk: bool = False,  # rows stay in their files
 ) -> Ranking:

@@ -16,11 +16,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..checks import ArrayLike, Seed
 from ..inputs.encoders import evaluating
 from ..results import Result
 from ..signatures import documented
+from . import curves, score
 from .score import SynBenchResult
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #88586bad
@@ -64,7 +66,7 @@ def _check_clip(x: Tensor, clip: tuple | None) -> None:
         checks.refuse(rule, got, "pass their range as (lowest, highest)")
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #ab55b1e2
-def attack_inputs(
+def _attack_inputs(
     logits: Callable, images: ArrayLike, labels: ArrayLike, clip: tuple | None
 ) -> tuple[Tensor, Tensor]:
     "Return images and labels as tensors, or raise an error if they cannot be attacked."
@@ -98,54 +100,56 @@ def _into_ball(delta: Tensor, eps: float) -> Tensor:
     return delta * (eps / image_norms(delta).clamp_min(1e-12)).clamp_max(1)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #0d8f6957
-class Worst(NamedTuple):
+class _Worst(NamedTuple):
     "The most harmful perturbation of each image so far."
 
     delta: Tensor  # shape of the images
     fooled: Tensor  # whether the prediction is wrong, shape (n,), bool
     loss: Tensor  # shape (n,)
 
-    def or_worse(self, other: "Worst") -> "Worst":
+    def or_worse(self, other: "_Worst") -> "_Worst":
         "Select the more harmful perturbation for each image."
         first = other.fooled & ~self.fooled
         better = first | ((other.fooled == self.fooled) & (other.loss > self.loss))
         delta = torch.where(per_image(better, self.delta), other.delta, self.delta)
         loss = torch.where(better, other.loss, self.loss)
-        return Worst(delta, self.fooled | other.fooled, loss)
+        return _Worst(delta, self.fooled | other.fooled, loss)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #644acfe5
-def _harmless(x: Tensor) -> Worst:
+def _harmless(x: Tensor) -> _Worst:
     "Return the zero perturbation."
     none = torch.zeros(len(x), dtype=torch.bool, device=x.device)
-    return Worst(torch.zeros_like(x), none, x.new_full((len(x),), -math.inf))
+    return _Worst(torch.zeros_like(x), none, x.new_full((len(x),), -math.inf))
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #80125adb
-class _Ascent(NamedTuple):
-    "Options of the gradient ascent of an attack."
-
-    eps: float  # radius
-    n_steps: int
-    step: float  # length of a step
-    clip: tuple | None  # (lowest, highest) pixel
-
-    def into_range(self, x, delta) -> Tensor:
-        "Clip perturbed images to the pixel range."
-        return delta if self.clip is None else (x + delta).clamp(*self.clip) - x
+def _into_range(x: Tensor, delta: Tensor, clip: tuple | None) -> Tensor:
+    "Clip perturbed images to the pixel range."
+    return delta if clip is None else (x + delta).clamp(*clip) - x
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #46eccd23
-def _climb(logits: Callable, x: Tensor, y: Tensor, delta: Tensor, ascent: _Ascent) -> Worst:
+def _climb(
+    logits: Callable,
+    x: Tensor,
+    y: Tensor,
+    delta: Tensor,  # start of the ascent, shape of `x`
+    *,
+    eps: float,  # radius of the ball
+    n_steps: int,
+    step: float,  # length of a step
+    clip: tuple | None,  # (lowest, highest) pixel
+) -> _Worst:
     "Ascend the loss and return the most harmful perturbation found."
     worst = _harmless(x)
-    for _ in range(ascent.n_steps + 1):
+    for _ in range(n_steps + 1):
         delta = delta.detach().requires_grad_()
         with torch.enable_grad():
             scores = logits(x + delta)
             loss = F.cross_entropy(scores, y, reduction="none")
             grad = torch.autograd.grad(loss.sum(), delta)[0]
         delta = delta.detach()
-        worst = worst.or_worse(Worst(delta, scores.detach().argmax(1) != y, loss.detach()))
-        uphill = ascent.step * grad / image_norms(grad).clamp_min(1e-12)
-        delta = ascent.into_range(x, _into_ball(delta + uphill, ascent.eps))
+        worst = worst.or_worse(_Worst(delta, scores.detach().argmax(1) != y, loss.detach()))
+        uphill = step * grad / image_norms(grad).clamp_min(1e-12)
+        delta = _into_range(x, _into_ball(delta + uphill, eps), clip)
     return worst
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #2e4bd009
@@ -170,14 +174,14 @@ def pgd_attack(
 
     Reference: Madry et al. (2018); Ko et al., SynBench, Table 1.
     """
-    x, y = attack_inputs(logits, images, labels, clip)
+    x, y = _attack_inputs(logits, images, labels, clip)
     eps = checks.check_number(eps, "eps", low=0)
     g = checks.check_generator(seed)
     n_steps = checks.check_count(n_steps, "n_steps", high=checks.MOST_ROUNDS)
     if step is None:
         step = 2.5 * eps / n_steps
     step = checks.check_number(step, "step", low=0)
-    ascent = _Ascent(eps=eps, n_steps=n_steps, step=step, clip=clip)
+    climb = partial(_climb, logits, eps=eps, n_steps=n_steps, step=step, clip=clip)
     checks.check_count(restarts, "restarts", high=checks.MOST_ROUNDS)
     checks.check_count(batch_size, "batch_size")
     worst = _harmless(x)
@@ -187,10 +191,10 @@ def pgd_attack(
         if k > 0:
             share = per_image(torch.rand(len(x), generator=g).to(x), x)
             start = _into_ball(eps * direction / image_norms(direction) * share, eps)
-            start = ascent.into_range(x, start)
+            start = _into_range(x, start, clip)
         batches = torch.arange(len(x)).split(batch_size)
-        parts = [_climb(logits, x[i], y[i], start[i], ascent) for i in batches]
-        worst = worst.or_worse(Worst(*(torch.cat(v) for v in zip(*parts, strict=True))))
+        parts = [climb(x[i], y[i], start[i]) for i in batches]
+        worst = worst.or_worse(_Worst(*(torch.cat(v) for v in zip(*parts, strict=True))))
     return Attack(
         images=x + worst.delta,
         success=worst.fooled,
@@ -234,7 +238,7 @@ def autoattack(
     logits: Callable, images: ArrayLike, labels: ArrayLike, eps: float, *, n_classes: int
 ) -> Attack:
     "Run AutoAttack of the Adversarial Robustness Toolbox on images (n, c, h, w) in [0, 1]."
-    x, y = attack_inputs(logits, images, labels, (0.0, 1.0))
+    x, y = _attack_inputs(logits, images, labels, (0.0, 1.0))
     eps = checks.check_number(eps, "eps", low=0, low_open=True)
     n_classes = checks.check_count(n_classes, "n_classes", low=2)
     model = art_classifier(logits, x, n_classes)
@@ -330,7 +334,7 @@ def _plain_probe(z: Tensor, y: Tensor, n_classes: int, l2: float) -> tuple[Tenso
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #447998be
 def _adversarial(
-    f: Callable, x, y, W: Tensor, ascent: _Ascent, *, l2, n_epochs, lr, batch_size, g
+    f: Callable, x, y, W: Tensor, climb: Callable, *, l2, n_epochs, lr, batch_size, g
 ) -> tuple[Tensor, Tensor]:
     "Train the head from W on features f; return it and the mean loss of each epoch."
     W = W.clone().requires_grad_()
@@ -344,7 +348,7 @@ def _adversarial(
     for _ in range(n_epochs):
         total = 0.0
         for i in torch.randperm(len(x), generator=g).split(batch_size):
-            delta = _climb(head, x[i], y[i], torch.zeros_like(x[i]), ascent).delta
+            delta = climb(head, x[i], y[i], torch.zeros_like(x[i])).delta
             loss = F.cross_entropy(head(x[i] + delta), y[i])
             penalty = l2 / 2 * W[:, :-1].square().sum()
             W.grad = torch.autograd.grad(loss + penalty, W)[0]
@@ -391,7 +395,7 @@ def robust_linear_probe(
     n_steps = checks.check_count(n_steps, "n_steps", high=checks.MOST_ROUNDS)
     lr = checks.check_number(lr, "lr", low=0, high=1e6)
     batch_size = checks.check_count(batch_size, "batch_size")
-    ascent = _Ascent(eps=eps, n_steps=n_steps, step=2.5 * eps / n_steps, clip=clip)
+    climb = partial(_climb, eps=eps, n_steps=n_steps, step=2.5 * eps / n_steps, clip=clip)
     train = partial(_adversarial, l2=l2, n_epochs=n_epochs, lr=lr, batch_size=batch_size, g=g)
     with evaluating(features_fn):
         with torch.no_grad():
@@ -405,7 +409,7 @@ def robust_linear_probe(
         W, loss = _plain_probe((z - mean) / scale, classes, max(n_labels, 2), l2)
         losses = loss.float()[None]
         if eps > 0:
-            W, losses = train(standardised, x, y, W.float(), ascent)
+            W, losses = train(standardised, x, y, W.float(), climb)
     weight = W[:, :-1].float() / scale
     bias = W[:, -1].float() - weight @ mean
     return RobustProbe(weight=weight, bias=bias, eps=eps, losses=losses)
@@ -431,3 +435,48 @@ def choose_eps(
     if t not in s.threshold:
         checks.refuse(f"threshold must be one of {s.threshold}", t, "score the model at it")
     return s.eps[int(result.score[:, s.threshold.index(t)].argmax())]
+
+# %% ../../nbs/synbench/04_robust_probing.ipynb #37c28cd4
+@checks.entry_point
+def synthetic_accuracy(
+    model: str | Callable,  # a timm name, an nn.Module, or a differentiable function of images
+    *,
+    attack_eps: float = 0.2,  # maximum 2-norm of the perturbation; 0.2 in Table 1
+    n_steps: int = 20,  # steps of the attack
+    settings: curves.SynBenchSettings | None = None,  # and the following as in `synbench_score`
+    input_size: tuple | None = None,  # (channels, height, width)
+    normalize_by: tuple | None = None,  # (means, standard deviations)
+    batch_size: int = 64,  # images per batch
+    seed: int = 0,  # of training and test samples
+    device: str | torch.device | None = None,  # None is the device of the model
+    progress: bool = True,  # whether to show a progress bar on standard error
+    **changes: Any,  # fields of SynBenchSettings: scales, n_train, n_test, ...
+) -> tuple[Tensor, Tensor]:  # standard and robust accuracy, each of shape (n_scales,), float64
+    "Standard and robust accuracy of a linear head on the synthetic task (Table 1)."
+    s = curves.checked_settings(settings, changes)
+    attack_eps = checks.check_number(attack_eps, "attack_eps", low=0)
+    n_steps = checks.check_count(n_steps, "n_steps", high=checks.MOST_ROUNDS)
+    batch_size = checks.check_count(batch_size, "batch_size")
+    seed = checks.check_count(seed, "seed", low=0)
+    encoder = score.image_encoder(model, input_size, s.normalize, normalize_by, device)
+    standard, robust = [], []
+    progress = checks.check_flag(progress, "progress")
+    bar = blocks.open_bar(progress, total=len(s.scales), unit="scale")
+    with evaluating(encoder.network.forward, encoder.network.device), bar:
+        for scale in s.scales:
+            task = score.task_at(scale, s, encoder.shape)
+            train, test = score.sample_seeds(seed, scale)
+            z, y = score.task_features(encoder, task, s.n_train, train, batch_size)
+            probe = robust_linear_probe(nn.Flatten(), z, y, 0.0, n_classes=2)
+            head = probe.on(encoder.differentiable)
+            right, held = [], []
+            device = encoder.network.device
+            for x, y in task.batches(s.n_test, batch_size=batch_size, seed=test, device=device):
+                with torch.no_grad():
+                    right.append(head(x).argmax(1) == y)
+                attack = pgd_attack(head, x, y, attack_eps, n_steps=n_steps)
+                held.append(~attack.success)
+            standard.append(torch.cat(right).double().mean())
+            robust.append(torch.cat(held).double().mean())
+            bar.update()
+    return torch.stack(standard).cpu(), torch.stack(robust).cpu()

@@ -23,8 +23,10 @@ import taskpriors.checks as checks
 import taskpriors.store as store
 from ..blocks import map_blocks
 from ..checks import ArrayLike, ExecutorLike
-from ..inputs import encoders, named_models, pooling, pretrained, sources
+from ..inputs import accepted_models, encoders, named_models, pooling, sources
+from ..inputs.accepted_models import ModelLike, load_encoder
 from ..signatures import documented
+from ..svd import present_classes
 from . import curves, gaussians
 from .curves import SynBenchResult, SynBenchSettings
 from .robust_bayes import RobustBayes, robust_bayes
@@ -98,8 +100,8 @@ def image_encoder(
         got = getattr(source, "kind", source.label)
         checks.refuse(rule, got, "pass one of them", TypeError)
     module: Any = source.module if isinstance(source, sources.Network) else None
-    has_head = module is not None and pretrained.class_layers(module)
-    forward = pretrained.Headless(module) if has_head else source.model
+    has_head = module is not None and accepted_models.class_layers(module)
+    forward = accepted_models.Headless(module) if has_head else source.model
     config = named_models.timm_config(module)
     shape = input_size or config.get("input_size")
     if not isinstance(shape, (tuple, list, torch.Size)):
@@ -119,6 +121,40 @@ def image_encoder(
     )
     mean, std = _pixel_statistics(normalize, normalize_by, config, shape[0])
     return _ImageEncoder(network, tuple(shape), mean.to(place), std.to(place))
+
+# %% ../../nbs/synbench/03_score.ipynb #705ed2df
+def scored_network(model: ModelLike) -> tuple[Any, dict[str, Any]]:
+    """Return the network of a model for `synbench_score`, a name or a module, and its options.
+
+    The options are the image size and the pixel statistics.
+    """
+    source = sources.source_of(model)
+    if sources.is_given(source):
+        rule, remedy = "a SynBench score needs a network", "pass the network itself"
+        checks.refuse(rule, "features", remedy)
+    match source:
+        case sources.Name(partner=None, of_zoo=False, of_hub=False, text=text) if "/" not in text:
+            return text, {}
+        case sources.Network(partner=None) | sources.Function(partner=None):
+            return source.model, {}
+    encoder = load_encoder(source)
+    config = {} if encoder.module is None else named_models.timm_config(encoder.module)
+    if config:
+        return encoder.forward, dict(input_size=config["input_size"])
+    from PIL import Image
+
+    # black and white images give the scale of each channel; a gray image checks it
+    transform: Any = encoder.transform
+    scaled = [transform(Image.new("RGB", (64, 64), (v, v, v))) for v in (0, 51, 255)]
+    parts = [next(iter(x.values())) if isinstance(x, Mapping) else x for x in scaled]
+    black, gray, white = (x.float().reshape(len(x), -1).mean(1) for x in parts)
+    gain = white - black
+    if gain.min() <= 0 or not torch.allclose(gray - black, gain / 5, rtol=0.02, atol=0):
+        rule, remedy = "the transform must scale pixels by channel", "pass the module alone"
+        checks.refuse(rule, "another transform", remedy)
+    statistics = (-black / gain).tolist(), (1 / gain).tolist()
+    size = tuple(parts[0].shape)
+    return encoder.forward, dict(input_size=size, normalize_by=statistics)
 
 # %% ../../nbs/synbench/03_score.ipynb #c099ea74
 def task_features(
@@ -218,16 +254,11 @@ class _Run(NamedTuple):
     batch_size: int
     folder: Path | None  # folder of finished scales
 
-
-class _Scale(NamedTuple):
-    "Test samples at one scale."
-
-    correct: Tensor  # shape (n_sizes, n_eps, n_test), bool
-    margin: Tensor  # same shape
-    n_features: int
-
 # %% ../../nbs/synbench/03_score.ipynb #c2edef31
-def _measure_scale(run: _Run, scale: float) -> _Scale:
+def _measure_scale(
+    run: _Run, scale: float
+) -> tuple[Tensor, Tensor, int]:  # correct and margin, shape (n_sizes, n_eps, n_test); n_features
+    "Evaluate the classifiers of one scale on its test samples."
     s, batch_size = run.settings, run.batch_size
     task = task_at(scale, s, run.encoder.shape)
     train, test = sample_seeds(run.seed, scale)
@@ -242,10 +273,11 @@ def _measure_scale(run: _Run, scale: float) -> _Scale:
         else:
             correct.append(rules.predict(z) == y)
             margin.append(torch.where(rules.exists[:, None], rules.scaled_margin(z), 0.0).float())
-    return _Scale(torch.stack(correct).cpu(), torch.stack(margin).cpu(), z.shape[1])
+    return torch.stack(correct).cpu(), torch.stack(margin).cpu(), z.shape[1]
 
 # %% ../../nbs/synbench/03_score.ipynb #fe091264
-def _find_or_measure(run: _Run, scale: float) -> _Scale:
+def _find_or_measure(run: _Run, scale: float) -> tuple[Tensor, Tensor, int]:
+    "Read the test samples of one scale from its file, or measure and store them."
     if run.folder is None:
         return _measure_scale(run, scale)
     shape = (len(run.sizes), len(run.settings.eps), run.settings.n_test)
@@ -256,8 +288,8 @@ def _find_or_measure(run: _Run, scale: float) -> _Scale:
     )
 
     def compute() -> dict[str, Tensor]:
-        measured = _measure_scale(run, scale)
-        return {**measured._asdict(), "n_features": torch.tensor(measured.n_features)}
+        correct, margin, n_features = _measure_scale(run, scale)
+        return dict(correct=correct, margin=margin, n_features=torch.tensor(n_features))
 
     t = store.cached(
         run.folder / f"scale-{scale:.9g}.safetensors",
@@ -268,7 +300,7 @@ def _find_or_measure(run: _Run, scale: float) -> _Scale:
         more=dict(model=run.encoder.network.name),
         root=run.folder.parent.parent,
     )
-    return _Scale(t["correct"], t["margin"], int(t["n_features"]))
+    return t["correct"], t["margin"], int(t["n_features"])
 
 # %% ../../nbs/synbench/03_score.ipynb #8078415e
 @checks.named("synbench_score")
@@ -383,3 +415,79 @@ def synbench_score(
         executor=executor,
         progress=progress,
     )[0]
+
+# %% ../../nbs/synbench/03_score.ipynb #89370539
+def _fitted_covariance(residuals: Tensor, n_means: int = 1) -> gaussians.Colored:
+    "Ledoit-Wolf covariance of images about `n_means` class means."
+    n, d = residuals.shape
+    _, s, V = torch.linalg.svd(residuals, full_matrices=False)
+    nonzero = s > s[0] * 1e-10
+    variances, V = s[nonzero].square() / n, V[nonzero]
+    mean, squares = variances.sum() / d, variances.square().sum()
+    noise = (residuals.square().sum(1).square().mean() - squares) / n
+    distance = squares - d * mean**2
+    share = (noise / distance).clamp(max=1) if distance > 0 else torch.ones_like(mean)
+    rest = share * mean * n / (n - n_means)
+    variances = ((1 - share) * variances + share * mean) * n / (n - n_means)
+
+    def act(x, of_own, of_rest) -> Tensor:
+        if x.shape[1] != d:
+            rule, remedy = f"the fitted images have {d} numbers", "fit images of the network's size"
+            checks.refuse(rule, f"a task of {x.shape[1]}", remedy)
+        W = V.to(x)
+        return of_rest.to(x) * x + (x @ W.T * (of_own - of_rest).to(x)) @ W
+
+    return gaussians.Colored(
+        lambda g: act(g, variances.sqrt(), rest.sqrt()), lambda v: act(v, 1 / variances, 1 / rest)
+    )
+
+# %% ../../nbs/synbench/03_score.ipynb #0f1f41f5
+@documented
+@checks.entry_point
+def fitted_settings(
+    images: ArrayLike,  # shape (n, channels, height, width), in the units of `pixel_mean`
+    labels: ArrayLike | None = None,  # class of each image, (n,); None is a single class
+    *,
+    settings: SynBenchSettings | None = None,  # source of all other fields
+) -> SynBenchSettings:  # for images of this size
+    """Return settings of a SynBench score whose classes resemble given images.
+
+    The noise has the covariance of the images about their class means. The means of the two classes
+    differ along the direction in which class means vary most, at lengths that give the same optimal
+    accuracies as the given settings for Gaussian-I.
+
+    Reference: ours, after Ko et al., SynBench, section 4.4; Ledoit and Wolf 2004 for the shrinkage.
+    """
+    s = curves.checked_settings(settings, {})
+    x = checks.check_tensor(images, "images").detach()
+    if x.ndim != 4:
+        rule, remedy = "images must have shape (n, c, h, w)", "stack images of one size"
+        checks.refuse(rule, f"shape {tuple(x.shape)}", remedy)
+    flat = checks.check_features(x.flatten(1), "images")
+    checks.check_memory(7 * 8 * flat.numel(), "pass fewer images, or smaller ones")
+    flat = flat.double().cpu()
+    deviations, direction, n_means = flat - flat.mean(0), torch.ones_like(flat[0]), 1
+    if labels is not None:
+        y, counts = (x.cpu() for x in present_classes(labels, n=len(flat)))
+        n_means = len(counts)
+        if not 2 <= n_means <= len(flat) - 2:
+            rule = "labels must give some images the same class"
+            got = f"{n_means} classes for {len(flat)} images"
+            checks.refuse(rule, got, "label more images or omit labels")
+        counts = counts.double()[:, None]
+        means = torch.zeros(n_means, flat.shape[1], dtype=flat.dtype).index_add(0, y, flat) / counts
+        deviations = flat - means[y]
+        between = (means - flat.mean(0)) * counts.sqrt()
+        direction = torch.linalg.svd(between, full_matrices=False)[2][0]
+    if not deviations.any():
+        checks.refuse("images of a class must differ", "equal images", "pass more images")
+    covariance = _fitted_covariance(deviations, n_means)
+    u = (direction / direction.norm())[None]
+    unit = float((u @ covariance.solve(u).T).sqrt())
+    return replace(
+        s,
+        covariance=covariance,
+        direction=direction.reshape(x.shape[1:]),
+        scales=tuple(length / unit for length in s.scales),
+        pixel_mean=float(flat.mean()),
+    )

@@ -184,7 +184,7 @@ def retrieval_options(given: dict, points: object) -> dict[str, Any]:  # points:
         raise ValueError(f"--queries and --relevant require each other. Got no {missing}; add it")
     if "pairs" in given:
         raise ValueError("--pairs and --queries must not be combined. Got both; leave one out")
-    from taskpriors.inputs.queries import Retrieval
+    from taskpriors.inputs.row_pairs import Retrieval
 
     queries = files_in_folders(given["queries"]) if points is None else given["queries"]
     if points is not None and len(queries) > 1:

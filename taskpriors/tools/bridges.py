@@ -16,8 +16,7 @@ import torch
 
 import taskpriors.checks as checks
 from ..checks import DataFrame, Series
-from ..inputs.model_names import match_names
-from ..inputs.past_scores import read_mteb
+from ..inputs.past_scores import match_names, read_mteb
 from ..kernels import kernel_factor
 from ..prior.calibration import task_temperature
 from ..prior.heldout import expected_heldout_error

@@ -135,6 +135,9 @@ def _with_all(given, options) -> dict:  # options of rank_models
     return options | dict(metrics="all" if names is None else [*names, *ON_REQUEST])
 
 
+_NO_TIME = "The run reports the time left, which depends on the machine, while it computes."
+
+
 def _rank(args, given) -> int:  # after the checks without imports
     from taskpriors.rank.models import check_out, plan_models, rank_models, saved_in
     from taskpriors.rank.options import nested
@@ -155,7 +158,8 @@ def _rank(args, given) -> int:  # after the checks without imports
     if "plan" in given:
         known = inspect.signature(plan_models).parameters
         plan = plan_models(**{name: options[name] for name in known if name in options})
-        print(console.wrapped(str(plan), console.width_of_lines(sys.stdout.isatty())))
+        text = f"{plan}. {_NO_TIME}"
+        print(console.wrapped(text, console.width_of_lines(sys.stdout.isatty())))
         return 0
     ranking = saved_in(rank_models(**options), args.out, overwrite="overwrite" in given)
     _tell(ranking, ranking.folder, given, report)
@@ -263,13 +267,13 @@ def _run_cache(args: argparse.Namespace) -> int:
 # %% ../../nbs/tools/08_cli.ipynb #2be01188
 def _run_metrics(args: argparse.Namespace) -> int:
     "List the metrics, or describe one: formula, direction, pitfalls."
-    from taskpriors.transfer import cards
+    from taskpriors.transfer import registry
 
     width = console.width_of_lines(sys.stdout.isatty())
     if "metric" in args:
-        print(console.wrapped(str(cards.describe_metric(args.metric)), width, 13))
+        print(console.wrapped(str(registry.describe_metric(args.metric)), width, 13))
         return 0
-    for name, row in cards.card_table().iterrows():
+    for name, row in registry.card_table().iterrows():
         line = f"{name:25}{row.better:8}{row.needs}"
         print(console.wrapped(f"{line}: {row.trap}", width, 25))
     return 0
@@ -358,10 +362,12 @@ def _run_next(args: argparse.Namespace) -> int:
     from taskpriors.rank.ranking import Ranking
 
     width = console.width_of_lines(sys.stdout.isatty())
-    print(console.wrapped(Ranking.load(args.ranking).verdict, width))
+    ranking = Ranking.load(args.ranking)
+    print(console.wrapped(ranking.verdict, width))
     sheet = _plain(_called(args))
-    again = f"rank again with --labels {sheet} and earlier ones"
-    print(console.wrapped(f"Fill in the column label of {sheet} and {again}", width))
+    again = f"Fill in the column label of {sheet}, and rank again with --labels {sheet}"
+    earlier = ", after the files of earlier labels" if "labels" in ranking.settings else ""
+    print(console.wrapped(f"{again}{earlier}.", width))
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #122bfef0

@@ -250,9 +250,23 @@ def _bars() -> list:  # of running loops, the newest one last
     return sorted(bars, key=lambda bar: bar.start_t)
 
 
-def _how_far(bar) -> str:  # "model 1/2 a: 3/12"
+_LEAST_DONE = 1 / 20  # share of a loop from which its rate is known well enough
+
+
+def _time_left(bar) -> str:  # ", about 40 s left"; empty if unknown
+    "Time that the rest of a loop takes at its mean rate so far."
+    if not bar.total or not bar.total * _LEAST_DONE <= bar.n < bar.total:
+        return ""
+    seconds = (time.time() - bar.start_t) / bar.n * (bar.total - bar.n)
+    return (
+        f", about {seconds:.0f} s left" if seconds < 90 else f", about {seconds / 60:.0f} min left"
+    )
+
+
+def _how_far(bar) -> str:  # "model 1/2 a: 3/12, about 40 s left"
     label = f"{bar.desc.removesuffix(': ')}: " if bar.desc else ""
-    return f"{label}{bar.n}" if bar.total is None else f"{label}{bar.n}/{bar.total}"
+    done = f"{bar.n}" if bar.total is None else f"{bar.n}/{bar.total}"
+    return f"{label}{done}{_time_left(bar)}"
 
 
 def _redraw(bars) -> None:  # those that are already drawn

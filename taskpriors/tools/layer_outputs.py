@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 import taskpriors.checks as checks
-from ..inputs import embed, loaders, named_models, pooling, pretrained, probe, sources
+from ..inputs import accepted_models, embed, image_source, named_models, pooling, sources
 from ..inputs.accepted_models import load_encoder
-from ..inputs.axes import ChannelAxes, chosen_axis
 from ..inputs.encoders import PROBE_IMAGES
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
+from ..inputs.pooling import ChannelAxes, chosen_axis
 from ..inputs.texts import TextsLike, TokenEncoder, load_texts, warn_of_cut_texts
 from ..signatures import documented
 from . import fixed_tasks
@@ -80,7 +80,7 @@ def _pooled_views(
 # %% ../../nbs/tools/05_layer_outputs.ipynb #8ed2b1fa
 def _run(model, x) -> None:  # masked autoencoders see whole images
     named = x if isinstance(x, dict) else dict(pixel_values=x)
-    with pretrained.without_masks(model, named) as more:
+    with accepted_models.without_masks(model, named) as more:
         model(**x, **more) if isinstance(x, dict) else model(x, **more)
 
 
@@ -151,7 +151,7 @@ class _LayerPoints(fixed_tasks.FixedPoints):
     def __iter__(self):
         for batch in super().__iter__():
             named = isinstance(batch, Mapping)
-            yield loaders.split_batch(batch)[0] if named else batch
+            yield image_source.split_batch(batch)[0] if named else batch
 
 
 class _TextPoints(fixed_tasks.FixedPoints):
@@ -169,8 +169,7 @@ class _TextPoints(fixed_tasks.FixedPoints):
 def _open_texts(source, texts, batch_size) -> tuple[nn.Module, _TextPoints]:
     "Return a network, and its texts in a fixed order."
     if isinstance(source, sources.Name):
-        pair = named_models.transformers_model(source.text, texts=True)[:2]
-        source = sources.Network(*pair)
+        source, _ = named_models.transformers_model(source.text, texts=True)
     elif isinstance(source, sources.Network):
         source = source.with_tokenizer()
     if not isinstance(source, sources.Network) or source.partner is None:
@@ -183,7 +182,7 @@ def _open_texts(source, texts, batch_size) -> tuple[nn.Module, _TextPoints]:
 
 
 def _tower(module, name) -> nn.Module:  # the image or text part of a network
-    network = module.network if isinstance(module, pretrained.PooledModel) else module
+    network = module.network if isinstance(module, accepted_models.PooledModel) else module
     return getattr(network, name) if hasattr(network, "get_text_features") else network
 
 
@@ -219,10 +218,10 @@ def _check_steady(module, points, views) -> None:
         return encode(module, one, features=views)
 
     halves = any(w.dtype in (torch.float16, torch.bfloat16) for w in module.parameters())
-    tolerance = probe.HALF if halves else probe.ON_GPU if torch.cuda.is_available() else probe.EXACT
+    tolerance = embed.HALF if halves else embed.ON_GPU if torch.cuda.is_available() else embed.EXACT
     kind, row = "texts" if named else "images", partial(rows_of, first)
-    look = probe.Look(features=some, inputs=row, tolerance=tolerance, kind=kind)
-    probe.check_encoder(look, some(list(range(size))), "the layers")
+    look = embed.Look(features=some, inputs=row, tolerance=tolerance, kind=kind)
+    embed.check_encoder(look, some(list(range(size))), "the layers")
 
 
 _SAME = 1e-5  # relative difference up to which the features of two layers are the same

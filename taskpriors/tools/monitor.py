@@ -19,21 +19,23 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
+import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.results as results
 import taskpriors.ridge as ridge
+import taskpriors.svd as svd
 from ..inputs import encoders, pooling, row_labels, sources
-from ..inputs.axes import channels_of
+from ..inputs.pooling import channels_of
 from ..prior import posterior
 from ..prior.heldout import error_on_basis
 from ..prior.left_out_groups import error_without_groups
 from ..rank import errors, forecast, members, options
 from ..report.words import counted
 from ..signatures import documented
-from . import collapse as collapses
 from . import fixed_tasks
+from ..transfer import spectrum
 
 # %% ../../nbs/tools/01_monitor.ipynb #d6c6a80d
 @contextmanager
@@ -116,6 +118,41 @@ def encode(
             rows.append(pooled)
     joined = {name: torch.cat([row[name] for row in rows]) for name in rows[0]}
     return joined.get("", joined)
+
+# %% ../../nbs/tools/01_monitor.ipynb #7ffb2759
+def _normalized_deviation(X: Tensor) -> float:  # in [0, 1]; near 0 after a collapse
+    """Mean standard deviation of the coordinates of unit features, times the root of d.
+
+    Reference: Chen and He (2021), SimSiam, figure 2.
+    """
+    start = nn.functional.normalize(X[:1].double(), dim=1)
+    first = second = torch.zeros_like(start[0])
+    for b in blocks.row_blocks(len(X), 1024):
+        off = nn.functional.normalize(X[b].double(), dim=1) - start
+        first = first + off.sum(0)
+        second = second + off.square().sum(0)
+    variance = second / len(X) - (first / len(X)).square()
+    return (variance.clamp(min=0).sqrt().mean() * X.shape[1] ** 0.5).item()
+
+# %% ../../nbs/tools/01_monitor.ipynb #5060b3fd
+def _rankme_on_basis(basis: ridge.RidgeBasis) -> float:  # in [1, min(n, d)]
+    "RankMe of the features of a basis (Garrido et al. 2023)."
+    inside = basis.V.T @ basis.mean
+    rest = (basis.mean - basis.V @ inside).norm()
+    top = torch.cat([inside, rest[None]]) * len(basis.U) ** 0.5
+    squares = torch.cat([basis.s.square(), torch.zeros_like(rest)[None]])
+    gram = torch.diag(squares) + top.outer(top)
+    return spectrum.effective_rank(torch.linalg.eigvalsh(gram).clamp(min=0).sqrt())
+
+
+def _alpha_on_basis(basis: ridge.RidgeBasis, features: Tensor) -> float:  # NaN with one direction
+    "alpha-ReQ: exponent of the decay of the eigenvalues of the covariance (Agrawal et al. 2022)."
+    s, n = basis.s, len(features)
+    if len(s) < 2:
+        return math.nan
+    largest = max(s[0].item(), n**0.5 * basis.mean.norm().item())
+    s = s[s > svd.rank_cutoff(features, largest, torch.finfo(features.dtype).eps)]
+    return spectrum.decay_exponent(s) if len(s) > 1 else math.nan
 
 # %% ../../nbs/tools/01_monitor.ipynb #53fae9a8
 @dataclass(frozen=True, eq=False, repr=False)
@@ -497,7 +534,7 @@ class Monitor:
             error = error_without_groups(basis, self.labels, self.groups)
         points, tasks = error.point_ratios, error.task_ratios
         assert points is not None and tasks is not None
-        deviation = collapses.normalized_deviation(X)
+        deviation = _normalized_deviation(X)
         on_labels: dict = {}
         if self.known is not None:
             direct = posterior.labelled_skill([X], self.known, groups=self.groups)
@@ -506,8 +543,8 @@ class Monitor:
             **on_labels,
             skill=error.skill,
             se=self._errors(points[None], tasks[None]).covariance.item() ** 0.5,
-            rankme=collapses.rankme_on_basis(basis) if X.any() else math.nan,
-            alpha_req=collapses.alpha_on_basis(basis, X),
+            rankme=_rankme_on_basis(basis) if X.any() else math.nan,
+            alpha_req=_alpha_on_basis(basis, X),
             deviation=deviation,
             collapsed=deviation < _COLLAPSE,
             point_errors=points.float(),

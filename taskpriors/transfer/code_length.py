@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -104,8 +104,7 @@ class LossCurve(results.Result):
         return ax
 
 # %% ../../nbs/transfer/07_code_length.ipynb #3cf44b6e
-@checks.entry_point
-def curve_sizes(n_max: int, n_points: int = 10, n_min: int = 10) -> list[int]:
+def _curve_sizes(n_max: int, n_points: int = 10, n_min: int = 10) -> list[int]:
     "Distinct log-spaced training-set sizes up to `n_max`, starting at `n_min` or n_max/2."
     sizes = dict(n_max=n_max, n_points=n_points, n_min=n_min)
     n_max, n_points, n_min = (checks.check_count(v, k) for k, v in sizes.items())
@@ -114,19 +113,18 @@ def curve_sizes(n_max: int, n_points: int = 10, n_min: int = 10) -> list[int]:
     grid = [round(low * (n_max / low) ** (i / steps)) for i in range(n_points)]
     return sorted({*grid, n_max})
 
-# %% ../../nbs/transfer/07_code_length.ipynb #10be52cf
-class _Split(NamedTuple):
-    Z: Tensor  # features in the basis of their SVD, shape (n, r)
-    y: Tensor  # classes 0..K-1, shape (n,)
-    n_classes: int  # K
-    test: Tensor  # positions of the held-out examples
-    pool: Tensor  # positions of the training examples, in the order of use
-
 # %% ../../nbs/transfer/07_code_length.ipynb #5b96d917
-def _held_out_loss(n: int, learner: Callable, split: _Split) -> tuple[Tensor, Tensor]:
-    train = split.pool[:n]
-    log_p = learner(split.Z[train], split.y[train], split.Z[split.test], split.n_classes)
-    loss = -log_p.gather(1, split.y[split.test][:, None])[:, 0].double()
+def _held_out_loss(
+    n: int,  # number of training examples
+    learner: Callable,  # (train, labels, test, n_classes) -> log-probabilities
+    train: tuple[Tensor, Tensor],  # features and classes, in the order of use
+    test: tuple[Tensor, Tensor],  # features and classes
+    n_classes: int,
+) -> tuple[Tensor, Tensor]:  # mean and its standard error
+    "Held-out loss after the first `n` training examples."
+    (Z, y), (Z_test, y_test) = train, test
+    log_p = learner(Z[:n], y[:n], Z_test, n_classes)
+    loss = -log_p.gather(1, y_test[:, None])[:, 0].double()
     if not torch.isfinite(loss).all():
         rule = "the learner must assign every held-out label a positive probability"
         got = f"an infinite loss after {n} training examples"
@@ -163,9 +161,15 @@ def loss_curve(
     Z = varying_svd(X, svd).scores
     if learner is None:
         learner, executor = partial(_linear_learner, last={}), None
-    judge = partial(_held_out_loss, learner=learner, split=_Split(Z, y, len(counts), test, pool))
-    sizes = curve_sizes(len(pool), n_points, n_min)
-    points = list(map_blocks(judge, sizes, executor=executor))
+    loss_after = partial(
+        _held_out_loss,
+        learner=learner,
+        train=(Z[pool], y[pool]),
+        test=(Z[test], y[test]),
+        n_classes=len(counts),
+    )
+    sizes = _curve_sizes(len(pool), n_points, n_min)
+    points = list(map_blocks(loss_after, sizes, executor=executor))
     return LossCurve(
         sizes=torch.tensor(sizes),
         losses=torch.stack([loss for loss, _ in points]).cpu(),

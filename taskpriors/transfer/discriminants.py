@@ -7,7 +7,6 @@ __all__ = ['h_score', 'regularized_h_score', 'sfda', 'ped', 'gbc', 'transrate', 
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #b2a94a7b
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -135,14 +134,6 @@ def _within_covariance(
     return R.T @ R / n
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #f4216162
-class Posterior(NamedTuple):
-    "Class probabilities under linear discriminant analysis."
-
-    log_p: Tensor  # log-probabilities, shape (n, K)
-    means: Tensor  # of the classes, shape (K, r)
-    shrinkage: float  # shrinkage intensity
-
-
 def lda_posterior(
     Z: Tensor,  # coordinates of the examples, shape (n, r), float64
     y: Tensor,  # classes 0..K-1, shape (n,)
@@ -151,7 +142,7 @@ def lda_posterior(
     shrinkage: float | None,  # in [0, 1]; None is exp(-5 largest within-class variance)
     d: int,  # dimension over which the within-class variance is averaged
     squares: Tensor | None = None,  # diagonal of Z.T @ Z if that is diagonal, shape (r,)
-) -> Posterior:
+) -> tuple[Tensor, float]:  # log-probabilities of the classes, shape (n, K), and the shrinkage
     "Linear discriminant analysis with a shrunk within-class covariance."
     means = class_means(Z, y, counts)
     W = _within_covariance(Z, y, counts, means, squares)
@@ -162,7 +153,7 @@ def lda_posterior(
     L = torch.linalg.cholesky((1 - shrinkage) * W + ridge * eye)
     B = torch.cholesky_solve(means.T, L)
     scores = Z @ B - 0.5 * (means * B.T).sum(1) + (counts / len(Z)).log()
-    return Posterior(scores.log_softmax(1), means, shrinkage)
+    return scores.log_softmax(1), shrinkage
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #b4030e2e
 @documented
@@ -187,18 +178,21 @@ def sfda(
     svd = varying_svd(X, svd)
     label = y[:, None]
     squares = svd.S.square()
-    first = lda_posterior(svd.scores, y, counts, shrinkage=shrinkage, d=svd.d, squares=squares)
+    log_p, shrinkage = lda_posterior(
+        svd.scores, y, counts, shrinkage=shrinkage, d=svd.d, squares=squares
+    )
     most = len(X) - max(len(counts), 3)
     if len(svd.S) > most:
         rule = f"features must have rank at most {most}, or all labels are separable"
         got = f"rank {len(svd.S)} of {len(X)} examples in {len(counts)} classes"
-        why = f"only the shrinkage of {first.shrinkage:.2g} prevents that"
+        why = f"only the shrinkage of {shrinkage:.2g} prevents that"
         checks.warn(rule, f"{got}, and {why}", "use regularized_h_score")
-    confidence = first.log_p.exp().softmax(1).gather(1, label)
-    other_means = (first.means.sum(0) - first.means) / (len(counts) - 1)
+    confidence = log_p.exp().softmax(1).gather(1, label)
+    means = class_means(svd.scores, y, counts)
+    other_means = (means.sum(0) - means) / (len(counts) - 1)
     Z = confidence * svd.scores + (1 - confidence) * other_means[y]
-    second = lda_posterior(Z, y, counts, shrinkage=first.shrinkage, d=svd.d)
-    return float(second.log_p.exp().gather(1, label).mean())
+    log_p, _ = lda_posterior(Z, y, counts, shrinkage=shrinkage, d=svd.d)
+    return float(log_p.exp().gather(1, label).mean())
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #c4b5dc42
 @documented

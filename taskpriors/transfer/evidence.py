@@ -206,3 +206,57 @@ def logme(
         y, counts = present_classes(labels, n=len(X))
         labels = torch.eye(len(counts), dtype=torch.float64)[y.cpu()]
     return float(log_evidence(X, labels, intercept=intercept, svd=svd).value.mean())
+
+# %% ../../nbs/transfer/05_evidence.ipynb #6ee4bbdb
+class ClassSums(NamedTuple):
+    "Sums of features by class, from one pass over the rows."
+
+    n: int  # number of examples
+    mean: Tensor  # of the features, shape (d,), float64
+    s: Tensor  # singular values of the centred features, descending, shape (r,), float64
+    V: Tensor  # right singular vectors, shape (d, r), float64
+    inside: Tensor  # U' T, shape (r, q), float64
+    share: Tensor  # fraction of the examples in each class, shape (q,), float64
+
+    def above_rounding(self, eps: float) -> tuple["ClassSums", float]:
+        "Drop directions at the level of rounding; also return the least remaining eigenvalue."
+        d = len(self.V)
+        squares = self.n * self.mean.square().sum()
+        largest = max(squares.item(), self.s[0].item() ** 2)
+        rms = ((self.s.square().sum() + squares) / (self.n * d)).sqrt().item()
+        least = (eps * (self.n**0.5 + d**0.5) * rms) ** 2
+        least += d * torch.finfo(torch.float64).eps * largest
+        keep = self.s**2 > least
+        s, V, inside = self.s[keep], self.V[:, keep], self.inside[keep]
+        return self._replace(s=s, V=V, inside=inside), least
+
+# %% ../../nbs/transfer/05_evidence.ipynb #e9a6b050
+def logme_from_sums(sums: ClassSums, eps: float) -> float:
+    "LogME from sums, minus infinity if the classes are linear in the features."
+    sums, least = sums.above_rounding(eps)
+    n, share = sums.n, sums.share
+    gram = (sums.V * sums.s**2) @ sums.V.T + n * torch.outer(sums.mean, sums.mean)
+    products = (sums.V * sums.s) @ sums.inside + n * torch.outer(sums.mean, share)
+    w, W = torch.linalg.eigh(gram)
+    keep = w > least
+    z = (W[:, keep].T @ products).square() / w[keep, None]
+    rest = (n * share - z.sum(0)).clamp(min=0)
+    if not (rest > 1e-9 * n * share).all():
+        return -math.inf
+    parts = (w[keep], z, rest, n)
+    ratios = [best_ratio(*parts), torch.full_like(rest, math.inf)]
+    values = torch.stack([evidence_profile(ratio, *parts) for ratio in ratios])
+    return values.amax(0).mean().item()
+
+# %% ../../nbs/transfer/05_evidence.ipynb #d8e05c6a
+def h_score_from_sums(sums: ClassSums, fourth: float, eps: float) -> float:
+    "`regularized_h_score` from sums and `fourth`, the mean of |x - mean|^4."
+    sums, _ = sums.above_rounding(eps)
+    n, d = sums.n, len(sums.V)
+    variance = sums.s**2 / n
+    square = variance.square().sum()
+    distance = (square - variance.sum() ** 2 / d) / d
+    rho = min((fourth - square) / (n * d), distance) / distance if distance > 0 else 0.0
+    shrunk = (1 - rho) * variance + rho * variance.sum() / d
+    between = ((sums.s[:, None] * sums.inside).square() / (n * sums.share)).sum(1) / (n - 1)
+    return ((1 - rho) * between / shrunk).sum().item()

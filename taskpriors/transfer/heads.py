@@ -22,18 +22,18 @@ from ..results import Result
 from ..svd import FeatureSVD, labelled_points, use_svd
 
 # %% ../../nbs/transfer/03_heads.ipynb #40c8f1b7
-class HeadProblem(NamedTuple):
+class _HeadProblem(NamedTuple):
     "A regularised risk to minimise."
 
     A: Tensor  # coordinates of the centred features, shape (n, r)
     Y: Tensor  # one-hot labels, one row per class, shape (K, n)
     beta: float  # the penalty is norm/(2 beta)
 
-    def to(self, dtype: torch.dtype) -> "HeadProblem":
+    def to(self, dtype: torch.dtype) -> "_HeadProblem":
         return self._replace(A=self.A.to(dtype), Y=self.Y.to(dtype))
 
 # %% ../../nbs/transfer/03_heads.ipynb #d95b2c36
-def _unflatten(theta: np.ndarray, problem: HeadProblem) -> tuple[Tensor, Tensor]:
+def _unflatten(theta: np.ndarray, problem: _HeadProblem) -> tuple[Tensor, Tensor]:
     "Unpack weights (K, r) and intercepts (K, 1) from a flat vector, in the dtype of A."
     rows = torch.from_numpy(theta).to(problem.A).reshape(len(problem.Y), -1)
     return rows[:, :-1], rows[:, -1:]
@@ -48,7 +48,7 @@ def _total(v: Tensor) -> Tensor:
     return v.sum(dtype=torch.float64)
 
 
-def _risk_and_slope(theta: np.ndarray, problem: HeadProblem) -> tuple[float, np.ndarray]:
+def _risk_and_slope(theta: np.ndarray, problem: _HeadProblem) -> tuple[float, np.ndarray]:
     "Regularised risk and its gradient at a flat vector, for L-BFGS."
     A, Y, beta = problem
     n = len(A)
@@ -67,7 +67,7 @@ def _hessian_trace(features: Tensor, probs: Tensor) -> Tensor:  # of centred fea
     return (weights @ (probs - probs.square())).sum() / len(probs)
 
 # %% ../../nbs/transfer/03_heads.ipynb #34584d78
-def _hessian_product(problem: HeadProblem, theta: np.ndarray) -> Callable:  # of a flat vector
+def _hessian_product(problem: _HeadProblem, theta: np.ndarray) -> Callable:  # of a flat vector
     "Return the Hessian-vector product at `theta`."
     A, _, beta = problem
     W, b = _unflatten(theta, problem)
@@ -139,7 +139,7 @@ def _polish(problem, theta, tol, max_passes, *, n_steps=4) -> _HeadSearch:
 
 # %% ../../nbs/transfer/03_heads.ipynb #87294763
 def _least_risk(
-    problem: HeadProblem, theta: np.ndarray, tol: float, max_passes: int
+    problem: _HeadProblem, theta: np.ndarray, tol: float, max_passes: int
 ) -> _HeadSearch:
     "Minimise the regularised risk from a flat head until all gradient entries are below `tol`."
     search = _HeadSearch(theta, math.inf, 0)
@@ -213,7 +213,7 @@ def _start(head: HeadFit | None, frame: _Frame, n_classes: int) -> np.ndarray:
 
 # %% ../../nbs/transfer/03_heads.ipynb #53e7a0fc
 @cache
-def numpy_blas() -> Any:  # ThreadpoolController
+def _numpy_blas() -> Any:  # ThreadpoolController
     "Control the threads of the BLAS of numpy and scipy."
     import scipy.linalg  # noqa: F401 - only a loaded BLAS is found
     from threadpoolctl import ThreadpoolController
@@ -240,9 +240,9 @@ def fit_head(
     max_iter = checks.check_count(max_iter, "max_iter")
     frame = _head_frame(X, svd)
     Y = torch.eye(len(counts), dtype=frame.A.dtype, device=frame.A.device)[:, y]
-    problem = HeadProblem(frame.A, Y, beta)
+    problem = _HeadProblem(frame.A, Y, beta)
     theta = _start(start, frame, len(counts))
-    with numpy_blas().limit(limits=1):
+    with _numpy_blas().limit(limits=1):
         search = _least_risk(problem, theta, tol, max_iter)
     W, b = _unflatten(search.theta, problem)
     W, b = W.T, b[:, 0]

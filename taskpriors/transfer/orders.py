@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -67,24 +67,27 @@ def order_statistic(method: str, k: int | None, n: int) -> Callable:
     return lambda x, y: float(_places_held(x, k) @ _places_held(y, k) / k)
 
 # %% ../../nbs/transfer/00_orders.ipynb #fa5f624b
-class _FisherInterval(NamedTuple):
-    "Constants of Fisher's interval for a statistic."
-
-    least: int  # minimum number of models
-    variance: Callable  # of artanh(value), a function of the value and the number of models
-    step: Callable  # half the smallest step of the value, a function of the number of models
-
-
-_KENDALL = _FisherInterval(5, lambda r, n: 0.437 / (n - 4), lambda n: 2 / (n * (n - 1)))
-FISHER_INTERVALS = {
-    "pearson": _FisherInterval(4, lambda r, n: 1 / (n - 3), lambda n: 0.0),
-    "spearman": _FisherInterval(
-        4, lambda r, n: (1 + r * r / 2) / (n - 3), lambda n: 6 / (n**3 - n)
-    ),
-    "kendall": _KENDALL,
-    "tau_a": _KENDALL,
-    "tau_b": _KENDALL,
+FISHER_INTERVALS = {  # statistic with Fisher's interval -> minimum number of models
+    "pearson": 4,
+    "spearman": 4,
+    "kendall": 5,
+    "tau_a": 5,
+    "tau_b": 5,
 }
+
+
+def _artanh_variance(method: str, r: float, n: int) -> float:
+    "Variance of artanh(r) for a statistic with value `r` over `n` models."
+    if method == "pearson":
+        return 1 / (n - 3)
+    return (1 + r * r / 2) / (n - 3) if method == "spearman" else 0.437 / (n - 4)
+
+
+def _half_step(method: str, n: int) -> float:
+    "Half the smallest step between two values of a statistic over `n` models."
+    if method == "pearson":
+        return 0.0
+    return 6 / (n**3 - n) if method == "spearman" else 2 / (n * (n - 1))
 
 # %% ../../nbs/transfer/00_orders.ipynb #26c58f36
 def fisher_interval(
@@ -98,15 +101,14 @@ def fisher_interval(
     "Fisher's interval around `r` for n models, with `n_given` variables held fixed."
     from scipy import stats
 
-    interval = FISHER_INTERVALS[method]
-    m = n - n_given
-    if m < interval.least:
-        rule = f"Fisher's interval of {method} needs at least {interval.least + n_given} models"
+    least, m = FISHER_INTERVALS[method], n - n_given
+    if m < least:
+        rule = f"Fisher's interval of {method} needs at least {least + n_given} models"
         checks.refuse(rule, n, "add models or pass interval='bootstrap'")
-    inner = math.copysign(min(abs(r), 1 - interval.step(n)), r)
+    inner = math.copysign(min(abs(r), 1 - _half_step(method, n)), r)
     if abs(inner) == 1:
         return r, r
-    half = stats.norm.ppf((1 + level) / 2) * math.sqrt(interval.variance(inner, m))
+    half = stats.norm.ppf((1 + level) / 2) * math.sqrt(_artanh_variance(method, inner, m))
     low = math.tanh(math.atanh(inner) - half)
     high = math.tanh(math.atanh(inner) + half)
     return min(low, r), max(high, r)

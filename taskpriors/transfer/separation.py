@@ -133,7 +133,7 @@ def lda_score(
         scores = svd.scores @ means.T - means.square().sum(1) / 2 + (counts / len(X)).log()
         posterior = scores.softmax(1)
     elif (svd.scores - means[y]).any():
-        posterior = lda_posterior(svd.scores, y, counts, shrinkage=None, d=svd.d).log_p.exp()
+        posterior = lda_posterior(svd.scores, y, counts, shrinkage=None, d=svd.d)[0].exp()
     else:
         rule, got = "some class must vary", "no variance within classes"
         checks.refuse(rule, got, 'pass version="published"')
