@@ -25,7 +25,7 @@ class RowKernel(NamedTuple):
     rows: row_blocks.RowMatrix  # features, shape (n, d)
     kind: str  # "cosine" or "linear"
     mean: Tensor  # mean of the rows before centring, shape (d,), on the CPU
-    scale: float  # scale of the factor
+    scale: float  # multiplier of the rows of the factor
     trace: float  # trace of the kernel
     range: Tensor | None = None  # from _range_basis, shape (d, width); None if not computed
 

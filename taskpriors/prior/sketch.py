@@ -407,7 +407,7 @@ def sketch_trace_moments(
     """Estimate the mean and variance of Tr(MG) from random blocks of pairs of examples.
 
     Pairs within cells of nearby examples are summed exactly. For the others, y - beta c is averaged
-    over blocks whose rows and columns are drawn at random, with preference for long ones: y is
+    over blocks whose rows and columns are drawn at random, long ones with higher probability: y is
     M_ij tanh(K_ij / 2T) / 2 or M_ij^2 p_ij (1 - p_ij), and c holds the first terms of its series,
     whose sums are known. A pilot run fixes beta and the number of blocks; the estimate uses only
     fresh blocks and is unbiased if their number is fixed in advance.
