@@ -254,10 +254,10 @@ class NeuCRaB(results.Result):
     def to_frame(self, truth: str = "best", *, level: float = 0.95) -> DataFrame:
         """Return one row per metric, best first: mean tau over tasks by N/K and overall.
 
-        `low` and `high` are the interval of `all` over families, NaN if there are fewer than
-        five; `tau_a` is the convention of the paper; `lost` is the mean regret of the top-ranked
-        checkpoint. "pactran_gaussian, hindsight" uses the pair (a, b) that is
-        best on this truth, an upper bound that is unknown in practice.
+        `low` and `high` bound the interval of `all` over families (NaN for fewer than five
+        families); `tau_a` is the convention of the paper; `lost` is the mean regret of the
+        top-ranked checkpoint. "pactran_gaussian, hindsight" uses the pair (a, b) that is best on
+        this truth, an upper bound that is unknown in practice.
         """
         error = self._evaluated(truth)
         taus, _ = tau_tables.subsample_taus(self.scores, error)

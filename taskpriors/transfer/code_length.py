@@ -97,7 +97,7 @@ class LossCurve(results.Result):
     n_valid: int  # number of held-out examples
 
     def plot(self, ax: Axes | None = None, label: str | None = None) -> Axes:
-        "Plot the loss over training-set size with one standard error."
+        "Plot the loss against training-set size with one standard error."
         ax = results.new_axes(ax)
         ax.errorbar(self.sizes, self.losses, self.errors, marker="o", capsize=2, label=label)
         ax.set(xscale="log", xlabel="training examples", ylabel="held-out loss (nats)")

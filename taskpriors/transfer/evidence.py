@@ -68,7 +68,7 @@ class Evidence(Result):
     n: int  # degrees of freedom
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        "Plot the evidence of each target over its effective dimension."
+        "Plot the evidence of each target against its effective dimension."
         ax = new_axes(ax)
         ax.scatter(self.effective_dimension.cpu(), self.value.cpu())
         ax.set(xlabel="effective dimension", ylabel="evidence (nats per example)")
