@@ -495,7 +495,7 @@ def test_the_layers_of_a_network_are_ranked(tmp_path):
     small = ("--limit", 60, "--n-tasks", 10, "--cache", "cache", "--quiet")
     code, out, err = run("layers", "--model", "zoo/vit_digits", *small, cwd=tmp_path)
     assert code == 0 and "blocks.0/cls" in out
-    assert "Got no references, so the tasks are those of the last layer" in err
+    assert "Got no references, so the last layer defines the tasks" in err
     assert sorted(p.name for p in (tmp_path / "ranking").iterdir()) == FILES
     code, out, err = run("layers", "--model", "zoo/nothing", *small, cwd=tmp_path)
     assert code == 2 and out == "" and len(err.splitlines()) == 1, err

@@ -37,7 +37,7 @@ def _signed(x) -> str:
     return "" if x is None else f"{round(x, 2) + 0.0:+.2f}".replace("-", "−")
 
 
-def _place(x, span) -> str:  # on the axis of the intervals in the table
+def _place(x, span) -> str:  # horizontal position on the axis of the intervals
     share = (x - span[0]) / max(span[1] - span[0], 1e-12)
     return f"{4 + 92 * min(max(share, -0.04), 1.04):.1f}%"
 
@@ -52,7 +52,7 @@ def _as_text(value) -> str:  # of a setting
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 # %% ../../nbs/report/04_page.ipynb #ee56b992
-def _tasks(record) -> Iterator[dict]:  # yields the stored tasks for the page
+def _tasks(record) -> Iterator[dict]:  # yields the stored tasks, for the page
     tasks, models = record["drawn"], record["models"]
     for k, number in enumerate(tasks["tasks"]):
         classes: list = [[] for _ in range(record["settings"]["n_classes"])]

@@ -269,7 +269,7 @@ def baseline_caution(
 _LITTLE = 0.1  # accuracy points of regret that do not justify labels
 
 
-def _written(n, folder) -> str:  # how to obtain the examples to label
+def _written(n, folder) -> str:  # clause on how to obtain the examples to label
     n = min(n, 500)  # as many as a ranking lists
     if not folder:
         return f"next_labels({n}) lists them"

@@ -32,7 +32,7 @@ def _label_words(words: list) -> tuple[list[str], list[str]]:  # label files, na
 
 
 def label_options(images: object, words: list, column: str | None = None) -> dict[str, Any]:
-    "Labels and metrics for `rank_models`; unknown metrics are refused."
+    "Return the labels and metrics for `rank_models`, and refuse unknown metrics."
     from taskpriors.inputs.row_labels import labels_of_column, labels_of_files
     from taskpriors.rank.models import SYNBENCH
     from taskpriors.transfer.registry import metric_functions
@@ -56,7 +56,7 @@ _DATA_SETS = ("digits", "hfds", "hfids", "tfds", "wds", "torch")
 
 
 def files_in_folders(models: list) -> list[str]:  # sorted by name
-    "Replace folders by their files, except for folders of mteb or of a network, which are models."
+    "Replace folders by their files of features, unless a folder is itself a model."
     found = []
     for model in models:
         folder = os.path.expanduser(model)
@@ -88,7 +88,7 @@ def _paths_in(given) -> Iterator[tuple[str, str]]:  # yields (option, path)
 
 
 def check_paths(given: dict) -> None:
-    "Refuse paths that do not exist, and suggest similar ones."
+    "Raise an error for a path that does not exist, and suggest a similar path."
     for option, word in _paths_in(given):
         path = os.path.expanduser(word)
         if os.path.lexists(path):
@@ -103,7 +103,7 @@ def check_paths(given: dict) -> None:
 
 # %% ../../nbs/tools/07_arguments.ipynb #47ca0885
 def check_models(given: dict) -> None:
-    "Refuse images without models, except for the digits."
+    "Raise an error if images other than the digits are passed without models."
     images = given.get("images", "digits")
     if images != "digits" and "models" not in given:
         is_near = difflib.get_close_matches(str(images), ["digits"]) and not os.path.exists(images)
@@ -119,7 +119,7 @@ _OF_COMMAND += ("to_record", "task", "plan", "queries", "relevant", "k", "typed"
 
 
 def read_references(words: list) -> Mapping | str | bool:  # as for rank_models
-    "Parse --references: none, standard, or further models and files."
+    "Parse the arguments of --references: none, standard, or additional models and files."
     from taskpriors.rank.members import named_models
 
     if words == ["none"]:
@@ -129,14 +129,14 @@ def read_references(words: list) -> Mapping | str | bool:  # as for rank_models
 
 
 def own_options(given: dict) -> dict[str, Any]:
-    "Options of the ranking function."
+    "Return the options that are parameters of the ranking function."
     shell = _OF_IMAGES + _OF_TEXTS + _OF_COMMAND
     options = {name: value for name, value in given.items() if name not in shell}
     return options
 
 
 def check_text_options(given: dict) -> None:
-    "Refuse options of images with texts, and vice versa."
+    "Raise an error for options of images that are passed with texts, and vice versa."
     of_images, of_texts = ("split", "exif_rotation"), _OF_TEXTS[1:]
     if _label_words(given.get("labels", []))[0]:
         of_texts = of_texts[:-1]
@@ -149,7 +149,7 @@ def check_text_options(given: dict) -> None:
 
 
 def load_points(given: dict) -> Any:  # image or text source; None if all models are features
-    "Load the examples of a ranking."
+    "Load the images or texts of a ranking."
     from taskpriors.inputs.images import load_images
     from taskpriors.inputs.sources import is_feature_file
     from taskpriors.inputs.texts import load_texts
@@ -176,7 +176,7 @@ def load_points(given: dict) -> Any:  # image or text source; None if all models
 
 # %% ../../nbs/tools/07_arguments.ipynb #retr0002
 def retrieval_options(given: dict, points: object) -> dict[str, Any]:  # points: from load_points
-    "Queries and their relevant documents, as `pairs` of `rank_models`."
+    "Return queries and their relevant documents, for the parameter `pairs` of `rank_models`."
     if not {"queries", "relevant", "k"} & set(given):
         return {}
     if not {"queries", "relevant"} <= set(given):
@@ -196,7 +196,7 @@ def retrieval_options(given: dict, points: object) -> dict[str, Any]:  # points:
 
 
 def _prefix_of(model: str, models: list, words: list) -> str | None:
-    "Prefix of a model in the arguments of --prefix; None if there is none."
+    "Find the prefix of a model in the arguments of --prefix; None if there is none."
     named = {word.partition("=")[0]: word.partition("=")[2] for word in words}
     for_all = [word for word in words if word.partition("=")[0] not in models]
     if len(for_all) > 1:
@@ -206,7 +206,7 @@ def _prefix_of(model: str, models: list, words: list) -> str | None:
 
 
 def with_prefixes(given: dict) -> list:  # names, or results of `prefixed`
-    "Models of a command, with the prefixes of their texts and queries."
+    "Return the models of a command, with the prefixes of their texts and queries."
     from taskpriors.inputs.texts import prefixed
 
     models, read = given["models"], []
@@ -222,7 +222,7 @@ _NAMELESS = ("label", "labels", "to_label", "images", "texts", "train", "test", 
 
 
 def recorded_task(given: dict) -> str | None:  # None without --to-record
-    "Name of the task for --to-record, which requires labels."
+    "Return the name of the task for --to-record, which requires labels."
     if "to_record" not in given:
         if "task" in given:
             raise ValueError("--task requires --to-record. Got no --to-record; pass a file")
@@ -245,7 +245,7 @@ def recorded_task(given: dict) -> str | None:  # None without --to-record
 
 # %% ../../nbs/tools/07_arguments.ipynb #b8465d4d
 def check_options(given: dict) -> None:
-    "Refuse values that `rank_models` would refuse, before images are read."
+    "Check options that `rank_models` would refuse, before images are read."
     from taskpriors.rank.distributions import read_prior
     from taskpriors.rank.members import named_models
     from taskpriors.rank.options import RankOptions, nested
@@ -280,7 +280,7 @@ def _absolute(word) -> str:  # absolute path if it exists
 
 
 def recorded_words(given: dict) -> dict[str, Any]:
-    "Options of a command with absolute paths, so that it can be repeated from any folder."
+    "Return the options of a command with absolute paths, to repeat it from any folder."
     words = {name: value for name, value in given.items() if name not in _UNRECORDED}
     for name in _OF_PATHS:
         if name in words:
@@ -290,7 +290,7 @@ def recorded_words(given: dict) -> dict[str, Any]:
 
 
 def read_config(file: str, command: str) -> dict[str, Any]:
-    "Read options from a .toml, or its table `[command]`, or from the .json of a ranking."
+    "Read options from a TOML file, or its table `[command]`, or from ranking.json."
     path = os.path.expanduser(file)
     try:
         with open(path, "rb") as opened:

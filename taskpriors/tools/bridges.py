@@ -43,9 +43,9 @@ def _read_mteb(source) -> DataFrame:  # str or Path -> pandas.DataFrame, long
 @documented
 @checks.entry_point
 def from_mteb(
-    results: Any,  # of mteb: results, to_dataframe() (wide or long), a JSON file, csv or folder
+    results: Any,  # results of mteb, their to_dataframe() (wide or long), or a JSON, csv or folder
 ) -> DataFrame:  # scores, models in rows (index), tasks in columns
-    """Read scores of mteb as a table of models by tasks, in mteb's units (mostly 0 to 1).
+    """Read scores of mteb as a table of models by tasks, in the units of mteb (mostly 0 to 1).
 
     The score of a task is the mean of main_score over its splits and subsets. Missing scores are
     NaN. Reference: mteb, BenchmarkResults.to_dataframe.
@@ -76,9 +76,9 @@ def from_mteb(
 @documented
 @checks.entry_point
 def from_timm_results(
-    results: str | Path | DataFrame,  # path of a csv of timm's results, or its data frame
+    results: str | Path | DataFrame,  # csv file with results of timm, or a data frame
 ) -> DataFrame:  # models in rows (index), with top1, param_count and more as numbers
-    """Read accuracies and sizes of timm's models as a table with one row per model.
+    """Read the published accuracies and sizes of timm models as a table with one row per model.
 
     Reference: timm (Wightman, 2019), results/results-imagenet.csv.
     """
@@ -106,10 +106,10 @@ def from_timm_results(
 @checks.entry_point
 def match_models(
     table: DataFrame, models: Sequence, *, aliases: Mapping[str, str] | None = None
-) -> DataFrame:  # in the order of the models, NaN where missing
+) -> DataFrame:  # in the order of the models; missing rows are NaN
     "Select the rows of a table indexed by model that match the models of a ranking."
     if not hasattr(table, "reindex") or not hasattr(table, "columns"):
-        rule, remedy = "table must be a data frame", "pass what from_mteb returned"
+        rule, remedy = "table must be a data frame", "pass the result of from_mteb"
         checks.refuse(rule, type(table).__name__, remedy, TypeError)
     is_list = hasattr(models, "__iter__") and not isinstance(models, (str, Mapping, type))
     models = list(models) if is_list else []
@@ -130,23 +130,23 @@ def match_models(
 @documented
 @checks.entry_point
 def outside_agreement(
-    ranking: Ranking,  # whose statistics are compared
+    ranking: Ranking,  # ranking whose statistics are compared
     truth: Mapping[str, float] | Series,  # scores to predict: name -> number, larger is better
     *,
     given: Mapping[str, float]
     | Series
-    | None = None,  # control variable: name -> number; None: no control
+    | None = None,  # control variable: name -> number; None for no control
     aliases: Mapping[str, str]
     | None = None,  # name -> name in the table, in addition to known aliases
 ) -> DataFrame:  # columns statistic, spearman, low, high, models, note; given if controlled
-    """Spearman correlation of each statistic of a ranking with external scores.
+    """Compute the Spearman correlation of each statistic of a ranking with external scores.
 
-    With `given`, also the partial correlation given this control. Models without a score or a
-    control are left out; at least three must remain.
+    If `given` is passed, the partial correlation given this control is added. Models without a
+    score or a value of the control are left out; at least three must remain.
     """
     import pandas as pd
 
-    remedy = "pass what rank_models returned"
+    remedy = "pass the result of rank_models"
     checks.check_instance(ranking, Ranking, "ranking", remedy=remedy)
     columns = dict(truth=truth) if given is None else dict(truth=truth, given=given)
     table = {}
@@ -188,16 +188,16 @@ def _dense(x):  # as check_features accepts it
 
 @dataclass(frozen=True)
 class FeatureScorer:
-    "Scorer for scikit-learn: maps an estimator and examples to a number, larger is better."
+    "Scorer for scikit-learn, which maps an estimator and examples to a score; larger is better."
 
     statistic: str  # "skill" or "rankme"
     prior: Callable | None  # X -> features whose kernel is the prior; None: X itself
     n_tasks: int  # number of sampled tasks
-    n_classes: int  # number of classes of a task
-    seed: int  # of the tasks
+    n_classes: int  # number of classes per task
+    seed: int  # seed for the tasks
 
     def __call__(self, estimator: Any, X: Any, y: Any | None = None, **_: Any) -> float:
-        "Score the features of `X` computed by a fitted estimator; `y` is ignored."
+        "Score the features that a fitted estimator computes from `X`; `y` is ignored."
         if not hasattr(estimator, "transform"):
             if not (hasattr(estimator, "steps") and len(estimator.steps) > 1):
                 rule = "a scored estimator must have transform"
@@ -228,9 +228,9 @@ def scorer(
     statistic: str = "skill",  # "skill" (under a prior) or "rankme" (effective rank)
     *,
     prior: Callable | None = None,  # X -> features whose kernel is the prior; None: X itself
-    n_tasks: int = 100,  # number of tasks sampled on each fold
-    n_classes: int = 5,  # number of classes of a task
-    seed: int = 0,  # of the tasks
+    n_tasks: int = 100,  # number of tasks that are sampled on each fold
+    n_classes: int = 5,  # number of classes per task
+    seed: int = 0,  # seed for the tasks
 ) -> FeatureScorer:  # a function (estimator, X, y=None) -> float, larger is better
     """Create a label-free scorer for `scoring=` of cross_validate and GridSearchCV.
 

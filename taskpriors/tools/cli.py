@@ -28,8 +28,8 @@ from ..toml import packaged_toml
 from . import arguments, console
 
 # %% ../../nbs/tools/08_cli.ipynb #e9730266
-def _option_words(parameter: Any) -> dict[str, Any]:  # for `add_argument`
-    "Keyword arguments of `add_argument` for a parameter, from its comment in the source."
+def _option_words(parameter: Any) -> dict[str, Any]:  # keyword arguments of `add_argument`
+    "Build the arguments of `add_argument` for a parameter from its comment in the source."
     kind = ast.unparse(parameter.annotation) if parameter.annotation else ""
     default = ast.literal_eval(parameter.default) if parameter.default else None
     text = re.sub(r"(?:^|; )None(?::| is) (.*)", r" (default: \1)", parameter.comment).strip()
@@ -138,7 +138,7 @@ def _with_all(given, options) -> dict:  # options of rank_models
 _NO_TIME = "The run reports the time left, which depends on the machine, while it computes."
 
 
-def _rank(args, given) -> int:  # after the checks without imports
+def _rank(args, given) -> int:  # called after the checks that need no imports
     from taskpriors.rank.models import check_out, plan_models, rank_models, saved_in
     from taskpriors.rank.options import nested
 
@@ -170,7 +170,7 @@ def _rank(args, given) -> int:  # after the checks without imports
 
 
 def _run_rank(args: argparse.Namespace) -> int:
-    "Rank models on images or texts by expected held-out skill; no labels are needed."
+    "Rank models for your images or texts by expected regret; labels are optional."
     given = vars(args)
     arguments.check_models(given)
     arguments.check_paths(given)
@@ -213,7 +213,7 @@ def _rank_layers(args) -> int:
 
 
 def _run_layers(args: argparse.Namespace) -> int:
-    "Rank the layers of a network, with different poolings, by expected held-out skill."
+    "Rank the layers of a network, with different poolings, by expected regret."
     with console.heartbeat(vars(args).get("progress", True)):
         return _rank_layers(args)
 
@@ -279,14 +279,14 @@ def _run_metrics(args: argparse.Namespace) -> int:
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #12c9d8b7
-def _called(args):  # calls the function of a command with the given options
+def _called(args):  # result of the function of a command, called with the given options
     module, _, name = next(iter(_command_words()[args.command]["functions"])).rpartition(".")
     typed = {k: v for k, v in vars(args).items() if k not in ("run", "command", "typed")}
     return getattr(import_module(f"taskpriors.{module}"), name)(**typed)
 
 
 def _run_tune(args: argparse.Namespace) -> int:
-    "Train a network without labels with the prior-aware loss, and save its weights."
+    "Train a network without labels by the prior-aware loss, and save its weights."
     tuned = _called(args)
     print(tuned)
     print(f"weights: {tuned.file}")
@@ -294,13 +294,13 @@ def _run_tune(args: argparse.Namespace) -> int:
 
 
 def _run_neucrab(args: argparse.Namespace) -> int:
-    "Score checkpoints on labelled tasks by all metrics, with ground truth from heads or tuning."
+    "Score checkpoints on labelled tasks by all metrics, and compare with trained heads or tuning."
     print(_called(args))
     return 0
 
 
 def _run_synbench(args: argparse.Namespace) -> int:
-    "Score networks by SynBench, without data: scores, curves, figures and saved margins."
+    "Score networks by SynBench, without data, and write scores, curves, figures and margins."
     table, width = _called(args), console.width_of_lines(sys.stdout.isatty())
     print(table.round(3).to_string(index=False, line_width=width))
     return 0
@@ -332,7 +332,7 @@ def _run_reproduce(args: argparse.Namespace) -> int:
     return 0
 
 
-def _number_or_word(x) -> str:  # of a cell; may be empty
+def _number_or_word(x) -> str:  # text of a cell; empty for a missing value
     if x is None or x != x:
         return ""
     return f"{x:.4g}" if isinstance(x, float) else x
@@ -425,9 +425,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 # %% ../../nbs/tools/08_cli.ipynb #6ad1177e
 def main(
-    argv: list | None = None,  # arguments after `taskpriors`; None: those of the command line
+    argv: list | None = None,  # arguments after `taskpriors`; None for those of the command line
 ) -> int:  # exit status
-    "Entry point of the command `taskpriors`."
+    "Run the command `taskpriors`."
     warnings.showwarning = console.warn_once()
     try:
         parser = build_parser()

@@ -32,7 +32,7 @@ def _flag(name) -> str:
 
 
 def nearest(word: str, words: Iterable) -> str:  # empty if none is similar
-    "Suffix of an error message that suggests the most similar word."
+    "Return the end of an error message, which suggests the most similar word."
     near = difflib.get_close_matches(word, list(words), n=1, cutoff=0.7)
     return f"; did you mean {near[0]}?" if near else ""
 
@@ -47,7 +47,7 @@ class _HelpAll(argparse.Action):
 
 
 class Command(argparse.ArgumentParser):
-    "Parser of a command."
+    "Argument parser of a command."
 
     short_help = ""  # printed by --help instead of all options, if set
 
@@ -114,7 +114,7 @@ def _rows_left_out(frame, rows) -> int:
 def _fitted_columns(
     frame: DataFrame, width: int, rows: int | None = ROWS
 ) -> DataFrame:  # at most `rows` + 1 rows
-    "Rows to show (None: all), with the columns that fit into the width."
+    "Select the rows to show (None: all) and the columns that fit into the width."
     from taskpriors.report.table import table_lines
 
     shown = frame.head(len(frame) - _rows_left_out(frame, rows))
@@ -128,7 +128,7 @@ def _fitted_columns(
 
 
 def _fitted_table(frame: DataFrame, width: int, rows: int | None = ROWS) -> list[str]:
-    "Format the table in lines of at most `width` characters, with the number of omitted rows."
+    "Format a table in lines of at most `width` characters, and state how many rows are omitted."
     from taskpriors.report.table import table_lines
 
     lines, left_out = table_lines(_fitted_columns(frame, width, rows)), _rows_left_out(frame, rows)
@@ -136,7 +136,7 @@ def _fitted_table(frame: DataFrame, width: int, rows: int | None = ROWS) -> list
 
 
 def table_in_blocks(frame: DataFrame, width: int) -> list[str]:  # lines
-    "Format all columns of a table in blocks that fit the width, each with the models."
+    "Format all columns of a table in blocks that fit the width; each block lists the models."
     from taskpriors.report.table import table_lines
 
     model, *columns = frame
@@ -174,10 +174,10 @@ def terminal_text(
     ranking: Ranking,
     width: int = 80,  # characters per line
     *,
-    rows: int | None = ROWS,  # largest number of rows of the table; None: all
-    every_statistic: bool = False,  # also the agreement of published metrics
-    colour: bool = False,  # ANSI codes around the verdict and the legend
-    page: str = "",  # report that was written; empty: none
+    rows: int | None = ROWS,  # maximum number of rows of the table; None for all
+    every_statistic: bool = False,  # also print the correlations of published metrics
+    colour: bool = False,  # print the verdict and the legend with ANSI colour codes
+    page: str = "",  # path of the written report; empty if there is none
 ) -> str:
     "Format a ranking for a terminal: verdict, table, settings and next step."
     from taskpriors.report.table import legend_lines, run_summary, with_rule
@@ -210,7 +210,7 @@ def terminal_text(
 
 
 def last_word(ranking: Ranking, *, colour: bool = False) -> str:
-    "First sentence of the verdict, printed at the end."
+    "Return the first sentence of the verdict, which is printed at the end."
     sentence = ranking.verdict.partition(". ")[0].rstrip(".") + "."
     return f"\033[1m{sentence}\033[0m" if colour else sentence
 
@@ -226,8 +226,8 @@ def complain(text: object) -> None:
     print(f"taskpriors: {text}\n", end="", file=sys.stderr)
 
 
-def warn_once() -> Callable[..., None]:  # for warnings.showwarning
-    "Return a function that prints each warning once."
+def warn_once() -> Callable[..., None]:  # function for `warnings.showwarning`
+    "Return a function that prints each distinct warning once."
     printed = set()
 
     def show(message, *_args, **_kwargs) -> None:
@@ -280,7 +280,7 @@ def heartbeat(
     shown: bool = True,  # False: write nothing
     every: float = _BEAT,  # seconds
 ) -> Iterator[None]:
-    "Write progress to standard error at once and every ten seconds, or update a terminal's bar."
+    "Report progress on standard error every ten seconds, or update the bar in a terminal."
     if not shown:
         yield
         return
@@ -310,12 +310,12 @@ READER_LEFT = 141  # 128 + SIGPIPE, as for any program in a pipe
 
 
 def leave_quietly() -> None:
-    "Discard pending standard output, which Python would flush at exit."
+    "Redirect standard output to the null device, because Python flushes it at exit."
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def reader_left() -> bool:
-    "Has the reader of standard output closed the pipe, like `head` after its last line?"
+    "Has the reader of standard output closed the pipe, as `head` does after its last line?"
     try:
         sys.stdout.flush()
     except BrokenPipeError:

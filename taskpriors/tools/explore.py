@@ -39,7 +39,7 @@ def _pca_map(X) -> Tensor:  # (n, 2)
 def task_map(
     features: ArrayLike, method: str = "tsne", *, seed: int = 0
 ) -> Tensor:  # each column in [0, 1]
-    'Map examples to the plane by "tsne" or "pca", for visualisation.'
+    'Map examples to the plane by "tsne" or "pca", for plots.'
     X = checks.check_features(features).double().cpu()
     checks.check_choice(method, ("tsne", "pca"), "method")
     seed = checks.check_count(seed, "seed", low=0, high=2**32 - 1)
@@ -52,7 +52,7 @@ def task_map(
 # %% ../../nbs/tools/07_explore.ipynb #153cc8c0
 @checks.entry_point
 def kernel_strength(Z: ArrayLike) -> float:  # in units of K
-    "Root mean square over examples of sum_j K_ij s_j for random signs s: |K|_F/sqrt(n)."
+    "Frobenius norm of K = Z Z^T over sqrt(n): the root mean square of K s for random signs s."
     Z = checks.check_features(Z, "Z")
     gram = Z.T @ Z if Z.shape[1] <= len(Z) else Z @ Z.T
     strength = gram.double().norm() / len(Z) ** 0.5
@@ -60,18 +60,18 @@ def kernel_strength(Z: ArrayLike) -> float:  # in units of K
 
 # %% ../../nbs/tools/07_explore.ipynb #01353633
 def _warmth_marks(Z: Tensor, strength: float, q: int) -> dict[str, float]:
-    "Values of `warmth` at which labels of q classes are random, structured and frozen."
+    "Return values of `warmth` at which labels of q classes are random, structured or frozen."
     onset = float(critical_temperature(Z, q)) / strength
     return {"coins": onset, "structure": onset / 10, "frozen": 0.1}
 
 # %% ../../nbs/tools/07_explore.ipynb #4d94bd05
-# name -> convention of the temperature; None ignores the images
+# name -> convention of the temperature; None for uniform labels
 _SAMPLERS = {"prefix (2/T)": "exact", "prefix (paper, 1/T)": "paper", "uniform": None}
 
 # %% ../../nbs/tools/07_explore.ipynb #aa059b52
 @dataclass
 class TaskExplorer:
-    "A map of examples, and tasks sampled from a prior."
+    "Maps of examples, and tasks sampled from a prior over their labels."
 
     features: Tensor  # shape (n, d)
     maps: dict = field(default_factory=dict)  # name -> coordinates, shape (n, 2); filled on demand
@@ -86,7 +86,7 @@ class TaskExplorer:
 
     @checks.entry_point
     def coordinates(self, name: str) -> Tensor:  # (n, 2)
-        "Coordinates of a map, which are computed on first use."
+        "Return the coordinates of a map, which are computed on first use."
         checks.check_choice(name, ("tsne", "pca", *self.maps), "view")
         if name not in self.maps:
             self.maps[name] = task_map(self.features, name)
@@ -94,7 +94,7 @@ class TaskExplorer:
 
     @checks.entry_point
     def factor(self, kind: str) -> tuple[Tensor, float]:  # factor and strength
-        "Factor and strength of a kernel, which are computed on first use."
+        "Return the factor and strength of a kernel, which are computed on first use."
         kinds = ("cosine", "linear", "projection", "rbf", *self.factors)
         checks.check_choice(kind, kinds, "prior")
         if kind not in self.factors:
@@ -112,7 +112,7 @@ class TaskExplorer:
         prior: str = "cosine",
         seed: int = 0,
     ) -> Tensor:  # (n,)
-        "Sample a task; `warmth` is the temperature in units of the kernel's strength."
+        "Sample the labels of a task; `warmth` is the temperature over the strength of the kernel."
         checks.check_choice(sampler, _SAMPLERS, "sampler")
         Z, strength = self.factor(prior)
         warmth = checks.check_number(warmth, "warmth", low=0, low_open=True)
@@ -134,7 +134,7 @@ def draw_task(
     labels: ArrayLike,  # shape (n,)
     ax: Axes,  # matplotlib axes
 ) -> Axes:
-    "Plot the examples, with one colour per class, largest class first."
+    "Plot the examples with one colour per class; colours are assigned by class size."
     xy = checks.check_features(xy, "xy", min_rows=1)
     y = checks.check_labels(labels, n=len(xy))[0]
     if not callable(getattr(ax, "plot", None)):
@@ -154,7 +154,7 @@ _MARGIN = 0.05  # on each side, as a share of the range of the examples
 
 
 def _point_at(xy: Tensor, across: float, up: float) -> int:
-    "Index of the example nearest to a position, given as shares from the lower left corner."
+    "Return the example nearest to a position, given as shares of width and height."
     low, range_ = xy.amin(0), (xy.amax(0) - xy.amin(0)).clamp_min(1e-12)
     at = torch.tensor([(across - BOX[0]) / BOX[2], (up - BOX[1]) / BOX[3]], dtype=xy.dtype)
     at = (1 + 2 * _MARGIN) * at - _MARGIN
@@ -163,7 +163,7 @@ def _point_at(xy: Tensor, across: float, up: float) -> int:
 # %% ../../nbs/tools/07_explore.ipynb #8aded948
 @checks.entry_point
 def redraw(
-    explorer: TaskExplorer,  # maps and tasks
+    explorer: TaskExplorer,  # holds the maps and samples the tasks
     *,
     view: str = "tsne",  # name of the map
     size: float = 5.0,  # width and height in inches
@@ -193,7 +193,7 @@ def redraw(
 
 # %% ../../nbs/tools/07_explore.ipynb #1df50fb8
 def widget_modules(instead: str) -> tuple[Any, Any]:
-    "Import ipywidgets and ipyevents, or raise an error that suggests an alternative."
+    "Import ipywidgets and ipyevents; if they are missing, raise an error that names `instead`."
     try:
         import ipyevents
         import ipywidgets
@@ -204,7 +204,7 @@ def widget_modules(instead: str) -> tuple[Any, Any]:
 
 # %% ../../nbs/tools/07_explore.ipynb #5f1fd210
 def thumbnail_png(image: Any, side: int = 120) -> bytes:
-    "Encode an image, an array of pixels or a PIL image, as a PNG file of at most `side` pixels."
+    "Encode an array of pixels or a PIL image as a PNG file with at most `side` pixels per side."
     import io
 
     from PIL import Image
@@ -238,7 +238,7 @@ def _controls(w) -> dict:  # w: the module ipywidgets
 
 # %% ../../nbs/tools/07_explore.ipynb #3a5bead6
 def _mark_buttons(w, state, controls):
-    "Create a row of buttons, one per mark."
+    "Create a row of buttons that set the temperature to marked values."
 
     def go_to(button) -> None:
         Z, strength = state.factor(controls["prior"].value)

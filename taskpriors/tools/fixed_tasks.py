@@ -32,7 +32,7 @@ from ..ridge import decompose
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #75c412e3
 def image_references(images: Tensor) -> dict[str, Tensor]:  # name -> (n, d), float32
-    "Coarse pixels and gradient histograms of images, which require no training."
+    "Compute two untrained representations of images: coarse pixels and gradient histograms."
     x = images.float()
     height, width = (min(side, 16) for side in x.shape[2:])
     pixels = nn.functional.adaptive_avg_pool2d(x, (height, width)).flatten(1)
@@ -55,7 +55,7 @@ def _random_filters(
 ) -> tuple[
     Tensor, Tensor
 ]:  # mean patch (p,); whitening times filters of unit length (p, n_filters)
-    "Filters from whitened patches of some images, `side` pixels wide (Coates and Ng)."
+    "Choose filters from whitened patches, `side` pixels wide, of some images (Coates and Ng)."
     some = images[torch.randperm(len(images), generator=g)[:100]]
     P = _patches(some, side).flatten(0, 1)
     P = P[torch.randperm(len(P), generator=g)[:10_000]].double()
@@ -70,7 +70,7 @@ def _random_filters(
 def patch_features(
     images: Tensor, *, n_filters: int = 128, seed: int = 0
 ) -> Tensor:  # shape (n, 4 * n_filters), float32
-    """Responses to at most `n_filters` whitened random patches, pooled over four quadrants.
+    """Pool the responses of images to whitened random patches over four quadrants.
 
     Reference: Coates and Ng (2011), random patches and a soft threshold.
     """
@@ -94,13 +94,13 @@ def patch_features(
 def level_components(
     features: ArrayLike, n_components: int = 64
 ) -> Tensor:  # shape (n, r), with the identity as Gram matrix
-    "Leading principal components (at most n / 8), scaled to equal variance."
+    "Return the leading principal components, at most n / 8, scaled to equal variance."
     X = checks.check_features(features)
     return decompose(X).U[:, : min(n_components, max(1, len(X) // 8))]
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #3a651625
 def reference_factor(reference: Mapping[str, Tensor]) -> Tensor:  # shape (n, r)
-    "Factor of the mean kernel of references, whose kernels have Frobenius norm one."
+    "Factor of the mean kernel of several references, each scaled to Frobenius norm one."
     factors = {name: kernel_factor(X, scale="frobenius") for name, X in reference.items()}
     return calibration.shared_prior(factors)
 
@@ -145,7 +145,7 @@ InputsLike = TypeAliasType("InputsLike", ImagesLike | DataLoader)
 
 
 class FixedPoints:
-    "Inputs of a model: a seeded subset in a fixed order, read in batches."
+    "Inputs of a model: a random subset with a seed, in a fixed order, read in batches."
 
     def __init__(self, data: Any, n_points: int, batch_size: int, seed: int) -> None:
         self.collate: Any = None
@@ -182,15 +182,15 @@ class FixedPoints:
                 yield [self.data[i] for i in rows.tolist()]
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #c58e8424
-def subset_of(n: int, n_points: int, seed: int) -> Tensor:  # positions in ascending order, int64
-    "Choose a seeded subset of the examples, or all of them if there are few."
+def subset_of(n: int, n_points: int, seed: int) -> Tensor:  # row numbers in ascending order, int64
+    "Choose a random subset of `n_points` examples, or all examples if there are fewer."
     if n <= n_points:
         return torch.arange(n)
     g = torch.Generator().manual_seed(seed)
     return torch.randperm(n, generator=g)[:n_points].sort().values
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #459c730e
-_SKETCHED = 64  # largest number of inputs in a sketch
+_SKETCHED = 64  # maximum number of inputs in a sketch
 
 
 def _held_by(point) -> Tensor:  # an input as a vector, float64
@@ -209,7 +209,7 @@ def _points_of(batch) -> list:  # list of inputs
 
 
 def sketch_of_rows(rows: Sequence | Tensor) -> Tensor:  # shape (n, 3), float64
-    "Mean, standard deviation and mean product with a cosine wave of the values of each row."
+    "Summarise each row by its mean, standard deviation and mean product with a cosine wave."
     sketch = []
     for row in rows:
         v = _held_by(row)
@@ -219,12 +219,12 @@ def sketch_of_rows(rows: Sequence | Tensor) -> Tensor:  # shape (n, 3), float64
 
 
 def same_sketch(a: Tensor, b: Tensor) -> bool:
-    "Are two sketches equal, up to differences between decoders and processors?"
+    "Are two sketches equal up to rounding and differences between image decoders?"
     return bool(((a - b).abs() <= 1e-3 * b.abs().amax(0)).all())
 
 
 def sketch_of_points(points: FixedPoints) -> Tensor | None:
-    "Sketch of at most SKETCHED evenly spaced inputs; None if they change between calls."
+    "Sketch at most 64 evenly spaced inputs; return None if they differ between two passes."
     some = copy.copy(points)
     some.index = points.index[evenly(len(points), _SKETCHED)]
     looks = [sketch_of_rows([row for batch in some for row in _points_of(batch)]) for _ in range(2)]
@@ -232,13 +232,13 @@ def sketch_of_points(points: FixedPoints) -> Tensor | None:
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #f7f505be
 def known_references(
-    points: FixedPoints | None,  # inputs; None if there are only features
+    points: FixedPoints | None,  # inputs; None if only features are known
     reference: ArrayLike
     | Mapping[str, ArrayLike]
-    | None,  # (n, d), or name -> features; None: from the images
+    | None,  # (n, d), or name -> features; None: computed from the images
     seed: int,  # for patches of the images
 ) -> dict[str, Tensor]:  # name -> features of all examples, shape (n, d), float32
-    "Features from outside the training run, which define the prior."
+    "Return features that do not depend on the training run, to define the prior."
     if reference is None:
         return _own_references(points, seed)
     named = reference if isinstance(reference, Mapping) else dict(reference=reference)
@@ -268,14 +268,14 @@ def _own_references(points, seed) -> dict[str, Tensor]:
     return {name: _at_their_places(X, points) for name, X in some.items()}
 
 
-def _at_their_places(X, points) -> Tensor:  # (n_all, d): rows of the subset at their positions
+def _at_their_places(X, points) -> Tensor:  # shape (n_all, d); rows outside the subset are zero
     out = X.new_zeros(points.n_all, X.shape[1])
     out[points.index] = X
     return out
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #aed33e1c
 def _as_pictures(points: FixedPoints) -> ImageSource | None:  # None if the inputs are not images
-    "Convert the inputs to images, with each channel rescaled to 0 to 255."
+    "Convert the inputs to images; each channel is rescaled to the range 0 to 255."
     inputs = list(points)
     if not torch.is_tensor(inputs[0]) or inputs[0].ndim != 4 or inputs[0].shape[1] not in (1, 3):
         return None
@@ -291,7 +291,7 @@ def _as_pictures(points: FixedPoints) -> ImageSource | None:  # None if the inpu
 def standard_features(
     points: FixedPoints, progress: bool = True
 ) -> dict[str, Tensor]:  # name -> (n, d), float32
-    "Features of the standard reference models, for image inputs; `progress` shows the cost."
+    "Embed image inputs with the standard reference models; `progress` prints the predicted time."
     reference_set = standard_references("images")
     pictures = _as_pictures(points) if len(reference_set.reference_models) > 1 else None
     if pictures is None:
@@ -300,7 +300,9 @@ def standard_features(
         reference_set, pictures, RankOptions(compute=Compute(progress=progress))
     )
     for name, why in failed.items():
-        warnings.warn(f"Monitor: reference model {name} was left out: {why}", stacklevel=5)
+        warnings.warn(
+            f"Monitor: reference model {name} failed and is not used: {why}", stacklevel=5
+        )
     return {
         name: _at_their_places(model.features.cpu(), points) for name, model in embedded.items()
     }

@@ -30,7 +30,7 @@ from .monitor import encode, rows_of
 
 # %% ../../nbs/tools/05_layer_outputs.ipynb #02f1c728
 def _layer_names(model: nn.Module) -> list[str]:
-    "Names of the blocks of a model, as in `named_modules`, in the order of the forward pass."
+    "Return the names of the blocks of a model, in the order of the forward pass."
     module_names = {name for name, _ in model.named_modules()}
     stages = getattr(model, "feature_info", None) or ()
     stage_names = [stage["module"] for stage in stages if stage.get("module") in module_names]
@@ -125,7 +125,7 @@ class _Views:
         mask = x.get("attention_mask") if isinstance(x, Mapping) else None
         for layer in self.layers:
             if layer not in self.outputs:
-                checks.refuse("layers must be called by the model", repr(layer), "drop it")
+                checks.refuse("all layers must be used in the forward pass", repr(layer), "drop it")
             pooled = _pooled_views(
                 self.outputs[layer],
                 self.pool,
@@ -136,17 +136,17 @@ class _Views:
             for name, X in pooled.items():
                 views[f"{layer}/{name}".rstrip("/")] = X.float()
         if not views:
-            checks.refuse("a pooling must be applicable", self.pool, "add 'mean'")
+            checks.refuse("at least one pooling must apply to the layers", self.pool, "add 'mean'")
         self.widths = {name: X.shape[1] for name, X in views.items()}
         return torch.cat(list(views.values()), 1)
 
 # %% ../../nbs/tools/05_layer_outputs.ipynb #392a97c4
-def _ready(images) -> bool:  # are they passed to the model unchanged?
+def _ready(images) -> bool:  # are they already inputs of the model?
     return torch.is_tensor(images) or isinstance(images, (Dataset, DataLoader))
 
 # %% ../../nbs/tools/05_layer_outputs.ipynb #ff9f921b
 class _LayerPoints(fixed_tasks.FixedPoints):
-    "Inputs of a model, without the labels of a loader."
+    "Inputs of a model; labels that a loader yields are dropped."
 
     def __iter__(self):
         for batch in super().__iter__():
@@ -167,7 +167,7 @@ class _TextPoints(fixed_tasks.FixedPoints):
 
 
 def _open_texts(source, texts, batch_size) -> tuple[nn.Module, _TextPoints]:
-    "Return a network, and its texts in a fixed order."
+    "Return the network and its tokenized texts, in a fixed order."
     if isinstance(source, sources.Name):
         source, _ = named_models.transformers_model(source.text, texts=True)
     elif isinstance(source, sources.Network):
@@ -187,7 +187,7 @@ def _tower(module, name) -> nn.Module:  # the image or text part of a network
 
 
 def _open_images(source, images, transform, batch_size) -> tuple[nn.Module, _LayerPoints]:
-    "Return a network, and its images in a fixed order."
+    "Return the network and its images, in a fixed order."
     if not isinstance(source, (sources.Network, sources.Name)):
         rule = "model must be a module, a name or (network, processor)"
         checks.refuse(rule, source.label_at(0), "pass an nn.Module", TypeError)
@@ -208,7 +208,7 @@ def _open_images(source, images, transform, batch_size) -> tuple[nn.Module, _Lay
 
 # %% ../../nbs/tools/05_layer_outputs.ipynb #d50fbe0f
 def _check_steady(module, points, views) -> None:
-    "Check the layers on a few inputs, in one batch and alone, as in `embed`."
+    "Check that a few inputs have the same layer outputs in one batch and one by one."
     first = next(iter(points))
     named = isinstance(first, Mapping)
     size = min(PROBE_IMAGES, len(next(iter(first.values())) if named else first))
@@ -246,17 +246,16 @@ def layers_of(
     images: InputsLike | None = None,  # tensor (n, ...), loader, or input of `load_images`
     *,
     texts: TextsLike | None = None,  # instead of images: input of `load_texts`
-    layers: Sequence | None = None,  # names of modules; None: the blocks, see `_layer_names`
-    pool: Sequence | str = ("mean", "cls"),  # "mean", "cls", "both" or "last"
+    layers: Sequence | None = None,  # names of modules; None: the blocks of the network
+    pool: Sequence | str = ("mean", "cls"),  # poolings: "mean", "cls", "both" or "last"
     transform: Callable | None = None,  # PIL image -> tensor; None: the model's own
     batch_size: int = 64,  # inputs per forward pass
 ) -> dict[str, Tensor]:  # "layer/pooling" -> features, shape (n, d), float32
     """Compute the features of the layers of a network, as models for `rank_models`.
 
-    All layers and poolings are computed in one pass over the inputs, and are in the order of the
-    forward pass. Of layers with the same features, up to a relative difference of 1e-5, only the
-    first is kept.
-    Padding tokens are ignored.
+    All layers and poolings are computed in one pass over the inputs, and are returned in the order
+    of the forward pass. If several layers have the same features, up to a relative difference of
+    1e-5, only the first is returned. Padding tokens are ignored.
     """
     batch_size = checks.check_count(batch_size, "batch_size")
     if (images is None) == (texts is None):

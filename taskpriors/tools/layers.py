@@ -26,15 +26,18 @@ from .fixed_tasks import reference_factor
 @documented
 def layers_prior(
     layers: Mapping[str, Tensor],  # name -> features, shape (n, d), from `layers_of`
-    inputs: ImageSource | TextSource | None = None,  # embedded by installed reference models
+    inputs: ImageSource
+    | TextSource
+    | None = None,  # images or texts, which the installed reference models embed
     *,
-    references: Mapping[str, Any] | None = None,  # name -> features of other networks
+    references: Mapping[str, Any] | None = None,  # name -> features of other networks, shape (n, d)
     compute: Compute = Compute(),
 ) -> Tensor:  # factor, shape (n, r), for `prior=` of `Tasks`
-    """Factor of the task distribution for ranking the layers of a network.
+    """Compute a factor of the prior kernel for ranking the layers of a network.
 
-    The distribution is that of the references, or of the standard reference models if at least two
-    can embed the inputs, or of the last layer. Reference: Task Priors, section 2.2.
+    The kernel is the mean kernel of `references`; by default, of the standard reference models if
+    at least two can embed the inputs, and otherwise the kernel of the last layer.
+    Reference: Task Priors, section 2.2.
     """
     if references:
         return reference_factor(references)
@@ -45,7 +48,7 @@ def layers_prior(
             return reference_factor({name: model.features for name, model in seen.items()})
     warnings.warn(
         "layers_prior: features of several other networks should define the tasks. Got no "
-        "references, so the tasks are those of the last layer, and a better earlier layer "
+        "references, so the last layer defines the tasks, and an earlier layer that is better "
         "would not be found; pass references=.",
         stacklevel=3,
     )
@@ -54,16 +57,16 @@ def layers_prior(
 
 # %% ../../nbs/tools/05_layers.ipynb #44a20d0b
 def module_of(name: str) -> str:
-    "Name of the module of a layer: the name of the layer without its pooling."
+    "Return the name of a layer without its pooling."
     return name.rpartition("/")[0] or name
 
 # %% ../../nbs/tools/05_layers.ipynb #bb3fe2c0
 @documented
 def plot_layers(
-    ranking: Ranking,  # of the result of `layers_of`
+    ranking: Ranking,  # ranking of the layers from `layers_of`
     ax: Axes | None = None,  # matplotlib axes; None creates a figure
 ) -> Axes:
-    "Plot the margin over depth with 95 % intervals, one line per pooling; the best is marked."
+    "Plot the margin of each layer with 95 % intervals, one line per pooling; mark the best layer."
     ax = new_axes(ax)
     names = list(ranking.models)
     modules = list(dict.fromkeys(map(module_of, names)))

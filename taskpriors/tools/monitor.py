@@ -40,7 +40,7 @@ from ..transfer import spectrum
 # %% ../../nbs/tools/01_monitor.ipynb #d6c6a80d
 @contextmanager
 def _without_trace(model: object) -> Iterator[None]:
-    "Context with evaluation mode and without gradients; modes and generators are restored."
+    "Context in evaluation mode without gradients; restores modes and random generators on exit."
     of_numpy = np.random.get_state()
     of_python = random.getstate()
     gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
@@ -61,7 +61,7 @@ def _moved(x, device, dtype):
     return x.to(device, dtype if x.is_floating_point() else None)
 
 # %% ../../nbs/tools/01_monitor.ipynb #29cc305b
-def _pooled(out, n, mask, last) -> Tensor:  # mask: 0 for padding; last: channels last?
+def _pooled(out, n, mask, last) -> Tensor:  # mask: 0 marks padding; last: are channels last?
     if not torch.is_tensor(out):
         names = f" with {', '.join(map(str, out))}"[:60] if isinstance(out, Mapping) else ""
         remedy = "pass features=lambda model, x: model(x)[...], which selects one"
@@ -75,7 +75,7 @@ def _pooled(out, n, mask, last) -> Tensor:  # mask: 0 for padding; last: channel
 
 # %% ../../nbs/tools/01_monitor.ipynb #5bb8405d
 def rows_of(x: Any, rows: Any) -> Any:
-    "Select inputs of a batch; for a dictionary, of each entry."
+    "Select rows of a batch, or of each entry if the batch is a dictionary."
     return {k: v[rows] for k, v in x.items()} if isinstance(x, Mapping) else x[rows]
 
 
@@ -84,8 +84,8 @@ def encode(
     points: fixed_tasks.FixedPoints,
     *,
     features: Callable | None = None,  # (model, batch) -> outputs, or name -> outputs of heads
-) -> Tensor | dict:  # shape (n, d), float32, on the CPU; a dictionary if there are several heads
-    "Compute features of the examples without changing the states of the model and generators."
+) -> Tensor | dict:  # shape (n, d), float32, on the CPU; for several heads, name -> features
+    "Compute the features of all examples; the states of model and generators do not change."
     source: Any = sources.source_of(model)
     model, module = source.model, source.module if isinstance(source, sources.Network) else None
     device = encoders.device_of(module)
@@ -97,8 +97,8 @@ def encode(
         if features is None or not isinstance(out, Mapping):
             return {"": out}
         if not out:
-            got, remedy = "an empty dictionary", "return at least one"
-            checks.refuse("features must return a head", got, remedy)
+            got, remedy = "an empty dictionary", "return name -> output"
+            checks.refuse("features must return at least one head", got, remedy)
         return {str(name): head for name, head in out.items()}
 
     rows: list = []
@@ -121,7 +121,7 @@ def encode(
 
 # %% ../../nbs/tools/01_monitor.ipynb #7ffb2759
 def _normalized_deviation(X: Tensor) -> float:  # in [0, 1]; near 0 after a collapse
-    """Mean standard deviation of the coordinates of unit features, times the root of d.
+    """Mean standard deviation of the d coordinates of normalised features, times sqrt(d).
 
     Reference: Chen and He (2021), SimSiam, figure 2.
     """
@@ -136,7 +136,7 @@ def _normalized_deviation(X: Tensor) -> float:  # in [0, 1]; near 0 after a coll
 
 # %% ../../nbs/tools/01_monitor.ipynb #5060b3fd
 def _rankme_on_basis(basis: ridge.RidgeBasis) -> float:  # in [1, min(n, d)]
-    "RankMe of the features of a basis (Garrido et al. 2023)."
+    "RankMe of the features that `basis` decomposes (Garrido et al. 2023)."
     inside = basis.V.T @ basis.mean
     rest = (basis.mean - basis.V @ inside).norm()
     top = torch.cat([inside, rest[None]]) * len(basis.U) ** 0.5
@@ -157,32 +157,34 @@ def _alpha_on_basis(basis: ridge.RidgeBasis, features: Tensor) -> float:  # NaN 
 # %% ../../nbs/tools/01_monitor.ipynb #53fae9a8
 @dataclass(frozen=True, eq=False, repr=False)
 class Step(results.Result):
-    "Measurements at a training step; NaN if the step failed."
+    "Measurements at a training step; values are NaN if the measurement failed."
 
     step: int
     skill: float  # expected held-out skill over the tasks; higher is better
     se: float  # standard error of the skill over examples and tasks
     rankme: float  # effective rank of the features
     deviation: float  # normalised standard deviation, in [0, 1]
-    collapsed: bool  # is the deviation below COLLAPSE?
-    loss: float  # as passed, else NaN
+    collapsed: bool  # is the deviation below 0.005?
+    loss: float  # as passed to the monitor, otherwise NaN
     dimension: int  # number of features
     seconds: float  # duration of the measurement, including the forward pass
-    failure: str = ""  # why there is no skill
+    failure: str = ""  # reason for a missing skill; empty if there is one
     alpha_req: float = math.nan  # decay of the covariance eigenvalues
-    heads: dict | None = None  # name -> skill, for several heads; the first is `skill`
-    point_errors: Tensor | None = None  # pseudo-values relative to a constant, shape (n,)
-    task_errors: Tensor | None = None  # relative to a constant, shape (n_tasks,)
+    heads: dict | None = (
+        None  # name -> skill if there are several heads; `skill` is that of the first
+    )
+    point_errors: Tensor | None = None  # pseudo-values of the relative error, shape (n,)
+    task_errors: Tensor | None = None  # error over the error of a constant, shape (n_tasks,)
     label_skill: float = math.nan  # held-out skill on known labels
     label_points: Tensor | None = None  # pseudo-values of the label skill, one per label or group
-    keep: int | None = None  # best step so far; None: no step has a skill
+    keep: int | None = None  # step to keep so far; None if no step has a skill
 
     def named(self) -> dict[str, float]:
-        "Skills of the heads, by column name."
+        "Return the skill of each head, by column name."
         return {f"skill/{name}": value for name, value in (self.heads or {}).items()}
 
     def numbers(self) -> dict[str, float]:  # without missing values
-        "Values to log: skill, its error, further statistics, and the skills of heads."
+        "Return the values to log: skill, standard error, other statistics, skill of each head."
         names = ("skill", "se", "rankme", "alpha_req", "deviation", "loss", "label_skill")
         values = {name: getattr(self, name) for name in names}
         values |= self.named() | ({} if self.keep is None else dict(keep=self.keep))
@@ -218,8 +220,8 @@ def _from_rank_zero(work: Callable[[], _T]) -> _T:
 
 # %% ../../nbs/tools/01_monitor.ipynb #544e361b
 _BEHIND = 0.1  # probability of being ahead on the user's task below which a step is behind
-_COLLAPSE = 0.005  # normalised deviation below which a collapse is reported
-_N_CLASSES = 5  # number of classes of a task
+_COLLAPSE = 0.005  # normalised deviation below which the monitor reports a collapse
+_N_CLASSES = 5  # number of classes per task
 _BATCH = 256  # inputs per forward pass
 
 # %% ../../nbs/tools/01_monitor.ipynb #b573bc93
@@ -229,33 +231,36 @@ class Monitor:
 
     Call it with the model, or its features, after each epoch. `verdict` recommends the step to keep
     and lists the steps that are behind; `best()` returns the step to keep: the latest one that is
-    not behind the top-ranked step. A step is behind if its probability of being ahead on the user's
-    task, given the tasks and known labels, is below 0.1. `keep` of a step increases with each step
-    that is not behind, so that a checkpoint at its maximum is the step to keep; the callbacks of
+    not behind the top-ranked step. A step is behind if its probability of being better than the
+    top-ranked step on the user's task, given the tasks and known labels, is below 0.1. The
+    attribute `keep` of each measured step is the step to keep at that time. It never decreases, so
+    a checkpoint that is saved when `keep` is largest is the one to keep; the callbacks for
     Lightning, transformers and sentence-transformers log it. The tasks are sampled from
-    `reference`; by default, from the standard reference models, if two are available and the inputs
-    are images (each channel is rescaled to 0 to 255, which undoes normalisation), and otherwise
-    from patches of the images.
-    In a distributed run all ranks must call the monitor; rank zero measures.
+    `reference`. By default, they are sampled from the standard reference models if at least two are
+    available and the inputs are images (each channel is rescaled to the range 0 to 255, which
+    undoes normalisation), and otherwise from patches of the images.
+    In a distributed run, all ranks must call the monitor, and rank zero measures.
     Reference: Task Priors, section 2.2; Garrido et al. (2023) for RankMe.
     """
 
     @checks.named("Monitor")
     def __init__(
         self,
-        images: fixed_tasks.InputsLike | None = None,  # array, data set or loader; None: features
+        images: fixed_tasks.InputsLike
+        | None = None,  # array, data set or loader; None if features are passed
         *,
         reference: checks.ArrayLike
         | Mapping[str, checks.ArrayLike]
         | bool
-        | None = None,  # features (n, d), or name -> features; False: only the images
+        | None = None,  # features (n, d), or name -> features; False: patches of the images
         features: Callable | None = None,  # (model, batch) -> outputs, or name -> outputs of heads
-        labels: row_labels.LabelsLike | None = None,  # of all or some inputs, as for rank_models
+        labels: row_labels.LabelsLike
+        | None = None,  # labels of all or some inputs, as for rank_models
         groups: row_labels.LabelsLike
-        | None = None,  # of all inputs (patient, video): left out together
-        n_points: int = 5000,  # largest number of examples, a seeded subset
-        n_tasks: int = 64,  # number of tasks, which are sampled once
-        seed: int = 0,  # of the subset and of the tasks
+        | None = None,  # group of each input (patient, video), for grouped cross-validation
+        n_points: int = 5000,  # maximum number of examples, a random subset
+        n_tasks: int = 64,  # number of tasks; they are sampled once
+        seed: int = 0,  # seed for the subset and the tasks
     ) -> None:
         n_points = checks.check_count(n_points, "n_points", low=10)
         n_tasks = checks.check_count(n_tasks, "n_tasks", low=2)
@@ -271,10 +276,10 @@ class Monitor:
             references = references or fixed_tasks.known_references(self.points, given, seed)
             if given is None and "patches" in references:
                 warnings.warn(
-                    "Monitor: pass a reference. Got none, so tasks come from patches of images, "
-                    "with a median regret of half an accuracy point in twenty small runs, 2.4 "
-                    "at worst, and much more among layers of well-trained networks; pass "
-                    "reference=features of such a network.",
+                    "Monitor: pass a reference. Got none, so tasks are sampled from patches of the "
+                    "images. In 20 small training runs, the step to keep then had a median regret "
+                    "of 0.5 accuracy points and a maximum of 2.4; pass reference=features of a "
+                    "well-trained network.",
                     stacklevel=2,
                 )
             self.n_all = len(next(iter(references.values())))
@@ -291,7 +296,7 @@ class Monitor:
 
     def _forget(self) -> None:
         self.history: list = []
-        self._pairs: dict = {}  # (step, step) -> probability that the first is ahead
+        self._pairs: dict = {}  # (step, step) -> probability that the first is better
 
     def __repr__(self):
         n_tasks, n = self.labels.shape
@@ -301,11 +306,11 @@ class Monitor:
     def __call__(
         self,
         model: Callable | checks.ArrayLike,  # module, function of a batch, or features
-        step: int | None = None,  # from 0; None: the next one
+        step: int | None = None,  # number of the step, from 0; None: the next number
         *,
-        loss: float | None = None,  # stored with the skill
-    ) -> float:  # the skill; NaN if the step failed
-        "Measure a step; a previous measurement of the same step is replaced."
+        loss: float | None = None,  # training loss, which is stored with the skill
+    ) -> float:  # the skill; NaN if the measurement failed
+        "Measure a step, and replace an earlier measurement of the same step."
         step = self._last + 1 if step is None else step
         step = checks.check_count(step, "step", low=0)
         self._last = step
@@ -323,7 +328,7 @@ class Monitor:
             warnings.warn(
                 "Monitor: features must not collapse. Got a normalised deviation of "
                 f"{latest.deviation:.3g} at step {step}, below {_COLLAPSE:g}; "
-                "look at the loss.",
+                "check the loss.",
                 stacklevel=2,
             )
         return latest.skill
@@ -333,7 +338,7 @@ class Monitor:
         a: int,  # a step
         b: int,  # another step
     ) -> float:  # in [0, 1]
-        "Probability that step `a` has a higher skill than `b`, from paired errors."
+        "Return the probability that step `a` has a higher skill than step `b`, from paired errors."
         steps = [self._find(a), self._find(b)]
         if a == b:
             return 0.5
@@ -349,15 +354,15 @@ class Monitor:
         a: int,  # a step
         b: int,  # another step
     ) -> float:  # in [0, 1]
-        """Probability that step `a` is ahead of step `b` on the user's task.
+        """Return the probability that step `a` is better than step `b` on the user's task.
 
-        This is the forecast for two models, which treats the user's task as one more sampled task
-        and uses known labels. In contrast, `probability_better` is about the mean over the sampled
-        tasks.
+        It is the probability that a ranking of the two steps forecasts: the user's task is treated
+        as one more sampled task, and known labels are used. In contrast, `probability_better`
+        refers to the mean over the sampled tasks.
         """
         return self._p_ahead(*(self._find(step) for step in (a, b)))
 
-    def ties(self) -> list[int]:  # steps, in the order of training
+    def ties(self) -> list[int]:  # step numbers, ascending
         "Return the top-ranked step and the steps that are not behind it."
         steps = self._usable()
         first = self._first(steps)
@@ -440,7 +445,7 @@ class Monitor:
         self._last = state["last"]
 
     @cached_property
-    def _sketch(self) -> Tensor | None:  # of the examples, in order
+    def _sketch(self) -> Tensor | None:  # statistics of the examples, to recognise them
         if self.points is None:
             return fixed_tasks.sketch_of_rows(self._reference)
         with _without_trace(None):
@@ -494,11 +499,14 @@ class Monitor:
         if isinstance(source, sources.Matrix):
             X = checks.check_tensor(model, "features").detach().float().cpu()
         elif self.points is None:
-            rule = "a model requires images"
+            rule = "measuring a model requires images"
             remedy = "pass features (n, d), or images to Monitor"
             checks.refuse(rule, type(model).__name__, remedy, TypeError)
         elif not isinstance(source, (sources.Network, sources.Function)):
-            rule, remedy = "a model must be a module or a function", "pass one, or features (n, d)"
+            rule, remedy = (
+                "a model must be a module or a function",
+                "pass a module, a function, or features (n, d)",
+            )
             checks.refuse(rule, source.label_at(0), remedy, TypeError)
         else:
             return encode(model, self.points, features=self.features)
@@ -573,7 +581,7 @@ class Monitor:
         checks.refuse(rule, repr(step), f"the last ones are {last_steps}")
 
 # %% ../../nbs/tools/01_monitor.ipynb #d6884ea2
-def _source(points):  # images or texts, perhaps with labels and names; None: only features
+def _source(points):  # images or texts, which may have labels and names; None: only features
     data = None if points is None else points.data
     return data if hasattr(data, "labels") else None
 
@@ -586,11 +594,14 @@ def _chosen_groups(groups, points, index, n_all) -> list | None:
     return [names[i] for i in index.tolist()]
 
 
-def _chosen_labels(labels, points, index, n_all):  # class of each example, -1: unknown
+def _chosen_labels(labels, points, index, n_all):  # class of each example; -1 if unknown
     labels = row_labels.read_labels(labels, _source(points), n_all)
     if labels is None:
         return None
-    rule, classes = "labels must have two classes and four examples", labels.classes[index]
+    rule, classes = (
+        "labels must have at least two classes and four labelled examples",
+        labels.classes[index],
+    )
     known = classes[classes >= 0]
     if labels.targets is not None or len(known) < 4 or len(known.unique()) < 2:
         found = f"{len(known.unique())} classes and {len(known)} labelled examples in the subset"

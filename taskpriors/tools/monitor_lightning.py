@@ -15,9 +15,10 @@ from .monitor import Monitor
 
 # %% ../../nbs/tools/02_monitor_lightning.ipynb #8238b9b2
 class MonitorCallback(Callback):
-    """Monitor the skill of a LightningModule, logged as `taskpriors/skill` in `callback_metrics`.
+    """Measure the skill of a LightningModule, and log it as `taskpriors/skill`.
 
-    To checkpoint the step to keep, pass monitor="taskpriors/keep", mode="max" to ModelCheckpoint.
+    To save the checkpoint of the step to keep, pass monitor="taskpriors/keep", mode="max" to
+    ModelCheckpoint.
     Reference: Lightning's callback interface.
     """
 
@@ -35,7 +36,7 @@ class MonitorCallback(Callback):
         self.every = check_count(every, "every")
 
     def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
-        "Measure the epoch and log the results, before checkpoints are written."
+        "Measure the model and log the results, before checkpoints are written."
         if trainer.sanity_checking or trainer.current_epoch % self.every:
             return
         self.monitor(module, step=trainer.current_epoch)
@@ -44,7 +45,7 @@ class MonitorCallback(Callback):
             module.log(f"taskpriors/{name}", value, rank_zero_only=False, sync_dist=False)
 
     def state_dict(self) -> dict[str, Any]:
-        "Return the state of the monitor, which is stored in the trainer's checkpoints."
+        "Return the state of the monitor, which the trainer stores in its checkpoints."
         return self.monitor.state_dict()
 
     def load_state_dict(self, state_dict: dict) -> None:

@@ -16,7 +16,7 @@ from .monitor import Monitor
 
 # %% ../../nbs/tools/04_monitor_sentence.ipynb #cf417ea2
 class TaskPriorEvaluator(SentenceEvaluator):
-    """Expected held-out skill of a text encoder on fixed texts, without labels.
+    """Evaluate the expected held-out skill of a text encoder on fixed texts, without labels.
 
     Reference: the evaluator interface of sentence-transformers.
     """
@@ -24,13 +24,13 @@ class TaskPriorEvaluator(SentenceEvaluator):
     @named("TaskPriorEvaluator")
     def __init__(
         self,
-        texts: Sequence,  # of strings, in a fixed order
+        texts: Sequence,  # strings, in a fixed order
         reference: ArrayLike
         | Mapping[str, ArrayLike],  # fixed embeddings of the texts, shape (n, d)
         *,
         name: str = "",  # prefix of the metrics
         batch_size: int = 32,  # texts per forward pass
-        **options: Any,  # of `Monitor`: labels, groups, n_points, n_tasks, seed
+        **options: Any,  # options of `Monitor`: labels, groups, n_points, n_tasks, seed
     ) -> None:
         super().__init__()
         self.texts, self.name, self.batch_size = list(texts), name, batch_size
@@ -43,7 +43,7 @@ class TaskPriorEvaluator(SentenceEvaluator):
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
     ) -> dict[str, float]:
-        "Embed the texts and return the metrics; each call is a step of the monitor."
+        "Embed the texts, measure a step of the monitor, and return its metrics."
         chosen = [self.texts[i] for i in self.monitor.index.tolist()]
         options = dict(batch_size=self.batch_size, convert_to_tensor=True, show_progress_bar=False)
         self.monitor(model.encode(chosen, **options).float().cpu())

@@ -15,10 +15,10 @@ from .monitor import Monitor
 
 # %% ../../nbs/tools/03_monitor_transformers.ipynb #99da435b
 class MonitorCallback(TrainerCallback):
-    """Monitor the skill of a model at each evaluation of a transformers Trainer.
+    """Measure the skill of a model at each evaluation by a Trainer of transformers.
 
-    The skill is added to the metrics as `eval_taskpriors_skill`, except at failed steps. For
-    metric_for_best_model, use `eval_taskpriors_keep`, the number of the step to keep.
+    The skill is added to the metrics as `eval_taskpriors_skill`, unless the measurement failed. Set
+    metric_for_best_model to `eval_taskpriors_keep`, the number of the step to keep.
     Reference: the callback interface of transformers.
     """
 
@@ -39,7 +39,7 @@ class MonitorCallback(TrainerCallback):
         model: Any | None = None,
         **kwargs: Any,
     ) -> None:
-        "Measure the model, and add the results to the metrics and to the trainer's log."
+        "Measure the model, and add the results to the metrics and to the log of the trainer."
         self.monitor(model, step=state.global_step)  # type: ignore[arg-type]  # not None
         step = next(s for s in self.monitor.history if s.step == state.global_step)
         numbers = step.numbers()
