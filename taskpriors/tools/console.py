@@ -250,7 +250,7 @@ def _bars() -> list:  # of running loops, the newest one last
     return sorted(bars, key=lambda bar: bar.start_t)
 
 
-_LEAST_DONE = 1 / 20  # share of a loop from which its rate is known well enough
+_LEAST_DONE = 1 / 10  # share of a loop from which its rate is known well enough
 
 
 def _time_left(bar) -> str:  # ", about 40 s left"; empty if unknown
