@@ -33,9 +33,9 @@ from .tools.label_sheet import label_sheet as label_sheet
 from .tools.layer_outputs import layers_of as layers_of
 from .tools.monitor import Monitor as Monitor
 from .transfer.agreement import rank_agreement as rank_agreement
-from .transfer.registry import describe_metric as describe_metric
 from .transfer.metrics import metrics as metrics
 from .transfer.registry import METRICS as METRICS
+from .transfer.registry import describe_metric as describe_metric
 from .transfer.registry import metric_functions as metric_functions
 from .transfer.registry import transfer_scores as transfer_scores
 from .transfer.spectrum import cka as cka
