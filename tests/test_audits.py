@@ -86,7 +86,7 @@ def test_a_constant_model_fails_in_memory_and_from_disk(tmp_path):
 def test_a_table_of_texts_without_a_header_is_refused(tmp_path):
     path = tmp_path / "texts.csv"
     path.write_text("the first text,a\nthe second,b\n")
-    with pytest.raises(ValueError, match="must have a column text. Got the first text, a"):
+    with pytest.raises(ValueError, match="must have a column named text. Got the first text, a"):
         tp.load_texts(path)
 
 
