@@ -21,9 +21,6 @@ from ..checks import ArrayLike, Seed
 from ..results import Result
 from ..signatures import documented
 
-# %% ../../nbs/prior/08_prefix.ipynb #8384c53f
-#| export
-
 # %% ../../nbs/prior/08_prefix.ipynb #3bebcd61
 def encode_labels(y: Tensor, q: int, dtype: torch.dtype) -> Tensor:  # codes, shape (..., q - 1, m)
     "Encode class 0 as -1 in every entry, and class c > 0 as the unit vector e_c."
