@@ -67,7 +67,7 @@ def shown(x: object, most: int) -> str:
 
 
 def listed(names: Sequence, most: int = 4) -> str:
-    "Join names with commas; beyond `most` names, count the remaining ones."
+    "Join names with commas; if there are more than `most`, replace the last ones by their number."
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} others"]
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]

@@ -253,7 +253,7 @@ def _picture_transform(processor: Any) -> Callable:  # PIL image -> tensor, or n
     part = getattr(processor, "image_processor", processor)
     if not hasattr(part, "image_mean") and "ImageProc" not in type(part).__name__:
         rule, got = "a pair for images must contain an image processor", type(processor).__name__
-        refuse(rule, got, "load it with AutoImageProcessor, or pass texts", TypeError)
+        refuse(rule, got, "load the processor with AutoImageProcessor, or pass texts", TypeError)
     return partial(_processed, processor=part)
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #bf673cef

@@ -446,7 +446,9 @@ def _table_of(record: Any) -> tuple[DataFrame, str]:  # and its name
             rule = "past results must be an existing table"
             raise FileNotFoundError(
                 sentence(
-                    rule, repr(str(path)[-80:]), "pass a .csv or .parquet file, or a folder of mteb"
+                    rule,
+                    repr(str(path)[-80:]),
+                    "pass a .csv or .parquet file, or a folder of mteb results",
                 )
             )
         return tables.read(path), path.name

@@ -780,7 +780,7 @@ def _with_names(source: Source) -> Source:
 def rows_of_frames(models: Mapping[str, Any], points: Any | None = None) -> tuple[dict, Any]:
     """Sort the rows of data frames and tables by index or key, so that all have the same order.
 
-    The order is that of `points`, a source of images or texts, or of the first data frame. The
+    Rows are in the order of `points` (a source of images or texts) or of the first data frame. The
     result is a dictionary name -> Source, and the names of the rows for `read_labels` (None if
     the rows have no names).
     """

@@ -326,7 +326,7 @@ class Unknown(Source):
     value: object
 
     def label_at(self, k: int) -> str:
-        "Name of its class and its position in the list."
+        "Return a label: the class name of the model and its position in the list."
         value = self.value[0] if isinstance(self.value, tuple) and self.value else self.value
         return f"{type(value).__name__}_{k}"
 

@@ -35,14 +35,14 @@ from ..signatures import documented
 def top_eigenvalue(
     Z: ArrayLike,  # factor of a kernel K, shape (n, r)
 ) -> float:  # in the units of K
-    "Largest eigenvalue of K, computed by Lanczos iterations with the factor."
+    "Largest eigenvalue of K, computed from the factor by Lanczos iteration."
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     Z = checks.check_features(Z, "Z")
     Z = Z.double() if min(Z.shape) < 8 else Z
     if not Z.any():
         rule = "K must not be zero"
-        checks.refuse(rule, "a factor of zeros", "check the features")
+        checks.refuse(rule, "an all-zero factor", "check the features")
     if min(Z.shape) < 8:
         gram = Z.T @ Z if Z.shape[1] < len(Z) else Z @ Z.T
         return torch.linalg.eigvalsh(gram.double())[-1].item()

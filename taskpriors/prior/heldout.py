@@ -71,7 +71,7 @@ class HeldoutError(results.Result):
         return results.Result.to_frame(replace(self, **hidden))
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        "Plot the expected error over the penalties."
+        "Plot the expected error against the penalty."
         ax = results.new_axes(ax)
         if self.alphas is not None and self.errors is not None:
             ax.plot(self.alphas.cpu(), self.errors.cpu(), label="expected held-out error")
@@ -197,7 +197,7 @@ def ratio_values(
 
 # %% ../../nbs/prior/15_heldout.ipynb #aca694a2
 def constant_values(squares: Tensor, mean: Tensor | float, n: int) -> Tensor:  # like squares
-    "Pseudo-values of the baseline error, from squares at some of n examples and the overall mean."
+    "Pseudo-values of the baseline error from squared residuals; `mean` is over all n examples."
     total = n * mean
     without = (n - 1) * (total - n / (n - 1) * squares) / max(n - 2, 1) ** 2
     return n**2 * total / (n - 1) ** 2 - (n - 1) * without

@@ -96,7 +96,7 @@ def margin_quantile(
 def probability_ahead(
     margin: ArrayLike | float, se: ArrayLike | float, freedom: ArrayLike | float = math.inf
 ) -> Tensor:  # in [0, 1], float64
-    "Probability of a positive true margin, by Student's t distribution with a flat prior."
+    "Probability that the true margin is positive, from Student's t distribution and a flat prior."
     margin, se, freedom = (np.asarray(x, dtype=float) for x in (margin, se, freedom))
     return torch.as_tensor(stdtr(np.minimum(freedom, _NORMAL), margin / se))
 

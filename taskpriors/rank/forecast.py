@@ -281,7 +281,7 @@ class Constants(NamedTuple):
 
 @cache
 def constants_of(scoring: str) -> Constants | None:  # None for scores that were not studied
-    "Read the constants for a score; scores of the same probes differ only in the level."
+    "Return the constants of a score; scores of the same probes share all but those of the level."
     table = packaged_toml("rank/forecast.toml")
     if scoring not in table:
         return None

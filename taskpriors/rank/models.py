@@ -318,7 +318,7 @@ def rank_models(
 
     `labels` is an array or list (NaN, None or -1 for unknown labels), a dictionary from names to
     labels, a table or file with columns for names and labels, or True for the labels of the images.
-    Integers and words are classes; numbers with fractions are regression targets. `groups` are
+    Integers and strings are classes; non-integer numbers are regression targets. `groups` are
     never split between training and test. `pairs` contains pairs of examples from the same class or
     from different classes, or is a `Retrieval`: queries and their relevant examples.
     `past_results` is a table of models by tasks, or contains results from timm or mteb.

@@ -186,7 +186,7 @@ class Ranking(Result):
 
     @property
     def trusted(self) -> bool | None:
-        "Whether labels can have the edges of `mean` and `variance`; None if not requested."
+        "Whether labels can have the edge moments behind `mean` and `variance`; None without them."
         return None if self.mean is None else not self.reason
 
     @property

@@ -205,7 +205,9 @@ def _gather(
     reference_models, silent = engine.embed(also) if also else ({}, {})
     if silent:
         got = words.shortened("; ".join(words.failure_lines(silent)), 160)
-        checks.refuse("reference models must not fail", got, "correct it, or leave it out")
+        checks.refuse(
+            "every reference model must return features", got, "correct it, or leave it out"
+        )
     n = len(next(iter(models.values())).features)
     if source is not None:
         kind = getattr(source, "kind", "images")

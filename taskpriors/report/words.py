@@ -273,7 +273,7 @@ def _written(n, folder) -> str:  # clause on how to obtain the examples to label
     n = min(n, 500)  # as many as a ranking lists
     if not folder:
         return f"next_labels({n}) lists them"
-    return f"taskpriors next {shlex.quote(folder)} --n-labels {n} writes a sheet with them"
+    return f"to write a sheet of them, run taskpriors next {shlex.quote(folder)} --n-labels {n}"
 
 
 def _equals(frame, costs) -> str:  # a sentence on models that are as good as the first, or ''

@@ -314,7 +314,7 @@ def _checked_problem(
     if len(Sigma) != len(mu):
         rule = "mu and Sigma must have the same dimension"
         got = f"{len(mu)} and {tuple(Sigma.shape)}"
-        checks.refuse(rule, got, "pass (d,) with (d, d) or (d,)")
+        checks.refuse(rule, got, "pass mu of shape (d,) with Sigma of shape (d, d) or (d,)")
     if center is None:
         center = torch.zeros_like(mu)
     center = checks.check_numbers(center, "center")

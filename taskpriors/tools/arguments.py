@@ -136,7 +136,7 @@ def own_options(given: dict) -> dict[str, Any]:
 
 
 def check_text_options(given: dict) -> None:
-    "Raise an error for options of images that are passed with texts, and vice versa."
+    "Raise an error if image options are passed with texts, or text options with images."
     of_images, of_texts = ("split", "exif_rotation"), _OF_TEXTS[1:]
     if _label_words(given.get("labels", []))[0]:
         of_texts = of_texts[:-1]

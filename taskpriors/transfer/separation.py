@@ -198,7 +198,7 @@ def _use_collapse(features, labels, collapse, svd) -> CollapseTerms:
         return collapse_terms(features, labels, svd=svd)
     if not isinstance(collapse, CollapseTerms):
         rule = "collapse must be the result of collapse_terms for these features"
-        checks.refuse(rule, f"{collapse!r:.60}", "pass it or None")
+        checks.refuse(rule, f"{collapse!r:.60}", "pass that result or None")
     return collapse
 
 
