@@ -113,7 +113,7 @@ def check_proportions(
         checks.refuse(rule, f"shape {tuple(pi.shape)}", "pass one share per class")
     if not (pi > 0).all() or abs(pi.sum().item() - 1) > 1e-6:
         rule = "class_proportions must be positive and sum to one"
-        checks.refuse(rule, pi.tolist(), "divide them by their sum")
+        checks.refuse(rule, pi.tolist(), "pass positive shares, divided by their sum")
     return pi / pi.sum(), tau
 
 # %% ../../nbs/prior/10_particles.ipynb #68381ff1
