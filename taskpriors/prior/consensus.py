@@ -262,7 +262,7 @@ def candidate_notes(
         elif len(names) > 2:
             notes += [
                 f"{name} and the other models predict each other's tasks poorly (mutual skill "
-                f"{skill:.3f}, usual {usual:.3f}). Check that its rows are in the same order."
+                f"{skill:.3f}, median {usual:.3f}). Check that its rows are in the same order."
                 for name, skill in zip(names, best.tolist(), strict=True)
                 if skill < _FAR * usual
             ]
