@@ -254,7 +254,7 @@ def scalar(x: Any) -> Tensor:
     return torch.tensor(x, dtype=torch.float64)
 
 # %% ../../nbs/rank/03_members.ipynb #72fdd69f
-def by_features(models: Mapping) -> list[str]:  # models: name -> Source
+def by_features(models: Mapping[str, sources.Source]) -> list[str]:
     "Return the names of the models that are given as features."
     return [name for name, model in models.items() if sources.is_given(model)]
 
