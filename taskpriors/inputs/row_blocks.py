@@ -177,9 +177,9 @@ class RowMatrix:
     def block_rows(self, bytes_each: int, usual: int | None = None) -> int:
         """Number of rows in a block.
 
-        On a GPU, a block takes at most 1 GB and an eighth of the free memory, if a row and its
-        intermediate results take `bytes_each` bytes. On the CPU, a block has `usual` rows, by
-        default 8 MB in float32.
+        On a GPU, a block takes at most 1 GB or an eighth of the free memory, whichever is smaller,
+        assuming that a row and its intermediate results take `bytes_each` bytes. On the CPU, a
+        block has `usual` rows, by default as many as take 8 MB in float32.
         """
         if self.device.type != "cpu":
             room = min(_DEVICE_BYTES, checks.available_memory(self.device) // 8)

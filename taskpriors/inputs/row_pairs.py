@@ -117,7 +117,7 @@ def _written(pairs: object, usual: Sequence[str]) -> _Written:
     written = _as_written(pairs, usual)
     if not written.first:
         rule = "pairs must contain at least one pair"
-        raise ValueError(sentence(rule, "none", "add a pair, or leave pairs out"))
+        raise ValueError(sentence(rule, "none", "add a pair, or omit the argument pairs"))
     for k, pair in enumerate(zip(written.first, written.second, strict=True), 1):
         if any(map(is_blank, pair)):
             rule = f"each pair must have an entry for {usual[0]} and for {usual[1]}"

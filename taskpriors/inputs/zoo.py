@@ -380,7 +380,7 @@ def _zoo_file(name, key, cache) -> Path:
 # %% ../../nbs/inputs/05_zoo.ipynb #3fc2e3c9
 @entry_point
 def zoo_model(name: str, *, cache: str | os.PathLike | None = None) -> nn.Module:
-    "Return a network of the zoo, (B, 1, 8, 8) in [0, 1] -> (B, d), which is trained on first use."
+    "Return a network of the zoo, trained on first use: (B, 1, 8, 8) in [0, 1] -> (B, d)."
     check_choice(name, zoo_names(), "name")
     if not ZOO[name].steps:
         return build_network(name)

@@ -144,7 +144,7 @@ class PairScores(Result):
 
     @checks.entry_point
     def precision(self, share_of_same: float) -> Tensor:  # shape (n_models,), float64
-        "Estimate precision at k: recall times the mean number of same-class examples, over k."
+        "Estimate precision at k: recall times the mean number of same-class examples / k."
         rho = checks.check_number(share_of_same, "share_of_same", low=0, high=1, low_open=True)
         return self.recall * rho * (self.n_points - 1) / self.k
 

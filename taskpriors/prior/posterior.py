@@ -184,9 +184,10 @@ def posterior_weights(
 ) -> PosteriorWeights:
     """Weights of the components given k labels, proportional to w^(f/(f + k)) E^t.
 
-    Here w are the prior weights, f is `fade`, E is the evidence and t its power. Powers are
-    averaged in proportion to the probability that they assign to the labels, each predicted from
-    the preceding labels. Copies share one weight, as in consensus_prior.
+    Here w are the prior weights, f is `fade`, E is the evidence and t its power. If `power` is
+    None, the weights are averaged over several powers; the share of a power increases with the
+    probability that it assigns to each label given the preceding labels. Copies share one
+    weight, as in consensus_prior.
 
     Reference: Grünwald 2012 for powers below one; Dawid 1984 for the choice by prediction.
     """

@@ -96,7 +96,7 @@ def target_error(
     """Leave-one-out error of ridge regression on known targets, in units of their variances.
 
     It is the mean over targets, at the penalty that minimises this mean. It equals
-    `expected_regression_error` with the standardised targets, divided by sqrt(m), as the prior.
+    `expected_regression_error` if the prior factor is the standardised targets over sqrt(m).
 
     Reference: Task Priors, Theorem 2.6, extended from label graphs to real targets.
     """

@@ -148,7 +148,7 @@ def _without_weights(source) -> tuple:  # module and a batch with one example, o
             module = timm.create_model(name, pretrained=False, num_classes=0).eval()
         except RuntimeError as e:
             remedy = f"check its name ({type(e).__name__})"
-            checks.refuse("the model must exist", repr(name), remedy)
+            checks.refuse("the model must be known to timm", repr(name), remedy)
         return module, torch.zeros(1, *module.pretrained_cfg["input_size"])
 
 

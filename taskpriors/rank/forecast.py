@@ -150,7 +150,7 @@ _AGREED = 2.0  # pseudo-count of contrasts in full agreement
 
 
 def agreement(mean: Tensor, record: _PastScores) -> float:
-    "Agreement between earlier and sampled tasks, between 0 and 1, shrunk towards 1."
+    "Agreement of earlier tasks with sampled tasks, from 0 to 1, shrunk towards 1."
     known = record.precision.diagonal() > 0
     effects = (torch.linalg.pinv(record.precision, hermitian=True) @ record.shift)[known]
     v, r = mean[known] - mean[known].mean(), effects - effects.mean()

@@ -469,7 +469,7 @@ class Ranking(Result):
         *,
         literature: bool = False,  # explain if labels cannot have the edges of Tr(MG)
     ) -> str:
-        "Summarise settings, correlations of the statistics and failures."
+        "Summarise the settings, the failures and the correlations of the statistics."
         n_models = len(self.models)
         agreement = None if self.accuracies is None else self.agreement()
         reason = self.reason if literature else ""

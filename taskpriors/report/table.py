@@ -206,7 +206,7 @@ def run_summary(
     reason: str = "",  # why no labels can have the edges behind E Tr(MG) and Var Tr(MG)
     width: int = 100,  # maximum line length in characters
 ) -> str:
-    "Summarise settings, correlations of the statistics and failures."
+    "Summarise the settings, the failures and the correlations of the statistics."
     labels = settings.get("labels")
     what = "skill" if agreement is None else "accuracy of ridge probes"
     lines = [

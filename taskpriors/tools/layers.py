@@ -57,7 +57,7 @@ def layers_prior(
 
 # %% ../../nbs/tools/05_layers.ipynb #44a20d0b
 def module_of(name: str) -> str:
-    "Return the name of a layer without its pooling."
+    "Return the name of a layer without the suffix of its pooling."
     return name.rpartition("/")[0] or name
 
 # %% ../../nbs/tools/05_layers.ipynb #bb3fe2c0
