@@ -361,8 +361,8 @@ def papers_page(targets):
         "**not reproducible**: the reason is given in the row. "
         "A command computes the item at full size; with `--miniature` it computes a small version.",
         "",
-        f"For {n_computed_here()} items, some of them proved or refuted, a number computed without a "
-        "neural network is compared with the published one. The table counts the rows below.",
+        f"For {n_computed_here()} items, some of them proved or refuted, a number computed without "
+        "a neural network is compared with the published one. The table counts the rows below.",
         "",
         *_count_lines(),
     ]

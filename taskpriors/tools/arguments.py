@@ -305,7 +305,8 @@ def read_config(file: str, command: str) -> dict[str, Any]:
     if not isinstance(read, dict) or {"verdict", "ranking"} <= set(read):
         raise ValueError(
             f"taskpriors {command}: --config must be a file of options, or the .json file of a "
-            f"ranking that the command has saved. Got {file[-80:]!r} without options; pass another file"
+            f"ranking that the command has saved. Got {file[-80:]!r} without options; "
+            "pass another file"
         )
     asked = read.get("name", command)
     if asked != command:
