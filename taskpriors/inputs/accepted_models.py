@@ -87,7 +87,7 @@ def _read_by(layers: list, run: Callable, name: str, *, mask: Tensor | None = No
         for hook in hooks:
             hook.remove()
     if not taken:
-        refuse(f"{name} must call its classifier", "no call", "pass a function of a batch")
+        refuse(f"{name} must call its classifier", "no call", "pass a function batch -> features")
     rows = [_one_vector(x, mask) for x in taken[-len(layers) :]]
     return torch.stack(rows).mean(0) if len(rows) > 1 else rows[0]
 

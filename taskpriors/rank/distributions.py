@@ -485,7 +485,7 @@ def sample_tasks(
 class TaskScores(NamedTuple):
     "Scores of one model on tasks: held-out skill and, if requested, accuracy of trained probes."
 
-    skill: Tensor  # 1 - error/error of a constant, float64
+    skill: Tensor  # 1 - error/(error of a constant), float64
     points: Tensor  # jackknife pseudo-values of the relative error, (n,) or (n_evaluated,)
     tasks: Tensor  # pseudo-values of the relative error on tasks, shape (n_tasks,)
     seconds: Tensor  # computation time

@@ -307,7 +307,7 @@ def rank_models(
 
     Tasks are sampled from the consensus prior: each model defines a distribution over tasks, and
     models that predict each other's tasks well have larger weights. The skill of a model is
-    1 - error/error of a constant for a ridge probe on held-out examples, averaged over tasks.
+    1 - (held-out error of a ridge probe) / (error of a constant prediction), averaged over tasks.
     `forecast` combines the skills with labels, pairs and past results; it contains each model's
     margin, expected regret and probability of being the best on your task.
 

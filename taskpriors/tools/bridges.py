@@ -234,7 +234,7 @@ def scorer(
 ) -> FeatureScorer:  # a function (estimator, X, y=None) -> float, larger is better
     """Create a label-free scorer for `scoring=` of cross_validate and GridSearchCV.
 
-    The skill is 1 - error/error of a constant on held-out examples of the scored fold, averaged
+    The skill is 1 - error/(error of a constant) on held-out examples of the scored fold, averaged
     over tasks of the prior. Estimators can be compared on the same fold; folds have different
     tasks.
     Reference: Task Priors, section 2.2; scikit-learn for the protocol.

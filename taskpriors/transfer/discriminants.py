@@ -209,8 +209,9 @@ def ped(
 ) -> float:  # in (0, 1), higher is better
     """Potential energy decline (PED): SFDA after overlapping classes have moved apart.
 
-    Classes are balls of `radius` standard deviations around their means. Two overlapping balls
-    move apart by time_step^2 / 2 of the overlap, six times or until the motion is halved.
+    Classes are balls of `radius` standard deviations around their means. In each of up
+    to six steps, two overlapping balls move apart by time_step^2 / 2 times their overlap. The
+    motion stops early once a step is at most half as large as the first.
 
     Reference: Li et al. 2023, Exploring model transferability through the lens of potential energy.
     """

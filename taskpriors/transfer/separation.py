@@ -237,7 +237,7 @@ def ncti_vc(
     collapse: CollapseTerms | None = None,  # collapse_terms(features, labels), if available
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # lower is better
-    "Log sum of the nuclear norms of class posteriors, a term of NCTI (Wang et al. 2023)."
+    "Logarithm of the sum of nuclear norms of class posteriors, a term of NCTI (Wang et al. 2023)."
     return _use_collapse(features, labels, collapse, svd).vc
 
 # %% ../../nbs/transfer/11_separation.ipynb #9c10cfc2

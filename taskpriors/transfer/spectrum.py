@@ -300,7 +300,7 @@ def cka(
     xx, yy = hsic(X, X), hsic(Y, Y)
     if not (xx > 0 and yy > 0):
         rule, remedy = "both representations must vary", "drop the constant one or pass more rows"
-        checks.refuse(rule, f"HSIC with themselves of {xx:.3g} and {yy:.3g}", remedy)
+        checks.refuse(rule, f"self-HSIC values of {xx:.3g} and {yy:.3g}", remedy)
     return hsic(X, Y) / math.sqrt(xx) / math.sqrt(yy)
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #f8c7638b
