@@ -531,8 +531,12 @@ def label_columns(
     if labels is None:
         return distributions.Columns({}, {}, [], [])
     if _complete(labels):
-        each = [scores[name].columns for name in models]
-        table = torch.stack([column for column in each if column is not None])
+        each = []
+        for name in models:
+            column = scores[name].columns
+            assert column is not None, name  # scored in the same pass as the tasks
+            each.append(column)
+        table = torch.stack(each)
         table = table.masked_fill(table.isinf(), math.nan)  # the cache cannot store NaN
         values = dict(zip(_LABEL_COLUMNS, table.T, strict=True))
         why = "targets must not be an exact linear function of the features"
