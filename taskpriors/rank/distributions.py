@@ -9,7 +9,7 @@ __all__ = []
 import difflib
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
@@ -257,7 +257,7 @@ ReferencesLike = TypeAliasType("ReferencesLike", Mapping | str | bool)
 
 
 def named_references(
-    references: ReferencesLike | None, models: Mapping[str, members.Model], choice: PriorChoice
+    references: ReferencesLike | None, models: Collection[str], choice: PriorChoice
 ) -> dict[str, Any]:
     "Return the reference models that the user passed, by name."
     if references is None or references is False or references == STANDARD:
@@ -597,6 +597,16 @@ class Engine(Protocol):
         labels: GivenLabels | None = None,  # scored in the same pass if the rows are on disk
     ) -> members.Settled:  # name -> TaskScores
         "Compute the models' skills on tasks and, if requested, the accuracy of trained probes."
+
+    def columns(
+        self,
+        models: Mapping[str, members.Model],
+        scores: Mapping[str, TaskScores],
+        labels: GivenLabels | None,
+        metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
+        options: RankOptions,
+    ) -> Columns:
+        "Compute further statistics of the models, from their features or from their scores."
 
     def subset(self, component: Component, points: Tensor) -> tuple[Tensor, float]:
         "Factor (k, r) of a component for some examples, and its kernel's largest eigenvalue."

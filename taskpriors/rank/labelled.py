@@ -6,11 +6,9 @@
 __all__ = []
 
 # %% ../../nbs/rank/08_labelled.ipynb #c935cdd5
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +18,7 @@ from torch import Tensor
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.store as store
-from ..inputs.image_source import ImageSource
-from ..inputs.row_labels import GivenLabels, LabelColumn
-from ..inputs.texts import TextSource
+from ..inputs.row_labels import GivenLabels
 from ..prior import posterior
 from ..prior.heldout import constant_errors
 from . import distributions, members
@@ -392,18 +388,8 @@ def points_to_label(
     return torch.cat([order, left[: _LISTED - len(order)]])
 
 # %% ../../nbs/rank/08_labelled.ipynb #b8e861b8
-def labels_record(
-    labels: GivenLabels, argument: Any, images: ImageSource | TextSource | None = None
-) -> dict[str, Any]:
+def labels_record(labels: GivenLabels, source: str) -> dict[str, Any]:
     "Describe the labels as a JSON object: numbers of classes and labels, and their source."
-    if isinstance(argument, LabelColumn):
-        argument = argument.source
-    if argument is True and images is not None:
-        source = f"read from {images.labels_from}"
-    elif isinstance(argument, (str, os.PathLike)):
-        source = f"read from {Path(argument).name}"
-    else:
-        source = "as given"
     classes = labels.classes[labels.classes >= 0]
     if labels.targets is not None:
         counts: dict[str, float | str] = dict(n_targets=labels.targets.shape[1])

@@ -26,16 +26,15 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.store as store
 from ..checks import DataFrame
-from ..inputs.image_source import ImageSource
-from ..inputs.texts import TextSource
 from ..prior.consensus import candidate_notes
 from ..prior.left_out_groups import evaluated_rows
-from ..prior.prefix import task_diversity
 from . import members
 from .distributions import Findings, feature_copies
 from .errors import error_model
 from .forecast import evidence_of
-from .options import RankOptions, task_orders
+from .labelled import labels_record
+from .options import task_orders
+from .task import Task
 from ..report import page, words
 from ..report import table as tables
 from ..report.plots import panels_png
@@ -51,23 +50,6 @@ def _version_of(package) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-# %% ../../nbs/rank/08_record.ipynb #691e0e1d
-def task_record(
-    tasks: Tensor,  # shape (n_tasks, n)
-    temperature: float,  # T of the component with the largest weight
-    top: float,  # largest eigenvalue of its kernel
-    n_classes: int,
-) -> dict[str, Any]:  # serialisable as JSON
-    "Describe tasks by their settings and by how much they differ."
-    diversity = task_diversity(tasks, n_classes=n_classes)
-    return dict(
-        task_temperature=temperature,
-        task_gain=top / (n_classes * temperature),
-        distinct_tasks=diversity.n_distinct,
-        rand_index=diversity.rand_index,
-        largest_class=diversity.largest_share,
-    )
 
 # %% ../../nbs/rank/08_record.ipynb #c27aec45
 def _candidate_notes(models, distribution, n_consensus_examples) -> list[str]:
@@ -108,18 +90,12 @@ def _candidate_notes(models, distribution, n_consensus_examples) -> list[str]:
 # %% ../../nbs/rank/08_record.ipynb #47f32b8f
 def describe_run(
     findings: Findings,
-    options: RankOptions,
+    task: Task,
     mask: Tensor,  # shape (n,), True for training examples
-    images: ImageSource | TextSource | None,  # None if all models are given as features
-    *,
-    labels: dict[str, Any] | None,  # from `labels_record`; None without labels
 ) -> dict[str, Any]:  # JSON-serialisable
     "Collect the settings that reproduce a run, statistics of its tasks, and notes."
-    models, task_sample, distribution = (
-        findings.models,
-        findings.task_sample,
-        findings.task_sample.distribution,
-    )
+    models, options, images = findings.models, task.options, task.inputs
+    task_sample, distribution = findings.task_sample, findings.task_sample.distribution
     edges = {}
     components = {}  # weights of the reference models
     if distribution.reference_models and distribution.consensus is not None:
@@ -161,7 +137,8 @@ def describe_run(
             **{package: _version_of(package) for package in ("torch", "timm", "numpy", "scipy")},
         ),
     )
-    if labels is not None and findings.labelled is not None:
+    if task.labels is not None and findings.labelled is not None:
+        labels = labels_record(task.labels, task.labels_from)
         settings["labels"] = labels | dict(components=findings.labelled.weights)
         settings["notes"] += labels["notes"]
     if options.groups is not None:
@@ -200,7 +177,7 @@ def _shown(images, i) -> str:
 
 
 def draw_tasks(
-    labels: Tensor, mask: Tensor, images: ImageSource | TextSource | Sequence | None
+    labels: Tensor, mask: Tensor, images: members.Inputs | Sequence | None
 ) -> dict[str, Any]:
     "Describe a few tasks and held-out examples, with previews, as a JSON object."
     tasks = blocks.evenly(len(labels), _DRAWN).tolist()

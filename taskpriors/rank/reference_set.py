@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 import taskpriors.checks as checks
 from ..inputs import named_models
-from ..inputs.image_source import ImageSource, LoadedBatches
+from ..inputs.image_source import LoadedBatches
 from ..inputs.sources import source_of
 from ..inputs.texts import TOO_LONG, TextSource
 from . import members
@@ -434,7 +434,7 @@ def hub_models(models: Mapping[str, Any], source: Any) -> tuple[tuple[str, ...],
 def find_references(
     references: Any,
     choice: PriorChoice,
-    models: Mapping[str, members.Model],
+    models: Collection[str],
     source: Any,
     hub: tuple = ((), ()),  # from `hub_models`, before the ranking downloads models
 ) -> ReferenceSet | None:
@@ -489,7 +489,7 @@ def few_models_words(n_models: int, reference_set: ReferenceSet | None) -> str:
     )
 
 # %% ../../nbs/rank/08_reference_set.ipynb #e780e7c7
-def words_of(source: ImageSource | TextSource) -> float:  # words per text; 0 for images
+def words_of(source: members.Inputs) -> float:  # words per text; 0 for images
     "Compute the mean number of words per text."
     if not isinstance(source, TextSource):
         return 0.0
@@ -520,7 +520,7 @@ def reference_notes(
     return notes
 
 
-def _cost_words(reference_set: ReferenceSet, source: ImageSource | TextSource) -> str:
+def _cost_words(reference_set: ReferenceSet, source: members.Inputs) -> str:
     "Describe the time and downloads of the reference models in a sentence."
     seconds = predicted_seconds(reference_set.reference_models, len(source), words=words_of(source))
     duration = f"{max(1, round(seconds))} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
@@ -539,7 +539,7 @@ def _cost_words(reference_set: ReferenceSet, source: ImageSource | TextSource) -
 
 
 def embed_unranked(
-    loaded: Mapping[str, Any], source: ImageSource | TextSource, options: RankOptions
+    loaded: Mapping[str, Any], source: members.Inputs, options: RankOptions
 ) -> Settled:  # name -> Model
     "Embed inputs with reference models or baselines; the user's pooling does not apply."
     compute = replace(options.compute, pooling=None, transform=None)
@@ -549,7 +549,7 @@ def embed_unranked(
 
 
 def see_inputs(
-    reference_set: ReferenceSet, source: ImageSource | TextSource, options: RankOptions
+    reference_set: ReferenceSet, source: members.Inputs, options: RankOptions
 ) -> Settled:
     "Load the reference models, and embed the inputs with them."
     if options.compute.progress:

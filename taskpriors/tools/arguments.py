@@ -34,7 +34,7 @@ def _label_words(words: list) -> tuple[list[str], list[str]]:  # label files, na
 def label_options(images: object, words: list, column: str | None = None) -> dict[str, Any]:
     "Return the labels and metrics for `rank_models`, and refuse unknown metrics."
     from taskpriors.inputs.row_labels import labels_of_column, labels_of_files
-    from taskpriors.rank.models import SYNBENCH
+    from taskpriors.rank.task import SYNBENCH
     from taskpriors.transfer.registry import metric_functions
 
     files, names = _label_words(words)

@@ -129,7 +129,7 @@ def _tell(ranking, out, given, report) -> None:
 def _with_all(given, options) -> dict:  # options of rank_models
     if "all" not in given:
         return options
-    from taskpriors.rank.models import ON_REQUEST
+    from taskpriors.rank.task import ON_REQUEST
 
     names = options.get("metrics")
     return options | dict(metrics="all" if names is None else [*names, *ON_REQUEST])
