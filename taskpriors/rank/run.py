@@ -7,13 +7,16 @@ __all__ = []
 
 # %% ../../nbs/rank/12_run.ipynb #cbe56cee
 import math
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+import taskpriors
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..inputs import row_labels
@@ -371,6 +374,118 @@ def _find_scores(
         beside,
     )
 
+# %% ../../nbs/rank/12_run.ipynb #46eea895
+@lru_cache
+def _version_of(package) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+# %% ../../nbs/rank/12_run.ipynb #c27aec45
+def _candidate_notes(models, distribution, n_consensus_examples) -> list[str]:
+    one = distribution.members[0] if len(distribution.members) == 1 < len(models) else None
+    models = {**models, **distribution.reference_models}
+    n = len(next(iter(models.values())).features)
+    if distribution.cross_skills is not None:
+        ranked = slice(len(distribution.members) - len(distribution.reference_models))
+        names = [words.shortened(name, 40) for name in distribution.members[ranked]]
+        alike, cross = (
+            distribution.cross_skills.alike[ranked, ranked],
+            distribution.cross_skills.skill[ranked, ranked],
+        )
+        n_points = min(n, n_consensus_examples)
+        notes = consensus.candidate_notes(
+            names, alike, consensus=distribution.consensus, cross=cross, n_points=n_points
+        )
+        if (
+            distribution.reference_models
+            and not distribution.cross_skills.skill[-len(distribution.reference_models) :].any()
+        ):  # no ranked model predicts their tasks
+            notes.append(
+                "The reference models and the ranked models cannot predict each other's tasks, so "
+                "the reference models are left out: are all rows in the same order?"
+            )
+        return notes
+    index = blocks.evenly(n, 256, down=True)
+    alike = torch.eye(len(models))
+    if n >= 4 and len(distribution.members) > 1:
+        some, failures = members.settle(
+            models, [members.attempt(members.rows_of, m, index) for m in models.values()]
+        )
+        if not failures:  # files may have been deleted
+            alike = distributions.feature_copies(list(some.values()), 256)
+    names = [words.shortened(name, 40) for name in models]
+    return consensus.candidate_notes(names, alike, prior=one, consensus=distribution.consensus)
+
+# %% ../../nbs/rank/12_run.ipynb #47f32b8f
+def _settings_of(
+    findings: distributions.Findings,
+    task: Task,
+    mask: Tensor,  # shape (n,), True for training examples
+) -> dict[str, Any]:  # JSON-serialisable
+    "Collect the settings that reproduce a run, statistics of its tasks, and notes."
+    models, options, images = findings.models, task.options, task.inputs
+    task_sample, distribution = findings.task_sample, findings.task_sample.distribution
+    edges = {}
+    components = {}  # weights of the reference models
+    if distribution.reference_models and distribution.consensus is not None:
+        weights = distribution.consensus.weights[-len(distribution.reference_models) :].tolist()
+        components = dict(
+            reference_weights=dict(zip(distribution.reference_models, weights, strict=True))
+        )
+    if (moments := task_sample.moments) is not None:
+        temperature = moments.temperature.item()
+        regime = (moments.scale / moments.temperature).item()
+        edges = dict(temperature=temperature, edge_regime=regime, edge_pairs=task_sample.pairs)
+    task_options = {k: getattr(options.tasks, k) for k in ("kernel", "n_tasks", "n_classes")}
+    settings = dict(
+        images=words.plain_text(getattr(images, "name", "given")),
+        points=getattr(images, "kind", "images"),
+        fingerprint=getattr(images, "fingerprint", None),
+        unreadable=len(getattr(images, "skipped", ())),
+        n=len(mask),
+        prior=distribution.description,
+        candidates=_candidate_notes(models, distribution, options.n_consensus_examples),
+        notes=[f"{name} had {m.given_as}." for name, m in models.items() if m.given_as],
+        **components,
+        **task_options,
+        seed=options.seed,
+        **edges,
+        **task_sample.record,
+        n_train=int(mask.sum()),
+        device=str(options.device),
+        dtype=next(iter(models.values())).dtype,
+        models={
+            name: dict(features=model.digest, device=model.device, dtype=model.dtype)
+            | (dict(pooling=model.pooling) if model.pooling else {})
+            | (dict(untrained=True) if model.untrained else {})
+            for name, model in models.items()
+        },
+        versions=dict(
+            taskpriors=taskpriors.__version__,
+            python=platform.python_version(),
+            **{package: _version_of(package) for package in ("torch", "timm", "numpy", "scipy")},
+        ),
+    )
+    if task.labels is not None and findings.labelled is not None:
+        labels = labelled.labels_record(task.labels, task.labels_from)
+        settings["labels"] = labels | dict(components=findings.labelled.weights)
+        settings["notes"] += labels["notes"]
+    if options.groups is not None:
+        settings["groups"] = n_groups = len(options.groups.unique())
+        settings["notes"].append(
+            f"The {len(mask):,} examples are in {n_groups:,} groups: probes are tested on unseen "
+            "groups, and intervals treat groups as independent. Examples to label next are from "
+            "different groups as long as some groups have no labels."
+        )
+    settings["notes"] += findings.columns.notes
+    if findings.columns.combined:
+        settings["combined"] = findings.columns.combined
+    return settings
+
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
 def _counts_of_labels(findings: distributions.Findings) -> dict[str, float]:
     "Collect numbers about the labels that the forecast uses."
@@ -398,7 +513,7 @@ def _pairs_beside(
 def _assemble(
     findings: distributions.Findings,
     task: Task,
-    settings: dict,  # from `describe_run`
+    settings: dict,  # from `_settings_of`
     mask: Tensor,  # shape (n,), True for training examples
     given: KnownPairs | None,  # pairs or queries, with scores
 ) -> Ranking:
@@ -576,7 +691,7 @@ def _rank_with(engine: memory.MemoryEngine | DiskEngine, task: Task) -> Ranking:
     with blocks.open_bar(options.compute.progress, total=n_steps, unit="step") as bar:
         busy = replace(engine, options=replace(options, bar=bar))
         findings = _find_scores(busy, task, group, mask, n_drawn)
-    settings = record.describe_run(findings, task, mask)
+    settings = _settings_of(findings, task, mask)
     if task.labels is not None and not has_groups:
         settings["notes"] += task.labels.offers
     settings["notes"] += [*notes, *_prefix_notes(task.models)]
