@@ -121,7 +121,7 @@ def _near_copies(
     index = evenly(len(everyone[0].features), 512, down=True)
     if not baselines or len(index) < 4:
         return set()
-    alike = distributions.feature_copies([members.rows_of(model, index) for model in everyone])
+    alike = distributions.feature_copies([model.rows(index) for model in everyone])
     nearest = alike[len(models) :, : len(models)].amax(1)
     return {name for name, a in zip(baselines, nearest.tolist(), strict=True) if a >= _NEAR}
 

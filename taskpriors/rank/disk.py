@@ -627,7 +627,7 @@ class DiskEngine:
         groups = options.groups
         if groups is not None:
             accuracy = partial(memory.grouped_accuracy, labels.classes[points], groups[points])
-        rows = {k: replace(m, features=members.rows_of(m, points)) for k, m in models.items()}
+        rows = {k: replace(m, features=m.rows(points)) for k, m in models.items()}
         uncached = options.changed(cache=False)
         of_some = memory.model_metrics(rows, {registry.LABEL_ACCURACY: accuracy}, uncached)
         return distributions.Columns(of_some.results, of_some.failures, [], [])

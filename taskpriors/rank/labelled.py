@@ -56,7 +56,7 @@ def _open_components(
     ):  # no consensus weights: use all models
         n = len(next(iter(models.values())).features)
         index = blocks.evenly(n, 512, down=True)
-        rows = [members.rows_of(model, index) for model in models.values()]
+        rows = [model.rows(index) for model in models.values()]
         alike, names = distributions.feature_copies(rows), list(models)
         weights = 1 / alike.clone().fill_diagonal_(1).sum(1)
     else:
@@ -168,7 +168,7 @@ def _direct_skill(
     if len(points) < _FEWEST or len(labels[points].unique()) < 2 or len(models) < fewest:
         return None
     points = points[blocks.evenly(len(points), _LOOKED_AT)]
-    rows = [members.rows_of(model, points) for model in models.values()]
+    rows = [model.rows(points) for model in models.values()]
     several = None if groups is None or len(groups[points].unique()) < 2 else groups[points]
     return posterior.labelled_skill(rows, labels[points], groups=several)
 
@@ -198,7 +198,7 @@ def signal_p_value(
     known = (labels >= 0).nonzero()[:, 0]
     points = known[blocks.evenly(len(known), _SHUFFLED)]
     classes = labels[points].unique(return_inverse=True)[1]
-    rows = [members.rows_of(model, points) for model in models.values()]
+    rows = [model.rows(points) for model in models.values()]
     of_shuffles = posterior.shuffle_p_value(rows, classes)
     if len(points) == len(known):
         return of_shuffles
@@ -376,7 +376,7 @@ def points_to_label(
     fresh = None if groups is None else _one_of_each_group(groups, labelled, g)
     done, open_rows = posterior.points_looked_at(len(labelled), known, g, fresh=fresh)
     rows = torch.from_numpy(np.sort(np.concatenate([done, open_rows])))
-    near = posterior.consensus_coordinates(distributions.component_rows(distribution, rows))
+    near = posterior.consensus_coordinates(distribution.rows(rows))
     labelled_rows = labelled[rows].nonzero()[:, 0]
     listed = min(_LISTED, len(rows) - len(labelled_rows))
     order = rows[posterior.spread_points(near, listed, labelled=labelled_rows, seed=seed)]

@@ -94,9 +94,7 @@ def _model_moments(
     options: RankOptions,
 ) -> distributions.Moments:
     "Compute the mean and variance of Tr(MG) for each model under a task distribution."
-    return _moments_under(
-        _edge_prior(distributions.mean_factor(distribution), options), models, options
-    )
+    return _moments_under(_edge_prior(distribution.mean_factor(), options), models, options)
 
 # %% ../../nbs/rank/09_memory.ipynb #522d6c86
 def edge_reason(moments: distributions.Moments, n: int) -> str:
@@ -278,7 +276,7 @@ class MemoryEngine:
         temperatures: Sequence[float] | None = None,  # T of each component; None: from options
     ) -> distributions.TaskSample:
         "Draw tasks from a distribution that agree with the known classes, if there are any."
-        components = distributions.factors_of(distribution)
+        components = distribution.factors()
         labels, temperatures = distributions.sample_tasks(
             components, options, stream=2, temperatures=temperatures, classes=classes
         )
@@ -347,5 +345,5 @@ class MemoryEngine:
 
     def subset(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
         "Factor (k, r) of a component for some examples, and its kernel's largest eigenvalue."
-        Z = distributions.component_factor(component).to(self.options.device)
+        Z = component.factor.to(self.options.device)
         return Z[points.to(Z.device)], calibration.top_eigenvalue(Z)

@@ -24,11 +24,11 @@ from ..inputs import row_labels, row_pairs
 from ..inputs.images import ImagesLike
 from ..inputs.row_pairs import Retrieval
 from ..inputs.texts import TextsLike
-from . import cost, distributions, members, reference_set
+from . import cost, members, reference_set
 from .options import PLACES, TRAIN, Compute, RankOptions, Tasks, place_of
 from .ranking import Ranking
 from .run import run
-from .task import Task, read_task
+from .task import ReferencesLike, Task, read_task
 from ..signatures import documented
 from ..synbench import score
 
@@ -110,7 +110,7 @@ def rank_models(
     pairs: row_pairs.PairsLike | Retrieval | None = None,  # rows (i, j, same), a file, or queries
     past_results: Any | None = None,  # scores of these models on earlier tasks
     scoring: str = "accuracy",  # score to forecast
-    references: distributions.ReferencesLike
+    references: ReferencesLike
     | None = "standard",  # models that help to define the tasks; False: none
     metrics: Mapping[str, Callable]
     | list
@@ -183,7 +183,7 @@ def plan_models(
     images: ImagesLike | None = None,  # as for rank_models
     *,
     texts: TextsLike | None = None,  # as for rank_models
-    references: distributions.ReferencesLike | None = "standard",  # as for rank_models
+    references: ReferencesLike | None = "standard",  # as for rank_models
     metrics: Mapping[str, Callable] | list | tuple | str | None = None,  # as for rank_models
     tasks: Tasks = Tasks(),
     compute: Compute = Compute(),

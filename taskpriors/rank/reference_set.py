@@ -30,7 +30,7 @@ from ..inputs.image_source import LoadedBatches
 from ..inputs.sources import source_of
 from ..inputs.texts import TOO_LONG, TextSource
 from . import members
-from .distributions import STANDARD, PriorChoice
+from .distributions import PriorChoice
 from .members import AnyModel, Settled
 from .options import RankOptions
 from ..refusals import Refusal, listed
@@ -454,7 +454,7 @@ def find_references(
             reason="no inputs are available to embed",
         )
     addresses, fetched_names = hub
-    downloads = references == STANDARD and any(name in models for name in fetched_names)
+    downloads = references == "standard" and any(name in models for name in fetched_names)
     reference_set = standard_references(kind, downloads=downloads, ranked=addresses)
     taken = {*models, *(references if isinstance(references, Mapping) else ())}
     placed = tuple(

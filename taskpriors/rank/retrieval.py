@@ -41,7 +41,7 @@ def _source_of(
     options: RankOptions,
 ) -> TextSource | ImageSource:
     "Load queries of the same kind as the documents, texts or images."
-    if given := members.by_features(models):
+    if given := [name for name, model in models.items() if sources.is_given(model)]:
         rule = "queries as texts or images require models that embed them"
         remedy = "pass models, or features of documents and queries without texts= and images="
         checks.refuse(rule, f"features for {given[0]!r:.60}", remedy)
@@ -74,8 +74,8 @@ def _features_of(
             remedy = "pass name -> features, or pass the documents as texts= or images="
             checks.refuse(rule, f"{len(listed)} for {len(models)} models", remedy)
     passed = dict(zip(models, listed, strict=True))
-    if others := passed.keys() - {*members.by_features(passed)}:
-        name = next(name for name in models if name in others)
+    if others := [name for name, source in passed.items() if not sources.is_given(source)]:
+        name = others[0]
         rule = f"queries for {name!r:.60} must be features, like its documents"
         remedy = "pass an array or a file, or texts= with models that embed them"
         checks.refuse(rule, passed[name].label_at(0), remedy, TypeError)

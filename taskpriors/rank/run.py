@@ -177,6 +177,17 @@ def _split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
     return options, left_out_groups.split_groups(grouping, TRAIN, seed=seed)
 
 
+def _check_rows(models: Mapping[str, members.Model]) -> None:
+    "Refuse models that do not describe the same examples in the same order."
+    sizes = [(words.shortened(name, 60), len(model.features)) for name, model in models.items()]
+    (first, n_first), *others = sizes
+    for name, n in others:
+        if n != n_first:
+            got = f"{n_first} in {first}, {n} in {name}"
+            remedy = "pass the same rows in the same order"
+            checks.refuse("models must describe the same examples", got, remedy)
+
+
 def _gather(engine: distributions.Engine, task: Task) -> _Gathered:
     "Embed models, reference models and baselines, and check that they have the same examples."
     options, inputs = engine.options, task.inputs
@@ -201,7 +212,7 @@ def _gather(engine: distributions.Engine, task: Task) -> _Gathered:
         seen, unseen = reference_set.see_inputs(called, inputs, options)
         held, unheld = engine.embed(seen) if seen else ({}, {})
         reference_models, failed_references = {**reference_models, **held}, unseen | unheld
-    members.check_rows({**models, **reference_models})
+    _check_rows({**models, **reference_models})
     beside = members.Settled({}, {})
     if options.compute.baselines and inputs is not None:
         seen, blind = baselines.see_inputs(inputs, {**models, **reference_models}, options)
@@ -413,7 +424,7 @@ def _candidate_notes(models, distribution, n_consensus_examples) -> list[str]:
     alike = torch.eye(len(models))
     if n >= 4 and len(distribution.members) > 1:
         some, failures = members.settle(
-            models, [members.attempt(members.rows_of, m, index) for m in models.values()]
+            models, [members.attempt(m.rows, index) for m in models.values()]
         )
         if not failures:  # files may have been deleted
             alike = distributions.feature_copies(list(some.values()), 256)
@@ -583,7 +594,7 @@ def _note_shared_structure(
     everyone = {**models, **references}
     n = len(next(iter(everyone.values())).features)
     index = blocks.evenly(n, consensus.COMPARED_EXAMPLES)
-    attempts = [members.attempt(members.rows_of, model, index) for model in everyone.values()]
+    attempts = [members.attempt(model.rows, index) for model in everyone.values()]
     rows, _ = members.settle(everyone, attempts)  # files may have been deleted
     if len(rows) < 2:
         return
@@ -627,7 +638,7 @@ def _note_label_columns(
     known = (labels.classes >= 0).nonzero()[:, 0]
     points = known[blocks.evenly(len(known), _SAMPLED)]
     for name, model in models.items() if len(points) >= _LEAKS else ():
-        column = label_column(members.rows_of(model, points), labels, points)
+        column = label_column(model.rows(points), labels, points)
         if column is not None:
             settings["label_columns"][name] = column
 
@@ -644,7 +655,7 @@ def _note_unranked(findings: distributions.Findings, group: _Gathered, settings:
             settings["baselines"] = {name: model.digest for name, model in beside.models.items()}
     for name, why in failures.items():
         settings["notes"].append(f"{name}, which is not ranked, was left out: {why}")
-    if unweighted := distributions.unweighted_words(findings.task_sample.distribution):
+    if unweighted := findings.task_sample.distribution.unweighted:
         settings["notes"].append(unweighted)
     settings["few_models"] = reference_set.few_models_words(
         len(findings.models), group.reference_set

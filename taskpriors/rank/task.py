@@ -7,23 +7,28 @@ __all__ = []
 
 # %% ../../nbs/rank/11_task.ipynb #tk000004
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch.utils.data import DataLoader
+from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
 from ..inputs import past_scores, row_blocks, row_labels, row_pairs, sources
-from ..inputs.images import ImagesLike
+from ..inputs.image_source import ImageSource, LoadedBatches
+from ..inputs.images import ImagesLike, load_images
+from ..inputs.named_models import check_names
 from ..inputs.row_pairs import Retrieval
-from ..inputs.texts import TextsLike
+from ..inputs.texts import TextsLike, TextSource
 from ..prior.left_out_groups import check_groups
 from ..prior.pair_retrieval import blocks_of_pairs
 from . import disk, distributions, members, memory, retrieval
 from .options import TRAIN, RankOptions
+from ..refusals import shortened
 from ..synbench.score import SynBenchSettings
 from ..transfer import registry
 
@@ -120,6 +125,44 @@ def _known_pairs(
         checks.refuse(rule, f"{got} of one class", "pass pairs from another class")
     return given
 
+# %% ../../nbs/rank/11_task.ipynb #tk000023
+def _images_for(
+    images: ImagesLike | TextSource | None, models: Mapping[str, Any], options: RankOptions
+) -> members.Inputs | None:
+    "Load the inputs of a ranking and check the model names; None if all models are features."
+    check_names(models.values(), texts=isinstance(images, TextSource))
+    if images is None:
+        if all(sources.is_given(sources.source_of(model)) for model in models.values()):
+            return None
+        images = "digits"
+    if isinstance(images, (ImageSource, TextSource)):
+        return images
+    if isinstance(images, DataLoader):
+        return LoadedBatches(images, progress=options.compute.progress)
+    return load_images(images, progress=options.compute.progress)
+
+# %% ../../nbs/rank/11_task.ipynb #tk000026
+ReferencesLike = TypeAliasType("ReferencesLike", Mapping | str | bool)
+
+
+def _checked_references(
+    references: ReferencesLike | None, models: Collection[str], choice: distributions.PriorChoice
+) -> ReferencesLike | None:
+    'Return the reference models that the user passed, by name, or "standard", or None.'
+    if references is None or references is False or references == "standard":
+        return references or None
+    remedy = "pass 'standard', False, or a dictionary from names to features or models"
+    named: Any = checks.check_instance(references, Mapping, "references", remedy=remedy)
+    if choice.kind != "consensus":
+        rule = "`references` can only be used with the consensus prior"
+        checks.refuse(rule, choice.description, "leave `prior` out")
+    named = members.with_plain_names(named.items(), "references")
+    if both := [name for name in named if name in models]:
+        remedy = "rename the reference model"
+        rule = "a reference model must not have the name of a ranked model"
+        checks.refuse(rule, shortened(both[0], 80), remedy)
+    return named
+
 # %% ../../nbs/rank/11_task.ipynb #tk000014
 class _OfRows(NamedTuple):
     "Arguments that refer to the examples by row, name or text."
@@ -146,7 +189,7 @@ class Task:
     models: Mapping[str, sources.Source]  # ranked models
     inputs: members.Inputs | None  # images or texts; None if all models are features
     prior: distributions.PriorChoice
-    references: distributions.ReferencesLike | None  # "standard", name -> model, or None
+    references: ReferencesLike | None  # "standard", name -> model, or None
     metrics: Mapping[str, Callable] | list | tuple | None  # statistics of features
     scores: Mapping[str, SynBenchSettings]  # name of a column -> settings of its SynBench score
     rows: Mapping[str, row_blocks.RowMatrix] | None  # rows in files; None: all in memory
@@ -262,7 +305,7 @@ def read_task(
     groups: row_labels.LabelsLike | None = None,  # as for `rank_models`
     pairs: row_pairs.PairsLike | Retrieval | None = None,  # as for `rank_models`
     past_results: Any | None = None,  # as for `rank_models`
-    references: distributions.ReferencesLike | None = None,  # as for `rank_models`
+    references: ReferencesLike | None = None,  # as for `rank_models`
     metrics: Mapping[str, Callable] | list | tuple | str | None = None,  # as for `rank_models`
 ) -> Task:
     "Read and check the arguments of a ranking before anything is embedded."
@@ -285,15 +328,16 @@ def read_task(
     if on_disk is None:
         on_disk = _stays_on_disk(named, needs)
     source = images if texts is None else members.texts_for(texts, images, models)
-    own = distributions.named_references(references, named, choice)
+    references = _checked_references(references, named, choice)
+    own = references if isinstance(references, Mapping) else {}
     inputs, rows, failures = None, None, {}
     if on_disk:
         rows, failures, options = _open_rows(named, options, choice, needs)
         named = {name: named[name] for name in rows}
         if source is not None:
-            inputs = members.images_for(source, {}, options)
+            inputs = _images_for(source, {}, options)
     else:
-        inputs = members.images_for(source, {**named, **own}, options)
+        inputs = _images_for(source, {**named, **own}, options)
         if inputs is not None:
             named, _ = row_labels.rows_of_frames(named, inputs)
     past = None
@@ -304,7 +348,7 @@ def read_task(
         models=named,
         inputs=inputs,
         prior=choice,
-        references=own if isinstance(references, Mapping) else references or None,
+        references=references,
         metrics=wanted.statistics,
         scores=wanted.scores,
         rows=rows,
