@@ -648,7 +648,6 @@ def _rank_with(
     on_disk = isinstance(engine, DiskEngine)
     if on_disk:
         disk.check_labels(checked_labels)
-    offers = () if checked_labels is None or options.groups is not None else checked_labels.offers
     options, copied, notes = _groups_of(options, group.models, source, n)
     options, mask = _split_points(options, n)
     n_drawn, n_steps = _steps_of(
@@ -669,7 +668,7 @@ def _rank_with(
     if checked_labels is not None:
         label_settings = labelled.labels_record(checked_labels, labels, source)
     settings = record.describe_run(findings, options, mask, source, labels=label_settings)
-    settings["notes"] += [*offers, *notes, *_prefix_notes(named)]
+    settings["notes"] += [*notes, *_prefix_notes(named)]
     _note_unranked(findings, group, settings)
     _note_shared_structure(findings.models, group.reference_models, settings)
     _note_label_columns(findings.models, checked_labels, settings)
