@@ -32,7 +32,7 @@ from . import named_models, sources, zoo
 from . import pooling as poolings
 from .encoders import description_of
 from .feature_files import read_features
-from .image_source import ImageSource, reading_digest
+from .image_source import ImageSource
 from .named_models import cached_snapshot
 from .pooling import channels_of
 from .sources import comes_from
@@ -330,6 +330,9 @@ class Encoder(sources.Source):
 
     def key(self, images: ImageSource, dtype: str, probe: str) -> str:
         "Return a hash of everything that determines the features of `images`."
+        from PIL import __version__, features
+
+        decoders = (__version__, *map(features.version, ("jpg", "zlib", "webp", "libtiff")))
         decides = dict(
             name=self.name,
             model=description_of(self.forward),
@@ -338,7 +341,7 @@ class Encoder(sources.Source):
             dtype=dtype,
             images=images.fingerprint,
             n=len(images),
-            reading=reading_digest(),
+            reading=decoders,
             probe=probe,
             versions=[torch.__version__, taskpriors.__version__],
         )

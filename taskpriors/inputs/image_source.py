@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from copy import copy
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -48,20 +48,16 @@ def rgb_pixels(a: object) -> np.ndarray:
     return np.rint(a * 255).astype(np.uint8)
 
 # %% ../../nbs/inputs/04_image_source.ipynb #ec98410c
-_DEPTHS = (8, 10, 12, 14, 16)  # numbers of bits that 16-bit files may use
-
-
 def _has_16_bits(image, kind) -> bool:
     return image.mode.startswith("I;16") or (image.mode == "I" and kind in ("PNG", "PPM"))
 
 
-def _in_8_bits(image, kind, depth=16):  # PIL image with 8 bits per channel
+def _in_8_bits(image, kind):  # PIL image with 8 bits per channel
     "Scale a PIL image of 16 bits or of floats, from a file of type `kind`, to 8 bits."
     from PIL import Image
 
     if _has_16_bits(image, kind):
-        levels = np.asarray(image) * (255 / (2**depth - 1))
-        return Image.fromarray(np.rint(levels.clip(0, 255)).astype(np.uint8))
+        return Image.fromarray(np.rint(np.asarray(image) / 257).astype(np.uint8))
     if image.mode in ("I", "F"):
         return Image.fromarray(rgb_pixels(np.asarray(image)))
     return image
@@ -79,12 +75,12 @@ def _upright(image):  # PIL image
         return image
 
 
-def _to_rgb(image: Any, exif_rotation: bool = True, depth: int = 16) -> Any:
-    "Convert a PIL image to RGB; 16-bit images use the lowest `depth` bits."
+def _to_rgb(image: Any, exif_rotation: bool = True) -> Any:
+    "Convert a PIL image to RGB."
     kind = image.format
     if exif_rotation:
         image = _upright(image)
-    return _in_8_bits(image, kind, depth).convert("RGB")
+    return _in_8_bits(image, kind).convert("RGB")
 
 # %% ../../nbs/inputs/04_image_source.ipynb #d970d358
 def image_content(item: Any, exif_rotation: bool = True) -> Any:  # bytes, or a PIL image in RGB
@@ -127,13 +123,13 @@ def _image_digest(content) -> bytes:  # 32 bytes
     return hashlib.sha256(f"{content.size}".encode() + content.tobytes()).digest()
 
 # %% ../../nbs/inputs/04_image_source.ipynb #91fa7c1b
-def _decode_image(content: Any, exif_rotation: bool = True, depth: int = 16) -> Any:
+def _decode_image(content: Any, exif_rotation: bool = True) -> Any:
     "Decode bytes to an RGB PIL image; a PIL image is returned unchanged."
     from PIL import Image
 
     if not isinstance(content, bytes):
         return content
-    return _to_rgb(Image.open(io.BytesIO(content)), exif_rotation, depth)
+    return _to_rgb(Image.open(io.BytesIO(content)), exif_rotation)
 
 
 def _check_decodes(content: Any) -> int | None:
@@ -156,45 +152,6 @@ def _check_decodes(content: Any) -> int | None:
         if image.mode not in ("L", "RGB"):
             _to_rgb(image)
     return None
-
-# %% ../../nbs/inputs/04_image_source.ipynb #50cf459e
-_SMALL = (
-    *((mode, "png") for mode in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")),
-    *((mode, "tiff") for mode in ("L", "RGB", "CMYK", "I;16", "F")),
-    *((mode, "jpeg") for mode in ("L", "RGB", "CMYK")),
-    *(("RGB", kind) for kind in ("ppm", "bmp", "gif", "webp")),
-)
-
-
-def _small_file(mode, kind) -> bytes:
-    "Return an encoded image of 6 x 4 pixels with a rotation in its EXIF data."
-    from PIL import Image
-
-    ramp = np.arange(24).reshape(4, 6) / 23
-    if mode == "F":
-        image = Image.fromarray(ramp.astype(np.float32))
-    elif mode == "I;16":
-        image = Image.fromarray(np.rint(ramp * 65535).astype(np.uint16))
-    else:
-        channels = np.rint(255 * np.stack([ramp, 1 - ramp, ramp**2], -1)).astype(np.uint8)
-        image = Image.fromarray(channels).convert(mode)
-    out, exif = io.BytesIO(), Image.Exif()
-    exif[0x0112] = 6
-    image.save(out, kind, exif=exif)
-    return out.getvalue()
-
-
-@cache
-def reading_digest() -> str:  # 64 hexadecimal digits
-    "Return a digest of decoded small images of all file types."
-    h = hashlib.sha256()
-    for mode, kind in _SMALL:
-        try:
-            image = _decode_image(_small_file(mode, kind))
-            h.update(f"{mode} {kind} {image.size}".encode() + image.tobytes())
-        except (OSError, KeyError) as e:  # a type that this Pillow cannot write
-            h.update(f"{mode} {kind} {type(e).__name__}".encode())
-    return h.hexdigest()
 
 # %% ../../nbs/inputs/04_image_source.ipynb #44c06afb
 def _first(item):
@@ -288,13 +245,12 @@ class ImageSource:
             rule = f"{name} must contain a readable image"
             checks.refuse(rule, got, "check the source")
         self._digests = [inspected[i][0] for i in self.index]
-        deep = [inspected[i][2] for i in self.index if inspected[i][2] is not None]
-        self.depth = next(bits for bits in _DEPTHS if max(deep, default=65535) < 2**bits)
-        if self.depth < 16:
-            message = f"load_images: {len(deep)} 16-bit images have no value above"
-            reading = f"{2**self.depth - 1} and are read as {self.depth}-bit images"
-            remedy = "if this makes them too dark, pass arrays with values in [0, 1]"
-            warnings.warn(f"{message} {reading}; {remedy}.", stacklevel=4)
+        brightest = max((inspected[i][2] or 0 for i in self.index), default=0)
+        if 0 < brightest < 2**14:  # the values of a camera of 14 bits or fewer
+            rule = f"the 16-bit images of {name} must use their range, as 65535 is white"
+            levels = next(2**bits - 1 for bits in (8, 10, 12, 14) if brightest < 2**bits)
+            remedy = f"pass [numpy.asarray(PIL.Image.open(file)) / {levels} for file in files]"
+            checks.refuse(rule, f"no value above {brightest}", remedy)
         y = [inspected[i][1] if labels is None else int(labels[i]) for i in self.index]
         self.labels = None
         if all(isinstance(label, str) for label in y):  # in alphabetical order
@@ -318,7 +274,7 @@ class ImageSource:
             rule = f"image {i} of {self.name} must not change after it was first read"
             remedy = "load the images again, without random transforms"
             checks.refuse(rule, "different content", remedy, RuntimeError)
-        return _decode_image(content, self.exif_rotation, self.depth)
+        return _decode_image(content, self.exif_rotation)
 
     def __repr__(self):
         summary = f"n={len(self)}, fingerprint={self.fingerprint[:12]}, skipped={len(self.skipped)}"
@@ -328,7 +284,6 @@ class ImageSource:
     def fingerprint(self) -> str:
         "SHA-256 digest of the contents of all images, in order."
         as_seen = b"" if self.exif_rotation else b"as stored, without EXIF rotation"
-        as_seen += b"" if self.depth == 16 else f"{self.depth} of 16 bits".encode()
         return hashlib.sha256(b"".join(self._digests) + as_seen).hexdigest()
 
     def subset(

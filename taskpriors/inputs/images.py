@@ -9,8 +9,9 @@ __all__ = ['load_images']
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,10 +35,6 @@ _IMAGE_TYPES = tuple(
 _FOREIGN = frozenset(  # extensions of images that Pillow does not read correctly
     ".heic .heif .hif .jxl .cr2 .cr3 .nef .arw .dng .orf .rw2 .raf .raw .svg .psd .eps .pdf .dcm "
     ".exr .hdr .nii .czi .mp4 .mov .avi .mkv .webm".split()
-)
-_OTHER = frozenset(  # extensions of other files, which are never opened
-    ".txt .csv .tsv .json .jsonl .xml .yaml .yml .md .html .py .ipynb .npy .npz .pt .pth .pkl .h5 "
-    ".parquet .safetensors .zip .tar .gz .log .ini .db .lock .sha256 .md5".split()
 )
 _SYSTEM = {"@eadir", "__macosx", "#recycle", "@recycle", "$recycle.bin", "lost+found"}
 _SYSTEM |= {"system volume information", "__pycache__", "#snapshot", "@tmp"}
@@ -71,20 +68,14 @@ class _LeftOut(NamedTuple):
             warnings.warn(message, stacklevel=6)
 
 
-def _is_image(name: str, types: Sequence, path: str | None, left_out: _LeftOut) -> bool:
-    """Return whether a file is an image, by its extension or its first bytes.
-
-    The bytes are read at `path` if the extension is unknown; if `path` is None, only the extension
-    is used.
-    """
-    ending = os.path.splitext(name)[1].lower()
+def _is_image(path: str, left_out: _LeftOut) -> bool:
+    "Return whether a file is an image, by its extension or, if this is unknown, its first bytes."
+    name, ending = os.path.basename(path), os.path.splitext(path)[1].lower()
     if _is_hidden(name):
-        left_out.hidden.extend([name] * (ending in types))
+        left_out.hidden.extend([name] * (ending in _IMAGE_TYPES))
         return False
-    if ending in types:
+    if ending in _IMAGE_TYPES:
         return True
-    if path is None or ending in _OTHER:
-        return False
     if ending in _FOREIGN:
         left_out.foreign[ending] += 1
         return False
@@ -141,38 +132,24 @@ def _walk(folder, left_out, inside=()) -> Iterator[tuple[str, str]]:
 
 # %% ../../nbs/inputs/04_images.ipynb #d526c232
 def _list_images(
-    folder: str, types: Sequence, class_map: Any
+    folder: str,
 ) -> tuple[list[tuple[str, int]], dict[str, int]]:  # pairs (path, class); name -> class
-    "Return the images of a folder in timm's order with their classes, by `class_map` if given."
-    left_out, pairs = _LeftOut([], Counter()), []
-    by_content = types is _IMAGE_TYPES
-    for place, name in _walk(folder, left_out):
-        path = os.path.join(place, name)
-        if _is_image(name, types, path if by_content else None, left_out):
-            pairs.append((path, "" if place == folder else os.path.basename(place)))
-    left_out.say(os.path.basename(os.path.abspath(folder)))
-    return _in_timm_order(pairs, folder, class_map)
-
-
-def _in_timm_order(
-    pairs, folder, class_map
-) -> tuple[list[tuple[str, int]], dict[str, int]]:  # pairs (path, class); name -> class
-    "Sort pairs (path, class name) in timm's order, and number the classes."
-    from timm.data.readers.class_map import load_class_map
+    "Return the images of a folder in timm's order with their classes, which are the subfolders."
     from timm.utils.misc import natural_key
 
-    if class_map:
-        classes = load_class_map(class_map, folder)
-    else:
-        names = sorted({label for _, label in pairs}, key=natural_key)
-        classes = {name: k for k, name in enumerate(names)}
-    samples = [(path, classes[label]) for path, label in pairs if label in classes]
-    samples = sorted(samples, key=lambda sample: natural_key(sample[0]))
-    return samples, classes
+    left_out, pairs = _LeftOut([], Counter()), []
+    for place, name in _walk(folder, left_out):
+        path = os.path.join(place, name)
+        if _is_image(path, left_out):
+            pairs.append((path, "" if place == folder else os.path.basename(place)))
+    left_out.say(os.path.basename(os.path.abspath(folder)))
+    names = sorted({label for _, label in pairs}, key=natural_key)
+    classes = {name: k for k, name in enumerate(names)}
+    samples = [(path, classes[label]) for path, label in pairs]
+    return sorted(samples, key=lambda sample: natural_key(sample[0])), classes
 
 # %% ../../nbs/inputs/04_images.ipynb #31bf4a0b
 _THREADS = min(8, os.cpu_count() or 1)
-_SPLITS = (("train", "training"), ("val", "valid", "validation", "eval", "evaluation"))
 
 # %% ../../nbs/inputs/04_images.ipynb #d863ae6f
 def _refuse_options(options, what, accepted) -> None:
@@ -185,37 +162,23 @@ def _refuse_options(options, what, accepted) -> None:
         checks.refuse(rule, got, "leave it out", TypeError)
 
 
-def _chosen(listed, limit, place, types):  # paths, and classes, or None if there is only one
-    "Select at most `limit` evenly spaced images of a folder, which must contain images."
-    listed, classes = listed
+def _load_folder(root, split, limit, options, **others) -> ImageSource:
+    "Load a folder, or its subfolder for a split; the inner subfolders are the classes."
+    _refuse_options(others, "a folder", "split and limit")
+    folder = root / (split or "")
+    if split is not None and (not folder.is_dir() or folder == root):
+        rule = f"`split` must be the name of a subfolder of {root.name}"
+        checks.refuse(rule, repr(split), "leave out `split` to read the whole folder")
+    listed, classes = _list_images(str(folder))
     if not listed:
-        rule, got = f"{place} or its subfolders must contain images", " ".join(types)
+        rule, got = f"{folder} or its subfolders must contain images", " ".join(_IMAGE_TYPES)
         checks.refuse(rule, f"no file {got}", "check the path and `split`")
     samples = [listed[i] for i in evenly(len(listed), limit).tolist()]
-    labels = [y for _, y in samples] if len(classes) > 1 else None
-    return [path for path, _ in samples], labels
-
-
-def _load_folder(
-    root, split, limit, options, *, class_map="", input_key=None, **others
-) -> ImageSource:
-    "Load a folder, or its subfolder for a split; the inner subfolders are the classes."
-    _refuse_options(others, "a folder", "class_map and input_key")
-    folder = root
-    if split is not None:
-        synonyms = next((names for names in _SPLITS if split in names), ())
-        places = [root / name for name in (split, *synonyms) if name and (root / name).is_dir()]
-        folder = next((place for place in places if place != root), None)
-        if folder is None:
-            rule = f"`split` must be the name of a subfolder of {root.name}"
-            remedy = "leave out `split` to read the whole folder"
-            checks.refuse(rule, repr(split), remedy)
-    types = input_key.split(";") if input_key else _IMAGE_TYPES
-    paths, labels = _chosen(_list_images(str(folder), types, class_map), limit, folder, types)
+    paths, labels = [path for path, _ in samples], [y for _, y in samples]
     return ImageSource(
         paths,
         root.resolve().name,
-        labels=labels,
+        labels=labels if len(classes) > 1 else None,
         names=[os.path.relpath(path, root) for path in paths],
         n_threads=_THREADS,
         labels_from=f"the subfolders of {root.resolve().name}",
@@ -264,7 +227,7 @@ def _load_table(path, limit, options, *, input_key=None, target_key=None, **othe
     some = evenly(len(frame), limit).tolist()
     labels = None
     if label is not None:
-        labels = _codes(frame.iloc[:, plain.index(label)].tolist(), label, path.name)
+        labels = _codes(frame.iloc[:, plain.index(label)].tolist())
     first: dict = {}
     for file, y in zip(paths, labels or (), strict=False):
         if first.setdefault(file, y) != y:
@@ -283,21 +246,11 @@ def _load_table(path, limit, options, *, input_key=None, target_key=None, **othe
     )
 
 
-def _codes(
-    cells, column, table
-) -> list[int] | None:  # integers from 0; None if there are no classes
+def _codes(cells) -> list[int] | None:  # integers from 0, -1 if empty; None if these are targets
     "Return the classes in a column of a table; words are numbered in alphabetical order."
     if row_labels.are_targets(cells):
-        message = f"load_images: the numbers in the column {column!r} of {table} have fractions"
-        remedy = f"pass labels={table!r} to use them as targets"
-        warnings.warn(f"{message} and are not classes; {remedy}.", stacklevel=5)
         return None
     column_labels = row_labels.column_classes(cells)
-    n_blank = int((column_labels.classes < 0).sum())
-    if n_blank:
-        note = f"{n_blank} of {len(cells)} images have no label in {table}, so labels are ignored"
-        remedy = f"pass labels={table!r} to use the others"
-        warnings.warn(f"load_images: {note}; {remedy}.", stacklevel=5)
     if all(name.isdecimal() and str(int(name)) == name for name in column_labels.names):
         numbers = [int(name) for name in column_labels.names]
         return [numbers[c] if c >= 0 else -1 for c in column_labels.classes.tolist()]
@@ -334,26 +287,11 @@ def _is_stream(source) -> bool:
     return streams or (hasattr(source, "take") and not hasattr(source, "__len__"))
 
 
-_STEP = 2**28  # bytes of a stream between checks of the available memory
-
-
 def _load_dataset(ds, name, limit, options, keys=(None, None)) -> ImageSource:
     "Load the images of a data set, which may be a stream."
-    if not _is_stream(ds):
-        return ImageSource(_Items(ds, evenly(len(ds), limit).tolist(), keys), name, **options)
-    items: list = []
-    size = check_at = 0
-    for row in ds:
-        if limit is not None and len(items) >= limit:
-            break
-        image, *y = _pair(row, keys)
-        content = image_source.image_content(image, options["exif_rotation"])
-        items.append((content, *y[:1]))
-        size += len(content) if isinstance(content, bytes) else 3 * content.width * content.height
-        if size > check_at:
-            checks.check_memory(_STEP, "pass limit=, or store the images as files")
-            check_at = size + _STEP
-    return ImageSource(items, name, **options)
+    if _is_stream(ds):
+        return ImageSource([_pair(row, keys) for row in islice(ds, limit)], name, **options)
+    return ImageSource(_Items(ds, evenly(len(ds), limit).tolist(), keys), name, **options)
 
 # %% ../../nbs/inputs/04_images.ipynb #a8630df2
 def _load_array(a, name, limit) -> ImageSource:
@@ -458,8 +396,7 @@ def load_images(
     "digits", or a data set such as hfds/NAME, torch/NAME or tfds/NAME. A data set has rows
     (image, label) or dictionaries. An array has shape (n, H, W), (n, H, W, 3) or
     (n, 3, H, W). Files with 16 bits or with floats in [0, 1] are scaled to 8 bits by that range;
-    other values are refused. If all values in 16-bit files are at most 2**b - 1 for b = 8, 10, 12
-    or 14, the files are scaled by this maximum, with a warning.
+    other values are refused, and so are files with 16 bits that use 14 or fewer of them.
     """
     options = dict(
         progress=checks.check_flag(progress, "progress"),
@@ -486,10 +423,7 @@ def load_images(
         if path.is_file() and tables.kind_of(path):
             return _load_table(path, limit, options, **kwargs)
         rule = "images must be a folder, or a file .npy, .csv, .jsonl or .parquet"
-        packed = path.name.endswith((".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz"))
-        remedy = "pass a list of paths, or the folder"
-        if packed:
-            remedy = "unpack it with shutil.unpack_archive(path, FOLDER), and pass the folder"
+        remedy = "pass a list of paths, or the folder of the unpacked images"
         checks.refuse(rule, f"the file {path.name}", remedy)
     return _load_named(os.fspath(source), split, limit, options, **kwargs)
 
