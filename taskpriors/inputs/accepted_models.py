@@ -12,8 +12,7 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -148,29 +147,6 @@ def _is_pooler_trained(network: nn.Module) -> bool:
     biases = [b for name, b in pooler.named_parameters() if name.endswith("bias")]
     return any(bool(b.any()) for b in biases)
 
-
-@contextmanager
-def without_masks(network: Any, named: Mapping[str, Tensor]) -> Iterator[dict]:
-    "Context manager in which a masked autoencoder encodes all patches, in order."
-    config: Any = getattr(network, "config", None)
-    ratio = getattr(config, "mask_ratio", None)
-    draws = "noise" in inspect.signature(network.forward).parameters
-    if ratio is None or not draws or "pixel_values" not in named:
-        yield {}
-        return
-    modules = [m for m in network.modules() if hasattr(m, "patch_embeddings")]
-    embeddings: list[Any] = [m.patch_embeddings for m in modules]
-    patches = next((e.num_patches for e in embeddings if hasattr(e, "num_patches")), None)
-    pixels, more = named["pixel_values"], {}
-    if patches is not None:  # otherwise the network restores the order of its patches
-        order = torch.arange(patches, device=pixels.device, dtype=torch.float32)
-        more = dict(noise=order.expand(len(pixels), -1))
-    config.mask_ratio = 0.0
-    try:
-        yield more
-    finally:
-        config.mask_ratio = ratio
-
 # %% ../../nbs/inputs/06_accepted_models.ipynb #dd589fdf
 def _without_decoder(network: Any) -> nn.Module:
     "Return the encoder of an encoder-decoder network; other networks are unchanged."
@@ -229,8 +205,7 @@ class PooledModel(nn.Module):
     def _chosen(self, named: Mapping[str, Tensor]) -> tuple[Any, str | None]:
         texts = "input_ids" in named and "pixel_values" not in named
         joint = getattr(self.network, "get_text_features" if texts else "get_image_features", None)
-        with without_masks(self.network, named) as more:
-            out = self.network(**named, **more) if joint is None else joint(**named)
+        out = self.network(**named) if joint is None else joint(**named)
         pooling = self.pooling
         if pooling is None and joint is None:
             pooling = "mean" if texts else None if self._has_pooler else "cls"

@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +28,7 @@ from ..checks import refuse
 from . import encoders
 from .accepted_models import Encoder, ModelLike, load_encoder
 from .encoders import BatchEncoder
-from .image_source import ImageSource, LoadedBatches, n_inputs
+from .image_source import ImageSource
 from .images import ImagesLike, load_images
 from .sources import source_of
 from ..results import Result
@@ -37,11 +36,6 @@ from ..signatures import documented
 from ..store import CacheLike
 
 # %% ../../nbs/inputs/06_embed.ipynb #dfdee620
-def _passed_on(x: Any) -> Any:
-    "Return a prepared input unchanged."
-    return x
-
-
 class Prepared(torch.utils.data.Dataset):
     "A data set of transformed images from row `start`."
 
@@ -92,17 +86,14 @@ def _batch_encoder(enc: Encoder, setup: _Setup) -> BatchEncoder:
 # %% ../../nbs/inputs/06_embed.ipynb #7c38ec4f
 def _feature_batches(enc: Encoder, images: ImageSource, start: int, setup: _Setup) -> Iterator:
     "Yield batches of features (b, d), float32, on the CPU, for the images from row `start`."
-    if isinstance(images, LoadedBatches):
-        loader = images.batches(start)
-    else:
-        loader = torch.utils.data.DataLoader(
-            Prepared(images, enc.transform, start),
-            setup.batch_size,
-            num_workers=setup.num_workers,
-            collate_fn=_stack,
-            pin_memory=setup.device.type == "cuda",
-            generator=torch.Generator(),  # otherwise a loader uses the global generator
-        )
+    loader = torch.utils.data.DataLoader(
+        Prepared(images, enc.transform, start),
+        setup.batch_size,
+        num_workers=setup.num_workers,
+        collate_fn=_stack,
+        pin_memory=setup.device.type == "cuda",
+        generator=torch.Generator(),  # otherwise a loader uses the global generator
+    )
     network = _batch_encoder(enc, setup)
     row = start
     for x in loader:
@@ -220,15 +211,11 @@ class _Probe:
 
     def __init__(self, enc: Encoder, images: ImageSource, setup: _Setup) -> None:
         network = _batch_encoder(enc, setup)
-        if isinstance(images, LoadedBatches):
-            places = list(range(min(n_inputs(images.first), encoders.PROBE_IMAGES)))
-            row_at: Callable = partial(_row_of, images.first)
-        else:
-            places = blocks.evenly(len(images), encoders.PROBE_IMAGES).tolist()
-            row_at = Prepared(images, enc.transform).__getitem__
+        places = blocks.evenly(len(images), encoders.PROBE_IMAGES).tolist()
+        prepared = Prepared(images, enc.transform)
 
-        def prepare(i) -> Tensor:
-            return row_at(places[i])
+        def prepare(i: int) -> object:
+            return prepared[places[i]]
 
         self.n, self._places = len(places), places
         weights = () if enc.module is None else enc.module.parameters()
@@ -272,10 +259,6 @@ class _Probe:
         "Raise `ValueError` if features (n, d) differ from those that a small batch has."
         if self.together is not None:
             _check_whole_batches(self.look, self.together, features[self._places], self.name)
-
-
-def _row_of(batch: Any, i: int) -> Tensor | dict[str, Tensor]:
-    return {name: x[i] for name, x in batch.items()} if isinstance(batch, Mapping) else batch[i]
 
 # %% ../../nbs/inputs/06_embed.ipynb #8a30bbc6
 class _Entry(NamedTuple):
@@ -506,7 +489,7 @@ def _find_or_compute(
 # %% ../../nbs/inputs/06_embed.ipynb #b5a8ecc8
 def embed_features(
     model: ModelLike,  # see `embed`
-    images: ImagesLike | LoadedBatches | None,  # see `embed`
+    images: ImagesLike | None,  # see `embed`
     *,
     transform: Callable | None = None,  # PIL image -> tensor; None: the model's own
     pooling: str | None = None,  # pooling of feature maps and tokens: avg, max, token; or of timm
@@ -533,20 +516,12 @@ def embed_features(
         progress=progress if _is_bar(progress) else checks.check_flag(progress, "progress"),
     )
     points: Any = images
-    if isinstance(points, torch.utils.data.DataLoader):
-        points = LoadedBatches(points)
-    elif points is not None and not hasattr(points, "fingerprint"):
+    if points is not None and not hasattr(points, "fingerprint"):
         points = load_images(points)
     source = source_of(model)
     if source.prefix:
         rule, remedy = "a prefix requires texts", "leave it out, or pass texts"
         checks.refuse(rule, f"{source.prefix!r:.40} before images", remedy)
-    if isinstance(points, LoadedBatches) and not isinstance(source, Encoder):
-        if transform is not None or getattr(source, "partner", None) is not None:
-            rule = "the batches of a loader must not be transformed"
-            remedy = "move the transform into the loader's data set, or pass images"
-            checks.refuse(rule, "a transform or processor", remedy, TypeError)
-        transform = _passed_on
     enc = load_encoder(
         source,
         transform=transform,
@@ -584,7 +559,7 @@ def embed_features(
 @checks.entry_point
 def embed(
     model: ModelLike,  # name in timm, zoo/NAME, module, function of a batch, or features
-    images: ImagesLike,  # anything that `load_images` accepts, or a DataLoader without shuffling
+    images: ImagesLike,  # anything that `load_images` accepts
     **kwargs: Any,  # as in `embed_features`
 ) -> Tensor:  # shape (n, d), float32, one row per image, in order
     """Embed images with one model; the features are computed once and cached.
@@ -595,8 +570,7 @@ def embed(
     .onnx or its session, or features: an array, a data frame, a file .npy, .npz (FILE.npz:KEY),
     .pt, .safetensors, .csv or .parquet, or its URL. Models
     run in evaluation mode; feature maps and tokens are averaged, and a network of transformers
-    returns its trained embedding unless `pooling` is set. Batches of a DataLoader, which are
-    tensors, (inputs, labels) or dictionaries, are passed to the model unchanged.
+    returns its trained embedding unless `pooling` is set.
 
     Reference: timm (Wightman, 2019) for names, weights and transforms.
     """

@@ -247,14 +247,10 @@ def _load_table(path, limit, options, *, input_key=None, target_key=None, **othe
 
 
 def _codes(cells) -> list[int] | None:  # integers from 0, -1 if empty; None if these are targets
-    "Return the classes in a column of a table; words are numbered in alphabetical order."
+    "Number the classes in a column of a table, in numerical or alphabetical order."
     if row_labels.are_targets(cells):
         return None
-    column_labels = row_labels.column_classes(cells)
-    if all(name.isdecimal() and str(int(name)) == name for name in column_labels.names):
-        numbers = [int(name) for name in column_labels.names]
-        return [numbers[c] if c >= 0 else -1 for c in column_labels.classes.tolist()]
-    return column_labels.classes.tolist()
+    return row_labels.column_classes(cells).classes.tolist()
 
 # %% ../../nbs/inputs/04_images.ipynb #f4e8d43f
 def _pair(row, keys=(None, None)):  # image, or tuple (image, label, ...)
@@ -351,8 +347,7 @@ def _load_object(
     _refuse_options(others, "a data set", "input_key and target_key")
     if isinstance(source, torch.utils.data.DataLoader):
         rule, got = "images must be a data set, not a loader of batches", "a DataLoader"
-        remedy = "pass loader.dataset, or pass the loader to embed or rank_models"
-        checks.refuse(rule, got, remedy, TypeError)
+        checks.refuse(rule, got, "pass loader.dataset, and models with a transform", TypeError)
     if isinstance(source, Mapping):
         rule, got = "images must be one data set", f"several: {', '.join(map(repr, source))}"
         remedy = "pass one of them" + "".join(f", e.g. images[{k!r}]" for k in [*source][:1])

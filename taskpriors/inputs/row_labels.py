@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import torch
@@ -440,7 +440,7 @@ class PointFinder:
         return at or []
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #0e799c32
-def _refuse_unfit(entry: object, fits: int, n: int, noun: str) -> None:
+def _refuse_unfit(entry: object, fits: int, n: int, noun: str) -> NoReturn:
     got = f"{str(entry)[:80]!r}, which matches {fits} of {n}"
     remedy = "correct it, or add a column `row` with row numbers from 0"
     raise ValueError(sentence(f"{noun} must belong to the examples", got, remedy))

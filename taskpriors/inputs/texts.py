@@ -13,7 +13,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set, Sized
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -39,24 +39,14 @@ from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
 def _classes(labels, n: int) -> tuple[Tensor, tuple]:  # shape (n,), int64, and class names
-    values = None
-    if not isinstance(labels, (Tensor, np.ma.MaskedArray)):
-        with suppress(ValueError):  # ragged lists
-            values = np.asarray(labels)
-    if values is None or values.ndim != 1 or values.dtype.kind not in "OUT":
-        numbers = checks.as_tensor(labels, "labels")
-        y = checks.check_labels(numbers)[0].cpu()
-        checks.check_same_n(texts=n, labels=len(y))
-        return y, tuple(y.unique().tolist())
-    entries = list(labels) if isinstance(labels, (list, tuple)) else values.tolist()
-    for k, value in enumerate(entries):
-        if not isinstance(value, str) or row_labels.is_blank(value):
-            rule, remedy = "every text must have a label", "drop the text, or leave labels out"
-            checks.refuse(rule, f"{value!r:.40} at position {k}", remedy)
-    row_labels.column_classes(entries)
+    entries = list(labels) if isinstance(labels, (list, tuple)) else labels.tolist()
     checks.check_same_n(texts=n, labels=len(entries))
-    names, places = np.unique(values.astype(str), return_inverse=True)
-    return torch.as_tensor(places), tuple(names.tolist())
+    given = row_labels.column_classes(entries)
+    if (given.classes < 0).any():
+        k = given.classes.tolist().index(-1)
+        rule, remedy = "every text must have a label", "drop the text, or leave labels out"
+        checks.refuse(rule, f"{entries[k]!r:.40} at position {k}", remedy)
+    return given.classes, given.names
 
 # %% ../../nbs/inputs/07_texts.ipynb #4279657a
 def _digest(texts: tuple) -> str:  # 64 hexadecimal digits

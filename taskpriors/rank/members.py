@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
 from typing_extensions import TypeAliasType
 
 import taskpriors
@@ -26,7 +25,7 @@ import taskpriors.store as store
 from ..inputs import sources
 from ..inputs.accepted_models import ModelLike
 from ..inputs.embed import Features, embed_features
-from ..inputs.image_source import ImageSource, LoadedBatches
+from ..inputs.image_source import ImageSource
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.named_models import check_names
 from ..inputs.texts import TextModelLike, TextsLike, TextSource, embed_texts, load_texts
@@ -93,7 +92,7 @@ def with_plain_names(pairs: Iterable, what: str) -> dict[str, Any]:
 # %% ../../nbs/rank/03_members.ipynb #1d312c2a
 AnyModel = TypeAliasType("AnyModel", ModelLike | TextModelLike)  # encoder or features
 ModelsLike = TypeAliasType("ModelsLike", AnyModel | Sequence | Mapping)
-Inputs = TypeAliasType("Inputs", ImageSource | TextSource | LoadedBatches)  # inputs of the models
+Inputs = TypeAliasType("Inputs", ImageSource | TextSource)  # inputs of the models
 
 
 def named_models(models: ModelsLike | None) -> dict[str, sources.Source]:
@@ -270,8 +269,6 @@ def images_for(
         images = "digits"
     if isinstance(images, (ImageSource, TextSource)):
         return images
-    if isinstance(images, DataLoader):
-        return LoadedBatches(images, progress=options.compute.progress)
     return load_images(images, progress=options.compute.progress)
 
 # %% ../../nbs/rank/03_members.ipynb #7e41c0a3

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 import taskpriors.checks as checks
 from ..inputs import named_models
-from ..inputs.image_source import ImageSource, LoadedBatches
+from ..inputs.image_source import ImageSource
 from ..inputs.sources import source_of
 from ..inputs.texts import TOO_LONG, TextSource
 from . import members
@@ -416,7 +416,6 @@ def predicted_seconds(
 # %% ../../nbs/rank/08_reference_set.ipynb #ddd64883
 _FEW = 8  # largest number of models for which missing reference models are noted
 _SEE = "pass the inputs of these rows as images= or texts= (--images or --texts)"
-_PICTURES = "pass images instead of a loader, whose batches only the ranked models accept"
 
 
 def hub_models(models: Mapping[str, Any], source: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -442,15 +441,14 @@ def find_references(
     if references is None or references is False or choice.kind != "consensus" or len(models) < 2:
         return None
     kind = getattr(source, "kind", "images")
-    cure = _SEE if source is None else _PICTURES
-    if source is None or isinstance(source, LoadedBatches):
+    if source is None:
         if isinstance(references, Mapping) and references:
             return None  # the user passed reference models
         return ReferenceSet(
             kind=kind,
             reference_models=(),
             missing=(),
-            cure=cure,
+            cure=_SEE,
             reason="no inputs are available to embed",
         )
     addresses, fetched_names = hub
