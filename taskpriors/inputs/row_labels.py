@@ -370,6 +370,14 @@ def _in_file(path: str, column: str | None, noun: str) -> _Entries | ArrayLike:
     return entries._replace(values=_typed(entries.values)) if text else entries
 
 
+def _with_order(entries: _Entries) -> _Entries:
+    "Add the default index 0, 1, 2, ... as the last key, which may equal the names of examples."
+    if any(key.kind == "its index" for key in entries.keys):
+        return entries
+    order = _Key("the index", list(range(len(entries.values))), "its order")
+    return entries._replace(keys=(*entries.keys, order))
+
+
 def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entries | ArrayLike:
     "Return labels with keys that may identify their examples; arrays and lists are unchanged."
     if isinstance(labels, _Entries):
@@ -387,12 +395,12 @@ def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entri
         elif column is None and frame.shape[1] > 1 and not plain & set(LABEL_NAMES):
             if all(kind.kind in "biuf" for kind in frame.dtypes):
                 return frame.to_numpy()
-        return _entries_of_frame(frame, column, noun)
+        return _with_order(_entries_of_frame(frame, column, noun))
     if column is not None:
         remedy = "leave it out, or pass a file or a data frame"
         raise ValueError(sentence("`label_column` requires a table", type(labels).__name__, remedy))
     if hasattr(labels, "iloc") and hasattr(labels, "index"):
-        return _Entries(labels.tolist(), _index_key(labels.index), noun)
+        return _with_order(_Entries(labels.tolist(), _index_key(labels.index), noun))
     return labels
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ac881f47
@@ -462,7 +470,8 @@ def _by_name(entries: _Entries, names: Sequence, skipped: Sequence, n: int) -> l
     for key in entries.keys:
         cells = [tables.key_text(cell) for cell in key.cells]
         whole = all(map(str.isdecimal, cells))
-        if key.kind in (*_ROW_NAMES, "its index") and whole:
+        by_row = key.kind in (*_ROW_NAMES, "its index", "its order")
+        if by_row and whole:
             rows = [find.whole.get((cell,), []) for cell in cells]  # 1 does not match 1.png
         else:
             rows = [find.rows(cell, numbered=bool(key.kind)) for cell in cells]
@@ -470,8 +479,8 @@ def _by_name(entries: _Entries, names: Sequence, skipped: Sequence, n: int) -> l
         fits = [len(at) == 1 or (not at and bool(left_out.rows(cell))) for at, cell in pairs]
         if all(fits) and (key.kind or len(set(cells)) == len(cells)):
             return [at[0] if at else None for at in rows]
-        counts = key.kind in ("", *_ROW_NAMES, "its index") and (whole or key.kind != "its index")
-        if not counts and (key.kind in _PATH_NAMES or not whole or 2 * sum(fits) > len(fits)):
+        named = key.kind in _PATH_NAMES or (key.kind != "" and not whole)
+        if named or (key.kind != "" and not by_row and 2 * sum(fits) > len(fits)):
             bad = fits.index(False) if False in fits else 0
             _refuse_unfit(cells[bad], len(rows[bad]), n, entries.noun)
     return None
@@ -481,7 +490,8 @@ def _by_number(entries: _Entries, n: int) -> list | None:
     "Find rows by a key with the numbers of the examples."
     for key in entries.keys:
         words = [tables.key_text(cell).strip() for cell in key.cells]
-        if not all(map(str.isdecimal, words)) or len(set(words)) < len(words):
+        repeats = len(set(words)) < len(words)
+        if key.kind == "its order" or not all(map(str.isdecimal, words)) or repeats:
             continue
         rows = list(map(int, words))
         if tables.counts(words) and len(rows) == n:
@@ -524,7 +534,7 @@ def _placement(
     rows = rows or _by_text(entries, texts) or _by_number(entries, n)
     if rows is not None:
         return rows, ()
-    key = next((key for key in entries.keys if key.kind), None)
+    key = next((key for key in entries.keys if key.kind not in ("", "its order")), None)
     if len(entries.values) != n and names is None and key is not None:
         got = f"the path {str(key.cells[0])[:60]!r} for examples without paths"
         remedy = "add a column `row` with row numbers from 0"
