@@ -385,13 +385,27 @@ def _without_classes(module, pooling, name) -> nn.Module:  # the network without
     return Headless(module)
 
 
+def _published_network(source: sources.PublishedWeights) -> sources.Network:  # and its transform
+    "Load the network of an entry of torchvision's enumerations of weights."
+    from torchvision import models
+
+    names = {models.get_model_weights(name): name for name in models.list_models()}
+    try:
+        network = models.get_model(names[type(source.weights)], weights=source.weights).eval()
+    except Exception as e:  # torch.hub and the network raise errors of many types
+        got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
+        remedy = "check the network and the folder torch.hub.get_dir()"
+        refuse(f"torchvision must load the weights {source.label}", got, remedy, OSError)
+    return sources.Network(network, source.partner or source.weights.transforms())
+
+
 def _opened(source) -> sources.Function | sources.Network:
     "Load the network or function of a source."
     match source:
         case sources.OnnxNetwork():
             return sources.Function(_OnnxModel(source.model), source.partner)
         case sources.PublishedWeights():
-            return named_models.published_network(source)
+            return _published_network(source)
     return source
 
 
@@ -408,7 +422,7 @@ def load_encoder(
     source: Any = sources.source_of(model)
     if isinstance(source, Encoder):
         return source
-    if sources.is_given(source):
+    if source.is_given:
         read = read_features(source)
         rows = checks.check_features(read.values, min_rows=1)
         return Encoder(name or source.label, None, features=rows, taken=read.origin)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
@@ -486,6 +486,20 @@ def _find_or_compute(
         warnings.warn(f"{event}, or fails; its features are not cached.", stacklevel=4)
     return replace(features, pooling=pooling)
 
+# %% ../../nbs/inputs/06_embed.ipynb #849bc41e
+def _is_untrained(module: nn.Module | None) -> bool:  # False if unknown
+    "Return whether all normalisation layers of a network have their initial scales and shifts."
+    layers = [] if module is None else module.modules()
+    norms = [dict(m.named_parameters(recurse=False)) for m in layers if "Norm" in type(m).__name__]
+    scaled = [own for own in norms if "weight" in own]
+
+    def is_initial(own) -> bool:
+        scale, shift = own["weight"], own.get("bias")
+        is_flat = bool((scale == scale.flatten()[:1]).all()) and scale.flatten()[0].item() in (0, 1)
+        return is_flat and (shift is None or not shift.any())
+
+    return bool(scaled) and all(map(is_initial, scaled))
+
 # %% ../../nbs/inputs/06_embed.ipynb #b5a8ecc8
 def embed_features(
     model: ModelLike,  # see `embed`
@@ -548,10 +562,11 @@ def embed_features(
         rule = "`images` may be left out only if the model is features"
         checks.refuse(rule, "None", "pass images, see help(taskpriors.load_images)", TypeError)
     features = _find_or_compute(enc, points, setup, cache)
+    weights = None if enc.module is None else enc.module.parameters()
     return replace(
         features,
-        parameters=encoders.n_parameters(enc.module),
-        untrained=encoders.is_untrained(enc.module),
+        parameters=None if weights is None else sum(w.numel() for w in weights),
+        untrained=_is_untrained(enc.module),
     )
 
 # %% ../../nbs/inputs/06_embed.ipynb #1e61a39e

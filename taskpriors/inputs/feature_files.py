@@ -259,12 +259,11 @@ def read_features(source: str | Path | ArrayLike | sources.Source) -> Rows:
         elif frame is not None:
             values = _table_values(frame)
         return _dense(values.detach() if isinstance(values, Tensor) else values)
-    if isinstance(source, sources.Url):
-        source = sources.FeatureFile(local_copy(source.url), source.key)
     if not isinstance(source, sources.FeatureFile):
         rule = "features must be an array, a data frame or a file"
         raise TypeError(sentence(rule, source.label, "pass one of these"))
-    if source.path.is_dir():
+    path = local_copy(source.path) if isinstance(source.path, str) else source.path
+    if path.is_dir():
         rule = "features must be a file, and a folder must contain a network"
-        raise ValueError(sentence(rule, repr(source.path.name), "name a file"))
-    return _dense(_read_file(source.path, source.key))
+        raise ValueError(sentence(rule, repr(path.name), "name a file"))
+    return _dense(_read_file(path, source.key))

@@ -30,7 +30,7 @@ from ..checks import ArrayLike, Axes, refuse
 from ..results import new_axes
 
 # %% ../../nbs/inputs/04_image_source.ipynb #15f16062
-def rgb_pixels(a: object) -> np.ndarray:
+def _rgb_pixels(a: object) -> np.ndarray:
     "Convert pixels (uint8, or floats in [0, 1]) of shape (..., H, W) or (..., H, W, 3) to uint8."
     rule = "pixels must be uint8, or floats in [0, 1]"
     a = np.asarray(a.detach().cpu() if isinstance(a, Tensor) else a)
@@ -57,7 +57,7 @@ def _in_8_bits(image, kind):  # PIL image with 8 bits per channel
     if _has_16_bits(image, kind):
         return Image.fromarray(np.rint(np.asarray(image) / 257).astype(np.uint8))
     if image.mode in ("I", "F"):
-        return Image.fromarray(rgb_pixels(np.asarray(image)))
+        return Image.fromarray(_rgb_pixels(np.asarray(image)))
     return image
 
 # %% ../../nbs/inputs/04_image_source.ipynb #2fe19c30
@@ -81,7 +81,7 @@ def _to_rgb(image: Any, exif_rotation: bool = True) -> Any:
     return _in_8_bits(image, kind).convert("RGB")
 
 # %% ../../nbs/inputs/04_image_source.ipynb #d970d358
-def image_content(item: Any, exif_rotation: bool = True) -> Any:  # bytes, or a PIL image in RGB
+def _image_content(item: Any, exif_rotation: bool = True) -> Any:  # bytes, or a PIL image in RGB
     "Return the encoded bytes of an item, or its pixels as a PIL image."
     from PIL import Image
 
@@ -103,7 +103,7 @@ def image_content(item: Any, exif_rotation: bool = True) -> Any:  # bytes, or a 
     is_map = isinstance(item, Tensor) and item.ndim == 3
     if is_map and item.shape[0] in (1, 3) and item.shape[-1] not in (1, 3):
         item = item.movedim(0, -1)
-    a = rgb_pixels(item)
+    a = _rgb_pixels(item)
     if a.ndim == 3 and a.shape[-1] == 1:
         a = a[..., 0]
     is_image = a.ndim == 2 or (a.ndim == 3 and a.shape[-1] == 3)
@@ -179,7 +179,7 @@ def _inspect(
     "Read and decode an item of a source."
     try:
         item = items[i]
-        content = image_content(_first(item), exif_rotation)
+        content = _image_content(_first(item), exif_rotation)
     except (OSError, SyntaxError) as e:
         return _why_unreadable(e)
     except KeyError as e:
@@ -267,7 +267,7 @@ class ImageSource:
     def __getitem__(self, i):
         "Return image `i` in RGB; raise `RuntimeError` if its content has changed."
         i = range(len(self))[i]  # raises IndexError, like a list
-        content = image_content(_first(self.items[self.index[i]]), self.exif_rotation)
+        content = _image_content(_first(self.items[self.index[i]]), self.exif_rotation)
         if _image_digest(content) != self._digests[i]:
             rule = f"image {i} of {self.name} must not change after it was first read"
             remedy = "load the images again, without random transforms"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,8 +23,8 @@ from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
 from ..blocks import evenly
-from . import image_source, row_labels, tables
-from .image_source import ImageSource
+from . import row_labels, tables
+from .image_source import ImageSource, MapDataset
 from ..signatures import documented
 from ..store import cache_dir
 
@@ -48,36 +48,35 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or name.lower() in _SYSTEM
 
 
-class _LeftOut(NamedTuple):
-    "Files and folders that are left out of a folder of images."
+def _warn_of_left_out(left_out: Counter, place: str) -> None:
+    """Warn if images in a folder are left out.
 
-    hidden: list  # for each image, the name of its hidden or system folder, or of its hidden file
-    foreign: Counter  # extension -> number of files
+    Their number is counted by extension if Pillow does not read it, and otherwise by the name of
+    the hidden or system folder, or of the hidden file.
+    """
+    hidden = {name: n for name, n in left_out.items() if name not in _FOREIGN}
+    parts, n = [], sum(hidden.values())
+    if hidden:
+        names = ", ".join(sorted(hidden)[:4])
+        parts.append(f"{n} image{'s' * (n > 1)} in hidden or system folders ({names})")
+    if left_out.keys() - hidden.keys():
+        kinds = ", ".join(f"{left_out[k]} {k}" for k in sorted(left_out.keys() - hidden.keys()))
+        parts.append(f"files that Pillow does not read ({kinds}; convert them to .png or .jpg)")
+    if parts:
+        message = f"load_images: left out of {place}: {', and '.join(parts)}."
+        warnings.warn(message, stacklevel=6)
 
-    def say(self, place: str) -> None:
-        "Warn if images in a folder are left out."
-        parts = []
-        if self.hidden:
-            n, names = len(self.hidden), ", ".join(sorted(set(self.hidden))[:4])
-            parts.append(f"{n} image{'s' * (n > 1)} in hidden or system folders ({names})")
-        if self.foreign:
-            kinds = ", ".join(f"{n} {ending}" for ending, n in sorted(self.foreign.items()))
-            parts.append(f"files that Pillow does not read ({kinds}; convert them to .png or .jpg)")
-        if parts:
-            message = f"load_images: left out of {place}: {', and '.join(parts)}."
-            warnings.warn(message, stacklevel=6)
 
-
-def _is_image(path: str, left_out: _LeftOut) -> bool:
+def _is_image(path: str, left_out: Counter) -> bool:
     "Return whether a file is an image, by its extension or, if this is unknown, its first bytes."
     name, ending = os.path.basename(path), os.path.splitext(path)[1].lower()
-    if _is_hidden(name):
-        left_out.hidden.extend([name] * (ending in _IMAGE_TYPES))
-        return False
-    if ending in _IMAGE_TYPES:
+    if _is_hidden(name) and ending in _IMAGE_TYPES:
+        left_out[name] += 1
+    elif ending in _FOREIGN:
+        left_out[ending] += 1
+    elif ending in _IMAGE_TYPES:
         return True
-    if ending in _FOREIGN:
-        left_out.foreign[ending] += 1
+    if _is_hidden(name) or ending in _FOREIGN:
         return False
     if not os.path.isfile(path):
         return False
@@ -124,7 +123,8 @@ def _walk(folder, left_out, inside=()) -> Iterator[tuple[str, str]]:
         if is_folder and _is_hidden(entry.name):
             inner = (name for _, _, names in os.walk(entry.path) for name in names)
             endings = (os.path.splitext(name)[1].lower() for name in inner)
-            left_out.hidden.extend(entry.name for ending in endings if ending in _IMAGE_TYPES)
+            n_images = sum(ending in _IMAGE_TYPES for ending in endings)
+            left_out.update({entry.name: n_images} if n_images else {})
         elif is_folder:
             yield from _walk(entry.path, left_out, (*inside, place))
         else:
@@ -137,12 +137,13 @@ def _list_images(
     "Return the images of a folder in timm's order with their classes, which are the subfolders."
     from timm.utils.misc import natural_key
 
-    left_out, pairs = _LeftOut([], Counter()), []
+    left_out: Counter = Counter()
+    pairs = []
     for place, name in _walk(folder, left_out):
         path = os.path.join(place, name)
         if _is_image(path, left_out):
             pairs.append((path, "" if place == folder else os.path.basename(place)))
-    left_out.say(os.path.basename(os.path.abspath(folder)))
+    _warn_of_left_out(left_out, os.path.basename(os.path.abspath(folder)))
     names = sorted({label for _, label in pairs}, key=natural_key)
     classes = {name: k for k, name in enumerate(names)}
     samples = [(path, classes[label]) for path, label in pairs]
@@ -304,8 +305,10 @@ def _load_array(a, name, limit) -> ImageSource:
         remedy = "pass list(images) if the last axis has the channels, else "
         remedy += f"list(images.{move}(0, 2, 3, 1))"
         checks.refuse(rule, shape, remedy)
-    a = image_source.rgb_pixels(a[evenly(len(a), limit).tolist()] if limit else a)
-    return ImageSource(np.moveaxis(a, 1, -1) if first else a, name)
+    a = a[evenly(len(a), limit).tolist()] if limit else a
+    if first:
+        a = a.movedim(1, -1) if isinstance(a, Tensor) else np.moveaxis(a, 1, -1)
+    return ImageSource(a, name)
 
 # %% ../../nbs/inputs/04_images.ipynb #229281ac
 def _refuse_split(split, name) -> None:
@@ -323,8 +326,7 @@ def _load_named(source, split, limit, options, **kwargs) -> ImageSource:
         _refuse_split(split, "digits")
         data = load_digits()
         index = evenly(len(data.images), limit).tolist()
-        pixels = image_source.rgb_pixels(data.images[index] / 16)
-        return ImageSource(pixels, "digits", labels=data.target[index])
+        return ImageSource(data.images[index] / 16, "digits", labels=data.target[index])
     prefix = source.partition("/")[0].lower()
     if prefix not in ("hfds", "hfids", "tfds", "wds", "torch"):
         rule = "images must be a folder, 'digits', or a data set whose name starts with"
@@ -370,7 +372,7 @@ def _load_object(
 # %% ../../nbs/inputs/04_images.ipynb #b5c2aa3a
 ImagesLike = TypeAliasType(
     "ImagesLike",
-    str | os.PathLike | checks.ArrayLike | Dataset | image_source.MapDataset | Iterable,
+    str | os.PathLike | checks.ArrayLike | Dataset | MapDataset | Iterable,
 )
 
 # %% ../../nbs/inputs/04_images.ipynb #e8eb79cd

@@ -34,7 +34,7 @@ from ..store import digest_json
 class LabelColumn(NamedTuple):
     "A table and the name of its column of labels."
 
-    source: Any  # a file or a data frame
+    source: str | os.PathLike | DataFrame
     column: str
 
 
@@ -49,15 +49,6 @@ class GivenLabels(NamedTuple):
     notes: tuple = ()  # notes for the reader
     targets: Tensor | None = None  # real targets (n, m), float64; all classes are then 0
     inputs: tuple = ()  # digests of the inputs for which the file was written
-
-# %% ../../nbs/inputs/01_row_labels.ipynb #403a99d0
-def labels_of_column(labels: Any, column: str) -> LabelColumn:
-    "Name the column of labels in a table."
-    checks.check_instance(column, str, "label_column", remedy="pass the name of a column")
-    if labels is None or isinstance(labels, bool):
-        rule, remedy = "`label_column` requires a table of labels", "pass labels=FILE"
-        refuse(rule, f"labels={labels}", f"{remedy}, or load_texts(..., label_column=)")
-    return LabelColumn(labels, column)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ce1b029a
 _DOUBTFUL = {"nan", "none", "na", "n/a", "#n/a", "<na>", "null", "nat", "-1"}
@@ -578,11 +569,12 @@ def labels_of_files(paths: Sequence, column: str | None = None) -> _Entries:  # 
     joined: dict = {}
     inputs: tuple = ()
     for path in paths:
-        entries: Any = _in_file(os.fspath(path), column, "labels")
-        keys = entries.keys if isinstance(entries, _Entries) else ()
-        inputs += entries.inputs if isinstance(entries, _Entries) else ()
-        key = next((key for key in keys if key.kind == "row"), None)
-        key = key or next((key for key in keys if key.kind), None)
+        entries = _in_file(os.fspath(path), column, "labels")
+        if not isinstance(entries, _Entries):
+            entries = _Entries([])
+        inputs += entries.inputs
+        key = next((key for key in entries.keys if key.kind == "row"), None)
+        key = key or next((key for key in entries.keys if key.kind), None)
         if key is None:
             rule = "each of several files of labels must identify its examples"
             remedy = "add a column `row`, with numbers from 0, or `path`"
@@ -632,9 +624,10 @@ def read_labels(
         check_same_n(models=n, labels=len(labels.classes))
         check_inputs(labels.inputs, inputs)
         return labels
-    column, of_points = None, labels is True
+    column = None
     if isinstance(labels, LabelColumn):
-        labels, column = labels.source, labels.column
+        labels, column = labels
+    of_points = labels is True
     if of_points:
         labels = getattr(images, "labels", None)
         if labels is None:
@@ -680,9 +673,9 @@ def _with_names(source: Source) -> Source:
     "Convert features with named examples to a data frame with the names as its index."
     if isinstance(source, Matrix) and source.is_frame:
         return Matrix(_keyed(source.values))
-    if not isinstance(source, FeatureFile) or source.key is not None or not source.path.is_file():
+    if not isinstance(source, FeatureFile) or isinstance(source.path, str):
         return source
-    if not tables.kind_of(source.path):
+    if source.key is not None or not source.path.is_file() or not tables.kind_of(source.path):
         return source
     keyed = _keyed(tables.read(source.path, numbers=True))
     return source if tables.is_usual_index(keyed.index) else Matrix(keyed)
@@ -736,9 +729,9 @@ def groups_of_points(groups: Any, points: Any, n: int) -> _PointGroups:
     """
     if isinstance(groups, _PointGroups):
         return groups
-    read: Any = _entries_of(groups, None, "groups")
+    read = _entries_of(groups, None, "groups")
     if getattr(read, "ndim", 1) != 1:
-        rule, got = "groups must contain one name per example", f"shape {tuple(read.shape)}"
+        rule, got = "groups must contain one name per example", f"shape {np.shape(read)}"
         raise ValueError(sentence(rule, got, "pass one column, shape (n,)"))
     values, notes = _in_rows(read, points, n)
     if isinstance(values, np.ndarray) and values.dtype.kind == "S":

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set, Sized
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set, Sized
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -255,7 +255,7 @@ def load_texts(
         at = _text_place(frame, text_column, path is not None)
         has_label = label_column is not None or "label" in map(tables.plain_name, frame.columns)
         label = row_labels.label_place(frame, label_column) if has_label else None
-        texts: Any = frame.iloc[:, at].tolist()
+        texts: object = frame.iloc[:, at].tolist()
         names = _names_in(frame, at)
         if labels is None and label is not None:
             labels = frame.iloc[:, label].tolist()
@@ -268,8 +268,7 @@ def load_texts(
         if hasattr(source, "iloc") and hasattr(source, "index"):
             series: Any = source
             names = _names_in(series.to_frame("text"), 0)
-    is_list = hasattr(texts, "__iter__") and hasattr(texts, "__len__")
-    if not is_list or isinstance(texts, (type, bytes, Mapping, Set)):
+    if not isinstance(texts, Collection) or isinstance(texts, (type, bytes, Mapping, Set)):
         rule, remedy = "texts must be a list, a table or a file", "pass a list of strings"
         checks.refuse(rule, type(source).__name__, remedy, TypeError)
     opened = TextSource(list(texts), name, labels=labels, labels_from=labels_from, names=names)
@@ -682,7 +681,7 @@ def embed_texts(
     texts = texts.with_prefix(source.prefix) if source.prefix else texts
     if isinstance(source, sources.WordVectors):
         source = sources.Matrix(word_means(source.vectors, texts, name))
-    if isinstance(source, Encoder) or sources.is_given(source):
+    if isinstance(source, Encoder) or source.is_given:
         return embed_features(load_encoder(source, name=name), texts, **how)
     order = torch.tensor(sorted(range(len(texts)), key=lambda i: (-len(texts[i]), texts[i])))
     view = texts.subset(order)

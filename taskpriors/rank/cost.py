@@ -235,7 +235,7 @@ def plan_in_memory(
     n, widths, uncounted = 0 if points is None else len(points), [], []
     works: dict[str, _NetworkWork] = {}
     for name, source in models.items():
-        if sources.is_given(source):
+        if source.is_given:
             n, d = np.shape(read_features(source).values)
             widths.append(d)
         elif work := _network_work(source, points):

@@ -255,7 +255,7 @@ def scalar(x: Any) -> Tensor:
 # %% ../../nbs/rank/03_members.ipynb #72fdd69f
 def by_features(models: Mapping[str, sources.Source]) -> list[str]:
     "Return the names of the models that are given as features."
-    return [name for name, model in models.items() if sources.is_given(model)]
+    return [name for name, model in models.items() if model.is_given]
 
 
 def images_for(

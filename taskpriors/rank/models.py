@@ -181,7 +181,7 @@ _FLOATS = 3 * 4  # bytes of memory per feature value
 
 def _is_matrix_file(source) -> bool:
     match source:
-        case sources.FeatureFile(path=place) | sources.Url(url=place):
+        case sources.FeatureFile(path=place):
             return source.key is None and str(place).endswith((".npy", ".safetensors"))
         case sources.Matrix(values=np.memmap()):
             return True

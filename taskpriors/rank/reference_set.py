@@ -425,7 +425,7 @@ def hub_models(models: Mapping[str, Any], source: Any) -> tuple[tuple[str, ...],
     """
     texts = isinstance(source, TextSource)
     known = {name: source_of(model) for name, model in models.items()}
-    addresses = [named_models.hub_addresses(model, texts) for model in known.values()]
+    addresses = [named_models.repositories_of(model, texts) for model in known.values()]
     fetched = [name for name in known if named_models.is_to_be_fetched(known[name], texts)]
     return tuple(sum(addresses, [])), tuple(fetched)
 
