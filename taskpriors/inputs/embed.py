@@ -106,10 +106,11 @@ def _feature_batches(enc: Encoder, images: ImageSource, start: int, setup: _Setu
         yield out
 
 # %% ../../nbs/inputs/06_embed.ipynb #d0bff801
-# Tolerances of features: a share of their spread, and the smallest spread as a share of their norm.
-EXACT = (0.02, 0.05)
-ON_GPU = (0.1, 0.05)
-HALF = (0.3, 0.2)
+def tolerance_of(device: torch.device, half: bool = False) -> tuple[float, float]:
+    "Tolerance of features: a share of their spread, and the least spread as a share of the norm."
+    if half:
+        return 0.3, 0.2
+    return (0.1, 0.05) if device.type == "cuda" else (0.02, 0.05)
 
 
 def _difference(X: Tensor, Y: Tensor, least: float) -> float:
@@ -140,7 +141,7 @@ class Look:
 
     features: Callable  # positions -> features (k, d) of these inputs in one batch
     inputs: Callable  # position -> input of the encoder, prepared again
-    tolerance: tuple[float, float]  # such as `EXACT`
+    tolerance: tuple[float, float]  # see `tolerance_of`
     kind: str = "images"  # or "texts"
     fixed_mode: bool = False  # is the model TorchScript, whose mode may be fixed?
 
@@ -220,12 +221,11 @@ class _Probe:
         self.n, self._places = len(places), places
         weights = () if enc.module is None else enc.module.parameters()
         kinds = {setup.dtype, *(str(w.dtype).removeprefix("torch.") for w in weights)}
-        exact = ON_GPU if setup.device.type == "cuda" else EXACT
         self.name, self.device = enc.name, setup.device
         self.look = Look(
             features=lambda some: network(_stack([prepare(i) for i in some])).cpu(),
             inputs=prepare,
-            tolerance=HALF if kinds & {"float16", "bfloat16"} else exact,
+            tolerance=tolerance_of(setup.device, bool(kinds & {"float16", "bfloat16"})),
             kind=getattr(images, "kind", "images"),
             fixed_mode=encoders.is_scripted(enc.forward if enc.module is None else enc.module),
         )
@@ -422,30 +422,12 @@ def _compute(
         cached=False,
     )
 
-# %% ../../nbs/inputs/06_embed.ipynb #81de5ec4
-_PARTS_KEPT = 7 * 86_400.0  # seconds for which the parts of a killed run are kept
-
-
-def _drop_left_parts(parts: Path) -> None:
-    "Remove the saved parts of a killed run if they are too old to be resumed."
-    whole = parts.with_suffix(".safetensors")
-    try:
-        waits = not whole.exists() and time.time() - parts.stat().st_mtime < _PARTS_KEPT
-    except OSError:  # deleted meanwhile, or not readable
-        return
-    if waits:
-        return
-    with store.locked(whole, timeout=0) as held:
-        if held:
-            shutil.rmtree(parts, ignore_errors=True)
-
 # %% ../../nbs/inputs/06_embed.ipynb #eede8b47
 def _find_or_store(
     enc: Encoder, images: ImageSource, setup: _Setup, entry: _Entry, probe: _Probe
 ) -> Features:
     if stored := _lookup(enc, images, setup, entry, quiet=True):
-        if os.path.isdir(entry.parts):
-            _drop_left_parts(entry.parts)
+        shutil.rmtree(entry.parts, ignore_errors=True)
         return stored
     with store.locked(entry.path):
         if stored := _lookup(enc, images, setup, entry):
@@ -459,8 +441,6 @@ def _find_or_store(
         description |= dict(pooling=enc.pooling, weights=weights, versions=versions)
         if entry.keep(entry.path, new.features, description, sidecar=True):
             shutil.rmtree(entry.parts, ignore_errors=True)
-    for parts in entry.path.parent.glob("*.parts"):
-        _drop_left_parts(parts)
     return new
 
 # %% ../../nbs/inputs/06_embed.ipynb #b94d700b

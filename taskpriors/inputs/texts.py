@@ -166,7 +166,7 @@ def _frame_of(source: Any) -> DataFrame | None:
         return _frame_of_rows(source) if frame is None else frame
     path = Path(source).expanduser()
     if not tables.kind_of(path):
-        rule = f"texts must be a list, or a file .txt, {', '.join(tables.TABLE_FILES)}"
+        rule = "texts must be a list, or a file .txt, .csv, .tsv, .parquet or .jsonl"
         remedy = tables.CONVERSIONS.get(path.suffix.lower(), "pass a list of texts")
         checks.refuse(rule, repr(path.name[-80:]), remedy)
     if not path.is_file():

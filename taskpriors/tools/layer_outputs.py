@@ -216,7 +216,8 @@ def _check_steady(module, points, views) -> None:
         return encode(module, one, features=views)
 
     halves = any(w.dtype in (torch.float16, torch.bfloat16) for w in module.parameters())
-    tolerance = embed.HALF if halves else embed.ON_GPU if torch.cuda.is_available() else embed.EXACT
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    tolerance = embed.tolerance_of(device, halves)
     kind, row = "texts" if named else "images", partial(rows_of, first)
     look = embed.Look(features=some, inputs=row, tolerance=tolerance, kind=kind)
     embed.check_encoder(look, some(list(range(size))), "the layers")
