@@ -25,7 +25,7 @@ from PIL import Image
 from taskpriors.inputs.embed import embed, embed_features
 from taskpriors.inputs.encoders import PROBE_IMAGES
 from taskpriors.inputs.images import load_images
-from taskpriors.inputs.zoo import ZOO, zoo_model
+from taskpriors.inputs.zoo import _ZOO, zoo_model
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import nested
 from taskpriors.store import cache_dir, load_tensors, save_tensors
@@ -226,7 +226,7 @@ def nothing_said(monkeypatch):
 @pytest.fixture(autouse=True)
 def two_steps(monkeypatch):
     "How long a network is trained changes nothing here."
-    monkeypatch.setitem(ZOO, "convnext_brief", replace(ZOO["convnext_brief"], steps=2))
+    monkeypatch.setitem(_ZOO, "convnext_brief", replace(_ZOO["convnext_brief"], steps=2))
 
 
 @pytest.fixture
