@@ -352,8 +352,12 @@ def _in_file(path: str, column: str | None, noun: str) -> _Entries | ArrayLike:
     if not file.is_file():
         rule, got = f"the file of {noun} must exist", repr(shortened(str(path), 80))
         raise ValueError(sentence(rule, got, "check the path"))
-    if file.suffix.lower() in (".npy", ".npz"):
+    ending = file.suffix.lower()
+    if ending in (".npy", ".npz"):
         return _array_in_file(file, key)
+    if ending == ".txt":
+        words = tables.lines_in(file)
+        return _typed(words) if noun == "labels" else words
     frame = tables.read(file)
     column = column or (_group_column(frame) if noun == "groups" else None)
     entries = _entries_of_frame(frame, column, noun)
