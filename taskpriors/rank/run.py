@@ -694,7 +694,6 @@ def _rank_with(engine: memory.MemoryEngine | DiskEngine, task: Task) -> Ranking:
         digests = (model.digest for model in group.models.values())
         task = task.placed(n, digest=row_labels.inputs_digest(digests))
     given = _with_scores(task, group)
-    has_groups = task.options.groups is not None
     groups, copied, notes = _groups_of(task, group.models, n)
     options, mask = _split_points(replace(task.options, groups=groups), n)
     task = replace(task, options=options)
@@ -703,8 +702,6 @@ def _rank_with(engine: memory.MemoryEngine | DiskEngine, task: Task) -> Ranking:
         busy = replace(engine, options=replace(options, bar=bar))
         findings = _find_scores(busy, task, group, mask, n_drawn)
     settings = _settings_of(findings, task, mask)
-    if task.labels is not None and not has_groups:
-        settings["notes"] += task.labels.offers
     settings["notes"] += [*notes, *_prefix_notes(task.models)]
     _note_unranked(findings, group, settings)
     _note_shared_structure(findings.models, group.reference_models, settings)

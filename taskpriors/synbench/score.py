@@ -129,7 +129,7 @@ def scored_network(model: ModelLike) -> tuple[Any, dict[str, Any]]:
     The network is a name or a module; the options are its image size and pixel statistics.
     """
     source = sources.source_of(model)
-    if sources.is_given(source):
+    if source.is_given:
         rule, remedy = "a SynBench score needs a network", "pass the network itself"
         checks.refuse(rule, "features", remedy)
     match source:

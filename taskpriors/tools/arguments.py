@@ -33,7 +33,7 @@ def _label_words(words: list) -> tuple[list[str], list[str]]:  # label files, na
 
 def label_options(images: object, words: list, column: str | None = None) -> dict[str, Any]:
     "Return the labels and metrics for `rank_models`, and refuse unknown metrics."
-    from taskpriors.inputs.row_labels import labels_of_column, labels_of_files
+    from taskpriors.inputs.row_labels import LabelColumn, labels_of_files
     from taskpriors.rank.task import SYNBENCH
     from taskpriors.transfer.registry import metric_functions
 
@@ -47,7 +47,7 @@ def label_options(images: object, words: list, column: str | None = None) -> dic
         )
     labels = labels_of_files(files, column=column) if len(files) > 1 else [*files, True][0]
     if column is not None and len(files) == 1:
-        labels = labels_of_column(labels, column)
+        labels = LabelColumn(labels, column)
     return dict(labels=labels, metrics=names or None)
 
 # %% ../../nbs/tools/07_arguments.ipynb #7851567a
