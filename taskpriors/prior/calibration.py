@@ -149,15 +149,21 @@ def temperature_scan(
     T = torch.logspace(math.log10(2 * top), math.log10(top / 20), 12, dtype=torch.float64)
     if temperatures is not None:
         T = checks.check_temperatures(temperatures).sort(descending=True).values
-    draw = particles.DrawOptions(n_tasks, seed, class_proportions, tolerance)
-    problem = particles.checked_problem(Z, T[-1].item(), n_classes, draw)
+    P, order, g = particles.checked_problem(
+        Z,
+        T[-1].item(),
+        n_classes,
+        n_tasks=n_tasks,
+        seed=seed,
+        class_proportions=class_proportions,
+        tolerance=tolerance,
+    )
     if features is not None:
         features = checks.check_features(features)
-        checks.check_same_n(features=len(features), Z=problem.model.n)
+        checks.check_same_n(features=len(features), Z=P.n)
     step = checks.check_number(step, "step", low=0, high=1, low_open=True, high_open=True)
     stops = (1 / T).tolist()
     rows = []
-    P, order, g = problem
     run = particles.anneal(P, n_tasks, g, stops, step=step)
     for state in _at_stops(run, stops):
         cloud = state.cloud
@@ -183,7 +189,7 @@ def temperature_scan(
                 "probe_accuracy": accuracy,
             }
         )
-        reason = particles.too_few_ancestors(state.cloud)
+        reason = cloud.too_few_ancestors()
     if reason:
         warnings.warn(
             f"temperature_scan: estimates can be trusted only with enough ancestors. Got "
@@ -299,8 +305,15 @@ def calibrate_temperature(
     ratio = checks.check_number(ratio, "ratio", low=1, high=1e3, low_open=True)
     lowest = checks.check_number(lowest, "lowest", low=0, high=1, low_open=True)
     step = in_open_unit(step, "step")
-    draw = particles.DrawOptions(n_tasks, seed, class_proportions, tolerance)
-    P, _, g = particles.checked_problem(Z, lowest * top, n_classes, draw)
+    P, _, g = particles.checked_problem(
+        Z,
+        lowest * top,
+        n_classes,
+        n_tasks=n_tasks,
+        seed=seed,
+        class_proportions=class_proportions,
+        tolerance=tolerance,
+    )
     n_stops = math.ceil(math.log(2 / lowest, ratio)) + 1
     stops = [ratio**k / (2 * top) for k in range(n_stops)]
     if method == "gibbs":
@@ -321,7 +334,7 @@ def calibrate_temperature(
     if method == "gibbs":
         reason, other = _reason_against_cooled(P, state, g), "anneal"
     else:
-        reason, other = particles.too_few_ancestors(state.cloud), "gibbs"
+        reason, other = state.cloud.too_few_ancestors(), "gibbs"
     if reason:
         warnings.warn(
             "calibrate_temperature: a temperature can be trusted only if all diagnostics "
