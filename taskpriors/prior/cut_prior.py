@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/prior/20_cut_prior.ipynb #e8e4d3d5
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -195,15 +195,14 @@ def cut_prior(
     size = checks.check_count(block_size, "block_size")
     rank = min(checks.check_count(rank, "rank"), D, n)
     width = min(rank + checks.check_count(oversampling, "oversampling", low=0), D, n)
-    item = max(kernel.rows.dtype.itemsize for kernel in kernels)
-    n_bytes = item * (n * (width + rank) + 3 * min(size, n) * D) + 32 * D * width
+    dtype = max((kernel.rows.dtype for kernel in kernels), key=lambda kind: kind.itemsize)
+    n_bytes = dtype.itemsize * (n * (width + rank) + 3 * min(size, n) * D) + 32 * D * width
     checks.check_memory(n_bytes, "lower rank")
     Q = _range(kernels, weights, width, size, seed)
-    B: Any = None
+    B = torch.empty(n, width, dtype=dtype)
     gram = torch.zeros(width, width, dtype=torch.float64)
     for block, parts in _side_by_side(kernels, size):
         part = _project(kernels, parts, Q)
-        B = torch.empty(n, width, dtype=part.dtype) if B is None else B
         B[block] = part.cpu()
         gram = gram + (part.T @ part).double().cpu()
     values, E = torch.linalg.eigh(gram)

@@ -16,16 +16,28 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
-from ..checks import ArrayLike
+from ..checks import ArrayLike, ExecutorLike
 from .edges import checked_odds
-from .pair_sums import PairPass
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #1f3c096c
 class EdgeDistribution(NamedTuple):
-    "A distribution of graphs with independent undirected edges."
+    "A distribution of graphs with independent edges."
 
     Z: Tensor  # factor of the prior kernel, shape (n, r), in the precision of the features
     odds: float  # log-odds of an edge per unit of the kernel
+
+    @classmethod
+    def of(
+        cls,
+        prior: ArrayLike,
+        temperature: float | None,
+        features: Tensor,
+        graphs: str = "undirected",
+    ) -> "EdgeDistribution":
+        "Check a factor and a temperature; the distribution has the dtype of the features."
+        Z = checks.check_features(prior, "prior").to(features)
+        checks.check_same_n(features=len(features), prior=len(Z))
+        return cls(*checked_odds(Z, temperature, graphs))
 
     def block(self, rows: slice, cols: slice) -> Tensor:  # shape (len(rows), len(cols))
         "Return a block of edge probabilities, which are 1 on the diagonal."
@@ -35,21 +47,89 @@ class EdgeDistribution(NamedTuple):
             P.fill_diagonal_(1.0)
         return P
 
+    def moments(
+        self,
+        basis: ridge.RidgeBasis,
+        *,
+        block_size: int | None = None,
+        executor: ExecutorLike | None = None,
+        progress: bool = False,
+    ) -> ridge_tasks.TaskMoments:
+        "Compute the task moments in one pass over pairs."
+        U = basis.U
+        n = len(U)
+        size = _points_at_once(block_size, n)
+        entries = U.numel() + 3 * min(size, n) ** 2
+        checks.check_memory(U.element_size() * entries, "lower block_size", device=U.device)
+        text = "mean over pairs"
+        if executor is not None:
+            strip = partial(_edge_strip, distribution=self, U=U, size=size)
+            strips = blocks.map_blocks(
+                strip,
+                blocks.row_blocks(n, size),
+                executor=executor,
+                progress=progress,
+                desc=text,
+            )
+            PU, total = (torch.cat(v) for v in zip(*strips, strict=True))
+        else:
+            PU = torch.zeros_like(U)
+            total = torch.zeros(n, dtype=torch.float64, device=U.device)
+            for rows, cols in blocks.with_bar(blocks.pair_blocks(n, size), progress, desc=text):
+                P = self.block(rows, cols)
+                PU[rows].addmm_(P, U[cols])
+                total[rows] += P.sum(1)
+                if rows != cols:
+                    PU[cols].addmm_(P.T, U[rows])
+                    total[cols] += P.sum(0)
+        mean = total / n
+        parts = ((U[b].T @ PU[b]).double() for b in blocks.row_blocks(n, 8192))
+        inner = sum(parts, total.new_zeros(()))
+        return ridge_tasks.TaskMoments(
+            diag=1 - 2 * mean + mean.mean(),
+            cross=PU.sub_(PU.mean(0, keepdim=True)),
+            inner=(inner + inner.T) / 2,
+        )
 
-def edge_distribution(
-    prior: ArrayLike, temperature: float | None, features: Tensor
-) -> EdgeDistribution:
-    "Check a factor and a temperature; return their edge distribution in the features' dtype."
-    Z = checks.check_features(prior, "prior").to(features)
-    checks.check_same_n(features=len(features), prior=len(Z))
-    Z, odds = checked_odds(Z, temperature, "undirected")
-    return EdgeDistribution(Z, odds)
+    def variance(
+        self,
+        basis: ridge.RidgeBasis,
+        alpha: float,
+        *,
+        block_size: int | None = None,
+        executor: ExecutorLike | None = None,
+        progress: bool = False,
+    ) -> Tensor:
+        "Compute the variance of the error over tasks in one pass over pairs."
+        U = basis.U
+        n = len(U)
+        size = _points_at_once(block_size, n)
+        entries = 6 * U.numel() + 4 * min(size, n) ** 2
+        remedy = "lower block_size or pass variance=False"
+        checks.check_memory(U.element_size() * entries, remedy, device=U.device)
+        keep, f = ridge.residual_filter(basis, alpha)
+        w = ridge.loo_slack(basis, [alpha])[0] ** -2
+        W = torch.cat([U, U.new_full((n, 1), n**-0.5)], 1)
+        G = torch.cat([f, f.new_tensor([keep])])
+        L, R = W @ (G[:, None] * weighted_gram(W, w) * G).to(W), W
+        if keep:
+            d, G = w[:, None].to(W), G.to(W)
+            L, R = torch.cat([L - d * (W * G), -W * G], 1), torch.cat([W, d * W], 1)
+        part = partial(_variance_block, distribution=self, L=L, R=R)
+        parts = blocks.map_blocks(
+            part,
+            blocks.pair_blocks(n, size),
+            executor=executor,
+            progress=progress,
+            desc="variance over pairs",
+        )
+        return 2 * sum(parts) / n**2
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #0d0367b7
-def _points_at_once(run: PairPass, n: int) -> int:
-    if run.block_size is None:
+def _points_at_once(block_size: int | None, n: int) -> int:
+    if block_size is None:
         return min(max(512, n // 8), 2048)
-    return checks.check_count(run.block_size, "block_size")
+    return checks.check_count(block_size, "block_size")
 
 
 def _edge_strip(
@@ -63,46 +143,6 @@ def _edge_strip(
         PU.addmm_(P, U[cols])
         total += P.sum(1)
     return PU, total
-
-# %% ../../nbs/prior/15_edge_errors.ipynb #a7e13ac5
-def moments_of_edges(
-    basis: ridge.RidgeBasis, distribution: EdgeDistribution, run: PairPass
-) -> ridge_tasks.TaskMoments:
-    "Compute the task moments of a checked edge distribution in one pass over pairs."
-    U = basis.U
-    n = len(U)
-    size = _points_at_once(run, n)
-    entries = U.numel() + 3 * min(size, n) ** 2
-    checks.check_memory(U.element_size() * entries, "lower block_size", device=U.device)
-    text = "mean over pairs"
-    if run.executor is not None:
-        strip = partial(_edge_strip, distribution=distribution, U=U, size=size)
-        strips = blocks.map_blocks(
-            strip,
-            blocks.row_blocks(n, size),
-            executor=run.executor,
-            progress=run.progress,
-            desc=text,
-        )
-        PU, total = (torch.cat(v) for v in zip(*strips, strict=True))
-    else:
-        PU = torch.zeros_like(U)
-        total = torch.zeros(n, dtype=torch.float64, device=U.device)
-        for rows, cols in blocks.with_bar(blocks.pair_blocks(n, size), run.progress, desc=text):
-            P = distribution.block(rows, cols)
-            PU[rows].addmm_(P, U[cols])
-            total[rows] += P.sum(1)
-            if rows != cols:
-                PU[cols].addmm_(P.T, U[rows])
-                total[cols] += P.sum(0)
-    mean = total / n
-    parts = ((U[b].T @ PU[b]).double() for b in blocks.row_blocks(n, 8192))
-    inner = sum(parts, total.new_zeros(()))
-    return ridge_tasks.TaskMoments(
-        diag=1 - 2 * mean + mean.mean(),
-        cross=PU.sub_(PU.mean(0, keepdim=True)),
-        inner=(inner + inner.T) / 2,
-    )
 
 # %% ../../nbs/prior/15_edge_errors.ipynb #8cee2e7f
 def weighted_gram(W: Tensor, w: Tensor, size: int = 8192) -> Tensor:  # W' diag(w) W, float64
@@ -119,32 +159,3 @@ def _variance_block(block: tuple, distribution: EdgeDistribution, L: Tensor, R: 
     V = (L[rows] @ R[cols].T).square_().mul_(torch.addcmul(P, P, P, value=-1))
     total = V.sum(1).sum(dtype=torch.float64)
     return total if rows == cols else 2 * total
-
-
-def variance_of_edges(
-    basis: ridge.RidgeBasis, distribution: EdgeDistribution, alpha: float, run: PairPass
-) -> Tensor:
-    "Compute the variance over a checked edge distribution in one pass over pairs."
-    U = basis.U
-    n = len(U)
-    size = _points_at_once(run, n)
-    entries = 6 * U.numel() + 4 * min(size, n) ** 2
-    remedy = "lower block_size or pass variance=False"
-    checks.check_memory(U.element_size() * entries, remedy, device=U.device)
-    keep, f = ridge.residual_filter(basis, alpha)
-    w = ridge.loo_slack(basis, [alpha])[0] ** -2
-    W = torch.cat([U, U.new_full((n, 1), n**-0.5)], 1)
-    G = torch.cat([f, f.new_tensor([keep])])
-    L, R = W @ (G[:, None] * weighted_gram(W, w) * G).to(W), W
-    if keep:
-        d, G = w[:, None].to(W), G.to(W)
-        L, R = torch.cat([L - d * (W * G), -W * G], 1), torch.cat([W, d * W], 1)
-    part = partial(_variance_block, distribution=distribution, L=L, R=R)
-    parts = blocks.map_blocks(
-        part,
-        blocks.pair_blocks(n, size),
-        executor=run.executor,
-        progress=run.progress,
-        desc="variance over pairs",
-    )
-    return 2 * sum(parts) / n**2

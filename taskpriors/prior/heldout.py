@@ -7,7 +7,7 @@ __all__ = ['HeldoutError', 'expected_heldout_error', 'precision_at_k']
 
 # %% ../../nbs/prior/15_heldout.ipynb #7147e9c9
 import warnings
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,7 +21,8 @@ import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike, Axes, DataFrame, ExecutorLike
 from ..kernels import kernel_factor
-from . import edge_errors, edges, pair_sums
+from .edge_errors import EdgeDistribution
+from .edges import least_eigenvalue
 from .estimates import Labelings, label_traces
 from ..signatures import documented
 
@@ -67,8 +68,8 @@ class HeldoutError(results.Result):
 
     def to_frame(self) -> DataFrame:
         "Return one row per penalty."
-        hidden: dict[str, Any] = {f.name: None for f in fields(self) if not f.repr}
-        return results.Result.to_frame(replace(self, **hidden))
+        shown = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
+        return results.Result.to_frame(HeldoutError(**shown))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Plot the expected error against the penalty."
@@ -83,24 +84,19 @@ class HeldoutError(results.Result):
         return ax
 
 # %% ../../nbs/prior/15_heldout.ipynb #e893e764
-class Penalties(NamedTuple):
-    "Candidate ridge penalties."
-
-    grid: Tensor | None  # shape (n_alphas,), float64; None uses those of `grid_errors`
-    curve: bool = True  # whether the errors at all penalties are returned
-
-
-def check_penalties(alpha: float | None, alphas: ArrayLike | None) -> Penalties:
-    "Return the candidate penalties that `alpha` and `alphas` specify."
+def check_penalties(
+    alpha: float | None, alphas: ArrayLike | None
+) -> tuple[Tensor | None, bool]:  # float64; whether the errors at all penalties are returned
+    "Return the candidate penalties that `alpha` and `alphas` specify; None for `grid_errors`."
     if alpha is not None and alphas is not None:
         rule = "only one of `alpha` and `alphas` may be passed"
         checks.refuse(rule, "both", "omit one of them")
     if alpha is not None:
         alpha = checks.check_number(alpha, "alpha", low=0)
-        return Penalties(torch.tensor([alpha], dtype=torch.float64), curve=False)
+        return torch.tensor([alpha], dtype=torch.float64), False
     if alphas is not None:
-        return Penalties(ridge_tasks.check_alphas(alphas))
-    return Penalties(None)
+        return ridge_tasks.check_alphas(alphas), True
+    return None, True
 
 # %% ../../nbs/prior/15_heldout.ipynb #1bcf0fc8
 class _ChosenPenalty(NamedTuple):
@@ -124,12 +120,15 @@ def check_baseline(baseline: float) -> float:
 
 
 def choose_penalty(
-    basis: ridge.RidgeBasis, moments: ridge_tasks.TaskMoments, penalties: Penalties
+    basis: ridge.RidgeBasis,
+    moments: ridge_tasks.TaskMoments,
+    grid: Tensor | None = None,  # candidate penalties; None uses those of `grid_errors`
+    *,
+    curve: bool = True,  # whether to return the errors at all penalties
 ) -> _ChosenPenalty:
     "Select the penalty with the least expected leave-one-out error."
     n = len(basis.U)
     baseline = check_baseline((moments.diag.sum() * n / (n - 1) ** 2).item())
-    grid, curve = penalties.grid, penalties.curve
     if grid is not None:
         errors = ridge_tasks.loo_errors(basis, moments, grid.tolist())
     elif curve:
@@ -233,19 +232,21 @@ def _task_errors(
 def _error_over_labels(
     basis: ridge.RidgeBasis,
     distribution: _LabelDistribution,
-    penalties: Penalties,
-    run: pair_sums.PairPass,
+    grid: Tensor | None = None,
     *,
+    curve: bool = True,
+    block_size: int | None = None,
+    executor: ExecutorLike | None = None,
     variance: bool = True,
     points: bool = True,
 ) -> HeldoutError:
     tasks = ridge_tasks.check_tasks(distribution.labels, basis.U, None)
     m, n = tasks.labels.shape
     w = ridge_tasks.check_weights(distribution.weights, m).to(basis.U.device)
-    size = ridge_tasks.task_block(run.block_size, n, tasks.n_classes)
+    size = ridge_tasks.task_block(block_size, n, tasks.n_classes)
     ridge_tasks.check_task_memory(basis, min(size, m), n, n_classes=tasks.n_classes)
-    moments = ridge_tasks.task_moments(basis, tasks, w, block_size=size, executor=run.executor)
-    choice = choose_penalty(basis, moments, penalties)
+    moments = ridge_tasks.task_moments(basis, tasks, w, block_size=size, executor=executor)
+    choice = choose_penalty(basis, moments, grid, curve=curve)
     if not variance:
         alone = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
         return HeldoutError(
@@ -258,7 +259,7 @@ def _error_over_labels(
     part = partial(
         _task_errors, basis=basis, tasks=tasks, weights=w, alpha=choice.alpha, points=points
     )
-    parts = blocks.map_blocks(part, blocks.row_blocks(m, size), executor=run.executor)
+    parts = blocks.map_blocks(part, blocks.row_blocks(m, size), executor=executor)
     errors, point_parts = zip(*parts, strict=True)
     errors = torch.cat(errors)
     point_errors = pseudo_values = point_ratios = None
@@ -326,20 +327,31 @@ def expected_heldout_error(
     if isinstance(distribution, _LabelDistribution):
         checks.check_same_n(features=len(X), labels=distribution.labels.shape[-1])
     else:
-        distribution = edge_errors.edge_distribution(distribution, temperature, X)
+        distribution = EdgeDistribution.of(distribution, temperature, X)
     basis = ridge.decompose(X, standardize=standardize)
-    penalties = check_penalties(alpha, alphas)
-    run = pair_sums.PairPass(block_size, executor, progress)
+    grid, curve = check_penalties(alpha, alphas)
     if isinstance(distribution, _LabelDistribution):
         return _error_over_labels(
-            basis, distribution, penalties, run, variance=variance, points=points
+            basis,
+            distribution,
+            grid,
+            curve=curve,
+            block_size=block_size,
+            executor=executor,
+            variance=variance,
+            points=points,
         )
-    moments = edge_errors.moments_of_edges(basis, distribution, run)
-    choice = choose_penalty(basis, moments, penalties)
-    errors = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
-    spread = (
-        edge_errors.variance_of_edges(basis, distribution, choice.alpha, run) if variance else None
+    moments = distribution.moments(
+        basis, block_size=block_size, executor=executor, progress=progress
     )
+    choice = choose_penalty(basis, moments, grid, curve=curve)
+    errors = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
+    spread = None
+    if variance:
+        over_tasks = distribution.variance(
+            basis, choice.alpha, block_size=block_size, executor=executor, progress=progress
+        )
+        spread = over_tasks.item()
     reason = ""
     if choice.error < 0:
         reason = f"an expected error of {choice.error:.3g}, below zero"
@@ -349,9 +361,9 @@ def expected_heldout_error(
             stacklevel=3,
         )
     elif check_edges:
-        reason = edges.least_eigenvalue(distribution.Z, 2 / distribution.odds).reason
+        reason = least_eigenvalue(distribution.Z, 2 / distribution.odds).reason
     return HeldoutError(
-        variance=None if spread is None else spread.item(),
+        variance=spread,
         measure="edge",
         standard_error=0.0,
         trusted=not reason,
@@ -369,9 +381,8 @@ def error_on_basis(
     Only the errors at the best penalty are returned; those of tasks and examples are omitted
     without `variance`.
     """
-    distribution, best = _LabelDistribution(labels), Penalties(None, curve=False)
-    run = pair_sums.PairPass()
-    return _error_over_labels(basis, distribution, best, run, variance=variance, points=variance)
+    distribution = _LabelDistribution(labels)
+    return _error_over_labels(basis, distribution, curve=False, variance=variance, points=variance)
 
 # %% ../../nbs/prior/15_heldout.ipynb #b52c1847
 def _neighbours(rows: slice, X: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -397,9 +408,7 @@ def _mean_labels_shared(rows: slice, X: Tensor, k: int, labels: Tensor, weights:
     return weights @ torch.stack(same)
 
 
-def _mean_edges(
-    rows: slice, X: Tensor, k: int, distribution: edge_errors.EdgeDistribution
-) -> Tensor:
+def _mean_edges(rows: slice, X: Tensor, k: int, distribution: EdgeDistribution) -> Tensor:
     total = torch.zeros((), dtype=torch.float64, device=X.device)
     size = (rows.stop - rows.start) * k
     for query, near, share in zip(*(v.split(size) for v in _neighbours(rows, X, k)), strict=True):
@@ -442,10 +451,8 @@ def precision_at_k(
         w = ridge_tasks.check_weights(distribution.weights, len(labels)).to(X.device)
         part = partial(_mean_labels_shared, X=X, k=k, labels=labels, weights=w)
     else:
-        Z = checks.check_features(distribution, "prior").to(X)
-        checks.check_same_n(features=n, prior=len(Z))
-        Z, odds = edges.checked_odds(Z, temperature, graphs)
-        part = partial(_mean_edges, X=X, k=k, distribution=edge_errors.EdgeDistribution(Z, odds))
+        of_edges = EdgeDistribution.of(distribution, temperature, X, graphs)
+        part = partial(_mean_edges, X=X, k=k, distribution=of_edges)
     return (sum(blocks.map_blocks(part, slices, executor=executor)) / (n * k)).item()
 
 # %% ../../nbs/prior/15_heldout.ipynb #0f1a359a
