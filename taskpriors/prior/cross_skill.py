@@ -64,23 +64,18 @@ def _gaussian_moments(Z, basis):
     )
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #9a867d21
-def _skills(
-    X, distributions, n_classes
-) -> Tensor:  # skill of one model under each distribution, float64
+def _skills(X, distributions, n_classes) -> Tensor:
+    "Skill of one model under each distribution, float64."
     n = len(X)
     basis = decompose(X)
     moments = []
     for distribution in distributions:
-        if (
-            distribution.is_floating_point()
-        ):  # a Gaussian process's factor is float, labels are integers
+        if distribution.is_floating_point():  # the factor of a Gaussian process
             moments.append(_gaussian_moments(distribution, basis))
             continue
         tasks = ridge_tasks.check_tasks(distribution, basis.U, n_classes)
         weights = ridge_tasks.check_weights(None, len(distribution)).to(basis.U.device)
-        few = (
-            2 * len(distribution) * (n_classes - 1) <= basis.U.shape[1]
-        )  # targets instead of moments
+        few = 2 * len(distribution) * (n_classes - 1) <= basis.U.shape[1]  # targets are cheaper
         read = ridge_tasks.task_targets if few else ridge_tasks.task_moments
         moments.append(read(basis, tasks, weights))
     baseline = torch.stack([m.diag.sum() for m in moments]) * n / (n - 1) ** 2
@@ -92,9 +87,7 @@ def _skills(
 @checks.entry_point
 def cross_skill(
     features: Mapping[str, Tensor] | Sequence,  # features of each model, shape (n, d)
-    factors: Mapping[str, Tensor]
-    | Sequence
-    | None = None,  # kernel factor of each prior, shape (n, r); None: cosine
+    factors: Mapping[str, Tensor] | Sequence | None = None,  # of each prior, (n, r); None: cosine
     *,
     measure: str = "label",  # "label" (sampled tasks) or "gaussian" (real targets, exact)
     n_tasks: int = 60,  # sampled tasks per prior

@@ -129,9 +129,8 @@ def _project(kernels, parts, W) -> Tensor:  # rows of the full factor times W, a
     return sum(part.to(dtype) for part in products)
 
 
-def _range(
-    kernels, weights, width, size, seed
-) -> list[Tensor] | tuple[Tensor, Tensor]:  # square roots of weights times Q, a list over models
+def _range(kernels, weights, width, size, seed) -> list[Tensor] | tuple[Tensor, Tensor]:
+    "Return the square roots of the weights times Q, as a list over models."
     known = kernels[0].range
     if len(kernels) == 1 and known is not None and known.shape[1] == width:
         return [known * weights[0] ** 0.5]
@@ -153,9 +152,7 @@ def _range(
 
 @checks.entry_point
 def cut_prior(
-    models: Mapping[
-        str, RowKernel
-    ],  # name -> RowKernel, or features as for open_rows (cosine kernel), shape (n, d)
+    models: Mapping[str, RowKernel],  # name -> kernel, or features as for open_rows (cosine)
     rank: int = 128,  # number of directions
     *,
     weights: Sequence | None = None,  # weight of each model's kernel; None is equal weights

@@ -75,8 +75,8 @@ def watch_chains(
     *,
     sweeps: int,  # number of sweeps, at least 1
     progress: bool = False,  # whether to show a progress bar
-) -> tuple[list[str], Tensor]:  # names, and values (sweeps, n_statistics, m) after each sweep
-    "Run Gibbs sweeps and class exchanges, and collect `_chain_statistics`."
+) -> tuple[str, Tensor]:  # a reason, or ""; statistics by sweep, (sweeps, n_statistics, m)
+    "Run Gibbs sweeps and class exchanges; return a reason if the chains cannot be trusted."
     U = P.sums(Y)
     directions = _leading_directions(P, beta)
     values = []
@@ -85,7 +85,8 @@ def watch_chains(
         particles.exchange_classes(P, Y, U, g)
         names, of_sweep = _chain_statistics(P, U, directions)
         values.append(of_sweep)
-    return names, torch.stack(values)
+    series = torch.stack(values)
+    return _reason_against_chains(names, series), series
 
 # %% ../../nbs/prior/12_labelings.ipynb #c673ce19
 def _too_few_chains(x: Tensor, name: str = "Tr(GK)") -> str:  # reason, or an empty string
@@ -138,7 +139,7 @@ def _caught_in_valleys(x: Tensor, name: str = "Tr(GK)") -> str:  # reason, or an
 _CHECKS_OF_CHAINS = (_too_few_chains, _starts_differ, _still_drifting, _caught_in_valleys)
 
 
-def reason_against_chains(names: list[str], values: Tensor) -> str:  # reason, or an empty string
+def _reason_against_chains(names: list[str], values: Tensor) -> str:  # reason, or an empty string
     "Return the first reason against the chains, over all checks and statistics."
     for k, name in enumerate(names):
         x = values[:, k]
@@ -283,9 +284,10 @@ def _sample_chains(
     if m > 1:  # prefix samples first, independent labels last
         cold = particles.particle_filter(P, m // 2, g, resample_below=0.0).labels
         Y = torch.cat([cold, Y], 1)
-    names, values = watch_chains(P, 1 / P.T, Y, g, sweeps=options.sweeps, progress=options.progress)
+    reason, values = watch_chains(
+        P, 1 / P.T, Y, g, sweeps=options.sweeps, progress=options.progress
+    )
     labels = Y[order.argsort()].T.contiguous().long()
-    reason = reason_against_chains(names, values)
     device = labels.device
     return Labelings(
         labels=labels,
@@ -463,15 +465,9 @@ def sample_labelings(
     Reference: Task Priors, section 2.4, the restricted measure.
     """
     checks.check_choice(method, ("smc", "anneal", "gibbs", "prefix"), "method")
+    pi, tau = particles.check_proportions(class_proportions, tolerance, n_classes)
     P, order, g = particles.checked_problem(
-        Z,
-        temperature,
-        n_classes,
-        n_tasks=n_tasks,
-        seed=seed,
-        class_proportions=class_proportions,
-        tolerance=tolerance,
-        labels=given,
+        Z, temperature, n_classes, n_tasks, seed, pi=pi, tau=tau, labels=given
     )
     gibbs = method == "gibbs"
     if gibbs_sweeps is None:

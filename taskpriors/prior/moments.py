@@ -129,8 +129,7 @@ class TraceMoments(Result):
 @documented
 @entry_point
 def trace_moments(
-    M: Tensor
-    | Mapping[str, Tensor],  # factor of the model's kernel, shape (n, r), or name -> factor
+    M: Tensor | Mapping[str, Tensor],  # factor of the model's kernel (n, r), or name -> factor
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, one or several
     *,
@@ -180,8 +179,7 @@ def trace_moments(
 @documented
 @entry_point
 def trace_cumulants(
-    M: Tensor
-    | Mapping[str, Tensor],  # factor of the model's kernel, shape (n, r), or name -> factor
+    M: Tensor | Mapping[str, Tensor],  # factor of the model's kernel (n, r), or name -> factor
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, one or several
     *,

@@ -138,18 +138,17 @@ def checked_problem(
     Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
     temperature: float,
     n_classes: int,
-    *,
     n_tasks: int,  # number m of tasks
     seed: Seed | None,
-    class_proportions: ArrayLike | None = None,  # shape (q,)
-    tolerance: float = 0.05,  # standard deviation of the class shares around them
+    *,
+    pi: Tensor | None = None,  # class proportions, from `check_proportions`
+    tau: float | None = None,  # their tolerance
     labels: ArrayLike | None = None,  # known classes, shape (n,); -1 if unknown
 ) -> tuple[PottsModel, Tensor, torch.Generator]:  # row of Z at each position, shape (n,)
     "Check a label measure, and return it in visiting order with this order and a generator."
     Z, T, q, _ = prefix.check_sampler(Z, temperature, n_classes, n_tasks, label_bytes=18)
     prefix.pair_scale(Z, T)
     n = len(Z)
-    pi, tau = check_proportions(class_proportions, tolerance, q)
     if tau is not None and tau * n < 0.5:
         rule = "tolerance must allow one example to change its class"
         checks.refuse(rule, f"{tau:.3g} for {n} examples", f"pass at least {0.5 / n:.2g}")
@@ -258,9 +257,8 @@ def _log_constant(P) -> float:  # common factor of all weights, including the di
     return kernel + n * (q * pi).log().mean().item() + P.kappa * pairs
 
 # %% ../../nbs/prior/10_particles.ipynb #a89063cc
-def _drift(
-    P, start, S
-) -> Tensor | float:  # log of that factor over a block; start: counts before the block, (q - 1, m)
+def _drift(P, start, S) -> Tensor | float:
+    "Log of that factor over a block; `start` holds the counts before it, (q - 1, m)."
     if P.pi is None or (P.pi == P.pi[0]).all():
         return 0.0
     v = (P.kappa * (P.pi[1:] - 1 / P.q)).to(S)
@@ -276,9 +274,8 @@ def _log_normalisers(d: Tensor) -> Tensor:  # log sum_c exp(h(c) - h(0)), shape 
     return top + ((-top).exp() + (d - top[:, None]).exp().sum(1)).log()
 
 # %% ../../nbs/prior/10_particles.ipynb #037424d8
-def _propose_block(
-    P, rows, U, g
-) -> tuple[Tensor, Tensor, Tensor]:  # labels, codes and increments of log weights (m,)
+def _propose_block(P, rows, U, g) -> tuple[Tensor, Tensor, Tensor]:
+    "Draw a block: labels, codes and increments of the log weights, (m,)."
     q, m = P.q, U.shape[1] // (P.q - 1)
     B = P.B[rows]
     A = B * P.coef(1 / P.T)
@@ -298,6 +295,13 @@ class ParticleState(NamedTuple):
     labels: Tensor  # shape (n, m), int16
     sums: Tensor  # B^T codes of the labels, shape (r, (q - 1) m)
     cloud: _ParticleCloud  # weights and ancestors
+
+    @classmethod
+    def hot(cls, P: PottsModel, m: int, g: torch.Generator) -> "ParticleState":
+        "Draw m particles of independent labels, without weights."
+        Y = P.independent_labels(m, g)
+        cloud = _ParticleCloud(m, P.B.device, log_z=(P.n - P.n_clamped) * math.log(P.q))
+        return cls(0.0, Y, P.sums(Y), cloud)
 
 # %% ../../nbs/prior/10_particles.ipynb #6122cfdb
 def particle_filter(
@@ -372,12 +376,6 @@ def exchange_classes(P: PottsModel, Y: Tensor, U: Tensor, g: torch.Generator) ->
     V = V.gather(1, names.expand(len(V), -1, -1))
     U.copy_((V[:, 1:] - V[:, :1]).flatten(1))
 
-# %% ../../nbs/prior/10_particles.ipynb #9e023dc2
-def _hot_start(P, m, g) -> ParticleState:  # state of independent labels without weights
-    Y = P.independent_labels(m, g)
-    cloud = _ParticleCloud(m, P.B.device, log_z=(P.n - P.n_clamped) * math.log(P.q))
-    return ParticleState(0.0, Y, P.sums(Y), cloud)
-
 # %% ../../nbs/prior/10_particles.ipynb #fd53c607
 def _next_beta(cloud, trace, beta, end, step) -> float:
     "Increase beta as long as the conditional effective sample size is at least `step`."
@@ -410,7 +408,7 @@ def anneal(
     resample_below: float = 0.5,  # resample below this effective sample size, as a fraction of m
 ) -> Iterator[ParticleState]:  # states at all intermediate beta, including `betas`
     "Anneal weighted particles, starting from independent labels."
-    state = _hot_start(P, m, g)
+    state = ParticleState.hot(P, m, g)
     if P.pi is not None:
         _, penalty = P.log_pull(state.sums)
         state.cloud.weigh(penalty)
@@ -426,15 +424,3 @@ def anneal(
             gibbs_sweep(P, beta, Y, U, g)
             state = ParticleState(beta, Y, U, cloud)
             yield state
-
-# %% ../../nbs/prior/10_particles.ipynb #df9d3f28
-def cool_chains(
-    P: PottsModel, m: int, g: torch.Generator, betas: list, *, sweeps: int
-) -> Iterator[ParticleState]:  # states at each of `betas`
-    "Cool m chains from independent labels, with `sweeps` Gibbs sweeps at each of `betas`."
-    state = _hot_start(P, m, g)
-    for beta in betas:
-        for _ in range(sweeps):
-            gibbs_sweep(P, beta, state.labels, state.sums, g)
-            exchange_classes(P, state.labels, state.sums, g)
-        yield state._replace(beta=beta)

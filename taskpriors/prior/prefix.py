@@ -328,9 +328,8 @@ def n_distinct_tasks(y: Tensor, q: int) -> int:
     return len({row.tobytes() for row in rows})
 
 # %% ../../nbs/prior/08_prefix.ipynb #3db0935c
-def _one_hot(
-    y, q
-) -> Tensor:  # (m, n) -> (m q, n); in float32, which holds counts below 2^24 exactly
+def _one_hot(y, q) -> Tensor:
+    "Encode tasks (m, n) as (m q, n), in float32, which holds counts below 2^24 exactly."
     return (y[:, None] == torch.arange(q, device=y.device)[:, None]).flatten(0, 1).float()
 
 # %% ../../nbs/prior/08_prefix.ipynb #19b81231

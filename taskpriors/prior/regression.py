@@ -18,9 +18,8 @@ from .edge_errors import weighted_gram
 from ..signatures import documented
 
 # %% ../../nbs/prior/21_regression.ipynb #2d0a7614
-def _gaussian_variance(
-    basis: ridge.RidgeBasis, Z: Tensor, noise: float, alpha: float
-) -> Tensor:  # 2 Tr((Q (Z Z' + noise I))^2) / n^2
+def _gaussian_variance(basis: ridge.RidgeBasis, Z: Tensor, noise: float, alpha: float) -> Tensor:
+    "Variance 2 Tr((Q (Z Z' + noise I))^2) / n^2."
     keep, f = ridge.residual_filter(basis, alpha)
     w = ridge.loo_slack(basis, [alpha])[0] ** -2
     U, Z, n = basis.U.double(), Z.double(), len(Z)

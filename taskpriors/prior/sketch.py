@@ -370,8 +370,7 @@ def _draw_fresh(sketched, lots, most, *, doubtful, **fixed) -> tuple[_FreshLots,
 @documented
 @checks.entry_point
 def sketch_trace_moments(
-    M: Tensor
-    | Mapping[str, Tensor],  # factor of the model's kernel, shape (n, r), or name -> factor
+    M: Tensor | Mapping[str, Tensor],  # factor of the model's kernel (n, r), or name -> factor
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,

@@ -331,8 +331,7 @@ def _saddlepoint_quantile(problem, kernel, cumulants, z) -> Tensor:
 @documented
 @checks.entry_point
 def trace_quantile(
-    M: Tensor
-    | Mapping[str, Tensor],  # factor of the model's kernel, shape (n, r), or name -> factor
+    M: Tensor | Mapping[str, Tensor],  # factor of the model's kernel (n, r), or name -> factor
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, one or several
     p: float | ArrayLike,  # one or several levels in (0, 1), fractions of tasks
