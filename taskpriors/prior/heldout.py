@@ -21,8 +21,7 @@ import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike, Axes, DataFrame, ExecutorLike
 from ..kernels import kernel_factor
-from .edge_errors import EdgeDistribution
-from .edges import least_eigenvalue
+from .edges import checked_odds, least_eigenvalue
 from .estimates import Labelings, label_traces
 from ..signatures import documented
 
@@ -290,6 +289,149 @@ def _error_over_labels(
         **choice._asdict(),
     )
 
+# %% ../../nbs/prior/15_heldout.ipynb #8cee2e7f
+def weighted_gram(W: Tensor, w: Tensor, size: int = 8192) -> Tensor:  # W' diag(w) W, float64
+    "Weighted Gram matrix of the columns of W, in blocks of `size` rows without a copy of W."
+    gram = W.new_zeros((W.shape[1], W.shape[1]), dtype=torch.float64)
+    for b in blocks.row_blocks(len(W), size):
+        gram += ((W[b] * w[b, None].to(W)).T @ W[b]).double()
+    return gram
+
+# %% ../../nbs/prior/15_heldout.ipynb #0d0367b7
+def _points_at_once(block_size: int | None, n: int) -> int:
+    if block_size is None:
+        return min(max(512, n // 8), 2048)
+    return checks.check_count(block_size, "block_size")
+
+
+def _edge_strip(
+    rows: slice, distribution: "_EdgeDistribution", U: Tensor, size: int
+) -> tuple[Tensor, Tensor]:
+    "Compute rows of P @ U and of P @ 1."
+    PU = U.new_zeros(U[rows].shape)
+    total = torch.zeros(len(PU), dtype=torch.float64, device=U.device)
+    for cols in blocks.row_blocks(len(U), size):
+        P = distribution.block(rows, cols)
+        PU.addmm_(P, U[cols])
+        total += P.sum(1)
+    return PU, total
+
+
+def _variance_block(
+    block: tuple, distribution: "_EdgeDistribution", L: Tensor, R: Tensor
+) -> Tensor:
+    rows, cols = block
+    P = distribution.block(rows, cols)
+    V = (L[rows] @ R[cols].T).square_().mul_(torch.addcmul(P, P, P, value=-1))
+    total = V.sum(1).sum(dtype=torch.float64)
+    return total if rows == cols else 2 * total
+
+# %% ../../nbs/prior/15_heldout.ipynb #1f3c096c
+class _EdgeDistribution(NamedTuple):
+    "A distribution of graphs with independent edges."
+
+    Z: Tensor  # factor of the prior kernel, shape (n, r), in the precision of the features
+    odds: float  # log-odds of an edge per unit of the kernel
+
+    @classmethod
+    def of(
+        cls,
+        prior: ArrayLike,
+        temperature: float | None,
+        features: Tensor,
+        graphs: str = "undirected",
+    ) -> "_EdgeDistribution":
+        "Check a factor and a temperature; the distribution has the dtype of the features."
+        Z = checks.check_features(prior, "prior").to(features)
+        checks.check_same_n(features=len(features), prior=len(Z))
+        return cls(*checked_odds(Z, temperature, graphs))
+
+    def block(self, rows: slice, cols: slice) -> Tensor:  # shape (len(rows), len(cols))
+        "Return a block of edge probabilities, which are 1 on the diagonal."
+        zero = self.Z.new_zeros(())
+        P = torch.addmm(zero, self.Z[rows], self.Z[cols].T, beta=0, alpha=self.odds).sigmoid_()
+        if rows == cols:
+            P.fill_diagonal_(1.0)
+        return P
+
+    def moments(
+        self,
+        basis: ridge.RidgeBasis,
+        *,
+        block_size: int | None = None,
+        executor: ExecutorLike | None = None,
+        progress: bool = False,
+    ) -> ridge_tasks.TaskMoments:
+        "Compute the task moments in one pass over pairs."
+        U = basis.U
+        n = len(U)
+        size = _points_at_once(block_size, n)
+        entries = U.numel() + 3 * min(size, n) ** 2
+        checks.check_memory(U.element_size() * entries, "lower block_size", device=U.device)
+        text = "mean over pairs"
+        if executor is not None:
+            strip = partial(_edge_strip, distribution=self, U=U, size=size)
+            strips = blocks.map_blocks(
+                strip,
+                blocks.row_blocks(n, size),
+                executor=executor,
+                progress=progress,
+                desc=text,
+            )
+            PU, total = (torch.cat(v) for v in zip(*strips, strict=True))
+        else:
+            PU = torch.zeros_like(U)
+            total = torch.zeros(n, dtype=torch.float64, device=U.device)
+            for rows, cols in blocks.with_bar(blocks.pair_blocks(n, size), progress, desc=text):
+                P = self.block(rows, cols)
+                PU[rows].addmm_(P, U[cols])
+                total[rows] += P.sum(1)
+                if rows != cols:
+                    PU[cols].addmm_(P.T, U[rows])
+                    total[cols] += P.sum(0)
+        mean = total / n
+        parts = ((U[b].T @ PU[b]).double() for b in blocks.row_blocks(n, 8192))
+        inner = sum(parts, total.new_zeros(()))
+        return ridge_tasks.TaskMoments(
+            diag=1 - 2 * mean + mean.mean(),
+            cross=PU.sub_(PU.mean(0, keepdim=True)),
+            inner=(inner + inner.T) / 2,
+        )
+
+    def variance(
+        self,
+        basis: ridge.RidgeBasis,
+        alpha: float,
+        *,
+        block_size: int | None = None,
+        executor: ExecutorLike | None = None,
+        progress: bool = False,
+    ) -> Tensor:
+        "Compute the variance of the error over tasks in one pass over pairs."
+        U = basis.U
+        n = len(U)
+        size = _points_at_once(block_size, n)
+        entries = 6 * U.numel() + 4 * min(size, n) ** 2
+        remedy = "lower block_size or pass variance=False"
+        checks.check_memory(U.element_size() * entries, remedy, device=U.device)
+        keep, f = ridge.residual_filter(basis, alpha)
+        w = ridge.loo_slack(basis, [alpha])[0] ** -2
+        W = torch.cat([U, U.new_full((n, 1), n**-0.5)], 1)
+        G = torch.cat([f, f.new_tensor([keep])])
+        L, R = W @ (G[:, None] * weighted_gram(W, w) * G).to(W), W
+        if keep:
+            d, G = w[:, None].to(W), G.to(W)
+            L, R = torch.cat([L - d * (W * G), -W * G], 1), torch.cat([W, d * W], 1)
+        part = partial(_variance_block, distribution=self, L=L, R=R)
+        parts = blocks.map_blocks(
+            part,
+            blocks.pair_blocks(n, size),
+            executor=executor,
+            progress=progress,
+            desc="variance over pairs",
+        )
+        return 2 * sum(parts) / n**2
+
 # %% ../../nbs/prior/15_heldout.ipynb #3eab40b8
 @documented
 @checks.entry_point
@@ -327,7 +469,7 @@ def expected_heldout_error(
     if isinstance(distribution, _LabelDistribution):
         checks.check_same_n(features=len(X), labels=distribution.labels.shape[-1])
     else:
-        distribution = EdgeDistribution.of(distribution, temperature, X)
+        distribution = _EdgeDistribution.of(distribution, temperature, X)
     basis = ridge.decompose(X, standardize=standardize)
     grid, curve = check_penalties(alpha, alphas)
     if isinstance(distribution, _LabelDistribution):
@@ -408,7 +550,7 @@ def _mean_labels_shared(rows: slice, X: Tensor, k: int, labels: Tensor, weights:
     return weights @ torch.stack(same)
 
 
-def _mean_edges(rows: slice, X: Tensor, k: int, distribution: EdgeDistribution) -> Tensor:
+def _mean_edges(rows: slice, X: Tensor, k: int, distribution: _EdgeDistribution) -> Tensor:
     total = torch.zeros((), dtype=torch.float64, device=X.device)
     size = (rows.stop - rows.start) * k
     for query, near, share in zip(*(v.split(size) for v in _neighbours(rows, X, k)), strict=True):
@@ -451,7 +593,7 @@ def precision_at_k(
         w = ridge_tasks.check_weights(distribution.weights, len(labels)).to(X.device)
         part = partial(_mean_labels_shared, X=X, k=k, labels=labels, weights=w)
     else:
-        of_edges = EdgeDistribution.of(distribution, temperature, X, graphs)
+        of_edges = _EdgeDistribution.of(distribution, temperature, X, graphs)
         part = partial(_mean_edges, X=X, k=k, distribution=of_edges)
     return (sum(blocks.map_blocks(part, slices, executor=executor)) / (n * k)).item()
 

@@ -14,7 +14,6 @@ import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike
 from . import heldout
-from .edge_errors import weighted_gram
 from ..signatures import documented
 
 # %% ../../nbs/prior/21_regression.ipynb #2d0a7614
@@ -32,7 +31,7 @@ def _gaussian_variance(basis: ridge.RidgeBasis, Z: Tensor, noise: float, alpha: 
     mixed = QZ.square().sum()
     W = torch.cat([U, U.new_full((n, 1), n**-0.5)], 1)
     G = torch.cat([2 * keep * f - f**2, f.new_tensor([keep])])
-    S = weighted_gram(W, w) * G
+    S = heldout.weighted_gram(W, w) * G
     square = keep * (w**2 * (1 - 2 * (W**2 @ G))).sum() + (S.T * S).sum()  # Tr(Q^2)
     return 2 * (signal + 2 * noise * mixed + noise * (noise * square)) / n**2
 

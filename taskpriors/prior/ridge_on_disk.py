@@ -18,8 +18,8 @@ import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike, Seed
 from ..inputs import row_blocks
+from . import heldout
 from . import left_out_groups as whole_groups
-from .edge_errors import weighted_gram
 from .heldout import HeldoutError, check_baseline, constant_values, ratio_values
 from ..probes import ProbeResult
 
@@ -297,7 +297,7 @@ def _squares_beside(fit, U, f, weights) -> Tensor:
     "Sum over the evaluated i != j of weight_i A_ij^2, shape (m,)."
     W = torch.cat([U, U.new_full((len(U), 1), fit.n**-0.5)], 1)
     G = torch.cat([f, f.new_ones(1)])
-    root = (G[:, None] * weighted_gram(W, weights, _PART) * G).to(W)
+    root = (G[:, None] * heldout.weighted_gram(W, weights, _PART) * G).to(W)
     whole = [((part @ root) * part).sum(1, dtype=torch.float64) for part in W.split(_PART)]
     return torch.cat(whole) - weights * _leverages(fit, U, f[None])[0] ** 2
 
