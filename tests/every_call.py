@@ -13,7 +13,7 @@ import torch
 from matplotlib.figure import Figure
 from test_refusals import IMAGES, X2, N, X, Y, Z, y
 
-from taskpriors.prior.objective import TaskPriorLoss, TaskPriorStatistics
+from taskpriors.prior.objective import TaskPriorLoss
 from taskpriors.prior.posterior import label_evidence
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.rank.models import rank_models
@@ -92,9 +92,8 @@ CALLS = {
         "TaskPrior.sample": dict(self=HOT, n_classes=2, n_tasks=2, n_particles=64, seed=0),
     },
     "prior.objective": {
-        "TaskPriorStatistics": dict(prior=Z, temperature=1.0),
-        "TaskPriorStatistics.forward": dict(self=TaskPriorStatistics(Z, 1.0), features=X),
         "TaskPriorLoss": dict(prior=Z, temperature=1.0),
+        "TaskPriorLoss.statistics": dict(self=TaskPriorLoss(Z, 1.0), features=X),
         "TaskPriorLoss.forward": dict(self=TaskPriorLoss(Z, 1.0), features=X),
     },
     "synbench.gaussians": {

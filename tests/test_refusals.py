@@ -114,7 +114,6 @@ CALLS = {
         "calibrate_temperature": dict(Z=Z, n_classes=2, seed=0),
         "temperature_scan": dict(Z=Z, n_classes=2, seed=0),
         "critical_temperature": dict(Z=Z, n_classes=2),
-        "top_eigenvalue": dict(Z=Z),
     },
     "prior.heldout": {
         "expected_heldout_error": dict(features=X, prior=Z, temperature=1.0),

@@ -221,7 +221,7 @@ def skills_on_tasks_of(
             progress=options.shown if task_models is None else False,
             **drawing,
         )
-    tasks = skills.tasks_of_priors(factors, skills.check_sampling(gain=10.0, **drawing))
+    tasks = skills.tasks_of_priors(factors, **drawing)
     return cross_skill_without_groups(
         learning, tasks, options.groups[index], options.tasks.n_classes
     )

@@ -194,7 +194,7 @@ def signal_p_value(
     if direct.n_pairs == 0:
         return 1.0
     if groups is not None:
-        return posterior.skill_p_value(direct)
+        return direct.p_value()
     known = (labels >= 0).nonzero()[:, 0]
     points = known[blocks.evenly(len(known), _SHUFFLED)]
     classes = labels[points].unique(return_inverse=True)[1]
@@ -202,7 +202,7 @@ def signal_p_value(
     of_shuffles = posterior.shuffle_p_value(rows, classes)
     if len(points) == len(known):
         return of_shuffles
-    return min(1.0, 2 * of_shuffles, 2 * posterior.skill_p_value(direct))
+    return min(1.0, 2 * of_shuffles, 2 * direct.p_value())
 
 
 def _agreeing_evidence(

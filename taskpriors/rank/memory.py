@@ -100,7 +100,7 @@ def _model_moments(
 def edge_reason(moments: distributions.Moments, n: int) -> str:
     "Reason why no labels can have these edge probabilities; empty if some labels can."
     least = math.nan if moments.least.isinf() else moments.least.item()
-    return edges.LeastEigenvalue(least, 0.0, min(n, 2048), 0).reason
+    return edges.LeastEigenvalue(least, min(n, 2048)).reason
 
 # %% ../../nbs/rank/09_memory.ipynb #c8e5ea89
 def _skill(
@@ -250,7 +250,9 @@ def grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float
     "Compute the leave-one-group-out accuracy on labelled examples; -1 marks unknown labels."
     points = (classes >= 0).nonzero()[:, 0]
     rows = features[points.to(features.device)]
-    return left_out_groups.accuracy_without_groups(rows, classes[points], groups[points])
+    basis = ridge.decompose(checks.check_features(rows))
+    hits = left_out_groups.hits_without_groups(basis, classes[points], groups[points])
+    return hits.mean().item()
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +292,7 @@ class MemoryEngine:
         (Z, _), temperature = max(
             zip(components, temperatures, strict=True), key=lambda pair: pair[0][1]
         )
-        top, q = calibration.top_eigenvalue(Z), options.tasks.n_classes
+        top, q = calibration.critical_temperature(Z, 2), options.tasks.n_classes
         return distributions.TaskSample(
             distribution=distribution,
             skill_tasks=labels,
@@ -346,4 +348,4 @@ class MemoryEngine:
     def subset(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
         "Factor (k, r) of a component for some examples, and its kernel's largest eigenvalue."
         Z = component.factor.to(self.options.device)
-        return Z[points.to(Z.device)], calibration.top_eigenvalue(Z)
+        return Z[points.to(Z.device)], calibration.critical_temperature(Z, 2)

@@ -174,7 +174,7 @@ def _split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
         return options, checks.check_split(TRAIN, n, seed=seed)
     grouping = left_out_groups.check_groups(options.groups, n)
     options = replace(options, groups=grouping.number)
-    return options, left_out_groups.split_groups(grouping, TRAIN, seed=seed)
+    return options, grouping.split(TRAIN, seed=seed)
 
 
 def _check_rows(models: Mapping[str, members.Model]) -> None:
