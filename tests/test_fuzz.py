@@ -351,7 +351,6 @@ UNTRIED = {
     "references": "standard, False or models by name: tests/test_references_hub.py",
     "compute": "a record that checks itself: rank/02_options",
     "all_pairs": "what pass_over_pairs returns: core/12",
-    "neighbours": "what nearest_neighbours returns: transfer/09",
     "collapse": "what collapse_terms returns: transfer/11",
     "metric": "a name or a function: its notebooks try it",
     "self": "the object of a method",

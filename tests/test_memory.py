@@ -61,7 +61,7 @@ from taskpriors.transfer.agreement import compare_agreement, rank_agreement
 from taskpriors.transfer.code_length import loss_curve
 from taskpriors.transfer.discriminants import h_score
 from taskpriors.transfer.evidence import logme
-from taskpriors.transfer.neighbours import nearest_neighbours, uniformity
+from taskpriors.transfer.neighbours import knn_accuracy, uniformity
 from taskpriors.transfer.spectrum import cka, hsic, lidar, rankme
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -223,7 +223,7 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
     "uniformity": lambda: (uniformity, normal(40_000, 300)),
     "pass_over_pairs": lambda: (pass_over_pairs, normal(16_000, 64)),
     "pass_over_pairs wide": lambda: (pass_over_pairs, normal(4_000, 2_000)),
-    "nearest_neighbours": lambda: (nearest_neighbours, normal(5_000, 1_024)),
+    "knn_accuracy": lambda: (knn_accuracy, normal(5_000, 1_024), tasks(1, 5_000, 10)[0]),
     "precision_at_k": lambda: (
         functools.partial(heldout.precision_at_k, block_size=1_000),
         normal(30_000, 32),

@@ -53,7 +53,6 @@ NOT_METRICS = {
     "hsic": "has no direction of its own: CKA normalises it",
     "metric_costs": "counts operations of metrics",
     "mixture_operations": "counts operations",
-    "count_copies": "counts points and judges no model",
     "collapse_terms": "returns CollapseTerms",
     "alpha_req": "has no direction of its own: alpha_gap is its distance from one",
 }

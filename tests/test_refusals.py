@@ -208,10 +208,6 @@ CALLS = {
         },
     },
     "transfer.neighbours": {
-        "distinct_points": dict(features=X),
-        "count_copies": dict(features=X),
-        "nearest_neighbours": dict(features=X, k=3),
-        "use_neighbours": dict(features=X, k=3, neighbours=None),
         "knn_accuracy": dict(features=X, labels=y),
         "cluster_learnability": dict(features=X, n_clusters=3),
         "twonn": dict(features=X),
@@ -242,7 +238,7 @@ CALLS = {
     },
     "transfer.agreement": {"rank_agreement": dict(scores=X[:, 0], truth=X[:, 1])},
 }
-BELOW = ("use_head", "use_neighbours")  # steps, named by the functions that call them
+BELOW = ("use_head",)  # steps, named by the functions that call them
 EXEMPT = {
     "prior.posterior": "a label of -1 is not known, which is no error; its notebook tests it",
     **dict.fromkeys(("inputs", "rank", "tools"), "tests/test_cli.py and their notebooks"),

@@ -25,7 +25,7 @@ from . import printed_correlations, recipes
 from ..results import new_axes, new_panels
 from ..synbench import gaussians, robust_probing, score
 from ..synbench.robust_probing import synthetic_accuracy
-from ..transfer import agreement, code_length, discriminants, evidence, orders
+from ..transfer import agreement, code_length, discriminants, evidence
 
 # %% ../../nbs/papers/15_actions.ipynb #d390b40b
 class Cell(NamedTuple):
@@ -249,7 +249,7 @@ def _printed_correlations(job: Job) -> Computed:
     n = len(printed_correlations.rows_of(job.item.published).accuracy)
     largest = table.loc["SynBench, n = 32768"]
     values = largest[["recomputed", "low", "high"]]
-    ends = [orders.fisher_interval(value, n, "pearson", 0.9) for value in values]
+    ends = [agreement.fisher_interval(value, n, "pearson", 0.9) for value in values]
     for k, column in enumerate(("90 % low", "90 % high")):  # A.17
         middle, *others = (end[k] for end in ends)
         error = max(abs(middle - other) for other in others)
@@ -451,7 +451,7 @@ def _draw_by_size(correlations):  # Figure 4: one line per metric, dashed lines 
 def _draw_smallest(correlations, n_networks):  # Figure 7: the smallest number of samples
     few = correlations[correlations.index.str.endswith("n = 2048")]
     rows = {
-        row.partition(",")[0]: (v, *orders.fisher_interval(v, n_networks, "pearson", 0.9))
+        row.partition(",")[0]: (v, *agreement.fisher_interval(v, n_networks, "pearson", 0.9))
         for row, v in few.items()
     }
     title = "2,048 samples, 90 % intervals"

@@ -32,7 +32,6 @@ from ..svd import FeatureSVD, feature_svd, present_classes
 from . import code_length, heads, separation
 from .leep import task_mixture
 from .metrics import metric_rows, metrics
-from .neighbours import Neighbours, count_copies
 
 # %% ../../nbs/transfer/15_registry.ipynb #782243e4
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Metric:
     @property
     def shares(self) -> tuple[str, ...]:
         "Names of shared computations that the function accepts as arguments."
-        shared = ("svd", "all_pairs", "neighbours", "collapse", "mixture", "head", "curve")
+        shared = ("svd", "all_pairs", "collapse", "mixture", "head", "curve")
         return tuple(k for k in shared if self.takes(k))
 
 # %% ../../nbs/transfer/15_registry.ipynb #673e1e39
@@ -100,11 +99,6 @@ class _Workspace:
     def all_pairs(self) -> pairs.Pairs:
         features = self.inputs["features"]
         return pairs.pass_over_pairs(features, min(8, len(features) - 1), seed=self.seed)
-
-    @cached_property
-    def neighbours(self) -> Neighbours:
-        table = self.all_pairs
-        return Neighbours(table.distances, table.indices, table.mean)
 
     @property
     def points(self) -> tuple[Tensor, Tensor]:
@@ -289,7 +283,7 @@ def metric_convergence(
     values = [[float(metric(X[index.to(X.device)])) for index in row] for row in draws]
     name = str(getattr(metric, "name", None) or getattr(metric, "__name__", "metric"))
     table = torch.tensor(values, dtype=torch.float64)
-    return Convergence(name, torch.tensor(sizes), table, count_copies(X))
+    return Convergence(name, torch.tensor(sizes), table, len(X) - len(X.unique(dim=0)))
 
 # %% ../../nbs/transfer/15_registry.ipynb #30c49388
 # scores that combine metrics over models: a rule that normalises the values of each metric,
