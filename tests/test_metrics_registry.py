@@ -47,8 +47,6 @@ NOT_METRICS = {
     "task_mixture": "returns the posteriors of a mixture",
     "gaussian_grid": "returns GaussianGrid",
     "use_head": "returns HeadFit",
-    "dirichlet_fit": "returns VariationalFit",
-    "gamma_fit": "returns VariationalFit",
     "loss_curve": "returns LossCurve",
     "hsic": "has no direction of its own: CKA normalises it",
     "metric_costs": "counts operations of metrics",

@@ -148,7 +148,6 @@ CALLS = {
         "leep": dict(source_probs=P, labels=y),
         "nleep": dict(features=X, labels=y),
         "nce": dict(source=P.argmax(1), labels=y),
-        "mixture_probs": dict(features=X, n_components=2),
         "task_mixture": dict(features=X, labels=y),
     },
     "transfer.evidence": {
@@ -164,10 +163,7 @@ CALLS = {
         "npactran_gamma": dict(features=X, labels=y),
         "pactran_gaussian": dict(features=X, labels=y),
         "gaussian_grid": dict(features=X, labels=y),
-        **{
-            k: dict(source_probs=P, labels=y)
-            for k in ("pactran_dirichlet", "pactran_gamma", "dirichlet_fit", "gamma_fit")
-        },
+        **{k: dict(source_probs=P, labels=y) for k in ("pactran_dirichlet", "pactran_gamma")},
     },
     "papers.operations": {"mixture_operations": dict(features=X, labels=y)},
     "papers.fine_tuning": {
