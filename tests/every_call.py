@@ -131,9 +131,7 @@ CALLS = {
         "choose_grid": dict(grids=GRIDS),
         "plot_choices": dict(grids=GRIDS, error=[0.1, 0.2, 0.3]),
     },
-    "transfer.code_length": {
-        "code_length": dict(curve=CURVE),
-    },
+    "transfer.code_length": {"LossCurve.code_length": dict(self=CURVE)},
     "transfer.spectrum": {
         "effective_rank": dict(weights=[1.0, 2.0]),
         "lidar": dict(views=VIEWS),

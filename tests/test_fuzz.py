@@ -397,7 +397,6 @@ RIGHT = {
     "score_by_n seed 2**70": "the same",
 }
 INFINITE = {
-    "log_evidence": "precisions: of the weights where features do not help, of no noise",
     "eps_sample_complexity": "the loss stays above eps at every size",
 }
 STARRED = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)

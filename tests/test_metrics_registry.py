@@ -42,7 +42,6 @@ METRIC_INPUTS = {
 }
 NOT_METRICS = {
     "check_views": "a check of an argument",
-    "log_evidence": "returns Evidence",
     "fit_head": "returns HeadFit",
     "task_mixture": "returns the posteriors of a mixture",
     "gaussian_grid": "returns GaussianGrid",
@@ -52,7 +51,6 @@ NOT_METRICS = {
     "metric_costs": "counts operations of metrics",
     "mixture_operations": "counts operations",
     "collapse_terms": "returns CollapseTerms",
-    "alpha_req": "has no direction of its own: alpha_gap is its distance from one",
 }
 
 BLIND = {

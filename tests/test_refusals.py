@@ -152,7 +152,6 @@ CALLS = {
     },
     "transfer.evidence": {
         "logme": dict(features=X, labels=y),
-        "log_evidence": dict(features=X, targets=X2),
     },
     "transfer.heads": {
         "fit_head": dict(features=X, labels=y, beta=1.0),
@@ -196,7 +195,6 @@ CALLS = {
                 "rankme_centered",
                 "nesum",
                 "participation_dimension",
-                "alpha_req",
                 "alpha_gap",
                 "width",
                 "random_number",

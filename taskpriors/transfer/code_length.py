@@ -96,6 +96,21 @@ class LossCurve(results.Result):
     n_classes: int  # number of classes
     n_valid: int  # number of held-out examples
 
+    def code_length(
+        self,
+        *,
+        floor: float = 0.0,  # loss in nats that is not counted; eps of SDL
+        rule: str = "right",  # "right" (as published) or "left" (prequential, log K at first)
+    ) -> float:  # nats
+        "Area between the curve and a floor, up to the largest training-set size."
+        floor = checks.check_number(floor, "floor")
+        widths = torch.diff(self.sizes, prepend=self.sizes[:1] * 0)
+        heights = self.losses
+        if checks.check_choice(rule, ("right", "left"), "rule") == "left":
+            start = torch.tensor([math.log(self.n_classes)], dtype=heights.dtype)
+            heights = torch.cat([start, heights[:-1]])
+        return float((widths * (heights - floor).clamp_min(0)).sum())
+
     def plot(self, ax: Axes | None = None, label: str | None = None) -> Axes:
         "Plot the loss against training-set size with one standard error."
         ax = results.new_axes(ax)
@@ -178,32 +193,14 @@ def loss_curve(
         n_valid=len(test),
     )
 
-# %% ../../nbs/transfer/07_code_length.ipynb #25f75977
-def _check_curve(curve: LossCurve) -> LossCurve:
+# %% ../../nbs/transfer/07_code_length.ipynb #4b433f22
+def _curve(
+    features: ArrayLike, labels: ArrayLike, curve: LossCurve | None, options: dict
+) -> LossCurve:
+    if curve is None:
+        return loss_curve(features, labels, **options)
     remedy = "pass loss_curve(features, labels)"
     return checks.check_instance(curve, LossCurve, "curve", remedy=remedy)
-
-
-@checks.entry_point
-def code_length(
-    curve: LossCurve,  # held-out losses
-    *,
-    floor: float = 0.0,  # loss in nats that is not counted; eps of SDL
-    rule: str = "right",  # "right" (as published) or "left" (prequential, first block at log K)
-) -> float:  # nats
-    "Compute the area between the loss curve and a floor, up to the largest training-set size."
-    _check_curve(curve)
-    floor = checks.check_number(floor, "floor")
-    widths = torch.diff(curve.sizes, prepend=curve.sizes[:1] * 0)
-    heights = curve.losses
-    if checks.check_choice(rule, ("right", "left"), "rule") == "left":
-        start = torch.tensor([math.log(curve.n_classes)], dtype=heights.dtype)
-        heights = torch.cat([start, heights[:-1]])
-    return float((widths * (heights - floor).clamp_min(0)).sum())
-
-# %% ../../nbs/transfer/07_code_length.ipynb #4b433f22
-def _curve(features, labels, curve: LossCurve | None, options: dict) -> LossCurve:
-    return loss_curve(features, labels, **options) if curve is None else _check_curve(curve)
 
 # %% ../../nbs/transfer/07_code_length.ipynb #0cbdd3ab
 @documented
@@ -242,7 +239,7 @@ def mdl(
 
     Reference: Voita and Titov 2020, Information-theoretic probing; SynBench, Table 7.
     """
-    return code_length(_curve(features, labels, curve, kw), rule=rule)
+    return _curve(features, labels, curve, kw).code_length(rule=rule)
 
 # %% ../../nbs/transfer/07_code_length.ipynb #5dd1ad6d
 def _target(eps: float | None, curve: LossCurve) -> float:  # nats
@@ -274,7 +271,7 @@ def sdl(
         limit = f"the loss must reach eps = {eps:.3g} for a finite SDL"
         got = f"{c.losses[-1]:.3g} at {int(c.sizes[-1])} examples, so this is a lower bound"
         checks.warn(limit, got, "raise eps or pass more examples")
-    return code_length(c, floor=eps, rule=rule)
+    return c.code_length(floor=eps, rule=rule)
 
 # %% ../../nbs/transfer/07_code_length.ipynb #4fda4cc9
 @documented

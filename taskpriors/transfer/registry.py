@@ -152,17 +152,6 @@ class TransferScores(Result):
         frame.insert(1, "better", [METRICS[name].better for name in frame.index])
         return frame
 
-    def conditions(self) -> DataFrame:
-        "Return one row per value: number of examples, and whether shift and scale matter."
-        import pandas as pd
-
-        rows = []
-        for name in self.values:
-            same = METRICS[name].invariances
-            settings = dict(n=self.n, centred="shift" in same, scale_free="scale" in same)
-            rows.append(dict(metric=name, **settings))
-        return pd.DataFrame(rows).set_index("metric")
-
 # %% ../../nbs/transfer/15_registry.ipynb #366edf32
 def _asked_for(metrics, inputs: dict) -> list[str]:  # names in METRICS
     if metrics is None:
@@ -174,7 +163,7 @@ def _asked_for(metrics, inputs: dict) -> list[str]:  # names in METRICS
         checks.refuse(rule, f"inputs {list(inputs)}", "pass features and labels")
     for name in names:
         if not isinstance(name, str) or name not in METRICS:
-            if isinstance(name, str) and name in COMBINED:
+            if isinstance(name, str) and name in _COMBINED:
                 terms = ", ".join(terms_of([name]))
                 remedy = f"use rank_models, or pass its terms: {terms}"
                 rule = f"{name} is normalised over several models"
@@ -288,7 +277,7 @@ def metric_convergence(
 # %% ../../nbs/transfer/15_registry.ipynb #30c49388
 # scores that combine metrics over models: a rule that normalises the values of each metric,
 # to [0, 1] ("range") or to mean 0 and variance 1 ("standardise"), and the weights of the metrics
-COMBINED: dict[str, tuple[str, dict[str, float]]] = dict(
+_COMBINED: dict[str, tuple[str, dict[str, float]]] = dict(
     clid=("standardise", dict(cluster_learnability=1.0, twonn=1.0)),
     etran=("range", dict(energy_score=0.15, lda_score=0.85)),
     ncti=("range", dict(ncti_seli=1.0, ncti_ncc=1.0, ncti_vc=-1.0)),
@@ -324,7 +313,7 @@ def combine_over_models(
     if scores:
         checks.check_same_n(**{k: len(v) for k, v in scores.items()})
     out = {}
-    for name, (rule, weights) in COMBINED.items():
+    for name, (rule, weights) in _COMBINED.items():
         if not set(weights) <= set(scores):
             continue
         turned = {k: oriented and not METRICS[k].higher_is_better for k in weights}
@@ -342,14 +331,14 @@ def terms_of(names: Iterable[str]) -> list[str]:  # each once
     "Replace scores that are combined over models by the names of their terms."
     terms: list[str] = []
     for name in names:
-        combined = isinstance(name, str) and name in COMBINED
-        terms += COMBINED[name][1] if combined else [name]
+        combined = isinstance(name, str) and name in _COMBINED
+        terms += _COMBINED[name][1] if combined else [name]
     return list(dict.fromkeys(terms))
 
 
 def combination_note(column: str) -> str:
     "Return a note on the terms of a column of `combine_over_models`."
-    rule, weights = COMBINED[column.split()[0]]
+    rule, weights = _COMBINED[column.split()[0]]
     scaling = "scaled from 0 to 1" if rule == "range" else "standardised"
     parts = [
         f"{'-' if w < 0 else '+'} {f'{abs(w):g} ' * (abs(w) != 1)}{k}" for k, w in weights.items()
@@ -378,7 +367,7 @@ class _LabelledTask:  # fixed labels, and the workspace of the last features
 @checks.entry_point
 def metric_functions(
     labels: ArrayLike | None,  # class of each example, (n,); None for label-free metrics
-    metrics: Sequence = LABEL_METRICS,  # names in METRICS or COMBINED with these inputs
+    metrics: Sequence = LABEL_METRICS,  # names in METRICS, "clid", "etran" or "ncti"
     *,
     seed: int = 0,  # seed for the splits and the mixtures
 ) -> dict[str, Any]:  # name -> function of features, larger is better; the accuracy is last
@@ -472,7 +461,7 @@ def describe_metric(
     if metric not in METRICS:
         near = difflib.get_close_matches(str(metric), METRICS, 3) or ["taskpriors.METRICS"]
         remedy = f"see {' or '.join(near)}"
-        if isinstance(metric, str) and metric in COMBINED:
+        if isinstance(metric, str) and metric in _COMBINED:
             terms = " and ".join(terms_of([metric]))
             remedy = f"it combines {terms} over models; describe these"
         rule = "metric must be a name in METRICS"

@@ -20,26 +20,16 @@ from ..signatures import documented
 from ..store import digest_tensors
 from ..svd import FeatureSVD, use_svd
 
-# %% ../../nbs/transfer/08_spectrum.ipynb #7d47ac0c
-def _as_shares(weights) -> Tensor:  # shape (k,), float64, sums to one
+# %% ../../nbs/transfer/08_spectrum.ipynb #e5a5cdad
+@checks.entry_point
+def effective_rank(weights: ArrayLike) -> float:  # in [1, k]
+    "Return the exponential of the entropy of the normalised weights (Roy and Vetterli 2007)."
     w = checks.check_numbers(weights, "weights").double()
     if w.ndim != 1 or w.numel() == 0 or w.min() < 0 or w.sum() == 0:
         rule = "weights must be a vector of non-negative numbers, not all zero"
         remedy = "pass singular values or eigenvalues"
         checks.refuse(rule, f"shape {tuple(w.shape)}", remedy)
-    return w / w.sum()
-
-# %% ../../nbs/transfer/08_spectrum.ipynb #e5a5cdad
-@checks.entry_point
-def effective_rank(weights: ArrayLike) -> float:  # in [1, k]
-    "Return the exponential of the entropy of the normalised weights (Roy and Vetterli 2007)."
-    p = _as_shares(weights)
-    return float(torch.special.entr(p).sum().exp())
-
-# %% ../../nbs/transfer/08_spectrum.ipynb #34285280
-def _participation_ratio(weights: ArrayLike) -> float:  # in [1, k]
-    "Return the squared sum of the weights divided by the sum of their squares."
-    return float(1 / _as_shares(weights).square().sum())
+    return float(torch.special.entr(w / w.sum()).sum().exp())
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #5e8a22d4
 def _spectrum(features, svd, center: bool) -> Tensor:  # decreasing
@@ -93,7 +83,7 @@ def nesum(
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #d7c0010e
 def decay_exponent(S: Tensor, *, first: int = 4, last: int = 100) -> float:
-    "Fit the decay exponent of the squared singular values, for `alpha_req`."
+    "Fit the decay exponent of the squared singular values (alpha-ReQ)."
     if len(S) < 8:
         first = 1
     if min(last, len(S)) <= first:
@@ -106,32 +96,20 @@ def decay_exponent(S: Tensor, *, first: int = 4, last: int = 100) -> float:
     x = x - weights @ x
     return float(-((weights * x) @ y) / (weights @ x.square()))
 
-
+# %% ../../nbs/transfer/08_spectrum.ipynb #868b8524
+@documented
 @checks.entry_point
-def alpha_req(
+def alpha_gap(
     features: ArrayLike,  # shape (n, d)
     *,
     first: int = 4,  # first rank of the fit; 1 if there are fewer than 8 ranks
     last: int = 100,  # last rank of the fit, at most the rank of the features
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
-) -> float:  # exponent; values near 1 are considered good
-    "Fit the decay exponent of the covariance eigenvalues (Agrawal et al. 2022)."
-    first = checks.check_count(first, "first")
-    last = checks.check_count(last, "last", low=first + 1)
-    S = _spectrum(features, svd, True)
-    return decay_exponent(S, first=first, last=last)
-
-# %% ../../nbs/transfer/08_spectrum.ipynb #868b8524
-@documented
-def alpha_gap(
-    features: ArrayLike,  # shape (n, d)
-    *,
-    first: int = 4,  # first rank of the fit
-    last: int = 100,  # last rank of the fit
-    svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # lower is better
     "Distance of the alpha-ReQ exponent from one (Agrawal et al. 2022)."
-    return abs(alpha_req(features, first=first, last=last, svd=svd) - 1)
+    first = checks.check_count(first, "first")
+    last = checks.check_count(last, "last", low=first + 1)
+    return abs(decay_exponent(_spectrum(features, svd, True), first=first, last=last) - 1)
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #f439124f
 @documented
@@ -152,7 +130,8 @@ def participation_dimension(
     checks.check_choice(estimator, ("unbiased", "biased"), "estimator")
     S = _spectrum(features, svd, True)
     if estimator == "biased":
-        return _participation_ratio(S.square())
+        shares = (S / S[0]).square()
+        return float(shares.sum() ** 2 / shares.square().sum())
     svd = use_svd(features, svd)
     n = svd.n
     if n < 4:
