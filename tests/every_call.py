@@ -106,7 +106,6 @@ CALLS = {
     },
     "synbench.curves": {
         "score_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
-        "grid_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
     },
     "synbench.score": {
         "synbench_score": SCORE,

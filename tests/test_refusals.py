@@ -134,7 +134,6 @@ CALLS = {
     },
     "synbench.gaussians": {"frechet_distance": dict(features=X, reference=X2)},
     "synbench.score": {
-        "feature_rules": dict(features=X, labels=y % 2),
         "fitted_settings": dict(images=X[:, :, None, None], labels=y),
     },
     "synbench.robust_probing": {

@@ -9,7 +9,6 @@ __all__ = ['SyntheticTask', 'synthetic_task']
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -231,37 +230,31 @@ def _task_root(seed) -> int:
     return int(torch.randint(2**62, (1,), generator=checks.check_generator(seed)))
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #b8ffaaa3
-class _NoiseStream(NamedTuple):
-    "An infinite stream of white noise."
+def _white_noise(
+    root: int,
+    dim: int,  # numbers per row
+    start: int,
+    stop: int,
+    *,
+    device: torch.device | str = "cpu",
+    executor: ExecutorLike | None = None,
+) -> Tensor:  # shape (stop - start, dim), float32
+    "Return consecutive rows of an infinite stream; each block of rows has a separate seed."
+    out = torch.empty(stop - start, dim, device=device)
+    size = _rows_of_one_seed(dim)
 
-    root: int
-    dim: int  # numbers per row
-    device: torch.device | str
-
-    def fill(self, i: int, out: Tensor) -> Tensor:
-        "Fill `out`, a full block, with the standard normal numbers of block `i`."
-        word = np.random.SeedSequence([self.root, i]).generate_state(1, np.uint64)[0]
+    def draw(i: int) -> None:
+        low, high = max(start, i * size), min(stop, (i + 1) * size)
+        part = out[low - start : high - start]
+        block = part if len(part) == size else torch.empty(size, dim, device=device)
+        word = np.random.SeedSequence([root, i]).generate_state(1, np.uint64)[0]
         g = torch.Generator(device=out.device).manual_seed(int(word >> np.uint64(1)))
-        return out.normal_(generator=g)
-
-    def rows(
-        self, start: int, stop: int, executor: ExecutorLike | None = None
-    ) -> Tensor:  # shape (stop - start, dim), float32
-        "Return consecutive rows; each block of rows has a separate seed."
-        out = torch.empty(stop - start, self.dim, device=self.device)
-        size = _rows_of_one_seed(self.dim)
-
-        def draw(i) -> None:
-            low, high = max(start, i * size), min(stop, (i + 1) * size)
-            part = out[low - start : high - start]
-            if len(part) == size:
-                self.fill(i, part)
-                return
-            block = self.fill(i, torch.empty(size, self.dim, device=self.device))
+        block.normal_(generator=g)
+        if len(part) < size:
             part.copy_(block[low - i * size : high - i * size])
 
-        list(blocks.map_blocks(draw, range(start // size, -(-stop // size)), executor=executor))
-        return out
+    list(blocks.map_blocks(draw, range(start // size, -(-stop // size)), executor=executor))
+    return out
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #d0b723d4
 def _balanced_labels(root: int, start: int, stop: int, tau: float) -> Tensor:  # int64
@@ -273,13 +266,6 @@ def _balanced_labels(root: int, start: int, stop: int, tau: float) -> Tensor:  #
 # %% ../../nbs/synbench/02_gaussians.ipynb #765ed74b
 Covariance = TypeAliasType("Covariance", Diagonal | Dense | Banded | Kronecker | Colored)
 CovarianceLike = TypeAliasType("CovarianceLike", str | ArrayLike | Covariance | Callable)
-
-# %% ../../nbs/synbench/02_gaussians.ipynb #7fed3b44
-class Sample(NamedTuple):
-    "Images of two classes, and their labels."
-
-    images: Tensor  # shape (n, *shape), float32
-    labels: Tensor  # shape (n,)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #19945098
 @dataclass(frozen=True, eq=False, repr=False)
@@ -328,7 +314,7 @@ class SyntheticTask(Result):
         seed: Seed | None = 0,
         device: str | torch.device = "cpu",  # device on which the rows are drawn
         executor: ExecutorLike | None = None,  # maps over blocks of rows
-    ) -> Sample:  # images of shape (stop - start, *shape)
+    ) -> tuple[Tensor, Tensor]:  # images (stop - start, *shape), float32, and their labels
         "Return consecutive rows of the infinite sample that `seed` defines."
         root = _task_root(seed)
         start = checks.check_count(start, "start", low=0)
@@ -336,10 +322,11 @@ class SyntheticTask(Result):
         remedy = "request fewer rows per call, or iterate over batches(n)"
         checks.check_memory(self._row_bytes() * (stop - start), remedy, device=device)
         y = _balanced_labels(root, start, stop, self.tau).to(device)
-        noise = _NoiseStream(root, len(self.mu), device).rows(start, stop, executor)
+        d = len(self.mu)
+        noise = _white_noise(root, d, start, stop, device=device, executor=executor)
         x = self.covariance.color(noise)
         x = x.add_(self.pixel_mean).addcmul_(2 * y[:, None].to(x) - 1, self.mu.to(x))
-        return Sample(x.reshape(-1, *self.shape), y)
+        return x.reshape(-1, *self.shape), y
 
     def batches(
         self,
@@ -349,7 +336,7 @@ class SyntheticTask(Result):
         seed: Seed | None = 0,
         device: str | torch.device = "cpu",
         executor: ExecutorLike | None = None,
-    ) -> Iterator:  # pairs of images and labels
+    ) -> Iterator[tuple[Tensor, Tensor]]:  # images and labels
         "Iterate in batches over the first `n` rows of the sample that `seed` defines."
         root = _task_root(seed)
         for s in blocks.row_blocks(checks.check_count(n, "n"), batch_size):
@@ -363,7 +350,7 @@ class SyntheticTask(Result):
         seed: Seed | None = 0,
         device: str | torch.device = "cpu",
         executor: ExecutorLike | None = None,
-    ) -> Sample:  # images of shape (n, *shape)
+    ) -> tuple[Tensor, Tensor]:  # images of shape (n, *shape), float32, and labels (n,)
         "Return the first `n` rows at once."
         device = check_device(device)
         n_bytes = self._row_bytes() * checks.check_count(n, "n")
