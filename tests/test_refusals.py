@@ -133,9 +133,6 @@ CALLS = {
         "consensus_prior": dict(cross=torch.tensor([[1.0, 0.5], [0.4, 1.0]])),
     },
     "synbench.gaussians": {"frechet_distance": dict(features=X, reference=X2)},
-    "synbench.score": {
-        "fitted_settings": dict(images=X[:, :, None, None], labels=y),
-    },
     "synbench.robust_probing": {
         "pgd_attack": dict(logits=linear, images=IMAGES, labels=y % 2, eps=0.1, n_steps=2),
         "robust_linear_probe": dict(
