@@ -132,7 +132,6 @@ CALLS = {
     "prior.consensus": {
         "consensus_prior": dict(cross=torch.tensor([[1.0, 0.5], [0.4, 1.0]])),
     },
-    "synbench.gaussians": {"frechet_distance": dict(features=X, reference=X2)},
     "synbench.robust_probing": {
         "pgd_attack": dict(logits=linear, images=IMAGES, labels=y % 2, eps=0.1, n_steps=2),
         "robust_linear_probe": dict(

@@ -21,7 +21,7 @@ import taskpriors.checks as checks
 from ..checks import DataFrame
 from ..inputs import encoders
 from ..inputs.image_source import ImageSource
-from . import printed_correlations, recipes
+from . import gaussian_fit, printed_correlations, recipes
 from ..results import new_axes, new_panels
 from ..synbench import gaussians, robust_probing, score
 from ..synbench.robust_probing import synthetic_accuracy
@@ -570,7 +570,7 @@ def _features_of(network, images, job):  # features, shape (n, d), of images of 
 def _both_distances(x, shape, covariance):  # distance summed over both class means, and its error
     paper = dict(covariance=covariance, pixel_mean=0.5 / math.sqrt(math.prod(shape)))
     task = gaussians.synthetic_task(1.0, shape, **paper)
-    both = 2 * (gaussians.mahalanobis(x, task) + task.distance**2)
+    both = 2 * (gaussian_fit.mahalanobis(x, task) + task.distance**2)
     return float(both.mean()), 2 * float(both.std()) / math.sqrt(len(x))
 
 
@@ -584,16 +584,16 @@ def _distances(job: Job) -> Computed:
         of_features = [(network, _features_of(network, x, job)) for network in networks]
         for label, covariance in (("Gaussian-I", "identity"), ("Gaussian-H", "heptadiagonal")):
             task = gaussians.synthetic_task(1.0, shape, covariance=covariance)
-            fit = gaussians.rejects_gaussian(x, task)
+            fit = gaussian_fit.rejects_gaussian(x, task)
             if job.item.item == "Table 20":
                 cells.append(Cell(name, label, fit.published_p, fit.p_value))
             else:
                 drawn = task.sample(len(x))[0]
                 for network, z in of_features:
-                    fid = gaussians.frechet_distance(z, _features_of(network, drawn, job))
+                    fid = gaussian_fit.frechet_distance(z, _features_of(network, drawn, job))
                     unlike = "other weights of Inception"
                     cells.append(Cell(name, f"FID, {label}", None, fid, unlike=unlike))
-                apart = gaussians.frechet_distance(x.flatten(1), drawn.flatten(1))
+                apart = gaussian_fit.frechet_distance(x.flatten(1), drawn.flatten(1))
                 cells.append(Cell(name, f"Frechet distance of pixels, {label}", None, apart))
                 both, error = _both_distances(x, shape, covariance)
                 unlike = "" if label == "Gaussian-I" else "the band is not printed"
