@@ -399,7 +399,6 @@ TOO_MANY = {  # a count that no machine can carry
     "synthetic_task shape": lambda: gaussians.synthetic_task(1.0, HUGE),
     "heptadiagonal shape": lambda: gaussians.heptadiagonal((1, 2**20, 2**20)),
     "task.rows stop": lambda: task().rows(0, HUGE),
-    "task.labels stop": lambda: task().labels(0, HUGE),
     "task.sample n": lambda: task().sample(HUGE),
     "task.batches n": lambda: next(task().batches(HUGE)),
     "alpha_grid n_alphas": lambda: alpha_grid(ridge_basis(normal(9, 2)), n_alphas=HUGE),

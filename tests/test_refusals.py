@@ -188,7 +188,6 @@ CALLS = {
             k: dict(features=X)
             for k in (
                 "rankme_centered",
-                "nesum",
                 "participation_dimension",
                 "alpha_gap",
                 "width",
@@ -221,7 +220,6 @@ CALLS = {
     },
     "pairs": {"pass_over_pairs": dict(features=X)},
     "transfer.registry": {
-        "metric_convergence": dict(metric="rankme", features=X),
         "transfer_scores": dict(features=X, labels=y, metrics=["logme", "sfda"]),
         "metric_functions": dict(labels=y),
     },

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
@@ -174,6 +175,43 @@ def _pearson(truth, values):  # None with fewer than three numbers, or if all ar
         return None
     return agreement.agreement_statistic(x, y, method="pearson")
 
+# %% ../../nbs/papers/15_actions.ipynb #fce0fc44
+def _mlp_learner(
+    points: Tensor,  # training examples, shape (n, d), float64
+    classes: Tensor,  # training labels 0..n_classes-1, shape (n,)
+    test: Tensor,  # test examples, shape (m, d)
+    n_classes: int,  # number of classes, including unobserved ones
+    *,
+    width: int = 512,  # units per hidden layer
+    n_steps: int = 5000,  # steps of Adam at a rate of 0.001
+    batch_size: int = 256,  # maximum number of examples per step
+    n_seeds: int = 5,  # number of networks
+) -> Tensor:  # mean of the networks' log-probabilities, shape (m, n_classes), float64
+    "Train networks with two hidden layers and no penalty, as in Whitney et al. (2020)."
+    mean, spread = points.mean(), points.std().clamp_min(1e-12)
+    x, z = (((v - mean) / spread).float() for v in (points, test))
+    total = torch.zeros(len(test), n_classes, dtype=torch.float64, device=test.device)
+    for seed in range(n_seeds):
+        g = torch.Generator().manual_seed(seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            sizes = [x.shape[1], width, width, n_classes]
+            layers = [torch.nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False)]
+        relu = torch.nn.ReLU()
+        net = torch.nn.Sequential(layers[0], relu, layers[1], relu, layers[2]).to(x.device)
+        rounds = torch.optim.Adam(net.parameters(), 1e-3)
+        order = torch.randperm(0)
+        for _ in range(n_steps):
+            if len(order) == 0:
+                order = torch.randperm(len(x), generator=g).to(x.device)
+            batch, order = order[:batch_size], order[batch_size:]
+            rounds.zero_grad()
+            torch.nn.functional.cross_entropy(net(x[batch]), classes[batch]).backward()
+            rounds.step()
+        with torch.no_grad():
+            total += net(z).double().log_softmax(1)
+    return total / n_seeds
+
 # %% ../../nbs/papers/15_actions.ipynb #eca017e7
 _BASE_SCALE = 2.0
 
@@ -184,7 +222,7 @@ def _encoder(job, network):
 
 def _by_size(job: Job) -> Computed:
     sizes, cells = job.item.settings["sizes"], []
-    learner: Callable = code_length.mlp_learner
+    learner: Callable = _mlp_learner
     if (steps := job.item.settings.get("learner_steps")) is not None:
         learner = partial(learner, n_steps=steps, n_seeds=1)
     batch = job.options.get("batch_size", 64)

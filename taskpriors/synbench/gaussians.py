@@ -291,21 +291,6 @@ class SyntheticTask(Result):
         return 4 * arrays * len(self.mu) + 24
 
     @checks.entry_point
-    def labels(
-        self,
-        start: int,  # first row
-        stop: int,  # one past the last row
-        *,
-        seed: Seed | None = 0,
-    ) -> Tensor:  # shape (stop - start,), int64
-        "Return labels of consecutive rows; the first n contain n tau ones, to within one."
-        root = _task_root(seed)
-        start = checks.check_count(start, "start", low=0)
-        stop = checks.check_count(stop, "stop", low=start)
-        checks.check_memory(24 * (stop - start), "request fewer rows per call")
-        return _balanced_labels(root, start, stop, self.tau)
-
-    @checks.entry_point
     def rows(
         self,
         start: int,  # first row

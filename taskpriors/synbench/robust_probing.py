@@ -85,14 +85,14 @@ def _attack_inputs(
     return x, y
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #f085c28b
-def per_image(v: Tensor, x: Tensor) -> Tensor:  # (n,) -> (n, 1, ...)
+def _per_image(v: Tensor, x: Tensor) -> Tensor:  # (n,) -> (n, 1, ...)
     "Reshape one number per image so that it broadcasts over `x`."
     return v.view(-1, *[1] * (x.ndim - 1))
 
 
 def image_norms(x: Tensor) -> Tensor:  # shape (n, 1, ...)
     "Return the 2-norm of each image."
-    return per_image(x.flatten(1).norm(dim=1), x)
+    return _per_image(x.flatten(1).norm(dim=1), x)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #3f43b243
 def _into_ball(delta: Tensor, eps: float) -> Tensor:
@@ -111,7 +111,7 @@ class _Worst(NamedTuple):
         "Select the more harmful perturbation for each image."
         first = other.fooled & ~self.fooled
         better = first | ((other.fooled == self.fooled) & (other.loss > self.loss))
-        delta = torch.where(per_image(better, self.delta), other.delta, self.delta)
+        delta = torch.where(_per_image(better, self.delta), other.delta, self.delta)
         loss = torch.where(better, other.loss, self.loss)
         return _Worst(delta, self.fooled | other.fooled, loss)
 
@@ -189,7 +189,7 @@ def pgd_attack(
         direction = torch.randn(x.shape, generator=g).to(x)
         start = torch.zeros_like(x)
         if k > 0:
-            share = per_image(torch.rand(len(x), generator=g).to(x), x)
+            share = _per_image(torch.rand(len(x), generator=g).to(x), x)
             start = _into_ball(eps * direction / image_norms(direction) * share, eps)
             start = _into_range(x, start, clip)
         batches = torch.arange(len(x)).split(batch_size)

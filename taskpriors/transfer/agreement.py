@@ -328,10 +328,6 @@ class _Comparison(Result):
     p_value: float  # two-sided, from exchanging the scores of the two metrics
     first: float  # agreement of the first metric
     second: float  # agreement of the second metric
-    n: int  # number of models
-    method: str  # name of the statistic
-    level: float  # nominal coverage of the interval
-    families: int | None = None  # number of resampled families; None if models were resampled
 
 # %% ../../nbs/transfer/01_agreement.ipynb #beab3ff7
 def _exchanges(
@@ -413,10 +409,6 @@ def compare_agreement(
         p_value=_exchange_p_value(gap, scaled[0], scaled[1], y, swaps, n_units=n_units),
         first=float(mean(a, y)),
         second=float(mean(b, y)),
-        n=n,
-        method=method,
-        level=level,
-        families=None if families is None else len(families),
     )
 
 # %% ../../nbs/transfer/01_agreement.ipynb #9c561b14

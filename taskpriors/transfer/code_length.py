@@ -48,43 +48,6 @@ def _linear_learner(
         P[:, present] = heads[key].logits(test).softmax(1)
     return ((n * P + 1 / n_classes) / (n + 1)).log()
 
-# %% ../../nbs/transfer/07_code_length.ipynb #fce0fc44
-def mlp_learner(
-    points: Tensor,  # training examples, shape (n, d), float64
-    classes: Tensor,  # training labels 0..n_classes-1, shape (n,)
-    test: Tensor,  # test examples, shape (m, d)
-    n_classes: int,  # number of classes, including unobserved ones
-    *,
-    width: int = 512,  # units per hidden layer
-    n_steps: int = 5000,  # steps of Adam at a rate of 0.001
-    batch_size: int = 256,  # maximum number of examples per step
-    n_seeds: int = 5,  # number of networks
-) -> Tensor:  # mean of the networks' log-probabilities, shape (m, n_classes), float64
-    "Train networks with two hidden layers and no penalty, as in Whitney et al. (2020)."
-    mean, spread = points.mean(), points.std().clamp_min(1e-12)
-    x, z = (((v - mean) / spread).float() for v in (points, test))
-    total = torch.zeros(len(test), n_classes, dtype=torch.float64, device=test.device)
-    for seed in range(n_seeds):
-        g = torch.Generator().manual_seed(seed)
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
-            sizes = [x.shape[1], width, width, n_classes]
-            layers = [torch.nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False)]
-        relu = torch.nn.ReLU()
-        net = torch.nn.Sequential(layers[0], relu, layers[1], relu, layers[2]).to(x.device)
-        rounds = torch.optim.Adam(net.parameters(), 1e-3)
-        order = torch.randperm(0)
-        for _ in range(n_steps):
-            if len(order) == 0:
-                order = torch.randperm(len(x), generator=g).to(x.device)
-            batch, order = order[:batch_size], order[batch_size:]
-            rounds.zero_grad()
-            torch.nn.functional.cross_entropy(net(x[batch]), classes[batch]).backward()
-            rounds.step()
-        with torch.no_grad():
-            total += net(z).double().log_softmax(1)
-    return total / n_seeds
-
 # %% ../../nbs/transfer/07_code_length.ipynb #e6becfa2
 @dataclass(frozen=True, eq=False, repr=False)
 class LossCurve(results.Result):
