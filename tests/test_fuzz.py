@@ -319,7 +319,7 @@ NAMES = {
     "seed": "seed",
     "groups": "groups task_groups",
     "flag": "center contrasts downloads elected oriented check_edges exif_rotation "
-    "higher_is_better intercept on_disk overwrite paired plan points progress "
+    "higher_is_better on_disk overwrite paired plan points progress "
     "regression shuffle standardize expected_heldout_error.variance",
     "word": "measure convention criterion against version "
     "eps_scale estimator graphs hessian interval kernel kind method "

@@ -19,10 +19,16 @@ import taskpriors.store as store
 from ..checks import ArrayLike, Axes, DataFrame
 from .gaussians import CovarianceLike
 
-# %% ../../nbs/synbench/03_curves.ipynb #0e00fad3
-def _curve_points(
-    accuracy, bound, threshold
-) -> tuple[Tensor, Tensor, Tensor]:  # float64; thresholds are at least one-dimensional
+# %% ../../nbs/synbench/03_curves.ipynb #b45044ca
+@checks.entry_point
+def score_integral(
+    accuracy: ArrayLike,  # a_k, shape (n_scales,) or (n_scales, n_eps)
+    bound: ArrayLike,  # b_k, mean scaled bounds, same shape
+    threshold: float | ArrayLike,  # one or several lower limits a_T
+    *,
+    integral: str = "exact",  # "exact" or "grid" (released code)
+) -> Tensor:  # shape (*n_eps, *n_thresholds), float64
+    "Integrate E(a) = mean_k b_k [a_k > a] from the threshold to 1."
     a = checks.check_numbers(accuracy, "accuracy").double()
     b = checks.check_numbers(bound, "bound").double()
     checks.check_tensor(threshold, "threshold")  # otherwise lists become float32
@@ -40,19 +46,6 @@ def _curve_points(
         checks.refuse("accuracy must lie in [0, 1]", got, "pass fractions, not percentages")
     if t.min() < 0 or t.max() >= 1:
         checks.refuse("threshold must lie in [0, 1)", f"{t.tolist()}", "pass accuracies")
-    return a, b, t
-
-# %% ../../nbs/synbench/03_curves.ipynb #b45044ca
-@checks.entry_point
-def score_integral(
-    accuracy: ArrayLike,  # a_k, shape (n_scales,) or (n_scales, n_eps)
-    bound: ArrayLike,  # b_k, mean scaled bounds, same shape
-    threshold: float | ArrayLike,  # one or several lower limits a_T
-    *,
-    integral: str = "exact",  # "exact" or "grid" (released code)
-) -> Tensor:  # shape (*n_eps, *n_thresholds), float64
-    "Integrate E(a) = mean_k b_k [a_k > a] from the threshold to 1."
-    a, b, t = _curve_points(accuracy, bound, threshold)
     if integral == "exact":
         area = (b[..., None] * (a[..., None] - t).clamp_min(0)).mean(0)
     else:

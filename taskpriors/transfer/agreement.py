@@ -77,20 +77,6 @@ _FISHER_INTERVALS = {  # statistic with Fisher's interval -> minimum number of m
     "tau_b": 5,
 }
 
-
-def _artanh_variance(method: str, r: float, n: int) -> float:
-    "Variance of artanh(r) for a statistic with value `r` over `n` models."
-    if method == "pearson":
-        return 1 / (n - 3)
-    return (1 + r * r / 2) / (n - 3) if method == "spearman" else 0.437 / (n - 4)
-
-
-def _half_step(method: str, n: int) -> float:
-    "Half the smallest step between two values of a statistic over `n` models."
-    if method == "pearson":
-        return 0.0
-    return 6 / (n**3 - n) if method == "spearman" else 2 / (n * (n - 1))
-
 # %% ../../nbs/transfer/01_agreement.ipynb #26c58f36
 def fisher_interval(
     r: float,
@@ -107,10 +93,17 @@ def fisher_interval(
     if m < least:
         rule = f"Fisher's interval of {method} needs at least {least + n_given} models"
         checks.refuse(rule, n, "add models or pass interval='bootstrap'")
-    inner = math.copysign(min(abs(r), 1 - _half_step(method, n)), r)
+    if method == "pearson":
+        inner, variance = r, 1 / (m - 3)
+    elif method == "spearman":
+        inner = math.copysign(min(abs(r), 1 - 6 / (n**3 - n)), r)  # half the smallest step
+        variance = (1 + inner**2 / 2) / (m - 3)
+    else:
+        inner = math.copysign(min(abs(r), 1 - 2 / (n * (n - 1))), r)
+        variance = 0.437 / (m - 4)
     if abs(inner) == 1:
         return r, r
-    half = stats.norm.ppf((1 + level) / 2) * math.sqrt(_artanh_variance(method, inner, m))
+    half = stats.norm.ppf((1 + level) / 2) * math.sqrt(variance)
     low = math.tanh(math.atanh(inner) - half)
     high = math.tanh(math.atanh(inner) + half)
     return min(low, r), max(high, r)

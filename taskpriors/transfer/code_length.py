@@ -82,10 +82,8 @@ class LossCurve(results.Result):
         return ax
 
 # %% ../../nbs/transfer/07_code_length.ipynb #3cf44b6e
-def _curve_sizes(n_max: int, n_points: int = 10, n_min: int = 10) -> list[int]:
+def _curve_sizes(n_max: int, n_points: int, n_min: int = 10) -> list[int]:
     "Return distinct log-spaced training-set sizes from `n_min` (at most n_max/2) to `n_max`."
-    sizes = dict(n_max=n_max, n_points=n_points, n_min=n_min)
-    n_max, n_points, n_min = (checks.check_count(v, k) for k, v in sizes.items())
     low = max(1, min(n_min, n_max // 2))
     steps = max(1, n_points - 1)
     grid = [round(low * (n_max / low) ** (i / steps)) for i in range(n_points)]

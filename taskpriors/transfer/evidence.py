@@ -63,14 +63,6 @@ class _Projections(NamedTuple):
     rest: Tensor  # squared length of the targets outside the features' span, shape (t,)
     n: int  # degrees of freedom
 
-# %% ../../nbs/transfer/05_evidence.ipynb #ca921da9
-def _centred_projections(T: Tensor, svd: FeatureSVD) -> _Projections:
-    "Projections of the centred targets (n, t) on the centred features."
-    T = T - T.mean(0)
-    inside = svd.U.T @ T
-    rest = (T - svd.U @ inside).square().sum(0)
-    return _Projections(svd.S.square(), inside.square(), rest, svd.n - 1)
-
 # %% ../../nbs/transfer/05_evidence.ipynb #35071034
 def _raw_projections(T: Tensor, svd: FeatureSVD) -> _Projections:
     "Projections of the targets (n, t) on the uncentred features."
@@ -127,7 +119,6 @@ def _log_evidence(
     features: ArrayLike,  # shape (n, d)
     targets: ArrayLike,  # real targets, shape (n,) or (n, t)
     *,
-    intercept: bool = False,  # whether to add an intercept with a flat prior
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> tuple[Tensor, Tensor]:  # nats per example and alpha/beta, each of shape (t,)
     "Compute the maximum log evidence per example for each target (You et al. 2021)."
@@ -136,17 +127,13 @@ def _log_evidence(
     T = checks.check_features(T[:, None] if T.ndim == 1 else T, "targets")
     checks.check_same_n(features=len(F), targets=len(T))
     T = T.double().to(F.device)
-    intercept = checks.check_flag(intercept, "intercept")
     if svd is not None:
         use_svd(F, svd)
-    is_long = not intercept and len(F) > 4 * F.shape[1]
-    parts = _gram_projections(F, T) if is_long else None
+    parts = _gram_projections(F, T) if len(F) > 4 * F.shape[1] else None
     if parts is None:
-        project = _centred_projections if intercept else _raw_projections
-        parts = project(T, use_svd(F, svd))
-        size = (T - T.mean(0) if intercept else T).square().sum(0)
-        rule = "targets must vary" if intercept else "targets must not be zero"
-        _refuse_columns(size == 0, rule, "drop it")
+        parts = _raw_projections(T, use_svd(F, svd))
+        size = T.square().sum(0)
+        _refuse_columns(size == 0, "targets must not be zero", "drop it")
         reached = parts.rest <= 1e-22 * size
         if len(parts.s2) < parts.n:
             rule = "targets must not be an exact linear function of the features"
@@ -163,7 +150,6 @@ def logme(
     labels: ArrayLike,  # classes, (n,); with regression=True real targets, (n,) or (n, t)
     *,
     regression: bool = False,  # whether the labels are real targets
-    intercept: bool = False,  # whether to add an intercept; the published metric has none
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # nats per example, higher is better
     """Logarithm of maximum evidence (LogME), exact for any n and d.
@@ -175,7 +161,7 @@ def logme(
     if not checks.check_flag(regression, "regression"):
         y, counts = present_classes(labels, n=len(X))
         labels = torch.eye(len(counts), dtype=torch.float64)[y.cpu()]
-    return float(_log_evidence(X, labels, intercept=intercept, svd=svd)[0].mean())
+    return float(_log_evidence(X, labels, svd=svd)[0].mean())
 
 # %% ../../nbs/transfer/05_evidence.ipynb #6ee4bbdb
 class ClassSums(NamedTuple):

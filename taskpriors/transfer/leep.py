@@ -91,13 +91,11 @@ def nce(
 
 # %% ../../nbs/transfer/02_leep.ipynb #48fe0e27
 @checks.entry_point
-def mixture_size(n: int, n_classes: int, rule: str = "pactran") -> int:
-    'Return the number of mixture components: 5 K for "five" (Li et al. 2021), at most n.'
-    checks.check_choice(rule, ("pactran", "five"), "rule")
+def mixture_size(n: int, n_classes: int) -> int:
+    "Return the number of mixture components, at most n."
     n = checks.check_count(n, "n")
     n_classes = checks.check_count(n_classes, "n_classes")
-    size = 5 * n_classes if rule == "five" else int(max(min(n_classes, 0.2 * n), 0.1 * n))
-    return max(1, min(size, n))
+    return max(1, min(int(max(min(n_classes, 0.2 * n), 0.1 * n)), n))
 
 # %% ../../nbs/transfer/02_leep.ipynb #619f11ad
 def fitted_mixture(
