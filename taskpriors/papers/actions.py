@@ -23,6 +23,7 @@ from ..checks import DataFrame
 from ..inputs import encoders
 from ..inputs.image_source import ImageSource
 from . import gaussian_fit, printed_correlations, recipes
+from .toolbox import attack_distances, autoattack
 from ..results import new_axes, new_panels
 from ..synbench import gaussians, robust_probing, score
 from ..synbench.robust_probing import synthetic_accuracy
@@ -579,7 +580,7 @@ def _robust_cells(job, encoder, parts, at):  # cells of one network on one data 
         standard = head.accuracy(encoder.differentiable, x2, y2)
         logits = head.on(encoder.differentiable)
         if s.get("attack") == "auto" and not job.item.small:
-            held = robust_probing.autoattack(logits, x2, y2, 0.2, n_classes=n_classes)
+            held = autoattack(logits, x2, y2, 0.2, n_classes=n_classes)
         else:
             few = s.get("attack_steps", 20)
             held = robust_probing.pgd_attack(logits, x2, y2, 0.2, n_steps=few, clip=(0, 1))
@@ -638,31 +639,6 @@ def _distances(job: Job) -> Computed:
                 mean = fit.mean_distance
                 cells.append(Cell(name, f"MD, {label}", both, mean, error, unlike))
     return cells, None
-
-# %% ../../nbs/papers/15_actions.ipynb #97052052
-def attack_distances(
-    logits: Callable,  # differentiable map from images to class scores
-    images: torch.Tensor,  # in [0, 1], shape (n, channels, height, width)
-    labels: torch.Tensor,  # true classes, shape (n,)
-    n_classes: int,
-    *,
-    batch_size: int = 64,  # images per batch
-    n_steps: int = 10,  # number of search steps for a weight, and of gradient steps per weight
-) -> torch.Tensor:  # shape (n,); 0 if misclassified, NaN if no adversarial image was found
-    "Compute the 2-norms of the perturbations found by the attack of Carlini and Wagner (2017)."
-    model = robust_probing.art_classifier(logits, images, n_classes)
-    from art.attacks.evasion import CarliniL2Method
-
-    steps = dict(binary_search_steps=n_steps, max_iter=n_steps)
-    attack = CarliniL2Method(model, batch_size=batch_size, verbose=False, **steps)
-    moved = torch.from_numpy(attack.generate(images.cpu().numpy(), labels.cpu().numpy())).to(images)
-    lengths = robust_probing.image_norms(moved - images).flatten()
-    with torch.no_grad():
-        parts = zip(images.split(batch_size), moved.split(batch_size), strict=True)
-        both = [[logits(x).argmax(1) for x in pair] for pair in parts]
-    before, after = (torch.cat(guesses) for guesses in zip(*both, strict=True))
-    lengths = lengths.where(after != labels, torch.nan)
-    return lengths.where(before == labels, 0.0)
 
 # %% ../../nbs/papers/15_actions.ipynb #2a4834f8
 def _mean_distance(job, network):  # mean over successful attacks, and their fraction
