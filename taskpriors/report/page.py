@@ -86,6 +86,9 @@ def report_page(record: Mapping[str, Any]) -> str:
     rows, verdict = record["ranking"], record["verdict"]
     options = dict(record["settings"])
     models, versions = options.pop("models", {}), options.pop("versions", {})
+    shared = options.pop("shared_structure", {})
+    options["p-value of shared structure"] = shared.get("p_value")
+    options["models without shared structure"] = shared.get("alone")
     left_out = {"candidates", "few_models", "command"}  # shown in the verdict or above it
     left_out |= {"images", "points", "unreadable"} if options["images"] == "given" else set()
     headline, _, rest = verdict.partition("; expected regret")
