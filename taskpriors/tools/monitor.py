@@ -269,26 +269,15 @@ class Monitor:
         if images is not None:
             self.points = fixed_tasks.FixedPoints(images, n_points, _BATCH, seed)
         with _without_trace(None):
-            references = {}
-            if reference is None and self.points is not None:
-                references = fixed_tasks.standard_features(self.points)
-            given: Any = None if reference is False else reference
-            references = references or fixed_tasks.known_references(self.points, given, seed)
-            if given is None and "patches" in references:
-                warnings.warn(
-                    "Monitor: pass a reference. Got none, so tasks are sampled from patches of the "
-                    "images. In 20 small training runs, the step to keep then had a median regret "
-                    "of 0.5 accuracy points and a maximum of 2.4; pass reference=features of a "
-                    "well-trained network.",
-                    stacklevel=2,
-                )
-            self.n_all = len(next(iter(references.values())))
-            self.index = fixed_tasks.subset_of(self.n_all, n_points, seed)
+            references = fixed_tasks.references_of(self.points, reference, seed)
+            first = next(iter(references.values()))
+            rows = fixed_tasks.FixedPoints(first, n_points, _BATCH, seed)
+            self._examples = rows if self.points is None else self.points
+            self.n_all, self.index = self._examples.n_all, self._examples.index
             references = {name: X[self.index] for name, X in references.items()}
             self.labels = fixed_tasks.fixed_tasks(
                 references, n_tasks=n_tasks, n_classes=_N_CLASSES, seed=seed
             )
-        self._reference = next(iter(references.values()))
         self.groups = _chosen_groups(groups, self.points, self.index, self.n_all)
         self.known = _chosen_labels(labels, self.points, self.index, self.n_all)
         self._forget()
@@ -446,10 +435,8 @@ class Monitor:
 
     @cached_property
     def _sketch(self) -> Tensor | None:  # statistics of the examples, to recognise them
-        if self.points is None:
-            return fixed_tasks.sketch_of_rows(self._reference)
         with _without_trace(None):
-            return fixed_tasks.sketch_of_points(self.points)
+            return self._examples.sketch()
 
     def _p_ahead(self, a, b) -> float:  # of two steps, cached
         pair = a.step, b.step
