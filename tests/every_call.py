@@ -152,8 +152,6 @@ CALLS = {
         "embed": EMBED,
     },
     "tools.explore": {
-        "task_map": dict(features=X, method="pca"),
-        "kernel_strength": dict(Z=Z),
         "draw_task": dict(xy=MAP, labels=y, ax=Figure().add_subplot()),
         "redraw": dict(explorer=EXPLORER, view="pca", size=1.0),
         "TaskExplorer": dict(features=X),
@@ -219,7 +217,6 @@ CALLS = {
     "tools.bridges": {
         "from_mteb": dict(results=OUTSIDE.rename_axis("task_name").reset_index()),
         "from_timm_results": dict(results=OUTSIDE.rename_axis("model").reset_index()),
-        "match_models": dict(table=OUTSIDE, models=["a", "c"]),
         "outside_agreement": dict(ranking=COMPANY, truth=TRUTH),
         "scorer": {},
     },

@@ -335,7 +335,7 @@ _COMMANDS: dict[str, Callable] = dict(
 )
 
 # %% ../../nbs/tools/08_cli.ipynb #6e2fa409
-def build_parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     "Build the command-line parser of `taskpriors`."
     import taskpriors
 
@@ -375,7 +375,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 # %% ../../nbs/tools/08_cli.ipynb #6ad1177e
 def _run(argv) -> int:
-    parser = build_parser()
+    parser = _build_parser()
     words = sys.argv[1:] if argv is None else argv
     if words and not words[0].startswith("-") and words[0] not in _COMMANDS:
         remedy = console.nearest(words[0], _COMMANDS)

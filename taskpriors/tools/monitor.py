@@ -423,11 +423,11 @@ class Monitor:
         index, sketch = state.get("index"), state.get("sketch")
         if index is not None and not torch.equal(index, self.index):
             checks.refuse(rule, "a different subset", "pass the same n_points and seed")
-        if sketch is not None and self._sketch is not None:
-            own = self._sketch
-            if len(sketch) != len(own) or not fixed_tasks.same_sketch(sketch, own):
-                remedy = "pass the images, or the reference, of that run in the same order"
-                checks.refuse(rule, "different examples, or a different order", remedy)
+        with _without_trace(None):
+            is_same = self._examples.is_sketched(sketch)
+        if not is_same:
+            remedy = "pass the images, or the reference, of that run in the same order"
+            checks.refuse(rule, "different examples, or a different order", remedy)
         self.labels = state["labels"].long()
         self._forget()
         self.history = [Step(**row) for row in state["history"]]
