@@ -171,16 +171,6 @@ def load_points(given: dict) -> Any:  # image or text source; None if all models
         source["source"] = source.pop("images")
     return load_images(**source, progress=given.get("progress", True))
 
-# %% ../../nbs/tools/07_arguments.ipynb #chk00002
-def check_given(given: dict) -> None:
-    "Check the options of `rank` or `layers`, and replace folders of models by their files."
-    if "model" not in given:  # the network of `layers`
-        _check_models(given)
-    _check_paths(given)
-    _check_text_options(given)
-    if "models" in given:
-        given["models"] = _files_in_folders(given["models"])
-
 # %% ../../nbs/tools/07_arguments.ipynb #retr0002
 def _retrieval_options(given: dict, points: object) -> dict[str, Any]:  # points: from load_points
     "Return queries and their relevant documents, for the parameter `pairs` of `rank_models`."
@@ -246,7 +236,7 @@ def ranking_options(given: dict, points: object) -> dict[str, Any]:  # points: f
 _NAMELESS = ("label", "labels", "to_label", "images", "texts", "train", "test", "data")
 
 
-def recorded_task(given: dict) -> str | None:  # None without --to-record
+def _recorded_task(given: dict) -> str | None:  # None without --to-record
     "Return the name of the task for --to-record, which requires labels."
     if "to_record" not in given:
         if "task" in given:
@@ -267,6 +257,18 @@ def recorded_task(given: dict) -> str | None:  # None without --to-record
     if name.lower() in _NAMELESS:
         raise ValueError(f"--to-record requires a task name. Got {name!r}; pass it as --task")
     return name
+
+# %% ../../nbs/tools/07_arguments.ipynb #chk00002
+def check_given(given: dict) -> None:
+    "Check the options of `rank` or `layers`, replace folders by their files, and name the task."
+    if "model" not in given:  # the network of `layers`
+        _check_models(given)
+    _check_paths(given)
+    _check_text_options(given)
+    if "models" in given:
+        given["models"] = _files_in_folders(given["models"])
+    if {"to_record", "task"} & set(given):
+        given["task"] = _recorded_task(given)
 
 # %% ../../nbs/tools/07_arguments.ipynb #b8465d4d
 def check_options(given: dict) -> None:

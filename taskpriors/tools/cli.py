@@ -106,7 +106,6 @@ def _rank(args, given) -> int:  # called after the checks that need no imports
     from taskpriors.rank.options import nested
 
     report = _report_path(given)
-    task = arguments.recorded_task(given)
     arguments.check_options(given)
     check_out(args.out)
     images = arguments.load_points(given)
@@ -119,9 +118,9 @@ def _rank(args, given) -> int:  # called after the checks that need no imports
         return 0
     ranking = saved_in(rank_models(**options), args.out, overwrite="overwrite" in given)
     _tell(ranking, given, report)
-    if task:
-        ranking.to_record(task, given["to_record"], overwrite="overwrite" in given)
-        console.complain(f"added the scores on {task} to {given['to_record']}")
+    if "to_record" in given:
+        ranking.to_record(given["task"], given["to_record"], overwrite="overwrite" in given)
+        console.complain(f"added the scores on {given['task']} to {given['to_record']}")
     return 1 if ranking.failures else 0
 
 

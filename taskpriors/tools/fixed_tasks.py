@@ -119,7 +119,7 @@ def fixed_tasks(
     )
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #7170b723
-def _check_loader(loader) -> None:
+def _checked_batches(loader) -> BatchSampler:  # in the same order each time
     remedy = "pass the data set, or a loader with shuffle=False and drop_last=False"
     batches = loader.batch_sampler
     if type(batches) is not BatchSampler:  # others may reorder
@@ -133,6 +133,7 @@ def _check_loader(loader) -> None:
     if batches.drop_last and len(loader.dataset) % batches.batch_size:
         remainder = len(loader.dataset) % batches.batch_size
         checks.refuse("no image may be dropped", f"a loader that drops {remainder}", remedy)
+    return batches
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #459c730e
 _SKETCHED = 64  # maximum number of inputs in a sketch
@@ -173,9 +174,8 @@ class FixedPoints:
     def __init__(self, data: Any, n_points: int, batch_size: int, seed: int) -> None:
         self.collate: Any = None
         if isinstance(data, DataLoader):
-            _check_loader(data)
-            batches: Any = data.batch_sampler
-            batch_size, self.collate, data = batches.batch_size, data.collate_fn, data.dataset
+            batch_size, self.collate = _checked_batches(data).batch_size, data.collate_fn
+            data = data.dataset
         elif isinstance(data, Dataset):
             self.collate = torch.utils.data.default_collate
         if isinstance(data, np.ndarray):

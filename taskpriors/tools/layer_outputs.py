@@ -9,7 +9,6 @@ __all__ = ['layers_of']
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -214,8 +213,7 @@ def _check_steady(module, points, views) -> None:
     size = min(PROBE_IMAGES, len(next(iter(first.values())) if named else first))
 
     def some(rows):
-        one: Any = [rows_of(first, rows)]
-        return encode(module, one, features=views)
+        return encode(module, [rows_of(first, rows)], features=views)
 
     halves = any(w.dtype in (torch.float16, torch.bfloat16) for w in module.parameters())
     tolerance = embed.HALF if halves else embed.ON_GPU if torch.cuda.is_available() else embed.EXACT
@@ -278,9 +276,10 @@ def layers_of(
     views = _Views(module, layers, pool)
     try:
         _check_steady(module, points, views)
-        X: Any = encode(module, points, features=views)
+        X = encode(module, points, features=views)
     finally:
         for hook in views.hooks:
             hook.remove()
+    assert isinstance(X, Tensor)  # of one head
     columns = X.split(list(views.widths.values()), 1)
     return _without_copies(dict(zip(views.widths, columns, strict=True)))

@@ -10,11 +10,11 @@ import math
 import random
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -81,12 +81,13 @@ def rows_of(x: Any, rows: Any) -> Any:
 
 def encode(
     model: Callable,  # module or function of a batch
-    points: fixed_tasks.FixedPoints,
+    points: Iterable,  # batches of inputs
     *,
     features: Callable | None = None,  # (model, batch) -> outputs, or name -> outputs of heads
 ) -> Tensor | dict:  # shape (n, d), float32, on the CPU; for several heads, name -> features
     "Compute the features of all examples; the states of model and generators do not change."
-    source: Any = sources.source_of(model)
+    source = sources.source_of(model)
+    assert isinstance(source, (sources.Network, sources.Function))
     model, module = source.model, source.module if isinstance(source, sources.Network) else None
     device = encoders.device_of(module)
     weights = (w.dtype for w in module.parameters()) if module is not None else ()
@@ -155,16 +156,16 @@ def _alpha_on_basis(basis: ridge.RidgeBasis, features: Tensor) -> float:  # NaN 
     return spectrum.decay_exponent(s) if len(s) > 1 else math.nan
 
 # %% ../../nbs/tools/01_monitor.ipynb #53fae9a8
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Step(results.Result):
     "Measurements at a training step; values are NaN if the measurement failed."
 
     step: int
-    skill: float  # expected held-out skill over the tasks; higher is better
-    se: float  # standard error of the skill over examples and tasks
-    rankme: float  # effective rank of the features
-    deviation: float  # normalised standard deviation, in [0, 1]
-    collapsed: bool  # is the deviation below 0.005?
+    skill: float = math.nan  # expected held-out skill over the tasks; higher is better
+    se: float = math.nan  # standard error of the skill over examples and tasks
+    rankme: float = math.nan  # effective rank of the features
+    deviation: float = math.nan  # normalised standard deviation, in [0, 1]
+    collapsed: bool = False  # is the deviation below 0.005?
     loss: float  # as passed to the monitor, otherwise NaN
     dimension: int  # number of features
     seconds: float  # duration of the measurement, including the forward pass
@@ -195,28 +196,25 @@ _BESIDE = ("point_errors", "task_errors", "heads", "label_points")
 _STEP_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
 
 # %% ../../nbs/tools/01_monitor.ipynb #c1e74857
-_T = TypeVar("_T")
-
-
-def _from_rank_zero(work: Callable[[], _T]) -> _T:
-    "Run `work` on rank zero and broadcast its result; errors are raised on every rank."
+def _from_rank_zero(measure: Callable[[], Step]) -> Step:
+    "Measure on rank zero and broadcast the step; errors are raised on every rank."
     if not (dist.is_available() and dist.is_initialized()):
-        return work()
-    box: list[Any] = [None]  # result of rank zero, and its error
+        return measure()
+    box: list[tuple[Step | None, str]] = [(None, "")]  # result of rank zero, and its error
     mine = None
     if dist.get_rank() == 0:
         try:
-            box = [(work(), "")]
+            box = [(measure(), "")]
         except Exception as e:
             mine = e
             box = [(None, f"{type(e).__name__}: {e}")]
     dist.broadcast_object_list(box, src=0)
     if mine is not None:
         raise mine
-    result, error = box[0]
-    if error:
+    step, error = box[0]
+    if step is None:
         raise RuntimeError(f"rank zero: {error}")
-    return result
+    return step
 
 # %% ../../nbs/tools/01_monitor.ipynb #544e361b
 _BEHIND = 0.1  # probability of being ahead on the user's task below which a step is behind
@@ -516,8 +514,7 @@ class Monitor:
             entries["heads"] = skills
         entries["seconds"] = time.perf_counter() - start
         if failure:
-            missing: Any = dict.fromkeys(("skill", "se", "rankme", "deviation"), math.nan)
-            return Step(**entries, **missing, collapsed=False, failure=failure)
+            return Step(**entries, failure=failure)
         return Step(**entries, **measured)
 
     def _evaluate(self, X) -> dict[str, Tensor | bool | float]:
