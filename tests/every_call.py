@@ -206,7 +206,6 @@ CALLS = {
         "table_lines": dict(frame=RANKING.to_frame()),
         "table_record": dict(frame=RANKING.to_frame()),
         "agreement_lines": dict(agreement=RANKING.agreement(), n_models=4),
-        "cell_text": dict(column="skill", value=0.5),
         "json_ready": dict(x=[1.0]),
     },
     "prior.calibration": {

@@ -21,7 +21,7 @@ import taskpriors.rank.retrieval as retrieval
 from ..inputs import past_scores, row_labels, row_pairs
 from ..inputs.row_pairs import Retrieval
 from ..inputs.sources import WithPrefix
-from ..pairs import SEARCHED_ROWS, copies_note, copies_of_points, copies_of_rows, numbered
+from ..pairs import SEARCHED_ROWS, copies_note, copies_of, numbered
 from ..prior import consensus, left_out_groups, pair_retrieval
 from ..prior.pair_retrieval import blocks_of_pairs
 from taskpriors.rank import (
@@ -113,13 +113,11 @@ _ALIKE = 0.01  # share of copied examples above which copies form groups
 
 def _copies_in_all(features: Sequence) -> Tensor:  # shape (n,), group of each example
     first, *others = sorted(features, key=lambda X: X.shape[1])
-    in_memory = isinstance(first, Tensor)
-    find = copies_of_points if in_memory else copies_of_rows
-    groups = find(first)
+    groups = copies_of(first)
     for X in others:
         if len(groups.unique()) == len(groups):
             break
-        groups = numbered(torch.stack([groups, find(X)], 1))
+        groups = numbered(torch.stack([groups, copies_of(X)], 1))
     return groups
 
 

@@ -63,7 +63,7 @@ def nearest_neighbours(
     "Find the k nearest neighbours of each example exactly, in Euclidean distance and in blocks."
     X = checks.check_features(features).detach()
     k = checks.check_count(k, "k", high=len(X) - 1)
-    n_bytes = 8 * (3 * X.numel() + 3 * (k + pairs.EXTRA) * len(X)) + 5 * 2**24
+    n_bytes = 8 * (3 * X.numel() + 3 * (k + 4) * len(X)) + 5 * 2**24
     checks.check_memory(n_bytes, "pass fewer examples", device=X.device)
     mean = X.double().mean(0)
     F = X.double() - mean
