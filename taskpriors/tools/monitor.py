@@ -83,8 +83,8 @@ def encode(
     model: Callable,  # module or function of a batch
     points: Iterable,  # batches of inputs
     *,
-    features: Callable | None = None,  # (model, batch) -> outputs, or name -> outputs of heads
-) -> Tensor | dict:  # shape (n, d), float32, on the CPU; for several heads, name -> features
+    features: Callable | None = None,  # (model, batch) -> outputs
+) -> Tensor:  # shape (n, d), float32, on the CPU
     "Compute the features of all examples; the states of model and generators do not change."
     source = sources.source_of(model)
     assert isinstance(source, (sources.Network, sources.Function))
@@ -93,32 +93,21 @@ def encode(
     weights = (w.dtype for w in module.parameters()) if module is not None else ()
     dtype = next((kind for kind in weights if kind.is_floating_point), None)
 
-    def heads_of(x) -> dict[str, Tensor | dict[str, Tensor]]:  # name -> output
-        out = model(x) if features is None else features(model, x)
-        if features is None or not isinstance(out, Mapping):
-            return {"": out}
-        if not out:
-            got, remedy = "an empty dictionary", "return name -> output"
-            checks.refuse("features must return at least one head", got, remedy)
-        return {str(name): head for name, head in out.items()}
+    def outputs(x) -> object:
+        return model(x) if features is None else features(model, x)
 
-    rows: list = []
-    last: dict = {}  # head -> are the channels of its feature map last?
+    rows: list[Tensor] = []
+    last = None  # are the channels of feature maps last?
     with _without_trace(model), encoders.evaluating(features):
         for x in points:
             n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
             x = _moved(x, device, dtype)
             mask = x.get("attention_mask") if isinstance(x, Mapping) else None
-            heads = heads_of(x)
-            for name, out in heads.items():
-                if torch.is_tensor(out) and out.ndim == 4 and name not in last:
-                    two = rows_of(x, slice(2))
-                    axis = channels_of(lambda x, k=name: heads_of(x)[k], two, module)
-                    last[name] = axis == 3
-            pooled = {k: _pooled(out, n, mask, last.get(k)) for k, out in heads.items()}
-            rows.append(pooled)
-    joined = {name: torch.cat([row[name] for row in rows]) for name in rows[0]}
-    return joined.get("", joined)
+            out = outputs(x)
+            if last is None and torch.is_tensor(out) and out.ndim == 4:
+                last = channels_of(outputs, rows_of(x, slice(2)), module) == 3
+            rows.append(_pooled(out, n, mask, last))
+    return torch.cat(rows)
 
 # %% ../../nbs/tools/01_monitor.ipynb #7ffb2759
 def _normalized_deviation(X: Tensor) -> float:  # in [0, 1]; near 0 after a collapse
@@ -171,28 +160,21 @@ class Step(results.Result):
     seconds: float  # duration of the measurement, including the forward pass
     failure: str = ""  # reason for a missing skill; empty if there is one
     alpha_req: float = math.nan  # decay of the covariance eigenvalues
-    heads: dict | None = (
-        None  # name -> skill if there are several heads; `skill` is that of the first
-    )
     point_errors: Tensor | None = None  # pseudo-values of the relative error, shape (n,)
     task_errors: Tensor | None = None  # error over the error of a constant, shape (n_tasks,)
     label_skill: float = math.nan  # held-out skill on known labels
     label_points: Tensor | None = None  # pseudo-values of the label skill, one per label or group
     keep: int | None = None  # step to keep so far; None if no step has a skill
 
-    def named(self) -> dict[str, float]:
-        "Return the skill of each head, by column name."
-        return {f"skill/{name}": value for name, value in (self.heads or {}).items()}
-
     def numbers(self) -> dict[str, float]:  # without missing values
-        "Return the values to log: skill, standard error, other statistics, skill of each head."
+        "Return the values to log: skill, standard error, other statistics."
         names = ("skill", "se", "rankme", "alpha_req", "deviation", "loss", "label_skill")
         values = {name: getattr(self, name) for name in names}
-        values |= self.named() | ({} if self.keep is None else dict(keep=self.keep))
+        values |= {} if self.keep is None else dict(keep=self.keep)
         return {name: value for name, value in values.items() if not math.isnan(value)}
 
 
-_BESIDE = ("point_errors", "task_errors", "heads", "label_points")
+_BESIDE = ("point_errors", "task_errors", "label_points")
 _STEP_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
 
 # %% ../../nbs/tools/01_monitor.ipynb #c1e74857
@@ -251,7 +233,7 @@ class Monitor:
         | Mapping[str, checks.ArrayLike]
         | bool
         | None = None,  # features (n, d), or name -> features; False: patches of the images
-        features: Callable | None = None,  # (model, batch) -> outputs, or name -> outputs of heads
+        features: Callable | None = None,  # (model, batch) -> outputs
         labels: row_labels.LabelsLike
         | None = None,  # labels of all or some inputs, as for rank_models
         groups: row_labels.LabelsLike
@@ -377,8 +359,8 @@ class Monitor:
         "Return a table with one row per measured step."
         import pandas as pd
 
-        rows = [{k: getattr(s, k) for k in _STEP_NUMBERS} | s.named() for s in self.history]
-        return pd.DataFrame(rows, columns=None if rows else _STEP_NUMBERS)
+        rows = [[getattr(s, k) for k in _STEP_NUMBERS] for s in self.history]
+        return pd.DataFrame(rows, columns=_STEP_NUMBERS)
 
     def plot(self, ax: checks.Axes | None = None) -> checks.Axes:
         "Plot skill over steps with 95 % intervals; mark the step to keep, collapses and failures."
@@ -479,7 +461,7 @@ class Monitor:
     def _find_any(self, step) -> Step:
         return next(s for s in self.history if s.step == step)
 
-    def _features(self, model) -> Tensor | dict:
+    def _features(self, model) -> Tensor:
         source = sources.source_of(model)
         if isinstance(source, sources.Matrix):
             X = checks.check_tensor(model, "features").detach().float().cpu()
@@ -504,14 +486,8 @@ class Monitor:
     def _measure(self, model, step, loss) -> Step:
         start = time.perf_counter()
         X = self._features(model)
-        heads = X if isinstance(X, dict) else {"": X}
-        evaluated = {name: members.attempt(self._evaluate, rows) for name, rows in heads.items()}
-        first = next(iter(heads))
-        measured, failure = evaluated[first]
-        entries = dict(step=step, loss=loss, dimension=heads[first].shape[1])
-        if len(heads) > 1:
-            skills = {k: math.nan if why else head["skill"] for k, (head, why) in evaluated.items()}
-            entries["heads"] = skills
+        measured, failure = members.attempt(self._evaluate, X)
+        entries = dict(step=step, loss=loss, dimension=X.shape[1])
         entries["seconds"] = time.perf_counter() - start
         if failure:
             return Step(**entries, failure=failure)
