@@ -145,8 +145,6 @@ CALLS = {
         "embed": EMBED,
     },
     "tools.explore": {
-        "task_map": dict(features=X, method="pca"),
-        "kernel_strength": dict(Z=Z),
         "draw_task": dict(xy=MAP, labels=y, ax=Figure().add_subplot()),
         "redraw": dict(explorer=EXPLORER, view="pca", size=1.0),
         "TaskExplorer": dict(features=X),
@@ -201,7 +199,6 @@ CALLS = {
         "table_lines": dict(frame=RANKING.to_frame()),
         "table_record": dict(frame=RANKING.to_frame()),
         "agreement_lines": dict(agreement=RANKING.agreement(), n_models=4),
-        "cell_text": dict(column="skill", value=0.5),
         "json_ready": dict(x=[1.0]),
     },
     "prior.calibration": {
@@ -212,7 +209,6 @@ CALLS = {
     "tools.bridges": {
         "from_mteb": dict(results=OUTSIDE.rename_axis("task_name").reset_index()),
         "from_timm_results": dict(results=OUTSIDE.rename_axis("model").reset_index()),
-        "match_models": dict(table=OUTSIDE, models=["a", "c"]),
         "outside_agreement": dict(ranking=COMPANY, truth=TRUTH),
         "scorer": {},
     },

@@ -385,7 +385,6 @@ RIGHT = {
     "choose_grid reference a vector": "one number per checkpoint",
     "rank_models metrics none": "no further statistics",
     "scores_of_rows probe_labels None": "no probe is trained",
-    "match_models aliases none": "no further names",
     "outside_agreement aliases none": "no further names",
     "TaskExplorer maps none": "nothing is computed yet",
     "TaskExplorer factors none": "nothing is computed yet",

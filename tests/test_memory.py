@@ -21,12 +21,12 @@ import taskpriors.checks as checks
 from taskpriors.inputs.embed import embed_features
 from taskpriors.inputs.image_source import ImageSource
 from taskpriors.kernels import (
+    _rbf_factor,
     center,
     cholesky_factor,
     kernel_factor,
     kernel_matrix,
     product_factor,
-    rbf_cholesky,
 )
 from taskpriors.pairs import pass_over_pairs
 from taskpriors.papers.figures import plot_tasks
@@ -97,8 +97,8 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
     "kernel_factor projection": lambda: (kernel_factor, normal(60_000, 128), "projection"),
     "cholesky_factor": lambda: (cholesky_factor, gram(2_400, 8)),
     "cholesky_factor float64": lambda: (cholesky_factor, gram(2_000, 2_000, torch.float64)),
-    "rbf_cholesky": lambda: (functools.partial(rbf_cholesky, rank=24), normal(10_000, 512)),
-    "rbf_cholesky rank": lambda: (functools.partial(rbf_cholesky, rank=300), normal(20_000, 16)),
+    "rbf_factor": lambda: (functools.partial(_rbf_factor, rank=24), normal(10_000, 512)),
+    "rbf_factor rank": lambda: (functools.partial(_rbf_factor, rank=300), normal(20_000, 16)),
     "product_factor": lambda: (product_factor, [(normal(40_000, 256), 1.0)] * 2),
     "optimal_probe": lambda: (
         loss_equivalence.optimal_probe,

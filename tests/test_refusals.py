@@ -59,8 +59,6 @@ CALLS = {
         "kernel_matrix": dict(Z=X),
         "kernel_factor": dict(features=X),
         "cholesky_factor": dict(K=X @ X.T),
-        "pivoted_cholesky": dict(K=X @ X.T),
-        "rbf_cholesky": dict(features=X, rank=5),
         "product_factor": dict(priors=[(X, 1.0), (X2, 2.0)]),
     },
     "probes": {

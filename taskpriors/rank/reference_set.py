@@ -302,7 +302,7 @@ class ReferenceSet:
     def __repr__(self):
         who = (
             ", ".join(reference.name for reference in self.reference_models)
-            or f"none: {self.reason}"
+            or f"none, because {self.reason}"
         )
         return f"ReferenceSet({self.kind}: {who})"
 

@@ -21,7 +21,7 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..inputs import row_labels
 from ..inputs.sources import Source, WithPrefix
-from ..pairs import SEARCHED_ROWS, copies_note, copies_of_points, copies_of_rows, numbered
+from ..pairs import SEARCHED_ROWS, copies_note, copies_of, numbered
 from ..prior import consensus, left_out_groups, pair_retrieval
 from taskpriors.rank import (
     baselines,
@@ -104,13 +104,11 @@ _ALIKE = 0.01  # share of copied examples above which copies form groups
 
 def _copies_in_all(features: Sequence) -> Tensor:  # shape (n,), group of each example
     first, *others = sorted(features, key=lambda X: X.shape[1])
-    in_memory = isinstance(first, Tensor)
-    find = copies_of_points if in_memory else copies_of_rows
-    groups = find(first)
+    groups = copies_of(first)
     for X in others:
         if len(groups.unique()) == len(groups):
             break
-        groups = numbered(torch.stack([groups, find(X)], 1))
+        groups = numbered(torch.stack([groups, copies_of(X)], 1))
     return groups
 
 

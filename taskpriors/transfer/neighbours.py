@@ -40,7 +40,7 @@ def _nearest(
         table = pairs.use_pairs(X, all_pairs)
         if table.k >= k:
             return table.distances[:, :k], table.indices[:, :k]
-    n_bytes = 8 * (3 * X.numel() + 3 * (k + pairs.EXTRA) * len(X)) + 5 * 2**24
+    n_bytes = 8 * (3 * X.numel() + 3 * (k + 4) * len(X)) + 5 * 2**24
     checks.check_memory(n_bytes, "pass fewer examples", device=X.device)
     X = X.double()
     return pairs.nearest_points(X - X.mean(0), k)
