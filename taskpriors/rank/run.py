@@ -420,7 +420,10 @@ def _assemble(
     task_sample, scores = findings.task_sample, findings.scores
     models, of_labels = findings.models, findings.labelled
     sampled = {name: scores[name] for name in models}
-    beside = baselines.evidence_beside(findings, past and past.scores, joined_pairs)
+    of_texts = getattr(source, "kind", "") == "texts"
+    beside = baselines.evidence_beside(
+        findings, past and past.scores, joined_pairs, of_texts=of_texts
+    )
     skills = sampled if of_labels is None else of_labels.skills
     columns = _numbers_of(models, skills, sampled, task_sample)
     if of_labels is not None:
@@ -460,7 +463,7 @@ def _assemble(
         if task_sample.moments is None
         else memory.edge_reason(task_sample.moments, len(mask)),
         evidence=forecast.ForecastEvidence(
-            examples=labelled.sampled_evidence(sampled, task_sample),
+            examples=labelled.sampled_evidence(sampled, task_sample, of_texts=of_texts),
             agreeing=None if of_labels is None else of_labels.agreeing,
             labels=None if of_labels is None else of_labels.scores,
             past=None if past is None else past.scores,
