@@ -283,19 +283,8 @@ def check_options(given: dict) -> None:
     read_prior(checked.tasks.prior, named_models(given.get("models")))
 
 # %% ../../nbs/tools/07_arguments.ipynb #296616e7
-_UNRECORDED = (
-    "command",
-    "run",
-    "typed",
-    "config",
-    "cache",
-    "out",
-    "overwrite",
-    "report",
-    "json",
-    "all",
-)
-_UNRECORDED += ("progress", "plan", "to_record", "task")
+_UNRECORDED = ("command", "run", "typed", "config", "cache", "out", "overwrite", "report")
+_UNRECORDED += ("json", "all", "progress", "plan", "to_record", "task")
 _OF_PATHS = ("models", "references", "images", "texts", "labels", "prior", "past_results")
 _OF_PATHS += ("pairs", "queries", "relevant")
 
