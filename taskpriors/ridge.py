@@ -74,9 +74,8 @@ def _rounding_of_features(X) -> Tensor:  # below this s.d. a feature is constant
     return 4 * torch.finfo(X.dtype).eps * torch.maximum(-low, high).double()
 
 
-def _feature_deviations(
-    X, mean
-) -> Tensor:  # standard deviation of each feature, 1 for constant features
+def _feature_deviations(X, mean) -> Tensor:
+    "Standard deviation of each feature, 1 for constant features."
     first = torch.zeros_like(mean, dtype=torch.float64)
     second = torch.zeros_like(first)
     for b in row_blocks(len(X), 4096):

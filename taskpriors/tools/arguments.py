@@ -30,8 +30,8 @@ def _label_words(words: list) -> tuple[list[str], list[str]]:  # label files, na
 
 def _label_options(images: object, words: list, column: str | None = None) -> dict[str, Any]:
     "Return the labels and metrics for `rank_models`, and refuse unknown metrics."
-    from taskpriors.inputs.row_labels import labels_of_column, labels_of_files
-    from taskpriors.rank.models import SYNBENCH
+    from taskpriors.inputs.row_labels import LabelColumn, labels_of_files
+    from taskpriors.rank.task import SYNBENCH
     from taskpriors.transfer.registry import metric_functions
 
     files, names = _label_words(words)
@@ -44,7 +44,7 @@ def _label_options(images: object, words: list, column: str | None = None) -> di
         )
     labels = labels_of_files(files, column=column) if len(files) > 1 else [*files, True][0]
     if column is not None and len(files) == 1:
-        labels = labels_of_column(labels, column)
+        labels = LabelColumn(labels, column)
     return dict(labels=labels, metrics=names or None)
 
 # %% ../../nbs/tools/07_arguments.ipynb #7851567a
@@ -217,7 +217,7 @@ def _with_prefixes(given: dict) -> list:  # names, or results of `prefixed`
 # %% ../../nbs/tools/07_arguments.ipynb #opt00002
 def ranking_options(given: dict, points: object) -> dict[str, Any]:  # points: from load_points
     "Return the options of a command as options of `rank_models`."
-    from taskpriors.rank.models import ON_REQUEST
+    from taskpriors.rank.task import ON_REQUEST
 
     options = own_options(given)
     if "labels" in given:
