@@ -217,14 +217,12 @@ def _checked_targets(targets: Tensor, n: int) -> GivenLabels:
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #fd86d1bd
 def column_classes(cells: list) -> GivenLabels:
-    "Read the classes in a column of a table; cells of csv files are text."
-    return _classes(_typed(cells) if all(isinstance(c, str) for c in cells) else _plain_list(cells))
-
-
-def are_targets(cells: list) -> bool:
-    "Return whether a column contains real targets, which are numbers with fractions."
-    typed = _typed(cells) if all(isinstance(cell, str) for cell in cells) else cells
-    return _as_targets([float("nan") if is_blank(cell) else cell for cell in typed]) is not None
+    "Read the classes or real targets in a column of a table; cells of csv files are text."
+    cells = _typed(cells) if all(isinstance(c, str) for c in cells) else _plain_list(cells)
+    targets = _as_targets([math.nan if is_blank(cell) else cell for cell in cells])
+    if targets is None:
+        return _classes(cells)
+    return GivenLabels(torch.zeros(len(cells), dtype=torch.int64), (), targets=targets)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #inp00002
 def inputs_digest(parts: Iterable) -> str:  # empty if there are no digests
