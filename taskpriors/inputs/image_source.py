@@ -258,7 +258,9 @@ class ImageSource:
         if self.skipped:
             message = f"load_images: {len(self.skipped)} of {len(inspected)} images cannot be read"
             first, why = self.skipped[0]
-            message += f" and are left out; the first is {first} ({why})."
+            one = len(self.skipped) == 1
+            message += " and is left out: " if one else " and are left out; the first is "
+            message += f"{first} ({why})."
             warnings.warn(message, stacklevel=4)
 
     def __len__(self):

@@ -9,7 +9,6 @@ __all__ = ['layers_of']
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -212,8 +211,7 @@ def _check_steady(module, points, views) -> None:
     size = min(PROBE_IMAGES, len(next(iter(first.values())) if named else first))
 
     def some(rows):
-        one: Any = [rows_of(first, rows)]
-        return encode(module, one, features=views)
+        return encode(module, [rows_of(first, rows)], features=views)
 
     halves = any(w.dtype in (torch.float16, torch.bfloat16) for w in module.parameters())
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -277,7 +275,7 @@ def layers_of(
     views = _Views(module, layers, pool)
     try:
         _check_steady(module, points, views)
-        X: Any = encode(module, points, features=views)
+        X = encode(module, points, features=views)
     finally:
         for hook in views.hooks:
             hook.remove()
