@@ -247,10 +247,8 @@ def error_without_groups(basis: RidgeBasis, tasks: Tensor, groups: ArrayLike) ->
     return HeldoutError(measure="label", task_errors=errors, **fields)
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #9682b784
-def hits_without_groups(
-    basis: RidgeBasis, labels: Tensor, groups: ArrayLike
-) -> Tensor:  # 0 or 1, float64
-    "Whether each example is classified correctly by a probe fitted to the other groups."
+def hits_without_groups(basis: RidgeBasis, labels: Tensor, groups: ArrayLike) -> Tensor:
+    "Classify examples by probes fitted to the other groups: 1 if correct, else 0; float64, (n,)."
     codes = simplex_codes(max(2, int(labels.max()) + 1)).to(basis.U)
     T, grouping = codes[labels], check_groups(groups, len(labels))
     choice = _best_penalty(basis, T - T.mean(0), grouping)

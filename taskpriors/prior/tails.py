@@ -41,10 +41,8 @@ def _joint_sums(blocks, *, prior, models, odds, dtype):
     return total
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e0002
-def _joint_distribution(
-    problem,
-) -> tuple[Tensor, Tensor]:  # (n_temps, n_models) and (n_temps, n_models, n_models)
-    "Means and covariances of the models' scores."
+def _joint_distribution(problem: pair_sums.PairProblem) -> tuple[Tensor, Tensor]:
+    "Means (n_temps, n_models) and covariances (n_temps, n_models, n_models) of the scores."
     kernels = [pair_sums.factor_kernel(Z) for Z in problem.models]
     fn = partial(
         _joint_sums,
