@@ -9,7 +9,7 @@ __all__ = []
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -232,15 +232,15 @@ def loo_point_errors(basis: ridge.RidgeBasis, moments: TaskMoments, alpha: float
     alpha = checks.check_number(alpha, "alpha", low=0)
     slack = ridge.loo_slack(basis, [alpha])[0]
     keep, f = ridge.residual_filter(basis, alpha)
-    root: Any = f[:, None] * moments.inner if moments.root else None
+    factor = f[:, None] * moments.inner if moments.root else moments.inner
     out = torch.empty_like(slack)
     for b in blocks.row_blocks(len(out), 8192):
         U = basis.U[b].double()
-        inner = U @ root if moments.root else U * f
         if moments.root:
-            quadratic = inner.square().sum(1)
+            quadratic = (U @ factor).square().sum(1)
         else:
-            quadratic = ((inner @ moments.inner) * inner).sum(1)
+            inner = U * f
+            quadratic = ((inner @ factor) * inner).sum(1)
         cross = (U * f * moments.cross[b].double()).sum(1)
         out[b] = keep * (moments.diag[b] - 2 * cross) + quadratic
     return out / slack**2

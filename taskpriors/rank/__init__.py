@@ -1,6 +1,7 @@
 """Rankings of models, from features to a verdict. Each module has a chapter in `nbs/rank`.
 
-models       `rank_models`, the entry point: arguments become a run; `cost` estimates its cost
+models       `rank_models`, the entry point: arguments become a task; `cost` estimates its cost
+task         the arguments of a ranking, read and checked once
 run          the steps in order: gather models, draw tasks, compute scores, assemble the ranking
 members      features of the models, and their cache
 reference_set  models that help to define the tasks and are not ranked

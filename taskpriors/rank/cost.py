@@ -20,11 +20,11 @@ from torch.utils.flop_counter import FlopCounterMode
 import taskpriors.checks as checks
 from ..inputs import accepted_models, encoders, named_models, sources, zoo
 from ..inputs.feature_files import read_features
-from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource, text_encoder, word_means
 from ..pairs import SEARCHED_ROWS
 from ..prior.cut_prior import OVERSAMPLING
 from . import baselines
+from .members import Inputs
 from .options import RankOptions
 from .reference_set import OPERATIONS, ReferenceSet, predicted_seconds, words_of
 from ..refusals import listed
@@ -171,9 +171,7 @@ def _usual_text(points: TextSource) -> int:
     return min(range(len(lengths)), key=lambda k: abs(lengths[k] - mean))
 
 
-def _network_work(
-    source: sources.Source, points: ImageSource | TextSource | None
-) -> _NetworkWork | None:
+def _network_work(source: sources.Source, points: Inputs | None) -> _NetworkWork | None:
     "Estimate the cost of a network per example; None if it is unknown before loading."
     module: nn.Module | None
     forward: Callable | None
@@ -209,9 +207,7 @@ def _network_work(
     return _NetworkWork(width, counter.get_total_flops() / 2, n_bytes)
 
 
-def _weights_to_fetch(
-    models: Mapping[str, sources.Matrix | sources.Name], texts: bool
-) -> tuple[str, ...]:
+def _weights_to_fetch(models: Mapping[str, sources.Source], texts: bool) -> tuple[str, ...]:
     "List the models whose weights are not cached."
     absent = []
     for name, source in models.items():
@@ -224,8 +220,8 @@ def _weights_to_fetch(
 
 
 def plan_in_memory(
-    models: Mapping[str, sources.Matrix | sources.Name],  # name -> Source
-    points: ImageSource | TextSource | None,  # None if all models are given as features
+    models: Mapping[str, sources.Source],  # name -> Source
+    points: Inputs | None,  # None if all models are given as features
     options: RankOptions,
     *,
     consensus: bool,  # whether consensus weights are computed
@@ -235,7 +231,7 @@ def plan_in_memory(
     n, widths, uncounted = 0 if points is None else len(points), [], []
     works: dict[str, _NetworkWork] = {}
     for name, source in models.items():
-        if sources.is_given(source):
+        if source.is_given:
             n, d = np.shape(read_features(source).values)
             widths.append(d)
         elif work := _network_work(source, points):

@@ -9,7 +9,7 @@ __all__ = []
 import difflib
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 from torch import Tensor
-from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
 import taskpriors.store as store
@@ -46,6 +45,13 @@ class Component(NamedTuple):
     kernels: tuple  # factors of shape (n, r), or instances of RowKernel
     weight: float = 1.0  # weight in the distribution
 
+    @property
+    def factor(self) -> Tensor:
+        "Factor (n, r) of the mean kernel."
+        if len(self.kernels) == 1:
+            return self.kernels[0]
+        return product_factor([(Z, len(self.kernels)) for Z in self.kernels])
+
 
 class _CrossSkills(NamedTuple):
     "Cross skills and similarities of the models and the reference models, in this order."
@@ -65,6 +71,42 @@ class TaskDistribution:
     consensus: Consensus | None = None  # consensus of the members; None without consensus weights
     cross_skills: _CrossSkills | None = None  # cross skills of the members, if computed
     reference_models: Mapping = field(default_factory=dict)  # name -> Model
+
+    def factors(self) -> tuple[tuple[Tensor, float], ...]:
+        "Compute the factor (n, r) and the weight of each component."
+        return tuple((component.factor, component.weight) for component in self.components)
+
+    def mean_factor(self) -> Tensor:
+        "Compute the factor (n, r) of the mean kernel, which defines the random graphs."
+        factors = self.factors()
+        if len(factors) == 1:
+            return factors[0][0]
+        return product_factor([(Z, 1 / weight) for Z, weight in factors])
+
+    def rows(self, points: Tensor) -> Iterator[tuple[Tensor, float]]:
+        "Yield the kernel factors for some examples, and their weights; skip changed files."
+        for component in self.components:
+            if all(isinstance(kernel, Tensor) for kernel in component.kernels):
+                Z = component.factor
+                yield Z[points.to(Z.device)], component.weight
+                continue
+            for kernel in component.kernels:
+                if not members.attempt(kernel.rows.check_unchanged)[1]:
+                    share = component.weight / len(component.kernels)
+                    yield kernel.factor(kernel.rows.take(points)), share
+
+    @property
+    def unweighted(self) -> str:
+        "Note that no reference model has a weight; empty if one has, or if there are none."
+        voting = {name for component in self.components for name in component.names}
+        if not self.reference_models or not voting.isdisjoint(self.reference_models):
+            return ""
+        names = listed([shortened(name, 40) for name in self.reference_models])
+        have = "has" if len(self.reference_models) == 1 else "have"
+        return (
+            f"Reference models without weight: {names} {have} nothing in common with the ranked "
+            "models"
+        )
 
 # %% ../../nbs/rank/07_distributions.ipynb #00f3387e
 def _check_word(word, names) -> None:
@@ -163,7 +205,7 @@ def skills_on_tasks_of(
 ) -> Tensor:  # shape (n_learners, n_task_models)
     "Compute the skill of each learner on the tasks of each task model."
     everyone = [*learners, *(task_models or ())]
-    features = [members.rows_of(model, index).to(options.device) for model in everyone]
+    features = [model.rows(index).to(options.device) for model in everyone]
     dtype = max((X.dtype for X in features), key=lambda kind: kind.itemsize)
     features = [X.to(dtype) for X in features]
     learning, teaching = features[: len(learners)], features[-len(task_models or learners) :]
@@ -200,7 +242,7 @@ def _consensus_of(
 
     def compute() -> _CrossSkills:
         task_models = list(candidates.values())
-        features = [members.rows_of(model, index).to(options.device) for model in task_models]
+        features = [model.rows(index).to(options.device) for model in task_models]
         dtype = max((X.dtype for X in features), key=lambda kind: kind.itemsize)
         alike = feature_copies([X.to(dtype) for X in features])
         return _CrossSkills(
@@ -251,43 +293,7 @@ def _describe_consensus(components: Consensus, names: Sequence, n_models: int) -
     number = "1 reference model" if len(references) == 1 else f"{len(references)} reference models"
     return f"consensus of {number} ({weighed(references)}) and the ranked models ({weighed(top)})"
 
-# %% ../../nbs/rank/07_distributions.ipynb #a057833d
-STANDARD = "standard"  # value of `references` that selects the standard reference models
-ReferencesLike = TypeAliasType("ReferencesLike", Mapping | str | bool)
-
-
-def named_references(
-    references: ReferencesLike | None, models: Mapping[str, members.Model], choice: PriorChoice
-) -> dict[str, Any]:
-    "Return the reference models that the user passed, by name."
-    if references is None or references is False or references == STANDARD:
-        return {}
-    remedy = f"pass '{STANDARD}', False, or a dictionary from names to features or models"
-    checks.check_instance(references, Mapping, "references", remedy=remedy)
-    if choice.kind != "consensus":
-        rule = "`references` can only be used with the consensus prior"
-        checks.refuse(rule, choice.description, "leave `prior` out")
-    named: Any = references
-    named = members.with_plain_names(named.items(), "references")
-    if both := [name for name in named if name in models]:
-        remedy = "rename the reference model"
-        rule = "a reference model must not have the name of a ranked model"
-        checks.refuse(rule, shortened(both[0], 80), remedy)
-    return named
-
 # %% ../../nbs/rank/07_distributions.ipynb #629f0f81
-def unweighted_words(distribution: TaskDistribution) -> str:
-    "Return a note if all reference models have weight zero, otherwise an empty string."
-    voting = {name for component in distribution.components for name in component.names}
-    if not distribution.reference_models or not voting.isdisjoint(distribution.reference_models):
-        return ""
-    names = listed([shortened(name, 40) for name in distribution.reference_models])
-    have = "has" if len(distribution.reference_models) == 1 else "have"
-    return (
-        f"Reference models without weight: {names} {have} nothing in common with the ranked models"
-    )
-
-
 def _mean_of(names, models) -> Component:  # component for the mean of the models' kernels
     if not names:
         checks.refuse("at least one model must remain", len(names), "add models")
@@ -339,43 +345,6 @@ def distribution_of(
         members=tuple(names),
         cross_skills=cross_skills,
     )
-
-# %% ../../nbs/rank/07_distributions.ipynb #64623206
-def component_factor(component: Component) -> Tensor:
-    "Compute the factor (n, r) of a component's mean kernel."
-    if len(component.kernels) == 1:
-        return component.kernels[0]
-    return product_factor([(Z, len(component.kernels)) for Z in component.kernels])
-
-
-def factors_of(distribution: TaskDistribution) -> tuple[tuple[Tensor, float], ...]:
-    "Compute the factor (n, r) and the weight of each component."
-    return tuple(
-        (component_factor(component), component.weight) for component in distribution.components
-    )
-
-
-def component_rows(
-    distribution: TaskDistribution, points: Tensor
-) -> Iterator[tuple[Tensor, float]]:
-    "Yield the kernel factors for some examples, and their weights; skip files that have changed."
-    for component in distribution.components:
-        if all(isinstance(kernel, Tensor) for kernel in component.kernels):
-            Z = component_factor(component)
-            yield Z[points.to(Z.device)], component.weight
-            continue
-        for kernel in component.kernels:
-            if not members.attempt(kernel.rows.check_unchanged)[1]:
-                share = component.weight / len(component.kernels)
-                yield kernel.factor(kernel.rows.take(points)), share
-
-
-def mean_factor(distribution: TaskDistribution) -> Tensor:
-    "Compute the factor (n, r) of a distribution's mean kernel, which defines its random graphs."
-    factors = factors_of(distribution)
-    if len(factors) == 1:
-        return factors[0][0]
-    return product_factor([(Z, 1 / weight) for Z, weight in factors])
 
 # %% ../../nbs/rank/07_distributions.ipynb #e3880f06
 def _task_components(weights: Sequence, n_tasks: int) -> Tensor:  # (n_tasks,), int64
@@ -597,6 +566,16 @@ class Engine(Protocol):
         labels: GivenLabels | None = None,  # scored in the same pass if the rows are on disk
     ) -> members.Settled:  # name -> TaskScores
         "Compute the models' skills on tasks and, if requested, the accuracy of trained probes."
+
+    def columns(
+        self,
+        models: Mapping[str, members.Model],
+        scores: Mapping[str, TaskScores],
+        labels: GivenLabels | None,
+        metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
+        options: RankOptions,
+    ) -> Columns:
+        "Compute further statistics of the models, from their features or from their scores."
 
     def subset(self, component: Component, points: Tensor) -> tuple[Tensor, float]:
         "Factor (k, r) of a component for some examples, and its kernel's largest eigenvalue."

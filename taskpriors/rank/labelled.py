@@ -6,11 +6,9 @@
 __all__ = []
 
 # %% ../../nbs/rank/08_labelled.ipynb #c935cdd5
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +18,7 @@ from torch import Tensor
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.store as store
-from ..inputs.image_source import ImageSource
-from ..inputs.row_labels import GivenLabels, LabelColumn
-from ..inputs.texts import TextSource
+from ..inputs.row_labels import GivenLabels
 from ..prior import posterior
 from ..prior.heldout import constant_errors
 from . import distributions, members
@@ -60,7 +56,7 @@ def _open_components(
     ):  # no consensus weights: use all models
         n = len(next(iter(models.values())).features)
         index = blocks.evenly(n, 512, down=True)
-        rows = [members.rows_of(model, index) for model in models.values()]
+        rows = [model.rows(index) for model in models.values()]
         alike, names = distributions.feature_copies(rows), list(models)
         weights = 1 / alike.clone().fill_diagonal_(1).sum(1)
     else:
@@ -172,7 +168,7 @@ def _direct_skill(
     if len(points) < _FEWEST or len(labels[points].unique()) < 2 or len(models) < fewest:
         return None
     points = points[blocks.evenly(len(points), _LOOKED_AT)]
-    rows = [members.rows_of(model, points) for model in models.values()]
+    rows = [model.rows(points) for model in models.values()]
     several = None if groups is None or len(groups[points].unique()) < 2 else groups[points]
     return posterior.labelled_skill(rows, labels[points], groups=several)
 
@@ -202,7 +198,7 @@ def signal_p_value(
     known = (labels >= 0).nonzero()[:, 0]
     points = known[blocks.evenly(len(known), _SHUFFLED)]
     classes = labels[points].unique(return_inverse=True)[1]
-    rows = [members.rows_of(model, points) for model in models.values()]
+    rows = [model.rows(points) for model in models.values()]
     of_shuffles = posterior.shuffle_p_value(rows, classes)
     if len(points) == len(known):
         return of_shuffles
@@ -338,6 +334,8 @@ def sampled_evidence(
     skills: Mapping[str, distributions.TaskScores],  # name -> scores on the sampled tasks
     task_sample: TaskSample,
     skill: Tensor | None = None,  # shape (n_models,); None: skills on the sampled tasks
+    *,
+    of_texts: bool = False,  # whether the examples are known to be texts
 ) -> PointEvidence:
     "Form evidence from tasks that were sampled without labels."
     ratios = task_ratios(skills, task_sample.skill_tasks)
@@ -346,7 +344,7 @@ def sampled_evidence(
     distribution = task_sample.distribution
     referred = bool(distribution.reference_models) and distribution.consensus is not None
     evidence = point_evidence(ratios.mean(1), 1 - ratios, with_references=referred)
-    return evidence._replace(mean=centred_logits(skill))
+    return evidence._replace(mean=centred_logits(skill), of_texts=of_texts)
 
 # %% ../../nbs/rank/08_labelled.ipynb #a0e029b7
 _LISTED = 500  # number of examples to label that a ranking suggests
@@ -380,7 +378,7 @@ def points_to_label(
     fresh = None if groups is None else _one_of_each_group(groups, labelled, g)
     done, open_rows = posterior.points_looked_at(len(labelled), known, g, fresh=fresh)
     rows = torch.from_numpy(np.sort(np.concatenate([done, open_rows])))
-    near = posterior.consensus_coordinates(distributions.component_rows(distribution, rows))
+    near = posterior.consensus_coordinates(distribution.rows(rows))
     labelled_rows = labelled[rows].nonzero()[:, 0]
     listed = min(_LISTED, len(rows) - len(labelled_rows))
     order = rows[posterior.spread_points(near, listed, labelled=labelled_rows, seed=seed)]
@@ -392,18 +390,8 @@ def points_to_label(
     return torch.cat([order, left[: _LISTED - len(order)]])
 
 # %% ../../nbs/rank/08_labelled.ipynb #b8e861b8
-def labels_record(
-    labels: GivenLabels, argument: Any, images: ImageSource | TextSource | None = None
-) -> dict[str, Any]:
+def labels_record(labels: GivenLabels, source: str) -> dict[str, Any]:
     "Describe the labels as a JSON object: numbers of classes and labels, and their source."
-    if isinstance(argument, LabelColumn):
-        argument = argument.source
-    if argument is True and images is not None:
-        source = f"read from {images.labels_from}"
-    elif isinstance(argument, (str, os.PathLike)):
-        source = f"read from {Path(argument).name}"
-    else:
-        source = "as given"
     classes = labels.classes[labels.classes >= 0]
     if labels.targets is not None:
         counts: dict[str, float | str] = dict(n_targets=labels.targets.shape[1])

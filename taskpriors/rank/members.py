@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
 from typing_extensions import TypeAliasType
 
 import taskpriors
@@ -26,9 +25,8 @@ import taskpriors.store as store
 from ..inputs import sources
 from ..inputs.accepted_models import ModelLike
 from ..inputs.embed import Features, embed_features
-from ..inputs.image_source import ImageSource, LoadedBatches
-from ..inputs.images import ImagesLike, load_images
-from ..inputs.named_models import check_names
+from ..inputs.image_source import ImageSource
+from ..inputs.images import ImagesLike
 from ..inputs.texts import TextModelLike, TextsLike, TextSource, embed_texts, load_texts
 from ..inputs.zoo import zoo_names
 from .options import RankOptions
@@ -93,7 +91,7 @@ def with_plain_names(pairs: Iterable, what: str) -> dict[str, Any]:
 # %% ../../nbs/rank/03_members.ipynb #1d312c2a
 AnyModel = TypeAliasType("AnyModel", ModelLike | TextModelLike)  # encoder or features
 ModelsLike = TypeAliasType("ModelsLike", AnyModel | Sequence | Mapping)
-Inputs = TypeAliasType("Inputs", ImageSource | TextSource | LoadedBatches)  # inputs of the models
+Inputs = TypeAliasType("Inputs", ImageSource | TextSource)  # inputs of the models
 
 
 def named_models(models: ModelsLike | None) -> dict[str, sources.Source]:
@@ -129,12 +127,11 @@ class Model:
     untrained: bool = False  # whether the network has its initial weights
     from_cache: bool = False  # whether the features were computed by an earlier run
 
-
-def rows_of(model: Model, index: Tensor) -> Tensor:
-    "Return the features (m, d) of some examples."
-    if isinstance(model.features, Tensor):
-        return model.features[index.to(model.features.device)]
-    return model.features.take(index)
+    def rows(self, index: Tensor) -> Tensor:
+        "Return the features (m, d) of some examples."
+        if isinstance(self.features, Tensor):
+            return self.features[index.to(self.features.device)]
+        return self.features.take(index)
 
 # %% ../../nbs/rank/03_members.ipynb #83af0ea7
 def embed_model(
@@ -253,27 +250,6 @@ def scalar(x: Any) -> Tensor:
     "Convert a number, or nested numbers, to a float64 tensor."
     return torch.tensor(x, dtype=torch.float64)
 
-# %% ../../nbs/rank/03_members.ipynb #72fdd69f
-def by_features(models: Mapping[str, sources.Source]) -> list[str]:
-    "Return the names of the models that are given as features."
-    return [name for name, model in models.items() if sources.is_given(model)]
-
-
-def images_for(
-    images: ImagesLike | TextSource | None, models: Mapping[str, Any], options: RankOptions
-) -> Inputs | None:
-    "Load the inputs of a ranking and check the model names; None if all models are features."
-    check_names(models.values(), texts=isinstance(images, TextSource))
-    if images is None:
-        if len(by_features({k: sources.source_of(m) for k, m in models.items()})) == len(models):
-            return None
-        images = "digits"
-    if isinstance(images, (ImageSource, TextSource)):
-        return images
-    if isinstance(images, DataLoader):
-        return LoadedBatches(images, progress=options.compute.progress)
-    return load_images(images, progress=options.compute.progress)
-
 # %% ../../nbs/rank/03_members.ipynb #7e41c0a3
 def texts_for(texts: TextsLike, images: ImagesLike | None, models: ModelsLike | None) -> TextSource:
     "Load the texts of a ranking, or refuse arguments that cannot be combined with texts."
@@ -293,14 +269,3 @@ def refuse_unless_any(models: Mapping[str, Any], failures: Mapping[str, str]) ->
     reasons = [line.rstrip(".") for line in words.failure_lines(failures)]
     got = words.shortened("; ".join(reasons), 200) or "no model"
     checks.refuse("at least one model must work", got, "correct at least one model")
-
-# %% ../../nbs/rank/03_members.ipynb #9baaf026
-def check_rows(models: Mapping[str, Model]) -> None:
-    "Refuse models that do not describe the same examples in the same order."
-    sizes = [(words.shortened(name, 60), len(model.features)) for name, model in models.items()]
-    (first, n_first), *others = sizes
-    for name, n in others:
-        if n != n_first:
-            got = f"{n_first} in {first}, {n} in {name}"
-            remedy = "pass the same rows in the same order"
-            checks.refuse("models must describe the same examples", got, remedy)

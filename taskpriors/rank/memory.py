@@ -26,11 +26,11 @@ from ..inputs.row_labels import GivenLabels
 from ..prior import calibration, edges, left_out_groups, regression
 from ..prior.heldout import error_on_basis
 from ..prior.moments import TraceMoments
+from ..prior.prefix import task_diversity
 from ..prior.task_prior import TaskPrior
 from . import distributions, members
 from .labelled import combined_columns, metrics_with_labels
 from .options import RankOptions
-from .record import task_record
 from ..transfer import registry
 
 # %% ../../nbs/rank/09_memory.ipynb #0f497757
@@ -94,9 +94,7 @@ def _model_moments(
     options: RankOptions,
 ) -> distributions.Moments:
     "Compute the mean and variance of Tr(MG) for each model under a task distribution."
-    return _moments_under(
-        _edge_prior(distributions.mean_factor(distribution), options), models, options
-    )
+    return _moments_under(_edge_prior(distribution.mean_factor(), options), models, options)
 
 # %% ../../nbs/rank/09_memory.ipynb #522d6c86
 def edge_reason(moments: distributions.Moments, n: int) -> str:
@@ -230,6 +228,23 @@ def model_metrics(
     reasons = {f"{statistic} of {name}": why for (statistic, name), why in failures.items()}
     return members.Settled({statistic: values_of(statistic) for statistic in metrics}, reasons)
 
+# %% ../../nbs/rank/09_memory.ipynb #691e0e1d
+def _task_record(
+    tasks: Tensor,  # shape (n_tasks, n)
+    temperature: float,  # T of the component with the largest weight
+    top: float,  # largest eigenvalue of its kernel
+    n_classes: int,
+) -> dict[str, Any]:  # serialisable as JSON
+    "Describe tasks by their settings and by how much they differ."
+    diversity = task_diversity(tasks, n_classes=n_classes)
+    return dict(
+        task_temperature=temperature,
+        task_gain=top / (n_classes * temperature),
+        distinct_tasks=diversity.n_distinct,
+        rand_index=diversity.rand_index,
+        largest_class=diversity.largest_share,
+    )
+
 # %% ../../nbs/rank/09_memory.ipynb #0e0a46b3
 def grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float:
     "Compute the leave-one-group-out accuracy on labelled examples; -1 marks unknown labels."
@@ -238,23 +253,6 @@ def grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float
     basis = ridge.decompose(checks.check_features(rows))
     hits = left_out_groups.hits_without_groups(basis, classes[points], groups[points])
     return hits.mean().item()
-
-
-def metric_columns(
-    models: Mapping[str, members.Model],
-    labels: GivenLabels | None,
-    metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
-    options: RankOptions,
-) -> distributions.Columns:
-    "Compute the requested statistics of the models and, given labels, published metrics."
-    metrics = metrics_with_labels(metrics, labels)
-    groups = options.groups
-    if labels is not None and groups is not None and registry.LABEL_ACCURACY in metrics:
-        metrics[registry.LABEL_ACCURACY] = partial(grouped_accuracy, labels.classes, groups)
-    values, failures = model_metrics(models, metrics, options)
-    combined = combined_columns(metrics, values)
-    notes = [registry.combination_note(name) for name in combined]
-    return distributions.Columns(values | combined, failures, [], notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +278,7 @@ class MemoryEngine:
         temperatures: Sequence[float] | None = None,  # T of each component; None: from options
     ) -> distributions.TaskSample:
         "Draw tasks from a distribution that agree with the known classes, if there are any."
-        components = distributions.factors_of(distribution)
+        components = distribution.factors()
         labels, temperatures = distributions.sample_tasks(
             components, options, stream=2, temperatures=temperatures, classes=classes
         )
@@ -300,7 +298,7 @@ class MemoryEngine:
             skill_tasks=labels,
             probe_tasks=probed,
             moments=_model_moments(models, distribution, options) if options.moments else None,
-            record=task_record(labels if probed is None else probed, temperature, top, q),
+            record=_task_record(labels if probed is None else probed, temperature, top, q),
             pairs="all" if len(Z) <= ALL_PAIRS else "sampled",
         )
 
@@ -312,7 +310,7 @@ class MemoryEngine:
         options: RankOptions,
         *,
         probed: Tensor | None = None,  # tasks for training probes; None: no probes
-        labels: GivenLabels | None = None,  # not used, see `metric_columns`
+        labels: GivenLabels | None = None,  # not used, see `columns`
     ) -> members.Settled:  # name -> TaskScores
         "Compute the models' skills on tasks and, if requested, the accuracy of trained probes."
         skills, failures = _skills_on_tasks(models, tasks, options)
@@ -329,7 +327,25 @@ class MemoryEngine:
         }
         return members.Settled(scores, failures | unprobed)
 
+    def columns(
+        self,
+        models: Mapping[str, members.Model],
+        scores: Mapping[str, distributions.TaskScores],
+        labels: GivenLabels | None,
+        metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
+        options: RankOptions,
+    ) -> distributions.Columns:
+        "Compute the requested statistics of the models and, given labels, published metrics."
+        metrics = metrics_with_labels(metrics, labels)
+        groups = options.groups
+        if labels is not None and groups is not None and registry.LABEL_ACCURACY in metrics:
+            metrics[registry.LABEL_ACCURACY] = partial(grouped_accuracy, labels.classes, groups)
+        values, failures = model_metrics(models, metrics, options)
+        combined = combined_columns(metrics, values)
+        notes = [registry.combination_note(name) for name in combined]
+        return distributions.Columns(values | combined, failures, [], notes)
+
     def subset(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
         "Factor (k, r) of a component for some examples, and its kernel's largest eigenvalue."
-        Z = distributions.component_factor(component).to(self.options.device)
+        Z = component.factor.to(self.options.device)
         return Z[points.to(Z.device)], calibration.critical_temperature(Z, 2)

@@ -10,108 +10,27 @@ import difflib
 import inspect
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-import torch
 from torch import nn
 from typing_extensions import Never
 
 import taskpriors.checks as checks
 import taskpriors.store as store
-from ..inputs import row_blocks, row_labels, row_pairs, sources
+from ..inputs import row_labels, row_pairs
 from ..inputs.images import ImagesLike
 from ..inputs.row_pairs import Retrieval
-from ..inputs.texts import TextsLike, TextSource
-from . import cost, disk, distributions, members, memory, reference_set
+from ..inputs.texts import TextsLike
+from . import cost, members, reference_set
 from .options import PLACES, TRAIN, Compute, RankOptions, Tasks, place_of
 from .ranking import Ranking
-from .run import KnownPairs, known_pairs, run
+from .run import run
+from .task import ReferencesLike, Task, read_task
 from ..signatures import documented
 from ..synbench import score
-from ..transfer import registry
-
-# %% ../../nbs/rank/13_models.ipynb #888d43e3
-SYNBENCH = "synbench"  # name of SynBench with default settings in `metrics=`
-
-# %% ../../nbs/rank/13_models.ipynb #85546068
-def _with_synbench(
-    ranking: Ranking, models: Mapping[str, Any], scores: Mapping[str, Any], options: RankOptions
-) -> Ranking:
-    "Add SynBench scores to a ranking as columns."
-    cache = None if options.compute.cache is False else store.cache_dir(options.compute.cache)
-
-    def score_of(name, settings) -> float:
-        network, score_options = score.scored_network(models[name])
-        result = score.synbench_score(
-            network,
-            settings=settings,
-            cache=cache if isinstance(network, (str, nn.Module)) else None,
-            progress=options.compute.progress,
-            **score_options,
-        )
-        return float(result.score[0, 0])
-
-    extra, failures = dict(ranking.extra), dict(ranking.failures)
-    for column, settings in scores.items():
-        attempts = [members.attempt(score_of, name, settings) for name in ranking.models]
-        values, declined = members.settle(ranking.models, attempts)
-        extra[column] = members.scalar([values.get(name, math.nan) for name in ranking.models])
-        failures |= {f"{column} of {name}": why for name, why in declined.items()}
-    return replace(ranking, extra=extra, failures=failures)
-
-# %% ../../nbs/rank/13_models.ipynb #d3734a40
-ON_REQUEST = ("accuracy", "mean", "variance")  # columns that `metrics=` must name
-
-
-class _Requested(NamedTuple):
-    "The argument `metrics`, divided by kind."
-
-    statistics: Mapping | list | tuple | None  # metrics of features, for `metrics_with_labels`
-    scores: dict[str, score.SynBenchSettings]  # name of a column -> SynBench settings
-    accuracy: bool  # whether probes are trained on further tasks
-    moments: bool  # whether the mean and variance of Tr(MG) are computed
-
-
-def requested(metrics: Mapping[str, Callable] | list | tuple | str | None) -> _Requested:
-    "Divide `metrics=` into metrics of features, SynBench scores, and columns on request."
-    names: set = set()
-    scores: dict = {}
-    rest: Any = metrics
-    if isinstance(metrics, str) and metrics == "all":
-        names, rest = set(ON_REQUEST), None
-    elif isinstance(metrics, (list, tuple)):
-        names = {name for name in ON_REQUEST if name in metrics}
-        scores = {SYNBENCH: score.SynBenchSettings()} if SYNBENCH in metrics else {}
-        rest = type(metrics)(name for name in metrics if name not in {*names, *scores}) or None
-    elif isinstance(metrics, Mapping):
-        names = {name for name in ON_REQUEST if metrics.get(name) is True}
-        others = [(name, metric) for name, metric in metrics.items() if name not in names]
-        plain = members.with_plain_names(others, "metrics")
-        scores = {k: v for k, v in plain.items() if isinstance(v, score.SynBenchSettings)}
-        rest = {k: v for k, v in plain.items() if k not in scores}
-    return _Requested(rest, scores, "accuracy" in names, bool(names & {"mean", "variance"}))
-
-
-def _check_keywords(unknown: Mapping[str, Any]) -> None:
-    "Refuse unknown keywords, and suggest the right ones."
-    if not unknown:
-        return
-    name, value = next(iter(unknown.items()))
-    options = [p for p in inspect.signature(rank_models).parameters if p != "unknown"]
-    near = difflib.get_close_matches(name, [*options, *PLACES], 1, 0.5)
-    rule, remedy = "options of `rank_models` must be known", place_of(name, value)
-    if name in PLACES:
-        rule = f"`{name}` must be passed in `{PLACES[name]}`"
-    elif not remedy and near:
-        further = place_of(near[0], ...)
-        remedy = f"did you mean {near[0]}" + (f"? {further}" if further else "")
-    remedy = remedy or f"choose among {', '.join(options)}"
-    checks.refuse(rule, repr(name[:60]), remedy, TypeError)
 
 # %% ../../nbs/rank/13_models.ipynb #9ff4875d
 def check_out(out: str | Path | None) -> None:
@@ -130,144 +49,48 @@ def check_out(out: str | Path | None) -> None:
         checks.refuse("`out` must be writable", got, remedy, OSError)
 
 
-def _check_call(models, prior, metrics, out) -> None:  # metrics: from `requested`
-    "Refuse invalid models, priors, metrics and directories before any computation."
-    if models is not None and isinstance(sources.source_of(models), sources.Unknown):
-        remedy = "pass a list of models, or a dictionary from names to models"
-        checks.check_instance(models, Iterable, "models", remedy=remedy)
-    if isinstance(prior, (np.ndarray, torch.Tensor)):
-        checks.check_features(prior, "prior")
-    elif prior is not None and not callable(prior):
-        remedy = "pass 'consensus', 'product', a model or a factor (n, r)"
-        checks.check_instance(prior, (str, Path, tuple), "prior", remedy=remedy)
-    if isinstance(metrics, (list, tuple)):
-        registry.metric_functions([0, 1], metrics)  # checks the names of the metrics
-    elif metrics is not None:
-        remedy = "pass a dictionary from names to functions of features, a list of names, or 'all'"
-        checks.check_instance(metrics, Mapping, "metrics", remedy=remedy)
-        if wrong := [name for name, metric in metrics.items() if not callable(metric)]:
-            rule = f"metric {str(wrong[0])[:60]!r} must be a function of features"
-            checks.refuse(rule, type(metrics[wrong[0]]).__name__, remedy, TypeError)
-    check_out(out)
-
-# %% ../../nbs/rank/13_models.ipynb #be591d02
-def _of_named_rows(named, labels, pairs, options) -> tuple:  # aligns data frames by name
-    groups = options.groups
-    models, points = row_labels.rows_of_frames(named)
-    if points is not None:
-        n = len(points.names)
-        labels = row_labels.read_labels(labels, points, n)
-        if groups is not None:
-            groups = row_labels.groups_of_points(groups, points, n)
-        if pairs is not None:
-            pairs = known_pairs(pairs, points, n, options, models)
-    return models, labels, pairs, replace(options, groups=groups)
-
-
-def _check_pairs(pairs, labels, scoring) -> None:
-    "Refuse pairs if the score does not use them, or if labels are also passed."
-    if pairs is None:
+def _check_keywords(unknown: Mapping[str, Any]) -> None:
+    "Refuse unknown keywords, and suggest the right ones."
+    if not unknown:
         return
-    if scoring != "retrieval":
-        remedy = "pass scoring='retrieval', or pass labels instead of pairs"
-        checks.refuse("`pairs` can only be used with scoring='retrieval'", repr(scoring), remedy)
-    if labels is not None and labels is not False:
-        rule = "`pairs` and `labels` cannot be used together"
-        checks.refuse(rule, "both", "pass the one with more information")
+    name, value = next(iter(unknown.items()))
+    options = [p for p in inspect.signature(rank_models).parameters if p != "unknown"]
+    near = difflib.get_close_matches(name, [*options, *PLACES], 1, 0.5)
+    rule, remedy = "options of `rank_models` must be known", place_of(name, value)
+    if name in PLACES:
+        rule = f"`{name}` must be passed in `{PLACES[name]}`"
+    elif not remedy and near:
+        further = place_of(near[0], ...)
+        remedy = f"did you mean {near[0]}" + (f"? {further}" if further else "")
+    remedy = remedy or f"choose among {', '.join(options)}"
+    checks.refuse(rule, repr(name[:60]), remedy, TypeError)
 
-# %% ../../nbs/rank/13_models.ipynb #2e3c733b
-_FLOATS = 3 * 4  # bytes of memory per feature value
+# %% ../../nbs/rank/13_models.ipynb #85546068
+def _with_synbench(ranking: Ranking, task: Task) -> Ranking:
+    "Add SynBench scores to a ranking as columns."
+    compute = task.options.compute
+    cache = None if compute.cache is False else store.cache_dir(compute.cache)
 
-
-def _is_matrix_file(source) -> bool:
-    match source:
-        case sources.FeatureFile(path=place) | sources.Url(url=place):
-            return source.key is None and str(place).endswith((".npy", ".safetensors"))
-        case sources.Matrix(values=np.memmap()):
-            return True
-    return False
-
-
-def _needs_memory(
-    options, choice, statistics, scores
-) -> list[str]:  # options that require all rows in memory
-    needs = ["metrics"] * bool(statistics or scores)
-    needs += ["kernel"] * (options.tasks.kernel not in ("cosine", "linear"))
-    if choice.kind == "model" and not _is_matrix_file(sources.source_of(choice.source)):
-        needs.append("prior")
-    return needs + [name for name in options.compute.embedding if name != "device"]
-
-
-def _stays_on_disk(models, needs) -> bool:  # whether rows stay in their files by default
-    if not all(map(_is_matrix_file, models.values())):
-        return False
-    try:
-        rows = [row_blocks.open_rows(model, name=name) for name, model in models.items()]
-    except (OSError, ValueError, TypeError, ImportError):  # a later stage reports the error
-        return False
-    if not rows or not all(matrix.layout for matrix in rows):
-        return False
-    sizes = [matrix.shape for matrix in rows]
-    streams = not needs and len({n for n, _ in sizes}) == 1 and all(n > 4 * d for n, d in sizes)
-    n_bytes, room = _FLOATS * sum(n * d for n, d in sizes), checks.available_memory()
-    if streams and (max(sizes)[0] > memory.ALL_PAIRS or n_bytes > room):
-        return True
-    if n_bytes > room:
-        rule = f"features and factors must fit in memory, but need {n_bytes / 2**30:.3g} GiB"
-        advice = (
-            f"leave out {', '.join(needs)}"
-            if needs
-            else "pass compute=taskpriors.Compute(on_disk=True)"
+    def score_of(name, settings) -> float:
+        network, score_options = score.scored_network(task.models[name])
+        result = score.synbench_score(
+            network,
+            settings=settings,
+            cache=cache if isinstance(network, (str, nn.Module)) else None,
+            progress=compute.progress,
+            **score_options,
         )
-        remedy = f"{advice}, or rank a sample of the rows"
-        checks.refuse(rule, f"{room / 2**30:.3g} GiB", remedy, MemoryError)
-    return False
+        return float(result.score[0, 0])
 
-
-def _open_rows(models, options, choice, needs) -> tuple:  # name -> RowMatrix, failures, and options
-    "Open features as rows on disk; refuse options that are not available for them."
-    options = options.changed(device=options.compute.device or "cpu")
-    rows, failures = disk.open_features(models, options)
-    if choice.kind == "model":
-        row_blocks.open_rows(choice.source, name="prior")
-    n = len(next(iter(rows.values())))
-    mask = checks.check_split(TRAIN, n, seed=options.seed + 1)
-    disk.check_streaming(options, rows, mask)
-    if lost := [name for name in needs if name not in ("kernel", "prior")]:
-        rule = "this option is not available for rows on disk"
-        remedy = "leave it out, or pass compute=taskpriors.Compute(on_disk=False)"
-        checks.refuse(rule, lost[0], remedy)
-    return rows, failures, options
+    extra, failures = dict(ranking.extra), dict(ranking.failures)
+    for column, settings in task.scores.items():
+        attempts = [members.attempt(score_of, name, settings) for name in ranking.models]
+        values, declined = members.settle(ranking.models, attempts)
+        extra[column] = members.scalar([values.get(name, math.nan) for name in ranking.models])
+        failures |= {f"{column} of {name}": why for name, why in declined.items()}
+    return replace(ranking, extra=extra, failures=failures)
 
 # %% ../../nbs/rank/13_models.ipynb #f0f006d8
-class _Reading(NamedTuple):
-    "Arguments of a call, checked before any input is embedded."
-
-    named: dict  # name -> model
-    images: ImagesLike | TextSource | None  # None: all models are features, or digits
-    labels: row_labels.LabelsLike | row_labels.GivenLabels | None
-    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None
-    choice: distributions.PriorChoice
-    options: RankOptions
-    needs: list[str]  # options that require all rows in memory
-    on_disk: bool
-
-
-def _read_call(models, images, wanted, options, *, texts, labels=None, pairs=None) -> _Reading:
-    named = members.named_models(models)
-    if images is None and texts is None:
-        named, labels, pairs, options = _of_named_rows(named, labels, pairs, options)
-    choice = distributions.read_prior(options.tasks.prior, named)
-    needs = _needs_memory(options, choice, wanted.statistics, wanted.scores)
-    needs += ["pairs"] * (pairs is not None)
-    on_disk = options.compute.on_disk
-    if on_disk is None:
-        on_disk = _stays_on_disk(named, needs)
-    if texts is not None:
-        images = members.texts_for(texts, images, models)
-    return _Reading(named, images, labels, pairs, choice, options, needs, on_disk)
-
-
 def saved_in(ranking: Ranking, out: str | Path | None, *, overwrite: bool = False) -> Ranking:
     "Save the ranking in a directory, if there is one, and return the ranking."
     if out is None:
@@ -287,7 +110,7 @@ def rank_models(
     pairs: row_pairs.PairsLike | Retrieval | None = None,  # rows (i, j, same), a file, or queries
     past_results: Any | None = None,  # scores of these models on earlier tasks
     scoring: str = "accuracy",  # score to forecast
-    references: distributions.ReferencesLike
+    references: ReferencesLike
     | None = "standard",  # models that help to define the tasks; False: none
     metrics: Mapping[str, Callable]
     | list
@@ -337,28 +160,20 @@ def rank_models(
     Reference: Task Priors, section 2.2, Algorithm 1 and Theorem 2.6.
     """
     _check_keywords(unknown)
-    wanted = requested(metrics)
-    _check_call(models, tasks.prior, wanted.statistics, out)
-    options = RankOptions(
-        tasks=tasks,
-        compute=compute,
-        accuracy=wanted.accuracy,
-        moments=wanted.moments,
+    check_out(out)
+    task = read_task(
+        models,
+        images,
+        RankOptions(tasks=tasks, compute=compute, scoring=scoring, seed=seed),
+        texts=texts,
+        labels=labels,
         groups=groups,
-        scoring=scoring,
-        seed=seed,
+        pairs=pairs,
+        past_results=past_results,
+        references=references,
+        metrics=metrics,
     )
-    _check_pairs(pairs, labels, scoring)
-    call = _read_call(models, images, wanted, options, texts=texts, labels=labels, pairs=pairs)
-    rank = partial(
-        run, labels=call.labels, references=references, past_results=past_results, pairs=call.pairs
-    )
-    if call.on_disk:
-        rows, failures, options = _open_rows(call.named, call.options, call.choice, call.needs)
-        ranking = rank(rows, call.images, options, failures=failures, on_disk=True)
-        return saved_in(ranking, out)
-    ranking = rank(call.named, call.images, call.options, metrics=wanted.statistics)
-    return saved_in(_with_synbench(ranking, call.named, wanted.scores, call.options), out)
+    return saved_in(_with_synbench(run(task), task), out)
 
 # %% ../../nbs/rank/13_models.ipynb #door0004
 @documented
@@ -368,32 +183,22 @@ def plan_models(
     images: ImagesLike | None = None,  # as for rank_models
     *,
     texts: TextsLike | None = None,  # as for rank_models
-    references: distributions.ReferencesLike | None = "standard",  # as for rank_models
+    references: ReferencesLike | None = "standard",  # as for rank_models
     metrics: Mapping[str, Callable] | list | tuple | str | None = None,  # as for rank_models
     tasks: Tasks = Tasks(),
     compute: Compute = Compute(),
 ) -> cost.RankingPlan:
     "Estimate the downloads, memory and operations of `rank_models` without ranking."
-    wanted = requested(metrics)
-    options = RankOptions(
-        tasks=tasks, compute=compute, accuracy=wanted.accuracy, moments=wanted.moments
+    options = RankOptions(tasks=tasks, compute=compute)
+    task = read_task(models, images, options, texts=texts, references=references, metrics=metrics)
+    consensus = task.prior.kind == "consensus"
+    if task.rows is not None:
+        train = TRAIN if task.options.accuracy else 0.0
+        return cost.plan_ranking(task.rows, task.options, train=train, consensus=consensus)
+    at_hub = reference_set.hub_models(task.models, task.inputs)
+    placed = reference_set.find_references(
+        task.references, task.prior, task.models, task.inputs, at_hub
     )
-    call = _read_call(models, images, wanted, options, texts=texts)
-    consensus = call.choice.kind == "consensus"
-    if call.on_disk:
-        rows, _, options = _open_rows(call.named, call.options, call.choice, call.needs)
-        train = TRAIN if options.accuracy else 0.0
-        return cost.plan_ranking(rows, options, train=train, consensus=consensus)
-    source = call.images
-    if source is None and len(members.by_features(call.named)) < len(call.named):
-        source = "digits"
-    points: Any = members.images_for(source, {}, call.options)  # checks the model names
-    at_hub = reference_set.hub_models(call.named, points)
-    placed = reference_set.find_references(references, call.choice, call.named, points, at_hub)
     return cost.plan_in_memory(
-        call.named,
-        points,
-        call.options,
-        consensus=consensus,
-        placed=placed,
+        task.models, task.inputs, task.options, consensus=consensus, placed=placed
     )

@@ -26,11 +26,10 @@ from torch import Tensor, nn
 
 import taskpriors.checks as checks
 from ..inputs import named_models
-from ..inputs.image_source import ImageSource, LoadedBatches
 from ..inputs.sources import source_of
 from ..inputs.texts import TOO_LONG, TextSource
 from . import members
-from .distributions import STANDARD, PriorChoice
+from .distributions import PriorChoice
 from .members import AnyModel, Settled
 from .options import RankOptions
 from ..refusals import Refusal, listed
@@ -303,7 +302,7 @@ class ReferenceSet:
     def __repr__(self):
         who = (
             ", ".join(reference.name for reference in self.reference_models)
-            or f"none: {self.reason}"
+            or f"none, because {self.reason}"
         )
         return f"ReferenceSet({self.kind}: {who})"
 
@@ -416,7 +415,6 @@ def predicted_seconds(
 # %% ../../nbs/rank/08_reference_set.ipynb #ddd64883
 _FEW = 8  # largest number of models for which missing reference models are noted
 _SEE = "pass the inputs of these rows as images= or texts= (--images or --texts)"
-_PICTURES = "pass images instead of a loader, whose batches only the ranked models accept"
 
 
 def hub_models(models: Mapping[str, Any], source: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -426,7 +424,7 @@ def hub_models(models: Mapping[str, Any], source: Any) -> tuple[tuple[str, ...],
     """
     texts = isinstance(source, TextSource)
     known = {name: source_of(model) for name, model in models.items()}
-    addresses = [named_models.hub_addresses(model, texts) for model in known.values()]
+    addresses = [named_models.repositories_of(model, texts) for model in known.values()]
     fetched = [name for name in known if named_models.is_to_be_fetched(known[name], texts)]
     return tuple(sum(addresses, [])), tuple(fetched)
 
@@ -434,7 +432,7 @@ def hub_models(models: Mapping[str, Any], source: Any) -> tuple[tuple[str, ...],
 def find_references(
     references: Any,
     choice: PriorChoice,
-    models: Mapping[str, members.Model],
+    models: Collection[str],
     source: Any,
     hub: tuple = ((), ()),  # from `hub_models`, before the ranking downloads models
 ) -> ReferenceSet | None:
@@ -442,19 +440,18 @@ def find_references(
     if references is None or references is False or choice.kind != "consensus" or len(models) < 2:
         return None
     kind = getattr(source, "kind", "images")
-    cure = _SEE if source is None else _PICTURES
-    if source is None or isinstance(source, LoadedBatches):
+    if source is None:
         if isinstance(references, Mapping) and references:
             return None  # the user passed reference models
         return ReferenceSet(
             kind=kind,
             reference_models=(),
             missing=(),
-            cure=cure,
+            cure=_SEE,
             reason="no inputs are available to embed",
         )
     addresses, fetched_names = hub
-    downloads = references == STANDARD and any(name in models for name in fetched_names)
+    downloads = references == "standard" and any(name in models for name in fetched_names)
     reference_set = standard_references(kind, downloads=downloads, ranked=addresses)
     taken = {*models, *(references if isinstance(references, Mapping) else ())}
     placed = tuple(
@@ -489,7 +486,7 @@ def few_models_words(n_models: int, reference_set: ReferenceSet | None) -> str:
     )
 
 # %% ../../nbs/rank/08_reference_set.ipynb #e780e7c7
-def words_of(source: ImageSource | TextSource) -> float:  # words per text; 0 for images
+def words_of(source: members.Inputs) -> float:  # words per text; 0 for images
     "Compute the mean number of words per text."
     if not isinstance(source, TextSource):
         return 0.0
@@ -520,7 +517,7 @@ def reference_notes(
     return notes
 
 
-def _cost_words(reference_set: ReferenceSet, source: ImageSource | TextSource) -> str:
+def _cost_words(reference_set: ReferenceSet, source: members.Inputs) -> str:
     "Describe the time and downloads of the reference models in a sentence."
     seconds = predicted_seconds(reference_set.reference_models, len(source), words=words_of(source))
     duration = f"{max(1, round(seconds))} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
@@ -539,7 +536,7 @@ def _cost_words(reference_set: ReferenceSet, source: ImageSource | TextSource) -
 
 
 def embed_unranked(
-    loaded: Mapping[str, Any], source: ImageSource | TextSource, options: RankOptions
+    loaded: Mapping[str, Any], source: members.Inputs, options: RankOptions
 ) -> Settled:  # name -> Model
     "Embed inputs with reference models or baselines; the user's pooling does not apply."
     compute = replace(options.compute, pooling=None, transform=None)
@@ -549,7 +546,7 @@ def embed_unranked(
 
 
 def see_inputs(
-    reference_set: ReferenceSet, source: ImageSource | TextSource, options: RankOptions
+    reference_set: ReferenceSet, source: members.Inputs, options: RankOptions
 ) -> Settled:
     "Load the reference models, and embed the inputs with them."
     if options.compute.progress:

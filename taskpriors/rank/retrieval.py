@@ -7,7 +7,6 @@ __all__ = []
 
 # %% ../../nbs/rank/11_retrieval.ipynb #rt000004
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -19,11 +18,9 @@ from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
 from ..inputs.row_pairs import QueriesLike, Relevant, Retrieval, read_relevant
 from ..inputs.texts import TextSource, load_texts
-from ..prior.pair_retrieval import QueryScores, query_scores
-from . import baselines, members
-from .forecast import NEAREST
+from ..prior.pair_retrieval import QueryScores
+from . import members
 from .options import RankOptions
-from .ranking import Ranking
 
 # %% ../../nbs/rank/11_retrieval.ipynb #rt000007
 class GivenQueries(NamedTuple):
@@ -44,7 +41,7 @@ def _source_of(
     options: RankOptions,
 ) -> TextSource | ImageSource:
     "Load queries of the same kind as the documents, texts or images."
-    if given := members.by_features(models):
+    if given := [name for name, model in models.items() if model.is_given]:
         rule = "queries as texts or images require models that embed them"
         remedy = "pass models, or features of documents and queries without texts= and images="
         checks.refuse(rule, f"features for {given[0]!r:.60}", remedy)
@@ -77,8 +74,8 @@ def _features_of(
             remedy = "pass name -> features, or pass the documents as texts= or images="
             checks.refuse(rule, f"{len(listed)} for {len(models)} models", remedy)
     passed = dict(zip(models, listed, strict=True))
-    if others := passed.keys() - {*members.by_features(passed)}:
-        name = next(name for name in models if name in others)
+    if others := [name for name, source in passed.items() if not source.is_given]:
+        name = others[0]
         rule = f"queries for {name!r:.60} must be features, like its documents"
         remedy = "pass an array or a file, or texts= with models that embed them"
         checks.refuse(rule, passed[name].label_at(0), remedy, TypeError)
@@ -116,41 +113,3 @@ def read_queries(
     sizes = (n_queries, n)
     relevant = read_relevant(retrieval.relevant, points, documents, sizes)
     return GivenQueries(source, features, relevant, k)
-
-# %% ../../nbs/rank/11_retrieval.ipynb #rt000011
-def _asked_by(model: sources.Source) -> sources.Source:
-    "Return the model with the prefix for queries."
-    return model.for_queries if isinstance(model, sources.WithPrefix) else model
-
-
-def with_scores(
-    given: GivenQueries,
-    named: Mapping[str, sources.Function | sources.TextEncoder],  # name -> Source
-    ranked: Mapping[str, members.Model],  # name -> Model, embedded on the documents
-    beside: Mapping[str, members.Model],  # baselines, name -> Model
-    options: RankOptions,
-) -> GivenQueries:
-    "Embed the queries with all models, and add their scores."
-    asked = dict(given.features)
-    if given.source is not None:
-        for name in ranked:
-            embedded = members.embed_model(name, _asked_by(named[name]), given.source, options)
-            asked[name] = embedded.features
-        if beside:
-            seen = baselines.see_inputs(given.source, ranked, options).results
-            asked |= {name: model.features for name, model in seen.items() if name in beside}
-    documents = {k: m.features for k, m in {**ranked, **beside}.items() if k in asked}
-    scores = query_scores(documents, asked, given.relevant, k=given.k)
-    k = min(NEAREST, len(next(iter(documents.values()))))
-    evidence = scores if k == given.k else query_scores(documents, asked, given.relevant, k=k)
-    return given._replace(scores=scores, evidence=evidence)
-
-
-def with_columns(ranking: Ranking, given: Any) -> Ranking:  # given: from `known_pairs`, or None
-    "Add precision and nDCG at k to the columns of a ranking, if there are queries."
-    if not isinstance(given, GivenQueries) or given.scores is None:
-        return ranking
-    scores = given.scores.of(ranking.models)
-    columns = {f"precision@{given.k}": scores.precision, f"ndcg@{given.k}": scores.ndcg}
-    means = {name: values.mean(1) for name, values in columns.items()}
-    return replace(ranking, extra=ranking.extra | means)

@@ -7,26 +7,25 @@ __all__ = []
 
 # %% ../../nbs/rank/12_run.ipynb #cbe56cee
 import math
-from collections.abc import Callable, Mapping, Sequence
+import platform
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+import taskpriors
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
-import taskpriors.rank.retrieval as retrieval
-from ..inputs import past_scores, row_labels, row_pairs
-from ..inputs.row_pairs import Retrieval
-from ..inputs.sources import WithPrefix
-from ..pairs import SEARCHED_ROWS, copies_note, copies_of_points, copies_of_rows, numbered
+from ..inputs import row_labels
+from ..inputs.sources import Source, WithPrefix
+from ..inputs.texts import TextSource
+from ..pairs import SEARCHED_ROWS, copies_note, copies_of, numbered
 from ..prior import consensus, left_out_groups, pair_retrieval
-from ..prior.pair_retrieval import blocks_of_pairs
 from taskpriors.rank import (
     baselines,
-    disk,
     distributions,
     forecast,
     labelled,
@@ -34,11 +33,13 @@ from taskpriors.rank import (
     memory,
     record,
     reference_set,
+    retrieval,
 )
 from .disk import DiskEngine
 from .errors import carried_by_few
 from .options import TRAIN, RankOptions
 from .ranking import Ranking
+from .task import KnownPairs, Task
 from ..report import words
 
 # %% ../../nbs/rank/12_run.ipynb #0469542b
@@ -99,27 +100,16 @@ class _Gathered(NamedTuple):
     baselines: members.Settled  # models that are compared, but not ranked
 
 
-def _check_classes(n, options) -> None:  # n: number of examples
-    mask = checks.check_split(TRAIN, n, seed=options.seed + 1)
-    side = min(int(mask.sum()), int((~mask).sum()))
-    if options.tasks.n_classes > side:
-        rule = "each class of a task must have a training and a test example on average"
-        remedy = f"pass n_classes of at most {side}, or more examples"
-        checks.refuse(rule, f"{options.tasks.n_classes} classes, {n} examples", remedy)
-
-
 _ALIKE = 0.01  # share of copied examples above which copies form groups
 
 
 def _copies_in_all(features: Sequence) -> Tensor:  # shape (n,), group of each example
     first, *others = sorted(features, key=lambda X: X.shape[1])
-    in_memory = isinstance(first, Tensor)
-    find = copies_of_points if in_memory else copies_of_rows
-    groups = find(first)
+    groups = copies_of(first)
     for X in others:
         if len(groups.unique()) == len(groups):
             break
-        groups = numbered(torch.stack([groups, find(X)], 1))
+        groups = numbered(torch.stack([groups, copies_of(X)], 1))
     return groups
 
 
@@ -146,34 +136,34 @@ def _near_copies_note(features: Sequence, seed: int) -> str:  # features: tensor
 
 
 def _groups_of(
-    options: RankOptions, models: Mapping[str, members.Model], source: Any | None, n: int
-) -> tuple[RankOptions, str, tuple[str, ...]]:
-    """Add the user's groups, or groups of copied examples, to the options.
+    task: Task, models: Mapping[str, members.Model], n: int
+) -> tuple[Tensor | None, str, tuple[str, ...]]:
+    """Return the group of each example: the user's groups, or groups of copied examples.
 
     Also returns a sentence about copies, which may be empty, and notes on how groups were matched
     and on copies that were not searched for.
     """
-    if options.groups is not None:
-        names, notes = row_labels.groups_of_points(options.groups, source, n)
-        return replace(options, groups=names), "", notes
+    if task.options.groups is not None:
+        return task.options.groups, "", task.notes
     features = [model.features for model in models.values()]
     groups = _copies_in_all(features)
     sizes = groups.bincount()
     copied = ""
     if len(sizes) < len(groups):
         copied = copies_note(groups)
-    if 1 < len(sizes) < len(groups) and (sizes[groups] > 1).double().mean() >= _ALIKE:
-        options = replace(options, groups=groups)
+    alike = 1 < len(sizes) < len(groups) and (sizes[groups] > 1).double().mean() >= _ALIKE
+    if alike:
         copied += " They are left out together; pass groups=range(n) to treat them as independent."
+    of_copies = groups if alike else None
     if n <= SEARCHED_ROWS:
-        return options, copied, ()
-    if options.groups is None and all(isinstance(X, Tensor) for X in features):
-        return options, copied, (_near_copies_note(features, options.seed),)
+        return of_copies, copied, ()
+    if not alike and all(isinstance(X, Tensor) for X in features):
+        return None, copied, (_near_copies_note(features, task.options.seed),)
     note = (
         "Only exact copies of examples were searched for. Near copies, such as frames of a video, "
         f"are not searched for among more than {SEARCHED_ROWS:,} examples: pass groups=."
     )
-    return options, copied, (note,)
+    return of_copies, copied, (note,)
 
 
 def _split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
@@ -186,43 +176,45 @@ def _split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
     return options, grouping.split(TRAIN, seed=seed)
 
 
-def _gather(
-    engine: distributions.Engine,
-    named: Mapping[str, Any],  # name -> model
-    choice: distributions.PriorChoice,
-    *,
-    references: distributions.ReferencesLike | None,  # as for rank_models
-    source: Any | None,  # images or texts; None if all models are features
-    failures: Mapping[str, str],  # model that failed to open -> reason
-) -> _Gathered:
+def _check_rows(models: Mapping[str, members.Model]) -> None:
+    "Refuse models that do not describe the same examples in the same order."
+    sizes = [(words.shortened(name, 60), len(model.features)) for name, model in models.items()]
+    (first, n_first), *others = sizes
+    for name, n in others:
+        if n != n_first:
+            got = f"{n_first} in {first}, {n} in {name}"
+            remedy = "pass the same rows in the same order"
+            checks.refuse("models must describe the same examples", got, remedy)
+
+
+def _gather(engine: distributions.Engine, task: Task) -> _Gathered:
     "Embed models, reference models and baselines, and check that they have the same examples."
-    options = engine.options
-    of_hub = reference_set.hub_models(named, source)  # must precede downloads
-    models, broken = engine.embed(named)
-    failures = {**failures, **broken}
+    options, inputs = engine.options, task.inputs
+    of_hub = reference_set.hub_models(task.models, inputs)  # must precede downloads
+    models, broken = engine.embed(task.models if task.rows is None else task.rows)
+    failures = {**task.failures, **broken}
     members.refuse_unless_any(models, failures)
-    also = distributions.named_references(references, named, choice)
-    reference_models, silent = engine.embed(also) if also else ({}, {})
+    own = task.references if isinstance(task.references, Mapping) else {}
+    reference_models, silent = engine.embed(own) if own else ({}, {})
     if silent:
         got = words.shortened("; ".join(words.failure_lines(silent)), 160)
         checks.refuse(
             "every reference model must return features", got, "correct it, or leave it out"
         )
     n = len(next(iter(models.values())).features)
-    if source is not None:
-        kind = getattr(source, "kind", "images")
-        checks.check_same_n(models=n, **{kind: len(source)})
-    called = reference_set.find_references(references, choice, models, source, of_hub)
+    if inputs is not None:
+        kind = getattr(inputs, "kind", "images")
+        checks.check_same_n(models=n, **{kind: len(inputs)})
+    called = reference_set.find_references(task.references, task.prior, models, inputs, of_hub)
     failed_references: dict[str, str] = {}
-    if source is not None and called is not None and called.reference_models:
-        seen, unseen = reference_set.see_inputs(called, source, options)
+    if inputs is not None and called is not None and called.reference_models:
+        seen, unseen = reference_set.see_inputs(called, inputs, options)
         held, unheld = engine.embed(seen) if seen else ({}, {})
         reference_models, failed_references = {**reference_models, **held}, unseen | unheld
-    members.check_rows({**models, **reference_models})
-    _check_classes(n, options)
+    _check_rows({**models, **reference_models})
     beside = members.Settled({}, {})
-    if options.compute.baselines and source is not None:
-        seen, blind = baselines.see_inputs(source, {**models, **reference_models}, options)
+    if options.compute.baselines and inputs is not None:
+        seen, blind = baselines.see_inputs(inputs, {**models, **reference_models}, options)
         held, unheld = engine.embed(seen) if seen else ({}, {})
         beside = members.Settled(held, blind | unheld)
     return _Gathered(models, reference_models, failures, failed_references, called, beside)
@@ -234,32 +226,44 @@ _WITHOUT_PAIRS = "Only the forecast uses the pairs; skill and sampled tasks do n
 _NOT_VALIDATED = "No study has validated probabilities from queries on data that were left out."
 
 
-KnownPairs = row_pairs.GivenPairs | retrieval.GivenQueries
+def _asked_by(model: Source) -> Source:
+    "Return the model with the prefix for queries."
+    return model.for_queries if isinstance(model, WithPrefix) else model
 
 
-def known_pairs(
-    pairs: row_pairs.PairsLike | Retrieval | KnownPairs,
-    source: Any | None,  # inputs, names of the feature rows, or None
-    n: int,
-    options: RankOptions,
-    models: Mapping[str, Any] = MappingProxyType({}),  # ranked models, name -> Source
-) -> KnownPairs:
-    "Read queries or pairs, and check that pairs of one class form at least two blocks."
-    if isinstance(pairs, retrieval.GivenQueries):
-        return pairs
-    if n < 4:
-        checks.refuse("pairs require at least four examples", n, "leave `pairs` out")
-    if isinstance(pairs, Retrieval):
-        return retrieval.read_queries(pairs, models, source, n, options)
-    given = row_pairs.read_pairs(pairs, source, n)
-    block = blocks_of_pairs(given, n).block
-    if len(block[given.points[given.same].flatten()].unique()) < 2:
-        rule, got = (
-            "pairs of one class must form at least two blocks of examples",
-            f"{int(given.same.sum())} pairs",
-        )
-        checks.refuse(rule, f"{got} of one class", "pass pairs from another class")
-    return given
+def _with_scores(task: Task, group: _Gathered) -> KnownPairs | None:
+    "Return the known pairs; embed queries with all models, and add their scores."
+    given, ranked, beside = task.pairs, group.models, group.baselines.results
+    if not isinstance(given, retrieval.GivenQueries):
+        return given
+    asked = dict(given.features)
+    if given.source is not None:
+        for name in ranked:
+            model = _asked_by(task.models[name])
+            asked[name] = members.embed_model(name, model, given.source, task.options).features
+        if beside:
+            seen = baselines.see_inputs(given.source, ranked, task.options).results
+            asked |= {name: model.features for name, model in seen.items() if name in beside}
+    documents = {k: m.features for k, m in {**ranked, **beside}.items() if k in asked}
+    scores = pair_retrieval.query_scores(documents, asked, given.relevant, k=given.k)
+    k = min(forecast.NEAREST, len(next(iter(documents.values()))))
+    evidence = (
+        scores
+        if k == given.k
+        else pair_retrieval.query_scores(documents, asked, given.relevant, k=k)
+    )
+    return given._replace(scores=scores, evidence=evidence)
+
+
+def _query_columns(given: KnownPairs | None, names: Sequence[str]) -> dict[str, Tensor]:
+    "Return the models' precision and nDCG at k, averaged over queries, if there are queries."
+    if not isinstance(given, retrieval.GivenQueries) or given.scores is None:
+        return {}
+    scores = given.scores.of(tuple(names))
+    return {
+        f"precision@{given.k}": scores.precision.mean(1),
+        f"ndcg@{given.k}": scores.ndcg.mean(1),
+    }
 
 
 def _pair_evidence_of(
@@ -324,38 +328,27 @@ def _with_cut(sample: distributions.TaskSample) -> distributions.TaskSample:
     return replace(sample, distribution=described)
 
 
-def _draw(
-    engine: distributions.Engine, group: _Gathered, choice: distributions.PriorChoice
-) -> distributions.TaskSample:
-    "Form the task distribution, and draw tasks from it."
-    n = len(next(iter(group.models.values())).features)
-    distribution = distributions.distribution_of(
-        choice,
-        group.models,
-        engine.options,
-        reference_models=group.reference_models,
-        kernel=_prior_kernel(engine, choice, n),
-    )
-    return _with_cut(engine.draw(distribution, group.models, engine.options))
-
-
 def _find_scores(
-    engine: memory.MemoryEngine | DiskEngine,
+    engine: distributions.Engine,
+    task: Task,
     group: _Gathered,
-    choice: distributions.PriorChoice,
-    *,
     mask: Tensor,  # shape (n,), True for training examples
     n_drawn: int,  # steps of the progress bar up to this stage
-    checked_labels: row_labels.GivenLabels | None,
-    metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
 ) -> distributions.Findings:
     "Compute all results about the models of a ranking."
-    options = engine.options
-    task_sample = _draw(engine, group, choice)
+    options, labels = engine.options, task.labels
+    distribution = distributions.distribution_of(
+        task.prior,
+        group.models,
+        options,
+        reference_models=group.reference_models,
+        kernel=_prior_kernel(engine, task.prior, len(mask)),
+    )
+    task_sample = _with_cut(engine.draw(distribution, group.models, options))
     options.reach(n_drawn)
     probed = task_sample.probe_tasks
     scores, failed = engine.score(
-        group.models, task_sample.skill_tasks, mask, options, probed=probed, labels=checked_labels
+        group.models, task_sample.skill_tasks, mask, options, probed=probed, labels=labels
     )
     models = {name: group.models[name] for name in scores}
     failures = group.failures | failed
@@ -365,19 +358,16 @@ def _find_scores(
         seen = group.baselines.results
         beside = baselines.score_beside(engine, seen, group.models, task_sample, mask)
     of_labels, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
-    if checked_labels is not None:
-        has_label = checked_labels.classes >= 0
-        truth = checked_labels.classes if checked_labels.targets is None else checked_labels.targets
+    if labels is not None:
+        has_label = labels.classes >= 0
+        truth = labels.classes if labels.targets is None else labels.targets
         of_labels, beside = labelled.skills_with_labels(
             engine, models, task_sample.distribution, truth, mask, beside=beside
         )
         models = {name: model for name, model in models.items() if name in of_labels.skills}
         failures = failures | of_labels.failures
         members.refuse_unless_any(models, failures)
-    if isinstance(engine, DiskEngine):
-        columns = disk.label_columns(models, scores, checked_labels, options)
-    else:
-        columns = memory.metric_columns(models, checked_labels, metrics, options)
+    columns = engine.columns(models, scores, labels, task.metrics, options)
     if (moments := task_sample.moments) is not None:
         rows = [name in models for name in group.models]
         some = moments._replace(mean=moments.mean[rows], variance=moments.variance[rows])
@@ -394,6 +384,118 @@ def _find_scores(
         beside,
     )
 
+# %% ../../nbs/rank/12_run.ipynb #46eea895
+@lru_cache
+def _version_of(package) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+# %% ../../nbs/rank/12_run.ipynb #c27aec45
+def _candidate_notes(models, distribution, n_consensus_examples) -> list[str]:
+    one = distribution.members[0] if len(distribution.members) == 1 < len(models) else None
+    models = {**models, **distribution.reference_models}
+    n = len(next(iter(models.values())).features)
+    if distribution.cross_skills is not None:
+        ranked = slice(len(distribution.members) - len(distribution.reference_models))
+        names = [words.shortened(name, 40) for name in distribution.members[ranked]]
+        alike, cross = (
+            distribution.cross_skills.alike[ranked, ranked],
+            distribution.cross_skills.skill[ranked, ranked],
+        )
+        n_points = min(n, n_consensus_examples)
+        notes = consensus.candidate_notes(
+            names, alike, consensus=distribution.consensus, cross=cross, n_points=n_points
+        )
+        if (
+            distribution.reference_models
+            and not distribution.cross_skills.skill[-len(distribution.reference_models) :].any()
+        ):  # no ranked model predicts their tasks
+            notes.append(
+                "The reference models and the ranked models cannot predict each other's tasks, so "
+                "the reference models are left out: are all rows in the same order?"
+            )
+        return notes
+    index = blocks.evenly(n, 256, down=True)
+    alike = torch.eye(len(models))
+    if n >= 4 and len(distribution.members) > 1:
+        some, failures = members.settle(
+            models, [members.attempt(m.rows, index) for m in models.values()]
+        )
+        if not failures:  # files may have been deleted
+            alike = distributions.feature_copies(list(some.values()), 256)
+    names = [words.shortened(name, 40) for name in models]
+    return consensus.candidate_notes(names, alike, prior=one, consensus=distribution.consensus)
+
+# %% ../../nbs/rank/12_run.ipynb #47f32b8f
+def _settings_of(
+    findings: distributions.Findings,
+    task: Task,
+    mask: Tensor,  # shape (n,), True for training examples
+) -> dict[str, Any]:  # JSON-serialisable
+    "Collect the settings that reproduce a run, statistics of its tasks, and notes."
+    models, options, images = findings.models, task.options, task.inputs
+    task_sample, distribution = findings.task_sample, findings.task_sample.distribution
+    edges = {}
+    components = {}  # weights of the reference models
+    if distribution.reference_models and distribution.consensus is not None:
+        weights = distribution.consensus.weights[-len(distribution.reference_models) :].tolist()
+        components = dict(
+            reference_weights=dict(zip(distribution.reference_models, weights, strict=True))
+        )
+    if (moments := task_sample.moments) is not None:
+        temperature = moments.temperature.item()
+        regime = (moments.scale / moments.temperature).item()
+        edges = dict(temperature=temperature, edge_regime=regime, edge_pairs=task_sample.pairs)
+    task_options = {k: getattr(options.tasks, k) for k in ("kernel", "n_tasks", "n_classes")}
+    settings = dict(
+        images=words.plain_text(getattr(images, "name", "given")),
+        points=getattr(images, "kind", "images"),
+        fingerprint=getattr(images, "fingerprint", None),
+        unreadable=len(getattr(images, "skipped", ())),
+        n=len(mask),
+        prior=distribution.description,
+        candidates=_candidate_notes(models, distribution, options.n_consensus_examples),
+        notes=[f"{name} had {m.given_as}." for name, m in models.items() if m.given_as],
+        **components,
+        **task_options,
+        seed=options.seed,
+        **edges,
+        **task_sample.record,
+        n_train=int(mask.sum()),
+        device=str(options.device),
+        dtype=next(iter(models.values())).dtype,
+        models={
+            name: dict(features=model.digest, device=model.device, dtype=model.dtype)
+            | (dict(pooling=model.pooling) if model.pooling else {})
+            | (dict(untrained=True) if model.untrained else {})
+            for name, model in models.items()
+        },
+        versions=dict(
+            taskpriors=taskpriors.__version__,
+            python=platform.python_version(),
+            **{package: _version_of(package) for package in ("torch", "timm", "numpy", "scipy")},
+        ),
+    )
+    if task.labels is not None and findings.labelled is not None:
+        labels = labelled.labels_record(task.labels, task.labels_from)
+        settings["labels"] = labels | dict(components=findings.labelled.weights)
+        settings["notes"] += labels["notes"]
+    if options.groups is not None:
+        settings["groups"] = n_groups = len(options.groups.unique())
+        settings["notes"].append(
+            f"The {len(mask):,} examples are in {n_groups:,} groups: probes are tested on unseen "
+            "groups, and intervals treat groups as independent. Examples to label next are from "
+            "different groups as long as some groups have no labels."
+        )
+    settings["notes"] += findings.columns.notes
+    if findings.columns.combined:
+        settings["combined"] = findings.columns.combined
+    return settings
+
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
 def _counts_of_labels(findings: distributions.Findings) -> dict[str, float]:
     "Collect numbers about the labels that the forecast uses."
@@ -405,22 +507,37 @@ def _counts_of_labels(findings: distributions.Findings) -> dict[str, float]:
     return {k: x for k, x in scores._asdict().items() if k not in ("mean", "covariance")}
 
 
+def _pairs_beside(
+    findings: distributions.Findings, given: KnownPairs | None
+) -> forecast.ScoreEvidence | None:  # None without pairs or baselines, or for one model
+    "Form evidence from known pairs about the models, then the baselines."
+    beside = findings.beside
+    if given is None or beside is None or not beside.models or len(findings.models) < 2:
+        return None
+    scores = given.evidence if isinstance(given, retrieval.GivenQueries) else None
+    if scores is not None and not {*beside.models} <= {*scores.names}:
+        return None
+    return _pair_evidence_of({**findings.models, **beside.models}, given)
+
+
 def _assemble(
     findings: distributions.Findings,
-    settings: dict,  # from `describe_run`
-    options: RankOptions,
+    task: Task,
+    settings: dict,  # from `_settings_of`
     mask: Tensor,  # shape (n,), True for training examples
-    source: Any | None,  # images or texts; None if all models are features
-    *,
-    past: past_scores.PastScores | None = None,  # scores of these models on earlier tasks
-    pairs: forecast.ScoreEvidence | None = None,  # about these models
-    joined_pairs: forecast.ScoreEvidence | None = None,  # about these models, then the baselines
+    given: KnownPairs | None,  # pairs or queries, with scores
 ) -> Ranking:
     "Form a ranking from the results of an engine."
     task_sample, scores = findings.task_sample, findings.scores
     models, of_labels = findings.models, findings.labelled
     sampled = {name: scores[name] for name in models}
-    beside = baselines.evidence_beside(findings, past and past.scores, joined_pairs)
+    past = None
+    if task.past is not None:
+        past = task.past.scores[[task.past.models.index(name) for name in models]]
+    pairs = _evidence_of_pairs(models, given, settings)
+    of_texts = isinstance(task.inputs, TextSource)
+    joined = _pairs_beside(findings, given)
+    beside = baselines.evidence_beside(findings, past, joined, of_texts=of_texts)
     skills = sampled if of_labels is None else of_labels.skills
     columns = _numbers_of(models, skills, sampled, task_sample)
     if of_labels is not None:
@@ -450,20 +567,20 @@ def _assemble(
     return Ranking(
         **columns,
         evaluated=evaluated,
-        extra=extra | findings.columns.values,
+        extra=extra | findings.columns.values | _query_columns(given, tuple(models)),
         failures=findings.failures,
         settings=settings,
-        drawn=record.draw_tasks(drawn_tasks, mask, source),
+        drawn=record.draw_tasks(drawn_tasks, mask, task.inputs),
         to_label=findings.to_label,
-        groups=options.groups,
+        groups=task.options.groups,
         reason=""
         if task_sample.moments is None
         else memory.edge_reason(task_sample.moments, len(mask)),
         evidence=forecast.ForecastEvidence(
-            examples=labelled.sampled_evidence(sampled, task_sample),
+            examples=labelled.sampled_evidence(sampled, task_sample, of_texts=of_texts),
             agreeing=None if of_labels is None else of_labels.agreeing,
             labels=None if of_labels is None else of_labels.scores,
-            past=None if past is None else past.scores,
+            past=past,
             pairs=pairs,
         ),
         baseline_evidence=beside and beside[0],
@@ -478,7 +595,7 @@ def _note_shared_structure(
     everyone = {**models, **references}
     n = len(next(iter(everyone.values())).features)
     index = blocks.evenly(n, consensus.COMPARED_EXAMPLES)
-    attempts = [members.attempt(members.rows_of, model, index) for model in everyone.values()]
+    attempts = [members.attempt(model.rows, index) for model in everyone.values()]
     rows, _ = members.settle(everyone, attempts)  # files may have been deleted
     if len(rows) < 2:
         return
@@ -522,7 +639,7 @@ def _note_label_columns(
     known = (labels.classes >= 0).nonzero()[:, 0]
     points = known[blocks.evenly(len(known), _SAMPLED)]
     for name, model in models.items() if len(points) >= _LEAKS else ():
-        column = label_column(members.rows_of(model, points), labels, points)
+        column = label_column(model.rows(points), labels, points)
         if column is not None:
             settings["label_columns"][name] = column
 
@@ -539,41 +656,11 @@ def _note_unranked(findings: distributions.Findings, group: _Gathered, settings:
             settings["baselines"] = {name: model.digest for name, model in beside.models.items()}
     for name, why in failures.items():
         settings["notes"].append(f"{name}, which is not ranked, was left out: {why}")
-    if unweighted := distributions.unweighted_words(findings.task_sample.distribution):
+    if unweighted := findings.task_sample.distribution.unweighted:
         settings["notes"].append(unweighted)
     settings["few_models"] = reference_set.few_models_words(
         len(findings.models), group.reference_set
     )
-
-
-def _pairs_beside(
-    findings: distributions.Findings, given: KnownPairs | None
-) -> forecast.ScoreEvidence | None:  # None without pairs or baselines, or for one model
-    "Form evidence from known pairs about the models, then the baselines."
-    beside = findings.beside
-    if given is None or beside is None or not beside.models or len(findings.models) < 2:
-        return None
-    scores = given.evidence if isinstance(given, retrieval.GivenQueries) else None
-    if scores is not None and not {*beside.models} <= {*scores.names}:
-        return None
-    return _pair_evidence_of({**findings.models, **beside.models}, given)
-
-
-def _pairs_in_memory(
-    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None,  # as for rank_models
-    source: Any | None,  # images or texts; None if all models are features
-    named: Mapping[str, Any],  # name -> Source
-    group: _Gathered,
-    options: RankOptions,
-) -> KnownPairs | None:
-    "Read known pairs, or read queries and score all models on them."
-    if pairs is None:
-        return None
-    n = len(next(iter(group.models.values())).features)
-    given = known_pairs(pairs, source, n, options, named)
-    if isinstance(given, retrieval.GivenQueries):
-        return retrieval.with_scores(given, named, group.models, group.baselines.results, options)
-    return given
 
 
 def _prefix_notes(models: Mapping[str, Any]) -> list[str]:  # models: name -> Source
@@ -587,147 +674,48 @@ def _prefix_notes(models: Mapping[str, Any]) -> list[str]:  # models: name -> So
     return notes
 
 
-def _steps_of(
-    group: _Gathered,
-    choice: distributions.PriorChoice,
-    options: RankOptions,
-    *,
-    on_disk: bool,
-    labelled: bool,
-) -> tuple[int, int]:
+def _steps_of(task: Task, group: _Gathered) -> tuple[int, int]:
     "Count the steps of the progress bar until tasks are drawn, and in total."
+    labelled, n_sets = task.labels is not None, 1 + task.options.accuracy  # sets of tasks
     n_models, n_task_models = len(group.models), len(group.models | group.reference_models)
-    cross_skills = n_task_models if choice.kind == "consensus" and n_task_models > 2 else 0
+    cross_skills = n_task_models if task.prior.kind == "consensus" and n_task_models > 2 else 0
     n_scored = (1 + labelled) * (n_models + len(group.baselines.results))
-    if not on_disk:
-        return cross_skills, cross_skills + n_scored + options.accuracy * n_models
+    if task.rows is None:
+        return cross_skills, cross_skills + n_scored + (n_sets - 1) * n_models
     n_components = max(cross_skills, 1)  # one step per component and set of tasks
-    n_drawn = cross_skills + disk.drawing_steps(options, n_components)
+    n_drawn = cross_skills + n_sets * n_components
     return n_drawn, n_drawn + labelled * n_components + n_scored
 
 
-def _rank_with(
-    engine: memory.MemoryEngine | DiskEngine,
-    named: Mapping[str, Any],  # name -> model
-    choice: distributions.PriorChoice,
-    *,
-    source: Any | None = None,  # images or texts; None if all models are features
-    labels: row_labels.LabelsLike | None = None,  # as for rank_models
-    metrics: Mapping[str, Callable] | list | tuple | None = None,  # as for rank_models
-    references: distributions.ReferencesLike | None = None,  # as for rank_models
-    past_results: Any | None = None,  # as for rank_models
-    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None = None,  # as for rank_models
-    failures: Mapping[str, str] = MappingProxyType({}),  # model that failed to open -> reason
-) -> Ranking:
+def _rank_with(engine: memory.MemoryEngine | DiskEngine, task: Task) -> Ranking:
     "Run all steps of a ranking with an engine."
-    options = engine.options
-    past = None
-    if past_results is not None:
-        past = past_scores.read_record(past_results, list(named))
-    checked_labels = None
-    if source is not None:
-        checked_labels = row_labels.read_labels(labels, source, len(source))
-        _check_classes(len(source), options)
-    group = _gather(
-        engine,
-        named,
-        choice,
-        references=references,
-        source=source,
-        failures=failures,
-    )
+    group = _gather(engine, task)
     n = len(next(iter(group.models.values())).features)
-    given = _pairs_in_memory(pairs, source, named, group, options)
-    if source is None:
-        checked_labels = row_labels.read_labels(
-            labels,
-            None,
-            n,
-            inputs=row_labels.inputs_digest(model.digest for model in group.models.values()),
-        )
-    on_disk = isinstance(engine, DiskEngine)
-    if on_disk:
-        disk.check_labels(checked_labels)
-    offers = () if checked_labels is None or options.groups is not None else checked_labels.offers
-    options, copied, notes = _groups_of(options, group.models, source, n)
-    options, mask = _split_points(options, n)
-    n_drawn, n_steps = _steps_of(
-        group, choice, options, on_disk=on_disk, labelled=checked_labels is not None
-    )
+    if task.inputs is None:
+        digests = (model.digest for model in group.models.values())
+        task = task.placed(n, digest=row_labels.inputs_digest(digests))
+    given = _with_scores(task, group)
+    groups, copied, notes = _groups_of(task, group.models, n)
+    options, mask = _split_points(replace(task.options, groups=groups), n)
+    task = replace(task, options=options)
+    n_drawn, n_steps = _steps_of(task, group)
     with blocks.open_bar(options.compute.progress, total=n_steps, unit="step") as bar:
         busy = replace(engine, options=replace(options, bar=bar))
-        findings = _find_scores(
-            busy,
-            group,
-            choice,
-            mask=mask,
-            n_drawn=n_drawn,
-            checked_labels=checked_labels,
-            metrics=metrics,
-        )
-    label_settings = None
-    if checked_labels is not None:
-        label_settings = labelled.labels_record(checked_labels, labels, source)
-    settings = record.describe_run(findings, options, mask, source, labels=label_settings)
-    settings["notes"] += [*offers, *notes, *_prefix_notes(named)]
+        findings = _find_scores(busy, task, group, mask, n_drawn)
+    settings = _settings_of(findings, task, mask)
+    settings["notes"] += [*notes, *_prefix_notes(task.models)]
     _note_unranked(findings, group, settings)
     _note_shared_structure(findings.models, group.reference_models, settings)
-    _note_label_columns(findings.models, checked_labels, settings)
+    _note_label_columns(findings.models, task.labels, settings)
     settings |= dict(copies=copied, scoring=options.scoring)
-    if past is not None:
-        at = [past.models.index(name) for name in findings.models]
-        past = past._replace(models=tuple(findings.models), scores=past.scores[at])
-        settings["record"] = dict(tasks=list(past.tasks))
-        settings["notes"] += past.notes
-    by_pairs = _evidence_of_pairs(findings.models, given, settings)
-    ranking = _assemble(
-        findings,
-        settings,
-        options,
-        mask,
-        source,
-        past=past,
-        pairs=by_pairs,
-        joined_pairs=_pairs_beside(findings, given),
-    )
-    return retrieval.with_columns(ranking, given)
+    if task.past is not None:
+        settings["record"] = dict(tasks=list(task.past.tasks))
+        settings["notes"] += task.past.notes
+    return _assemble(findings, task, settings, mask, given)
 
 
-def run(
-    models: Mapping[str, Any],  # name -> model, or name -> rows on disk
-    images: Any | None,  # as for rank_models
-    options: RankOptions,
-    *,
-    references: distributions.ReferencesLike | None = None,  # as for rank_models
-    labels: row_labels.LabelsLike | None = None,  # as for rank_models
-    metrics: Mapping[str, Callable] | list | tuple | None = None,  # as for rank_models
-    past_results: Any | None = None,  # as for rank_models
-    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None = None,  # as for rank_models
-    failures: Mapping[str, str] = MappingProxyType({}),  # model that failed to open -> reason
-    on_disk: bool = False,  # whether rows stay in their files
-) -> Ranking:
-    "Read the arguments, choose an engine, and rank the models."
-    choice = distributions.read_prior(options.tasks.prior, models)
-    also = distributions.named_references(references, models, choice)
-    if on_disk:
-        source = None if images is None else members.images_for(images, {}, options)
-        engine: memory.MemoryEngine | DiskEngine = DiskEngine(options)
-    else:
-        source = members.images_for(images, {**models, **also}, options)
-        if source is not None:
-            models, _ = row_labels.rows_of_frames(models, source)
-        engine = memory.MemoryEngine(options, source)
-    if source is not None and pairs is not None:  # before anything is embedded
-        pairs = known_pairs(pairs, source, len(source), options, models)
-    return _rank_with(
-        engine,
-        models,
-        choice,
-        source=source,
-        labels=labels,
-        metrics=metrics,
-        references=references,
-        past_results=past_results,
-        pairs=pairs,
-        failures=failures,
-    )
+def run(task: Task) -> Ranking:
+    "Rank the models of a task, with the engine for its features."
+    if task.rows is None:
+        return _rank_with(memory.MemoryEngine(task.options, task.inputs), task)
+    return _rank_with(DiskEngine(task.options), task)
