@@ -21,12 +21,12 @@ from ..signatures import documented
 
 # %% ../../nbs/prior/06_tails.ipynb #f2f9286b
 @torch.no_grad()
-def _joint_sums(blocks, *, prior, models, odds, dtype):
+def _joint_sums(blocks, *, prior, models, odds, dtype) -> Tensor:
     """Sums over i != j of A_ij B_ij w_ij per pair of models; the last column is that of A_ij p_ij.
 
     Returns shape (n_odds, n_models, n_models + 1), float64.
     """
-    total = 0
+    total = prior.diagonal.new_zeros(())
     for block in blocks:
         K = prior.block(block, dtype)
         hollow = (model.block(block, dtype, hollow=True) for model in models)
