@@ -12,7 +12,7 @@ from .papers.neucrab import neucrab as neucrab
 from .prior.calibration import calibrate_temperature as calibrate_temperature
 from .prior.calibration import critical_temperature as critical_temperature
 from .prior.consensus import consensus_prior as consensus_prior
-from .prior.cross_skill import cross_skill as cross_skill
+from .prior.consensus import cross_skill as cross_skill
 from .prior.heldout import expected_heldout_error as expected_heldout_error
 from .prior.labelings import sample_labelings as sample_labelings
 from .prior.moments import trace_moments as trace_moments
