@@ -334,6 +334,8 @@ def sampled_evidence(
     skills: Mapping[str, distributions.TaskScores],  # name -> scores on the sampled tasks
     task_sample: TaskSample,
     skill: Tensor | None = None,  # shape (n_models,); None: skills on the sampled tasks
+    *,
+    of_texts: bool = False,  # whether the examples are known to be texts
 ) -> PointEvidence:
     "Form evidence from tasks that were sampled without labels."
     ratios = task_ratios(skills, task_sample.skill_tasks)
@@ -342,7 +344,7 @@ def sampled_evidence(
     distribution = task_sample.distribution
     referred = bool(distribution.reference_models) and distribution.consensus is not None
     evidence = point_evidence(ratios.mean(1), 1 - ratios, with_references=referred)
-    return evidence._replace(mean=centred_logits(skill))
+    return evidence._replace(mean=centred_logits(skill), of_texts=of_texts)
 
 # %% ../../nbs/rank/08_labelled.ipynb #a0e029b7
 _LISTED = 500  # number of examples to label that a ranking suggests

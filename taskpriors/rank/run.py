@@ -21,6 +21,7 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..inputs import row_labels
 from ..inputs.sources import Source, WithPrefix
+from ..inputs.texts import TextSource
 from ..pairs import SEARCHED_ROWS, copies_note, copies_of, numbered
 from ..prior import consensus, left_out_groups, pair_retrieval
 from taskpriors.rank import (
@@ -534,7 +535,9 @@ def _assemble(
     if task.past is not None:
         past = task.past.scores[[task.past.models.index(name) for name in models]]
     pairs = _evidence_of_pairs(models, given, settings)
-    beside = baselines.evidence_beside(findings, past, _pairs_beside(findings, given))
+    of_texts = isinstance(task.inputs, TextSource)
+    joined = _pairs_beside(findings, given)
+    beside = baselines.evidence_beside(findings, past, joined, of_texts=of_texts)
     skills = sampled if of_labels is None else of_labels.skills
     columns = _numbers_of(models, skills, sampled, task_sample)
     if of_labels is not None:
@@ -574,7 +577,7 @@ def _assemble(
         if task_sample.moments is None
         else memory.edge_reason(task_sample.moments, len(mask)),
         evidence=forecast.ForecastEvidence(
-            examples=labelled.sampled_evidence(sampled, task_sample),
+            examples=labelled.sampled_evidence(sampled, task_sample, of_texts=of_texts),
             agreeing=None if of_labels is None else of_labels.agreeing,
             labels=None if of_labels is None else of_labels.scores,
             past=past,

@@ -217,7 +217,7 @@ def _with_prefixes(given: dict) -> list:  # names, or results of `prefixed`
 # %% ../../nbs/tools/07_arguments.ipynb #opt00002
 def ranking_options(given: dict, points: object) -> dict[str, Any]:  # points: from load_points
     "Return the options of a command as options of `rank_models`."
-    from taskpriors.rank.models import ON_REQUEST
+    from taskpriors.rank.task import ON_REQUEST
 
     options = own_options(given)
     if "labels" in given:
