@@ -20,8 +20,9 @@ from benchmarks.timing import peak_mib, ratio
 from taskpriors.svd import feature_svd
 from taskpriors.transfer.discriminants import h_score
 from taskpriors.transfer.evidence import logme
+from taskpriors.transfer.heads import fit_head
 from taskpriors.transfer.leep import leep, nce
-from taskpriors.transfer.pactran import fit_head, pactran_gaussian
+from taskpriors.transfer.pactran import pactran_gaussian
 from taskpriors.transfer.registry import METRICS, _Workspace
 
 

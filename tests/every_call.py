@@ -13,6 +13,7 @@ import torch
 from matplotlib.figure import Figure
 from test_refusals import IMAGES, X2, N, X, Y, Z, y
 
+from taskpriors.papers.hyperparameters import gaussian_grid
 from taskpriors.prior.objective import TaskPriorLoss
 from taskpriors.prior.posterior import label_evidence
 from taskpriors.prior.task_prior import TaskPrior
@@ -25,7 +26,6 @@ from taskpriors.synbench.score import SynBenchSettings, synbench_score
 from taskpriors.tools.explore import TaskExplorer
 from taskpriors.transfer.code_length import loss_curve
 from taskpriors.transfer.heads import fit_head
-from taskpriors.transfer.pactran import gaussian_grid
 
 matplotlib.use("agg")
 

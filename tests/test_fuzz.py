@@ -322,7 +322,7 @@ NAMES = {
     "higher_is_better on_disk overwrite paired plan points progress "
     "regression shuffle standardize expected_heldout_error.variance",
     "word": "measure convention criterion against version "
-    "eps_scale estimator graphs hessian interval kernel kind method "
+    "eps_scale estimator graphs hessian integral interval kernel kind method "
     "missing normalization on_error pairs pooling probe rates rule sampler scoring setting "
     "statistic variant view kernel_factor.scale lidar.scale transrate.weights "
     "gbc.covariance TaskExplorer.labels.prior embed_features.dtype split",

@@ -44,7 +44,6 @@ NOT_METRICS = {
     "check_views": "a check of an argument",
     "fit_head": "returns HeadFit",
     "task_mixture": "returns the posteriors of a mixture",
-    "gaussian_grid": "returns GaussianGrid",
     "use_head": "returns HeadFit",
     "loss_curve": "returns LossCurve",
     "hsic": "has no direction of its own: CKA normalises it",

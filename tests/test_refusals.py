@@ -151,9 +151,9 @@ CALLS = {
         "npactran_dirichlet": dict(features=X, labels=y),
         "npactran_gamma": dict(features=X, labels=y),
         "pactran_gaussian": dict(features=X, labels=y),
-        "gaussian_grid": dict(features=X, labels=y),
         **{k: dict(source_probs=P, labels=y) for k in ("pactran_dirichlet", "pactran_gamma")},
     },
+    "papers.hyperparameters": {"gaussian_grid": dict(features=X, labels=y)},
     "papers.operations": {"mixture_operations": dict(features=X, labels=y)},
     "papers.fine_tuning": {
         "best_head_error": dict(features=X, labels=y, train=torch.arange(N) < 12),
@@ -183,6 +183,7 @@ CALLS = {
             k: dict(features=X)
             for k in (
                 "rankme_centered",
+                "nesum",
                 "participation_dimension",
                 "alpha_gap",
                 "width",

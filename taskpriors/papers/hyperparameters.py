@@ -6,13 +6,69 @@
 __all__ = []
 
 # %% ../../nbs/papers/04_hyperparameters.ipynb #5ef2010c
+from dataclasses import dataclass
+from functools import partial
+
 import torch
 from torch import Tensor
 
 import taskpriors.checks as checks
 from ..checks import ArrayLike, Axes
-from ..results import new_axes
+from ..results import Result, new_axes
+from ..svd import labelled_points
 from ..transfer.agreement import agreement_statistic
+from ..transfer.heads import HeadFit, fit_head
+from ..transfer.pactran import flatness
+
+# %% ../../nbs/papers/04_hyperparameters.ipynb #5add5850
+@dataclass(frozen=True, eq=False, repr=False)
+class GaussianGrid(Result):
+    "PACTran-Gaussian of one checkpoint over a grid of hyperparameters."
+
+    a: Tensor  # beta/n, shape (A,)
+    b: Tensor  # prior variance times d, shape (B,)
+    risk: Tensor  # RER, shape (A,)
+    flat: Tensor  # FR, shape (A, B)
+    trace: Tensor  # Hessian traces, shape (A,)
+    converged: bool  # whether all heads converged
+
+    @property
+    def score(self) -> Tensor:
+        return self.risk[:, None] + self.flat  # shape (A, B), lower is better
+
+# %% ../../nbs/papers/04_hyperparameters.ipynb #bb0bd48e
+@checks.entry_point
+def gaussian_grid(
+    features: ArrayLike,  # shape (n, d)
+    labels: ArrayLike,  # class of each example, shape (n,)
+    *,
+    a: ArrayLike = (0.1, 1.0, 10.0),  # beta/n
+    b: ArrayLike = (1.0, 10.0, 100.0, 1000.0),  # prior variance times d
+    hessian: str = "mean",  # "mean" (derivation) or "sum" (as released)
+    tol: float = 1e-6,  # tolerance of the heads
+) -> GaussianGrid:
+    "Compute RER and FR over a grid of (a, b), with one convex fit per a."
+    X, y, counts = labelled_points(features, labels)
+    grid = {k: checks.check_several(v, k) for k, v in dict(a=a, b=b).items()}
+    a, b = (
+        [checks.check_number(v, k, low=0, low_open=True) for v in row] for k, row in grid.items()
+    )
+    checks.check_choice(hessian, ("mean", "sum"), "hessian")
+    heads: list[HeadFit] = []
+    for v in a:
+        near = heads[-1] if heads else None
+        heads.append(fit_head(X, y, beta=v * len(X), tol=tol, start=near))
+    price = partial(flatness, n=len(X), n_classes=len(counts), d=X.shape[1], hessian=hessian)
+    flat = [[price(h.trace, a=va, b=vb) for vb in b] for h, va in zip(heads, a, strict=True)]
+    vector = partial(torch.tensor, dtype=torch.float64)
+    return GaussianGrid(
+        a=vector(a),
+        b=vector(b),
+        risk=vector([h.risk for h in heads]),
+        flat=vector(flat),
+        trace=vector([h.trace for h in heads]),
+        converged=all(h.converged for h in heads),
+    )
 
 # %% ../../nbs/papers/04_hyperparameters.ipynb #436205b2
 def _check_grids(grids: list) -> None:

@@ -27,10 +27,9 @@ from ..blocks import open_bar, with_bar
 from ..checks import Axes, DataFrame, Series
 from ..inputs.encoders import description_of
 from . import fine_tuning, subsamples, tau_tables
-from .hyperparameters import plot_choices
+from .hyperparameters import gaussian_grid, plot_choices
 from ..signatures import documented
 from ..transfer import registry
-from ..transfer.pactran import gaussian_grid
 
 # %% ../../nbs/papers/06_neucrab.ipynb #d4d26627
 class _Scoring(NamedTuple):

@@ -21,9 +21,9 @@ from torch.utils.flop_counter import flop_registry
 import taskpriors.checks as checks
 import taskpriors.svd as svd
 from ..checks import ArrayLike, DataFrame
+from .hyperparameters import gaussian_grid
 from ..signatures import documented
 from ..transfer import leep
-from ..transfer.pactran import gaussian_grid
 from ..transfer.registry import METRICS
 
 # %% ../../nbs/papers/07_operations.ipynb #c585926c

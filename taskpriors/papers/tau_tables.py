@@ -17,10 +17,9 @@ import torch
 
 import taskpriors.checks as checks
 from ..checks import DataFrame, Series
-from .hyperparameters import choose_grid
+from .hyperparameters import GaussianGrid, choose_grid
 from ..transfer import agreement
 from ..transfer.agreement import compare_agreement
-from ..transfer.pactran import GaussianGrid
 
 # %% ../../nbs/papers/05_tau_tables.ipynb #a41d4599
 def _signs(

@@ -46,7 +46,7 @@ def score_integral(
         checks.refuse("accuracy must lie in [0, 1]", got, "pass fractions, not percentages")
     if t.min() < 0 or t.max() >= 1:
         checks.refuse("threshold must lie in [0, 1)", f"{t.tolist()}", "pass accuracies")
-    if integral == "exact":
+    if checks.check_choice(integral, ("exact", "grid"), "integral") == "exact":
         area = (b[..., None] * (a[..., None] - t).clamp_min(0)).mean(0)
     else:
         grid = torch.linspace(0.6, 1, 100, dtype=torch.float64)

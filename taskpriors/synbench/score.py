@@ -278,7 +278,13 @@ def _measure_scale(
 
 # %% ../../nbs/synbench/03_score.ipynb #fe091264
 def _read_or_measure(
-    scale: float, *, measure: Callable, folder: Path, like: dict, seed: int, name: str
+    scale: float,
+    *,
+    measure: Callable[[float], dict[str, Tensor]],
+    folder: Path,
+    like: dict[str, Tensor],  # shapes and types
+    seed: int,
+    name: str,  # of the network
 ) -> dict[str, Tensor]:
     "Read the test samples of one scale from its file, or measure and store them."
     return store.cached(

@@ -170,10 +170,7 @@ def family_members(groups: ArrayLike | None, n: int) -> list | None:
     if groups is None:
         return None
     rule = f"groups must name one family for each of the {n} models"
-    try:
-        groups = np.asarray(groups)
-    except ValueError:
-        checks.refuse(rule, "lists of different lengths", "pass one family name per model")
+    groups = np.asarray(groups, dtype=object)  # lists of different lengths have no other type
     if groups.shape != (n,):
         checks.refuse(rule, f"shape {groups.shape}", "pass one family name per model")
     missing = sum(g is None or g != g for g in groups.tolist())
@@ -206,6 +203,32 @@ class Agreement(Result):
 
     def __str__(self):
         return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+def _agreement(
+    value: float,
+    draws: np.ndarray | None,  # resampled values; None for Fisher's interval
+    method: str,
+    level: float,
+    *,
+    n: int,  # number of models
+    n_given: int = 0,  # number of variables held fixed
+    families: list | None = None,
+) -> Agreement:
+    if draws is None:
+        low, high = fisher_interval(value, n, method, level, n_given=n_given)
+    else:
+        low, high = _quantile_interval(draws, level)
+    return Agreement(
+        value=value,
+        low=low,
+        high=high,
+        n=n,
+        method=method,
+        interval="fisher" if draws is None else "bootstrap",
+        level=level,
+        families=None if families is None else len(families),
+    )
 
 # %% ../../nbs/transfer/01_agreement.ipynb #52d0241d
 def _vectors(method, most_dims=1, **named) -> list[np.ndarray]:
@@ -293,22 +316,11 @@ def rank_agreement(
         rule = f"Fisher's interval is available for {', '.join(_FISHER_INTERVALS)}"
         checks.refuse(rule, method, "pass interval='bootstrap'")
     checks.check_generator(seed)
+    draws = None
+    if interval == "bootstrap":
+        draws = _resampled_values(statistic, (x, y), n_resamples, seed, families=families)
     value = float(statistic(x, y))
-    if interval == "fisher":
-        low, high = fisher_interval(value, len(x), method, level)
-    else:
-        values = _resampled_values(statistic, (x, y), n_resamples, seed, families=families)
-        low, high = _quantile_interval(values, level)
-    return Agreement(
-        value=value,
-        low=low,
-        high=high,
-        n=len(x),
-        method=method,
-        interval=interval,
-        level=level,
-        families=None if families is None else len(families),
-    )
+    return _agreement(value, draws, method, level, n=len(x), families=families)
 
 # %% ../../nbs/transfer/01_agreement.ipynb #8aceeefd
 @dataclass(frozen=True, eq=False, repr=False)
@@ -437,27 +449,17 @@ def partial_agreement(
     level = _check_level(level)
     n = len(vectors[0])
     families = family_members(groups, n)
-    sign = 1 if checks.check_flag(higher_is_better, "higher_is_better") else -1
-    value = sign * _partial(method, *vectors)
+    if not checks.check_flag(higher_is_better, "higher_is_better"):
+        vectors[0] = -vectors[0]
+    value = _partial(method, *vectors)
     if math.isnan(value):
         rule = "scores, truth and covariates must not be collinear"
         checks.refuse(rule, "a singular correlation matrix", "drop one of them")
-    if families is None:
-        low, high = fisher_interval(value, n, method, level, n_given=len(vectors) - 2)
-    else:
+    draws, n_given = None, len(vectors) - 2
+    if families is not None:
         partial = functools.partial(_partial, method)
-        values = _resampled_values(partial, vectors, n_resamples, seed, families=families)
-        low, high = _quantile_interval(sign * values, level)
-    return Agreement(
-        value=value,
-        low=low,
-        high=high,
-        n=n,
-        method=method,
-        interval="fisher" if families is None else "bootstrap",
-        level=level,
-        families=None if families is None else len(families),
-    )
+        draws = _resampled_values(partial, vectors, n_resamples, seed, families=families)
+    return _agreement(value, draws, method, level, n=n, n_given=n_given, families=families)
 
 # %% ../../nbs/transfer/01_agreement.ipynb #a15a6afd
 @checks.entry_point

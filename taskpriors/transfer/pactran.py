@@ -8,7 +8,6 @@ __all__ = ['pactran_dirichlet', 'pactran_gamma', 'npactran_dirichlet', 'npactran
 # %% ../../nbs/transfer/04_pactran.ipynb #cc925895
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,11 +15,10 @@ import torch
 from torch import Tensor
 
 import taskpriors.checks as checks
-import taskpriors.results as results
 from ..checks import ArrayLike
 from ..signatures import documented
-from ..svd import FeatureSVD, labelled_points, present_classes
-from .heads import HeadFit, fit_head, use_head
+from ..svd import FeatureSVD, present_classes
+from .heads import HeadFit, use_head
 from .leep import task_mixture
 
 # %% ../../nbs/transfer/04_pactran.ipynb #d23c98b4
@@ -285,56 +283,6 @@ def flatness(
     beta = a * n
     scale = n if checks.check_choice(hessian, ("mean", "sum"), "hessian") == "sum" else 1
     return n_classes * b / (2 * beta) * math.log1p(beta / (n_classes * d) * scale * trace)
-
-# %% ../../nbs/transfer/04_pactran.ipynb #5add5850
-@dataclass(frozen=True, eq=False, repr=False)
-class GaussianGrid(results.Result):
-    "PACTran-Gaussian of one checkpoint over a grid of hyperparameters."
-
-    a: Tensor  # beta/n, shape (A,)
-    b: Tensor  # prior variance times d, shape (B,)
-    risk: Tensor  # RER, shape (A,)
-    flat: Tensor  # FR, shape (A, B)
-    trace: Tensor  # Hessian traces, shape (A,)
-    converged: bool  # whether all heads converged
-
-    @property
-    def score(self) -> Tensor:
-        return self.risk[:, None] + self.flat  # shape (A, B), lower is better
-
-# %% ../../nbs/transfer/04_pactran.ipynb #bb0bd48e
-@checks.entry_point
-def gaussian_grid(
-    features: ArrayLike,  # shape (n, d)
-    labels: ArrayLike,  # class of each example, shape (n,)
-    *,
-    a: ArrayLike = (0.1, 1.0, 10.0),  # beta/n
-    b: ArrayLike = (1.0, 10.0, 100.0, 1000.0),  # prior variance times d
-    hessian: str = "mean",  # "mean" (derivation) or "sum" (as released)
-    tol: float = 1e-6,  # tolerance of the heads
-) -> GaussianGrid:
-    "Compute RER and FR over a grid of (a, b), with one convex fit per a."
-    X, y, counts = labelled_points(features, labels)
-    grid = {k: checks.check_several(v, k) for k, v in dict(a=a, b=b).items()}
-    a, b = (
-        [checks.check_number(v, k, low=0, low_open=True) for v in row] for k, row in grid.items()
-    )
-    checks.check_choice(hessian, ("mean", "sum"), "hessian")
-    heads: list[HeadFit] = []
-    for v in a:
-        near = heads[-1] if heads else None
-        heads.append(fit_head(X, y, beta=v * len(X), tol=tol, start=near))
-    price = partial(flatness, n=len(X), n_classes=len(counts), d=X.shape[1], hessian=hessian)
-    flat = [[price(h.trace, a=va, b=vb) for vb in b] for h, va in zip(heads, a, strict=True)]
-    vector = partial(torch.tensor, dtype=torch.float64)
-    return GaussianGrid(
-        a=vector(a),
-        b=vector(b),
-        risk=vector([h.risk for h in heads]),
-        flat=vector(flat),
-        trace=vector([h.trace for h in heads]),
-        converged=all(h.converged for h in heads),
-    )
 
 # %% ../../nbs/transfer/04_pactran.ipynb #a502c169
 @documented

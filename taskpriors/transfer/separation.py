@@ -196,10 +196,8 @@ def collapse_terms(
 def _use_collapse(features, labels, collapse, svd) -> CollapseTerms:
     if collapse is None:
         return collapse_terms(features, labels, svd=svd)
-    if not isinstance(collapse, CollapseTerms):
-        rule = "collapse must be the result of collapse_terms for these features"
-        checks.refuse(rule, f"{collapse!r:.60}", "pass that result or None")
-    return collapse
+    remedy = "pass collapse_terms(features, labels) or None"
+    return checks.check_instance(collapse, CollapseTerms, "collapse", remedy=remedy)
 
 
 @documented
