@@ -51,14 +51,19 @@ def refuse_an_idle_skip(report, config):
         report.longrepr = f"{path}:{line}: this machine could run it. {reason}"
 
 
-FIRST = ("test_site.py", "[prior/12_labelings]", "test_the_default_ranks_the_zoo_on_the_digits")
+FIRST = (
+    "test_site.py",
+    "[prior/12_labelings]",
+    "test_the_default_ranks_the_zoo_on_the_digits",
+    "test_models_of_noise_have_no_verdict",
+)
 
 
 def pytest_collection_modifyitems(items):
     """What takes longest comes first: at the end of a run a core would wait for it.
 
-    That is the chapter of samplers, the command that trains the zoo and, among the long tests, the
-    site, which one test builds and all others read.
+    That is the chapter of samplers, the command that trains the zoo, the rankings of noise in the
+    last file and, among the long tests, the site, which one test builds and all others read.
     """
     items.sort(key=lambda item: not any(part in item.nodeid for part in FIRST))
 

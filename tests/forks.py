@@ -25,8 +25,7 @@ IMPORTED = """
     scipy.special pandas sklearn.linear_model sklearn.manifold sklearn.mixture sklearn.datasets
     sklearn.neighbors sklearn.cluster sklearn.discriminant_analysis safetensors.torch filelock
     psutil tqdm.auto tabulate matplotlib.pyplot seaborn PIL.Image fastcore.test nbdev.showdoc
-    ipykernel.kernelapp ipykernel.ipkernel ipykernel.zmqshell matplotlib_inline.backend_inline
-    pytest
+    ipykernel.kernelapp ipykernel.ipkernel pytest
 """
 
 
