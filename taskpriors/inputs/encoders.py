@@ -114,7 +114,7 @@ def evaluating(model: object, device: str | torch.device | None = None) -> Itera
     outer = getattr(_HERE, "state", None)
     state = _HERE.state = _State() if outer is None else outer
     network = _network_of(model)
-    moved = model if isinstance(model, nn.Module) and device is not None else None
+    moved = network if network is model and device is not None else None
     home = device_of(moved)
 
     meet = nn.modules.module.register_module_forward_pre_hook
