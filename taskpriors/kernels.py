@@ -8,7 +8,6 @@ __all__ = ['center', 'kernel_matrix', 'cholesky_factor', 'kernel_factor', 'produ
 # %% ../nbs/core/06_kernels.ipynb #1fcd862d
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,7 +15,6 @@ from torch import Tensor
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from .checks import ArrayLike
-from .results import Result
 from .signatures import documented
 
 # %% ../nbs/core/06_kernels.ipynb #85a1d9e1
@@ -59,16 +57,6 @@ def kernel_matrix(
     checks.check_memory(n_bytes, remedy, device=Z.device)
     return checks.check_computed(Z @ Z.T, "Z @ Z.T")
 
-# %% ../nbs/core/06_kernels.ipynb #45ed3621
-@dataclass(frozen=True, eq=False, repr=False)
-class PivotedCholesky(Result):
-    "A factor of a positive semidefinite kernel and its truncation error."
-
-    factor: Tensor  # shape (n, rank), rows in the order of the kernel
-    rank: int  # columns of the factor
-    trace_error: float  # truncated trace, as a fraction of the kernel's trace
-    pivots: Tensor  # selected rows of K, in order, shape (rank,)
-
 # %% ../nbs/core/06_kernels.ipynb #0e835c6f
 def _refuse_indefinite(K, Z, slack) -> None:
     "Raise an error if a 2 x 2 minor of the residual K - Z Z^T is below -`slack`."
@@ -86,14 +74,18 @@ def _refuse_indefinite(K, Z, slack) -> None:
         checks.refuse("K must be positive semidefinite", got, remedy)
 
 # %% ../nbs/core/06_kernels.ipynb #20d02564
+@documented
 @checks.entry_point
-def pivoted_cholesky(
+def cholesky_factor(
     K: ArrayLike,  # dense positive semidefinite kernel, shape (n, n)
     *,
     rank: int | None = None,  # maximum number of columns; None is determined by `tol`
     tol: float | None = None,  # relative residual trace at which to stop; None is n times eps
-) -> PivotedCholesky:
-    "Factor a dense kernel by pivoted Cholesky; raise `ValueError` if it is indefinite."
+) -> Tensor:  # shape (n, rank found)
+    """Return a factor Z of a dense kernel by pivoted Cholesky; an indefinite matrix is refused.
+
+    Z @ Z.T equals K up to the trace truncated by `rank` or `tol`.
+    """
     from scipy.linalg import lapack
 
     K = checks.check_square(K).detach()
@@ -114,37 +106,18 @@ def pivoted_cholesky(
     Z = torch.zeros(n, n_pivots, dtype=torch.float64)
     Z[piv] = torch.from_numpy(L).tril()[:, :n_pivots]
     _refuse_indefinite(K, Z.to(K.device), tol * scale)
-    lost = (diag.sum() - Z.square().sum()).item() / max(diag.sum().item(), 1e-300)
-    return PivotedCholesky(Z.to(K), n_pivots, max(lost, 0.0), piv[:n_pivots])
-
-# %% ../nbs/core/06_kernels.ipynb #33cc45c3
-@documented
-@checks.entry_point
-def cholesky_factor(
-    K: ArrayLike,  # dense positive semidefinite kernel, shape (n, n)
-    *,
-    rank: int | None = None,  # maximum number of columns
-    tol: float | None = None,  # see pivoted_cholesky
-) -> Tensor:  # shape (n, rank found)
-    """Return a factor Z of a dense kernel; `pivoted_cholesky` also returns rank and error.
-
-    Z @ Z.T equals K up to the trace truncated by `rank` or `tol`.
-    """
-    return pivoted_cholesky(K, rank=rank, tol=tol).factor
+    return Z.to(K)
 
 # %% ../nbs/core/06_kernels.ipynb #4014f278
-def _rbf_columns(
-    X, s, rank, tol
-) -> tuple[Tensor, list[int], Tensor]:  # factor (n, k), pivots, unexplained variance (n,)
+def _rbf_columns(X, s, rank, tol) -> Tensor:  # factor, shape (n, k)
     "Pivoted Cholesky of the RBF kernel, column by column."
     n = len(X)
     residual = torch.ones(n, dtype=X.dtype, device=X.device)
     # s * s may overflow or underflow, but (s p)^2 does not
     p = checks.power_to_one(torch.tensor(s, dtype=X.dtype))
     Z = X.new_zeros(n, 0)
-    pivots: list[int] = []
-    while len(pivots) < rank and residual.sum() > tol * n:
-        k = len(pivots)
+    k = 0
+    while k < rank and residual.sum() > tol * n:
         if k == Z.shape[1]:
             width = min(rank, max(64, 2 * k))
             new = width - Z.shape[1]
@@ -158,37 +131,29 @@ def _rbf_columns(
         Z[:, k] = column / residual[j].sqrt()
         residual = (residual - Z[:, k].square()).clamp(min=0)
         residual[j] = 0
-        pivots.append(j)
-    return Z[:, : len(pivots)], pivots, residual
+        k += 1
+    return Z[:, :k]
 
 # %% ../nbs/core/06_kernels.ipynb #d5298d52
-@checks.entry_point
-def rbf_cholesky(
-    features: ArrayLike,  # shape (n, d)
-    *,
+def _rbf_factor(
+    X: Tensor,  # shape (n, d)
     bandwidth: float | None = None,  # s in exp(-|x - y|^2/(2 s^2)); None uses the median distance
     rank: int | None = None,  # maximum number of columns; None is n
     tol: float = 1e-3,  # stop when the residual is this fraction of the trace
-) -> PivotedCholesky:
-    "Factor the RBF kernel of `features` without forming it."
-    X = checks.check_features(features).detach()
+) -> Tensor:  # shape (n, r)
+    "Factor the RBF kernel of features without forming it."
     n = len(X)
-    tol = checks.check_number(tol, "tol", low=0, high=1)
     tol = max(tol, n * torch.finfo(torch.float64).eps)
-    rank = n if rank is None else checks.check_count(rank, "rank", high=n)
-    if bandwidth is None:  # the median distance between at most 1,000 evenly spaced rows
+    s = bandwidth
+    if s is None:  # the median distance between at most 1,000 evenly spaced rows
         some = X[blocks.evenly(n, 1000, down=True)].double()
         p = checks.power_to_one(X.double())
         s = torch.pdist(some * p).median().item() / p
         if s == 0:
             rule = "the median distance between examples must be positive"
             checks.refuse(rule, 0.0, "remove duplicate rows or pass bandwidth")
-    else:
-        s = checks.check_number(bandwidth, "bandwidth", low=0, low_open=True)
     checks.check_memory(24 * X.numel(), "pass fewer features or examples", device=X.device)
-    Z, pivots, residual = _rbf_columns(X.double(), s, rank, tol)
-    lost = residual.sum().item() / n
-    return PivotedCholesky(Z.to(X.dtype), len(pivots), lost, torch.tensor(pivots))
+    return _rbf_columns(X.detach().double(), s, min(rank or n, n), tol).to(X.dtype)
 
 # %% ../nbs/core/06_kernels.ipynb #ea2225b5
 def _warn_of_zero_rows(X) -> None:
@@ -228,7 +193,8 @@ def kernel_factor(
     *,
     center: bool = True,  # whether to centre the kernel (H K H), or the features for "projection"
     scale: str | None = None,  # None, or "frobenius" to divide K by its Frobenius norm
-    bandwidth: float | None = None,  # for "rbf", see rbf_cholesky
+    bandwidth: float
+    | None = None,  # for "rbf": s in exp(-|x - y|^2/(2 s^2)); None uses the median distance
     rank: int | None = None,  # for "rbf"
     tol: float = 1e-3,  # for "rbf"
 ) -> Tensor:  # shape (n, r); r is d for cosine and linear, and the numerical rank otherwise
@@ -258,7 +224,7 @@ def kernel_factor(
     else:
         Z = X
         if kind == "rbf":
-            Z = rbf_cholesky(X, bandwidth=bandwidth, rank=rank, tol=tol).factor
+            Z = _rbf_factor(X, bandwidth, rank, tol)
         C = _center(Z) if center else Z
         p = checks.power_to_one(Z)
         size = (Z * p).norm()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from scipy.sparse import coo_array
@@ -25,7 +25,7 @@ from .checks import ArrayLike, check_features, entry_point
 from .results import Result
 
 # %% ../nbs/core/09_pairs.ipynb #717fcaba
-EXTRA = 4  # candidates in addition to the k neighbours
+_EXTRA = 4  # candidates in addition to the k neighbours
 
 
 def _nearest(
@@ -71,7 +71,7 @@ def _search_points(
     "Find the nearest points; the search ends when no other point can be nearer."
     n = len(F)
     rows = torch.arange(n, device=F.device) if rows is None else rows
-    n_candidates = min(k + EXTRA, n - 1)
+    n_candidates = min(k + _EXTRA, n - 1)
     norms = torch.linalg.vector_norm(F, dim=1).square()
     distances = torch.empty(len(rows), n_candidates, dtype=torch.float64, device=F.device)
     positions = torch.empty(len(rows), n_candidates, dtype=torch.int64, device=F.device)
@@ -237,7 +237,7 @@ def pass_over_pairs(
     k = checks.check_count(k, "k", high=len(X) - 1)
     seed = checks.check_count(seed, "seed", low=0, high=2**32 - 1)
     t = checks.check_number(t, "t", low=0, high=16, low_open=True)
-    n_candidates = min(k + EXTRA, len(X) - 1)
+    n_candidates = min(k + _EXTRA, len(X) - 1)
     n_bytes = _pass_bytes(len(X), X.shape[1], n_candidates)
     checks.check_memory(n_bytes, "pass fewer examples", device=X.device)
     order = torch.randperm(len(X), generator=checks.check_generator(seed))
@@ -297,8 +297,13 @@ def _near_pairs(X: Tensor) -> Tensor:  # positions of near-duplicates, shape (2,
 
 # %% ../nbs/core/09_pairs.ipynb #8869a5c7
 @entry_point
-def copies_of_points(features: ArrayLike) -> Tensor:  # group of each example, shape (n,)
-    "Group examples that are duplicates or near-duplicates; most groups have one example."
+def copies_of(features: ArrayLike) -> Tensor:  # group of each example, shape (n,)
+    """Group examples that are duplicates or near-duplicates; most groups have one example.
+
+    Features on disk are read in one pass.
+    """
+    if hasattr(features, "blocks"):
+        return _copies_on_disk(features)
     X = check_features(features, min_rows=1).double().cpu()
     rows, first = X.unique(dim=0, return_inverse=True)
     return numbered(_families(rows)[first] if len(rows) <= SEARCHED_ROWS else first)
@@ -323,8 +328,7 @@ def numbered(groups: Tensor) -> Tensor:  # shape (n,)
 _ROOM = 2**28  # maximum bytes of distinct rows in memory
 
 
-def copies_of_rows(rows: Any) -> Tensor:  # shape (n,)
-    "Group examples as `copies_of_points` does, in one pass over features on disk."
+def _copies_on_disk(rows) -> Tensor:  # shape (n,)
     distinct: dict = {}  # digest of a row -> its group
     numbers: list[int] = []
     first: list[int] = []  # first row of each group

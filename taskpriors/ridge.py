@@ -6,9 +6,9 @@
 __all__ = []
 
 # %% ../nbs/prior/14_ridge.ipynb #6bbd9d96
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import scipy.linalg
 import torch
@@ -74,9 +74,8 @@ def _rounding_of_features(X) -> Tensor:  # below this s.d. a feature is constant
     return 4 * torch.finfo(X.dtype).eps * torch.maximum(-low, high).double()
 
 
-def _feature_deviations(
-    X, mean
-) -> Tensor:  # standard deviation of each feature, 1 for constant features
+def _feature_deviations(X, mean) -> Tensor:
+    "Standard deviation of each feature, 1 for constant features."
     first = torch.zeros_like(mean, dtype=torch.float64)
     second = torch.zeros_like(first)
     for b in row_blocks(len(X), 4096):
@@ -90,9 +89,10 @@ def _feature_deviations(
 def _singular(
     blocks,
 ) -> tuple[Tensor, Tensor]:  # as from `_eigen` of the Gram matrix of the rows in these blocks
-    R: Any = None
+    blocks = iter(blocks)
+    R = torch.linalg.qr(next(blocks), mode="r").R
     for rows in blocks:
-        R = torch.linalg.qr(rows if R is None else torch.cat([R, rows]), mode="r").R
+        R = torch.linalg.qr(torch.cat([R, rows]), mode="r").R
     _, s, Vh = torch.linalg.svd(R, full_matrices=False)
     keep = s > s[0] * R.shape[1] * torch.finfo(s.dtype).eps
     return s[keep], Vh[keep].T
@@ -108,9 +108,10 @@ def _squares_lose(X, scale, squares, m) -> bool:  # squares: of each feature, ce
 # %% ../nbs/prior/14_ridge.ipynb #5e1d0aa1
 def _lower_gram(parts: Iterable, d: int) -> Tensor:  # undefined above the diagonal
     "Sum A.T @ A, on and below the diagonal, over `parts` A with d columns."
-    out: Any = None
-    for A in parts:
-        out = A.new_zeros(d, d) if out is None else out
+    parts = iter(parts)
+    first = next(parts)
+    out = first.new_zeros(d, d)
+    for A in itertools.chain([first], parts):
         for cols in row_blocks(d, max(64, -(-d // 4))):
             out[cols.start :, cols].addmm_(A[:, cols.start :].T, A[:, cols])
     return out

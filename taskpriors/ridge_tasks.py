@@ -9,7 +9,7 @@ __all__ = []
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -84,9 +84,8 @@ def check_tasks(labels: ArrayLike, like: Tensor, n_classes: int | None) -> Check
     return CheckedTasks(y, q, ridge.simplex_codes(q).to(like))
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #77c603ab
-def _weighted_targets(
-    rows, tasks, weights
-) -> Tensor:  # centred, times square roots of weights, shape (n_columns, n)
+def _weighted_targets(rows, tasks, weights) -> Tensor:
+    "Centred targets times square roots of weights, shape (n_columns, n)."
     Y = code_rows(tasks.labels[rows], tasks.codes)
     Y = Y - Y.mean(-1, keepdim=True)
     Y = Y * weights[rows].sqrt().to(Y.dtype)[:, None]
@@ -184,9 +183,8 @@ def _root_terms(U, root, weight, f) -> Tensor:  # `_inner_terms` of one distribu
     return out
 
 
-def _quadratic_terms(
-    U, distributions, weight, f
-) -> Tensor:  # by the cheaper of the two methods, shape (n_distributions, n_alphas)
+def _quadratic_terms(U, distributions, weight, f) -> Tensor:
+    "Quadratic terms by the cheaper of two methods, (n_distributions, n_alphas)."
     if all(distribution.root for distribution in distributions):
         unit = weight.mean(1, keepdim=True)
         n_grams = len(few_rows(weight, torch.finfo(U.dtype).eps, unit)[1])
@@ -205,9 +203,8 @@ def _quadratic_terms(
     return _inner_terms(U, inners, weight, f)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #84b0c39c
-def _errors_of_moments(
-    basis, distributions, weight, keep, f
-) -> Tensor:  # shape (n_distributions, n_alphas)
+def _errors_of_moments(basis, distributions, weight, keep, f) -> Tensor:
+    "Errors of several task distributions, shape (n_distributions, n_alphas)."
     linear = []  # the first two terms, weighted
     for distribution in distributions:
         slices = blocks.row_blocks(len(basis.U), 8192)
@@ -235,15 +232,15 @@ def loo_point_errors(basis: ridge.RidgeBasis, moments: TaskMoments, alpha: float
     alpha = checks.check_number(alpha, "alpha", low=0)
     slack = ridge.loo_slack(basis, [alpha])[0]
     keep, f = ridge.residual_filter(basis, alpha)
-    root: Any = f[:, None] * moments.inner if moments.root else None
+    factor = f[:, None] * moments.inner if moments.root else moments.inner
     out = torch.empty_like(slack)
     for b in blocks.row_blocks(len(out), 8192):
         U = basis.U[b].double()
-        inner = U @ root if moments.root else U * f
         if moments.root:
-            quadratic = inner.square().sum(1)
+            quadratic = (U @ factor).square().sum(1)
         else:
-            quadratic = ((inner @ moments.inner) * inner).sum(1)
+            inner = U * f
+            quadratic = ((inner @ factor) * inner).sum(1)
         cross = (U * f * moments.cross[b].double()).sum(1)
         out[b] = keep * (moments.diag[b] - 2 * cross) + quadratic
     return out / slack**2

@@ -13,7 +13,7 @@ import torch
 from matplotlib.figure import Figure
 from test_refusals import IMAGES, X2, N, X, Y, Z, y
 
-from taskpriors.prior.objective import TaskPriorLoss, TaskPriorStatistics
+from taskpriors.prior.objective import TaskPriorLoss
 from taskpriors.prior.posterior import label_evidence
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.rank.models import rank_models
@@ -38,7 +38,6 @@ NETWORK = torch.nn.Flatten()
 SCORE = dict(model=NETWORK, settings=SETTINGS, input_size=(1, 2, 2), progress=False)
 RESULT = synbench_score(**SCORE, cache=None)
 TASK = synthetic_task(1.0, (1, 2, 2))
-SAMPLE = TASK.sample(64)[0]
 CURVE = loss_curve(X, y)
 HEAD = fit_head(X, y, beta=1.0)
 SVD = feature_svd(X)
@@ -91,21 +90,17 @@ CALLS = {
         "TaskPrior.sample": dict(self=HOT, n_classes=2, n_tasks=2, n_particles=64, seed=0),
     },
     "prior.objective": {
-        "TaskPriorStatistics": dict(prior=Z, temperature=1.0),
-        "TaskPriorStatistics.forward": dict(self=TaskPriorStatistics(Z, 1.0), features=X),
         "TaskPriorLoss": dict(prior=Z, temperature=1.0),
+        "TaskPriorLoss.statistics": dict(self=TaskPriorLoss(Z, 1.0), features=X),
         "TaskPriorLoss.forward": dict(self=TaskPriorLoss(Z, 1.0), features=X),
     },
     "synbench.gaussians": {
         "synthetic_task": dict(scale=1.0, shape=(1, 2, 2)),
         "SyntheticTask.sample": dict(self=TASK, n=8, seed=0),
         "heptadiagonal": dict(shape=(1, 2, 2)),
-        "mahalanobis": dict(images=SAMPLE, task=TASK),
-        "rejects_gaussian": dict(images=SAMPLE, task=TASK),
     },
     "synbench.curves": {
         "score_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
-        "grid_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
     },
     "synbench.score": {
         "synbench_score": SCORE,
@@ -130,9 +125,7 @@ CALLS = {
         "choose_grid": dict(grids=GRIDS),
         "plot_choices": dict(grids=GRIDS, error=[0.1, 0.2, 0.3]),
     },
-    "transfer.code_length": {
-        "code_length": dict(curve=CURVE),
-    },
+    "transfer.code_length": {"LossCurve.code_length": dict(self=CURVE)},
     "transfer.spectrum": {
         "effective_rank": dict(weights=[1.0, 2.0]),
         "lidar": dict(views=VIEWS),
@@ -151,8 +144,6 @@ CALLS = {
         "embed": EMBED,
     },
     "tools.explore": {
-        "task_map": dict(features=X, method="pca"),
-        "kernel_strength": dict(Z=Z),
         "draw_task": dict(xy=MAP, labels=y, ax=Figure().add_subplot()),
         "redraw": dict(explorer=EXPLORER, view="pca", size=1.0),
         "TaskExplorer": dict(features=X),
@@ -206,7 +197,6 @@ CALLS = {
         "table_lines": dict(frame=RANKING.to_frame()),
         "table_record": dict(frame=RANKING.to_frame()),
         "agreement_lines": dict(agreement=RANKING.agreement(), n_models=4),
-        "cell_text": dict(column="skill", value=0.5),
         "json_ready": dict(x=[1.0]),
     },
     "prior.calibration": {
@@ -217,7 +207,6 @@ CALLS = {
     "tools.bridges": {
         "from_mteb": dict(results=OUTSIDE.rename_axis("task_name").reset_index()),
         "from_timm_results": dict(results=OUTSIDE.rename_axis("model").reset_index()),
-        "match_models": dict(table=OUTSIDE, models=["a", "c"]),
         "outside_agreement": dict(ranking=COMPANY, truth=TRUTH),
         "scorer": {},
     },

@@ -3,6 +3,7 @@
 A fork of the process that runs the tests would inherit OpenMP threads that do not run in it, and
 would wait for them at the first parallel loop; a process of its own spends seconds on imports. The
 server has imported everything and computed nothing, so that a fork of it is as good as new.
+What it has imported is frozen: a fork that collects garbage does not walk through it.
 """
 
 import atexit
@@ -24,7 +25,8 @@ IMPORTED = """
     scipy.special pandas sklearn.linear_model sklearn.manifold sklearn.mixture sklearn.datasets
     sklearn.neighbors sklearn.cluster sklearn.discriminant_analysis safetensors.torch filelock
     psutil tqdm.auto tabulate matplotlib.pyplot seaborn PIL.Image fastcore.test nbdev.showdoc
-    ipykernel.kernelapp ipykernel.ipkernel pytest
+    ipykernel.kernelapp ipykernel.ipkernel ipykernel.zmqshell matplotlib_inline.backend_inline
+    pytest
 """
 
 
@@ -35,7 +37,7 @@ def rooms():
     return sorted(name for name in names if not name.endswith(("__init__", "_modidx")))
 
 
-SERVER.set_forkserver_preload([*IMPORTED.split(), *rooms()])
+SERVER.set_forkserver_preload([*IMPORTED.split(), *rooms(), "frozen"])
 
 
 def run_python(argv, cwd, env, files, anew=()):

@@ -15,7 +15,7 @@ from taskpriors.inputs.images import load_images
 from taskpriors.rank import baselines
 from taskpriors.rank.options import nested
 from taskpriors.rank.ranking import Ranking
-from taskpriors.tools.cli import build_parser
+from taskpriors.tools.cli import _build_parser
 
 QUIET = dict(references=False, n_tasks=12, n_classes=3, cache=False, progress=False)
 N = 120
@@ -190,7 +190,7 @@ def test_a_plan_counts_them(digits):
 
 
 def test_the_command_can_leave_them_out():
-    parse = build_parser().parse_args
+    parse = _build_parser().parse_args
     assert parse(["rank", "--no-baselines"]).baselines is False
     assert "baselines" not in vars(parse(["rank"]))
     assert "baselines" not in vars(parse(["layers", "--model", "zoo/pixels"]))

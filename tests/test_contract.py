@@ -58,13 +58,13 @@ CONTRACT = {
     "transfer.discriminants": "h_score regularized_h_score sfda linear linear_valid gbc ped "
     "transrate",
     "transfer.code_length": "validation_loss mdl sdl eps_sample_complexity LossCurve",
-    "transfer.spectrum": "rankme lidar cka hsic alpha_gap nesum "
+    "transfer.spectrum": "rankme lidar cka hsic alpha_gap "
     "participation_dimension random_number rankme_centered width",
     "transfer.agreement": "rank_agreement Agreement",
     "transfer.metrics": "metrics",
     "transfer.neighbours": "alignment cluster_learnability knn_accuracy twonn uniformity",
-    "transfer.registry": "Card Convergence METRICS Metric TransferScores describe_metric "
-    "metric_convergence metric_functions transfer_scores",
+    "transfer.registry": "Card METRICS Metric TransferScores describe_metric "
+    "metric_functions transfer_scores",
     "transfer.separation": "centroid_accuracy concept_variation energy_score "
     "lda_accuracy lda_score ncti_ncc ncti_seli ncti_vc parc",
     "inputs.images": "load_images",

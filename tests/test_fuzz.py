@@ -300,7 +300,7 @@ NAMES = {
     "cross similarity general "
     "truths freedom sample_errors",
     "vector": "mu b first second given covariates scores truth weights nce.source error "
-    "TaskPriorStatistics.forward.center TaskPriorLoss.forward.center robust_bayes.center "
+    "TaskPriorLoss.statistics.center TaskPriorLoss.forward.center robust_bayes.center "
     "index class_proportions direction covariance skill evaluated",
     "labels": "labels probe_labels known sample_labels.given",
     "number": "C a alpha attack_eps bandwidth beta correlation delta diversity eps floor gain "
@@ -319,7 +319,7 @@ NAMES = {
     "seed": "seed",
     "groups": "groups task_groups",
     "flag": "center contrasts downloads elected oriented check_edges exif_rotation "
-    "higher_is_better intercept on_disk overwrite paired plan points progress "
+    "higher_is_better on_disk overwrite paired plan points progress "
     "regression shuffle standardize expected_heldout_error.variance",
     "word": "measure convention criterion against version "
     "eps_scale estimator graphs hessian interval kernel kind method "
@@ -332,8 +332,8 @@ NAMES = {
     "function": "features_fn learner logits transform scorer.prior",
     "series": "controls alphas decays gains top_eigenvalues "
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
-    "gaussian_grid.b linear_valid.a score_integral.accuracy grid_integral.accuracy "
-    "score_integral.bound grid_integral.bound",
+    "gaussian_grid.b linear_valid.a score_integral.accuracy "
+    "score_integral.bound",
     "mapping": "aliases columns cross_skill.features factors families "
     "labelled_skill.features "
     "judges maps models metrics priors outside_agreement.truth outside_agreement.given",
@@ -351,7 +351,6 @@ UNTRIED = {
     "references": "standard, False or models by name: tests/test_references_hub.py",
     "compute": "a record that checks itself: rank/02_options",
     "all_pairs": "what pass_over_pairs returns: core/12",
-    "neighbours": "what nearest_neighbours returns: transfer/09",
     "collapse": "what collapse_terms returns: transfer/11",
     "metric": "a name or a function: its notebooks try it",
     "self": "the object of a method",
@@ -386,7 +385,6 @@ RIGHT = {
     "choose_grid reference a vector": "one number per checkpoint",
     "rank_models metrics none": "no further statistics",
     "scores_of_rows probe_labels None": "no probe is trained",
-    "match_models aliases none": "no further names",
     "outside_agreement aliases none": "no further names",
     "TaskExplorer maps none": "nothing is computed yet",
     "TaskExplorer factors none": "nothing is computed yet",
@@ -398,7 +396,6 @@ RIGHT = {
     "score_by_n seed 2**70": "the same",
 }
 INFINITE = {
-    "log_evidence": "precisions: of the weights where features do not help, of no noise",
     "eps_sample_complexity": "the loss stays above eps at every size",
 }
 STARRED = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)

@@ -42,20 +42,15 @@ METRIC_INPUTS = {
 }
 NOT_METRICS = {
     "check_views": "a check of an argument",
-    "log_evidence": "returns Evidence",
     "fit_head": "returns HeadFit",
     "task_mixture": "returns the posteriors of a mixture",
     "gaussian_grid": "returns GaussianGrid",
     "use_head": "returns HeadFit",
-    "dirichlet_fit": "returns VariationalFit",
-    "gamma_fit": "returns VariationalFit",
     "loss_curve": "returns LossCurve",
     "hsic": "has no direction of its own: CKA normalises it",
     "metric_costs": "counts operations of metrics",
     "mixture_operations": "counts operations",
-    "count_copies": "counts points and judges no model",
     "collapse_terms": "returns CollapseTerms",
-    "alpha_req": "has no direction of its own: alpha_gap is its distance from one",
 }
 
 BLIND = {

@@ -59,8 +59,6 @@ CALLS = {
         "kernel_matrix": dict(Z=X),
         "kernel_factor": dict(features=X),
         "cholesky_factor": dict(K=X @ X.T),
-        "pivoted_cholesky": dict(K=X @ X.T),
-        "rbf_cholesky": dict(features=X, rank=5),
         "product_factor": dict(priors=[(X, 1.0), (X2, 2.0)]),
     },
     "probes": {
@@ -114,7 +112,6 @@ CALLS = {
         "calibrate_temperature": dict(Z=Z, n_classes=2, seed=0),
         "temperature_scan": dict(Z=Z, n_classes=2, seed=0),
         "critical_temperature": dict(Z=Z, n_classes=2),
-        "top_eigenvalue": dict(Z=Z),
     },
     "prior.heldout": {
         "expected_heldout_error": dict(features=X, prior=Z, temperature=1.0),
@@ -132,11 +129,6 @@ CALLS = {
     "prior.consensus": {
         "consensus_prior": dict(cross=torch.tensor([[1.0, 0.5], [0.4, 1.0]])),
     },
-    "synbench.gaussians": {"frechet_distance": dict(features=X, reference=X2)},
-    "synbench.score": {
-        "feature_rules": dict(features=X, labels=y % 2),
-        "fitted_settings": dict(images=X[:, :, None, None], labels=y),
-    },
     "synbench.robust_probing": {
         "pgd_attack": dict(logits=linear, images=IMAGES, labels=y % 2, eps=0.1, n_steps=2),
         "robust_linear_probe": dict(
@@ -148,12 +140,10 @@ CALLS = {
         "leep": dict(source_probs=P, labels=y),
         "nleep": dict(features=X, labels=y),
         "nce": dict(source=P.argmax(1), labels=y),
-        "mixture_probs": dict(features=X, n_components=2),
         "task_mixture": dict(features=X, labels=y),
     },
     "transfer.evidence": {
         "logme": dict(features=X, labels=y),
-        "log_evidence": dict(features=X, targets=X2),
     },
     "transfer.heads": {
         "fit_head": dict(features=X, labels=y, beta=1.0),
@@ -164,10 +154,7 @@ CALLS = {
         "npactran_gamma": dict(features=X, labels=y),
         "pactran_gaussian": dict(features=X, labels=y),
         "gaussian_grid": dict(features=X, labels=y),
-        **{
-            k: dict(source_probs=P, labels=y)
-            for k in ("pactran_dirichlet", "pactran_gamma", "dirichlet_fit", "gamma_fit")
-        },
+        **{k: dict(source_probs=P, labels=y) for k in ("pactran_dirichlet", "pactran_gamma")},
     },
     "papers.operations": {"mixture_operations": dict(features=X, labels=y)},
     "papers.fine_tuning": {
@@ -198,9 +185,7 @@ CALLS = {
             k: dict(features=X)
             for k in (
                 "rankme_centered",
-                "nesum",
                 "participation_dimension",
-                "alpha_req",
                 "alpha_gap",
                 "width",
                 "random_number",
@@ -208,10 +193,6 @@ CALLS = {
         },
     },
     "transfer.neighbours": {
-        "distinct_points": dict(features=X),
-        "count_copies": dict(features=X),
-        "nearest_neighbours": dict(features=X, k=3),
-        "use_neighbours": dict(features=X, k=3, neighbours=None),
         "knn_accuracy": dict(features=X, labels=y),
         "cluster_learnability": dict(features=X, n_clusters=3),
         "twonn": dict(features=X),
@@ -236,13 +217,12 @@ CALLS = {
     },
     "pairs": {"pass_over_pairs": dict(features=X)},
     "transfer.registry": {
-        "metric_convergence": dict(metric="rankme", features=X),
         "transfer_scores": dict(features=X, labels=y, metrics=["logme", "sfda"]),
         "metric_functions": dict(labels=y),
     },
     "transfer.agreement": {"rank_agreement": dict(scores=X[:, 0], truth=X[:, 1])},
 }
-BELOW = ("use_head", "use_neighbours")  # steps, named by the functions that call them
+BELOW = ("use_head",)  # steps, named by the functions that call them
 EXEMPT = {
     "prior.posterior": "a label of -1 is not known, which is no error; its notebook tests it",
     **dict.fromkeys(("inputs", "rank", "tools"), "tests/test_cli.py and their notebooks"),

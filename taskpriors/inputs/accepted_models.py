@@ -12,8 +12,7 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +31,7 @@ from . import named_models, sources, zoo
 from . import pooling as poolings
 from .encoders import description_of
 from .feature_files import read_features
-from .image_source import ImageSource, reading_digest
+from .image_source import ImageSource
 from .named_models import cached_snapshot
 from .pooling import channels_of
 from .sources import comes_from
@@ -148,29 +147,6 @@ def _is_pooler_trained(network: nn.Module) -> bool:
     biases = [b for name, b in pooler.named_parameters() if name.endswith("bias")]
     return any(bool(b.any()) for b in biases)
 
-
-@contextmanager
-def without_masks(network: Any, named: Mapping[str, Tensor]) -> Iterator[dict]:
-    "Context manager in which a masked autoencoder encodes all patches, in order."
-    config: Any = getattr(network, "config", None)
-    ratio = getattr(config, "mask_ratio", None)
-    draws = "noise" in inspect.signature(network.forward).parameters
-    if ratio is None or not draws or "pixel_values" not in named:
-        yield {}
-        return
-    modules = [m for m in network.modules() if hasattr(m, "patch_embeddings")]
-    embeddings: list[Any] = [m.patch_embeddings for m in modules]
-    patches = next((e.num_patches for e in embeddings if hasattr(e, "num_patches")), None)
-    pixels, more = named["pixel_values"], {}
-    if patches is not None:  # otherwise the network restores the order of its patches
-        order = torch.arange(patches, device=pixels.device, dtype=torch.float32)
-        more = dict(noise=order.expand(len(pixels), -1))
-    config.mask_ratio = 0.0
-    try:
-        yield more
-    finally:
-        config.mask_ratio = ratio
-
 # %% ../../nbs/inputs/06_accepted_models.ipynb #dd589fdf
 def _without_decoder(network: Any) -> nn.Module:
     "Return the encoder of an encoder-decoder network; other networks are unchanged."
@@ -229,8 +205,7 @@ class PooledModel(nn.Module):
     def _chosen(self, named: Mapping[str, Tensor]) -> tuple[Any, str | None]:
         texts = "input_ids" in named and "pixel_values" not in named
         joint = getattr(self.network, "get_text_features" if texts else "get_image_features", None)
-        with without_masks(self.network, named) as more:
-            out = self.network(**named, **more) if joint is None else joint(**named)
+        out = self.network(**named) if joint is None else joint(**named)
         pooling = self.pooling
         if pooling is None and joint is None:
             pooling = "mean" if texts else None if self._has_pooler else "cls"
@@ -330,6 +305,9 @@ class Encoder(sources.Source):
 
     def key(self, images: ImageSource, dtype: str, probe: str) -> str:
         "Return a hash of everything that determines the features of `images`."
+        from PIL import __version__, features
+
+        decoders = (__version__, *map(features.version, ("jpg", "zlib", "webp", "libtiff")))
         decides = dict(
             name=self.name,
             model=description_of(self.forward),
@@ -338,7 +316,7 @@ class Encoder(sources.Source):
             dtype=dtype,
             images=images.fingerprint,
             n=len(images),
-            reading=reading_digest(),
+            reading=decoders,
             probe=probe,
             versions=[torch.__version__, taskpriors.__version__],
         )
@@ -407,13 +385,27 @@ def _without_classes(module, pooling, name) -> nn.Module:  # the network without
     return Headless(module)
 
 
+def _published_network(source: sources.PublishedWeights) -> sources.Network:  # and its transform
+    "Load the network of an entry of torchvision's enumerations of weights."
+    from torchvision import models
+
+    names = {models.get_model_weights(name): name for name in models.list_models()}
+    try:
+        network = models.get_model(names[type(source.weights)], weights=source.weights).eval()
+    except Exception as e:  # torch.hub and the network raise errors of many types
+        got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
+        remedy = "check the network and the folder torch.hub.get_dir()"
+        refuse(f"torchvision must load the weights {source.label}", got, remedy, OSError)
+    return sources.Network(network, source.partner or source.weights.transforms())
+
+
 def _opened(source) -> sources.Function | sources.Network:
     "Load the network or function of a source."
     match source:
         case sources.OnnxNetwork():
             return sources.Function(_OnnxModel(source.model), source.partner)
         case sources.PublishedWeights():
-            return named_models.published_network(source)
+            return _published_network(source)
     return source
 
 
@@ -430,7 +422,7 @@ def load_encoder(
     source: Any = sources.source_of(model)
     if isinstance(source, Encoder):
         return source
-    if sources.is_given(source):
+    if source.is_given:
         read = read_features(source)
         rows = checks.check_features(read.values, min_rows=1)
         return Encoder(name or source.label, None, features=rows, taken=read.origin)

@@ -14,13 +14,12 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
@@ -29,7 +28,7 @@ from ..checks import refuse
 from . import encoders
 from .accepted_models import Encoder, ModelLike, load_encoder
 from .encoders import BatchEncoder
-from .image_source import ImageSource, LoadedBatches, n_inputs
+from .image_source import ImageSource
 from .images import ImagesLike, load_images
 from .sources import source_of
 from ..results import Result
@@ -37,11 +36,6 @@ from ..signatures import documented
 from ..store import CacheLike
 
 # %% ../../nbs/inputs/06_embed.ipynb #dfdee620
-def _passed_on(x: Any) -> Any:
-    "Return a prepared input unchanged."
-    return x
-
-
 class Prepared(torch.utils.data.Dataset):
     "A data set of transformed images from row `start`."
 
@@ -92,17 +86,14 @@ def _batch_encoder(enc: Encoder, setup: _Setup) -> BatchEncoder:
 # %% ../../nbs/inputs/06_embed.ipynb #7c38ec4f
 def _feature_batches(enc: Encoder, images: ImageSource, start: int, setup: _Setup) -> Iterator:
     "Yield batches of features (b, d), float32, on the CPU, for the images from row `start`."
-    if isinstance(images, LoadedBatches):
-        loader = images.batches(start)
-    else:
-        loader = torch.utils.data.DataLoader(
-            Prepared(images, enc.transform, start),
-            setup.batch_size,
-            num_workers=setup.num_workers,
-            collate_fn=_stack,
-            pin_memory=setup.device.type == "cuda",
-            generator=torch.Generator(),  # otherwise a loader uses the global generator
-        )
+    loader = torch.utils.data.DataLoader(
+        Prepared(images, enc.transform, start),
+        setup.batch_size,
+        num_workers=setup.num_workers,
+        collate_fn=_stack,
+        pin_memory=setup.device.type == "cuda",
+        generator=torch.Generator(),  # otherwise a loader uses the global generator
+    )
     network = _batch_encoder(enc, setup)
     row = start
     for x in loader:
@@ -115,10 +106,11 @@ def _feature_batches(enc: Encoder, images: ImageSource, start: int, setup: _Setu
         yield out
 
 # %% ../../nbs/inputs/06_embed.ipynb #d0bff801
-# Tolerances of features: a share of their spread, and the smallest spread as a share of their norm.
-EXACT = (0.02, 0.05)
-ON_GPU = (0.1, 0.05)
-HALF = (0.3, 0.2)
+def tolerance_of(device: torch.device, half: bool = False) -> tuple[float, float]:
+    "Tolerance of features: a share of their spread, and the least spread as a share of the norm."
+    if half:
+        return 0.3, 0.2
+    return (0.1, 0.05) if device.type == "cuda" else (0.02, 0.05)
 
 
 def _difference(X: Tensor, Y: Tensor, least: float) -> float:
@@ -149,7 +141,7 @@ class Look:
 
     features: Callable  # positions -> features (k, d) of these inputs in one batch
     inputs: Callable  # position -> input of the encoder, prepared again
-    tolerance: tuple[float, float]  # such as `EXACT`
+    tolerance: tuple[float, float]  # see `tolerance_of`
     kind: str = "images"  # or "texts"
     fixed_mode: bool = False  # is the model TorchScript, whose mode may be fixed?
 
@@ -220,25 +212,20 @@ class _Probe:
 
     def __init__(self, enc: Encoder, images: ImageSource, setup: _Setup) -> None:
         network = _batch_encoder(enc, setup)
-        if isinstance(images, LoadedBatches):
-            places = list(range(min(n_inputs(images.first), encoders.PROBE_IMAGES)))
-            row_at: Callable = partial(_row_of, images.first)
-        else:
-            places = blocks.evenly(len(images), encoders.PROBE_IMAGES).tolist()
-            row_at = Prepared(images, enc.transform).__getitem__
+        places = blocks.evenly(len(images), encoders.PROBE_IMAGES).tolist()
+        prepared = Prepared(images, enc.transform)
 
-        def prepare(i) -> Tensor:
-            return row_at(places[i])
+        def prepare(i: int) -> object:
+            return prepared[places[i]]
 
         self.n, self._places = len(places), places
         weights = () if enc.module is None else enc.module.parameters()
         kinds = {setup.dtype, *(str(w.dtype).removeprefix("torch.") for w in weights)}
-        exact = ON_GPU if setup.device.type == "cuda" else EXACT
         self.name, self.device = enc.name, setup.device
         self.look = Look(
             features=lambda some: network(_stack([prepare(i) for i in some])).cpu(),
             inputs=prepare,
-            tolerance=HALF if kinds & {"float16", "bfloat16"} else exact,
+            tolerance=tolerance_of(setup.device, bool(kinds & {"float16", "bfloat16"})),
             kind=getattr(images, "kind", "images"),
             fixed_mode=encoders.is_scripted(enc.forward if enc.module is None else enc.module),
         )
@@ -272,10 +259,6 @@ class _Probe:
         "Raise `ValueError` if features (n, d) differ from those that a small batch has."
         if self.together is not None:
             _check_whole_batches(self.look, self.together, features[self._places], self.name)
-
-
-def _row_of(batch: Any, i: int) -> Tensor | dict[str, Tensor]:
-    return {name: x[i] for name, x in batch.items()} if isinstance(batch, Mapping) else batch[i]
 
 # %% ../../nbs/inputs/06_embed.ipynb #8a30bbc6
 class _Entry(NamedTuple):
@@ -439,30 +422,12 @@ def _compute(
         cached=False,
     )
 
-# %% ../../nbs/inputs/06_embed.ipynb #81de5ec4
-_PARTS_KEPT = 7 * 86_400.0  # seconds for which the parts of a killed run are kept
-
-
-def _drop_left_parts(parts: Path) -> None:
-    "Remove the saved parts of a killed run if they are too old to be resumed."
-    whole = parts.with_suffix(".safetensors")
-    try:
-        waits = not whole.exists() and time.time() - parts.stat().st_mtime < _PARTS_KEPT
-    except OSError:  # deleted meanwhile, or not readable
-        return
-    if waits:
-        return
-    with store.locked(whole, timeout=0) as held:
-        if held:
-            shutil.rmtree(parts, ignore_errors=True)
-
 # %% ../../nbs/inputs/06_embed.ipynb #eede8b47
 def _find_or_store(
     enc: Encoder, images: ImageSource, setup: _Setup, entry: _Entry, probe: _Probe
 ) -> Features:
     if stored := _lookup(enc, images, setup, entry, quiet=True):
-        if os.path.isdir(entry.parts):
-            _drop_left_parts(entry.parts)
+        shutil.rmtree(entry.parts, ignore_errors=True)
         return stored
     with store.locked(entry.path):
         if stored := _lookup(enc, images, setup, entry):
@@ -476,8 +441,6 @@ def _find_or_store(
         description |= dict(pooling=enc.pooling, weights=weights, versions=versions)
         if entry.keep(entry.path, new.features, description, sidecar=True):
             shutil.rmtree(entry.parts, ignore_errors=True)
-    for parts in entry.path.parent.glob("*.parts"):
-        _drop_left_parts(parts)
     return new
 
 # %% ../../nbs/inputs/06_embed.ipynb #b94d700b
@@ -503,10 +466,24 @@ def _find_or_compute(
         warnings.warn(f"{event}, or fails; its features are not cached.", stacklevel=4)
     return replace(features, pooling=pooling)
 
+# %% ../../nbs/inputs/06_embed.ipynb #849bc41e
+def _is_untrained(module: nn.Module | None) -> bool:  # False if unknown
+    "Return whether all normalisation layers of a network have their initial scales and shifts."
+    layers = [] if module is None else module.modules()
+    norms = [dict(m.named_parameters(recurse=False)) for m in layers if "Norm" in type(m).__name__]
+    scaled = [own for own in norms if "weight" in own]
+
+    def is_initial(own) -> bool:
+        scale, shift = own["weight"], own.get("bias")
+        is_flat = bool((scale == scale.flatten()[:1]).all()) and scale.flatten()[0].item() in (0, 1)
+        return is_flat and (shift is None or not shift.any())
+
+    return bool(scaled) and all(map(is_initial, scaled))
+
 # %% ../../nbs/inputs/06_embed.ipynb #b5a8ecc8
 def embed_features(
     model: ModelLike,  # see `embed`
-    images: ImagesLike | LoadedBatches | None,  # see `embed`
+    images: ImagesLike | None,  # see `embed`
     *,
     transform: Callable | None = None,  # PIL image -> tensor; None: the model's own
     pooling: str | None = None,  # pooling of feature maps and tokens: avg, max, token; or of timm
@@ -533,20 +510,12 @@ def embed_features(
         progress=progress if _is_bar(progress) else checks.check_flag(progress, "progress"),
     )
     points: Any = images
-    if isinstance(points, torch.utils.data.DataLoader):
-        points = LoadedBatches(points)
-    elif points is not None and not hasattr(points, "fingerprint"):
+    if points is not None and not hasattr(points, "fingerprint"):
         points = load_images(points)
     source = source_of(model)
     if source.prefix:
         rule, remedy = "a prefix requires texts", "leave it out, or pass texts"
         checks.refuse(rule, f"{source.prefix!r:.40} before images", remedy)
-    if isinstance(points, LoadedBatches) and not isinstance(source, Encoder):
-        if transform is not None or getattr(source, "partner", None) is not None:
-            rule = "the batches of a loader must not be transformed"
-            remedy = "move the transform into the loader's data set, or pass images"
-            checks.refuse(rule, "a transform or processor", remedy, TypeError)
-        transform = _passed_on
     enc = load_encoder(
         source,
         transform=transform,
@@ -573,10 +542,11 @@ def embed_features(
         rule = "`images` may be left out only if the model is features"
         checks.refuse(rule, "None", "pass images, see help(taskpriors.load_images)", TypeError)
     features = _find_or_compute(enc, points, setup, cache)
+    weights = None if enc.module is None else enc.module.parameters()
     return replace(
         features,
-        parameters=encoders.n_parameters(enc.module),
-        untrained=encoders.is_untrained(enc.module),
+        parameters=None if weights is None else sum(w.numel() for w in weights),
+        untrained=_is_untrained(enc.module),
     )
 
 # %% ../../nbs/inputs/06_embed.ipynb #1e61a39e
@@ -584,7 +554,7 @@ def embed_features(
 @checks.entry_point
 def embed(
     model: ModelLike,  # name in timm, zoo/NAME, module, function of a batch, or features
-    images: ImagesLike,  # anything that `load_images` accepts, or a DataLoader without shuffling
+    images: ImagesLike,  # anything that `load_images` accepts
     **kwargs: Any,  # as in `embed_features`
 ) -> Tensor:  # shape (n, d), float32, one row per image, in order
     """Embed images with one model; the features are computed once and cached.
@@ -595,8 +565,7 @@ def embed(
     .onnx or its session, or features: an array, a data frame, a file .npy, .npz (FILE.npz:KEY),
     .pt, .safetensors, .csv or .parquet, or its URL. Models
     run in evaluation mode; feature maps and tokens are averaged, and a network of transformers
-    returns its trained embedding unless `pooling` is set. Batches of a DataLoader, which are
-    tensors, (inputs, labels) or dictionaries, are passed to the model unchanged.
+    returns its trained embedding unless `pooling` is set.
 
     Reference: timm (Wightman, 2019) for names, weights and transforms.
     """

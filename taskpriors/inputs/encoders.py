@@ -37,25 +37,6 @@ def device_of(module: nn.Module | None) -> torch.device | None:  # None if it ha
     tensors = () if module is None else chain(module.parameters(), module.buffers())
     return next((x.device for x in tensors), None)
 
-# %% ../../nbs/inputs/03_encoders.ipynb #03efd27c
-def n_parameters(module: nn.Module | None) -> int | None:  # None if there is no module
-    "Return the number of parameters of a module; buffers are not counted."
-    return None if module is None else sum(p.numel() for p in module.parameters())
-
-# %% ../../nbs/inputs/03_encoders.ipynb #849bc41e
-def is_untrained(module: nn.Module | None) -> bool:  # False if unknown
-    "Return whether all normalisation layers of a network have their initial scales and shifts."
-    layers = [] if module is None else module.modules()
-    norms = [dict(m.named_parameters(recurse=False)) for m in layers if "Norm" in type(m).__name__]
-    scaled = [own for own in norms if "weight" in own]
-
-    def is_initial(own) -> bool:
-        scale, shift = own["weight"], own.get("bias")
-        is_flat = bool((scale == scale.flatten()[:1]).all()) and scale.flatten()[0].item() in (0, 1)
-        return is_flat and (shift is None or not shift.any())
-
-    return bool(scaled) and all(map(is_initial, scaled))
-
 # %% ../../nbs/inputs/03_encoders.ipynb #47d93d5f
 def check_device(device: str | torch.device) -> torch.device:
     "Return a device on which torch can allocate memory, or raise `ValueError`."

@@ -137,17 +137,9 @@ class Rows(NamedTuple):
     origin: str = ""  # how sparse features were converted; empty if unchanged
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #63a4a9b3
-_PARTS = {"data", "format", "shape"}  # names in a file of scipy.sparse.save_npz
-
-
 def _is_sparse(values: object) -> bool:
     "Return whether an object is a sparse matrix or array of SciPy, in any format."
     return all(hasattr(values, name) for name in ("tocsr", "toarray", "nnz"))
-
-
-def _holds_sparse(names: set) -> bool:
-    "Return whether `scipy.sparse.save_npz` writes arrays with these names."
-    return names >= _PARTS
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #71863472
 _BLOCK = 1024  # rows of the Gram matrix computed at a time
@@ -173,19 +165,6 @@ def _dense_rows(X: Any) -> tuple[np.ndarray, str]:  # rows; description of the c
     return dense, f"{words}, converted to {kept.sum():,} with the same inner products"
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #f51587a1
-_POINTER = b"version https://git-lfs"
-
-
-def _refuse_pointer(path: Path) -> None:
-    "Raise `OSError` for a file that Git LFS has not downloaded."
-    if path.is_file() and path.stat().st_size < 1000:
-        with path.open("rb") as start:
-            pointer = start.read(len(_POINTER)) == _POINTER
-        if pointer:
-            rule, got = f"{path.name} must contain features", "a Git LFS pointer"
-            raise OSError(sentence(rule, got, "run git lfs pull"))
-
-
 def _refuse_broken(path: Path, e: Exception) -> NoReturn:
     "Convert an error of another library's reader to a message about the file."
     message = re.sub(r"\x1b\[\d*m", "", f"{type(e).__name__}: {e}")
@@ -203,7 +182,7 @@ def _stored(path: Path, key: str | None) -> dict[str, Any]:  # name -> array
         return {"features": _map_npy(path)}
     if ending == ".npz":
         names = {m.filename.removesuffix(".npy") for m in _members(path, key)}
-        if _holds_sparse(names):
+        if names >= {"data", "format", "shape"}:  # of scipy.sparse.save_npz
             from scipy.sparse import load_npz
 
             return {"features": load_npz(path)}
@@ -245,7 +224,6 @@ def _read_file(path: Path, key: str | None) -> Any:  # array or tensor
     ending, rule = path.suffix.lower(), f"{path.name[-60:]} must be a file of features"
     if not path.exists():
         raise FileNotFoundError(sentence(rule, "no such file", "check the path"))
-    _refuse_pointer(path)
     if ending in _ARRAYS:
         try:
             for member in _members(path, key) if ending == ".npz" else ():
@@ -281,14 +259,11 @@ def read_features(source: str | Path | ArrayLike | sources.Source) -> Rows:
         elif frame is not None:
             values = _table_values(frame)
         return _dense(values.detach() if isinstance(values, Tensor) else values)
-    if isinstance(source, sources.Url):
-        source = sources.FeatureFile(local_copy(source.url), source.key)
     if not isinstance(source, sources.FeatureFile):
         rule = "features must be an array, a data frame or a file"
         raise TypeError(sentence(rule, source.label, "pass one of these"))
-    if source.path.is_dir():
-        rule, remedy = "features must be a file, and a folder must contain a network", "name a file"
-        if (source.path / "vectors.npy").is_file():  # written by NumpyCache of mteb
-            remedy = "pass numpy.fromfile(FOLDER/vectors.npy, 'float32').reshape(-1, d)[:n]"
-        raise ValueError(sentence(rule, repr(source.path.name), remedy))
-    return _dense(_read_file(source.path, source.key))
+    path = local_copy(source.path) if isinstance(source.path, str) else source.path
+    if path.is_dir():
+        rule = "features must be a file, and a folder must contain a network"
+        raise ValueError(sentence(rule, repr(path.name), "name a file"))
+    return _dense(_read_file(path, source.key))

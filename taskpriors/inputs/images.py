@@ -9,10 +9,11 @@ __all__ = ['load_images']
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,8 +23,8 @@ from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
 from ..blocks import evenly
-from . import image_source, row_labels, tables
-from .image_source import ImageSource
+from . import row_labels, tables
+from .image_source import ImageSource, MapDataset
 from ..signatures import documented
 from ..store import cache_dir
 
@@ -34,10 +35,6 @@ _IMAGE_TYPES = tuple(
 _FOREIGN = frozenset(  # extensions of images that Pillow does not read correctly
     ".heic .heif .hif .jxl .cr2 .cr3 .nef .arw .dng .orf .rw2 .raf .raw .svg .psd .eps .pdf .dcm "
     ".exr .hdr .nii .czi .mp4 .mov .avi .mkv .webm".split()
-)
-_OTHER = frozenset(  # extensions of other files, which are never opened
-    ".txt .csv .tsv .json .jsonl .xml .yaml .yml .md .html .py .ipynb .npy .npz .pt .pth .pkl .h5 "
-    ".parquet .safetensors .zip .tar .gz .log .ini .db .lock .sha256 .md5".split()
 )
 _SYSTEM = {"@eadir", "__macosx", "#recycle", "@recycle", "$recycle.bin", "lost+found"}
 _SYSTEM |= {"system volume information", "__pycache__", "#snapshot", "@tmp"}
@@ -51,42 +48,35 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or name.lower() in _SYSTEM
 
 
-class _LeftOut(NamedTuple):
-    "Files and folders that are left out of a folder of images."
+def _warn_of_left_out(left_out: Counter, place: str) -> None:
+    """Warn if images in a folder are left out.
 
-    hidden: list  # for each image, the name of its hidden or system folder, or of its hidden file
-    foreign: Counter  # extension -> number of files
-
-    def say(self, place: str) -> None:
-        "Warn if images in a folder are left out."
-        parts = []
-        if self.hidden:
-            n, names = len(self.hidden), ", ".join(sorted(set(self.hidden))[:4])
-            parts.append(f"{n} image{'s' * (n > 1)} in hidden or system folders ({names})")
-        if self.foreign:
-            kinds = ", ".join(f"{n} {ending}" for ending, n in sorted(self.foreign.items()))
-            parts.append(f"files that Pillow does not read ({kinds}; convert them to .png or .jpg)")
-        if parts:
-            message = f"load_images: left out of {place}: {', and '.join(parts)}."
-            warnings.warn(message, stacklevel=6)
-
-
-def _is_image(name: str, types: Sequence, path: str | None, left_out: _LeftOut) -> bool:
-    """Return whether a file is an image, by its extension or its first bytes.
-
-    The bytes are read at `path` if the extension is unknown; if `path` is None, only the extension
-    is used.
+    Their number is counted by extension if Pillow does not read it, and otherwise by the name of
+    the hidden or system folder, or of the hidden file.
     """
-    ending = os.path.splitext(name)[1].lower()
-    if _is_hidden(name):
-        left_out.hidden.extend([name] * (ending in types))
-        return False
-    if ending in types:
+    hidden = {name: n for name, n in left_out.items() if name not in _FOREIGN}
+    parts, n = [], sum(hidden.values())
+    if hidden:
+        names = ", ".join(sorted(hidden)[:4])
+        parts.append(f"{n} image{'s' * (n > 1)} in hidden or system folders ({names})")
+    if left_out.keys() - hidden.keys():
+        kinds = ", ".join(f"{left_out[k]} {k}" for k in sorted(left_out.keys() - hidden.keys()))
+        parts.append(f"files that Pillow does not read ({kinds}; convert them to .png or .jpg)")
+    if parts:
+        message = f"load_images: left out of {place}: {', and '.join(parts)}."
+        warnings.warn(message, stacklevel=6)
+
+
+def _is_image(path: str, left_out: Counter) -> bool:
+    "Return whether a file is an image, by its extension or, if this is unknown, its first bytes."
+    name, ending = os.path.basename(path), os.path.splitext(path)[1].lower()
+    if _is_hidden(name) and ending in _IMAGE_TYPES:
+        left_out[name] += 1
+    elif ending in _FOREIGN:
+        left_out[ending] += 1
+    elif ending in _IMAGE_TYPES:
         return True
-    if path is None or ending in _OTHER:
-        return False
-    if ending in _FOREIGN:
-        left_out.foreign[ending] += 1
+    if _is_hidden(name) or ending in _FOREIGN:
         return False
     if not os.path.isfile(path):
         return False
@@ -133,7 +123,8 @@ def _walk(folder, left_out, inside=()) -> Iterator[tuple[str, str]]:
         if is_folder and _is_hidden(entry.name):
             inner = (name for _, _, names in os.walk(entry.path) for name in names)
             endings = (os.path.splitext(name)[1].lower() for name in inner)
-            left_out.hidden.extend(entry.name for ending in endings if ending in _IMAGE_TYPES)
+            n_images = sum(ending in _IMAGE_TYPES for ending in endings)
+            left_out.update({entry.name: n_images} if n_images else {})
         elif is_folder:
             yield from _walk(entry.path, left_out, (*inside, place))
         else:
@@ -141,38 +132,25 @@ def _walk(folder, left_out, inside=()) -> Iterator[tuple[str, str]]:
 
 # %% ../../nbs/inputs/04_images.ipynb #d526c232
 def _list_images(
-    folder: str, types: Sequence, class_map: Any
+    folder: str,
 ) -> tuple[list[tuple[str, int]], dict[str, int]]:  # pairs (path, class); name -> class
-    "Return the images of a folder in timm's order with their classes, by `class_map` if given."
-    left_out, pairs = _LeftOut([], Counter()), []
-    by_content = types is _IMAGE_TYPES
-    for place, name in _walk(folder, left_out):
-        path = os.path.join(place, name)
-        if _is_image(name, types, path if by_content else None, left_out):
-            pairs.append((path, "" if place == folder else os.path.basename(place)))
-    left_out.say(os.path.basename(os.path.abspath(folder)))
-    return _in_timm_order(pairs, folder, class_map)
-
-
-def _in_timm_order(
-    pairs, folder, class_map
-) -> tuple[list[tuple[str, int]], dict[str, int]]:  # pairs (path, class); name -> class
-    "Sort pairs (path, class name) in timm's order, and number the classes."
-    from timm.data.readers.class_map import load_class_map
+    "Return the images of a folder in timm's order with their classes, which are the subfolders."
     from timm.utils.misc import natural_key
 
-    if class_map:
-        classes = load_class_map(class_map, folder)
-    else:
-        names = sorted({label for _, label in pairs}, key=natural_key)
-        classes = {name: k for k, name in enumerate(names)}
-    samples = [(path, classes[label]) for path, label in pairs if label in classes]
-    samples = sorted(samples, key=lambda sample: natural_key(sample[0]))
-    return samples, classes
+    left_out: Counter = Counter()
+    pairs = []
+    for place, name in _walk(folder, left_out):
+        path = os.path.join(place, name)
+        if _is_image(path, left_out):
+            pairs.append((path, "" if place == folder else os.path.basename(place)))
+    _warn_of_left_out(left_out, os.path.basename(os.path.abspath(folder)))
+    names = sorted({label for _, label in pairs}, key=natural_key)
+    classes = {name: k for k, name in enumerate(names)}
+    samples = [(path, classes[label]) for path, label in pairs]
+    return sorted(samples, key=lambda sample: natural_key(sample[0])), classes
 
 # %% ../../nbs/inputs/04_images.ipynb #31bf4a0b
 _THREADS = min(8, os.cpu_count() or 1)
-_SPLITS = (("train", "training"), ("val", "valid", "validation", "eval", "evaluation"))
 
 # %% ../../nbs/inputs/04_images.ipynb #d863ae6f
 def _refuse_options(options, what, accepted) -> None:
@@ -185,37 +163,23 @@ def _refuse_options(options, what, accepted) -> None:
         checks.refuse(rule, got, "leave it out", TypeError)
 
 
-def _chosen(listed, limit, place, types):  # paths, and classes, or None if there is only one
-    "Select at most `limit` evenly spaced images of a folder, which must contain images."
-    listed, classes = listed
+def _load_folder(root, split, limit, options, **others) -> ImageSource:
+    "Load a folder, or its subfolder for a split; the inner subfolders are the classes."
+    _refuse_options(others, "a folder", "split and limit")
+    folder = root / (split or "")
+    if split is not None and (not folder.is_dir() or folder == root):
+        rule = f"`split` must be the name of a subfolder of {root.name}"
+        checks.refuse(rule, repr(split), "leave out `split` to read the whole folder")
+    listed, classes = _list_images(str(folder))
     if not listed:
-        rule, got = f"{place} or its subfolders must contain images", " ".join(types)
+        rule, got = f"{folder} or its subfolders must contain images", " ".join(_IMAGE_TYPES)
         checks.refuse(rule, f"no file {got}", "check the path and `split`")
     samples = [listed[i] for i in evenly(len(listed), limit).tolist()]
-    labels = [y for _, y in samples] if len(classes) > 1 else None
-    return [path for path, _ in samples], labels
-
-
-def _load_folder(
-    root, split, limit, options, *, class_map="", input_key=None, **others
-) -> ImageSource:
-    "Load a folder, or its subfolder for a split; the inner subfolders are the classes."
-    _refuse_options(others, "a folder", "class_map and input_key")
-    folder = root
-    if split is not None:
-        synonyms = next((names for names in _SPLITS if split in names), ())
-        places = [root / name for name in (split, *synonyms) if name and (root / name).is_dir()]
-        folder = next((place for place in places if place != root), None)
-        if folder is None:
-            rule = f"`split` must be the name of a subfolder of {root.name}"
-            remedy = "leave out `split` to read the whole folder"
-            checks.refuse(rule, repr(split), remedy)
-    types = input_key.split(";") if input_key else _IMAGE_TYPES
-    paths, labels = _chosen(_list_images(str(folder), types, class_map), limit, folder, types)
+    paths, labels = [path for path, _ in samples], [y for _, y in samples]
     return ImageSource(
         paths,
         root.resolve().name,
-        labels=labels,
+        labels=labels if len(classes) > 1 else None,
         names=[os.path.relpath(path, root) for path in paths],
         n_threads=_THREADS,
         labels_from=f"the subfolders of {root.resolve().name}",
@@ -264,7 +228,7 @@ def _load_table(path, limit, options, *, input_key=None, target_key=None, **othe
     some = evenly(len(frame), limit).tolist()
     labels = None
     if label is not None:
-        labels = _codes(frame.iloc[:, plain.index(label)].tolist(), label, path.name)
+        labels = _codes(frame.iloc[:, plain.index(label)].tolist())
     first: dict = {}
     for file, y in zip(paths, labels or (), strict=False):
         if first.setdefault(file, y) != y:
@@ -283,25 +247,11 @@ def _load_table(path, limit, options, *, input_key=None, target_key=None, **othe
     )
 
 
-def _codes(
-    cells, column, table
-) -> list[int] | None:  # integers from 0; None if there are no classes
-    "Return the classes in a column of a table; words are numbered in alphabetical order."
+def _codes(cells) -> list[int] | None:  # integers from 0, -1 if empty; None if these are targets
+    "Number the classes in a column of a table, in numerical or alphabetical order."
     if row_labels.are_targets(cells):
-        message = f"load_images: the numbers in the column {column!r} of {table} have fractions"
-        remedy = f"pass labels={table!r} to use them as targets"
-        warnings.warn(f"{message} and are not classes; {remedy}.", stacklevel=5)
         return None
-    column_labels = row_labels.column_classes(cells)
-    n_blank = int((column_labels.classes < 0).sum())
-    if n_blank:
-        note = f"{n_blank} of {len(cells)} images have no label in {table}, so labels are ignored"
-        remedy = f"pass labels={table!r} to use the others"
-        warnings.warn(f"load_images: {note}; {remedy}.", stacklevel=5)
-    if all(name.isdecimal() and str(int(name)) == name for name in column_labels.names):
-        numbers = [int(name) for name in column_labels.names]
-        return [numbers[c] if c >= 0 else -1 for c in column_labels.classes.tolist()]
-    return column_labels.classes.tolist()
+    return row_labels.column_classes(cells).classes.tolist()
 
 # %% ../../nbs/inputs/04_images.ipynb #f4e8d43f
 def _pair(row, keys=(None, None)):  # image, or tuple (image, label, ...)
@@ -334,26 +284,11 @@ def _is_stream(source) -> bool:
     return streams or (hasattr(source, "take") and not hasattr(source, "__len__"))
 
 
-_STEP = 2**28  # bytes of a stream between checks of the available memory
-
-
 def _load_dataset(ds, name, limit, options, keys=(None, None)) -> ImageSource:
     "Load the images of a data set, which may be a stream."
-    if not _is_stream(ds):
-        return ImageSource(_Items(ds, evenly(len(ds), limit).tolist(), keys), name, **options)
-    items: list = []
-    size = check_at = 0
-    for row in ds:
-        if limit is not None and len(items) >= limit:
-            break
-        image, *y = _pair(row, keys)
-        content = image_source.image_content(image, options["exif_rotation"])
-        items.append((content, *y[:1]))
-        size += len(content) if isinstance(content, bytes) else 3 * content.width * content.height
-        if size > check_at:
-            checks.check_memory(_STEP, "pass limit=, or store the images as files")
-            check_at = size + _STEP
-    return ImageSource(items, name, **options)
+    if _is_stream(ds):
+        return ImageSource([_pair(row, keys) for row in islice(ds, limit)], name, **options)
+    return ImageSource(_Items(ds, evenly(len(ds), limit).tolist(), keys), name, **options)
 
 # %% ../../nbs/inputs/04_images.ipynb #a8630df2
 def _load_array(a, name, limit) -> ImageSource:
@@ -370,8 +305,10 @@ def _load_array(a, name, limit) -> ImageSource:
         remedy = "pass list(images) if the last axis has the channels, else "
         remedy += f"list(images.{move}(0, 2, 3, 1))"
         checks.refuse(rule, shape, remedy)
-    a = image_source.rgb_pixels(a[evenly(len(a), limit).tolist()] if limit else a)
-    return ImageSource(np.moveaxis(a, 1, -1) if first else a, name)
+    a = a[evenly(len(a), limit).tolist()] if limit else a
+    if first:
+        a = a.movedim(1, -1) if isinstance(a, Tensor) else np.moveaxis(a, 1, -1)
+    return ImageSource(a, name)
 
 # %% ../../nbs/inputs/04_images.ipynb #229281ac
 def _refuse_split(split, name) -> None:
@@ -389,8 +326,7 @@ def _load_named(source, split, limit, options, **kwargs) -> ImageSource:
         _refuse_split(split, "digits")
         data = load_digits()
         index = evenly(len(data.images), limit).tolist()
-        pixels = image_source.rgb_pixels(data.images[index] / 16)
-        return ImageSource(pixels, "digits", labels=data.target[index])
+        return ImageSource(data.images[index] / 16, "digits", labels=data.target[index])
     prefix = source.partition("/")[0].lower()
     if prefix not in ("hfds", "hfids", "tfds", "wds", "torch"):
         rule = "images must be a folder, 'digits', or a data set whose name starts with"
@@ -413,8 +349,7 @@ def _load_object(
     _refuse_options(others, "a data set", "input_key and target_key")
     if isinstance(source, torch.utils.data.DataLoader):
         rule, got = "images must be a data set, not a loader of batches", "a DataLoader"
-        remedy = "pass loader.dataset, or pass the loader to embed or rank_models"
-        checks.refuse(rule, got, remedy, TypeError)
+        checks.refuse(rule, got, "pass loader.dataset, and models with a transform", TypeError)
     if isinstance(source, Mapping):
         rule, got = "images must be one data set", f"several: {', '.join(map(repr, source))}"
         remedy = "pass one of them" + "".join(f", e.g. images[{k!r}]" for k in [*source][:1])
@@ -437,7 +372,7 @@ def _load_object(
 # %% ../../nbs/inputs/04_images.ipynb #b5c2aa3a
 ImagesLike = TypeAliasType(
     "ImagesLike",
-    str | os.PathLike | checks.ArrayLike | Dataset | image_source.MapDataset | Iterable,
+    str | os.PathLike | checks.ArrayLike | Dataset | MapDataset | Iterable,
 )
 
 # %% ../../nbs/inputs/04_images.ipynb #e8eb79cd
@@ -458,8 +393,7 @@ def load_images(
     "digits", or a data set such as hfds/NAME, torch/NAME or tfds/NAME. A data set has rows
     (image, label) or dictionaries. An array has shape (n, H, W), (n, H, W, 3) or
     (n, 3, H, W). Files with 16 bits or with floats in [0, 1] are scaled to 8 bits by that range;
-    other values are refused. If all values in 16-bit files are at most 2**b - 1 for b = 8, 10, 12
-    or 14, the files are scaled by this maximum, with a warning.
+    other values are refused, and so are files with 16 bits that use 14 or fewer of them.
     """
     options = dict(
         progress=checks.check_flag(progress, "progress"),
@@ -486,10 +420,7 @@ def load_images(
         if path.is_file() and tables.kind_of(path):
             return _load_table(path, limit, options, **kwargs)
         rule = "images must be a folder, or a file .npy, .csv, .jsonl or .parquet"
-        packed = path.name.endswith((".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz"))
-        remedy = "pass a list of paths, or the folder"
-        if packed:
-            remedy = "unpack it with shutil.unpack_archive(path, FOLDER), and pass the folder"
+        remedy = "pass a list of paths, or the folder of the unpacked images"
         checks.refuse(rule, f"the file {path.name}", remedy)
     return _load_named(os.fspath(source), split, limit, options, **kwargs)
 

@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from ..checks import refuse
-from .sources import Name, Network, PublishedWeights, Source, is_repository
+from .sources import Name, Network, Source, is_repository
 from ..refusals import listed
 from ..toml import packaged_toml
 
@@ -163,7 +163,7 @@ def timm_module(
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         try:
-            options: dict[str, Any] = dict(pretrained=weights != "untrained")
+            options: dict[str, object] = dict(pretrained=weights != "untrained")
             if weights not in ("", "untrained"):
                 heads = timm.get_pretrained_cfg(name).classifier or ()
                 heads = tuple(f"{k}." for k in ((heads,) if isinstance(heads, str) else heads))
@@ -203,6 +203,8 @@ def repositories_of(source: Source, texts: bool) -> list[str]:
     if not isinstance(source, Name):
         return []
     name = source.text
+    if address := re.match(r"hf[-_]hub:([^@]+)", name):  # of timm
+        return [address[1]]
     if is_repository(name):
         return [name]
     if Path(name).exists() or re.fullmatch(r"[\w.-]+", name) is None:
@@ -258,19 +260,9 @@ def check_names(sources: Iterable[Source], *, texts: bool = False) -> None:
     refuse(rule, got, remedy, OSError)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #c4d1a7e2
-_OF_TIMM = re.compile(r"hf[-_]hub:([^@]+)")
-
-
-def hub_addresses(source: Source, texts: bool) -> list[str]:
-    "Return the repositories of the hub from which a model may be loaded."
-    if isinstance(source, Name) and (address := _OF_TIMM.match(source.text)):
-        return [address[1]]
-    return repositories_of(source, texts)
-
-
 def is_to_be_fetched(source: Source, texts: bool) -> bool:
     "Return whether the weights of a model must be downloaded from the hub."
-    places = hub_addresses(source, texts)
+    places = repositories_of(source, texts)
     return bool(places) and not any(map(cached_snapshot, places))
 
 # %% ../../nbs/inputs/03_named_models.ipynb #2b6f8a55
@@ -340,17 +332,3 @@ def transformers_model(name: str, *, texts: bool = False) -> tuple[Network, str 
         refuse(rule, got, "pass another checkpoint")
     pooled = any("pooler" in key for key in absent)
     return Network(network.eval(), processor), "cls" if pooled else None
-
-# %% ../../nbs/inputs/03_named_models.ipynb #9b12ca3e
-def published_network(source: PublishedWeights) -> Network:  # and its transform
-    "Load the network of an entry of torchvision's enumerations of weights."
-    from torchvision import models
-
-    names = {models.get_model_weights(name): name for name in models.list_models()}
-    try:
-        network = models.get_model(names[type(source.weights)], weights=source.weights).eval()
-    except Exception as e:  # torch.hub and the network raise errors of many types
-        got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
-        remedy = "check the network and the folder torch.hub.get_dir()"
-        refuse(f"torchvision must load the weights {source.label}", got, remedy, OSError)
-    return Network(network, source.partner or source.weights.transforms())

@@ -69,14 +69,6 @@ def _weights_by_letters() -> dict[str, str]:  # letters of a name -> name in tim
     return {_letters_of(part): timm for name, timm in pairs for part in (name, _last_part(name))}
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #99a33ef8
-class _Rule(NamedTuple):
-    "A rule by which two names match if their keys are equal and not empty."
-
-    model_key: Callable  # name in a ranking -> key
-    row_key: Callable  # name in a table -> key
-    same_weights: bool  # whether two models of a ranking may match the same row
-
-
 def _in_table(name: str) -> str:
     by_letters = _weights_by_letters()
     return by_letters.get(_letters_of(name)) or by_letters.get(_letters_of(_last_part(name)), "")
@@ -104,30 +96,34 @@ def _last_letters(name: str) -> str:
     return _letters_of(_last_part(name))
 
 
-_RULES = (
-    _Rule(str.strip, str.strip, False),
-    _Rule(_letters_of, _letters_of, False),
-    _Rule(_last_letters, _last_letters, False),
-    _Rule(_in_table, _in_table, True),
-    _Rule(_with_default_tag, _with_default_tag, True),
-    _Rule(_untagged, _without_tag, False),
+_RULES: tuple[tuple[Callable[[str], str], Callable[[str], str], bool], ...] = (
+    # key of a name in a ranking, key of a name in a table, may two models match the same row?
+    (str.strip, str.strip, False),
+    (_letters_of, _letters_of, False),
+    (_last_letters, _last_letters, False),
+    (_in_table, _in_table, True),
+    (_with_default_tag, _with_default_tag, True),
+    (_untagged, _without_tag, False),
 )
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #57a0e7a5
 def _name_candidates(models: Sequence, names: Collection) -> dict[str, tuple[str, ...]]:
-    "Return the rows that match each model by the first applicable rule, for models with rows."
+    """Return the rows that match each model by the first applicable rule, for models with rows.
+
+    Two names match by a rule if their keys are equal and not empty.
+    """
     rows: dict[str, tuple[str, ...]] = {}
-    for rule in _RULES:
+    for model_key, row_key, same_weights in _RULES:
         others = [model for model in models if model not in rows]
         if not others:
             break
         taken = {name for offered in rows.values() for name in offered}
         by_key: dict[str, list[str]] = {}
         for name in names:
-            if rule.same_weights or name not in taken:
-                by_key.setdefault(rule.row_key(name), []).append(name)
+            if same_weights or name not in taken:
+                by_key.setdefault(row_key(name), []).append(name)
         by_key.pop("", None)
-        offers = {model: by_key.get(rule.model_key(model), ()) for model in others}
+        offers = {model: by_key.get(model_key(model), ()) for model in others}
         rows |= {model: tuple(offered) for model, offered in offers.items() if offered}
     return rows
 

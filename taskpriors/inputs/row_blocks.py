@@ -22,7 +22,7 @@ from typing_extensions import TypeAliasType
 import taskpriors.checks as checks
 from ..blocks import row_blocks
 from .remote import is_url, read_bytes, remote_stamp
-from .sources import FeatureFile, Matrix, Source, Url, check_name, source_of
+from .sources import FeatureFile, Matrix, Source, check_name, source_of
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #1011f479
 class Layout(NamedTuple):
@@ -292,9 +292,8 @@ def open_rows(
     name = name or opened.label
     match opened:
         case FeatureFile():
-            layout = _file_layout(opened.path.absolute(), opened.key or key)
-        case Url():
-            layout = _file_layout(opened.url, opened.key or key)
+            place = opened.path if isinstance(opened.path, str) else opened.path.absolute()
+            layout = _file_layout(place, opened.key or key)
         case _:
             values = opened.values if isinstance(opened, Matrix) else source
             layout = _map_layout(values)

@@ -11,12 +11,11 @@ import numbers
 import os
 import re
 import unicodedata
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import torch
@@ -35,7 +34,7 @@ from ..store import digest_json
 class LabelColumn(NamedTuple):
     "A table and the name of its column of labels."
 
-    source: Any  # a file or a data frame
+    source: str | os.PathLike | DataFrame
     column: str
 
 
@@ -49,32 +48,12 @@ class GivenLabels(NamedTuple):
     names: tuple  # names of the classes, text
     notes: tuple = ()  # notes for the reader
     targets: Tensor | None = None  # real targets (n, m), float64; all classes are then 0
-    offers: tuple = ()  # notes on further columns of the table
     inputs: tuple = ()  # digests of the inputs for which the file was written
-
-
-class Points(Protocol):
-    "A source of images or texts, to which labels belong."
-
-    labels: Tensor | None
-    labels_from: str
-
-    def __len__(self) -> int: ...
-
-# %% ../../nbs/inputs/01_row_labels.ipynb #403a99d0
-def labels_of_column(labels: Any, column: str) -> LabelColumn:
-    "Name the column of labels in a table."
-    checks.check_instance(column, str, "label_column", remedy="pass the name of a column")
-    if labels is None or isinstance(labels, bool):
-        rule, remedy = "`label_column` requires a table of labels", "pass labels=FILE"
-        refuse(rule, f"labels={labels}", f"{remedy}, or load_texts(..., label_column=)")
-    return LabelColumn(labels, column)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ce1b029a
 _DOUBTFUL = {"nan", "none", "na", "n/a", "#n/a", "<na>", "null", "nat", "-1"}
 _DOUBTFUL |= {"?", "??", "???", "-", "--", "unlabeled", "unlabelled", "not labeled", "no label"}
-_DOUBTFUL |= {"todo", "tbd"}
-_UNKNOWN = {"unknown", "unsure", "undefined", "unspecified", "missing", "not known"}
+_DOUBTFUL |= {"todo", "tbd", "unknown", "unsure", "undefined", "unspecified", "missing"}
 _FEW = 20  # number of distinct integers that are accepted as classes
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|nan")
 
@@ -101,18 +80,11 @@ def _typed(words: list) -> list:
     return [number.get(word) for word in words]
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #db1e3152
-def _printable(name: object) -> str:
-    return str(name).encode("utf-8", "backslashreplace").decode()
-
-
 def _words(values: list) -> list:
     "Convert labels to words, with None for empty ones; refuse words for missing labels."
     words = [None if value is None else str(value).strip() for value in values]
     counts = Counter(filter(None, words))
     doubtful = next((word for word in counts if word.lower() in _DOUBTFUL), None)
-    if doubtful is None and counts:
-        word, n = counts.most_common(1)[0]
-        doubtful = word if word.lower() in _UNKNOWN and 2 * n > counts.total() else None
     if doubtful is not None:
         rule = "labels must not contain words that may mean a missing label"
         got = f"{doubtful!r} for {counts[doubtful]:,} of {counts.total():,}"
@@ -150,7 +122,8 @@ def _classes(entries: list) -> GivenLabels:
     order = sorted(set(values) - {None})
     number = {name: k for k, name in enumerate(order)}
     classes = torch.tensor([-1 if v is None else number[v] for v in values], dtype=torch.int64)
-    return GivenLabels(classes, tuple(map(_printable, order)))
+    names = (str(name).encode("utf-8", "backslashreplace").decode() for name in order)
+    return GivenLabels(classes, tuple(names))
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #d74f185f
 def _as_targets(labels: Any) -> Tensor | None:  # shape (n, m), float64; None if these are classes
@@ -199,17 +172,6 @@ def _plain_list(labels: Any) -> list[Any]:  # numbers, words and empty entries
     return values
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #45e39a7a
-def _spelled_twice(names: tuple) -> list[tuple[str, str]]:  # pairs of spellings
-    first_spelling: dict = {}
-    pairs = []
-    for name in names:
-        word = unicodedata.normalize("NFKC", name).casefold()
-        first = first_spelling.setdefault("".join(filter(str.isalnum, word)) or name, name)
-        if first is not name:
-            pairs.append((first, name))
-    return pairs
-
-
 _ALONE = 10  # with at least so many labels, two must have the same class
 
 
@@ -228,16 +190,8 @@ def _checked_classes(labels: GivenLabels, n: int) -> GivenLabels:
         rule = "labels must contain at least two classes"
         got = f"class {shortened(labels.names[0], 40)} only"
         raise ValueError(sentence(rule, got, "leave labels out"))
-    notes = [
-        f"The labels {shortened(a, 40)!r} and {shortened(b, 40)!r} are different classes."
-        for a, b in _spelled_twice(labels.names)[:3]
-    ]
-    if c < 2:
-        notes.append(
-            "All labels are the same class, so they indicate which "
-            "examples are similar but not how classes differ."
-        )
-    return labels._replace(notes=tuple(notes))
+    alike = "All labels are the same class, so they indicate which examples are similar"
+    return labels._replace(notes=(f"{alike} but not how classes differ.",) if c < 2 else ())
 
 
 def _checked_targets(targets: Tensor, n: int) -> GivenLabels:
@@ -313,9 +267,7 @@ class _Entries(NamedTuple):
 
     values: list
     keys: tuple = ()  # of `_Key`, the most likely first
-    header: str = ""  # header of the column, if it may be a label itself
     noun: str = "labels"  # or "groups"
-    offers: tuple = ()  # as in `GivenLabels`
     inputs: tuple = ()  # as in `GivenLabels`
 
 
@@ -340,17 +292,6 @@ def label_place(frame: DataFrame, column: str | None, noun: str = "labels") -> i
 def _group_column(frame: DataFrame) -> str | None:  # first column with a common name
     plain = {tables.plain_name(name): name for name in frame.columns}
     return next((plain[name] for name in _GROUP_NAMES if name in plain), None)
-
-
-def _offers_of(frame: DataFrame, at: int) -> tuple[str, ...]:
-    "Return a note if a table with labels in column `at` also has a column of groups."
-    column = _group_column(frame)
-    if column is None or column == frame.columns[at]:
-        return ()
-    words = [str(cell) for cell in frame[column].tolist() if not is_blank(cell)]
-    said = f"The column {column!r} contains {len(set(words)):,} groups"
-    remedy = "pass the table as groups=, too, if the examples of a group belong together"
-    return (f"{said}; {remedy}.",) if 1 < len(set(words)) < len(words) else ()
 
 
 def _written_for(
@@ -381,12 +322,9 @@ def _entries_of_frame(frame: DataFrame, column: str | None, noun: str = "labels"
             kind = kind if kind in KEY_NAMES else ""
             keys.append(_Key(title, frame.iloc[:, k].tolist(), kind))
     keys.sort(key=lambda key: KEY_NAMES.index(key.kind) if key.kind else len(KEY_NAMES))
-    header = str(frame.columns[at])
-    header = "" if tables.plain_name(header) in (*LABEL_NAMES, "") or column else header
-    offers = _offers_of(frame, at) if noun == "labels" else ()
     values = frame.iloc[:, at].tolist()
     inputs = next((_written_for(frame[k]) for k in frame if tables.plain_name(k) == INPUTS), ())
-    return _Entries(values, (*_index_key(frame.index), *keys), header, noun, offers, inputs)
+    return _Entries(values, (*_index_key(frame.index), *keys), noun, inputs)
 
 
 def _array_in_file(file: Path, key: str | None) -> ArrayLike:
@@ -443,7 +381,7 @@ def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entri
         return _in_file(os.fspath(labels), column, noun)
     if isinstance(labels, Mapping):
         key = _Key("the keys", list(labels), "the keys")
-        return _Entries(list(labels.values()), (key,), noun=noun)
+        return _Entries(list(labels.values()), (key,), noun)
     frame = tables.as_frame(labels)
     if frame is not None:
         plain = set(map(tables.plain_name, frame.columns))
@@ -457,7 +395,7 @@ def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entri
         remedy = "leave it out, or pass a file or a data frame"
         raise ValueError(sentence("`label_column` requires a table", type(labels).__name__, remedy))
     if hasattr(labels, "iloc") and hasattr(labels, "index"):
-        return _with_order(_Entries(labels.tolist(), _index_key(labels.index), noun=noun))
+        return _with_order(_Entries(labels.tolist(), _index_key(labels.index), noun))
     return labels
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ac881f47
@@ -468,11 +406,6 @@ def _parts_of(path: object) -> tuple[str, ...]:
 
 def _stem_of(parts: tuple) -> tuple[str, ...]:
     return (*parts[:-1], parts[-1].rpartition(".")[0] or parts[-1]) if parts else parts
-
-
-_OF_FILES = tuple(  # extensions in which names of the same example may differ
-    ".png .jpg .jpeg .jfif .tif .tiff .bmp .gif .webp .ppm .dcm .heic .npy .pt .txt .json".split()
-)
 
 
 class PointFinder:
@@ -502,17 +435,15 @@ class PointFinder:
             return self.whole.get(parts) or self.ends[parts]
         longer = (self.whole.get(parts[k:]) for k in range(1, len(parts)))
         at = next((rows for rows in longer if rows), None) or self.stems.get(parts)
-        plain = parts[-1].lower() if parts else ""
-        if at is None and plain and ("." not in plain or plain.endswith(_OF_FILES)):
-            stem = _stem_of(parts)  # without the extension
-            longer = (self.whole_stems.get(stem[k:]) for k in range(1, len(stem)))
-            at = self.stems.get(stem) or next((rows for rows in longer if rows), None)
+        if at is None:  # a longer path without an extension
+            longer = (self.whole_stems.get(parts[k:]) for k in range(1, len(parts)))
+            at = next((rows for rows in longer if rows), None)
         if at is None and numbered and len(parts) == 1 and parts[0].isdecimal():
             at = self.numbers.get(int(parts[0]))
         return at or []
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #0e799c32
-def _refuse_unfit(entry: object, fits: int, n: int, noun: str) -> None:
+def _refuse_unfit(entry: object, fits: int, n: int, noun: str) -> NoReturn:
     got = f"{str(entry)[:80]!r}, which matches {fits} of {n}"
     remedy = "correct it, or add a column `row` with row numbers from 0"
     raise ValueError(sentence(f"{noun} must belong to the examples", got, remedy))
@@ -534,7 +465,8 @@ def _by_name(entries: _Entries, names: Sequence, skipped: Sequence, n: int) -> l
     for key in entries.keys:
         cells = [tables.key_text(cell) for cell in key.cells]
         whole = all(map(str.isdecimal, cells))
-        if key.kind in (*_ROW_NAMES, "its index", "its order") and whole:
+        by_row = key.kind in (*_ROW_NAMES, "its index", "its order")
+        if by_row and whole:
             rows = [find.whole.get((cell,), []) for cell in cells]  # 1 does not match 1.png
         else:
             rows = [find.rows(cell, numbered=bool(key.kind)) for cell in cells]
@@ -542,11 +474,8 @@ def _by_name(entries: _Entries, names: Sequence, skipped: Sequence, n: int) -> l
         fits = [len(at) == 1 or (not at and bool(left_out.rows(cell))) for at, cell in pairs]
         if all(fits) and (key.kind or len(set(cells)) == len(cells)):
             return [at[0] if at else None for at in rows]
-        keyed = key.kind in ("the keys", "its index") and not whole
-        usual = key.kind not in ("", *_ROW_NAMES, "its index", "its order") and 2 * sum(fits) > len(
-            fits
-        )
-        if key.kind in _PATH_NAMES or keyed or usual:
+        named = key.kind in _PATH_NAMES or (key.kind != "" and not whole)
+        if named or (key.kind != "" and not by_row and 2 * sum(fits) > len(fits)):
             bad = fits.index(False) if False in fits else 0
             _refuse_unfit(cells[bad], len(rows[bad]), n, entries.noun)
     return None
@@ -556,9 +485,8 @@ def _by_number(entries: _Entries, n: int) -> list | None:
     "Find rows by a key with the numbers of the examples."
     for key in entries.keys:
         words = [tables.key_text(cell).strip() for cell in key.cells]
-        if key.kind == "its order" or not all(map(str.isdecimal, words)):
-            continue
-        if len(set(words)) < len(words):
+        repeats = len(set(words)) < len(words)
+        if key.kind == "its order" or not all(map(str.isdecimal, words)) or repeats:
             continue
         rows = list(map(int, words))
         if tables.counts(words) and len(rows) == n:
@@ -606,9 +534,6 @@ def _placement(
         got = f"the path {str(key.cells[0])[:60]!r} for examples without paths"
         remedy = "add a column `row` with row numbers from 0"
         raise ValueError(sentence(f"{entries.noun} must be matched to examples", got, remedy))
-    if len(entries.values) == n - 1 and entries.header:
-        rule, remedy = "the first line of a table must name its columns", "add the header label"
-        raise ValueError(sentence(rule, repr(entries.header), remedy))
     if len(entries.values) != n:
         rule = f"models and {entries.noun} must describe the same examples"
         got = f"{n} in models, {len(entries.values)} in {entries.noun}"
@@ -648,11 +573,12 @@ def labels_of_files(paths: Sequence, column: str | None = None) -> _Entries:  # 
     joined: dict = {}
     inputs: tuple = ()
     for path in paths:
-        entries: Any = _in_file(os.fspath(path), column, "labels")
-        keys = entries.keys if isinstance(entries, _Entries) else ()
-        inputs += entries.inputs if isinstance(entries, _Entries) else ()
-        key = next((key for key in keys if key.kind == "row"), None)
-        key = key or next((key for key in keys if key.kind), None)
+        entries = _in_file(os.fspath(path), column, "labels")
+        if not isinstance(entries, _Entries):
+            entries = _Entries([])
+        inputs += entries.inputs
+        key = next((key for key in entries.keys if key.kind == "row"), None)
+        key = key or next((key for key in entries.keys if key.kind), None)
         if key is None:
             rule = "each of several files of labels must identify its examples"
             remedy = "add a column `row`, with numbers from 0, or `path`"
@@ -690,7 +616,7 @@ def read_labels(
     | LabelColumn
     | _Entries
     | None,  # labels, their file, or True: the labels of `images`
-    images: Points | None,
+    images: object,  # source of images or texts to which the labels belong, or None
     n: int,
     *,
     inputs: str = "",  # `inputs_digest` of the ranked inputs; empty: of `images`
@@ -702,9 +628,10 @@ def read_labels(
         check_same_n(models=n, labels=len(labels.classes))
         check_inputs(labels.inputs, inputs)
         return labels
-    column, of_points = None, labels is True
+    column = None
     if isinstance(labels, LabelColumn):
-        labels, column = labels.source, labels.column
+        labels, column = labels
+    of_points = labels is True
     if of_points:
         labels = getattr(images, "labels", None)
         if labels is None:
@@ -722,46 +649,27 @@ def read_labels(
         in_order = _plain_list(values)
         check_same_n(models=n, labels=len(in_order))
         checked = _checked_classes(_classes(in_order), n)
-    offers = read.offers if isinstance(read, _Entries) else ()
-    notes = (*notes, *checked.notes)
-    return checked._replace(notes=notes, offers=offers, inputs=written_for)
+    return checked._replace(notes=(*notes, *checked.notes), inputs=written_for)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #d1d32ed2
-def _is_key(frame: DataFrame, k: int) -> bool:
-    "Return whether column `k` of a table of features identifies the examples."
-    from pandas.api.types import is_float_dtype, is_numeric_dtype
-
-    plain, cells = tables.plain_name(frame.columns[k]), frame.iloc[:, k]
-    if plain in (*LABEL_NAMES, *_GROUP_NAMES) or not cells.is_unique or is_float_dtype(cells):
-        return False
-    if is_numeric_dtype(cells):
-        return plain in KEY_NAMES and plain not in _ROW_NAMES and not tables.counts(cells.tolist())
-    return all(isinstance(cell, str) for cell in cells) and (k == 0 or plain in KEY_NAMES)
-
-
 def _keyed(frame: DataFrame) -> DataFrame:
-    "Set the column that identifies the examples as the index, if there is exactly one."
+    "Set the first column of a table of features as the index if it contains names."
     if not tables.is_usual_index(frame.index):
         _index_key(frame.index)
         return frame
-    places = [k for k in range(frame.shape[1]) if _is_key(frame, k)]
-    if len(places) != 1 or frame.shape[1] < 2:
-        return frame
-    index = list(map(tables.key_text, frame.iloc[:, places[0]].tolist()))
-    rest = [k for k in range(frame.shape[1]) if k != places[0]]
-    return frame.iloc[:, rest].set_axis(index, axis=0)
+    first = frame.iloc[:, 0]
+    named = all(isinstance(cell, str) for cell in first) and first.is_unique
+    return frame.iloc[:, 1:].set_axis(first.tolist(), axis=0) if named else frame
 
 
-def _in_order_of(points: Any, frame: DataFrame, name: object) -> DataFrame:
-    "Sort the rows of a data frame in the order of images or texts; warn if none matches."
+def _in_order_of(points: Any, frame: DataFrame) -> DataFrame:
+    "Sort the rows of a data frame in the order of images or texts."
     n = len(points)
     check_same_n(points=n, rows=len(frame))
-    entries = _Entries(list(range(n)), _index_key(frame.index), noun="rows of features")
+    entries = _Entries(list(range(n)), _index_key(frame.index), "rows of features")
     rows, _ = _placement(entries, points, n)
     if rows is None:
-        message = f"the rows of {str(name)[:40]!r} are matched by order"
-        warnings.warn(f"{message} because their key matches no example.", stacklevel=4)
-        return frame
+        _refuse_unfit(frame.index[0], 0, n, entries.noun)
     return frame.iloc[np.argsort(rows, kind="stable")]
 
 
@@ -769,9 +677,9 @@ def _with_names(source: Source) -> Source:
     "Convert features with named examples to a data frame with the names as its index."
     if isinstance(source, Matrix) and source.is_frame:
         return Matrix(_keyed(source.values))
-    if not isinstance(source, FeatureFile) or source.key is not None or not source.path.is_file():
+    if not isinstance(source, FeatureFile) or isinstance(source.path, str):
         return source
-    if not tables.kind_of(source.path):
+    if source.key is not None or not source.path.is_file() or not tables.kind_of(source.path):
         return source
     keyed = _keyed(tables.read(source.path, numbers=True))
     return source if tables.is_usual_index(keyed.index) else Matrix(keyed)
@@ -792,7 +700,7 @@ def rows_of_frames(models: Mapping[str, Any], points: Any | None = None) -> tupl
     if not named:
         return read, None
     if points is not None:
-        ordered = {k: Matrix(_in_order_of(points, v, k)) for k, v in named.items()}
+        ordered = {k: Matrix(_in_order_of(points, v)) for k, v in named.items()}
         return {**read, **ordered}, None
     first, order = next(iter(named)), next(iter(named.values())).index
     for name, frame in named.items():
@@ -825,9 +733,9 @@ def groups_of_points(groups: Any, points: Any, n: int) -> _PointGroups:
     """
     if isinstance(groups, _PointGroups):
         return groups
-    read: Any = _entries_of(groups, None, "groups")
+    read = _entries_of(groups, None, "groups")
     if getattr(read, "ndim", 1) != 1:
-        rule, got = "groups must contain one name per example", f"shape {tuple(read.shape)}"
+        rule, got = "groups must contain one name per example", f"shape {np.shape(read)}"
         raise ValueError(sentence(rule, got, "pass one column, shape (n,)"))
     values, notes = _in_rows(read, points, n)
     if isinstance(values, np.ndarray) and values.dtype.kind == "S":

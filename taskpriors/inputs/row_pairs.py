@@ -220,7 +220,7 @@ def read_pairs(
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000016
 QueriesLike = TypeAliasType("QueriesLike", TextsLike | ImagesLike | Mapping | Sequence)
-RelevantLike = TypeAliasType("RelevantLike", ArrayLike | str | os.PathLike | Mapping)
+_RelevantLike = TypeAliasType("_RelevantLike", ArrayLike | str | os.PathLike | Mapping)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000007
 @documented
@@ -238,7 +238,7 @@ class Retrieval:
     """
 
     queries: QueriesLike  # texts, images, name of model -> features, or a list of features
-    relevant: RelevantLike  # rows (query, document) or (query, document, grade), or a table
+    relevant: _RelevantLike  # rows (query, document) or (query, document, grade), or a table
     k: int = 10  # number of nearest documents for precision and nDCG
 
     @checks.named("Retrieval")
@@ -285,7 +285,7 @@ def _grade_of(cell: object) -> float:
 
 
 def read_relevant(
-    relevant: RelevantLike,  # as for `Retrieval`
+    relevant: _RelevantLike,  # as for `Retrieval`
     queries: object,  # a source of texts or images, an object with `names`, or None
     documents: object,  # as for queries
     sizes: tuple[int, int],  # number of queries and of documents

@@ -80,6 +80,7 @@ class Source:
 
     held = ""  # field whose class is the name of the model in a list; empty: `label` is
     prefix = ""  # prepended to each text; see `WithPrefix`
+    is_given = False  # is the model given as features?
 
     @property
     def encode(self) -> Callable | None:
@@ -116,6 +117,7 @@ class Matrix(Source):
 
     values: Any  # shape (n, d)
     held = "values"
+    is_given = True
 
     @property
     def is_frame(self) -> bool:
@@ -132,40 +134,24 @@ def _stem(path: PurePath) -> str:
 
 @dataclass(frozen=True)
 class FeatureFile(Source):
-    "A file of features."
+    "A file of features, in a folder or at a URL."
 
-    path: Path
+    path: Path | str  # a URL is a text
     key: str | None = None  # name of one of its arrays
+    is_given = True
 
     @property
     def label(self) -> str:
         "Stem of the file name, with the key if there is one."
-        stem = self.path.name if self.path.is_dir() else _stem(self.path)
+        is_folder = isinstance(self.path, Path) and self.path.is_dir()
+        stem = PurePath(self.path).name if is_folder else _stem(PurePath(self.path))
         return stem if self.key is None else f"{stem}:{self.key}"
 
     @property
     def longer_label(self) -> str:
         "Label with the name of the folder, for files with the same name in different folders."
-        return f"{self.path.absolute().parent.name}/{self.label}"
-
-
-@dataclass(frozen=True)
-class Url(Source):
-    "A file of features at a URL."
-
-    url: str
-    key: str | None = None  # name of one of its arrays
-
-    @property
-    def label(self) -> str:
-        "Stem of the file name, with the key if there is one."
-        stem = _stem(PurePath(self.url))
-        return stem if self.key is None else f"{stem}:{self.key}"
-
-    @property
-    def longer_label(self) -> str:
-        "Label with the name of the folder."
-        return f"{PurePath(self.url).parent.name}/{self.label}"
+        place = self.path.absolute() if isinstance(self.path, Path) else PurePath(self.path)
+        return f"{place.parent.name}/{self.label}"
 
 
 @dataclass(frozen=True)
@@ -338,16 +324,14 @@ class Unknown(Source):
         return self.value.__name__ if isinstance(self.value, type) else type(self.value).__name__
 
 # %% ../../nbs/inputs/00_sources.ipynb #c5f2fcef
-def _of_text(text: str, is_path: bool) -> FeatureFile | Url | OnnxNetwork | Name:
+def _of_text(text: str, is_path: bool) -> FeatureFile | OnnxNetwork | Name:
     "Convert a text (a name, a URL or a path) to a source."
     if not is_path and text.startswith(("zoo/", "hf-hub:", "hf_hub:", "local-dir:")):
         return Name(text)
     if text.lower().endswith(".onnx"):
         return OnnxNetwork(_home_path(text))
     file, key = split_key(text)
-    if is_url(text):
-        return Url(file, key)
-    if key is not None:
+    if is_url(text) or key is not None:
         return FeatureFile(file, key)
     in_folder = "/" in text or os.sep in text
     if file.is_dir():
@@ -422,14 +406,9 @@ def sources_of(models: Any) -> list[Source]:
     return [source_of(model) for model in models]
 
 
-def is_given(source: Source) -> bool:
-    "Return whether a model is given as features."
-    return isinstance(source, (Matrix, FeatureFile, Url))
-
-
 def is_feature_file(model: object) -> bool:
     "Return whether a model is a file of features, or its URL."
-    return isinstance(source_of(model), (FeatureFile, Url))
+    return isinstance(source_of(model), FeatureFile)
 
 # %% ../../nbs/inputs/00_sources.ipynb #24bdf2a3
 def check_name(name: object, what: str) -> None:

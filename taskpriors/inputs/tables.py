@@ -18,7 +18,7 @@ from ..checks import DataFrame, check_memory
 from ..refusals import sentence, shortened
 
 # %% ../../nbs/inputs/00_tables.ipynb #2048b74e
-TABLE_FILES = (".csv", ".tsv", ".parquet", ".jsonl")
+_TABLE_FILES = (".csv", ".tsv", ".parquet", ".jsonl")
 _TO_CSV = ".to_csv('table.csv', index=False)"
 CONVERSIONS = {  # unsupported extension -> conversion of the file
     ".json": "pandas.read_json(path).to_json('table.jsonl', orient='records', lines=True)",
@@ -42,7 +42,7 @@ CONVERSIONS[".hdf5"] = CONVERSIONS[".h5"]
 def kind_of(path: Path) -> str:
     "Extension of a file of a table in lower case; empty for other files."
     suffix = path.suffix.lower()
-    return suffix if suffix in TABLE_FILES else ""
+    return suffix if suffix in _TABLE_FILES else ""
 
 
 def _text_in(path: Path) -> str:
@@ -229,7 +229,7 @@ def read(path: Path, *, numbers: bool = False) -> DataFrame:
     "Read the table in a file; the cells of csv files are text unless `numbers` is true."
     kind, name = kind_of(path), shortened(path.name, 60)
     if not kind:
-        remedy = CONVERSIONS.get(path.suffix.lower(), f"save it as {' or '.join(TABLE_FILES)}")
+        remedy = CONVERSIONS.get(path.suffix.lower(), f"save it as {' or '.join(_TABLE_FILES)}")
         raise ValueError(
             sentence(f"{name} must be a table in a supported format", repr(path.suffix), remedy)
         )

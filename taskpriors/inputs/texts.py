@@ -12,8 +12,8 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set, Sized
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set, Sized
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -39,24 +39,14 @@ from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
 def _classes(labels, n: int) -> tuple[Tensor, tuple]:  # shape (n,), int64, and class names
-    values = None
-    if not isinstance(labels, (Tensor, np.ma.MaskedArray)):
-        with suppress(ValueError):  # ragged lists
-            values = np.asarray(labels)
-    if values is None or values.ndim != 1 or values.dtype.kind not in "OUT":
-        numbers = checks.as_tensor(labels, "labels")
-        y = checks.check_labels(numbers)[0].cpu()
-        checks.check_same_n(texts=n, labels=len(y))
-        return y, tuple(y.unique().tolist())
-    entries = list(labels) if isinstance(labels, (list, tuple)) else values.tolist()
-    for k, value in enumerate(entries):
-        if not isinstance(value, str) or row_labels.is_blank(value):
-            rule, remedy = "every text must have a label", "drop the text, or leave labels out"
-            checks.refuse(rule, f"{value!r:.40} at position {k}", remedy)
-    row_labels.column_classes(entries)
+    entries = list(labels) if isinstance(labels, (list, tuple)) else labels.tolist()
     checks.check_same_n(texts=n, labels=len(entries))
-    names, places = np.unique(values.astype(str), return_inverse=True)
-    return torch.as_tensor(places), tuple(names.tolist())
+    given = row_labels.column_classes(entries)
+    if (given.classes < 0).any():
+        k = given.classes.tolist().index(-1)
+        rule, remedy = "every text must have a label", "drop the text, or leave labels out"
+        checks.refuse(rule, f"{entries[k]!r:.40} at position {k}", remedy)
+    return given.classes, given.names
 
 # %% ../../nbs/inputs/07_texts.ipynb #4279657a
 def _digest(texts: tuple) -> str:  # 64 hexadecimal digits
@@ -176,7 +166,7 @@ def _frame_of(source: Any) -> DataFrame | None:
         return _frame_of_rows(source) if frame is None else frame
     path = Path(source).expanduser()
     if not tables.kind_of(path):
-        rule = f"texts must be a list, or a file .txt, {', '.join(tables.TABLE_FILES)}"
+        rule = "texts must be a list, or a file .txt, .csv, .tsv, .parquet or .jsonl"
         remedy = tables.CONVERSIONS.get(path.suffix.lower(), "pass a list of texts")
         checks.refuse(rule, repr(path.name[-80:]), remedy)
     if not path.is_file():
@@ -265,7 +255,7 @@ def load_texts(
         at = _text_place(frame, text_column, path is not None)
         has_label = label_column is not None or "label" in map(tables.plain_name, frame.columns)
         label = row_labels.label_place(frame, label_column) if has_label else None
-        texts: Any = frame.iloc[:, at].tolist()
+        texts: object = frame.iloc[:, at].tolist()
         names = _names_in(frame, at)
         if labels is None and label is not None:
             labels = frame.iloc[:, label].tolist()
@@ -278,8 +268,7 @@ def load_texts(
         if hasattr(source, "iloc") and hasattr(source, "index"):
             series: Any = source
             names = _names_in(series.to_frame("text"), 0)
-    is_list = hasattr(texts, "__iter__") and hasattr(texts, "__len__")
-    if not is_list or isinstance(texts, (type, bytes, Mapping, Set)):
+    if not isinstance(texts, Collection) or isinstance(texts, (type, bytes, Mapping, Set)):
         rule, remedy = "texts must be a list, a table or a file", "pass a list of strings"
         checks.refuse(rule, type(source).__name__, remedy, TypeError)
     opened = TextSource(list(texts), name, labels=labels, labels_from=labels_from, names=names)
@@ -692,7 +681,7 @@ def embed_texts(
     texts = texts.with_prefix(source.prefix) if source.prefix else texts
     if isinstance(source, sources.WordVectors):
         source = sources.Matrix(word_means(source.vectors, texts, name))
-    if isinstance(source, Encoder) or sources.is_given(source):
+    if isinstance(source, Encoder) or source.is_given:
         return embed_features(load_encoder(source, name=name), texts, **how)
     order = torch.tensor(sorted(range(len(texts)), key=lambda i: (-len(texts[i]), texts[i])))
     view = texts.subset(order)

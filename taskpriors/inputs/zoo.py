@@ -226,7 +226,7 @@ class _Recipe:
     steps: int = 0  # number of training steps
 
 # %% ../../nbs/inputs/05_zoo.ipynb #50a55d55
-ZOO = dict(
+_ZOO = dict(
     pixels=_Recipe("pixels"),
     blocks=_Recipe("blocks"),
     pca=_Recipe("pca", 16),
@@ -250,7 +250,7 @@ ZOO = dict(
 # %% ../../nbs/inputs/05_zoo.ipynb #a0089690
 def zoo_names() -> list[str]:
     "Return the names of the zoo's representations."
-    return list(ZOO)
+    return list(_ZOO)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #02387c82
 def _rotation_loss(network, x, g) -> Tensor:
@@ -341,8 +341,8 @@ def build_network(name: str, data: Printed | None = None, train: bool = True) ->
     The training images are `data`, by default the printed characters. The network is returned in
     evaluation mode.
     """
-    recipe = ZOO[name]
-    seed = list(ZOO).index(name)
+    recipe = _ZOO[name]
+    seed = list(_ZOO).index(name)
     arguments = [] if recipe.width is None else [recipe.width]
     n_threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -371,7 +371,7 @@ def _zoo_key(name) -> str:
     code = [inspect.getsource(f) for f in _MAKERS]
     versions = [torch.__version__, timm.__version__, matplotlib.__version__]
     layout = 2  # version of the file layout: the description contains the key
-    return digest_json([name, asdict(ZOO[name]), code, versions, layout])
+    return digest_json([name, asdict(_ZOO[name]), code, versions, layout])
 
 
 def _zoo_file(name, key, cache) -> Path:
@@ -382,7 +382,7 @@ def _zoo_file(name, key, cache) -> Path:
 def zoo_model(name: str, *, cache: str | os.PathLike | None = None) -> nn.Module:
     "Return a network of the zoo, trained on first use: (B, 1, 8, 8) in [0, 1] -> (B, d)."
     check_choice(name, zoo_names(), "name")
-    if not ZOO[name].steps:
+    if not _ZOO[name].steps:
         return build_network(name)
     root, key = cache_dir(cache), _zoo_key(name)
     path = _zoo_file(name, key, cache)
@@ -393,7 +393,7 @@ def zoo_model(name: str, *, cache: str | os.PathLike | None = None) -> nn.Module
             lambda: build_network(name).state_dict(),
             dict(key=key),
             module.state_dict(),
-            more=dict(name=name, **asdict(ZOO[name]), trained_on="printed characters"),
+            more=dict(name=name, **asdict(_ZOO[name]), trained_on="printed characters"),
             sidecar=True,
             root=root,
         )

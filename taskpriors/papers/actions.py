@@ -15,17 +15,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..checks import DataFrame
 from ..inputs import encoders
 from ..inputs.image_source import ImageSource
-from . import printed_correlations, recipes
+from . import gaussian_fit, printed_correlations, recipes
+from .toolbox import attack_distances, autoattack
 from ..results import new_axes, new_panels
 from ..synbench import gaussians, robust_probing, score
 from ..synbench.robust_probing import synthetic_accuracy
-from ..transfer import agreement, code_length, discriminants, evidence, orders
+from ..transfer import agreement, code_length, discriminants, evidence
 
 # %% ../../nbs/papers/15_actions.ipynb #d390b40b
 class Cell(NamedTuple):
@@ -174,6 +176,43 @@ def _pearson(truth, values):  # None with fewer than three numbers, or if all ar
         return None
     return agreement.agreement_statistic(x, y, method="pearson")
 
+# %% ../../nbs/papers/15_actions.ipynb #fce0fc44
+def _mlp_learner(
+    points: Tensor,  # training examples, shape (n, d), float64
+    classes: Tensor,  # training labels 0..n_classes-1, shape (n,)
+    test: Tensor,  # test examples, shape (m, d)
+    n_classes: int,  # number of classes, including unobserved ones
+    *,
+    width: int = 512,  # units per hidden layer
+    n_steps: int = 5000,  # steps of Adam at a rate of 0.001
+    batch_size: int = 256,  # maximum number of examples per step
+    n_seeds: int = 5,  # number of networks
+) -> Tensor:  # mean of the networks' log-probabilities, shape (m, n_classes), float64
+    "Train networks with two hidden layers and no penalty, as in Whitney et al. (2020)."
+    mean, spread = points.mean(), points.std().clamp_min(1e-12)
+    x, z = (((v - mean) / spread).float() for v in (points, test))
+    total = torch.zeros(len(test), n_classes, dtype=torch.float64, device=test.device)
+    for seed in range(n_seeds):
+        g = torch.Generator().manual_seed(seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            sizes = [x.shape[1], width, width, n_classes]
+            layers = [torch.nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False)]
+        relu = torch.nn.ReLU()
+        net = torch.nn.Sequential(layers[0], relu, layers[1], relu, layers[2]).to(x.device)
+        rounds = torch.optim.Adam(net.parameters(), 1e-3)
+        order = torch.randperm(0)
+        for _ in range(n_steps):
+            if len(order) == 0:
+                order = torch.randperm(len(x), generator=g).to(x.device)
+            batch, order = order[:batch_size], order[batch_size:]
+            rounds.zero_grad()
+            torch.nn.functional.cross_entropy(net(x[batch]), classes[batch]).backward()
+            rounds.step()
+        with torch.no_grad():
+            total += net(z).double().log_softmax(1)
+    return total / n_seeds
+
 # %% ../../nbs/papers/15_actions.ipynb #eca017e7
 _BASE_SCALE = 2.0
 
@@ -184,7 +223,7 @@ def _encoder(job, network):
 
 def _by_size(job: Job) -> Computed:
     sizes, cells = job.item.settings["sizes"], []
-    learner: Callable = code_length.mlp_learner
+    learner: Callable = _mlp_learner
     if (steps := job.item.settings.get("learner_steps")) is not None:
         learner = partial(learner, n_steps=steps, n_seeds=1)
     batch = job.options.get("batch_size", 64)
@@ -249,7 +288,7 @@ def _printed_correlations(job: Job) -> Computed:
     n = len(printed_correlations.rows_of(job.item.published).accuracy)
     largest = table.loc["SynBench, n = 32768"]
     values = largest[["recomputed", "low", "high"]]
-    ends = [orders.fisher_interval(value, n, "pearson", 0.9) for value in values]
+    ends = [agreement.fisher_interval(value, n, "pearson", 0.9) for value in values]
     for k, column in enumerate(("90 % low", "90 % high")):  # A.17
         middle, *others = (end[k] for end in ends)
         error = max(abs(middle - other) for other in others)
@@ -451,7 +490,7 @@ def _draw_by_size(correlations):  # Figure 4: one line per metric, dashed lines 
 def _draw_smallest(correlations, n_networks):  # Figure 7: the smallest number of samples
     few = correlations[correlations.index.str.endswith("n = 2048")]
     rows = {
-        row.partition(",")[0]: (v, *orders.fisher_interval(v, n_networks, "pearson", 0.9))
+        row.partition(",")[0]: (v, *agreement.fisher_interval(v, n_networks, "pearson", 0.9))
         for row, v in few.items()
     }
     title = "2,048 samples, 90 % intervals"
@@ -541,7 +580,7 @@ def _robust_cells(job, encoder, parts, at):  # cells of one network on one data 
         standard = head.accuracy(encoder.differentiable, x2, y2)
         logits = head.on(encoder.differentiable)
         if s.get("attack") == "auto" and not job.item.small:
-            held = robust_probing.autoattack(logits, x2, y2, 0.2, n_classes=n_classes)
+            held = autoattack(logits, x2, y2, 0.2, n_classes=n_classes)
         else:
             few = s.get("attack_steps", 20)
             held = robust_probing.pgd_attack(logits, x2, y2, 0.2, n_steps=few, clip=(0, 1))
@@ -570,7 +609,7 @@ def _features_of(network, images, job):  # features, shape (n, d), of images of 
 def _both_distances(x, shape, covariance):  # distance summed over both class means, and its error
     paper = dict(covariance=covariance, pixel_mean=0.5 / math.sqrt(math.prod(shape)))
     task = gaussians.synthetic_task(1.0, shape, **paper)
-    both = 2 * (gaussians.mahalanobis(x, task) + task.distance**2)
+    both = 2 * (gaussian_fit.mahalanobis(x, task) + task.distance**2)
     return float(both.mean()), 2 * float(both.std()) / math.sqrt(len(x))
 
 
@@ -584,47 +623,22 @@ def _distances(job: Job) -> Computed:
         of_features = [(network, _features_of(network, x, job)) for network in networks]
         for label, covariance in (("Gaussian-I", "identity"), ("Gaussian-H", "heptadiagonal")):
             task = gaussians.synthetic_task(1.0, shape, covariance=covariance)
-            fit = gaussians.rejects_gaussian(x, task)
+            fit = gaussian_fit.rejects_gaussian(x, task)
             if job.item.item == "Table 20":
                 cells.append(Cell(name, label, fit.published_p, fit.p_value))
             else:
                 drawn = task.sample(len(x))[0]
                 for network, z in of_features:
-                    fid = gaussians.frechet_distance(z, _features_of(network, drawn, job))
+                    fid = gaussian_fit.frechet_distance(z, _features_of(network, drawn, job))
                     unlike = "other weights of Inception"
                     cells.append(Cell(name, f"FID, {label}", None, fid, unlike=unlike))
-                apart = gaussians.frechet_distance(x.flatten(1), drawn.flatten(1))
+                apart = gaussian_fit.frechet_distance(x.flatten(1), drawn.flatten(1))
                 cells.append(Cell(name, f"Frechet distance of pixels, {label}", None, apart))
                 both, error = _both_distances(x, shape, covariance)
                 unlike = "" if label == "Gaussian-I" else "the band is not printed"
                 mean = fit.mean_distance
                 cells.append(Cell(name, f"MD, {label}", both, mean, error, unlike))
     return cells, None
-
-# %% ../../nbs/papers/15_actions.ipynb #97052052
-def attack_distances(
-    logits: Callable,  # differentiable map from images to class scores
-    images: torch.Tensor,  # in [0, 1], shape (n, channels, height, width)
-    labels: torch.Tensor,  # true classes, shape (n,)
-    n_classes: int,
-    *,
-    batch_size: int = 64,  # images per batch
-    n_steps: int = 10,  # number of search steps for a weight, and of gradient steps per weight
-) -> torch.Tensor:  # shape (n,); 0 if misclassified, NaN if no adversarial image was found
-    "Compute the 2-norms of the perturbations found by the attack of Carlini and Wagner (2017)."
-    model = robust_probing.art_classifier(logits, images, n_classes)
-    from art.attacks.evasion import CarliniL2Method
-
-    steps = dict(binary_search_steps=n_steps, max_iter=n_steps)
-    attack = CarliniL2Method(model, batch_size=batch_size, verbose=False, **steps)
-    moved = torch.from_numpy(attack.generate(images.cpu().numpy(), labels.cpu().numpy())).to(images)
-    lengths = robust_probing.image_norms(moved - images).flatten()
-    with torch.no_grad():
-        parts = zip(images.split(batch_size), moved.split(batch_size), strict=True)
-        both = [[logits(x).argmax(1) for x in pair] for pair in parts]
-    before, after = (torch.cat(guesses) for guesses in zip(*both, strict=True))
-    lengths = lengths.where(after != labels, torch.nan)
-    return lengths.where(before == labels, 0.0)
 
 # %% ../../nbs/papers/15_actions.ipynb #2a4834f8
 def _mean_distance(job, network):  # mean over successful attacks, and their fraction

@@ -14,16 +14,94 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 import taskpriors.checks as checks
-from ..checks import DataFrame
+from ..checks import ArrayLike, DataFrame
 from ..inputs import named_models
 from ..inputs.images import load_images
 from ..report.plots import drawn_png
 from ..store import write_file
-from ..synbench.curves import SynBenchResult, SynBenchSettings
+from ..svd import present_classes
+from ..synbench import gaussians
+from ..synbench.curves import SynBenchResult, SynBenchSettings, checked_settings
 from ..synbench.robust_probing import synthetic_accuracy
-from ..synbench.score import fitted_settings, scored_network, synbench_score
+from ..synbench.score import scored_network, synbench_score
+
+# %% ../../nbs/papers/11_synbench_scores.ipynb #89370539
+def _fitted_covariance(residuals: Tensor, n_means: int = 1) -> gaussians.Colored:
+    "Estimate the Ledoit-Wolf covariance of images about `n_means` class means."
+    n, d = residuals.shape
+    _, s, V = torch.linalg.svd(residuals, full_matrices=False)
+    nonzero = s > s[0] * 1e-10
+    variances, V = s[nonzero].square() / n, V[nonzero]
+    mean, squares = variances.sum() / d, variances.square().sum()
+    noise = (residuals.square().sum(1).square().mean() - squares) / n
+    distance = squares - d * mean**2
+    share = (noise / distance).clamp(max=1) if distance > 0 else torch.ones_like(mean)
+    rest = share * mean * n / (n - n_means)
+    variances = ((1 - share) * variances + share * mean) * n / (n - n_means)
+
+    def act(x, of_own, of_rest) -> Tensor:
+        if x.shape[1] != d:
+            rule = f"the covariance was fitted to images of {d} values"
+            checks.refuse(rule, f"{x.shape[1]} values", "fit images of the network's size")
+        W = V.to(x)
+        return of_rest.to(x) * x + (x @ W.T * (of_own - of_rest).to(x)) @ W
+
+    return gaussians.Colored(
+        lambda g: act(g, variances.sqrt(), rest.sqrt()), lambda v: act(v, 1 / variances, 1 / rest)
+    )
+
+# %% ../../nbs/papers/11_synbench_scores.ipynb #0f1f41f5
+def _fitted_settings(
+    images: ArrayLike,  # shape (n, channels, height, width), in the units of `pixel_mean`
+    labels: ArrayLike | None = None,  # class of each image, (n,); None is a single class
+    *,
+    settings: SynBenchSettings
+    | None = None,  # settings with all other fields; None uses the defaults
+) -> SynBenchSettings:  # settings for images of this size
+    """Return settings of a SynBench score whose classes resemble given images.
+
+    The noise has the covariance of the images about their class means. The means of the two classes
+    differ along the direction in which class means vary most, at lengths that give the same optimal
+    accuracies as the given settings for Gaussian-I.
+
+    Reference: ours, after Ko et al., SynBench, section 4.4; Ledoit and Wolf 2004 for the shrinkage.
+    """
+    s = checked_settings(settings, {})
+    x = checks.check_tensor(images, "images").detach()
+    if x.ndim != 4:
+        rule, remedy = "images must have shape (n, c, h, w)", "stack images of one size"
+        checks.refuse(rule, f"shape {tuple(x.shape)}", remedy)
+    flat = checks.check_features(x.flatten(1), "images")
+    checks.check_memory(7 * 8 * flat.numel(), "pass fewer images, or smaller ones")
+    flat = flat.double().cpu()
+    deviations, direction, n_means = flat - flat.mean(0), torch.ones_like(flat[0]), 1
+    if labels is not None:
+        y, counts = (x.cpu() for x in present_classes(labels, n=len(flat)))
+        n_means = len(counts)
+        if not 2 <= n_means <= len(flat) - 2:
+            rule = "labels must give some images the same class"
+            got = f"{n_means} classes for {len(flat)} images"
+            checks.refuse(rule, got, "label more images or omit labels")
+        counts = counts.double()[:, None]
+        means = torch.zeros(n_means, flat.shape[1], dtype=flat.dtype).index_add(0, y, flat) / counts
+        deviations = flat - means[y]
+        between = (means - flat.mean(0)) * counts.sqrt()
+        direction = torch.linalg.svd(between, full_matrices=False)[2][0]
+    if not deviations.any():
+        checks.refuse("images of a class must differ", "equal images", "pass more images")
+    covariance = _fitted_covariance(deviations, n_means)
+    u = (direction / direction.norm())[None]
+    unit = float((u @ covariance.solve(u).T).sqrt())
+    return replace(
+        s,
+        covariance=covariance,
+        direction=direction.reshape(x.shape[1:]),
+        scales=tuple(length / unit for length in s.scales),
+        pixel_mean=float(flat.mean()),
+    )
 
 # %% ../../nbs/papers/11_synbench_scores.ipynb #78d450fb
 _CONVENTIONS = dict(derived=SynBenchSettings, paper=SynBenchSettings.paper)
@@ -51,7 +129,7 @@ def _settings_like(source, network, options, settings):  # SynBenchSettings
     labels = source.labels
     if labels is not None and not 2 <= len(torch.as_tensor(labels).unique()) <= len(source) - 2:
         labels = None
-    return fitted_settings(images, labels, settings=settings)
+    return _fitted_settings(images, labels, settings=settings)
 
 
 def _curves(result):  # one row per threshold

@@ -18,7 +18,7 @@ import torch
 import taskpriors.checks as checks
 from ..checks import DataFrame, Series
 from .hyperparameters import choose_grid
-from ..transfer import orders
+from ..transfer import agreement
 from ..transfer.agreement import compare_agreement
 from ..transfer.pactran import GaussianGrid
 
@@ -204,10 +204,10 @@ def family_intervals(
     scores, truth, models, keys = score_stack(rows, error)
     groups = [families.get(m, m) for m in models]
     out: dict = {}
-    if len(set(groups)) >= orders.LEAST_FAMILIES:
-        members = orders.family_members(groups, len(models))
+    if len(set(groups)) >= agreement.LEAST_FAMILIES:
+        members = agreement.family_members(groups, len(models))
         generator = torch.Generator().manual_seed(0)
-        samples, times = orders.resamples(len(models), n_resamples, generator, members)
+        samples, times = agreement.resamples(len(models), n_resamples, generator, members)
         weights = np.stack([np.bincount(index, minlength=len(models)) for index in samples])
         share = _task_weights(keys)
         for metric, values in scores.items():
@@ -268,7 +268,7 @@ def metric_margins(
     ranks, truth, models, _ = mean_ranks(rows, error, [first, *metrics])
     by_task = taus.groupby(["metric", "task"])["tau"].mean().unstack("task")
     groups = [families.get(m, m) for m in models]
-    grouped = groups if len(set(groups)) >= orders.LEAST_FAMILIES else None
+    grouped = groups if len(set(groups)) >= agreement.LEAST_FAMILIES else None
     out = {}
     for k in metrics:
         varied = (np.ptp(ranks[first], axis=1) > 0) & (np.ptp(ranks[k], axis=1) > 0)

@@ -23,26 +23,18 @@ from ..blocks import evenly, pair_blocks
 from ..checks import ArrayLike, Axes, Seed
 from ..kernels import product_factor
 from . import particles
-from .labelings import reason_against_chains, watch_chains
+from .labelings import watch_chains
 from .prefix import n_distinct_tasks, pairwise_rand
 from ..probes import ridge_probes
 from ..results import Result
 from ..signatures import documented
 
 # %% ../../nbs/prior/13_calibration.ipynb #bc2dae51
-@documented
-@checks.entry_point
-def top_eigenvalue(
-    Z: ArrayLike,  # factor of a kernel K, shape (n, r)
-) -> float:  # in the units of K
-    "Largest eigenvalue of K, computed from the factor by Lanczos iteration."
+def _top_eigenvalue(Z: Tensor) -> float:  # in the units of K
+    "Largest eigenvalue of K = Z Z^T, computed from the factor by Lanczos iteration."
     from scipy.sparse.linalg import LinearOperator, eigsh
 
-    Z = checks.check_features(Z, "Z")
     Z = Z.double() if min(Z.shape) < 8 else Z
-    if not Z.any():
-        rule = "K must not be zero"
-        checks.refuse(rule, "an all-zero factor", "check the features")
     if min(Z.shape) < 8:
         gram = Z.T @ Z if Z.shape[1] < len(Z) else Z @ Z.T
         return torch.linalg.eigvalsh(gram.double())[-1].item()
@@ -69,7 +61,7 @@ def critical_temperature(
     if not Z.any():
         rule = "Z must not be zero"
         checks.refuse(rule, "zeros", "check the features")
-    return 2 * top_eigenvalue(Z) / q
+    return 2 * _top_eigenvalue(Z) / q
 
 # %% ../../nbs/prior/13_calibration.ipynb #c6e03318
 def _draw_particles(cloud, g) -> Tensor:  # indices of 200 particles, drawn in proportion to weight
@@ -149,15 +141,16 @@ def temperature_scan(
     T = torch.logspace(math.log10(2 * top), math.log10(top / 20), 12, dtype=torch.float64)
     if temperatures is not None:
         T = checks.check_temperatures(temperatures).sort(descending=True).values
-    draw = particles.DrawOptions(n_tasks, seed, class_proportions, tolerance)
-    problem = particles.checked_problem(Z, T[-1].item(), n_classes, draw)
+    pi, tau = particles.check_proportions(class_proportions, tolerance, n_classes)
+    P, order, g = particles.checked_problem(
+        Z, T[-1].item(), n_classes, n_tasks, seed, pi=pi, tau=tau
+    )
     if features is not None:
         features = checks.check_features(features)
-        checks.check_same_n(features=len(features), Z=problem.model.n)
+        checks.check_same_n(features=len(features), Z=P.n)
     step = checks.check_number(step, "step", low=0, high=1, low_open=True, high_open=True)
     stops = (1 / T).tolist()
     rows = []
-    P, order, g = problem
     run = particles.anneal(P, n_tasks, g, stops, step=step)
     for state in _at_stops(run, stops):
         cloud = state.cloud
@@ -183,7 +176,7 @@ def temperature_scan(
                 "probe_accuracy": accuracy,
             }
         )
-        reason = particles.too_few_ancestors(state.cloud)
+        reason = cloud.too_few_ancestors()
     if reason:
         warnings.warn(
             f"temperature_scan: estimates can be trusted only with enough ancestors. Got "
@@ -251,6 +244,18 @@ def _crossing(before: _Look, after: _Look, target: float) -> float:
         return after.temperature
     return math.exp(a + (b - a) * (before.diversity - target) / drop)
 
+# %% ../../nbs/prior/13_calibration.ipynb #df9d3f28
+def _cool_chains(
+    P: particles.PottsModel, m: int, g: torch.Generator, betas: list, *, sweeps: int
+) -> Iterator[particles.ParticleState]:  # states at each of `betas`
+    "Cool m chains from independent labels, with `sweeps` Gibbs sweeps at each of `betas`."
+    state = particles.ParticleState.hot(P, m, g)
+    for beta in betas:
+        for _ in range(sweeps):
+            particles.gibbs_sweep(P, beta, state.labels, state.sums, g)
+            particles.exchange_classes(P, state.labels, state.sums, g)
+        yield state._replace(beta=beta)
+
 # %% ../../nbs/prior/13_calibration.ipynb #0b3ff9fd
 _SWEEPS_OF_CHECK = 50
 
@@ -263,8 +268,8 @@ def _reason_against_cooled(P, state, g) -> str:  # reason, or an empty string
     here.T = 1 / state.beta
     cold = particles.particle_filter(here, m, g, resample_below=0.0).labels
     Y = torch.cat([cold, state.labels[:, :m]], 1)
-    names, values = watch_chains(here, state.beta, Y, g, sweeps=_SWEEPS_OF_CHECK)
-    return reason_against_chains(names, values)
+    reason, _ = watch_chains(here, state.beta, Y, g, sweeps=_SWEEPS_OF_CHECK)
+    return reason
 
 # %% ../../nbs/prior/13_calibration.ipynb #1924774a
 @documented
@@ -299,12 +304,12 @@ def calibrate_temperature(
     ratio = checks.check_number(ratio, "ratio", low=1, high=1e3, low_open=True)
     lowest = checks.check_number(lowest, "lowest", low=0, high=1, low_open=True)
     step = in_open_unit(step, "step")
-    draw = particles.DrawOptions(n_tasks, seed, class_proportions, tolerance)
-    P, _, g = particles.checked_problem(Z, lowest * top, n_classes, draw)
+    pi, tau = particles.check_proportions(class_proportions, tolerance, n_classes)
+    P, _, g = particles.checked_problem(Z, lowest * top, n_classes, n_tasks, seed, pi=pi, tau=tau)
     n_stops = math.ceil(math.log(2 / lowest, ratio)) + 1
     stops = [ratio**k / (2 * top) for k in range(n_stops)]
     if method == "gibbs":
-        states = particles.cool_chains(P, n_tasks, g, stops, sweeps=10)
+        states = _cool_chains(P, n_tasks, g, stops, sweeps=10)
     else:
         states = _at_stops(particles.anneal(P, n_tasks, g, stops, step=step), stops)
     looks = []
@@ -321,7 +326,7 @@ def calibrate_temperature(
     if method == "gibbs":
         reason, other = _reason_against_cooled(P, state, g), "anneal"
     else:
-        reason, other = particles.too_few_ancestors(state.cloud), "gibbs"
+        reason, other = state.cloud.too_few_ancestors(), "gibbs"
     if reason:
         warnings.warn(
             "calibrate_temperature: a temperature can be trusted only if all diagnostics "
@@ -352,8 +357,27 @@ class Regime(Result):
     label_entropy: float  # mean entropy in bits of a label given all others, for two classes
     verdict: str  # interpretation for sampled labels
 
+    @classmethod
+    def of(cls, Z: Tensor, odds: float, temperature: float) -> "Regime":
+        "Measure the randomness of the tasks in one pass over all pairs."
+        ratio, bits = _pair_means(Z, odds, temperature)
+        relative = temperature / critical_temperature(Z, 2) if Z.any() else math.inf
+        label_bits = _label_entropy(Z, temperature)
+        verdict = "in between"
+        if relative >= 1:
+            verdict = "hot: labels are nearly random; lower the temperature"
+        elif label_bits < 0.01:
+            verdict = "cold: a few tasks have all the weight; raise the temperature"
+        return cls(
+            ratio=ratio,
+            entropy=bits,
+            relative=relative,
+            label_entropy=label_bits,
+            verdict=verdict,
+        )
+
 # %% ../../nbs/prior/13_calibration.ipynb #58ef75f7
-def pair_means(Z: Tensor, odds: float, temperature: float) -> tuple[float, float]:
+def _pair_means(Z: Tensor, odds: float, temperature: float) -> tuple[float, float]:
     "Mean |K_ij|/T and mean entropy of an edge in bits, over pairs i < j."
     total = torch.zeros(2, dtype=torch.float64, device=Z.device)
     for rows, cols in pair_blocks(len(Z), 1024):
@@ -384,29 +408,6 @@ def _label_entropy(Z: Tensor, temperature: float) -> float:
     x = 2 * (Z @ (s @ Z) - norms * s).abs() / temperature
     nats = torch.log1p((-x).exp()) + x * torch.sigmoid(-x)
     return nats.mean().item() / math.log(2)
-
-# %% ../../nbs/prior/13_calibration.ipynb #65531fb8
-def _regime_verdict(relative: float, label_bits: float) -> str:
-    "Describe the temperature under the label measure."
-    if relative >= 1:
-        return "hot: labels are nearly random; lower the temperature"
-    if label_bits < 0.01:
-        return "cold: a few tasks have all the weight; raise the temperature"
-    return "in between"
-
-
-def prior_regime(Z: Tensor, odds: float, temperature: float) -> Regime:
-    "Measure the randomness of the tasks in one pass over all pairs."
-    ratio, bits = pair_means(Z, odds, temperature)
-    relative = temperature / critical_temperature(Z, 2) if Z.any() else math.inf
-    label_bits = _label_entropy(Z, temperature)
-    return Regime(
-        ratio=ratio,
-        entropy=bits,
-        relative=relative,
-        label_entropy=label_bits,
-        verdict=_regime_verdict(relative, label_bits),
-    )
 
 # %% ../../nbs/prior/13_calibration.ipynb #bb18a07b
 @checks.entry_point
@@ -447,4 +448,5 @@ def task_temperature(
     "Temperature lambda_1/(gain * n_classes), at which tasks are both learnable and diverse."
     n_classes = checks.check_count(n_classes, "n_classes", low=2)
     gain = checks.check_number(gain, "gain", low=1e-100, high=1e100)
-    return (top_eigenvalue(Z) if top is None else top) / (n_classes * gain)
+    top = critical_temperature(Z, 2) if top is None else top
+    return top / (n_classes * gain)

@@ -84,9 +84,8 @@ def mutual_skill(
         skill = (S - S[controls].clamp(min=0).amax(0)).clamp(min=0)
     mutual = (skill * skill.T).sqrt().fill_diagonal_(0)
     if reference.any() and not reference.all():
-        new = 1 - alike[:, ~reference].amax(
-            1
-        )  # 1 unless a reference model is a copy of a ranked model
+        # 1 unless a reference model is a copy of a ranked model
+        new = 1 - alike[:, ~reference].amax(1)
         excess = (mutual - skill).clamp(min=0) * new[:, None] * (reference[:, None] & ~reference)
         mutual = mutual - excess - excess.T
     return (1 - alike) * mutual
@@ -103,8 +102,7 @@ def _perron_vector(B: Tensor) -> tuple[Tensor, Tensor]:  # shapes (k,), with sum
 @documented
 @checks.entry_point
 def copy_similarity(
-    factors: Mapping[str, Tensor]
-    | Sequence,  # kernel factor of each model, shape (n, r), n at least 4
+    factors: Mapping[str, Tensor] | Sequence,  # kernel factor of each model, (n, r), n at least 4
     *,
     power: float = 16.0,  # exponent of the alignment; at lower powers, similar models count as well
     n_points: int = 512,  # maximum number of evenly spaced examples to use

@@ -8,7 +8,7 @@ __all__ = ['cross_skill']
 # %% ../../nbs/prior/16_cross_skill.ipynb #52fba9b9
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,28 +24,31 @@ from ..ridge import decompose
 from ..signatures import documented
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #f1dcf2c6
-class Sampling(NamedTuple):
-    "Options for sampling tasks of several priors."
-
-    n_tasks: int  # tasks per prior
-    n_classes: int  # classes per task
-    gain: float  # lambda_1/(q T)
-    seed: int  # shared by all priors
-    n_orders: int = 4  # random orders of the examples along which tasks are drawn
-    temperature: float | None = None  # temperature of all priors, instead of the gain
-
-
-def tasks_of_priors(factors: Sequence, sampling: Sampling) -> Tensor:  # (n_priors, n_tasks, n)
+def tasks_of_priors(
+    factors: Sequence,  # kernel factor of each prior, shape (n, r)
+    n_tasks: int,  # tasks per prior
+    n_classes: int,  # classes per task
+    *,
+    gain: float = 10.0,  # lambda_1/(q T)
+    temperature: float | None = None,  # temperature of all priors, instead of the gain
+    n_orders: int = 4,  # random orders of the examples along which tasks are drawn
+    seed: Seed | None = 0,  # shared by all priors
+) -> Tensor:  # shape (n_priors, n_tasks, n)
     "Draw tasks of each prior along the same orders."
-    q, gain, fixed = sampling.n_classes, sampling.gain, sampling.temperature
-    temperatures = [fixed or critical_temperature(Z, q) / (2 * gain) for Z in factors]
+    n_tasks = checks.check_count(n_tasks, "n_tasks")
+    gain = checks.check_number(gain, "gain", low=0, low_open=True)
+    draw = checks.check_generator(seed)
+    if temperature is not None:
+        temperatures = [temperature] * len(factors)
+    else:
+        temperatures = [critical_temperature(Z, n_classes) / (2 * gain) for Z in factors]
     return sample_labels_of_priors(
         factors,
         temperatures,
-        q,
-        n_tasks=sampling.n_tasks,
-        n_orders=min(sampling.n_orders, sampling.n_tasks),
-        seed=sampling.seed,
+        n_classes,
+        n_tasks=n_tasks,
+        n_orders=min(checks.check_count(n_orders, "n_orders"), n_tasks),
+        seed=int(torch.randint(2**62, (), generator=draw, device=draw.device)),
     )
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #c475bc30
@@ -61,69 +64,30 @@ def _gaussian_moments(Z, basis):
     )
 
 # %% ../../nbs/prior/16_cross_skill.ipynb #9a867d21
-def _skills(
-    X, distributions, n_classes, standardize
-) -> Tensor:  # skill of one model under each distribution, float64
+def _skills(X, distributions, n_classes) -> Tensor:
+    "Skill of one model under each distribution, float64."
     n = len(X)
-    basis = decompose(X, standardize=standardize)
+    basis = decompose(X)
     moments = []
     for distribution in distributions:
-        if (
-            distribution.is_floating_point()
-        ):  # a Gaussian process's factor is float, labels are integers
+        if distribution.is_floating_point():  # the factor of a Gaussian process
             moments.append(_gaussian_moments(distribution, basis))
             continue
         tasks = ridge_tasks.check_tasks(distribution, basis.U, n_classes)
         weights = ridge_tasks.check_weights(None, len(distribution)).to(basis.U.device)
-        few = (
-            2 * len(distribution) * (n_classes - 1) <= basis.U.shape[1]
-        )  # targets instead of moments
+        few = 2 * len(distribution) * (n_classes - 1) <= basis.U.shape[1]  # targets are cheaper
         read = ridge_tasks.task_targets if few else ridge_tasks.task_moments
         moments.append(read(basis, tasks, weights))
     baseline = torch.stack([m.diag.sum() for m in moments]) * n / (n - 1) ** 2
     errors = ridge_tasks.least_grid_errors(basis, moments)[1]
     return (1 - errors / baseline).cpu()
 
-# %% ../../nbs/prior/16_cross_skill.ipynb #1aa11934
-def check_sampling(
-    n_tasks: int,  # tasks per prior
-    n_classes: int,  # classes per task
-    gain: float,  # lambda_1/(q T)
-    seed: Seed | None,
-    *,
-    n_orders: int = 4,  # random orders of the examples
-    temperature: float | None = None,  # temperature of all priors, instead of the gain
-) -> Sampling:
-    "Check the options for sampling tasks of several priors."
-    draw = checks.check_generator(seed)
-    if temperature is not None:
-        temperature = checks.check_temperature(temperature)
-    return Sampling(
-        n_tasks=checks.check_count(n_tasks, "n_tasks"),
-        n_classes=checks.check_count(n_classes, "n_classes", low=2),
-        gain=checks.check_number(gain, "gain", low=0, low_open=True),
-        seed=int(torch.randint(2**62, (), generator=draw, device=draw.device)),
-        n_orders=checks.check_count(n_orders, "n_orders"),
-        temperature=temperature,
-    )
-
-# %% ../../nbs/prior/16_cross_skill.ipynb #6c3cbbb7
-def _powered_factor(Z: Tensor, exponent: float) -> Tensor:  # shape (n, k)
-    "Factor of a positive power of K = Z Z^T."
-    if exponent == 1:
-        return Z
-    U, s, _ = torch.linalg.svd(Z.double(), full_matrices=False)
-    keep = s > max(Z.shape) * torch.finfo(Z.dtype).eps * s[0]
-    return (U[:, keep] * s[keep] ** exponent).to(Z.dtype)
-
 # %% ../../nbs/prior/16_cross_skill.ipynb #a22e13a0
 @documented
 @checks.entry_point
 def cross_skill(
     features: Mapping[str, Tensor] | Sequence,  # features of each model, shape (n, d)
-    factors: Mapping[str, Tensor]
-    | Sequence
-    | None = None,  # kernel factor of each prior, shape (n, r); None: cosine
+    factors: Mapping[str, Tensor] | Sequence | None = None,  # of each prior, (n, r); None: cosine
     *,
     measure: str = "label",  # "label" (sampled tasks) or "gaussian" (real targets, exact)
     n_tasks: int = 60,  # sampled tasks per prior
@@ -131,8 +95,6 @@ def cross_skill(
     gain: float = 10.0,  # lambda_1/(q T) of each prior; tasks are structured above one
     temperature: float | None = None,  # T of every prior in the units of its kernel; replaces gain
     n_orders: int = 4,  # random orders of the examples; tasks are divided evenly among them
-    exponent: float = 1.0,  # power of the priors' kernels; 2 downweights small eigenvalues
-    standardize: bool = False,  # whether to divide each feature by its standard deviation
     seed: Seed | None = 0,  # shared by all priors
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over models
     progress: Any = False,  # whether to show a progress bar, or a bar from `open_bar`
@@ -141,19 +103,14 @@ def cross_skill(
 
     Entry (a, b) is 1 - error/(error of a constant) of ridge probes on model a, in expectation over
     tasks of prior b: labels drawn by Algorithm 1 at T = lambda_1/(q gain), or targets of a
-    Gaussian process with kernel K_b = Z_b Z_b' or a power of it. By default, the priors use the
+    Gaussian process with kernel K_b = Z_b Z_b'. By default, the priors use the
     centred cosine kernels of the models.
 
     Reference: Task Priors, Theorem 2.6 and section 2.4; see expected_heldout_error.
     """
     checks.check_choice(measure, ("label", "gaussian"), "measure")
-    standardize = checks.check_flag(standardize, "standardize")
-    sampling = check_sampling(
-        n_tasks, n_classes, gain, seed, n_orders=n_orders, temperature=temperature
-    )
     checks.check_executor(executor)
     features = checks.check_same_points(features, "features")
-    exponent = checks.check_number(exponent, "exponent", low=0, low_open=True)
     if factors is None:
         priors = [kernels.kernel_factor(X) for X in features]
     else:
@@ -163,11 +120,18 @@ def cross_skill(
             if (Z - Z[0]).abs().max() == 0:
                 rule, got = "factors must differ between examples", f"constant rows in {k}"
                 checks.refuse(rule, got, "pass kernel_factor of features that vary")
-    factors = [_powered_factor(Z, exponent) for Z in priors]
-    distributions = factors if measure == "gaussian" else tasks_of_priors(factors, sampling)
-    of_one = partial(
-        _skills, distributions=distributions, n_classes=sampling.n_classes, standardize=standardize
-    )
+    distributions = priors
+    if measure == "label":
+        distributions = tasks_of_priors(
+            priors,
+            n_tasks,
+            n_classes,
+            gain=gain,
+            temperature=temperature,
+            n_orders=n_orders,
+            seed=seed,
+        )
+    of_one = partial(_skills, distributions=distributions, n_classes=n_classes)
     rows = blocks.map_blocks(
         of_one, features, executor=executor, progress=progress, desc="consensus"
     )

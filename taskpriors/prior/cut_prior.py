@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/prior/20_cut_prior.ipynb #e8e4d3d5
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -129,9 +129,8 @@ def _project(kernels, parts, W) -> Tensor:  # rows of the full factor times W, a
     return sum(part.to(dtype) for part in products)
 
 
-def _range(
-    kernels, weights, width, size, seed
-) -> list[Tensor] | tuple[Tensor, Tensor]:  # square roots of weights times Q, a list over models
+def _range(kernels, weights, width, size, seed) -> list[Tensor] | tuple[Tensor, Tensor]:
+    "Return the square roots of the weights times Q, as a list over models."
     known = kernels[0].range
     if len(kernels) == 1 and known is not None and known.shape[1] == width:
         return [known * weights[0] ** 0.5]
@@ -153,9 +152,7 @@ def _range(
 
 @checks.entry_point
 def cut_prior(
-    models: Mapping[
-        str, RowKernel
-    ],  # name -> RowKernel, or features as for open_rows (cosine kernel), shape (n, d)
+    models: Mapping[str, RowKernel],  # name -> kernel, or features as for open_rows (cosine)
     rank: int = 128,  # number of directions
     *,
     weights: Sequence | None = None,  # weight of each model's kernel; None is equal weights
@@ -195,15 +192,14 @@ def cut_prior(
     size = checks.check_count(block_size, "block_size")
     rank = min(checks.check_count(rank, "rank"), D, n)
     width = min(rank + checks.check_count(oversampling, "oversampling", low=0), D, n)
-    item = max(kernel.rows.dtype.itemsize for kernel in kernels)
-    n_bytes = item * (n * (width + rank) + 3 * min(size, n) * D) + 32 * D * width
+    dtype = max((kernel.rows.dtype for kernel in kernels), key=lambda kind: kind.itemsize)
+    n_bytes = dtype.itemsize * (n * (width + rank) + 3 * min(size, n) * D) + 32 * D * width
     checks.check_memory(n_bytes, "lower rank")
     Q = _range(kernels, weights, width, size, seed)
-    B: Any = None
+    B = torch.empty(n, width, dtype=dtype)
     gram = torch.zeros(width, width, dtype=torch.float64)
     for block, parts in _side_by_side(kernels, size):
         part = _project(kernels, parts, Q)
-        B = torch.empty(n, width, dtype=part.dtype) if B is None else B
         B[block] = part.cpu()
         gram = gram + (part.T @ part).double().cpu()
     values, E = torch.linalg.eigh(gram)

@@ -151,9 +151,8 @@ class Labelings(results.Result):
         draws = dict(low=self.n_ancestors, high=len(self.labels))
         return _frequency_error(p, se, heaviest=self.heaviest, **draws)
 
-    def _missed_changes(
-        self, M
-    ) -> tuple[float, float]:  # contribution of single labels to the squared errors of both moments
+    def _missed_changes(self, M) -> tuple[float, float]:
+        "Contribution of single labels to the squared errors of both moments."
         if self.exact or self.measure is None:
             return 0.0, 0.0
         ticks = (torch.arange(32, dtype=torch.float64, device=M.device) + 0.5) / 32
@@ -190,9 +189,8 @@ class Labelings(results.Result):
         bound = torch.where(indicator, bound, torch.full_like(se, math.inf))
         return Estimate(mean, torch.where(same, bound, se), _dof(W))
 
-    def _spread_of_families(
-        self, v, mean
-    ) -> Tensor:  # standard error of a mean, 0 if all tasks agree
+    def _spread_of_families(self, v, mean) -> Tensor:
+        "Standard error of a mean, 0 if all tasks agree."
         W = self._family_weights()
         bessel = (1 - W.square().sum()).clamp(min=1e-12)
         return (self._family_errors(v, mean).square().sum(0) / bessel).sqrt()

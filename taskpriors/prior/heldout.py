@@ -7,7 +7,7 @@ __all__ = ['HeldoutError', 'expected_heldout_error', 'precision_at_k']
 
 # %% ../../nbs/prior/15_heldout.ipynb #7147e9c9
 import warnings
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike, Axes, DataFrame, ExecutorLike
 from ..kernels import kernel_factor
-from . import edge_errors, edges, pair_sums
+from .edges import checked_odds, least_eigenvalue
 from .estimates import Labelings, label_traces
 from ..signatures import documented
 
@@ -67,8 +67,8 @@ class HeldoutError(results.Result):
 
     def to_frame(self) -> DataFrame:
         "Return one row per penalty."
-        hidden: dict[str, Any] = {f.name: None for f in fields(self) if not f.repr}
-        return results.Result.to_frame(replace(self, **hidden))
+        shown = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
+        return results.Result.to_frame(HeldoutError(**shown))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Plot the expected error against the penalty."
@@ -83,24 +83,19 @@ class HeldoutError(results.Result):
         return ax
 
 # %% ../../nbs/prior/15_heldout.ipynb #e893e764
-class Penalties(NamedTuple):
-    "Candidate ridge penalties."
-
-    grid: Tensor | None  # shape (n_alphas,), float64; None uses those of `grid_errors`
-    curve: bool = True  # whether the errors at all penalties are returned
-
-
-def check_penalties(alpha: float | None, alphas: ArrayLike | None) -> Penalties:
-    "Return the candidate penalties that `alpha` and `alphas` specify."
+def check_penalties(
+    alpha: float | None, alphas: ArrayLike | None
+) -> tuple[Tensor | None, bool]:  # float64; whether the errors at all penalties are returned
+    "Return the candidate penalties that `alpha` and `alphas` specify; None for `grid_errors`."
     if alpha is not None and alphas is not None:
         rule = "only one of `alpha` and `alphas` may be passed"
         checks.refuse(rule, "both", "omit one of them")
     if alpha is not None:
         alpha = checks.check_number(alpha, "alpha", low=0)
-        return Penalties(torch.tensor([alpha], dtype=torch.float64), curve=False)
+        return torch.tensor([alpha], dtype=torch.float64), False
     if alphas is not None:
-        return Penalties(ridge_tasks.check_alphas(alphas))
-    return Penalties(None)
+        return ridge_tasks.check_alphas(alphas), True
+    return None, True
 
 # %% ../../nbs/prior/15_heldout.ipynb #1bcf0fc8
 class _ChosenPenalty(NamedTuple):
@@ -124,12 +119,15 @@ def check_baseline(baseline: float) -> float:
 
 
 def choose_penalty(
-    basis: ridge.RidgeBasis, moments: ridge_tasks.TaskMoments, penalties: Penalties
+    basis: ridge.RidgeBasis,
+    moments: ridge_tasks.TaskMoments,
+    grid: Tensor | None = None,  # candidate penalties; None uses those of `grid_errors`
+    *,
+    curve: bool = True,  # whether to return the errors at all penalties
 ) -> _ChosenPenalty:
     "Select the penalty with the least expected leave-one-out error."
     n = len(basis.U)
     baseline = check_baseline((moments.diag.sum() * n / (n - 1) ** 2).item())
-    grid, curve = penalties.grid, penalties.curve
     if grid is not None:
         errors = ridge_tasks.loo_errors(basis, moments, grid.tolist())
     elif curve:
@@ -233,19 +231,21 @@ def _task_errors(
 def _error_over_labels(
     basis: ridge.RidgeBasis,
     distribution: _LabelDistribution,
-    penalties: Penalties,
-    run: pair_sums.PairPass,
+    grid: Tensor | None = None,
     *,
+    curve: bool = True,
+    block_size: int | None = None,
+    executor: ExecutorLike | None = None,
     variance: bool = True,
     points: bool = True,
 ) -> HeldoutError:
     tasks = ridge_tasks.check_tasks(distribution.labels, basis.U, None)
     m, n = tasks.labels.shape
     w = ridge_tasks.check_weights(distribution.weights, m).to(basis.U.device)
-    size = ridge_tasks.task_block(run.block_size, n, tasks.n_classes)
+    size = ridge_tasks.task_block(block_size, n, tasks.n_classes)
     ridge_tasks.check_task_memory(basis, min(size, m), n, n_classes=tasks.n_classes)
-    moments = ridge_tasks.task_moments(basis, tasks, w, block_size=size, executor=run.executor)
-    choice = choose_penalty(basis, moments, penalties)
+    moments = ridge_tasks.task_moments(basis, tasks, w, block_size=size, executor=executor)
+    choice = choose_penalty(basis, moments, grid, curve=curve)
     if not variance:
         alone = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
         return HeldoutError(
@@ -258,7 +258,7 @@ def _error_over_labels(
     part = partial(
         _task_errors, basis=basis, tasks=tasks, weights=w, alpha=choice.alpha, points=points
     )
-    parts = blocks.map_blocks(part, blocks.row_blocks(m, size), executor=run.executor)
+    parts = blocks.map_blocks(part, blocks.row_blocks(m, size), executor=executor)
     errors, point_parts = zip(*parts, strict=True)
     errors = torch.cat(errors)
     point_errors = pseudo_values = point_ratios = None
@@ -288,6 +288,149 @@ def _error_over_labels(
         task_ratios=ratio_values(errors, constants, *mean_errors),
         **choice._asdict(),
     )
+
+# %% ../../nbs/prior/15_heldout.ipynb #8cee2e7f
+def weighted_gram(W: Tensor, w: Tensor, size: int = 8192) -> Tensor:  # W' diag(w) W, float64
+    "Weighted Gram matrix of the columns of W, in blocks of `size` rows without a copy of W."
+    gram = W.new_zeros((W.shape[1], W.shape[1]), dtype=torch.float64)
+    for b in blocks.row_blocks(len(W), size):
+        gram += ((W[b] * w[b, None].to(W)).T @ W[b]).double()
+    return gram
+
+# %% ../../nbs/prior/15_heldout.ipynb #0d0367b7
+def _points_at_once(block_size: int | None, n: int) -> int:
+    if block_size is None:
+        return min(max(512, n // 8), 2048)
+    return checks.check_count(block_size, "block_size")
+
+
+def _edge_strip(
+    rows: slice, distribution: "_EdgeDistribution", U: Tensor, size: int
+) -> tuple[Tensor, Tensor]:
+    "Compute rows of P @ U and of P @ 1."
+    PU = U.new_zeros(U[rows].shape)
+    total = torch.zeros(len(PU), dtype=torch.float64, device=U.device)
+    for cols in blocks.row_blocks(len(U), size):
+        P = distribution.block(rows, cols)
+        PU.addmm_(P, U[cols])
+        total += P.sum(1)
+    return PU, total
+
+
+def _variance_block(
+    block: tuple, distribution: "_EdgeDistribution", L: Tensor, R: Tensor
+) -> Tensor:
+    rows, cols = block
+    P = distribution.block(rows, cols)
+    V = (L[rows] @ R[cols].T).square_().mul_(torch.addcmul(P, P, P, value=-1))
+    total = V.sum(1).sum(dtype=torch.float64)
+    return total if rows == cols else 2 * total
+
+# %% ../../nbs/prior/15_heldout.ipynb #1f3c096c
+class _EdgeDistribution(NamedTuple):
+    "A distribution of graphs with independent edges."
+
+    Z: Tensor  # factor of the prior kernel, shape (n, r), in the precision of the features
+    odds: float  # log-odds of an edge per unit of the kernel
+
+    @classmethod
+    def of(
+        cls,
+        prior: ArrayLike,
+        temperature: float | None,
+        features: Tensor,
+        graphs: str = "undirected",
+    ) -> "_EdgeDistribution":
+        "Check a factor and a temperature; the distribution has the dtype of the features."
+        Z = checks.check_features(prior, "prior").to(features)
+        checks.check_same_n(features=len(features), prior=len(Z))
+        return cls(*checked_odds(Z, temperature, graphs))
+
+    def block(self, rows: slice, cols: slice) -> Tensor:  # shape (len(rows), len(cols))
+        "Return a block of edge probabilities, which are 1 on the diagonal."
+        zero = self.Z.new_zeros(())
+        P = torch.addmm(zero, self.Z[rows], self.Z[cols].T, beta=0, alpha=self.odds).sigmoid_()
+        if rows == cols:
+            P.fill_diagonal_(1.0)
+        return P
+
+    def moments(
+        self,
+        basis: ridge.RidgeBasis,
+        *,
+        block_size: int | None = None,
+        executor: ExecutorLike | None = None,
+        progress: bool = False,
+    ) -> ridge_tasks.TaskMoments:
+        "Compute the task moments in one pass over pairs."
+        U = basis.U
+        n = len(U)
+        size = _points_at_once(block_size, n)
+        entries = U.numel() + 3 * min(size, n) ** 2
+        checks.check_memory(U.element_size() * entries, "lower block_size", device=U.device)
+        text = "mean over pairs"
+        if executor is not None:
+            strip = partial(_edge_strip, distribution=self, U=U, size=size)
+            strips = blocks.map_blocks(
+                strip,
+                blocks.row_blocks(n, size),
+                executor=executor,
+                progress=progress,
+                desc=text,
+            )
+            PU, total = (torch.cat(v) for v in zip(*strips, strict=True))
+        else:
+            PU = torch.zeros_like(U)
+            total = torch.zeros(n, dtype=torch.float64, device=U.device)
+            for rows, cols in blocks.with_bar(blocks.pair_blocks(n, size), progress, desc=text):
+                P = self.block(rows, cols)
+                PU[rows].addmm_(P, U[cols])
+                total[rows] += P.sum(1)
+                if rows != cols:
+                    PU[cols].addmm_(P.T, U[rows])
+                    total[cols] += P.sum(0)
+        mean = total / n
+        parts = ((U[b].T @ PU[b]).double() for b in blocks.row_blocks(n, 8192))
+        inner = sum(parts, total.new_zeros(()))
+        return ridge_tasks.TaskMoments(
+            diag=1 - 2 * mean + mean.mean(),
+            cross=PU.sub_(PU.mean(0, keepdim=True)),
+            inner=(inner + inner.T) / 2,
+        )
+
+    def variance(
+        self,
+        basis: ridge.RidgeBasis,
+        alpha: float,
+        *,
+        block_size: int | None = None,
+        executor: ExecutorLike | None = None,
+        progress: bool = False,
+    ) -> Tensor:
+        "Compute the variance of the error over tasks in one pass over pairs."
+        U = basis.U
+        n = len(U)
+        size = _points_at_once(block_size, n)
+        entries = 6 * U.numel() + 4 * min(size, n) ** 2
+        remedy = "lower block_size or pass variance=False"
+        checks.check_memory(U.element_size() * entries, remedy, device=U.device)
+        keep, f = ridge.residual_filter(basis, alpha)
+        w = ridge.loo_slack(basis, [alpha])[0] ** -2
+        W = torch.cat([U, U.new_full((n, 1), n**-0.5)], 1)
+        G = torch.cat([f, f.new_tensor([keep])])
+        L, R = W @ (G[:, None] * weighted_gram(W, w) * G).to(W), W
+        if keep:
+            d, G = w[:, None].to(W), G.to(W)
+            L, R = torch.cat([L - d * (W * G), -W * G], 1), torch.cat([W, d * W], 1)
+        part = partial(_variance_block, distribution=self, L=L, R=R)
+        parts = blocks.map_blocks(
+            part,
+            blocks.pair_blocks(n, size),
+            executor=executor,
+            progress=progress,
+            desc="variance over pairs",
+        )
+        return 2 * sum(parts) / n**2
 
 # %% ../../nbs/prior/15_heldout.ipynb #3eab40b8
 @documented
@@ -326,20 +469,31 @@ def expected_heldout_error(
     if isinstance(distribution, _LabelDistribution):
         checks.check_same_n(features=len(X), labels=distribution.labels.shape[-1])
     else:
-        distribution = edge_errors.edge_distribution(distribution, temperature, X)
+        distribution = _EdgeDistribution.of(distribution, temperature, X)
     basis = ridge.decompose(X, standardize=standardize)
-    penalties = check_penalties(alpha, alphas)
-    run = pair_sums.PairPass(block_size, executor, progress)
+    grid, curve = check_penalties(alpha, alphas)
     if isinstance(distribution, _LabelDistribution):
         return _error_over_labels(
-            basis, distribution, penalties, run, variance=variance, points=points
+            basis,
+            distribution,
+            grid,
+            curve=curve,
+            block_size=block_size,
+            executor=executor,
+            variance=variance,
+            points=points,
         )
-    moments = edge_errors.moments_of_edges(basis, distribution, run)
-    choice = choose_penalty(basis, moments, penalties)
-    errors = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
-    spread = (
-        edge_errors.variance_of_edges(basis, distribution, choice.alpha, run) if variance else None
+    moments = distribution.moments(
+        basis, block_size=block_size, executor=executor, progress=progress
     )
+    choice = choose_penalty(basis, moments, grid, curve=curve)
+    errors = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
+    spread = None
+    if variance:
+        over_tasks = distribution.variance(
+            basis, choice.alpha, block_size=block_size, executor=executor, progress=progress
+        )
+        spread = over_tasks.item()
     reason = ""
     if choice.error < 0:
         reason = f"an expected error of {choice.error:.3g}, below zero"
@@ -349,9 +503,9 @@ def expected_heldout_error(
             stacklevel=3,
         )
     elif check_edges:
-        reason = edges.least_eigenvalue(distribution.Z, 2 / distribution.odds).reason
+        reason = least_eigenvalue(distribution.Z, 2 / distribution.odds).reason
     return HeldoutError(
-        variance=None if spread is None else spread.item(),
+        variance=spread,
         measure="edge",
         standard_error=0.0,
         trusted=not reason,
@@ -369,9 +523,8 @@ def error_on_basis(
     Only the errors at the best penalty are returned; those of tasks and examples are omitted
     without `variance`.
     """
-    distribution, best = _LabelDistribution(labels), Penalties(None, curve=False)
-    run = pair_sums.PairPass()
-    return _error_over_labels(basis, distribution, best, run, variance=variance, points=variance)
+    distribution = _LabelDistribution(labels)
+    return _error_over_labels(basis, distribution, curve=False, variance=variance, points=variance)
 
 # %% ../../nbs/prior/15_heldout.ipynb #b52c1847
 def _neighbours(rows: slice, X: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -397,9 +550,7 @@ def _mean_labels_shared(rows: slice, X: Tensor, k: int, labels: Tensor, weights:
     return weights @ torch.stack(same)
 
 
-def _mean_edges(
-    rows: slice, X: Tensor, k: int, distribution: edge_errors.EdgeDistribution
-) -> Tensor:
+def _mean_edges(rows: slice, X: Tensor, k: int, distribution: _EdgeDistribution) -> Tensor:
     total = torch.zeros((), dtype=torch.float64, device=X.device)
     size = (rows.stop - rows.start) * k
     for query, near, share in zip(*(v.split(size) for v in _neighbours(rows, X, k)), strict=True):
@@ -442,10 +593,8 @@ def precision_at_k(
         w = ridge_tasks.check_weights(distribution.weights, len(labels)).to(X.device)
         part = partial(_mean_labels_shared, X=X, k=k, labels=labels, weights=w)
     else:
-        Z = checks.check_features(distribution, "prior").to(X)
-        checks.check_same_n(features=n, prior=len(Z))
-        Z, odds = edges.checked_odds(Z, temperature, graphs)
-        part = partial(_mean_edges, X=X, k=k, distribution=edge_errors.EdgeDistribution(Z, odds))
+        of_edges = _EdgeDistribution.of(distribution, temperature, X, graphs)
+        part = partial(_mean_edges, X=X, k=k, distribution=of_edges)
     return (sum(blocks.map_blocks(part, slices, executor=executor)) / (n * k)).item()
 
 # %% ../../nbs/prior/15_heldout.ipynb #0f1a359a

@@ -63,7 +63,7 @@ def _chain_statistics(
         values.append(s.flatten(0, 1))
     if P.pi is not None:
         names += [f"the size of class {c}" for c in range(P.q)]
-        values.append(particles.class_sizes(P, U))
+        values.append(P.class_sizes(U))
     return names, torch.cat(values)
 
 # %% ../../nbs/prior/12_labelings.ipynb #ca6a15b1
@@ -75,9 +75,9 @@ def watch_chains(
     *,
     sweeps: int,  # number of sweeps, at least 1
     progress: bool = False,  # whether to show a progress bar
-) -> tuple[list[str], Tensor]:  # names, and values (sweeps, n_statistics, m) after each sweep
-    "Run Gibbs sweeps and class exchanges, and collect `_chain_statistics`."
-    U = particles.factor_sums(P, Y)
+) -> tuple[str, Tensor]:  # a reason, or ""; statistics by sweep, (sweeps, n_statistics, m)
+    "Run Gibbs sweeps and class exchanges; return a reason if the chains cannot be trusted."
+    U = P.sums(Y)
     directions = _leading_directions(P, beta)
     values = []
     for _ in with_bar(range(sweeps), progress, desc="sweeps"):
@@ -85,7 +85,8 @@ def watch_chains(
         particles.exchange_classes(P, Y, U, g)
         names, of_sweep = _chain_statistics(P, U, directions)
         values.append(of_sweep)
-    return names, torch.stack(values)
+    series = torch.stack(values)
+    return _reason_against_chains(names, series), series
 
 # %% ../../nbs/prior/12_labelings.ipynb #c673ce19
 def _too_few_chains(x: Tensor, name: str = "Tr(GK)") -> str:  # reason, or an empty string
@@ -138,7 +139,7 @@ def _caught_in_valleys(x: Tensor, name: str = "Tr(GK)") -> str:  # reason, or an
 _CHECKS_OF_CHAINS = (_too_few_chains, _starts_differ, _still_drifting, _caught_in_valleys)
 
 
-def reason_against_chains(names: list[str], values: Tensor) -> str:  # reason, or an empty string
+def _reason_against_chains(names: list[str], values: Tensor) -> str:  # reason, or an empty string
     "Return the first reason against the chains, over all checks and statistics."
     for k, name in enumerate(names):
         x = values[:, k]
@@ -159,10 +160,10 @@ def _class_names_unsettled(P: particles.PottsModel, state: particles.ParticleSta
     cloud = state.cloud
     w = cloud.weights()
     heaviest = cloud.families().max()
-    N = particles.class_sizes(P, state.sums)
+    N = P.class_sizes(state.sums)
     none = torch.zeros_like(cloud.ancestor)
     for a, b in torch.combinations(torch.arange(P.q)).tolist():
-        gain = particles.exchange_gain(P, N, none + a, none + b)
+        gain = P.exchange_gain(N, none + a, none + b)
         up, down = (gain > 0).double(), gain.clamp(max=0).exp() * (gain < 0)
         mean = (w * (up - down)).sum()
         R = torch.zeros_like(w).index_add_(0, cloud.ancestor, w * (up - down - mean))
@@ -196,7 +197,7 @@ def _cold_chains_stay(
     P.hold(one_class)
     drawn_cold = particles.particle_filter(colder, c, g, resample_below=0.0).labels
     Y = torch.cat([one_class, drawn_cold], 1)
-    U = particles.factor_sums(P, Y)
+    U = P.sums(Y)
     for sweep in range(1, _COLD_SWEEPS + 1):
         particles.gibbs_sweep(P, 1 / P.T, Y, U, g)
         if sweep % _COLD_LOOK:
@@ -275,23 +276,18 @@ class _Options(NamedTuple):
     step: float
     progress: bool
 
-# %% ../../nbs/prior/12_labelings.ipynb #77c601fc
-def _in_order(labels, order) -> torch.Tensor:  # (n, m) in visiting order -> (m, n), int64
-    n, m = labels.shape
-    out = torch.empty(m, n, dtype=torch.int64, device=labels.device)
-    prefix.copy_transposed(out, labels[order.argsort()])
-    return out
-
 # %% ../../nbs/prior/12_labelings.ipynb #82197cb7
-def _sample_chains(problem: particles.Problem, m: int, options: _Options) -> Labelings:
-    P, order, g = problem
-    Y = particles.independent_labels(P, m - m // 2, g)
+def _sample_chains(
+    P: particles.PottsModel, order: Tensor, g: torch.Generator, m: int, options: _Options
+) -> Labelings:
+    Y = P.independent_labels(m - m // 2, g)
     if m > 1:  # prefix samples first, independent labels last
         cold = particles.particle_filter(P, m // 2, g, resample_below=0.0).labels
         Y = torch.cat([cold, Y], 1)
-    names, values = watch_chains(P, 1 / P.T, Y, g, sweeps=options.sweeps, progress=options.progress)
-    labels = _in_order(Y, order)
-    reason = reason_against_chains(names, values)
+    reason, values = watch_chains(
+        P, 1 / P.T, Y, g, sweeps=options.sweeps, progress=options.progress
+    )
+    labels = Y[order.argsort()].T.contiguous().long()
     device = labels.device
     return Labelings(
         labels=labels,
@@ -352,7 +348,7 @@ def _proportions_doubtful(P, state, method, g) -> str:  # reason, or an empty st
     if reason or method == "anneal":
         return reason
     *_, other = particles.anneal(P, len(state.cloud.log_w), g, [1 / P.T], step=0.95)
-    reason = particles.too_few_ancestors(other.cloud)
+    reason = other.cloud.too_few_ancestors()
     if reason:
         return f"no valid annealing run for comparison: {reason}"
     gaps = _gaps(P, (state, other))
@@ -379,7 +375,7 @@ def _orders_disagree(P, state, g, options: _Options) -> str:  # reason, or an em
         order[P.n_clamped :] = free + P.n_clamped
         other = particles.PottsModel(Z[order], P.T, P.q, P.pi, P.tau, clamped=P.clamped)
         second = _weighted_particles(other, m, g, options)
-        few = particles.too_few_ancestors(second.cloud)
+        few = second.cloud.too_few_ancestors()
         if few:
             return f"no second order of the examples for comparison: {few}"
         gaps = _gaps(P, (state, second))
@@ -396,12 +392,17 @@ def _copy_of(g) -> torch.Generator:  # for diagnostics, so that they do not chan
     return copy
 
 # %% ../../nbs/prior/12_labelings.ipynb #6dfaa969
-def _sample_particles(problem: particles.Problem, m: int, options: _Options) -> Labelings:
-    P, order, g = problem
+_MIN_DOF = 30  # minimum degrees of freedom for sequential draws
+_MIN_DOF_ANNEALED = 2  # annealed particles are resampled often, so families differ in size
+
+
+def _sample_particles(
+    P: particles.PottsModel, order: Tensor, g: torch.Generator, m: int, options: _Options
+) -> Labelings:
     state = _weighted_particles(P, m, g, options)
     labels, cloud = state.labels, state.cloud
-    low = particles.MIN_DOF_ANNEALED if options.method == "anneal" else particles.MIN_DOF
-    reason = particles.too_few_ancestors(cloud) or particles.too_few_degrees(cloud, low)
+    low = _MIN_DOF_ANNEALED if options.method == "anneal" else _MIN_DOF
+    reason = cloud.too_few_ancestors() or cloud.too_few_degrees(low)
     reason = reason or _cold_chains_stay(P, state, _copy_of(g))
     reason = reason or _proportions_doubtful(P, state, options.method, g)
     if not reason and options.method != "anneal":
@@ -411,14 +412,14 @@ def _sample_particles(problem: particles.Problem, m: int, options: _Options) -> 
     heaviest = cloud.families().max().item()
     if options.method != "prefix":
         labels = labels[:, cloud.resample(g)]
-        sums = particles.factor_sums(P, labels)
+        sums = P.sums(labels)
         for _ in with_bar(range(options.sweeps), options.progress, desc="sweeps"):
             particles.gibbs_sweep(P, 1 / P.T, labels, sums, g)
             particles.exchange_classes(P, labels, sums, g)
         if options.sweeps:
             heaviest = 1 / m
     return Labelings(
-        labels=_in_order(labels, order),
+        labels=labels[order.argsort()].T.contiguous().long(),
         log_weights=torch.log_softmax(cloud.log_w, 0),
         ancestor=cloud.ancestor,
         method=options.method,
@@ -464,8 +465,10 @@ def sample_labelings(
     Reference: Task Priors, section 2.4, the restricted measure.
     """
     checks.check_choice(method, ("smc", "anneal", "gibbs", "prefix"), "method")
-    draw = particles.DrawOptions(n_tasks, seed, class_proportions, tolerance, given)
-    problem = particles.checked_problem(Z, temperature, n_classes, draw)
+    pi, tau = particles.check_proportions(class_proportions, tolerance, n_classes)
+    P, order, g = particles.checked_problem(
+        Z, temperature, n_classes, n_tasks, seed, pi=pi, tau=tau, labels=given
+    )
     gibbs = method == "gibbs"
     if gibbs_sweeps is None:
         sweeps = 100 if gibbs else 2
@@ -484,9 +487,8 @@ def sample_labelings(
         progress=progress,
     )
     sample = _sample_chains if gibbs else _sample_particles
-    labelings = sample(problem, n_tasks, options)
-    P = problem.model
-    place = problem.order.argsort()
+    labelings = sample(P, order, g, n_tasks, options)
+    place = order.argsort()
     factor = P.B[:, : P.rank][place]
     free = None if P.clamped is None else place >= P.n_clamped
     measure = Measure(factor=factor, temperature=P.T, pi=P.pi, kappa=P.kappa, free=free)

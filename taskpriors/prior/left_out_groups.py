@@ -39,6 +39,19 @@ class Grouping(NamedTuple):
             out[rows] = M.to(X) @ X[rows]
         return out
 
+    def split(self, train: float, *, seed: int = 0) -> Tensor:  # mask, shape (n,)
+        "Draw a training mask of whole groups, with about a fraction `train` of the examples."
+        share = checks.check_number(train, "train", low=0, high=1, low_open=True, high_open=True)
+        order = torch.randperm(self.n_groups, generator=checks.check_generator(seed))
+        reached = self.number.bincount()[order].cumsum(0)
+        n_training = int((reached <= share * len(self.number)).sum())
+        return torch.isin(self.number, order[: max(1, min(len(order) - 1, n_training))])
+
+    def hat_blocks(self, U: Tensor, f: Tensor, share: float) -> list[Tensor]:  # float64
+        "Diagonal blocks of U diag(f) U' + `share`, shape (n_groups, size, size) for each size."
+        of_groups = [U[rows.to(U.device)].double() for rows in self.blocks]
+        return [(part * f) @ part.mT + share for part in of_groups]
+
 
 def check_groups(groups: ArrayLike, n: int) -> Grouping:
     "Return the grouping of the examples, or raise `ValueError` if it has fewer than two groups."
@@ -62,36 +75,19 @@ def check_groups(groups: ArrayLike, n: int) -> Grouping:
     return Grouping(number, blocks)
 
 
-def split_groups(grouping: Grouping, train: float, *, seed: int = 0) -> Tensor:
-    "Draw a training mask of whole groups, with about a fraction `train` of the examples."
-    share = checks.check_number(train, "train", low=0, high=1, low_open=True, high_open=True)
-    order = torch.randperm(grouping.n_groups, generator=checks.check_generator(seed))
-    reached = grouping.number.bincount()[order].cumsum(0)
-    n_training = int((reached <= share * len(grouping.number)).sum())
-    return torch.isin(grouping.number, order[: max(1, min(len(order) - 1, n_training))])
+def evaluated_rows(n: int, most: int, number: Tensor | None = None) -> Tensor:  # ascending rows
+    """Select about `most` of n examples to evaluate: evenly spaced rows, or whole groups.
 
-
-def sample_of_groups(number: Tensor, most: int) -> Tensor:  # rows in ascending order
-    "Rows of randomly drawn whole groups, at least two, with about `most` examples."
-    if most >= len(number):
-        return torch.arange(len(number))
+    Groups are drawn at random, at least two; `number` is the group of each example.
+    """
+    if number is None or most >= n:
+        return evenly(n, most)
     sizes = number.bincount()
     order = torch.randperm(len(sizes), generator=torch.Generator().manual_seed(0))
     n_taken = max(2, int((sizes[order].cumsum(0) <= most).sum()))
     return torch.isin(number, order[:n_taken]).nonzero()[:, 0]
 
-
-def evaluated_rows(n: int, most: int, number: Tensor | None = None) -> Tensor:  # ascending rows
-    "Select at most `most` examples to evaluate: evenly spaced rows, or whole groups."
-    return evenly(n, most) if number is None else sample_of_groups(number, most)
-
 # %% ../../nbs/prior/15_left_out_groups.ipynb #b0f88456
-def hat_blocks(U: Tensor, f: Tensor, grouping: Grouping, share: float) -> list[Tensor]:  # float64
-    "Diagonal blocks of H = U diag(f) U' + `share`, shape (n_groups, size, size) for each size."
-    of_groups = [U[rows.to(U.device)].double() for rows in grouping.blocks]
-    return [(part * f) @ part.mT + share for part in of_groups]
-
-
 def inverses_of(hats: list[Tensor], keep: float = 1.0) -> tuple[list[Tensor], Tensor]:
     "Invert the blocks of I - H, shape (n_groups, size, size); also return least eigenvalues."
     matrices, least = [], []
@@ -107,7 +103,7 @@ def _block_inverses(
 ) -> tuple[list[Tensor], Tensor]:
     "Apply `inverses_of` to the blocks of I - H, up to a factor that cancels."
     keep, f = residual_filter(basis, alpha)
-    return inverses_of(hat_blocks(basis.U, f, grouping, keep / len(basis.U)), keep)
+    return inverses_of(grouping.hat_blocks(basis.U, f, keep / len(basis.U)), keep)
 
 
 def is_usable(least: Tensor, like: Tensor, size: float = 1.0) -> bool:
@@ -130,9 +126,8 @@ def _residual_map(basis: RidgeBasis, alpha: float, X: Tensor) -> Tensor:  # shap
     return out + X - X.mean(0) if keep else out
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #8a72ac47
-def _constant_residuals(
-    grouping, T
-) -> Tensor:  # residuals of a constant fitted to the other groups, shape (n, k)
+def _constant_residuals(grouping, T) -> Tensor:
+    "Residuals of a constant fitted to the other groups, shape (n, k)."
     number = grouping.number.to(T.device)
     sums = T.new_zeros(grouping.n_groups, T.shape[1]).index_add_(0, number, T)
     sizes = number.bincount().to(T)[:, None]
@@ -203,9 +198,8 @@ def _group_values(basis: RidgeBasis, grouping: Grouping, choice: _PenaltyChoice)
     return own + 2 * first - _second_order_change(basis, grouping, choice)
 
 
-def _error_of_columns(
-    basis, T, grouping
-) -> tuple[Tensor, Tensor, dict]:  # errors of columns, baseline errors, fields
+def _error_of_columns(basis, T, grouping) -> tuple[Tensor, Tensor, dict]:
+    "Errors of the columns, those of a constant, and fields of `HeldoutError`."
     n, k = T.shape
     checks.check_memory(8 * 6 * n * k, "pass fewer tasks or examples", device=T.device)
     of_constant = _constant_residuals(grouping, T)
@@ -262,17 +256,9 @@ def hits_without_groups(
     choice = _best_penalty(basis, T - T.mean(0), grouping)
     return ((T - choice.residuals) @ codes.T).argmax(1).eq(labels).double()
 
-
-def accuracy_without_groups(features: ArrayLike, labels: ArrayLike, groups: ArrayLike) -> float:
-    "Accuracy of a ridge probe under leave-one-group-out cross-validation."
-    X = checks.check_features(features)
-    y, _, _ = check_tasks(labels, X, None)
-    return hits_without_groups(decompose(X), y[0], groups).mean().item()
-
 # %% ../../nbs/prior/15_left_out_groups.ipynb #093c3258
-def _skills_over_distributions(
-    X, planes, grouping
-) -> Tensor:  # planes: centred columns, shape (n_distributions, n, k)
+def _skills_over_distributions(X, planes, grouping) -> Tensor:
+    "Skills of a model on centred columns, shape (n_distributions, n, k)."
     basis = decompose(X)
     T = planes.to(basis.U)
     columns = T.transpose(0, 1).flatten(1)

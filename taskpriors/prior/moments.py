@@ -39,8 +39,8 @@ def coins_(x: Tensor, t: Tensor, w: Tensor, scratch: Tensor, *, small: bool) -> 
 def _moment_sums(
     blocks: Iterable,  # blocks of pairs, from pair_blocks
     *,
-    prior: list,  # terms of a kernel
-    models: Sequence,  # terms of each model's kernel
+    prior: pair_sums._Kernel,
+    models: Sequence,  # kernel of each model
     odds: Sequence,  # 1/T for each temperature, doubled for undirected graphs
     small: Sequence,  # whether the log-odds are small, for each of `odds`
     size: int,  # rows of a block
@@ -50,20 +50,20 @@ def _moment_sums(
 
     Returns shape (1 + n_models*2*n_odds,), float64.
     """
-    buffers = prior[0][0].new_empty((3 + 2 * len(odds), size * size), dtype=dtype)
+    buffers = prior.diagonal.new_empty((3 + 2 * len(odds), size * size), dtype=dtype)
     n_sums = 1 + 2 * len(odds) * len(models)
     total = torch.zeros(n_sums, dtype=torch.float64, device=buffers.device)
     for block in blocks:
-        shape = pair_sums.block_shape(block)
+        shape = [points.stop - points.start for points in block]
         K, M, scratch, *coins = buffers[:, : math.prod(shape)].view(-1, *shape)
         tanhs, spreads = coins[::2], coins[1::2]
-        pair_sums.gram_(K, prior, block, hollow=True)
+        prior.write(K, block, hollow=True)
         sums = [torch.abs(K, out=scratch).sum()]
         for o, t, w, tiny in zip(odds, tanhs, spreads, small, strict=True):
             x = K if o == 1 else torch.mul(K, o, out=M)
             coins_(x, t, w, scratch, small=tiny)
-        for terms in models:
-            pair_sums.gram_(M, terms, block, hollow=True)
+        for model in models:
+            model.write(M, block, hollow=True)
             sums += [torch.mul(M, t, out=scratch).sum() for t in tanhs]
             M.mul_(M)
             sums += [torch.mul(M, w, out=scratch).sum() for w in spreads]
@@ -129,8 +129,7 @@ class TraceMoments(Result):
 @documented
 @entry_point
 def trace_moments(
-    M: Tensor
-    | Mapping[str, Tensor],  # factor of the model's kernel, shape (n, r), or name -> factor
+    M: Tensor | Mapping[str, Tensor],  # factor of the model's kernel (n, r), or name -> factor
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, one or several
     *,
@@ -146,26 +145,27 @@ def trace_moments(
     The cost is O(n^2 r) time and O(block_size^2) memory.
     Reference: Task Priors, Theorem 2.6.
     """
-    run = pair_sums.PairPass(block_size, executor, progress)
-    p = pair_sums.pair_problem(M, prior, temperature, graphs, run)
+    p = pair_sums.pair_problem(
+        M, prior, temperature, graphs, block_size=block_size, executor=executor, progress=progress
+    )
     n, n_temps = len(p.prior), len(p.odds)
     first = p.odds[0]
-    size = pair_sums.points_per_block(p, 3 + 2 * n_temps, p.dtype.itemsize)
+    size = p.points_per_block(3 + 2 * n_temps, p.dtype.itemsize)
+    kernels = [pair_sums.factor_kernel(Z) for Z in p.models]
     fn = partial(
         _moment_sums,
-        prior=[(p.prior, p.prior, first)],
-        models=[[(Z, Z, 1.0)] for Z in p.models],
+        prior=pair_sums.factor_kernel(p.prior, first),
+        models=kernels,
         odds=[o / first for o in p.odds],
         small=p.small,
         size=size,
         dtype=p.dtype,
     )
-    total = pair_sums.check_overflow(pair_sums.sum_blocks(fn, p, size))
+    total = pair_sums.check_overflow(p.sum_blocks(fn, size))
     scale = total[0].item() / first / (n * (n - 1))
     tanh_sums, spread_sums = total[1:].view(-1, 2, n_temps).unbind(1)
-    parts = [pair_sums.margins(Z) for Z in p.models]
-    half_sums = torch.stack([part.off_diagonal for part in parts])[:, None] / 2
-    diagonal = pair_sums.diagonal_cumulants(p, [part.diagonal for part in parts], 2)
+    half_sums = torch.stack([kernel.off_diagonal for kernel in kernels])[:, None] / 2
+    diagonal = pair_sums.diagonal_cumulants(p, [kernel.diagonal for kernel in kernels], 2)
     return TraceMoments(
         mean=p.shaped(tanh_sums / 2 + half_sums + diagonal[..., 0]),
         variance=p.shaped(spread_sums * p.twice + diagonal[..., 1]),
@@ -179,8 +179,7 @@ def trace_moments(
 @documented
 @entry_point
 def trace_cumulants(
-    M: Tensor
-    | Mapping[str, Tensor],  # factor of the model's kernel, shape (n, r), or name -> factor
+    M: Tensor | Mapping[str, Tensor],  # factor of the model's kernel (n, r), or name -> factor
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, one or several
     *,
@@ -196,8 +195,9 @@ def trace_cumulants(
     dimension of a single model or temperature is dropped.
     Reference: Task Priors, Theorem 2.6 (k = 1, 2); the proof for all k is in the notebook.
     """
-    run = pair_sums.PairPass(block_size, executor, progress)
-    p = pair_sums.pair_problem(M, prior, temperature, graphs, run)
+    p = pair_sums.pair_problem(
+        M, prior, temperature, graphs, block_size=block_size, executor=executor, progress=progress
+    )
     order = check_count(order, "order", high=20)
     kernels = [pair_sums.factor_kernel(Z) for Z in p.models]
     return p.shaped(pair_sums.score_cumulants(p, kernels, order))

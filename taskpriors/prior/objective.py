@@ -6,8 +6,6 @@
 __all__ = ['TaskPriorLoss']
 
 # %% ../../nbs/prior/18_objective.ipynb #de7b5a5b
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
@@ -85,8 +83,17 @@ def _as_index(index, n, device) -> Tensor:  # distinct positions in the prior, i
     return i
 
 # %% ../../nbs/prior/18_objective.ipynb #dff99300
-class TaskPriorStatistics(nn.Module):
-    "Differentiable minibatch estimates of the mean and variance over tasks (Theorem 2.6)."
+@documented
+class TaskPriorLoss(nn.Module):
+    """Loss without labels that raises the mean performance over tasks and lowers its variance.
+
+    It is -E[Tr MG]/n^2 ("trace", M the centred cosine kernel) or E[Tr QG]/m ("heldout", the
+    leave-one-out error of ridge probes), plus `weight` times the variance over the tasks. "hsic" is
+    the first order of "trace" in 1/T: -HSIC(M, K) plus `weight` times HSIC(M, M).
+
+    References: Task Priors, section 5.1 and Theorem 2.6; Li et al., SSL-HSIC (2021), with
+    the square root of HSIC(M, M) in the loss.
+    """
 
     prior: Tensor  # factor of the prior kernel, shape (n, r)
     row_means: Tensor  # mean edge probability of each example, shape (n,); None for "heldout"
@@ -96,12 +103,14 @@ class TaskPriorStatistics(nn.Module):
         self,
         prior: ArrayLike,  # factor Z of the prior kernel on the training examples, shape (n, r)
         temperature: float,  # T > 0, in the units of K
+        weight: float = 1.0,  # weight of the variance, at least 0
         *,
         statistic: str = "trace",  # "trace", its limit "hsic", or "heldout"
         alpha: float = 1.0,  # ridge penalty of "heldout", as in ridge_probes
         graphs: str = "undirected",  # "undirected" (label graphs) or "directed"
     ) -> None:
         super().__init__()
+        self.weight = checks.check_number(weight, "weight", low=0)
         Z, self.odds = checked_odds(prior, temperature, graphs)
         self.temperature = float(temperature)
         self.graphs = graphs
@@ -117,7 +126,7 @@ class TaskPriorStatistics(nn.Module):
         )
 
     @checks.named("TaskPriorLoss")
-    def forward(
+    def statistics(
         self,
         features: Tensor,  # features of the minibatch, shape (m, d), with gradient
         index: ArrayLike | None = None,  # distinct positions in the prior; None is all, in order
@@ -157,46 +166,20 @@ class TaskPriorStatistics(nn.Module):
         variance = _pair_mean((D @ D.T).square() * W, n)
         return _pair_mean((C @ C.T) * tilted, n), variance
 
-# %% ../../nbs/prior/18_objective.ipynb #dc335acf
-@documented
-class TaskPriorLoss(nn.Module):
-    """Loss without labels that raises the mean performance over tasks and lowers its variance.
-
-    It is -E[Tr MG]/n^2 ("trace", M the centred cosine kernel) or E[Tr QG]/m ("heldout", the
-    leave-one-out error of ridge probes), plus `weight` times the variance over the tasks. "hsic" is
-    the first order of "trace" in 1/T: -HSIC(M, K) plus `weight` times HSIC(M, M).
-
-    References: Task Priors, section 5.1 and Theorem 2.6; Li et al., SSL-HSIC (2021), with
-    the square root of HSIC(M, M) in the loss.
-    """
-
-    @checks.named("TaskPriorLoss")
-    def __init__(
-        self,
-        prior: ArrayLike,  # factor Z of the prior kernel on the training examples, shape (n, r)
-        temperature: float,  # T > 0, in the units of K
-        weight: float = 1.0,  # weight of the variance, at least 0
-        **options: Any,  # passed to TaskPriorStatistics: statistic, alpha, graphs
-    ) -> None:
-        super().__init__()
-        self.weight = checks.check_number(weight, "weight", low=0)
-        self.statistics = TaskPriorStatistics(prior, temperature, **options)
-        self.sign = 1 if self.statistics.statistic == "heldout" else -1
-
     def forward(
         self,
         features: Tensor,  # features of the minibatch, shape (m, d), with gradient
         index: ArrayLike | None = None,  # distinct positions in the prior; None is all, in order
         *,
-        center: Tensor | None = None,  # mean unit row over all examples, see TaskPriorStatistics
+        center: Tensor | None = None,  # mean unit row over all examples, see `statistics`
     ) -> Tensor:  # scalar to minimise
         "Compute the loss of a minibatch."
         mean, variance = self.statistics(features, index, center=center)
-        return self.sign * mean + self.weight * variance
+        sign = 1 if self.statistic == "heldout" else -1
+        return sign * mean + self.weight * variance
 
     def extra_repr(self) -> str:
-        s = self.statistics
         return (
-            f"n={len(s.prior)}, statistic={s.statistic!r}, temperature={s.temperature:g}, "
-            f"weight={self.weight:g}, graphs={s.graphs!r}"
+            f"n={len(self.prior)}, statistic={self.statistic!r}, temperature={self.temperature:g}, "
+            f"weight={self.weight:g}, graphs={self.graphs!r}"
         )

@@ -20,7 +20,6 @@ from torch import Tensor
 
 import taskpriors.checks as checks
 from ..blocks import row_blocks
-from ..checks import DataFrame
 from ..inputs.row_pairs import GivenPairs, PairsLike, Relevant, read_pairs
 from ..refusals import shortened
 from ..results import Result
@@ -124,9 +123,6 @@ class PairScores(Result):
     partners: Tensor = field(repr=False)  # row of each partner, shape (n_queries,)
     blocks: Tensor = field(repr=False)  # block of each query, from 0, (n_queries,)
 
-    errors = property(lambda self: 1 - self.hits)  # shape (n_models, n_queries), lower is better
-    standard_error = property(lambda self: self.covariance().diagonal().sqrt())  # (n_models,)
-
     @property
     def n_pairs(self) -> int:
         "Number of distinct unordered pairs."
@@ -141,21 +137,6 @@ class PairScores(Result):
         gaps = values - values.mean(1, keepdim=True)
         sums = gaps.new_zeros(len(gaps), n_blocks).index_add_(1, self.blocks, gaps)
         return n_blocks / (n_blocks - 1) * sums @ sums.T / values.shape[1] ** 2
-
-    @checks.entry_point
-    def precision(self, share_of_same: float) -> Tensor:  # shape (n_models,), float64
-        "Estimate precision at k: recall times the mean number of same-class examples / k."
-        rho = checks.check_number(share_of_same, "share_of_same", low=0, high=1, low_open=True)
-        return self.recall * rho * (self.n_points - 1) / self.k
-
-    def to_frame(self) -> DataFrame:
-        "Return one row per model, best first."
-        import pandas as pd
-
-        columns = dict(recall=self.recall, standard_error=self.standard_error, depth=self.depth)
-        table = pd.DataFrame({name: v.tolist() for name, v in columns.items()})
-        table.insert(0, "model", self.names)
-        return table.sort_values("recall", ascending=False, ignore_index=True)
 
 
 def _warn_of_zeros(X: Tensor, name: object) -> None:

@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d14
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor
@@ -18,6 +18,54 @@ import taskpriors.checks as checks
 from ..checks import ArrayLike, ExecutorLike
 from .edges import GRAPHS
 
+# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d28
+class _Kernel(NamedTuple):
+    "A symmetric matrix as a sum of terms a L R^T, with sums of its entries."
+
+    terms: list
+    diagonal: Tensor  # float64, shape (n,)
+    off_diagonal: Tensor  # sum over i != j, a float64 scalar
+
+    def write(self, out: Tensor, block: tuple, *, hollow: bool = False) -> Tensor:  # `out`
+        "Overwrite `out` with a block; `hollow` sets entries i = j to zero."
+        rows, cols = block
+        for k, (L, R, a) in enumerate(self.terms):
+            out.addmm_(L[rows].to(out.dtype), R[cols].to(out.dtype).T, beta=int(k > 0), alpha=a)
+        if hollow and rows == cols:
+            out.fill_diagonal_(0)
+        return out
+
+    def block(self, block: tuple, dtype: torch.dtype, *, hollow: bool = False) -> Tensor:
+        "Return a float64 block from products in `dtype`; `hollow` as for `write`."
+        rows, cols = block
+        shape = rows.stop - rows.start, cols.stop - cols.start
+        out = self.diagonal.new_empty(shape, dtype=dtype)
+        return self.write(out, block, hollow=hollow).double()
+
+    def __sub__(self, other: "_Kernel") -> "_Kernel":
+        terms = self.terms + [(L, R, -a) for L, R, a in other.terms]
+        off_diagonal = self.off_diagonal - other.off_diagonal
+        return _Kernel(terms, self.diagonal - other.diagonal, off_diagonal)
+
+
+def factor_kernel(Z: Tensor, scale: float = 1.0) -> _Kernel:
+    "Return the kernel `scale * Z @ Z.T`."
+    diagonal = []
+    column = torch.zeros(Z.shape[1], dtype=torch.float64, device=Z.device)
+    for rows in blocks.row_blocks(len(Z), 256):
+        part = Z[rows].double()
+        column = column + part.sum(0)
+        diagonal.append((part * part).sum(1))
+    own = torch.cat(diagonal)
+    off_diagonal = column.square().sum() - own.sum()
+    return _Kernel([(Z, Z, scale)], scale * own, scale * off_diagonal)
+
+
+def block_copies(block: tuple) -> int:
+    "Return how many blocks of the symmetric matrix an upper-triangular block represents."
+    rows, cols = block
+    return 1 if rows == cols else 2
+
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d18
 class PairProblem(NamedTuple):
     "Checked arguments of a statistic of Tr(MG), with options of the pass over pairs."
@@ -25,7 +73,7 @@ class PairProblem(NamedTuple):
     names: tuple  # names of the models
     models: list  # their factors, shape (n, r) each
     prior: Tensor  # factor of the prior kernel K, shape (n, r_K)
-    prior_diagonal: Tensor  # K_ii, float64, shape (n,)
+    kernel: _Kernel  # the prior kernel K
     temperatures: Tensor  # float64, shape (n_temps,)
     odds: list  # log-odds of an edge per unit of K_ij, one per temperature
     twice: int  # entries of G per random edge: 1 directed, 2 undirected
@@ -46,15 +94,44 @@ class PairProblem(NamedTuple):
 
     @property
     def small(self) -> list[bool]:  # whether float32 needs the series of tanh, per temperature
-        largest = self.prior_diagonal.max().item()
+        largest = self.kernel.diagonal.max().item()
         return [self.dtype == torch.float32 and largest * o < 1 / 64 for o in self.odds]
 
     @property
     def temperature(self) -> Tensor:  # shape (n_temps,), or () for a single temperature
         return self.temperatures[0] if self.single_temperature else self.temperatures
 
+    def points_per_block(self, n_buffers: int, itemsize: int = 8) -> int:
+        "Return the examples per block: 512 on a CPU, fewer if its buffers would exceed 64 MiB."
+        n, device = len(self.prior), self.prior.device
+        if self.block_size is not None:
+            size = min(n, self.block_size)
+            n_bytes = n_buffers * itemsize * size**2
+            checks.check_memory(n_bytes, "lower block_size", device=device)
+            return size
+        most, budget = (512, 2**26) if device.type == "cpu" else (4096, 2**31)
+        fits = int((budget / (n_buffers * itemsize)) ** 0.5)
+        return min(n, most, max(64, fits))
+
+    def sum_blocks(self, fn: Callable, size: int) -> Tensor:
+        "Sum `fn`, a function of a list of blocks, over the blocks of the upper triangle."
+        slices = blocks.pair_blocks(len(self.prior), size)
+        n_lists = 1
+        if self.progress:
+            n_lists = min(100, len(slices))
+        elif self.executor is not None:
+            n_lists = min(16, len(slices))
+        parts = blocks.map_blocks(
+            fn,
+            [slices[k::n_lists] for k in range(n_lists)],
+            executor=self.executor,
+            progress=self.progress,
+            desc="pairs of examples",
+        )
+        return sum(parts)
+
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d1a
-def is_sequence(x: object) -> bool:
+def is_sequence(x: object) -> TypeGuard[Sequence | Tensor]:
     "Return whether `x` is a list, a tuple or a vector rather than a number."
     return isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) == 1
 
@@ -68,44 +145,20 @@ def _checked_models(M: ArrayLike | Mapping[str, ArrayLike]) -> dict[str, Tensor]
         checks.refuse(rule, "an empty dictionary", "pass a factor or name -> factor")
     return {name: checks.check_features(Z, f"model {name!r}") for name, Z in M.items()}
 
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d20
-class _Margins(NamedTuple):
-    "Sums of the entries of a kernel Z Z^T, computed in float64 without forming it."
-
-    diagonal: Tensor  # shape (n,)
-    off_diagonal: Tensor  # sum over i != j, a scalar
-
-
-def margins(Z: Tensor) -> _Margins:
-    "Return the diagonal of `Z @ Z.T` and the sum of its other entries."
-    diagonal = []
-    column = torch.zeros(Z.shape[1], dtype=torch.float64, device=Z.device)
-    for rows in blocks.row_blocks(len(Z), 256):
-        part = Z[rows].double()
-        column = column + part.sum(0)
-        diagonal.append((part * part).sum(1))
-    diagonal = torch.cat(diagonal)
-    return _Margins(diagonal, column.square().sum() - diagonal.sum())
-
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d25
-class PairPass(NamedTuple):
-    "Options for a pass over pairs of examples."
-
-    block_size: int | None = None  # examples per block
-    executor: ExecutorLike | None = None  # concurrent.futures.Executor over lists of blocks
-    progress: bool = False  # whether to show a progress bar on standard error
-
-
 def pair_problem(
     M: ArrayLike | Mapping[str, ArrayLike],  # the model's factor, shape (n, r), or name -> factor
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, a number or a sequence
     graphs: str,  # "directed" (the paper) or "undirected" (label graphs)
-    run: PairPass,
+    *,
+    block_size: int | None = None,  # examples per block
+    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over lists of blocks
+    progress: bool = False,  # whether to show a progress bar on standard error
 ) -> PairProblem:
     "Check the arguments shared by all statistics of Tr(MG)."
     checks.check_choice(graphs, GRAPHS, "graphs")
-    checks.check_executor(run.executor)
+    checks.check_executor(executor)
     prior = checks.check_features(prior, "prior").detach()
     temperatures = checks.check_temperatures(temperature)
     models = {name: Z.detach() for name, Z in _checked_models(M).items()}
@@ -115,8 +168,8 @@ def pair_problem(
     if len(devices) > 1:
         rule = "models and prior must be on the same device"
         checks.refuse(rule, devices, "move them with .to(device)")
-    if run.block_size is not None:
-        run = run._replace(block_size=checks.check_count(run.block_size, "block_size"))
+    if block_size is not None:
+        block_size = checks.check_count(block_size, "block_size")
     dtype = max((Z.dtype for Z in factors), key=lambda d: d.itemsize)
     twice = 2 if graphs == "undirected" else 1
     odds = (twice / temperatures).tolist()
@@ -124,98 +177,21 @@ def pair_problem(
         rule = f"1/temperature must be finite in {dtype}"
         remedy = "rescale the kernel or pass float64 factors"
         checks.refuse(rule, temperatures.min().item(), remedy)
-    run = run._replace(progress=checks.check_flag(run.progress, "progress"))
     return PairProblem(
         names=tuple(map(str, models)),
         models=factors[1:],
         prior=prior,
-        prior_diagonal=margins(prior).diagonal,
+        kernel=factor_kernel(prior),
         temperatures=temperatures,
         odds=odds,
         twice=twice,
         single_model=not isinstance(M, Mapping),
         single_temperature=not is_sequence(temperature),
         dtype=dtype,
-        **run._asdict(),
+        block_size=block_size,
+        executor=executor,
+        progress=checks.check_flag(progress, "progress"),
     )
-
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d28
-class _Kernel(NamedTuple):
-    "A symmetric matrix as a sum of terms a L R^T, with its diagonal."
-
-    terms: list
-    diagonal: Tensor  # float64, shape (n,)
-
-
-def factor_kernel(Z: Tensor) -> _Kernel:
-    "Return the kernel `Z @ Z.T`."
-    return _Kernel([(Z, Z, 1.0)], margins(Z).diagonal)
-
-
-def kernel_difference(A: Tensor, B: Tensor) -> _Kernel:
-    "Return the matrix `A @ A.T - B @ B.T`."
-    return _Kernel([(A, A, 1.0), (B, B, -1.0)], margins(A).diagonal - margins(B).diagonal)
-
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d2a
-def block_shape(block: tuple) -> tuple[int, int]:
-    "Return the numbers of rows and columns of a block."
-    rows, cols = block
-    return rows.stop - rows.start, cols.stop - cols.start
-
-
-def block_copies(block: tuple) -> int:
-    "Return how many blocks of the symmetric matrix an upper-triangular block represents."
-    rows, cols = block
-    return 1 if rows == cols else 2
-
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d2c
-def gram_(out: Tensor, terms: list, block: tuple, *, hollow: bool = False) -> Tensor:  # `out`
-    "Overwrite `out` with a block of a kernel; `hollow` sets entries i = j to zero."
-    rows, cols = block
-    for k, (L, R, a) in enumerate(terms):
-        out.addmm_(L[rows].to(out.dtype), R[cols].to(out.dtype).T, beta=int(k > 0), alpha=a)
-    if hollow and rows == cols:
-        out.fill_diagonal_(0)
-    return out
-
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d2e
-def dense_block(terms: list, block: tuple, dtype: torch.dtype, *, hollow: bool = False) -> Tensor:
-    "Return a float64 block of a kernel from products in `dtype`; `hollow` as for `gram_`."
-    out = terms[0][0].new_empty(block_shape(block), dtype=dtype)
-    return gram_(out, terms, block, hollow=hollow).double()
-
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d32
-def points_per_block(problem: PairProblem, n_buffers: int, itemsize: int = 8) -> int:
-    "Return the examples per block: 512 on a CPU, fewer if its buffers would exceed 64 MiB."
-    n = len(problem.prior)
-    if problem.block_size is not None:
-        size = min(n, problem.block_size)
-        device = problem.prior.device
-        n_bytes = n_buffers * itemsize * size**2
-        checks.check_memory(n_bytes, "lower block_size", device=device)
-        return size
-    on_cpu = problem.prior.device.type == "cpu"
-    most, budget = (512, 2**26) if on_cpu else (4096, 2**31)
-    fits = int((budget / (n_buffers * itemsize)) ** 0.5)
-    return min(n, most, max(64, fits))
-
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d35
-def sum_blocks(fn: Callable, problem: PairProblem, size: int) -> Tensor:
-    "Sum `fn`, a function of a list of blocks, over the blocks of the upper triangle."
-    slices = blocks.pair_blocks(len(problem.prior), size)
-    n_lists = 1
-    if problem.progress:
-        n_lists = min(100, len(slices))
-    elif problem.executor is not None:
-        n_lists = min(16, len(slices))
-    parts = blocks.map_blocks(
-        fn,
-        [slices[k::n_lists] for k in range(n_lists)],
-        executor=problem.executor,
-        progress=problem.progress,
-        desc="pairs of examples",
-    )
-    return sum(parts)
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d39
 def check_overflow(x: Tensor) -> Tensor:
@@ -275,9 +251,9 @@ def _cumulant_sums(slices, *, prior, models, odds, order, dtype):
     "Sums over i != j of M_ij^k kappa_k(odds*K_ij): float64, shape (n_models, n_odds, order)."
     total = 0
     for block in slices:
-        K = dense_block(prior, block, dtype)
+        K = prior.block(block, dtype)
         coins = [coin_cumulants(o * K, order) for o in odds]
-        hollow = (dense_block(terms, block, dtype, hollow=True) for terms in models)
+        hollow = (model.block(block, dtype, hollow=True) for model in models)
         sums = torch.stack([_weighted_powers(M, coins) for M in hollow])
         total = total + sums * block_copies(block)
     return total
@@ -290,7 +266,7 @@ def _one_diagonal(m, problem, order) -> Tensor:
         out[:, 0] = m.sum()
         return out
     powers = torch.stack([m**k for k in range(1, order + 1)])
-    coins = [coin_cumulants(o * problem.prior_diagonal, order) for o in problem.odds]
+    coins = [coin_cumulants(o * problem.kernel.diagonal, order) for o in problem.odds]
     return torch.stack([(powers * kappa).sum(1) for kappa in coins])
 
 
@@ -303,14 +279,14 @@ def score_cumulants(problem: PairProblem, kernels: list, order: int) -> Tensor:
     "Cumulants 1 to `order` of Tr(MG), shape (n_kernels, n_temps, order) (Theorem 2.6)."
     fn = partial(
         _cumulant_sums,
-        prior=[(problem.prior, problem.prior, 1.0)],
-        models=[kernel.terms for kernel in kernels],
+        prior=problem.kernel,
+        models=kernels,
         odds=problem.odds,
         order=order,
         dtype=problem.dtype,
     )
-    size = points_per_block(problem, (len(problem.odds) + 1) * order + 6)
-    off_diagonal = check_overflow(sum_blocks(fn, problem, size))
+    size = problem.points_per_block((len(problem.odds) + 1) * order + 6)
+    off_diagonal = check_overflow(problem.sum_blocks(fn, size))
     k = torch.arange(order, dtype=torch.float64, device=problem.prior.device)
     diagonals = [kernel.diagonal for kernel in kernels]
     return off_diagonal * problem.twice**k + diagonal_cumulants(problem, diagonals, order)

@@ -77,27 +77,44 @@ class PottsModel:
         f = (pi[1:] / pi[0]).log() + self.kappa * sizes * (pi[1:] - pi[0])
         return f[..., None].to(self.B.dtype)
 
+    def sums(self, Y: Tensor) -> Tensor:  # B^T codes, shape (r, (q - 1) m)
+        "Sum the rows of B times the codes of their labels, in blocks of examples."
+        return sum(  # type: ignore[return-value]  # at least one block
+            self.B[rows].T @ prefix.encode_labels(Y[rows], self.q, self.B.dtype).flatten(1)
+            for rows in blocks.row_blocks(self.n, 256)
+        )
+
+    def independent_labels(self, m: int, g: torch.Generator) -> Tensor:  # shape (n, m), int16
+        "Draw independent labels with the class proportions, the measure at 1/T = 0."
+        pi = self.pi
+        if pi is None:
+            pi = torch.full((self.q,), 1 / self.q, dtype=torch.float64, device=self.B.device)
+        u = torch.rand(self.n, m, generator=g, device=g.device, dtype=torch.float64)
+        u = u.to(self.B.device)
+        return self.hold(torch.searchsorted(pi.cumsum(0), u).clamp(max=self.q - 1).to(torch.int16))
+
     def trace(self, sums: Tensor) -> Tensor:
         "Tr(G K) of each particle, shape (m,), float64, from B^T codes of shape (r, (q - 1) m)."
         U = sums[: self.rank].view(self.rank, self.q - 1, -1).double()
         base = (self.total[:, None] - U.sum(1)) / self.q
         return (U + base[:, None]).square().sum((0, 1)) + base.square().sum(0)
 
+    def class_sizes(self, sums: Tensor) -> Tensor:  # shape (q, m), float64
+        "Number of examples per class in each particle, given class proportions."
+        U = sums[-1].view(self.q - 1, -1).double()
+        return torch.cat([torch.zeros_like(U[:1]), U]) + (self.n - U.sum(0)) / self.q
+
+    def exchange_gain(self, N: Tensor, a: Tensor, b: Tensor) -> Tensor:  # shape (m,), float64
+        "Increase of log mu if particles with class sizes N exchange the classes a and b."
+        f = self.pi.log() + self.kappa * self.n * self.pi
+        larger = N.gather(0, b[None])[0] - N.gather(0, a[None])[0]
+        return larger * (f[a] - f[b])
+
     def log_pull(self, sums: Tensor) -> tuple[Tensor, Tensor]:
         "Class-proportion terms of log mu: sum_i log(q pi) and the penalty, shape (m,) each."
-        U = sums[-1].view(self.q - 1, -1).double()
-        N = torch.cat([torch.zeros_like(U[:1]), U]) + (self.n - U.sum(0)) / self.q
-        pi = self.pi[:, None]
+        N, pi = self.class_sizes(sums), self.pi[:, None]
         penalty = self.kappa / 2 * (N - self.n * pi).square().sum(0)
         return (N * (self.q * pi).log()).sum(0), -penalty
-
-# %% ../../nbs/prior/10_particles.ipynb #92825a90
-def factor_sums(P: PottsModel, Y: Tensor) -> Tensor:  # B^T codes, shape (r, (q - 1) m)
-    "Sum the rows of B times the codes of their labels."
-    return sum(  # type: ignore[return-value]  # at least one block
-        P.B[rows].T @ prefix.encode_labels(Y[rows], P.q, P.B.dtype).flatten(1)
-        for rows in blocks.row_blocks(P.n, 256)
-    )
 
 # %% ../../nbs/prior/10_particles.ipynb #73ea5989
 def check_proportions(
@@ -117,33 +134,21 @@ def check_proportions(
     return pi / pi.sum(), tau
 
 # %% ../../nbs/prior/10_particles.ipynb #68381ff1
-class Problem(NamedTuple):
-    "A checked label measure with a visiting order and a generator."
-
-    model: PottsModel  # over the examples in visiting order
-    order: Tensor  # row of Z at each position, shape (n,)
-    generator: torch.Generator  # source of all later random numbers
-
-
-class DrawOptions(NamedTuple):
-    "Options for drawing labelings from the label measure."
-
-    n_tasks: int  # number m of tasks
-    seed: Seed | None  # int, torch.Generator or None
-    class_proportions: ArrayLike | None = None  # shape (q,)
-    tolerance: float = 0.05  # standard deviation of the class shares around them
-    labels: ArrayLike | None = None  # known classes, shape (n,); -1 if unknown
-
-
 def checked_problem(
-    Z: ArrayLike, temperature: float, n_classes: int, options: DrawOptions
-) -> Problem:
-    "Check the arguments shared by all samplers of the label measure."
-    n_tasks, seed, class_proportions, tolerance, labels = options
+    Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
+    temperature: float,
+    n_classes: int,
+    n_tasks: int,  # number m of tasks
+    seed: Seed | None,
+    *,
+    pi: Tensor | None = None,  # class proportions, from `check_proportions`
+    tau: float | None = None,  # their tolerance
+    labels: ArrayLike | None = None,  # known classes, shape (n,); -1 if unknown
+) -> tuple[PottsModel, Tensor, torch.Generator]:  # row of Z at each position, shape (n,)
+    "Check a label measure, and return it in visiting order with this order and a generator."
     Z, T, q, _ = prefix.check_sampler(Z, temperature, n_classes, n_tasks, label_bytes=18)
     prefix.pair_scale(Z, T)
     n = len(Z)
-    pi, tau = check_proportions(class_proportions, tolerance, q)
     if tau is not None and tau * n < 0.5:
         rule = "tolerance must allow one example to change its class"
         checks.refuse(rule, f"{tau:.3g} for {n} examples", f"pass at least {0.5 / n:.2g}")
@@ -159,9 +164,12 @@ def checked_problem(
     order = order[torch.randperm(len(order), generator=g, device=g.device).to(Z.device)]
     if clamped is not None:
         order = torch.cat([first, order])
-    return Problem(PottsModel(Z[order], T, q, pi, tau, clamped=clamped), order, g)
+    return PottsModel(Z[order], T, q, pi, tau, clamped=clamped), order, g
 
 # %% ../../nbs/prior/10_particles.ipynb #ce7a2b8c
+_MIN_ANCESTORS = 10
+
+
 class _ParticleCloud:
     "Weights and ancestry of m particles."
 
@@ -217,29 +225,20 @@ class _ParticleCloud:
         self.resampled += 1
         return keep
 
-# %% ../../nbs/prior/10_particles.ipynb #e88cb08f
-_MIN_ANCESTORS = 10
+    def too_few_ancestors(self) -> str:  # reason, or an empty string
+        "Return a reason if too few ancestors are left for standard errors."
+        n_ancestors = self.n_ancestors()
+        if n_ancestors >= _MIN_ANCESTORS:
+            return ""
+        family = f"{len(self.log_w)} particles that descend from {n_ancestors:.1f} effective"
+        return f"{family} ancestors, fewer than {_MIN_ANCESTORS}"
 
-
-def too_few_ancestors(cloud: _ParticleCloud) -> str:  # reason, or an empty string
-    "Return a reason if too few ancestors are left for standard errors."
-    n_ancestors = cloud.n_ancestors()
-    if n_ancestors >= _MIN_ANCESTORS:
-        return ""
-    family = f"{len(cloud.log_w)} particles that descend from {n_ancestors:.1f} effective ancestors"
-    return f"{family}, fewer than {_MIN_ANCESTORS}"
-
-# %% ../../nbs/prior/10_particles.ipynb #dcf2cc7f
-MIN_DOF = 30  # minimum degrees of freedom for sequential draws
-MIN_DOF_ANNEALED = 2  # annealed particles are resampled often, so families differ in size
-
-
-def too_few_degrees(cloud: _ParticleCloud, low: float = MIN_DOF) -> str:  # a reason, or ""
-    "Return a reason if the standard errors depend on too few families."
-    dof = cloud.dof()
-    if dof >= low:
-        return ""
-    return f"standard errors with {dof:.1f} degrees of freedom, fewer than {low}"
+    def too_few_degrees(self, low: float) -> str:  # reason, or an empty string
+        "Return a reason if the standard errors depend on too few families."
+        dof = self.dof()
+        if dof >= low:
+            return ""
+        return f"standard errors with {dof:.1f} degrees of freedom, fewer than {low}"
 
 # %% ../../nbs/prior/10_particles.ipynb #4654ea28
 def _log_constant(P) -> float:  # common factor of all weights, including the diagonal of K
@@ -258,9 +257,8 @@ def _log_constant(P) -> float:  # common factor of all weights, including the di
     return kernel + n * (q * pi).log().mean().item() + P.kappa * pairs
 
 # %% ../../nbs/prior/10_particles.ipynb #a89063cc
-def _drift(
-    P, start, S
-) -> Tensor | float:  # log of that factor over a block; start: counts before the block, (q - 1, m)
+def _drift(P, start, S) -> Tensor | float:
+    "Log of that factor over a block; `start` holds the counts before it, (q - 1, m)."
     if P.pi is None or (P.pi == P.pi[0]).all():
         return 0.0
     v = (P.kappa * (P.pi[1:] - 1 / P.q)).to(S)
@@ -269,10 +267,15 @@ def _drift(
     counts = b * start + torch.einsum("b,bkm->km", remaining, S)
     return torch.einsum("k,km->m", v, counts).double()
 
+# %% ../../nbs/prior/10_particles.ipynb #4dd8a87b
+def _log_normalisers(d: Tensor) -> Tensor:  # log sum_c exp(h(c) - h(0)), shape (b, m)
+    "Log normaliser of the class probabilities, from score differences."
+    top = d.amax(1).clamp_(min=0)
+    return top + ((-top).exp() + (d - top[:, None]).exp().sum(1)).log()
+
 # %% ../../nbs/prior/10_particles.ipynb #037424d8
-def _propose_block(
-    P, rows, U, g
-) -> tuple[Tensor, Tensor, Tensor]:  # labels, codes and increments of log weights (m,)
+def _propose_block(P, rows, U, g) -> tuple[Tensor, Tensor, Tensor]:
+    "Draw a block: labels, codes and increments of the log weights, (m,)."
     q, m = P.q, U.shape[1] // (P.q - 1)
     B = P.B[rows]
     A = B * P.coef(1 / P.T)
@@ -281,7 +284,7 @@ def _propose_block(
     J = (A @ B.T).tril(-1)
     labels, codes, _ = prefix.draw_block(F, J, u)
     F += (J @ codes.flatten(1)).view_as(F)  # scores from which the labels were drawn
-    increments = (prefix.log_normalisers(F) - F.sum(1) / q).double().sum(0)
+    increments = (_log_normalisers(F) - F.sum(1) / q).double().sum(0)
     return labels, codes, increments + _drift(P, U[-1].view(q - 1, m), codes)
 
 # %% ../../nbs/prior/10_particles.ipynb #0f4a4597
@@ -292,6 +295,13 @@ class ParticleState(NamedTuple):
     labels: Tensor  # shape (n, m), int16
     sums: Tensor  # B^T codes of the labels, shape (r, (q - 1) m)
     cloud: _ParticleCloud  # weights and ancestors
+
+    @classmethod
+    def hot(cls, P: PottsModel, m: int, g: torch.Generator) -> "ParticleState":
+        "Draw m particles of independent labels, without weights."
+        Y = P.independent_labels(m, g)
+        cloud = _ParticleCloud(m, P.B.device, log_z=(P.n - P.n_clamped) * math.log(P.q))
+        return cls(0.0, Y, P.sums(Y), cloud)
 
 # %% ../../nbs/prior/10_particles.ipynb #6122cfdb
 def particle_filter(
@@ -345,19 +355,6 @@ def gibbs_sweep(P: PottsModel, beta: float, Y: Tensor, U: Tensor, g: torch.Gener
         U.addmm_(B.T, (codes - old).flatten(1))
         Y[rows] = labels
 
-# %% ../../nbs/prior/10_particles.ipynb #d0f34b67
-def class_sizes(P: PottsModel, U: Tensor) -> Tensor:  # shape (q, m), float64
-    "Number of examples per class in each particle, computed from the sums U = B^T codes."
-    N = U[-1].view(P.q - 1, -1).double()
-    return torch.cat([torch.zeros_like(N[:1]), N]) + (P.n - N.sum(0)) / P.q
-
-
-def exchange_gain(P: PottsModel, N: Tensor, a: Tensor, b: Tensor) -> Tensor:  # shape (m,), float64
-    "Increase of log mu if particles with class sizes N exchange the classes a and b."
-    f = P.pi.log() + P.kappa * P.n * P.pi
-    larger = N.gather(0, b[None])[0] - N.gather(0, a[None])[0]
-    return larger * (f[a] - f[b])
-
 # %% ../../nbs/prior/10_particles.ipynb #1a69e094
 def exchange_classes(P: PottsModel, Y: Tensor, U: Tensor, g: torch.Generator) -> None:
     "Propose exchanging two classes in each particle (Metropolis), updating `Y` and `U` in place."
@@ -368,7 +365,7 @@ def exchange_classes(P: PottsModel, Y: Tensor, U: Tensor, g: torch.Generator) ->
     b = (a + torch.randint(1, q, (m,), generator=g, device=g.device)) % q
     u = torch.rand(m, generator=g, device=g.device, dtype=torch.float64).to(device)
     a, b = a.to(device), b.to(device)
-    accept = u.log() < exchange_gain(P, class_sizes(P, U), a, b)
+    accept = u.log() < P.exchange_gain(P.class_sizes(U), a, b)
     b = torch.where(accept, b, a)
     names = torch.arange(q, device=a.device)[:, None].repeat(1, len(a))
     names = names.scatter(0, a[None], b[None]).scatter(0, b[None], a[None])
@@ -378,21 +375,6 @@ def exchange_classes(P: PottsModel, Y: Tensor, U: Tensor, g: torch.Generator) ->
     V = torch.cat([torch.zeros_like(V[:, :1]), V], 1)
     V = V.gather(1, names.expand(len(V), -1, -1))
     U.copy_((V[:, 1:] - V[:, :1]).flatten(1))
-
-# %% ../../nbs/prior/10_particles.ipynb #9e023dc2
-def independent_labels(P: PottsModel, m: int, g: torch.Generator) -> Tensor:  # shape (n, m), int16
-    "Draw independent labels with the class proportions, the measure at 1/T = 0."
-    pi = P.pi
-    if pi is None:
-        pi = torch.full((P.q,), 1 / P.q, dtype=torch.float64, device=P.B.device)
-    u = torch.rand(P.n, m, generator=g, device=g.device, dtype=torch.float64).to(P.B.device)
-    return P.hold(torch.searchsorted(pi.cumsum(0), u).clamp(max=P.q - 1).to(torch.int16))
-
-
-def _hot_start(P, m, g) -> ParticleState:  # state of independent labels without weights
-    Y = independent_labels(P, m, g)
-    cloud = _ParticleCloud(m, P.B.device, log_z=(P.n - P.n_clamped) * math.log(P.q))
-    return ParticleState(0.0, Y, factor_sums(P, Y), cloud)
 
 # %% ../../nbs/prior/10_particles.ipynb #fd53c607
 def _next_beta(cloud, trace, beta, end, step) -> float:
@@ -426,7 +408,7 @@ def anneal(
     resample_below: float = 0.5,  # resample below this effective sample size, as a fraction of m
 ) -> Iterator[ParticleState]:  # states at all intermediate beta, including `betas`
     "Anneal weighted particles, starting from independent labels."
-    state = _hot_start(P, m, g)
+    state = ParticleState.hot(P, m, g)
     if P.pi is not None:
         _, penalty = P.log_pull(state.sums)
         state.cloud.weigh(penalty)
@@ -438,19 +420,7 @@ def anneal(
             cloud.weigh((beta - state.beta) * P.trace(U))
             if cloud.ess[-1] < resample_below * Y.shape[1]:
                 Y = Y[:, cloud.resample(g)]
-                U = factor_sums(P, Y)
+                U = P.sums(Y)
             gibbs_sweep(P, beta, Y, U, g)
             state = ParticleState(beta, Y, U, cloud)
             yield state
-
-# %% ../../nbs/prior/10_particles.ipynb #df9d3f28
-def cool_chains(
-    P: PottsModel, m: int, g: torch.Generator, betas: list, *, sweeps: int
-) -> Iterator[ParticleState]:  # states at each of `betas`
-    "Cool m chains from independent labels, with `sweeps` Gibbs sweeps at each of `betas`."
-    state = _hot_start(P, m, g)
-    for beta in betas:
-        for _ in range(sweeps):
-            gibbs_sweep(P, beta, state.labels, state.sums, g)
-            exchange_classes(P, state.labels, state.sums, g)
-        yield state._replace(beta=beta)

@@ -77,9 +77,8 @@ class LabelEvidence(Result):
     top_eigenvalues: Tensor = field(repr=False)  # lambda_1 of each component, (n_components,)
 
 # %% ../../nbs/prior/22_posterior.ipynb #605bc71a
-def _known(
-    labels, n, n_classes
-) -> tuple[Tensor, Tensor, int]:  # labelled rows, their classes from 0, and q
+def _known(labels, n, n_classes) -> tuple[Tensor, Tensor, int]:
+    "Return the labelled rows, their classes from 0, and q."
     y = prefix.check_given(labels, n=n, name="labels")
     y = torch.full((n,), -1) if y is None else y.cpu()
     points = (y >= 0).nonzero()[:, 0]
@@ -283,10 +282,16 @@ class LabelledSkill(Result):
     # whether each example is classified correctly, shape (n_models, k); None if not computed
     hits: Tensor | None = field(default=None, repr=False)
 
+    def p_value(self) -> float:
+        "P-value of the highest skill under labels without signal, from its standard error."
+        n_rows = self.points.shape[1]
+        error = self.points.std(1) / n_rows**0.5
+        z = (self.skill / error).nan_to_num(0.0).max().item()
+        return min(1.0, len(self.skill) * float(stdtr(n_rows - 1, -z)))
 
-def _means_of_groups(
-    values, grouping
-) -> Tensor:  # (m, k) -> (m, n_groups), with the same standard error of the mean
+
+def _means_of_groups(values, grouping) -> Tensor:
+    "Average (m, k) to (m, n_groups) with the same standard error of the mean."
     m, k = values.shape
     mean = values.mean(1, keepdim=True)
     sums = values.new_zeros(m, grouping.n_groups).index_add_(1, grouping.number, values - mean)
@@ -382,14 +387,6 @@ def shuffle_p_value(
     least = as_good.double().mean(2).amin(0)
     return (least <= least[0]).double().mean().item()
 
-
-def skill_p_value(direct: LabelledSkill) -> float:
-    "P-value of the highest skill under labels without signal, from its standard error."
-    n_rows = direct.points.shape[1]
-    error = direct.points.std(1) / n_rows**0.5
-    z = (direct.skill / error).nan_to_num(0.0).max().item()
-    return min(1.0, len(direct.skill) * float(stdtr(n_rows - 1, -z)))
-
 # %% ../../nbs/prior/22_posterior.ipynb #208d942b
 def shrunk_covariance(rows: Tensor) -> Tensor:  # shape (p, p)
     "Ledoit-Wolf covariance, shrunk towards a multiple of the identity."
@@ -458,9 +455,8 @@ class _Duels:
 _LOOKED_AT = 4096  # maximum number of examples among which a sample is spread
 
 
-def _halvings(
-    distances, labelled, rows, g
-) -> list[int]:  # rows in an order whose prefixes are well spread
+def _halvings(distances, labelled, rows, g) -> list[int]:
+    "Return rows in an order whose prefixes are well spread."
     order: list = []
     while len(rows) > 1:
         points = np.concatenate([labelled, rows])

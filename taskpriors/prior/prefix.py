@@ -9,7 +9,6 @@ __all__ = ['sample_labels', 'TaskDiversity', 'task_diversity']
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -152,7 +151,7 @@ def pair_scale(Z: Tensor, T: float, *, convention: str = "exact") -> float:  # a
     return a / T
 
 # %% ../../nbs/prior/08_prefix.ipynb #01344be1
-def copy_transposed(out: Tensor, y: Tensor) -> None:
+def _copy_transposed(out: Tensor, y: Tensor) -> None:
     "Copy `y.T` into `out` in pieces."
     for rows in blocks.row_blocks(len(y), 256):
         out[:, rows] = y[rows].T
@@ -239,7 +238,7 @@ def _deal_tasks(
             for out, y in zip(batch[k], sampled[:, k], strict=True):
                 task = clamped.to(dtype)[:, None].repeat(1, m)
                 task[order] = y
-                copy_transposed(out, task.to(out.device))
+                _copy_transposed(out, task.to(out.device))
 
 # %% ../../nbs/prior/08_prefix.ipynb #32603789
 @documented
@@ -329,9 +328,8 @@ def n_distinct_tasks(y: Tensor, q: int) -> int:
     return len({row.tobytes() for row in rows})
 
 # %% ../../nbs/prior/08_prefix.ipynb #3db0935c
-def _one_hot(
-    y, q
-) -> Tensor:  # (m, n) -> (m q, n); in float32, which holds counts below 2^24 exactly
+def _one_hot(y, q) -> Tensor:
+    "Encode tasks (m, n) as (m q, n), in float32, which holds counts below 2^24 exactly."
     return (y[:, None] == torch.arange(q, device=y.device)[:, None]).flatten(0, 1).float()
 
 # %% ../../nbs/prior/08_prefix.ipynb #19b81231
@@ -340,7 +338,7 @@ def pairwise_rand(y: Tensor, q: int, size: int = 250) -> Tensor:  # shape (m, m)
     n = y.shape[1]
     m = len(y)
     same = torch.zeros(m, m, dtype=torch.float64, device=y.device)
-    hot_rows: Any = None
+    hot_rows = torch.empty(0)  # set by the first block of each row
     for rows, cols in pair_blocks(m, size):
         if rows == cols:  # first block of its row
             hot_rows = _one_hot(y[rows], q)
@@ -412,9 +410,3 @@ def task_diversity(
         largest_share=shares[:, 0].mean().item(),
         shares=shares,
     )
-
-# %% ../../nbs/prior/08_prefix.ipynb #4dd8a87b
-def log_normalisers(d: Tensor) -> Tensor:  # log sum_c exp(h(c) - h(0)), shape (b, m)
-    "Log normaliser of the class probabilities, from score differences."
-    top = d.amax(1).clamp_(min=0)
-    return top + ((-top).exp() + (d - top[:, None]).exp().sum(1)).log()

@@ -14,13 +14,11 @@ import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike
 from . import heldout
-from .edge_errors import weighted_gram
 from ..signatures import documented
 
 # %% ../../nbs/prior/21_regression.ipynb #2d0a7614
-def _gaussian_variance(
-    basis: ridge.RidgeBasis, Z: Tensor, noise: float, alpha: float
-) -> Tensor:  # 2 Tr((Q (Z Z' + noise I))^2) / n^2
+def _gaussian_variance(basis: ridge.RidgeBasis, Z: Tensor, noise: float, alpha: float) -> Tensor:
+    "Variance 2 Tr((Q (Z Z' + noise I))^2) / n^2."
     keep, f = ridge.residual_filter(basis, alpha)
     w = ridge.loo_slack(basis, [alpha])[0] ** -2
     U, Z, n = basis.U.double(), Z.double(), len(Z)
@@ -33,7 +31,7 @@ def _gaussian_variance(
     mixed = QZ.square().sum()
     W = torch.cat([U, U.new_full((n, 1), n**-0.5)], 1)
     G = torch.cat([2 * keep * f - f**2, f.new_tensor([keep])])
-    S = weighted_gram(W, w) * G
+    S = heldout.weighted_gram(W, w) * G
     square = keep * (w**2 * (1 - 2 * (W**2 @ G))).sum() + (S.T * S).sum()  # Tr(Q^2)
     return 2 * (signal + 2 * noise * mixed + noise * (noise * square)) / n**2
 
@@ -70,7 +68,7 @@ def expected_regression_error(
     noise = checks.check_number(noise, "noise", low=0)
     checks.check_same_n(features=len(X), prior=len(Z))
     basis = ridge.decompose(X)
-    penalties = heldout.check_penalties(alpha, alphas)
+    grid, curve = heldout.check_penalties(alpha, alphas)
     n = len(Z)
     k, r = Z.shape[1], basis.U.shape[1]
     entries = n * max(r + 6 * k, 3 * r + 2 * k)
@@ -78,7 +76,7 @@ def expected_regression_error(
     checks.check_memory(n_bytes, "pass factors of fewer columns", device=X.device)
     Zc = (Z - Z.mean(0)).to(basis.U)
     moments = _moments(basis, Zc, noise)
-    choice = heldout.choose_penalty(basis, moments, penalties)
+    choice = heldout.choose_penalty(basis, moments, grid, curve=curve)
     variance = _gaussian_variance(basis, Zc, noise, choice.alpha)
     figures = torch.tensor([variance.item(), choice.error, choice.baseline], dtype=torch.float64)
     checks.check_computed(figures, "the error and its variance")
@@ -113,7 +111,7 @@ def target_error(
     checks.check_memory(n_bytes, "pass fewer targets or examples", device=X.device)
     basis = ridge.decompose(X)
     T = (T / size / m**0.5).to(basis.U)
-    choice = heldout.choose_penalty(basis, _moments(basis, T), heldout.Penalties(None))
+    choice = heldout.choose_penalty(basis, _moments(basis, T))
     residuals = ridge.loo_residuals(basis, T.T, choice.alpha)
     squares = residuals.double().square()
     training = ridge_tasks.training_parts(basis, residuals, choice.alpha).sum(0).double()

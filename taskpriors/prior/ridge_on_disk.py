@@ -18,8 +18,8 @@ import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike, Seed
 from ..inputs import row_blocks
+from . import heldout
 from . import left_out_groups as whole_groups
-from .edge_errors import weighted_gram
 from .heldout import HeldoutError, check_baseline, constant_values, ratio_values
 from ..probes import ProbeResult
 
@@ -255,9 +255,8 @@ def _leverages(fit, U, f) -> Tensor:  # f of shape (n_alphas, r): shape (n_alpha
     return 1 / fit.n + torch.cat([f @ part.double().square().T for part in U.split(_PART)], 1)
 
 
-def _grid_errors(
-    fit, sample, tasks, alphas
-) -> Tensor:  # mean over tasks at each penalty, NaN if unusable
+def _grid_errors(fit, sample, tasks, alphas) -> Tensor:
+    "Mean error over tasks at each penalty, NaN if it is unusable."
     f = torch.stack([_filter(fit, alpha) for alpha in alphas.tolist()])
     slack = 1 - _leverages(fit, sample.U, f)
     level = 1 - (1 + f.sum(1)) / fit.n
@@ -286,28 +285,25 @@ def _grid_errors(
     return (error / len(tasks.labels)).where(usable, torch.nan)
 
 
-def _choose(
-    fit, sample, tasks
-) -> tuple[float, Tensor, Tensor]:  # selected penalty, all penalties, their errors
+def _choose(fit, sample, tasks) -> tuple[float, Tensor, Tensor]:
+    "Return the selected penalty, all penalties and their errors."
     grid = ridge_tasks.alpha_grid(fit)
     errors = _grid_errors(fit, sample, tasks, grid).cpu()
     grid, errors = grid[~errors.isnan()], errors[~errors.isnan()]
     return grid[errors.argmin()].item(), grid, errors
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #4ddbf942
-def _squares_beside(
-    fit, U, f, weights
-) -> Tensor:  # sum over evaluated i != j of weight_i A_ij^2, (m,)
+def _squares_beside(fit, U, f, weights) -> Tensor:
+    "Sum over the evaluated i != j of weight_i A_ij^2, shape (m,)."
     W = torch.cat([U, U.new_full((len(U), 1), fit.n**-0.5)], 1)
     G = torch.cat([f, f.new_ones(1)])
-    root = (G[:, None] * weighted_gram(W, weights, _PART) * G).to(W)
+    root = (G[:, None] * heldout.weighted_gram(W, weights, _PART) * G).to(W)
     whole = [((part @ root) * part).sum(1, dtype=torch.float64) for part in W.split(_PART)]
     return torch.cat(whole) - weights * _leverages(fit, U, f[None])[0] ** 2
 
 
-def _evaluate(
-    fit, sample, tasks, alpha
-) -> dict[str, Tensor]:  # fields of HeldoutError that depend on residuals
+def _evaluate(fit, sample, tasks, alpha) -> dict[str, Tensor]:
+    "Compute the fields of `HeldoutError` that depend on residuals."
     m, f = len(tasks.labels), _filter(fit, alpha)
     h, off_diagonal = _leverages(fit, sample.U, torch.stack([f, f**2]))
     if h.max() > 0.9:  # the term of such an example in the sum is subtracted again
@@ -402,9 +398,8 @@ class _Groups(NamedTuple):  # a sample of whole groups
     weights: Tensor  # examples that each example of the sample represents, shape (m,)
 
 
-def _sample_of_groups(
-    fit, rows, tasks, number, index
-) -> _Groups:  # number: group of each fitted example
+def _sample_of_groups(fit, rows, tasks, number, index) -> _Groups:
+    "Form a sample; `number` holds the group of each fitted example."
     sample = _sample(fit, rows, tasks, index)
     grouping = whole_groups.check_groups(number[index], len(index))
     sizes = grouping.number.bincount()[grouping.number].double()
@@ -415,9 +410,8 @@ def _sample_of_groups(
 _TOGETHER = 2**22  # maximum number of target entries in memory
 
 
-def _task_parts(
-    fit, groups
-) -> Iterator[tuple]:  # slices of tasks, their columns of C, and their centred targets
+def _task_parts(fit, groups) -> Iterator[tuple]:
+    "Iterate over slices of tasks, their columns of C and their centred targets."
     q1, m = groups.sample.tasks.n_classes - 1, len(groups.sample.U)
     for part in blocks.row_blocks(len(groups.sample.tasks.labels), max(1, _TOGETHER // (m * q1))):
         columns = slice(part.start * q1, part.stop * q1)
@@ -430,12 +424,11 @@ def _level(fit, f) -> Tensor:  # mean of the diagonal of A over all examples
     return 1 - (1 + f.sum()) / fit.n
 
 
-def _choose_without_groups(
-    fit, groups
-) -> tuple[float, Tensor, Tensor]:  # selected penalty, all penalties, their errors
+def _choose_without_groups(fit, groups) -> tuple[float, Tensor, Tensor]:
+    "Choose a penalty as `_choose` does, with whole groups left out."
     U, inverses = groups.sample.U, {}
     for alpha in ridge_tasks.alpha_grid(fit).tolist():
-        hats = whole_groups.hat_blocks(U, _filter(fit, alpha), groups.grouping, 1 / fit.n)
+        hats = groups.grouping.hat_blocks(U, _filter(fit, alpha), 1 / fit.n)
         matrices, least = whole_groups.inverses_of(hats)
         if whole_groups.is_usable(least, U):
             inverses[alpha] = matrices
@@ -461,9 +454,8 @@ def _choose_without_groups(
     return [*errors][int(values.argmin())], torch.tensor([*errors], dtype=torch.float64), values
 
 
-def _sums_beside(
-    groups, f, hats, matrices, level
-) -> list[Tensor]:  # sum of A_hg M_g A_gh over g != h, for each block
+def _sums_beside(groups, f, hats, matrices, level) -> list[Tensor]:
+    "Sum of A_hg M_g A_gh over g != h, for each block."
     W, G = groups.sample.U, torch.cat([f, f.new_ones(1)])
     W = torch.cat([W, W.new_full((len(W), 1), groups.n**-0.5)], 1)
     inner = torch.diag(level * torch.ones_like(G))
@@ -499,7 +491,7 @@ class _GroupErrors(NamedTuple):
 def _evaluate_groups(fit, groups, f) -> _GroupErrors:  # at the filter of one penalty
     U, grouping, m = groups.sample.U, groups.grouping, len(groups.sample.tasks.labels)
     level = _level(fit, f)
-    hats = whole_groups.hat_blocks(U, f, grouping, 1 / fit.n)
+    hats = grouping.hat_blocks(U, f, 1 / fit.n)
     inverses, _ = whole_groups.inverses_of(hats)
     each = groups.weights[:, None]
     by_task = (_code_spread(fit, groups.sample.tasks) / level**2).clone()
@@ -541,9 +533,8 @@ def _evaluate_groups(fit, groups, f) -> _GroupErrors:  # at the filter of one pe
     return _GroupErrors(by_task.cpu(), *by_point)
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #c02153ce
-def _constant_errors(
-    fit, tasks, number
-) -> Tensor:  # with whole groups left out, (n_tasks,), float64
+def _constant_errors(fit, tasks, number) -> Tensor:
+    "Errors of a constant with whole groups left out, (n_tasks,), float64."
     n, q = fit.n, tasks.n_classes
     sizes = number.bincount().double()
     others = n - sizes
@@ -558,12 +549,12 @@ def _constant_errors(
 
 
 def _heldout_groups(fit, rows, tasks, number, *, n_evaluated) -> tuple:  # HeldoutError; share right
-    index = whole_groups.sample_of_groups(number, n_evaluated)
+    index = whole_groups.evaluated_rows(fit.n, n_evaluated, number)
     groups = choosing = _sample_of_groups(fit, rows, tasks, number, index)
     baselines = _constant_errors(fit, tasks, number)
     baseline = check_baseline(baselines.mean().item())
     if len(index) < fit.n and len(index) > _CHOOSING:
-        some = whole_groups.sample_of_groups(number[index], _CHOOSING)
+        some = whole_groups.evaluated_rows(len(index), _CHOOSING, number[index])
         choosing = _sample_of_groups(fit, rows, tasks, number, index[some])
     choice = _choose_without_groups(fit, choosing)
     evaluated = _evaluate_groups(fit, groups, _filter(fit, choice[0]))

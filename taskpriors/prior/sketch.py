@@ -7,7 +7,7 @@ __all__ = ['SketchedMoments', 'sketch_trace_moments']
 
 # %% ../../nbs/prior/05_sketch.ipynb #86280532
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -51,8 +51,8 @@ def _power_sum(A: Tensor, B: Tensor, powers: tuple) -> Tensor:  # float64
     cross = torch.zeros((), dtype=torch.float64, device=A.device)
     for b in blocks.row_blocks(len(A), 1024):
         cross = cross + _monomials(A[b].double(), p).T @ _monomials(B[b].double(), q)
-    diagonal = pair_sums.margins(A).diagonal ** p @ pair_sums.margins(B).diagonal ** q
-    return cross.square().sum() - diagonal
+    a, b = (pair_sums.factor_kernel(F).diagonal for F in (A, B))
+    return cross.square().sum() - a**p @ b**q
 
 # %% ../../nbs/prior/05_sketch.ipynb #5a113b6b
 _LEADING = 8  # leading directions whose powers are used
@@ -82,7 +82,7 @@ def _near_cells(factors: Sequence, most: int) -> Tensor:  # cell of each example
     height = torch.zeros(n, steps, dtype=torch.float64, device=device)
     for F in factors:
         W = torch.randn(F.shape[1], steps, generator=generator, dtype=torch.float64).to(F)
-        length = pair_sums.margins(F).diagonal.sqrt().clamp(min=1e-300)
+        length = pair_sums.factor_kernel(F).diagonal.sqrt().clamp(min=1e-300)
         height = height + (F @ W).double() / length[:, None]
     cell = torch.zeros(n, dtype=torch.int64, device=device)
     for k in range(steps):
@@ -105,19 +105,15 @@ def _near_partitions(problem: pair_sums.PairProblem) -> list[Tensor]:  # cells, 
 
 # %% ../../nbs/prior/05_sketch.ipynb #6d56d1a2
 class _Sketched(NamedTuple):
-    "Arrays from which sums over blocks are computed."
+    "Arrays from which sums over blocks are computed, and how blocks are drawn."
 
     problem: pair_sums.PairProblem
     leading: list  # coordinates of prior and models along leading directions, (n, 8) each
     partitions: list  # cell of each example, shape (n,) each
-
-
-class _Lots(NamedTuple):
-    "Sums over random blocks of pairs, called lots."
-
-    y: Tensor  # shape (n_lots, n_models, 2, n_temps)
-    c: Tensor  # control variates, shape (n_lots, n_models, 2, 2)
-    kernel: Tensor  # sum of abs(K) over each lot, shape (n_lots,)
+    generator: torch.Generator
+    side: int  # rows of a random block of pairs, called a lot, and also columns
+    together: int  # lots per batch
+    probabilities: Tensor  # probability of drawing each example, shape (n,)
 
 
 class _Side(NamedTuple):
@@ -142,8 +138,12 @@ def _share_a_cell(
 
 
 @torch.no_grad()
-def _lot_sums(sketched, rows, cols, partitions) -> _Lots:
-    "Weighted sums over the pairs of each block that share no cell of `partitions`."
+def _lot_sums(sketched, rows, cols, partitions) -> tuple[Tensor, Tensor, Tensor]:
+    """Weighted sums over the pairs of each block that share no cell of `partitions`.
+
+    Returns y of shape (n_lots, n_models, 2, n_temps), the control variates c of shape
+    (n_lots, n_models, 2, 2), and the sum of abs(K) over each lot, (n_lots,).
+    """
     problem, leading = sketched.problem, sketched.leading
     dtype = problem.dtype
     struck = _share_a_cell(partitions, rows, cols)
@@ -172,11 +172,11 @@ def _lot_sums(sketched, rows, cols, partitions) -> _Lots:
         controls += [total(M), total(cut.mul_(cut).mul_(square))]
         y.append(torch.stack([*of_mean, *of_variance], -1).unflatten(-1, (2, -1)))
         c.append(torch.stack(controls, -1).unflatten(-1, (2, 2)))
-    return _Lots(torch.stack(y, 1), torch.stack(c, 1), kernel)
+    return torch.stack(y, 1), torch.stack(c, 1), kernel
 
 # %% ../../nbs/prior/05_sketch.ipynb #d2603ab6
-def _sums_within_cells(sketched: _Sketched) -> _Lots:
-    "Sums over all ordered pairs i != j that share a cell."
+def _sums_within_cells(sketched: _Sketched) -> tuple[Tensor, ...]:
+    "Sums over all ordered pairs i != j that share a cell, as in `_lot_sums`."
     device = sketched.problem.prior.device
     levels = [torch.arange(len(sketched.problem.prior), device=device)]
     lots = []
@@ -189,7 +189,7 @@ def _sums_within_cells(sketched: _Sketched) -> _Lots:
             side = _Side(points[some], weight[some])
             lots.append(_lot_sums(sketched, side, side, levels))
         levels = [*levels, cell]
-    return _Lots(*(torch.cat(parts).sum(0) for parts in zip(*lots, strict=True)))
+    return tuple(torch.cat(parts).sum(0) for parts in zip(*lots, strict=True))
 
 # %% ../../nbs/prior/05_sketch.ipynb #4b6d001d
 def _control_sums(sketched: _Sketched) -> Tensor:
@@ -204,10 +204,10 @@ def _control_sums(sketched: _Sketched) -> Tensor:
 # %% ../../nbs/prior/05_sketch.ipynb #c4d207c7
 def _point_probabilities(problem: pair_sums.PairProblem) -> Tensor:
     "Sampling probability of each example, shape (n,)."
-    k = problem.prior_diagonal.sqrt()
+    k = problem.kernel.diagonal.sqrt()
     parts = [torch.ones_like(k)]
     for Z in problem.models:
-        a = pair_sums.margins(Z).diagonal.sqrt()
+        a = pair_sums.factor_kernel(Z).diagonal.sqrt()
         parts += [v if v.any() else torch.ones_like(v) for v in (a, a * a, a * k)]
     share = [1 / 4] + [3 / 4 / (len(parts) - 1)] * (len(parts) - 1)
     parts = [w * v / v.sum() for w, v in zip(share, parts, strict=True)]
@@ -218,16 +218,6 @@ _PAIRS_PER_LOT = 2**14
 _LEAST_LOTS = 256
 
 
-class _Draws(NamedTuple):
-    "Options for drawing pairs."
-
-    sketched: _Sketched
-    generator: torch.Generator
-    side: int  # rows of a lot, and also columns
-    together: int  # lots per batch
-    probabilities: Tensor  # probability of drawing each example, shape (n,)
-
-
 def _lot_side(max_pairs: int) -> int:
     "Return the number of rows of a lot."
     side = 1
@@ -236,47 +226,34 @@ def _lot_side(max_pairs: int) -> int:
     return side
 
 
-def _drawn_lots(draws, n_lots) -> Iterator:
+def _drawn_lots(sketched, n_lots) -> Iterator:
     "Iterate over lots, scaled to estimate means over pairs of distinct examples."
-    b, partitions = draws.probabilities, draws.sketched.partitions
-    n, ends = len(b), draws.probabilities.cumsum(0)
+    b = sketched.probabilities
+    n, ends = len(b), b.cumsum(0)
     for first in range(0, n_lots, _LEAST_LOTS):
-        shape = (min(_LEAST_LOTS, n_lots - first), 2, draws.side)
-        uniform = dict(generator=draws.generator, device=b.device, dtype=torch.float64)
+        shape = (min(_LEAST_LOTS, n_lots - first), 2, sketched.side)
+        uniform = dict(generator=sketched.generator, device=b.device, dtype=torch.float64)
         points = torch.searchsorted(ends, torch.rand(shape, **uniform)).clamp(max=n - 1)
-        weight = 1 / (b[points] * draws.side)
-        for some in blocks.row_blocks(len(points), draws.together):
+        weight = 1 / (b[points] * sketched.side)
+        for some in blocks.row_blocks(len(points), sketched.together):
             rows = _Side(points[some, 0], weight[some, 0] / n)
             cols = _Side(points[some, 1], weight[some, 1] / (n - 1))
-            yield _lot_sums(draws.sketched, rows, cols, partitions)
+            yield _lot_sums(sketched, rows, cols, sketched.partitions)
 
-# %% ../../nbs/prior/05_sketch.ipynb #4b6d0021
-class _Pilot(NamedTuple):
-    "Sums over lots of y and of d, the control variates minus their known means."
+# %% ../../nbs/prior/05_sketch.ipynb #54091d03
+def _control_slopes(lots: Iterable, control_means: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Least-squares slopes of y on the control variates, from lots.
 
-    y: Tensor  # shape (n_models, 2, n_temps)
-    yy: Tensor  # the same shape
-    d: Tensor  # shape (n_models, 2, 2)
-    dd: Tensor  # shape (n_models, 2, 2, 2)
-    yd: Tensor  # shape (n_models, 2, n_temps, 2)
-    n_lots: int
-
-
-def _run_pilot(draws, n_lots, control_means) -> _Pilot:
-    total = [control_means.new_zeros(())] * 5
-    for y, c, _ in _drawn_lots(draws, n_lots):
+    Returns the slopes, of shape (n_models, 2, n_temps, 2), and the residual variance and the mean
+    of y minus the slopes times the control variates, of shape (n_models, 2, n_temps).
+    """
+    total, n_lots = [control_means.new_zeros(())] * 5, 0
+    for y, c, _ in lots:
         d = c - control_means
         sums = [y, y * y, d, d[..., None] * d[..., None, :], y[..., None] * d[..., None, :]]
         total = [a + part.sum(0) for a, part in zip(total, sums, strict=True)]
-    return _Pilot._make([*total, n_lots])
-
-# %% ../../nbs/prior/05_sketch.ipynb #54091d03
-def _control_slopes(pilot: _Pilot) -> tuple[Tensor, Tensor]:
-    """Least-squares slopes of y on the control variates, and the residual variance of y.
-
-    The shapes are (n_models, 2, n_temps, 2) and (n_models, 2, n_temps).
-    """
-    y, yy, d, dd, yd = (part / pilot.n_lots for part in pilot[:-1])
+        n_lots += len(y)
+    y, yy, d, dd, yd = (pair_sums.check_overflow(sums) / n_lots for sums in total)
     spread = dd - d[..., None] * d[..., None, :]
     along = yd - y[..., None] * d[..., None, :]
     sd = spread.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
@@ -285,7 +262,7 @@ def _control_slopes(pilot: _Pilot) -> tuple[Tensor, Tensor]:
     inverse = torch.linalg.pinv(correlation, rtol=1e-9, hermitian=True)
     beta = (along / unit[..., None, :]) @ inverse / unit[..., None, :]
     residual = (yy - y * y) - (beta * (2 * along - beta @ spread)).sum(-1)
-    return beta, residual.clamp(min=0)
+    return beta, residual.clamp(min=0), _controlled(y, d, beta)
 
 
 def _controlled(y: Tensor, d: Tensor, beta: Tensor) -> Tensor:  # like y
@@ -304,7 +281,7 @@ def _near_pairs(problem: pair_sums.PairProblem, partitions: Sequence) -> Tensor:
     pairs = []
     for F in factors:
         W = torch.randn(F.shape[1], 8, generator=generator, dtype=torch.float64).to(F)
-        length = pair_sums.margins(F).diagonal.sqrt().clamp(min=1e-300)
+        length = pair_sums.factor_kernel(F).diagonal.sqrt().clamp(min=1e-300)
         height = (F @ W).double() / length[:, None]
         for order in height.argsort(0).T:
             both = torch.stack([order[:-1], order[1:]])
@@ -318,17 +295,17 @@ def _near_pairs(problem: pair_sums.PairProblem, partitions: Sequence) -> Tensor:
 
 @torch.no_grad()
 def _largest_residual(
-    draws: _Draws, *, beta: Tensor, start: Tensor, control_means: Tensor
+    sketched: _Sketched, *, beta: Tensor, start: Tensor, control_means: Tensor
 ) -> Tensor:
     "Largest weighted residual about `start` over neighbours without a common cell, like `start`."
-    b = draws.probabilities
+    b = sketched.probabilities
     n = len(b)
-    i, j = _near_pairs(draws.sketched.problem, draws.sketched.partitions)[..., None]
+    i, j = _near_pairs(sketched.problem, sketched.partitions)[..., None]
     largest = torch.zeros_like(start)
     for block in blocks.row_blocks(len(i), 2048):
         rows = _Side(i[block], 1 / (b[i[block]] * n))
         cols = _Side(j[block], 1 / (b[j[block]] * (n - 1)))
-        y, c, _ = _lot_sums(draws.sketched, rows, cols, [])
+        y, c, _ = _lot_sums(sketched, rows, cols, [])
         r = _controlled(y, c - control_means, beta) - start
         largest = torch.maximum(largest, r.abs().amax(0))
     return largest
@@ -360,9 +337,9 @@ class _FreshLots(NamedTuple):
         return first.abs() > 4 * error + rounding * control_means.abs()
 
 
-def _fresh_lots(draws, n_lots, *, beta, start, control_means) -> _FreshLots:
+def _fresh_lots(sketched, n_lots, *, beta, start, control_means) -> _FreshLots:
     powers = controls = kernel = control_means.new_zeros(())
-    for y, c, K in _drawn_lots(draws, n_lots):
+    for y, c, K in _drawn_lots(sketched, n_lots):
         off = c - control_means
         r = _controlled(y, off, beta) - start
         powers = powers + torch.stack([r.sum(0), (r * r).sum(0), (r**3).sum(0)])
@@ -379,11 +356,11 @@ def _doubtful(fresh, start, exact, weight, rel_tol) -> Tensor:
     return (fresh.too_skewed() & (10 * error > rel_tol * value.abs())).any()
 
 
-def _draw_fresh(draws, lots, most, *, doubtful, **fixed) -> tuple[_FreshLots, int]:
+def _draw_fresh(sketched, lots, most, *, doubtful, **fixed) -> tuple[_FreshLots, int]:
     "Draw fresh lots, at most `most` in total, and return their number."
     used, lots = 0, min(lots, most)
     while True:
-        fresh = _fresh_lots(draws, lots, **fixed)
+        fresh = _fresh_lots(sketched, lots, **fixed)
         used += lots
         lots *= 2
         if used + lots > most or not doubtful(fresh):
@@ -393,8 +370,7 @@ def _draw_fresh(draws, lots, most, *, doubtful, **fixed) -> tuple[_FreshLots, in
 @documented
 @checks.entry_point
 def sketch_trace_moments(
-    M: Tensor
-    | Mapping[str, Tensor],  # factor of the model's kernel, shape (n, r), or name -> factor
+    M: Tensor | Mapping[str, Tensor],  # factor of the model's kernel (n, r), or name -> factor
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, a number or several
     *,
@@ -414,7 +390,7 @@ def sketch_trace_moments(
     The cost is O(n r^2) time, plus O(r) per pair and model.
     Reference: Task Priors, Theorem 2.6, for the sums that are estimated.
     """
-    p = pair_sums.pair_problem(M, prior, temperature, graphs, pair_sums.PairPass())
+    p = pair_sums.pair_problem(M, prior, temperature, graphs)
     generator = checks.check_generator(seed, p.prior.device)
     rel_tol = checks.check_number(rel_tol, "rel_tol", low=0, low_open=True)
     block = checks.check_count(block_size, "block_size")
@@ -423,37 +399,41 @@ def sketch_trace_moments(
     n_lots = max_pairs // side**2
     n = len(p.prior)
     leading = [_leading_coordinates(F) for F in (p.prior, *p.models)]
-    sketched = _Sketched(p, leading, _near_partitions(p))
-    within = _sums_within_cells(sketched)
-    of_sum = within.y.new_tensor([1.0, p.twice])[:, None]
-    parts = [pair_sums.margins(Z) for Z in p.models]
-    exact = pair_sums.diagonal_cumulants(p, [part.diagonal for part in parts], 2).mT.clone()
-    exact[:, 0] += torch.stack([part.off_diagonal for part in parts])[:, None] / 2
+    sketched = _Sketched(
+        problem=p,
+        leading=leading,
+        partitions=_near_partitions(p),
+        generator=generator,
+        side=side,
+        together=max(1, block // side**2),
+        probabilities=_point_probabilities(p),
+    )
+    y, c, kernel_within = _sums_within_cells(sketched)
+    of_sum = y.new_tensor([1.0, p.twice])[:, None]
+    kernels = [pair_sums.factor_kernel(Z) for Z in p.models]
+    exact = pair_sums.diagonal_cumulants(p, [kernel.diagonal for kernel in kernels], 2).mT.clone()
+    exact[:, 0] += torch.stack([kernel.off_diagonal for kernel in kernels])[:, None] / 2
     # a moment is the known sum `exact` plus `weight` times a mean over pairs
-    exact, weight = exact + of_sum * within.y, of_sum * n * (n - 1)
-    control_means = (_control_sums(sketched) - within.c) / (n * (n - 1))
-    draws = _Draws(sketched, generator, side, max(1, block // side**2), _point_probabilities(p))
-    pilot = _run_pilot(draws, _LEAST_LOTS, control_means)
-    for sums in pilot[:-1]:
-        pair_sums.check_overflow(sums)
-    beta, residual = _control_slopes(pilot)
-    start = _controlled(pilot.y, pilot.d, beta) / pilot.n_lots
+    exact, weight = exact + of_sum * y, of_sum * n * (n - 1)
+    control_means = (_control_sums(sketched) - c) / (n * (n - 1))
+    pilot = _drawn_lots(sketched, _LEAST_LOTS)
+    beta, residual, start = _control_slopes(pilot, control_means)
     fixed = dict(beta=beta, start=start, control_means=control_means)
-    missed = 2 * _largest_residual(draws, **fixed) / side**2  # error of a sum over lots
+    missed = 2 * _largest_residual(sketched, **fixed) / side**2  # error of a sum over lots
     value = exact + weight * start
     goal = (rel_tol * value.abs() / weight).clamp(min=1e-150)  # so that its square is not zero
     # lots that reach the tolerance according to the pilot
     by_pilot = torch.maximum(1.5 * residual / goal**2, 3 * missed / goal).max()
     needed = int(by_pilot.clamp(_LEAST_LOTS, 2.0**40).ceil())
     doubtful = partial(_doubtful, start=start, exact=exact, weight=weight, rel_tol=rel_tol)
-    most = n_lots - pilot.n_lots
-    fresh, used = _draw_fresh(draws, needed, most, doubtful=doubtful, **fixed)
+    most = n_lots - _LEAST_LOTS
+    fresh, used = _draw_fresh(sketched, needed, most, doubtful=doubtful, **fixed)
     mean, error = fresh.mean_and_error()
     value = exact + weight * (start + mean)
     error = weight * torch.hypot(error, missed / fresh.n_lots)
     rounding = 1e-9 if p.dtype == torch.float64 else 1e-5
     heavy = doubtful(fresh) or fresh.controls_off(control_means[..., :1], rounding).any()
-    kernel = within.kernel + fresh.kernel / fresh.n_lots * n * (n - 1)
+    kernel = kernel_within + fresh.kernel / fresh.n_lots * n * (n - 1)
     return SketchedMoments(
         mean=p.shaped(value[:, 0]),
         variance=p.shaped(value[:, 1]),
@@ -463,6 +443,6 @@ def sketch_trace_moments(
         kernel_scale=kernel.item() / (n * (n - 1)),
         mean_error=p.shaped(error[:, 0]),
         variance_error=p.shaped(error[:, 1]),
-        n_pairs=(pilot.n_lots + used) * side**2,
+        n_pairs=(_LEAST_LOTS + used) * side**2,
         converged=bool((error <= rel_tol * value.abs()).all() and not heavy),
     )

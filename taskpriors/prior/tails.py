@@ -9,7 +9,6 @@ __all__ = ['trace_covariance', 'outperform_probability', 'outperform_matrix', 't
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,8 +28,8 @@ def _joint_sums(blocks, *, prior, models, odds, dtype):
     """
     total = 0
     for block in blocks:
-        K = pair_sums.dense_block(prior, block, dtype)
-        hollow = (pair_sums.dense_block(terms, block, dtype, hollow=True) for terms in models)
+        K = prior.block(block, dtype)
+        hollow = (model.block(block, dtype, hollow=True) for model in models)
         S = torch.stack([M.flatten() for M in hollow])
         sums = []
         for o in odds:
@@ -46,21 +45,22 @@ def _joint_distribution(
     problem,
 ) -> tuple[Tensor, Tensor]:  # (n_temps, n_models) and (n_temps, n_models, n_models)
     "Means and covariances of the models' scores."
+    kernels = [pair_sums.factor_kernel(Z) for Z in problem.models]
     fn = partial(
         _joint_sums,
-        prior=[(problem.prior, problem.prior, 1.0)],
-        models=[[(Z, Z, 1.0)] for Z in problem.models],
+        prior=problem.kernel,
+        models=kernels,
         odds=problem.odds,
         dtype=problem.dtype,
     )
-    size = pair_sums.points_per_block(problem, 2 * len(problem.models) + 6)
-    total = pair_sums.check_overflow(pair_sums.sum_blocks(fn, problem, size))
-    diagonals = [pair_sums.margins(Z).diagonal for Z in problem.models]
+    size = problem.points_per_block(2 * len(problem.models) + 6)
+    total = pair_sums.check_overflow(problem.sum_blocks(fn, size))
+    diagonals = [kernel.diagonal for kernel in kernels]
     mean = total[..., -1] + pair_sums.diagonal_cumulants(problem, diagonals, 1)[..., 0].T
     covariance = total[..., :-1] * problem.twice
     if problem.twice == 1:
         m = torch.stack(diagonals)
-        coins = [pair_sums.coin_cumulants(o * problem.prior_diagonal, 2) for o in problem.odds]
+        coins = [pair_sums.coin_cumulants(o * problem.kernel.diagonal, 2) for o in problem.odds]
         covariance = covariance + torch.stack([(m * w) @ m.T for _, w in coins])
     return mean, covariance
 
@@ -81,8 +81,9 @@ def trace_covariance(
     cov = sum_ij A_ij B_ij p_ij (1 - p_ij); the dimension of a single temperature is dropped.
     Reference: Task Priors, Theorem 2.6, polarised.
     """
-    run = pair_sums.PairPass(block_size, executor)
-    p = pair_sums.pair_problem(models, prior, temperature, graphs, run)
+    p = pair_sums.pair_problem(
+        models, prior, temperature, graphs, block_size=block_size, executor=executor
+    )
     _, covariance = _joint_distribution(p)
     return covariance[0] if p.single_temperature else covariance
 
@@ -109,8 +110,8 @@ def _tilted_table(K, D, odds, tilts) -> Tensor:
 def _tilted_sums(
     blocks: Iterable,  # blocks of pairs, from pair_blocks
     *,
-    prior: list,  # terms of a kernel
-    model: list,  # terms of a difference of kernels
+    prior: pair_sums._Kernel,
+    model: pair_sums._Kernel,  # a kernel, or a difference of kernels
     odds: Sequence,  # 1/T for each temperature, doubled for undirected graphs
     tilts: Tensor,  # shape (n_odds, n_tilts)
     twice: int,  # 2 for undirected graphs, 1 for directed ones
@@ -119,8 +120,8 @@ def _tilted_sums(
     "Sums over i != j of C, C', C'' and C''': float64, shape (4, n_odds, n_tilts)."
     total = tilts.new_zeros(4, *tilts.shape, dtype=torch.float64)
     for block in blocks:
-        K = pair_sums.dense_block(prior, block, dtype)
-        D = pair_sums.dense_block(model, block, dtype, hollow=True) * twice
+        K = prior.block(block, dtype)
+        D = model.block(block, dtype, hollow=True) * twice
         total = total + _tilted_table(K, D, odds, tilts) * (pair_sums.block_copies(block) / twice)
     return total
 
@@ -130,21 +131,21 @@ def _generating_function(problem, kernel) -> Callable:
 
     Returns a function of tilts (n_temps, n_tilts): C and three derivatives, (4, n_temps, n_tilts).
     """
-    size = pair_sums.points_per_block(problem, 12)
+    size = problem.points_per_block(12)
 
     def at(tilts) -> Tensor:
         fn = partial(
             _tilted_sums,
-            prior=[(problem.prior, problem.prior, 1.0)],
-            model=kernel.terms,
+            prior=problem.kernel,
+            model=kernel,
             odds=problem.odds,
             tilts=tilts,
             twice=problem.twice,
             dtype=problem.dtype,
         )
-        total = pair_sums.sum_blocks(fn, problem, size)
+        total = problem.sum_blocks(fn, size)
         if problem.twice == 1:
-            x, D = problem.prior_diagonal, kernel.diagonal
+            x, D = problem.kernel.diagonal, kernel.diagonal
             total = total + _tilted_table(x, D, problem.odds, tilts)
         return total
 
@@ -247,16 +248,19 @@ def outperform_probability(
     where C is the cumulant generating function of the centred difference and C'(s) = -mean.
     Reference: Lugannani and Rice (1980); Barndorff-Nielsen (1986) for the form in r.
     """
-    run = pair_sums.PairPass(block_size, executor)
-    p = pair_sums.pair_problem(dict(A=A, B=B), prior, temperature, graphs, run)
+    models = dict(A=A, B=B)
+    p = pair_sums.pair_problem(
+        models, prior, temperature, graphs, block_size=block_size, executor=executor
+    )
     checks.check_choice(method, ("normal", "edgeworth", "saddlepoint"), "method")
-    difference = pair_sums.kernel_difference(*p.models)
     A, B = p.models
+    kernel, other = pair_sums.factor_kernel(A), pair_sums.factor_kernel(B)
+    difference = kernel - other
     if torch.equal(A @ A[0], B @ B[0]) and not difference.diagonal.any():
         rule = "A and B must be different kernels"
         checks.refuse(rule, "equal kernels", "compare two different models")
     # `share` times the entries of a a^T bounds the rounding of A A^T - B B^T
-    a = (pair_sums.margins(A).diagonal + pair_sums.margins(B).diagonal).sqrt()
+    a = (kernel.diagonal + other.diagonal).sqrt()
     kernels = [difference, pair_sums.factor_kernel(a[:, None])]
     cumulants, scale = pair_sums.score_cumulants(p, kernels, 4).mT
     eps = max(torch.finfo(Z.dtype).eps for Z in (A, B))  # twice u
@@ -287,8 +291,9 @@ def outperform_matrix(
 
     It is 1/2 for equal kernels; the dimension of a single temperature is dropped.
     """
-    run = pair_sums.PairPass(block_size, executor)
-    p = pair_sums.pair_problem(models, prior, temperature, graphs, run)
+    p = pair_sums.pair_problem(
+        models, prior, temperature, graphs, block_size=block_size, executor=executor
+    )
     mean, C = _joint_distribution(p)
     variance = C.diagonal(dim1=-2, dim2=-1)
     gap = mean[:, :, None] - mean[:, None, :]
@@ -326,8 +331,7 @@ def _saddlepoint_quantile(problem, kernel, cumulants, z) -> Tensor:
 @documented
 @checks.entry_point
 def trace_quantile(
-    M: Tensor
-    | Mapping[str, Tensor],  # factor of the model's kernel, shape (n, r), or name -> factor
+    M: Tensor | Mapping[str, Tensor],  # factor of the model's kernel (n, r), or name -> factor
     prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
     temperature: float | ArrayLike,  # T > 0 in the units of K, one or several
     p: float | ArrayLike,  # one or several levels in (0, 1), fractions of tasks
@@ -343,17 +347,18 @@ def trace_quantile(
     skewness g1 and kurtosis g2. Dimensions of a single model, temperature or level are dropped.
     Reference: Cornish and Fisher (1938); saddlepoint as in `outperform_probability`.
     """
-    run = pair_sums.PairPass(block_size, executor)
-    problem = pair_sums.pair_problem(M, prior, temperature, graphs, run)
+    problem = pair_sums.pair_problem(
+        M, prior, temperature, graphs, block_size=block_size, executor=executor
+    )
     checks.check_choice(method, ("normal", "cornish-fisher", "saddlepoint"), "method")
-    levels: Any = p if pair_sums.is_sequence(p) else [p]
-    if len(levels) == 0:
+    levels = list(p) if pair_sums.is_sequence(p) else [p]
+    if not levels:
         checks.refuse("p must contain at least one level", "none", "pass at least one")
     numbers = [
         checks.check_number(level, "p", low=0, high=1, low_open=True, high_open=True)
         for level in levels
     ]
-    z = torch.special.ndtri(problem.prior_diagonal.new_tensor(numbers))
+    z = torch.special.ndtri(problem.kernel.diagonal.new_tensor(numbers))
     kernels = [pair_sums.factor_kernel(Z) for Z in problem.models]
     cumulants = pair_sums.score_cumulants(problem, kernels, 4)
     if (cumulants[..., 1] <= 0).any():

@@ -20,7 +20,7 @@ import taskpriors.kernels as kernels
 from ..checks import ArrayLike, DataFrame, ExecutorLike, Seed
 from ..kernels import center as center_rows
 from . import edges, heldout, moments, prefix
-from .calibration import Regime, calibrate_temperature, pair_means, prior_regime
+from .calibration import Regime, calibrate_temperature
 from .estimates import Labelings
 from .heldout import HeldoutError
 from .labelings import sample_labelings
@@ -221,7 +221,7 @@ class TaskPrior(Result):
     def regime(self) -> Regime:
         "Measure the randomness of the tasks in one pass over all pairs."
         Z, odds = edges.checked_odds(self.factor, self.temperature, self.graphs)
-        return prior_regime(Z, odds, self.temperature)
+        return Regime.of(Z, odds, self.temperature)
 
     @checks.entry_point
     def at_ratio(
@@ -230,8 +230,7 @@ class TaskPrior(Result):
     ) -> "TaskPrior":
         "Return the prior at the temperature where the mean of |K_ij|/T is `ratio`."
         ratio = checks.check_number(ratio, "ratio", low=0, low_open=True)
-        Z, odds = edges.checked_odds(self.factor, self.temperature, self.graphs)
-        now, _ = pair_means(Z, odds, self.temperature)
+        now = self.regime().ratio
         if now == 0:
             rule = "the kernel must be non-zero off its diagonal"
             checks.refuse(rule, "zeros", "choose another kernel")
@@ -282,8 +281,7 @@ class TaskPrior(Result):
     @checks.entry_point
     def moments(
         self,
-        models: ArrayLike
-        | Mapping[str, ArrayLike],  # features (n, d), or a dictionary name -> features
+        models: ArrayLike | Mapping[str, ArrayLike],  # features (n, d), or name -> features
         *,
         kernel: str | None = "cosine",  # kernel of the models; None if `models` are factors
         pairs: str = "all",  # "all" pairs of examples, or "sampled" pairs for large n
@@ -299,8 +297,7 @@ class TaskPrior(Result):
     @checks.entry_point
     def cumulants(
         self,
-        models: ArrayLike
-        | Mapping[str, ArrayLike],  # features (n, d), or a dictionary name -> features
+        models: ArrayLike | Mapping[str, ArrayLike],  # features (n, d), or name -> features
         *,
         order: int = 4,  # highest cumulant
         kernel: str | None = "cosine",  # kernel of the models; None if `models` are factors

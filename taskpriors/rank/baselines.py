@@ -211,6 +211,8 @@ def evidence_beside(
     findings: distributions.Findings,
     past: Tensor | None = None,  # fractions, scores of the ranked models on earlier tasks
     pairs: ScoreEvidence | None = None,  # about the ranked models, then the baselines
+    *,
+    of_texts: bool = False,  # whether the examples are known to be texts
 ) -> tuple[ForecastEvidence, Tensor] | None:  # and the skills, shape (m,); None without baselines
     "Combine the evidence about the models and the baselines, in this order."
     beside, labels = findings.beside, findings.labelled
@@ -224,7 +226,7 @@ def evidence_beside(
     if past is not None:  # baselines have no past results
         past = torch.cat([past, past.new_full((len(beside.models), past.shape[1]), math.nan)])
     evidence = ForecastEvidence(
-        examples=labelled.sampled_evidence(scores, findings.task_sample, skill),
+        examples=labelled.sampled_evidence(scores, findings.task_sample, skill, of_texts=of_texts),
         agreeing=beside.agreeing,
         labels=beside.scores,
         past=past,

@@ -20,7 +20,6 @@ from torch.utils.flop_counter import FlopCounterMode
 import taskpriors.checks as checks
 from ..inputs import accepted_models, encoders, named_models, sources, zoo
 from ..inputs.feature_files import read_features
-from ..inputs.image_source import LoadedBatches
 from ..inputs.texts import TextSource, text_encoder, word_means
 from ..pairs import SEARCHED_ROWS
 from ..prior.cut_prior import OVERSAMPLING
@@ -184,7 +183,7 @@ def _network_work(source: sources.Source, points: Inputs | None) -> _NetworkWork
     if by_name and not of_texts:
         module, batch = _without_weights(source)
         forward = module
-    elif points is None or isinstance(points, LoadedBatches) or not _is_at_hand(source, of_texts):
+    elif points is None or not _is_at_hand(source, of_texts):
         return None
     elif isinstance(points, TextSource):
         if isinstance(source, sources.WordVectors):
@@ -232,7 +231,7 @@ def plan_in_memory(
     n, widths, uncounted = 0 if points is None else len(points), [], []
     works: dict[str, _NetworkWork] = {}
     for name, source in models.items():
-        if sources.is_given(source):
+        if source.is_given:
             n, d = np.shape(read_features(source).values)
             widths.append(d)
         elif work := _network_work(source, points):

@@ -140,8 +140,8 @@ def _scored(rows, job) -> distributions.TaskScores:
         if known is not None:
             sums = _class_sums(known.fit)
             eps = torch.finfo(rows.dtype).eps
-            logme = evidence.logme_from_sums(sums, eps)
-            h_score = evidence.h_score_from_sums(sums, known.fourth, eps)
+            logme = sums.logme(eps)
+            h_score = sums.h_score(known.fourth, eps)
             columns = members.scalar([logme, h_score, known.error.skill, known.accuracy])
         return distributions.TaskScores(
             skill=members.scalar(error.skill),

@@ -222,7 +222,7 @@ def skills_on_tasks_of(
             progress=options.shown if task_models is None else False,
             **drawing,
         )
-    tasks = skills.tasks_of_priors(factors, skills.check_sampling(gain=10.0, **drawing))
+    tasks = skills.tasks_of_priors(factors, **drawing)
     return cross_skill_without_groups(
         learning, tasks, options.groups[index], options.tasks.n_classes
     )
@@ -480,7 +480,7 @@ class Moments(NamedTuple):
     def edge_reason(self, n: int) -> str:
         "Reason why no labels of n examples can have these edge probabilities, or ''."
         least = math.nan if self.least.isinf() else self.least.item()
-        return edges.LeastEigenvalue(least, 0.0, min(n, 2048), 0).reason
+        return edges.LeastEigenvalue(least, min(n, 2048)).reason
 
 # %% ../../nbs/rank/07_distributions.ipynb #218f95f7
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -44,6 +44,7 @@ class PointEvidence(NamedTuple):
     moment: Tensor  # K, second moment of centred logits over single tasks, (n_models, n_models)
     with_references: bool  # whether the tasks use reference models
     n_pairs: float = 0.0  # s, number of same-class pairs among the labels that the tasks agree with
+    of_texts: bool = False  # whether the examples are known to be texts
 
 
 def point_evidence(
@@ -109,7 +110,7 @@ def with_agreeing(sampled: PointEvidence, agreeing: PointEvidence) -> PointEvide
     w = _share_agreeing(agreeing.n_pairs)
     mean = sampled.mean + w * (agreeing.mean - sampled.mean)
     moment = sampled.moment + w * (agreeing.moment - sampled.moment)
-    return PointEvidence(mean, moment, sampled.with_references, agreeing.n_pairs)
+    return sampled._replace(mean=mean, moment=moment, n_pairs=agreeing.n_pairs)
 
 # %% ../../nbs/rank/06_forecast.ipynb #69dec6c2
 _PRIOR_CELLS = 10.0  # weight of the study's variance, as a number of residuals
@@ -270,9 +271,14 @@ class Constants(NamedTuple):
     differ: float  # delta, variance of the difference between score and accuracy, as a share of K
     spread: float  # standard deviation of log lambda
     certainty: float  # phi, factor by which covariances are multiplied
+    text_certainty: float  # phi if the examples are known to be texts
     level: float  # fraction, mean score of the models on a data set
     level_spread: float  # standard deviation of its logit over data sets
     rule: _LevelRule
+
+    def certainty_about(self, points: PointEvidence) -> float:
+        "Return phi for the examples of this evidence."
+        return self.text_certainty if points.of_texts else self.certainty
 
 
 @cache
@@ -378,6 +384,7 @@ def posterior_of(
     "Compute the posterior over the centred logits of the models' scores on the user's task."
     codes = simplex_codes(len(points.mean))
     rho = constants.with_references if points.with_references else constants.alone
+    certainty = constants.certainty_about(points)
     F = codes.T @ _likeness(points.moment) @ codes
     K = codes.T @ points.moment @ codes
     eye = torch.eye(codes.shape[1], dtype=torch.float64)
@@ -398,7 +405,7 @@ def posterior_of(
             said, error = codes.T @ labels.mean, _label_error(constants, K, F, labels)
             log_weights[number] += _log_density(said, mean, covariance + error)
             mean, covariance = observe(mean, covariance, said, error)
-        covariance = constants.certainty * covariance
+        covariance = certainty * covariance
         if pairs is not None:
             error = codes.T @ pairs.covariance @ codes + scale * _pair_rule().differ * rho * K
             mean, covariance = observe(mean, covariance, codes.T @ pairs.mean, error)
@@ -696,6 +703,7 @@ def regret_with_labels(
     codes = simplex_codes(len(points.mean))
     F, K = (codes.T @ x @ codes for x in (_likeness(points.moment), points.moment))
     eye = torch.eye(codes.shape[1], dtype=torch.float64)
+    certainty = constants.certainty_about(points)
 
     def precision_of(scores) -> Tensor:
         return torch.linalg.inv(_label_error(constants, K, F, scores) + _LEAST_ERROR * eye)
@@ -705,7 +713,7 @@ def regret_with_labels(
     path = {supply.n_labels: least}
     for number in _numbers_of_labels(supply)[1:]:
         later = precision_of(_with_labels(supply, number, points.mean))
-        least = min(least, _regret_after(draws, (later - known) / constants.certainty))
+        least = min(least, _regret_after(draws, (later - known) / certainty))
         path[number] = least  # more labels cannot increase the expected regret
     return path
 

@@ -190,7 +190,7 @@ def signal_p_value(
     if direct.n_pairs == 0:
         return 1.0
     if groups is not None:
-        return posterior.skill_p_value(direct)
+        return direct.p_value()
     known = (labels >= 0).nonzero()[:, 0]
     points = known[blocks.evenly(len(known), _SHUFFLED)]
     classes = labels[points].unique(return_inverse=True)[1]
@@ -198,7 +198,7 @@ def signal_p_value(
     of_shuffles = posterior.shuffle_p_value(rows, classes)
     if len(points) == len(known):
         return of_shuffles
-    return min(1.0, 2 * of_shuffles, 2 * posterior.skill_p_value(direct))
+    return min(1.0, 2 * of_shuffles, 2 * direct.p_value())
 
 
 def _agreeing_evidence(
@@ -330,6 +330,8 @@ def sampled_evidence(
     skills: Mapping[str, distributions.TaskScores],  # name -> scores on the sampled tasks
     task_sample: TaskSample,
     skill: Tensor | None = None,  # shape (n_models,); None: skills on the sampled tasks
+    *,
+    of_texts: bool = False,  # whether the examples are known to be texts
 ) -> PointEvidence:
     "Form evidence from tasks that were sampled without labels."
     ratios = task_ratios(skills, task_sample.skill_tasks)
@@ -338,7 +340,7 @@ def sampled_evidence(
     distribution = task_sample.distribution
     referred = bool(distribution.reference_models) and distribution.consensus is not None
     evidence = point_evidence(ratios.mean(1), 1 - ratios, with_references=referred)
-    return evidence._replace(mean=centred_logits(skill))
+    return evidence._replace(mean=centred_logits(skill), of_texts=of_texts)
 
 # %% ../../nbs/rank/08_labelled.ipynb #a0e029b7
 _LISTED = 500  # number of examples to label that a ranking suggests

@@ -25,7 +25,7 @@ import taskpriors.store as store
 from ..inputs import sources
 from ..inputs.accepted_models import ModelLike
 from ..inputs.embed import Features, embed_features
-from ..inputs.image_source import ImageSource, LoadedBatches
+from ..inputs.image_source import ImageSource
 from ..inputs.images import ImagesLike
 from ..inputs.texts import TextModelLike, TextsLike, TextSource, embed_texts, load_texts
 from ..inputs.zoo import zoo_names
@@ -91,7 +91,7 @@ def with_plain_names(pairs: Iterable, what: str) -> dict[str, Any]:
 # %% ../../nbs/rank/03_members.ipynb #1d312c2a
 AnyModel = TypeAliasType("AnyModel", ModelLike | TextModelLike)  # encoder or features
 ModelsLike = TypeAliasType("ModelsLike", AnyModel | Sequence | Mapping)
-Inputs = TypeAliasType("Inputs", ImageSource | TextSource | LoadedBatches)  # inputs of the models
+Inputs = TypeAliasType("Inputs", ImageSource | TextSource)  # inputs of the models
 
 
 def named_models(models: ModelsLike | None) -> dict[str, sources.Source]:

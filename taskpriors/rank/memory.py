@@ -302,7 +302,9 @@ def grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float
     "Compute the leave-one-group-out accuracy on labelled examples; -1 marks unknown labels."
     points = (classes >= 0).nonzero()[:, 0]
     rows = features[points.to(features.device)]
-    return left_out_groups.accuracy_without_groups(rows, classes[points], groups[points])
+    basis = ridge.decompose(checks.check_features(rows))
+    hits = left_out_groups.hits_without_groups(basis, classes[points], groups[points])
+    return hits.mean().item()
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,7 +344,7 @@ class MemoryEngine:
         (Z, _), temperature = max(
             zip(components, temperatures, strict=True), key=lambda pair: pair[0][1]
         )
-        top, q = calibration.top_eigenvalue(Z), options.tasks.n_classes
+        top, q = calibration.critical_temperature(Z, 2), options.tasks.n_classes
         return distributions.TaskSample(
             distribution=distribution,
             skill_tasks=labels,
@@ -398,4 +400,4 @@ class MemoryEngine:
     def subset(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
         "Factor (k, r) of a component for some examples, and its kernel's largest eigenvalue."
         Z = component.factor.to(self.options.device)
-        return Z[points.to(Z.device)], calibration.top_eigenvalue(Z)
+        return Z[points.to(Z.device)], calibration.critical_temperature(Z, 2)

@@ -26,7 +26,6 @@ from torch import Tensor, nn
 
 import taskpriors.checks as checks
 from ..inputs import named_models
-from ..inputs.image_source import LoadedBatches
 from ..inputs.sources import source_of
 from ..inputs.texts import TOO_LONG, TextSource
 from . import members
@@ -336,7 +335,7 @@ class ReferenceSet:
     def __repr__(self):
         who = (
             ", ".join(reference.name for reference in self.reference_models)
-            or f"none: {self.reason}"
+            or f"none, because {self.reason}"
         )
         return f"ReferenceSet({self.kind}: {who})"
 
@@ -446,7 +445,6 @@ def _hub_references(reference_models) -> list:  # reference models that can be d
 
 # %% ../../nbs/rank/08_reference_set.ipynb #ddd64883
 _SEE = "pass the inputs of these rows as images= or texts= (--images or --texts)"
-_PICTURES = "pass images instead of a loader, whose batches only the ranked models accept"
 
 
 def hub_models(models: Mapping[str, Any], source: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -456,7 +454,7 @@ def hub_models(models: Mapping[str, Any], source: Any) -> tuple[tuple[str, ...],
     """
     texts = isinstance(source, TextSource)
     known = {name: source_of(model) for name, model in models.items()}
-    addresses = [named_models.hub_addresses(model, texts) for model in known.values()]
+    addresses = [named_models.repositories_of(model, texts) for model in known.values()]
     fetched = [name for name in known if named_models.is_to_be_fetched(known[name], texts)]
     return tuple(sum(addresses, [])), tuple(fetched)
 
@@ -472,15 +470,14 @@ def find_references(
     if references is None or references is False or choice.kind != "consensus" or len(models) < 2:
         return None
     kind = getattr(source, "kind", "images")
-    cure = _SEE if source is None else _PICTURES
-    if source is None or isinstance(source, LoadedBatches):
+    if source is None:
         if isinstance(references, Mapping) and references:
             return None  # the user passed reference models
         return ReferenceSet(
             kind=kind,
             reference_models=(),
             missing=(),
-            cure=cure,
+            cure=_SEE,
             reason="no inputs are available to embed",
         )
     addresses, fetched_names = hub

@@ -21,7 +21,8 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..inputs import row_labels
 from ..inputs.sources import Source, WithPrefix
-from ..pairs import SEARCHED_ROWS, copies_note, copies_of_points, copies_of_rows, numbered
+from ..inputs.texts import TextSource
+from ..pairs import SEARCHED_ROWS, copies_note, copies_of, numbered
 from ..prior import consensus, left_out_groups, pair_retrieval
 from taskpriors.rank import (
     baselines,
@@ -104,13 +105,11 @@ _ALIKE = 0.01  # share of copied examples above which copies form groups
 
 def _copies_in_all(features: Sequence) -> Tensor:  # shape (n,), group of each example
     first, *others = sorted(features, key=lambda X: X.shape[1])
-    in_memory = isinstance(first, Tensor)
-    find = copies_of_points if in_memory else copies_of_rows
-    groups = find(first)
+    groups = copies_of(first)
     for X in others:
         if len(groups.unique()) == len(groups):
             break
-        groups = numbered(torch.stack([groups, find(X)], 1))
+        groups = numbered(torch.stack([groups, copies_of(X)], 1))
     return groups
 
 
@@ -174,7 +173,7 @@ def _split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
         return options, checks.check_split(TRAIN, n, seed=seed)
     grouping = left_out_groups.check_groups(options.groups, n)
     options = replace(options, groups=grouping.number)
-    return options, left_out_groups.split_groups(grouping, TRAIN, seed=seed)
+    return options, grouping.split(TRAIN, seed=seed)
 
 
 def _check_rows(models: Mapping[str, members.Model]) -> None:
@@ -537,7 +536,9 @@ def _assemble(
     if task.past is not None:
         past = task.past.scores[[task.past.models.index(name) for name in models]]
     pairs = _evidence_of_pairs(models, given, settings)
-    beside = baselines.evidence_beside(findings, past, _pairs_beside(findings, given))
+    of_texts = isinstance(task.inputs, TextSource)
+    joined = _pairs_beside(findings, given)
+    beside = baselines.evidence_beside(findings, past, joined, of_texts=of_texts)
     skills = sampled if of_labels is None else of_labels.skills
     columns = _numbers_of(models, skills, sampled, task_sample)
     if of_labels is not None:
@@ -575,7 +576,7 @@ def _assemble(
         groups=task.options.groups,
         reason="" if moments is None else moments.edge_reason(len(mask)),
         evidence=forecast.ForecastEvidence(
-            examples=labelled.sampled_evidence(sampled, task_sample),
+            examples=labelled.sampled_evidence(sampled, task_sample, of_texts=of_texts),
             agreeing=None if of_labels is None else of_labels.agreeing,
             labels=None if of_labels is None else of_labels.scores,
             past=past,
@@ -694,7 +695,6 @@ def _rank_with(engine: memory.MemoryEngine | DiskEngine, task: Task) -> Ranking:
         digests = (model.digest for model in group.models.values())
         task = task.placed(n, digest=row_labels.inputs_digest(digests))
     given = _with_scores(task, group)
-    has_groups = task.options.groups is not None
     groups, copied, notes = _groups_of(task, group.models, n)
     options, mask = _split_points(replace(task.options, groups=groups), n)
     task = replace(task, options=options)
@@ -703,8 +703,6 @@ def _rank_with(engine: memory.MemoryEngine | DiskEngine, task: Task) -> Ranking:
         busy = replace(engine, options=replace(options, bar=bar))
         findings = _find_scores(busy, task, group, mask, n_drawn)
     settings = _settings_of(findings, task, mask)
-    if task.labels is not None and not has_groups:
-        settings["notes"] += task.labels.offers
     settings["notes"] += [*notes, *_prefix_notes(task.models)]
     _note_unranked(findings, group, settings)
     _note_shared_structure(findings.models, group.reference_models, settings)

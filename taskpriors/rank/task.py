@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
 from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
 from ..inputs import past_scores, row_blocks, row_labels, row_pairs, sources
-from ..inputs.image_source import ImageSource, LoadedBatches
+from ..inputs.image_source import ImageSource
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.named_models import check_names
 from ..inputs.row_pairs import Retrieval
@@ -133,13 +132,11 @@ def _images_for(
     "Load the inputs of a ranking and check the model names; None if all models are features."
     check_names(models.values(), texts=isinstance(images, TextSource))
     if images is None:
-        if all(sources.is_given(sources.source_of(model)) for model in models.values()):
+        if all(sources.source_of(model).is_given for model in models.values()):
             return None
         images = "digits"
     if isinstance(images, (ImageSource, TextSource)):
         return images
-    if isinstance(images, DataLoader):
-        return LoadedBatches(images, progress=options.compute.progress)
     return load_images(images, progress=options.compute.progress)
 
 # %% ../../nbs/rank/11_task.ipynb #tk000026
@@ -237,7 +234,7 @@ _FLOATS = 3 * 4  # bytes of memory per feature value
 
 def _is_matrix_file(source) -> bool:
     match source:
-        case sources.FeatureFile(path=place) | sources.Url(url=place):
+        case sources.FeatureFile(path=place):
             return source.key is None and str(place).endswith((".npy", ".safetensors"))
         case sources.Matrix(values=np.memmap()):
             return True

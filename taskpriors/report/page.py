@@ -64,6 +64,21 @@ def _tasks(record) -> Iterator[dict]:  # yields the stored tasks, for the page
             probes = sorted(zip(models, accuracies, strict=True), key=lambda pair: -pair[1])
         yield dict(number=number + 1, probes=probes, classes=classes)
 
+
+def _shown_settings(settings) -> dict[str, object]:  # row label -> value
+    options = dict(settings)
+    shared = options.pop("shared_structure", {})
+    options["p-value of shared structure"] = shared.get("p_value")
+    options["models without shared structure"] = shared.get("alone")
+    left_out = {"models", "versions"}  # have their own tables
+    left_out |= {"candidates", "few_models", "command"}  # shown in the verdict or above it
+    left_out |= {"images", "points", "unreadable"} if options["images"] == "given" else set()
+    return {
+        name.replace("_", " "): value
+        for name, value in options.items()
+        if value not in (None, "", [], {}, ()) and name not in left_out
+    }
+
 # %% ../../nbs/report/04_page.ipynb #03057d65
 def report_page(record: Mapping[str, Any]) -> str:
     "Render a ranking, converted to a dictionary, as a self-contained HTML page."
@@ -84,10 +99,7 @@ def report_page(record: Mapping[str, Any]) -> str:
     page.filters |= dict(signed=_signed, place=_place)
 
     rows, verdict = record["ranking"], record["verdict"]
-    options = dict(record["settings"])
-    models, versions = options.pop("models", {}), options.pop("versions", {})
-    left_out = {"candidates", "few_models", "command"}  # shown in the verdict or above it
-    left_out |= {"images", "points", "unreadable"} if options["images"] == "given" else set()
+    models = record["settings"].get("models", {})
     headline, _, rest = verdict.partition("; expected regret")
     if rest:
         headline, rest = f"{headline}.", f"Expected regret{rest}"
@@ -126,12 +138,8 @@ def report_page(record: Mapping[str, Any]) -> str:
         n_unsized=len(rows) - len(sized),
         judges=sorted(judges, key=lambda row: -row["consensus_weight"])[:HEAD_TO_HEAD],
         tasks=tasks,
-        options={
-            name.replace("_", " "): value
-            for name, value in options.items()
-            if value not in (None, "", [], {}, ()) and name not in left_out
-        },
-        versions=versions,
+        options=_shown_settings(record["settings"]),
+        versions=record["settings"].get("versions", {}),
         command=record["settings"].get("command", ""),
         today=date.today().isoformat(),
         digests={name: entry["features"] for name, entry in models.items()},

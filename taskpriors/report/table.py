@@ -47,7 +47,7 @@ def column_of(name: str) -> Column:
 _DIGITS = {name: entry["digits"] for name, entry in _WORDS.items() if "digits" in entry}
 
 
-def cell_text(column: str, value: object) -> str:
+def _cell_text(column: str, value: object) -> str:
     "Format a value with the number of digits defined for its column."
     if column == "parameters":
         return words.short_count(value)  # type: ignore[arg-type]  # number or None
@@ -62,7 +62,7 @@ def table_lines(frame: DataFrame) -> list[str]:
     "Format a table as lines of text with aligned columns; the first column is the model."
     rows = [[column_of(name).heading for name in frame]]
     for model, *values in frame.itertuples(index=False):
-        cells = [cell_text(c, v) for c, v in zip(frame.columns[1:], values, strict=True)]
+        cells = [_cell_text(c, v) for c, v in zip(frame.columns[1:], values, strict=True)]
         rows.append([words.shortened(model, 30), *cells])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rows.insert(1, ["-" * width for width in widths])
@@ -113,7 +113,7 @@ def ranking_text(
 
 def table_html(frame: DataFrame, baselines: Sequence[str] = ()) -> str:
     "Format the table as HTML, followed by the baselines and the meaning of the columns."
-    cells = {c: [cell_text(c, v) for v in frame[c]] for c in frame.columns[1:]}
+    cells = {c: [_cell_text(c, v) for v in frame[c]] for c in frame.columns[1:]}
     headings = {c: column_of(c).heading for c in frame}
     table = frame.assign(**cells).rename(columns=headings).to_html(index=False, escape=True)
     beside, legend = (
@@ -256,6 +256,6 @@ def table_record(frame: DataFrame) -> dict[str, Any]:
     return dict(
         names=list(frame),
         columns=[column_of(name)._asdict() for name in frame],
-        cells=[[cell_text(c, v) for c, v in row.items()] for row in frame.to_dict("records")],
+        cells=[[_cell_text(c, v) for c, v in row.items()] for row in frame.to_dict("records")],
         values=[list(row.values()) for row in rows],
     )

@@ -320,11 +320,12 @@ def next_step(
         some = f"label 20 examples: {_written(20, folder)}"
         return f"Next: {'add pairs' if has_pairs else some}."
     now, *rest = (outlook or {0: frame.expected_regret[0]}).items()
-    gains = {number: regret for number, regret in rest if regret < now[1] - _LITTLE}
+    falls = {k: round(now[1], 1) - round(regret, 1) for k, regret in rest}  # as printed
+    gains = [k for k, fall in falls.items() if fall > 1.5 * _LITTLE]
     points, noun = f"{SCORE_NAMES[scoring]} points", "pairs" if has_pairs else "labels"
     if gains:
-        n = next(iter(gains))
-        shown = [(k, x) for k, x in rest if has_pairs or k <= max(n, 100)]
+        n = gains[0]
+        shown = [(k, x) for k, x in rest if falls[k] > 0 and (has_pairs or k <= max(n, 100))]
         path = listed([f"{x:.1f} with {k}" for k, x in shown[-3:]])
         said = f"The expected regret is {now[1]:.1f} {points} now, and {path} more {noun}."
         if has_pairs:
@@ -334,9 +335,8 @@ def next_step(
         return f"Next: stop. {same}."
     if now[1] <= _LITTLE:
         return f"Next: stop. The expected regret is at most {_LITTLE} {points}."
-    if complete:
+    if complete or not rest:
         return f"Next: add examples, which may decide between {first} and {rivals[0]}."
-    return (
-        f"Next: stop. More {noun} are expected to lower the expected regret of {now[1]:.1f} "
-        f"{points} by at most {_LITTLE}."
-    )
+    n, regret = rest[-1]
+    said = f"The expected regret is {now[1]:.1f} {points} now, and {regret:.1f} with {n} more."
+    return f"Next: stop. More {noun} hardly help. {said}"

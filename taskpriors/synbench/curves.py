@@ -7,8 +7,8 @@ __all__ = ['SynBenchSettings', 'SynBenchResult']
 
 # %% ../../nbs/synbench/03_curves.ipynb #f5c313da
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,10 +19,16 @@ import taskpriors.store as store
 from ..checks import ArrayLike, Axes, DataFrame
 from .gaussians import CovarianceLike
 
-# %% ../../nbs/synbench/03_curves.ipynb #0e00fad3
-def _curve_points(
-    accuracy, bound, threshold
-) -> tuple[Tensor, Tensor, Tensor]:  # float64; thresholds are at least one-dimensional
+# %% ../../nbs/synbench/03_curves.ipynb #b45044ca
+@checks.entry_point
+def score_integral(
+    accuracy: ArrayLike,  # a_k, shape (n_scales,) or (n_scales, n_eps)
+    bound: ArrayLike,  # b_k, mean scaled bounds, same shape
+    threshold: float | ArrayLike,  # one or several lower limits a_T
+    *,
+    integral: str = "exact",  # "exact" or "grid" (released code)
+) -> Tensor:  # shape (*n_eps, *n_thresholds), float64
+    "Integrate E(a) = mean_k b_k [a_k > a] from the threshold to 1."
     a = checks.check_numbers(accuracy, "accuracy").double()
     b = checks.check_numbers(bound, "bound").double()
     checks.check_tensor(threshold, "threshold")  # otherwise lists become float32
@@ -40,31 +46,12 @@ def _curve_points(
         checks.refuse("accuracy must lie in [0, 1]", got, "pass fractions, not percentages")
     if t.min() < 0 or t.max() >= 1:
         checks.refuse("threshold must lie in [0, 1)", f"{t.tolist()}", "pass accuracies")
-    return a, b, t
-
-# %% ../../nbs/synbench/03_curves.ipynb #b45044ca
-@checks.entry_point
-def score_integral(
-    accuracy: ArrayLike,  # a_k, shape (n_scales,) or (n_scales, n_eps)
-    bound: ArrayLike,  # b_k, mean scaled bounds, same shape
-    threshold: float | ArrayLike,  # one or several lower limits a_T
-) -> Tensor:  # shape (*n_eps, *n_thresholds), float64
-    "Integrate E(a) = mean_k b_k [a_k > a] exactly from the threshold to 1."
-    a, b, t = _curve_points(accuracy, bound, threshold)
-    area = (b[..., None] * (a[..., None] - t).clamp_min(0)).mean(0)
-    return area if torch.as_tensor(threshold).ndim else area[..., 0]
-
-# %% ../../nbs/synbench/03_curves.ipynb #e0f563c2
-def grid_integral(
-    accuracy: ArrayLike,  # a_k, shape (n_scales,) or (n_scales, n_eps)
-    bound: ArrayLike,  # b_k, same shape
-    threshold: float | ArrayLike,  # one or several lower limits a_T
-) -> Tensor:  # shape (*n_eps, *n_thresholds)
-    "Approximate `score_integral` as in the released code, by 100 thresholds from 0.6 to 1."
-    a, b, t = _curve_points(accuracy, bound, threshold)
-    grid = torch.linspace(0.6, 1, 100, dtype=torch.float64)
-    curve = (b[..., None] * (a[..., None] > grid)).mean(0)
-    area = curve @ (grid[:, None] >= t).double() * 0.4 / 99
+    if integral == "exact":
+        area = (b[..., None] * (a[..., None] - t).clamp_min(0)).mean(0)
+    else:
+        grid = torch.linspace(0.6, 1, 100, dtype=torch.float64)
+        curve = (b[..., None] * (a[..., None] > grid)).mean(0)
+        area = curve @ (grid[:, None] >= t).double() * 0.4 / 99
     return area if torch.as_tensor(threshold).ndim else area[..., 0]
 
 # %% ../../nbs/synbench/03_curves.ipynb #550b0eea
@@ -109,12 +96,6 @@ class SynBenchSettings:
         )
 
 # %% ../../nbs/synbench/03_curves.ipynb #da2a2dec
-_OPEN_UNIT: dict[str, Any] = dict(low=0, high=1, low_open=True, high_open=True)
-_BOUNDS: dict[str, dict[str, Any]] = {  # bounds of fields that contain several numbers
-    "eps": dict(low=0),
-    "threshold": dict(low=0, high=1, high_open=True),
-    "scales": dict(low=0, low_open=True),
-}
 _CHOICES = {
     "eps_scale": ("relative", "absolute"),
     "normalize": ("model", "imagenet"),
@@ -124,6 +105,17 @@ _CHOICES = {
     "integral": ("exact", "grid"),
 }
 SAMPLE_BYTES = 20  # at least a label, and a feature in both precisions
+
+
+def _numbers(
+    values: ArrayLike, name: str, *, low_open: bool = False, high: float | None = None
+) -> tuple[float, ...]:
+    "Return one or several numbers of a field as a tuple."
+    numbers = torch.as_tensor(values, dtype=torch.float64).flatten().tolist()
+    if not numbers:
+        checks.refuse(f"{name} must not be empty", "none", "pass at least one number")
+    bounds = partial(checks.check_number, low=0, high=high, low_open=low_open, high_open=True)
+    return tuple(bounds(v, name) for v in numbers)
 
 
 def checked_settings(settings: SynBenchSettings | None, changes: dict) -> SynBenchSettings:
@@ -139,19 +131,18 @@ def checked_settings(settings: SynBenchSettings | None, changes: dict) -> SynBen
     s = replace(s, **changes)
     for name, choices in _CHOICES.items():
         checks.check_choice(getattr(s, name), choices, name)
-    checks.check_number(s.tau, "tau", **_OPEN_UNIT)
+    checks.check_number(s.tau, "tau", low=0, high=1, low_open=True, high_open=True)
     if not isinstance(s.pixel_mean, str):
         checks.check_number(s.pixel_mean, "pixel_mean")
     elif s.pixel_mean != "0.5/sqrt(d)":
         rule = "pixel_mean must be a number or '0.5/sqrt(d)'"
         checks.refuse(rule, repr(s.pixel_mean), "pass one of them")
-    several: dict[str, Any] = {}
-    for name, bounds in _BOUNDS.items():
-        values = torch.as_tensor(getattr(s, name), dtype=torch.float64).flatten().tolist()
-        if not values:
-            checks.refuse(f"{name} must not be empty", "none", "pass at least one number")
-        several[name] = tuple(checks.check_number(v, name, **bounds) for v in values)
-    s = replace(s, **several)
+    s = replace(
+        s,
+        eps=_numbers(s.eps, "eps"),
+        threshold=_numbers(s.threshold, "threshold", high=1),
+        scales=_numbers(s.scales, "scales", low_open=True),
+    )
     evaluated = 5 * len(s.eps) * len(s.scales)  # bytes of a prediction and a margin for each
     checks.check_load(s.n_train, "n_train", low=4, bytes_each=SAMPLE_BYTES)
     checks.check_load(s.n_test, "n_test", low=4, bytes_each=SAMPLE_BYTES + evaluated)
@@ -223,16 +214,18 @@ class SynBenchResult(results.Result):
     ) -> "SynBenchResult":
         "Read a file written by `save`; a covariance object is read as its name."
         tensors, meta = store.load_tensors(Path(path).expanduser())
-        arrays = dict[str, Any](tensors)
         if meta.get("kind") != f"SynBenchResult {_LAYOUT}":
             rule, remedy = "the file must contain a SynBenchResult", "score the model again"
             got = str(meta.get("kind", "another file"))
             checks.refuse(rule, got, remedy)
-        items = meta["settings"].items()
-        options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in items}
-        settings = SynBenchSettings(**options, direction=arrays.pop("direction", None))
-        numbers: dict[str, Any] = {k: meta[k] for k in ("model", "n_features", "seed")}
-        return cls(settings=settings, **numbers, **arrays)
+        options = dict(meta["settings"], direction=tensors.pop("direction", None))
+        return cls(
+            model=meta["model"],
+            n_features=meta["n_features"],
+            settings=checked_settings(None, options),
+            seed=meta["seed"],
+            **tensors,
+        )
 
     @property
     def accuracy(self) -> Tensor:  # shape (n_scales, n_eps)
@@ -265,7 +258,7 @@ class SynBenchResult(results.Result):
         bound: Tensor,  # its b_k, same shape
     ) -> Tensor:  # shape (*n_eps, n_thresholds)
         "Area under a curve divided by the area under the curve of the raw images (eq. (3))."
-        area = score_integral if self.settings.integral == "exact" else grid_integral
+        area = partial(score_integral, integral=self.settings.integral)
         t = self.settings.threshold
         whole = area(self.reference_accuracy, self.reference_bound, t)
         if not bool((whole > 0).all()):
@@ -288,7 +281,7 @@ class SynBenchResult(results.Result):
         seed: int = 0,  # seed for the bootstrap
     ) -> tuple[Tensor, Tensor]:  # low and high, shape (n_eps, n_thresholds)
         "Percentile bootstrap interval over test samples, for a fixed training sample."
-        level = checks.check_number(level, "level", **_OPEN_UNIT)
+        level = checks.check_number(level, "level", low=0, high=1, low_open=True, high_open=True)
         size = 24 * self.correct.shape[-1]
         n_draws = checks.check_load(n_draws, "n_draws", low=20, bytes_each=size)
         g = torch.Generator().manual_seed(seed)

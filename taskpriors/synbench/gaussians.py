@@ -9,7 +9,6 @@ __all__ = ['SyntheticTask', 'synthetic_task']
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -231,37 +230,31 @@ def _task_root(seed) -> int:
     return int(torch.randint(2**62, (1,), generator=checks.check_generator(seed)))
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #b8ffaaa3
-class _NoiseStream(NamedTuple):
-    "An infinite stream of white noise."
+def _white_noise(
+    root: int,
+    dim: int,  # numbers per row
+    start: int,
+    stop: int,
+    *,
+    device: torch.device | str = "cpu",
+    executor: ExecutorLike | None = None,
+) -> Tensor:  # shape (stop - start, dim), float32
+    "Return consecutive rows of an infinite stream; each block of rows has a separate seed."
+    out = torch.empty(stop - start, dim, device=device)
+    size = _rows_of_one_seed(dim)
 
-    root: int
-    dim: int  # numbers per row
-    device: torch.device | str
-
-    def fill(self, i: int, out: Tensor) -> Tensor:
-        "Fill `out`, a full block, with the standard normal numbers of block `i`."
-        word = np.random.SeedSequence([self.root, i]).generate_state(1, np.uint64)[0]
+    def draw(i: int) -> None:
+        low, high = max(start, i * size), min(stop, (i + 1) * size)
+        part = out[low - start : high - start]
+        block = part if len(part) == size else torch.empty(size, dim, device=device)
+        word = np.random.SeedSequence([root, i]).generate_state(1, np.uint64)[0]
         g = torch.Generator(device=out.device).manual_seed(int(word >> np.uint64(1)))
-        return out.normal_(generator=g)
-
-    def rows(
-        self, start: int, stop: int, executor: ExecutorLike | None = None
-    ) -> Tensor:  # shape (stop - start, dim), float32
-        "Return consecutive rows; each block of rows has a separate seed."
-        out = torch.empty(stop - start, self.dim, device=self.device)
-        size = _rows_of_one_seed(self.dim)
-
-        def draw(i) -> None:
-            low, high = max(start, i * size), min(stop, (i + 1) * size)
-            part = out[low - start : high - start]
-            if len(part) == size:
-                self.fill(i, part)
-                return
-            block = self.fill(i, torch.empty(size, self.dim, device=self.device))
+        block.normal_(generator=g)
+        if len(part) < size:
             part.copy_(block[low - i * size : high - i * size])
 
-        list(blocks.map_blocks(draw, range(start // size, -(-stop // size)), executor=executor))
-        return out
+    list(blocks.map_blocks(draw, range(start // size, -(-stop // size)), executor=executor))
+    return out
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #d0b723d4
 def _balanced_labels(root: int, start: int, stop: int, tau: float) -> Tensor:  # int64
@@ -273,13 +266,6 @@ def _balanced_labels(root: int, start: int, stop: int, tau: float) -> Tensor:  #
 # %% ../../nbs/synbench/02_gaussians.ipynb #765ed74b
 Covariance = TypeAliasType("Covariance", Diagonal | Dense | Banded | Kronecker | Colored)
 CovarianceLike = TypeAliasType("CovarianceLike", str | ArrayLike | Covariance | Callable)
-
-# %% ../../nbs/synbench/02_gaussians.ipynb #7fed3b44
-class Sample(NamedTuple):
-    "Images of two classes, and their labels."
-
-    images: Tensor  # shape (n, *shape), float32
-    labels: Tensor  # shape (n,)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #19945098
 @dataclass(frozen=True, eq=False, repr=False)
@@ -305,21 +291,6 @@ class SyntheticTask(Result):
         return 4 * arrays * len(self.mu) + 24
 
     @checks.entry_point
-    def labels(
-        self,
-        start: int,  # first row
-        stop: int,  # one past the last row
-        *,
-        seed: Seed | None = 0,
-    ) -> Tensor:  # shape (stop - start,), int64
-        "Return labels of consecutive rows; the first n contain n tau ones, to within one."
-        root = _task_root(seed)
-        start = checks.check_count(start, "start", low=0)
-        stop = checks.check_count(stop, "stop", low=start)
-        checks.check_memory(24 * (stop - start), "request fewer rows per call")
-        return _balanced_labels(root, start, stop, self.tau)
-
-    @checks.entry_point
     def rows(
         self,
         start: int,  # first row
@@ -328,7 +299,7 @@ class SyntheticTask(Result):
         seed: Seed | None = 0,
         device: str | torch.device = "cpu",  # device on which the rows are drawn
         executor: ExecutorLike | None = None,  # maps over blocks of rows
-    ) -> Sample:  # images of shape (stop - start, *shape)
+    ) -> tuple[Tensor, Tensor]:  # images (stop - start, *shape), float32, and their labels
         "Return consecutive rows of the infinite sample that `seed` defines."
         root = _task_root(seed)
         start = checks.check_count(start, "start", low=0)
@@ -336,10 +307,11 @@ class SyntheticTask(Result):
         remedy = "request fewer rows per call, or iterate over batches(n)"
         checks.check_memory(self._row_bytes() * (stop - start), remedy, device=device)
         y = _balanced_labels(root, start, stop, self.tau).to(device)
-        noise = _NoiseStream(root, len(self.mu), device).rows(start, stop, executor)
+        d = len(self.mu)
+        noise = _white_noise(root, d, start, stop, device=device, executor=executor)
         x = self.covariance.color(noise)
         x = x.add_(self.pixel_mean).addcmul_(2 * y[:, None].to(x) - 1, self.mu.to(x))
-        return Sample(x.reshape(-1, *self.shape), y)
+        return x.reshape(-1, *self.shape), y
 
     def batches(
         self,
@@ -349,7 +321,7 @@ class SyntheticTask(Result):
         seed: Seed | None = 0,
         device: str | torch.device = "cpu",
         executor: ExecutorLike | None = None,
-    ) -> Iterator:  # pairs of images and labels
+    ) -> Iterator[tuple[Tensor, Tensor]]:  # images and labels
         "Iterate in batches over the first `n` rows of the sample that `seed` defines."
         root = _task_root(seed)
         for s in blocks.row_blocks(checks.check_count(n, "n"), batch_size):
@@ -363,7 +335,7 @@ class SyntheticTask(Result):
         seed: Seed | None = 0,
         device: str | torch.device = "cpu",
         executor: ExecutorLike | None = None,
-    ) -> Sample:  # images of shape (n, *shape)
+    ) -> tuple[Tensor, Tensor]:  # images of shape (n, *shape), float32, and labels (n,)
         "Return the first `n` rows at once."
         device = check_device(device)
         n_bytes = self._row_bytes() * checks.check_count(n, "n")
@@ -434,72 +406,4 @@ def synthetic_task(
         pixel_mean=checks.check_number(pixel_mean, "pixel_mean"),
         mu=scale * u / u.norm(),
         covariance=cov,
-    )
-
-# %% ../../nbs/synbench/02_gaussians.ipynb #8e61982a
-def _root_factor(X: Tensor) -> Tensor:  # R with R^T R = cov(X), shape (min(n, d), d)
-    X = (X - X.mean(0)) / math.sqrt(len(X) - 1)
-    return X if len(X) <= X.shape[1] else torch.linalg.qr(X, mode="r")[1]
-
-# %% ../../nbs/synbench/02_gaussians.ipynb #dd350d2c
-@checks.entry_point
-def frechet_distance(features: ArrayLike, reference: ArrayLike) -> float:  # at least 0
-    "Compute the squared Frechet distance of Gaussian fits to two samples, biased up by about d/n."
-    X = checks.check_features(features, "features").detach().double()
-    Y = checks.check_features(reference, "reference").detach().double()
-    if X.shape[1] != Y.shape[1]:
-        rule = "both samples must have the same number of features"
-        got = f"{X.shape[1]} and {Y.shape[1]}"
-        checks.refuse(rule, got, "embed both with the same model")
-    gap = X.mean(0) - Y.mean(0)
-    R, Q = _root_factor(X), _root_factor(Y)
-    cross = torch.linalg.svdvals(R @ Q.T).sum()
-    return max(float(gap @ gap + (R**2).sum() + (Q**2).sum() - 2 * cross), 0.0)
-
-# %% ../../nbs/synbench/02_gaussians.ipynb #c0dad92c
-@dataclass(frozen=True, eq=False, repr=False)
-class _GaussianFit(Result):
-    "Goodness of fit of a set of images to a synthetic task."
-
-    p_value: float  # p-value of a Kolmogorov-Smirnov test over all images
-    rejected: bool  # p_value below 0.05
-    published_p: float  # mean of the one-sided p-values of A.19
-    mean_distance: float  # mean squared Mahalanobis length, as in Table 11
-    expected_distance: float  # its value for images of the task
-    squared_distances: Tensor  # one per image
-
-# %% ../../nbs/synbench/02_gaussians.ipynb #a3580b62
-@checks.entry_point
-def mahalanobis(images: ArrayLike, task: SyntheticTask) -> Tensor:  # shape (n,), float64
-    "Compute squared Mahalanobis distances of images from the centre of a task (Table 11)."
-    remedy = "pass the result of synthetic_task"
-    checks.check_instance(task, SyntheticTask, "task", remedy=remedy)
-    x = checks.check_numbers(images, "images")
-    if x.ndim < 2 or tuple(x.shape[1:]) != task.shape:
-        rule = f"images must have shape (n, {', '.join(map(str, task.shape))})"
-        remedy = "resize them or create the task at their size"
-        checks.refuse(rule, f"{tuple(x.shape)}", remedy)
-    v = x.flatten(1).double() - task.pixel_mean
-    return (v * task.covariance.solve(v)).sum(1)
-
-# %% ../../nbs/synbench/02_gaussians.ipynb #d50a2760
-@checks.entry_point
-def rejects_gaussian(images: ArrayLike, task: SyntheticTask) -> _GaussianFit:
-    "Test the fit of at least five images to a synthetic task (A.19)."
-    from scipy import stats
-
-    m = mahalanobis(images, task)
-    if len(m) < 5:
-        rule = "the test needs at least 5 images"
-        checks.refuse(rule, f"{len(m)}", "pass more")
-    df, nc = task.covariance.rank(len(task.mu)), task.distance**2
-    q = m.cpu().numpy()
-    p = float(stats.kstest(stats.ncx2.cdf(q, df, nc), "uniform").pvalue)
-    return _GaussianFit(
-        p_value=p,
-        rejected=p < 0.05,
-        published_p=float(stats.chi2.sf(q, df).mean()),
-        mean_distance=float(m.mean()),
-        expected_distance=df + nc,
-        squared_distances=m,
     )

@@ -176,15 +176,24 @@ def _attack(mu: Tensor, base: _Spectrum, eps: Tensor, p: float) -> tuple[Tensor,
     z = z * min(1.0, float(eps / _lp_norm(z, p)))
     return z, whitening.T @ (whitening @ (mu - z))
 
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #86ef35b7
+# %% ../../nbs/synbench/01_robust_bayes.ipynb #186d391b
 @dataclass(frozen=True, eq=False, repr=False)
-class _LinearRule(Result):
-    "Linear classifiers that predict 1 if w (x - center) + bias > 0, one per leading index of `w`."
+class RobustBayes(Result):
+    "Robust Bayes classifiers of two Gaussians, one per eps, with exact accuracy and scaled bound."
 
     w: Tensor  # directions, shape (*eps, d)
     bias: Tensor  # shape (*eps,)
     center: Tensor  # midpoint of the classes, shape (d,)
     p: float  # p of the norm of the perturbations
+    eps: Tensor  # radii, shape () or (n_eps,)
+    tau: float  # probability of class 1
+    z: Tensor  # attacker's shift of the mean, shape (*eps, d)
+    signal: Tensor  # mu w, shape (*eps,)
+    noise: Tensor  # standard deviation of w x, shape (*eps,)
+    exists: Tensor  # False if only the constant classifier is left, shape (*eps,)
+    gap: Tensor  # relative duality gap, shape (*eps,)
+    discarded: float  # norm of the part of mu outside the range of Sigma
+    n_iter: int  # number of Newton steps
 
     @checks.named("decision")
     def decision(self, x: ArrayLike) -> Tensor:  # shape (*eps, n), from x of shape (n, d)
@@ -217,21 +226,6 @@ class _LinearRule(Result):
         v = self.w.sign() * size
         step = -self.decision(x) / _lp_norm(self.w, q)[..., None]
         return step[..., None] * (v / _lp_norm(v, self.p)[..., None])[..., None, :]
-
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #186d391b
-@dataclass(frozen=True, eq=False, repr=False)
-class RobustBayes(_LinearRule):
-    "Robust Bayes classifiers of two Gaussians, one per eps, with exact accuracy and scaled bound."
-
-    eps: Tensor  # radii, shape () or (n_eps,)
-    tau: float  # probability of class 1
-    z: Tensor  # attacker's shift of the mean, shape (*eps, d)
-    signal: Tensor  # mu w, shape (*eps,)
-    noise: Tensor  # standard deviation of w x, shape (*eps,)
-    exists: Tensor  # False if only the constant classifier is left, shape (*eps,)
-    gap: Tensor  # relative duality gap, shape (*eps,)
-    discarded: float  # norm of the part of mu outside the range of Sigma
-    n_iter: int  # number of Newton steps
 
     def _classes(self) -> tuple[Tensor, Tensor]:
         "Return the mean decision values of class 1 and class 0, signed by the class."
@@ -281,26 +275,9 @@ class RobustBayes(_LinearRule):
         return torch.where(self.exists[..., None], share, torch.nan)
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #b361b036
-class _Problem(NamedTuple):
-    "Checked arguments as float64 tensors."
-
-    mu: Tensor  # shape (d,)
-    Sigma: Tensor  # shape (d, d) or (d,)
-    center: Tensor  # shape (d,)
-    eps: Tensor  # shape () or (n_eps,)
-    p: float
-    rtol: float
-
-
-def _checked_problem(
-    mu: ArrayLike,
-    Sigma: ArrayLike,
-    center: ArrayLike | None,
-    *,
-    eps: float | ArrayLike,
-    p: float,
-    rtol: float | None,
-) -> _Problem:
+def _checked_moments(
+    mu: ArrayLike, Sigma: ArrayLike, center: ArrayLike | None, rtol: float | None
+) -> tuple[Tensor, Tensor, _Spectrum]:  # mu and center, float64, and the spectrum of Sigma
     mu = torch.atleast_1d(checks.check_numbers(mu, "mu"))
     if mu.ndim != 1 or len(mu) < 1:
         checks.refuse("mu must be a vector", f"shape {tuple(mu.shape)}", "pass shape (d,)")
@@ -321,15 +298,17 @@ def _checked_problem(
     if center.shape != mu.shape:
         rule, remedy = "center must have the shape of mu", "pass the midpoint of the two means"
         checks.refuse(rule, f"{tuple(center.shape)}", remedy)
-    # otherwise lists become float32
+    base = _covariance_spectrum(Sigma.double().to(mu.device), rtol)
+    return mu.double(), center.double().to(mu.device), base
+
+
+def _checked_radii(eps: float | ArrayLike, device: torch.device) -> Tensor:  # () or (n_eps,)
     checks.check_numbers(eps, "eps")
-    radii = torch.as_tensor(eps, dtype=torch.float64).to(mu.device)
+    radii = torch.as_tensor(eps, dtype=torch.float64).to(device)  # a list would become float32
     if radii.ndim > 1 or radii.numel() == 0 or radii.min() < 0:
         rule, got = "eps must be one or several non-negative numbers", str(radii.tolist())[:60]
         checks.refuse(rule, got, "pass radii")
-    p = math.inf if p == math.inf else checks.check_number(p, "p", low=1)
-    Sigma, center = Sigma.double().to(mu.device), center.double().to(mu.device)
-    return _Problem(mu=mu.double(), Sigma=Sigma, center=center, eps=radii, p=p, rtol=rtol)
+    return radii
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #8d8e0b61
 def _duality_gap(
@@ -372,10 +351,10 @@ def robust_bayes(
 
     Reference: Ko et al., SynBench, Theorems 3.1, A.2 and A.3.
     """
-    problem = _checked_problem(mu, Sigma, center, eps=eps, p=p, rtol=rtol)
-    mu, eps, p = problem.mu, problem.eps, problem.p
+    mu, center, base = _checked_moments(mu, Sigma, center, rtol)
+    eps = _checked_radii(eps, mu.device)
+    p = math.inf if p == math.inf else checks.check_number(p, "p", low=1)
     tau = checks.check_number(tau, "tau", low=1e-300, high=1, high_open=True)
-    base = _covariance_spectrum(problem.Sigma, problem.rtol)
     m = base.into(mu)
     inside = base.back(m)
     reach = float(_lp_norm(inside, p))
@@ -411,7 +390,7 @@ def robust_bayes(
     return RobustBayes(
         w=shaped(w),
         bias=torch.full_like(eps, -math.log((1 - tau) / tau) / 2),
-        center=problem.center,
+        center=center,
         p=p,
         eps=eps,
         tau=tau,

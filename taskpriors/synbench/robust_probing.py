@@ -85,14 +85,14 @@ def _attack_inputs(
     return x, y
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #f085c28b
-def per_image(v: Tensor, x: Tensor) -> Tensor:  # (n,) -> (n, 1, ...)
+def _per_image(v: Tensor, x: Tensor) -> Tensor:  # (n,) -> (n, 1, ...)
     "Reshape one number per image so that it broadcasts over `x`."
     return v.view(-1, *[1] * (x.ndim - 1))
 
 
 def image_norms(x: Tensor) -> Tensor:  # shape (n, 1, ...)
     "Return the 2-norm of each image."
-    return per_image(x.flatten(1).norm(dim=1), x)
+    return _per_image(x.flatten(1).norm(dim=1), x)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #3f43b243
 def _into_ball(delta: Tensor, eps: float) -> Tensor:
@@ -111,7 +111,7 @@ class _Worst(NamedTuple):
         "Select the more harmful perturbation for each image."
         first = other.fooled & ~self.fooled
         better = first | ((other.fooled == self.fooled) & (other.loss > self.loss))
-        delta = torch.where(per_image(better, self.delta), other.delta, self.delta)
+        delta = torch.where(_per_image(better, self.delta), other.delta, self.delta)
         loss = torch.where(better, other.loss, self.loss)
         return _Worst(delta, self.fooled | other.fooled, loss)
 
@@ -189,7 +189,7 @@ def pgd_attack(
         direction = torch.randn(x.shape, generator=g).to(x)
         start = torch.zeros_like(x)
         if k > 0:
-            share = per_image(torch.rand(len(x), generator=g).to(x), x)
+            share = _per_image(torch.rand(len(x), generator=g).to(x), x)
             start = _into_ball(eps * direction / image_norms(direction) * share, eps)
             start = _into_range(x, start, clip)
         batches = torch.arange(len(x)).split(batch_size)
@@ -200,74 +200,6 @@ def pgd_attack(
         success=worst.fooled,
         distance=image_norms(worst.delta).flatten(),
         name=f"PGD, {n_steps} steps, {restarts} restarts",
-    )
-
-# %% ../../nbs/synbench/04_robust_probing.ipynb #b3ad51a1
-class _Module(nn.Module):
-    "Wrap a function as a module."
-
-    def __init__(self, fn):
-        super().__init__()
-        self.fn = fn
-        self.unused = nn.Parameter(torch.zeros(()))
-
-    def forward(self, x) -> Tensor:
-        return self.fn(x)
-
-
-def art_classifier(logits: Callable, x: Tensor, n_classes: int) -> Any:  # PyTorchClassifier
-    "Wrap a function of images in [0, 1] for the Adversarial Robustness Toolbox."
-    try:
-        from art.estimators.classification import PyTorchClassifier
-    except ImportError:
-        rule = "the Adversarial Robustness Toolbox must be installed"
-        remedy = "pip install adversarial-robustness-toolbox, or use pgd_attack with restarts"
-        checks.refuse(rule, "no module named art", remedy, ImportError)
-    return PyTorchClassifier(
-        _Module(lambda x: logits(x)),  # hides the weights of `logits`, if it has any
-        nn.CrossEntropyLoss(),
-        tuple(x.shape[1:]),
-        n_classes,
-        clip_values=(0, 1),
-        device_type="cpu" if x.device.type == "cpu" else "gpu",
-    )
-
-
-@checks.entry_point
-def autoattack(
-    logits: Callable, images: ArrayLike, labels: ArrayLike, eps: float, *, n_classes: int
-) -> Attack:
-    "Run AutoAttack of the Adversarial Robustness Toolbox on images (n, c, h, w) in [0, 1]."
-    x, y = _attack_inputs(logits, images, labels, (0.0, 1.0))
-    eps = checks.check_number(eps, "eps", low=0, low_open=True)
-    n_classes = checks.check_count(n_classes, "n_classes", low=2)
-    model = art_classifier(logits, x, n_classes)
-    from art.attacks.evasion import AutoAttack, AutoProjectedGradientDescent, DeepFool, SquareAttack
-
-    batch_size = 64
-    quiet = dict(batch_size=batch_size, verbose=False)
-    ball = dict(eps=eps, norm=2, **quiet)
-    climb = dict(eps_step=2 * eps / 3, max_iter=100, nb_random_init=5)
-    losses = ["cross_entropy", "difference_logits_ratio"][: n_classes - 1]
-    attacks = [
-        *(AutoProjectedGradientDescent(model, loss_type=v, **climb, **ball) for v in losses),
-        DeepFool(model, max_iter=100, epsilon=1e-3, nb_grads=min(10, n_classes), **quiet),
-        SquareAttack(model, max_iter=1000, p_init=0.8, nb_restarts=1, **ball),
-    ]
-    auto = AutoAttack(
-        model, norm=2, eps=eps, eps_step=eps / 4, attacks=attacks, batch_size=batch_size
-    )
-    moved = auto.generate(x.cpu().numpy(), y.cpu().numpy())
-    delta = _into_ball(torch.from_numpy(moved).to(x) - x, eps)
-    with torch.no_grad():
-        guess = [logits(b).argmax(1) for b in (x + delta).split(batch_size)]
-        wrong = torch.cat(guess) != y
-    parts = ", ".join(type(a).__name__ for a in attacks)
-    return Attack(
-        images=x + delta,
-        success=wrong,
-        distance=image_norms(delta).flatten(),
-        name=f"AutoAttack of the Adversarial Robustness Toolbox: {parts}",
     )
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #ca11bf43

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -22,11 +22,10 @@ import taskpriors
 import taskpriors.checks as checks
 import taskpriors.store as store
 from ..blocks import map_blocks
-from ..checks import ArrayLike, ExecutorLike
+from ..checks import ExecutorLike
 from ..inputs import accepted_models, encoders, named_models, pooling, sources
 from ..inputs.accepted_models import ModelLike, load_encoder
 from ..signatures import documented
-from ..svd import present_classes
 from . import curves, gaussians
 from .curves import SynBenchResult, SynBenchSettings
 from .robust_bayes import RobustBayes, robust_bayes
@@ -99,10 +98,11 @@ def image_encoder(
         rule = "model must be a timm name, a module or a function"
         got = getattr(source, "kind", source.label)
         checks.refuse(rule, got, "pass one of them", TypeError)
-    module: Any = source.module if isinstance(source, sources.Network) else None
-    has_head = module is not None and accepted_models.class_layers(module)
-    forward = accepted_models.Headless(module) if has_head else source.model
-    config = named_models.timm_config(module)
+    module = source.module if isinstance(source, sources.Network) else None
+    forward: Callable = source.model
+    if module is not None and accepted_models.class_layers(module):
+        forward = accepted_models.Headless(module)
+    config = {} if module is None else named_models.timm_config(module)
     shape = input_size or config.get("input_size")
     if not isinstance(shape, (tuple, list, torch.Size)):
         got = "a model without it" if shape is None else repr(shape)
@@ -110,13 +110,15 @@ def image_encoder(
         checks.refuse("the image size must be known", got, remedy)
     own_place = encoders.device_of(module) or torch.device("cpu")
     place = own_place if device is None else encoders.check_device(device)
-    weights: Any = next(module.parameters(), None) if module is not None else None
-    real = weights is not None and weights.is_floating_point()
+    weights = None if module is None else next(module.parameters(), None)
+    dtype = torch.float32
+    if weights is not None and weights.is_floating_point():
+        dtype = weights.dtype
     network = encoders.BatchEncoder(
         name=name,
         forward=forward,
         device=place,
-        dtype=weights.dtype if real else torch.float32,
+        dtype=dtype,
         pooling="flatten",
     )
     mean, std = _pixel_statistics(normalize, normalize_by, config, shape[0])
@@ -129,7 +131,7 @@ def scored_network(model: ModelLike) -> tuple[Any, dict[str, Any]]:
     The network is a name or a module; the options are its image size and pixel statistics.
     """
     source = sources.source_of(model)
-    if sources.is_given(source):
+    if source.is_given:
         rule, remedy = "a SynBench score needs a network", "pass the network itself"
         checks.refuse(rule, "features", remedy)
     match source:
@@ -144,7 +146,7 @@ def scored_network(model: ModelLike) -> tuple[Any, dict[str, Any]]:
     from PIL import Image
 
     # black and white images give the scale of each channel; a gray image checks it
-    transform: Any = encoder.transform
+    transform = cast(Callable, encoder.transform)
     scaled = [transform(Image.new("RGB", (64, 64), (v, v, v))) for v in (0, 51, 255)]
     parts = [next(iter(x.values())) if isinstance(x, Mapping) else x for x in scaled]
     black, gray, white = (x.float().reshape(len(x), -1).mean(1) for x in parts)
@@ -170,16 +172,11 @@ def task_features(
     return torch.cat(z).double(), torch.cat(y)
 
 # %% ../../nbs/synbench/03_score.ipynb #bd8ad41d
-@checks.entry_point
-def feature_rules(
-    features: ArrayLike, labels: ArrayLike, settings: SynBenchSettings | None = None
+def _feature_rules(
+    z: Tensor, labels: Tensor, s: SynBenchSettings
 ) -> RobustBayes | None:  # one classifier per eps; None if the features are constant
     "Fit robust Bayes classifiers to labelled features (Algorithm 1, lines 11-13)."
-    s = SynBenchSettings() if settings is None else settings
-    remedy = "pass SynBenchSettings(...) or None"
-    checks.check_instance(s, SynBenchSettings, "settings", remedy=remedy)
-    z = checks.check_features(features).detach().double()
-    y = checks.check_labels(labels, n=len(z), n_classes=2)[0].bool().to(z.device)
+    z, y = z.double(), labels.bool().to(z.device)
     if not 1 < int(y.sum()) < len(z) - 1:
         rule, got = "each class needs at least 2 samples", f"{int(y.sum())} of {len(z)} in class 1"
         checks.refuse(rule, got, "raise n_train")
@@ -227,7 +224,9 @@ def task_at(scale: float, s: SynBenchSettings, shape: tuple) -> gaussians.Synthe
     )
 
 # %% ../../nbs/synbench/03_score.ipynb #80c22bc5
-def _score_key(encoder: _ImageEncoder, s: SynBenchSettings, seed: int, sizes: tuple) -> str | None:
+def _score_key(
+    encoder: _ImageEncoder, s: SynBenchSettings, seed: int, sizes: Sequence[int]
+) -> str | None:
     "Return the cache key of a score, or None if the network is not deterministic."
     network = encoder.network
     images = task_at(1.0, s, encoder.shape).rows(0, encoders.PROBE_IMAGES, seed=0)[0]
@@ -246,64 +245,51 @@ def _score_key(encoder: _ImageEncoder, s: SynBenchSettings, seed: int, sizes: tu
     layout = 2  # version of the files, whose description holds the key
     return store.digest_json([model, versions, decides, seed, list(sizes), where, layout])
 
-# %% ../../nbs/synbench/03_score.ipynb #0537d131
-class _Run(NamedTuple):
-    "State of a score in progress."
-
-    encoder: _ImageEncoder
-    settings: SynBenchSettings
-    sizes: tuple  # training sizes
-    seed: int
-    batch_size: int
-    folder: Path | None  # folder of finished scales
-
 # %% ../../nbs/synbench/03_score.ipynb #c2edef31
 def _measure_scale(
-    run: _Run, scale: float
-) -> tuple[Tensor, Tensor, int]:  # correct and margin, shape (n_sizes, n_eps, n_test); n_features
+    scale: float,
+    *,
+    encoder: _ImageEncoder,
+    settings: SynBenchSettings,
+    sizes: Sequence[int],  # training sizes
+    seed: int,
+    batch_size: int,
+) -> dict[str, Tensor]:  # correct and margin, shape (n_sizes, n_eps, n_test); n_features
     "Evaluate the classifiers of one scale on its test samples."
-    s, batch_size = run.settings, run.batch_size
-    task = task_at(scale, s, run.encoder.shape)
-    train, test = sample_seeds(run.seed, scale)
-    z_train, y_train = task_features(run.encoder, task, max(run.sizes), train, batch_size)
-    z, y = task_features(run.encoder, task, s.n_test, test, batch_size)
+    s = settings
+    task = task_at(scale, s, encoder.shape)
+    train, test = sample_seeds(seed, scale)
+    z_train, y_train = task_features(encoder, task, max(sizes), train, batch_size)
+    z, y = task_features(encoder, task, s.n_test, test, batch_size)
     correct, margin = [], []
-    for n in run.sizes:
-        rules = feature_rules(z_train[:n], y_train[:n], s)
+    for n in sizes:
+        rules = _feature_rules(z_train[:n], y_train[:n], s)
         if rules is None:
             correct.append((y == int(s.tau > 0.5)).expand(len(s.eps), -1))
             margin.append(torch.zeros(len(s.eps), len(y), device=z.device))
         else:
             correct.append(rules.predict(z) == y)
             margin.append(torch.where(rules.exists[:, None], rules.scaled_margin(z), 0.0).float())
-    return torch.stack(correct).cpu(), torch.stack(margin).cpu(), z.shape[1]
+    return dict(
+        correct=torch.stack(correct).cpu(),
+        margin=torch.stack(margin).cpu(),
+        n_features=torch.tensor(z.shape[1]),
+    )
 
 # %% ../../nbs/synbench/03_score.ipynb #fe091264
-def _find_or_measure(run: _Run, scale: float) -> tuple[Tensor, Tensor, int]:
+def _read_or_measure(
+    scale: float, *, measure: Callable, folder: Path, like: dict, seed: int, name: str
+) -> dict[str, Tensor]:
     "Read the test samples of one scale from its file, or measure and store them."
-    if run.folder is None:
-        return _measure_scale(run, scale)
-    shape = (len(run.sizes), len(run.settings.eps), run.settings.n_test)
-    like = dict(
-        correct=torch.empty(shape, dtype=torch.bool, device="meta"),
-        margin=torch.empty(shape, device="meta"),
-        n_features=torch.empty((), dtype=torch.int64, device="meta"),
-    )
-
-    def compute() -> dict[str, Tensor]:
-        correct, margin, n_features = _measure_scale(run, scale)
-        return dict(correct=correct, margin=margin, n_features=torch.tensor(n_features))
-
-    t = store.cached(
-        run.folder / f"scale-{scale:.9g}.safetensors",
-        compute,
-        dict(key=run.folder.name, scale=scale, seed=run.seed),
+    return store.cached(
+        folder / f"scale-{scale:.9g}.safetensors",
+        partial(measure, scale),
+        dict(key=folder.name, scale=scale, seed=seed),
         like,
         infinite=True,
-        more=dict(model=run.encoder.network.name),
-        root=run.folder.parent.parent,
+        more=dict(model=name),
+        root=folder.parent.parent,
     )
-    return t["correct"], t["margin"], int(t["n_features"])
 
 # %% ../../nbs/synbench/03_score.ipynb #8078415e
 @checks.named("synbench_score")
@@ -333,15 +319,14 @@ def score_by_n(
     sizes = checks.check_several(sizes, "sizes")
     progress = checks.check_flag(progress, "progress")
     encoder = image_encoder(model, input_size, s.normalize, normalize_by, device)
-    run = _Run(
+    sizes = [checks.check_load(n, "sizes", low=4, bytes_each=curves.SAMPLE_BYTES) for n in sizes]
+    work = partial(
+        _measure_scale,
         encoder=encoder,
         settings=s,
-        sizes=tuple(
-            checks.check_load(n, "sizes", low=4, bytes_each=curves.SAMPLE_BYTES) for n in sizes
-        ),
+        sizes=sizes,
         seed=seed,
         batch_size=checks.check_count(batch_size, "batch_size"),
-        folder=None,
     )
     name, network = encoder.network.name, encoder.network.forward
     if cache is not None:
@@ -350,26 +335,33 @@ def score_by_n(
             remedy = "pass a module, or cache=None"
             checks.refuse(rule, f"a {type(network).__name__}", remedy, TypeError)
         with encoders.evaluating(network, encoder.network.device):
-            key = _score_key(encoder, s, seed, run.sizes)
+            key = _score_key(encoder, s, seed, sizes)
         if key is None:
             same = f"the same {encoders.PROBE_IMAGES} images, or fails on them"
             note = f"{name} returns different features for {same}; nothing is stored."
             warnings.warn(note, stacklevel=4)
         else:
-            run = run._replace(folder=store.cache_dir(cache) / "synbench" / key)
+            folder = store.cache_dir(cache) / "synbench" / key
+            margin = torch.empty(len(sizes), len(s.eps), s.n_test, device="meta")
+            like = dict(
+                correct=margin.bool(),
+                margin=margin,
+                n_features=torch.empty((), dtype=torch.int64, device="meta"),
+            )
+            work = partial(
+                _read_or_measure, measure=work, folder=folder, like=like, seed=seed, name=name
+            )
     tasks = [task_at(v, s, encoder.shape) for v in s.scales]
     best = [robust_bayes([task.distance], [1.0], 0.0, tau=task.tau) for task in tasks]
     pairs = [(float(rule.accuracy), float(rule.scaled_bound)) for rule in best]
     reference = torch.tensor(pairs, dtype=torch.float64)
     with encoders.evaluating(network, encoder.network.device):
-        work = partial(_find_or_measure, run)
-        parts = map_blocks(work, s.scales, executor=executor, progress=progress, desc=name)
-        correct, margin, n_features = zip(*parts, strict=True)
-    by_size = zip(run.sizes, torch.stack(correct, 1), torch.stack(margin, 1), strict=True)
+        parts = list(map_blocks(work, s.scales, executor=executor, progress=progress, desc=name))
+    correct, margin = (torch.stack([t[k] for t in parts], 1) for k in ("correct", "margin"))
     return [
         SynBenchResult(
             model=name,
-            n_features=n_features[0],
+            n_features=int(parts[0]["n_features"]),
             settings=replace(s, n_train=n),
             seed=seed,
             reference_accuracy=reference[:, 0],
@@ -377,7 +369,7 @@ def score_by_n(
             correct=c,
             margin=m,
         )
-        for n, c, m in by_size
+        for n, c, m in zip(sizes, correct, margin, strict=True)
     ]
 
 # %% ../../nbs/synbench/03_score.ipynb #4b800f6f
@@ -418,80 +410,3 @@ def synbench_score(
         executor=executor,
         progress=progress,
     )[0]
-
-# %% ../../nbs/synbench/03_score.ipynb #89370539
-def _fitted_covariance(residuals: Tensor, n_means: int = 1) -> gaussians.Colored:
-    "Estimate the Ledoit-Wolf covariance of images about `n_means` class means."
-    n, d = residuals.shape
-    _, s, V = torch.linalg.svd(residuals, full_matrices=False)
-    nonzero = s > s[0] * 1e-10
-    variances, V = s[nonzero].square() / n, V[nonzero]
-    mean, squares = variances.sum() / d, variances.square().sum()
-    noise = (residuals.square().sum(1).square().mean() - squares) / n
-    distance = squares - d * mean**2
-    share = (noise / distance).clamp(max=1) if distance > 0 else torch.ones_like(mean)
-    rest = share * mean * n / (n - n_means)
-    variances = ((1 - share) * variances + share * mean) * n / (n - n_means)
-
-    def act(x, of_own, of_rest) -> Tensor:
-        if x.shape[1] != d:
-            rule = f"the covariance was fitted to images of {d} values"
-            checks.refuse(rule, f"{x.shape[1]} values", "fit images of the network's size")
-        W = V.to(x)
-        return of_rest.to(x) * x + (x @ W.T * (of_own - of_rest).to(x)) @ W
-
-    return gaussians.Colored(
-        lambda g: act(g, variances.sqrt(), rest.sqrt()), lambda v: act(v, 1 / variances, 1 / rest)
-    )
-
-# %% ../../nbs/synbench/03_score.ipynb #0f1f41f5
-@documented
-@checks.entry_point
-def fitted_settings(
-    images: ArrayLike,  # shape (n, channels, height, width), in the units of `pixel_mean`
-    labels: ArrayLike | None = None,  # class of each image, (n,); None is a single class
-    *,
-    settings: SynBenchSettings
-    | None = None,  # settings with all other fields; None uses the defaults
-) -> SynBenchSettings:  # settings for images of this size
-    """Return settings of a SynBench score whose classes resemble given images.
-
-    The noise has the covariance of the images about their class means. The means of the two classes
-    differ along the direction in which class means vary most, at lengths that give the same optimal
-    accuracies as the given settings for Gaussian-I.
-
-    Reference: ours, after Ko et al., SynBench, section 4.4; Ledoit and Wolf 2004 for the shrinkage.
-    """
-    s = curves.checked_settings(settings, {})
-    x = checks.check_tensor(images, "images").detach()
-    if x.ndim != 4:
-        rule, remedy = "images must have shape (n, c, h, w)", "stack images of one size"
-        checks.refuse(rule, f"shape {tuple(x.shape)}", remedy)
-    flat = checks.check_features(x.flatten(1), "images")
-    checks.check_memory(7 * 8 * flat.numel(), "pass fewer images, or smaller ones")
-    flat = flat.double().cpu()
-    deviations, direction, n_means = flat - flat.mean(0), torch.ones_like(flat[0]), 1
-    if labels is not None:
-        y, counts = (x.cpu() for x in present_classes(labels, n=len(flat)))
-        n_means = len(counts)
-        if not 2 <= n_means <= len(flat) - 2:
-            rule = "labels must give some images the same class"
-            got = f"{n_means} classes for {len(flat)} images"
-            checks.refuse(rule, got, "label more images or omit labels")
-        counts = counts.double()[:, None]
-        means = torch.zeros(n_means, flat.shape[1], dtype=flat.dtype).index_add(0, y, flat) / counts
-        deviations = flat - means[y]
-        between = (means - flat.mean(0)) * counts.sqrt()
-        direction = torch.linalg.svd(between, full_matrices=False)[2][0]
-    if not deviations.any():
-        checks.refuse("images of a class must differ", "equal images", "pass more images")
-    covariance = _fitted_covariance(deviations, n_means)
-    u = (direction / direction.norm())[None]
-    unit = float((u @ covariance.solve(u).T).sqrt())
-    return replace(
-        s,
-        covariance=covariance,
-        direction=direction.reshape(x.shape[1:]),
-        scales=tuple(length / unit for length in s.scales),
-        pixel_mean=float(flat.mean()),
-    )

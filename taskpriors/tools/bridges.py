@@ -103,19 +103,8 @@ def from_timm_results(
     return results.drop_duplicates("model").set_index("model").apply(plain_numbers)
 
 # %% ../../nbs/tools/06_bridges.ipynb #30f530fa
-@checks.entry_point
-def match_models(
-    table: DataFrame, models: Sequence, *, aliases: Mapping[str, str] | None = None
-) -> DataFrame:  # in the order of the models; missing rows are NaN
-    "Select the rows of a table indexed by model that match the models of a ranking."
-    if not hasattr(table, "reindex") or not hasattr(table, "columns"):
-        rule, remedy = "table must be a data frame", "pass the result of from_mteb"
-        checks.refuse(rule, type(table).__name__, remedy, TypeError)
-    is_list = hasattr(models, "__iter__") and not isinstance(models, (str, Mapping, type))
-    models = list(models) if is_list else []
-    if not models or not all(isinstance(model, str) for model in models):
-        rule, remedy = "models must be a list of names", "pass the models of a ranking"
-        checks.refuse(rule, type(models[0] if models else models).__name__, remedy)
+def _match_models(table: DataFrame, models: Sequence[str], aliases) -> DataFrame:
+    "Return the row of each model in a table indexed by model; missing rows are NaN."
     aliases, remedy = {} if aliases is None else aliases, "pass name -> name"
     checks.check_instance(aliases, Mapping, "aliases", remedy=remedy)
     for name in aliases.values():
@@ -155,7 +144,7 @@ def outside_agreement(
             rule, remedy = f"{column} must map models to numbers", "pass a column of the table"
             checks.refuse(rule, type(values).__name__, remedy, TypeError)
         frame = pd.DataFrame(dict(value=pd.Series(values, dtype=object)))
-        matched = match_models(frame, ranking.models, aliases=aliases).value
+        matched = _match_models(frame, ranking.models, aliases).value
         try:
             matched = matched.astype(float)
         except (TypeError, ValueError):

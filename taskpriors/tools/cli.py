@@ -15,7 +15,6 @@ import re
 import shlex
 import sys
 import textwrap
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -64,9 +63,6 @@ def _command_words() -> dict[str, dict]:
     return {name: spelled_out(words) for name, words in commands.items()}
 
 # %% ../../nbs/tools/08_cli.ipynb #4933a545
-_WHICH_STATISTIC = "https://taskpriors.github.io/taskpriors/start/which_statistic.html"
-
-
 def _plain(x) -> str:  # printable text
     from taskpriors.report.words import plain_text
 
@@ -81,12 +77,10 @@ def _report_path(given) -> Path | None:  # None if no page is requested
         return check_report_path(given["report"]) if "report" in given else None
 
 
-def _tell(ranking, out, given, report) -> None:
+def _tell(ranking, given, report) -> None:
     import taskpriors.store as store
-    from taskpriors.report import table
-    from taskpriors.transfer.registry import LABEL_ACCURACY
 
-    file = Path(out).expanduser() / "ranking.json"
+    file = Path(ranking.folder).expanduser() / "ranking.json"
     record = dict(command=arguments.recorded_words(given), **json.loads(file.read_text()))
     text = json.dumps(record, indent=1) + "\n"
     store.write_files({file: text})
@@ -96,45 +90,14 @@ def _tell(ranking, out, given, report) -> None:
         if report:
             reported.report(report)
         return
-    watched, colour = sys.stdout.isatty() and "all" not in given, console.is_coloured(sys.stdout)
-    width = console.width_of_lines(watched)
-    text = console.terminal_text(
-        ranking,
-        width,
-        rows=console.ROWS if watched else None,
-        every_statistic="all" in given,
-        colour=colour and watched,
-        page=_plain(report) if report else "",
+    console.show_ranking(
+        reported,
+        every_column="all" in given,
+        with_labels="labels" in given and (len(ranking.models) > 3 or given["labels"][1:]),
+        report=report,
     )
-    print(text)
-    if "all" in given:
-        lines = console.table_in_blocks(ranking.to_frame(), width)
-        print("", "All columns:", *lines, sep="\n")
-        if ranking.reason:
-            print(f"\n{console.wrapped(table.edges_note(ranking.reason), width)}")
-    if "labels" in given and (len(ranking.models) > 3 or given["labels"][1:]):
-        print("\nSpearman correlation with probe accuracy on the labels:")
-        lines = ["  none: probes cannot be tested on these labels"]
-        if LABEL_ACCURACY in ranking.extra:
-            lines = table.agreement_lines(ranking.agreement(labels=True), len(ranking.models))
-        print(*(console.wrapped(line, width, 4) for line in lines), sep="\n")
-    print(f"\nWritten to {_plain(out)}: ranking.csv, .json, .png and .safetensors")
-    print(f"Which statistic to trust: {_WHICH_STATISTIC}")
-    if report:
-        print(f"Report: {_plain(reported.report(report))}")
-    if watched:
-        print(f"\n{console.last_word(ranking, colour=colour)}")
 
 # %% ../../nbs/tools/08_cli.ipynb #afb3e0ac
-def _with_all(given, options) -> dict:  # options of rank_models
-    if "all" not in given:
-        return options
-    from taskpriors.rank.task import ON_REQUEST
-
-    names = options.get("metrics")
-    return options | dict(metrics="all" if names is None else [*names, *ON_REQUEST])
-
-
 _NO_TIME = "The run reports the time left, which depends on the machine, while it computes."
 
 
@@ -143,18 +106,10 @@ def _rank(args, given) -> int:  # called after the checks that need no imports
     from taskpriors.rank.options import nested
 
     report = _report_path(given)
-    task = arguments.recorded_task(given)
     arguments.check_options(given)
     check_out(args.out)
     images = arguments.load_points(given)
-    column = given.get("label_column")
-    labels = arguments.label_options(images, args.labels, column) if "labels" in given else {}
-    options = nested(images=images, **_with_all(given, arguments.own_options(given) | labels))
-    options |= arguments.retrieval_options(given, images)
-    if {"prefix", "query_prefix"} & set(given):
-        options["models"] = arguments.with_prefixes(given)
-    if "references" in given:
-        options["references"] = arguments.read_references(given["references"])
+    options = nested(images=images, **arguments.ranking_options(given, images))
     if "plan" in given:
         known = inspect.signature(plan_models).parameters
         plan = plan_models(**{name: options[name] for name in known if name in options})
@@ -162,21 +117,17 @@ def _rank(args, given) -> int:  # called after the checks that need no imports
         print(console.wrapped(text, console.width_of_lines(sys.stdout.isatty())))
         return 0
     ranking = saved_in(rank_models(**options), args.out, overwrite="overwrite" in given)
-    _tell(ranking, ranking.folder, given, report)
-    if task:
-        ranking.to_record(task, given["to_record"], overwrite="overwrite" in given)
-        console.complain(f"added the scores on {task} to {given['to_record']}")
+    _tell(ranking, given, report)
+    if "to_record" in given:
+        ranking.to_record(given["task"], given["to_record"], overwrite="overwrite" in given)
+        console.complain(f"added the scores on {given['task']} to {given['to_record']}")
     return 1 if ranking.failures else 0
 
 
 def _run_rank(args: argparse.Namespace) -> int:
     "Rank models for your images or texts by expected regret; labels are optional."
     given = vars(args)
-    arguments.check_models(given)
-    arguments.check_paths(given)
-    arguments.check_text_options(given)
-    if "models" in given:
-        given["models"] = arguments.files_in_folders(given["models"])
+    arguments.check_given(given)
     with console.heartbeat("plan" not in given and given.get("progress", True)):
         return _rank(args, given)
 
@@ -191,11 +142,8 @@ def _rank_layers(args) -> int:
     given = vars(args)
     report = _report_path(given)
     check_out(args.out)
-    options = arguments.own_options(given)
-    arguments.check_text_options(given)
     opened = arguments.load_points(given)
-    if "labels" in given:
-        options |= arguments.label_options(opened, args.labels, given.get("label_column"))
+    options = arguments.ranking_options(given, opened)
     points = {"texts" if "texts" in given else "images": opened}
     files = options.pop("references", ())
     references = {Path(file).stem: load_encoder(file).features for file in files}
@@ -206,14 +154,15 @@ def _rank_layers(args) -> int:
         **{name: options.pop(name) for name in looking if name in options},
     )
     prior = layers_prior(layers, opened, references=references)
-    ranking = rank_models(layers, **points, **nested(prior=prior, **_with_all(given, options)))
+    ranking = rank_models(layers, **points, **nested(prior=prior, **options))
     ranking = saved_in(ranking, args.out, overwrite="overwrite" in given)
-    _tell(ranking, ranking.folder, given, report)
+    _tell(ranking, given, report)
     return 0
 
 
 def _run_layers(args: argparse.Namespace) -> int:
     "Rank the layers of a network, with different poolings, by expected regret."
+    arguments.check_given(vars(args))
     with console.heartbeat(vars(args).get("progress", True)):
         return _rank_layers(args)
 
@@ -385,7 +334,7 @@ _COMMANDS: dict[str, Callable] = dict(
 )
 
 # %% ../../nbs/tools/08_cli.ipynb #6e2fa409
-def build_parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     "Build the command-line parser of `taskpriors`."
     import taskpriors
 
@@ -424,32 +373,23 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 # %% ../../nbs/tools/08_cli.ipynb #6ad1177e
+def _run(argv) -> int:
+    parser = _build_parser()
+    words = sys.argv[1:] if argv is None else argv
+    if words and not words[0].startswith("-") and words[0] not in _COMMANDS:
+        remedy = console.nearest(words[0], _COMMANDS)
+        parser.error(f"unknown command {words[0]!r}{remedy or '; see taskpriors --help'}")
+    if "_ARGCOMPLETE" in os.environ:  # a shell requests completions
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
+    args = parser.parse_args(argv)
+    args.typed = shlex.join(["taskpriors", *map(str, words)])
+    return args.run(args)
+
+
 def main(
     argv: list | None = None,  # arguments after `taskpriors`; None for those of the command line
 ) -> int:  # exit status
     "Run the command `taskpriors`."
-    warnings.showwarning = console.warn_once()
-    try:
-        parser = build_parser()
-        words = sys.argv[1:] if argv is None else argv
-        if words and not words[0].startswith("-") and words[0] not in _COMMANDS:
-            remedy = console.nearest(words[0], _COMMANDS)
-            parser.error(f"unknown command {words[0]!r}{remedy or '; see taskpriors --help'}")
-        if "_ARGCOMPLETE" in os.environ:  # a shell requests completions
-            import argcomplete
-
-            argcomplete.autocomplete(parser)
-        args = parser.parse_args(argv)
-        args.typed = shlex.join(["taskpriors", *map(str, words)])
-        status = args.run(args)
-        return console.READER_LEFT if console.reader_left() else status
-    except KeyboardInterrupt:
-        print(file=sys.stderr)
-        console.complain("interrupted; run the same command again to continue")
-        return 130
-    except (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError) as e:
-        if isinstance(e, BrokenPipeError):
-            console.leave_quietly()
-            return console.READER_LEFT
-        console.complain(" ".join(str(e).split()))
-        return 2
+    return console.exit_status(partial(_run, argv))

@@ -8,17 +8,20 @@ __all__ = []
 # %% ../../nbs/tools/07_console.ipynb #a6af120d
 import argparse
 import difflib
+import json
 import os
 import sys
 import textwrap
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from . import arguments
+from ..toml import tomllib
 
 if TYPE_CHECKING:
     from taskpriors.checks import DataFrame
@@ -26,11 +29,56 @@ if TYPE_CHECKING:
 else:  # avoids importing torch
     DataFrame, Ranking = "DataFrame", "Ranking"
 
-# %% ../../nbs/tools/07_console.ipynb #9feb306f
+# %% ../../nbs/tools/07_console.ipynb #conf0002
 def _flag(name) -> str:
     return "--" + name.replace("_", "-")
 
 
+def _read_config(file: str, command: str) -> dict[str, Any]:
+    "Read options from a TOML file, or its table `[command]`, or from ranking.json."
+    path = os.path.expanduser(file)
+    try:
+        with open(path, "rb") as opened:
+            read = json.load(opened) if file.endswith(".json") else tomllib.load(opened)
+    except ValueError as e:  # raised by json and toml
+        raise ValueError(
+            f"taskpriors {command}: --config must be TOML, or JSON in a .json file. "
+            f"Got {file[-80:]!r} ({e}); correct it"
+        ) from None
+    if isinstance(read, dict):
+        read = read.get("command", read.get(command, read))
+    if not isinstance(read, dict) or {"verdict", "ranking"} <= set(read):
+        raise ValueError(
+            f"taskpriors {command}: --config must be a file of options, or the .json file of a "
+            f"ranking that the command has saved. Got {file[-80:]!r} without options; "
+            "pass another file"
+        )
+    asked = read.get("name", command)
+    if asked != command:
+        raise ValueError(
+            f"taskpriors {command}: --config must belong to the same command. Got {asked!r}; "
+            f"call taskpriors {asked}"
+        )
+    return {name: value for name, value in read.items() if name != "name"}
+
+
+def _config_words(options: dict, known: Iterable) -> list[str]:
+    "Convert options to command-line arguments with known flags, for argparse."
+    words = []
+    for name, value in options.items():
+        flag = _flag(name)
+        no = flag.replace("--", "--no-", 1)
+        if isinstance(value, list):
+            words += [flag, *map(str, value)]
+        elif value is True or (value is False and flag not in known):
+            words.append(flag)
+        elif value is not False:
+            words.append(f"{flag}={value}")
+        elif no in known:
+            words.append(no)
+    return words
+
+# %% ../../nbs/tools/07_console.ipynb #9feb306f
 def nearest(word: str, words: Iterable) -> str:  # empty if none is similar
     "Return the end of an error message, which suggests the most similar word."
     near = difflib.get_close_matches(word, list(words), n=1, cutoff=0.7)
@@ -90,10 +138,10 @@ class Command(argparse.ArgumentParser):
             early.add_argument("--config")
             file = early.parse_known_args(args)[0].config
             if file is not None:
-                options = arguments.read_config(file, self.prog.split()[-1])
+                options = _read_config(file, self.prog.split()[-1])
                 typed = {word.partition("=")[0] for word in map(str, args or ())}
                 options = {k: v for k, v in options.items() if _flag(k) not in typed}
-                args = [*arguments.config_words(options, flags), *(args or ())]
+                args = [*_config_words(options, flags), *(args or ())]
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             remedy = nearest(unknown[0].partition("=")[0], flags)
@@ -104,7 +152,7 @@ class Command(argparse.ArgumentParser):
 _FIRST = ("model", "p_best", "expected_regret", "margin", "tier")
 _FIRST_TO_GO = ("worst_decile", "dimension", "accuracy", "prior_skill", "error", "milliseconds")
 _FIRST_TO_GO += ("parameters", "skill", "label accuracy", "tier")
-ROWS = 10
+_ROWS = 10
 
 
 def _rows_left_out(frame, rows) -> int:
@@ -112,7 +160,7 @@ def _rows_left_out(frame, rows) -> int:
 
 
 def _fitted_columns(
-    frame: DataFrame, width: int, rows: int | None = ROWS
+    frame: DataFrame, width: int, rows: int | None = _ROWS
 ) -> DataFrame:  # at most `rows` + 1 rows
     "Select the rows to show (None: all) and the columns that fit into the width."
     from taskpriors.report.table import table_lines
@@ -127,7 +175,7 @@ def _fitted_columns(
     return shown
 
 
-def _fitted_table(frame: DataFrame, width: int, rows: int | None = ROWS) -> list[str]:
+def _fitted_table(frame: DataFrame, width: int, rows: int | None = _ROWS) -> list[str]:
     "Format a table in lines of at most `width` characters, and state how many rows are omitted."
     from taskpriors.report.table import table_lines
 
@@ -135,7 +183,7 @@ def _fitted_table(frame: DataFrame, width: int, rows: int | None = ROWS) -> list
     return [*lines, f"... and {left_out} more"] if left_out else lines
 
 
-def table_in_blocks(frame: DataFrame, width: int) -> list[str]:  # lines
+def _table_in_blocks(frame: DataFrame, width: int) -> list[str]:  # lines
     "Format all columns of a table in blocks that fit the width; each block lists the models."
     from taskpriors.report.table import table_lines
 
@@ -170,11 +218,11 @@ def width_of_lines(watched: bool) -> int:
     return shutil.get_terminal_size((80 if watched else 100, 24)).columns
 
 # %% ../../nbs/tools/07_console.ipynb #af2d10f4
-def terminal_text(
+def _terminal_text(
     ranking: Ranking,
     width: int = 80,  # characters per line
     *,
-    rows: int | None = ROWS,  # maximum number of rows of the table; None for all
+    rows: int | None = _ROWS,  # maximum number of rows of the table; None for all
     every_statistic: bool = False,  # also print the correlations of published metrics
     colour: bool = False,  # print the verdict and the legend with ANSI colour codes
     page: str = "",  # path of the written report; empty if there is none
@@ -209,16 +257,61 @@ def terminal_text(
     return "\n\n".join(parts)
 
 
-def last_word(ranking: Ranking, *, colour: bool = False) -> str:
+def _last_word(ranking: Ranking, *, colour: bool = False) -> str:
     "Return the first sentence of the verdict, which is printed at the end."
     sentence = ranking.verdict.partition(". ")[0].rstrip(".") + "."
     return f"\033[1m{sentence}\033[0m" if colour else sentence
 
 # %% ../../nbs/tools/07_console.ipynb #7e0ec38e
-def is_coloured(stream: TextIO) -> bool:
+def _is_coloured(stream: TextIO) -> bool:
     "Does the output support colours, with NO_COLOR unset?"
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return stream.isatty() and not plain
+
+# %% ../../nbs/tools/07_console.ipynb #show0002
+_WHICH_STATISTIC = "https://taskpriors.github.io/taskpriors/start/which_statistic.html"
+
+
+def show_ranking(
+    ranking: Ranking,
+    *,
+    every_column: bool = False,  # also print all columns, and all correlations
+    with_labels: bool = False,  # print correlations with accuracy on the labels
+    report: Path | None = None,  # file of the page to write; None for none
+) -> None:
+    "Print a saved ranking, and write its report."
+    from taskpriors.report import table
+    from taskpriors.report.words import plain_text
+    from taskpriors.transfer.registry import LABEL_ACCURACY
+
+    watched = sys.stdout.isatty() and not every_column
+    colour, width = watched and _is_coloured(sys.stdout), width_of_lines(watched)
+    text = _terminal_text(
+        ranking,
+        width,
+        rows=_ROWS if watched else None,
+        every_statistic=every_column,
+        colour=colour,
+        page=plain_text(report) if report else "",
+    )
+    print(text)
+    if every_column:
+        lines = _table_in_blocks(ranking.to_frame(), width)
+        print("", "All columns:", *lines, sep="\n")
+        if ranking.reason:
+            print(f"\n{wrapped(table.edges_note(ranking.reason), width)}")
+    if with_labels:
+        print("\nSpearman correlation with probe accuracy on the labels:")
+        lines = ["  none: probes cannot be tested on these labels"]
+        if LABEL_ACCURACY in ranking.extra:
+            lines = table.agreement_lines(ranking.agreement(labels=True), len(ranking.models))
+        print(*(wrapped(line, width, 4) for line in lines), sep="\n")
+    print(f"\nWritten to {plain_text(ranking.folder)}: ranking.csv, .json, .png and .safetensors")
+    print(f"Which statistic to trust: {_WHICH_STATISTIC}")
+    if report:
+        print(f"Report: {plain_text(ranking.report(report))}")
+    if watched:
+        print(f"\n{_last_word(ranking, colour=colour)}")
 
 # %% ../../nbs/tools/07_console.ipynb #9105f059
 def complain(text: object) -> None:
@@ -226,7 +319,7 @@ def complain(text: object) -> None:
     print(f"taskpriors: {text}\n", end="", file=sys.stderr)
 
 
-def warn_once() -> Callable[..., None]:  # function for `warnings.showwarning`
+def _warn_once() -> Callable[..., None]:  # function for `warnings.showwarning`
     "Return a function that prints each distinct warning once."
     printed = set()
 
@@ -306,19 +399,39 @@ def heartbeat(
         thread.join()
 
 # %% ../../nbs/tools/07_console.ipynb #c9950ca1
-READER_LEFT = 141  # 128 + SIGPIPE, as for any program in a pipe
+_READER_LEFT = 141  # 128 + SIGPIPE, as for any program in a pipe
 
 
-def leave_quietly() -> None:
+def _leave_quietly() -> None:
     "Redirect standard output to the null device, because Python flushes it at exit."
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def reader_left() -> bool:
+def _reader_left() -> bool:
     "Has the reader of standard output closed the pipe, as `head` does after its last line?"
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        leave_quietly()
+        _leave_quietly()
         return True
     return False
+
+# %% ../../nbs/tools/07_console.ipynb #exit0002
+def exit_status(
+    work: Callable[[], int],  # the command, which returns its own status
+) -> int:
+    "Run a command, and print its warnings and refusals as one line each."
+    warnings.showwarning = _warn_once()
+    try:
+        status = work()
+        return _READER_LEFT if _reader_left() else status
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        complain("interrupted; run the same command again to continue")
+        return 130
+    except (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError) as e:
+        if isinstance(e, BrokenPipeError):
+            _leave_quietly()
+            return _READER_LEFT
+        complain(" ".join(str(e).split()))
+        return 2

@@ -35,14 +35,9 @@ def _pca_map(X) -> Tensor:  # (n, 2)
     return torch.where(largest < 0, -scores, scores)
 
 # %% ../../nbs/tools/07_explore.ipynb #6003eda3
-@checks.entry_point
-def task_map(
-    features: ArrayLike, method: str = "tsne", *, seed: int = 0
-) -> Tensor:  # each column in [0, 1]
+def _task_map(X, method, seed=0) -> Tensor:  # shape (n, 2), each column in [0, 1]
     'Map examples to the plane by "tsne" or "pca", for plots.'
-    X = checks.check_features(features).double().cpu()
-    checks.check_choice(method, ("tsne", "pca"), "method")
-    seed = checks.check_count(seed, "seed", low=0, high=2**32 - 1)
+    X = X.double().cpu()
     p = checks.power_to_one(X)  # t-SNE squares in float32, which may overflow
     X = X if 2.0**-50 < p < 2.0**50 else X * p
     xy = _pca_map(X) if method == "pca" else tsne(X, seed=seed, init="pca")
@@ -50,10 +45,8 @@ def task_map(
     return ((xy - low) / (high - low).clamp(min=1e-12)).double()
 
 # %% ../../nbs/tools/07_explore.ipynb #153cc8c0
-@checks.entry_point
-def kernel_strength(Z: ArrayLike) -> float:  # in units of K
+def _kernel_strength(Z: Tensor) -> float:  # in units of K
     "Frobenius norm of K = Z Z^T over sqrt(n): the root mean square of K s for random signs s."
-    Z = checks.check_features(Z, "Z")
     gram = Z.T @ Z if Z.shape[1] <= len(Z) else Z @ Z.T
     strength = gram.double().norm() / len(Z) ** 0.5
     return checks.check_computed(strength, "the strength").item()
@@ -89,7 +82,7 @@ class TaskExplorer:
         "Return the coordinates of a map, which are computed on first use."
         checks.check_choice(name, ("tsne", "pca", *self.maps), "view")
         if name not in self.maps:
-            self.maps[name] = task_map(self.features, name)
+            self.maps[name] = _task_map(self.features, name)
         return self.maps[name]
 
     @checks.entry_point
@@ -100,7 +93,7 @@ class TaskExplorer:
         if kind not in self.factors:
             rank = min(256, len(self.features)) if kind == "rbf" else None
             Z = kernel_factor(self.features, kind, rank=rank)
-            self.factors[kind] = Z, kernel_strength(Z)
+            self.factors[kind] = Z, _kernel_strength(Z)
         return self.factors[kind]
 
     @checks.entry_point
@@ -149,14 +142,14 @@ def draw_task(
     return ax
 
 # %% ../../nbs/tools/07_explore.ipynb #22ff159c
-BOX = (0.02, 0.02, 0.96, 0.9)  # left, bottom, width and height, as shares of the figure
+_BOX = (0.02, 0.02, 0.96, 0.9)  # left, bottom, width and height, as shares of the figure
 _MARGIN = 0.05  # on each side, as a share of the range of the examples
 
 
 def _point_at(xy: Tensor, across: float, up: float) -> int:
     "Return the example nearest to a position, given as shares of width and height."
     low, range_ = xy.amin(0), (xy.amax(0) - xy.amin(0)).clamp_min(1e-12)
-    at = torch.tensor([(across - BOX[0]) / BOX[2], (up - BOX[1]) / BOX[3]], dtype=xy.dtype)
+    at = torch.tensor([(across - _BOX[0]) / _BOX[2], (up - _BOX[1]) / _BOX[3]], dtype=xy.dtype)
     at = (1 + 2 * _MARGIN) * at - _MARGIN
     return int(((xy - low) / range_ - at).square().sum(1).argmin())
 
@@ -182,7 +175,7 @@ def redraw(
     dpi = checks.check_count(dpi, "dpi", high=1000)
     y = explorer.labels(**task)
     fig = Figure(figsize=(size, size), dpi=dpi)
-    ax = draw_task(explorer.coordinates(view), y, fig.add_axes(BOX))
+    ax = draw_task(explorer.coordinates(view), y, fig.add_axes(_BOX))
     ax.margins(_MARGIN)
     shares = y.bincount(minlength=task.get("n_classes", 2)).double() / len(y)
     words = ", ".join(f"{share:.0%}" for share in shares.sort(descending=True)[0].tolist()[:6])

@@ -28,7 +28,7 @@ from ..report.words import counted, shortened
 from ..signatures import documented
 from ..store import write_files
 from .explore import thumbnail_png, widget_modules
-from .label_sheet import PointNames, check_ranked, point_names
+from .label_sheet import PointNames
 
 # %% ../../nbs/tools/08_label_loop.ipynb #fe8d72f3
 def _answers_in(path: Path, points: PointNames) -> dict[int, str]:
@@ -297,7 +297,7 @@ def label_loop(
         refuse("examples must be images or texts", got, "pass images= or texts=", TypeError)
     source: Any = None if images is None else load_images(images)
     source = source if texts is None else load_texts(texts)
-    check_ranked(source, ranking)
+    points = PointNames.of(source, len(source), ranking)
     batch = check_count(batch, "batch")
     if ranking.to_label is None:
         ranking.next_labels(1)  # raises if all examples are labelled
@@ -306,7 +306,6 @@ def label_loop(
         options.setdefault("groups", ranking.groups)
     given_alone = images is not None and ranking.settings.get("images") is None  # features
     inputs: dict[str, Any] = {} if given_alone else dict(images=images, texts=texts)
-    points = point_names(source, len(source), ranking)
     loop = _LabelLoop(
         ranking,
         lambda labels: rank_models(models, labels=labels, **inputs, **options),

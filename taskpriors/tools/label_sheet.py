@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import os
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,9 +23,10 @@ from taskpriors.checks import (
     entry_point,
     refuse,
 )
+from ..inputs.image_source import ImageSource
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.row_labels import INPUTS, inputs_digest
-from ..inputs.texts import TextsLike, load_texts
+from ..inputs.texts import TextsLike, TextSource, load_texts
 from ..rank.ranking import Ranking
 from ..rank.record import picture_address
 from ..report.words import counted, shortened
@@ -41,7 +43,7 @@ class PointNames(NamedTuple):
     "Names that identify the examples of a ranking in a file of labels."
 
     column: str  # "image", "id" or "text"; "row" if these are not unique
-    names: Any  # names of all examples, in order
+    names: Sequence  # names of all examples, in order
     digest: str = ""  # from `inputs_digest`, if examples are identified by rows
 
     @property
@@ -50,30 +52,32 @@ class PointNames(NamedTuple):
         digest = {INPUTS: [self.digest] * len(self.names)} if self.digest else {}
         return {self.column: self.names, **digest}
 
+    @classmethod
+    def of(cls, source: object, n: int, ranking: Ranking | None = None) -> "PointNames":
+        """Name examples by file, id or text if these are unique, otherwise by row and a digest.
 
-def point_names(source: Any, n: int, ranking: Ranking | None = None) -> PointNames:
-    "Name examples by file, id or text if these are unique, otherwise by row and a digest."
-    names, texts = getattr(source, "names", None), getattr(source, "texts", None)
-    offered = [("image" if texts is None else "id", names), ("text", texts)]
-    for column, cells in offered:
-        if cells is not None and len(set(cells)) == n:
-            return PointNames(column, cells)
-    ranked = {} if ranking is None else ranking.settings
-    parts = [getattr(source, "fingerprint", None) or ranked.get("fingerprint")]
-    if parts == [None]:
-        parts = [model["features"] for model in ranked.get("models", {}).values()]
-    return PointNames("row", range(n), inputs_digest(parts))
-
-
-def check_ranked(source: Any, ranking: Ranking) -> None:
-    "Raise `ValueError` if the inputs are not those that were ranked."
-    n, ranked = ranking.settings["n"], ranking.settings.get("fingerprint")
-    got = "" if len(source) == n else f"{len(source)} of {n} examples"
-    if ranked is not None and source.fingerprint != ranked:
-        got = got or "different inputs"
-    if got:
-        rule = f"inputs must be the ranked ones. Got {got}"
-        raise ValueError(f"{rule}; pass the ranked inputs, or rank again")
+        Inputs that are not those of the ranking are refused.
+        """
+        names, texts = getattr(source, "names", None), getattr(source, "texts", None)
+        digest = getattr(source, "fingerprint", None)
+        ranked = {} if ranking is None else ranking.settings
+        if source is not None and ranked:
+            got = "" if n == ranked["n"] else f"{n} of {ranked['n']} examples"
+            if ranked.get("fingerprint") not in (None, digest):
+                got = got or "different inputs"
+            if got:
+                rule, remedy = (
+                    "inputs must be the ranked ones",
+                    "pass the ranked inputs, or rank again",
+                )
+                refuse(rule, got, remedy)
+        for column, cells in (("image" if texts is None else "id", names), ("text", texts)):
+            if cells is not None and len(set(cells)) == n:
+                return cls(column, cells)
+        parts = [digest or ranked.get("fingerprint")]
+        if parts == [None]:
+            parts = [model["features"] for model in ranked.get("models", {}).values()]
+        return cls("row", range(n), inputs_digest(parts))
 
 # %% ../../nbs/tools/07_label_sheet.ipynb #71d7bac0
 def _checked_rows(rows, n) -> list[int]:  # n: number of examples; None if unknown
@@ -138,18 +142,16 @@ def label_sheet(
     if out.exists():
         got = repr(shortened(str(out), 80))
         refuse("out must be a new file", got, "move it, or pass another", OSError)
-    source: Any = None if images is None else load_images(images)
+    source: ImageSource | TextSource | None = None if images is None else load_images(images)
     source = source if texts is None else load_texts(texts)
-    if ranking is not None and source is not None:
-        check_ranked(source, ranking)
     names = None if groups is None else check_several(groups, "groups")
     of_all = names if source is None else source
     n = None if of_all is None else len(of_all)
     chosen = _checked_rows(rows, n)
     told = source if texts is not None else getattr(source, "names", None)
-    columns = point_names(source, max(chosen) + 1 if n is None else n, ranking).columns
+    columns = PointNames.of(source, max(chosen) + 1 if n is None else n, ranking).columns
     if texts is not None:
-        columns["text"] = source.texts
+        columns["text"] = told
     if names is not None and n is not None:
         check_same_n(points=n, groups=len(names))
         columns["group"] = names

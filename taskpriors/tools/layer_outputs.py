@@ -9,7 +9,6 @@ __all__ = ['layers_of']
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -78,10 +77,8 @@ def _pooled_views(
     return {name: views[name] for name in pool}
 
 # %% ../../nbs/tools/05_layer_outputs.ipynb #8ed2b1fa
-def _run(model, x) -> None:  # masked autoencoders see whole images
-    named = x if isinstance(x, dict) else dict(pixel_values=x)
-    with accepted_models.without_masks(model, named) as more:
-        model(**x, **more) if isinstance(x, dict) else model(x, **more)
+def _run(model, x) -> None:
+    model(**x) if isinstance(x, dict) else model(x)
 
 
 class _Views:
@@ -151,7 +148,7 @@ class _LayerPoints(fixed_tasks.FixedPoints):
     def __iter__(self):
         for batch in super().__iter__():
             named = isinstance(batch, Mapping)
-            yield image_source.split_batch(batch)[0] if named else batch
+            yield image_source.batch_inputs(batch) if named else batch
 
 
 class _TextPoints(fixed_tasks.FixedPoints):
@@ -214,11 +211,11 @@ def _check_steady(module, points, views) -> None:
     size = min(PROBE_IMAGES, len(next(iter(first.values())) if named else first))
 
     def some(rows):
-        one: Any = [rows_of(first, rows)]
-        return encode(module, one, features=views)
+        return encode(module, [rows_of(first, rows)], features=views)
 
     halves = any(w.dtype in (torch.float16, torch.bfloat16) for w in module.parameters())
-    tolerance = embed.HALF if halves else embed.ON_GPU if torch.cuda.is_available() else embed.EXACT
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    tolerance = embed.tolerance_of(device, halves)
     kind, row = "texts" if named else "images", partial(rows_of, first)
     look = embed.Look(features=some, inputs=row, tolerance=tolerance, kind=kind)
     embed.check_encoder(look, some(list(range(size))), "the layers")
@@ -278,7 +275,7 @@ def layers_of(
     views = _Views(module, layers, pool)
     try:
         _check_steady(module, points, views)
-        X: Any = encode(module, points, features=views)
+        X = encode(module, points, features=views)
     finally:
         for hook in views.hooks:
             hook.remove()

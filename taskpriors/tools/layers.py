@@ -56,7 +56,7 @@ def layers_prior(
     return reference_factor({"last": (alive or list(layers.values()))[-1]})
 
 # %% ../../nbs/tools/05_layers.ipynb #44a20d0b
-def module_of(name: str) -> str:
+def _module_of(name: str) -> str:
     "Return the name of a layer without the suffix of its pooling."
     return name.rpartition("/")[0] or name
 
@@ -69,16 +69,16 @@ def plot_layers(
     "Plot the margin of each layer with 95 % intervals, one line per pooling; mark the best layer."
     ax = new_axes(ax)
     names = list(ranking.models)
-    modules = list(dict.fromkeys(map(module_of, names)))
-    pools = list(dict.fromkeys(name.removeprefix(module_of(name)).strip("/") for name in names))
+    modules = list(dict.fromkeys(map(_module_of, names)))
+    pools = list(dict.fromkeys(name.removeprefix(_module_of(name)).strip("/") for name in names))
     forecast = ranking.forecast
     margin = dict(zip(forecast.models, forecast.margin.tolist(), strict=True))
     reach = dict(zip(forecast.models, (1.96 * forecast.error).tolist(), strict=True))
     offsets = {pool: 0.12 * (k - (len(pools) - 1) / 2) for k, pool in enumerate(pools)}
     place: dict[str, float] = {}
     for k, pool in enumerate(pools):
-        rows = [name for name in names if name.removeprefix(module_of(name)).strip("/") == pool]
-        place |= {name: modules.index(module_of(name)) + offsets[pool] for name in rows}
+        rows = [name for name in names if name.removeprefix(_module_of(name)).strip("/") == pool]
+        place |= {name: modules.index(_module_of(name)) + offsets[pool] for name in rows}
         x, y, error = zip(*((place[m], margin[m], reach[m]) for m in rows), strict=True)
         ax.errorbar(x, y, error, fmt="o-", color=f"C{k % 4}", label=pool or "output")
     best = ranking.best

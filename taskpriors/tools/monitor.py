@@ -10,11 +10,11 @@ import math
 import random
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -81,43 +81,33 @@ def rows_of(x: Any, rows: Any) -> Any:
 
 def encode(
     model: Callable,  # module or function of a batch
-    points: fixed_tasks.FixedPoints,
+    points: Iterable,  # batches of inputs
     *,
-    features: Callable | None = None,  # (model, batch) -> outputs, or name -> outputs of heads
-) -> Tensor | dict:  # shape (n, d), float32, on the CPU; for several heads, name -> features
+    features: Callable | None = None,  # (model, batch) -> outputs
+) -> Tensor:  # shape (n, d), float32, on the CPU
     "Compute the features of all examples; the states of model and generators do not change."
-    source: Any = sources.source_of(model)
+    source = sources.source_of(model)
+    assert isinstance(source, (sources.Network, sources.Function))
     model, module = source.model, source.module if isinstance(source, sources.Network) else None
     device = encoders.device_of(module)
     weights = (w.dtype for w in module.parameters()) if module is not None else ()
     dtype = next((kind for kind in weights if kind.is_floating_point), None)
 
-    def heads_of(x) -> dict[str, Tensor | dict[str, Tensor]]:  # name -> output
-        out = model(x) if features is None else features(model, x)
-        if features is None or not isinstance(out, Mapping):
-            return {"": out}
-        if not out:
-            got, remedy = "an empty dictionary", "return name -> output"
-            checks.refuse("features must return at least one head", got, remedy)
-        return {str(name): head for name, head in out.items()}
+    def outputs(x) -> object:
+        return model(x) if features is None else features(model, x)
 
-    rows: list = []
-    last: dict = {}  # head -> are the channels of its feature map last?
+    rows: list[Tensor] = []
+    last = None  # are the channels of feature maps last?
     with _without_trace(model), encoders.evaluating(features):
         for x in points:
             n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
             x = _moved(x, device, dtype)
             mask = x.get("attention_mask") if isinstance(x, Mapping) else None
-            heads = heads_of(x)
-            for name, out in heads.items():
-                if torch.is_tensor(out) and out.ndim == 4 and name not in last:
-                    two = rows_of(x, slice(2))
-                    axis = channels_of(lambda x, k=name: heads_of(x)[k], two, module)
-                    last[name] = axis == 3
-            pooled = {k: _pooled(out, n, mask, last.get(k)) for k, out in heads.items()}
-            rows.append(pooled)
-    joined = {name: torch.cat([row[name] for row in rows]) for name in rows[0]}
-    return joined.get("", joined)
+            out = outputs(x)
+            if last is None and torch.is_tensor(out) and out.ndim == 4:
+                last = channels_of(outputs, rows_of(x, slice(2)), module) == 3
+            rows.append(_pooled(out, n, mask, last))
+    return torch.cat(rows)
 
 # %% ../../nbs/tools/01_monitor.ipynb #7ffb2759
 def _normalized_deviation(X: Tensor) -> float:  # in [0, 1]; near 0 after a collapse
@@ -155,68 +145,58 @@ def _alpha_on_basis(basis: ridge.RidgeBasis, features: Tensor) -> float:  # NaN 
     return spectrum.decay_exponent(s) if len(s) > 1 else math.nan
 
 # %% ../../nbs/tools/01_monitor.ipynb #53fae9a8
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Step(results.Result):
     "Measurements at a training step; values are NaN if the measurement failed."
 
     step: int
-    skill: float  # expected held-out skill over the tasks; higher is better
-    se: float  # standard error of the skill over examples and tasks
-    rankme: float  # effective rank of the features
-    deviation: float  # normalised standard deviation, in [0, 1]
-    collapsed: bool  # is the deviation below 0.005?
+    skill: float = math.nan  # expected held-out skill over the tasks; higher is better
+    se: float = math.nan  # standard error of the skill over examples and tasks
+    rankme: float = math.nan  # effective rank of the features
+    deviation: float = math.nan  # normalised standard deviation, in [0, 1]
+    collapsed: bool = False  # is the deviation below 0.005?
     loss: float  # as passed to the monitor, otherwise NaN
     dimension: int  # number of features
     seconds: float  # duration of the measurement, including the forward pass
     failure: str = ""  # reason for a missing skill; empty if there is one
     alpha_req: float = math.nan  # decay of the covariance eigenvalues
-    heads: dict | None = (
-        None  # name -> skill if there are several heads; `skill` is that of the first
-    )
     point_errors: Tensor | None = None  # pseudo-values of the relative error, shape (n,)
     task_errors: Tensor | None = None  # error over the error of a constant, shape (n_tasks,)
     label_skill: float = math.nan  # held-out skill on known labels
     label_points: Tensor | None = None  # pseudo-values of the label skill, one per label or group
     keep: int | None = None  # step to keep so far; None if no step has a skill
 
-    def named(self) -> dict[str, float]:
-        "Return the skill of each head, by column name."
-        return {f"skill/{name}": value for name, value in (self.heads or {}).items()}
-
     def numbers(self) -> dict[str, float]:  # without missing values
-        "Return the values to log: skill, standard error, other statistics, skill of each head."
+        "Return the values to log: skill, standard error, other statistics."
         names = ("skill", "se", "rankme", "alpha_req", "deviation", "loss", "label_skill")
         values = {name: getattr(self, name) for name in names}
-        values |= self.named() | ({} if self.keep is None else dict(keep=self.keep))
+        values |= {} if self.keep is None else dict(keep=self.keep)
         return {name: value for name, value in values.items() if not math.isnan(value)}
 
 
-_BESIDE = ("point_errors", "task_errors", "heads", "label_points")
+_BESIDE = ("point_errors", "task_errors", "label_points")
 _STEP_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
 
 # %% ../../nbs/tools/01_monitor.ipynb #c1e74857
-_T = TypeVar("_T")
-
-
-def _from_rank_zero(work: Callable[[], _T]) -> _T:
-    "Run `work` on rank zero and broadcast its result; errors are raised on every rank."
+def _from_rank_zero(measure: Callable[[], Step]) -> Step:
+    "Measure on rank zero and broadcast the step; errors are raised on every rank."
     if not (dist.is_available() and dist.is_initialized()):
-        return work()
-    box: list[Any] = [None]  # result of rank zero, and its error
+        return measure()
+    box: list[tuple[Step | None, str]] = [(None, "")]  # result of rank zero, and its error
     mine = None
     if dist.get_rank() == 0:
         try:
-            box = [(work(), "")]
+            box = [(measure(), "")]
         except Exception as e:
             mine = e
             box = [(None, f"{type(e).__name__}: {e}")]
     dist.broadcast_object_list(box, src=0)
     if mine is not None:
         raise mine
-    result, error = box[0]
-    if error:
+    step, error = box[0]
+    if step is None:
         raise RuntimeError(f"rank zero: {error}")
-    return result
+    return step
 
 # %% ../../nbs/tools/01_monitor.ipynb #544e361b
 _BEHIND = 0.1  # probability of being ahead on the user's task below which a step is behind
@@ -253,7 +233,7 @@ class Monitor:
         | Mapping[str, checks.ArrayLike]
         | bool
         | None = None,  # features (n, d), or name -> features; False: patches of the images
-        features: Callable | None = None,  # (model, batch) -> outputs, or name -> outputs of heads
+        features: Callable | None = None,  # (model, batch) -> outputs
         labels: row_labels.LabelsLike
         | None = None,  # labels of all or some inputs, as for rank_models
         groups: row_labels.LabelsLike
@@ -269,26 +249,15 @@ class Monitor:
         if images is not None:
             self.points = fixed_tasks.FixedPoints(images, n_points, _BATCH, seed)
         with _without_trace(None):
-            references = {}
-            if reference is None and self.points is not None:
-                references = fixed_tasks.standard_features(self.points)
-            given: Any = None if reference is False else reference
-            references = references or fixed_tasks.known_references(self.points, given, seed)
-            if given is None and "patches" in references:
-                warnings.warn(
-                    "Monitor: pass a reference. Got none, so tasks are sampled from patches of the "
-                    "images. In 20 small training runs, the step to keep then had a median regret "
-                    "of 0.5 accuracy points and a maximum of 2.4; pass reference=features of a "
-                    "well-trained network.",
-                    stacklevel=2,
-                )
-            self.n_all = len(next(iter(references.values())))
-            self.index = fixed_tasks.subset_of(self.n_all, n_points, seed)
+            references = fixed_tasks.references_of(self.points, reference, seed)
+            first = next(iter(references.values()))
+            rows = fixed_tasks.FixedPoints(first, n_points, _BATCH, seed)
+            self._examples = rows if self.points is None else self.points
+            self.n_all, self.index = self._examples.n_all, self._examples.index
             references = {name: X[self.index] for name, X in references.items()}
             self.labels = fixed_tasks.fixed_tasks(
                 references, n_tasks=n_tasks, n_classes=_N_CLASSES, seed=seed
             )
-        self._reference = next(iter(references.values()))
         self.groups = _chosen_groups(groups, self.points, self.index, self.n_all)
         self.known = _chosen_labels(labels, self.points, self.index, self.n_all)
         self._forget()
@@ -390,8 +359,8 @@ class Monitor:
         "Return a table with one row per measured step."
         import pandas as pd
 
-        rows = [{k: getattr(s, k) for k in _STEP_NUMBERS} | s.named() for s in self.history]
-        return pd.DataFrame(rows, columns=None if rows else _STEP_NUMBERS)
+        rows = [[getattr(s, k) for k in _STEP_NUMBERS] for s in self.history]
+        return pd.DataFrame(rows, columns=_STEP_NUMBERS)
 
     def plot(self, ax: checks.Axes | None = None) -> checks.Axes:
         "Plot skill over steps with 95 % intervals; mark the step to keep, collapses and failures."
@@ -434,11 +403,11 @@ class Monitor:
         index, sketch = state.get("index"), state.get("sketch")
         if index is not None and not torch.equal(index, self.index):
             checks.refuse(rule, "a different subset", "pass the same n_points and seed")
-        if sketch is not None and self._sketch is not None:
-            own = self._sketch
-            if len(sketch) != len(own) or not fixed_tasks.same_sketch(sketch, own):
-                remedy = "pass the images, or the reference, of that run in the same order"
-                checks.refuse(rule, "different examples, or a different order", remedy)
+        with _without_trace(None):
+            is_same = self._examples.is_sketched(sketch)
+        if not is_same:
+            remedy = "pass the images, or the reference, of that run in the same order"
+            checks.refuse(rule, "different examples, or a different order", remedy)
         self.labels = state["labels"].long()
         self._forget()
         self.history = [Step(**row) for row in state["history"]]
@@ -446,10 +415,8 @@ class Monitor:
 
     @cached_property
     def _sketch(self) -> Tensor | None:  # statistics of the examples, to recognise them
-        if self.points is None:
-            return fixed_tasks.sketch_of_rows(self._reference)
         with _without_trace(None):
-            return fixed_tasks.sketch_of_points(self.points)
+            return self._examples.sketch()
 
     def _p_ahead(self, a, b) -> float:  # of two steps, cached
         pair = a.step, b.step
@@ -494,7 +461,7 @@ class Monitor:
     def _find_any(self, step) -> Step:
         return next(s for s in self.history if s.step == step)
 
-    def _features(self, model) -> Tensor | dict:
+    def _features(self, model) -> Tensor:
         source = sources.source_of(model)
         if isinstance(source, sources.Matrix):
             X = checks.check_tensor(model, "features").detach().float().cpu()
@@ -519,18 +486,11 @@ class Monitor:
     def _measure(self, model, step, loss) -> Step:
         start = time.perf_counter()
         X = self._features(model)
-        heads = X if isinstance(X, dict) else {"": X}
-        evaluated = {name: members.attempt(self._evaluate, rows) for name, rows in heads.items()}
-        first = next(iter(heads))
-        measured, failure = evaluated[first]
-        entries = dict(step=step, loss=loss, dimension=heads[first].shape[1])
-        if len(heads) > 1:
-            skills = {k: math.nan if why else head["skill"] for k, (head, why) in evaluated.items()}
-            entries["heads"] = skills
+        measured, failure = members.attempt(self._evaluate, X)
+        entries = dict(step=step, loss=loss, dimension=X.shape[1])
         entries["seconds"] = time.perf_counter() - start
         if failure:
-            missing: Any = dict.fromkeys(("skill", "se", "rankme", "deviation"), math.nan)
-            return Step(**entries, **missing, collapsed=False, failure=failure)
+            return Step(**entries, failure=failure)
         return Step(**entries, **measured)
 
     def _evaluate(self, X) -> dict[str, Tensor | bool | float]:

@@ -48,43 +48,6 @@ def _linear_learner(
         P[:, present] = heads[key].logits(test).softmax(1)
     return ((n * P + 1 / n_classes) / (n + 1)).log()
 
-# %% ../../nbs/transfer/07_code_length.ipynb #fce0fc44
-def mlp_learner(
-    points: Tensor,  # training examples, shape (n, d), float64
-    classes: Tensor,  # training labels 0..n_classes-1, shape (n,)
-    test: Tensor,  # test examples, shape (m, d)
-    n_classes: int,  # number of classes, including unobserved ones
-    *,
-    width: int = 512,  # units per hidden layer
-    n_steps: int = 5000,  # steps of Adam at a rate of 0.001
-    batch_size: int = 256,  # maximum number of examples per step
-    n_seeds: int = 5,  # number of networks
-) -> Tensor:  # mean of the networks' log-probabilities, shape (m, n_classes), float64
-    "Train networks with two hidden layers and no penalty, as in Whitney et al. (2020)."
-    mean, spread = points.mean(), points.std().clamp_min(1e-12)
-    x, z = (((v - mean) / spread).float() for v in (points, test))
-    total = torch.zeros(len(test), n_classes, dtype=torch.float64, device=test.device)
-    for seed in range(n_seeds):
-        g = torch.Generator().manual_seed(seed)
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
-            sizes = [x.shape[1], width, width, n_classes]
-            layers = [torch.nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False)]
-        relu = torch.nn.ReLU()
-        net = torch.nn.Sequential(layers[0], relu, layers[1], relu, layers[2]).to(x.device)
-        rounds = torch.optim.Adam(net.parameters(), 1e-3)
-        order = torch.randperm(0)
-        for _ in range(n_steps):
-            if len(order) == 0:
-                order = torch.randperm(len(x), generator=g).to(x.device)
-            batch, order = order[:batch_size], order[batch_size:]
-            rounds.zero_grad()
-            torch.nn.functional.cross_entropy(net(x[batch]), classes[batch]).backward()
-            rounds.step()
-        with torch.no_grad():
-            total += net(z).double().log_softmax(1)
-    return total / n_seeds
-
 # %% ../../nbs/transfer/07_code_length.ipynb #e6becfa2
 @dataclass(frozen=True, eq=False, repr=False)
 class LossCurve(results.Result):
@@ -96,6 +59,21 @@ class LossCurve(results.Result):
     n_classes: int  # number of classes
     n_valid: int  # number of held-out examples
 
+    def code_length(
+        self,
+        *,
+        floor: float = 0.0,  # loss in nats that is not counted; eps of SDL
+        rule: str = "right",  # "right" (as published) or "left" (prequential, log K at first)
+    ) -> float:  # nats
+        "Area between the curve and a floor, up to the largest training-set size."
+        floor = checks.check_number(floor, "floor")
+        widths = torch.diff(self.sizes, prepend=self.sizes[:1] * 0)
+        heights = self.losses
+        if checks.check_choice(rule, ("right", "left"), "rule") == "left":
+            start = torch.tensor([math.log(self.n_classes)], dtype=heights.dtype)
+            heights = torch.cat([start, heights[:-1]])
+        return float((widths * (heights - floor).clamp_min(0)).sum())
+
     def plot(self, ax: Axes | None = None, label: str | None = None) -> Axes:
         "Plot the loss against training-set size with one standard error."
         ax = results.new_axes(ax)
@@ -104,10 +82,8 @@ class LossCurve(results.Result):
         return ax
 
 # %% ../../nbs/transfer/07_code_length.ipynb #3cf44b6e
-def _curve_sizes(n_max: int, n_points: int = 10, n_min: int = 10) -> list[int]:
+def _curve_sizes(n_max: int, n_points: int, n_min: int = 10) -> list[int]:
     "Return distinct log-spaced training-set sizes from `n_min` (at most n_max/2) to `n_max`."
-    sizes = dict(n_max=n_max, n_points=n_points, n_min=n_min)
-    n_max, n_points, n_min = (checks.check_count(v, k) for k, v in sizes.items())
     low = max(1, min(n_min, n_max // 2))
     steps = max(1, n_points - 1)
     grid = [round(low * (n_max / low) ** (i / steps)) for i in range(n_points)]
@@ -178,32 +154,14 @@ def loss_curve(
         n_valid=len(test),
     )
 
-# %% ../../nbs/transfer/07_code_length.ipynb #25f75977
-def _check_curve(curve: LossCurve) -> LossCurve:
+# %% ../../nbs/transfer/07_code_length.ipynb #4b433f22
+def _curve(
+    features: ArrayLike, labels: ArrayLike, curve: LossCurve | None, options: dict
+) -> LossCurve:
+    if curve is None:
+        return loss_curve(features, labels, **options)
     remedy = "pass loss_curve(features, labels)"
     return checks.check_instance(curve, LossCurve, "curve", remedy=remedy)
-
-
-@checks.entry_point
-def code_length(
-    curve: LossCurve,  # held-out losses
-    *,
-    floor: float = 0.0,  # loss in nats that is not counted; eps of SDL
-    rule: str = "right",  # "right" (as published) or "left" (prequential, first block at log K)
-) -> float:  # nats
-    "Compute the area between the loss curve and a floor, up to the largest training-set size."
-    _check_curve(curve)
-    floor = checks.check_number(floor, "floor")
-    widths = torch.diff(curve.sizes, prepend=curve.sizes[:1] * 0)
-    heights = curve.losses
-    if checks.check_choice(rule, ("right", "left"), "rule") == "left":
-        start = torch.tensor([math.log(curve.n_classes)], dtype=heights.dtype)
-        heights = torch.cat([start, heights[:-1]])
-    return float((widths * (heights - floor).clamp_min(0)).sum())
-
-# %% ../../nbs/transfer/07_code_length.ipynb #4b433f22
-def _curve(features, labels, curve: LossCurve | None, options: dict) -> LossCurve:
-    return loss_curve(features, labels, **options) if curve is None else _check_curve(curve)
 
 # %% ../../nbs/transfer/07_code_length.ipynb #0cbdd3ab
 @documented
@@ -242,7 +200,7 @@ def mdl(
 
     Reference: Voita and Titov 2020, Information-theoretic probing; SynBench, Table 7.
     """
-    return code_length(_curve(features, labels, curve, kw), rule=rule)
+    return _curve(features, labels, curve, kw).code_length(rule=rule)
 
 # %% ../../nbs/transfer/07_code_length.ipynb #5dd1ad6d
 def _target(eps: float | None, curve: LossCurve) -> float:  # nats
@@ -274,7 +232,7 @@ def sdl(
         limit = f"the loss must reach eps = {eps:.3g} for a finite SDL"
         got = f"{c.losses[-1]:.3g} at {int(c.sizes[-1])} examples, so this is a lower bound"
         checks.warn(limit, got, "raise eps or pass more examples")
-    return code_length(c, floor=eps, rule=rule)
+    return c.code_length(floor=eps, rule=rule)
 
 # %% ../../nbs/transfer/07_code_length.ipynb #4fda4cc9
 @documented

@@ -8,20 +8,18 @@ __all__ = ['logme']
 # %% ../../nbs/transfer/05_evidence.ipynb #3a26a9c9
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 import taskpriors.checks as checks
-from ..checks import ArrayLike, Axes
-from ..results import Result, new_axes
+from ..checks import ArrayLike
 from ..signatures import documented
 from ..svd import FeatureSVD, present_classes, use_svd
 
 # %% ../../nbs/transfer/05_evidence.ipynb #368dc58e
-def evidence_profile(lam: Tensor, s2: Tensor, z: Tensor, rest: Tensor, n: int) -> Tensor:
+def _evidence_profile(lam: Tensor, s2: Tensor, z: Tensor, rest: Tensor, n: int) -> Tensor:
     "Compute the log evidence per example at the best noise level, for precision ratios `lam`."
     g = 1 + s2[:, None] / lam
     q = rest + (z / g).sum(0)
@@ -40,13 +38,13 @@ def _golden_max(f: Callable, low: Tensor, high: Tensor) -> Tensor:
     return (low + high) / 2
 
 # %% ../../nbs/transfer/05_evidence.ipynb #d32c0bc3
-def best_ratio(
+def _best_ratio(
     s2: Tensor, z: Tensor, rest: Tensor, n: int, *, per_decade: int = 5
 ) -> Tensor:  # shape (t,), alpha/beta
     "Maximise the evidence of each target over precision ratios, by grid and golden section."
 
     def profile(log_lam) -> Tensor:
-        return evidence_profile(log_lam.exp(), s2, z, rest, n)
+        return _evidence_profile(log_lam.exp(), s2, z, rest, n)
 
     low = math.log(s2.min().item()) - 10
     high = math.log(s2.max().item()) + 14
@@ -56,24 +54,6 @@ def best_ratio(
     best = values.argmax(0).clamp(1, len(grid) - 2)
     return _golden_max(profile, grid[best - 1], grid[best + 1]).exp()
 
-# %% ../../nbs/transfer/05_evidence.ipynb #01ee10d5
-@dataclass(frozen=True, eq=False, repr=False)
-class Evidence(Result):
-    "Maximised evidence of a Bayesian linear model, one entry per target."
-
-    value: Tensor  # nats per example, shape (t,)
-    alpha: Tensor  # precision of the weights, shape (t,); infinite if the features do not help
-    beta: Tensor  # precision of the noise, shape (t,); infinite without noise
-    effective_dimension: Tensor  # sum of s^2/(s^2 + alpha/beta), shape (t,)
-    n: int  # degrees of freedom
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        "Plot the evidence of each target against its effective dimension."
-        ax = new_axes(ax)
-        ax.scatter(self.effective_dimension.cpu(), self.value.cpu())
-        ax.set(xlabel="effective dimension", ylabel="evidence (nats per example)")
-        return ax
-
 # %% ../../nbs/transfer/05_evidence.ipynb #62d8594f
 class _Projections(NamedTuple):
     "Projections of features and targets, from which the evidence is computed."
@@ -82,14 +62,6 @@ class _Projections(NamedTuple):
     z: Tensor  # squared projections of the targets, shape (k, t)
     rest: Tensor  # squared length of the targets outside the features' span, shape (t,)
     n: int  # degrees of freedom
-
-# %% ../../nbs/transfer/05_evidence.ipynb #ca921da9
-def _centred_projections(T: Tensor, svd: FeatureSVD) -> _Projections:
-    "Projections of the centred targets (n, t) on the centred features."
-    T = T - T.mean(0)
-    inside = svd.U.T @ T
-    rest = (T - svd.U @ inside).square().sum(0)
-    return _Projections(svd.S.square(), inside.square(), rest, svd.n - 1)
 
 # %% ../../nbs/transfer/05_evidence.ipynb #35071034
 def _raw_projections(T: Tensor, svd: FeatureSVD) -> _Projections:
@@ -128,62 +100,47 @@ def _refuse_columns(bad, rule, remedy) -> None:
         checks.refuse(rule, f"column {int(bad.nonzero()[0])}", remedy)
 
 # %% ../../nbs/transfer/05_evidence.ipynb #dd4b790a
-def _noiseless_alpha(parts) -> Tensor:
-    "Precision of the weights in the limit without noise."
-    return parts.n / (parts.z / parts.s2[:, None]).sum(0)
+def _best_evidence(parts: _Projections) -> tuple[Tensor, Tensor]:  # nats per example and alpha/beta
+    "Return the maximum of the evidence of each target, shape (t,), and its precision ratio."
+    ratios = [torch.full_like(parts.rest, math.inf)]
+    if len(parts.s2):
+        ratios.insert(0, _best_ratio(*parts))
+    values = [_evidence_profile(lam, *parts) for lam in ratios]
+    if len(parts.s2) == parts.n:
+        alpha = parts.n / (parts.z / parts.s2[:, None]).sum(0)
+        constant = math.log(2 * math.pi) + 1
+        values.append(-0.5 * (constant - alpha.log() + parts.s2.log().mean()))
+        ratios.append(torch.zeros_like(parts.rest))
+    value, best = torch.stack(values).max(0)
+    return value, torch.stack(ratios).gather(0, best[None])[0]
 
 # %% ../../nbs/transfer/05_evidence.ipynb #934833e8
-@checks.entry_point
-def log_evidence(
+def _log_evidence(
     features: ArrayLike,  # shape (n, d)
     targets: ArrayLike,  # real targets, shape (n,) or (n, t)
     *,
-    intercept: bool = False,  # whether to add an intercept with a flat prior
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
-) -> Evidence:
+) -> tuple[Tensor, Tensor]:  # nats per example and alpha/beta, each of shape (t,)
     "Compute the maximum log evidence per example for each target (You et al. 2021)."
     F = checks.check_features(features).detach()
     T = checks.as_tensor(targets, "targets").detach()
     T = checks.check_features(T[:, None] if T.ndim == 1 else T, "targets")
     checks.check_same_n(features=len(F), targets=len(T))
     T = T.double().to(F.device)
-    intercept = checks.check_flag(intercept, "intercept")
     if svd is not None:
         use_svd(F, svd)
-    is_long = not intercept and len(F) > 4 * F.shape[1]
-    parts = _gram_projections(F, T) if is_long else None
+    parts = _gram_projections(F, T) if len(F) > 4 * F.shape[1] else None
     if parts is None:
-        project = _centred_projections if intercept else _raw_projections
-        parts = project(T, use_svd(F, svd))
-        size = (T - T.mean(0) if intercept else T).square().sum(0)
-        rule = "targets must vary" if intercept else "targets must not be zero"
-        _refuse_columns(size == 0, rule, "drop it")
+        parts = _raw_projections(T, use_svd(F, svd))
+        size = T.square().sum(0)
+        _refuse_columns(size == 0, "targets must not be zero", "drop it")
         reached = parts.rest <= 1e-22 * size
         if len(parts.s2) < parts.n:
             rule = "targets must not be an exact linear function of the features"
             rule += " (the evidence has no maximum)"
             _refuse_columns(reached, rule, "use more examples or fewer features")
         parts = parts._replace(rest=parts.rest.masked_fill(reached, 0))
-    ratios = [torch.full_like(parts.rest, math.inf)]
-    if len(parts.s2):
-        ratios.insert(0, best_ratio(*parts))
-    values = [evidence_profile(lam, *parts) for lam in ratios]
-    if len(parts.s2) == parts.n:
-        constant = math.log(2 * math.pi) + 1
-        values.append(-0.5 * (constant - _noiseless_alpha(parts).log() + parts.s2.log().mean()))
-        ratios.append(torch.zeros_like(parts.rest))
-    value, best = torch.stack(values).max(0)
-    lam = torch.stack(ratios).gather(0, best[None])[0]
-    s2 = parts.s2[:, None]
-    beta = parts.n / (parts.rest + (parts.z / (1 + s2 / lam)).sum(0))
-    alpha = torch.where(lam == 0, _noiseless_alpha(parts), lam * beta)
-    return Evidence(
-        value=value,
-        alpha=alpha,
-        beta=beta,
-        effective_dimension=(s2 / (s2 + lam)).sum(0),
-        n=parts.n,
-    )
+    return _best_evidence(parts)
 
 # %% ../../nbs/transfer/05_evidence.ipynb #19369b24
 @documented
@@ -193,7 +150,6 @@ def logme(
     labels: ArrayLike,  # classes, (n,); with regression=True real targets, (n,) or (n, t)
     *,
     regression: bool = False,  # whether the labels are real targets
-    intercept: bool = False,  # whether to add an intercept; the published metric has none
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # nats per example, higher is better
     """Logarithm of maximum evidence (LogME), exact for any n and d.
@@ -205,7 +161,7 @@ def logme(
     if not checks.check_flag(regression, "regression"):
         y, counts = present_classes(labels, n=len(X))
         labels = torch.eye(len(counts), dtype=torch.float64)[y.cpu()]
-    return float(log_evidence(X, labels, intercept=intercept, svd=svd).value.mean())
+    return float(_log_evidence(X, labels, svd=svd)[0].mean())
 
 # %% ../../nbs/transfer/05_evidence.ipynb #6ee4bbdb
 class ClassSums(NamedTuple):
@@ -230,33 +186,28 @@ class ClassSums(NamedTuple):
         s, V, inside = self.s[keep], self.V[:, keep], self.inside[keep]
         return self._replace(s=s, V=V, inside=inside), least
 
-# %% ../../nbs/transfer/05_evidence.ipynb #e9a6b050
-def logme_from_sums(sums: ClassSums, eps: float) -> float:
-    "Compute LogME from sums; minus infinity if a class is linear in the features."
-    sums, least = sums.above_rounding(eps)
-    n, share = sums.n, sums.share
-    gram = (sums.V * sums.s**2) @ sums.V.T + n * torch.outer(sums.mean, sums.mean)
-    products = (sums.V * sums.s) @ sums.inside + n * torch.outer(sums.mean, share)
-    w, W = torch.linalg.eigh(gram)
-    keep = w > least
-    z = (W[:, keep].T @ products).square() / w[keep, None]
-    rest = (n * share - z.sum(0)).clamp(min=0)
-    if not (rest > 1e-9 * n * share).all():
-        return -math.inf
-    parts = (w[keep], z, rest, n)
-    ratios = [best_ratio(*parts), torch.full_like(rest, math.inf)]
-    values = torch.stack([evidence_profile(ratio, *parts) for ratio in ratios])
-    return values.amax(0).mean().item()
+    def logme(self, eps: float) -> float:
+        "Compute LogME; minus infinity if a class is linear in the features."
+        sums, least = self.above_rounding(eps)
+        n, share = sums.n, sums.share
+        gram = (sums.V * sums.s**2) @ sums.V.T + n * torch.outer(sums.mean, sums.mean)
+        products = (sums.V * sums.s) @ sums.inside + n * torch.outer(sums.mean, share)
+        w, W = torch.linalg.eigh(gram)
+        keep = w > least
+        z = (W[:, keep].T @ products).square() / w[keep, None]
+        rest = (n * share - z.sum(0)).clamp(min=0)
+        if not (rest > 1e-9 * n * share).all():
+            return -math.inf
+        return _best_evidence(_Projections(w[keep], z, rest, n))[0].mean().item()
 
-# %% ../../nbs/transfer/05_evidence.ipynb #d8e05c6a
-def h_score_from_sums(sums: ClassSums, fourth: float, eps: float) -> float:
-    "Compute `regularized_h_score` from sums and `fourth`, the mean of |x - mean|^4."
-    sums, _ = sums.above_rounding(eps)
-    n, d = sums.n, len(sums.V)
-    variance = sums.s**2 / n
-    square = variance.square().sum()
-    distance = (square - variance.sum() ** 2 / d) / d
-    rho = min((fourth - square) / (n * d), distance) / distance if distance > 0 else 0.0
-    shrunk = (1 - rho) * variance + rho * variance.sum() / d
-    between = ((sums.s[:, None] * sums.inside).square() / (n * sums.share)).sum(1) / (n - 1)
-    return ((1 - rho) * between / shrunk).sum().item()
+    def h_score(self, fourth: float, eps: float) -> float:
+        "Compute `regularized_h_score`, with `fourth` the mean of |x - mean|^4."
+        sums, _ = self.above_rounding(eps)
+        n, d = sums.n, len(sums.V)
+        variance = sums.s**2 / n
+        square = variance.square().sum()
+        distance = (square - variance.sum() ** 2 / d) / d
+        rho = min((fourth - square) / (n * d), distance) / distance if distance > 0 else 0.0
+        shrunk = (1 - rho) * variance + rho * variance.sum() / d
+        between = ((sums.s[:, None] * sums.inside).square() / (n * sums.share)).sum(1) / (n - 1)
+        return ((1 - rho) * between / shrunk).sum().item()

@@ -155,31 +155,17 @@ def _least_risk(
     return search
 
 # %% ../../nbs/transfer/03_heads.ipynb #0c7b5e43
-class _Frame(NamedTuple):
-    "Coordinates of the centred features in their span."
-
-    mean: Tensor  # mean row, shape (d,)
-    A: Tensor  # coordinates, shape (n, r)
-    basis: Tensor | None  # map from coordinates to features, shape (d, r); None is the identity
-
-    def inside(self, W: Tensor) -> Tensor:  # (d, K) -> (r, K)
-        return W if self.basis is None else self.basis.T @ W
-
-    def outside(self, W: Tensor) -> Tensor:  # (r, K) -> (d, K)
-        return W if self.basis is None else self.basis @ W
-
-
-def _head_frame(X: Tensor, svd: FeatureSVD | None) -> _Frame:
-    "Return coordinates of the least dimension."
+def _coordinates(X: Tensor, svd: FeatureSVD | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    "Return the mean row, coordinates (n, r) of the centred features, and their basis (d, r)."
     if svd is not None:
         svd = use_svd(X, svd)
-        return _Frame(svd.mean.detach(), svd.scores.detach(), svd.V.detach())
+        return svd.mean.detach(), svd.scores.detach(), svd.V.detach()
     mean = X.double().mean(0)
     centred = X.double() - mean
     if X.shape[1] <= len(X):
-        return _Frame(mean, centred, None)
+        return mean, centred, None  # the basis is the identity
     Q, R = torch.linalg.qr(centred.T)
-    return _Frame(mean, R.T.contiguous(), Q)
+    return mean, R.T.contiguous(), Q
 
 # %% ../../nbs/transfer/03_heads.ipynb #1a685806
 @dataclass(frozen=True, eq=False, repr=False)
@@ -201,15 +187,14 @@ class HeadFit(Result):
         return (features.double() - self.mean) @ self.W + self.b
 
 # %% ../../nbs/transfer/03_heads.ipynb #a37f60e2
-def _start(head: HeadFit | None, frame: _Frame, n_classes: int) -> np.ndarray:
-    "Return the initial head: zero, or a given head in these coordinates."
-    if head is None:
-        return np.zeros(n_classes * (frame.A.shape[1] + 1))
-    if not isinstance(head, HeadFit) or head.W.shape != (len(frame.mean), n_classes):
+def _start(head: HeadFit, mean: Tensor, basis: Tensor | None, n_classes: int) -> np.ndarray:
+    "Express a head in these coordinates, as a flat vector."
+    if not isinstance(head, HeadFit) or head.W.shape != (len(mean), n_classes):
         rule = "start must be a head for the same features and classes"
         checks.refuse(rule, f"{head!r:.80}", "pass such a HeadFit or None")
-    b = head.b + (frame.mean - head.mean) @ head.W
-    return _flatten(frame.inside(head.W).T, b[:, None])
+    W = head.W if basis is None else basis.T @ head.W
+    b = head.b + (mean - head.mean) @ head.W
+    return _flatten(W.T, b[:, None])
 
 # %% ../../nbs/transfer/03_heads.ipynb #53e7a0fc
 @cache
@@ -238,24 +223,26 @@ def fit_head(
     beta = checks.check_number(beta, "beta", low=1e-150, high=1e150)  # 1/beta is finite
     tol = checks.check_number(tol, "tol", low=0, low_open=True)
     max_iter = checks.check_count(max_iter, "max_iter")
-    frame = _head_frame(X, svd)
-    Y = torch.eye(len(counts), dtype=frame.A.dtype, device=frame.A.device)[:, y]
-    problem = _HeadProblem(frame.A, Y, beta)
-    theta = _start(start, frame, len(counts))
+    mean, A, basis = _coordinates(X, svd)
+    Y = torch.eye(len(counts), dtype=A.dtype, device=A.device)[:, y]
+    problem = _HeadProblem(A, Y, beta)
+    theta = np.zeros(len(counts) * (A.shape[1] + 1))
+    if start is not None:
+        theta = _start(start, mean, basis, len(counts))
     with _numpy_blas().limit(limits=1):
         search = _least_risk(problem, theta, tol, max_iter)
     W, b = _unflatten(search.theta, problem)
     W, b = W.T, b[:, 0]
-    logits = torch.addmm(b, frame.A, W)
+    logits = torch.addmm(b, A, W)
     loss = torch.nn.functional.cross_entropy(logits, y).item()
     return HeadFit(
         risk=loss + W.square().sum().item() / (2 * beta),
         loss=loss,
-        trace=_hessian_trace(frame.A, logits.softmax(1)).item(),
+        trace=_hessian_trace(A, logits.softmax(1)).item(),
         beta=beta,
-        W=frame.outside(W).contiguous(),
+        W=(W if basis is None else basis @ W).contiguous(),
         b=b.contiguous(),
-        mean=frame.mean,
+        mean=mean,
         slope=float(search.slope),
         converged=bool(search.slope <= tol),
         n_iter=search.passes,

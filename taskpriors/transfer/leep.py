@@ -91,13 +91,11 @@ def nce(
 
 # %% ../../nbs/transfer/02_leep.ipynb #48fe0e27
 @checks.entry_point
-def mixture_size(n: int, n_classes: int, rule: str = "pactran") -> int:
-    'Return the number of mixture components: 5 K for "five" (Li et al. 2021), at most n.'
-    checks.check_choice(rule, ("pactran", "five"), "rule")
+def mixture_size(n: int, n_classes: int) -> int:
+    "Return the number of mixture components, at most n."
     n = checks.check_count(n, "n")
     n_classes = checks.check_count(n_classes, "n_classes")
-    size = 5 * n_classes if rule == "five" else int(max(min(n_classes, 0.2 * n), 0.1 * n))
-    return max(1, min(size, n))
+    return max(1, min(int(max(min(n_classes, 0.2 * n), 0.1 * n)), n))
 
 # %% ../../nbs/transfer/02_leep.ipynb #619f11ad
 def fitted_mixture(
@@ -119,29 +117,24 @@ def fitted_mixture(
     mixture = GaussianMixture(n_components, max_iter=300, random_state=seed)
     return mixture.fit(Z), Z
 
-
+# %% ../../nbs/transfer/02_leep.ipynb #5236c468
 @checks.entry_point
-def mixture_probs(
+def task_mixture(
     features: ArrayLike,  # shape (n, d)
-    n_components: int,  # number of mixture components
+    labels: ArrayLike,  # class of each example, shape (n,)
     *,
+    n_components: int | None = None,  # number of mixture components; None is mixture_size(n, K)
     variance: float = 0.8,  # fraction of variance that the principal components explain
     seed: int = 0,  # seed for the initialisation of the mixture
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> Tensor:  # shape (n, n_components), float64, rows sum to one
     "Return the posterior of `fitted_mixture` at each example."
-    svd = use_svd(features, svd)
+    X, _, counts = labelled_points(features, labels)
+    if n_components is None:
+        n_components = mixture_size(len(X), len(counts))
+    svd = use_svd(X, svd)
     mixture, Z = fitted_mixture(svd, n_components, variance, seed)
     return torch.from_numpy(mixture.predict_proba(Z)).to(svd.U.device)
-
-# %% ../../nbs/transfer/02_leep.ipynb #5236c468
-@checks.entry_point
-def task_mixture(
-    features: ArrayLike, labels: ArrayLike, *, seed: int = 0, svd: FeatureSVD | None = None
-) -> Tensor:  # shape (n, mixture_size(n, K))
-    "Return the posterior of a mixture with the default number of components."
-    X, _, counts = labelled_points(features, labels)
-    return mixture_probs(X, mixture_size(len(X), len(counts)), seed=seed, svd=svd)
 
 # %% ../../nbs/transfer/02_leep.ipynb #6c27dc6f
 @documented
@@ -154,16 +147,16 @@ def nleep(
     variance: float = 0.8,  # fraction of variance that the principal components explain
     seed: int = 0,  # seed for the initialisation of the mixture
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
-    mixture: Tensor | None = None,  # mixture_probs(features, n_components), if available
+    mixture: Tensor | None = None,  # task_mixture(features, labels), if available
 ) -> float:  # in [-H(Y), 0] nats, higher is better
     """LEEP on the posteriors of a Gaussian mixture (N-LEEP).
 
-    leep(mixture_probs(features, n_components), labels).
+    leep(task_mixture(features, labels), labels).
     Reference: Li et al. 2021, N-LEEP.
     """
-    X, y, counts = labelled_points(features, labels)
+    X, y, _ = labelled_points(features, labels)
     if mixture is None:
-        if n_components is None:
-            n_components = mixture_size(len(X), len(counts))
-        mixture = mixture_probs(X, n_components, variance=variance, seed=seed, svd=svd)
+        mixture = task_mixture(
+            X, y, n_components=n_components, variance=variance, seed=seed, svd=svd
+        )
     return leep(mixture, y)

@@ -22,7 +22,7 @@ def metric_rows() -> Mapping[str, dict]:  # metric name -> row, in the order of 
     return MappingProxyType(packaged_toml("transfer/metrics.toml"))
 
 # %% ../../nbs/transfer/14_metrics.ipynb #c5f8b974
-class Metrics:
+class _Metrics:
     "Namespace of all metrics, such as `metrics.logme(features, labels)`."
 
     def __getattr__(self, name: str) -> Callable:
@@ -47,4 +47,4 @@ class Metrics:
         return "\n".join([*lines, "describe_metric(name) describes one of them"])
 
 # %% ../../nbs/transfer/14_metrics.ipynb #34e0a7d6
-metrics = Metrics()
+metrics = _Metrics()

@@ -8,7 +8,6 @@ __all__ = ['knn_accuracy', 'cluster_learnability', 'twonn', 'alignment', 'unifor
 # %% ../../nbs/transfer/09_neighbours.ipynb #11db5bcf
 import math
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -19,75 +18,35 @@ import taskpriors.checks as checks
 import taskpriors.pairs as pairs
 import taskpriors.svd as svd
 from ..checks import ArrayLike
-from ..results import Result
 from ..signatures import documented
 from .spectrum import check_views
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #1ebf30ad
-@checks.entry_point
-def distinct_points(features: ArrayLike) -> Tensor:  # first occurrences, increasing
+def _distinct_points(X: Tensor) -> Tensor:  # first occurrences, increasing
     "Return the indices of the examples that are not duplicates of an earlier example."
-    X = checks.check_features(features).detach()
     _, inverse = X.unique(dim=0, return_inverse=True)
     first = torch.full((int(inverse.max()) + 1,), len(X), device=X.device)
     order = torch.arange(len(X), device=X.device)
     return first.scatter_reduce_(0, inverse, order, "amin").sort().values
 
-
-@checks.entry_point
-def count_copies(features: ArrayLike) -> int:  # number of duplicates
-    "Count the examples whose features equal those of an earlier example."
-    X = checks.check_features(features).detach()
-    return len(X) - len(distinct_points(X))
-
 # %% ../../nbs/transfer/09_neighbours.ipynb #81143e8c
-@dataclass(frozen=True, eq=False, repr=False)
-class Neighbours(Result):
-    "The nearest neighbours of each example, nearest first."
-
-    distances: Tensor  # Euclidean, shape (n, k), float64, increasing
-    indices: Tensor  # shape (n, k), int64
-    mean: Tensor  # mean row of the features, shape (d,)
-
-    @property
-    def k(self) -> int:
-        return self.indices.shape[1]
-
-
-@documented
-@checks.entry_point
-def nearest_neighbours(
-    features: ArrayLike,  # shape (n, d)
-    k: int = 16,  # number of neighbours, excluding the example itself
-) -> Neighbours:
-    "Find the k nearest neighbours of each example exactly, in Euclidean distance and in blocks."
+def _nearest(
+    features: ArrayLike, k: int, all_pairs: pairs.Pairs | None = None
+) -> tuple[Tensor, Tensor]:  # distances and rows of the k nearest neighbours, shape (n, k)
+    "Find the nearest neighbours of each example exactly, in Euclidean distance, nearest first."
     X = checks.check_features(features).detach()
     k = checks.check_count(k, "k", high=len(X) - 1)
-    n_bytes = 8 * (3 * X.numel() + 3 * (k + pairs.EXTRA) * len(X)) + 5 * 2**24
+    if all_pairs is not None:
+        table = pairs.use_pairs(X, all_pairs)
+        if table.k >= k:
+            return table.distances[:, :k], table.indices[:, :k]
+    n_bytes = 8 * (3 * X.numel() + 3 * (k + 4) * len(X)) + 5 * 2**24
     checks.check_memory(n_bytes, "pass fewer examples", device=X.device)
-    mean = X.double().mean(0)
-    F = X.double() - mean
-    distances, positions = pairs.nearest_points(F, k)
-    return svd.note_origin(Neighbours(distances, positions, mean), features)
-
-# %% ../../nbs/transfer/09_neighbours.ipynb #d8d37ef6
-def use_neighbours(features: ArrayLike, k: int, neighbours: Neighbours | None) -> Neighbours:
-    "Return `neighbours` if it belongs to `features` and has `k` columns, or compute it."
-    X = checks.check_features(features).detach()
-    k = checks.check_count(k, "k", high=len(X) - 1)
-    if neighbours is None:
-        return nearest_neighbours(X, k)
-    fits = isinstance(neighbours, Neighbours) and neighbours.k >= k
-    if fits and svd.is_made_of(neighbours, X):
-        return neighbours
-    fits = fits and len(neighbours.indices) == len(X)
-    if not (fits and torch.equal(neighbours.mean, X.double().mean(0))):
-        rule = f"neighbours must be nearest_neighbours of these features with k of at least {k}"
-        checks.refuse(rule, f"{neighbours!r:.60}", "pass more neighbours or None")
-    return svd.note_origin(neighbours, X)
+    X = X.double()
+    return pairs.nearest_points(X - X.mean(0), k)
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #3251214d
-def unit_rows(X: Tensor) -> Tensor:  # the same shape, float64
+def _unit_rows(X: Tensor) -> Tensor:  # the same shape, float64
     "Divide rows by their norms; a zero row raises `ValueError`."
     norm = X.double().norm(dim=-1, keepdim=True)
     if (norm == 0).any():
@@ -104,8 +63,7 @@ def knn_accuracy(
     *,
     k: int = 5,  # number of neighbours, at most n - 1
     metric: str = "euclidean",  # "euclidean" or "cosine"
-    neighbours: Neighbours
-    | None = None,  # nearest_neighbours(features), if available and Euclidean
+    all_pairs: pairs.Pairs | None = None,  # pass_over_pairs(features), if available and Euclidean
 ) -> float:  # in [0, 1], higher is better
     """Leave-one-out accuracy of a k-nearest-neighbour classifier.
 
@@ -118,12 +76,12 @@ def knn_accuracy(
     checks.check_choice(metric, ("euclidean", "cosine"), "metric")
     k = checks.check_count(k, "k", high=len(X) - 1)
     if metric == "cosine":
-        X, neighbours = unit_rows(X), None
-    task_models = use_neighbours(X, k, neighbours).indices[:, :k]
+        X, all_pairs = _unit_rows(X), None
+    voters = _nearest(X, k, all_pairs)[1]
     nearness = torch.arange(k, 0, -1, device=X.device)
     votes, nearest = torch.zeros(2, len(X), len(counts), dtype=torch.long, device=X.device)
-    votes.scatter_add_(1, y[task_models], ((k + 1) ** 2 + nearness).expand(len(X), k))
-    nearest.scatter_reduce_(1, y[task_models], nearness.expand(len(X), k), "amax")
+    votes.scatter_add_(1, y[voters], ((k + 1) ** 2 + nearness).expand(len(X), k))
+    nearest.scatter_reduce_(1, y[voters], nearness.expand(len(X), k), "amax")
     winners = ((k + 1) * votes + nearest).argmax(1)
     return float((winners == y).double().mean())
 
@@ -173,7 +131,7 @@ def cluster_learnability(
 # %% ../../nbs/transfer/09_neighbours.ipynb #e231b226
 def _distinct(features) -> Tensor:  # shape (n_distinct, d), float64
     X = checks.check_features(features).detach()
-    keep = distinct_points(X)
+    keep = _distinct_points(X)
     if len(keep) == len(X):
         return X
     n_copies = len(X) - len(keep)
@@ -184,14 +142,15 @@ def _distinct(features) -> Tensor:  # shape (n_distinct, d), float64
     return X[keep]
 
 
-def _log_ratios(X: Tensor, first: int, second: int, neighbours) -> Tensor:
+def _log_ratios(X: Tensor, first: int, second: int, all_pairs: pairs.Pairs | None) -> Tensor:
     "Return the log ratio of two neighbour distances, shape (n,), non-negative."
     if len(X) <= second:
         rule = f"more than {second} examples must be distinct"
         checks.refuse(rule, len(X), "pass more examples or a smaller scale")
-    stale = neighbours is None or len(neighbours.indices) != len(X)
-    table = use_neighbours(X, second, None if stale else neighbours)
-    ratios = (table.distances[:, second - 1] / table.distances[:, first - 1]).log()
+    if all_pairs is not None and len(all_pairs.indices) != len(X):  # duplicates were left out
+        all_pairs = None
+    distances, _ = _nearest(X, second, all_pairs)
+    ratios = (distances[:, second - 1] / distances[:, first - 1]).log()
     if ratios.sum() <= 0:
         rule = "neighbours must have different distances"
         checks.refuse(rule, "ties at all examples", "pass data that are not on a grid")
@@ -218,7 +177,7 @@ def twonn(
     *,
     method: str = "likelihood",  # "likelihood", or "fit" (Facco et al. 2017)
     discard: float = 0.1,  # fraction of the largest ratios that the fit discards
-    neighbours: Neighbours | None = None,  # nearest_neighbours(features), if available
+    all_pairs: pairs.Pairs | None = None,  # pass_over_pairs(features), if available
 ) -> float:  # dimension; lower values are considered better
     """Intrinsic dimension from the distances of the first two neighbours.
 
@@ -229,7 +188,7 @@ def twonn(
     """
     checks.check_choice(method, ("likelihood", "fit"), "method")
     discard = checks.check_number(discard, "discard", low=0, high=1, high_open=True)
-    logs = _log_ratios(_distinct(features), 1, 2, neighbours)
+    logs = _log_ratios(_distinct(features), 1, 2, all_pairs)
     n = len(logs)
     if method == "likelihood":
         _warn_of_near_copies(logs)
@@ -249,7 +208,7 @@ def alignment(
     views: ArrayLike,  # features of several views, shape (n, n_views, d)
 ) -> float:  # in [0, 4], lower is better
     "Mean squared distance between two views of a sample on the unit sphere (Wang and Isola 2020)."
-    X = unit_rows(check_views(views))
+    X = _unit_rows(check_views(views))
     m = X.shape[1]
     return float(((m**2 - X.sum(1).square().sum(1)) * 2 / (m * (m - 1))).mean())
 
@@ -274,7 +233,7 @@ def uniformity(
     checks.check_memory(20 * X.numel(), remedy, device=X.device)
     t = checks.check_number(t, "t", low=0, high=1e150, low_open=True)
     single = X.dtype != torch.float64 and t <= 16  # potentials of at least e^-64
-    X = unit_rows(X)
+    X = _unit_rows(X)
     X = X.float() if single else X
     block_size = checks.check_count(block_size, "block_size")
     n_bytes = 3 * 8 * min(block_size, len(X)) ** 2

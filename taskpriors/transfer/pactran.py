@@ -7,6 +7,7 @@ __all__ = ['pactran_dirichlet', 'pactran_gamma', 'npactran_dirichlet', 'npactran
 
 # %% ../../nbs/transfer/04_pactran.ipynb #cc925895
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,49 +17,35 @@ from torch import Tensor
 
 import taskpriors.checks as checks
 import taskpriors.results as results
-from ..checks import ArrayLike, Axes
+from ..checks import ArrayLike
 from ..signatures import documented
 from ..svd import FeatureSVD, labelled_points, present_classes
 from .heads import HeadFit, fit_head, use_head
 from .leep import task_mixture
 
 # %% ../../nbs/transfer/04_pactran.ipynb #d23c98b4
-@dataclass(frozen=True, eq=False, repr=False)
-class VariationalFit(results.Result):
-    "Variational bound on the log-evidence of the labels under a mixture of source classes."
+class _VariationalFit(NamedTuple):
+    "Variational posterior of the weights after some rounds, with the bound after each."
 
-    bound: float  # lower bound on the log-evidence, nats
-    bounds: Tensor  # bound after each round, shape (n_iter,)
-    posterior: Tensor  # q_i(z), shape (n, n_source)
     counts: Tensor  # posterior counts, shape (K, n_source)
     rates: Tensor  # posterior rates, shape (n_source,); ones for the Dirichlet
-    converged: bool  # whether the extrapolated remaining gain is below tol per example
-    n_iter: int  # number of rounds
+    normaliser: Tensor  # expected rate of R_i, shape (n,); ones for the Dirichlet
+    expected_log: Tensor  # expected log weights that gave the counts, shape (K, n_source)
+    bounds: Tensor  # lower bound on the log-evidence after each round, nats, shape (n_iter,)
+    converged: bool = False  # whether the extrapolated remaining gain is below tol per example
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        "Plot the distance to the final bound in each round."
-        ax = results.new_axes(ax)
-        ax.semilogy(range(1, self.n_iter), (self.bound - self.bounds[:-1]).clamp_min(1e-12).cpu())
-        ax.set(xlabel="round", ylabel="nats below the final bound")
-        return ax
+    @property
+    def bound(self) -> float:  # nats
+        return self.bounds[-1].item()
 
 # %% ../../nbs/transfer/04_pactran.ipynb #0d62f9b4
-class _Mixture(NamedTuple):
-    "Source probabilities, labels and prior counts."
-
-    M: Tensor  # source probabilities, shape (n, n_source), float64
-    y: Tensor  # classes 0..K-1, shape (n,)
-    prior: Tensor  # prior counts, shape (K,)
-
-    def blocks(self) -> list[Tensor]:  # source probabilities of the examples of each class
-        return [self.M[self.y == k] for k in range(len(self.prior))]
-
-
-def _mixture(source_probs, labels, alpha) -> _Mixture:
+def _checked_mixture(
+    source_probs: ArrayLike, labels: ArrayLike, alpha: float
+) -> tuple[Tensor, Tensor, Tensor]:  # probabilities (n, n_source), classes, prior counts (K,)
     M = checks.check_probs(source_probs).double()
     y, counts = present_classes(labels, n=len(M), device=M.device)
     alpha = checks.check_number(alpha, "alpha", low=0, high=1e12, low_open=True)
-    return _Mixture(M, y, alpha * counts.double() / counts.sum() + 1e-10)
+    return M, y, alpha * counts.double() / counts.sum() + 1e-10
 
 # %% ../../nbs/transfer/04_pactran.ipynb #c32833e0
 def _responsibilities(logM: Tensor, expected_log: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -92,16 +79,6 @@ def _mixture_step(blocks: list, E: Tensor) -> tuple[Tensor, Tensor]:
     counts = torch.stack(class_counts)
     return counts, torch.stack(log_r).sum() - (counts * E).sum()
 
-# %% ../../nbs/transfer/04_pactran.ipynb #68c0d5a9
-class _Round(NamedTuple):
-    "State of the ascent after a round."
-
-    counts: Tensor  # posterior counts, shape (K, n_source)
-    rates: Tensor  # posterior rates, shape (n_source,)
-    normaliser: Any = None  # expected rate of R_i, shape (n,), for the Gamma prior
-    expected_log: Any = None  # expected log weights that gave the counts, shape (K, n_source)
-    bound: Any = None  # bound on the log-evidence, a scalar
-
 # %% ../../nbs/transfer/04_pactran.ipynb #b54c18ae
 def _gains_to_come(gain: float, before: float) -> float:  # infinite if the gains do not shrink
     "Extrapolate the sum of all remaining gains as a geometric series from `before` and `gain`."
@@ -110,92 +87,85 @@ def _gains_to_come(gain: float, before: float) -> float:  # infinite if the gain
     return gain**2 / (before - gain) if before > gain else math.inf
 
 # %% ../../nbs/transfer/04_pactran.ipynb #9e31b7d4
-def _ascend(
-    case: _Mixture, advance, start: _Round, tol, max_iter, *, may_fall=False
-) -> VariationalFit:
-    "Iterate `advance` until the remaining gain is below `tol` per example."
-    last, converged = start, False
-    bounds: list[Tensor] = []
-    before = -math.inf  # there is no earlier gain yet
-    while len(bounds) < max_iter and not converged:
-        last = advance(last)
-        bounds.append(last.bound)
-        if len(bounds) > 1:
-            gain = (bounds[-1] - bounds[-2]).item()
-            missing = abs(gain) if may_fall else max(gain, _gains_to_come(gain, before))
-            converged = missing < tol * len(case.y)
-            before = gain
-    return VariationalFit(
-        bound=last.bound.item(),
-        bounds=torch.stack(bounds),
-        posterior=_responsibilities(case.M.log(), last.expected_log, case.y)[0],
-        counts=last.counts,
-        rates=last.rates,
-        converged=converged,
-        n_iter=len(bounds),
-    )
-
-# %% ../../nbs/transfer/04_pactran.ipynb #2b9e70d1
 def _log_beta(counts: Tensor) -> Tensor:
     "Return the log of the multivariate beta function of each column."
     return torch.lgamma(counts).sum(0) - torch.lgamma(counts.sum(0))
 
 
-def _dirichlet_log(counts) -> Tensor:
+def _dirichlet_log(counts: Tensor) -> Tensor:
     "Return the expected log weights under Dirichlet distributions with these counts."
     return torch.digamma(counts) - torch.digamma(counts.sum(0))
 
 
-def _dirichlet_round(case: _Mixture, blocks, at: _Round) -> _Round:
+def _dirichlet_round(
+    blocks: list[Tensor], prior: Tensor, at: _VariationalFit
+) -> tuple[_VariationalFit, Tensor]:
     E = _dirichlet_log(at.counts)
     expected, fit = _mixture_step(blocks, E)
-    counts = case.prior[:, None] + expected
-    bound = (_log_beta(counts) - _log_beta(case.prior)).sum() + fit
-    return at._replace(counts=counts, expected_log=E, bound=bound)
+    counts = prior[:, None] + expected
+    bound = (_log_beta(counts) - _log_beta(prior)).sum() + fit
+    return at._replace(counts=counts, expected_log=E), bound
 
-
-@checks.entry_point
-def dirichlet_fit(
+# %% ../../nbs/transfer/04_pactran.ipynb #2b9e70d2
+def _variational_fit(
     source_probs: ArrayLike,  # shape (n, n_source), rows sum to one
     labels: ArrayLike,  # class of each example, shape (n,)
+    weights: str,  # "dirichlet" (A.1), "gamma" (A.2, prior rate 1) or "fixed" (rates of 1, eq. 18)
     *,
-    alpha: float = 1.0,  # sum of the prior counts of one source class
+    alpha: float = 1.0,  # sum of the prior counts, or shapes, of one source class
     tol: float = 1e-6,  # stop when the remaining gain is below tol nats per example
     max_iter: int = 5000,  # maximum number of rounds
-) -> VariationalFit:
-    "Fit the variational posterior of PACTran-Dirichlet (appendix A.1) to convergence."
-    case = _mixture(source_probs, labels, alpha)
+) -> _VariationalFit:
+    "Fit the variational posterior of PACTran's mixtures to convergence."
+    M, y, prior = _checked_mixture(source_probs, labels, alpha)
     tol = checks.check_number(tol, "tol", low=0)
     max_iter = checks.check_count(max_iter, "max_iter")
-    counts = _expected_counts(case.prior, case.M, case.y)
-    start = _Round(counts, torch.ones_like(counts[0]))
-    advance = partial(_dirichlet_round, case, case.blocks())
-    return _ascend(case, advance, start, tol, max_iter)
+    counts = _expected_counts(prior, M, y)
+    blocks = [M[y == k] for k in range(len(prior))]  # one per class
+    if weights == "dirichlet":
+        advance, normaliser = _dirichlet_round, torch.ones_like(M[:, 0])
+    else:
+        advance = partial(_gamma_round, M=M, free=weights == "gamma")
+        normaliser = M @ counts.sum(0)
+    bounds = counts.new_empty(0)
+    fit = _VariationalFit(counts, torch.ones_like(counts[0]), normaliser, counts, bounds)
+    before = -math.inf  # there is no earlier gain yet
+    while len(fit.bounds) < max_iter and not fit.converged:
+        fit, bound = advance(blocks, prior, fit)
+        fit = fit._replace(bounds=torch.cat([fit.bounds, bound[None]]))
+        if len(fit.bounds) > 1:
+            gain = (fit.bounds[-1] - fit.bounds[-2]).item()
+            to_come = abs(gain) if weights != "dirichlet" else _gains_to_come(gain, before)
+            fit = fit._replace(converged=max(gain, to_come) < tol * len(y))
+            before = gain
+    return fit
 
 # %% ../../nbs/transfer/04_pactran.ipynb #68927680
-def _published_rounds(case: _Mixture, expected_log) -> tuple[Tensor, Tensor]:
+def _published_rounds(
+    M: Tensor, y: Tensor, prior: Tensor, expected_log: Callable
+) -> tuple[Tensor, Tensor]:
     "Return counts after ten rounds of the released code, and the term shared by both mixtures."
-    logM, q = (case.M + 1e-10).log(), case.M
+    logM, q = (M + 1e-10).log(), M
     for _ in range(10):
-        counts = _expected_counts(case.prior, q, case.y)
-        q, fit = _responsibilities(logM, expected_log(counts), case.y)
-    return counts, (torch.lgamma(counts) - torch.lgamma(case.prior)[:, None]).sum() + fit
+        counts = _expected_counts(prior, q, y)
+        q, fit = _responsibilities(logM, expected_log(counts), y)
+    return counts, (torch.lgamma(counts) - torch.lgamma(prior)[:, None]).sum() + fit
 
 # %% ../../nbs/transfer/04_pactran.ipynb #91b5dc30
-def _normalised_bound(bound, n, n_classes, normalization) -> float:
+def _normalised_bound(bound: float, n: int, n_classes: int, normalization: str) -> float:
     return -bound / {"NK": n * n_classes, "N": n, "none": 1}[normalization]
 
 
-def _check_options(variant, variants, normalization) -> None:
+def _check_options(variant: str, variants: tuple[str, ...], normalization: str) -> None:
     checks.check_choice(variant, variants, "variant")
     checks.check_choice(normalization, ("NK", "N", "none"), "normalization")
 
 
-def _score_of_fit(fit: VariationalFit, normalization) -> float:
+def _score_of_fit(fit: _VariationalFit, normalization: str) -> float:
     if not fit.converged:
-        got = f"{fit.n_iter} iterations"
+        got = f"{len(fit.bounds)} iterations"
         checks.warn("the fit did not converge", got, "raise max_iter or tol", stacklevel=5)
-    return _normalised_bound(fit.bound, len(fit.posterior), len(fit.counts), normalization)
+    return _normalised_bound(fit.bound, len(fit.normaliser), len(fit.counts), normalization)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #a874c710
 @documented
@@ -218,18 +188,21 @@ def pactran_dirichlet(
     """
     _check_options(variant, ("bound", "published"), normalization)
     if variant == "published":
-        case = _mixture(source_probs, labels, alpha)
-        counts, value = _published_rounds(case, _dirichlet_log)
-        sums = torch.lgamma(case.prior.sum()) - torch.lgamma(counts.sum(0))
-        value = (value + sums.sum()).item()
-        return _normalised_bound(value, len(case.y), len(case.prior), normalization)
-    fit = dirichlet_fit(source_probs, labels, alpha=alpha, tol=tol, max_iter=max_iter)
+        M, y, prior = _checked_mixture(source_probs, labels, alpha)
+        counts, value = _published_rounds(M, y, prior, _dirichlet_log)
+        sums = torch.lgamma(prior.sum()) - torch.lgamma(counts.sum(0))
+        bound = (value + sums.sum()).item()
+        return _normalised_bound(bound, len(y), len(prior), normalization)
+    fit = _variational_fit(
+        source_probs, labels, "dirichlet", alpha=alpha, tol=tol, max_iter=max_iter
+    )
     return _score_of_fit(fit, normalization)
 
-# %% ../../nbs/transfer/04_pactran.ipynb #5d3e08b6
-def _gamma_round(case: _Mixture, blocks, at: _Round, *, free: bool) -> _Round:
+# %% ../../nbs/transfer/04_pactran.ipynb #2b9e70d1
+def _gamma_round(
+    blocks: list[Tensor], prior: Tensor, at: _VariationalFit, *, M: Tensor, free: bool
+) -> tuple[_VariationalFit, Tensor]:
     "Update all four factors in turn; rates are updated only if `free`."
-    M, _, prior = case
     E = torch.digamma(at.counts) - at.rates.log()
     expected, fit = _mixture_step(blocks, E)
     counts = prior[:, None] + expected
@@ -238,28 +211,7 @@ def _gamma_round(case: _Mixture, blocks, at: _Round, *, free: bool) -> _Round:
     inner = torch.lgamma(counts) - torch.lgamma(prior)[:, None]
     inner = inner - counts * rates.log() + counts * (1 - 1 / rates)
     bound = inner.sum() - normaliser.log().sum() + fit
-    return _Round(counts, rates, normaliser, E, bound)
-
-
-@checks.entry_point
-def gamma_fit(
-    source_probs: ArrayLike,  # shape (n, n_source), rows sum to one
-    labels: ArrayLike,  # class of each example, shape (n,)
-    *,
-    alpha: float = 1.0,  # sum of the prior shapes of one source class
-    rates: str = "optimal",  # "optimal" (full ascent) or "fixed" (rates are 1, eq. 18)
-    tol: float = 1e-6,  # stop when a round gains less than tol nats per example
-    max_iter: int = 5000,  # maximum number of rounds
-) -> VariationalFit:
-    "Fit the variational posterior of PACTran-Gamma (appendix A.2, prior rate 1) to convergence."
-    case = _mixture(source_probs, labels, alpha)
-    tol = checks.check_number(tol, "tol", low=0)
-    max_iter = checks.check_count(max_iter, "max_iter")
-    free = checks.check_choice(rates, ("optimal", "fixed"), "rates") == "optimal"
-    counts = _expected_counts(case.prior, case.M, case.y)
-    start = _Round(counts, torch.ones_like(counts[0]), case.M @ counts.sum(0))
-    advance = partial(_gamma_round, case, case.blocks(), free=free)
-    return _ascend(case, advance, start, tol, max_iter, may_fall=True)
+    return _VariationalFit(counts, rates, normaliser, E, at.bounds), bound
 
 # %% ../../nbs/transfer/04_pactran.ipynb #3cf424c6
 @documented
@@ -283,13 +235,13 @@ def pactran_gamma(
     """
     _check_options(variant, ("bound", "fixed", "published"), normalization)
     if variant == "published":
-        case = _mixture(source_probs, labels, alpha)
-        counts, value = _published_rounds(case, torch.digamma)
-        n, K = len(case.y), len(case.prior)
-        value = (value - (case.M @ counts.sum(0)).log().sum()).item() + n - n * K
-        return _normalised_bound(value, n, K, normalization)
-    rates = "fixed" if variant == "fixed" else "optimal"
-    fit = gamma_fit(source_probs, labels, alpha=alpha, rates=rates, tol=tol, max_iter=max_iter)
+        M, y, prior = _checked_mixture(source_probs, labels, alpha)
+        counts, value = _published_rounds(M, y, prior, torch.digamma)
+        n, K = len(y), len(prior)
+        bound = (value - (M @ counts.sum(0)).log().sum()).item() + n - n * K
+        return _normalised_bound(bound, n, K, normalization)
+    weights = "fixed" if variant == "fixed" else "gamma"
+    fit = _variational_fit(source_probs, labels, weights, alpha=alpha, tol=tol, max_iter=max_iter)
     return _score_of_fit(fit, normalization)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #aff74859
