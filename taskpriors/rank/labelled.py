@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/rank/08_labelled.ipynb #c935cdd5
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,18 +26,13 @@ from .options import RankOptions
 from ..report.words import plain_text
 
 # %% ../../nbs/rank/08_labelled.ipynb #13c4439f
-class _OpenComponents(NamedTuple):
-    "Components whose weights depend on the labels."
-
-    names: list[str]
-    components: list[distributions.Component]  # with their weights before labels are known
-    alike: Tensor | None  # similarity of each pair, 1 for copies, (k, k); None for one component
-
-
 def _open_components(
     models: Mapping[str, members.Model], distribution: distributions.TaskDistribution
-) -> _OpenComponents:
-    "List the components to reweight: all members of a consensus, or a single component."
+) -> tuple[list[distributions.Component], Tensor | None]:
+    """List the components to reweight: all members of a consensus, or a single component.
+
+    Also returns their similarity (k, k), with 1 for copies, or None for a single component.
+    """
     task_models = {**models, **distribution.reference_models}
     if distribution.consensus is not None:
         assert distribution.cross_skills is not None
@@ -56,15 +51,9 @@ def _open_components(
         alike, names = distributions.feature_copies(rows), list(models)
         weights = 1 / alike.clone().fill_diagonal_(1).sum(1)
     else:
-        return _OpenComponents(
-            [distribution.description], [distribution.components[0]._replace(weight=1.0)], None
-        )
+        return [distribution.components[0]._replace(weight=1.0)], None
     placed = zip(names, weights.tolist(), strict=True)
-    return _OpenComponents(
-        names,
-        [distributions.Component((k,), (task_models[k].factor,), w) for k, w in placed],
-        alike,
-    )
+    return [distributions.Component((k,), (task_models[k].factor,), w) for k, w in placed], alike
 
 # %% ../../nbs/rank/08_labelled.ipynb #747a46ea
 _EVIDENCE = 300  # largest number of labels for computing weights
@@ -104,7 +93,7 @@ def _draw_agreeing(
     Each component is weighted by its evidence, and used at its best-fitting temperature.
     """
     options, q = engine.options, max(2, int(classes.max()) + 1)
-    names, components, alike = _open_components(models, distribution)
+    components, alike = _open_components(models, distribution)
     points = _evidence_points(classes, options)
     evidence = [engine.subset(component, points) for component in components]
     rows, tops = zip(*evidence, strict=True)
@@ -131,6 +120,9 @@ def _draw_agreeing(
         classes=classes,
         temperatures=[temperatures[k] for k in kept],
     )
+    names = [distribution.description]
+    if alike is not None:
+        names = [component.names[0] for component in components]
     return sample.skill_tasks, dict(zip(names, weights, strict=True))
 
 # %% ../../nbs/rank/08_labelled.ipynb #00831ae7
