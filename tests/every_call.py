@@ -19,7 +19,6 @@ from taskpriors.prior.posterior import label_evidence
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import nested
-from taskpriors.rank.reference_set import _read_reference_models
 from taskpriors.svd import feature_svd
 from taskpriors.synbench.gaussians import synthetic_task
 from taskpriors.synbench.score import SynBenchSettings, synbench_score
@@ -183,7 +182,6 @@ CALLS = {
     },
     "rank.reference_set": {
         "standard_references": dict(kind="images"),
-        "predicted_seconds": dict(reference_models=_read_reference_models(), n_inputs=10),
     },
     "rank.errors": {
         "error_model": dict(point_errors=ERRORS),

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from taskpriors.inputs.images import find_shared_data
-from taskpriors.rank.forecast import ForecastEvidence, PointEvidence, ScoreEvidence, evidence_of
+from taskpriors.rank.forecast import ForecastEvidence, PointEvidence, ScoreEvidence
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import SCORINGS, nested
 from taskpriors.rank.ranking import _CONTRADICTED, Ranking
@@ -160,7 +160,8 @@ def test_the_order_of_models_is_no_evidence(seed):
         return x[order] if x.dim() else x
 
     tensors = ranking.evidence.tensors()
-    moved["evidence"] = evidence_of({path: reordered(path, x) for path, x in tensors.items()})
+    tensors = {path: reordered(path, x) for path, x in tensors.items()}
+    moved["evidence"] = ForecastEvidence.from_tensors(tensors)
     models = tuple(ranking.models[k] for k in order.tolist())
     a, b = ranking.forecast, replace(ranking, models=models, **moved).forecast
     error = a.error[order] / len(a.draws) ** 0.5

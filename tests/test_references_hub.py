@@ -31,12 +31,12 @@ SCRIPT = """
 import json, sys
 import numpy as np
 import taskpriors.rank.reference_set as reference_set
-from taskpriors.rank.reference_set import ReferenceModel
+from taskpriors.rank.reference_set import _ReferenceModel
 from taskpriors.rank.models import plan_models, rank_models
 from taskpriors.rank.options import nested
 
 case = json.loads(sys.argv[1])
-table = tuple(ReferenceModel(**row) for row in case["table"])
+table = tuple(_ReferenceModel(**row) for row in case["table"])
 reference_set._read_reference_models = lambda: table
 g = np.random.default_rng(0)
 images = g.integers(0, 256, (24, 16, 16, 3), dtype=np.uint8)

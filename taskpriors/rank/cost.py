@@ -26,7 +26,7 @@ from ..prior.cut_prior import OVERSAMPLING
 from . import baselines
 from .members import Inputs
 from .options import RankOptions
-from .reference_set import OPERATIONS, ReferenceSet, predicted_seconds, words_of
+from .reference_set import ReferenceSet
 from ..refusals import listed
 from ..results import Result
 
@@ -253,9 +253,7 @@ def plan_in_memory(
         ((), ()) if placed is None else (placed.reference_models, placed.fetched)
     )
     if points is not None:
-        operations += OPERATIONS * predicted_seconds(
-            reference_models, n, words=words_of(points), cores=1
-        )
+        operations += 0.0 if placed is None else placed.operations(points)
         operations += baselines.counted_operations(points) if options.compute.baselines else 0.0
     n_bytes = _HELD * n * sum(widths) + max([0, *(work.n_bytes for work in works.values())])
     if widths and options.groups is None:

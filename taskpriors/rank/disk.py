@@ -25,7 +25,6 @@ import taskpriors.ridge as ridge
 import taskpriors.store as store
 import taskpriors.svd as svd
 from ..inputs import remote, row_blocks
-from ..inputs.row_blocks import RowMatrix
 from ..inputs.row_labels import GivenLabels
 from ..prior import calibration, cut_prior, ridge_on_disk
 from ..prior.edges import least_eigenvalue
@@ -438,19 +437,6 @@ def _drawn_or_kept(
         folder,
     )
     return drawn, moments
-
-# %% ../../nbs/rank/10_disk.ipynb #9705b5aa
-def check_streaming(options: RankOptions, rows: Mapping[str, RowMatrix], mask: Tensor) -> None:
-    "Refuse options that a ranking from disk does not support, before any row is read."
-    checks.check_choice(options.tasks.kernel, ("cosine", "linear"), "kernel")
-    checks.check_count(options.tasks.n_classes, "n_classes", low=2, high=256)
-    n_fitted = int(mask.sum()) if options.accuracy else len(mask)
-    for name, matrix in rows.items():
-        d = matrix.shape[1]
-        if n_fitted <= d + 1:
-            rule = f"probes require more training examples than {name} has features"
-            got = f"{n_fitted} examples for {d} features"
-            checks.refuse(rule, got, "pass compute=taskpriors.Compute(on_disk=False)")
 
 # %% ../../nbs/rank/10_disk.ipynb #58207734
 def _known_classes(labels: Tensor) -> Tensor:

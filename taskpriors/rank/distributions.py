@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/rank/07_distributions.ipynb #165df920
 import difflib
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ from ..inputs.row_labels import GivenLabels
 from ..inputs.zoo import zoo_names
 from ..kernels import kernel_factor, product_factor
 from ..prior import consensus as skills
-from ..prior import prefix
+from ..prior import edges, prefix
 from ..prior.calibration import task_temperature
 from ..prior.consensus import Consensus, consensus_prior, copy_similarity, mutual_skill
 from ..prior.left_out_groups import cross_skill_without_groups
@@ -475,6 +476,11 @@ class Moments(NamedTuple):
     temperature: Tensor  # temperature T of the edges, in units of K
     scale: Tensor  # mean of |K_ij|
     seconds: Tensor  # computation time per model
+
+    def edge_reason(self, n: int) -> str:
+        "Reason why no labels of n examples can have these edge probabilities, or ''."
+        least = math.nan if self.least.isinf() else self.least.item()
+        return edges.LeastEigenvalue(least, min(n, 2048)).reason
 
 # %% ../../nbs/rank/07_distributions.ipynb #218f95f7
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -221,21 +221,17 @@ class ForecastEvidence:
                 flat |= {path: torch.from_numpy(x) for path, x in values.items()}
         return flat
 
-
-_KINDS: dict[str, Callable] = dict(
-    examples=PointEvidence, agreeing=PointEvidence, labels=ScoreEvidence, pairs=ScoreEvidence
-)
-
-
-def evidence_of(tensors: dict[str, Tensor]) -> ForecastEvidence:
-    "Rebuild evidence from the result of `ForecastEvidence.tensors`."
-    parts: dict[str, dict[str, Tensor | float]] = {}
-    for path, x in tensors.items():
-        kind, _, name = path.partition(".")
-        if name:
-            parts.setdefault(kind, {})[name] = x if x.dim() else x.item()
-    built = {kind: _KINDS[kind](**part) for kind, part in parts.items()}
-    return ForecastEvidence(past=tensors.get("past"), **built)
+    @classmethod
+    def from_tensors(cls, tensors: dict[str, Tensor]) -> "ForecastEvidence":
+        "Rebuild evidence from the result of `tensors`."
+        parts: dict[str, dict[str, Tensor | float]] = {}
+        for path, x in tensors.items():
+            kind, _, name = path.partition(".")
+            if name:
+                parts.setdefault(kind, {})[name] = x if x.dim() else x.item()
+        kinds: dict[str, Callable] = dict(labels=ScoreEvidence, pairs=ScoreEvidence)
+        built = {kind: kinds.get(kind, PointEvidence)(**part) for kind, part in parts.items()}
+        return cls(past=tensors.get("past"), **built)
 
 # %% ../../nbs/rank/06_forecast.ipynb #fq000002
 def query_evidence(scores: QueryScores) -> ScoreEvidence:  # scores: at the NEAREST documents

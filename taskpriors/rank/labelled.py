@@ -6,10 +6,9 @@
 __all__ = []
 
 # %% ../../nbs/rank/08_labelled.ipynb #c935cdd5
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +16,6 @@ from torch import Tensor
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
-import taskpriors.store as store
 from ..inputs.row_labels import GivenLabels
 from ..prior import posterior
 from ..prior.heldout import constant_errors
@@ -26,22 +24,15 @@ from .distributions import Beside, Engine, LabelledSkills, TaskSample
 from .forecast import PointEvidence, centred_logits, point_evidence, scores_of
 from .options import RankOptions
 from ..report.words import plain_text
-from ..transfer import registry
-from ..transfer.evidence import logme
 
 # %% ../../nbs/rank/08_labelled.ipynb #13c4439f
-class _OpenComponents(NamedTuple):
-    "Components whose weights depend on the labels."
-
-    names: list[str]
-    components: list[distributions.Component]  # with their weights before labels are known
-    alike: Tensor | None  # similarity of each pair, 1 for copies, (k, k); None for one component
-
-
 def _open_components(
     models: Mapping[str, members.Model], distribution: distributions.TaskDistribution
-) -> _OpenComponents:
-    "List the components to reweight: all members of a consensus, or a single component."
+) -> tuple[list[distributions.Component], Tensor | None]:
+    """List the components to reweight: all members of a consensus, or a single component.
+
+    Also returns their similarity (k, k), with 1 for copies, or None for a single component.
+    """
     task_models = {**models, **distribution.reference_models}
     if distribution.consensus is not None:
         assert distribution.cross_skills is not None
@@ -60,15 +51,9 @@ def _open_components(
         alike, names = distributions.feature_copies(rows), list(models)
         weights = 1 / alike.clone().fill_diagonal_(1).sum(1)
     else:
-        return _OpenComponents(
-            [distribution.description], [distribution.components[0]._replace(weight=1.0)], None
-        )
+        return [distribution.components[0]._replace(weight=1.0)], None
     placed = zip(names, weights.tolist(), strict=True)
-    return _OpenComponents(
-        names,
-        [distributions.Component((k,), (task_models[k].factor,), w) for k, w in placed],
-        alike,
-    )
+    return [distributions.Component((k,), (task_models[k].factor,), w) for k, w in placed], alike
 
 # %% ../../nbs/rank/08_labelled.ipynb #747a46ea
 _EVIDENCE = 300  # largest number of labels for computing weights
@@ -108,7 +93,7 @@ def _draw_agreeing(
     Each component is weighted by its evidence, and used at its best-fitting temperature.
     """
     options, q = engine.options, max(2, int(classes.max()) + 1)
-    names, components, alike = _open_components(models, distribution)
+    components, alike = _open_components(models, distribution)
     points = _evidence_points(classes, options)
     evidence = [engine.subset(component, points) for component in components]
     rows, tops = zip(*evidence, strict=True)
@@ -135,6 +120,9 @@ def _draw_agreeing(
         classes=classes,
         temperatures=[temperatures[k] for k in kept],
     )
+    names = [distribution.description]
+    if alike is not None:
+        names = [component.names[0] for component in components]
     return sample.skill_tasks, dict(zip(names, weights, strict=True))
 
 # %% ../../nbs/rank/08_labelled.ipynb #00831ae7
@@ -406,61 +394,3 @@ def labels_record(labels: GivenLabels, source: str) -> dict[str, Any]:
         some = f"{_LOOKED_AT:,} of the {len(classes):,} labels, evenly spaced"
         notes.append(f"Accuracy, and skill on the labels alone, are computed on {some}.")
     return dict(**counts, n_labels=len(classes), source=plain_text(source), notes=notes)
-
-# %% ../../nbs/rank/08_labelled.ipynb #9810d56f
-def _on_labelled(features, metric, points) -> float:
-    return metric(features[points.to(features.device)])
-
-
-def _label_functions(labels, names=None) -> dict[str, Callable]:  # name -> function of all features
-    "Define metrics on the labelled examples; for real targets, only LogME."
-    if labels.targets is not None:
-        rest = [name for name in registry.terms_of(names or ()) if name != "logme"]
-        evidence = partial(logme, labels=labels.targets, regression=True)
-        digest = store.digest_tensors(dict(targets=labels.targets))
-        evidence.key = dict(what="logme of targets", targets=digest)  # type: ignore[attr-defined]
-        return {**(registry.metric_functions(None, rest) if rest else {}), "logme": evidence}
-    points = (labels.classes >= 0).nonzero()[:, 0]
-    classes, metrics = labels.classes[points], names or registry.LABEL_METRICS
-    if len(points) == len(labels.classes):
-        return registry.metric_functions(classes, metrics)
-    if len(labels.names) < 2 or len(labels.names) == len(points):
-        return {}
-    of_rows = store.digest_tensors(dict(points=points))
-    functions: dict[str, Callable] = {}
-    for name, metric in registry.metric_functions(classes, metrics).items():
-        if names is None and name != registry.LABEL_ACCURACY:
-            continue
-        function = partial(_on_labelled, metric=metric, points=points)
-        function.key = dict(metric.key, points=of_rows)  # type: ignore[attr-defined]
-        functions[name] = function
-    return functions
-
-
-def metrics_with_labels(
-    metrics: Mapping[str, Callable] | list | tuple | None, labels: GivenLabels | None
-) -> dict[str, Callable]:
-    "Convert metrics given by name or as functions to functions of features."
-    if isinstance(metrics, (list, tuple)):
-        registered = [name for name in registry.terms_of(metrics) if name in registry.METRICS]
-        needy = [name for name in registered if "labels" in registry.METRICS[name].needs]
-        if labels is None and needy:
-            rule, remedy = "these metrics require labels", "pass labels="
-            checks.refuse(rule, ", ".join(needy), remedy)
-        if labels is None:
-            return registry.metric_functions(None, metrics)
-        return _label_functions(labels, metrics)
-    metrics = members.with_plain_names((metrics or {}).items(), "metrics")
-    return metrics if labels is None else metrics | _label_functions(labels)
-
-# %% ../../nbs/rank/08_labelled.ipynb #a0c1e052
-def combined_columns(
-    metrics: Mapping[str, Callable], values: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
-    "Combine metrics that are normalised over the models, such as 'ncti over 5 models'."
-    named = {}
-    for name, metric in metrics.items():
-        key = getattr(metric, "key", None)
-        if name in registry.METRICS and isinstance(key, dict) and key.get("metric") == name:
-            named[name] = values[name]
-    return registry.combine_over_models(named, oriented=True)

@@ -29,9 +29,9 @@ from ..prior.moments import TraceMoments
 from ..prior.prefix import task_diversity
 from ..prior.task_prior import TaskPrior
 from . import distributions, members
-from .labelled import combined_columns, metrics_with_labels
 from .options import RankOptions
 from ..transfer import registry
+from ..transfer.evidence import logme
 
 # %% ../../nbs/rank/09_memory.ipynb #0f497757
 def _edge_prior(factor: Tensor, options: RankOptions) -> TaskPrior:
@@ -95,12 +95,6 @@ def _model_moments(
 ) -> distributions.Moments:
     "Compute the mean and variance of Tr(MG) for each model under a task distribution."
     return _moments_under(_edge_prior(distribution.mean_factor(), options), models, options)
-
-# %% ../../nbs/rank/09_memory.ipynb #522d6c86
-def edge_reason(moments: distributions.Moments, n: int) -> str:
-    "Reason why no labels can have these edge probabilities; empty if some labels can."
-    least = math.nan if moments.least.isinf() else moments.least.item()
-    return edges.LeastEigenvalue(least, min(n, 2048)).reason
 
 # %% ../../nbs/rank/09_memory.ipynb #c8e5ea89
 def _skill(
@@ -228,6 +222,64 @@ def model_metrics(
     reasons = {f"{statistic} of {name}": why for (statistic, name), why in failures.items()}
     return members.Settled({statistic: values_of(statistic) for statistic in metrics}, reasons)
 
+# %% ../../nbs/rank/09_memory.ipynb #9810d56f
+def _on_labelled(features, metric, points) -> float:
+    return metric(features[points.to(features.device)])
+
+
+def _label_functions(labels, names=None) -> dict[str, Callable]:  # name -> function of all features
+    "Define metrics on the labelled examples; for real targets, only LogME."
+    if labels.targets is not None:
+        rest = [name for name in registry.terms_of(names or ()) if name != "logme"]
+        evidence = partial(logme, labels=labels.targets, regression=True)
+        digest = store.digest_tensors(dict(targets=labels.targets))
+        evidence.key = dict(what="logme of targets", targets=digest)  # type: ignore[attr-defined]
+        return {**(registry.metric_functions(None, rest) if rest else {}), "logme": evidence}
+    points = (labels.classes >= 0).nonzero()[:, 0]
+    classes, metrics = labels.classes[points], names or registry.LABEL_METRICS
+    if len(points) == len(labels.classes):
+        return registry.metric_functions(classes, metrics)
+    if len(labels.names) < 2 or len(labels.names) == len(points):
+        return {}
+    of_rows = store.digest_tensors(dict(points=points))
+    functions: dict[str, Callable] = {}
+    for name, metric in registry.metric_functions(classes, metrics).items():
+        if names is None and name != registry.LABEL_ACCURACY:
+            continue
+        function = partial(_on_labelled, metric=metric, points=points)
+        function.key = dict(metric.key, points=of_rows)  # type: ignore[attr-defined]
+        functions[name] = function
+    return functions
+
+
+def _metrics_with_labels(
+    metrics: Mapping[str, Callable] | list | tuple | None, labels: GivenLabels | None
+) -> dict[str, Callable]:
+    "Convert metrics given by name or as functions to functions of features."
+    if isinstance(metrics, (list, tuple)):
+        registered = [name for name in registry.terms_of(metrics) if name in registry.METRICS]
+        needy = [name for name in registered if "labels" in registry.METRICS[name].needs]
+        if labels is None and needy:
+            rule, remedy = "these metrics require labels", "pass labels="
+            checks.refuse(rule, ", ".join(needy), remedy)
+        if labels is None:
+            return registry.metric_functions(None, metrics)
+        return _label_functions(labels, metrics)
+    metrics = members.with_plain_names((metrics or {}).items(), "metrics")
+    return metrics if labels is None else metrics | _label_functions(labels)
+
+# %% ../../nbs/rank/09_memory.ipynb #a0c1e052
+def _combined_columns(
+    metrics: Mapping[str, Callable], values: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    "Combine metrics that are normalised over the models, such as 'ncti over 5 models'."
+    named = {}
+    for name, metric in metrics.items():
+        key = getattr(metric, "key", None)
+        if name in registry.METRICS and isinstance(key, dict) and key.get("metric") == name:
+            named[name] = values[name]
+    return registry.combine_over_models(named, oriented=True)
+
 # %% ../../nbs/rank/09_memory.ipynb #691e0e1d
 def _task_record(
     tasks: Tensor,  # shape (n_tasks, n)
@@ -336,12 +388,12 @@ class MemoryEngine:
         options: RankOptions,
     ) -> distributions.Columns:
         "Compute the requested statistics of the models and, given labels, published metrics."
-        metrics = metrics_with_labels(metrics, labels)
+        metrics = _metrics_with_labels(metrics, labels)
         groups = options.groups
         if labels is not None and groups is not None and registry.LABEL_ACCURACY in metrics:
             metrics[registry.LABEL_ACCURACY] = partial(grouped_accuracy, labels.classes, groups)
         values, failures = model_metrics(models, metrics, options)
-        combined = combined_columns(metrics, values)
+        combined = _combined_columns(metrics, values)
         notes = [registry.combination_note(name) for name in combined]
         return distributions.Columns(values | combined, failures, [], notes)
 

@@ -6,7 +6,6 @@
 __all__ = ['rank_models', 'plan_models']
 
 # %% ../../nbs/rank/13_models.ipynb #baf7dd6c
-import difflib
 import inspect
 import math
 import os
@@ -25,7 +24,7 @@ from ..inputs.images import ImagesLike
 from ..inputs.row_pairs import Retrieval
 from ..inputs.texts import TextsLike
 from . import cost, members, reference_set
-from .options import PLACES, TRAIN, Compute, RankOptions, Tasks, place_of
+from .options import TRAIN, Compute, RankOptions, Tasks, check_keywords
 from .ranking import Ranking
 from .run import run
 from .task import ReferencesLike, Task, read_task
@@ -47,23 +46,6 @@ def check_out(out: str | Path | None) -> None:
     if not os.access(nearest, os.W_OK):
         remedy = "choose another directory"
         checks.refuse("`out` must be writable", got, remedy, OSError)
-
-
-def _check_keywords(unknown: Mapping[str, Any]) -> None:
-    "Refuse unknown keywords, and suggest the right ones."
-    if not unknown:
-        return
-    name, value = next(iter(unknown.items()))
-    options = [p for p in inspect.signature(rank_models).parameters if p != "unknown"]
-    near = difflib.get_close_matches(name, [*options, *PLACES], 1, 0.5)
-    rule, remedy = "options of `rank_models` must be known", place_of(name, value)
-    if name in PLACES:
-        rule = f"`{name}` must be passed in `{PLACES[name]}`"
-    elif not remedy and near:
-        further = place_of(near[0], ...)
-        remedy = f"did you mean {near[0]}" + (f"? {further}" if further else "")
-    remedy = remedy or f"choose among {', '.join(options)}"
-    checks.refuse(rule, repr(name[:60]), remedy, TypeError)
 
 # %% ../../nbs/rank/13_models.ipynb #85546068
 def _with_synbench(ranking: Ranking, task: Task) -> Ranking:
@@ -159,7 +141,7 @@ def rank_models(
 
     Reference: Task Priors, section 2.2, Algorithm 1 and Theorem 2.6.
     """
-    _check_keywords(unknown)
+    check_keywords(unknown, inspect.signature(rank_models).parameters)
     check_out(out)
     task = read_task(
         models,

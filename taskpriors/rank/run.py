@@ -529,6 +529,7 @@ def _assemble(
 ) -> Ranking:
     "Form a ranking from the results of an engine."
     task_sample, scores = findings.task_sample, findings.scores
+    moments = task_sample.moments
     models, of_labels = findings.models, findings.labelled
     sampled = {name: scores[name] for name in models}
     past = None
@@ -573,9 +574,7 @@ def _assemble(
         drawn=record.draw_tasks(drawn_tasks, mask, task.inputs),
         to_label=findings.to_label,
         groups=task.options.groups,
-        reason=""
-        if task_sample.moments is None
-        else memory.edge_reason(task_sample.moments, len(mask)),
+        reason="" if moments is None else moments.edge_reason(len(mask)),
         evidence=forecast.ForecastEvidence(
             examples=labelled.sampled_evidence(sampled, task_sample, of_texts=of_texts),
             agreeing=None if of_labels is None else of_labels.agreeing,
@@ -610,7 +609,7 @@ def _note_shared_structure(
             settings["notes"].append(f"{said}: are its rows in the same order?")
 
 
-def label_column(rows: Tensor, labels: row_labels.GivenLabels, points: Tensor) -> int | None:
+def _label_column(rows: Tensor, labels: row_labels.GivenLabels, points: Tensor) -> int | None:
     "Find the first column that is constant within each class, or linear in a target."
     X = rows.double() - rows.double().mean(0)
     total = X.square().sum(0)
@@ -639,16 +638,19 @@ def _note_label_columns(
     known = (labels.classes >= 0).nonzero()[:, 0]
     points = known[blocks.evenly(len(known), _SAMPLED)]
     for name, model in models.items() if len(points) >= _LEAKS else ():
-        column = label_column(model.rows(points), labels, points)
+        column = _label_column(model.rows(points), labels, points)
         if column is not None:
             settings["label_columns"][name] = column
 
 
 def _note_unranked(findings: distributions.Findings, group: _Gathered, settings: dict) -> None:
     "Add to the settings which reference models and baselines were used."
-    settings["notes"] += reference_set.reference_notes(group.reference_set, group.failed_references)
+    called, beside = group.reference_set, findings.beside
+    for name, why in group.failed_references.items():
+        settings["notes"].append(f"{name}, which is not ranked, was left out: {why}")
+    if called is not None and (fetched := called.download_note(group.failed_references)):
+        settings["notes"].append(fetched)
     failures = {**group.baselines.failures}
-    beside = findings.beside
     if beside is not None:
         settings["low_level"] = beside.low_level
         failures |= beside.failures
@@ -658,9 +660,7 @@ def _note_unranked(findings: distributions.Findings, group: _Gathered, settings:
         settings["notes"].append(f"{name}, which is not ranked, was left out: {why}")
     if unweighted := findings.task_sample.distribution.unweighted:
         settings["notes"].append(unweighted)
-    settings["few_models"] = reference_set.few_models_words(
-        len(findings.models), group.reference_set
-    )
+    settings["few_models"] = "" if called is None else called.few_models_note(len(findings.models))
 
 
 def _prefix_notes(models: Mapping[str, Any]) -> list[str]:  # models: name -> Source

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
@@ -145,7 +146,7 @@ ReferencesLike = TypeAliasType("ReferencesLike", Mapping | str | bool)
 def _checked_references(
     references: ReferencesLike | None, models: Collection[str], choice: distributions.PriorChoice
 ) -> ReferencesLike | None:
-    'Return the reference models that the user passed, by name, or "standard", or None.'
+    "Return the reference models that the user passed, by name, or `standard`, or None."
     if references is None or references is False or references == "standard":
         return references or None
     remedy = "pass 'standard', False, or a dictionary from names to features or models"
@@ -276,6 +277,21 @@ def _stays_on_disk(models, needs) -> bool:  # whether rows stay in their files b
     return False
 
 
+def _check_streaming(
+    options: RankOptions, rows: Mapping[str, row_blocks.RowMatrix], mask: Tensor
+) -> None:
+    "Refuse options that a ranking from disk does not support, before any row is read."
+    checks.check_choice(options.tasks.kernel, ("cosine", "linear"), "kernel")
+    checks.check_count(options.tasks.n_classes, "n_classes", low=2, high=256)
+    n_fitted = int(mask.sum()) if options.accuracy else len(mask)
+    for name, matrix in rows.items():
+        d = matrix.shape[1]
+        if n_fitted <= d + 1:
+            rule = f"probes require more training examples than {name} has features"
+            got = f"{n_fitted} examples for {d} features"
+            checks.refuse(rule, got, "pass compute=taskpriors.Compute(on_disk=False)")
+
+
 def _open_rows(models, options, choice, needs) -> tuple:  # name -> RowMatrix, failures, and options
     "Open features as rows on disk; refuse options that are not available for them."
     options = options.changed(device=options.compute.device or "cpu")
@@ -284,7 +300,7 @@ def _open_rows(models, options, choice, needs) -> tuple:  # name -> RowMatrix, f
         row_blocks.open_rows(choice.source, name="prior")
     n = len(next(iter(rows.values())))
     mask = checks.check_split(TRAIN, n, seed=options.seed + 1)
-    disk.check_streaming(options, rows, mask)
+    _check_streaming(options, rows, mask)
     if lost := [name for name in needs if name not in ("kernel", "prior")]:
         rule = "this option is not available for rows on disk"
         remedy = "leave it out, or pass compute=taskpriors.Compute(on_disk=False)"
