@@ -7,8 +7,7 @@ import torch
 from benchmarks.timing import peak_mib, ratio
 from taskpriors.kernels import kernel_factor
 from taskpriors.prior.calibration import critical_temperature
-from taskpriors.prior.consensus import consensus_prior, copy_similarity
-from taskpriors.prior.cross_skill import cross_skill
+from taskpriors.prior.consensus import consensus_prior, copy_similarity, cross_skill
 from taskpriors.prior.heldout import expected_heldout_error
 from taskpriors.prior.prefix import sample_labels
 from taskpriors.rank.models import rank_models

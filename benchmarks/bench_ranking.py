@@ -32,12 +32,12 @@ def cpu(f):
 
 STEPS = {  # functions as the modules of a ranking know them, by what they are for
     "kernels": ("kernels.kernel_factor", "rank.distributions.kernel_factor"),
-    "tasks of the election": ("prior.cross_skill.tasks_of_priors",),
-    "skills of the election": ("prior.cross_skill._skills",),
+    "tasks of the election": ("prior.consensus.tasks_of_priors",),
+    "skills of the election": ("prior.consensus._skills",),
     "tasks": ("rank.distributions.sample_tasks",),
     "skills": ("rank.memory._skill",),
 }
-DECOMPOSING = ("rank.memory", "prior.cross_skill", "probes")  # who decomposes
+DECOMPOSING = ("rank.memory", "prior.consensus", "probes")  # who decomposes
 
 
 def seconds_by_step(run):

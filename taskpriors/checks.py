@@ -24,7 +24,6 @@ from taskpriors.refusals import (  # noqa: F401  all that a check or an entry po
     ExecutorLike,
     Seed,
     Series,
-    SupportsArray,
     check_choice,
     check_count,
     check_flag,

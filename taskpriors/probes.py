@@ -135,7 +135,7 @@ def _step_length(objective, point, d, ZD) -> Tensor:  # shape (m, 1, 1)
     return t[:, None, None].to(ZD.dtype)
 
 # %% ../nbs/core/08_probes.ipynb #9f72ee10
-def _minimise(objective, k, solver, memory=10) -> tuple[Tensor, Tensor, Tensor]:
+def _minimise(objective, k, tol, max_iter, memory=10) -> tuple[Tensor, Tensor, Tensor]:
     "Minimise from zero; return weights (m, k, p), convergence (m,) and steps (m,)."
     n, p = objective.design.shape
     m = len(objective.targets[0])
@@ -147,10 +147,10 @@ def _minimise(objective, k, solver, memory=10) -> tuple[Tensor, Tensor, Tensor]:
     x, Z = solution.clone(), objective.design.new_zeros(m, k, n)
     value, residual = objective.at(x, Z)
     point = _Point(x, Z, value, objective.gradient(x, residual), [])
-    for it in range(solver.max_iter + 1):
-        small = point.gradient.square().sum((1, 2)).sqrt() <= solver.tol * n**0.5
+    for it in range(max_iter + 1):
+        small = point.gradient.square().sum((1, 2)).sqrt() <= tol * n**0.5
         solution[live], done[live], n_iter[live] = point.x, small, it
-        if small.all() or it == solver.max_iter:
+        if small.all() or it == max_iter:
             break
         if small.any():
             live, point, objective = live[~small], point.take(~small), objective.take(~small)
@@ -168,23 +168,6 @@ def _minimise(objective, k, solver, memory=10) -> tuple[Tensor, Tensor, Tensor]:
         point = _Point(x, Z, value, gradient, [*point.history, pair][-memory:])
     return solution, done, n_iter
 
-# %% ../nbs/core/08_probes.ipynb #70685a2c
-class _Solver(NamedTuple):
-    "Solver settings of logistic probes."
-
-    alpha: float  # 1/C
-    tol: float
-    max_iter: int
-
-
-def _check_solver(C: float, tol: float, max_iter: int) -> _Solver:
-    "Return checked solver settings."
-    return _Solver(
-        alpha=1 / checks.check_number(C, "C", low=1e-150, high=1e150),
-        tol=checks.check_number(tol, "tol", low=0, low_open=True),
-        max_iter=checks.check_count(max_iter, "max_iter"),
-    )
-
 # %% ../nbs/core/08_probes.ipynb #2a857685
 def _check_fit_memory(basis: ridge.RidgeBasis, tasks: int, n: int, *, n_classes: int) -> None:
     "Raise `MemoryError` if a block of logistic probes does not fit in memory."
@@ -196,15 +179,15 @@ def _check_fit_memory(basis: ridge.RidgeBasis, tasks: int, n: int, *, n_classes:
 
 
 def _fit_block(
-    y: Tensor, q: int, basis: ridge.RidgeBasis, solver: _Solver
+    y: Tensor, q: int, basis: ridge.RidgeBasis, *, alpha: float, tol: float, max_iter: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Fit the probes of several tasks, each on the classes that it contains.
 
     Returns weights (m, q, r + 1) for the preconditioned design, converged (m,) and n_iter (m,).
     """
     dtype = basis.U.dtype
-    penalty = F.pad(solver.alpha / (0.5 * basis.s**2 + solver.alpha), (0, 1)).to(dtype)
-    design = _preconditioned(basis.U * basis.s.to(dtype), basis.s, solver.alpha, len(basis.U))
+    penalty = F.pad(alpha / (0.5 * basis.s**2 + alpha), (0, 1)).to(dtype)
+    design = _preconditioned(basis.U * basis.s.to(dtype), basis.s, alpha, len(basis.U))
     present = torch.zeros(len(y), q, dtype=torch.bool, device=y.device).scatter_(1, y, True)
     k = present.sum(1)
     W = design.new_zeros(len(y), q, design.shape[1])
@@ -217,11 +200,11 @@ def _fit_block(
         high = q - 1 - present[two].flip(1).double().argmax(1)
         is_high = (y[two] == high[:, None]).to(design.dtype)
         objective = _Objective(_binary_loss, design, penalty, (is_high,))
-        w, done[two], n_iter[two] = _minimise(objective, 1, solver)
+        w, done[two], n_iter[two] = _minimise(objective, 1, tol, max_iter)
         W[two, low], W[two, high] = -w[:, 0] / 2, w[:, 0] / 2
     if len(more):
         objective = _Objective(_softmax_loss, design, penalty, (y[more], ~present[more]))
-        W[more], done[more], n_iter[more] = _minimise(objective, q, solver)
+        W[more], done[more], n_iter[more] = _minimise(objective, q, tol, max_iter)
     W[..., -1] = W[..., -1].masked_fill(~present, -torch.inf)
     return W, done, n_iter
 
@@ -468,14 +451,16 @@ def label_accuracy(
     return label_hits(ridge.ridge_basis(X), y[0], q).mean().item()
 
 # %% ../nbs/core/08_probes.ipynb #bdfc5e3f
-def _logistic_block(rows, *, labels, q, mask, basis, new, solver) -> tuple[Tensor, ...]:
+def _logistic_block(
+    rows, *, labels, q, mask, basis, new, alpha, tol, max_iter
+) -> tuple[Tensor, ...]:
     "Evaluate logistic probes of the tasks `rows` on the examples outside the training mask."
     y = labels[rows]
-    W, done, n_iter = _fit_block(y[:, mask], q, basis, solver)
+    W, done, n_iter = _fit_block(y[:, mask], q, basis, alpha=alpha, tol=tol, max_iter=max_iter)
     y = y[:, ~mask]
     absent = W[..., -1].isneginf()
     W[..., -1] = W[..., -1].masked_fill(absent, 0.0)
-    Z = W @ _preconditioned(new, basis.s, solver.alpha, len(basis.U)).T
+    Z = W @ _preconditioned(new, basis.s, alpha, len(basis.U)).T
     Z = Z.masked_fill(absent[:, :, None], -torch.inf)
     loss = F.cross_entropy(Z, y, reduction="none").mean(1, dtype=torch.float64)
     return *_grade(Z.transpose(0, 1), y), loss, done, n_iter
@@ -512,12 +497,14 @@ def logistic_probes(
     standardize = checks.check_flag(standardize, "standardize")
     progress = checks.check_flag(progress, "progress")
     mask = checks.check_split(train, len(X), seed=seed).to(X.device)
-    solver = _check_solver(C, tol, max_iter)
+    alpha = 1 / checks.check_number(C, "C", low=1e-150, high=1e150)
+    tol = checks.check_number(tol, "tol", low=0, low_open=True)
+    max_iter = checks.check_count(max_iter, "max_iter")
     basis = ridge.ridge_basis(X[mask], standardize=standardize)
     size = ridge_tasks.task_block(block_size, len(X), q)
     _check_fit_memory(basis, min(size, len(y)), len(X), n_classes=q)
     problem = dict(labels=y, q=q, mask=mask, basis=basis, new=basis.project(X[~mask]))
-    fn = partial(_logistic_block, solver=solver, **problem)
+    fn = partial(_logistic_block, alpha=alpha, tol=tol, max_iter=max_iter, **problem)
     run = dict(executor=executor, progress=progress)
     accuracy, balanced, hits, loss, done, n_iter = _over_blocks(fn, len(y), size, **run)
     if not done.all():
@@ -528,7 +515,7 @@ def logistic_probes(
         accuracy=accuracy,
         balanced_accuracy=balanced,
         loss=loss,
-        alpha=solver.alpha,
+        alpha=alpha,
         estimate="held-out",
         n_train=int(mask.sum()),
         n_evaluated=int((~mask).sum()),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class SupportsArray(Protocol):
+class _SupportsArray(Protocol):
     "An object that numpy converts to an array, such as a data frame."
 
     def __array__(self) -> np.ndarray: ...
@@ -42,7 +42,7 @@ class ExecutorLike(Protocol):
     def map(self, fn: Callable, items: Iterable, /) -> Iterable: ...
 
 
-ArrayLike = TypeAliasType("ArrayLike", Tensor | np.ndarray | Sequence | SupportsArray)
+ArrayLike = TypeAliasType("ArrayLike", Tensor | np.ndarray | Sequence | _SupportsArray)
 Seed = TypeAliasType("Seed", int | torch.Generator)
 DataFrame = TypeAliasType("DataFrame", "pandas.DataFrame")
 Series = TypeAliasType("Series", "pandas.Series")

@@ -195,7 +195,6 @@ CALLS = {
     },
     "report.table": {
         "csv_text": dict(frame=RANKING.to_frame()),
-        "json_rows": dict(frame=RANKING.to_frame()),
         "table_lines": dict(frame=RANKING.to_frame()),
         "table_record": dict(frame=RANKING.to_frame()),
         "agreement_lines": dict(agreement=RANKING.agreement(), n_models=4),

@@ -123,10 +123,8 @@ CALLS = {
         "expected_regression_error": dict(features=X, prior=Z),
         "target_error": dict(features=X, targets=Z),
     },
-    "prior.cross_skill": {
-        "cross_skill": dict(features=[X, X2], factors=[Z], n_classes=2, n_tasks=3),
-    },
     "prior.consensus": {
+        "cross_skill": dict(features=[X, X2], factors=[Z], n_classes=2, n_tasks=3),
         "consensus_prior": dict(cross=torch.tensor([[1.0, 0.5], [0.4, 1.0]])),
     },
     "synbench.robust_probing": {

@@ -11,10 +11,8 @@ import inspect
 import json
 import random
 import re
-import sys
 import threading
 import types
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -27,7 +25,6 @@ from torch import Tensor, nn
 
 import taskpriors.checks as checks
 from .pooling import channels_of, choose_output, pool_output, pooling_words
-from .sources import Network, source_of
 from ..refusals import Refusal
 from ..store import digest_tensors
 
@@ -57,77 +54,16 @@ def default_device() -> torch.device:
     return torch.device("cpu")
 
 # %% ../../nbs/inputs/03_encoders.ipynb #ac789357
-_PLAIN = (Tensor, np.ndarray, str, bytes, int, float, complex, type(None), types.ModuleType, type)
-_FOREIGN = {"torch", "torchvision", "numpy", "timm", "transformers", *sys.stdlib_module_names}
-_FOREIGN -= {"__main__"}
-_MANY = 10_000  # largest number of objects to inspect
-
-
-def _names_read(code: types.CodeType) -> set:  # names that a function and its inner functions read
-    inner = [k for k in code.co_consts if isinstance(k, types.CodeType)]
-    return set(code.co_names).union(*map(_names_read, inner))
-
-
-def _read_by(
-    function: types.FunctionType,
-) -> list[Any]:  # values that a function reads from its closure and globals
-    names = _names_read(function.__code__)
-    read = [value for name, value in function.__globals__.items() if name in names]
-    for place in (x for x in read if isinstance(x, (types.ModuleType, type)) and not _foreign(x)):
-        read = read + [value for name, value in vars(place).items() if name in names]
-    cells = []
-    for cell in function.__closure__ or ():
-        with suppress(ValueError):  # a closure variable has no value yet
-            cells.append(cell.cell_contents)
-    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    return [*cells, *defaults, *read]
-
-
-def _foreign(obj: Any) -> bool:  # whether it is from a library that is not inspected
-    home = obj.__name__ if isinstance(obj, types.ModuleType) else getattr(obj, "__module__", "")
-    return (home or "").partition(".")[0] in _FOREIGN
-
-
-def _parts_of(obj: Any) -> list[Any]:  # objects that an object may call
-    if isinstance(obj, functools.partial):
-        return [obj.func, *obj.args, *obj.keywords.values()]
-    if isinstance(obj, (types.MethodType, staticmethod, classmethod)):
-        return [getattr(obj, "__self__", None), obj.__func__]
-    if isinstance(obj, Mapping):
-        return list(obj.values())
-    if isinstance(obj, (list, tuple, set, frozenset, deque)):
-        return list(obj)
-    if isinstance(obj, types.FunctionType):
-        return _read_by(obj)
-    parts = list(getattr(obj, "__dict__", {}).values())
-    for cls in (cls for cls in type(obj).__mro__ if not _foreign(cls)):
-        slots = vars(cls).get("__slots__", ())
-        named = (slots,) if isinstance(slots, str) else slots
-        parts += [getattr(obj, name, None) for name in named]
-        parts += list(vars(cls).values())
-    return parts
-
-
-def _modules_within(obj: object) -> list[nn.Module]:
-    "Return the networks that a callable may run, as far as Python exposes them."
-    modules: list = []
-    waiting = deque([obj])
-    visited: dict = {}
-    while waiting and len(visited) < _MANY:
-        part = waiting.popleft()
-        if id(part) in visited or isinstance(part, _PLAIN):
-            continue
-        visited[id(part)] = part  # kept alive so that its id stays unique
-        if isinstance(part, nn.Module):
-            modules.append(part)
-        elif isinstance(part, (Mapping, list, tuple, functools.partial)) or not _foreign(part):
-            waiting.extend(_parts_of(part))
-    return modules
+def _network_of(model: object) -> nn.Module | None:
+    "Return a network, or the network whose method a model is; None for other models."
+    owner = getattr(model, "__self__", model)
+    return owner if isinstance(owner, nn.Module) else None
 
 
 def is_scripted(model: object) -> bool:
-    "Return whether a model contains a TorchScript module, whose mode may be fixed."
-    parts = (part for module in _modules_within(model) for part in module.modules())
+    "Return whether a network contains a TorchScript module, whose mode may be fixed."
+    network = _network_of(model)
+    parts = () if network is None else network.modules()
     return any(isinstance(part, torch.jit.ScriptModule) for part in parts)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #e1fcd1b3
@@ -138,15 +74,16 @@ class _State:
     modes: dict = field(default_factory=dict)  # module -> training
     buffers: list = field(default_factory=list)  # (module, name, tensor, its copy)
 
-    def quiet(self, module: nn.Module) -> None:
-        "Set a single module, without its submodules, to evaluation mode."
-        if module in self.modes:
-            return
-        self.modes[module] = module.training
-        for name, buffer in module._buffers.items():
-            if buffer is not None:
-                self.buffers.append((module, name, buffer, buffer.detach().clone()))
-        module.training = False
+    def quiet(self, network: nn.Module) -> None:
+        "Set a network that is not yet in evaluation mode, and its submodules, to this mode."
+        for module in () if network in self.modes else network.modules():
+            if module in self.modes:
+                continue
+            self.modes[module] = module.training
+            for name, buffer in module._buffers.items():
+                if buffer is not None:
+                    self.buffers.append((module, name, buffer, buffer.detach().clone()))
+            module.training = False
 
     def restore(self) -> None:
         "Restore all modes and buffers."
@@ -176,16 +113,16 @@ def evaluating(model: object, device: str | torch.device | None = None) -> Itera
     "Context manager that sets a model to evaluation mode and moves it to a device temporarily."
     outer = getattr(_HERE, "state", None)
     state = _HERE.state = _State() if outer is None else outer
-    moved: Any = model if isinstance(source_of(model), Network) and device is not None else None
+    network = _network_of(model)
+    moved = model if isinstance(model, nn.Module) and device is not None else None
     home = device_of(moved)
 
     meet = nn.modules.module.register_module_forward_pre_hook
     hook = meet(_quiet_here) if outer is None else None
     stance = nullcontext() if _STANCE is None or outer is not None else _STANCE("force_eager")
     try:
-        for module in _modules_within(model):
-            for part in module.modules():
-                state.quiet(part)
+        if network is not None:
+            state.quiet(network)
         if moved is not None and any(weights.is_meta for weights in moved.parameters()):
             rule = f"{type(moved).__name__} must have its weights in memory"
             remedy = "load it without device='meta'"
@@ -278,7 +215,8 @@ class BatchEncoder:
             checks.refuse(rule, got, self._remedy(named.values()), RuntimeError)
 
     def _remedy(self, inputs: Iterable) -> str:
-        layers = (w for m in _modules_within(self.forward) for w in m.parameters())
+        network = _network_of(self.forward)
+        layers = () if network is None else network.parameters()
         weights, given = ({w.dtype for w in ws if w.is_floating_point()} for ws in (layers, inputs))
         if not weights or not given or weights & given:
             return "check the model and its inputs"

@@ -228,7 +228,8 @@ def _load_table(path, limit, options, *, input_key=None, target_key=None, **othe
     some = evenly(len(frame), limit).tolist()
     labels = None
     if label is not None:
-        labels = _codes(frame.iloc[:, plain.index(label)].tolist())
+        given = row_labels.column_classes(frame.iloc[:, plain.index(label)].tolist())
+        labels = given.classes.tolist() if given.targets is None else None
     first: dict = {}
     for file, y in zip(paths, labels or (), strict=False):
         if first.setdefault(file, y) != y:
@@ -245,13 +246,6 @@ def _load_table(path, limit, options, *, input_key=None, target_key=None, **othe
         labels_from=f"the column {label!r} of {path.name}",
         **options,
     )
-
-
-def _codes(cells) -> list[int] | None:  # integers from 0, -1 if empty; None if these are targets
-    "Number the classes in a column of a table, in numerical or alphabetical order."
-    if row_labels.are_targets(cells):
-        return None
-    return row_labels.column_classes(cells).classes.tolist()
 
 # %% ../../nbs/inputs/04_images.ipynb #f4e8d43f
 def _pair(row, keys=(None, None)):  # image, or tuple (image, label, ...)

@@ -217,14 +217,12 @@ def _checked_targets(targets: Tensor, n: int) -> GivenLabels:
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #fd86d1bd
 def column_classes(cells: list) -> GivenLabels:
-    "Read the classes in a column of a table; cells of csv files are text."
-    return _classes(_typed(cells) if all(isinstance(c, str) for c in cells) else _plain_list(cells))
-
-
-def are_targets(cells: list) -> bool:
-    "Return whether a column contains real targets, which are numbers with fractions."
-    typed = _typed(cells) if all(isinstance(cell, str) for cell in cells) else cells
-    return _as_targets([float("nan") if is_blank(cell) else cell for cell in typed]) is not None
+    "Read the classes or real targets in a column of a table; cells of csv files are text."
+    cells = _typed(cells) if all(isinstance(c, str) for c in cells) else _plain_list(cells)
+    targets = _as_targets([math.nan if is_blank(cell) else cell for cell in cells])
+    if targets is None:
+        return _classes(cells)
+    return GivenLabels(torch.zeros(len(cells), dtype=torch.int64), (), targets=targets)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #inp00002
 def inputs_digest(parts: Iterable) -> str:  # empty if there are no digests
@@ -718,21 +716,14 @@ def rows_of_frames(models: Mapping[str, Any], points: Any | None = None) -> tupl
     return ordered, SimpleNamespace(names=names, skipped=(), labels=None)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ce5e1508
-class _PointGroups(NamedTuple):
-    "Groups of the examples."
-
-    names: list  # name of the group of each example; None if unknown
-    notes: tuple[str, ...] = ()  # notes for the reader
-
-
-def groups_of_points(groups: Any, points: Any, n: int) -> _PointGroups:
+def groups_of_points(
+    groups: Any, points: Any, n: int
+) -> tuple[list, tuple[str, ...]]:  # name of the group of each example, None if unknown; notes
     """Read the group of each example; groups are matched to examples like labels.
 
     `groups` is a list or array of names, a dictionary, a series or a file, and `points` is a source
     of images or texts, or None.
     """
-    if isinstance(groups, _PointGroups):
-        return groups
     read = _entries_of(groups, None, "groups")
     if getattr(read, "ndim", 1) != 1:
         rule, got = "groups must contain one name per example", f"shape {np.shape(read)}"
@@ -740,4 +731,4 @@ def groups_of_points(groups: Any, points: Any, n: int) -> _PointGroups:
     values, notes = _in_rows(read, points, n)
     if isinstance(values, np.ndarray) and values.dtype.kind == "S":
         values = np.char.decode(values, "utf-8", "replace")
-    return _PointGroups(checks.check_several(values, "groups"), notes)
+    return checks.check_several(values, "groups"), notes

@@ -125,13 +125,6 @@ class Matrix(Source):
         return hasattr(self.values, "iloc") and hasattr(self.values, "columns")
 
 
-def _stem(path: PurePath) -> str:
-    name = path.name
-    for ending in (".gz", ".bz2", ".xz", ".zst"):
-        name = name.removesuffix(ending)
-    return PurePath(name).stem
-
-
 @dataclass(frozen=True)
 class FeatureFile(Source):
     "A file of features, in a folder or at a URL."
@@ -144,7 +137,7 @@ class FeatureFile(Source):
     def label(self) -> str:
         "Stem of the file name, with the key if there is one."
         is_folder = isinstance(self.path, Path) and self.path.is_dir()
-        stem = PurePath(self.path).name if is_folder else _stem(PurePath(self.path))
+        stem = PurePath(self.path).name if is_folder else PurePath(self.path).stem
         return stem if self.key is None else f"{stem}:{self.key}"
 
     @property

@@ -42,6 +42,9 @@ def _classes(labels, n: int) -> tuple[Tensor, tuple]:  # shape (n,), int64, and 
     entries = list(labels) if isinstance(labels, (list, tuple)) else labels.tolist()
     checks.check_same_n(texts=n, labels=len(entries))
     given = row_labels.column_classes(entries)
+    if given.targets is not None:
+        rule, remedy = "labels of texts must be classes", "pass targets to rank_models as labels="
+        checks.refuse(rule, "numbers with fractions", remedy)
     if (given.classes < 0).any():
         k = given.classes.tolist().index(-1)
         rule, remedy = "every text must have a label", "drop the text, or leave labels out"

@@ -411,10 +411,8 @@ def _label_entropy(Z: Tensor, temperature: float) -> float:
 
 # %% ../../nbs/prior/13_calibration.ipynb #bb18a07b
 @checks.entry_point
-def shared_prior(
-    factors: Mapping[str, Tensor], *, left_out: str | None = None
-) -> Tensor:  # shape (n, sum of r_k)
-    "Factor of the kernel of the product prior, the mean of the models' unit-norm kernels."
+def shared_prior(factors: Mapping[str, Tensor], *, left_out: str | None = None) -> Tensor:
+    "Factor (n, sum of r_k) of the product prior's kernel, the mean of unit-norm kernels of models."
     remedy = "pass a dictionary model -> factor"
     checks.check_instance(factors, Mapping, "factors", remedy=remedy)
     remaining = [Z for name, Z in factors.items() if name != left_out]

@@ -23,10 +23,8 @@ from ..signatures import documented
 GRAPHS = ("directed", "undirected")
 
 
-def checked_odds(
-    Z: ArrayLike, temperature: float | None, graphs: str
-) -> tuple[Tensor, float]:  # the checked factor, and log-odds of an edge per unit of K_ij
-    "Check the arguments shared by all functions of a prior over graphs."
+def checked_odds(Z: ArrayLike, temperature: float | None, graphs: str) -> tuple[Tensor, float]:
+    "Check the arguments of a prior over graphs; return Z and the log-odds per unit of K_ij."
     Z = checks.check_features(Z, "Z")
     T = checks.check_temperature(temperature)
     checks.check_choice(graphs, GRAPHS, "graphs")

@@ -101,7 +101,7 @@ def _missed_families(R: Tensor) -> float:
     return 4 * R.square().max().item()
 
 # %% ../../nbs/prior/12_estimates.ipynb #c8938220
-def _pair_sums(labels, w, q):  # weight of the tasks in which y_i = y_j, (n, n)
+def _pair_sums(labels, w, q) -> Tensor:  # weight of the tasks in which y_i = y_j, (n, n)
     return sum((labels == c).double().T @ ((labels == c) * w[:, None]) for c in range(q))
 
 # %% ../../nbs/prior/12_estimates.ipynb #7e08eb97
@@ -147,7 +147,7 @@ class Labelings(results.Result):
         errors = (v - mean) * self.weights.reshape(-1, *[1] * (v.ndim - 1))
         return torch.zeros_like(v).index_add_(0, self.ancestor, errors)
 
-    def _frequency_se(self, p, se):
+    def _frequency_se(self, p, se) -> Tensor:
         draws = dict(low=self.n_ancestors, high=len(self.labels))
         return _frequency_error(p, se, heaviest=self.heaviest, **draws)
 
@@ -216,7 +216,7 @@ class Labelings(results.Result):
         group[W.argsort(descending=True)] = torch.arange(m, device=W.device) % min(64, m)
         group = group[self.ancestor]
         groups = [(group == k).nonzero().flatten() for k in group.unique()]
-        mean = sum(_pair_sums(self.labels[p], w[p], q) for p in groups)
+        mean = sum((_pair_sums(self.labels[p], w[p], q) for p in groups), w.new_zeros(()))
         if self.exact:
             return Estimate(mean, torch.zeros_like(mean), math.inf)
         W = torch.stack([w[p].sum() for p in groups])

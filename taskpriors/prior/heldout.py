@@ -7,7 +7,7 @@ __all__ = ['HeldoutError', 'expected_heldout_error', 'precision_at_k']
 
 # %% ../../nbs/prior/15_heldout.ipynb #7147e9c9
 import warnings
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -85,7 +85,7 @@ class HeldoutError(results.Result):
 # %% ../../nbs/prior/15_heldout.ipynb #e893e764
 def check_penalties(
     alpha: float | None, alphas: ArrayLike | None
-) -> tuple[Tensor | None, bool]:  # float64; whether the errors at all penalties are returned
+) -> tuple[Tensor | None, bool]:  # whether the errors at all penalties are returned
     "Return the candidate penalties that `alpha` and `alphas` specify; None for `grid_errors`."
     if alpha is not None and alphas is not None:
         rule = "only one of `alpha` and `alphas` may be passed"
@@ -98,17 +98,6 @@ def check_penalties(
     return None, True
 
 # %% ../../nbs/prior/15_heldout.ipynb #1bcf0fc8
-class _ChosenPenalty(NamedTuple):
-    "The fields of `HeldoutError` that depend only on the task moments."
-
-    error: float
-    alpha: float
-    baseline: float
-    skill: float
-    alphas: Tensor | None
-    errors: Tensor | None
-
-
 def check_baseline(baseline: float) -> float:
     "Return the baseline error, or raise `ValueError` if all labels are equal up to rounding."
     if not baseline > 1e-12:
@@ -124,7 +113,8 @@ def choose_penalty(
     grid: Tensor | None = None,  # candidate penalties; None uses those of `grid_errors`
     *,
     curve: bool = True,  # whether to return the errors at all penalties
-) -> _ChosenPenalty:
+    measure: str = "label",
+) -> HeldoutError:  # without the fields that need more than the moments
     "Select the penalty with the least expected leave-one-out error."
     n = len(basis.U)
     baseline = check_baseline((moments.diag.sum() * n / (n - 1) ** 2).item())
@@ -137,11 +127,14 @@ def choose_penalty(
     errors = errors.cpu()
     best = int(errors.argmin())
     error = errors[best].item()
-    return _ChosenPenalty(
+    return HeldoutError(
         error=error,
+        skill=1 - error / baseline,
+        variance=None,
         alpha=grid[best].item(),
         baseline=baseline,
-        skill=1 - error / baseline,
+        measure=measure,
+        standard_error=None,
         alphas=grid if curve else None,
         errors=errors if curve else None,
     )
@@ -248,13 +241,7 @@ def _error_over_labels(
     choice = choose_penalty(basis, moments, grid, curve=curve)
     if not variance:
         alone = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
-        return HeldoutError(
-            measure="label",
-            variance=None,
-            standard_error=None,
-            point_errors=alone,
-            **choice._asdict(),
-        )
+        return replace(choice, point_errors=alone)
     part = partial(
         _task_errors, basis=basis, tasks=tasks, weights=w, alpha=choice.alpha, points=points
     )
@@ -277,16 +264,15 @@ def _error_over_labels(
     free = 1 - W.square().sum().item()
     spread = (R.square().sum() / free).sqrt().item() if free > 1e-12 else None
     constants = constant_errors(tasks.labels, tasks.n_classes)
-    return HeldoutError(
+    return replace(
+        choice,
         variance=(w @ off**2).item(),
         standard_error=0.0 if distribution.exact else spread,
-        measure="label",
         point_errors=point_errors,
         pseudo_values=pseudo_values,
         task_errors=errors,
         point_ratios=point_ratios,
         task_ratios=ratio_values(errors, constants, *mean_errors),
-        **choice._asdict(),
     )
 
 # %% ../../nbs/prior/15_heldout.ipynb #8cee2e7f
@@ -486,7 +472,7 @@ def expected_heldout_error(
     moments = distribution.moments(
         basis, block_size=block_size, executor=executor, progress=progress
     )
-    choice = choose_penalty(basis, moments, grid, curve=curve)
+    choice = choose_penalty(basis, moments, grid, curve=curve, measure="edge")
     errors = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
     spread = None
     if variance:
@@ -504,13 +490,12 @@ def expected_heldout_error(
         )
     elif check_edges:
         reason = least_eigenvalue(distribution.Z, 2 / distribution.odds).reason
-    return HeldoutError(
+    return replace(
+        choice,
         variance=spread,
-        measure="edge",
         standard_error=0.0,
         trusted=not reason,
         reason=reason,
-        **choice._asdict(),
         point_errors=errors,
     )
 

@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #052356c6
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -114,11 +115,6 @@ def is_usable(least: Tensor, like: Tensor, size: float = 1.0) -> bool:
     return bool(eps * size * least.pow(-2).mean() <= MOST_LOST)
 
 
-def _is_usable(basis, least, alpha) -> bool:
-    keep, f = residual_filter(basis, alpha)
-    return is_usable(least, basis.U, 1.0 if keep else f.square().mean().item())
-
-
 def _residual_map(basis: RidgeBasis, alpha: float, X: Tensor) -> Tensor:  # shape (n, k)
     "Multiply X by I - H, up to the same factor."
     keep, f = residual_filter(basis, alpha)
@@ -142,17 +138,23 @@ class _PenaltyChoice(NamedTuple):
     inverses: list[Tensor]  # inverse blocks of I - H, see `inverses_of`
 
 
+def _usable_choices(basis: RidgeBasis, T: Tensor, grouping: Grouping) -> Iterator[_PenaltyChoice]:
+    "Iterate over the penalties at which errors exceed rounding, for centred targets T."
+    for alpha in alpha_grid(basis).tolist():
+        inverses, least = _block_inverses(basis, grouping, alpha)
+        keep, f = residual_filter(basis, alpha)
+        if is_usable(least, basis.U, 1.0 if keep else f.square().mean().item()):
+            E = grouping.parts_of(inverses, _residual_map(basis, alpha, T))
+            yield _PenaltyChoice(alpha, E, inverses)
+
+
 def _best_penalty(basis: RidgeBasis, T: Tensor, grouping: Grouping) -> _PenaltyChoice:
     "Select the penalty with the least error on left-out groups, for centred targets T."
     least, best = float("inf"), None
-    for alpha in alpha_grid(basis).tolist():
-        inverses, smallest = _block_inverses(basis, grouping, alpha)
-        if not _is_usable(basis, smallest, alpha):
-            continue
-        E = grouping.parts_of(inverses, _residual_map(basis, alpha, T))
-        error = E.square().sum(dtype=torch.float64).item()
+    for choice in _usable_choices(basis, T, grouping):
+        error = choice.residuals.square().sum(dtype=torch.float64).item()
         if error < least:
-            least, best = error, _PenaltyChoice(alpha, E, inverses)
+            least, best = error, choice
     if best is None:
         rule = "no group may determine its own prediction"
         remedy = "drop features, or examples of the largest group"
@@ -247,10 +249,8 @@ def error_without_groups(basis: RidgeBasis, tasks: Tensor, groups: ArrayLike) ->
     return HeldoutError(measure="label", task_errors=errors, **fields)
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #9682b784
-def hits_without_groups(
-    basis: RidgeBasis, labels: Tensor, groups: ArrayLike
-) -> Tensor:  # 0 or 1, float64
-    "Whether each example is classified correctly by a probe fitted to the other groups."
+def hits_without_groups(basis: RidgeBasis, labels: Tensor, groups: ArrayLike) -> Tensor:
+    "Classify examples by probes fitted to the other groups: 1 if correct, else 0; float64, (n,)."
     codes = simplex_codes(max(2, int(labels.max()) + 1)).to(basis.U)
     T, grouping = codes[labels], check_groups(groups, len(labels))
     choice = _best_penalty(basis, T - T.mean(0), grouping)
@@ -267,11 +267,8 @@ def _skills_over_distributions(X, planes, grouping) -> Tensor:
         return E.square().unflatten(1, (len(T), -1)).sum((0, 2), dtype=torch.float64)
 
     least = torch.full((len(T),), torch.inf, dtype=torch.float64, device=columns.device)
-    for alpha in alpha_grid(basis).tolist():
-        inverses, smallest = _block_inverses(basis, grouping, alpha)
-        if _is_usable(basis, smallest, alpha):
-            E = grouping.parts_of(inverses, _residual_map(basis, alpha, columns))
-            least = torch.minimum(least, per_distribution(E))
+    for choice in _usable_choices(basis, columns, grouping):
+        least = torch.minimum(least, per_distribution(choice.residuals))
     return (1 - least / per_distribution(_constant_residuals(grouping, columns))).cpu()
 
 

@@ -16,7 +16,7 @@ from .edges import checked_odds
 from ..signatures import documented
 
 # %% ../../nbs/prior/18_objective.ipynb #95ca002f
-def _hot_edges(x):  # sigmoid to first order
+def _hot_edges(x) -> Tensor:  # sigmoid to first order
     return 0.5 + x / 4
 
 

@@ -247,9 +247,9 @@ def _weighted_powers(M, coins) -> Tensor:
 
 
 @torch.no_grad()
-def _cumulant_sums(slices, *, prior, models, odds, order, dtype):
+def _cumulant_sums(slices, *, prior, models, odds, order, dtype) -> Tensor:
     "Sums over i != j of M_ij^k kappa_k(odds*K_ij): float64, shape (n_models, n_odds, order)."
-    total = 0
+    total = prior.diagonal.new_zeros(())
     for block in slices:
         K = prior.block(block, dtype)
         coins = [coin_cumulants(o * K, order) for o in odds]

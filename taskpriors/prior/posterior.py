@@ -71,9 +71,7 @@ class LabelEvidence(Result):
     n_classes: int  # number of classes q
     gains: Tensor  # gains averaged over, shape (n_gains,)
     by_gain: Tensor = field(repr=False)  # log evidence per gain, shape (n_components, n_gains)
-    predictive: Tensor = field(
-        repr=False
-    )  # log probability of the next label, (n_components, o, k)
+    predictive: Tensor = field(repr=False)  # log probability of each label, (n_components, o, k)
     top_eigenvalues: Tensor = field(repr=False)  # lambda_1 of each component, (n_components,)
 
 # %% ../../nbs/prior/22_posterior.ipynb #605bc71a
@@ -524,10 +522,8 @@ def spread_points(
     return torch.as_tensor(rows[_halvings(distances, np.arange(m), chosen[chosen >= m], g)])
 
 # %% ../../nbs/prior/22_posterior.ipynb #6d1243b6
-def consensus_coordinates(
-    reference_set: Iterable, *, n_dims: int = 64, seed: int = 0
-) -> Tensor:  # (n, n_dims)
-    "Random coordinates whose expected inner products are a weighted mean of kernels."
+def consensus_coordinates(reference_set: Iterable, *, n_dims: int = 64, seed: int = 0) -> Tensor:
+    "Random coordinates (n, n_dims) whose expected inner products are a weighted mean of kernels."
     g = torch.Generator().manual_seed(seed)
     out: Tensor | float = 0.0
     for factor, weight in reference_set:

@@ -6,6 +6,8 @@
 __all__ = ['expected_regression_error']
 
 # %% ../../nbs/prior/21_regression.ipynb #f88e2699
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -76,13 +78,11 @@ def expected_regression_error(
     checks.check_memory(n_bytes, "pass factors of fewer columns", device=X.device)
     Zc = (Z - Z.mean(0)).to(basis.U)
     moments = _moments(basis, Zc, noise)
-    choice = heldout.choose_penalty(basis, moments, grid, curve=curve)
+    choice = heldout.choose_penalty(basis, moments, grid, curve=curve, measure="gaussian")
     variance = _gaussian_variance(basis, Zc, noise, choice.alpha)
     figures = torch.tensor([variance.item(), choice.error, choice.baseline], dtype=torch.float64)
     checks.check_computed(figures, "the error and its variance")
-    return heldout.HeldoutError(
-        variance=variance.item(), measure="gaussian", standard_error=0.0, **choice._asdict()
-    )
+    return replace(choice, variance=variance.item(), standard_error=0.0)
 
 # %% ../../nbs/prior/21_regression.ipynb #5a4a3b2c
 @documented
@@ -111,7 +111,7 @@ def target_error(
     checks.check_memory(n_bytes, "pass fewer targets or examples", device=X.device)
     basis = ridge.decompose(X)
     T = (T / size / m**0.5).to(basis.U)
-    choice = heldout.choose_penalty(basis, _moments(basis, T))
+    choice = heldout.choose_penalty(basis, _moments(basis, T), measure="target")
     residuals = ridge.loo_residuals(basis, T.T, choice.alpha)
     squares = residuals.double().square()
     training = ridge_tasks.training_parts(basis, residuals, choice.alpha).sum(0).double()
@@ -120,14 +120,11 @@ def target_error(
     errors, share = squares.mean(1, keepdim=True), choice.baseline / m
     parts = squares + errors / choice.error * (values - point_errors)  # one row per target, (m, n)
     constants = heldout.constant_values(T.T.double().square(), 1 / m, n)
-    return heldout.HeldoutError(
-        variance=None,
-        measure="target",
-        standard_error=None,
+    return replace(
+        choice,
         point_errors=point_errors,
         task_errors=m * squares.mean(1),
         pseudo_values=values,
         point_ratios=heldout.ratio_values(parts, constants, errors, share, n).mean(0),
         task_ratios=errors[:, 0] / share,
-        **choice._asdict(),
     )

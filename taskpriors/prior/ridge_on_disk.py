@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #fe94beb4
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -148,18 +148,17 @@ def _row_sums(
     whole, *of_part = [
         _Cross(d, _code_columns(distribution), rows.device) for distribution in distributions
     ]
-    by_class: Any = None  # sums of rows, and their number
+    q = 0 if further is None else further.n_classes
+    by_class = torch.zeros(q, d, dtype=torch.float64, device=rows.device)  # sums of rows
+    counts = by_class.new_zeros(q)
     inside, gram = _Gram(d, rows.device), _Gram(d, rows.device)
-    if further is not None:
-        by_class = torch.zeros(further.n_classes, d, dtype=torch.float64, device=rows.device)
-        counts = by_class.new_zeros(len(by_class))
     for block, X in rows.blocks(size):
         off = X - shift
         whole.add(off, tasks.targets(block, X))
         if further is not None:
             classes = further.labels[0, block].to(off.device).long()
             by_class.index_add_(0, classes, off.double())
-            counts += torch.bincount(classes, minlength=len(counts))
+            counts += torch.bincount(classes, minlength=q)
         if part is None:
             gram.add(off)
             continue
@@ -346,10 +345,6 @@ def _evaluate(fit, sample, tasks, alpha) -> dict[str, Tensor]:
     return {name: values.cpu() for name, values in parts.items()}
 
 
-def _of_all(fit, rows, tasks, n_evaluated) -> _Sample:  # the sample among all examples
-    return _sample(fit, rows, tasks, blocks.evenly(fit.n, n_evaluated))
-
-
 def _error_of(task_errors, baseline, choice, **parts) -> HeldoutError:
     error, m = task_errors.mean().item(), len(task_errors)
     alpha, grid, errors = choice
@@ -480,15 +475,11 @@ def _sums_beside(groups, f, hats, matrices, level) -> list[Tensor]:
     return out
 
 
-class _GroupErrors(NamedTuple):
-    by_task: Tensor  # shape (n_tasks,), float64; over all examples
-    by_point: Tensor  # error of each example in the sample, shape (m,), like the next fields
-    pseudo: Tensor
-    beyond: Tensor  # correction of the overall error by the sample
-    right: Tensor  # fraction of tasks in which the true class has the highest score
+def _evaluate_groups(fit, groups, f) -> tuple[dict[str, Tensor], Tensor]:
+    """Compute the fields of `HeldoutError` that depend on residuals, at the filter of one penalty.
 
-
-def _evaluate_groups(fit, groups, f) -> _GroupErrors:  # at the filter of one penalty
+    Also returns the fraction of tasks in which the true class of an example has the highest score.
+    """
     U, grouping, m = groups.sample.U, groups.grouping, len(groups.sample.tasks.labels)
     level = _level(fit, f)
     hats = grouping.hat_blocks(U, f, 1 / fit.n)
@@ -529,8 +520,9 @@ def _evaluate_groups(fit, groups, f) -> _GroupErrors:  # at the filter of one pe
     for k, rows in enumerate(grouping.blocks):
         moved = (as_test[k] * squares[k] + 2 * inverses[k] * as_teacher[k]).sum((1, 2))
         pseudo[rows.to(U.device)] -= (moved / rows.shape[1])[:, None]
-    by_point = [(x / m).cpu() for x in (own, pseudo, beyond, right)]
-    return _GroupErrors(by_task.cpu(), *by_point)
+    parts = dict(point_errors=own / m, pseudo_values=pseudo / m, sampled_values=beyond / m)
+    parts["task_errors"] = by_task
+    return {name: values.cpu() for name, values in parts.items()}, (right / m).cpu()
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #c02153ce
 def _constant_errors(fit, tasks, number) -> Tensor:
@@ -548,7 +540,8 @@ def _constant_errors(fit, tasks, number) -> Tensor:
     return out
 
 
-def _heldout_groups(fit, rows, tasks, number, *, n_evaluated) -> tuple:  # HeldoutError; share right
+def _heldout_groups(fit, rows, tasks, number, *, n_evaluated) -> tuple[HeldoutError, Tensor]:
+    "Return the error, and the fraction of tasks in which each example is classified correctly."
     index = whole_groups.evaluated_rows(fit.n, n_evaluated, number)
     groups = choosing = _sample_of_groups(fit, rows, tasks, number, index)
     baselines = _constant_errors(fit, tasks, number)
@@ -557,22 +550,19 @@ def _heldout_groups(fit, rows, tasks, number, *, n_evaluated) -> tuple:  # Heldo
         some = whole_groups.evaluated_rows(len(index), _CHOOSING, number[index])
         choosing = _sample_of_groups(fit, rows, tasks, number, index[some])
     choice = _choose_without_groups(fit, choosing)
-    evaluated = _evaluate_groups(fit, groups, _filter(fit, choice[0]))
+    parts, right = _evaluate_groups(fit, groups, _filter(fit, choice[0]))
     alone = fit._replace(s=fit.s[:0], V=fit.V[:, :0], C=fit.C[:0])
     without_features = groups._replace(sample=groups.sample._replace(U=groups.sample.U[:, :0]))
-    constants = _evaluate_groups(alone, without_features, fit.s[:0]).pseudo
-    error = evaluated.by_task.mean().item()
-    heldout = _error_of(
-        evaluated.by_task,
-        baseline,
-        choice,
-        point_errors=evaluated.by_point,
-        pseudo_values=evaluated.pseudo,
-        sampled_values=evaluated.beyond,
-        point_ratios=ratio_values(evaluated.pseudo, constants, error, baseline, fit.n),
-        task_ratios=ratio_values(evaluated.by_task, baselines, error, baseline),
+    constants = _evaluate_groups(alone, without_features, fit.s[:0])[0]["pseudo_values"]
+    means = parts["task_errors"].mean().item(), baseline
+    error = _error_of(
+        baseline=baseline,
+        choice=choice,
+        point_ratios=ratio_values(parts["pseudo_values"], constants, *means, fit.n),
+        task_ratios=ratio_values(parts["task_errors"], baselines, *means),
+        **parts,
     )
-    return heldout, evaluated.right
+    return error, right
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #19dd8de5
 class _KnownLabels(NamedTuple):
@@ -585,7 +575,7 @@ class _KnownLabels(NamedTuple):
 
 
 def _of_known(fit, rows, tasks, number, *, n_evaluated) -> _KnownLabels:  # KnownLabels
-    sample = _of_all(fit, rows, tasks, n_evaluated)
+    sample = _sample(fit, rows, tasks, blocks.evenly(fit.n, n_evaluated))
     lengths = torch.cat([part.double().square() @ fit.s**2 for part in sample.U.split(_PART)])
     fourth = lengths.square().mean().item()
     here = RowFit(fit.n, *(x.cpu() for x in fit[1:]))
@@ -640,14 +630,6 @@ def _probes(fit, rows, tasks, mask, n_evaluated) -> ProbeResult:
     )
 
 
-class _RowScores(NamedTuple):
-    "Scores of a model for a ranking."
-
-    error: HeldoutError  # held-out error on `labels`, over all examples
-    probes: ProbeResult | None  # probes of `probe_labels`; None without them
-    known: _KnownLabels | None = None  # statistics on known labels, if given
-
-
 @checks.entry_point
 def scores_of_rows(
     features: row_blocks.RowsLike,  # as in open_rows, shape (n, d), with n > d + 1
@@ -661,8 +643,12 @@ def scores_of_rows(
     seed: Seed | None = 0,  # seed of the split, if `train` is a fraction
     n_evaluated: int = _EVALUATED,  # number of evaluated examples
     block_size: int | None = None,  # rows read at once; None is 8 MB
-) -> _RowScores:
-    "Compute held-out errors and probe accuracies over tasks in one pass over a file."
+) -> tuple[HeldoutError, ProbeResult | None, _KnownLabels | None]:
+    """Compute held-out errors and probe accuracies over tasks in one pass over a file.
+
+    Returns the held-out error on `labels` over all examples, the probes of `probe_labels`, and the
+    statistics on known labels; the last two are None without these labels.
+    """
     rows = row_blocks.open_rows(features)
     n = len(rows)
     tasks = _check_row_tasks(labels, n, n_classes=n_classes)
@@ -686,7 +672,8 @@ def scores_of_rows(
     sums = _row_sums(rows, tasks, part, further=known, block_size=block_size)
     fit = _fit_rows(sums[0])
     if number is None:
-        error = _heldout(fit, _of_all(fit, rows, tasks, n_evaluated), tasks)
+        sample = _sample(fit, rows, tasks, blocks.evenly(n, n_evaluated))
+        error = _heldout(fit, sample, tasks)
     else:
         error, _ = _heldout_groups(fit, rows, tasks, number, n_evaluated=n_evaluated)
     probes, of_known = None, None
@@ -695,4 +682,4 @@ def scores_of_rows(
     if known is not None:
         known_fit = _fit_rows(sums[-1], fit)
         of_known = _of_known(known_fit, rows, known, number, n_evaluated=n_evaluated)
-    return _RowScores(error, probes, of_known)
+    return error, probes, of_known

@@ -127,10 +127,8 @@ def _gram(F, rows, cols, dtype) -> Tensor:
     return F[rows.points].to(dtype) @ F[cols.points].to(dtype).mT
 
 
-def _share_a_cell(
-    partitions: Sequence, rows: _Side, cols: _Side
-) -> Tensor:  # (lots, rows, columns)
-    "Mark the pairs that share a cell of any partition."
+def _share_a_cell(partitions: Sequence, rows: _Side, cols: _Side) -> Tensor:
+    "Mark the pairs that share a cell of any partition, shape (lots, rows, columns)."
     same = torch.zeros((), dtype=torch.bool, device=rows.points.device)
     for cell in partitions:
         same = same | (cell[rows.points][:, :, None] == cell[cols.points][:, None])

@@ -21,12 +21,12 @@ from ..signatures import documented
 
 # %% ../../nbs/prior/06_tails.ipynb #f2f9286b
 @torch.no_grad()
-def _joint_sums(blocks, *, prior, models, odds, dtype):
+def _joint_sums(blocks, *, prior, models, odds, dtype) -> Tensor:
     """Sums over i != j of A_ij B_ij w_ij per pair of models; the last column is that of A_ij p_ij.
 
     Returns shape (n_odds, n_models, n_models + 1), float64.
     """
-    total = 0
+    total = prior.diagonal.new_zeros(())
     for block in blocks:
         K = prior.block(block, dtype)
         hollow = (model.block(block, dtype, hollow=True) for model in models)
@@ -41,10 +41,8 @@ def _joint_sums(blocks, *, prior, models, odds, dtype):
     return total
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e0002
-def _joint_distribution(
-    problem,
-) -> tuple[Tensor, Tensor]:  # (n_temps, n_models) and (n_temps, n_models, n_models)
-    "Means and covariances of the models' scores."
+def _joint_distribution(problem: pair_sums.PairProblem) -> tuple[Tensor, Tensor]:
+    "Means (n_temps, n_models) and covariances (n_temps, n_models, n_models) of the scores."
     kernels = [pair_sums.factor_kernel(Z) for Z in problem.models]
     fn = partial(
         _joint_sums,

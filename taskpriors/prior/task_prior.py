@@ -196,7 +196,7 @@ class TaskPrior(Result):
         clamped = prefix.check_given(labels, n=len(self), device=self.factor.device, name="labels")
         return replace(self, known=clamped)
 
-    def _without_labels(self):
+    def _without_labels(self) -> None:
         if self.known is not None:
             rule = "independent edges cannot be conditioned on labels"
             got = f"{int((self.known >= 0).sum())} labels"

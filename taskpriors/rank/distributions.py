@@ -24,7 +24,7 @@ from ..blocks import evenly
 from ..inputs.row_labels import GivenLabels
 from ..inputs.zoo import zoo_names
 from ..kernels import kernel_factor, product_factor
-from ..prior import cross_skill as skills
+from ..prior import consensus as skills
 from ..prior import prefix
 from ..prior.calibration import task_temperature
 from ..prior.consensus import Consensus, consensus_prior, copy_similarity, mutual_skill

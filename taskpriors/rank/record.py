@@ -239,8 +239,8 @@ def _ranking_record(ranking: Any) -> dict[str, Any]:
         settings=ranking.settings,
         columns={name: column._asdict() for name, column in tables.COLUMNS.items()},
         models=list(ranking.models),
-        ranking=tables.json_rows(ranking.to_frame()),
-        agreement=[] if ranking.accuracies is None else tables.json_rows(ranking.agreement()),
+        ranking=tables.json_ready(ranking.to_frame()),
+        agreement=[] if ranking.accuracies is None else tables.json_ready(ranking.agreement()),
         failures=ranking.failures,
         trusted=ranking.trusted,
         reason=ranking.reason,
@@ -264,13 +264,13 @@ def page_record(ranking: Any) -> dict[str, Any]:
     if ranking.drawn and ranking.accuracies is not None:
         drawn_accuracy = ranking.accuracies[:, ranking.drawn["tasks"]].tolist()
     table = tables.table_record(ranking.short_frame(timed=True))
-    shown = dict(ranking=tables.json_rows(ranking.to_frame()), table=table, pairs=pairs)
+    shown = dict(ranking=tables.json_ready(ranking.to_frame()), table=table, pairs=pairs)
     shown["baseline_lines"] = ranking.baseline_lines
     has_path = ranking.point_errors is not None and ranking.evidence.pairs is None
     if pairs and len(best) > 1 and has_path:
         shown["label_path"] = ranking.regret_with_labels().to_dict("records")
     if LABEL_ACCURACY in ranking.extra:
-        shown["label_agreement"] = tables.json_rows(ranking.agreement(labels=True))
+        shown["label_agreement"] = tables.json_ready(ranking.agreement(labels=True))
     return dict(_ranking_record(ranking), **shown, drawn_accuracy=drawn_accuracy)
 
 # %% ../../nbs/rank/08_record.ipynb #abd042c1

@@ -227,17 +227,17 @@ def run_summary(
 
 # %% ../../nbs/report/02_table.ipynb #3e8e3a4e
 def json_ready(x: Any) -> Any:
-    "Convert a value to JSON-serialisable objects; non-finite numbers become None."
+    """Convert a value to JSON-serialisable objects; non-finite numbers become None.
+
+    A table becomes a list of its rows, each a dictionary.
+    """
+    if hasattr(x, "to_dict"):
+        return json_ready(x.to_dict("records"))
     if isinstance(x, Mapping):
         return {str(key): json_ready(value) for key, value in x.items()}
     if isinstance(x, (list, tuple)):
         return [json_ready(value) for value in x]
     return None if isinstance(x, float) and not math.isfinite(x) else x
-
-
-def json_rows(frame: DataFrame) -> list[dict[str, Any]]:
-    "Return the rows of a table as JSON-serialisable dictionaries."
-    return json_ready(frame.to_dict("records"))
 
 # %% ../../nbs/report/02_table.ipynb #8d43359f
 def csv_text(frame: DataFrame) -> str:
@@ -252,7 +252,7 @@ def csv_text(frame: DataFrame) -> str:
 # %% ../../nbs/report/02_table.ipynb #6c744e50
 def table_record(frame: DataFrame) -> dict[str, Any]:
     "Return the table of a ranking for a page: names, columns, formatted cells and values."
-    rows = json_rows(frame)
+    rows = json_ready(frame)
     return dict(
         names=list(frame),
         columns=[column_of(name)._asdict() for name in frame],

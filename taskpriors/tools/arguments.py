@@ -125,11 +125,10 @@ def _read_references(words: list) -> Mapping | str | bool:  # as for rank_models
     return named_models(own) if own else "standard"
 
 
-def own_options(given: dict) -> dict[str, Any]:
+def _own_options(given: dict) -> dict[str, Any]:
     "Return the options that are parameters of the ranking function."
     shell = _OF_IMAGES + _OF_TEXTS + _OF_COMMAND
-    options = {name: value for name, value in given.items() if name not in shell}
-    return options
+    return {name: value for name, value in given.items() if name not in shell}
 
 
 def _check_text_options(given: dict) -> None:
@@ -219,7 +218,7 @@ def ranking_options(given: dict, points: object) -> dict[str, Any]:  # points: f
     "Return the options of a command as options of `rank_models`."
     from taskpriors.rank.task import ON_REQUEST
 
-    options = own_options(given)
+    options = _own_options(given)
     if "labels" in given:
         options |= _label_options(points, given["labels"], given.get("label_column"))
     if "all" in given:
@@ -277,25 +276,14 @@ def check_options(given: dict) -> None:
     from taskpriors.rank.members import named_models
     from taskpriors.rank.options import RankOptions, nested
 
-    options = nested(**own_options(given))
+    options = nested(**_own_options(given))
     names = [name for name in ("seed", "scoring", "tasks", "compute") if name in options]
     checked = RankOptions(**{name: options[name] for name in names})
     read_prior(checked.tasks.prior, named_models(given.get("models")))
 
 # %% ../../nbs/tools/07_arguments.ipynb #296616e7
-_UNRECORDED = (
-    "command",
-    "run",
-    "typed",
-    "config",
-    "cache",
-    "out",
-    "overwrite",
-    "report",
-    "json",
-    "all",
-)
-_UNRECORDED += ("progress", "plan", "to_record", "task")
+_UNRECORDED = ("command", "run", "typed", "config", "cache", "out", "overwrite", "report")
+_UNRECORDED += ("json", "all", "progress", "plan", "to_record", "task")
 _OF_PATHS = ("models", "references", "images", "texts", "labels", "prior", "past_results")
 _OF_PATHS += ("pairs", "queries", "relevant")
 

@@ -228,10 +228,13 @@ def _run_metrics(args: argparse.Namespace) -> int:
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #12c9d8b7
+def _given_options(args) -> dict[str, Any]:
+    return {k: v for k, v in vars(args).items() if k not in ("run", "command", "typed")}
+
+
 def _called(args):  # result of the function of a command, called with the given options
     module, _, name = next(iter(_command_words()[args.command]["functions"])).rpartition(".")
-    typed = {k: v for k, v in vars(args).items() if k not in ("run", "command", "typed")}
-    return getattr(import_module(f"taskpriors.{module}"), name)(**typed)
+    return getattr(import_module(f"taskpriors.{module}"), name)(**_given_options(args))
 
 
 def _run_tune(args: argparse.Namespace) -> int:
@@ -262,8 +265,7 @@ def _run_reproduce(args: argparse.Namespace) -> int:
 
     width = console.width_of_lines(sys.stdout.isatty())
     wrap = partial(textwrap.fill, width=min(width, 80), break_on_hyphens=False)
-    of_shell = {name: vars(args)[name] for name in ("out", "plan") if name in args}
-    given = arguments.own_options(vars(args)) | of_shell
+    given = _given_options(args)
     if "item" not in given:
         for name, row in item_table().iterrows():
             said = f"{row.shows}. It requires {row.needs}. {row.notes}".strip()

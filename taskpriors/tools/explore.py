@@ -19,7 +19,7 @@ from ..checks import ArrayLike, Axes
 from ..kernels import kernel_factor
 from ..prior.calibration import critical_temperature
 from ..prior.prefix import sample_labels
-from ..report.plots import tsne
+from ..report.plots import drawn_png, tsne
 from ..signatures import documented
 
 # %% ../../nbs/tools/07_explore.ipynb #21cfb471
@@ -164,9 +164,6 @@ def redraw(
     **task: Any,  # arguments of TaskExplorer.labels
 ) -> bytes:  # PNG
     "Draw a sampled task on the map."
-    import io
-
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     remedy = "pass TaskExplorer(features)"
@@ -174,15 +171,13 @@ def redraw(
     size = checks.check_number(size, "size", low=0.5, high=100)
     dpi = checks.check_count(dpi, "dpi", high=1000)
     y = explorer.labels(**task)
-    fig = Figure(figsize=(size, size), dpi=dpi)
+    fig = Figure(figsize=(size, size))
     ax = draw_task(explorer.coordinates(view), y, fig.add_axes(_BOX))
     ax.margins(_MARGIN)
     shares = y.bincount(minlength=task.get("n_classes", 2)).double() / len(y)
     words = ", ".join(f"{share:.0%}" for share in shares.sort(descending=True)[0].tolist()[:6])
     ax.set_title(f"class shares {words}", loc="left", fontsize=10)
-    out = io.BytesIO()
-    FigureCanvasAgg(fig).print_png(out)
-    return out.getvalue()
+    return drawn_png(ax, dpi=dpi)
 
 # %% ../../nbs/tools/07_explore.ipynb #1df50fb8
 def widget_modules(instead: str) -> tuple[Any, Any]:

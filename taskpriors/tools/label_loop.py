@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from ..checks import Axes, check_count, entry_point, refuse
+from ..inputs.image_source import ImageSource
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.row_labels import INPUTS, check_inputs
-from ..inputs.texts import TextsLike, load_texts
+from ..inputs.texts import TextsLike, TextSource, load_texts
 from ..rank.models import rank_models
 from ..rank.options import Compute
 from ..rank.ranking import Ranking
+from ..report.plots import drawn_png
 from ..report.words import counted, shortened
 from ..signatures import documented
 from ..store import write_files
@@ -165,13 +167,10 @@ def _draw_history(history: list, ax: Axes) -> Axes:
 
 def _history_png(history: list) -> bytes:  # PNG
     "Render the plot of `_draw_history` as a PNG file."
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure, out = Figure(figsize=(4.2, 3.4), dpi=90, layout="constrained"), io.BytesIO()
-    _draw_history(history, figure.add_subplot())
-    FigureCanvasAgg(figure).print_png(out)
-    return out.getvalue()
+    figure = Figure(figsize=(4.2, 3.4), layout="constrained")
+    return drawn_png(_draw_history(history, figure.add_subplot()), dpi=90)
 
 # %% ../../nbs/tools/08_label_loop.ipynb #86fadb91
 class _LabelPanel:
@@ -292,11 +291,14 @@ def label_loop(
     used. After every `batch` labels, the models are ranked again, and a plot shows how the
     probability that each model is the best changes.
     """
-    if (images is None) == (texts is None):
+    source: ImageSource | TextSource
+    if images is not None and texts is None:
+        source = load_images(images)
+    elif texts is not None and images is None:
+        source = load_texts(texts)
+    else:
         got = "neither" if images is None else "both"
         refuse("examples must be images or texts", got, "pass images= or texts=", TypeError)
-    source: Any = None if images is None else load_images(images)
-    source = source if texts is None else load_texts(texts)
     points = PointNames.of(source, len(source), ranking)
     batch = check_count(batch, "batch")
     if ranking.to_label is None:
@@ -305,10 +307,10 @@ def label_loop(
     if ranking.groups is not None and not ranking.settings.get("copies"):
         options.setdefault("groups", ranking.groups)
     given_alone = images is not None and ranking.settings.get("images") is None  # features
-    inputs: dict[str, Any] = {} if given_alone else dict(images=images, texts=texts)
+    shown = None if given_alone else images
     loop = _LabelLoop(
         ranking,
-        lambda labels: rank_models(models, labels=labels, **inputs, **options),
+        lambda labels: rank_models(models, shown, texts=texts, labels=labels, **options),
         Path(path).expanduser(),
         points,
         batch,

@@ -15,14 +15,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from taskpriors.checks import (
-    ArrayLike,
-    check_same_n,
-    check_several,
-    check_tensor,
-    entry_point,
-    refuse,
-)
+import taskpriors.checks as checks
+from ..checks import ArrayLike, refuse
 from ..inputs.image_source import ImageSource
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.row_labels import INPUTS, inputs_digest
@@ -82,7 +76,7 @@ class PointNames(NamedTuple):
 # %% ../../nbs/tools/07_label_sheet.ipynb #71d7bac0
 def _checked_rows(rows, n) -> list[int]:  # n: number of examples; None if unknown
     rule, remedy = "rows must be row numbers of examples", "pass Ranking.next_labels(20)"
-    given = check_tensor(rows, "rows").double()
+    given = checks.check_tensor(rows, "rows").double()
     chosen = given.long()
     if given.ndim != 1 or not len(given) or not given.equal(chosen.double()):
         refuse(rule, shortened(str(given.tolist()), 60), remedy)
@@ -114,7 +108,7 @@ def _page(source, told, rows, sheet) -> str:  # html page; told: names or texts 
 
 
 @documented
-@entry_point
+@checks.entry_point
 def label_sheet(
     rows: ArrayLike,  # rows of the examples to label, shape (k,), from `Ranking.next_labels`
     out: str | os.PathLike = "to_label.csv",  # file to write
@@ -144,7 +138,7 @@ def label_sheet(
         refuse("out must be a new file", got, "move it, or pass another", OSError)
     source: ImageSource | TextSource | None = None if images is None else load_images(images)
     source = source if texts is None else load_texts(texts)
-    names = None if groups is None else check_several(groups, "groups")
+    names = None if groups is None else checks.check_several(groups, "groups")
     of_all = names if source is None else source
     n = None if of_all is None else len(of_all)
     chosen = _checked_rows(rows, n)
@@ -153,7 +147,7 @@ def label_sheet(
     if texts is not None:
         columns["text"] = told
     if names is not None and n is not None:
-        check_same_n(points=n, groups=len(names))
+        checks.check_same_n(points=n, groups=len(names))
         columns["group"] = names
     sheet = io.StringIO(newline="")
     lines = [[*(cells[i] for cells in columns.values()), ""] for i in chosen]
