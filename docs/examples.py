@@ -174,5 +174,5 @@ tp.label_sheet([4, 17, 99], "to_label.csv")
 
 # %% label_loop
 choices = ["zoo/pixels", "zoo/pca", "zoo/gradients"]
-scans = tp.load_images("digits", limit=200)
+scans = tp.load_images("digits", limit=80)
 tp.label_loop(tp.rank_models(choices, scans), choices, scans, classes=range(10))
