@@ -13,7 +13,7 @@ from taskpriors.inputs.row_blocks import open_rows
 from taskpriors.prior.cut_prior import cut_prior
 from taskpriors.prior.ridge_on_disk import _check_row_tasks, _row_sums, scores_of_rows
 from taskpriors.rank import distributions
-from taskpriors.rank.options import RankOptions
+from taskpriors.rank.options import RankOptions, Tasks
 
 
 class OnePass:
@@ -53,7 +53,7 @@ class OnePass:
     track_heldout_error_over_products.unit = "ratio"
 
     def track_extra_memory(self):
-        return peak_mib(lambda: scores_of_rows(self.path, self.labels, n_residuals=1024))
+        return peak_mib(lambda: scores_of_rows(self.path, self.labels))
 
     track_extra_memory.unit = "MiB"
 
@@ -81,7 +81,9 @@ class OneJudge:
         g = torch.Generator().manual_seed(0)
         self.Z = torch.randn(self.n, self.r, generator=g) * torch.arange(1, 129) ** -0.7
         self.T = torch.linalg.matrix_norm(self.Z, 2).item() ** 2 / 50
-        self.dealt = distributions.deal_tasks([1.0] * 12, RankOptions(n_tasks=200), self.n, seed=0)
+        self.dealt = distributions.deal_tasks(
+            [1.0] * 12, RankOptions(tasks=Tasks(n_tasks=200)), self.n, seed=0
+        )
 
     def products(self):
         "What 50 points add to the sums, and what the sums say of the next 50, along each order."
