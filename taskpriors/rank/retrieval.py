@@ -45,11 +45,10 @@ def _source_of(
         rule = "queries as texts or images require models that embed them"
         remedy = "pass models, or features of documents and queries without texts= and images="
         checks.refuse(rule, f"features for {given[0]!r:.60}", remedy)
-    named_features = isinstance(queries, Mapping) and not hasattr(queries, "columns")
-    if named_features or not isinstance(documents, (TextSource, ImageSource)):
+    if isinstance(queries, Mapping) and not hasattr(queries, "columns"):
         rule = "`queries` must be texts or images, like the documents"
-        got = "a dictionary" if named_features else "a loader of documents"
-        checks.refuse(rule, got, "pass a list of texts, a table or a folder of images")
+        remedy = "pass a list of texts, a table or a folder of images"
+        checks.refuse(rule, "a dictionary", remedy)
     if isinstance(documents, TextSource):
         return load_texts(queries)
     return load_images(queries, progress=options.compute.progress)
