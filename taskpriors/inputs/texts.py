@@ -39,7 +39,11 @@ from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
 def _classes(labels, n: int) -> tuple[Tensor, tuple]:  # shape (n,), int64, and class names
-    entries = list(labels) if isinstance(labels, (list, tuple)) else labels.tolist()
+    is_array = hasattr(labels, "tolist") and not isinstance(labels, type)
+    if not is_array and not isinstance(labels, (list, tuple)):
+        rule, remedy = "labels of texts must be a list or an array", "pass one label per text"
+        checks.refuse(rule, type(labels).__name__, remedy, TypeError)
+    entries = labels.tolist() if is_array else list(labels)
     checks.check_same_n(texts=n, labels=len(entries))
     given = row_labels.column_classes(entries)
     if given.targets is not None:

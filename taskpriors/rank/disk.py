@@ -9,7 +9,7 @@ __all__ = []
 import functools
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -507,6 +507,43 @@ def check_labels(labels: GivenLabels | None) -> None:
         _known_classes(labels.classes)
 
 
+def label_columns(
+    models: Mapping[str, members.Model],
+    scores: Mapping[str, distributions.TaskScores],
+    labels: GivenLabels | None,
+    options: RankOptions,
+) -> distributions.Columns:
+    "Compute label statistics from the pass over all rows, or from the labelled rows alone."
+    if labels is None:
+        return distributions.Columns({}, {}, [], [])
+    if _complete(labels):
+        each = []
+        for name in models:
+            column = scores[name].columns
+            assert column is not None, name  # scored in the same pass as the tasks
+            each.append(column)
+        table = torch.stack(each)
+        table = table.masked_fill(table.isinf(), math.nan)  # the cache cannot store NaN
+        values = dict(zip(_LABEL_COLUMNS, table.T, strict=True))
+        why = "targets must not be an exact linear function of the features"
+        undefined = [
+            name for name, x in zip(models, values["logme"], strict=True) if x.isnan().item()
+        ]
+        failures = {f"logme of {name}": why for name in undefined}
+        return distributions.Columns(values, failures, [_LEFT_OUT], [])
+    points = (labels.classes >= 0).nonzero()[:, 0]
+    if len(points) > _PAIRED or not 2 <= len(labels.names) < len(points):
+        return distributions.Columns({}, {}, [], [])
+    accuracy = partial(probing.label_accuracy, labels=labels.classes[points])
+    groups = options.groups
+    if groups is not None:
+        accuracy = partial(memory.grouped_accuracy, labels.classes[points], groups[points])
+    rows = {k: replace(m, features=m.rows(points)) for k, m in models.items()}
+    uncached = options.changed(cache=False)
+    of_some = memory.model_metrics(rows, {registry.LABEL_ACCURACY: accuracy}, uncached)
+    return distributions.Columns(of_some.results, of_some.failures, [], [])
+
+
 @dataclass(frozen=True, eq=False)
 class DiskEngine:
     "The engine of a ranking whose features stay on disk."
@@ -579,44 +616,6 @@ class DiskEngine:
         if labels is not None and _complete(labels):
             classes = _known_classes(labels.classes)
         return _score_rows(models, tasks, mask, options, probed=probed, classes=classes)
-
-    def columns(
-        self,
-        models: Mapping[str, members.Model],
-        scores: Mapping[str, distributions.TaskScores],
-        labels: GivenLabels | None,
-        metrics: Mapping[str, Callable] | list | tuple | None,  # not available on disk
-        options: RankOptions,
-    ) -> distributions.Columns:
-        "Compute label statistics from the pass over all rows, or from the labelled rows alone."
-        if labels is None:
-            return distributions.Columns({}, {}, [], [])
-        if _complete(labels):
-            each = []
-            for name in models:
-                column = scores[name].columns
-                assert column is not None, name  # scored in the same pass as the tasks
-                each.append(column)
-            table = torch.stack(each)
-            table = table.masked_fill(table.isinf(), math.nan)  # the cache cannot store NaN
-            values = dict(zip(_LABEL_COLUMNS, table.T, strict=True))
-            why = "targets must not be an exact linear function of the features"
-            undefined = [
-                name for name, x in zip(models, values["logme"], strict=True) if x.isnan().item()
-            ]
-            failures = {f"logme of {name}": why for name in undefined}
-            return distributions.Columns(values, failures, [_LEFT_OUT], [])
-        points = (labels.classes >= 0).nonzero()[:, 0]
-        if len(points) > _PAIRED or not 2 <= len(labels.names) < len(points):
-            return distributions.Columns({}, {}, [], [])
-        accuracy = partial(probing.label_accuracy, labels=labels.classes[points])
-        groups = options.groups
-        if groups is not None:
-            accuracy = partial(memory.grouped_accuracy, labels.classes[points], groups[points])
-        rows = {k: replace(m, features=m.rows(points)) for k, m in models.items()}
-        uncached = options.changed(cache=False)
-        of_some = memory.model_metrics(rows, {registry.LABEL_ACCURACY: accuracy}, uncached)
-        return distributions.Columns(of_some.results, of_some.failures, [], [])
 
     def subset(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
         "Factor (k, r) of a component for some examples, and its kernel's largest eigenvalue."

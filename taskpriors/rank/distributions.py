@@ -10,7 +10,7 @@ import difflib
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
@@ -572,16 +572,6 @@ class Engine(Protocol):
         labels: GivenLabels | None = None,  # scored in the same pass if the rows are on disk
     ) -> members.Settled:  # name -> TaskScores
         "Compute the models' skills on tasks and, if requested, the accuracy of trained probes."
-
-    def columns(
-        self,
-        models: Mapping[str, members.Model],
-        scores: Mapping[str, TaskScores],
-        labels: GivenLabels | None,
-        metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
-        options: RankOptions,
-    ) -> Columns:
-        "Compute further statistics of the models, from their features or from their scores."
 
     def subset(self, component: Component, points: Tensor) -> tuple[Tensor, float]:
         "Factor (k, r) of a component for some examples, and its kernel's largest eigenvalue."

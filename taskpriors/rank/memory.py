@@ -307,6 +307,23 @@ def grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float
     return hits.mean().item()
 
 
+def metric_columns(
+    models: Mapping[str, members.Model],
+    labels: GivenLabels | None,
+    metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
+    options: RankOptions,
+) -> distributions.Columns:
+    "Compute the requested statistics of the models and, given labels, published metrics."
+    metrics = _metrics_with_labels(metrics, labels)
+    groups = options.groups
+    if labels is not None and groups is not None and registry.LABEL_ACCURACY in metrics:
+        metrics[registry.LABEL_ACCURACY] = partial(grouped_accuracy, labels.classes, groups)
+    values, failures = model_metrics(models, metrics, options)
+    combined = _combined_columns(metrics, values)
+    notes = [registry.combination_note(name) for name in combined]
+    return distributions.Columns(values | combined, failures, [], notes)
+
+
 @dataclass(frozen=True, eq=False)
 class MemoryEngine:
     "The engine of a ranking whose features are in memory."
@@ -378,24 +395,6 @@ class MemoryEngine:
             for name, probe in probes.items()
         }
         return members.Settled(scores, failures | unprobed)
-
-    def columns(
-        self,
-        models: Mapping[str, members.Model],
-        scores: Mapping[str, distributions.TaskScores],
-        labels: GivenLabels | None,
-        metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
-        options: RankOptions,
-    ) -> distributions.Columns:
-        "Compute the requested statistics of the models and, given labels, published metrics."
-        metrics = _metrics_with_labels(metrics, labels)
-        groups = options.groups
-        if labels is not None and groups is not None and registry.LABEL_ACCURACY in metrics:
-            metrics[registry.LABEL_ACCURACY] = partial(grouped_accuracy, labels.classes, groups)
-        values, failures = model_metrics(models, metrics, options)
-        combined = _combined_columns(metrics, values)
-        notes = [registry.combination_note(name) for name in combined]
-        return distributions.Columns(values | combined, failures, [], notes)
 
     def subset(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
         "Factor (k, r) of a component for some examples, and its kernel's largest eigenvalue."

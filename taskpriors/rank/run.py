@@ -26,6 +26,7 @@ from ..pairs import SEARCHED_ROWS, copies_note, copies_of, numbered
 from ..prior import consensus, left_out_groups, pair_retrieval
 from taskpriors.rank import (
     baselines,
+    disk,
     distributions,
     forecast,
     labelled,
@@ -35,7 +36,6 @@ from taskpriors.rank import (
     reference_set,
     retrieval,
 )
-from .disk import DiskEngine
 from .errors import carried_by_few
 from .options import TRAIN, RankOptions
 from .ranking import Ranking
@@ -367,7 +367,10 @@ def _find_scores(
         models = {name: model for name, model in models.items() if name in of_labels.skills}
         failures = failures | of_labels.failures
         members.refuse_unless_any(models, failures)
-    columns = engine.columns(models, scores, labels, task.metrics, options)
+    if task.rows is None:
+        columns = memory.metric_columns(models, labels, task.metrics, options)
+    else:
+        columns = disk.label_columns(models, scores, labels, options)
     if (moments := task_sample.moments) is not None:
         rows = [name in models for name in group.models]
         some = moments._replace(mean=moments.mean[rows], variance=moments.variance[rows])
@@ -687,7 +690,7 @@ def _steps_of(task: Task, group: _Gathered) -> tuple[int, int]:
     return n_drawn, n_drawn + labelled * n_components + n_scored
 
 
-def _rank_with(engine: memory.MemoryEngine | DiskEngine, task: Task) -> Ranking:
+def _rank_with(engine: memory.MemoryEngine | disk.DiskEngine, task: Task) -> Ranking:
     "Run all steps of a ranking with an engine."
     group = _gather(engine, task)
     n = len(next(iter(group.models.values())).features)
@@ -718,4 +721,4 @@ def run(task: Task) -> Ranking:
     "Rank the models of a task, with the engine for its features."
     if task.rows is None:
         return _rank_with(memory.MemoryEngine(task.options, task.inputs), task)
-    return _rank_with(DiskEngine(task.options), task)
+    return _rank_with(disk.DiskEngine(task.options), task)
