@@ -26,11 +26,10 @@ _NAMES = {  # the front door: module -> what it offers to users
     "rank.options": "Tasks Compute",
     "tools.explore": "explore",
     "tools.monitor": "Monitor",
-    "tools.layer_outputs": "layers_of",
+    "tools.layers": "layers_of",
     "inputs.texts": "load_texts embed_texts prefixed",
     "inputs.row_pairs": "Retrieval",
-    "tools.label_sheet": "label_sheet",
-    "tools.label_loop": "label_loop",
+    "tools.label_loop": "label_loop label_sheet",
     "papers.neucrab": "neucrab",
 }
 _FROM = {name: module for module, names in _NAMES.items() for name in names.split()}

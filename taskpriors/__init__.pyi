@@ -29,8 +29,8 @@ from .synbench.robust_bayes import robust_bayes as robust_bayes
 from .synbench.score import synbench_score as synbench_score
 from .tools.explore import explore as explore
 from .tools.label_loop import label_loop as label_loop
-from .tools.label_sheet import label_sheet as label_sheet
-from .tools.layer_outputs import layers_of as layers_of
+from .tools.label_loop import label_sheet as label_sheet
+from .tools.layers import layers_of as layers_of
 from .tools.monitor import Monitor as Monitor
 from .transfer.agreement import rank_agreement as rank_agreement
 from .transfer.metrics import metrics as metrics

@@ -221,10 +221,8 @@ CALLS = {
     "inputs.zoo": {"zoo_names": {}},
 }
 ABSENT = {
-    "tools.label_sheet": "writes a file; its notebook tests it",
     "tools.cli": "the command line, tests/test_cli.py",
-    "tools.layer_outputs": "reads the layers of networks; its notebook runs it",
-    "tools.layers": "of layers_of; its notebook runs it",
+    "tools.layers": "reads the layers of networks; its notebook runs it",
     "tools.label_loop": "shows widgets; its notebook and tests/test_jupyterlab.py run it",
     "results": "styles of pictures",
     "papers.neucrab": "many checkpoints on many tasks; its notebook runs and refuses them",

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import taskpriors as tp
-import taskpriors.tools.label_sheet as label_sheet
+import taskpriors.tools.label_loop as label_loop
 from taskpriors.inputs.row_labels import groups_of_points, read_labels
 from taskpriors.rank.options import nested
 
@@ -244,7 +244,7 @@ def test_the_sheet_of_points_to_label_shows_their_groups(given, tmp_path):
     models = dict(a=X, b=X[:, :5] + 1, c=X @ g.normal(size=(8, 3)))
     tp.rank_models(models, **nested(groups=groups, out=tmp_path / "ranking", **QUICK))
     sheet = pd.read_csv(
-        label_sheet.next_sheet(tmp_path / "ranking", n_labels=9, out=tmp_path / "next.csv")
+        label_loop.next_sheet(tmp_path / "ranking", n_labels=9, out=tmp_path / "next.csv")
     )
     if groups is None:
         assert sheet.columns.tolist() == ["row", "inputs", "label"]

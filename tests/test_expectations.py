@@ -60,7 +60,7 @@ EXPECTATIONS = {  # what a user does, and expects -> where it is checked
     ),
     "Without a network the refusal says so": "test_cli.py::test_no_network",
     "A plan says downloads, memory and operations of any ranking, and what it does not count": (
-        "nbs/rank/10_cost.ipynb"
+        "nbs/rank/13_models.ipynb"
     ),
     "An interrupted command goes on": (
         "test_cli.py::test_a_run_that_ended_early_goes_on_where_it_stopped"

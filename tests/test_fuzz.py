@@ -39,7 +39,7 @@ from taskpriors.inputs.images import load_images
 from taskpriors.inputs.pooling import pool_tokens
 from taskpriors.inputs.row_labels import read_labels
 from taskpriors.refusals import named
-from taskpriors.tools.layer_outputs import layers_of
+from taskpriors.tools.layers import layers_of
 from taskpriors.tools.monitor import Monitor
 
 SENTENCE = re.compile(r"^[\w.]+: .+\. Got .*; .+\.$", re.S)

@@ -9,27 +9,291 @@ __all__ = ['rank_models', 'plan_models']
 import inspect
 import math
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 from typing_extensions import Never
 
 import taskpriors.checks as checks
 import taskpriors.store as store
-from ..inputs import row_labels, row_pairs
+from taskpriors.inputs import (
+    accepted_models,
+    encoders,
+    named_models,
+    row_labels,
+    row_pairs,
+    sources,
+    zoo,
+)
+from ..inputs.feature_files import read_features
 from ..inputs.images import ImagesLike
 from ..inputs.row_pairs import Retrieval
-from ..inputs.texts import TextsLike
-from . import cost, members, reference_set
+from ..inputs.texts import TextsLike, TextSource, text_encoder, word_means
+from ..pairs import SEARCHED_ROWS
+from ..prior.cut_prior import OVERSAMPLING
+from . import baselines, members, reference_set
+from .members import Inputs
 from .options import TRAIN, Compute, RankOptions, Tasks, check_keywords
 from .ranking import Ranking
+from .reference_set import ReferenceSet
 from .run import run
 from .task import ReferencesLike, Task, read_task
+from ..refusals import listed
+from ..results import Result
 from ..signatures import documented
 from ..synbench import score
+
+# %% ../../nbs/rank/13_models.ipynb #b74633bd
+def _ranking_operations(
+    n: int,  # examples
+    widths: Sequence[int],  # number of features of each model
+    *,
+    n_tasks: int,  # number of tasks for the skill, and for the probes
+    n_classes: int,  # number of classes per task
+    rank: int,  # number of leading directions of the prior
+    train: float = 0.0,  # share of examples for training probes; 0: no probes
+    consensus: bool = False,  # whether each model has its own task distribution
+) -> float:  # multiply-adds
+    "Count the operations of a ranking that grow with the number of examples."
+    D, squares = sum(widths), sum(d * d for d in widths)
+    cuts, passes = (widths, 1) if consensus else ([D], 3)
+    directions = 0.0
+    for d in cuts:
+        width = min(rank + OVERSAMPLING, d)
+        directions += n * width * (passes * d + width + min(rank, d))
+    return 2.0 * n * squares + directions + n * (1 + train) * n_tasks * (n_classes - 1) * D
+
+# %% ../../nbs/rank/13_models.ipynb #c3528357
+@dataclass(frozen=True, eq=False, repr=False)
+class RankingPlan(Result):
+    "Operations, memory and downloads of a ranking."
+
+    n: int  # examples
+    n_models: int
+    operations: float  # multiply-adds for embedding the inputs and scoring the features
+    n_bytes: int  # peak memory of the tensors; the allocator may reserve more
+    downloads: tuple = ()  # models and reference networks whose weights are not cached
+    download_bytes: dict = field(default_factory=dict)  # model -> size, if known
+    uncounted: tuple = ()  # models whose cost is unknown until they are loaded
+    reference_models: tuple = ()  # reference networks, whose cost is included
+
+    def __str__(self):
+        models = "1 model" if self.n_models == 1 else f"{self.n_models} models"
+        unit, word = (1e9, "billion") if self.operations >= 1e8 else (1e6, "million")
+        operations = f"{self.operations / unit:,.1f} {word} multiply-adds"
+        text = f"{models}, {self.n:,} examples: {operations}, {self.n_bytes / 1e9:.1f} GB"
+        if self.reference_models:
+            text += f", including reference models ({listed(self.reference_models)})"
+        if self.uncounted:
+            text += f", excluding {listed(self.uncounted)}, whose cost is unknown until loaded"
+        if not self.downloads:
+            return text
+        sizes = {name: "size not known" for name in self.downloads}
+        sizes |= {name: f"{size / 1e6:.0f} MB" for name, size in self.download_bytes.items()}
+        fetched = listed([f"{name} ({size})" for name, size in sizes.items()])
+        return f"{text}; to download: {fetched}"
+
+
+_BASE_BYTES = 8 * 10**8  # measured memory used by Python, torch and blocks of rows
+_HELD = 3 * 4  # bytes of memory per feature value
+
+
+def _most_bytes(n, widths, train, options) -> int:
+    D, d = sum(widths), max(widths)
+    rank, width = min(options.compute.rank, D), min(options.compute.rank + OVERSAMPLING, D)
+    columns = options.tasks.n_tasks * (options.tasks.n_classes - 1)
+    labels = (1 + (train > 0)) * n * options.tasks.n_tasks
+    evaluated = min(n, options.compute.n_residuals)
+    factor = 4 * n * (width + rank) + 3 * 4 * 2048 * D
+    drawing = 4 * n * rank + labels + n * options.tasks.n_tasks
+    scoring = 2 * labels + 8 * 3 * d * columns + 4 * evaluated * (4 * columns + 6 * d)
+    return _BASE_BYTES + max(factor, drawing, scoring)
+
+
+def _plan_ranking(
+    models: Mapping[str, Any],  # name -> features with a shape, as open_rows returns them
+    options: RankOptions,
+    *,
+    train: float = 0.0,  # share of examples for training probes; 0: no probes
+    consensus: bool = True,  # whether consensus weights are computed
+) -> RankingPlan:
+    "Estimate the operations and memory of a ranking from disk, without reading rows."
+    shapes = [rows.shape for rows in models.values()]
+    n, widths = shapes[0][0], [d for _, d in shapes]
+    operations = _ranking_operations(
+        n,
+        widths,
+        n_tasks=options.tasks.n_tasks,
+        n_classes=options.tasks.n_classes,
+        rank=options.compute.rank,
+        train=train,
+        consensus=consensus and len(widths) > 2,
+    )
+    return RankingPlan(
+        n=n,
+        n_models=len(widths),
+        operations=operations,
+        n_bytes=_most_bytes(n, widths, train, options),
+    )
+
+# %% ../../nbs/rank/13_models.ipynb #8f610293
+class _NetworkWork(NamedTuple):
+    "Cost of a network per example."
+
+    width: int  # number of features
+    operations: float  # multiply-adds
+    n_bytes: int  # size of its weights
+
+
+def _without_weights(source) -> tuple:  # module and a batch with one example, on the meta device
+    with torch.device("meta"):
+        if isinstance(source, sources.PublishedWeights):
+            from torchvision import models
+
+            names = {models.get_model_weights(name): name for name in models.list_models()}
+            module = models.get_model(names[type(source.weights)], weights=None).eval()
+            size = (3, *2 * source.weights.transforms().crop_size)
+            return accepted_models.Headless(module), torch.zeros(1, *size)
+        import timm
+
+        name = source.text.partition("@")[0]
+        try:
+            module = timm.create_model(name, pretrained=False, num_classes=0).eval()
+        except RuntimeError as e:
+            remedy = f"check its name ({type(e).__name__})"
+            checks.refuse("the model must be known to timm", repr(name), remedy)
+        return module, torch.zeros(1, *module.pretrained_cfg["input_size"])
+
+
+def _is_at_hand(
+    source, texts
+) -> bool:  # True if no download and no call to a user's function is needed
+    if isinstance(source, sources.Name):
+        places = named_models.repositories_of(source, texts)
+        cached = any(map(named_models.cached_snapshot, places))
+        return source.of_zoo or cached or Path(source.text).is_dir()
+    if isinstance(source, sources.TextEncoder):
+        return source.encode is None
+    return isinstance(source, (sources.Network, sources.WordVectors))
+
+
+def _usual_text(points: TextSource) -> int:
+    "Find the text whose number of words is closest to the mean, by index."
+    lengths = [len(str(text).split()) for text in points.texts]
+    mean = sum(lengths) / len(lengths)
+    return min(range(len(lengths)), key=lambda k: abs(lengths[k] - mean))
+
+
+def _network_work(source: sources.Source, points: Inputs | None) -> _NetworkWork | None:
+    "Estimate the cost of a network per example; None if it is unknown before loading."
+    module: nn.Module | None
+    forward: Callable | None
+    evaluating: AbstractContextManager = torch.no_grad()
+    of_texts = isinstance(points, TextSource)
+    by_name = isinstance(source, sources.PublishedWeights)  # buildable without weights
+    if isinstance(source, sources.Name):
+        by_name = not (source.of_zoo or source.of_hub or ":" in source.text)
+    if by_name and not of_texts:
+        module, batch = _without_weights(source)
+        forward = module
+    elif points is None or not _is_at_hand(source, of_texts):
+        return None
+    elif isinstance(points, TextSource):
+        if isinstance(source, sources.WordVectors):
+            return _NetworkWork(word_means(source.vectors, points.subset([0])).shape[1], 0.0, 0)
+        encoder = text_encoder(source, points)
+        forward, module = encoder.forward, encoder.module
+        batch = torch.tensor([_usual_text(points)])
+    elif isinstance(source, sources.Name) and source.of_zoo:  # training does not change the cost
+        forward = module = zoo.build_network(source.text[4:], train=False)
+        batch = zoo.zoo_transform(points[0])[None]
+    else:
+        encoder = accepted_models.load_encoder(source)
+        assert encoder.transform is not None  # images are not features
+        forward, module, batch = encoder.forward, encoder.module, encoder.transform(points[0])[None]
+        evaluating = encoders.evaluating(module, torch.device("cpu"))
+    with FlopCounterMode(display=False) as counter, evaluating:
+        assert forward is not None
+        width = forward(batch).shape[1]
+    parameters = () if module is None else module.parameters()
+    n_bytes = sum(w.numel() * w.element_size() for w in parameters)
+    return _NetworkWork(width, counter.get_total_flops() / 2, n_bytes)
+
+
+def _weights_to_fetch(models: Mapping[str, sources.Source], texts: bool) -> tuple[str, ...]:
+    "List the models whose weights are not cached."
+    absent = []
+    for name, source in models.items():
+        if named_models.is_to_be_fetched(source, texts):
+            absent.append(name)
+        if isinstance(source, sources.PublishedWeights):  # stored in torch.hub's folder
+            file = Path(torch.hub.get_dir()) / "checkpoints" / Path(source.weights.url).name
+            absent += [] if file.is_file() else [name]
+    return tuple(absent)
+
+
+def _plan_in_memory(
+    models: Mapping[str, sources.Source],  # name -> Source
+    points: Inputs | None,  # None if all models are given as features
+    options: RankOptions,
+    *,
+    consensus: bool,  # whether consensus weights are computed
+    placed: ReferenceSet | None = None,  # None without reference models
+) -> RankingPlan:
+    "Estimate the operations, memory and downloads of a ranking in memory."
+    n, widths, uncounted = 0 if points is None else len(points), [], []
+    works: dict[str, _NetworkWork] = {}
+    for name, source in models.items():
+        if source.is_given:
+            n, d = np.shape(read_features(source).values)
+            widths.append(d)
+        elif work := _network_work(source, points):
+            works[name] = work
+        else:
+            uncounted.append(name)
+    widths += [work.width for work in works.values()]
+    operations = n * sum(work.operations for work in works.values())
+    operations += _ranking_operations(
+        n,
+        widths,
+        n_tasks=options.tasks.n_tasks,
+        n_classes=options.tasks.n_classes,
+        rank=sum(widths),
+        train=0.5 if options.accuracy else 0.0,
+        consensus=consensus and len(widths) > 2,
+    )
+    reference_models, fetched = (
+        ((), ()) if placed is None else (placed.reference_models, placed.fetched)
+    )
+    if points is not None:
+        operations += 0.0 if placed is None else placed.operations(points)
+        operations += baselines.counted_operations(points) if options.compute.baselines else 0.0
+    n_bytes = _HELD * n * sum(widths) + max([0, *(work.n_bytes for work in works.values())])
+    if widths and options.groups is None:
+        d = min(widths)
+        by_pairs = 8 * (4 * n * d + 3 * 1024 * n)  # four copies of rows, three blocks of distances
+        searching = by_pairs if n <= SEARCHED_ROWS else 16 * n * d
+        n_bytes = max(n_bytes, 4 * n * sum(widths) + searching)
+    absent = _weights_to_fetch(models, isinstance(points, TextSource))
+    download_bytes = {name: works[name].n_bytes for name in absent if name in works}
+    download_bytes |= {reference.name: reference.bytes for reference in fetched}
+    return RankingPlan(
+        n=n,
+        n_models=len(models),
+        operations=operations,
+        n_bytes=_BASE_BYTES + n_bytes,
+        downloads=(*absent, *(reference.name for reference in fetched)),
+        download_bytes=download_bytes,
+        uncounted=tuple(uncounted),
+        reference_models=tuple(reference.name for reference in reference_models),
+    )
 
 # %% ../../nbs/rank/13_models.ipynb #9ff4875d
 def check_out(out: str | Path | None) -> None:
@@ -169,18 +433,18 @@ def plan_models(
     metrics: Mapping[str, Callable] | list | tuple | str | None = None,  # as for rank_models
     tasks: Tasks = Tasks(),
     compute: Compute = Compute(),
-) -> cost.RankingPlan:
+) -> RankingPlan:
     "Estimate the downloads, memory and operations of `rank_models` without ranking."
     options = RankOptions(tasks=tasks, compute=compute)
     task = read_task(models, images, options, texts=texts, references=references, metrics=metrics)
     consensus = task.prior.kind == "consensus"
     if task.rows is not None:
         train = TRAIN if task.options.accuracy else 0.0
-        return cost.plan_ranking(task.rows, task.options, train=train, consensus=consensus)
+        return _plan_ranking(task.rows, task.options, train=train, consensus=consensus)
     at_hub = reference_set.hub_models(task.models, task.inputs)
     placed = reference_set.find_references(
         task.references, task.prior, task.models, task.inputs, at_hub
     )
-    return cost.plan_in_memory(
+    return _plan_in_memory(
         task.models, task.inputs, task.options, consensus=consensus, placed=placed
     )

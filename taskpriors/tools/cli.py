@@ -136,8 +136,7 @@ def _rank_layers(args) -> int:
     from taskpriors.inputs.accepted_models import load_encoder
     from taskpriors.rank.models import check_out, rank_models, saved_in
     from taskpriors.rank.options import nested
-    from taskpriors.tools.layer_outputs import layers_of
-    from taskpriors.tools.layers import layers_prior
+    from taskpriors.tools.layers import layers_of, layers_prior
 
     given = vars(args)
     report = _report_path(given)
