@@ -628,7 +628,8 @@ def read_labels(
         return labels
     column = None
     if isinstance(labels, LabelColumn):
-        labels, column = labels
+        column = labels.column
+        labels = labels.source
     of_points = labels is True
     if of_points:
         labels = getattr(images, "labels", None)

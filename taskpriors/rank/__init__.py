@@ -1,6 +1,6 @@
 """Rankings of models, from features to a verdict. Each module has a chapter in `nbs/rank`.
 
-models       `rank_models`, the entry point: arguments become a task; and its cost
+models       `rank_models`, the entry point, and the cost of a ranking
 task         the arguments of a ranking, read and checked once
 run          the steps in order: gather models, draw tasks, compute scores, assemble the ranking
 members      features of the models, and their cache

@@ -379,7 +379,7 @@ class MemoryEngine:
         options: RankOptions,
         *,
         probed: Tensor | None = None,  # tasks for training probes; None: no probes
-        labels: GivenLabels | None = None,  # not used, see `columns`
+        labels: GivenLabels | None = None,  # not used, see `metric_columns`
     ) -> members.Settled:  # name -> TaskScores
         "Compute the models' skills on tasks and, if requested, the accuracy of trained probes."
         skills, failures = _skills_on_tasks(models, tasks, options)

@@ -203,8 +203,7 @@ def _gather(engine: distributions.Engine, task: Task) -> _Gathered:
         )
     n = len(next(iter(models.values())).features)
     if inputs is not None:
-        kind = getattr(inputs, "kind", "images")
-        checks.check_same_n(models=n, **{kind: len(inputs)})
+        checks.check_same_n(models=n, **{inputs.kind: len(inputs)})
     called = reference_set.find_references(task.references, task.prior, models, inputs, of_hub)
     failed_references: dict[str, str] = {}
     if inputs is not None and called is not None and called.reference_models:
