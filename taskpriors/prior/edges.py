@@ -189,44 +189,32 @@ class LeastEigenvalue(NamedTuple):
             return f"E[G] has an eigenvalue of {self.value:.3g}, impossible for labels; raise T"
         return ""
 
-# %% ../../nbs/prior/02_edges.ipynb #75861e17
-def _edge_rows(rows, Z, odds) -> Tensor:
-    "Return rows of the edge probabilities, with a unit diagonal."
-    P = torch.sigmoid(odds * (Z[rows] @ Z.T))
-    P[torch.arange(len(P)), torch.arange(rows.start, rows.stop)] = 1.0
-    return P
-
 # %% ../../nbs/prior/02_edges.ipynb #4db4cfdb
+_EIGENVALUE_POINTS = 2048  # maximum number of examples
+
+
 @checks.entry_point
 def least_eigenvalue(
     Z: ArrayLike,  # factor of the prior kernel K = Z Z^T, shape (n, r)
     temperature: float,  # T > 0, in the units of K
     *,
     graphs: str = "undirected",  # "directed" or "undirected"; the diagonal is one in both
-    n_points: int | None = 2048,  # number of evenly spaced examples to use; None is all
-    block_size: int = 512,  # rows in memory at once
 ) -> LeastEigenvalue:
     "Least eigenvalue of the edge probabilities, which is at least 0 for label graphs."
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
     Z, odds = checked_odds(Z, temperature, graphs)
-    if n_points is not None and checks.check_count(n_points, "n_points", low=2) < len(Z):
-        Z = Z[blocks.evenly(len(Z), n_points, down=True)]
-    Z = Z.double()
-    n = len(Z)
-    slices = list(blocks.row_blocks(n, checks.check_count(block_size, "block_size")))
+    n = min(len(Z), _EIGENVALUE_POINTS)
+    Z = Z[blocks.evenly(len(Z), n, down=True)].double()
+    P = torch.sigmoid(odds * (Z @ Z.T)).fill_diagonal_(1)
     if n < 32:  # too few examples for Lanczos iterations
-        P = _edge_rows(slice(0, n), Z, odds)
         return LeastEigenvalue(torch.linalg.eigvalsh(P)[0].item(), n)
-    held = [_edge_rows(rows, Z, odds) for rows in slices] if n <= 4096 else None
 
-    def times(v):
-        v = torch.as_tensor(v.reshape(-1)).to(Z)
-        parts = held or (_edge_rows(rows, Z, odds) for rows in slices)
-        return torch.cat([P @ v for P in parts]).cpu().numpy()
+    def times(v):  # by 2 I - P
+        return 2 * v.reshape(-1) - (P @ torch.as_tensor(v.reshape(-1)).to(P)).cpu().numpy()
 
     start = torch.randn(n, generator=checks.check_generator(0), dtype=Z.dtype).numpy()
-    shifted = LinearOperator((n, n), matvec=lambda v: 2 * v.reshape(-1) - times(v), dtype="f8")
+    shifted = LinearOperator((n, n), matvec=times, dtype="f8")
     try:
         lanczos = dict(k=1, which="LA", v0=start, ncv=20, maxiter=20, tol=0.02)
         value, _ = eigsh(shifted, **lanczos)
