@@ -116,7 +116,7 @@ def _cool_chains(
     state = particles.ParticleState.hot(P, m, g)
     for beta in betas:
         for _ in range(sweeps):
-            particles.gibbs_sweep(P, beta, state.labels, state.sums, g)
+            P.sweep(beta, state.labels, state.sums, g)
         yield state._replace(beta=beta)
 
 # %% ../../nbs/prior/13_calibration.ipynb #0b3ff9fd
@@ -159,7 +159,7 @@ def calibrate_temperature(
     checks.check_choice(method, ("anneal", "gibbs"), "method")
     ratio = checks.check_number(ratio, "ratio", low=1, high=1e3, low_open=True)
     lowest = checks.check_number(lowest, "lowest", low=0, high=1, low_open=True)
-    P, _, g = particles.checked_problem(Z, lowest * top, n_classes, n_tasks, seed)
+    P, g = particles.PottsModel.checked(Z, lowest * top, n_classes, n_tasks, seed)
     n_stops = math.ceil(math.log(2 / lowest, ratio)) + 1
     stops = [ratio**k / (2 * top) for k in range(n_stops)]
     if method == "gibbs":

@@ -76,7 +76,7 @@ def watch_chains(
     directions = _leading_directions(P, beta)
     values = []
     for _ in with_bar(range(sweeps), progress, desc="sweeps"):
-        particles.gibbs_sweep(P, beta, Y, U, g)
+        P.sweep(beta, Y, U, g)
         names, of_sweep = _chain_statistics(P, U, directions)
         values.append(of_sweep)
     series = torch.stack(values)
@@ -167,7 +167,7 @@ def _cold_chains_stay(
     Y = torch.cat([P.hold(one_class), P.prefix_labels(c, P.T / 10, g)], 1)
     U = P.sums(Y)
     for sweep in range(1, _COLD_SWEEPS + 1):
-        particles.gibbs_sweep(P, 1 / P.T, Y, U, g)
+        P.sweep(1 / P.T, Y, U, g)
         if sweep % _COLD_LOOK:
             continue
         chains = P.trace(U)
@@ -229,16 +229,15 @@ def enumerate_labelings(
 
 # %% ../../nbs/prior/12_labelings.ipynb #82197cb7
 def _sample_chains(
-    P: particles.PottsModel, order: Tensor, g: torch.Generator, m: int, *, sweeps: int, progress
+    P: particles.PottsModel, g: torch.Generator, m: int, *, sweeps: int, progress: bool
 ) -> Labelings:
     Y = P.independent_labels(m - m // 2, g)
     if m > 1:  # prefix samples first, independent labels last
         Y = torch.cat([P.prefix_labels(m // 2, P.T, g), Y], 1)
     reason, values = watch_chains(P, 1 / P.T, Y, g, sweeps=sweeps, progress=progress)
-    labels = Y[order.argsort()].T.contiguous().long()
-    device = labels.device
+    device = Y.device
     return Labelings(
-        labels=labels,
+        labels=P.tasks(Y),
         log_weights=torch.full((m,), -math.log(m), dtype=torch.float64, device=device),
         ancestor=torch.arange(m, device=device),
         method="gibbs",
@@ -260,7 +259,7 @@ _MIN_DOF = 2  # annealed particles are resampled often, so families differ in si
 
 
 def _sample_particles(
-    P: particles.PottsModel, order: Tensor, g: torch.Generator, m: int, *, sweeps: int, progress
+    P: particles.PottsModel, g: torch.Generator, m: int, *, sweeps: int, progress: bool
 ) -> Labelings:
     states = particles.anneal(P, m, g, [1 / P.T])
     *_, state = with_bar(states, progress, desc="temperatures")
@@ -274,9 +273,9 @@ def _sample_particles(
     labels = labels[:, cloud.resample(g)]
     sums = P.sums(labels)
     for _ in with_bar(range(sweeps), progress, desc="sweeps"):
-        particles.gibbs_sweep(P, 1 / P.T, labels, sums, g)
+        P.sweep(1 / P.T, labels, sums, g)
     return Labelings(
-        labels=labels[order.argsort()].T.contiguous().long(),
+        labels=P.tasks(labels),
         log_weights=torch.log_softmax(cloud.log_w, 0),
         ancestor=cloud.ancestor,
         method="anneal",
@@ -315,7 +314,7 @@ def sample_labelings(
     Reference: Task Priors, section 2.4, the restricted measure.
     """
     checks.check_choice(method, ("anneal", "gibbs"), "method")
-    P, order, g = particles.checked_problem(Z, temperature, n_classes, n_tasks, seed, labels=given)
+    P, g = particles.PottsModel.checked(Z, temperature, n_classes, n_tasks, seed, labels=given)
     gibbs = method == "gibbs"
     if gibbs_sweeps is None:
         sweeps = 100 if gibbs else 2
@@ -326,8 +325,8 @@ def sample_labelings(
         if gibbs:
             checks.check_load(sweeps, "gibbs_sweeps", bytes_each=16 * n_tasks)
     sample = _sample_chains if gibbs else _sample_particles
-    labelings = sample(P, order, g, n_tasks, sweeps=sweeps, progress=progress)
-    place = order.argsort()
+    labelings = sample(P, g, n_tasks, sweeps=sweeps, progress=progress)
+    place = P.order.argsort()
     free = None if P.clamped is None else place >= P.n_clamped
     measure = Measure(factor=P.Z[place], temperature=P.T, pi=None, kappa=0.0, free=free)
     labelings = replace(labelings, measure=measure)

@@ -22,14 +22,49 @@ from . import prefix
 class PottsModel:
     "The label measure over the rows of Z, some of which may have known classes."
 
-    def __init__(self, Z: Tensor, T: float, q: int, *, clamped: Tensor | None = None) -> None:
+    def __init__(
+        self,
+        Z: Tensor,
+        T: float,
+        q: int,
+        *,
+        clamped: Tensor | None = None,
+        order: Tensor | None = None,
+    ) -> None:
         self.Z = Z
         self.n, self.rank = Z.shape
         self.clamped = clamped  # known classes of the first examples, or None
         self.n_clamped = 0 if clamped is None else len(clamped)
+        self.order = torch.arange(self.n) if order is None else order  # the caller's rows
         self.q = q
         self.T = T
         self.total = Z.double().sum(0)
+
+    @classmethod
+    def checked(
+        cls,
+        Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
+        temperature: float,
+        n_classes: int,
+        n_tasks: int,  # number m of tasks
+        seed: Seed | None,
+        *,
+        labels: ArrayLike | None = None,  # known classes, shape (n,); -1 if unknown
+    ) -> tuple["PottsModel", torch.Generator]:
+        "Check the arguments of a sampler, and put the examples in random order, known ones first."
+        Z, T, q, _ = prefix.check_sampler(Z, temperature, n_classes, n_tasks, label_bytes=18)
+        prefix.pair_scale(Z, T)
+        n = len(Z)
+        g = checks.check_generator(seed, Z.device)
+        order, clamped = torch.arange(n, device=Z.device), None
+        labels = prefix.check_given(labels, n=n, n_classes=q, device=Z.device)
+        if labels is not None:
+            first = (labels >= 0).nonzero()[:, 0]
+            order, clamped = (labels < 0).nonzero()[:, 0], labels[first]
+        order = order[torch.randperm(len(order), generator=g, device=g.device).to(Z.device)]
+        if clamped is not None:
+            order = torch.cat([first, order])
+        return cls(Z[order], T, q, clamped=clamped, order=order), g
 
     def free_blocks(self, size: int) -> list[slice]:
         "Return slices of at most `size` examples that cover the unknown labels."
@@ -41,6 +76,10 @@ class PottsModel:
         if self.clamped is not None:
             Y[: self.n_clamped] = self.clamped[:, None].to(Y)
         return Y
+
+    def tasks(self, Y: Tensor) -> Tensor:  # shape (m, n), int64
+        "Return labels (n, m) as tasks, with the examples in the caller's order."
+        return Y[self.order.argsort()].T.contiguous().long()
 
     def sums(self, Y: Tensor) -> Tensor:  # Z^T codes, shape (r, (q - 1) m)
         "Sum the rows of Z times the codes of their labels, in blocks of examples."
@@ -77,30 +116,19 @@ class PottsModel:
         base = (self.total[:, None] - U.sum(1)) / self.q
         return (U + base[:, None]).square().sum((0, 1)) + base.square().sum(0)
 
-# %% ../../nbs/prior/10_particles.ipynb #68381ff1
-def checked_problem(
-    Z: ArrayLike,  # factor of the prior kernel, shape (n, r)
-    temperature: float,
-    n_classes: int,
-    n_tasks: int,  # number m of tasks
-    seed: Seed | None,
-    *,
-    labels: ArrayLike | None = None,  # known classes, shape (n,); -1 if unknown
-) -> tuple[PottsModel, Tensor, torch.Generator]:  # row of Z at each position, shape (n,)
-    "Check a label measure, and return it in visiting order with this order and a generator."
-    Z, T, q, _ = prefix.check_sampler(Z, temperature, n_classes, n_tasks, label_bytes=18)
-    prefix.pair_scale(Z, T)
-    n = len(Z)
-    g = checks.check_generator(seed, Z.device)
-    order, clamped = torch.arange(n, device=Z.device), None
-    labels = prefix.check_given(labels, n=n, n_classes=q, device=Z.device)
-    if labels is not None:
-        first = (labels >= 0).nonzero()[:, 0]
-        order, clamped = (labels < 0).nonzero()[:, 0], labels[first]
-    order = order[torch.randperm(len(order), generator=g, device=g.device).to(Z.device)]
-    if clamped is not None:
-        order = torch.cat([first, order])
-    return PottsModel(Z[order], T, q, clamped=clamped), order, g
+    def sweep(self, beta: float, Y: Tensor, U: Tensor, g: torch.Generator) -> None:
+        "Redraw each label of each particle given all others, updating `Y` and `U` in place."
+        m = Y.shape[1]
+        for rows in self.free_blocks(32):
+            Z = self.Z[rows]
+            old = prefix.encode_labels(Y[rows], self.q, Z.dtype)
+            A = Z * (2 * beta)
+            J = A @ Z.T
+            u = prefix.draw_uniforms(len(Z), m, self.q, g, Z)
+            scores = A @ U - J.tril() @ old.flatten(1)  # without examples that J adds as drawn
+            labels, codes, _ = prefix.draw_block(scores.view_as(old), J.tril(-1), u)
+            U.addmm_(Z.T, (codes - old).flatten(1))
+            Y[rows] = labels
 
 # %% ../../nbs/prior/10_particles.ipynb #ce7a2b8c
 _MIN_ANCESTORS = 10
@@ -192,21 +220,6 @@ class ParticleState(NamedTuple):
         cloud = _ParticleCloud(m, P.Z.device, log_z=(P.n - P.n_clamped) * math.log(P.q))
         return cls(0.0, Y, P.sums(Y), cloud)
 
-# %% ../../nbs/prior/10_particles.ipynb #68f28c43
-def gibbs_sweep(P: PottsModel, beta: float, Y: Tensor, U: Tensor, g: torch.Generator) -> None:
-    "Redraw each label of each particle given all others, updating `Y` and `U` in place."
-    q, m = P.q, Y.shape[1]
-    for rows in P.free_blocks(32):
-        Z = P.Z[rows]
-        old = prefix.encode_labels(Y[rows], q, Z.dtype)
-        A = Z * (2 * beta)
-        J = A @ Z.T
-        u = prefix.draw_uniforms(len(Z), m, q, g, Z)
-        scores = A @ U - J.tril() @ old.flatten(1)  # without examples that J adds as drawn
-        labels, codes, _ = prefix.draw_block(scores.view_as(old), J.tril(-1), u)
-        U.addmm_(Z.T, (codes - old).flatten(1))
-        Y[rows] = labels
-
 # %% ../../nbs/prior/10_particles.ipynb #fd53c607
 def _next_beta(cloud, trace, beta, end, step) -> float:
     "Increase beta as long as the conditional effective sample size is at least `step`."
@@ -248,6 +261,6 @@ def anneal(
             if cloud.ess[-1] < Y.shape[1] / 2:
                 Y = Y[:, cloud.resample(g)]
                 U = P.sums(Y)
-            gibbs_sweep(P, beta, Y, U, g)
+            P.sweep(beta, Y, U, g)
             state = ParticleState(beta, Y, U, cloud)
             yield state

@@ -379,7 +379,7 @@ class TaskPrior(Result):
             mean, variance = trace.mean.cpu(), trace.variance.cpu()
             near = [self.precision_at_k(X, k, executor=executor) for X in models.values()]
             least = edges.least_eigenvalue(self.factor, self.temperature, graphs=self.graphs)
-            reasons = [least.reason, *(e.reason for e in errors)]
+            reasons = [edges.edge_reason(least, len(self)), *(e.reason for e in errors)]
         else:
             factors = [kernels.kernel_factor(X) for X in models.values()]
             traces = [heldout.trace_over_labels(Z, labels) for Z in factors]
