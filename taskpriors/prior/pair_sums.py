@@ -11,6 +11,7 @@ from functools import partial
 from typing import NamedTuple, TypeGuard
 
 import torch
+from numpy.polynomial import Polynomial
 from torch import Tensor
 
 import taskpriors.blocks as blocks
@@ -60,25 +61,6 @@ def factor_kernel(Z: Tensor, scale: float = 1.0) -> _Kernel:
     off_diagonal = column.square().sum() - own.sum()
     return _Kernel([(Z, Z, scale)], scale * own, scale * off_diagonal)
 
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d3c
-def _next_polynomial(R: Sequence) -> list[float]:
-    "Return the coefficients of (1 - t^2) R'/2 - t R, lowest power first."
-    out = [0.0] * (len(R) + 1)
-    for power, c in enumerate(R):
-        half_slope = power * c / 2
-        out[power + 1] -= half_slope + c
-        if power > 0:
-            out[power - 1] += half_slope
-    return out
-
-
-def _horner(coefficients: Sequence, t: Tensor) -> Tensor:
-    "Evaluate a polynomial at `t`; the coefficients start with the lowest power."
-    value = torch.zeros_like(t)
-    for c in reversed(coefficients):
-        value = value * t + c
-    return value
-
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d40
 def coin_cumulants(x: Tensor, order: int) -> Tensor:  # shape (order, ...), dtype of `x`
     "Cumulants 1 to `order` of Bernoulli variables with log-odds `x`."
@@ -86,11 +68,14 @@ def coin_cumulants(x: Tensor, order: int) -> Tensor:  # shape (order, ...), dtyp
     q = torch.sigmoid(-x)
     t = p - q
     w = p * q
-    R = [1.0]
+    R = Polynomial([1.0])
     out = [p]
     for _ in range(order - 1):
-        out.append(_horner(R, t) * w)
-        R = _next_polynomial(R)
+        value = torch.zeros_like(t)
+        for c in reversed(R.coef.tolist()):
+            value = value * t + c
+        out.append(value * w)
+        R = Polynomial([0.5, 0, -0.5]) * R.deriv() - Polynomial([0, 1]) * R
     return torch.stack(out)
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d4a
