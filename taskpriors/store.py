@@ -214,7 +214,7 @@ def locked(path: str | Path, *, timeout: float = -1.0) -> Iterator[bool]:
             lock.release()
 
 # %% ../nbs/core/05_store.ipynb #6610a54c
-_UNWRITABLE: set[tuple] = set()  # caches and folders that a warning has named
+_UNWRITABLE: set[Path] = set()  # caches that a warning has named
 _LEFT = re.compile(r"\.(.+)\.\d+\.[0-9a-f]{8}\.tmp")  # the name of a file that is being written
 
 
@@ -229,7 +229,6 @@ def keep_tensors(
     "Save a cached result with `save_tensors`, and only warn if the file cannot be written."
     path = Path(path)
     root = path.parent if root is None else Path(root)
-    place = (root, *path.relative_to(root).parts[:-1][:1])
     try:
         with locked(root / "write", timeout=60) as held:
             with suppress(OSError):
@@ -238,11 +237,10 @@ def keep_tensors(
                         left.unlink()
             save_tensors(path, tensors, meta, sidecar=sidecar)
     except OSError as e:
-        if root not in [named[0] for named in _UNWRITABLE]:
+        if root not in _UNWRITABLE:
             warnings.warn(f"{e} The run continues without storing its results.", stacklevel=2)
-        _UNWRITABLE.add(place)
+        _UNWRITABLE.add(root)
         return False
-    _UNWRITABLE.discard(place)
     return True
 
 # %% ../nbs/core/05_store.ipynb #92a3ff2e
@@ -315,7 +313,6 @@ def cached(
     key: dict,  # entry of the description -> its value; the result depends on these
     like: dict,  # name -> tensor of the right type and shape
     *,
-    quiet: bool = False,  # whether to suppress the warning of an invalid file
     infinite: bool = False,  # whether infinite numbers are valid
     more: dict | None = None,  # additional entries of the description, which are not compared
     sidecar: bool = False,  # as in `save_tensors`
@@ -324,38 +321,12 @@ def cached(
     "Return tensors stored under a key, or compute and store them."
     if path is None:
         return compute()
-    stored = find_tensors(path, key, like, quiet=quiet, infinite=infinite)
+    stored = find_tensors(path, key, like, infinite=infinite)
     if stored is not None:
         return stored[0]
     tensors = compute()
     keep_tensors(path, tensors, key | (more or {}), sidecar=sidecar, root=root)
     return tensors
-
-# %% ../nbs/core/05_store.ipynb #6b2f4e06
-def find_json(path: str | Path, key: str, *, quiet: bool = False) -> dict | None:
-    "Return the result that `cached_json` stored under a key, or None."
-    stored = find_tensors(path, dict(key=key, result=dict), dict(done=torch.ones(1)), quiet=quiet)
-    return None if stored is None else stored[1]["result"]
-
-
-def cached_json(
-    path: str | Path | None,  # a .safetensors file; None stores nothing
-    compute: Callable,  # () -> JSON-serializable dictionary
-    key: str,  # digest of what the result depends on
-    *,
-    quiet: bool = False,  # whether to suppress the warning of an invalid file
-    name: str,  # name of the result in a listing of the cache
-    root: str | Path | None = None,  # as in `keep_tensors`
-) -> dict[str, Any]:  # the result
-    "Return a dictionary stored under a key, or compute and store it."
-    stored = None if path is None else find_json(path, key, quiet=quiet)
-    if stored is not None:
-        return stored
-    result = compute()
-    if path is not None:
-        description = dict(key=key, result=result, name=name)
-        keep_tensors(path, dict(done=torch.ones(1)), description, sidecar=False, root=root)
-    return result
 
 # %% ../nbs/core/05_store.ipynb #ce559e9b
 _KINDS = ("features", "zoo", "ranking", "synbench", "neucrab")  # the folders of a cache

@@ -73,13 +73,10 @@ CALLS = {
         "TaskPrior.from_labels": dict(labels=Y, temperature=1.0),
         "TaskPrior.from_views": dict(n_samples=3, n_views=2, temperature=1.0),
         "TaskPrior.at": dict(self=PRIOR, temperature=2.0),
-        "TaskPrior.given": dict(self=PRIOR, labels=y),
         "TaskPrior.at_ratio": dict(self=PRIOR, ratio=2.0),
         "TaskPrior.calibrated": dict(self=PRIOR, n_tasks=64, seed=0),
         "TaskPrior.regime": dict(self=PRIOR),
         "TaskPrior.edge_probabilities": dict(self=PRIOR),
-        "TaskPrior.log_partition": dict(self=PRIOR),
-        "TaskPrior.sample_graphs": dict(self=PRIOR, n_graphs=2, seed=0),
         "TaskPrior.moments": dict(self=PRIOR, models=MODELS),
         "TaskPrior.cumulants": dict(self=PRIOR, models=X),
         "TaskPrior.outperforms": dict(self=PRIOR, A=X, B=X2),
@@ -169,16 +166,12 @@ CALLS = {
     "prior.posterior": {
         "label_evidence": dict(factors=[Z, X], labels=SOME),
         "posterior_weights": dict(weights=[0.4, 0.6], evidence=EVIDENCE),
-        "posterior_tasks": dict(factors=[Z, X], labels=SOME, evidence=EVIDENCE, n_tasks=2),
         "labelled_skill": dict(features=[X, X2], labels=SOME),
     },
     "transfer.metrics": {"metric_rows": {}},
     "prior.cut_prior": {
         "cut_prior": dict(models=MODELS, rank=2),
         "row_kernel": dict(features=X),
-    },
-    "prior.ridge_on_disk": {
-        "scores_of_rows": dict(features=X, labels=Y, probe_labels=Y, train=0.5),
     },
     "rank.reference_set": {
         "standard_references": dict(kind="images"),

@@ -38,7 +38,7 @@ CONTRACT = {
     "prior.heldout": "expected_heldout_error HeldoutError precision_at_k",
     "prior.consensus": "cross_skill consensus_prior copy_similarity Consensus",
     "prior.task_prior": "TaskPrior ModelScores",
-    "prior.posterior": "label_evidence posterior_weights posterior_tasks labelled_skill "
+    "prior.posterior": "label_evidence posterior_weights labelled_skill "
     "LabelEvidence LabelledSkill PosteriorWeights",
     "prior.objective": "TaskPriorLoss",
     "prior.calibration": "Calibration Regime TemperatureScan calibrate_temperature "

@@ -47,8 +47,7 @@ from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.probes import logistic_probes, ridge_probes
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import nested
-from taskpriors.ridge import ridge_basis, simplex_codes
-from taskpriors.ridge_tasks import alpha_grid
+from taskpriors.ridge import decompose, simplex_codes
 from taskpriors.svd import feature_svd
 from taskpriors.synbench import gaussians, robust_probing
 from taskpriors.synbench.score import (
@@ -191,9 +190,8 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
         normal(40_000, 64),
         normal(40_000, 64, 1),
     ),
-    "_heldout_matrix": lambda: (heldout._heldout_matrix, normal(2_500, 20), 1.0),
-    "ridge_basis": lambda: (ridge_basis, normal(80_000, 256)),
-    "ridge_basis wide": lambda: (ridge_basis, normal(1_000, 8_000)),
+    "decompose": lambda: (decompose, normal(80_000, 256)),
+    "decompose wide": lambda: (decompose, normal(1_000, 8_000)),
     "simplex_codes": lambda: (simplex_codes, 4_000),
     "ridge_probes": lambda: (ridge_probes, normal(20_000, 64), tasks(60, 20_000, 10)),
     "ridge_probes train": lambda: (
@@ -401,7 +399,6 @@ TOO_MANY = {  # a count that no machine can carry
     "task.rows stop": lambda: task().rows(0, HUGE),
     "task.sample n": lambda: task().sample(HUGE),
     "task.batches n": lambda: next(task().batches(HUGE)),
-    "alpha_grid n_alphas": lambda: alpha_grid(ridge_basis(normal(9, 2)), n_alphas=HUGE),
     "simplex_codes n_classes": lambda: simplex_codes(HUGE),
     "ridge_probes n_classes": lambda: ridge_probes(normal(40, 2), FEW, n_classes=HUGE),
     "loss_curve n_points": lambda: loss_curve(normal(40, 2), FEW, n_points=HUGE),

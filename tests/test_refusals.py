@@ -116,8 +116,6 @@ CALLS = {
     "prior.heldout": {
         "expected_heldout_error": dict(features=X, prior=Z, temperature=1.0),
         "precision_at_k": dict(features=X, prior=Z, temperature=1.0, k=3),
-        "_heldout_matrix": dict(features=X, alpha=1.0),
-        "trace_over_labels": dict(Z=Z, labels=Y),
     },
     "prior.regression": {
         "expected_regression_error": dict(features=X, prior=Z),

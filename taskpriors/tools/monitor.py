@@ -437,7 +437,8 @@ class Monitor:
         known, points = self.known[self.known >= 0], torch.stack([a.label_points, b.label_points])
         skill = torch.tensor([a.label_skill, b.label_skill], dtype=torch.float64)
         se, n_classes = points.std(1) / points.shape[1] ** 0.5, len(known.unique())
-        n_pairs = posterior.pairs_of_one_class(known)
+        sizes = known.bincount()
+        n_pairs = int((sizes * (sizes - 1) // 2).sum())
         return forecast.scores_of(
             posterior.LabelledSkill(skill, se, len(known), n_classes, n_pairs, points.double())
         )
