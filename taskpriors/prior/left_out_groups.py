@@ -236,9 +236,9 @@ def error_without_groups(basis: RidgeBasis, tasks: Tensor, groups: ArrayLike) ->
         squares, constants, fields = _error_of_columns(basis, T, grouping)
         fields["task_ratios"] = squares / constants
         return HeldoutError(measure="target", task_errors=len(tasks) * squares, **fields)
-    labels, q, simplex, _ = CheckedTasks.of(tasks, basis.U)
-    m = len(labels)
-    codes = code_rows(labels, simplex).flatten(0, 1).T
+    checked = CheckedTasks.of(tasks, basis.U)
+    m, q = len(checked.labels), checked.n_classes
+    codes = code_rows(checked.labels, checked.codes).flatten(0, 1).T
     codes = (codes - codes.mean(0)) / m**0.5
     squares, constants, fields = _error_of_columns(basis, codes, grouping)
     errors, constants = (m * x.view(q - 1, m).sum(0) for x in (squares, constants))

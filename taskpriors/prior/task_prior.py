@@ -205,14 +205,11 @@ class TaskPrior(Result):
         self,
         n_classes: int = 2,  # classes per task
         *,
-        diversity: float = 0.8,  # target, 1 - mean adjusted Rand index of two tasks, in (0, 1)
         seed: Seed | None = 0,  # int, torch.Generator or None
-        **options: Any,  # passed to calibrate_temperature
+        **options: Any,  # passed to calibrate_temperature: diversity, n_tasks, ...
     ) -> "TaskPrior":
         "Return the prior at the temperature where its tasks have a given diversity."
-        calibration = calibrate_temperature(
-            self.factor, n_classes, diversity=diversity, seed=seed, **options
-        )
+        calibration = calibrate_temperature(self.factor, n_classes, seed=seed, **options)
         return self.at(calibration.temperature)
 
     @checks.entry_point
