@@ -20,7 +20,7 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.results as results
 import taskpriors.ridge as ridge
-from .checks import ArrayLike, Axes, DataFrame, ExecutorLike, Seed
+from .checks import ArrayLike, DataFrame, ExecutorLike, Seed
 from .ridge_tasks import CheckedTasks, code_rows, least_grid_errors
 from .signatures import documented
 
@@ -230,17 +230,6 @@ class ProbeResult(results.Result):
         columns = {name: getattr(self, name) for name in names}
         values = {name: v.cpu().numpy() for name, v in columns.items() if v is not None}
         return pd.DataFrame(values).rename_axis("task")
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        "Plot a histogram of accuracy over tasks."
-        ax = results.new_axes(ax)
-        mean = self.accuracy.mean().item()
-        ax.hist(self.accuracy.cpu().numpy(), bins=min(40, max(5, len(self.accuracy) // 10)))
-        ax.axvline(mean, color="black", label=f"mean {mean:.3f}")
-        ax.set(xlabel=f"{self.estimate} accuracy", ylabel="tasks")
-        ax.set_title(f"{len(self.accuracy):,} tasks, {self.n_evaluated:,} points evaluated")
-        ax.legend()
-        return ax
 
 # %% ../nbs/core/08_probes.ipynb #ae18b471
 def _grade(

@@ -19,7 +19,7 @@ import taskpriors.checks as checks
 import taskpriors.results as results
 import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
-from ..checks import ArrayLike, Axes, DataFrame, ExecutorLike
+from ..checks import ArrayLike, DataFrame, ExecutorLike
 from ..kernels import kernel_factor
 from .edges import checked_odds, least_eigenvalue
 from .estimates import Labelings
@@ -58,18 +58,6 @@ class HeldoutError(results.Result):
         "Return one row per penalty."
         shown = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
         return results.Result.to_frame(HeldoutError(**shown))
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        "Plot the expected error against the penalty."
-        ax = results.new_axes(ax)
-        if self.alphas is not None and self.errors is not None:
-            ax.plot(self.alphas.cpu(), self.errors.cpu(), label="expected held-out error")
-        ax.plot([self.alpha], [self.error], "o", label=f"least: skill {self.skill:.3f}")
-        ax.axhline(self.baseline, color="black", linestyle="--", label="intercept only")
-        ax.set(xscale="log", xlabel="penalty α", ylabel="squared error per example")
-        ax.set_title(f"{self.measure} measure")
-        ax.legend()
-        return ax
 
 # %% ../../nbs/prior/15_heldout.ipynb #1bcf0fc8
 def check_baseline(baseline: float) -> float:

@@ -284,9 +284,7 @@ def _sample_chains(
     if m > 1:  # prefix samples first, independent labels last
         cold = particles.particle_filter(P, m // 2, g, resample_below=0.0).labels
         Y = torch.cat([cold, Y], 1)
-    reason, values = watch_chains(
-        P, 1 / P.T, Y, g, sweeps=options.sweeps, progress=options.progress
-    )
+    reason, _ = watch_chains(P, 1 / P.T, Y, g, sweeps=options.sweeps, progress=options.progress)
     labels = Y[order.argsort()].T.contiguous().long()
     device = labels.device
     return Labelings(
@@ -304,7 +302,6 @@ def _sample_chains(
         trusted=not reason,
         reason=reason,
         heaviest=1 / m,
-        history=values[:, 0].mean(1),
     )
 
 # %% ../../nbs/prior/12_labelings.ipynb #4c9bc0ec
@@ -433,7 +430,6 @@ def _sample_particles(
         trusted=not reason,
         reason=reason,
         heaviest=heaviest,
-        history=torch.tensor(cloud.ess),
     )
 
 # %% ../../nbs/prior/12_labelings.ipynb #ba0bccfe

@@ -21,7 +21,6 @@ from ..inputs import row_blocks
 from . import heldout
 from . import left_out_groups as whole_groups
 from .heldout import HeldoutError, check_baseline, constant_values, ratio_values
-from ..probes import ProbeResult
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #0d223c14
 class _RowTasks(NamedTuple):
@@ -563,38 +562,20 @@ def _of_known(fit, rows, tasks, number, *, n_evaluated) -> _KnownLabels:  # Know
     return _KnownLabels(error, hits.mean().item(), here, fourth)
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #f23f716e
-def _probes(fit, rows, tasks, mask, n_evaluated) -> ProbeResult:
+def _probes(fit, rows, tasks, mask, n_evaluated) -> Tensor:  # (n_tasks, n_evaluated), float64
+    "Whether each held-out example is classified correctly: 1 if so, else 0."
     fitted = mask.nonzero().flatten()
     if len(fitted) > n_evaluated:
         fitted = fitted[blocks.evenly(len(fitted), min(n_evaluated, _CHOOSING))]
     alpha, _, _ = _choose(fit, _sample(fit, rows, tasks, fitted), tasks)
     held_out = (~mask).nonzero().flatten()
     new = _sample(fit, rows, tasks, held_out[blocks.evenly(len(held_out), n_evaluated)])
-    m, labels = len(tasks.labels), new.tasks.labels
     coef, codes = (_filter(fit, alpha)[:, None] * fit.C).to(new.U), tasks.codes.to(new.U)
-    right, loss = [], torch.zeros(m, dtype=torch.float64)
-    for points, U, Y in new.parts():
-        fitted = U @ coef
-        scores = (fitted + new.target_mean).view(len(U), m, -1) @ codes.T
-        right.append(scores.argmax(2).T.cpu() == labels[:, points])
-        squares = (Y - fitted).square().view(len(U), m, -1).sum(2)
-        loss += squares.sum(0, dtype=torch.float64).cpu()
-    right = torch.cat(right, 1)
-    recalls, present = [], []
-    for c in range(tasks.n_classes):
-        members = labels == c
-        recalls.append((right & members).sum(1).double() / members.sum(1).clamp(min=1))
-        present.append(members.any(1))
-    return ProbeResult(
-        accuracy=right.double().mean(1),
-        balanced_accuracy=torch.stack(recalls).sum(0) / torch.stack(present).sum(0),
-        loss=loss / len(new.U),
-        alpha=alpha,
-        estimate="held-out",
-        n_train=fit.n,
-        n_evaluated=len(new.U),
-        point_accuracy=right.double().mean(0),
-    )
+    right = []
+    for points in blocks.row_blocks(len(new.U), _PART):
+        scores = (new.U[points] @ coef + new.target_mean).unflatten(1, (len(tasks.labels), -1))
+        right.append((scores @ codes.T).argmax(2).T.cpu() == new.tasks.labels[:, points])
+    return torch.cat(right, 1).double()
 
 
 def scores_of_rows(
@@ -608,11 +589,12 @@ def scores_of_rows(
     groups: ArrayLike | None = None,  # group of each example, shape (n,)
     n_evaluated: int = _EVALUATED,  # number of evaluated examples
     block_size: int | None = None,  # rows read at once; None is 8 MB
-) -> tuple[HeldoutError, ProbeResult | None, _KnownLabels | None]:
+) -> tuple[HeldoutError, Tensor | None, _KnownLabels | None]:
     """Compute held-out errors and probe accuracies over tasks in one pass over a file.
 
-    Returns the held-out error on `labels` over all examples, the probes of `probe_labels`, and the
-    statistics on known labels; the last two are None without these labels.
+    Returns the held-out error on `labels` over all examples, whether probes of `probe_labels`
+    classify each held-out example correctly, (n_probe_tasks, n_evaluated), and the statistics on
+    known labels; the last two are None without these labels.
     """
     n = len(rows)
     tasks = _RowTasks.of(labels, n, n_classes)
