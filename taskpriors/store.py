@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from typing_extensions import TypeAliasType
 
-from .checks import DataFrame, entry_point, refuse
+from .checks import entry_point, refuse
 
 # %% ../nbs/core/05_store.ipynb #df79cd87
 CacheLike = TypeAliasType("CacheLike", str | os.PathLike | Literal[False])
@@ -124,13 +124,6 @@ def write_files(contents: dict) -> None:
         raise
     for folder in {path.parent for path in contents}:
         _fsync_dir(folder)
-
-# %% ../nbs/core/05_store.ipynb #6e722999
-def keep_table(table: DataFrame, name: str) -> Path | None:
-    "Write a table as csv to $TASKPRIORS_TABLES; return its path, or None if it is not set."
-    folder = os.environ.get("TASKPRIORS_TABLES")
-    text = table.to_csv(lineterminator="\n")
-    return write_file(Path(folder, f"{name}.csv"), text) if folder else None
 
 # %% ../nbs/core/05_store.ipynb #0d7a1538
 def digest_tensors(tensors: dict, *more: str | bytes) -> str:  # 64 hexadecimal digits
