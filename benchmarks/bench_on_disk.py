@@ -48,12 +48,12 @@ class OnePass:
     track_sums_over_products.unit = "ratio"
 
     def track_heldout_error_over_products(self):
-        return ratio(lambda: scores_of_rows(self.path, self.labels), self.products)
+        return ratio(lambda: scores_of_rows(open_rows(self.path), self.labels), self.products)
 
     track_heldout_error_over_products.unit = "ratio"
 
     def track_extra_memory(self):
-        return peak_mib(lambda: scores_of_rows(self.path, self.labels))
+        return peak_mib(lambda: scores_of_rows(open_rows(self.path), self.labels))
 
     track_extra_memory.unit = "MiB"
 

@@ -237,10 +237,12 @@ def keep_tensors(
     return True
 
 # %% ../nbs/core/05_store.ipynb #92a3ff2e
-def _differs(meta, expected) -> str | None:  # name of an entry, or None
-    "Return the first entry of a description that differs from the expected one."
+def _misfit(
+    tensors: dict, meta: object, expected: dict, like: dict, infinite: bool
+) -> str | None:  # in words, or None
+    "Explain why a stored result is not the expected one."
     if not isinstance(meta, dict):
-        return "description"
+        return "was stored with another description"
     for name, value in expected.items():
         stored = meta.get(name)
         if isinstance(value, type):
@@ -248,12 +250,7 @@ def _differs(meta, expected) -> str | None:  # name of an entry, or None
         else:
             same = json.dumps(stored, sort_keys=True) == json.dumps(value, sort_keys=True)
         if not same:
-            return name
-    return None
-
-
-def _misfit(tensors, like, infinite) -> str | None:  # in words, or None
-    "Explain why tensors do not match the expected ones."
+            return f"was stored with another {name}"
     if set(tensors) != set(like):
         return "contains other fields"
     for name, t in tensors.items():
@@ -264,21 +261,6 @@ def _misfit(tensors, like, infinite) -> str | None:  # in words, or None
     return None
 
 # %% ../nbs/core/05_store.ipynb #625d24b3
-def _why_not(path, expected, like, infinite) -> tuple:  # reason or None; content or None
-    "Read a file; return its content, or the reason why it does not match."
-    try:
-        tensors, description = load_tensors(path)
-    except FileNotFoundError:  # removed in the meantime
-        return "no longer exists", None
-    except OSError as e:
-        return f"cannot be read ({os.strerror(e.errno or errno.EIO)})", None
-    except ValueError:
-        return "is truncated or altered", None
-    if differs := _differs(description, expected):
-        return f"was stored with another {differs}", None
-    return _misfit(tensors, like, infinite), (tensors, description)
-
-
 def find_tensors(
     path: str | Path,  # a .safetensors file of `save_tensors`, which may be missing
     expected: dict,  # entry of the description -> its value, or its type
@@ -291,12 +273,19 @@ def find_tensors(
     path = Path(path)
     if not os.path.isfile(path):
         return None
-    why, stored = _why_not(path, expected, like, infinite)
-    if why is None:
-        return stored
-    if not quiet and why != "no longer exists":
-        notice = f"{path.name[-80:]} {why} and is recomputed."
-        warnings.warn(notice, stacklevel=3)
+    try:
+        tensors, description = load_tensors(path)
+        why = _misfit(tensors, description, expected, like, infinite)
+        if why is None:
+            return tensors, description
+    except FileNotFoundError:  # removed in the meantime
+        return None
+    except OSError as e:
+        why = f"cannot be read ({os.strerror(e.errno or errno.EIO)})"
+    except ValueError:
+        why = "is truncated or altered"
+    if not quiet:
+        warnings.warn(f"{path.name[-80:]} {why} and is recomputed.", stacklevel=3)
     return None
 
 # %% ../nbs/core/05_store.ipynb #6b2f4e02

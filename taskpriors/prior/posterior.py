@@ -155,6 +155,7 @@ def label_evidence(
     )
 
 # %% ../../nbs/prior/22_posterior.ipynb #7829b7ba
+_FADE = 10.0  # number of labels that the prior weights are worth
 _POWERS = (0.03, 0.1, 0.3, 1.0)  # powers of the evidence to average over
 
 # %% ../../nbs/prior/22_posterior.ipynb #1f9f0752
@@ -177,11 +178,10 @@ def posterior_weights(
     *,
     similarity: ArrayLike | None = None,  # (n_components, n_components) in [0, 1], 1 for copies
     power: float | None = None,  # exponent t of the evidence; None averages over several
-    fade: float = 10.0,  # number of labels that the prior weights are worth
 ) -> PosteriorWeights:
     """Weights of the components given k labels, proportional to w^(f/(f + k)) E^t.
 
-    Here w are the prior weights, f is `fade`, E is the evidence and t its power. If `power` is
+    Here w are the prior weights, f is 10 labels, E is the evidence and t its power. If `power` is
     None, the weights are averaged over several powers; the share of a power increases with the
     probability that it assigns to each label given the preceding labels. Copies share one
     weight, as in consensus_prior.
@@ -198,7 +198,6 @@ def posterior_weights(
         )
         checks.refuse(rule, got, "pass consensus_prior(cross).weights")
     checks.check_same_n(weights=len(w), evidence=len(evidence.log_evidence))
-    fade = checks.check_number(fade, "fade", low=1e-6, high=1e9)
     powers = _POWERS if power is None else (power,)
     powers = tuple(checks.check_number(t, "power", low=0, high=100) for t in powers)
     n_copies = torch.ones_like(w)
@@ -212,12 +211,12 @@ def posterior_weights(
     share = -n_copies.log()  # share of a component in the weight of its copies
     step = evidence.predictive
     before = step.cumsum(2) - step
-    fading = fade / (fade + torch.arange(k))
+    fading = _FADE / (_FADE + torch.arange(k))
     losses, candidates = [], []
     for t in powers:
         log_w = t * before + fading * prior[:, None, None] + share[:, None, None]
         losses.append(-(log_w.log_softmax(0) + step).logsumexp(0).sum(1).mean())
-        log_w = t * evidence.log_evidence + fade / (fade + k) * prior + share
+        log_w = t * evidence.log_evidence + _FADE / (_FADE + k) * prior + share
         candidates.append(log_w.softmax(0))
     loss = torch.stack(losses)
     shares = (-loss).softmax(0)
