@@ -112,7 +112,7 @@ def _lower_gram(parts: Iterable, d: int) -> Tensor:  # undefined above the diago
     first = next(parts)
     out = first.new_zeros(d, d)
     for A in itertools.chain([first], parts):
-        for cols in row_blocks(d, max(64, -(-d // 4))):
+        for cols in row_blocks(d, max(64, -(-d // 12))):
             out[cols.start :, cols].addmm_(A[:, cols.start :].T, A[:, cols])
     return out
 
@@ -176,7 +176,7 @@ def slack_and_fixed(basis: RidgeBasis, alphas: Sequence) -> tuple[Tensor, Tensor
     "Diagonal of I - H, which divides residuals, and where it vanishes, (n_alphas, n) each."
     n, r = basis.U.shape
     keep, f = filters(basis, alphas)
-    blocks = row_blocks(n, 4096)
+    blocks = row_blocks(n, 512)  # in float64, these fit in cache
     eps = torch.finfo(torch.float64).eps
     weakness = basis.s[:1] / basis.s
     if not (r * eps * weakness.square() > 1).any():  # else no small eigenvalue was kept
@@ -203,17 +203,25 @@ def loo_slack(basis: RidgeBasis, alphas: Sequence) -> Tensor:  # shape (n_alphas
 
 # %% ../nbs/prior/14_ridge.ipynb #5539087c
 @checks.entry_point
-def loo_residuals(basis: RidgeBasis, targets: Tensor, alpha: float) -> Tensor:  # shape (..., n)
+def loo_residuals(
+    basis: RidgeBasis,
+    targets: Tensor,  # shape (..., n)
+    alpha: float,
+    *,
+    products: Tensor | None = None,  # centred targets @ U, shape (..., r), if they are known
+) -> Tensor:  # shape (..., n)
     "Leave-one-out residuals: targets minus predictions of probes fitted to all other examples."
     alpha = checks.check_number(alpha, "alpha", low=0)
     checks.check_same_n(basis=len(basis.U), targets=targets.shape[-1])
     keep, f = residual_filter(basis, alpha)
     slack = loo_slack(basis, [alpha])[0].to(targets.dtype)
     Yc = targets - targets.mean(-1, keepdim=True)
-    out = (Yc @ basis.U * -f.to(Yc.dtype)) @ basis.U.T
+    if products is None:
+        products = Yc @ basis.U
+    out = (products * -f.to(Yc.dtype)) @ basis.U.T
     if keep:
-        out = out + Yc
-    return out / slack
+        out += Yc
+    return out.div_(slack)
 
 # %% ../nbs/prior/14_ridge.ipynb #c7e45369
 def _class_folds(labels: Tensor, counts: Tensor) -> Tensor:  # shape (n_folds, n_left_out)
