@@ -83,7 +83,8 @@ class RidgeBasis(Result):
         if not (r * eps * weakness.square() > 1).any():  # else no small eigenvalue was kept
             weakness = weakness.square()
         factors = torch.cat([f, f * weakness]).T
-        sums = [self.U[b].double().square() @ factors for b in row_blocks(n, 4096)]
+        # in float64, blocks of 512 rows fit in cache
+        sums = [self.U[b].double().square() @ factors for b in row_blocks(n, 512)]
         lost, weak = torch.cat(sums).T.chunk(2)
         slack = keep[:, None] * (1 - 1 / n) - lost
         if self.full:
@@ -102,15 +103,23 @@ class RidgeBasis(Result):
             checks.refuse("no example may determine its own prediction", got, "raise alpha")
         return slack
 
-    def loo_residuals(self, targets: Tensor, alpha: float) -> Tensor:  # shape (..., n)
-        "Targets, shape (..., n), minus predictions of probes fitted to all other examples."
+    def loo_residuals(
+        self,
+        targets: Tensor,  # shape (..., n)
+        alpha: float,
+        *,
+        products: Tensor | None = None,  # centred targets @ U, shape (..., r), if they are known
+    ) -> Tensor:  # shape (..., n)
+        "Targets minus predictions of probes fitted to all other examples."
         keep, f = self.residual_filter(alpha)
         slack = self.loo_slack([alpha])[0].to(targets.dtype)
         Yc = targets - targets.mean(-1, keepdim=True)
-        out = (Yc @ self.U * -f.to(Yc.dtype)) @ self.U.T
+        if products is None:
+            products = Yc @ self.U
+        out = (products * -f.to(Yc.dtype)) @ self.U.T
         if keep:
-            out = out + Yc
-        return out / slack
+            out += Yc
+        return out.div_(slack)
 
 # %% ../nbs/prior/14_ridge.ipynb #29c4cc31
 def _eigen(
@@ -166,7 +175,7 @@ def _lower_gram(parts: Iterable, d: int) -> Tensor:  # undefined above the diago
     first = next(parts)
     out = first.new_zeros(d, d)
     for A in itertools.chain([first], parts):
-        for cols in row_blocks(d, max(64, -(-d // 4))):
+        for cols in row_blocks(d, max(64, -(-d // 12))):
             out[cols.start :, cols].addmm_(A[:, cols.start :].T, A[:, cols])
     return out
 

@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #57b6211c
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -245,17 +245,24 @@ def _errors_of_moments(
     return (torch.stack(linear) + quadratic) / len(basis.U)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #1b629065
-def training_parts(
-    basis: ridge.RidgeBasis, residuals: Tensor, alpha: float
-) -> Tensor:  # like `residuals`
+def training_parts(basis: ridge.RidgeBasis, residuals: Tensor, alpha: float) -> Tensor:
     "Effect of each training example on the errors of the others, half a term of pseudo-values."
+    return _training_and_products(basis, residuals, alpha)[0]
+
+
+def _training_and_products(
+    basis: ridge.RidgeBasis, residuals: Tensor, alpha: float
+) -> tuple[Tensor, Tensor]:  # shapes (..., n) and (..., r)
+    "`training_parts`, and the products of the residuals over slack with the basis."
     keep, f = basis.residual_filter(alpha)
     slack = basis.loo_slack([alpha])[0].to(residuals.dtype)
     scaled = residuals / slack
-    out = (scaled @ basis.U * -f.to(scaled.dtype)) @ basis.U.T
+    products = scaled @ basis.U
+    out = (products * -f.to(scaled.dtype)) @ basis.U.T
     if keep:
-        out = out + scaled - scaled.mean(-1, keepdim=True)
-    return residuals * (out - residuals)
+        out += scaled
+        out -= scaled.mean(-1, keepdim=True)
+    return out.sub_(residuals).mul_(residuals), products
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #7437c07c
 def _squares_beside(basis: ridge.RidgeBasis, weights: Tensor, alpha: float) -> Tensor:
@@ -325,60 +332,210 @@ class _TaskTargets(NamedTuple):
     products: Tensor  # targets @ U, shape (n_columns, r)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e8dc4cad
+class _Candidates(NamedTuple):
+    "Penalties of `alpha_grid` for which the leave-one-out error exists."
+
+    alphas: Tensor  # shape (n_alphas,), float64
+    keep: Tensor  # from `RidgeBasis.filters`, shape (n_alphas,)
+    f: Tensor  # shape (n_alphas, r)
+    weight: Tensor  # of each example, 1/slack^2, shape (n_alphas, n)
+
+
+def _candidates(basis: ridge.RidgeBasis) -> _Candidates:
+    grid, slack = _usable_grid(basis)
+    return _Candidates(grid, *basis.filters(grid.tolist()), slack**-2)
+
+
+def _squared_products(distribution: TaskMoments | _TaskTargets) -> Tensor:  # (r,), float64
+    "Diagonal of U.T @ A @ U."
+    if isinstance(distribution, _TaskTargets):
+        return distribution.products.square().sum(0, dtype=torch.float64)
+    if distribution.root:
+        return distribution.inner.square().sum(1, dtype=torch.float64)
+    return distribution.inner.diagonal().clamp(min=0)
+
+
 def _sum_and_doubt(
-    basis: ridge.RidgeBasis, distribution: TaskMoments | _TaskTargets, keep: Tensor, f: Tensor
+    basis: ridge.RidgeBasis, candidates: _Candidates, total: Tensor, squares: Tensor
 ) -> tuple[Tensor, Tensor]:  # both of shape (n_alphas,)
     "Sum of squared residuals at each penalty, and a bound on its rounding error."
-    if isinstance(distribution, _TaskTargets):
-        diagonal = distribution.products.square().sum(0, dtype=torch.float64)
-    elif distribution.root:
-        diagonal = distribution.inner.square().sum(1, dtype=torch.float64)
-    else:
-        diagonal = distribution.inner.diagonal().clamp(min=0)
-    size, total = diagonal.sqrt(), distribution.diag.sum()
-    residual = keep * (total - 2 * f @ diagonal) + f.square() @ diagonal
+    _, keep, f, _ = candidates
+    size = squares.sqrt()
+    residual = keep * (total - 2 * f @ squares) + f.square() @ squares
     stored, squared = (torch.finfo(kind).eps for kind in (basis.U.dtype, torch.float64))
     weak = f.abs() @ (size * basis.s[:1] / basis.s)
     doubt = stored * (f.abs() @ size + total.sqrt()).square()
     return residual, doubt + squared * len(size) * weak.square()
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #03e4a6d4
+def _floors(
+    candidates: _Candidates,
+    first: int,  # position of the penalty whose residuals are known
+    error: Tensor,  # its sum of weighted squared residuals
+    slope: Tensor,  # from `_training_and_products`: sum over targets of products, shape (r,)
+    *,
+    squares: Tensor,  # diagonal of U.T @ A @ U, shape (r,)
+    residual: Tensor,  # sum of squared residuals at each penalty, shape (n_alphas,)
+) -> Tensor:  # shape (n_alphas,)
+    "Lower bounds of the sums of weighted squared residuals, from the residuals at one penalty."
+    weight = candidates.weight
+    off = candidates.f[first] - candidates.f
+    known = error + 2 * off @ slope + weight[first].min() * (off.square() @ squares)
+    spread = weight - weight.mean(1, keepdim=True)
+    c = (spread @ spread[first] / spread[first].square().sum()).nan_to_num().clamp(min=0)
+    rest = (weight - c[:, None] * weight[first]).amin(1) * residual
+    return torch.maximum(c * known + rest, weight.amin(1) * residual)
+
+
+def _least_error(
+    basis: ridge.RidgeBasis,
+    candidates: _Candidates,
+    total: Tensor,  # sum of A_ii
+    squares: Tensor,  # diagonal of U.T @ A @ U, shape (r,)
+    errors_at: Callable,  # position of a penalty -> mean error, and if asked the slope
+) -> tuple[int, Tensor]:  # position of the best penalty, and its error
+    "Search for the penalty with the least error; few other penalties are tried."
+    residual, doubt = _sum_and_doubt(basis, candidates, total, squares)
+    mean, n = candidates.weight.mean(1), len(basis.U)
+    errors = torch.full_like(mean, torch.inf)
+    first = int((mean * residual).argmin())
+    errors[first], slope = errors_at(first, slope=True)
+    floor = _floors(candidates, first, n * errors[first], slope, squares=squares, residual=residual)
+    floor = (floor - mean * (2 * doubt + doubt[first])) / n
+    for k in floor.argsort().tolist():
+        if k != first and floor[k] <= errors.min():
+            errors[k], _ = errors_at(k, slope=False)
+    best = int(errors.argmin())
+    return best, errors[best]
+
+
+def _target_error(
+    k: int,
+    basis: ridge.RidgeBasis,
+    candidates: _Candidates,
+    distribution: _TaskTargets,
+    *,
+    slope: bool,
+) -> tuple[Tensor, Tensor | None]:
+    g, weight = candidates.f[k].to(basis.U), candidates.weight[k]
+    R = (distribution.products * -g) @ basis.U.T
+    if candidates.keep[k]:
+        R += distribution.targets
+    error = weight @ R.square().sum(0, dtype=torch.float64) / len(weight)
+    if not slope:
+        return error, None
+    products = (R * weight.to(R)) @ basis.U
+    return error, (products * distribution.products).sum(0, dtype=torch.float64)
+
+
 def least_grid_errors(
     basis: ridge.RidgeBasis, distributions: Sequence
 ) -> tuple[Tensor, Tensor]:  # alphas and errors, shape (n_distributions,), float64
     "Minimum of `loo_errors` for each task distribution (moments or targets), up to rounding."
-    grid, slack = _usable_grid(basis)
-    keep, f = basis.filters(grid.tolist())
-    weight, n = slack**-2, len(basis.U)
-    sums = zip(
-        *(_sum_and_doubt(basis, distribution, keep, f) for distribution in distributions),
-        strict=True,
-    )
-    residual, doubt = map(torch.stack, sums)
-    mean = weight.mean(1)
-    floor = (weight.amin(1) * residual - mean * doubt) / n
-    errors = torch.full_like(floor, torch.inf)
-    tried = torch.zeros_like(errors, dtype=torch.bool)
-    candidates = tried.scatter(1, (mean * residual).argmin(1, keepdim=True), True)
-    while (candidates := candidates & ~tried).any():
-        if isinstance(distributions[0], _TaskTargets):
-            for distribution, distribution_errors, some in zip(
-                distributions, errors, candidates, strict=True
-            ):
-                for k in some.nonzero()[:, 0].tolist():
-                    g = f[k].to(basis.U)
-                    R = (
-                        keep[k].to(g) * distribution.targets
-                        - (distribution.products * g) @ basis.U.T
-                    )
-                    distribution_errors[k] = weight[k] @ R.square().sum(0, dtype=torch.float64) / n
-        else:
-            candidates = candidates.any(0).expand_as(candidates)
-            some = candidates[0]
-            errors[:, some] = _errors_of_moments(
-                basis, distributions, weight[some], keep[some], f[some]
+    candidates = _candidates(basis)
+    grid, keep, f, weight = candidates
+    sums = [(d.diag.sum(), _squared_products(d)) for d in distributions]
+    if isinstance(distributions[0], _TaskTargets):
+        found = [
+            _least_error(
+                basis,
+                candidates,
+                *of_one,
+                partial(_target_error, basis=basis, candidates=candidates, distribution=d),
             )
-        tried |= candidates
-        candidates = floor <= errors.amin(1, keepdim=True)
+            for d, of_one in zip(distributions, sums, strict=True)
+        ]
+        return grid[[k for k, _ in found]], torch.stack([error for _, error in found])
+    bounds = zip(*(_sum_and_doubt(basis, candidates, *of_one) for of_one in sums), strict=True)
+    residual, doubt = map(torch.stack, bounds)
+    mean = weight.mean(1)
+    floor = (weight.amin(1) * residual - mean * doubt) / len(basis.U)
+    errors = torch.full_like(floor, torch.inf)
+    tried = torch.zeros_like(mean, dtype=torch.bool)
+    some = tried.scatter(0, (mean * residual).argmin(1), True)
+    while (some := some & ~tried).any():
+        errors[:, some] = _errors_of_moments(
+            basis, distributions, weight[some], keep[some], f[some]
+        )
+        tried |= some
+        some = (floor <= errors.amin(1, keepdim=True)).any(0)
     best = errors.argmin(1)
     return grid[best.cpu()], errors.gather(1, best[:, None])[:, 0]
+
+# %% ../nbs/prior/14_ridge_tasks.ipynb #5e1d0a76
+def block_errors(
+    block: tuple[slice, Tensor | None],  # tasks, and the products of their centred targets with U
+    basis: ridge.RidgeBasis,
+    tasks: CheckedTasks,
+    *,
+    alpha: float,
+    points: bool,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Errors of tasks, shape (n_block,), at one penalty.
+
+    With `points`, also the weighted squared residuals and `training_parts` of each example (2, n)
+    and, if the products are known, the slope (r,).
+    """
+    rows, products = block
+    targets = code_rows(tasks.labels[rows], tasks.codes)
+    residuals = basis.loo_residuals(targets, alpha, products=products)
+    squares = residuals.square().sum(0)
+    errors = squares.mean(1, dtype=torch.float64)
+    if not points:
+        return errors, None, None
+    training, scaled = _training_and_products(basis, residuals, alpha)
+    weights = tasks.weights[rows]
+    parts = weights @ torch.stack([squares, training.sum(0)]).double()
+    if products is None:
+        return errors, parts, None
+    return errors, parts, weights @ (products * scaled).sum(0).double()
+
+
+def _block_products(rows, basis, tasks) -> tuple[Tensor, Tensor, Tensor]:
+    Y = code_rows(tasks.labels[rows], tasks.codes)
+    Y -= Y.mean(-1, keepdim=True)
+    products = Y @ basis.U
+    diag, squares = (tasks.weights[rows] @ Z.square().sum(0).double() for Z in (Y, products))
+    return products, diag, squares
+
+
+class _TaskErrors(NamedTuple):
+    "Leave-one-out errors of tasks at the penalty of `alpha_grid` with the least mean error."
+
+    alpha: float
+    diag: Tensor  # squared centred targets, mean over tasks, shape (n,), float64
+    errors: Tensor  # of each task, shape (n_tasks,), float64
+    parts: Tensor  # squared residuals and `training_parts`, means over tasks, (2, n), float64
+
+
+def least_task_errors(
+    basis: ridge.RidgeBasis,
+    tasks: CheckedTasks,
+    *,
+    block_size: int | None = None,  # tasks per block; None uses blocks of about 32 MB
+    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
+) -> _TaskErrors:
+    "Compute the errors of tasks at the best penalty, without those at all others."
+    slices = blocks.row_blocks(len(tasks.labels), tasks.block(block_size))
+    project = partial(_block_products, basis=basis, tasks=tasks)
+    each = list(blocks.map_blocks(project, slices, executor=executor))
+    pairs = [(rows, products) for rows, (products, *_) in zip(slices, each, strict=True)]
+    diag, squares = (torch.stack(sums).sum(0) for sums in list(zip(*each, strict=True))[1:])
+    candidates = _candidates(basis)
+    computed: dict[int, tuple[Tensor, Tensor]] = {}  # errors of the tasks, and parts
+
+    def errors_at(k: int, slope: bool) -> tuple[Tensor, Tensor | None]:
+        alpha = candidates.alphas[k].item()
+        at_alpha = partial(block_errors, basis=basis, tasks=tasks, alpha=alpha, points=slope)
+        found = blocks.map_blocks(at_alpha, pairs, executor=executor)
+        errors, parts, slopes = zip(*found, strict=True)
+        errors = torch.cat(errors)
+        if not slope:
+            return tasks.weights @ errors, None
+        computed[k] = errors, torch.stack(parts).sum(0)
+        return tasks.weights @ errors, torch.stack(slopes).sum(0)
+
+    best, _ = _least_error(basis, candidates, diag.sum(), squares, errors_at)
+    if best not in computed:
+        errors_at(best, slope=True)
+    return _TaskErrors(candidates.alphas[best].item(), diag, *computed[best])

@@ -69,6 +69,21 @@ def check_baseline(baseline: float) -> float:
     return baseline
 
 
+def _at_penalty(alpha: float, error: float, diag: Tensor, measure: str = "label") -> HeldoutError:
+    "Result at one penalty, without the errors at others; `diag` is that of the moments."
+    n = len(diag)
+    baseline = check_baseline((diag.sum() * n / (n - 1) ** 2).item())
+    return HeldoutError(
+        error=error,
+        skill=1 - error / baseline,
+        variance=None,
+        alpha=alpha,
+        baseline=baseline,
+        measure=measure,
+        standard_error=None,
+    )
+
+
 def choose_penalty(
     basis: ridge.RidgeBasis,
     moments: TaskMoments,
@@ -78,29 +93,16 @@ def choose_penalty(
     measure: str = "label",
 ) -> HeldoutError:  # without the fields that need more than the moments
     "Select the penalty with the least expected leave-one-out error."
-    n = len(basis.U)
-    baseline = check_baseline((moments.diag.sum() * n / (n - 1) ** 2).item())
     if alpha is not None:
         alphas, errors = moments.loo_errors(basis, torch.tensor([alpha], dtype=torch.float64))
     elif curve:
         alphas, errors = moments.loo_errors(basis)
     else:
         alphas, errors = ridge_tasks.least_grid_errors(basis, [moments])
-    curve = curve and alpha is None
     errors = errors.cpu()
     best = int(errors.argmin())
-    error = errors[best].item()
-    return HeldoutError(
-        error=error,
-        skill=1 - error / baseline,
-        variance=None,
-        alpha=alphas[best].item(),
-        baseline=baseline,
-        measure=measure,
-        standard_error=None,
-        alphas=alphas if curve else None,
-        errors=errors if curve else None,
-    )
+    choice = _at_penalty(alphas[best].item(), errors[best].item(), moments.diag, measure)
+    return replace(choice, alphas=alphas, errors=errors) if curve and alpha is None else choice
 
 # %% ../../nbs/prior/15_heldout.ipynb #bbee4289
 def _tasks_or_factor(prior: Any, weights: ArrayLike | None, like: Tensor) -> CheckedTasks | Tensor:
@@ -154,25 +156,6 @@ def constant_errors(labels: Tensor, n_classes: int) -> Tensor:  # shape (n_tasks
     return (n / (n - 1)) ** 2 * (1 - shares.square().sum(0))
 
 # %% ../../nbs/prior/15_heldout.ipynb #11874aee
-def _task_errors(
-    rows: slice,
-    basis: ridge.RidgeBasis,
-    tasks: CheckedTasks,
-    *,
-    alpha: float,
-    points: bool,
-) -> tuple[Tensor, Tensor | None]:
-    "Errors of tasks; with `points` also their contributions to the errors of each example."
-    targets = ridge_tasks.code_rows(tasks.labels[rows], tasks.codes)
-    residuals = basis.loo_residuals(targets, alpha)
-    squares = residuals.square().sum(0)
-    errors = squares.mean(1, dtype=torch.float64)
-    if not points:
-        return errors, None
-    training = ridge_tasks.training_parts(basis, residuals, alpha).sum(0)
-    return errors, tasks.weights[rows] @ torch.stack([squares, training]).double()
-
-
 def _error_over_labels(
     basis: ridge.RidgeBasis,
     tasks: CheckedTasks,
@@ -187,21 +170,30 @@ def _error_over_labels(
     (m, n), w = tasks.labels.shape, tasks.weights
     size = tasks.block(block_size)
     tasks.check_memory(basis, size, n)
-    moments = tasks.moments(basis, block_size=size, executor=executor)
-    choice = choose_penalty(basis, moments, alpha, curve=curve)
-    if not variance:
-        alone = moments.point_errors(basis, choice.alpha) if points else None
-        return replace(choice, point_errors=alone)
-    part = partial(_task_errors, basis=basis, tasks=tasks, alpha=choice.alpha, points=points)
-    parts = blocks.map_blocks(part, blocks.row_blocks(m, size), executor=executor)
-    errors, point_parts = zip(*parts, strict=True)
-    errors = torch.cat(errors)
+    if alpha is None and variance and points and not curve:
+        least = ridge_tasks.least_task_errors(basis, tasks, block_size=size, executor=executor)
+        _, diag, errors, parts = least
+        choice = _at_penalty(least.alpha, (w @ errors).item(), diag)
+    else:
+        moments = tasks.moments(basis, block_size=size, executor=executor)
+        diag = moments.diag
+        choice = choose_penalty(basis, moments, alpha, curve=curve)
+        if not variance:
+            alone = moments.point_errors(basis, choice.alpha) if points else None
+            return replace(choice, point_errors=alone)
+        at_alpha = partial(
+            ridge_tasks.block_errors, basis=basis, tasks=tasks, alpha=choice.alpha, points=points
+        )
+        pairs = [(rows, None) for rows in blocks.row_blocks(m, size)]
+        each = blocks.map_blocks(at_alpha, pairs, executor=executor)
+        of_tasks, of_points, _ = zip(*each, strict=True)
+        errors, parts = torch.cat(of_tasks), sum(of_points) if points else None
     point_errors = pseudo_values = point_ratios = None
     mean_errors = choice.error, choice.baseline
-    if points:
-        point_errors, training = sum(point_parts)
+    if parts is not None:
+        point_errors, training = parts
         pseudo_values = ridge_tasks.loo_pseudo_values(basis, point_errors, training, choice.alpha)
-        constants = constant_values(moments.diag, moments.diag.mean(), n)
+        constants = constant_values(diag, diag.mean(), n)
         point_ratios = ratio_values(pseudo_values, constants, *mean_errors, n)
     off = errors - choice.error
     family = torch.arange(m) if tasks.ancestor is None else torch.as_tensor(tasks.ancestor)

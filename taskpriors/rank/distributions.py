@@ -387,7 +387,7 @@ def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) ->
 
 
 _HELD_TOGETHER = 2**25  # largest number of random numbers in memory at once
-_DRAWN_TOGETHER = 64  # examples per block; larger blocks are slower with few tasks per order
+_DRAWN_TOGETHER = 32  # examples per block; larger blocks are slower with few tasks per order
 
 
 def tasks_of_component(
