@@ -158,7 +158,6 @@ CALLS = {
         "plot_priors": dict(features=MODELS),
     },
     "inputs.images": {"load_images": dict(source=PICTURES)},
-    "prior.views": {"view_features": dict(views=VIEWS)},
     "prior.consensus": {
         "copy_similarity": dict(factors=[Z, X]),
         "mutual_skill": dict(cross=torch.ones(3, 3)),

@@ -301,17 +301,17 @@ NAMES = {
     "truths freedom sample_errors",
     "vector": "mu b first second given covariates scores truth weights nce.source error "
     "TaskPriorLoss.statistics.center TaskPriorLoss.forward.center robust_bayes.center "
-    "index class_proportions direction covariance skill evaluated",
+    "index direction covariance skill evaluated",
     "labels": "labels probe_labels known sample_labels.given",
     "number": "C a alpha attack_eps bandwidth beta correlation delta diversity eps floor gain "
     "kappa l2 level "
-    "consensus_prior.limit exponent power radius time_step "
+    "exponent power radius time_step "
     "discard "
-    "lowest lr noise perplexity pixel_mean ratio rel_tol resample_below rtol save_every "
+    "lowest lr noise perplexity pixel_mean ratio rel_tol rtol save_every "
     "scale shrinkage size step t task_temperature tau temperature tol tolerance trace "
     "fade growth spread words "
     "valid variance warmth weight flatness.b accuracy threshold gaussian_grid.hessian",
-    "count": "batch_size block_size check_every d dpi gibbs_sweeps inner k limit max_bytes "
+    "count": "batch_size block_size d dpi gibbs_sweeps inner k limit max_bytes "
     "max_iter max_pairs max_tasks n n_classes n_components n_epochs n_features n_graphs "
     "n_max n_min n_orders n_particles n_points n_projections n_resamples n_samples n_steps "
     "last max_points n_clusters n_folds n_sizes n_draws n_tasks n_train n_views n_weights "
@@ -321,7 +321,7 @@ NAMES = {
     "flag": "center contrasts downloads elected oriented check_edges exif_rotation "
     "higher_is_better on_disk overwrite paired plan points progress "
     "regression shuffle standardize expected_heldout_error.variance",
-    "word": "measure convention criterion against version "
+    "word": "measure convention against version "
     "eps_scale estimator graphs hessian integral interval kernel kind method "
     "missing normalization on_error pairs pooling probe rates rule sampler scoring setting "
     "statistic variant view kernel_factor.scale lidar.scale transrate.weights "

@@ -40,7 +40,6 @@ from taskpriors.prior import (
     prefix,
     regression,
     tails,
-    views,
 )
 from taskpriors.prior.calibration import edge_temperature
 from taskpriors.prior.task_prior import TaskPrior
@@ -143,9 +142,6 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
         normal(2_200, 8, 1),
         9.0,
     ),
-    "view_labels": lambda: (views.view_labels, 10**7, 2),
-    "view_graph": lambda: (views.view_graph, 2_000, 3),
-    "view_factor": lambda: (views.view_factor, 10**6, 4),
     "sample_labels": lambda: (
         functools.partial(prefix.sample_labels, n_tasks=2_000),
         normal(5_000, 16),
@@ -153,7 +149,7 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
         3,
     ),
     "task_diversity": lambda: (prefix.task_diversity, tasks(1_500, 200, 2)),
-    "sample_labelings smc": lambda: (
+    "sample_labelings anneal": lambda: (
         functools.partial(labelings.sample_labelings, n_tasks=8_000, gibbs_sweeps=0),
         normal(1_000, 16),
         9_999.0,
@@ -353,7 +349,7 @@ TOO_MANY = {  # a count that no machine can carry
         flat, IMAGES.permute(0, 2, 3, 1), transform=flat, cache=False, num_workers=HUGE
     ),
     "ImageSource n_threads": lambda: ImageSource([IMAGES[0].numpy()], "x", n_threads=HUGE),
-    "smc gibbs_sweeps": lambda: labelings.sample_labelings(
+    "anneal gibbs_sweeps": lambda: labelings.sample_labelings(
         normal(9, 2), 9.0, 2, n_tasks=4, gibbs_sweeps=HUGE
     ),
     "gibbs gibbs_sweeps": lambda: labelings.sample_labelings(
@@ -367,17 +363,12 @@ TOO_MANY = {  # a count that no machine can carry
     "calibrate_temperature n_tasks": lambda: calibration.calibrate_temperature(
         normal(9, 2), 2, n_tasks=HUGE
     ),
-    "temperature_scan n_tasks": lambda: calibration.temperature_scan(normal(9, 2), 2, n_tasks=HUGE),
     "TaskPrior.sample n_tasks": lambda: TaskPrior(normal(9, 2), 9.0).sample(2, HUGE),
     "TaskPrior.sample n_particles": lambda: TaskPrior(normal(9, 2), 9.0).sample(n_particles=HUGE),
     "enumerate_labelings labelings": lambda: labelings.enumerate_labelings(normal(9, 2), 9.0, 99),
     "sample_graphs n_graphs": lambda: edges.sample_graphs(
         normal(9, 2), 9.0, HUGE, graphs="directed"
     ),
-    "view_labels n_samples": lambda: views.view_labels(HUGE, 2),
-    "view_labels n_views": lambda: views.view_labels(2, HUGE),
-    "view_graph n_samples": lambda: views.view_graph(10**6, 2),
-    "view_factor n_samples": lambda: views.view_factor(HUGE, 2),
     "TaskPrior.from_views n_samples": lambda: TaskPrior.from_views(HUGE, 2, 1.0),
     "TaskPrior.from_views n_views": lambda: TaskPrior.from_views(2, HUGE, 1.0),
     "pgd_attack restarts": attack(robust_probing.pgd_attack, eps=0.1, restarts=HUGE),

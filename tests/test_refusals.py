@@ -91,14 +91,7 @@ CALLS = {
     },
     "prior.tails": {
         "trace_covariance": dict(models={"a": X, "b": X2}, prior=Z, temperature=1.0),
-        "outperform_matrix": dict(models={"a": X, "b": X2}, prior=Z, temperature=1.0),
         "outperform_probability": dict(A=X, B=X2, prior=Z, temperature=1.0),
-        "trace_quantile": dict(M=X, prior=Z, temperature=1.0, p=0.05),
-    },
-    "prior.views": {
-        "view_labels": dict(n_samples=3, n_views=2),
-        "view_graph": dict(n_samples=3, n_views=2),
-        "view_factor": dict(n_samples=3, n_views=2),
     },
     "prior.prefix": {
         "sample_labels": dict(Z=Z, temperature=1.0, n_classes=2, n_tasks=3, seed=0),
@@ -110,7 +103,6 @@ CALLS = {
     },
     "prior.calibration": {
         "calibrate_temperature": dict(Z=Z, n_classes=2, seed=0),
-        "temperature_scan": dict(Z=Z, n_classes=2, seed=0),
         "critical_temperature": dict(Z=Z, n_classes=2),
     },
     "prior.heldout": {

@@ -287,6 +287,9 @@ class Consensus(Result):
     reason: str = ""  # why the consensus is not stable
 
 # %% ../../nbs/prior/16_consensus.ipynb #56609793
+_LIMIT = 0.5  # lambda_2/lambda_1 above which two communities are reported
+
+
 @documented
 @checks.entry_point
 def consensus_prior(
@@ -297,7 +300,6 @@ def consensus_prior(
     controls: Sequence = (),  # positions of weak models, which have weight zero
     reference_models: Sequence = (),  # positions of models that are not ranked
     power: float = 8.0,  # p > 0; low: equal weights; high: all weight on the best pair
-    limit: float = 0.5,  # lambda_2/lambda_1 above which two communities are reported
 ) -> Consensus:
     """Weight models by how well they predict each other's tasks, and score them.
 
@@ -313,7 +315,6 @@ def consensus_prior(
     controls = _check_controls(controls, len(S))
     similarity = _check_copies(similarity, groups, len(S))
     power = checks.check_number(power, "power", low=0, high=1e12, low_open=True)
-    limit = checks.check_number(limit, "limit", low=0, high=1)
     C = mutual_skill(S, similarity=similarity, controls=controls, reference_models=reference_models)
     if not C.max() > 0:
         rule = "two models must predict each other's tasks better than chance and the controls"
@@ -325,27 +326,26 @@ def consensus_prior(
     ratio = (values[-2] / values[-1]).item()
     communities = [_perron_weights(B, n_copies, torch.ones(len(B), dtype=torch.bool))[0]]
     community = torch.zeros(len(B), dtype=torch.int64)
-    if ratio > limit:
+    stable = ratio <= _LIMIT
+    if not stable:
         part = _two_communities(B)
         if min(part.sum(), (~part).sum()) >= 2:
             pairs = [(_perron_weights(B, n_copies, members), members) for members in (part, ~part)]
             pairs.sort(key=lambda pair: -pair[0][1])
             communities = [weights for (weights, _), _ in pairs]
             community[pairs[1][1]] = 1
-    reason = (
-        f"the second community is {ratio:.2f} times as strong as the first" if ratio > limit else ""
-    )
+    reason = f"the second community is {ratio:.2f} times as strong as the first"
     two = len(communities) == 2
     return Consensus(
         weights=communities[0],
         score=S @ communities[0],
-        stable=not reason,
+        stable=stable,
         ratio=ratio,
         community=community,
         cross=S,
         rival_weights=communities[1] if two else None,
         rival_score=S @ communities[1] if two else None,
-        reason=reason,
+        reason="" if stable else reason,
     )
 
 # %% ../../nbs/prior/16_consensus.ipynb #063d7f52
@@ -427,10 +427,6 @@ def dependence(
 ) -> tuple[float, Tensor]:  # joint p-value, and one p-value per model, (n_models,)
     "Permutation test of whether models share any structure on the same examples."
     n = len(features[0])
-    if len(features) < 2:
-        raise ValueError(f"dependence needs at least two models. Got {len(features)}")
-    if any(len(X) != n for X in features):
-        raise ValueError("all models must have features of the same examples")
     g = torch.Generator().manual_seed(seed)
     rows = torch.randperm(n, generator=g)[:n_examples]
     kernels = np.stack([_centred_kernel(X[rows].cpu()).numpy() for X in features])

@@ -21,7 +21,7 @@ import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike, DataFrame, ExecutorLike
 from ..kernels import kernel_factor
-from .edges import checked_odds, least_eigenvalue
+from .edges import checked_odds, edge_reason, least_eigenvalue
 from .estimates import Labelings
 from ..ridge_tasks import CheckedTasks, TaskMoments
 from ..signatures import documented
@@ -401,7 +401,8 @@ def expected_heldout_error(
             stacklevel=3,
         )
     elif check_edges:
-        reason = least_eigenvalue(distribution.Z, 2 / distribution.odds).reason
+        least = least_eigenvalue(distribution.Z, 2 / distribution.odds)
+        reason = edge_reason(least, len(distribution.Z))
     return replace(
         choice,
         variance=spread,

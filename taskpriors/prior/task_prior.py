@@ -27,7 +27,6 @@ from .labelings import sample_labelings
 from .moments import TraceMoments
 from .sketch import sketch_trace_moments
 from .tails import outperform_probability
-from .views import view_factor
 from ..results import Result
 from ..signatures import documented
 
@@ -145,10 +144,10 @@ class TaskPrior(Result):
         graphs: str = "undirected",  # "undirected" or "directed"
     ) -> "TaskPrior":
         "Build the prior of self-supervised learning, one class per sample (Proposition 2.7)."
-        Y = view_factor(n_samples, n_views)
-        remedy = "lower n_samples"
-        checks.check_memory(12 * Y.shape[0] * Y.shape[1], remedy)
-        Z = Y.to_dense()
+        N = checks.check_count(n_samples, "n_samples")
+        V = checks.check_count(n_views, "n_views")
+        checks.check_memory(12 * N * V * N, "lower n_samples")
+        Z = torch.eye(N).repeat_interleave(V, 0)
         center = checks.check_flag(center, "center")
         return cls(center_rows(Z) if center else Z, temperature, graphs)
 
@@ -306,7 +305,8 @@ class TaskPrior(Result):
         trace = self.moments(models, executor=executor)
         near = [self.precision_at_k(X, k, executor=executor) for X in models.values()]
         least = edges.least_eigenvalue(self.factor, self.temperature, graphs=self.graphs)
-        reason = next((r for r in (least.reason, *(e.reason for e in errors)) if r), "")
+        reasons = [edges.edge_reason(least, len(self)), *(e.reason for e in errors)]
+        reason = next((r for r in reasons if r), "")
         return ModelScores(
             names=tuple(models),
             skill=torch.tensor([e.skill for e in errors], dtype=torch.float64),
@@ -323,9 +323,9 @@ class TaskPrior(Result):
         n_classes: int = 2,  # classes per task
         n_tasks: int = 1000,  # number of particles and of labelings
         *,
-        method: str = "anneal",  # or "smc" (faster, for hot priors), "gibbs", "prefix"
+        method: str = "anneal",  # or "gibbs", for independent chains
         seed: Seed | None = None,  # int, torch.Generator or None
-        **options: Any,  # passed to sample_labelings: gibbs_sweeps, given, class_proportions, ...
+        **options: Any,  # passed to sample_labelings: gibbs_sweeps, given, progress
     ) -> Labelings:
         "Draw weighted tasks from the label measure, with log Z; warns if they are not trusted."
         options = dict(options, n_tasks=n_tasks, method=method, seed=seed)

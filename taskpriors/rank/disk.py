@@ -368,7 +368,7 @@ def _sample_moments(models, prior, options) -> distributions.Moments:  # moments
     factors = {name: m.factor.factor(m.features.take(index)) for name, m in models.items()}
     K = prior.factor[index].to(options.device)
     sampled = _sampled_moments(factors, K, n, T, "undirected")
-    least = least_eigenvalue(K, T, graphs="undirected").value
+    least = least_eigenvalue(K, T, graphs="undirected")
     return distributions.Moments(
         mean=sampled.mean.cpu(),
         variance=sampled.variance.cpu(),

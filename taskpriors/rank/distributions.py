@@ -480,7 +480,7 @@ class Moments(NamedTuple):
     def edge_reason(self, n: int) -> str:
         "Reason why no labels of n examples can have these edge probabilities, or ''."
         least = math.nan if self.least.isinf() else self.least.item()
-        return edges.LeastEigenvalue(least, min(n, 2048)).reason
+        return edges.edge_reason(least, n)
 
 # %% ../../nbs/rank/07_distributions.ipynb #218f95f7
 @dataclass(frozen=True, eq=False, kw_only=True)

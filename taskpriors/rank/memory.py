@@ -69,7 +69,7 @@ def _moments_under(
         return distributions.Moments(
             mean=trace.mean.cpu(),
             variance=trace.variance.cpu(),
-            least=members.scalar(least.value).nan_to_num(-math.inf),  # the cache cannot store NaN
+            least=members.scalar(least).nan_to_num(-math.inf),  # the cache cannot store NaN
             temperature=members.scalar(prior.temperature),
             scale=members.scalar(trace.kernel_scale),
             seconds=members.scalar((time.perf_counter() - start) / len(models)),
