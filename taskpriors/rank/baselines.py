@@ -16,11 +16,10 @@ import torch
 from torch import Tensor, nn
 
 import taskpriors.checks as checks
-import taskpriors.store as store
 from ..blocks import evenly
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
-from . import distributions, labelled, members, reference_set
+from . import disk, distributions, labelled, members, reference_set
 from .forecast import Forecast, ForecastEvidence, ScoreEvidence
 from .members import RankedModel, Settled
 from .options import RankOptions
@@ -97,7 +96,7 @@ def see_inputs(
     makers = {k: make for k, make in _OF_KIND[source.kind].items() if k not in candidates}
     if any(model.untrained for model in candidates.values()):
         makers.pop(_UNTRAINED, None)
-    built, broken = members.settle(makers, [members.attempt(make) for make in makers.values()])
+    built, broken = members.attempt_each(lambda make: make(), makers)
     seen, failed = reference_set.embed_unranked(built, source, options)
     return Settled(seen, broken | failed)
 
@@ -125,86 +124,21 @@ def _near_copies(
     nearest = alike[len(models) :, : len(models)].amax(1)
     return {name for name, a in zip(baselines, nearest.tolist(), strict=True) if a >= _NEAR}
 
-# %% ../../nbs/rank/09_baselines.ipynb #74bf0b37
-def _low_level_share(
-    skill: Tensor,  # S_bj, skill of baseline b on the tasks of member j, shape (n_baselines, k)
-    mutual: Tensor,  # S_ij, skill of member i on the tasks of member j, shape (k, k)
-    weights: Tensor,  # consensus weights w of the members, shape (k,)
-    alike: Tensor,  # similarity of each pair of members, 1 for copies, shape (k, k)
-) -> float | None:  # at least 0; None if no two members predict each other's tasks
-    "Ratio of the best baseline's skill on the members' tasks to the members' mutual skill."
-    pairs = (torch.outer(weights, weights) * (1 - alike)).fill_diagonal_(0)
-    among = (mutual.clamp(min=0) * mutual.T.clamp(min=0)).sqrt()
-    total = (pairs * among).sum().item()
-    if total <= 0:
-        return None
-    best = (skill @ weights).max().item() / weights.sum().item()
-    return max(0.0, best) * pairs.sum().item() / total
-
-# %% ../../nbs/rank/09_baselines.ipynb #ed837b1c
-def _low_level_of(
-    baselines: Mapping[str, members.Model],
-    distribution: distributions.TaskDistribution,
-    models: Mapping[str, members.Model],
-    options: RankOptions,
-) -> float | None:
-    "Compute the low-level share for a consensus distribution; return None for others."
-    if distribution.consensus is None or distribution.cross_skills is None or not baselines:
-        return None
-    task_models = {**models, **distribution.reference_models}
-    weights = distribution.consensus.weights
-    kept = [
-        k
-        for k, name in enumerate(distribution.members)
-        if name in task_models and weights[k] > distributions.LEAST_WEIGHT
-    ]
-    teachers = [task_models[distribution.members[k]] for k in kept]
-    n = len(teachers[0].features)
-    index = evenly(n, options.n_consensus_examples)
-    learners = list(baselines.values())
-
-    def compute() -> dict[str, Tensor]:
-        return dict(skill=distributions.skills_on_tasks_of(learners, teachers, index, options))
-
-    digests = [[model.digest for model in some] for some in (learners, teachers)]
-    key: dict[str, object] = dict(what="baselines on tasks of members", models=digests)
-    key |= dict(
-        distributions.consensus_sampling(options), points=len(index), kernel=options.tasks.kernel
-    )
-    key["device"] = str(options.device)
-    if options.groups is not None:
-        key["groups"] = store.digest_tensors(dict(groups=options.groups))
-    named = all(digest for some in digests for digest in some)
-    like = dict(skill=members.blank(len(learners), len(teachers)))
-    cache = options.compute.cache if named else False
-    skill = members.cached_tensors(key, compute, like, cache)["skill"]
-    S, alike = (
-        distribution.cross_skills.skill[kept][:, kept],
-        distribution.cross_skills.alike[kept][:, kept],
-    )
-    return _low_level_share(skill, S, weights[kept], alike)
-
 # %% ../../nbs/rank/09_baselines.ipynb #bf73b496
 def score_beside(
-    engine: distributions.Engine,
+    engine: disk.Engine,
     baselines: Mapping[str, members.Model],  # name -> Model, as embedded by the engine
     models: Mapping[str, members.Model],  # ranked models
     task_sample: distributions.TaskSample,
     mask: Tensor,  # shape (n,), True for training examples
 ) -> distributions.Beside:
-    "Score the baselines that are not near copies of models, and compute the low-level share."
-    options = engine.options
-    low_level, failed = members.attempt(
-        _low_level_of, baselines, task_sample.distribution, models, options.alone()
-    )
-    failures = {} if failed is None else {"the low-level share": failed}
+    "Score the baselines that are not near copies of models."
     copies = members.attempt(_near_copies, baselines, models)[0] or set()
     shown = {name: model for name, model in baselines.items() if name not in copies}
     if not shown:
-        return distributions.Beside({}, {}, failures, low_level)
-    tasks = task_sample.skill_tasks
-    skills, broken = engine.score(shown, tasks, mask, options)
-    return distributions.Beside({k: shown[k] for k in skills}, skills, failures | broken, low_level)
+        return distributions.Beside({}, {}, {})
+    skills, failures = engine.score(shown, task_sample.skill_tasks, mask, engine.options)
+    return distributions.Beside({k: shown[k] for k in skills}, skills, failures)
 
 # %% ../../nbs/rank/09_baselines.ipynb #16c9c308
 def evidence_beside(

@@ -9,7 +9,7 @@ __all__ = []
 import functools
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -40,32 +40,19 @@ _PAIRED = 4096  # number of sampled examples, all of whose pairs are used
 
 
 def _sampled_moments(
-    factors: Mapping[str, Tensor],
-    prior: Tensor,
-    n: int,
-    temperature: float,
-    graphs: str = "undirected",
+    factors: Mapping[str, Tensor], prior: Tensor, n: int, temperature: float
 ) -> TraceMoments:
     """Estimate the mean and variance of Tr(MG) over n examples from all pairs in a sample.
 
     The factors of the models and of the prior have shape (s, r), with one row per sampled example.
     """
-    remedy = "pass a dictionary from model names to factors"
-    checks.check_instance(factors, Mapping, "factors", remedy=remedy)
-    sums = trace_moments(factors, prior, temperature, graphs=graphs)
+    sums = trace_moments(factors, prior, temperature, graphs="undirected")
     s = len(prior)
-    n = checks.check_count(n, "n", low=s)
-    p = torch.sigmoid(prior.double().square().sum(1) / temperature)  # for the pairs i = j
-    if graphs == "undirected":
-        p = torch.ones_like(p)
-    m = torch.stack([Z.double().square().sum(1) for Z in factors.values()])  # (n_models, s)
-    mean = (m * p).sum(1)  # contribution of the pairs i = j
-    variance = (m**2 * p * (1 - p)).sum(1)
+    # contribution of the pairs i = j, which always have an edge
+    mean = torch.stack([Z.double().square().sum() for Z in factors.values()])  # (n_models,)
     pairs = n * (n - 1) / (s * (s - 1))
     return replace(
-        sums,
-        mean=pairs * (sums.mean - mean) + n / s * mean,
-        variance=pairs * (sums.variance - variance) + n / s * variance,
+        sums, mean=pairs * (sums.mean - mean) + n / s * mean, variance=pairs * sums.variance
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #a16f0002
@@ -175,10 +162,11 @@ def _scored(rows, job) -> distributions.TaskScores:
     return scores
 
 
-def _scores_or_reason(rows, job) -> tuple[Any, str | None]:  # result, or the reason why it failed
-    scores = members.attempt(_scored, rows, job)
-    blocks.release_freed_pages()
-    return scores
+def _scored_in_worker(rows, job) -> distributions.TaskScores:
+    try:
+        return _scored(rows, job)
+    finally:
+        blocks.release_freed_pages()
 
 # %% ../../nbs/rank/10_disk.ipynb #adf85149
 class _KernelNumbers(NamedTuple):
@@ -226,9 +214,7 @@ def _gather_rows(
     rows: Mapping[str, row_blocks.RowMatrix], options: RankOptions
 ) -> members.Settled:  # name -> Model
     "Form models whose features stay on disk, and compute the mean and scale of their kernels."
-    of_rows = partial(members.attempt, _kernel_pass(options))
-    attempts = members.over_models(of_rows, rows.values(), options, "kernels")
-    kernels, failures = members.settle(rows, attempts)
+    kernels, failures = members.attempt_each(_kernel_pass(options), rows, options, "kernels")
     models = {}
     for name, kernel in kernels.items():
         matrix = kernel.rows
@@ -367,16 +353,9 @@ def _sample_moments(models, prior, options) -> distributions.Moments:  # moments
     T = calibration.edge_temperature(prior.factor)
     factors = {name: m.factor.factor(m.features.take(index)) for name, m in models.items()}
     K = prior.factor[index].to(options.device)
-    sampled = _sampled_moments(factors, K, n, T, "undirected")
-    least = least_eigenvalue(K, T, graphs="undirected").value
-    return distributions.Moments(
-        mean=sampled.mean.cpu(),
-        variance=sampled.variance.cpu(),
-        least=members.scalar(least).nan_to_num(-math.inf),  # the cache cannot store NaN
-        temperature=members.scalar(T),
-        scale=members.scalar(sampled.kernel_scale),
-        seconds=members.scalar(0.0),
-    )
+    sampled = _sampled_moments(factors, K, n, T)
+    least = least_eigenvalue(K, T, graphs="undirected")
+    return distributions.Moments.of(sampled, least, T, seconds=0.0)
 
 # %% ../../nbs/rank/10_disk.ipynb #c54fd8ee
 def _task_seeds(options) -> list[int]:  # for tasks of skills and of probes
@@ -433,7 +412,7 @@ def _drawn_or_kept(
     moments = members.load_or_compute(
         key,
         lambda: _sample_moments(models, prior(), options),
-        distributions.Moments(blank(len(models)), blank(len(models)), *[blank()] * 4),
+        distributions.Moments.blank(len(models)),
         folder,
     )
     return drawn, moments
@@ -477,9 +456,8 @@ def _score_rows(
             options.compute.n_residuals,
             options.compute.cache,
         )
-        rows = [model.features for model in models.values()]
-        score = partial(_scores_or_reason, job=job)
-        return members.settle(models, members.over_models(score, rows, options, "models"))
+        rows = {name: model.features for name, model in models.items()}
+        return members.attempt_each(partial(_scored_in_worker, job=job), rows, options, "models")
 
 # %% ../../nbs/rank/10_disk.ipynb #ef0b91f0
 _ITERATED = [name for name in registry.LABEL_METRICS if name not in _LABEL_COLUMNS]
@@ -507,52 +485,13 @@ def check_labels(labels: GivenLabels | None) -> None:
         _known_classes(labels.classes)
 
 
-def label_columns(
-    models: Mapping[str, members.Model],
-    scores: Mapping[str, distributions.TaskScores],
-    labels: GivenLabels | None,
-    options: RankOptions,
-) -> distributions.Columns:
-    "Compute label statistics from the pass over all rows, or from the labelled rows alone."
-    if labels is None:
-        return distributions.Columns({}, {}, [], [])
-    if _complete(labels):
-        each = []
-        for name in models:
-            column = scores[name].columns
-            assert column is not None, name  # scored in the same pass as the tasks
-            each.append(column)
-        table = torch.stack(each)
-        table = table.masked_fill(table.isinf(), math.nan)  # the cache cannot store NaN
-        values = dict(zip(_LABEL_COLUMNS, table.T, strict=True))
-        why = "targets must not be an exact linear function of the features"
-        undefined = [
-            name for name, x in zip(models, values["logme"], strict=True) if x.isnan().item()
-        ]
-        failures = {f"logme of {name}": why for name in undefined}
-        return distributions.Columns(values, failures, [_LEFT_OUT], [])
-    points = (labels.classes >= 0).nonzero()[:, 0]
-    if len(points) > _PAIRED or not 2 <= len(labels.names) < len(points):
-        return distributions.Columns({}, {}, [], [])
-    accuracy = partial(probing.label_accuracy, labels=labels.classes[points])
-    groups = options.groups
-    if groups is not None:
-        accuracy = partial(memory.grouped_accuracy, labels.classes[points], groups[points])
-    rows = {k: replace(m, features=m.rows(points)) for k, m in models.items()}
-    uncached = options.changed(cache=False)
-    of_some = memory.model_metrics(rows, {registry.LABEL_ACCURACY: accuracy}, uncached)
-    return distributions.Columns(of_some.results, of_some.failures, [], [])
-
-
 @dataclass(frozen=True, eq=False)
 class DiskEngine:
     "The engine of a ranking whose features stay on disk."
 
     options: RankOptions
 
-    def embed(
-        self, named: Mapping[str, Tensor | row_blocks.RowMatrix | members.Model]
-    ) -> members.Settled:  # name -> Model
+    def embed(self, named: Mapping[str, Any]) -> members.Settled:  # name -> Model
         "Open the rows of all models, and collect failures; a `Model` is converted to rows."
         features = {
             name: given.features if isinstance(given, members.Model) else given
@@ -621,3 +560,43 @@ class DiskEngine:
         "Factor (k, r) of a component for some examples, and its kernel's largest eigenvalue."
         cut = _cut_components([component], self.options)
         return cut.factor[points], cut.eigenvalues[0].item()
+
+    def columns(
+        self,
+        models: Mapping[str, members.Model],
+        scores: Mapping[str, distributions.TaskScores],  # on sampled tasks
+        labels: GivenLabels | None,
+        metrics: Mapping[str, Callable] | list | tuple | None = None,  # refused for rows on disk
+    ) -> distributions.Columns:
+        "Compute label statistics from the pass over all rows, or from the labelled rows alone."
+        if labels is None:
+            return distributions.Columns({}, {}, [], [])
+        if _complete(labels):
+            each = []
+            for name in models:
+                column = scores[name].columns
+                assert column is not None, name  # scored in the same pass as the tasks
+                each.append(column)
+            table = torch.stack(each)
+            table = table.masked_fill(table.isinf(), math.nan)  # the cache cannot store NaN
+            values = dict(zip(_LABEL_COLUMNS, table.T, strict=True))
+            why = "targets must not be an exact linear function of the features"
+            undefined = [
+                name for name, x in zip(models, values["logme"], strict=True) if x.isnan().item()
+            ]
+            failures = {f"logme of {name}": why for name in undefined}
+            return distributions.Columns(values, failures, [_LEFT_OUT], [])
+        points = (labels.classes >= 0).nonzero()[:, 0]
+        if len(points) > _PAIRED or not 2 <= len(labels.names) < len(points):
+            return distributions.Columns({}, {}, [], [])
+        accuracy = partial(probing.label_accuracy, labels=labels.classes[points])
+        groups = self.options.groups
+        if groups is not None:
+            accuracy = partial(memory.grouped_accuracy, labels.classes[points], groups[points])
+        rows = {k: replace(m, features=m.rows(points)) for k, m in models.items()}
+        uncached = self.options.changed(cache=False)
+        of_some = memory.model_metrics(rows, {registry.LABEL_ACCURACY: accuracy}, uncached)
+        return distributions.Columns(of_some.results, of_some.failures, [], [])
+
+
+Engine = memory.MemoryEngine | DiskEngine

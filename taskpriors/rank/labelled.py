@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/rank/08_labelled.ipynb #c935cdd5
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from ..inputs.row_labels import GivenLabels
 from ..prior import posterior
 from ..prior.heldout import constant_errors
 from . import distributions, members
-from .distributions import Beside, Engine, LabelledSkills, TaskSample
+from .disk import Engine
+from .distributions import Beside, LabelledSkills, TaskSample
 from .forecast import PointEvidence, centred_logits, point_evidence, scores_of
 from .options import RankOptions
 from ..report.words import plain_text
@@ -239,11 +241,9 @@ def _with_baselines(
         direct = _direct_skill(models, classes, groups, fewest=1)
     if direct is None:
         return beside
-    attempts = [
-        members.attempt(_direct_skill, {name: model}, classes, groups, fewest=1)
-        for name, model in beside.models.items()
-    ]
-    others, failures = members.settle(beside.models, attempts)
+    skill_of = partial(_direct_skill, labels=classes, groups=groups, fewest=1)
+    alone = {name: {name: model} for name, model in beside.models.items()}
+    others, failures = members.attempt_each(skill_of, alone)
     scores = scores_of(_stacked_skills([direct, *others.values()])) if others else None
     return _some_beside(beside, others, failures)._replace(scores=scores)
 

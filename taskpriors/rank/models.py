@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -317,8 +318,8 @@ def _with_synbench(ranking: Ranking, task: Task) -> Ranking:
     compute = task.options.compute
     cache = None if compute.cache is False else store.cache_dir(compute.cache)
 
-    def score_of(name, settings) -> float:
-        network, score_options = score.scored_network(task.models[name])
+    def score_of(source, settings) -> float:
+        network, score_options = score.scored_network(source)
         result = score.synbench_score(
             network,
             settings=settings,
@@ -330,8 +331,8 @@ def _with_synbench(ranking: Ranking, task: Task) -> Ranking:
 
     extra, failures = dict(ranking.extra), dict(ranking.failures)
     for column, settings in task.scores.items():
-        attempts = [members.attempt(score_of, name, settings) for name in ranking.models]
-        values, declined = members.settle(ranking.models, attempts)
+        ranked = {name: task.models[name] for name in ranking.models}
+        values, declined = members.attempt_each(partial(score_of, settings=settings), ranked)
         extra[column] = members.scalar([values.get(name, math.nan) for name in ranking.models])
         failures |= {f"{column} of {name}": why for name, why in declined.items()}
     return replace(ranking, extra=extra, failures=failures)

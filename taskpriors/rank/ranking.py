@@ -6,8 +6,6 @@
 __all__ = ['Ranking']
 
 # %% ../../nbs/rank/09_ranking.ipynb #72ff4cc6
-import html
-import math
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -47,7 +45,7 @@ _CONTRADICTED = (
     "The past results order the models differently from these examples, so they hardly count."
 )
 _COMPLETED = (  # names that tab completion offers
-    "models best verdict decided failures settings forecast compare compare_with next_labels "
+    "models best verdict decided failures settings forecast compare next_labels "
     "next_step plot report save summary to_frame to_record".split()
 )
 
@@ -264,24 +262,8 @@ class Ranking(Result):
         a: str,  # name of a model
         b: str = "",  # name of another model
     ) -> Comparison:
-        """Compare two models on the user's task: margin in accuracy points and its 95 % interval.
-
-        Use `compare_with` to compare two rankings.
-        """
-        if isinstance(a, Ranking) or isinstance(b, Ranking):
-            rule, remedy = "`a` and `b` must be names of models", "use ranking.compare_with(other)"
-            checks.refuse(rule, "a ranking", remedy, TypeError)
+        "Compare two models on the user's task: margin in accuracy points and its 95 % interval."
         return self.forecast.compare(a, b)
-
-    @checks.entry_point
-    def compare_with(
-        self,
-        later: "Ranking",  # ranking of the same models on other examples or with more labels
-    ) -> "Change":
-        "Compare the margins in two rankings, and test whether the changes exceed noise."
-        remedy = "pass a result of rank_models or Ranking.load"
-        checks.check_instance(later, Ranking, "later", remedy=remedy)
-        return _change_of(self.forecast, later.forecast)
 
     @checks.entry_point
     def agreement(
@@ -588,96 +570,3 @@ class Ranking(Result):
 
     def _rows(self, *names) -> list[int]:
         return [self.models.index(checks.check_choice(k, self.models, "model")) for k in names]
-
-# %% ../../nbs/rank/09_ranking.ipynb #75a1b5a1
-@dataclass(frozen=True, eq=False, repr=False)
-class Change:
-    "Change of the margins from one forecast to another, for the models in both."
-
-    models: tuple  # names, in the order of the later forecast
-    before: Tensor  # margins over the mean of these models in accuracy points, shape (n_models,)
-    after: Tensor  # margins in the later forecast, shape (n_models,)
-    error: Tensor  # standard error of the change, for independent errors, (n_models,); may be NaN
-    first: tuple  # the top-ranked model of each forecast
-    only: tuple = ()  # models in only one of the forecasts
-
-    @property
-    def change(self) -> Tensor:  # shape (n_models,)
-        "Change of each margin in accuracy points."
-        return self.after - self.before
-
-    @property
-    def moved(self) -> Tensor:  # shape (n_models,), bool; False where the error is unknown
-        "Whether each change exceeds noise, at a joint level of 95 % for all models."
-        bound = NormalDist().inv_cdf(1 - 0.025 / len(self.models))
-        return self.change.abs() > bound * self.error
-
-    def to_frame(self) -> DataFrame:
-        "Return a table with one row per model, in the order of the later forecast."
-        import pandas as pd
-
-        columns = dict(before=self.before, after=self.after, change=self.change)
-        columns |= dict(error=self.error, moved=self.moved)
-        rows = {name: values.tolist() for name, values in columns.items()}
-        return pd.DataFrame(dict(model=list(self.models), **rows))
-
-    def __repr__(self):
-        return f"{self}\n\n{self._table().to_string(index=False)}"
-
-    def _repr_html_(self) -> str:
-        table = self._table().to_html(index=False, escape=True)
-        return f"<p><b>{html.escape(str(self))}</b></p>{table}"
-
-    def _table(self) -> DataFrame:  # formatted for reading
-        return self.to_frame().round(1).assign(moved=["yes" if k else "no" for k in self.moved])
-
-    def __str__(self):
-        a, b = (words.shortened(name, 30) for name in self.first)
-        sentences = [f"The top-ranked model is still {a}." if a == b else f"{b} is now above {a}."]
-        names = [words.shortened(self.models[k], 30) for k in self.moved.nonzero()[:, 0].tolist()]
-        if self.error.isnan().any():
-            sentences.append(
-                "The forecasts have no standard errors, so changes cannot be tested against noise."
-            )
-        elif names:
-            some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" * (len(names) > 5))
-            sentences.append(f"Changed by more than noise: the margin of {some}.")
-        else:
-            sentences.append("No margin changed by more than noise.")
-        if self.only:
-            sentences.append(f"In only one of them: {words.shortened(', '.join(self.only), 80)}.")
-        return " ".join(sentences)
-
-# %% ../../nbs/rank/09_ranking.ipynb #fbc72e21
-def _margins(
-    forecast, names
-) -> tuple[Tensor, Tensor]:  # margins over the mean of some models, and standard errors
-    rows = [forecast.models.index(name) for name in names]
-    if forecast.draws is None:
-        margin = forecast.margin[rows]
-        return margin - margin.mean(), torch.full_like(margin, math.nan)
-    draws = forecast.draws[:, rows]
-    draws = draws - draws.mean(1, keepdim=True)
-    return draws.mean(0), draws.std(0)
-
-
-def _change_of(before: Forecast, after: Forecast) -> Change:
-    "Compare the margins of two forecasts."
-    if before.scoring != after.scoring:
-        rule = "the rankings must have the same scoring"
-        got = f"{before.scoring} and {after.scoring}"
-        checks.refuse(rule, got, "rank again with scoring=")
-    shared = [after.models[k] for k in after.order.tolist() if after.models[k] in before.models]
-    if len(shared) < 2:
-        got, remedy = f"{len(shared)}", "rank the same models, under the same names"
-        checks.refuse("the rankings must share at least two models", got, remedy)
-    (a, a_error), (b, b_error) = _margins(before, shared), _margins(after, shared)
-    only = sorted({*before.models} ^ {*after.models})
-    return Change(
-        models=tuple(shared),
-        before=a,
-        after=b,
-        error=(a_error.square() + b_error.square()).sqrt(),
-        first=(before.first, after.first),
-        only=tuple(only),
-    )

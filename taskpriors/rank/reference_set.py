@@ -525,12 +525,7 @@ def see_inputs(
     "Load the reference models, and embed the inputs with them."
     if options.compute.progress:
         print(_cost_words(reference_set, source), file=sys.stderr)
-    loaded, broken = members.settle(
-        reference_set.families,
-        [
-            members.attempt(_load_reference, reference)
-            for reference in reference_set.reference_models
-        ],
-    )
+    placed = {reference.name: reference for reference in reference_set.reference_models}
+    loaded, broken = members.attempt_each(_load_reference, placed)
     models, failed = embed_unranked(loaded, source, options)
     return Settled(models, broken | failed)

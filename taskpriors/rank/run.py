@@ -187,11 +187,11 @@ def _check_rows(models: Mapping[str, members.Model]) -> None:
             checks.refuse("models must describe the same examples", got, remedy)
 
 
-def _gather(engine: distributions.Engine, task: Task) -> _Gathered:
+def _gather(engine: disk.Engine, task: Task) -> _Gathered:
     "Embed models, reference models and baselines, and check that they have the same examples."
     options, inputs = engine.options, task.inputs
     of_hub = reference_set.hub_models(task.models, inputs)  # must precede downloads
-    models, broken = engine.embed(task.models if task.rows is None else task.rows)
+    models, broken = engine.embed(task.features)
     failures = {**task.failures, **broken}
     members.refuse_unless_any(models, failures)
     own = task.references if isinstance(task.references, Mapping) else {}
@@ -298,7 +298,7 @@ def _evidence_of_pairs(
 
 # %% ../../nbs/rank/12_run.ipynb #7d7aaf26
 def _prior_kernel(
-    engine: distributions.Engine, choice: distributions.PriorChoice, n: int
+    engine: disk.Engine, choice: distributions.PriorChoice, n: int
 ) -> Any:  # factor (n, r), or RowKernel; None for a prior of ranked models
     "Return the kernel of a prior that is not a ranked model; it must have n examples."
     kernel = choice.source
@@ -328,7 +328,7 @@ def _with_cut(sample: distributions.TaskSample) -> distributions.TaskSample:
 
 
 def _find_scores(
-    engine: distributions.Engine,
+    engine: disk.Engine,
     task: Task,
     group: _Gathered,
     mask: Tensor,  # shape (n,), True for training examples
@@ -366,10 +366,7 @@ def _find_scores(
         models = {name: model for name, model in models.items() if name in of_labels.skills}
         failures = failures | of_labels.failures
         members.refuse_unless_any(models, failures)
-    if task.rows is None:
-        columns = memory.metric_columns(models, labels, task.metrics, options)
-    else:
-        columns = disk.label_columns(models, scores, labels, options)
+    columns = engine.columns(models, scores, labels, task.metrics)
     if (moments := task_sample.moments) is not None:
         rows = [name in models for name in group.models]
         some = moments._replace(mean=moments.mean[rows], variance=moments.variance[rows])
@@ -424,9 +421,7 @@ def _candidate_notes(models, distribution, n_consensus_examples) -> list[str]:
     index = blocks.evenly(n, 256, down=True)
     alike = torch.eye(len(models))
     if n >= 4 and len(distribution.members) > 1:
-        some, failures = members.settle(
-            models, [members.attempt(m.rows, index) for m in models.values()]
-        )
+        some, failures = members.attempt_each(lambda model: model.rows(index), models)
         if not failures:  # files may have been deleted
             alike = distributions.feature_copies(list(some.values()), 256)
     names = [words.shortened(name, 40) for name in models]
@@ -596,8 +591,8 @@ def _note_shared_structure(
     everyone = {**models, **references}
     n = len(next(iter(everyone.values())).features)
     index = blocks.evenly(n, consensus.COMPARED_EXAMPLES)
-    attempts = [members.attempt(model.rows, index) for model in everyone.values()]
-    rows, _ = members.settle(everyone, attempts)  # files may have been deleted
+    # files may have been deleted
+    rows, _ = members.attempt_each(lambda model: model.rows(index), everyone)
     if len(rows) < 2:
         return
     p_value, each = consensus.dependence(list(rows.values()), seed=settings["seed"])
@@ -654,7 +649,6 @@ def _note_unranked(findings: distributions.Findings, group: _Gathered, settings:
         settings["notes"].append(fetched)
     failures = {**group.baselines.failures}
     if beside is not None:
-        settings["low_level"] = beside.low_level
         failures |= beside.failures
         if beside.models:
             settings["baselines"] = {name: model.digest for name, model in beside.models.items()}
@@ -689,7 +683,7 @@ def _steps_of(task: Task, group: _Gathered) -> tuple[int, int]:
     return n_drawn, n_drawn + labelled * n_components + n_scored
 
 
-def _rank_with(engine: memory.MemoryEngine | disk.DiskEngine, task: Task) -> Ranking:
+def _rank_with(engine: disk.Engine, task: Task) -> Ranking:
     "Run all steps of a ranking with an engine."
     group = _gather(engine, task)
     n = len(next(iter(group.models.values())).features)
