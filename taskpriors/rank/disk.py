@@ -524,6 +524,14 @@ class DiskEngine:
                 distribution=distribution, skill_tasks=drawn_rows.tasks[0]
             )
         drawn_rows, moments = _drawn_or_kept(models, distribution, options)
+        if distribution.kind != "factor":  # a factor is not truncated
+            rank = int(drawn_rows.rank)
+            directions = f"its {rank} leading directions"
+            if len(distribution.components) > 1:
+                directions = f"{rank} leading directions of each"
+            cut = f"{directions} ({drawn_rows.trace_cut.item():.1%} of the trace cut)"
+            described = f"{distribution.description}, {cut}"
+            distribution = replace(distribution, description=described)
         T, n = drawn_rows.task_temperature.item(), drawn_rows.tasks.shape[2]
         return distributions.TaskSample(
             distribution=distribution,

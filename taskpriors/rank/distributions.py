@@ -34,7 +34,6 @@ from ..prior.prefix import pair_scale
 from . import members
 from .forecast import PointEvidence, ScoreEvidence
 from .options import RankOptions
-from ..refusals import listed
 from ..report.words import plain_text, shortened
 from ..ridge_tasks import MOST_LOST
 
@@ -95,19 +94,6 @@ class TaskDistribution:
                 if not members.attempt(kernel.rows.check_unchanged)[1]:
                     share = component.weight / len(component.kernels)
                     yield kernel.factor(kernel.rows.take(points)), share
-
-    @property
-    def unweighted(self) -> str:
-        "Note that no reference model has a weight; empty if one has, or if there are none."
-        voting = {name for component in self.components for name in component.names}
-        if not self.reference_models or not voting.isdisjoint(self.reference_models):
-            return ""
-        names = listed([shortened(name, 40) for name in self.reference_models])
-        have = "has" if len(self.reference_models) == 1 else "have"
-        return (
-            f"Reference models without weight: {names} {have} nothing in common with the ranked "
-            "models"
-        )
 
 # %% ../../nbs/rank/07_distributions.ipynb #00f3387e
 def _check_word(word, names) -> None:

@@ -128,7 +128,7 @@ def _draw_agreeing(
     return sample.skill_tasks, dict(zip(names, weights, strict=True))
 
 # %% ../../nbs/rank/08_labelled.ipynb #00831ae7
-def task_ratios(
+def _task_ratios(
     skills: Mapping[str, distributions.TaskScores], tasks: Tensor
 ) -> Tensor:  # (n_models, n_tasks)
     "Compute the errors on each task, relative to the error of a constant on the same task."
@@ -166,7 +166,7 @@ def _direct_skill(
 _SHUFFLED = 300  # largest number of labels for the permutation test
 
 
-def signal_p_value(
+def _signal_p_value(
     models: Mapping[str, members.Model],
     labels: Tensor,
     direct: posterior.LabelledSkill | None,
@@ -196,25 +196,15 @@ def signal_p_value(
 
 
 def _agreeing_evidence(
-    skills: Mapping[str, distributions.TaskScores],
     tasks: Tensor,
     with_references: bool,
+    skills: Mapping[str, distributions.TaskScores],
     n_pairs: float,
 ) -> PointEvidence:
     "Form evidence from the models' skills on tasks that agree with the known labels."
-    by_components = torch.stack([one.skill for one in skills.values()])
-    by_task = 1 - task_ratios(skills, tasks)
-    return point_evidence(by_components, by_task, with_references=with_references, n_pairs=n_pairs)
-
-
-def _complete_skills(
-    scores: members.Settled,  # name -> TaskScores on the user's task
-    direct: posterior.LabelledSkill | None = None,
-    p_value: float | None = None,  # from `signal_p_value`
-) -> LabelledSkills:
-    "Form the results for the case that all labels are known."
-    of_labels = None if direct is None else scores_of(direct)
-    return LabelledSkills(scores.results, scores.failures, {}, of_labels, signal_p_value=p_value)
+    skill = torch.stack([scores.skill for scores in skills.values()])
+    by_task = 1 - _task_ratios(skills, tasks)
+    return point_evidence(skill, by_task, with_references=with_references, n_pairs=n_pairs)
 
 
 def _stacked_skills(parts: Sequence[posterior.LabelledSkill]) -> posterior.LabelledSkill:
@@ -271,50 +261,45 @@ def skills_with_labels(
     Labels are classes (n,), with -1 for unknown labels, or real targets (n, m). Also returns the
     baselines with their results on the labels.
     """
-    options = engine.options
-    if labels.is_floating_point():
-        complete = _complete_skills(engine.score(models, labels.T, mask, options))
-        if beside is not None:
-            others, broken = engine.score(beside.models, labels.T, mask, options)
-            beside = _some_beside(beside, others, broken)._replace(on_targets=others)
-        return complete, beside
-    classes = _numbered_by_point(labels)
-    q = int(classes.max()) + 1
-    if (classes >= 0).all():
-        evaluated = options.changed(n_classes=max(2, q))
-        scores = engine.score(models, classes[None], mask, evaluated)
-        working = {name: models[name] for name in scores.results}
-        direct = _direct_skill(working, classes, options.groups)
-        p_value = signal_p_value(working, classes, direct, options.groups)
-        if beside is not None:
-            beside = _with_baselines(working, beside, classes, options.groups, direct)
-        return _complete_skills(scores, direct, p_value), beside
-    tasks, weights = _draw_agreeing(engine, models, distribution, classes)
-    evaluated = options.changed(n_classes=max(2, q))
-    skills, failures = engine.score(models, tasks, mask, evaluated)
-    members.refuse_unless_any(skills, failures)
+    options, agree = engine.options, False
+    weights: dict[str, float] = {}
+    classes = None if labels.is_floating_point() else _numbered_by_point(labels)
+    if classes is None:
+        tasks = labels.T
+    else:
+        agree = not (classes >= 0).all()
+        tasks = classes[None]
+        if agree:
+            tasks, weights = _draw_agreeing(engine, models, distribution, classes)
+        options = options.changed(n_classes=max(2, int(classes.max()) + 1))
+    skills, failures = engine.score(models, tasks, mask, options)
+    others: Mapping[str, distributions.TaskScores] = {}
+    if beside is not None and (agree or classes is None):
+        others, broken = engine.score(beside.models, tasks, mask, options)
+        beside = _some_beside(beside, others, broken)
+    if classes is None:
+        targets = None if beside is None else beside._replace(on_targets=others)
+        return LabelledSkills(skills, failures, weights), targets
     working = {name: models[name] for name in skills}
     direct = _direct_skill(working, classes, options.groups)
-    of_labels = agreeing = None
-    has_references = bool(distribution.reference_models)
-    if direct is not None:
-        of_labels = scores_of(direct)
-        agreeing = _agreeing_evidence(skills, tasks, has_references, of_labels.n_pairs)
+    of_labels = None if direct is None else scores_of(direct)
     if beside is not None:
-        others, broken = engine.score(beside.models, tasks, mask, evaluated)
-        beside = _some_beside(beside, others, broken)
         beside = _with_baselines(working, beside, classes, options.groups, direct)
-        if beside.scores is not None:
+    agreeing = None
+    if agree:
+        evidence = partial(_agreeing_evidence, tasks, bool(distribution.reference_models))
+        if of_labels is not None:
+            agreeing = evidence(skills, of_labels.n_pairs)
+        if beside is not None and beside.scores is not None:
             everyone = skills | {name: others[name] for name in beside.models}
-            joined = _agreeing_evidence(everyone, tasks, has_references, beside.scores.n_pairs)
-            beside = beside._replace(agreeing=joined)
+            beside = beside._replace(agreeing=evidence(everyone, beside.scores.n_pairs))
     return LabelledSkills(
         skills=skills,
         failures=failures,
         weights=weights,
         scores=of_labels,
         agreeing=agreeing,
-        signal_p_value=signal_p_value(working, classes, direct, options.groups),
+        signal_p_value=_signal_p_value(working, classes, direct, options.groups),
     ), beside
 
 # %% ../../nbs/rank/08_labelled.ipynb #7ed0f9e2
@@ -326,7 +311,7 @@ def sampled_evidence(
     of_texts: bool = False,  # whether the examples are known to be texts
 ) -> PointEvidence:
     "Form evidence from tasks that were sampled without labels."
-    ratios = task_ratios(skills, task_sample.skill_tasks)
+    ratios = _task_ratios(skills, task_sample.skill_tasks)
     if skill is None:
         skill = torch.stack([scores.skill for scores in skills.values()])
     distribution = task_sample.distribution

@@ -100,6 +100,7 @@ class _Gathered(NamedTuple):
     baselines: members.Settled  # models that are compared, but not ranked
 
 
+_SAMPLED = 4096  # number of labelled examples among which columns that repeat labels are searched
 _ALIKE = 0.01  # share of copied examples above which copies form groups
 
 
@@ -111,28 +112,6 @@ def _copies_in_all(features: Sequence) -> Tensor:  # shape (n,), group of each e
             break
         groups = numbered(torch.stack([groups, copies_of(X)], 1))
     return groups
-
-
-_SAMPLED = 4096  # number of sampled examples among which near copies are searched for
-
-
-def _near_copies_note(features: Sequence, seed: int) -> str:  # features: tensors (n, d)
-    n = len(features[0])
-    rows = torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:_SAMPLED].sort().values
-    groups = _copies_in_all([X[rows] for X in features])
-    sizes = groups.bincount()
-    n_copies = int(sizes[sizes > 1].sum())
-    found = "none were found"
-    if n_copies:
-        i, j = rows[(groups == int((sizes > 1).nonzero()[0])).nonzero()[:2, 0]].tolist()
-        found = (
-            f"{n_copies:,} were found, such as rows {i} and {j}, and were not left out together; "
-            "pass examples that belong together as groups="
-        )
-    return (
-        f"Near copies, such as frames of a video, were searched for only in a random sample of "
-        f"{len(rows):,} of the {n:,} examples: {found}."
-    )
 
 
 def _groups_of(
@@ -157,8 +136,6 @@ def _groups_of(
     of_copies = groups if alike else None
     if n <= SEARCHED_ROWS:
         return of_copies, copied, ()
-    if not alike and all(isinstance(X, Tensor) for X in features):
-        return None, copied, (_near_copies_note(features, task.options.seed),)
     note = (
         "Only exact copies of examples were searched for. Near copies, such as frames of a video, "
         f"are not searched for among more than {SEARCHED_ROWS:,} examples: pass groups=."
@@ -271,7 +248,7 @@ def _pair_evidence_of(
     "Form evidence from known pairs about models in memory."
     if isinstance(given, retrieval.GivenQueries):
         assert given.evidence is not None
-        return forecast.query_evidence(given.evidence.of(tuple(models)))
+        return forecast.pair_evidence(given.evidence.of(tuple(models)))
     features = {name: model.features for name, model in models.items()}
     n = len(next(iter(features.values())))
     scores = pair_retrieval.pair_scores(features, given, k=min(forecast.NEAREST, n - 2))
@@ -314,19 +291,6 @@ def _prior_kernel(
     return kernel
 
 
-def _with_cut(sample: distributions.TaskSample) -> distributions.TaskSample:
-    "Describe how kernels of rows on disk were truncated."
-    distribution, record = sample.distribution, sample.record
-    if "rank" not in record or distribution.kind == "factor":
-        return sample
-    directions = f"its {record['rank']} leading directions"
-    if len(distribution.components) > 1:
-        directions = f"{record['rank']} leading directions of each"
-    cut = f"{directions} ({record['trace_cut']:.1%} of the trace cut)"
-    described = replace(distribution, description=f"{distribution.description}, {cut}")
-    return replace(sample, distribution=described)
-
-
 def _find_scores(
     engine: disk.Engine,
     task: Task,
@@ -343,7 +307,7 @@ def _find_scores(
         reference_models=group.reference_models,
         kernel=_prior_kernel(engine, task.prior, len(mask)),
     )
-    task_sample = _with_cut(engine.draw(distribution, group.models, options))
+    task_sample = engine.draw(distribution, group.models, options)
     options.reach(n_drawn)
     probed = task_sample.probe_tasks
     scores, failed = engine.score(
@@ -654,8 +618,6 @@ def _note_unranked(findings: distributions.Findings, group: _Gathered, settings:
             settings["baselines"] = {name: model.digest for name, model in beside.models.items()}
     for name, why in failures.items():
         settings["notes"].append(f"{name}, which is not ranked, was left out: {why}")
-    if unweighted := findings.task_sample.distribution.unweighted:
-        settings["notes"].append(unweighted)
     settings["few_models"] = "" if called is None else called.few_models_note(len(findings.models))
 
 
