@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 import torch
 from torch import Tensor
@@ -197,24 +196,19 @@ def _kernel_of(rows, kind, rank, seed, cache) -> cut_prior.RowKernel:  # RowKern
     scale, trace = numbers.scale.item(), numbers.trace.item()
     return cut_prior.RowKernel(rows, kind, mean, scale, trace, numbers.range.to(rows.device))
 
-
-def _kernel_pass(
-    options,
-) -> partial:  # function from rows to a RowKernel that can be pickled
-    return partial(
+# %% ../../nbs/rank/10_disk.ipynb #3dc09d24
+def _gather_rows(
+    rows: Mapping[str, row_blocks.RowMatrix], options: RankOptions
+) -> members.Settled:  # name -> Model
+    "Form models whose features stay on disk, and compute the mean and scale of their kernels."
+    kernel_of = partial(
         _kernel_of,
         kind=options.tasks.kernel,
         rank=options.compute.rank,
         seed=options.seed,
         cache=options.compute.cache,
     )
-
-# %% ../../nbs/rank/10_disk.ipynb #3dc09d24
-def _gather_rows(
-    rows: Mapping[str, row_blocks.RowMatrix], options: RankOptions
-) -> members.Settled:  # name -> Model
-    "Form models whose features stay on disk, and compute the mean and scale of their kernels."
-    kernels, failures = members.attempt_each(_kernel_pass(options), rows, options, "kernels")
+    kernels, failures = members.attempt_each(kernel_of, rows, options, "kernels")
     models = {}
     for name, kernel in kernels.items():
         matrix = kernel.rows
@@ -274,18 +268,6 @@ class _DrawnRows(NamedTuple):
     trace_cut: Tensor  # share of the trace outside the leading directions
 
 
-def _draw_tasks(dealt, *, folder, component, temperature, device, has_classes) -> str:
-    """Draw the tasks of a component, save them, and return the path of their file.
-
-    The tasks have shape (m, n), uint8. The folder contains the factor of the prior, (n, rank),
-    and the known classes, if any, shape (n,), with -1 for unknown labels.
-    """
-    Z = _loaded(f"{folder}/factor.npy").to(device)
-    classes = _loaded(f"{folder}/classes.npy") if has_classes else None
-    tasks = distributions.tasks_of_component(Z, temperature, dealt, component, classes=classes)
-    return remote.save_array(f"{folder}/{uuid4().hex}.npy", tasks.cpu().numpy())
-
-
 def _draw_row_tasks(
     components: Sequence[distributions.Component],
     n: int,  # examples
@@ -308,11 +290,7 @@ def _draw_row_tasks(
     for number, component in enumerate(components):
         if not dealt[0].counts[number].any():
             continue
-        prior = (
-            cut
-            if cut is not None and len(components) == 1
-            else _cut_components([component], options)
-        )
+        prior = cut or _cut_components([component], options)
         largest, T = prior.eigenvalues[0].item(), options.tasks.temperature
         if temperatures is not None:
             T = temperatures[number]
@@ -322,22 +300,12 @@ def _draw_row_tasks(
             strongest, temperature, top = component.weight, T, largest
         rank = max(rank, prior.factor.shape[1])
         trace_cut += component.weight / sum(weights) * prior.trace_cut
-        with remote.scratch_folder(options.compute.scratch) as folder:
-            remote.save_array(f"{folder}/factor.npy", prior.factor.numpy())
-            if classes is not None:
-                remote.save_array(f"{folder}/classes.npy", classes.numpy())
-            draw = partial(
-                _draw_tasks,
-                folder=folder,
-                component=number,
-                temperature=T,
-                device=options.device,
-                has_classes=classes is not None,
-            )
-            paths = members.over_models(draw, dealt, options, "tasks")
-            for out, path, of_seed in zip(labels, paths, dealt, strict=True):
-                tasks = remote.load_array(path)
-                out[of_seed.components == number] = torch.from_numpy(tasks)
+        Z = prior.factor.to(options.device)
+        for out, of_seed in zip(labels, dealt, strict=True):
+            tasks = distributions.tasks_of_component(Z, T, of_seed, number, classes=classes)
+            out[of_seed.components == number] = tasks.cpu()
+        if options.bar is not None:
+            options.bar.update(len(seeds))
     return _DrawnRows(
         tasks=labels,
         task_temperature=members.scalar(temperature),
@@ -376,41 +344,36 @@ def _drawn_or_kept(
     folder: store.CacheLike | None = options.compute.cache
     if has_factor or None in files.values():
         folder = False
-    key = dict(
+    tasks = options.tasks
+    key: dict[str, object] = dict(
         files=files,
-        components=[
-            [list(component.names), component.weight] for component in distribution.components
-        ],
+        components=[[list(one.names), one.weight] for one in distribution.components],
+        device=str(options.device),  # random numbers differ between devices
+        n_tasks=tasks.n_tasks,
+        n_classes=tasks.n_classes,
+        kernel=tasks.kernel,
+        temperature=tasks.temperature,
+        n_orders=options.n_orders,
+        seed=options.seed,
+        accuracy=options.accuracy,
+        rank=options.compute.rank,
     )
-    key["device"] = str(options.device)  # random numbers differ between devices
-    names = ("n_tasks", "n_classes", "kernel", "temperature")
-    key |= {name: getattr(options.tasks, name) for name in names}
-    names = ("n_orders", "seed", "accuracy")
-    key |= {name: getattr(options, name) for name in names} | dict(rank=options.compute.rank)
-    blank, prior = (
-        members.blank,
-        functools.cache(partial(_cut_components, distribution.components, options)),
-    )
+    prior = functools.cache(partial(_cut_components, distribution.components, options))
     n = len(next(iter(rows.values())))
     seeds = _task_seeds(options)
     shape = (len(seeds), options.tasks.n_tasks, n)
-    like = _DrawnRows(torch.empty(shape, dtype=torch.uint8, device="meta"), *[blank()] * 4)
+    like = _DrawnRows(torch.empty(shape, dtype=torch.uint8, device="meta"), *[members.blank()] * 4)
 
     def draw() -> _DrawnRows:
         cut = prior() if len(distribution.components) == 1 else None
         return _draw_row_tasks(distribution.components, n, options, seeds=seeds, cut=cut)
 
-    drawn = members.load_or_compute(
-        dict(key, what="tasks of components on disk, and their cuts"),
-        draw,
-        like,
-        folder,
-    )
+    of_tasks = dict(key, what="tasks of components on disk, and their cuts")
+    drawn = members.load_or_compute(of_tasks, draw, like, folder)
     if not options.moments:
         return drawn, None
-    key |= dict(what="moments on disk")
     moments = members.load_or_compute(
-        key,
+        dict(key, what="moments on disk"),
         lambda: _sample_moments(models, prior(), options),
         distributions.Moments.blank(len(models)),
         folder,
@@ -428,36 +391,6 @@ def _known_classes(labels: Tensor) -> Tensor:
         )
         checks.refuse(rule, got, "pass classes, or cut values into bins")
     return labels.to(torch.uint8 if len(counts) <= 256 else torch.int32)
-
-# %% ../../nbs/rank/10_disk.ipynb #538fce10
-def _score_rows(
-    models: Mapping[str, members.Model],  # name -> Model
-    tasks: Tensor,  # tasks for the skill, shape (n_tasks, n), uint8
-    mask: Tensor,  # shape (n,), True for training examples
-    options: RankOptions,
-    *,
-    probed: Tensor | None = None,  # tasks for the probes, (n_tasks, n), uint8; None: no probes
-    classes: Tensor | None = None,  # from _known_classes
-) -> members.Settled:  # name -> TaskScores
-    "Compute skills, probe accuracies and label statistics in one pass over each file."
-    arrays = dict(skill=tasks, probes=probed, labels=classes, groups=options.groups)
-    arrays = {name: values for name, values in arrays.items() if values is not None}
-    digest = store.digest_tensors(arrays if probed is None else dict(arrays, mask=mask))
-    with remote.scratch_folder(options.compute.scratch) as folder:
-        files = {
-            name: remote.save_array(f"{folder}/{name}.npy", values.numpy())
-            for name, values in arrays.items()
-        }
-        job = _RowsJob(
-            files,
-            digest,
-            mask,
-            options.tasks.n_classes,
-            options.compute.n_residuals,
-            options.compute.cache,
-        )
-        rows = {name: model.features for name, model in models.items()}
-        return members.attempt_each(partial(_scored_in_worker, job=job), rows, options, "models")
 
 # %% ../../nbs/rank/10_disk.ipynb #ef0b91f0
 _ITERATED = [name for name in registry.LABEL_METRICS if name not in _LABEL_COLUMNS]
@@ -562,7 +495,24 @@ class DiskEngine:
         classes = None
         if labels is not None and _complete(labels):
             classes = _known_classes(labels.classes)
-        return _score_rows(models, tasks, mask, options, probed=probed, classes=classes)
+        given = dict(skill=tasks, probes=probed, labels=classes, groups=options.groups)
+        arrays = {name: values for name, values in given.items() if values is not None}
+        digest = store.digest_tensors(arrays if probed is None else dict(arrays, mask=mask))
+        rows = {name: model.features for name, model in models.items()}
+        with remote.scratch_folder(options.compute.scratch) as folder:
+            job = _RowsJob(
+                files={
+                    name: remote.save_array(f"{folder}/{name}.npy", values.numpy())
+                    for name, values in arrays.items()
+                },
+                digest=digest,
+                mask=mask,
+                n_classes=options.tasks.n_classes,
+                n_evaluated=options.compute.n_residuals,
+                cache=options.compute.cache,
+            )
+            score = partial(_scored_in_worker, job=job)
+            return members.attempt_each(score, rows, options, "models")
 
     def subset(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
         "Factor (k, r) of a component for some examples, and its kernel's largest eigenvalue."

@@ -114,17 +114,9 @@ def _skill(
     key = dict(common, features=model.digest)
     return members.load_or_compute(key, compute, like, options.compute.cache)
 
-# %% ../../nbs/rank/09_memory.ipynb #ef68a824
-def _skills_on_tasks(
-    models: Mapping[str, members.Model], tasks: Tensor, options: RankOptions
-) -> members.Settled:  # name -> TaskScores
-    "Compute the mean held-out skill of each model over tasks (n_tasks, n)."
-    digest = store.digest_tensors(dict(tasks=tasks))
-    fit = partial(_skill, labels=tasks, digest=digest, options=options.alone())
-    return members.attempt_each(fit, models, options, "skill")
-
 # %% ../../nbs/rank/09_memory.ipynb #a68e278f
-def _probe(model, *, labels, mask, common, options) -> dict[str, Tensor]:
+def _probe(model, *, labels, mask, digest, options) -> dict[str, Tensor]:
+    "Compute or load the held-out accuracy of a linear probe for each task (n_tasks, n)."
     device = options.device
 
     def compute() -> dict[str, Tensor]:
@@ -138,22 +130,16 @@ def _probe(model, *, labels, mask, common, options) -> dict[str, Tensor]:
         seconds = members.scalar(time.perf_counter() - start)
         return dict(accuracy=accuracy, points=points, seconds=seconds)
 
-    key = dict(common, features=model.digest, device=str(device))
-    key["penalties"] = ridge_tasks.MOST_LOST
+    key = dict(
+        what="probes of examples",
+        tasks=digest,
+        features=model.digest,
+        device=str(device),
+        penalties=ridge_tasks.MOST_LOST,
+    )
     blank, evaluated = members.blank, int((~mask).sum())
     like = dict(accuracy=blank(len(labels)), points=blank(evaluated), seconds=blank())
     return members.cached_tensors(key, compute, like, options.compute.cache)
-
-# %% ../../nbs/rank/09_memory.ipynb #8234d8b4
-def _model_probes(
-    models: Mapping[str, members.Model], labels: Tensor, mask: Tensor, options: RankOptions
-) -> members.Settled:  # name -> tensors accuracy, points and seconds
-    "Compute the held-out accuracy of a linear probe for each model and task."
-    common = dict(
-        what="probes of examples", tasks=store.digest_tensors(dict(tasks=labels, mask=mask))
-    )
-    fit = partial(_probe, labels=labels, mask=mask, common=common, options=options.alone())
-    return members.attempt_each(fit, models, options, "probes")
 
 # %% ../../nbs/rank/09_memory.ipynb #4606fb03
 def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> dict[str, Tensor]:
@@ -252,23 +238,6 @@ def _combined_columns(
             named[name] = values[name]
     return registry.combine_over_models(named, oriented=True)
 
-# %% ../../nbs/rank/09_memory.ipynb #691e0e1d
-def _task_record(
-    tasks: Tensor,  # shape (n_tasks, n)
-    temperature: float,  # T of the component with the largest weight
-    top: float,  # largest eigenvalue of its kernel
-    n_classes: int,
-) -> dict[str, Any]:  # serialisable as JSON
-    "Describe tasks by their settings and by how much they differ."
-    diversity = task_diversity(tasks, n_classes=n_classes)
-    return dict(
-        task_temperature=temperature,
-        task_gain=top / (n_classes * temperature),
-        distinct_tasks=diversity.n_distinct,
-        rand_index=diversity.rand_index,
-        largest_class=diversity.largest_share,
-    )
-
 # %% ../../nbs/rank/09_memory.ipynb #0e0a46b3
 def grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float:
     "Compute the leave-one-group-out accuracy on labelled examples; -1 marks unknown labels."
@@ -317,6 +286,7 @@ class MemoryEngine:
             zip(components, temperatures, strict=True), key=lambda pair: pair[0][1]
         )
         top, q = calibration.critical_temperature(Z, 2), options.tasks.n_classes
+        diversity = task_diversity(labels if probed is None else probed, n_classes=q)
         moments = None
         if options.moments:
             moments = _model_moments(models, distribution.mean_factor(), options)
@@ -325,7 +295,13 @@ class MemoryEngine:
             skill_tasks=labels,
             probe_tasks=probed,
             moments=moments,
-            record=_task_record(labels if probed is None else probed, temperature, top, q),
+            record=dict(
+                task_temperature=temperature,
+                task_gain=top / (q * temperature),
+                distinct_tasks=diversity.n_distinct,
+                rand_index=diversity.rand_index,
+                largest_class=diversity.largest_share,
+            ),
             pairs="all" if len(Z) <= ALL_PAIRS else "sampled",
         )
 
@@ -340,10 +316,15 @@ class MemoryEngine:
         labels: GivenLabels | None = None,  # not used, see `columns`
     ) -> members.Settled:  # name -> TaskScores
         "Compute the models' skills on tasks and, if requested, the accuracy of trained probes."
-        skills, failures = _skills_on_tasks(models, tasks, options)
+        digest, alone = store.digest_tensors(dict(tasks=tasks)), options.alone()
+        skill_of = partial(_skill, labels=tasks, digest=digest, options=alone)
+        skills, failures = members.attempt_each(skill_of, models, options, "skill")
         if probed is None:
             return members.Settled(skills, failures)
-        probes, unprobed = _model_probes({k: models[k] for k in skills}, probed, mask, options)
+        digest = store.digest_tensors(dict(tasks=probed, mask=mask))
+        probe_of = partial(_probe, labels=probed, mask=mask, digest=digest, options=alone)
+        scored = {name: models[name] for name in skills}
+        probes, unprobed = members.attempt_each(probe_of, scored, options, "probes")
         scores = {
             name: skills[name]._replace(
                 accuracy=probe["accuracy"],
