@@ -270,9 +270,7 @@ def _plan_in_memory(
         train=0.5 if options.accuracy else 0.0,
         consensus=consensus and len(widths) > 2,
     )
-    reference_models, fetched = (
-        ((), ()) if placed is None else (placed.reference_models, placed.fetched)
-    )
+    fetched = () if placed is None else placed.fetched
     if points is not None:
         operations += 0.0 if placed is None else placed.operations(points)
         operations += baselines.counted_operations(points) if options.compute.baselines else 0.0
@@ -293,7 +291,7 @@ def _plan_in_memory(
         downloads=(*absent, *(reference.name for reference in fetched)),
         download_bytes=download_bytes,
         uncounted=tuple(uncounted),
-        reference_models=tuple(reference.name for reference in reference_models),
+        reference_models=() if placed is None else placed.names,
     )
 
 # %% ../../nbs/rank/13_models.ipynb #9ff4875d
