@@ -70,20 +70,12 @@ _UNTRAINED = "untrained network"
 _HASHED = "hashed pieces of words"
 
 
-def _pixels() -> tuple:
-    return nn.Flatten(), _GreyPixels(16)
-
-
-def _untrained() -> tuple:
-    return _untrained_network(), reference_set.CentralSquare(_SIDE)
-
-
-def _pieces() -> Callable:
-    return _hashed_pieces
-
-
 _OF_KIND: dict[str, dict[str, Callable[[], RankedModel]]] = dict(
-    images={_RAW_PIXELS: _pixels, _UNTRAINED: _untrained}, texts={_HASHED: _pieces}
+    images={
+        _RAW_PIXELS: lambda: (nn.Flatten(), _GreyPixels(16)),
+        _UNTRAINED: lambda: (_untrained_network(), reference_set.CentralSquare(_SIDE)),
+    },
+    texts={_HASHED: lambda: _hashed_pieces},
 )
 
 

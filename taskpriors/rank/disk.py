@@ -385,11 +385,9 @@ def _known_classes(labels: Tensor) -> Tensor:
     "Renumber labels without gaps, as small integers."
     labels, counts = svd.present_classes(labels)
     if 2 * len(counts) > len(labels):
-        rule, got = (
-            "labels must be classes with several examples",
-            f"{len(counts)} classes for {len(labels)} examples",
-        )
-        checks.refuse(rule, got, "pass classes, or cut values into bins")
+        got = f"{len(counts)} classes for {len(labels)} examples"
+        remedy = "pass classes, or cut values into bins"
+        checks.refuse("labels must be classes with several examples", got, remedy)
     return labels.to(torch.uint8 if len(counts) <= 256 else torch.int32)
 
 # %% ../../nbs/rank/10_disk.ipynb #ef0b91f0

@@ -39,10 +39,8 @@ def _open_components(
     if distribution.consensus is not None:
         assert distribution.cross_skills is not None
         present = [k for k, name in enumerate(distribution.members) if name in task_models]
-        weights, alike = (
-            distribution.consensus.weights[present],
-            distribution.cross_skills.alike[present][:, present],
-        )
+        weights = distribution.consensus.weights[present]
+        alike = distribution.cross_skills.alike[present][:, present]
         names = [distribution.members[k] for k in present]
     elif (
         distribution.kind == "consensus" and len(models) > 1

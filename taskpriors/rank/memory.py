@@ -149,11 +149,8 @@ def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> dict[s
     def compute() -> dict[str, Tensor]:
         value = float(metric(model.features))
         if math.isnan(value):
-            rule, remedy = (
-                "a metric must return a number",
-                "raise an error with the reason instead",
-            )
-            checks.refuse(rule, "NaN", remedy)
+            remedy = "raise an error with the reason instead"
+            checks.refuse("a metric must return a number", "NaN", remedy)
         return dict(value=members.scalar(value))
 
     named = getattr(metric, "key", None)

@@ -10,7 +10,7 @@ import math
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import torch
@@ -20,7 +20,7 @@ import taskpriors
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..inputs import row_labels
-from ..inputs.sources import Source, WithPrefix
+from ..inputs.sources import WithPrefix
 from ..inputs.texts import TextSource
 from ..pairs import SEARCHED_ROWS, copies_note, copies_of, numbered
 from ..prior import consensus, left_out_groups, pair_retrieval
@@ -40,12 +40,11 @@ from .errors import carried_by_few
 from .options import TRAIN, RankOptions
 from .ranking import Ranking
 from .task import KnownPairs, Task
+from ..refusals import listed
 from ..report import words
 
 # %% ../../nbs/rank/12_run.ipynb #0469542b
-def _if_any(
-    values,
-) -> Tensor | None:  # shape (n_models,), NaN where missing; None if all are missing
+def _if_any(values) -> Tensor | None:  # (n_models,), NaN where missing; None if all are missing
     if all(value is None for value in values):
         return None
     return members.scalar([math.nan if value is None else value for value in values])
@@ -175,9 +174,8 @@ def _gather(engine: disk.Engine, task: Task) -> _Gathered:
     reference_models, silent = engine.embed(own) if own else ({}, {})
     if silent:
         got = words.shortened("; ".join(words.failure_lines(silent)), 160)
-        checks.refuse(
-            "every reference model must return features", got, "correct it, or leave it out"
-        )
+        remedy = "correct it, or leave it out"
+        checks.refuse("every reference model must return features", got, remedy)
     n = len(next(iter(models.values())).features)
     if inputs is not None:
         checks.check_same_n(models=n, **{inputs.kind: len(inputs)})
@@ -202,11 +200,6 @@ _WITHOUT_PAIRS = "Only the forecast uses the pairs; skill and sampled tasks do n
 _NOT_VALIDATED = "No study has validated probabilities from queries on data that were left out."
 
 
-def _asked_by(model: Source) -> Source:
-    "Return the model with the prefix for queries."
-    return model.for_queries if isinstance(model, WithPrefix) else model
-
-
 def _with_scores(task: Task, group: _Gathered) -> KnownPairs | None:
     "Return the known pairs; embed queries with all models, and add their scores."
     given, ranked, beside = task.pairs, group.models, group.baselines.results
@@ -215,19 +208,17 @@ def _with_scores(task: Task, group: _Gathered) -> KnownPairs | None:
     asked = dict(given.features)
     if given.source is not None:
         for name in ranked:
-            model = _asked_by(task.models[name])
+            model = task.models[name]
+            model = model.for_queries if isinstance(model, WithPrefix) else model
             asked[name] = members.embed_model(name, model, given.source, task.options).features
         if beside:
             seen = baselines.see_inputs(given.source, ranked, task.options).results
             asked |= {name: model.features for name, model in seen.items() if name in beside}
     documents = {k: m.features for k, m in {**ranked, **beside}.items() if k in asked}
     scores = pair_retrieval.query_scores(documents, asked, given.relevant, k=given.k)
-    k = min(forecast.NEAREST, len(next(iter(documents.values()))))
-    evidence = (
-        scores
-        if k == given.k
-        else pair_retrieval.query_scores(documents, asked, given.relevant, k=k)
-    )
+    k, evidence = min(forecast.NEAREST, len(next(iter(documents.values())))), scores
+    if k != given.k:
+        evidence = pair_retrieval.query_scores(documents, asked, given.relevant, k=k)
     return given._replace(scores=scores, evidence=evidence)
 
 
@@ -335,55 +326,39 @@ def _find_scores(
         rows = [name in models for name in group.models]
         some = moments._replace(mean=moments.mean[rows], variance=moments.variance[rows])
         task_sample = replace(task_sample, moments=some)
-    to_label = labelled.points_to_label(task_sample.distribution, has_label, options)
     return distributions.Findings(
-        task_sample,
-        scores,
-        models,
-        of_labels,
-        columns,
-        to_label,
-        failures | columns.failures,
-        beside,
+        task_sample=task_sample,
+        scores=scores,
+        models=models,
+        labelled=of_labels,
+        columns=columns,
+        to_label=labelled.points_to_label(task_sample.distribution, has_label, options),
+        failures=failures | columns.failures,
+        beside=beside,
     )
-
-# %% ../../nbs/rank/12_run.ipynb #46eea895
-@lru_cache
-def _version_of(package) -> str | None:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 # %% ../../nbs/rank/12_run.ipynb #c27aec45
 def _candidate_notes(models, distribution, n_consensus_examples) -> list[str]:
     one = distribution.members[0] if len(distribution.members) == 1 < len(models) else None
     models = {**models, **distribution.reference_models}
     n = len(next(iter(models.values())).features)
-    if distribution.cross_skills is not None:
-        ranked = slice(len(distribution.members) - len(distribution.reference_models))
-        names = [words.shortened(name, 40) for name in distribution.members[ranked]]
-        alike, cross = (
-            distribution.cross_skills.alike[ranked, ranked],
-            distribution.cross_skills.skill[ranked, ranked],
-        )
-        n_points = min(n, n_consensus_examples)
+    cross = distribution.cross_skills
+    if cross is not None:
+        k = len(distribution.members) - len(distribution.reference_models)  # ranked models first
         notes = consensus.candidate_notes(
-            names, alike, consensus=distribution.consensus, cross=cross, n_points=n_points
+            [words.shortened(name, 40) for name in distribution.members[:k]],
+            cross.alike[:k, :k],
+            consensus=distribution.consensus,
+            cross=cross.skill[:k, :k],
+            n_points=min(n, n_consensus_examples),
         )
-        if (
-            distribution.reference_models
-            and not distribution.cross_skills.skill[-len(distribution.reference_models) :].any()
-        ):  # no ranked model predicts their tasks
+        if k < len(distribution.members) and not cross.skill[k:].any():
             notes.append(
                 "The reference models and the ranked models cannot predict each other's tasks, so "
                 "the reference models are left out: are all rows in the same order?"
             )
         return notes
-    index = blocks.evenly(n, 256, down=True)
-    alike = torch.eye(len(models))
+    index, alike = blocks.evenly(n, 256, down=True), torch.eye(len(models))
     if n >= 4 and len(distribution.members) > 1:
         some, failures = members.attempt_each(lambda model: model.rows(index), models)
         if not failures:  # files may have been deleted
@@ -438,7 +413,7 @@ def _settings_of(
         versions=dict(
             taskpriors=taskpriors.__version__,
             python=platform.python_version(),
-            **{package: _version_of(package) for package in ("torch", "timm", "numpy", "scipy")},
+            **{package: version(package) for package in ("torch", "timm", "numpy", "scipy")},
         ),
     )
     if task.labels is not None and findings.labelled is not None:
@@ -618,6 +593,16 @@ def _note_unranked(findings: distributions.Findings, group: _Gathered, settings:
             settings["baselines"] = {name: model.digest for name, model in beside.models.items()}
     for name, why in failures.items():
         settings["notes"].append(f"{name}, which is not ranked, was left out: {why}")
+    distribution = findings.task_sample.distribution
+    references = distribution.reference_models
+    used = {name for component in distribution.components for name in component.names}
+    if references and used.isdisjoint(references):
+        have = "has" if len(references) == 1 else "have"
+        names = listed([words.shortened(name, 40) for name in references])
+        settings["notes"].append(
+            f"Reference models without weight: {names} {have} nothing in common with the ranked "
+            "models"
+        )
     settings["few_models"] = "" if called is None else called.few_models_note(len(findings.models))
 
 
