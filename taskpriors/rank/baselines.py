@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-import taskpriors.checks as checks
 from ..blocks import evenly
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
@@ -92,14 +91,6 @@ def see_inputs(
     seen, failed = reference_set.embed_unranked(built, source, options)
     return Settled(seen, broken | failed)
 
-
-_UNTRAINED_OPERATIONS = 5.95e8  # multiply-adds per image
-
-
-def counted_operations(source: Any) -> float:  # multiply-adds
-    "Count the multiply-adds for embedding all images with the baselines; texts need none."
-    return len(source) * _UNTRAINED_OPERATIONS if isinstance(source, ImageSource) else 0.0
-
 # %% ../../nbs/rank/09_baselines.ipynb #4eee617f
 _NEAR = 0.5  # similarity above which two models are near copies
 
@@ -161,6 +152,9 @@ def evidence_beside(
     return evidence, skill
 
 # %% ../../nbs/rank/09_baselines.ipynb #adebeae6
+_EDGE = 1e-9  # scores are clipped to [_EDGE, 1 - _EDGE], so that their logits are finite
+
+
 @dataclass(frozen=True)
 class Baseline:
     "A baseline compared with the top-ranked model."
@@ -170,25 +164,24 @@ class Baseline:
     margin_behind_first: float  # accuracy points; negative if the baseline is ahead
     probability_ahead: float  # P(ahead of the top-ranked model); NaN if unknown
 
-
-_EDGE = 1e-9  # scores are clipped to [_EDGE, 1 - _EDGE], so that their logits are finite
-
-
-@checks.entry_point
-def behind_first(ranked: Forecast, joined: Forecast, skill: Tensor) -> tuple[Baseline, ...]:
-    "Compare the baselines with the top-ranked model; `joined` must list the models first."
-    m = len(ranked.models)
-    if joined.models[:m] != ranked.models:
-        checks.refuse("`joined` must list the ranked models first", "other models", "")
-    first, others = int(ranked.order[0]), range(m, len(joined.models))
-    if joined.draws is None:
-        margins = (joined.margin[first] - joined.margin).tolist()
-        ahead = [math.nan] * len(margins)
-    else:
-        logits = torch.logit(joined.draws / 100, eps=_EDGE)
-        shift = logits[:, :m].mean(1, keepdim=True) - logits.mean(1, keepdim=True)
-        gaps = 100 * torch.sigmoid(logits - shift)
-        gaps = gaps[:, [first]] - gaps
-        margins = gaps.mean(0).tolist()
-        ahead = ((1 - gaps.sign()) / 2).mean(0).tolist()
-    return tuple(Baseline(joined.models[k], skill[k].item(), margins[k], ahead[k]) for k in others)
+    @classmethod
+    def compared(
+        cls,
+        ranked: Forecast,  # of the models
+        joined: Forecast,  # of the models, then the baselines
+        skill: Tensor,  # of the models, then the baselines
+    ) -> tuple["Baseline", ...]:
+        "Compare the baselines with the top-ranked model."
+        m = len(ranked.models)
+        first, others = int(ranked.order[0]), range(m, len(joined.models))
+        if joined.draws is None:
+            margins = (joined.margin[first] - joined.margin).tolist()
+            ahead = [math.nan] * len(margins)
+        else:
+            logits = torch.logit(joined.draws / 100, eps=_EDGE)
+            shift = logits[:, :m].mean(1, keepdim=True) - logits.mean(1, keepdim=True)
+            gaps = 100 * torch.sigmoid(logits - shift)
+            gaps = gaps[:, [first]] - gaps
+            margins = gaps.mean(0).tolist()
+            ahead = ((1 - gaps.sign()) / 2).mean(0).tolist()
+        return tuple(cls(joined.models[k], skill[k].item(), margins[k], ahead[k]) for k in others)

@@ -9,7 +9,6 @@ __all__ = []
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +16,6 @@ from torch import Tensor
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
-from ..inputs.row_labels import GivenLabels
 from ..prior import posterior
 from ..prior.heldout import constant_errors
 from . import distributions, members
@@ -25,7 +23,6 @@ from .disk import Engine
 from .distributions import Beside, LabelledSkills, TaskSample
 from .forecast import PointEvidence, centred_logits, point_evidence, scores_of
 from .options import RankOptions
-from ..report.words import plain_text
 
 # %% ../../nbs/rank/08_labelled.ipynb #13c4439f
 def _open_components(
@@ -136,7 +133,7 @@ def _task_ratios(
     return mean + (ratios - mean) * (constants.mean() / constants)
 
 
-_LOOKED_AT = 16384  # largest number of labelled examples for skill and accuracy
+LOOKED_AT = 16384  # largest number of labelled examples for skill and accuracy
 _FEWEST = 4  # smallest number of labels for a leave-one-out skill
 
 
@@ -155,7 +152,7 @@ def _direct_skill(
     points = (labels >= 0).nonzero()[:, 0]
     if len(points) < _FEWEST or len(labels[points].unique()) < 2 or len(models) < fewest:
         return None
-    points = points[blocks.evenly(len(points), _LOOKED_AT)]
+    points = points[blocks.evenly(len(points), LOOKED_AT)]
     rows = [model.rows(points) for model in models.values()]
     several = None if groups is None or len(groups[points].unique()) < 2 else groups[points]
     return posterior.labelled_skill(rows, labels[points], groups=several)
@@ -359,21 +356,3 @@ def points_to_label(
     others[order] = True
     left = torch.from_numpy(g.permutation((~others).nonzero()[:, 0].numpy()))
     return torch.cat([order, left[: _LISTED - len(order)]])
-
-# %% ../../nbs/rank/08_labelled.ipynb #b8e861b8
-def labels_record(labels: GivenLabels, source: str) -> dict[str, Any]:
-    "Describe the labels as a JSON object: numbers of classes and labels, and their source."
-    classes = labels.classes[labels.classes >= 0]
-    if labels.targets is not None:
-        counts: dict[str, float | str] = dict(n_targets=labels.targets.shape[1])
-    else:
-        most, largest = (int(x) for x in classes.bincount().max(0))
-        counts = dict(n_classes=len(labels.names), largest_class=most / len(classes))
-        word = plain_text(labels.names[largest])
-        if 2 * most > len(classes) > most and not word.lstrip("-").isdigit():
-            counts["most_frequent"] = word
-    notes = list(labels.notes)
-    if labels.targets is None and len(classes) > _LOOKED_AT:
-        some = f"{_LOOKED_AT:,} of the {len(classes):,} labels, evenly spaced"
-        notes.append(f"Accuracy, and skill on the labels alone, are computed on {some}.")
-    return dict(**counts, n_labels=len(classes), source=plain_text(source), notes=notes)

@@ -52,19 +52,6 @@ class Settled(NamedTuple):
     failures: dict[Any, str]  # name -> reason why it failed
 
 # %% ../../nbs/rank/03_members.ipynb #b3f0a6d2
-def over_models(fn: Callable, items: Iterable, options: RankOptions, desc: str) -> list[Any]:
-    "Map a function over models, using the executor if there is one; the order is kept."
-    try:
-        results = blocks.map_blocks(
-            fn, items, executor=options.compute.executor, progress=options.shown, desc=desc
-        )
-        return list(results)
-    except BrokenExecutor as e:
-        remedy = "run again: cached results are not recomputed"
-        rule = "workers must not terminate"
-        checks.refuse(rule, words.shortened(str(e), 90), remedy, RuntimeError)
-
-
 def attempt_each(
     work: Callable,  # from a value to a result
     named: Mapping[Any, Any],  # name -> value
@@ -72,8 +59,22 @@ def attempt_each(
     desc: str = "",
 ) -> Settled:
     "Apply a function to each value, and separate results from failures."
-    one, values = partial(attempt, work), named.values()
-    attempts = map(one, values) if options is None else over_models(one, values, options, desc)
+    executor = None if options is None else options.compute.executor
+    shown = False if options is None else options.shown
+    try:
+        attempts = list(
+            blocks.map_blocks(
+                partial(attempt, work),
+                named.values(),
+                executor=executor,
+                progress=shown,
+                desc=desc,
+            )
+        )
+    except BrokenExecutor as e:
+        remedy = "run again: cached results are not recomputed"
+        got = words.shortened(str(e), 90)
+        checks.refuse("workers must not terminate", got, remedy, RuntimeError)
     settled = Settled({}, {})
     for name, (result, failure) in zip(named, attempts, strict=True):
         if failure is None:

@@ -34,12 +34,13 @@ from taskpriors.inputs import (
     zoo,
 )
 from ..inputs.feature_files import read_features
+from ..inputs.image_source import ImageSource
 from ..inputs.images import ImagesLike
 from ..inputs.row_pairs import Retrieval
 from ..inputs.texts import TextsLike, TextSource, text_encoder, word_means
 from ..pairs import SEARCHED_ROWS
 from ..prior.cut_prior import OVERSAMPLING
-from . import baselines, members, reference_set
+from . import members, reference_set
 from .members import Inputs
 from .options import TRAIN, Compute, RankOptions, Tasks, check_keywords
 from .ranking import Ranking
@@ -102,6 +103,7 @@ class RankingPlan(Result):
         return f"{text}; to download: {fetched}"
 
 
+_UNTRAINED_OPERATIONS = 5.95e8  # multiply-adds per image of the untrained baseline
 _BASE_BYTES = 8 * 10**8  # measured memory used by Python, torch and blocks of rows
 _HELD = 3 * 4  # bytes of memory per feature value
 
@@ -273,7 +275,8 @@ def _plan_in_memory(
     fetched = () if placed is None else placed.fetched
     if points is not None:
         operations += 0.0 if placed is None else placed.operations(points)
-        operations += baselines.counted_operations(points) if options.compute.baselines else 0.0
+    if isinstance(points, ImageSource) and options.compute.baselines:
+        operations += len(points) * _UNTRAINED_OPERATIONS
     n_bytes = _HELD * n * sum(widths) + max([0, *(work.n_bytes for work in works.values())])
     if widths and options.groups is None:
         d = min(widths)

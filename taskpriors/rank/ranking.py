@@ -22,7 +22,7 @@ from ..inputs import past_scores
 from ..prior import consensus
 from ..prior.left_out_groups import evaluated_rows
 from . import forecast, record
-from .baselines import Baseline, behind_first
+from .baselines import Baseline
 from .errors import carried_by_few, error_model
 from taskpriors.rank.forecast import (
     Comparison,
@@ -142,7 +142,7 @@ class Ranking(Result):
             evidence=joined,
             baseline_evidence=None,
         )
-        return behind_first(self.forecast, with_baselines.forecast, skill)
+        return Baseline.compared(self.forecast, with_baselines.forecast, skill)
 
     def _forecast_with(self, labels, pairs=None) -> Forecast:
         level = None

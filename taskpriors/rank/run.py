@@ -367,6 +367,24 @@ def _candidate_notes(models, distribution, n_consensus_examples) -> list[str]:
     return consensus.candidate_notes(names, alike, prior=one, consensus=distribution.consensus)
 
 # %% ../../nbs/rank/12_run.ipynb #47f32b8f
+def _labels_record(labels: row_labels.GivenLabels, source: str) -> dict[str, Any]:
+    "Describe the labels as a JSON object: numbers of classes and labels, and their source."
+    classes = labels.classes[labels.classes >= 0]
+    if labels.targets is not None:
+        counts: dict[str, float | str] = dict(n_targets=labels.targets.shape[1])
+    else:
+        most, largest = (int(x) for x in classes.bincount().max(0))
+        counts = dict(n_classes=len(labels.names), largest_class=most / len(classes))
+        word = words.plain_text(labels.names[largest])
+        if 2 * most > len(classes) > most and not word.lstrip("-").isdigit():
+            counts["most_frequent"] = word
+    notes = list(labels.notes)
+    if labels.targets is None and len(classes) > labelled.LOOKED_AT:
+        some = f"{labelled.LOOKED_AT:,} of the {len(classes):,} labels, evenly spaced"
+        notes.append(f"Accuracy, and skill on the labels alone, are computed on {some}.")
+    return dict(**counts, n_labels=len(classes), source=words.plain_text(source), notes=notes)
+
+
 def _settings_of(
     findings: distributions.Findings,
     task: Task,
@@ -417,7 +435,7 @@ def _settings_of(
         ),
     )
     if task.labels is not None and findings.labelled is not None:
-        labels = labelled.labels_record(task.labels, task.labels_from)
+        labels = _labels_record(task.labels, task.labels_from)
         settings["labels"] = labels | dict(components=findings.labelled.weights)
         settings["notes"] += labels["notes"]
     if options.groups is not None:

@@ -107,7 +107,7 @@ def _known_pairs(
     if n < 4:
         checks.refuse("pairs require at least four examples", n, "leave `pairs` out")
     if isinstance(pairs, Retrieval):
-        return retrieval.read_queries(pairs, models, points, n, options)
+        return retrieval.GivenQueries.read(pairs, models, points, n, options)
     given = row_pairs.read_pairs(pairs, points, n)
     block = blocks_of_pairs(given, n).block
     if len(block[given.points[given.same].flatten()].unique()) < 2:
