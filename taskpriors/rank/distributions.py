@@ -224,27 +224,23 @@ def _consensus_of(
         features = [X.to(dtype) for X in features]
         return _CrossSkills(_cross_skill(features, index, options), feature_copies(features))
 
+    digests = [model.digest for model in candidates.values()]
     key: dict[str, object] = dict(
-        what="consensus", models=[model.digest for model in candidates.values()]
-    )
-    key |= dict(
         _consensus_sampling(options),
+        what="consensus",
+        models=digests,
         points=len(index),
         kernel=options.tasks.kernel,
         penalties=MOST_LOST,
+        device=str(options.device),
     )
-    key["device"] = str(options.device)
     if options.groups is not None:
         key["groups"] = store.digest_tensors(dict(groups=options.groups))
     like = _CrossSkills(*[members.blank(len(candidates), len(candidates))] * 2)
-    named = all(model.digest for model in candidates.values())
-    cross_skills = members.load_or_compute(
-        key, compute, like, options.compute.cache if named else False
-    )
-    cross_skills = cross_skills._replace(
-        skill=_without_strangers(cross_skills.skill, len(models), len(index))
-    )
-    S, alike = cross_skills
+    cache = options.compute.cache if all(digests) else False
+    S, alike = members.load_or_compute(key, compute, like, cache)
+    S = _without_strangers(S, len(models), len(index))
+    cross_skills = _CrossSkills(S, alike)
     references = range(len(models), len(candidates))
     if not mutual_skill(S, similarity=alike, reference_models=references).any():
         return None, cross_skills
@@ -269,12 +265,6 @@ def _describe_consensus(components: Consensus, names: Sequence, n_models: int) -
     return f"consensus of {number} ({weighed(references)}) and the ranked models ({weighed(top)})"
 
 # %% ../../nbs/rank/07_distributions.ipynb #629f0f81
-def _mean_of(names, models) -> Component:  # component for the mean of the models' kernels
-    if not names:
-        checks.refuse("at least one model must remain", len(names), "add models")
-    return Component(tuple(names), tuple(models[name].factor for name in names))
-
-
 def distribution_of(
     choice: PriorChoice,
     models: Mapping[str, members.Model],
@@ -295,9 +285,7 @@ def distribution_of(
             return TaskDistribution(
                 kind="consensus",
                 description=_describe_consensus(consensus, list(task_models), len(models)),
-                components=tuple(
-                    component for component in components if component.weight > LEAST_WEIGHT
-                ),
+                components=tuple(one for one in components if one.weight > LEAST_WEIGHT),
                 members=tuple(task_models),
                 consensus=consensus,
                 cross_skills=cross_skills,
@@ -309,15 +297,15 @@ def distribution_of(
         return TaskDistribution(
             kind=choice.kind, description=choice.description, components=(component,)
         )
-    names = [name for name in choice.members if name in models]
+    names = tuple(name for name in choice.members if name in models)
     if not names:
         rule, remedy = "the model passed as `prior` must not fail", "pass another prior"
         checks.refuse(rule, choice.description, remedy)
     return TaskDistribution(
         kind=choice.kind,
         description=choice.description,
-        components=(_mean_of(names, models),),
-        members=tuple(names),
+        components=(Component(names, tuple(models[name].factor for name in names)),),
+        members=names,
         cross_skills=cross_skills,
     )
 

@@ -56,21 +56,21 @@ from ..synbench import score
 def _ranking_operations(
     n: int,  # examples
     widths: Sequence[int],  # number of features of each model
+    options: RankOptions,
     *,
-    n_tasks: int,  # number of tasks for the skill, and for the probes
-    n_classes: int,  # number of classes per task
     rank: int,  # number of leading directions of the prior
-    train: float = 0.0,  # share of examples for training probes; 0: no probes
     consensus: bool = False,  # whether each model has its own task distribution
 ) -> float:  # multiply-adds
     "Count the operations of a ranking that grow with the number of examples."
     D, squares = sum(widths), sum(d * d for d in widths)
-    cuts, passes = (widths, 1) if consensus else ([D], 3)
+    cuts, passes = (widths, 1) if consensus and len(widths) > 2 else ([D], 3)
     directions = 0.0
     for d in cuts:
         width = min(rank + OVERSAMPLING, d)
         directions += n * width * (passes * d + width + min(rank, d))
-    return 2.0 * n * squares + directions + n * (1 + train) * n_tasks * (n_classes - 1) * D
+    train = TRAIN if options.accuracy else 0.0
+    columns = options.tasks.n_tasks * (options.tasks.n_classes - 1)
+    return 2.0 * n * squares + directions + n * (1 + train) * columns * D
 
 # %% ../../nbs/rank/13_models.ipynb #c3528357
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,11 +108,11 @@ _BASE_BYTES = 8 * 10**8  # measured memory used by Python, torch and blocks of r
 _HELD = 3 * 4  # bytes of memory per feature value
 
 
-def _most_bytes(n, widths, train, options) -> int:
+def _most_bytes(n, widths, options) -> int:
     D, d = sum(widths), max(widths)
     rank, width = min(options.compute.rank, D), min(options.compute.rank + OVERSAMPLING, D)
     columns = options.tasks.n_tasks * (options.tasks.n_classes - 1)
-    labels = (1 + (train > 0)) * n * options.tasks.n_tasks
+    labels = (1 + options.accuracy) * n * options.tasks.n_tasks
     evaluated = min(n, options.compute.n_residuals)
     factor = 4 * n * (width + rank) + 3 * 4 * 2048 * D
     drawing = 4 * n * rank + labels + n * options.tasks.n_tasks
@@ -124,27 +124,15 @@ def _plan_ranking(
     models: Mapping[str, Any],  # name -> features with a shape, as open_rows returns them
     options: RankOptions,
     *,
-    train: float = 0.0,  # share of examples for training probes; 0: no probes
     consensus: bool = True,  # whether consensus weights are computed
 ) -> RankingPlan:
     "Estimate the operations and memory of a ranking from disk, without reading rows."
     shapes = [rows.shape for rows in models.values()]
     n, widths = shapes[0][0], [d for _, d in shapes]
-    operations = _ranking_operations(
-        n,
-        widths,
-        n_tasks=options.tasks.n_tasks,
-        n_classes=options.tasks.n_classes,
-        rank=options.compute.rank,
-        train=train,
-        consensus=consensus and len(widths) > 2,
-    )
-    return RankingPlan(
-        n=n,
-        n_models=len(widths),
-        operations=operations,
-        n_bytes=_most_bytes(n, widths, train, options),
-    )
+    rank = options.compute.rank
+    operations = _ranking_operations(n, widths, options, rank=rank, consensus=consensus)
+    n_bytes = _most_bytes(n, widths, options)
+    return RankingPlan(n=n, n_models=len(widths), operations=operations, n_bytes=n_bytes)
 
 # %% ../../nbs/rank/13_models.ipynb #8f610293
 class _NetworkWork(NamedTuple):
@@ -263,15 +251,7 @@ def _plan_in_memory(
             uncounted.append(name)
     widths += [work.width for work in works.values()]
     operations = n * sum(work.operations for work in works.values())
-    operations += _ranking_operations(
-        n,
-        widths,
-        n_tasks=options.tasks.n_tasks,
-        n_classes=options.tasks.n_classes,
-        rank=sum(widths),
-        train=0.5 if options.accuracy else 0.0,
-        consensus=consensus and len(widths) > 2,
-    )
+    operations += _ranking_operations(n, widths, options, rank=sum(widths), consensus=consensus)
     fetched = () if placed is None else placed.fetched
     if points is not None:
         operations += 0.0 if placed is None else placed.operations(points)
@@ -441,8 +421,7 @@ def plan_models(
     task = read_task(models, images, options, texts=texts, references=references, metrics=metrics)
     consensus = task.prior.kind == "consensus"
     if task.rows is not None:
-        train = TRAIN if task.options.accuracy else 0.0
-        return _plan_ranking(task.rows, task.options, train=train, consensus=consensus)
+        return _plan_ranking(task.rows, task.options, consensus=consensus)
     at_hub = reference_set.hub_models(task.models, task.inputs)
     placed = reference_set.find_references(
         task.references, task.prior, task.models, task.inputs, at_hub
