@@ -32,8 +32,9 @@ def rank_rows(models, **options):
 
 def scores(fn):
     "Is it the function that scores a model, as a worker is given it, and not the door's trial?"
-    inner = getattr(fn, "args", [fn])[0]
-    return getattr(inner, "func", inner).__name__ == "_scored_in_worker"
+    while getattr(fn, "args", ()):
+        fn = fn.args[0]
+    return getattr(fn, "func", fn).__name__ == "_scored_in_worker"
 
 
 def die_once(fn, marker, item):
