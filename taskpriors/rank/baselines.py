@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from ..blocks import evenly
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
-from . import disk, distributions, labelled, members, reference_set
-from .forecast import Forecast, ForecastEvidence, ScoreEvidence
+from . import disk, distributions, members, reference_set
+from .forecast import Forecast
 from .members import RankedModel, Settled
 from .options import RankOptions
 
@@ -122,34 +122,6 @@ def score_beside(
         return distributions.Beside({}, {}, {})
     skills, failures = engine.score(shown, task_sample.skill_tasks, mask, engine.options)
     return distributions.Beside({k: shown[k] for k in skills}, skills, failures)
-
-# %% ../../nbs/rank/09_baselines.ipynb #16c9c308
-def evidence_beside(
-    findings: distributions.Findings,
-    past: Tensor | None = None,  # fractions, scores of the ranked models on earlier tasks
-    pairs: ScoreEvidence | None = None,  # about the ranked models, then the baselines
-    *,
-    of_texts: bool = False,  # whether the examples are known to be texts
-) -> tuple[ForecastEvidence, Tensor] | None:  # and the skills, shape (m,); None without baselines
-    "Combine the evidence about the models and the baselines, in this order."
-    beside, labels = findings.beside, findings.labelled
-    if beside is None or not beside.models:
-        return None
-    scores = {name: findings.scores[name] for name in findings.models} | beside.skills
-    skills = scores
-    if beside.on_targets and labels is not None:
-        skills = {**labels.skills, **beside.on_targets}
-    skill = torch.stack([skills[name].skill for name in scores])
-    if past is not None:  # baselines have no past results
-        past = torch.cat([past, past.new_full((len(beside.models), past.shape[1]), math.nan)])
-    evidence = ForecastEvidence(
-        examples=labelled.sampled_evidence(scores, findings.task_sample, skill, of_texts=of_texts),
-        agreeing=beside.agreeing,
-        labels=beside.scores,
-        past=past,
-        pairs=pairs,
-    )
-    return evidence, skill
 
 # %% ../../nbs/rank/09_baselines.ipynb #adebeae6
 _EDGE = 1e-9  # scores are clipped to [_EDGE, 1 - _EDGE], so that their logits are finite

@@ -476,7 +476,6 @@ class DiskEngine:
                 trace_cut=drawn_rows.trace_cut.item(),
                 n_evaluated=min(n, options.compute.n_residuals),
             ),
-            pairs=f"of {min(n, _PAIRED)} examples",
         )
 
     def score(

@@ -28,11 +28,18 @@ from ..prior import consensus as skills
 from ..prior import edges, prefix
 from ..prior.calibration import task_temperature
 from ..prior.consensus import Consensus, consensus_prior, copy_similarity, mutual_skill
+from ..prior.heldout import constant_errors
 from ..prior.left_out_groups import cross_skill_without_groups
 from ..prior.moments import TraceMoments
 from ..prior.prefix import pair_scale
 from . import members
-from .forecast import PointEvidence, ScoreEvidence
+from taskpriors.rank.forecast import (
+    ForecastEvidence,
+    PointEvidence,
+    ScoreEvidence,
+    centred_logits,
+    point_evidence,
+)
 from .options import RankOptions
 from ..report.words import plain_text, shortened
 from ..ridge_tasks import MOST_LOST
@@ -473,7 +480,28 @@ class TaskSample:
     probe_tasks: Tensor | None = None  # further tasks, shape (n_tasks, n); None: no probes
     moments: Moments | None = None  # moments for the ranked models; None if not requested
     record: Mapping[str, float] = field(default_factory=dict)  # settings, as JSON
-    pairs: str = ""  # pairs of examples that the moments use, in words
+
+    def ratios(self, skills: Mapping[str, TaskScores]) -> Tensor:  # (n_models, n_tasks)
+        "Compute the errors on each task, relative to the error of a constant on the same task."
+        constants = constant_errors(self.skill_tasks, int(self.skill_tasks.max()) + 1)
+        ratios = torch.stack([scores.tasks for scores in skills.values()])
+        mean = ratios.mean(1, keepdim=True)
+        return mean + (ratios - mean) * (constants.mean() / constants)
+
+    def evidence(
+        self,
+        skills: Mapping[str, TaskScores],  # name -> scores on the sampled tasks
+        skill: Tensor | None = None,  # shape (n_models,); None: skills on the sampled tasks
+        *,
+        of_texts: bool = False,  # whether the examples are known to be texts
+    ) -> PointEvidence:
+        "Form evidence from tasks that were sampled without labels."
+        ratios, distribution = self.ratios(skills), self.distribution
+        if skill is None:
+            skill = torch.stack([scores.skill for scores in skills.values()])
+        referred = bool(distribution.reference_models) and distribution.consensus is not None
+        evidence = point_evidence(ratios.mean(1), 1 - ratios, with_references=referred)
+        return evidence._replace(mean=centred_logits(skill), of_texts=of_texts)
 
 
 class Columns(NamedTuple):
@@ -518,3 +546,30 @@ class Findings(NamedTuple):
     to_label: Tensor | None  # row numbers of examples to label, in labelling order
     failures: dict[str, str]  # model, or "statistic of model" -> reason why it is missing
     beside: Beside | None = None  # None without baselines or without inputs
+
+    def evidence_beside(
+        self,
+        past: Tensor | None = None,  # fractions, scores of the ranked models on earlier tasks
+        pairs: ScoreEvidence | None = None,  # about the ranked models, then the baselines
+        *,
+        of_texts: bool = False,  # whether the examples are known to be texts
+    ) -> tuple[ForecastEvidence, Tensor] | None:  # and skills, (m,); None without baselines
+        "Combine the evidence about the models and the baselines, in this order."
+        beside, labels = self.beside, self.labelled
+        if beside is None or not beside.models:
+            return None
+        scores = {name: self.scores[name] for name in self.models} | beside.skills
+        skills = scores
+        if beside.on_targets and labels is not None:
+            skills = {**labels.skills, **beside.on_targets}
+        skill = torch.stack([skills[name].skill for name in scores])
+        if past is not None:  # baselines have no past results
+            past = torch.cat([past, past.new_full((len(beside.models), past.shape[1]), math.nan)])
+        evidence = ForecastEvidence(
+            examples=self.task_sample.evidence(scores, skill, of_texts=of_texts),
+            agreeing=beside.agreeing,
+            labels=beside.scores,
+            past=past,
+            pairs=pairs,
+        )
+        return evidence, skill

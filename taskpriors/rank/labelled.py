@@ -17,11 +17,10 @@ from torch import Tensor
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..prior import posterior
-from ..prior.heldout import constant_errors
 from . import distributions, members
 from .disk import Engine
 from .distributions import Beside, LabelledSkills, TaskSample
-from .forecast import PointEvidence, centred_logits, point_evidence, scores_of
+from .forecast import PointEvidence, point_evidence, scores_of
 from .options import RankOptions
 
 # %% ../../nbs/rank/08_labelled.ipynb #13c4439f
@@ -84,7 +83,7 @@ def _draw_agreeing(
     models: Mapping[str, members.Model],
     distribution: distributions.TaskDistribution,
     classes: Tensor,  # number of each example's class, shape (n,); -1 where unknown
-) -> tuple[Tensor, dict[str, float]]:  # tasks (n_tasks, n), and component -> weight
+) -> tuple[TaskSample, dict[str, float]]:  # and component -> weight
     """Draw tasks that agree with the known labels.
 
     Each component is weighted by its evidence, and used at its best-fitting temperature.
@@ -120,19 +119,9 @@ def _draw_agreeing(
     names = [distribution.description]
     if alike is not None:
         names = [component.names[0] for component in components]
-    return sample.skill_tasks, dict(zip(names, weights, strict=True))
+    return sample, dict(zip(names, weights, strict=True))
 
 # %% ../../nbs/rank/08_labelled.ipynb #00831ae7
-def _task_ratios(
-    skills: Mapping[str, distributions.TaskScores], tasks: Tensor
-) -> Tensor:  # (n_models, n_tasks)
-    "Compute the errors on each task, relative to the error of a constant on the same task."
-    constants = constant_errors(tasks, int(tasks.max()) + 1)
-    ratios = torch.stack([scores.tasks for scores in skills.values()])
-    mean = ratios.mean(1, keepdim=True)
-    return mean + (ratios - mean) * (constants.mean() / constants)
-
-
 LOOKED_AT = 16384  # largest number of labelled examples for skill and accuracy
 _FEWEST = 4  # smallest number of labels for a leave-one-out skill
 
@@ -191,15 +180,13 @@ def _signal_p_value(
 
 
 def _agreeing_evidence(
-    tasks: Tensor,
-    with_references: bool,
-    skills: Mapping[str, distributions.TaskScores],
-    n_pairs: float,
+    sample: TaskSample, skills: Mapping[str, distributions.TaskScores], n_pairs: float
 ) -> PointEvidence:
     "Form evidence from the models' skills on tasks that agree with the known labels."
     skill = torch.stack([scores.skill for scores in skills.values()])
-    by_task = 1 - _task_ratios(skills, tasks)
-    return point_evidence(skill, by_task, with_references=with_references, n_pairs=n_pairs)
+    referred = bool(sample.distribution.reference_models)
+    by_task = 1 - sample.ratios(skills)
+    return point_evidence(skill, by_task, with_references=referred, n_pairs=n_pairs)
 
 
 def _stacked_skills(parts: Sequence[posterior.LabelledSkill]) -> posterior.LabelledSkill:
@@ -256,20 +243,20 @@ def skills_with_labels(
     Labels are classes (n,), with -1 for unknown labels, or real targets (n, m). Also returns the
     baselines with their results on the labels.
     """
-    options, agree = engine.options, False
+    options, sample = engine.options, None
     weights: dict[str, float] = {}
     classes = None if labels.is_floating_point() else _numbered_by_point(labels)
     if classes is None:
         tasks = labels.T
     else:
-        agree = not (classes >= 0).all()
         tasks = classes[None]
-        if agree:
-            tasks, weights = _draw_agreeing(engine, models, distribution, classes)
+        if not (classes >= 0).all():
+            sample, weights = _draw_agreeing(engine, models, distribution, classes)
+            tasks = sample.skill_tasks
         options = options.changed(n_classes=max(2, int(classes.max()) + 1))
     skills, failures = engine.score(models, tasks, mask, options)
     others: Mapping[str, distributions.TaskScores] = {}
-    if beside is not None and (agree or classes is None):
+    if beside is not None and (sample is not None or classes is None):
         others, broken = engine.score(beside.models, tasks, mask, options)
         beside = _some_beside(beside, others, broken)
     if classes is None:
@@ -281,8 +268,8 @@ def skills_with_labels(
     if beside is not None:
         beside = _with_baselines(working, beside, classes, options.groups, direct)
     agreeing = None
-    if agree:
-        evidence = partial(_agreeing_evidence, tasks, bool(distribution.reference_models))
+    if sample is not None:
+        evidence = partial(_agreeing_evidence, sample)
         if of_labels is not None:
             agreeing = evidence(skills, of_labels.n_pairs)
         if beside is not None and beside.scores is not None:
@@ -296,23 +283,6 @@ def skills_with_labels(
         agreeing=agreeing,
         signal_p_value=_signal_p_value(working, classes, direct, options.groups),
     ), beside
-
-# %% ../../nbs/rank/08_labelled.ipynb #7ed0f9e2
-def sampled_evidence(
-    skills: Mapping[str, distributions.TaskScores],  # name -> scores on the sampled tasks
-    task_sample: TaskSample,
-    skill: Tensor | None = None,  # shape (n_models,); None: skills on the sampled tasks
-    *,
-    of_texts: bool = False,  # whether the examples are known to be texts
-) -> PointEvidence:
-    "Form evidence from tasks that were sampled without labels."
-    ratios = _task_ratios(skills, task_sample.skill_tasks)
-    if skill is None:
-        skill = torch.stack([scores.skill for scores in skills.values()])
-    distribution = task_sample.distribution
-    referred = bool(distribution.reference_models) and distribution.consensus is not None
-    evidence = point_evidence(ratios.mean(1), 1 - ratios, with_references=referred)
-    return evidence._replace(mean=centred_logits(skill), of_texts=of_texts)
 
 # %% ../../nbs/rank/08_labelled.ipynb #a0e029b7
 _LISTED = 500  # number of examples to label that a ranking suggests

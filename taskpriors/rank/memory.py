@@ -299,7 +299,6 @@ class MemoryEngine:
                 rand_index=diversity.rand_index,
                 largest_class=diversity.largest_share,
             ),
-            pairs="all" if len(Z) <= ALL_PAIRS else "sampled",
         )
 
     def score(

@@ -403,7 +403,7 @@ def _settings_of(
     if (moments := task_sample.moments) is not None:
         temperature = moments.temperature.item()
         regime = (moments.scale / moments.temperature).item()
-        edges = dict(temperature=temperature, edge_regime=regime, edge_pairs=task_sample.pairs)
+        edges = dict(temperature=temperature, edge_regime=regime)
     task_options = {k: getattr(options.tasks, k) for k in ("kernel", "n_tasks", "n_classes")}
     settings = dict(
         images=words.plain_text(getattr(images, "name", "given")),
@@ -492,7 +492,7 @@ def _assemble(
     pairs = _evidence_of_pairs(models, given, settings)
     of_texts = isinstance(task.inputs, TextSource)
     joined = _pairs_beside(findings, given)
-    beside = baselines.evidence_beside(findings, past, joined, of_texts=of_texts)
+    beside = findings.evidence_beside(past, joined, of_texts=of_texts)
     skills = sampled if of_labels is None else of_labels.skills
     columns = _numbers_of(models, skills, sampled, task_sample)
     if of_labels is not None:
@@ -530,7 +530,7 @@ def _assemble(
         groups=task.options.groups,
         reason="" if moments is None else moments.edge_reason(len(mask)),
         evidence=forecast.ForecastEvidence(
-            examples=labelled.sampled_evidence(sampled, task_sample, of_texts=of_texts),
+            examples=task_sample.evidence(sampled, of_texts=of_texts),
             agreeing=None if of_labels is None else of_labels.agreeing,
             labels=None if of_labels is None else of_labels.scores,
             past=past,
