@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ..blocks import evenly
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
-from . import disk, distributions, members, reference_set
+from . import distributions, members, reference_set
 from .forecast import Forecast
 from .members import RankedModel, Settled
 from .options import RankOptions
@@ -95,7 +95,7 @@ def see_inputs(
 _NEAR = 0.5  # similarity above which two models are near copies
 
 
-def _near_copies(
+def near_copies(
     baselines: Mapping[str, members.Model], models: Mapping[str, members.Model]
 ) -> set[str]:
     "Find the baselines that are near copies of a ranked model, by name."
@@ -106,22 +106,6 @@ def _near_copies(
     alike = distributions.feature_copies([model.rows(index) for model in everyone])
     nearest = alike[len(models) :, : len(models)].amax(1)
     return {name for name, a in zip(baselines, nearest.tolist(), strict=True) if a >= _NEAR}
-
-# %% ../../nbs/rank/09_baselines.ipynb #bf73b496
-def score_beside(
-    engine: disk.Engine,
-    baselines: Mapping[str, members.Model],  # name -> Model, as embedded by the engine
-    models: Mapping[str, members.Model],  # ranked models
-    task_sample: distributions.TaskSample,
-    mask: Tensor,  # shape (n,), True for training examples
-) -> distributions.Beside:
-    "Score the baselines that are not near copies of models."
-    copies = members.attempt(_near_copies, baselines, models)[0] or set()
-    shown = {name: model for name, model in baselines.items() if name not in copies}
-    if not shown:
-        return distributions.Beside({}, {}, {})
-    skills, failures = engine.score(shown, task_sample.skill_tasks, mask, engine.options)
-    return distributions.Beside({k: shown[k] for k in skills}, skills, failures)
 
 # %% ../../nbs/rank/09_baselines.ipynb #adebeae6
 _EDGE = 1e-9  # scores are clipped to [_EDGE, 1 - _EDGE], so that their logits are finite

@@ -282,6 +282,22 @@ def _prior_kernel(
     return kernel
 
 
+def _score_beside(
+    engine: disk.Engine,
+    seen: Mapping[str, members.Model],  # name -> Model, as embedded by the engine
+    models: Mapping[str, members.Model],  # ranked models
+    task_sample: distributions.TaskSample,
+    mask: Tensor,  # shape (n,), True for training examples
+) -> distributions.Beside:
+    "Score the baselines that are not near copies of models."
+    copies = members.attempt(baselines.near_copies, seen, models)[0] or set()
+    shown = {name: model for name, model in seen.items() if name not in copies}
+    if not shown:
+        return distributions.Beside({}, {}, {})
+    skills, failures = engine.score(shown, task_sample.skill_tasks, mask, engine.options)
+    return distributions.Beside({k: shown[k] for k in skills}, skills, failures)
+
+
 def _find_scores(
     engine: disk.Engine,
     task: Task,
@@ -310,7 +326,7 @@ def _find_scores(
     beside = None
     if group.baselines.results:
         seen = group.baselines.results
-        beside = baselines.score_beside(engine, seen, group.models, task_sample, mask)
+        beside = _score_beside(engine, seen, group.models, task_sample, mask)
     of_labels, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
     if labels is not None:
         has_label = labels.classes >= 0
