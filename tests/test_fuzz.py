@@ -344,7 +344,6 @@ NAMES = {
 }
 KINDS = {name: kind for kind, names in NAMES.items() for name in names.split()}
 UNTRIED = {
-    "group_sizes": "what _own_group_sizes returns: rank/01_error_model",
     "prefix": "a text before each text: inputs/07_texts tries others",
     "queries": "the same before each query: inputs/07_texts",
     "past_results": "a table of models by tasks: tests/test_past_scores.py",

@@ -428,7 +428,7 @@ class Monitor:
         tasks = 1 - torch.stack([a.task_errors, b.task_errors])
         points = forecast.point_evidence(skill, tasks, with_references=True)
         distribution = forecast.posterior_of(constants, points, labels=self._label_scores(a, b))
-        self._pairs[pair] = forecast.pair_probability(distribution, (0, 1))
+        self._pairs[pair] = distribution.probability_ahead(0, 1)
         return self._pairs[pair]
 
     def _label_scores(self, a, b):  # None without labels
