@@ -300,7 +300,7 @@ NAMES = {
     "cross similarity general "
     "truths freedom sample_errors",
     "vector": "mu b first second given covariates scores truth weights nce.source error "
-    "TaskPriorLoss.statistics.center TaskPriorLoss.forward.center robust_bayes.center "
+    "TaskPriorLoss.statistics.center robust_bayes.center "
     "index direction covariance skill evaluated",
     "labels": "labels probe_labels known sample_labels.given",
     "number": "C a alpha attack_eps bandwidth beta correlation delta diversity eps floor gain "
