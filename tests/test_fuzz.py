@@ -332,8 +332,7 @@ NAMES = {
     "function": "features_fn learner logits transform scorer.prior",
     "series": "controls alphas decays gains top_eigenvalues "
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
-    "gaussian_grid.b linear_valid.a score_integral.accuracy "
-    "score_integral.bound",
+    "gaussian_grid.b linear_valid.a",
     "mapping": "aliases columns cross_skill.features factors families "
     "labelled_skill.features "
     "judges maps models metrics priors outside_agreement.truth outside_agreement.given",
