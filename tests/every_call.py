@@ -113,10 +113,6 @@ CALLS = {
         "partial_agreement": dict(scores=X[:, 0], truth=X[:, 1], covariates=X[:, 2]),
         "static_order": dict(truths=X.T),
     },
-    "transfer.leep": {"mixture_size": dict(n=100, n_classes=3)},
-    "transfer.pactran": {
-        "flatness": dict(trace=1.0, n=N, n_classes=3, a=1.0, b=10.0, d=4),
-    },
     "papers.hyperparameters": {
         "spread_ratios": dict(grids=GRIDS),
         "choose_grid": dict(grids=GRIDS),
@@ -130,7 +126,6 @@ CALLS = {
     },
     "transfer.neighbours": {"alignment": dict(views=VIEWS)},
     "transfer.registry": {
-        "combine_over_models": dict(columns={"energy_score": X[:, 0], "lda_score": X[:, 1]}),
         "describe_metric": dict(metric="logme"),
         "card_table": {},
         "read_record": {},

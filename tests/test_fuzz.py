@@ -297,7 +297,7 @@ WRONG = {
 NAMES = {
     "matrix": "A B G K M Sigma W Z accuracies factor features images mixture other others prior "
     "source_probs targets views xy reference nleep.mixture point_errors task_errors "
-    "cross similarity general "
+    "cross similarity "
     "truths freedom sample_errors",
     "vector": "mu b first second given covariates scores truth weights nce.source error "
     "TaskPriorLoss.statistics.center TaskPriorLoss.forward.center robust_bayes.center "
@@ -310,7 +310,7 @@ NAMES = {
     "lowest lr noise perplexity pixel_mean ratio rel_tol resample_below rtol save_every "
     "scale shrinkage size step t task_temperature tau temperature tol tolerance trace "
     "fade growth spread words "
-    "valid variance warmth weight flatness.b accuracy threshold gaussian_grid.hessian",
+    "valid variance warmth weight accuracy threshold gaussian_grid.hessian",
     "count": "batch_size block_size check_every d dpi gibbs_sweeps inner k limit max_bytes "
     "max_iter max_pairs max_tasks n n_classes n_components n_epochs n_features n_graphs "
     "n_max n_min n_orders n_particles n_points n_projections n_resamples n_samples n_steps "
@@ -323,9 +323,9 @@ NAMES = {
     "regression shuffle standardize expected_heldout_error.variance",
     "word": "measure convention criterion against version "
     "eps_scale estimator graphs hessian integral interval kernel kind method "
-    "missing normalization on_error pairs pooling probe rates rule sampler scoring setting "
-    "statistic variant view kernel_factor.scale lidar.scale transrate.weights "
-    "gbc.covariance TaskExplorer.labels.prior embed_features.dtype split",
+    "missing on_error pairs pooling probe rates rule sampler scoring setting "
+    "statistic variant view kernel_factor.scale lidar.scale "
+    "TaskExplorer.labels.prior embed_features.dtype split",
     "executor": "executor",
     "result": "basis curve explorer grids head ranking result settings start svd task "
     "evidence direct",

@@ -182,9 +182,7 @@ CALLS = {
         **{
             k: dict(features=X)
             for k in (
-                "rankme_centered",
                 "nesum",
-                "participation_dimension",
                 "alpha_gap",
                 "width",
                 "random_number",

@@ -17,8 +17,7 @@ from torch import Tensor
 
 import taskpriors.checks as checks
 import taskpriors.results as results
-from ..blocks import map_blocks
-from ..checks import ArrayLike, Axes, ExecutorLike
+from ..checks import ArrayLike, Axes
 from ..signatures import documented
 from ..svd import FeatureSVD, labelled_points
 from .discriminants import varying_svd
@@ -120,14 +119,12 @@ def loss_curve(
     n_min: int = 10,  # smallest training-set size
     seed: int = 0,  # seed for the permutation
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
-    executor: ExecutorLike | None = None,  # maps over the sizes, for a custom learner
 ) -> LossCurve:
     "Compute the held-out loss at log-spaced training-set sizes."
     X, y, counts = labelled_points(features, labels, min_rows=4)
     held = checks.check_number(valid, "valid", low=0, high=1, low_open=True, high_open=True)
     n_points = checks.check_load(n_points, "n_points", bytes_each=64)
     n_min = checks.check_count(n_min, "n_min")
-    executor = checks.check_executor(executor)
     if learner is not None and (not callable(learner) or isinstance(learner, type)):
         rule = "learner must be a function of training data, labels, test data and n_classes"
         checks.refuse(rule, type(learner).__name__, "pass None or a function", TypeError)
@@ -136,7 +133,7 @@ def loss_curve(
     test, pool = order.tensor_split([min(len(X) - 2, max(1, round(held * len(X))))])
     Z = varying_svd(X, svd).scores
     if learner is None:
-        learner, executor = partial(_linear_learner, last={}), None
+        learner = partial(_linear_learner, last={})
     loss_after = partial(
         _held_out_loss,
         learner=learner,
@@ -145,7 +142,7 @@ def loss_curve(
         n_classes=len(counts),
     )
     sizes = _curve_sizes(len(pool), n_points, n_min)
-    points = list(map_blocks(loss_after, sizes, executor=executor))
+    points = [loss_after(n) for n in sizes]
     return LossCurve(
         sizes=torch.tensor(sizes),
         losses=torch.stack([loss for loss, _ in points]).cpu(),

@@ -63,38 +63,28 @@ def leep(
 def nce(
     source: ArrayLike,  # source labels (n,), or probabilities (n, n_source)
     labels: ArrayLike,  # class of each example, shape (n,)
-    *,
-    variant: str = "hard",  # "hard" (Tran et al. 2019) or "soft" (PACTran's released code)
 ) -> float:  # in [-H(Y), 0] nats, higher is better
     """Negative conditional entropy (NCE) of labels given source predictions.
 
-    sum_yz P(y, z) log P(y given z); "soft" uses the joint distribution of the probabilities.
+    sum_yz P(y, z) log P(y given z), with z the most likely source class of an example.
     Reference: Tran et al. 2019, NCE.
     """
-    soft = checks.check_choice(variant, ("hard", "soft"), "variant") == "soft"
-    if soft or checks.as_tensor(source, "source").ndim == 2:
-        z = checks.check_probs(source).detach()
+    if checks.as_tensor(source, "source").ndim == 2:
+        z = checks.check_probs(source).argmax(1)
     else:
         z = checks.check_labels(source, name="source")[0]
     y, counts = present_classes(labels, device=z.device)
     checks.check_same_n(source=len(z), labels=len(y))
-    if soft:
-        J = _joint_probability(z, y, len(counts)).T
-    else:
-        hard = z.argmax(1) if z.ndim == 2 else z
-        cell = hard.unique(return_inverse=True)[1] * len(counts) + y
-        J = torch.bincount(cell, minlength=len(counts) * (int(cell.max()) // len(counts) + 1))
-        J = J.double().reshape(-1, len(counts))  # one row per observed source class
+    cell = z.unique(return_inverse=True)[1] * len(counts) + y
+    J = torch.bincount(cell, minlength=len(counts) * (int(cell.max()) // len(counts) + 1))
+    J = J.double().reshape(-1, len(counts))  # one row per observed source class
     rows = J.sum(1)
     total = torch.special.xlogy(J, J).sum() - torch.special.xlogy(rows, rows).sum()
     return float(total / J.sum())
 
 # %% ../../nbs/transfer/02_leep.ipynb #48fe0e27
-@checks.entry_point
 def mixture_size(n: int, n_classes: int) -> int:
     "Return the number of mixture components, at most n."
-    n = checks.check_count(n, "n")
-    n_classes = checks.check_count(n_classes, "n_classes")
     return max(1, min(int(max(min(n_classes, 0.2 * n), 0.1 * n)), n))
 
 # %% ../../nbs/transfer/02_leep.ipynb #619f11ad

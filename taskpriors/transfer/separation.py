@@ -115,29 +115,21 @@ def lda_score(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    version: str = "derived",  # "derived", or "published" (without the covariance)
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in (0, 1], higher is better
     """Mean posterior of the true class under LDA on its training set, a term of ETran.
 
-    The within-class covariance is shrunk by exp(-5 times its largest eigenvalue). The released code
-    omits the covariance and uses the softmax of the inner products with the class means.
+    The within-class covariance is shrunk by exp(-5 times its largest eigenvalue).
 
     Reference: Gholami et al. 2023, ETran: energy-based transferability estimation.
     """
-    checks.check_choice(version, ("derived", "published"), "version")
     X, y, counts = labelled_points(features, labels)
     svd = varying_svd(X, svd)
-    means = class_means(svd.scores, y, counts)
-    if version == "published":
-        scores = svd.scores @ means.T - means.square().sum(1) / 2 + (counts / len(X)).log()
-        posterior = scores.softmax(1)
-    elif (svd.scores - means[y]).any():
-        posterior = lda_posterior(svd.scores, y, counts, shrinkage=None, d=svd.d)[0].exp()
-    else:
-        rule, got = "some class must vary", "no variance within classes"
-        checks.refuse(rule, got, 'pass version="published"')
-    return float(posterior.gather(1, y[:, None]).mean())
+    if not (svd.scores - class_means(svd.scores, y, counts)[y]).any():
+        got = f"no variance in any of {len(counts)} classes"
+        checks.refuse("some class must vary", got, "pass more examples per class")
+    log_p, _ = lda_posterior(svd.scores, y, counts, shrinkage=None, d=svd.d)
+    return float(log_p.exp().gather(1, y[:, None]).mean())
 
 # %% ../../nbs/transfer/11_separation.ipynb #4bb190da
 class CollapseTerms(NamedTuple):
