@@ -127,7 +127,6 @@ CALLS = {
     "transfer.neighbours": {"alignment": dict(views=VIEWS)},
     "transfer.registry": {
         "describe_metric": dict(metric="logme"),
-        "card_table": {},
         "read_record": {},
     },
     "inputs.embed": {

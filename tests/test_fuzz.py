@@ -350,7 +350,7 @@ UNTRIED = {
     "references": "standard, False or models by name: tests/test_references_hub.py",
     "compute": "a record that checks itself: rank/02_options",
     "all_pairs": "what pass_over_pairs returns: core/12",
-    "collapse": "what collapse_terms returns: transfer/11",
+    "collapse": "what CollapseTerms.of returns: transfer/11",
     "metric": "a name or a function: its notebooks try it",
     "self": "the object of a method",
     "n_models": "counted by our own functions",
@@ -380,7 +380,6 @@ UNTRIED = {
 }
 RIGHT = {
     "robust_bayes Sigma a vector": "variances of independent features",
-    "use_head head None": "the head is fitted",
     "choose_grid reference a vector": "one number per checkpoint",
     "rank_models metrics none": "no further statistics",
     "scores_of_rows probe_labels None": "no probe is trained",

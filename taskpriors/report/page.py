@@ -82,7 +82,10 @@ def _size_chart(rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
         points.append(dict(x=x, y=y, label=label, title=title, **bar))
     named: list[dict] = []
     for point in sorted(points, key=lambda point: point["y"]):
-        if any(abs(point["x"] - q["x"]) < 240 and abs(point["y"] - q["y"]) < 16 for q in named):
+        if any(
+            abs(point["x"] - q["x"]) < 8 * len(q["label"]) and abs(point["y"] - q["y"]) < 16
+            for q in named
+        ):
             point["label"] = ""
         named += [point] if point["label"] else []
     columns = [(across(k), short_count(10.0**k)) for k in range(first, last + 1)]

@@ -51,23 +51,6 @@ _STATISTICS: dict[str, Callable] = {
     "weighted_tau": functools.partial(_of_scipy, "weightedtau"),
 }
 
-# %% ../../nbs/transfer/01_agreement.ipynb #3a93d3a7
-def _places_held(v: np.ndarray, k: int) -> np.ndarray:  # membership in [0, 1], shape (n,)
-    "Return the membership of each model in the top `k`; tied models share places."
-    last = np.sort(v)[-k]
-    above = v > last
-    tied = v == last
-    return above + tied * (k - above.sum()) / tied.sum()
-
-
-def _order_statistic(method: str, k: int | None, n: int) -> Callable:
-    'Return the rank statistic of this name; "top_k" defaults to a quarter of n models.'
-    checks.check_choice(method, (*_STATISTICS, "top_k"), "method")
-    k = checks.check_count(max(1, n // 4) if k is None else k, "k", high=n - 1)
-    if method != "top_k":
-        return _STATISTICS[method]
-    return lambda x, y: float(_places_held(x, k) @ _places_held(y, k) / k)
-
 # %% ../../nbs/transfer/01_agreement.ipynb #fa5f624b
 _FISHER_INTERVALS = {  # statistic with Fisher's interval -> minimum number of models
     "pearson": 4,
@@ -152,7 +135,7 @@ def _resampled_values(
     if len(values) < 0.9 * n_resamples:
         rule = "at least 90 % of the bootstrap resamples must contain distinct values"
         got = f"{len(values)} of {n_resamples}"
-        checks.refuse(rule, got, "add models or use method='top_k'")
+        checks.refuse(rule, got, "add models")
     return values
 
 
@@ -235,7 +218,7 @@ def _vectors(method, most_dims=1, **named) -> list[np.ndarray]:
     "Check vectors given by parameter name; return ranks if only the order matters."
     from scipy import stats
 
-    checks.check_choice(method, (*_STATISTICS, "top_k"), "method")
+    checks.check_choice(method, tuple(_STATISTICS), "method")
     ranks = method != "pearson"
     out = {}
     for name, values in named.items():
@@ -267,11 +250,10 @@ def agreement_statistic(
     truth: ArrayLike,  # values that scores should predict, shape (n,), larger is better
     *,
     method: str = "kendall",  # statistic, as in rank_agreement
-    k: int | None = None,  # number of models in "top_k", as in rank_agreement
 ) -> float:  # 1 is complete agreement
     "Compute an agreement statistic without an interval."
     x, y = _vectors(method, scores=scores, truth=truth)
-    return float(_order_statistic(method, k, len(x))(x, y))
+    return float(_STATISTICS[method](x, y))
 
 # %% ../../nbs/transfer/01_agreement.ipynb #51530b94
 def _check_level(level) -> float:
@@ -284,9 +266,8 @@ def rank_agreement(
     scores: ArrayLike,  # one per model, (n,); may be infinite except for "pearson"
     truth: ArrayLike,  # values that scores should predict, shape (n,), larger is better
     *,
-    method: str = "kendall",  # "tau_a", "tau_b", "spearman", "pearson", "weighted_tau" or "top_k"
+    method: str = "kendall",  # "tau_a", "tau_b", "spearman", "pearson", or "weighted_tau"
     higher_is_better: bool = True,  # if False, scores are negated
-    k: int | None = None,  # number of models in "top_k"; None is a quarter of them
     interval: str | None = None,  # "fisher" or "bootstrap"; None is "fisher" if available
     groups: ArrayLike | None = None,  # family of each model, (n,), for a bootstrap over families
     level: float = 0.95,  # nominal coverage
@@ -304,7 +285,7 @@ def rank_agreement(
     if not checks.check_flag(higher_is_better, "higher_is_better"):
         x = -x
     level = _check_level(level)
-    statistic = _order_statistic(method, k, len(x))
+    statistic = _STATISTICS[method]
     families = family_members(groups, len(x))
     default = "fisher" if method in _FISHER_INTERVALS and families is None else "bootstrap"
     choice = default if interval is None else interval
@@ -376,7 +357,6 @@ def compare_agreement(
     truth: ArrayLike,  # values that scores should predict, same shape
     *,
     method: str = "kendall",  # statistic, as in rank_agreement
-    k: int | None = None,  # number of models in "top_k", as in rank_agreement
     groups: ArrayLike | None = None,  # family of each model, (n,), to exchange families
     level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # number of bootstrap resamples, and of random exchanges
@@ -392,11 +372,10 @@ def compare_agreement(
     level = _check_level(level)
     n = y.shape[-1]
     families = family_members(groups, n)
-    one = _order_statistic(method, k, n)
 
     def mean(x, y) -> float:
         tasks = zip(np.atleast_2d(x), np.atleast_2d(y), strict=True)
-        return np.mean([one(u, v) for u, v in tasks])
+        return np.mean([_STATISTICS[method](u, v) for u, v in tasks])
 
     def gap(a, b, y) -> float:
         return mean(a, y) - mean(b, y)
@@ -433,7 +412,6 @@ def partial_agreement(
     covariates: ArrayLike,  # variables held fixed, shape (n,), or a list of vectors
     *,
     method: str = "spearman",  # "spearman", "pearson", "kendall", "tau_a" or "tau_b"
-    higher_is_better: bool = True,  # if False, scores are negated
     groups: ArrayLike | None = None,  # family of each model, (n,), for a bootstrap interval
     level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # number of bootstrap resamples of families
@@ -449,8 +427,6 @@ def partial_agreement(
     level = _check_level(level)
     n = len(vectors[0])
     families = family_members(groups, n)
-    if not checks.check_flag(higher_is_better, "higher_is_better"):
-        vectors[0] = -vectors[0]
     value = _partial(method, *vectors)
     if math.isnan(value):
         rule = "scores, truth and covariates must not be collinear"

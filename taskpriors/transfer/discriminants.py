@@ -295,7 +295,7 @@ def linear(
 
     Reference: Ding et al. 2022, PACTran, B.5.
     """
-    return heads.use_head(features, labels, a, head, svd=svd).risk
+    return heads.HeadFit.of(features, labels, a, head, svd=svd).risk
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #7c11b3d6
 def least_error(

@@ -82,18 +82,19 @@ def nce(
     total = torch.special.xlogy(J, J).sum() - torch.special.xlogy(rows, rows).sum()
     return float(total / J.sum())
 
-# %% ../../nbs/transfer/02_leep.ipynb #48fe0e27
-def mixture_size(n: int, n_classes: int) -> int:
-    "Return the number of mixture components, at most n."
-    return max(1, min(int(max(min(n_classes, 0.2 * n), 0.1 * n)), n))
-
 # %% ../../nbs/transfer/02_leep.ipynb #619f11ad
 def fitted_mixture(
-    svd: FeatureSVD, n_components: int, variance: float = 0.8, seed: int = 0
+    svd: FeatureSVD,
+    n_classes: int,
+    n_components: int | None = None,  # None: one for every ten examples or every class
+    variance: float = 0.8,
+    seed: int = 0,
 ) -> tuple["GaussianMixture", np.ndarray]:  # mixture and its training data (n, p)
     "Fit a Gaussian mixture with full covariances to the leading principal components."
     from sklearn.mixture import GaussianMixture
 
+    if n_components is None:
+        n_components = max(1, int(max(min(n_classes, 0.2 * svd.n), 0.1 * svd.n)))
     n_components = checks.check_count(n_components, "n_components", high=svd.n)
     checks.check_number(variance, "variance", low=0, high=1, low_open=True)
     seed = checks.check_count(seed, "seed", low=0, high=2**32 - 1)
@@ -113,17 +114,15 @@ def task_mixture(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    n_components: int | None = None,  # number of mixture components; None is mixture_size(n, K)
+    n_components: int | None = None,  # number of mixture components; None: see fitted_mixture
     variance: float = 0.8,  # fraction of variance that the principal components explain
     seed: int = 0,  # seed for the initialisation of the mixture
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> Tensor:  # shape (n, n_components), float64, rows sum to one
     "Return the posterior of `fitted_mixture` at each example."
     X, _, counts = labelled_points(features, labels)
-    if n_components is None:
-        n_components = mixture_size(len(X), len(counts))
     svd = use_svd(X, svd)
-    mixture, Z = fitted_mixture(svd, n_components, variance, seed)
+    mixture, Z = fitted_mixture(svd, len(counts), n_components, variance, seed)
     return torch.from_numpy(mixture.predict_proba(Z)).to(svd.U.device)
 
 # %% ../../nbs/transfer/02_leep.ipynb #6c27dc6f
@@ -133,7 +132,7 @@ def nleep(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    n_components: int | None = None,  # number of mixture components; None is mixture_size(n, K)
+    n_components: int | None = None,  # number of mixture components; None: max(min(K, n/5), n/10)
     variance: float = 0.8,  # fraction of variance that the principal components explain
     seed: int = 0,  # seed for the initialisation of the mixture
     svd: FeatureSVD | None = None,  # feature_svd(features), if available

@@ -18,7 +18,7 @@ import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
 from ..svd import FeatureSVD, present_classes
-from .heads import HeadFit, use_head
+from .heads import HeadFit
 from .leep import task_mixture
 
 # %% ../../nbs/transfer/04_pactran.ipynb #d23c98b4
@@ -259,15 +259,6 @@ def npactran_gamma(
     P = task_mixture(features, labels, svd=svd) if mixture is None else mixture
     return pactran_gamma(P, labels, **options)
 
-# %% ../../nbs/transfer/04_pactran.ipynb #8584aa6c
-def flatness(
-    trace: float, n: int, n_classes: int, *, a: float, b: float, d: int, hessian: str = "mean"
-) -> float:  # nats
-    "Compute the flatness term FR of PACTran-Gaussian (B.5) from the trace of the mean Hessian."
-    beta = a * n
-    scale = n if hessian == "sum" else 1
-    return n_classes * b / (2 * beta) * math.log1p(beta / (n_classes * d) * scale * trace)
-
 # %% ../../nbs/transfer/04_pactran.ipynb #a502c169
 @documented
 @checks.entry_point
@@ -291,6 +282,5 @@ def pactran_gaussian(
     """
     b = checks.check_number(b, "b", low=0, low_open=True)
     checks.check_choice(hessian, ("mean", "sum"), "hessian")
-    fit = use_head(features, labels, a, head, tol=tol, max_iter=max_iter, svd=svd)
-    d, K = fit.W.shape
-    return fit.risk + flatness(fit.trace, len(features), K, a=a, b=b, d=d, hessian=hessian)
+    fit = HeadFit.of(features, labels, a, head, tol=tol, max_iter=max_iter, svd=svd)
+    return fit.risk + fit.flatness(len(features), b, hessian)

@@ -106,7 +106,7 @@ class _Workspace:
 
     @cached_property
     def collapse(self) -> separation.CollapseTerms:
-        return separation.collapse_terms(*self.points, svd=self.svd)
+        return separation.CollapseTerms.of(*self.points, self.svd)
 
     @cached_property
     def mixture(self) -> Tensor:
@@ -417,12 +417,3 @@ def describe_metric(
         record=_record(metric),
         chapter=f"{_SITE}/{page}.html#{m.name}",
     )
-
-# %% ../../nbs/transfer/15_registry.ipynb #06603b07
-def card_table() -> DataFrame:
-    "Return name, direction, inputs and pitfall of each metric."
-    import pandas as pd
-
-    cards = [describe_metric(name) for name in METRICS]
-    facts = [(c.name, c.direction.split()[0], c.needs, c.trap) for c in cards]
-    return pd.DataFrame(facts, columns=["metric", "better", "needs", "trap"]).set_index("metric")
