@@ -232,7 +232,7 @@ def _by_size(job: Job) -> Computed:
         encoder = _encoder(job, network)
         task = gaussians.synthetic_task(_BASE_SCALE, encoder.shape)
         with encoders.evaluating(encoder.network.forward, encoder.network.device):
-            drawn = score.task_features(encoder, task, max(sizes), 0, batch)
+            drawn = encoder.task_features(task, max(sizes), 0, batch)
         z, y = (values.cpu() for values in drawn)
         for k, n in enumerate(sizes):
             published, ours = (results[k] for results in scored)

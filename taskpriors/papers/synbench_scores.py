@@ -24,7 +24,7 @@ from ..report.plots import drawn_png
 from ..store import write_file
 from ..svd import present_classes
 from ..synbench import gaussians
-from ..synbench.curves import SynBenchResult, SynBenchSettings, checked_settings
+from ..synbench.curves import SynBenchResult, SynBenchSettings
 from ..synbench.robust_probing import synthetic_accuracy
 from ..synbench.score import scored_network, synbench_score
 
@@ -69,7 +69,7 @@ def _fitted_settings(
 
     Reference: ours, after Ko et al., SynBench, section 4.4; Ledoit and Wolf 2004 for the shrinkage.
     """
-    s = checked_settings(settings, {})
+    s = SynBenchSettings.checked(settings, {})
     x = checks.check_tensor(images, "images").detach()
     if x.ndim != 4:
         rule, remedy = "images must have shape (n, c, h, w)", "stack images of one size"

@@ -386,7 +386,7 @@ def synthetic_accuracy(
     **changes: Any,  # fields of SynBenchSettings: scales, n_train, n_test, ...
 ) -> tuple[Tensor, Tensor]:  # standard and robust accuracy, each of shape (n_scales,), float64
     "Compute the standard and robust accuracy of a linear head on the synthetic task (Table 1)."
-    s = curves.checked_settings(settings, changes)
+    s = curves.SynBenchSettings.checked(settings, changes)
     attack_eps = checks.check_number(attack_eps, "attack_eps", low=0)
     n_steps = checks.check_count(n_steps, "n_steps", high=checks.MOST_ROUNDS)
     batch_size = checks.check_count(batch_size, "batch_size")
@@ -397,9 +397,9 @@ def synthetic_accuracy(
     bar = blocks.open_bar(progress, total=len(s.scales), unit="scale")
     with evaluating(encoder.network.forward, encoder.network.device), bar:
         for scale in s.scales:
-            task = score.task_at(scale, s, encoder.shape)
+            task = s.task(scale, encoder.shape)
             train, test = score.sample_seeds(seed, scale)
-            z, y = score.task_features(encoder, task, s.n_train, train, batch_size)
+            z, y = encoder.task_features(task, s.n_train, train, batch_size)
             probe = robust_linear_probe(nn.Flatten(), z, y, 0.0, n_classes=2)
             head = probe.on(encoder.differentiable)
             right, held = [], []
