@@ -173,14 +173,10 @@ class SynBenchResult(results.Result):
 
     def at(
         self,
-        threshold: float | tuple | None = None,  # one or several a_T; None: unchanged
-        *,
-        integral: str | None = None,  # "exact" or "grid"; None: unchanged
-        bound_mean: str | None = None,  # "samples" or "batches"; None: unchanged
+        threshold: float | tuple,  # one or several a_T
     ) -> "SynBenchResult":  # result with the same margins
         "Rescore the same margins at other thresholds, without a forward pass (Table 6)."
-        options = dict(threshold=threshold, integral=integral, bound_mean=bound_mean)
-        changes = {name: value for name, value in options.items() if value is not None}
+        changes = dict(threshold=threshold)
         return replace(self, settings=SynBenchSettings.checked(self.settings, changes))
 
     @checks.entry_point

@@ -135,7 +135,6 @@ def _climb(
     *,
     eps: float,  # radius of the ball
     n_steps: int,
-    step: float,  # length of a step
     clip: tuple | None,  # (lowest, highest) pixel
 ) -> _Worst:
     "Ascend the loss and return the most harmful perturbation found."
@@ -148,7 +147,7 @@ def _climb(
             grad = torch.autograd.grad(loss.sum(), delta)[0]
         delta = delta.detach()
         worst = worst.or_worse(_Worst(delta, scores.detach().argmax(1) != y, loss.detach()))
-        uphill = step * grad / image_norms(grad).clamp_min(1e-12)
+        uphill = 2.5 * eps / n_steps * grad / image_norms(grad).clamp_min(1e-12)
         delta = _into_range(x, _into_ball(delta + uphill, eps), clip)
     return worst
 
@@ -161,7 +160,6 @@ def pgd_attack(
     eps: float,  # maximum 2-norm of the perturbation, in the units of the images
     *,
     n_steps: int = 20,  # gradient steps per restart
-    step: float | None = None,  # step length; None is 2.5 eps/n_steps
     restarts: int = 1,  # number of starts; the first is the image itself, the others are random
     clip: tuple | None = None,  # (lowest, highest) pixel, or None
     batch_size: int = 256,  # images per batch
@@ -169,8 +167,8 @@ def pgd_attack(
 ) -> Attack:  # the most harmful perturbations found
     """Projected gradient attack in the 2-norm, a lower bound on adversarial error.
 
-    Each step is delta <- P(delta + step g / norm(g)), with g the gradient of the cross-entropy and
-    P the projection to the ball of radius eps. The most harmful delta is returned.
+    Each step is delta <- P(delta + s g / norm(g)), with s = 2.5 eps / n_steps, g the gradient of the
+    cross-entropy and P the projection to the ball of radius eps. The most harmful delta is returned.
 
     Reference: Madry et al. (2018); Ko et al., SynBench, Table 1.
     """
@@ -178,10 +176,7 @@ def pgd_attack(
     eps = checks.check_number(eps, "eps", low=0)
     g = checks.check_generator(seed)
     n_steps = checks.check_count(n_steps, "n_steps", high=checks.MOST_ROUNDS)
-    if step is None:
-        step = 2.5 * eps / n_steps
-    step = checks.check_number(step, "step", low=0)
-    climb = partial(_climb, logits, eps=eps, n_steps=n_steps, step=step, clip=clip)
+    climb = partial(_climb, logits, eps=eps, n_steps=n_steps, clip=clip)
     checks.check_count(restarts, "restarts", high=checks.MOST_ROUNDS)
     checks.check_count(batch_size, "batch_size")
     worst = _harmless(x)
@@ -327,7 +322,7 @@ def robust_linear_probe(
     n_steps = checks.check_count(n_steps, "n_steps", high=checks.MOST_ROUNDS)
     lr = checks.check_number(lr, "lr", low=0, high=1e6)
     batch_size = checks.check_count(batch_size, "batch_size")
-    climb = partial(_climb, eps=eps, n_steps=n_steps, step=2.5 * eps / n_steps, clip=clip)
+    climb = partial(_climb, eps=eps, n_steps=n_steps, clip=clip)
     train = partial(_adversarial, l2=l2, n_epochs=n_epochs, lr=lr, batch_size=batch_size, g=g)
     with evaluating(features_fn):
         with torch.no_grad():

@@ -87,7 +87,6 @@ def fitted_mixture(
     svd: FeatureSVD,
     n_classes: int,
     n_components: int | None = None,  # None: one for every ten examples or every class
-    variance: float = 0.8,
     seed: int = 0,
 ) -> tuple["GaussianMixture", np.ndarray]:  # mixture and its training data (n, p)
     "Fit a Gaussian mixture with full covariances to the leading principal components."
@@ -96,13 +95,12 @@ def fitted_mixture(
     if n_components is None:
         n_components = max(1, int(max(min(n_classes, 0.2 * svd.n), 0.1 * svd.n)))
     n_components = checks.check_count(n_components, "n_components", high=svd.n)
-    checks.check_number(variance, "variance", low=0, high=1, low_open=True)
     seed = checks.check_count(seed, "seed", low=0, high=2**32 - 1)
     if len(svd.S) == 0:
         rule = "features must differ between examples"
         checks.refuse(rule, "identical rows", "pass features that vary")
     share = svd.S.square().cumsum(0) / svd.S.square().sum()
-    p = min(int((share < variance - 1e-12).sum()) + 1, len(share))
+    p = min(int((share < 0.8 - 1e-12).sum()) + 1, len(share))
     scores = svd.scores[:, :p] * (svd.n**0.5 / svd.S[0])  # the first column has variance one
     Z = scores.detach().cpu().numpy()
     mixture = GaussianMixture(n_components, max_iter=300, random_state=seed)
@@ -115,14 +113,13 @@ def task_mixture(
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
     n_components: int | None = None,  # number of mixture components; None: see fitted_mixture
-    variance: float = 0.8,  # fraction of variance that the principal components explain
     seed: int = 0,  # seed for the initialisation of the mixture
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> Tensor:  # shape (n, n_components), float64, rows sum to one
     "Return the posterior of `fitted_mixture` at each example."
     X, _, counts = labelled_points(features, labels)
     svd = use_svd(X, svd)
-    mixture, Z = fitted_mixture(svd, len(counts), n_components, variance, seed)
+    mixture, Z = fitted_mixture(svd, len(counts), n_components, seed)
     return torch.from_numpy(mixture.predict_proba(Z)).to(svd.U.device)
 
 # %% ../../nbs/transfer/02_leep.ipynb #6c27dc6f
@@ -133,7 +130,6 @@ def nleep(
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
     n_components: int | None = None,  # number of mixture components; None: max(min(K, n/5), n/10)
-    variance: float = 0.8,  # fraction of variance that the principal components explain
     seed: int = 0,  # seed for the initialisation of the mixture
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
     mixture: Tensor | None = None,  # task_mixture(features, labels), if available
@@ -145,7 +141,5 @@ def nleep(
     """
     X, y, _ = labelled_points(features, labels)
     if mixture is None:
-        mixture = task_mixture(
-            X, y, n_components=n_components, variance=variance, seed=seed, svd=svd
-        )
+        mixture = task_mixture(X, y, n_components=n_components, seed=seed, svd=svd)
     return leep(mixture, y)
