@@ -167,8 +167,9 @@ def pgd_attack(
 ) -> Attack:  # the most harmful perturbations found
     """Projected gradient attack in the 2-norm, a lower bound on adversarial error.
 
-    Each step is delta <- P(delta + s g / norm(g)), with s = 2.5 eps / n_steps, g the gradient of the
-    cross-entropy and P the projection to the ball of radius eps. The most harmful delta is returned.
+    Each step is delta <- P(delta + s g / norm(g)), with s = 2.5 eps / n_steps, g the gradient of
+    the cross-entropy and P the projection to the ball of radius eps. The most harmful delta is
+    returned.
 
     Reference: Madry et al. (2018); Ko et al., SynBench, Table 1.
     """
