@@ -7,7 +7,6 @@ __all__ = ['pactran_dirichlet', 'pactran_gamma', 'npactran_dirichlet', 'npactran
 
 # %% ../../nbs/transfer/04_pactran.ipynb #cc925895
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -35,28 +34,6 @@ class _VariationalFit(NamedTuple):
     @property
     def bound(self) -> float:  # nats
         return self.bounds[-1].item()
-
-# %% ../../nbs/transfer/04_pactran.ipynb #0d62f9b4
-def _checked_mixture(
-    source_probs: ArrayLike, labels: ArrayLike, alpha: float
-) -> tuple[Tensor, Tensor, Tensor]:  # probabilities (n, n_source), classes, prior counts (K,)
-    M = checks.check_probs(source_probs).double()
-    y, counts = present_classes(labels, n=len(M), device=M.device)
-    alpha = checks.check_number(alpha, "alpha", low=0, high=1e12, low_open=True)
-    return M, y, alpha * counts.double() / counts.sum() + 1e-10
-
-# %% ../../nbs/transfer/04_pactran.ipynb #c32833e0
-def _responsibilities(logM: Tensor, expected_log: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    "Return the posterior (n, n_source) of the latent source class, and its term of the bound."
-    logits = logM + expected_log[y]
-    log_q = logits - logits.logsumexp(1, keepdim=True)
-    q = log_q.exp()
-    return q, torch.where(q > 0, q * (logM - log_q), q * 0).sum()
-
-
-def _expected_counts(prior, q, y) -> Tensor:
-    "Return the prior counts plus the expected counts."
-    return prior[:, None].expand(-1, q.shape[1]).index_add(0, y, q)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #46cc2347
 def _mixture_step(blocks: list, E: Tensor) -> tuple[Tensor, Tensor]:
@@ -115,10 +92,13 @@ def _variational_fit(
     max_iter: int = 5000,  # maximum number of rounds
 ) -> _VariationalFit:
     "Fit the variational posterior of PACTran's mixtures to convergence."
-    M, y, prior = _checked_mixture(source_probs, labels, alpha)
+    M = checks.check_probs(source_probs).double()
+    y, per_class = present_classes(labels, n=len(M), device=M.device)
+    alpha = checks.check_number(alpha, "alpha", low=0, high=1e12, low_open=True)
+    prior = alpha * per_class.double() / len(y) + 1e-10  # as released
     tol = checks.check_number(tol, "tol", low=0)
     max_iter = checks.check_count(max_iter, "max_iter")
-    counts = _expected_counts(prior, M, y)
+    counts = prior[:, None].expand(-1, M.shape[1]).index_add(0, y, M)
     blocks = [M[y == k] for k in range(len(prior))]  # one per class
     if weights == "dirichlet":
         advance, normaliser = _dirichlet_round, torch.ones_like(M[:, 0])
@@ -138,17 +118,6 @@ def _variational_fit(
             before = gain
     return fit
 
-# %% ../../nbs/transfer/04_pactran.ipynb #68927680
-def _published_rounds(
-    M: Tensor, y: Tensor, prior: Tensor, expected_log: Callable
-) -> tuple[Tensor, Tensor]:
-    "Return counts after ten rounds of the released code, and the term shared by both mixtures."
-    logM, q = (M + 1e-10).log(), M
-    for _ in range(10):
-        counts = _expected_counts(prior, q, y)
-        q, fit = _responsibilities(logM, expected_log(counts), y)
-    return counts, (torch.lgamma(counts) - torch.lgamma(prior)[:, None]).sum() + fit
-
 # %% ../../nbs/transfer/04_pactran.ipynb #91b5dc30
 def _score_of_fit(fit: _VariationalFit) -> float:
     if not fit.converged:
@@ -164,7 +133,6 @@ def pactran_dirichlet(
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
     alpha: float = 1.0,  # sum of the prior counts of one source class
-    variant: str = "bound",  # "bound" (converged) or "published" (10 rounds)
     tol: float = 1e-6,  # nats per example
     max_iter: int = 5000,  # maximum number of rounds
 ) -> float:  # negative bound, lower is better
@@ -174,13 +142,6 @@ def pactran_dirichlet(
     c_yz = alpha_y + sum of q_i(z) over the examples of class y, at the q that maximises the bound.
     Reference: Ding et al., PACTran (2022), appendix A.1, eq. (15).
     """
-    checks.check_choice(variant, ("bound", "published"), "variant")
-    if variant == "published":
-        M, y, prior = _checked_mixture(source_probs, labels, alpha)
-        counts, value = _published_rounds(M, y, prior, _dirichlet_log)
-        sums = torch.lgamma(prior.sum()) - torch.lgamma(counts.sum(0))
-        bound = (value + sums.sum()).item()
-        return -bound / (len(y) * len(prior))
     fit = _variational_fit(
         source_probs, labels, "dirichlet", alpha=alpha, tol=tol, max_iter=max_iter
     )
@@ -209,7 +170,6 @@ def pactran_gamma(
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
     alpha: float = 1.0,  # sum of the prior shapes of one source class
-    variant: str = "bound",  # "bound" (full ascent), "fixed" (eq. 18, converged) or "published"
     tol: float = 1e-6,  # nats per example
     max_iter: int = 5000,  # maximum number of rounds
 ) -> float:  # negative bound, lower is better
@@ -217,18 +177,10 @@ def pactran_gamma(
 
     With rates fixed at one: (sum_yz [lnGamma(a_y) - lnGamma(c_yz)] + sum_i ln(lam_i)
     + sum_iz q_i(z) ln(q_i(z) / M(x_i)_z)) / (n K), where c = a + expected counts and
-    lam_i = sum_yz M(x_i)_z c_yz. The default maximises over the rates as well.
+    lam_i = sum_yz M(x_i)_z c_yz. The score maximises over the rates as well.
     Reference: Ding et al., PACTran (2022), appendix A.2, eqs. (17) and (18).
     """
-    checks.check_choice(variant, ("bound", "fixed", "published"), "variant")
-    if variant == "published":
-        M, y, prior = _checked_mixture(source_probs, labels, alpha)
-        counts, value = _published_rounds(M, y, prior, torch.digamma)
-        n, K = len(y), len(prior)
-        bound = (value - (M @ counts.sum(0)).log().sum()).item() + n - n * K
-        return -bound / (n * K)
-    weights = "fixed" if variant == "fixed" else "gamma"
-    fit = _variational_fit(source_probs, labels, weights, alpha=alpha, tol=tol, max_iter=max_iter)
+    fit = _variational_fit(source_probs, labels, "gamma", alpha=alpha, tol=tol, max_iter=max_iter)
     return _score_of_fit(fit)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #aff74859
