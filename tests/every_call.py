@@ -105,7 +105,6 @@ CALLS = {
     },
     "synbench.robust_probing": {
         "choose_eps": dict(result=RESULT),
-        "synthetic_accuracy": dict(SCORE, n_steps=1),
     },
     "transfer.agreement": {
         "agreement_statistic": dict(scores=X[:, 0], truth=X[:, 1]),

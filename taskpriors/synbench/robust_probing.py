@@ -10,19 +10,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..checks import ArrayLike, Seed
 from ..inputs.encoders import evaluating
 from ..results import Result
 from ..signatures import documented
-from . import curves, score
 from .score import SynBenchResult
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #88586bad
@@ -363,49 +361,3 @@ def choose_eps(
     if t not in s.threshold:
         checks.refuse(f"threshold must be one of {s.threshold}", t, "score the model at it")
     return s.eps[int(result.score[:, s.threshold.index(t)].argmax())]
-
-# %% ../../nbs/synbench/04_robust_probing.ipynb #37c28cd4
-@checks.entry_point
-def synthetic_accuracy(
-    model: str | Callable,  # a timm name, an nn.Module, or a differentiable function of images
-    *,
-    attack_eps: float = 0.2,  # maximum 2-norm of the perturbation; 0.2 in Table 1
-    n_steps: int = 20,  # steps of the attack
-    settings: curves.SynBenchSettings
-    | None = None,  # this and the following as in `synbench_score`
-    input_size: tuple | None = None,  # (channels, height, width)
-    normalize_by: tuple | None = None,  # (means, standard deviations)
-    batch_size: int = 64,  # images per batch
-    seed: int = 0,  # seed for the training and test samples
-    device: str | torch.device | None = None,  # None is the device of the model
-    progress: bool = True,  # whether to show a progress bar on standard error
-    **changes: Any,  # fields of SynBenchSettings: scales, n_train, n_test, ...
-) -> tuple[Tensor, Tensor]:  # standard and robust accuracy, each of shape (n_scales,), float64
-    "Compute the standard and robust accuracy of a linear head on the synthetic task (Table 1)."
-    s = curves.SynBenchSettings.checked(settings, changes)
-    attack_eps = checks.check_number(attack_eps, "attack_eps", low=0)
-    n_steps = checks.check_count(n_steps, "n_steps", high=checks.MOST_ROUNDS)
-    batch_size = checks.check_count(batch_size, "batch_size")
-    seed = checks.check_count(seed, "seed", low=0)
-    encoder = score.image_encoder(model, input_size, s.normalize, normalize_by, device)
-    standard, robust = [], []
-    progress = checks.check_flag(progress, "progress")
-    bar = blocks.open_bar(progress, total=len(s.scales), unit="scale")
-    with evaluating(encoder.network.forward, encoder.network.device), bar:
-        for scale in s.scales:
-            task = s.task(scale, encoder.shape)
-            train, test = score.sample_seeds(seed, scale)
-            z, y = encoder.task_features(task, s.n_train, train, batch_size)
-            probe = robust_linear_probe(nn.Flatten(), z, y, 0.0, n_classes=2)
-            head = probe.on(encoder.differentiable)
-            right, held = [], []
-            device = encoder.network.device
-            for x, y in task.batches(s.n_test, batch_size=batch_size, seed=test, device=device):
-                with torch.no_grad():
-                    right.append(head(x).argmax(1) == y)
-                attack = pgd_attack(head, x, y, attack_eps, n_steps=n_steps)
-                held.append(~attack.success)
-            standard.append(torch.cat(right).double().mean())
-            robust.append(torch.cat(held).double().mean())
-            bar.update()
-    return torch.stack(standard).cpu(), torch.stack(robust).cpu()
