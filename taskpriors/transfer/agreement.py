@@ -256,10 +256,6 @@ def agreement_statistic(
     return float(_STATISTICS[method](x, y))
 
 # %% ../../nbs/transfer/01_agreement.ipynb #51530b94
-def _check_level(level) -> float:
-    return checks.check_number(level, "level", low=0, high=1, low_open=True, high_open=True)
-
-
 @documented
 @checks.entry_point
 def rank_agreement(
@@ -284,7 +280,7 @@ def rank_agreement(
     x, y = _vectors(method, scores=scores, truth=truth)
     if not checks.check_flag(higher_is_better, "higher_is_better"):
         x = -x
-    level = _check_level(level)
+    level = checks.check_number(level, "level", low=0, high=1, low_open=True, high_open=True)
     statistic = _STATISTICS[method]
     families = family_members(groups, len(x))
     default = "fisher" if method in _FISHER_INTERVALS and families is None else "bootstrap"
@@ -358,10 +354,9 @@ def compare_agreement(
     *,
     method: str = "kendall",  # statistic, as in rank_agreement
     groups: ArrayLike | None = None,  # family of each model, (n,), to exchange families
-    level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # number of bootstrap resamples, and of random exchanges
     seed: Seed | None = 0,  # seed for the bootstrap and the exchanges
-) -> _Comparison:  # difference with an interval and a p-value
+) -> _Comparison:  # difference with a 95 % interval and a p-value
     """Paired comparison of two metrics on the same models.
 
     With several tasks, the agreement is averaged over tasks, and models are resampled jointly.
@@ -369,7 +364,6 @@ def compare_agreement(
     from scipy import stats
 
     a, b, y = _vectors(method, 2, first=first, second=second, truth=truth)
-    level = _check_level(level)
     n = y.shape[-1]
     families = family_members(groups, n)
 
@@ -382,7 +376,7 @@ def compare_agreement(
 
     g = checks.check_generator(seed)
     gaps = _resampled_values(gap, (a, b, y), n_resamples, g, families=families)
-    low, high = _quantile_interval(gaps, level)
+    low, high = _quantile_interval(gaps, 0.95)
     scaled = [stats.zscore(v, axis=-1) if method == "pearson" else v for v in (a, b)]
     swaps = _exchanges(n, n_resamples, g, families)
     n_units = n if families is None else len(families)
@@ -413,10 +407,7 @@ def partial_agreement(
     *,
     method: str = "spearman",  # "spearman", "pearson", "kendall", "tau_a" or "tau_b"
     groups: ArrayLike | None = None,  # family of each model, (n,), for a bootstrap interval
-    level: float = 0.95,  # nominal coverage
-    n_resamples: int = 2000,  # number of bootstrap resamples of families
-    seed: Seed | None = 0,  # seed for the bootstrap
-) -> Agreement:  # agreement with Fisher's interval or a bootstrap interval over families
+) -> Agreement:  # agreement with Fisher's 95 % interval or one of 2,000 resamples of families
     "Partial correlation of scores with the truth, given other variables."
     checks.check_choice(method, tuple(_FISHER_INTERVALS), "method")
     columns: Sequence[ArrayLike] = [covariates]
@@ -424,7 +415,6 @@ def partial_agreement(
         columns = covariates
     held = {f"covariates[{i}]": v for i, v in enumerate(columns)}
     vectors = _vectors(method, scores=scores, truth=truth, **held)
-    level = _check_level(level)
     n = len(vectors[0])
     families = family_members(groups, n)
     value = _partial(method, *vectors)
@@ -434,8 +424,8 @@ def partial_agreement(
     draws, n_given = None, len(vectors) - 2
     if families is not None:
         partial = functools.partial(_partial, method)
-        draws = _resampled_values(partial, vectors, n_resamples, seed, families=families)
-    return _agreement(value, draws, method, level, n=n, n_given=n_given, families=families)
+        draws = _resampled_values(partial, vectors, 2000, 0, families=families)
+    return _agreement(value, draws, method, 0.95, n=n, n_given=n_given, families=families)
 
 # %% ../../nbs/transfer/01_agreement.ipynb #a15a6afd
 @checks.entry_point
