@@ -93,22 +93,22 @@ class _Banded:
 
     @checks.named("heptadiagonal")
     def __init__(self, diagonals: ArrayLike, size: int) -> None:
-        "Pass the diagonals of a block of `size` pixels: one number each if Toeplitz, else rows."
+        "Pass one number for each diagonal of a Toeplitz block of `size` pixels."
         from scipy.linalg import LinAlgError, cholesky_banded
 
         b = checks.check_numbers(diagonals, "diagonals").double()
         self.size = checks.check_count(size, "size")
-        if b.ndim not in (1, 2) or not 1 <= len(b) <= size or (b.ndim == 2 and b.shape[1] != size):
-            rule = f"diagonals must have shape (k,) or (k, {size}) with k of at most {size}"
+        if b.ndim != 1 or not 1 <= len(b) <= size:
+            rule = f"diagonals must have shape (k,) with k of at most {size}"
             remedy = "pass the main diagonal and those below it"
             checks.refuse(rule, f"{tuple(b.shape)}", remedy)
         n_bytes = 24 * len(b) * self.size
         checks.check_memory(n_bytes, "pass smaller blocks or fewer diagonals")
-        self.diagonals = b if b.ndim == 2 else b[:, None].expand(-1, size)
+        diagonals = b[:, None].expand(-1, size)
         try:
-            self.L = torch.from_numpy(cholesky_banded(self.diagonals.numpy(), lower=True))
+            self.L = torch.from_numpy(cholesky_banded(diagonals.numpy(), lower=True))
         except LinAlgError:
-            rule, got = "the band matrix must be positive definite", self.diagonals[:4, 0].tolist()
+            rule, got = "the band matrix must be positive definite", b[:4].tolist()
             checks.refuse(rule, f"diagonals {got}", "lower the off-diagonals")
 
     def color(self, g: Tensor) -> Tensor:
