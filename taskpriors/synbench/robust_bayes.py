@@ -174,20 +174,6 @@ class RobustBayes(Result):
         length = _lp_norm(self.w, _dual_exponent(self.p))[..., None]
         return torch.where(length > 0, self.decision(x).abs() / length, math.inf)
 
-    @checks.named("perturbation")
-    def perturbation(self, x: ArrayLike) -> Tensor:  # shape (*eps, n, d), of p-norm `margin`
-        "Return the smallest perturbation that reaches the decision boundary."
-        if not bool(self.w.any(-1).all()):
-            rule = "w must not be zero; a constant classifier has no boundary"
-            remedy = "drop the eps at which `exists` is False"
-            checks.refuse(rule, "w = 0", remedy)
-        q = _dual_exponent(self.p)
-        a = self.w.abs() / self.w.abs().amax(-1, keepdim=True)
-        size = (a == 1).to(a) if q == math.inf else a ** (q - 1)  # Hoelder's equality
-        v = self.w.sign() * size
-        step = -self.decision(x) / _lp_norm(self.w, q)[..., None]
-        return step[..., None] * (v / _lp_norm(v, self.p)[..., None])[..., None, :]
-
     def _classes(self) -> tuple[Tensor, Tensor]:
         "Return the mean decision values of class 1 and class 0, signed by the class."
         h = math.log((1 - self.tau) / self.tau) / 2
