@@ -96,26 +96,18 @@ CALLS = {
         "SyntheticTask.sample": dict(self=TASK, n=8, seed=0),
         "heptadiagonal": dict(shape=(1, 2, 2)),
     },
-    "synbench.curves": {
-        "score_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
-    },
     "synbench.score": {
         "synbench_score": SCORE,
         "score_by_n": dict(SCORE, sizes=(32, 64)),
     },
     "synbench.robust_probing": {
         "choose_eps": dict(result=RESULT),
-        "synthetic_accuracy": dict(SCORE, n_steps=1),
     },
     "transfer.agreement": {
         "agreement_statistic": dict(scores=X[:, 0], truth=X[:, 1]),
         "compare_agreement": dict(first=X[:, 0], second=X[:, 1], truth=X[:, 2], n_resamples=100),
         "partial_agreement": dict(scores=X[:, 0], truth=X[:, 1], covariates=X[:, 2]),
         "static_order": dict(truths=X.T),
-    },
-    "transfer.leep": {"mixture_size": dict(n=100, n_classes=3)},
-    "transfer.pactran": {
-        "flatness": dict(trace=1.0, n=N, n_classes=3, a=1.0, b=10.0, d=4),
     },
     "papers.hyperparameters": {
         "spread_ratios": dict(grids=GRIDS),
@@ -130,9 +122,7 @@ CALLS = {
     },
     "transfer.neighbours": {"alignment": dict(views=VIEWS)},
     "transfer.registry": {
-        "combine_over_models": dict(columns={"energy_score": X[:, 0], "lda_score": X[:, 1]}),
         "describe_metric": dict(metric="logme"),
-        "card_table": {},
         "read_record": {},
     },
     "inputs.embed": {

@@ -55,8 +55,7 @@ CONTRACT = {
     "transfer.discriminants": "h_score regularized_h_score sfda linear linear_valid gbc ped "
     "transrate",
     "transfer.code_length": "validation_loss mdl sdl eps_sample_complexity LossCurve",
-    "transfer.spectrum": "rankme lidar cka hsic alpha_gap nesum "
-    "participation_dimension random_number rankme_centered width",
+    "transfer.spectrum": "rankme lidar cka hsic alpha_gap nesum random_number width",
     "transfer.agreement": "rank_agreement Agreement",
     "transfer.metrics": "metrics",
     "transfer.neighbours": "alignment cluster_learnability knn_accuracy twonn uniformity",

@@ -297,7 +297,7 @@ WRONG = {
 NAMES = {
     "matrix": "A B G K M Sigma W Z accuracies factor features images mixture other others prior "
     "source_probs targets views xy reference nleep.mixture point_errors task_errors "
-    "cross similarity general "
+    "cross similarity "
     "truths freedom sample_errors",
     "vector": "mu b first second given covariates scores truth weights nce.source error "
     "TaskPriorLoss.statistics.center robust_bayes.center "
@@ -310,7 +310,7 @@ NAMES = {
     "lowest lr noise perplexity pixel_mean ratio rel_tol rtol save_every "
     "scale shrinkage size step t task_temperature tau temperature tol tolerance trace "
     "fade growth spread words "
-    "valid variance warmth weight flatness.b accuracy threshold gaussian_grid.hessian",
+    "valid variance warmth weight accuracy threshold gaussian_grid.hessian",
     "count": "batch_size block_size d dpi gibbs_sweeps inner k limit max_bytes "
     "max_iter max_pairs max_tasks n n_classes n_components n_epochs n_features n_graphs "
     "n_max n_min n_orders n_particles n_points n_projections n_resamples n_samples n_steps "
@@ -323,17 +323,16 @@ NAMES = {
     "regression shuffle standardize expected_heldout_error.variance",
     "word": "measure convention against version "
     "eps_scale estimator graphs hessian integral interval kernel kind method "
-    "missing normalization on_error pairs pooling probe rates rule sampler scoring setting "
-    "statistic variant view kernel_factor.scale lidar.scale transrate.weights "
-    "gbc.covariance TaskExplorer.labels.prior embed_features.dtype split",
+    "missing on_error pairs pooling probe rates rule sampler scoring setting "
+    "statistic variant view kernel_factor.scale lidar.scale "
+    "TaskExplorer.labels.prior embed_features.dtype split",
     "executor": "executor",
     "result": "basis curve explorer grids head ranking result settings start svd task "
     "evidence direct",
     "function": "features_fn learner logits transform scorer.prior",
     "series": "controls alphas decays gains top_eigenvalues "
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
-    "gaussian_grid.b linear_valid.a score_integral.accuracy "
-    "score_integral.bound",
+    "gaussian_grid.b linear_valid.a",
     "mapping": "aliases columns cross_skill.features factors families "
     "labelled_skill.features "
     "judges maps models metrics priors outside_agreement.truth outside_agreement.given",
@@ -350,7 +349,7 @@ UNTRIED = {
     "references": "standard, False or models by name: tests/test_references_hub.py",
     "compute": "a record that checks itself: rank/02_options",
     "all_pairs": "what pass_over_pairs returns: core/12",
-    "collapse": "what collapse_terms returns: transfer/11",
+    "collapse": "what CollapseTerms.of returns: transfer/11",
     "metric": "a name or a function: its notebooks try it",
     "self": "the object of a method",
     "n_models": "counted by our own functions",
@@ -380,7 +379,6 @@ UNTRIED = {
 }
 RIGHT = {
     "robust_bayes Sigma a vector": "variances of independent features",
-    "use_head head None": "the head is fitted",
     "choose_grid reference a vector": "one number per checkpoint",
     "rank_models metrics none": "no further statistics",
     "outside_agreement aliases none": "no further names",

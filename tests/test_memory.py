@@ -372,7 +372,7 @@ TOO_MANY = {  # a count that no machine can carry
     "TaskPrior.from_views n_samples": lambda: TaskPrior.from_views(HUGE, 2, 1.0),
     "TaskPrior.from_views n_views": lambda: TaskPrior.from_views(2, HUGE, 1.0),
     "pgd_attack restarts": attack(robust_probing.pgd_attack, eps=0.1, restarts=HUGE),
-    "pgd_attack n_steps": attack(robust_probing.pgd_attack, eps=0.1, n_steps=HUGE, step=0.1),
+    "pgd_attack n_steps": attack(robust_probing.pgd_attack, eps=0.1, n_steps=HUGE),
     "robust_linear_probe n_epochs": attack(
         robust_probing.robust_linear_probe, eps=0.1, n_epochs=HUGE
     ),
