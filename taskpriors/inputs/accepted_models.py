@@ -291,7 +291,7 @@ class _OnnxModel:
         return torch.from_numpy(np.concatenate(parts))
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #7a383810
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Encoder(sources.Source):
     "A model that can embed images: a callable with its module, transform and name."
 
@@ -368,19 +368,8 @@ def _open_named(
     return sources.Network(named_models.timm_module(name, pooling=pooling)), pooling
 
 
-def _refuse_source(source) -> None:  # a source that is not an image model
-    rule = "model must be a name, a module, a function, or features"
-    remedy = "see help(taskpriors.embed)"
-    if not isinstance(source, sources.Unknown):
-        checks.refuse(rule, source.label, "pass a model of texts to embed_texts", TypeError)
-    if isinstance(source.value, tuple):
-        rule = "a pair must be (module, transform), or (network, processor) of transformers"
-        remedy = "pass one of these pairs"
-    checks.refuse(rule, source.kind, remedy, TypeError)
-
-
 def _without_classes(module, pooling, name) -> nn.Module:  # the network without its classifier
-    if pooling is not None and sources.comes_from(module, "timm"):
+    if pooling is not None and comes_from(module, "timm"):
         return named_models.repooled(copy.deepcopy(module), pooling, name)
     return Headless(module)
 
@@ -399,14 +388,23 @@ def _published_network(source: sources.PublishedWeights) -> sources.Network:  # 
     return sources.Network(network, source.partner or source.weights.transforms())
 
 
-def _opened(source) -> sources.Function | sources.Network:
-    "Load the network or function of a source."
+def _opened(source: sources.Source) -> sources.Function | sources.Network:
+    "Load the network or function of a source, or refuse it if it is not an image model."
     match source:
         case sources.OnnxNetwork():
             return sources.Function(_OnnxModel(source.model), source.partner)
         case sources.PublishedWeights():
             return _published_network(source)
-    return source
+        case sources.Network() | sources.Function():
+            return source
+    rule = "model must be a name, a module, a function, or features"
+    remedy = "see help(taskpriors.embed)"
+    if not isinstance(source, sources.Unknown):
+        checks.refuse(rule, source.label, "pass a model of texts to embed_texts", TypeError)
+    if isinstance(source.value, tuple):
+        rule = "a pair must be (module, transform), or (network, processor) of transformers"
+        remedy = "pass one of these pairs"
+    checks.refuse(rule, source.kind, remedy, TypeError)
 
 
 def load_encoder(
@@ -433,12 +431,10 @@ def load_encoder(
         source, pooling = _open_named(source, pooling, cache)
         source = replace(source, partner=partner or source.partner)
     source = _opened(source)
-    if not isinstance(source, (sources.Network, sources.Function)):
-        _refuse_source(source)
     transform = transform or source.partner
     forward, module, processed = source.model, source.module, source.of_transformers
     carried = module  # has the transform of timm, if from timm
-    if sources.of_transformers(transform):
+    if comes_from(transform, "transformers"):
         transform = _picture_transform(transform)
     if processed:
         forward = module = PooledModel(source.model, pooling)

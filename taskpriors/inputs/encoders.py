@@ -59,13 +59,6 @@ def _network_of(model: object) -> nn.Module | None:
     owner = getattr(model, "__self__", model)
     return owner if isinstance(owner, nn.Module) else None
 
-
-def is_scripted(model: object) -> bool:
-    "Return whether a network contains a TorchScript module, whose mode may be fixed."
-    network = _network_of(model)
-    parts = () if network is None else network.modules()
-    return any(isinstance(part, torch.jit.ScriptModule) for part in parts)
-
 # %% ../../nbs/inputs/03_encoders.ipynb #e1fcd1b3
 @dataclass
 class _State:
@@ -241,7 +234,7 @@ def _class_source(cls: type) -> list[list[str]]:  # name of each class, source c
     ]
 
 # %% ../../nbs/inputs/03_encoders.ipynb #66f65b1a
-def printed_form(obj: object) -> str:
+def _printed_form(obj: object) -> str:
     "Return the `repr` of an object, without memory addresses."
     return re.sub(r"0x[0-9a-f]+", "0x", repr(obj))
 
@@ -258,8 +251,8 @@ def _content(value) -> str:
         if isinstance(value, Tensor):
             return digest_tensors(dict(value=value))
         if isinstance(value, nn.Module):
-            return digest_tensors(_tensors(value), printed_form(value))
-    return printed_form(value)
+            return digest_tensors(_tensors(value), _printed_form(value))
+    return _printed_form(value)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #fd25b8f8
 def _own_settings(obj) -> dict[str, Any]:
@@ -282,13 +275,7 @@ def description_of(obj: Any, depth: int = 5) -> str | list[Any] | dict[str, Any]
     The functions to which a function refers are described, too, to a nesting of `depth`.
     """
 
-    def inner(
-        o,
-    ) -> (
-        dict[str, dict[str, list[list[str]]] | list[dict[str, float]] | str]
-        | list[dict[str, bool | None] | list[list[str]] | str]
-        | str
-    ):
+    def inner(o) -> object:
         return description_of(o, depth - 1) if callable(o) and depth else _content(o)
 
     if isinstance(obj, functools.partial):
@@ -301,18 +288,18 @@ def description_of(obj: Any, depth: int = 5) -> str | list[Any] | dict[str, Any]
         plain = {k: v for k, v in closure.globals.items() if not inspect.ismodule(v)}
         read = {k: v for k, v in plain.items() if isinstance(v, nn.Module) or not callable(v)}
         held = {k: inner(v) for k, v in sorted({**closure.nonlocals, **read}.items())}
-        return [_source(obj), printed_form(obj.__defaults__), held]
+        return [_source(obj), _printed_form(obj.__defaults__), held]
     if isinstance(obj, nn.Module):
         parts = list(obj.modules())
         return dict(
             weights=digest_tensors(_tensors(obj)),
             code={str(k): _class_source(k) for k in {type(m) for m in parts}},
-            layers=printed_form(obj),
+            layers=_printed_form(obj),
             settings=[_own_settings(m) for m in parts],
         )
     if isinstance(getattr(obj, "transforms", None), (list, tuple)):
         return [inner(t) for t in obj.transforms]
-    return [printed_form(obj), _class_source(type(obj)), _own_settings(obj)]
+    return [_printed_form(obj), _class_source(type(obj)), _own_settings(obj)]
 
 # %% ../../nbs/inputs/03_encoders.ipynb #dca165d4
 PROBE_IMAGES = 6  # largest number of probe inputs, which are evaluated twice

@@ -584,7 +584,7 @@ def warn_of_cut_texts(source: Network, texts: TextSource, name: str) -> None:
     "Warn if texts are longer than the inputs of a network, with a remedy."
     pair: Any = source.with_tokenizer()
     tokenizer = pair.partner
-    if sources.of_transformers(tokenizer):
+    if sources.comes_from(tokenizer, "transformers"):
         tokenizer = getattr(tokenizer, "tokenizer", tokenizer)  # of a processor
     if not hasattr(tokenizer, "num_special_tokens_to_add"):
         return
@@ -686,8 +686,8 @@ def embed_texts(
         checks.refuse("`transform` requires images", "texts", "leave it out", TypeError)
     name = name or source.label
     texts = texts.with_prefix(source.prefix) if source.prefix else texts
-    if isinstance(source, sources.WordVectors):
-        source = sources.Matrix(word_means(source.vectors, texts, name))
+    if isinstance(source, sources.TextEncoder) and source.has_vectors:
+        source = sources.Matrix(word_means(source.model, texts, name))
     if isinstance(source, Encoder) or source.is_given:
         return embed_features(load_encoder(source, name=name), texts, **how)
     order = torch.tensor(sorted(range(len(texts)), key=lambda i: (-len(texts[i]), texts[i])))
@@ -716,10 +716,8 @@ def prefixed(
     if queries is not None:
         checks.check_instance(queries, str, "queries", remedy="pass a text or None")
     source = sources.source_of(model)
-    if not isinstance(source, sources.WithPrefix):
-        rule, remedy = (
-            "model must be a text encoder",
-            "pass a model of texts, see help(taskpriors.embed_texts)",
-        )
-        checks.refuse(rule, source.label_at(0), remedy, TypeError)
+    texts = (sources.Name, sources.Network, sources.Function, sources.TextEncoder)
+    if not isinstance(source, texts):
+        remedy = "pass a model of texts, see help(taskpriors.embed_texts)"
+        checks.refuse("model must be a text encoder", source.label_at(0), remedy, TypeError)
     return replace(source, prefix=prefix, query_prefix=queries)

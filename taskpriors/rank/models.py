@@ -181,7 +181,7 @@ def _is_at_hand(
         return source.of_zoo or cached or Path(source.text).is_dir()
     if isinstance(source, sources.TextEncoder):
         return source.encode is None
-    return isinstance(source, (sources.Network, sources.WordVectors))
+    return isinstance(source, sources.Network)
 
 
 def _usual_text(points: TextSource) -> int:
@@ -206,8 +206,8 @@ def _network_work(source: sources.Source, points: Inputs | None) -> _NetworkWork
     elif points is None or not _is_at_hand(source, of_texts):
         return None
     elif isinstance(points, TextSource):
-        if isinstance(source, sources.WordVectors):
-            return _NetworkWork(word_means(source.vectors, points.subset([0])).shape[1], 0.0, 0)
+        if isinstance(source, sources.TextEncoder) and source.has_vectors:
+            return _NetworkWork(word_means(source.model, points.subset([0])).shape[1], 0.0, 0)
         encoder = text_encoder(source, points)
         forward, module = encoder.forward, encoder.module
         batch = torch.tensor([_usual_text(points)])

@@ -20,7 +20,7 @@ import taskpriors
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..inputs import row_labels
-from ..inputs.sources import Source, WithPrefix
+from ..inputs.sources import Source
 from ..inputs.texts import TextSource
 from ..pairs import SEARCHED_ROWS, copies_note, copies_of, numbered
 from ..prior import consensus, left_out_groups, pair_retrieval
@@ -227,7 +227,7 @@ _NOT_VALIDATED = "No study has validated probabilities from queries on data that
 
 def _asked_by(model: Source) -> Source:
     "Return the model with the prefix for queries."
-    return model.for_queries if isinstance(model, WithPrefix) else model
+    return model.for_queries
 
 
 def _with_scores(task: Task, group: _Gathered) -> KnownPairs | None:
@@ -669,7 +669,7 @@ def _prefix_notes(models: Mapping[str, Any]) -> list[str]:  # models: name -> So
     "List the prefixes that models prepend to texts and queries."
     notes = []
     for name, model in models.items():
-        if isinstance(model, WithPrefix) and (model.prefix or model.query_prefix):
+        if model.prefix or model.query_prefix:
             said = f"{words.shortened(name, 60)} prepends {model.prefix!r} to each text"
             asked = f", and {model.query_prefix!r} to each query" if model.query_prefix else ""
             notes.append(f"{said}{asked}.")

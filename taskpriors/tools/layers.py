@@ -228,10 +228,15 @@ def _check_steady(module, points, views) -> None:
 
     halves = any(w.dtype in (torch.float16, torch.bfloat16) for w in module.parameters())
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    tolerance = embed.tolerance_of(device, halves)
-    kind, row = "texts" if named else "images", partial(rows_of, first)
-    look = embed.Look(features=some, inputs=row, tolerance=tolerance, kind=kind)
-    embed.check_encoder(look, some(list(range(size))), "the layers")
+    look = embed.Look(
+        name="the layers",
+        features=some,
+        inputs=partial(rows_of, first),
+        device=device,
+        half=halves,
+        kind="texts" if named else "images",
+    )
+    look.check(some(list(range(size))))
 
 
 _SAME = 1e-5  # relative difference up to which the features of two layers are the same
