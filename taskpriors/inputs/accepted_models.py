@@ -421,9 +421,9 @@ def load_encoder(
     if isinstance(source, Encoder):
         return source
     if source.is_given:
-        read = read_features(source)
-        rows = checks.check_features(read.values, min_rows=1)
-        return Encoder(name or source.label, None, features=rows, taken=read.origin)
+        values, conversion = read_features(source)
+        rows = checks.check_features(values, min_rows=1)
+        return Encoder(name or source.label, None, features=rows, taken=conversion)
     taken, name = "", name or source.label
     if isinstance(source, sources.Name):
         taken = "" if source.of_zoo or source.of_hub or pooling else _CLASSIFIER_INPUT

@@ -490,7 +490,7 @@ def embed_features(
 ) -> Features:
     "Compute the features of images with one model, or read them from the cache."
     checks.check_choice(dtype, ("float32", "bfloat16", "float16"), "dtype")
-    device = encoders.default_device() if device is None else encoders.check_device(device)
+    device = encoders.check_device(device)
     if num_workers is None:
         num_workers = min(8, os.cpu_count() or 1) if device.type == "cuda" else 0
     setup = _Setup(

@@ -35,23 +35,21 @@ def device_of(module: nn.Module | None) -> torch.device | None:  # None if it ha
     return next((x.device for x in tensors), None)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #47d93d5f
-def check_device(device: str | torch.device) -> torch.device:
-    "Return a device on which torch can allocate memory, or raise `ValueError`."
+def check_device(device: str | torch.device | None) -> torch.device:
+    """Return a device on which torch can allocate memory, or raise `ValueError`.
+
+    None is the GPU if available, otherwise the CPU.
+    """
+    if device is None and torch.cuda.is_available():
+        device = "cuda"
+    elif device is None:
+        device = "mps" if torch.backends.mps.is_available() else "cpu"
     try:
         return torch.zeros(0, device=device).device
     except (RuntimeError, AssertionError, ValueError, TypeError) as e:
         got = f"{device!r:.60} ({str(e).splitlines()[0][:80]})"
         rule = "device must be available to torch"
         checks.refuse(rule, got, "leave it out, or pass 'cpu'")
-
-# %% ../../nbs/inputs/03_encoders.ipynb #49f17823
-def default_device() -> torch.device:
-    "Return the GPU if available, otherwise the CPU."
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    if torch.backends.mps.is_available():
-        return torch.device("mps")
-    return torch.device("cpu")
 
 # %% ../../nbs/inputs/03_encoders.ipynb #ac789357
 def _network_of(model: object) -> nn.Module | None:

@@ -154,24 +154,42 @@ class ChannelAxes(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self._known: dict = {}  # id of an object -> reference to it, axis
+        self._pictures: Tensor | None = None  # images (n, c, h, w), if there are any
 
     def put(self, x: Tensor, axis: int | None) -> None:
         "Store the channel axis of a tensor."
         if axis is not None:
             self._known[id(x)] = weakref.ref(x), axis
 
-    def put_pictures(self, inputs: Any) -> Tensor | None:  # the images, if any
+    def put_pictures(self, inputs: Any) -> None:
         "Store axis 1 as the channel axis of the images in a batch (a tensor, or name -> tensor)."
         parts = list(inputs.values()) if isinstance(inputs, dict) else [inputs]
         pictures = [x for x in parts if isinstance(x, Tensor) and x.ndim == 4]
         for x in pictures:
             self.put(x, 1)
-        return pictures[0] if pictures else None
+        self._pictures = next(iter(pictures), None)
 
     def of(self, x: Any) -> int | None:  # None if unknown
         "Return the channel axis of a tensor."
         reference, axis = self._known.get(id(x), (None, None))
         return axis if reference is not None and reference() is x else None
+
+    def of_map(
+        self,
+        out: Tensor,  # feature map
+        module: nn.Module | None,  # module that computed the map
+    ) -> int:  # 1 or 3
+        "Return the channel axis of a feature map, or raise `ValueError`."
+        axis = self.of(out)
+        if axis in (1, 3):
+            return axis
+        by_timm = dict(NCHW=1, NHWC=3).get(getattr(module, "output_fmt", None) or "")
+        axis = by_timm or _axis_by_shape(tuple(out.shape), self._pictures)
+        if axis is None:
+            rule = "the channel axis of a feature map must be known"
+            remedy = "pool it in a function that returns (B, d)"
+            refuse(rule, f"shape {tuple(out.shape)}", remedy)
+        return axis
 
     def _axis(self, func: Any, out: Tensor, args: tuple, kwargs: dict) -> int | None:
         called = getattr(func, "__name__", "")  # __get__ of a property, such as x.mT
@@ -228,24 +246,6 @@ def _axis_by_shape(shape: tuple, pictures: Tensor | None) -> int | None:
 def channels_of(run: Callable, inputs: Any, module: nn.Module | None) -> int:
     "Return the channel axis, 1 or 3, of the feature map that a model returns for a few inputs."
     with ChannelAxes() as axes:
-        pictures = axes.put_pictures(inputs)
+        axes.put_pictures(inputs)
         out = run(inputs)
-        axis = axes.of(out)
-    return chosen_axis(axis, out, pictures, module)
-
-
-def chosen_axis(
-    axis: int | None,  # channel axis according to the layers
-    out: Tensor,  # feature map
-    pictures: Tensor | None,  # images from which the map was computed
-    module: nn.Module | None,  # module that computed the map
-) -> int:  # 1 or 3
-    "Return the channel axis of a feature map, or raise `ValueError`."
-    if axis in (1, 3):
-        return axis
-    by_timm = dict(NCHW=1, NHWC=3).get(getattr(module, "output_fmt", None) or "")
-    axis = by_timm or _axis_by_shape(tuple(out.shape), pictures)
-    if axis is None:
-        rule, got = "the channel axis of a feature map must be known", f"shape {tuple(out.shape)}"
-        refuse(rule, got, "pool it in a function that returns (B, d)")
-    return axis
+    return axes.of_map(out, module)

@@ -204,7 +204,7 @@ def fine_tune_with_prior(
         n_epochs, rate, weight, statistic, batch_size, weight_decay, precision, seed
     )
     num_workers = checks.check_count(num_workers, "num_workers", low=0)
-    where = encoders.default_device() if device is None else encoders.check_device(device)
+    where = encoders.check_device(device)
     start = load_encoder(model, transform=transform, pooling=pooling)
     if start.module is None or not any(p.is_floating_point() for p in start.module.parameters()):
         rule, remedy = "model must be a network with weights to train", "pass a name or a module"

@@ -212,7 +212,7 @@ def _network_work(source: sources.Source, points: Inputs | None) -> _NetworkWork
         forward, module = encoder.forward, encoder.module
         batch = torch.tensor([_usual_text(points)])
     elif isinstance(source, sources.Name) and source.of_zoo:  # training does not change the cost
-        forward = module = zoo.build_network(source.text[4:], train=False)
+        forward = module = zoo.zoo_model(source.text[4:], train=False)
         batch = zoo.zoo_transform(points[0])[None]
     else:
         encoder = accepted_models.load_encoder(source)
@@ -252,7 +252,8 @@ def _plan_in_memory(
     works: dict[str, _NetworkWork] = {}
     for name, source in models.items():
         if source.is_given:
-            n, d = np.shape(read_features(source).values)
+            values, _ = read_features(source)
+            n, d = np.shape(values)
             widths.append(d)
         elif work := _network_work(source, points):
             works[name] = work

@@ -23,7 +23,7 @@ from ..inputs.accepted_models import load_encoder
 from ..inputs.encoders import PROBE_IMAGES
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
-from ..inputs.pooling import ChannelAxes, chosen_axis
+from ..inputs.pooling import ChannelAxes
 from taskpriors.inputs.texts import (
     TextsLike,
     TextSource,
@@ -106,7 +106,7 @@ class _Views:
         n_registers = getattr(getattr(model, "config", None), "num_register_tokens", 0)
         # number of tokens before the patch tokens
         self.n_prefix = getattr(model, "num_prefix_tokens", has_class + n_registers)
-        self.asked, self.pictures = False, None
+        self.asked = False
         self.axes: dict = {}  # layer -> channel axis of its feature map
         self.mode: ChannelAxes | None = None  # while axes are determined
 
@@ -117,15 +117,14 @@ class _Views:
             got = f"{type(out).__name__} of {name!r}"
             checks.refuse(rule, got, "pass a layer inside it", TypeError)
         if self.mode is not None and out.ndim == 4:
-            axis = self.mode.of(out)
-            self.axes[name] = chosen_axis(axis, out, self.pictures, module)
+            self.axes[name] = self.mode.of_map(out, module)
         self.outputs[name] = out.clone()  # later layers may modify it in place
 
     def __call__(self, model, x):
         if not self.asked:
             two = rows_of(x, slice(2))
             with ChannelAxes() as self.mode:
-                self.pictures = self.mode.put_pictures(two)
+                self.mode.put_pictures(two)
                 _run(model, two)
             self.mode = None
             self.asked = True
