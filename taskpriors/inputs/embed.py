@@ -24,16 +24,13 @@ from torch import Tensor, nn
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.store as store
-from ..checks import refuse
 from . import encoders
 from .accepted_models import Encoder, ModelLike, load_encoder
-from .encoders import BatchEncoder
 from .image_source import ImageSource
 from .images import ImagesLike, load_images
 from .sources import source_of
 from ..results import Result
 from ..signatures import documented
-from ..store import CacheLike
 
 # %% ../../nbs/inputs/06_embed.ipynb #dfdee620
 class Prepared(torch.utils.data.Dataset):
@@ -73,33 +70,22 @@ class _Setup(NamedTuple):
     save_every: float  # seconds between saves of finished rows
     progress: bool  # whether to show a progress bar, or a bar to advance
 
-# %% ../../nbs/inputs/06_embed.ipynb #9aab57fb
-def _batch_encoder(enc: Encoder, setup: _Setup) -> BatchEncoder:
-    return BatchEncoder(
-        name=enc.name,
-        forward=enc.forward,
-        device=setup.device,
-        precision=setup.dtype,
-        pooling=enc.pooling,
-    )
-
 # %% ../../nbs/inputs/06_embed.ipynb #7c38ec4f
-def _feature_batches(enc: Encoder, images: ImageSource, start: int, setup: _Setup) -> Iterator:
-    "Yield batches of features (b, d), float32, on the CPU, for the images from row `start`."
+def _feature_batches(network: encoders.BatchEncoder, prepared: Prepared, setup: _Setup) -> Iterator:
+    "Yield batches of features (b, d), float32, on the CPU."
     loader = torch.utils.data.DataLoader(
-        Prepared(images, enc.transform, start),
+        prepared,
         setup.batch_size,
         num_workers=setup.num_workers,
         collate_fn=_stack,
         pin_memory=setup.device.type == "cuda",
         generator=torch.Generator(),  # otherwise a loader uses the global generator
     )
-    network = _batch_encoder(enc, setup)
-    row = start
+    row = prepared.start
     for x in loader:
         out = network(x).cpu()
         if not torch.isfinite(out).all():
-            rule = f"features of {enc.name} must be finite"
+            rule = f"features of {network.name} must be finite"
             got = f"NaN or infinity among examples {row} to {row + len(out) - 1}"
             checks.refuse(rule, got, "check the weights, or use dtype='float32'")
         row += len(out)
@@ -123,7 +109,7 @@ def _difference(X: Tensor, Y: Tensor, least: float) -> float:
 _STEADY = "leave out dropout, random masks and noise, or use a fixed seed for each input"
 _STEADY += ", and trace a network after .eval()"
 _ALONE = dict(
-    images="standardise with precomputed statistics, and trace a network after .eval()",
+    images="standardise with precomputed statistics, and use running statistics in batch norms",
     texts="pad on the right, or pass position ids computed from the attention mask",
 )
 
@@ -178,14 +164,14 @@ class Look:
         if any(not _same(self.inputs(i), self.inputs(i)) for i in some):
             rule = f"the transform of {self.name} must return the same tensor for an image"
             remedy = "pass the transform for evaluation, without random crops and flips"
-            refuse(rule, "a different tensor in a second call", remedy)
+            checks.refuse(rule, "a different tensor in a second call", remedy)
         again = _difference(together, self.features(list(range(size))), least)
         if again > allowed:
             rule = f"features of {self.name} must be the same in each call"
-            refuse(rule, _size_of(again), _STEADY)
+            checks.refuse(rule, _size_of(again), _STEADY)
         rule = f"features of {self.name} must not depend on the rest of the batch"
         got = f"{_size_of(apart)} when an input is alone in a batch"
-        refuse(rule, got, _ALONE[self.kind])
+        checks.refuse(rule, got, f"{_ALONE[self.kind]}; {_STEADY}")
 
     def check_run(self, together: Tensor, in_run: Tensor) -> None:
         """Raise `ValueError` for a model whose features differ between small and large batches.
@@ -197,14 +183,20 @@ class Look:
         if together.isfinite().all() and apart > allowed:
             rule = f"features of {self.name} must be the same in small and in large batches"
             got = f"{_size_of(apart)} between {len(together)} inputs and the batches of the run"
-            refuse(rule, got, f"{_ALONE[self.kind]}; {_STEADY}")
+            checks.refuse(rule, got, f"{_ALONE[self.kind]}; {_STEADY}")
 
 # %% ../../nbs/inputs/06_embed.ipynb #dcc7d3bd
 class _Probe:
     "A few evenly spaced inputs and their features, by which a model is checked."
 
     def __init__(self, enc: Encoder, images: ImageSource, setup: _Setup) -> None:
-        network = _batch_encoder(enc, setup)
+        network = encoders.BatchEncoder(
+            name=enc.name,
+            forward=enc.forward,
+            device=setup.device,
+            precision=setup.dtype,
+            pooling=enc.pooling,
+        )
         places = blocks.evenly(len(images), encoders.PROBE_IMAGES).tolist()
         prepared = Prepared(images, enc.transform)
 
@@ -223,7 +215,7 @@ class _Probe:
             kind=getattr(images, "kind", "images"),
         )
         self.together: Tensor | None = None  # features computed in one batch
-        self._taken = network.taken
+        self.network = network
 
     def evaluate(self) -> Tensor:  # shape (k, d)
         "Compute the features of all probe inputs in one batch."
@@ -233,7 +225,7 @@ class _Probe:
     @property
     def pooling(self) -> str:
         "Name of the pooling of the outputs; empty if the model returns vectors."
-        return ", ".join(sorted(self._taken - {""}))
+        return ", ".join(sorted(self.network.taken - {""}))
 
     def digest(self) -> str | None:  # None if the model is not deterministic
         "Return a digest of the features of the probe inputs."
@@ -361,11 +353,9 @@ class Features(Result):
         return self.features.shape[1]
 
 # %% ../../nbs/inputs/06_embed.ipynb #e96e0185
-def _lookup(
-    enc: Encoder, images: ImageSource, setup: _Setup, entry: _Entry, *, quiet: bool = False
-) -> Features | None:
-    "Look up features in the cache; if `quiet`, invalid files raise no warning."
-    stored = entry.find(entry.path, entry.n, quiet=quiet)
+def _lookup(enc: Encoder, images: ImageSource, setup: _Setup, entry: _Entry) -> Features | None:
+    "Look up features in the cache."
+    stored = entry.find(entry.path, entry.n)
     if stored is None:
         return None
     features, description = stored
@@ -395,7 +385,8 @@ def _compute(
         with bar as bar:
             bar.update(done)
             try:
-                for out in _feature_batches(enc, images, done, setup) if done < len(images) else ():
+                prepared = Prepared(images, enc.transform, done)
+                for out in _feature_batches(probe.network, prepared, setup):
                     rows.new.append(out)
                     bar.update(len(out))
                     if time.perf_counter() - rows.began >= setup.save_every:
@@ -419,12 +410,10 @@ def _compute(
 def _find_or_store(
     enc: Encoder, images: ImageSource, setup: _Setup, entry: _Entry, probe: _Probe
 ) -> Features:
-    if stored := _lookup(enc, images, setup, entry, quiet=True):
-        shutil.rmtree(entry.parts, ignore_errors=True)
-        return stored
     with store.locked(entry.path):
         if stored := _lookup(enc, images, setup, entry):
-            return stored  # another process has stored them
+            shutil.rmtree(entry.parts, ignore_errors=True)
+            return stored
         new = _compute(enc, images, setup, entry, probe)
         named = ("name", "seconds", "device", "dtype", "images", "dim")
         description = {k: getattr(new, k) for k in named}
@@ -437,7 +426,7 @@ def _find_or_store(
 
 # %% ../../nbs/inputs/06_embed.ipynb #b94d700b
 def _find_or_compute(
-    enc: Encoder, images: ImageSource, setup: _Setup, cache: CacheLike | None
+    enc: Encoder, images: ImageSource, setup: _Setup, cache: store.CacheLike | None
 ) -> Features:
     with encoders.evaluating(enc.forward if enc.module is None else enc.module, setup.device):
         probe = _Probe(enc, images, setup)
@@ -484,7 +473,7 @@ def embed_features(
     device: str | torch.device | None = None,  # device of the model; None: the GPU if available
     batch_size: int = 64,  # images per forward pass
     num_workers: int | None = None,  # worker processes that load images; None: 0 on the CPU
-    cache: CacheLike | None = None,  # directory; None: `cache_dir()`, False: no cache
+    cache: store.CacheLike | None = None,  # directory; None: `cache_dir()`, False: no cache
     save_every: float = 10.0,  # seconds between saves of finished rows
     progress: bool = True,  # show a bar on standard error; or a bar to advance
 ) -> Features:

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 import taskpriors.checks as checks
-from .pooling import channels_of, choose_output, pool_output, pooling_words
+from .pooling import channel_axis, choose_output, pool_output, pooling_words
 from ..refusals import Refusal
 from ..store import digest_tensors
 
@@ -58,12 +58,12 @@ def _network_of(model: object) -> nn.Module | None:
     return owner if isinstance(owner, nn.Module) else None
 
 # %% ../../nbs/inputs/03_encoders.ipynb #e1fcd1b3
-@dataclass
 class _State:
     "Original modes and buffers of modules."
 
-    modes: dict = field(default_factory=dict)  # module -> training
-    buffers: list = field(default_factory=list)  # (module, name, tensor, its copy)
+    def __init__(self) -> None:
+        self.modes: dict[nn.Module, bool] = {}  # module -> training
+        self.buffers: list[tuple] = []  # (module, name, tensor, its copy)
 
     def quiet(self, network: nn.Module) -> None:
         "Set a network that is not yet in evaluation mode, and its submodules, to this mode."
@@ -145,7 +145,6 @@ class BatchEncoder:
     precision: str = "float32"  # of the forward pass; "bfloat16" and "float16" by autocast
     pooling: str | None = None  # as in `pool_output`
     taken: set = field(default_factory=set)  # names of the poolings that were used
-    axes: list = field(default_factory=list)  # channel axis of a feature map, once known
 
     def __call__(self, x: Tensor | Mapping[str, Tensor]) -> Tensor:
         "Return the features of a batch, shape (n, d)."
@@ -169,21 +168,12 @@ class BatchEncoder:
                 got = f"{tuple(out.shape)} for {n} inputs"
                 checks.refuse(rule, got, "wrap the model in a function that does")
             self.taken.add(pooling_words(out, pooling))
-            last = out.ndim == 4 and pooling != "flatten" and self._axis_of(x) == 3
+            module = self.forward if isinstance(self.forward, nn.Module) else None
+            is_map = out.ndim == 4 and pooling != "flatten"
+            last = is_map and channel_axis(out, x, module) == 3
             pooling = None if pooling == "pooler" else pooling
             rows = pool_output(out, pooling, self.name, channels_last=last)
             return rows.float()
-
-    def _axis_of(self, x) -> int:  # channel axis of a feature map, determined once
-        if not self.axes:
-            few = {k: v[:2] for k, v in x.items()} if isinstance(x, dict) else x[:2]
-            module = self.forward if isinstance(self.forward, nn.Module) else None
-            self.axes.append(channels_of(self._chosen, few, module))
-        return self.axes[0]
-
-    def _chosen(self, x) -> Tensor:  # tensor of the outputs that is pooled
-        n = len(next(iter(x.values()))) if isinstance(x, dict) else len(x)
-        return choose_output(self._output(x, n), self.pooling, self.name)[0]
 
     def _moved(self, x, converted=True) -> Tensor:
         return x.to(self.device, self.dtype if converted else None, non_blocking=True)

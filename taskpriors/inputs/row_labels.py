@@ -23,7 +23,6 @@ from torch import Tensor
 from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
-from ..checks import ArrayLike, DataFrame, as_tensor, check_features, check_same_n, refuse
 from . import tables
 from .remote import is_url, local_copy
 from .sources import FeatureFile, Matrix, Source, split_key
@@ -34,11 +33,11 @@ from ..store import digest_json
 class LabelColumn(NamedTuple):
     "A table and the name of its column of labels."
 
-    source: str | os.PathLike | DataFrame
+    source: str | os.PathLike | checks.DataFrame
     column: str
 
 
-LabelsLike = TypeAliasType("LabelsLike", ArrayLike | Mapping | str | os.PathLike | bool)
+LabelsLike = TypeAliasType("LabelsLike", checks.ArrayLike | Mapping | str | os.PathLike | bool)
 
 
 class GivenLabels(NamedTuple):
@@ -151,7 +150,7 @@ def _plain_list(labels: Any) -> list[Any]:  # numbers, words and empty entries
     "Convert an array, tensor or sequence with one entry per example to a list."
     if isinstance(labels, Tensor) or not isinstance(labels, (np.ndarray, Sequence)):
         if not hasattr(labels, "dtype") or isinstance(labels, Tensor):
-            labels = as_tensor(labels, "labels").cpu()
+            labels = checks.as_tensor(labels, "labels").cpu()
     if getattr(labels, "ndim", 1) == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if getattr(labels, "ndim", 1) != 1:
@@ -195,12 +194,12 @@ def _checked_classes(labels: GivenLabels, n: int) -> GivenLabels:
 
 
 def _checked_targets(targets: Tensor, n: int) -> GivenLabels:
-    check_same_n(models=n, targets=len(targets))
-    targets = check_features(targets, "targets").double()
+    checks.check_same_n(models=n, targets=len(targets))
+    targets = checks.check_features(targets, "targets").double()
     flat = (targets == targets[0]).all(0)
     if flat.any():
         got = f"column {int(flat.nonzero()[0])}, which is constant"
-        refuse("targets must not be constant", got, "drop this column")
+        checks.refuse("targets must not be constant", got, "drop this column")
     several, values = targets.shape[1] > 1, set(targets.unique().tolist())
     notes: tuple = ()
     if several and values == {0, 1} and (targets.sum(1) == 1).all():
@@ -212,7 +211,7 @@ def _checked_targets(targets: Tensor, n: int) -> GivenLabels:
         rule = "multiple labels of an example must all be known"
         got = f"{int((targets == -1).sum())} of {targets.numel()} labels that are -1"
         remedy = "drop these examples, or pass labels + 1 as floats if -1 is a value"
-        refuse(rule, got, remedy)
+        checks.refuse(rule, got, remedy)
     return GivenLabels(torch.zeros(n, dtype=torch.int64), (), notes, targets)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #fd86d1bd
@@ -240,7 +239,7 @@ def check_inputs(cells: Iterable, digest: str, noun: str = "labels") -> None:
         raise ValueError(sentence(rule, got, remedy))
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #edbdf20e
-LABEL_NAMES = ("label", "labels", "target", "targets", "class", "classes", "category", "y")
+_LABEL_NAMES = ("label", "labels", "target", "targets", "class", "classes", "category", "y")
 _PATH_NAMES = ("path", "file", "filename", "file_name", "image", "image_path", "img", "img_path")
 _ROW_NAMES = ("row", "index", "idx", "", "unnamed: 0")
 KEY_NAMES = (*_PATH_NAMES, "name", "stem", "id", "image_id", "img_id", "key", "uid", *_ROW_NAMES)
@@ -269,25 +268,25 @@ class _Entries(NamedTuple):
     inputs: tuple = ()  # as in `GivenLabels`
 
 
-def label_place(frame: DataFrame, column: str | None, noun: str = "labels") -> int:
+def _label_place(frame: checks.DataFrame, column: str | None, noun: str = "labels") -> int:
     "Return the position of the column of labels or groups in a table."
     if column is not None:
         return tables.place_of(frame, column, "label_column")
     plain = [tables.plain_name(name) for name in frame.columns]
-    named = [k for k, name in enumerate(plain) if name in LABEL_NAMES]
+    named = [k for k, name in enumerate(plain) if name in _LABEL_NAMES]
     exact = [k for k in named if plain[k] == "label"]
     candidates = [k for k, name in enumerate(plain) if name not in KEY_NAMES]
     places = exact or named or candidates or range(len(plain))
     if len(places) == 1:
         return places[0]
     remedy = "name it label, or pass label_column=" if noun == "labels" else "name it group"
-    if not any(name in KEY_NAMES or name in LABEL_NAMES for name in plain):
+    if not any(name in KEY_NAMES or name in _LABEL_NAMES for name in plain):
         remedy += "; if the first line is an example, add a header with column names"
     got = shortened(", ".join(map(repr, frame.columns)), 120)
     raise ValueError(sentence(f"the table must have one column of {noun}", got, remedy))
 
 
-def _group_column(frame: DataFrame) -> str | None:  # first column with a common name
+def _group_column(frame: checks.DataFrame) -> str | None:  # first column with a common name
     plain = {tables.plain_name(name): name for name in frame.columns}
     return next((plain[name] for name in _GROUP_NAMES if name in plain), None)
 
@@ -309,9 +308,11 @@ def _index_key(index: Any) -> tuple[_Key, ...]:
     return () if usual else (_Key("the index", index.tolist(), "its index"),)
 
 
-def _entries_of_frame(frame: DataFrame, column: str | None, noun: str = "labels") -> _Entries:
+def _entries_of_frame(
+    frame: checks.DataFrame, column: str | None, noun: str = "labels"
+) -> _Entries:
     "Read the labels in a table, and the columns that may identify their examples."
-    at = label_place(frame, column, noun)
+    at = _label_place(frame, column, noun)
     keys = []
     for k, name in enumerate(map(str, frame.columns)):
         kind = tables.plain_name(name) or "unnamed: 0"
@@ -325,7 +326,7 @@ def _entries_of_frame(frame: DataFrame, column: str | None, noun: str = "labels"
     return _Entries(values, (*_index_key(frame.index), *keys), noun, inputs)
 
 
-def _array_in_file(file: Path, key: str | None) -> ArrayLike:
+def _array_in_file(file: Path, key: str | None) -> checks.ArrayLike:
     "Load labels from a .npy or .npz file."
     try:
         stored = np.load(file, allow_pickle=False)
@@ -335,14 +336,13 @@ def _array_in_file(file: Path, key: str | None) -> ArrayLike:
     if isinstance(stored, np.ndarray):
         return stored
     with stored as archive:
-        key = key or next((k for k in ("labels", "label", "y") if k in archive.files), None)
-        if key in archive.files:
-            return archive[key]
+        if (key or "labels") in archive.files:
+            return archive[key or "labels"]
         rule, remedy = "an archive must contain the array of labels", "pass FILE.npz:NAME"
         raise ValueError(sentence(rule, shortened(", ".join(archive.files), 120), remedy))
 
 
-def _in_file(path: str, column: str | None, noun: str) -> _Entries | ArrayLike:
+def _in_file(path: str, column: str | None, noun: str) -> _Entries | checks.ArrayLike:
     "Read labels or groups from an array, a table, or a text file with one entry per line."
     file, key = split_key(path)
     if is_url(file):
@@ -371,7 +371,9 @@ def _with_order(entries: _Entries) -> _Entries:
     return entries._replace(keys=(*entries.keys, order))
 
 
-def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entries | ArrayLike:
+def _entries_of(
+    labels: Any, column: str | None, noun: str = "labels"
+) -> _Entries | checks.ArrayLike:
     "Return labels with keys that may identify their examples; arrays and lists are unchanged."
     if isinstance(labels, _Entries):
         return labels
@@ -385,7 +387,7 @@ def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entri
         plain = set(map(tables.plain_name, frame.columns))
         if noun == "groups":
             column = _group_column(frame)
-        elif column is None and frame.shape[1] > 1 and not plain & set(LABEL_NAMES):
+        elif column is None and frame.shape[1] > 1 and not plain & set(_LABEL_NAMES):
             if all(kind.kind in "biuf" for kind in frame.dtypes):
                 return frame.to_numpy()
         return _with_order(_entries_of_frame(frame, column, noun))
@@ -544,11 +546,7 @@ def _placement(
 
 def _check_one_label(before: object, value: object, point: object, noun: str) -> None:
     if str(before).strip() != str(value).strip():
-        rule = (
-            "an example must have a single label"
-            if noun == "labels"
-            else "an example must be in a single group"
-        )
+        rule = f"an example must have a single {noun.removesuffix('s')}"
         got = f"{str(before)[:40]!r} and {str(value)[:40]!r} for {str(point)[:60]!r}"
         raise ValueError(sentence(rule, got, "keep one of them"))
 
@@ -590,23 +588,12 @@ def labels_of_files(paths: Sequence, column: str | None = None) -> _Entries:  # 
     return _Entries(list(joined.values()), (key,), inputs=inputs)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #2991ff84
-def _without_empty_rows(entries: _Entries) -> _Entries:
-    "Drop entries that have neither a label nor a key."
-    rows = zip(entries.values, *(key.cells for key in entries.keys), strict=True)
-    filled = [k for k, cells in enumerate(rows) if not all(map(is_blank, cells))]
-    if not entries.keys or len(filled) == len(entries.values):
-        return entries
-    keys = tuple(key._replace(cells=[key.cells[k] for k in filled]) for key in entries.keys)
-    return entries._replace(values=[entries.values[k] for k in filled], keys=keys)
-
-
 def _in_rows(read: Any, points: Any, n: int) -> tuple[Any, tuple]:  # values in order, notes
     "Sort entries in the order of the examples; arrays and lists are unchanged."
     if not isinstance(read, _Entries):
         return read, ()
-    entries = _without_empty_rows(read)
-    rows, notes = _placement(entries, points, n)
-    return entries.values if rows is None else _placed(entries, rows, n), notes
+    rows, notes = _placement(read, points, n)
+    return read.values if rows is None else _placed(read, rows, n), notes
 
 
 def read_labels(
@@ -623,7 +610,7 @@ def read_labels(
     if labels is None or labels is False:
         return None
     if isinstance(labels, GivenLabels):
-        check_same_n(models=n, labels=len(labels.classes))
+        checks.check_same_n(models=n, labels=len(labels.classes))
         check_inputs(labels.inputs, inputs)
         return labels
     column = None
@@ -635,7 +622,7 @@ def read_labels(
         labels = getattr(images, "labels", None)
         if labels is None:
             remedy = "pass labels, a folder with subfolders, or texts with labels"
-            refuse("labels=True requires examples with labels", "none", remedy)
+            checks.refuse("labels=True requires examples with labels", "none", remedy)
     read = labels if of_points else _entries_of(labels, column)
     written_for = read.inputs if isinstance(read, _Entries) else ()
     if written_for:
@@ -646,12 +633,12 @@ def read_labels(
         checked = _checked_targets(targets, n)
     else:
         in_order = _plain_list(values)
-        check_same_n(models=n, labels=len(in_order))
+        checks.check_same_n(models=n, labels=len(in_order))
         checked = _checked_classes(_classes(in_order), n)
     return checked._replace(notes=(*notes, *checked.notes), inputs=written_for)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #d1d32ed2
-def _keyed(frame: DataFrame) -> DataFrame:
+def _keyed(frame: checks.DataFrame) -> checks.DataFrame:
     "Set the first column of a table of features as the index if it contains names."
     if not tables.is_usual_index(frame.index):
         _index_key(frame.index)
@@ -661,10 +648,10 @@ def _keyed(frame: DataFrame) -> DataFrame:
     return frame.iloc[:, 1:].set_axis(first.tolist(), axis=0) if named else frame
 
 
-def _in_order_of(points: Any, frame: DataFrame) -> DataFrame:
+def _in_order_of(points: Any, frame: checks.DataFrame) -> checks.DataFrame:
     "Sort the rows of a data frame in the order of images or texts."
     n = len(points)
-    check_same_n(points=n, rows=len(frame))
+    checks.check_same_n(points=n, rows=len(frame))
     entries = _Entries(list(range(n)), _index_key(frame.index), "rows of features")
     rows, _ = _placement(entries, points, n)
     if rows is None:
@@ -711,7 +698,7 @@ def rows_of_frames(models: Mapping[str, Any], points: Any | None = None) -> tupl
             remedy = (
                 "correct the index, or pass frame.reset_index(drop=True) if the order is the same"
             )
-            refuse(rule, got, remedy)
+            checks.refuse(rule, got, remedy)
     ordered = {k: Matrix(named[k].loc[order]) if k in named else s for k, s in read.items()}
     names = [tables.key_text(row) for row in order]
     return ordered, SimpleNamespace(names=names, skipped=(), labels=None)

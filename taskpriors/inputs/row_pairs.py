@@ -21,7 +21,6 @@ from torch import Tensor
 from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
-from ..checks import ArrayLike, DataFrame, Series
 from . import tables
 from .images import ImagesLike
 from .row_labels import PointFinder, is_blank
@@ -43,14 +42,14 @@ class GivenPairs(NamedTuple):
         return shortened(str(row if self.names is None else self.names[row]), 40)
 
 
-PairsLike = TypeAliasType("PairsLike", ArrayLike | str | os.PathLike | GivenPairs)
+PairsLike = TypeAliasType("PairsLike", checks.ArrayLike | str | os.PathLike | GivenPairs)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #d1b1ac60
 _SAME = ("i", "j", "same")  # names of the columns of each kind of table
 _GRADED = ("query", "document", "grade")
 
 
-def _frame_of_rows(rows: object, usual: Sequence[str]) -> DataFrame:
+def _frame_of_rows(rows: object, usual: Sequence[str]) -> checks.DataFrame:
     "Convert rows of two or three entries to a table without column names."
     import pandas as pd
 
@@ -67,7 +66,7 @@ def _frame_of_rows(rows: object, usual: Sequence[str]) -> DataFrame:
     return pd.DataFrame(complete, columns=["", "", ""], dtype=object)
 
 
-def _columns_of_pairs(frame: DataFrame, usual: Sequence[str]) -> DataFrame:
+def _columns_of_pairs(frame: checks.DataFrame, usual: Sequence[str]) -> checks.DataFrame:
     "Select the columns of a table of pairs: two examples, and the third entry if there is one."
     plain = list(map(tables.plain_name, frame.columns))
     if {*usual[:2]} <= {*plain}:
@@ -82,7 +81,7 @@ def _columns_of_pairs(frame: DataFrame, usual: Sequence[str]) -> DataFrame:
     return frame
 
 
-def _read(pairs: object, usual: Sequence[str]) -> DataFrame:  # two or three columns
+def _read(pairs: object, usual: Sequence[str]) -> checks.DataFrame:  # two or three columns
     "Read pairs as a table; raise `ValueError` if there are none or if an example is missing."
     if isinstance(pairs, (str, os.PathLike)):
         path = Path(pairs).expanduser()
@@ -108,7 +107,7 @@ def _read(pairs: object, usual: Sequence[str]) -> DataFrame:  # two or three col
     return frame
 
 
-def _third(frame: DataFrame) -> list:  # None where missing
+def _third(frame: checks.DataFrame) -> list:  # None where missing
     return frame.iloc[:, 2].tolist() if frame.shape[1] == 3 else [None] * len(frame)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #e73af258
@@ -202,7 +201,7 @@ def read_pairs(
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000016
 QueriesLike = TypeAliasType("QueriesLike", TextsLike | ImagesLike | Mapping | Sequence)
-_RelevantLike = TypeAliasType("_RelevantLike", ArrayLike | str | os.PathLike | Mapping)
+_RelevantLike = TypeAliasType("_RelevantLike", checks.ArrayLike | str | os.PathLike | Mapping)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000007
 @documented
@@ -250,7 +249,7 @@ def _with_ids(points: object, header: object, words: set[str]) -> object:
     return SimpleNamespace(names=ids[columns[0]], texts=getattr(points, "texts", ()))
 
 
-def _rows_of(cells: Series, points: object, n: int, noun: str) -> tuple[list, tuple]:
+def _rows_of(cells: checks.Series, points: object, n: int, noun: str) -> tuple[list, tuple]:
     words = {tables.key_text(cell).strip() for cell in cells}
     return _rows_of_cells([*cells], _with_ids(points, cells.name, words), n, f"{noun} of relevant")
 

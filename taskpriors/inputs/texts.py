@@ -28,12 +28,10 @@ from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
 from ..blocks import evenly
-from ..checks import ArrayLike, DataFrame
 from . import named_models, row_labels, sources, tables
 from .accepted_models import Encoder, PooledModel, load_encoder
 from .embed import Features, embed_features
 from .encoders import device_of
-from .sources import Network, source_of
 from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
@@ -79,7 +77,7 @@ class TextSource:
         texts: Sequence,  # sequence of strings
         name: str = "texts",  # name of the source
         *,
-        labels: ArrayLike | None = None,  # class of each text, words or numbers, shape (n,)
+        labels: checks.ArrayLike | None = None,  # class of each text, words or numbers, shape (n,)
         labels_from: str = "the texts",  # description of the source of the labels
         names: Sequence | None = None,  # name of each text, such as its id
     ) -> None:
@@ -119,7 +117,7 @@ class TextSource:
 
     def subset(
         self,
-        keep: ArrayLike,  # boolean mask of shape (n,), or positions
+        keep: checks.ArrayLike,  # boolean mask of shape (n,), or positions
     ) -> "TextSource":
         "Return the texts at a mask or positions."
         keep = torch.as_tensor(keep)
@@ -133,7 +131,7 @@ class TextSource:
         return new
 
 # %% ../../nbs/inputs/07_texts.ipynb #b0bb18fe
-TextsLike = TypeAliasType("TextsLike", str | os.PathLike | ArrayLike | Dataset | TextSource)
+TextsLike = TypeAliasType("TextsLike", str | os.PathLike | checks.ArrayLike | Dataset | TextSource)
 
 # %% ../../nbs/inputs/07_texts.ipynb #725a02f6
 def _items(source: Any) -> Any:
@@ -144,7 +142,7 @@ def _items(source: Any) -> Any:
     return source
 
 
-def _frame_of_rows(rows: Any) -> DataFrame | None:
+def _frame_of_rows(rows: Any) -> checks.DataFrame | None:
     "Convert a list of dictionaries or of pairs (text, label) to a table; None for other lists."
     import pandas as pd
 
@@ -157,7 +155,7 @@ def _frame_of_rows(rows: Any) -> DataFrame | None:
     return None
 
 
-def _frame_of(source: Any) -> DataFrame | None:
+def _frame_of(source: Any) -> checks.DataFrame | None:
     "Return the table that contains the texts; None if they are not in a table."
     if not isinstance(source, (str, os.PathLike)):
         frame = tables.as_frame(source)
@@ -173,7 +171,7 @@ def _frame_of(source: Any) -> DataFrame | None:
     return tables.read(path)
 
 
-def _text_place(frame: DataFrame, text_column: str | None) -> int:
+def _text_place(frame: checks.DataFrame, text_column: str | None) -> int:
     "Return the position of the column of texts."
     columns = list(map(str, frame.columns))
     if text_column is None and "text" not in map(tables.plain_name, columns):
@@ -184,7 +182,7 @@ def _text_place(frame: DataFrame, text_column: str | None) -> int:
     return tables.place_of(frame, text_column or "text", "text_column")
 
 
-def _ids_in(frame: DataFrame, text: int) -> dict[str, tuple]:
+def _ids_in(frame: checks.DataFrame, text: int) -> dict[str, tuple]:
     "Return the columns with distinct cells, other than the texts, by their plain names."
     columns = {}
     for k, column in enumerate(frame.columns):
@@ -215,7 +213,7 @@ def load_texts(
     *,
     text_column: str | None = None,  # column of texts in a table; None: "text"
     label_column: str | None = None,  # column of labels in a table; None: "label" if it exists
-    labels: ArrayLike | None = None,  # class of each text, words or numbers, shape (n,)
+    labels: checks.ArrayLike | None = None,  # class of each text, words or numbers, shape (n,)
     limit: int | None = None,  # number of evenly spaced texts; None: all
 ) -> TextSource:
     """Load the texts in a list, table, data set or file, in order.
@@ -381,8 +379,8 @@ def _encode_by_loader(texts: list, *, encode: Callable):
 @contextmanager
 def _within_positions(model: Any) -> Iterator[None]:
     "Context manager in which a model pads texts on the right and truncates long ones."
-    source = source_of(model)
-    network: Any = source.with_tokenizer() if isinstance(source, Network) else source
+    source = sources.source_of(model)
+    network: Any = source.with_tokenizer() if isinstance(source, sources.Network) else source
     if network is source or not _position_tables(network.model):
         yield
         return
@@ -396,7 +394,7 @@ def _within_positions(model: Any) -> Iterator[None]:
         tokenizer.padding_side, model.max_seq_length = side, longest
 
 
-def _encode_within(texts: list, *, encode: Callable, **options: Any) -> ArrayLike:
+def _encode_within(texts: list, *, encode: Callable, **options: Any) -> checks.ArrayLike:
     with _within_positions(getattr(encode, "__self__", encode)):
         return encode(texts, **options)
 
@@ -513,7 +511,7 @@ _ENDS = 8  # largest number of special tokens that a tokenizer adds to a text
 TOO_LONG = "texts have more tokens than the"  # part of the warning
 
 
-def warn_of_cut_texts(source: Network, texts: TextSource, name: str) -> None:
+def warn_of_cut_texts(source: sources.Network, texts: TextSource, name: str) -> None:
     "Warn if texts are longer than the inputs of a network, with a remedy."
     pair: Any = source.with_tokenizer()
     tokenizer = pair.partner
@@ -546,7 +544,7 @@ def text_encoder(
     if isinstance(source, sources.Name):
         source = named_models.text_model(source.text, pooling)
     encode, module = _encoding_of(source, pooling)
-    if isinstance(source, Network):
+    if isinstance(source, sources.Network):
         warn_of_cut_texts(source, texts, name)
     forward = partial(_rows_at, encode=encode, texts=texts, name=name, widths=set())
     return Encoder(name, forward, module, transform=_as_position)
@@ -572,7 +570,7 @@ TextModelLike = TypeAliasType(
     | Callable
     | tuple
     | Mapping
-    | ArrayLike
+    | checks.ArrayLike
     | _SupportsEncode
     | _SupportsTransform
     | sources.Source,

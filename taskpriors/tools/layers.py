@@ -23,7 +23,7 @@ from ..inputs.accepted_models import load_encoder
 from ..inputs.encoders import PROBE_IMAGES
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
-from ..inputs.pooling import ChannelAxes
+from ..inputs.pooling import channel_axis
 from taskpriors.inputs.texts import (
     TextsLike,
     TextSource,
@@ -106,9 +106,8 @@ class _Views:
         n_registers = getattr(getattr(model, "config", None), "num_register_tokens", 0)
         # number of tokens before the patch tokens
         self.n_prefix = getattr(model, "num_prefix_tokens", has_class + n_registers)
-        self.asked = False
         self.axes: dict = {}  # layer -> channel axis of its feature map
-        self.mode: ChannelAxes | None = None  # while axes are determined
+        self.batch: Any = None  # inputs of the current call
 
     def _keep(self, name, module, inputs, out) -> None:
         out = out[0] if isinstance(out, (tuple, list)) and out else out
@@ -116,19 +115,12 @@ class _Views:
             rule = "layers must return a tensor, or a tuple that starts with a tensor"
             got = f"{type(out).__name__} of {name!r}"
             checks.refuse(rule, got, "pass a layer inside it", TypeError)
-        if self.mode is not None and out.ndim == 4:
-            self.axes[name] = self.mode.of_map(out, module)
+        if out.ndim == 4:
+            self.axes[name] = channel_axis(out, self.batch, module)
         self.outputs[name] = out.clone()  # later layers may modify it in place
 
     def __call__(self, model, x):
-        if not self.asked:
-            two = rows_of(x, slice(2))
-            with ChannelAxes() as self.mode:
-                self.mode.put_pictures(two)
-                _run(model, two)
-            self.mode = None
-            self.asked = True
-        self.outputs = {}
+        self.outputs, self.batch = {}, x
         _run(model, x)
         views = {}
         mask = x.get("attention_mask") if isinstance(x, Mapping) else None
