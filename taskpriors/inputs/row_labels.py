@@ -23,6 +23,7 @@ from torch import Tensor
 from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
+from ..checks import ArrayLike, DataFrame, as_tensor, check_features, check_same_n, refuse
 from . import tables
 from .remote import is_url, local_copy
 from .sources import FeatureFile, Matrix, Source, split_key
@@ -33,11 +34,11 @@ from ..store import digest_json
 class LabelColumn(NamedTuple):
     "A table and the name of its column of labels."
 
-    source: str | os.PathLike | checks.DataFrame
+    source: str | os.PathLike | DataFrame
     column: str
 
 
-LabelsLike = TypeAliasType("LabelsLike", checks.ArrayLike | Mapping | str | os.PathLike | bool)
+LabelsLike = TypeAliasType("LabelsLike", ArrayLike | Mapping | str | os.PathLike | bool)
 
 
 class GivenLabels(NamedTuple):
@@ -150,7 +151,7 @@ def _plain_list(labels: Any) -> list[Any]:  # numbers, words and empty entries
     "Convert an array, tensor or sequence with one entry per example to a list."
     if isinstance(labels, Tensor) or not isinstance(labels, (np.ndarray, Sequence)):
         if not hasattr(labels, "dtype") or isinstance(labels, Tensor):
-            labels = checks.as_tensor(labels, "labels").cpu()
+            labels = as_tensor(labels, "labels").cpu()
     if getattr(labels, "ndim", 1) == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if getattr(labels, "ndim", 1) != 1:
@@ -194,12 +195,12 @@ def _checked_classes(labels: GivenLabels, n: int) -> GivenLabels:
 
 
 def _checked_targets(targets: Tensor, n: int) -> GivenLabels:
-    checks.check_same_n(models=n, targets=len(targets))
-    targets = checks.check_features(targets, "targets").double()
+    check_same_n(models=n, targets=len(targets))
+    targets = check_features(targets, "targets").double()
     flat = (targets == targets[0]).all(0)
     if flat.any():
         got = f"column {int(flat.nonzero()[0])}, which is constant"
-        checks.refuse("targets must not be constant", got, "drop this column")
+        refuse("targets must not be constant", got, "drop this column")
     several, values = targets.shape[1] > 1, set(targets.unique().tolist())
     notes: tuple = ()
     if several and values == {0, 1} and (targets.sum(1) == 1).all():
@@ -211,7 +212,7 @@ def _checked_targets(targets: Tensor, n: int) -> GivenLabels:
         rule = "multiple labels of an example must all be known"
         got = f"{int((targets == -1).sum())} of {targets.numel()} labels that are -1"
         remedy = "drop these examples, or pass labels + 1 as floats if -1 is a value"
-        checks.refuse(rule, got, remedy)
+        refuse(rule, got, remedy)
     return GivenLabels(torch.zeros(n, dtype=torch.int64), (), notes, targets)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #fd86d1bd
@@ -268,7 +269,7 @@ class _Entries(NamedTuple):
     inputs: tuple = ()  # as in `GivenLabels`
 
 
-def _label_place(frame: checks.DataFrame, column: str | None, noun: str = "labels") -> int:
+def _label_place(frame: DataFrame, column: str | None, noun: str = "labels") -> int:
     "Return the position of the column of labels or groups in a table."
     if column is not None:
         return tables.place_of(frame, column, "label_column")
@@ -286,7 +287,7 @@ def _label_place(frame: checks.DataFrame, column: str | None, noun: str = "label
     raise ValueError(sentence(f"the table must have one column of {noun}", got, remedy))
 
 
-def _group_column(frame: checks.DataFrame) -> str | None:  # first column with a common name
+def _group_column(frame: DataFrame) -> str | None:  # first column with a common name
     plain = {tables.plain_name(name): name for name in frame.columns}
     return next((plain[name] for name in _GROUP_NAMES if name in plain), None)
 
@@ -308,9 +309,7 @@ def _index_key(index: Any) -> tuple[_Key, ...]:
     return () if usual else (_Key("the index", index.tolist(), "its index"),)
 
 
-def _entries_of_frame(
-    frame: checks.DataFrame, column: str | None, noun: str = "labels"
-) -> _Entries:
+def _entries_of_frame(frame: DataFrame, column: str | None, noun: str = "labels") -> _Entries:
     "Read the labels in a table, and the columns that may identify their examples."
     at = _label_place(frame, column, noun)
     keys = []
@@ -326,7 +325,7 @@ def _entries_of_frame(
     return _Entries(values, (*_index_key(frame.index), *keys), noun, inputs)
 
 
-def _array_in_file(file: Path, key: str | None) -> checks.ArrayLike:
+def _array_in_file(file: Path, key: str | None) -> ArrayLike:
     "Load labels from a .npy or .npz file."
     try:
         stored = np.load(file, allow_pickle=False)
@@ -342,7 +341,7 @@ def _array_in_file(file: Path, key: str | None) -> checks.ArrayLike:
         raise ValueError(sentence(rule, shortened(", ".join(archive.files), 120), remedy))
 
 
-def _in_file(path: str, column: str | None, noun: str) -> _Entries | checks.ArrayLike:
+def _in_file(path: str, column: str | None, noun: str) -> _Entries | ArrayLike:
     "Read labels or groups from an array, a table, or a text file with one entry per line."
     file, key = split_key(path)
     if is_url(file):
@@ -371,9 +370,7 @@ def _with_order(entries: _Entries) -> _Entries:
     return entries._replace(keys=(*entries.keys, order))
 
 
-def _entries_of(
-    labels: Any, column: str | None, noun: str = "labels"
-) -> _Entries | checks.ArrayLike:
+def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entries | ArrayLike:
     "Return labels with keys that may identify their examples; arrays and lists are unchanged."
     if isinstance(labels, _Entries):
         return labels
@@ -610,7 +607,7 @@ def read_labels(
     if labels is None or labels is False:
         return None
     if isinstance(labels, GivenLabels):
-        checks.check_same_n(models=n, labels=len(labels.classes))
+        check_same_n(models=n, labels=len(labels.classes))
         check_inputs(labels.inputs, inputs)
         return labels
     column = None
@@ -622,7 +619,7 @@ def read_labels(
         labels = getattr(images, "labels", None)
         if labels is None:
             remedy = "pass labels, a folder with subfolders, or texts with labels"
-            checks.refuse("labels=True requires examples with labels", "none", remedy)
+            refuse("labels=True requires examples with labels", "none", remedy)
     read = labels if of_points else _entries_of(labels, column)
     written_for = read.inputs if isinstance(read, _Entries) else ()
     if written_for:
@@ -633,12 +630,12 @@ def read_labels(
         checked = _checked_targets(targets, n)
     else:
         in_order = _plain_list(values)
-        checks.check_same_n(models=n, labels=len(in_order))
+        check_same_n(models=n, labels=len(in_order))
         checked = _checked_classes(_classes(in_order), n)
     return checked._replace(notes=(*notes, *checked.notes), inputs=written_for)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #d1d32ed2
-def _keyed(frame: checks.DataFrame) -> checks.DataFrame:
+def _keyed(frame: DataFrame) -> DataFrame:
     "Set the first column of a table of features as the index if it contains names."
     if not tables.is_usual_index(frame.index):
         _index_key(frame.index)
@@ -648,10 +645,10 @@ def _keyed(frame: checks.DataFrame) -> checks.DataFrame:
     return frame.iloc[:, 1:].set_axis(first.tolist(), axis=0) if named else frame
 
 
-def _in_order_of(points: Any, frame: checks.DataFrame) -> checks.DataFrame:
+def _in_order_of(points: Any, frame: DataFrame) -> DataFrame:
     "Sort the rows of a data frame in the order of images or texts."
     n = len(points)
-    checks.check_same_n(points=n, rows=len(frame))
+    check_same_n(points=n, rows=len(frame))
     entries = _Entries(list(range(n)), _index_key(frame.index), "rows of features")
     rows, _ = _placement(entries, points, n)
     if rows is None:
@@ -661,14 +658,20 @@ def _in_order_of(points: Any, frame: checks.DataFrame) -> checks.DataFrame:
 
 def _with_names(source: Source) -> Source:
     "Convert features with named examples to a data frame with the names as its index."
-    if isinstance(source, Matrix) and source.is_frame:
-        return Matrix(_keyed(source.values))
+    if isinstance(source, Matrix):
+        return source if source.frame is None else Matrix(_keyed(source.frame))
     if not isinstance(source, FeatureFile) or isinstance(source.path, str):
         return source
     if source.key is not None or not source.path.is_file() or not tables.kind_of(source.path):
         return source
     keyed = _keyed(tables.read(source.path, numbers=True))
     return source if tables.is_usual_index(keyed.index) else Matrix(keyed)
+
+
+def _is_named(index: Any) -> bool:
+    "Return whether the index of a data frame identifies its rows and does not only number them."
+    numbered = tables.is_usual_index(index) or tables.counts(index.tolist())
+    return not numbered and index.is_unique
 
 
 def rows_of_frames(models: Mapping[str, Any], points: Any | None = None) -> tuple[dict, Any]:
@@ -679,10 +682,8 @@ def rows_of_frames(models: Mapping[str, Any], points: Any | None = None) -> tupl
     the rows have no names).
     """
     read = {k: _with_names(source) for k, source in models.items()}
-    frames = {k: s.values for k, s in read.items() if isinstance(s, Matrix) and s.is_frame}
-    unusual = {k: v for k, v in frames.items() if not tables.is_usual_index(v.index)}
-    unique = {k: v for k, v in unusual.items() if v.index.is_unique}
-    named = {k: v for k, v in unique.items() if not tables.counts(v.index.tolist())}
+    frames = {k: s.frame for k, s in read.items() if isinstance(s, Matrix)}
+    named = {k: v for k, v in frames.items() if v is not None and _is_named(v.index)}
     if not named:
         return read, None
     if points is not None:
@@ -695,10 +696,8 @@ def rows_of_frames(models: Mapping[str, Any], points: Any | None = None) -> tupl
             rule = "data frames of features must have the same examples"
             got = f"{len(order)} rows in {first!r:.40}, {len(frame)} in {name!r:.40}"
             got += f", with {other[0]!r:.40} only in the latter" if other else ""
-            remedy = (
-                "correct the index, or pass frame.reset_index(drop=True) if the order is the same"
-            )
-            checks.refuse(rule, got, remedy)
+            remedy = "correct the index, or pass frame.reset_index(drop=True) for the same order"
+            refuse(rule, got, remedy)
     ordered = {k: Matrix(named[k].loc[order]) if k in named else s for k, s in read.items()}
     names = [tables.key_text(row) for row in order]
     return ordered, SimpleNamespace(names=names, skipped=(), labels=None)

@@ -18,7 +18,7 @@ import numpy as np
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from ..checks import refuse
+from ..checks import ArrayLike, DataFrame, refuse
 from .remote import is_url
 
 # %% ../../nbs/inputs/00_sources.ipynb #97db7931
@@ -104,14 +104,15 @@ class Source:
 class Matrix(Source):
     "Features in memory: an array, a tensor, a sparse matrix, a memory map or a data frame."
 
-    values: Any  # shape (n, d)
+    values: ArrayLike | DataFrame  # shape (n, d)
     held = "values"
     is_given = True
 
     @property
-    def is_frame(self) -> bool:
-        "Whether the values are a data frame."
-        return hasattr(self.values, "iloc") and hasattr(self.values, "columns")
+    def frame(self) -> DataFrame | None:
+        "The values if they are a data frame, otherwise None."
+        is_frame = hasattr(self.values, "iloc") and hasattr(self.values, "columns")
+        return self.values if is_frame else None
 
 
 @dataclass(frozen=True)
@@ -239,7 +240,7 @@ class Function(Source):
 class OnnxNetwork(Source):
     "An .onnx file, or an open session of onnxruntime."
 
-    model: Any  # a path, or a session
+    model: object  # a path, or a session
     partner: Callable | None = None  # transform of an image
 
     @property

@@ -364,7 +364,7 @@ _TASK = SimpleNamespace(  # task description from which a model of mteb selects 
 )
 
 
-def _encode_by_loader(texts: list, *, encode: Callable):
+def _encode_by_loader(texts: list, *, encode: Callable) -> checks.ArrayLike:
     "Call the method `encode` of a model of mteb with a loader of texts."
     rows: Any = [dict(text=text) for text in texts]
     loader: DataLoader = DataLoader(
@@ -394,7 +394,7 @@ def _within_positions(model: Any) -> Iterator[None]:
         tokenizer.padding_side, model.max_seq_length = side, longest
 
 
-def _encode_within(texts: list, *, encode: Callable, **options: Any) -> checks.ArrayLike:
+def _encode_within(texts: list, *, encode: Callable, options: dict[str, bool]) -> checks.ArrayLike:
     with _within_positions(getattr(encode, "__self__", encode)):
         return encode(texts, **options)
 
@@ -405,8 +405,8 @@ def _encode_method(encode: Callable) -> Callable:  # list of texts -> rows
     if "task_metadata" in parameters:
         return partial(_encode_by_loader, encode=encode)
     quiet = dict(show_progress_bar=False, convert_to_tensor=True)
-    options: dict[str, Any] = {k: v for k, v in quiet.items() if k in parameters}
-    return partial(_encode_within, encode=encode, **options)
+    options = {k: v for k, v in quiet.items() if k in parameters}
+    return partial(_encode_within, encode=encode, options=options)
 
 # %% ../../nbs/inputs/07_texts.ipynb #86253f75
 def word_means(vectors: Any, texts: TextSource, name: str = "vectors") -> Tensor:
