@@ -193,7 +193,6 @@ CALLS = {
     },
     "inputs.texts": {
         "load_texts": dict(source=TEXTS),
-        "word_means": dict(vectors=VECTORS, texts=TEXTS),
         "embed_texts": dict(model=VECTORS, texts=TEXTS),
         "prefixed": dict(model=len, prefix="query: "),
     },

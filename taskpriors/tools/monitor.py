@@ -27,7 +27,7 @@ import taskpriors.results as results
 import taskpriors.ridge as ridge
 import taskpriors.svd as svd
 from ..inputs import encoders, pooling, row_labels, sources
-from ..inputs.pooling import channels_of
+from ..inputs.pooling import channel_axis
 from ..prior import posterior
 from ..prior.heldout import error_on_basis
 from ..prior.left_out_groups import error_without_groups
@@ -97,15 +97,13 @@ def encode(
         return model(x) if features is None else features(model, x)
 
     rows: list[Tensor] = []
-    last = None  # are the channels of feature maps last?
     with _without_trace(model), encoders.evaluating(features):
         for x in points:
             n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
             x = _moved(x, device, dtype)
             mask = x.get("attention_mask") if isinstance(x, Mapping) else None
             out = outputs(x)
-            if last is None and torch.is_tensor(out) and out.ndim == 4:
-                last = channels_of(outputs, rows_of(x, slice(2)), module) == 3
+            last = isinstance(out, Tensor) and out.ndim == 4 and channel_axis(out, x, module) == 3
             rows.append(_pooled(out, n, mask, last))
     return torch.cat(rows)
 
