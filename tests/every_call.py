@@ -141,7 +141,6 @@ CALLS = {
     },
     "tools.explore": {
         "draw_task": dict(xy=MAP, labels=y, ax=Figure().add_subplot()),
-        "redraw": dict(explorer=EXPLORER, view="pca", size=1.0),
         "TaskExplorer": dict(features=X),
         "TaskExplorer.labels": dict(self=EXPLORER, seed=0),
         "explore": dict(features=X),

@@ -385,8 +385,6 @@ RIGHT = {
     "choose_grid reference a vector": "one number per checkpoint",
     "rank_models metrics none": "no further statistics",
     "scores_of_rows probe_labels None": "no probe is trained",
-    "TaskExplorer maps none": "nothing is computed yet",
-    "TaskExplorer factors none": "nothing is computed yet",
     "TaskPrior.given labels None": "the labels are forgotten",
     "label_evidence labels None": "no label is known",
     "posterior_tasks labels None": "no label is known",

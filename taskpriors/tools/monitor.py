@@ -329,7 +329,7 @@ class Monitor:
         as one more sampled task, and known labels are used. In contrast, `probability_better`
         refers to the mean over the sampled tasks.
         """
-        return self._p_ahead(*(self._find(step) for step in (a, b)))
+        return self._p_ahead(self._find(a), self._find(b))
 
     def ties(self) -> list[int]:  # step numbers, ascending
         "Return the top-ranked step and the steps that are not behind it."
@@ -558,12 +558,10 @@ def _chosen_labels(labels, points, index, n_all):  # class of each example; -1 i
     labels = row_labels.read_labels(labels, _source(points), n_all)
     if labels is None:
         return None
-    rule, classes = (
-        "labels must have at least two classes and four labelled examples",
-        labels.classes[index],
-    )
+    classes = labels.classes[index]
     known = classes[classes >= 0]
     if labels.targets is not None or len(known) < 4 or len(known.unique()) < 2:
+        rule = "labels must have at least two classes and four labelled examples"
         found = f"{len(known.unique())} classes and {len(known)} labelled examples in the subset"
         got = found if labels.targets is None else "real targets"
         checks.refuse(rule, got, "label more examples, or raise n_points")
