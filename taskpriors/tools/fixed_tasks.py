@@ -276,12 +276,9 @@ def _standard_features(
         reference_set, pictures, RankOptions(compute=Compute(progress=progress))
     )
     for name, why in failed.items():
-        warnings.warn(
-            f"Monitor: reference model {name} failed and is not used: {why}", stacklevel=5
-        )
-    return {
-        name: _at_their_places(model.features.cpu(), points) for name, model in embedded.items()
-    }
+        text = f"Monitor: reference model {name} failed and is not used: {why}"
+        warnings.warn(text, stacklevel=5)
+    return {name: _at_their_places(m.features.cpu(), points) for name, m in embedded.items()}
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #refs0002
 def references_of(

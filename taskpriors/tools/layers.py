@@ -234,21 +234,6 @@ def _check_steady(module, points, views) -> None:
     embed.check_encoder(look, some(list(range(size))), "the layers")
 
 
-_SAME = 1e-5  # relative difference up to which the features of two layers are the same
-
-
-def _are_same(X, Y) -> bool:  # summation order changes about 1e-7 of the norm
-    return X.shape == Y.shape and bool((X - Y).norm() <= _SAME * X.norm())
-
-
-def _without_copies(features) -> dict[str, Tensor]:  # name -> (n, d)
-    kept: dict[str, Tensor] = {}
-    for name, X in features.items():
-        if not any(_are_same(X, Y) for Y in kept.values()):
-            kept[name] = X
-    return kept
-
-
 @documented
 @checks.entry_point
 def layers_of(
@@ -292,8 +277,12 @@ def layers_of(
     finally:
         for hook in views.hooks:
             hook.remove()
-    columns = X.split(list(views.widths.values()), 1)
-    return _without_copies(dict(zip(views.widths, columns, strict=True)))
+    kept: dict[str, Tensor] = {}
+    for name, Y in zip(views.widths, X.split(list(views.widths.values()), 1), strict=True):
+        alike = [Z for Z in kept.values() if Z.shape == Y.shape]
+        if not any((Y - Z).norm() <= 1e-5 * Y.norm() for Z in alike):  # order of sums: 1e-7
+            kept[name] = Y
+    return kept
 
 # %% ../../nbs/tools/05_layers.ipynb #dd5599a6
 @documented
@@ -328,11 +317,6 @@ def layers_prior(
     alive = [X for X in layers.values() if X.isfinite().all() and X.std(0).max() > 0]
     return reference_factor({"last": (alive or list(layers.values()))[-1]})
 
-# %% ../../nbs/tools/05_layers.ipynb #44a20d0b
-def _module_of(name: str) -> str:
-    "Return the name of a layer without the suffix of its pooling."
-    return name.rpartition("/")[0] or name
-
 # %% ../../nbs/tools/05_layers.ipynb #bb3fe2c0
 @documented
 def plot_layers(
@@ -341,18 +325,19 @@ def plot_layers(
 ) -> Axes:
     "Plot the margin of each layer with 95 % intervals, one line per pooling; mark the best layer."
     ax = new_axes(ax)
-    names = list(ranking.models)
-    modules = list(dict.fromkeys(map(_module_of, names)))
-    pools = list(dict.fromkeys(name.removeprefix(_module_of(name)).strip("/") for name in names))
+    parts = {name: name.partition("/") for name in ranking.models}  # module, "/", pooling
+    modules = list(dict.fromkeys(module for module, _, _ in parts.values()))
+    pools = list(dict.fromkeys(pool for _, _, pool in parts.values()))
+    place = {
+        name: modules.index(module) + 0.12 * (pools.index(pool) - (len(pools) - 1) / 2)
+        for name, (module, _, pool) in parts.items()
+    }
     forecast = ranking.forecast
     margin = dict(zip(forecast.models, forecast.margin.tolist(), strict=True))
     reach = dict(zip(forecast.models, (1.96 * forecast.error).tolist(), strict=True))
-    offsets = {pool: 0.12 * (k - (len(pools) - 1) / 2) for k, pool in enumerate(pools)}
-    place: dict[str, float] = {}
     for k, pool in enumerate(pools):
-        rows = [name for name in names if name.removeprefix(_module_of(name)).strip("/") == pool]
-        place |= {name: modules.index(_module_of(name)) + offsets[pool] for name in rows}
-        x, y, error = zip(*((place[m], margin[m], reach[m]) for m in rows), strict=True)
+        rows = [name for name, (_, _, of) in parts.items() if of == pool]
+        x, y, error = ([of_layer[name] for name in rows] for of_layer in (place, margin, reach))
         ax.errorbar(x, y, error, fmt="o-", color=f"C{k % 4}", label=pool or "output")
     best = ranking.best
     ax.plot(place[best], margin[best], "s", ms=9, mfc="none", color="black")
