@@ -20,14 +20,12 @@ from typing_extensions import TypeAliasType
 import taskpriors.checks as checks
 from ..blocks import evenly, row_blocks
 from ..checks import ArrayLike
-from ..inputs.image_source import ImageSource
-from ..inputs.images import ImagesLike, load_images
+from ..inputs.images import ImagesLike
 from ..inputs.zoo import Gradients
 from ..kernels import kernel_factor
 from ..prior import calibration
 from ..prior.task_prior import TaskPrior
-from ..rank.options import ORDERS, Compute, RankOptions
-from ..rank.reference_set import see_inputs, standard_references
+from ..rank.options import ORDERS
 from ..ridge import decompose
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #75c412e3
@@ -229,7 +227,7 @@ class FixedPoints:
         return sketch is None or own is None or _same_sketch(sketch, own)
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #f7f505be
-def _own_references(points, seed) -> dict[str, Tensor]:
+def _own_references(points, seed) -> dict[str, Tensor]:  # rows outside the subset are zero
     inputs = list(points)
     if not (torch.is_tensor(inputs[0]) and inputs[0].ndim == 4):
         rule = "inputs other than images (n, c, h, w) require a reference"
@@ -241,61 +239,26 @@ def _own_references(points, seed) -> dict[str, Tensor]:
         some = dict(patches=_level_components(patch_values))
     else:
         some = _image_references(torch.cat([x.cpu() for x in inputs]))
-    return {name: _at_their_places(X, points) for name, X in some.items()}
-
-
-def _at_their_places(X, points) -> Tensor:  # shape (n_all, d); rows outside the subset are zero
-    out = X.new_zeros(points.n_all, X.shape[1])
-    out[points.index] = X
-    return out
-
-# %% ../../nbs/tools/01_fixed_tasks.ipynb #aed33e1c
-def _as_pictures(points: FixedPoints) -> ImageSource | None:  # None if the inputs are not images
-    "Convert the inputs to images; each channel is rescaled to the range 0 to 255."
-    inputs = list(points)
-    if not torch.is_tensor(inputs[0]) or inputs[0].ndim != 4 or inputs[0].shape[1] not in (1, 3):
-        return None
-    x = torch.cat([batch.cpu() for batch in inputs]).float()
-    low = x.amin((0, 2, 3), keepdim=True)
-    width = x.amax((0, 2, 3), keepdim=True) - low
-    if not (x.isfinite().all() and width.max() > 0):
-        return None
-    levels = ((x - low) / width.clamp(min=torch.finfo(x.dtype).tiny) * 255).round().byte()
-    return load_images(levels.expand(-1, 3, -1, -1).permute(0, 2, 3, 1).numpy(), progress=False)
-
-
-def _standard_features(
-    points: FixedPoints, progress: bool = True
-) -> dict[str, Tensor]:  # name -> (n, d), float32
-    "Embed image inputs with the standard reference models; `progress` prints the predicted time."
-    reference_set = standard_references("images")
-    pictures = _as_pictures(points) if len(reference_set.reference_models) > 1 else None
-    if pictures is None:
-        return {}
-    embedded, failed = see_inputs(
-        reference_set, pictures, RankOptions(compute=Compute(progress=progress))
-    )
-    for name, why in failed.items():
-        text = f"Monitor: reference model {name} failed and is not used: {why}"
-        warnings.warn(text, stacklevel=5)
-    return {name: _at_their_places(m.features.cpu(), points) for name, m in embedded.items()}
+    references = {}
+    for name, X in some.items():
+        references[name] = X.new_zeros(points.n_all, X.shape[1])
+        references[name][points.index] = X
+    return references
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #refs0002
 def references_of(
     points: FixedPoints | None,  # inputs; None if only features are known
     reference: ArrayLike
     | Mapping[str, ArrayLike]
-    | bool
-    | None,  # (n, d), or name -> features; None or False: computed from the images
+    | None,  # (n, d), or name -> features; None: computed from the images
     seed: int,  # for patches of the images
 ) -> dict[str, Tensor]:  # name -> features of all examples, shape (n, d), float32
     "Return features that do not depend on the training run, to define the prior."
-    if reference is None or reference is False:
+    if reference is None:
         if points is None:
             remedy = "pass images, or reference=features"
             checks.refuse("images or a reference must be passed", "neither", remedy, TypeError)
-        standard = {} if reference is False else _standard_features(points)
-        references = standard or _own_references(points, seed)
+        references = _own_references(points, seed)
         if "patches" in references:
             warnings.warn(
                 "Monitor: pass a reference. Got none, so tasks are sampled from patches of the "
@@ -305,9 +268,6 @@ def references_of(
                 stacklevel=4,
             )
         return references
-    if reference is True:
-        rule, remedy = "reference must be features, None or False", "pass features (n, d)"
-        checks.refuse(rule, "True", remedy, TypeError)
     named = reference if isinstance(reference, Mapping) else dict(reference=reference)
     named = {name: checks.check_features(X, "reference") for name, X in named.items()}
     sizes = {str(name): len(X) for name, X in named.items()}

@@ -216,9 +216,8 @@ class Monitor:
     attribute `keep` of each measured step is the step to keep at that time. It never decreases, so
     a checkpoint that is saved when `keep` is largest is the one to keep; the callbacks for
     Lightning, transformers and sentence-transformers log it. The tasks are sampled from
-    `reference`. By default, they are sampled from the standard reference models if at least two are
-    available and the inputs are images (each channel is rescaled to the range 0 to 255, which
-    undoes normalisation), and otherwise from patches of the images.
+    `reference`. By default, they are sampled from patches of the images, or from pixels and
+    gradient histograms of images below 16 pixels per side.
     In a distributed run, all ranks must call the monitor, and rank zero measures.
     Reference: Task Priors, section 2.2; Garrido et al. (2023) for RankMe.
     """
@@ -231,8 +230,7 @@ class Monitor:
         *,
         reference: checks.ArrayLike
         | Mapping[str, checks.ArrayLike]
-        | bool
-        | None = None,  # features (n, d), or name -> features; False: patches of the images
+        | None = None,  # features (n, d), or name -> features; None: patches of the images
         features: Callable | None = None,  # (model, batch) -> outputs
         labels: row_labels.LabelsLike
         | None = None,  # labels of all or some inputs, as for rank_models
