@@ -6,7 +6,6 @@
 __all__ = []
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #48e965a2
-import copy
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +17,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSample
 from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
-from ..blocks import evenly, row_blocks
+from ..blocks import row_blocks
 from ..checks import ArrayLike
 from ..inputs.images import ImagesLike
 from ..inputs.zoo import Gradients
@@ -133,31 +132,6 @@ def _checked_batches(loader) -> BatchSampler:  # in the same order each time
         checks.refuse("no image may be dropped", f"a loader that drops {remainder}", remedy)
     return batches
 
-# %% ../../nbs/tools/01_fixed_tasks.ipynb #459c730e
-_SKETCHED = 64  # maximum number of inputs in a sketch
-
-
-def _held_by(point) -> Tensor:  # an input as a vector, float64
-    if isinstance(point, Mapping):
-        return torch.cat([_held_by(value) for value in point.values()])
-    if isinstance(point, str):
-        point = list(point.encode())
-    return torch.as_tensor(np.asarray(point)).double().flatten()
-
-
-def _points_of(batch) -> list:  # list of inputs
-    if isinstance(batch, Mapping):
-        columns = {name: values for name, values in batch.items() if hasattr(values, "__len__")}
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return list(batch.cpu()) if torch.is_tensor(batch) else list(batch)
-
-
-def _same_sketch(a, b) -> bool:
-    "Are two sketches equal up to rounding and differences between image decoders?"
-    if len(a) != len(b):
-        return False
-    return bool(((a - b).abs() <= 1e-3 * b.abs().amax(0)).all())
-
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #454b8458
 def _input_of(batch) -> Tensor:
     return batch[0] if isinstance(batch, (tuple, list)) and torch.is_tensor(batch[0]) else batch
@@ -204,27 +178,6 @@ class FixedPoints:
                 yield self.data[rows.to(self.data.device)]
             else:
                 yield [self.data[i] for i in rows.tolist()]
-
-    def sketch(self) -> Tensor | None:  # shape (at most 64, 3), float64
-        """Summarise evenly spaced inputs; None if they differ between two passes.
-
-        The values of an input are its mean, standard deviation and mean product with a cosine wave.
-        """
-        some = copy.copy(self)
-        some.index = self.index[evenly(len(self), _SKETCHED)]
-        sketches = []
-        for _ in range(2):
-            rows = []
-            for v in (_held_by(point) for batch in some for point in _points_of(batch)):
-                wave = torch.arange(len(v), dtype=torch.float64).cos()
-                rows.append(torch.stack([v.mean(), v.std(correction=0), v @ wave / len(v)]))
-            sketches.append(torch.stack(rows))
-        return sketches[0] if _same_sketch(*sketches) else None
-
-    def is_sketched(self, sketch: Tensor | None) -> bool:  # also if there is no sketch
-        "Does a sketch from an earlier run belong to the same examples in the same order?"
-        own = None if sketch is None else self.sketch()
-        return sketch is None or own is None or _same_sketch(sketch, own)
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #f7f505be
 def _own_references(points, seed) -> dict[str, Tensor]:  # rows outside the subset are zero

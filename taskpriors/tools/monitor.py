@@ -7,13 +7,11 @@ __all__ = ['Step', 'Monitor']
 
 # %% ../../nbs/tools/01_monitor.ipynb #ae69d71d
 import math
-import random
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,16 +39,12 @@ from ..transfer import spectrum
 @contextmanager
 def _without_trace(model: object) -> Iterator[None]:
     "Context in evaluation mode without gradients; restores modes and random generators on exit."
-    of_numpy = np.random.get_state()
-    of_python = random.getstate()
-    gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    device = encoders.device_of(model if isinstance(model, nn.Module) else None)
     try:
-        with torch.random.fork_rng(gpus), encoders.evaluating(model), torch.no_grad():
+        with encoders.unmoved_generators(device), encoders.evaluating(model), torch.no_grad():
             yield
     finally:
         torch.clear_autocast_cache()
-        np.random.set_state(of_numpy)
-        random.setstate(of_python)
 
 # %% ../../nbs/tools/01_monitor.ipynb #1d6ed7ba
 def _moved(x, device, dtype):
@@ -249,10 +243,10 @@ class Monitor:
         with _without_trace(None):
             references = fixed_tasks.references_of(self.points, reference, seed)
             first = next(iter(references.values()))
-            rows = fixed_tasks.FixedPoints(first, n_points, _BATCH, seed)
-            self._examples = rows if self.points is None else self.points
-            self.n_all, self.index = self._examples.n_all, self._examples.index
+            examples = self.points or fixed_tasks.FixedPoints(first, n_points, _BATCH, seed)
+            self.n_all, self.index = examples.n_all, examples.index
             references = {name: X[self.index] for name, X in references.items()}
+            self._gram = _gram_of(references)
             self.labels = fixed_tasks.fixed_tasks(
                 references, n_tasks=n_tasks, n_classes=_N_CLASSES, seed=seed
             )
@@ -383,7 +377,7 @@ class Monitor:
     def state_dict(self) -> dict[str, Any]:  # for torch.save
         "Return the tasks and the history, to resume a run."
         steps = [dict(vars(s)) for s in self.history]
-        tasks = dict(labels=self.labels.to(torch.int16), index=self.index, sketch=self._sketch)
+        tasks = dict(labels=self.labels.to(torch.int16), index=self.index, gram=self._gram)
         return dict(tasks, history=steps, last=self._last)
 
     @checks.entry_point
@@ -398,23 +392,16 @@ class Monitor:
             rule = "the state must have the same number of examples"
             checks.refuse(rule, got, "pass the same images and n_points")
         rule = "the state must belong to the same examples"
-        index, sketch = state.get("index"), state.get("sketch")
-        if index is not None and not torch.equal(index, self.index):
+        if not torch.equal(state["index"], self.index):
             checks.refuse(rule, "a different subset", "pass the same n_points and seed")
-        with _without_trace(None):
-            is_same = self._examples.is_sketched(sketch)
-        if not is_same:
+        gram = state["gram"]
+        if gram.shape != self._gram.shape or not (gram - self._gram).abs().max() <= _SAME_GRAM:
             remedy = "pass the images, or the reference, of that run in the same order"
             checks.refuse(rule, "different examples, or a different order", remedy)
         self.labels = state["labels"].long()
         self._forget()
         self.history = [Step(**row) for row in state["history"]]
         self._last = state["last"]
-
-    @cached_property
-    def _sketch(self) -> Tensor | None:  # statistics of the examples, to recognise them
-        with _without_trace(None):
-            return self._examples.sketch()
 
     def _p_ahead(self, a, b) -> float:  # of two steps, cached
         pair = a.step, b.step
@@ -539,6 +526,15 @@ class Monitor:
         checks.refuse(rule, repr(step), f"the last ones are {last_steps}")
 
 # %% ../../nbs/tools/01_monitor.ipynb #d6884ea2
+_SAME_GRAM = 0.01  # largest difference for the same examples, as a share of the mean squared norm
+
+
+def _gram_of(references) -> Tensor:  # shape (number of references, m, m), m at most 64, float64
+    "Return the products of evenly spaced examples under each reference, to recognise them."
+    rows = [X[blocks.evenly(len(X), 64)].double() for X in references.values()]
+    return torch.stack([Y @ Y.T / Y.square().sum(1).mean().clamp(min=1e-300) for Y in rows])
+
+
 def _source(points):  # images or texts, which may have labels and names; None: only features
     data = None if points is None else points.data
     return data if hasattr(data, "labels") else None
