@@ -140,7 +140,7 @@ class _Command(argparse.ArgumentParser):
         lines = {**first, "--help-all": "print all options"}
         indent = 2 + max(map(len, lines))
         options = [f"{flag:{indent}}{words}" for flag, words in lines.items()]
-        width = console.width_of_lines(sys.stdout.isatty())
+        width = console.width_of_lines()
         wrap = partial(textwrap.fill, width=width, break_on_hyphens=False, initial_indent="  ")
         self.short_help = "\n".join(
             [
@@ -228,8 +228,8 @@ def _run_rank(args: argparse.Namespace) -> int:
         if "plan" in given:
             known = inspect.signature(plan_models).parameters
             plan = plan_models(**{name: options[name] for name in known if name in options})
-            text = f"{plan}. The run reports the time left, which depends on the machine, while it "
-            print(console.wrapped(text + "computes.", console.width_of_lines(sys.stdout.isatty())))
+            note = "The run reports the time left, which depends on the machine, while it computes."
+            print(console.wrapped(f"{plan}. {note}"))
             return 0
         ranking = saved_in(rank_models(**options), args.out, overwrite="overwrite" in given)
         _tell(ranking, given, report)
@@ -298,12 +298,12 @@ def _run_cache(args: argparse.Namespace) -> int:
     print(_plain(root))
     if "clear" in args:
         removed = store.clear_cache(root)
-        print("\n".join(["Removed:", *_file_table(removed)]))
-        kept = [file for file in ours if file not in removed]
-        if kept:
-            print("\n".join(["In use by a run, not removed:", *_file_table(kept)]))
-    else:
-        print("\n".join(_file_table(ours)))
+        print("Removed:", *_file_table(removed), sep="\n")
+        ours = [file for file in ours if file not in removed]
+        if ours:
+            print("In use by a run, not removed:")
+    if ours or "clear" not in args:
+        print(*_file_table(ours), sep="\n")
     others = [file.path.relative_to(root) for file in files if file.owner is None]
     if others:
         named = ", ".join(_printable(path, 40) for path in others[:5])
@@ -316,13 +316,11 @@ def _run_metrics(args: argparse.Namespace) -> int:
     "List the metrics, or describe one: formula, direction, pitfalls."
     from taskpriors.transfer import registry
 
-    width = console.width_of_lines(sys.stdout.isatty())
     if "metric" in args:
-        print(console.wrapped(str(registry.describe_metric(args.metric)), width, 13))
+        print(console.wrapped(str(registry.describe_metric(args.metric)), indent=13))
         return 0
     for name, row in registry.card_table().iterrows():
-        line = f"{name:25}{row.better:8}{row.needs}"
-        print(console.wrapped(f"{line}: {row.trap}", width, 25))
+        print(console.wrapped(f"{name:25}{row.better:8}{row.needs}: {row.trap}", indent=25))
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #12c9d8b7
@@ -351,8 +349,8 @@ def _run_neucrab(args: argparse.Namespace) -> int:
 
 def _run_synbench(args: argparse.Namespace) -> int:
     "Score networks by SynBench, without data, and write scores, curves, figures and margins."
-    table, width = _called(args), console.width_of_lines(sys.stdout.isatty())
-    print(table.round(3).to_string(index=False, line_width=width))
+    table = _called(args).round(3)
+    print(table.to_string(index=False, line_width=console.width_of_lines()))
     return 0
 
 
@@ -361,7 +359,7 @@ def _run_reproduce(args: argparse.Namespace) -> int:
     from taskpriors.papers.recipes import ItemPlan, item_table
     from taskpriors.papers.reproduce import reproduce
 
-    width = console.width_of_lines(sys.stdout.isatty())
+    width = console.width_of_lines()
     wrap = partial(textwrap.fill, width=min(width, 80), break_on_hyphens=False)
     given = _given_options(args)
     if "item" not in given:
@@ -405,13 +403,12 @@ def _run_next(args: argparse.Namespace) -> int:
     "Write a sheet of examples to label next, for a saved ranking."
     from taskpriors.rank.ranking import Ranking
 
-    width = console.width_of_lines(sys.stdout.isatty())
     ranking = Ranking.load(args.ranking)
-    print(console.wrapped(ranking.verdict, width))
+    print(console.wrapped(ranking.verdict))
     sheet = _plain(_called(args))
     again = f"Fill in the column label of {sheet}, and rank again with --labels {sheet}"
     earlier = ", after the files of earlier labels" if "labels" in ranking.settings else ""
-    print(console.wrapped(f"{again}{earlier}.", width))
+    print(console.wrapped(f"{again}{earlier}."))
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #122bfef0

@@ -65,10 +65,10 @@ def _table_in_blocks(frame: DataFrame, width: int) -> list[str]:  # lines
     return lines[1:]
 
 
-def wrapped(text: str, width: int, indent: int = 0) -> str:
+def wrapped(text: str, width: int | None = None, indent: int = 0) -> str:
     "Wrap each line of a text with an indent; words longer than a line are not broken."
     wrapper = textwrap.TextWrapper(
-        width,
+        width or width_of_lines(),
         subsequent_indent=" " * indent,
         break_on_hyphens=False,
         break_long_words=False,
@@ -76,9 +76,9 @@ def wrapped(text: str, width: int, indent: int = 0) -> str:
     return "\n".join(map(wrapper.fill, text.split("\n")))
 
 
-def width_of_lines(watched: bool) -> int:
+def width_of_lines() -> int:
     "Return COLUMNS, else the width of the terminal, else 80, or 100 without a terminal."
-    return shutil.get_terminal_size((80 if watched else 100, 24)).columns
+    return shutil.get_terminal_size((80 if sys.stdout.isatty() else 100, 24)).columns
 
 # %% ../../nbs/tools/07_console.ipynb #af2d10f4
 def _terminal_text(
@@ -136,7 +136,7 @@ def show_ranking(
 
     watched = sys.stdout.isatty() and not every_column
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    colour, width = watched and not plain, width_of_lines(watched)
+    colour, width = watched and not plain, width_of_lines()
     text = _terminal_text(
         ranking,
         width,

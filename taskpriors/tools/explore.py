@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import taskpriors.checks as checks
 from ..checks import ArrayLike, Axes
@@ -19,17 +19,13 @@ from ..kernels import kernel_factor
 from ..prior.calibration import critical_temperature
 from ..prior.prefix import sample_labels
 from ..report.plots import drawn_png, tsne
+from ..ridge import decompose
 from ..signatures import documented
 
 # %% ../../nbs/tools/07_explore.ipynb #21cfb471
 def _pca_map(X) -> Tensor:  # (n, 2)
-    if X.shape[1] == 1:
-        return X.repeat(1, 2)
-    X = X - X.mean(0)
-    if len(X) < X.shape[1]:
-        scores = torch.linalg.eigh(X @ X.T).eigenvectors[:, [-1, -2]]
-    else:
-        scores = X @ torch.linalg.eigh(X.T @ X).eigenvectors[:, [-1, -2]]
+    basis = decompose(X)
+    scores = nn.functional.pad(basis.U * basis.s, (0, 2))[:, :2]
     largest = scores.gather(0, scores.abs().argmax(0, keepdim=True))
     return torch.where(largest < 0, -scores, scores)
 
@@ -183,17 +179,14 @@ def thumbnail_png(image: Any, side: int = 120) -> bytes:
     "Encode an array of pixels or a PIL image as a PNG file with at most `side` pixels per side."
     import io
 
-    from PIL import Image
+    from PIL import Image, ImageOps
 
     if not isinstance(image, Image.Image):
-        pixels = torch.as_tensor(image).double()
-        low, high = pixels.min(), pixels.max()
-        scaled = 255 * (pixels - low) / (high - low).clamp_min(1e-12)
-        image = Image.fromarray(scaled.to(torch.uint8).numpy())
-    scale = side / max(image.size)
-    size = [max(1, round(scale * length)) for length in image.size]
+        pixels = np.asarray(image, dtype=float)
+        scaled = np.interp(pixels, (pixels.min(), pixels.max()), (0, 255))
+        image = Image.fromarray(scaled.astype(np.uint8))
     out = io.BytesIO()
-    image.convert("RGB").resize(size, Image.NEAREST).save(out, format="PNG")
+    ImageOps.contain(image.convert("RGB"), (side, side), Image.NEAREST).save(out, format="PNG")
     return out.getvalue()
 
 # %% ../../nbs/tools/07_explore.ipynb #46983b98

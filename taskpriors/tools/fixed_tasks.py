@@ -115,23 +115,6 @@ def fixed_tasks(
         n_orders=min(ORDERS, n_tasks),
     )
 
-# %% ../../nbs/tools/01_fixed_tasks.ipynb #7170b723
-def _checked_batches(loader) -> BatchSampler:  # in the same order each time
-    remedy = "pass the data set, or a loader with shuffle=False and drop_last=False"
-    batches = loader.batch_sampler
-    if type(batches) is not BatchSampler:  # others may reorder
-        got = "a loader without batches"
-        if batches is not None:
-            got = f"a loader with a batch_sampler, a {type(batches).__name__}"
-        checks.refuse("batches of images must have the same size", got, remedy)
-    if not isinstance(batches.sampler, SequentialSampler):
-        got = f"a loader with a {type(batches.sampler).__name__}"
-        checks.refuse("images must be in the same order each time", got, remedy)
-    if batches.drop_last and len(loader.dataset) % batches.batch_size:
-        remainder = len(loader.dataset) % batches.batch_size
-        checks.refuse("no image may be dropped", f"a loader that drops {remainder}", remedy)
-    return batches
-
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #454b8458
 def _input_of(batch) -> Tensor:
     return batch[0] if isinstance(batch, (tuple, list)) and torch.is_tensor(batch[0]) else batch
@@ -146,8 +129,14 @@ class FixedPoints:
     def __init__(self, data: Any, n_points: int, batch_size: int, seed: int) -> None:
         self.collate: Any = None
         if isinstance(data, DataLoader):
-            batch_size, self.collate = _checked_batches(data).batch_size, data.collate_fn
-            data = data.dataset
+            batches: Any = data.batch_sampler
+            sampler = getattr(batches, "sampler", batches)
+            if type(batches) is not BatchSampler or not isinstance(sampler, SequentialSampler):
+                rule = "images must be in the same order each time"
+                named = "without batches" if batches is None else f"with a {type(sampler).__name__}"
+                remedy = "pass the data set, or a loader with shuffle=False"
+                checks.refuse(rule, f"a loader {named}", remedy)
+            batch_size, self.collate, data = batches.batch_size, data.collate_fn, data.dataset
         elif isinstance(data, Dataset):
             self.collate = torch.utils.data.default_collate
         if isinstance(data, np.ndarray):

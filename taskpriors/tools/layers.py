@@ -150,10 +150,6 @@ class _Views:
         self.widths = {name: X.shape[1] for name, X in views.items()}
         return torch.cat(list(views.values()), 1)
 
-# %% ../../nbs/tools/05_layers.ipynb #392a97c4
-def _ready(images) -> bool:  # are they already inputs of the model?
-    return torch.is_tensor(images) or isinstance(images, (Dataset, DataLoader))
-
 # %% ../../nbs/tools/05_layers.ipynb #ff9f921b
 class _LayerPoints(fixed_tasks.FixedPoints):
     "Inputs of a model; labels that a loader yields are dropped."
@@ -202,15 +198,16 @@ def _open_images(source, images, transform, batch_size) -> tuple[nn.Module, _Lay
         rule = "model must be a module, a name or (network, processor)"
         checks.refuse(rule, source.label_at(0), "pass an nn.Module", TypeError)
     paired = source.partner is not None
-    if paired and _ready(images):
+    ready = isinstance(images, (Tensor, Dataset, DataLoader))  # inputs of the network
+    if paired and ready:
         got = f"{type(images).__name__}, which is passed to the model unchanged"
         remedy = "pass only the network, or images for load_images"
         checks.refuse("a processor requires images", got, remedy, TypeError)
     module = getattr(source, "model", None)
-    if isinstance(source, sources.Name) or paired or not _ready(images):
+    if isinstance(source, sources.Name) or paired or not ready:
         encoder = load_encoder(source, transform=transform)
         module = encoder.module
-        if not _ready(images):
+        if not ready:
             pictures = images if isinstance(images, ImageSource) else load_images(images)
             images = embed.Prepared(pictures, encoder.transform)
     points = _LayerPoints(images, sys.maxsize, batch_size, 0)

@@ -109,14 +109,8 @@ def _normalized_deviation(X: Tensor) -> float:  # in [0, 1]; near 0 after a coll
 
     Reference: Chen and He (2021), SimSiam, figure 2.
     """
-    start = nn.functional.normalize(X[:1].double(), dim=1)
-    first = second = torch.zeros_like(start[0])
-    for b in blocks.row_blocks(len(X), 1024):
-        off = nn.functional.normalize(X[b].double(), dim=1) - start
-        first = first + off.sum(0)
-        second = second + off.square().sum(0)
-    variance = second / len(X) - (first / len(X)).square()
-    return (variance.clamp(min=0).sqrt().mean() * X.shape[1] ** 0.5).item()
+    unit = nn.functional.normalize(X.double(), dim=1)
+    return (unit.std(0, correction=0).mean() * X.shape[1] ** 0.5).item()
 
 # %% ../../nbs/tools/01_monitor.ipynb #5060b3fd
 def _rankme_on_basis(basis: ridge.RidgeBasis) -> float:  # in [1, min(n, d)]
@@ -173,20 +167,11 @@ _STEP_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
 
 # %% ../../nbs/tools/01_monitor.ipynb #c1e74857
 def _from_rank_zero(measure: Callable[[], Step]) -> Step:
-    "Measure on rank zero and broadcast the step; errors are raised on every rank."
+    "Measure on rank zero and broadcast the step; an error is raised on every rank."
     if not (dist.is_available() and dist.is_initialized()):
         return measure()
-    box: list[tuple[Step | None, str]] = [(None, "")]  # result of rank zero, and its error
-    mine = None
-    if dist.get_rank() == 0:
-        try:
-            box = [(measure(), "")]
-        except Exception as e:
-            mine = e
-            box = [(None, f"{type(e).__name__}: {e}")]
+    box = [members.attempt(measure) if dist.get_rank() == 0 else (None, None)]
     dist.broadcast_object_list(box, src=0)
-    if mine is not None:
-        raise mine
     step, error = box[0]
     if step is None:
         raise RuntimeError(f"rank zero: {error}")
@@ -284,7 +269,7 @@ class Monitor:
         if len(steps) == len(self.history):  # it replaces a step
             self._pairs = {}
         self.history = self._with_keep(sorted(steps, key=lambda s: s.step))
-        latest = self._find_any(step)
+        latest = next(s for s in self.history if s.step == step)
         if latest.collapsed and not was:
             warnings.warn(
                 "Monitor: features must not collapse. Got a normalised deviation of "
@@ -362,7 +347,7 @@ class Monitor:
         reach = errors.margin_quantile(0.95).item() * np.array([s.se for s in steps])
         ax.fill_between(x, y - reach, y + reach, alpha=0.25, color="C0", lw=0)
         ax.plot(x, y, "o-", color="C0", label="skill, 95 % interval")
-        keep = self._find_any(self.best())
+        keep = self._find(self.best())
         ax.plot([keep.step], [keep.skill], "s", color="C1", label=f"keep: step {keep.step}")
         if gone := [(s.step, s.skill) for s in steps if s.collapsed]:
             ax.plot(*zip(*gone, strict=True), "x", color="C3", label="collapse")
@@ -442,9 +427,6 @@ class Monitor:
                 keep = s.step if p >= _BEHIND else keep
             out.append(replace(s, keep=keep))
         return out
-
-    def _find_any(self, step) -> Step:
-        return next(s for s in self.history if s.step == step)
 
     def _features(self, model) -> Tensor:
         source = sources.source_of(model)
