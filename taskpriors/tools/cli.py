@@ -15,10 +15,8 @@ import os
 import re
 import shlex
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -138,14 +136,12 @@ class _Command(argparse.ArgumentParser):
         "Make --help print the first options and examples, and --help-all all options."
         self.usage = f"{self.prog} {'[MODEL ...] ' if 'MODEL ...' in first else ''}[options]"
         lines = {**first, "--help-all": "print all options"}
-        indent = 2 + max(map(len, lines))
-        options = [f"{flag:{indent}}{words}" for flag, words in lines.items()]
-        width = console.width_of_lines()
-        wrap = partial(textwrap.fill, width=width, break_on_hyphens=False, initial_indent="  ")
+        indent = 4 + max(map(len, lines))
+        options = [f"  {flag:{indent - 2}}{words}" for flag, words in lines.items()]
         self.short_help = "\n".join(
             [
-                f"usage: {self.usage}\n\n{textwrap.fill(self.description or '', width)}\n",
-                *(wrap(line, subsequent_indent=" " * (2 + indent)) for line in options),
+                f"usage: {self.usage}\n\n{console.wrapped(self.description or '')}\n",
+                *(console.wrapped(line, indent=indent) for line in options),
                 "\nexamples:",
                 *(f"  {self.prog} {words}" for words in examples),
                 "",
@@ -185,11 +181,9 @@ def _plain(x) -> str:  # printable text
 
 
 def _report_path(given) -> Path | None:  # None if no page is requested
-    from taskpriors.refusals import named
     from taskpriors.report.page import check_report_path
 
-    with named("taskpriors"):
-        return check_report_path(given["report"]) if "report" in given else None
+    return check_report_path(given["report"]) if "report" in given else None
 
 
 def _tell(ranking, given, report) -> None:
@@ -360,13 +354,12 @@ def _run_reproduce(args: argparse.Namespace) -> int:
     from taskpriors.papers.reproduce import reproduce
 
     width = console.width_of_lines()
-    wrap = partial(textwrap.fill, width=min(width, 80), break_on_hyphens=False)
     given = _given_options(args)
     if "item" not in given:
         for name, row in item_table().iterrows():
             said = f"{row.shows}. It requires {row.needs}. {row.notes}".strip()
-            said += f" Does it run here? {row.here}."
-            print(wrap(said, initial_indent=f"{name:28}", subsequent_indent=" " * 28))
+            line = f"{name:28}{said} Does it run here? {row.here}."
+            print(console.wrapped(line, min(width, 80), indent=28))
         return 0
     found = reproduce(given.pop("item"), **given)
     if isinstance(found, ItemPlan):
@@ -374,8 +367,7 @@ def _run_reproduce(args: argparse.Namespace) -> int:
         return 0
     cells = found.astype(object).fillna("")
     print(cells.to_string(index=False, line_width=width, float_format="{:.4g}".format))
-    for note in found.attrs["notes"]:
-        print(wrap(f"\n{note}" if note is found.attrs["notes"][0] else note))
+    print("", *(console.wrapped(note, min(width, 80)) for note in found.attrs["notes"]), sep="\n")
     print(f"\nWritten to {', '.join(found.attrs['written'])}")
     return 0
 
@@ -393,7 +385,7 @@ def _run_data(args: argparse.Namespace) -> int:
     if "name" not in args:
         for name, row in study_data.study_data_table().iterrows():
             print(f"{name} ({row.kind})\n    {row.repository} at {row.commit[:12]}")
-            print(textwrap.fill(row.licence, 76, initial_indent=" " * 4, subsequent_indent=" " * 4))
+            print(console.wrapped(f"    {row.licence}", 76, indent=4))
         return 0
     print(_plain(study_data.fetch_study_data(args.name, out=getattr(args, "out", None))))
     return 0
@@ -482,4 +474,4 @@ def main(
     argv: list | None = None,  # arguments after `taskpriors`; None for those of the command line
 ) -> int:  # exit status
     "Run the command `taskpriors`."
-    return console.exit_status(partial(_run, argv))
+    return console.exit_status(lambda: _run(argv))

@@ -99,6 +99,14 @@ def _checked_rows(rows, n) -> list[int]:  # n: number of examples; None if unkno
     return chosen.tolist()
 
 
+def _opened(images, texts) -> ImageSource | TextSource | None:
+    if images is not None and texts is not None:
+        refuse("examples must be images or texts", "both", "leave one of them out", TypeError)
+    if texts is not None:
+        return load_texts(texts)
+    return None if images is None else load_images(images)
+
+
 def _page(source, told, rows, sheet) -> str:  # html page; told: names or texts of the examples
     from jinja2 import Environment
 
@@ -132,16 +140,13 @@ def label_sheet(
     replaced, because it may contain labels.
     """
     out = Path(out).expanduser()
-    if images is not None and texts is not None:
-        refuse("examples must be images or texts", "both", "leave one of them out", TypeError)
     if show and images is None and texts is None:
         got, remedy = "neither images nor texts", "pass images= or texts="
         refuse("a page requires images or texts", got, remedy)
     if out.exists():
         got = repr(shortened(str(out), 80))
         refuse("out must be a new file", got, "move it, or pass another", OSError)
-    source: ImageSource | TextSource | None = None if images is None else load_images(images)
-    source = source if texts is None else load_texts(texts)
+    source = _opened(images, texts)
     n = None if source is None else len(source)
     chosen = _checked_rows(rows, n)
     told = source if texts is not None else getattr(source, "names", None)
@@ -434,14 +439,9 @@ def label_loop(
     used. After every `batch` labels, the models are ranked again, and a plot shows how the
     probability that each model is the best changes.
     """
-    source: ImageSource | TextSource
-    if images is not None and texts is None:
-        source = load_images(images)
-    elif texts is not None and images is None:
-        source = load_texts(texts)
-    else:
-        got = "neither" if images is None else "both"
-        refuse("examples must be images or texts", got, "pass images= or texts=", TypeError)
+    source = _opened(images, texts)
+    if source is None:
+        refuse("examples must be images or texts", "neither", "pass images= or texts=", TypeError)
     points = _PointNames.of(source, len(source), ranking)
     batch = check_count(batch, "batch")
     if ranking.to_label is None:

@@ -71,8 +71,8 @@ _LAYER_POOLINGS = ("mean", "cls", "both", "last")
 def _pooled_views(
     out: Tensor,  # output of a layer: (n, d), (n, d, h, w), (n, h, w, d) or (n, t, d)
     pool: Sequence,  # names of `_LAYER_POOLINGS`
-    *,
     n_prefix: int = 0,  # number of tokens before the patch tokens
+    *,
     channels_last: bool = False,  # do feature maps have shape (n, h, w, d)?
     mask: Tensor | None = None,  # 0 for padding, shape (n, t)
 ) -> dict[str, Tensor]:  # pooling -> features, shape (n, d)
@@ -136,13 +136,8 @@ class _Views:
         for layer in self.layers:
             if layer not in self.outputs:
                 checks.refuse("all layers must be used in the forward pass", repr(layer), "drop it")
-            pooled = _pooled_views(
-                self.outputs[layer],
-                self.pool,
-                n_prefix=self.n_prefix,
-                mask=mask,
-                channels_last=self.axes.get(layer) == 3,
-            )
+            out, last = self.outputs[layer], self.axes.get(layer) == 3
+            pooled = _pooled_views(out, self.pool, self.n_prefix, channels_last=last, mask=mask)
             for name, X in pooled.items():
                 views[f"{layer}/{name}".rstrip("/")] = X.float()
         if not views:

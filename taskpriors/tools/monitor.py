@@ -37,9 +37,8 @@ from ..transfer import spectrum
 
 # %% ../../nbs/tools/01_monitor.ipynb #d6c6a80d
 @contextmanager
-def _without_trace(model: object) -> Iterator[None]:
+def _without_trace(model: object, device: torch.device | None = None) -> Iterator[None]:
     "Context in evaluation mode without gradients; restores modes and random generators on exit."
-    device = encoders.device_of(model if isinstance(model, nn.Module) else None)
     try:
         with encoders.unmoved_generators(device), encoders.evaluating(model), torch.no_grad():
             yield
@@ -92,7 +91,7 @@ def encode(
 
     rows: list[Tensor] = []
     last = None  # are the channels of feature maps last?
-    with _without_trace(model), encoders.evaluating(features):
+    with _without_trace(model, device), encoders.evaluating(features):
         for x in points:
             n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
             x = _moved(x, device, dtype)
@@ -437,10 +436,8 @@ class Monitor:
             remedy = "pass features (n, d), or images to Monitor"
             checks.refuse(rule, type(model).__name__, remedy, TypeError)
         elif not isinstance(source, (sources.Network, sources.Function)):
-            rule, remedy = (
-                "a model must be a module or a function",
-                "pass a module, a function, or features (n, d)",
-            )
+            rule = "a model must be a module or a function"
+            remedy = "pass a module, a function, or features (n, d)"
             checks.refuse(rule, source.label_at(0), remedy, TypeError)
         else:
             return encode(model, self.points, features=self.features)
@@ -454,11 +451,9 @@ class Monitor:
         start = time.perf_counter()
         X = self._features(model)
         measured, failure = members.attempt(self._evaluate, X)
-        entries = dict(step=step, loss=loss, dimension=X.shape[1])
-        entries["seconds"] = time.perf_counter() - start
-        if failure:
-            return Step(**entries, failure=failure)
-        return Step(**entries, **measured)
+        seconds = time.perf_counter() - start
+        measured = measured or dict(failure=failure)
+        return Step(step=step, loss=loss, dimension=X.shape[1], seconds=seconds, **measured)
 
     def _evaluate(self, X) -> dict[str, Tensor | bool | float]:
         X = checks.check_features(X)
