@@ -252,7 +252,7 @@ def misfits(code):
             used.setdefault(node.value, set())  # what a mock replaces
         called = node.func if isinstance(node, ast.Call) else node
         words = ast.unparse(called) if isinstance(called, (ast.Name, ast.Attribute)) else ""
-        root, _, rest = words.partition(".")
+        root, _, rest = words.partition(".") if re.fullmatch(r"[\w.]+", words) else ("", "", "")
         if root in named:
             given = node.keywords if isinstance(node, ast.Call) else ()
             path = f"{named[root]}.{rest}".rstrip(".")
