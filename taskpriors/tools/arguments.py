@@ -71,9 +71,8 @@ def _check_paths(given: dict) -> None:
         beside = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
         near = difflib.get_close_matches(name, beside, 1)
         remedy = f"did you mean {near[0]}" if near else "check the spelling of the path"
-        raise FileNotFoundError(
-            f"--{option.replace('_', '-')} must name an existing path. Got {word[-80:]!r}; {remedy}"
-        )
+        rule = f"--{option.replace('_', '-')} must name an existing path"
+        raise FileNotFoundError(f"{rule}. Got {word[-80:]!r}; {remedy}")
 
 # %% ../../nbs/tools/07_arguments.ipynb #f7029e36
 _OF_IMAGES = ("images", "split", "limit", "exif_rotation")
@@ -85,7 +84,7 @@ _OF_COMMAND += ("plan", "queries", "relevant", "k", "typed")
 def _check_text_options(given: dict) -> None:
     "Raise an error if image options are passed with texts, or text options with images."
     of_others = ("split", "exif_rotation") if "texts" in given else _OF_TEXTS[1:]
-    for name in set(of_others) & set(given):
+    for name in filter(given.__contains__, of_others):
         if name == "label_column" and _label_words(given.get("labels", []))[0]:
             continue  # it is a column of these files
         needs = "images" if "texts" in given else "--texts"
@@ -110,10 +109,9 @@ def load_points(given: dict) -> Any:  # image or text source; None if all models
     if "images" not in source and all(map(is_feature_file, given.get("models", [""]))):
         if not source:
             return None
-        raise ValueError(
-            f"--{next(iter(source)).replace('_', '-')} is for images and texts. "
-            "Got only files of features; leave it out, or store the rows to use"
-        )
+        rule = f"--{next(iter(source)).replace('_', '-')} is for images and texts"
+        remedy = "leave it out, or store the rows to use"
+        raise ValueError(f"{rule}. Got only files of features; {remedy}")
     if "images" in source:
         source["source"] = source.pop("images")
     return load_images(**source, progress=given.get("progress", True))
@@ -188,7 +186,8 @@ def check_given(given: dict) -> None:
     images = given.get("images", "digits")
     if images != "digits" and not {"model", "models"} & set(given):
         rule = "images other than the digits require models"
-        remedy = "pass some, for example resnet18"
+        is_near = difflib.get_close_matches(str(images), ["digits"]) and not os.path.exists(images)
+        remedy = "did you mean --images digits" if is_near else "pass some, for example resnet18"
         raise ValueError(f"{rule}. Got --images {images} without --models; {remedy}")
     _check_paths(given)
     _check_text_options(given)

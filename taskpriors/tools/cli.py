@@ -72,22 +72,15 @@ def _read_config(file: str, command: str) -> dict[str, Any]:
         try:
             read = json.load(opened) if file.endswith(".json") else tomllib.load(opened)
         except ValueError as e:  # raised by json and toml
-            raise ValueError(
-                f"taskpriors {command}: --config must be TOML, or JSON in a .json file. "
-                f"Got {file[-80:]!r} ({e}); correct it"
-            ) from None
+            rule = "--config must be TOML, or JSON in a .json file"
+            raise ValueError(f"{rule}. Got {file[-80:]!r} ({e}); correct it") from None
     options = read.get("command", read.get(command, read))
     if "verdict" in options:
-        raise ValueError(
-            f"taskpriors {command}: --config must be a file of options, or the .json file of a "
-            f"ranking that the command has saved. Got {file[-80:]!r} without options; "
-            "pass another file"
-        )
-    if options.get("name", command) != command:
-        raise ValueError(
-            f"taskpriors {command}: --config must belong to the same command. "
-            f"Got {options['name']!r}; call taskpriors {options['name']}"
-        )
+        rule = "--config must be a file of options, or a ranking that the command has saved"
+        raise ValueError(f"{rule}. Got {file[-80:]!r} without options; pass another file")
+    if (name := options.get("name", command)) != command:
+        rule = "--config must belong to the same command"
+        raise ValueError(f"{rule}. Got {name!r}; call taskpriors {name}")
     return {name: value for name, value in options.items() if name != "name"}
 
 

@@ -237,11 +237,10 @@ def explore(
     if images is not None:
         kinds, remedy = (list, tuple, np.ndarray, Tensor), "pass a list of arrays"
         checks.check_instance(images, kinds, "images", remedy=remedy)
-    if isinstance(images, Tensor):
-        images = checks.as_tensor(images, "images")
-    if images is not None and len(images) != n:
-        got = f"{len(images)} images of {n} examples"
-        checks.refuse("each example must have an image", got, "pass one image per row")
+        images = checks.as_tensor(images, "images") if isinstance(images, Tensor) else images
+        if len(images) != n:
+            got = f"{len(images)} images of {n} examples"
+            checks.refuse("each example must have an image", got, "pass one image per row")
     controls = _controls(w)
     size = dict(flex="none", align_self="flex-start")  # a box would stretch them
     picture = w.Image(format="png", layout=w.Layout(**size))

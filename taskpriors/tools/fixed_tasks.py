@@ -106,13 +106,9 @@ def fixed_tasks(
     "Sample tasks from the mean kernel of references (name -> features)."
     Z = reference_factor(reference)
     prior = TaskPrior(Z, calibration.task_temperature(Z, n_classes))
+    n_orders = min(ORDERS, n_tasks)
     return prior.sample(
-        n_classes,
-        n_tasks,
-        seed=seed,
-        method="prefix",
-        convention="paper",
-        n_orders=min(ORDERS, n_tasks),
+        n_classes, n_tasks, seed=seed, method="prefix", convention="paper", n_orders=n_orders
     )
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #454b8458

@@ -129,6 +129,8 @@ def label_sheet(
     *,
     images: ImagesLike | None = None,  # the ranked images, as passed to rank_models
     texts: TextsLike | None = None,  # the ranked texts, as passed to rank_models
+    groups: ArrayLike
+    | None = None,  # group of each example (patient, video), shape (n,), for a column
     show: bool = False,  # also write a page with the images or texts
     ranking: Ranking | None = None,  # ranking of the inputs, to check that they are the same
 ) -> Path:  # path of the csv file
@@ -147,12 +149,17 @@ def label_sheet(
         got = repr(shortened(str(out), 80))
         refuse("out must be a new file", got, "move it, or pass another", OSError)
     source = _opened(images, texts)
-    n = None if source is None else len(source)
+    names = None if groups is None else checks.check_several(groups, "groups")
+    of_all = names if source is None else source
+    n = None if of_all is None else len(of_all)
     chosen = _checked_rows(rows, n)
     told = source if texts is not None else getattr(source, "names", None)
     columns = _PointNames.of(source, max(chosen) + 1 if n is None else n, ranking).columns
     if texts is not None:
         columns["text"] = told
+    if names is not None and n is not None:
+        checks.check_same_n(points=n, groups=len(names))
+        columns["group"] = names
     contents = {out: _as_bytes(_csv_text(columns, dict.fromkeys(chosen, "")))}
     if show:
         page = _page(source, told, chosen, out.name)
@@ -180,8 +187,11 @@ def next_sheet(
             texts = load_points(command)
         elif "images" in command:
             images = load_points(command | dict(progress=False))
+    groups = None if ranked.settings.get("copies") else ranked.groups  # copies: no group names
     rows = ranked.next_labels(n_labels)
-    return label_sheet(rows, out, images=images, texts=texts, show=show, ranking=ranked)
+    return label_sheet(
+        rows, out, images=images, texts=texts, groups=groups, show=show, ranking=ranked
+    )
 
 # %% ../../nbs/tools/08_label_loop.ipynb #fe8d72f3
 def _answers_in(path: Path, points: _PointNames) -> dict[int, str]:

@@ -259,8 +259,6 @@ class Monitor:
         step = self._last + 1 if step is None else step
         step = checks.check_count(step, "step", low=0)
         self._last = step
-        if torch.is_tensor(loss):
-            loss = loss.item()
         loss = math.nan if loss is None else float(loss)
         latest = _from_rank_zero(lambda: self._measure(model, step, loss))
         was = next((s.collapsed for s in reversed(self.history) if s.step < step), False)
@@ -289,10 +287,9 @@ class Monitor:
             return 0.5
         points = torch.stack([s.point_errors for s in steps])
         distribution = self._errors(points, torch.stack([s.task_errors for s in steps]))
-        se, freedom = (
-            x[0, 1] for x in (errors.margin_errors(distribution.covariance), distribution.freedom)
-        )
-        return errors.probability_ahead(steps[0].skill - steps[1].skill, se, freedom).item()
+        se = errors.margin_errors(distribution.covariance)[0, 1]
+        margin, freedom = steps[0].skill - steps[1].skill, distribution.freedom[0, 1]
+        return errors.probability_ahead(margin, se, freedom).item()
 
     def p_ahead(
         self,
