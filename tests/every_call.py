@@ -8,7 +8,6 @@ remaining function of the contract, or of its whole module, why it has no call o
 
 import matplotlib
 import numpy as np
-import pandas as pd
 import torch
 from matplotlib.figure import Figure
 from test_refusals import IMAGES, X2, N, X, Y, Z, y
@@ -57,9 +56,6 @@ def pixels(picture):
     return torch.from_numpy(np.array(picture, dtype="float32"))
 
 
-COMPANY = rank_models(MODELS | {"c": X + X2}, None, **nested(**FEW_TASKS))
-TRUTH = dict(a=1.0, b=3.0, c=2.0)
-OUTSIDE = pd.DataFrame(dict(a=[1.0, 2.0], b=[3.0, 4.0]), index=["a", "b"])
 TEXTS = [f"{'abc'[k % 3]} text" for k in range(N)]
 VECTORS = dict(a=[1.0, 0.0], b=[0.0, 1.0], c=[1.0, 1.0])
 EMBED = dict(model=NETWORK, images=PICTURES, transform=pixels, name="flat", progress=False)
@@ -132,7 +128,6 @@ CALLS = {
     },
     "tools.explore": {
         "draw_task": dict(xy=MAP, labels=y, ax=Figure().add_subplot()),
-        "redraw": dict(explorer=EXPLORER, view="pca", size=1.0),
         "TaskExplorer": dict(features=X),
         "TaskExplorer.labels": dict(self=EXPLORER, seed=0),
         "explore": dict(features=X),
@@ -184,12 +179,6 @@ CALLS = {
         "shared_prior": dict(factors=MODELS),
         "edge_temperature": dict(Z=Z),
         "task_temperature": dict(Z=Z, n_classes=2),
-    },
-    "tools.bridges": {
-        "from_mteb": dict(results=OUTSIDE.rename_axis("task_name").reset_index()),
-        "from_timm_results": dict(results=OUTSIDE.rename_axis("model").reset_index()),
-        "outside_agreement": dict(ranking=COMPANY, truth=TRUTH),
-        "scorer": {},
     },
     "inputs.texts": {
         "load_texts": dict(source=TEXTS),

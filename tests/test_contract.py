@@ -77,7 +77,6 @@ CONTRACT = {
     "tools.cli": "main",
     "tools.monitor": "Monitor Step",
     "tools.layers": "layers_of layers_prior plot_layers",
-    "tools.bridges": "from_mteb from_timm_results outside_agreement scorer FeatureScorer",
     "tools.label_loop": "label_loop label_sheet",
     "tools.explore": "TaskExplorer draw_task explore",
     "papers.neucrab": "neucrab NeuCRaB NeuCRaBPlan",
@@ -109,7 +108,6 @@ KEYWORDS = {
     "transfer.agreement.rank_agreement": "scores truth method",
     "inputs.embed.embed": "model images",
     "rank.models.rank_models": "models images metrics texts past_results scoring tasks compute",
-    "tools.bridges.scorer": "statistic prior",
     "inputs.texts.load_texts": "source text_column label_column",
     "inputs.texts.embed_texts": "model texts pooling",
 }

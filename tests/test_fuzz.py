@@ -329,13 +329,13 @@ NAMES = {
     "executor": "executor",
     "result": "basis curve explorer grids head ranking result settings start svd task "
     "evidence direct",
-    "function": "features_fn learner logits transform scorer.prior",
+    "function": "features_fn learner logits transform",
     "series": "controls alphas decays gains top_eigenvalues "
     "class_priors diagonals dims scales seeds sizes temperatures gaussian_grid.a "
     "gaussian_grid.b linear_valid.a",
     "mapping": "aliases columns cross_skill.features factors families "
     "labelled_skill.features "
-    "judges maps models metrics priors outside_agreement.truth outside_agreement.given",
+    "judges maps models metrics priors",
     "shape": "shape input_size normalize_by clip",
     "place": "cache out device dtype load_images.source name",
     "axes": "ax",
@@ -381,9 +381,6 @@ RIGHT = {
     "robust_bayes Sigma a vector": "variances of independent features",
     "choose_grid reference a vector": "one number per checkpoint",
     "rank_models metrics none": "no further statistics",
-    "outside_agreement aliases none": "no further names",
-    "TaskExplorer maps none": "nothing is computed yet",
-    "TaskExplorer factors none": "nothing is computed yet",
     "label_evidence labels None": "no label is known",
     "SyntheticTask.sample seed 2**70": "numpy's seed sequences take any integer",
     "synbench_score seed 2**70": "the same",

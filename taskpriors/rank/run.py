@@ -207,8 +207,7 @@ def _with_scores(task: Task, group: _Gathered) -> KnownPairs | None:
     asked = dict(given.features)
     if given.source is not None:
         for name in ranked:
-            model = task.models[name]
-            model = model.for_queries
+            model = task.models[name].for_queries
             asked[name] = members.embed_model(name, model, given.source, task.options).features
         if beside:
             seen = baselines.see_inputs(given.source, ranked, task.options).results
