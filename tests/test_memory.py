@@ -46,8 +46,7 @@ from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.probes import logistic_probes, ridge_probes
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import nested
-from taskpriors.ridge import ridge_basis, simplex_codes
-from taskpriors.ridge_tasks import alpha_grid
+from taskpriors.ridge import decompose, simplex_codes
 from taskpriors.svd import feature_svd
 from taskpriors.synbench import gaussians, robust_probing
 from taskpriors.synbench.score import (
@@ -187,9 +186,8 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
         normal(40_000, 64),
         normal(40_000, 64, 1),
     ),
-    "_heldout_matrix": lambda: (heldout._heldout_matrix, normal(2_500, 20), 1.0),
-    "ridge_basis": lambda: (ridge_basis, normal(80_000, 256)),
-    "ridge_basis wide": lambda: (ridge_basis, normal(1_000, 8_000)),
+    "decompose": lambda: (decompose, normal(80_000, 256)),
+    "decompose wide": lambda: (decompose, normal(1_000, 8_000)),
     "simplex_codes": lambda: (simplex_codes, 4_000),
     "ridge_probes": lambda: (ridge_probes, normal(20_000, 64), tasks(60, 20_000, 10)),
     "ridge_probes train": lambda: (
@@ -216,14 +214,14 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
     "hsic": lambda: (hsic, normal(60_000, 128), normal(60_000, 96, 1)),
     "hsic wide": lambda: (hsic, normal(900, 4_000), normal(900, 5_000, 1)),
     "cka": lambda: (cka, normal(60_000, 128), normal(60_000, 96, 1)),
-    "uniformity": lambda: (uniformity, normal(10_000, 1_200)),
+    "uniformity": lambda: (uniformity, normal(3_000, 4_000)),
     "pass_over_pairs": lambda: (pass_over_pairs, normal(16_000, 64)),
     "pass_over_pairs wide": lambda: (pass_over_pairs, normal(4_000, 2_000)),
     "knn_accuracy": lambda: (knn_accuracy, normal(5_000, 1_024), tasks(1, 5_000, 10)[0]),
     "precision_at_k": lambda: (
         functools.partial(heldout.precision_at_k, block_size=3_000),
-        normal(10_000, 32),
-        normal(10_000, 8, 1),
+        normal(4_000, 32),
+        normal(4_000, 8, 1),
         9.0,
     ),
     "trace_covariance": lambda: (
@@ -374,7 +372,7 @@ TOO_MANY = {  # a count that no machine can carry
     "TaskPrior.from_views n_samples": lambda: TaskPrior.from_views(HUGE, 2, 1.0),
     "TaskPrior.from_views n_views": lambda: TaskPrior.from_views(2, HUGE, 1.0),
     "pgd_attack restarts": attack(robust_probing.pgd_attack, eps=0.1, restarts=HUGE),
-    "pgd_attack n_steps": attack(robust_probing.pgd_attack, eps=0.1, n_steps=HUGE, step=0.1),
+    "pgd_attack n_steps": attack(robust_probing.pgd_attack, eps=0.1, n_steps=HUGE),
     "robust_linear_probe n_epochs": attack(
         robust_probing.robust_linear_probe, eps=0.1, n_epochs=HUGE
     ),
@@ -392,7 +390,6 @@ TOO_MANY = {  # a count that no machine can carry
     "task.rows stop": lambda: task().rows(0, HUGE),
     "task.sample n": lambda: task().sample(HUGE),
     "task.batches n": lambda: next(task().batches(HUGE)),
-    "alpha_grid n_alphas": lambda: alpha_grid(ridge_basis(normal(9, 2)), n_alphas=HUGE),
     "simplex_codes n_classes": lambda: simplex_codes(HUGE),
     "ridge_probes n_classes": lambda: ridge_probes(normal(40, 2), FEW, n_classes=HUGE),
     "loss_curve n_points": lambda: loss_curve(normal(40, 2), FEW, n_points=HUGE),

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 import taskpriors.checks as checks
-import taskpriors.ridge_tasks as ridge_tasks
 from ..blocks import evenly, map_blocks
 from ..checks import ArrayLike, ExecutorLike, Seed
 from ..kernels import kernel_factor
@@ -25,6 +24,7 @@ from .prefix import sample_labels_of_priors
 from ..refusals import listed
 from ..results import Result
 from ..ridge import decompose
+from ..ridge_tasks import CheckedTasks, TaskMoments, least_grid_errors
 from ..signatures import documented
 
 # %% ../../nbs/prior/16_consensus.ipynb #f1dcf2c6
@@ -56,11 +56,11 @@ def tasks_of_priors(
     )
 
 # %% ../../nbs/prior/16_consensus.ipynb #c475bc30
-def _gaussian_moments(Z, basis) -> ridge_tasks.TaskMoments:
+def _gaussian_moments(Z, basis) -> TaskMoments:
     Zc = (Z - Z.mean(0)).to(basis.U)
     B = basis.U.T @ Zc
     few = B.shape[1] < B.shape[0]
-    return ridge_tasks.TaskMoments(
+    return TaskMoments(
         diag=Zc.square().sum(1, dtype=torch.float64),
         cross=Zc @ B.T,
         inner=B if few else (B @ B.T).double(),
@@ -77,13 +77,11 @@ def _skills(X, distributions, n_classes) -> Tensor:
         if distribution.is_floating_point():  # the factor of a Gaussian process
             moments.append(_gaussian_moments(distribution, basis))
             continue
-        tasks = ridge_tasks.check_tasks(distribution, basis.U, n_classes)
-        weights = ridge_tasks.check_weights(None, len(distribution)).to(basis.U.device)
+        tasks = CheckedTasks.of(distribution, basis.U, n_classes)
         few = 2 * len(distribution) * (n_classes - 1) <= basis.U.shape[1]  # targets are cheaper
-        read = ridge_tasks.task_targets if few else ridge_tasks.task_moments
-        moments.append(read(basis, tasks, weights))
+        moments.append(tasks.centred_targets(basis) if few else tasks.moments(basis))
     baseline = torch.stack([m.diag.sum() for m in moments]) * n / (n - 1) ** 2
-    errors = ridge_tasks.least_grid_errors(basis, moments)[1]
+    errors = least_grid_errors(basis, moments)[1]
     return (1 - errors / baseline).cpu()
 
 # %% ../../nbs/prior/16_consensus.ipynb #a22e13a0

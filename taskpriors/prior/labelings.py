@@ -234,7 +234,7 @@ def _sample_chains(
     Y = P.independent_labels(m - m // 2, g)
     if m > 1:  # prefix samples first, independent labels last
         Y = torch.cat([P.prefix_labels(m // 2, P.T, g), Y], 1)
-    reason, values = watch_chains(P, 1 / P.T, Y, g, sweeps=sweeps, progress=progress)
+    reason, _ = watch_chains(P, 1 / P.T, Y, g, sweeps=sweeps, progress=progress)
     device = Y.device
     return Labelings(
         labels=P.tasks(Y),
@@ -251,7 +251,6 @@ def _sample_chains(
         trusted=not reason,
         reason=reason,
         heaviest=1 / m,
-        history=values[:, 0].mean(1),
     )
 
 # %% ../../nbs/prior/12_labelings.ipynb #6dfaa969
@@ -289,7 +288,6 @@ def _sample_particles(
         trusted=not reason,
         reason=reason,
         heaviest=heaviest,
-        history=torch.tensor(cloud.ess),
     )
 
 # %% ../../nbs/prior/12_labelings.ipynb #ba0bccfe
