@@ -8,7 +8,6 @@ __all__ = ['Estimate', 'LabelTraceMoments', 'Labelings']
 # %% ../../nbs/prior/12_estimates.ipynb #22a3eb34
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -64,33 +63,21 @@ def _frequency_error(p: Tensor, se: Tensor, *, low: float, high: float, heaviest
     return torch.maximum(a * (1 - a) / (n + 4), missed).sqrt()
 
 # %% ../../nbs/prior/12_estimates.ipynb #32f8ac50
-class Measure(NamedTuple):
-    "The measure that tasks were drawn from, used to redraw single labels."
-
-    factor: Tensor  # Z, shape (n, r)
-    temperature: float  # temperature T
-    pi: Tensor | None  # class proportions
-    kappa: float  # weight of their penalty
-    free: Tensor | None = None  # examples without a fixed label, shape (n,), bool; None is all
-
-
-def _redraw_moments(measure: Measure, labels: Tensor, M: Tensor, q: int) -> tuple[float, float]:
+def _redraw_moments(
+    Z: Tensor, T: float, labels: Tensor, M: Tensor, q: int, *, free: Tensor | None = None
+) -> tuple[float, float]:
     "Second and fourth moments over tasks of the change of Tr(M M^T G) when one label is redrawn."
-    Z, M = measure.factor.double(), M.double()
+    Z, M = Z.double(), M.double()
     norms = M.square().sum(1, keepdim=True)
     second = fourth = 0.0
     for y in labels:
         Y = torch.nn.functional.one_hot(y, q).double()
         same = Z.square().sum(1, keepdim=True) * Y
-        F = 2 / measure.temperature * (Z @ (Z.T @ Y) - same)
-        if measure.pi is not None:
-            pi = measure.pi
-            F = F + pi.log() - measure.kappa * (Y.sum(0) - Y - len(Y) * pi)
-        p = F.softmax(1)
+        p = (2 / T * (Z @ (Z.T @ Y) - same)).softmax(1)
         change = 2 * (M @ (M.T @ Y) - norms * Y)
         change = change - (p * change).sum(1, keepdim=True)
-        if measure.free is not None:
-            p, change = p[measure.free], change[measure.free]
+        if free is not None:
+            p, change = p[free], change[free]
         second += (p * change.square()).sum().item()
         fourth += (p * change.pow(4)).sum().item()
     return second / len(labels), fourth / len(labels)
@@ -117,7 +104,7 @@ class Labelings(results.Result):
     labels: Tensor  # shape (n_tasks, n), int64
     log_weights: Tensor  # shape (n_tasks,), float64; the weights sum to one
     ancestor: Tensor = field(repr=False)  # independent ancestor of each task, shape (n_tasks,)
-    method: str  # "smc", "anneal", "gibbs", "prefix" or "enumeration"
+    method: str  # "anneal", "gibbs" or "enumeration"
     temperature: float  # temperature T
     n_classes: int  # number of classes q
     ess: float  # effective sample size before the last resampling
@@ -128,7 +115,8 @@ class Labelings(results.Result):
     trusted: bool  # False if a diagnostic failed
     reason: str  # which diagnostic failed, or an empty string
     heaviest: float = field(repr=False, default=0.0)  # largest weight of a family
-    measure: Measure | None = field(repr=False, default=None)  # measure that was sampled, if any
+    factor: Tensor | None = field(repr=False, default=None)  # of the kernel of a sampler, (n, r)
+    free: Tensor | None = field(repr=False, default=None)  # labels not fixed, (n,); None is all
 
     weights = property(lambda self: self.log_weights.exp())  # shape (n_tasks,)
     exact = property(lambda self: self.method == "enumeration")
@@ -152,11 +140,13 @@ class Labelings(results.Result):
 
     def _missed_changes(self, M) -> tuple[float, float]:
         "Contribution of single labels to the squared errors of both moments."
-        if self.exact or self.measure is None:
+        if self.exact or self.factor is None:
             return 0.0, 0.0
         ticks = (torch.arange(32, dtype=torch.float64, device=M.device) + 0.5) / 32
         picks = torch.searchsorted(self.weights.cumsum(0), ticks).clamp(max=len(self.labels) - 1)
-        second, fourth = _redraw_moments(self.measure, self.labels[picks], M, self.n_classes)
+        second, fourth = _redraw_moments(
+            self.factor, self.temperature, self.labels[picks], M, self.n_classes, free=self.free
+        )
         A = self.n_ancestors
         if A * second**2 >= 30 * fourth:
             return 0.0, 0.0

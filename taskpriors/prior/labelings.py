@@ -17,7 +17,7 @@ import taskpriors.checks as checks
 from ..blocks import with_bar
 from ..checks import ArrayLike, Seed
 from . import particles, prefix
-from .estimates import Labelings, Measure, label_traces
+from .estimates import Labelings, label_traces
 from ..signatures import documented
 
 # %% ../../nbs/prior/12_labelings.ipynb #df527f08
@@ -326,8 +326,7 @@ def sample_labelings(
     labelings = sample(P, g, n_tasks, sweeps=sweeps, progress=progress)
     place = P.order.argsort()
     free = None if P.clamped is None else place >= P.n_clamped
-    measure = Measure(factor=P.Z[place], temperature=P.T, pi=None, kappa=0.0, free=free)
-    labelings = replace(labelings, measure=measure)
+    labelings = replace(labelings, factor=P.Z[place], free=free)
     if not labelings.trusted:
         warnings.warn(
             f"sample_labelings: samples can be trusted only if all diagnostics pass. Got "
