@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 import taskpriors.checks as checks
-from ..blocks import with_bar
 from ..checks import ArrayLike, Seed
 from . import particles, prefix
 from .estimates import Labelings, label_traces
@@ -69,13 +68,12 @@ def watch_chains(
     g: torch.Generator,  # random generator
     *,
     sweeps: int,  # number of sweeps, at least 1
-    progress: bool = False,  # whether to show a progress bar
 ) -> tuple[str, Tensor]:  # a reason, or ""; statistics by sweep, (sweeps, n_statistics, m)
     "Run Gibbs sweeps; return a reason if the chains cannot be trusted."
     U = P.sums(Y)
     directions = _leading_directions(P, beta)
     values = []
-    for _ in with_bar(range(sweeps), progress, desc="sweeps"):
+    for _ in range(sweeps):
         P.sweep(beta, Y, U, g)
         names, of_sweep = _chain_statistics(P, U, directions)
         values.append(of_sweep)
@@ -229,12 +227,12 @@ def enumerate_labelings(
 
 # %% ../../nbs/prior/12_labelings.ipynb #82197cb7
 def _sample_chains(
-    P: particles.PottsModel, g: torch.Generator, m: int, *, sweeps: int, progress: bool
+    P: particles.PottsModel, g: torch.Generator, m: int, *, sweeps: int
 ) -> Labelings:
     Y = P.independent_labels(m - m // 2, g)
     if m > 1:  # prefix samples first, independent labels last
         Y = torch.cat([P.prefix_labels(m // 2, P.T, g), Y], 1)
-    reason, _ = watch_chains(P, 1 / P.T, Y, g, sweeps=sweeps, progress=progress)
+    reason, _ = watch_chains(P, 1 / P.T, Y, g, sweeps=sweeps)
     device = Y.device
     return Labelings(
         labels=P.tasks(Y),
@@ -258,10 +256,9 @@ _MIN_DOF = 2  # annealed particles are resampled often, so families differ in si
 
 
 def _sample_particles(
-    P: particles.PottsModel, g: torch.Generator, m: int, *, sweeps: int, progress: bool
+    P: particles.PottsModel, g: torch.Generator, m: int, *, sweeps: int
 ) -> Labelings:
-    states = particles.anneal(P, m, g, [1 / P.T])
-    *_, state = with_bar(states, progress, desc="temperatures")
+    *_, state = particles.anneal(P, m, g, [1 / P.T])
     labels, cloud = state.labels, state.cloud
     same_draws = torch.Generator(device=g.device).set_state(g.get_state())
     reason = cloud.too_few_ancestors() or cloud.too_few_degrees(_MIN_DOF)
@@ -271,7 +268,7 @@ def _sample_particles(
     heaviest = 1 / m if sweeps else cloud.families().max().item()
     labels = labels[:, cloud.resample(g)]
     sums = P.sums(labels)
-    for _ in with_bar(range(sweeps), progress, desc="sweeps"):
+    for _ in range(sweeps):
         P.sweep(1 / P.T, labels, sums, g)
     return Labelings(
         labels=P.tasks(labels),
@@ -303,7 +300,6 @@ def sample_labelings(
     gibbs_sweeps: int | None = None,  # final Gibbs sweeps; None is 2, or 100 for method="gibbs"
     given: ArrayLike | None = None,  # known classes, shape (n,); -1 if unknown
     seed: Seed | None = None,  # None is unseeded
-    progress: bool = False,  # whether to show progress bars on standard error
 ) -> Labelings:  # with a warning if a diagnostic fails
     """Draw labelings from the measure exp(Tr(GK)/T), exactly in the limit of many tasks.
 
@@ -323,7 +319,7 @@ def sample_labelings(
         if gibbs:
             checks.check_load(sweeps, "gibbs_sweeps", bytes_each=16 * n_tasks)
     sample = _sample_chains if gibbs else _sample_particles
-    labelings = sample(P, g, n_tasks, sweeps=sweeps, progress=progress)
+    labelings = sample(P, g, n_tasks, sweeps=sweeps)
     place = P.order.argsort()
     free = None if P.clamped is None else place >= P.n_clamped
     labelings = replace(labelings, factor=P.Z[place], free=free)

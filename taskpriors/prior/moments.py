@@ -168,7 +168,6 @@ def trace_cumulants(
     graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
     block_size: int | None = None,  # examples per block; None uses blocks that fit in a cache
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over lists of blocks
-    progress: bool = False,  # whether to show a progress bar on standard error
 ) -> Tensor:  # shape (n_models, n_temps, order), float64
     """Cumulants 1 to `order` of Tr(MG) over tasks G in closed form.
 
@@ -177,7 +176,7 @@ def trace_cumulants(
     Reference: Task Priors, Theorem 2.6 (k = 1, 2); the proof for all k is in the notebook.
     """
     p = pair_sums.pair_problem(
-        M, prior, temperature, graphs, block_size=block_size, executor=executor, progress=progress
+        M, prior, temperature, graphs, block_size=block_size, executor=executor
     )
     order = check_count(order, "order", high=20)
     kernels = [pair_sums.factor_kernel(Z) for Z in p.models]

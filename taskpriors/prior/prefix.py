@@ -194,9 +194,7 @@ def _batches(parts, width, q) -> Iterator:
     yield batch
 
 
-def _deal_tasks(
-    labels, priors, q, g, *, clamped=None, n_orders=1, shuffle=True, progress=False
-) -> None:
+def _deal_tasks(labels, priors, q, g, *, clamped=None, n_orders=1, shuffle=True) -> None:
     "Fill labels (n_priors, m, n) with tasks, divided among orders that all priors share."
     Z = priors[0][0]
     if clamped is None:
@@ -204,8 +202,7 @@ def _deal_tasks(
     drawn_points = (clamped < 0).nonzero()[:, 0]
     n = len(drawn_points)
     width = sum(F.shape[1] for F, _ in priors)
-    batches = list(_batches(labels.tensor_split(n_orders, 1), width, q))
-    for batch in blocks.with_bar(batches, progress and n_orders > 1, desc="orders"):
+    for batch in _batches(labels.tensor_split(n_orders, 1), width, q):
         m = batch[0].shape[1]
         orders, ahead = [], []
         for _ in batch:
@@ -217,11 +214,9 @@ def _deal_tasks(
                 ahead.append(draw_uniforms(n, m, q, g, Z))
         columns = len(labels) * len(batch) * (q - 1) * m
         size = max(32, min(_BLOCK, n // 16, 2**16 // columns))
-        slices = blocks.with_bar(
-            blocks.row_blocks(n, size), progress and n_orders == 1, desc="examples"
-        )
         uniforms: Iterable = (
-            draw_uniforms(rows.stop - rows.start, m, q, g, Z)[None] for rows in slices
+            draw_uniforms(rows.stop - rows.start, m, q, g, Z)[None]
+            for rows in blocks.row_blocks(n, size)
         )
         if ahead:
             uniforms = torch.stack(ahead).split(size, 1)
@@ -249,7 +244,6 @@ def sample_labels(
     given: ArrayLike | None = None,  # known classes, shape (n,); -1 if unknown
     convention: str = "paper",  # pair term K/T ("paper") or 2K/T ("exact", as in the measure)
     seed: Seed | None = None,  # None is unseeded
-    progress: bool = False,  # whether to show a progress bar on standard error
 ) -> Tensor:  # shape (n_tasks, n), int64, on the device of Z
     """Draw tasks by prefix sampling in one pass (Task Priors, Algorithm 1).
 
@@ -261,15 +255,12 @@ def sample_labels(
     """
     Z, T, q, m = check_sampler(Z, temperature, n_classes, n_tasks)
     scale = pair_scale(Z, T, convention=convention)
-    checks.check_flag(progress, "progress")
     shuffle = checks.check_flag(shuffle, "shuffle")
     k = checks.check_count(n_orders, "n_orders", high=m if shuffle else 1)
     given = check_given(given, n=len(Z), n_classes=q, device=Z.device)
     g = checks.check_generator(seed, Z.device)
     labels = torch.empty(m, len(Z), dtype=torch.int64, device=Z.device)
-    priors = [(Z, scale)]
-    options = dict(n_orders=k, shuffle=shuffle, progress=progress)
-    _deal_tasks(labels[None], priors, q, g, clamped=given, **options)
+    _deal_tasks(labels[None], [(Z, scale)], q, g, clamped=given, n_orders=k, shuffle=shuffle)
     return labels
 
 # %% ../../nbs/prior/08_prefix.ipynb #b02b768b
@@ -282,7 +273,6 @@ def sample_labels_of_priors(
     n_tasks: int = 1,  # number of tasks to draw from each prior
     n_orders: int = 1,  # random orders, shared by all priors; tasks are divided evenly
     given: ArrayLike | None = None,  # as in sample_labels, shared by all priors
-    convention: str = "paper",  # as in sample_labels
     seed: Seed | None = None,  # shared by all priors
 ) -> Tensor:  # shape (n_priors, n_tasks, n), int64, on the CPU
     "Draw tasks of several priors in one batch, equal to those of `sample_labels` with this seed."
@@ -292,7 +282,7 @@ def sample_labels_of_priors(
     priors: list = []
     for Z, T in zip(factors, temperatures, strict=True):
         Z, T, q, m = check_sampler(Z, T, n_classes, n_tasks)
-        priors.append((Z, pair_scale(Z, T, convention=convention)))
+        priors.append((Z, pair_scale(Z, T, convention="paper")))
         n, n_last = (len(priors[i][0]) for i in (0, -1))
         checks.check_same_n(**{"factor 0": n, f"factor {len(priors) - 1}": n_last})
     k = checks.check_count(n_orders, "n_orders", high=m)
