@@ -1,5 +1,5 @@
-"""The label measure: annealing and its checks against plain prefix sampling, 8,192 points, width
-512, q = 2, 1,000 particles.
+"""The label measure: annealing and its checks against plain prefix sampling, 2,048 points, width
+128, q = 2, 500 particles.
 """
 
 import warnings
@@ -13,8 +13,8 @@ from taskpriors.prior.prefix import sample_labels
 
 
 class Annealing:
-    n, r, m = 8192, 512, 1000
-    params, param_names = [4.0, 1.5, 1.0, 0.6], ["temperature over the critical one"]
+    n, r, m = 2048, 128, 500
+    params, param_names = [4.0, 1.0], ["temperature over the critical one"]
 
     def setup(self, relative):
         Z = torch.randn(self.n, self.r, generator=torch.Generator().manual_seed(0))

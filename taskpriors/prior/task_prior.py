@@ -325,7 +325,7 @@ class TaskPrior(Result):
         *,
         method: str = "anneal",  # or "gibbs", for independent chains
         seed: Seed | None = None,  # int, torch.Generator or None
-        **options: Any,  # passed to sample_labelings: gibbs_sweeps, given, progress
+        **options: Any,  # passed to sample_labelings: gibbs_sweeps, given
     ) -> Labelings:
         "Draw weighted tasks from the label measure, with log Z; warns if they are not trusted."
         options = dict(options, n_tasks=n_tasks, method=method, seed=seed)
