@@ -119,7 +119,7 @@ class CheckedTasks(NamedTuple):
 
     def check_memory(self, basis: ridge.RidgeBasis, block: int, n: int) -> None:
         "Raise `MemoryError` if a block of tasks on n examples does not fit in memory."
-        entries = 5 * min(block, len(self.labels)) * n * self.n_classes + 3 * n * basis.U.shape[1]
+        entries = 4 * min(block, len(self.labels)) * n * self.n_classes + 3 * n * basis.U.shape[1]
         remedy = "lower block_size or pass fewer classes or examples"
         checks.check_memory(basis.U.element_size() * entries, remedy, device=basis.U.device)
 
