@@ -8,7 +8,6 @@ remaining function of the contract, or of its whole module, why it has no call o
 
 import matplotlib
 import numpy as np
-import pandas as pd
 import torch
 from matplotlib.figure import Figure
 from test_refusals import IMAGES, X2, N, X, Y, Z, y
@@ -57,9 +56,6 @@ def pixels(picture):
     return torch.from_numpy(np.array(picture, dtype="float32"))
 
 
-COMPANY = rank_models(MODELS | {"c": X + X2}, None, **nested(**FEW_TASKS))
-TRUTH = dict(a=1.0, b=3.0, c=2.0)
-OUTSIDE = pd.DataFrame(dict(a=[1.0, 2.0], b=[3.0, 4.0]), index=["a", "b"])
 TEXTS = [f"{'abc'[k % 3]} text" for k in range(N)]
 VECTORS = dict(a=[1.0, 0.0], b=[0.0, 1.0], c=[1.0, 1.0])
 EMBED = dict(model=NETWORK, images=PICTURES, transform=pixels, name="flat", progress=False)
@@ -96,26 +92,18 @@ CALLS = {
         "SyntheticTask.sample": dict(self=TASK, n=8, seed=0),
         "heptadiagonal": dict(shape=(1, 2, 2)),
     },
-    "synbench.curves": {
-        "score_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
-    },
     "synbench.score": {
         "synbench_score": SCORE,
         "score_by_n": dict(SCORE, sizes=(32, 64)),
     },
     "synbench.robust_probing": {
         "choose_eps": dict(result=RESULT),
-        "synthetic_accuracy": dict(SCORE, n_steps=1),
     },
     "transfer.agreement": {
         "agreement_statistic": dict(scores=X[:, 0], truth=X[:, 1]),
         "compare_agreement": dict(first=X[:, 0], second=X[:, 1], truth=X[:, 2], n_resamples=100),
         "partial_agreement": dict(scores=X[:, 0], truth=X[:, 1], covariates=X[:, 2]),
         "static_order": dict(truths=X.T),
-    },
-    "transfer.leep": {"mixture_size": dict(n=100, n_classes=3)},
-    "transfer.pactran": {
-        "flatness": dict(trace=1.0, n=N, n_classes=3, a=1.0, b=10.0, d=4),
     },
     "papers.hyperparameters": {
         "spread_ratios": dict(grids=GRIDS),
@@ -130,9 +118,7 @@ CALLS = {
     },
     "transfer.neighbours": {"alignment": dict(views=VIEWS)},
     "transfer.registry": {
-        "combine_over_models": dict(columns={"energy_score": X[:, 0], "lda_score": X[:, 1]}),
         "describe_metric": dict(metric="logme"),
-        "card_table": {},
         "read_record": {},
     },
     "inputs.embed": {
@@ -142,7 +128,6 @@ CALLS = {
     },
     "tools.explore": {
         "draw_task": dict(xy=MAP, labels=y, ax=Figure().add_subplot()),
-        "redraw": dict(explorer=EXPLORER, view="pca", size=1.0),
         "TaskExplorer": dict(features=X),
         "TaskExplorer.labels": dict(self=EXPLORER, seed=0),
         "explore": dict(features=X),
@@ -195,15 +180,8 @@ CALLS = {
         "edge_temperature": dict(Z=Z),
         "task_temperature": dict(Z=Z, n_classes=2),
     },
-    "tools.bridges": {
-        "from_mteb": dict(results=OUTSIDE.rename_axis("task_name").reset_index()),
-        "from_timm_results": dict(results=OUTSIDE.rename_axis("model").reset_index()),
-        "outside_agreement": dict(ranking=COMPANY, truth=TRUTH),
-        "scorer": {},
-    },
     "inputs.texts": {
         "load_texts": dict(source=TEXTS),
-        "word_means": dict(vectors=VECTORS, texts=TEXTS),
         "embed_texts": dict(model=VECTORS, texts=TEXTS),
         "prefixed": dict(model=len, prefix="query: "),
     },

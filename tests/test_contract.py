@@ -55,8 +55,7 @@ CONTRACT = {
     "transfer.discriminants": "h_score regularized_h_score sfda linear linear_valid gbc ped "
     "transrate",
     "transfer.code_length": "validation_loss mdl sdl eps_sample_complexity LossCurve",
-    "transfer.spectrum": "rankme lidar cka hsic alpha_gap nesum "
-    "participation_dimension random_number rankme_centered width",
+    "transfer.spectrum": "rankme lidar cka hsic alpha_gap nesum random_number width",
     "transfer.agreement": "rank_agreement Agreement",
     "transfer.metrics": "metrics",
     "transfer.neighbours": "alignment cluster_learnability knn_accuracy twonn uniformity",
@@ -78,7 +77,6 @@ CONTRACT = {
     "tools.cli": "main",
     "tools.monitor": "Monitor Step",
     "tools.layers": "layers_of layers_prior plot_layers",
-    "tools.bridges": "from_mteb from_timm_results outside_agreement scorer FeatureScorer",
     "tools.label_loop": "label_loop label_sheet",
     "tools.explore": "TaskExplorer draw_task explore",
     "papers.neucrab": "neucrab NeuCRaB NeuCRaBPlan",
@@ -110,7 +108,6 @@ KEYWORDS = {
     "transfer.agreement.rank_agreement": "scores truth method",
     "inputs.embed.embed": "model images",
     "rank.models.rank_models": "models images metrics texts past_results scoring tasks compute",
-    "tools.bridges.scorer": "statistic prior",
     "inputs.texts.load_texts": "source text_column label_column",
     "inputs.texts.embed_texts": "model texts pooling",
 }

@@ -214,14 +214,14 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
     "hsic": lambda: (hsic, normal(60_000, 128), normal(60_000, 96, 1)),
     "hsic wide": lambda: (hsic, normal(900, 4_000), normal(900, 5_000, 1)),
     "cka": lambda: (cka, normal(60_000, 128), normal(60_000, 96, 1)),
-    "uniformity": lambda: (uniformity, normal(10_000, 1_200)),
+    "uniformity": lambda: (uniformity, normal(3_000, 4_000)),
     "pass_over_pairs": lambda: (pass_over_pairs, normal(16_000, 64)),
     "pass_over_pairs wide": lambda: (pass_over_pairs, normal(4_000, 2_000)),
     "knn_accuracy": lambda: (knn_accuracy, normal(5_000, 1_024), tasks(1, 5_000, 10)[0]),
     "precision_at_k": lambda: (
         functools.partial(heldout.precision_at_k, block_size=3_000),
-        normal(10_000, 32),
-        normal(10_000, 8, 1),
+        normal(4_000, 32),
+        normal(4_000, 8, 1),
         9.0,
     ),
     "trace_covariance": lambda: (
@@ -372,7 +372,7 @@ TOO_MANY = {  # a count that no machine can carry
     "TaskPrior.from_views n_samples": lambda: TaskPrior.from_views(HUGE, 2, 1.0),
     "TaskPrior.from_views n_views": lambda: TaskPrior.from_views(2, HUGE, 1.0),
     "pgd_attack restarts": attack(robust_probing.pgd_attack, eps=0.1, restarts=HUGE),
-    "pgd_attack n_steps": attack(robust_probing.pgd_attack, eps=0.1, n_steps=HUGE, step=0.1),
+    "pgd_attack n_steps": attack(robust_probing.pgd_attack, eps=0.1, n_steps=HUGE),
     "robust_linear_probe n_epochs": attack(
         robust_probing.robust_linear_probe, eps=0.1, n_epochs=HUGE
     ),

@@ -421,7 +421,7 @@ def fine_tune(
     checks.check_choice(precision, PRECISIONS, "precision")
     num_workers = checks.check_count(num_workers, "num_workers", low=0)
     save_every = checks.check_number(save_every, "save_every", low=0)
-    where = encoders.default_device() if device is None else encoders.check_device(device)
+    where = encoders.check_device(device)
 
     key, done, going = "", None, None
     if folder is not None:

@@ -15,9 +15,8 @@ import torch
 from torch import Tensor
 
 import taskpriors.checks as checks
-import taskpriors.results as results
 from ..blocks import evenly, pair_blocks
-from ..checks import ArrayLike, Axes, Seed
+from ..checks import ArrayLike, Seed
 from ..kernels import product_factor
 from . import particles
 from .labelings import watch_chains
@@ -78,7 +77,7 @@ def _similarity(state, q, g) -> tuple[float, float]:  # over 200 tasks
 
 # %% ../../nbs/prior/13_calibration.ipynb #2165801e
 @dataclass(frozen=True, eq=False, repr=False)
-class Calibration(results.Result):
+class Calibration(Result):
     "Temperature at which tasks have a given diversity."
 
     temperature: float  # in the units of K
@@ -88,17 +87,6 @@ class Calibration(results.Result):
     diversities: Tensor  # diversity at each visited temperature, shape (k,), float64
     standard_errors: Tensor  # errors of `diversities`, shape (k,)
     trusted: bool = True  # False, with a warning, if a diagnostic failed
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        "Plot task diversity against temperature and mark the chosen temperature."
-        ax = results.new_axes(ax)
-        errors = 2 * self.standard_errors.nan_to_num()
-        ax.errorbar(self.temperatures, self.diversities, errors, fmt="o-", ms=3)
-        ax.plot([self.temperature], [self.diversity], "s", label=f"T = {self.temperature:.3g}")
-        ax.set(xscale="log", xlabel="temperature (units of K)", ylabel="diversity of tasks")
-        ax.set_ylim(-0.03, 1.03)
-        ax.legend()
-        return ax
 
 # %% ../../nbs/prior/13_calibration.ipynb #1ca595cd
 def _crossing(temperatures: Tensor, diversities: Tensor, target: float) -> float:  # (2,) each
