@@ -14,7 +14,7 @@ from torch import Tensor
 import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
-from ..svd import FeatureSVD, class_means, labelled_points, present_classes, use_svd
+from ..svd import FeatureSVD, class_means, feature_svd, labelled_points, present_classes
 from . import heads
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #15e0ac3b
@@ -38,7 +38,7 @@ def h_score(
         got = f"{len(X)} classes of one example each, so the value is the rank for any features"
         rule = "some class must have at least two examples"
         checks.warn(rule, got, "merge classes or add examples")
-    svd = use_svd(X, svd)
+    svd = feature_svd(X, svd)
     if len(svd.S) >= svd.n - 2 and len(counts) < svd.n:
         reach = "K - 1" if len(svd.S) == svd.n - 1 else "K - 1 less (K - 1)/(n - 1), by chance,"
         got = f"rank {len(svd.S)} of {svd.n} examples, so the value is {reach} for any labels"
@@ -62,7 +62,7 @@ def _ledoit_wolf_shrinkage(svd: FeatureSVD) -> float:  # in [0, 1]
 # %% ../../nbs/transfer/06_discriminants.ipynb #3a51c0ea
 def varying_svd(X: Tensor, svd: FeatureSVD | None) -> FeatureSVD:
     "Return the SVD of features, or raise `ValueError` if all rows are equal."
-    svd = use_svd(X, svd)
+    svd = feature_svd(X, svd)
     if len(svd.S) == 0:
         rule, remedy = "features must differ between examples", "pass features that vary"
         checks.refuse(rule, "identical rows", remedy)
@@ -266,7 +266,7 @@ def transrate(
     """
     X, y, counts = labelled_points(features, labels)
     eps = checks.check_number(eps, "eps", low=1e-100, high=1e100)
-    svd = use_svd(X, svd)
+    svd = feature_svd(X, svd)
     whole = (svd.S.square() / (len(y) * eps)).log1p().sum() / 2
     class_rates = []
     for k in range(len(counts)):
