@@ -88,14 +88,7 @@ CALLS = {
     },
     "prior.tails": {
         "trace_covariance": dict(models={"a": X, "b": X2}, prior=Z, temperature=1.0),
-        "outperform_matrix": dict(models={"a": X, "b": X2}, prior=Z, temperature=1.0),
         "outperform_probability": dict(A=X, B=X2, prior=Z, temperature=1.0),
-        "trace_quantile": dict(M=X, prior=Z, temperature=1.0, p=0.05),
-    },
-    "prior.views": {
-        "view_labels": dict(n_samples=3, n_views=2),
-        "view_graph": dict(n_samples=3, n_views=2),
-        "view_factor": dict(n_samples=3, n_views=2),
     },
     "prior.prefix": {
         "sample_labels": dict(Z=Z, temperature=1.0, n_classes=2, n_tasks=3, seed=0),
@@ -107,14 +100,11 @@ CALLS = {
     },
     "prior.calibration": {
         "calibrate_temperature": dict(Z=Z, n_classes=2, seed=0),
-        "temperature_scan": dict(Z=Z, n_classes=2, seed=0),
         "critical_temperature": dict(Z=Z, n_classes=2),
     },
     "prior.heldout": {
         "expected_heldout_error": dict(features=X, prior=Z, temperature=1.0),
         "precision_at_k": dict(features=X, prior=Z, temperature=1.0, k=3),
-        "_heldout_matrix": dict(features=X, alpha=1.0),
-        "trace_over_labels": dict(Z=Z, labels=Y),
     },
     "prior.regression": {
         "expected_regression_error": dict(features=X, prior=Z),
