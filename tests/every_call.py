@@ -169,7 +169,6 @@ CALLS = {
         "plan_models": dict(models=MODELS, **nested(**FEW_TASKS)),
     },
     "report.table": {
-        "csv_text": dict(frame=RANKING.to_frame()),
         "table_lines": dict(frame=RANKING.to_frame()),
         "table_record": dict(frame=RANKING.to_frame()),
         "agreement_lines": dict(agreement=RANKING.agreement(), n_models=4),
