@@ -171,8 +171,8 @@ class Baseline:
         sure = "" if p != p else f" (probability {p:.2f})"
         subject = one.name if one.name.endswith("s") else f"an {one.name}"
         sentence = (
-            f"{subject[:1].upper()}{subject[1:]} may be better than the top-ranked model{sure}. The "
-            "models may lack the information that your labels require, so do not rely on these "
+            f"{subject[:1].upper()}{subject[1:]} may be better than the top-ranked model{sure}. "
+            "The models may lack the information that your labels require, so do not rely on these "
             "probabilities"
         )
         if everything:
