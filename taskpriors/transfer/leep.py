@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 # %% ../../nbs/transfer/02_leep.ipynb #7dd63e06
 def _joint_probability(
-    source_probs: Tensor, y: Tensor, n_classes: int, *, block_size: int = 1024
+    source_probs: Tensor, y: Tensor, n_classes: int
 ) -> Tensor:  # shape (K, n_source), float64, sums to one
     "Estimate the joint distribution of target and source class, streamed over the examples."
     shape = (n_classes, source_probs.shape[1])
     J = torch.zeros(shape, dtype=torch.float64, device=source_probs.device)
-    for rows in blocks.row_blocks(len(y), block_size):
+    for rows in blocks.row_blocks(len(y), 1024):
         J.index_add_(0, y[rows], source_probs[rows].double())
     return J / J.sum()
 
@@ -39,8 +39,6 @@ def _joint_probability(
 def leep(
     source_probs: ArrayLike,  # probability of each source class, (n, n_source), rows sum to one
     labels: ArrayLike,  # class of each example, shape (n,)
-    *,
-    block_size: int = 1024,  # examples per block; a few MB for a thousand source classes
 ) -> float:  # in [-H(Y), 0] nats, higher is better
     """Log expected empirical prediction (LEEP), streamed over the examples.
 
@@ -49,11 +47,10 @@ def leep(
     """
     M = checks.check_probs(source_probs).detach()
     y, counts = present_classes(labels, n=len(M), device=M.device)
-    block_size = checks.check_count(block_size, "block_size")
-    J = _joint_probability(M, y, len(counts), block_size=block_size)
+    J = _joint_probability(M, y, len(counts))
     conditional = J / J.sum(0).clamp_min(torch.finfo(J.dtype).tiny)
     total = 0.0
-    for rows in blocks.row_blocks(len(y), block_size):
+    for rows in blocks.row_blocks(len(y), 1024):
         likelihood = (conditional[y[rows]] * M[rows].double()).sum(1)
         total += likelihood.log().sum()
     return float(total / len(y))
