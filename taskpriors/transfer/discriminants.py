@@ -93,22 +93,6 @@ def regularized_h_score(
     between = (counts[:, None] * squares).sum(0) / (svd.n - 1)
     return float((1 - rho) * (between / shrunk).sum())
 
-# %% ../../nbs/transfer/06_discriminants.ipynb #df5e3922
-def _within_covariance(
-    Z: Tensor, y: Tensor, counts: Tensor, means: Tensor, squares: Tensor | None
-) -> Tensor:  # shape (r, r)
-    """Within-class covariance: mean outer product of residuals from the class means.
-
-    `squares` is the diagonal of Z.T @ Z if that is diagonal.
-    """
-    n = len(Z)
-    if squares is not None:
-        W = (torch.diag(squares) - means.T @ (counts[:, None] * means)) / n
-        if W.trace() >= 1e-4 * squares.sum() / n:
-            return W
-    R = Z - means[y]
-    return R.T @ R / n
-
 # %% ../../nbs/transfer/06_discriminants.ipynb #f4216162
 def lda_posterior(
     Z: Tensor,  # coordinates of the examples, shape (n, r), float64
@@ -117,11 +101,11 @@ def lda_posterior(
     *,
     shrinkage: float | None,  # in [0, 1]; None is exp(-5 largest within-class variance)
     d: int,  # dimension over which the within-class variance is averaged
-    squares: Tensor | None = None,  # diagonal of Z.T @ Z if that is diagonal, shape (r,)
 ) -> tuple[Tensor, float]:  # log-probabilities of the classes, shape (n, K), and the shrinkage
     "Linear discriminant analysis with a shrunk within-class covariance."
     means = class_means(Z, y, counts)
-    W = _within_covariance(Z, y, counts, means, squares)
+    R = Z - means[y]
+    W = R.T @ R / len(Z)
     if shrinkage is None:
         shrinkage = max(math.exp(-5 * torch.linalg.eigvalsh(W)[-1].item()), 1e-10)
     ridge = max(shrinkage * W.trace().item() / d, 1e-11 * W.diagonal().max().item(), 1e-300)
@@ -154,10 +138,7 @@ def sfda(
         shrinkage = checks.check_number(shrinkage, "shrinkage", low=0, high=1)
     svd = varying_svd(X, svd)
     label = y[:, None]
-    squares = svd.S.square()
-    log_p, shrinkage = lda_posterior(
-        svd.scores, y, counts, shrinkage=shrinkage, d=svd.d, squares=squares
-    )
+    log_p, shrinkage = lda_posterior(svd.scores, y, counts, shrinkage=shrinkage, d=svd.d)
     most = len(X) - max(len(counts), 3)
     if len(svd.S) > most:
         rule = f"features must have rank at most {most}, or all labels are separable"
