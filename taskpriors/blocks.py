@@ -6,7 +6,6 @@
 __all__ = []
 
 # %% ../nbs/core/04_blocks.ipynb #b7425dae
-import ctypes
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -143,11 +142,3 @@ def map_blocks(
     else:
         results = executor.map(partial(_in_a_worker, fn), items)
     return iter(with_bar(results, progress, desc=desc, total=len(items)))
-
-# %% ../nbs/core/04_blocks.ipynb #7dc4ef17
-def release_freed_pages() -> bool:  # whether the C library released any
-    "Ask the C library (glibc) to return freed memory to the operating system."
-    if not sys.platform.startswith("linux"):
-        return False
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    return bool(trim and trim(0))

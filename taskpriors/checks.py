@@ -292,16 +292,6 @@ def power_to_one(X: Tensor) -> float:  # p
     most = 1000 if X.dtype == torch.float64 else 120
     return 2.0 ** max(-most, min(most, -math.frexp(largest)[1]))
 
-# %% ../nbs/core/01_checks.ipynb #9983fbee
-def check_dtype(dtype: torch.dtype | None) -> torch.dtype:
-    "Return a floating-point dtype (the default one for None), or raise `TypeError`."
-    if dtype is None:
-        return torch.get_default_dtype()
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-        rule = "dtype must be a floating-point torch.dtype"
-        refuse(rule, shown(dtype, 80), "pass torch.float32 or torch.float64", TypeError)
-    return dtype
-
 # %% ../nbs/core/01_checks.ipynb #dbd5f3aa
 def check_features(
     X: ArrayLike, name: str = "features", *, min_rows: int = 2, squared: bool = True

@@ -343,16 +343,3 @@ def _copies_on_disk(rows) -> Tensor:  # shape (n,)
     if len(first) > SEARCHED_ROWS or 8 * len(first) * rows.shape[1] > _ROOM:
         return numbered(number)
     return numbered(_families(rows.take(torch.tensor(first)).cpu().double())[number])
-
-
-def copies_note(groups: Tensor) -> str:
-    "Return a note on the number of duplicates, or an empty string."
-    sizes = groups.bincount()
-    copied = int(sizes[sizes > 1].sum())
-    if not copied:
-        return ""
-    rows = (groups == int((sizes > 1).nonzero()[0])).nonzero()[:2, 0].tolist()
-    return (
-        f"{copied} of {len(groups)} examples are duplicates or near-duplicates, "
-        f"such as rows {rows[0]} and {rows[1]}; they count as {int((sizes > 1).sum())}."
-    )

@@ -38,11 +38,11 @@ class TaskMoments(Result):
         The default penalties are those of `alpha_grid` for which the error exists.
         """
         if alphas is None:
-            alphas, slack = _usable_grid(basis)
+            alphas, keep, f, weight = _candidates(basis)
         else:
-            slack = basis.loo_slack(alphas.tolist())
-        keep, f = basis.filters(alphas.tolist())
-        return alphas, _errors_of_moments(basis, [self], slack**-2, keep, f)[0]
+            weight = basis.loo_slack(alphas.tolist()) ** -2
+            keep, f = basis.filters(alphas.tolist())
+        return alphas, _errors_of_moments(basis, [self], weight, keep, f)[0]
 
     def point_errors(self, basis: ridge.RidgeBasis, alpha: float) -> Tensor:  # shape (n,), float64
         "Leave-one-out squared error of each example, summed over classes, mean over tasks."
@@ -119,7 +119,7 @@ class CheckedTasks(NamedTuple):
 
     def check_memory(self, basis: ridge.RidgeBasis, block: int, n: int) -> None:
         "Raise `MemoryError` if a block of tasks on n examples does not fit in memory."
-        entries = 5 * min(block, len(self.labels)) * n * self.n_classes + 3 * n * basis.U.shape[1]
+        entries = 4 * min(block, len(self.labels)) * n * self.n_classes + 3 * n * basis.U.shape[1]
         remedy = "lower block_size or pass fewer classes or examples"
         checks.check_memory(basis.U.element_size() * entries, remedy, device=basis.U.device)
 
@@ -310,9 +310,17 @@ def alpha_grid(s: Tensor) -> Tensor:  # shape (20,), float64, ascending
 MOST_LOST = 1e-3  # maximum rounding error of a mean leave-one-out error, relative to the baseline
 
 
-def _usable_grid(
-    basis: ridge.RidgeBasis,
-) -> tuple[Tensor, Tensor]:  # penalties with a leave-one-out error, and their slack
+class _Candidates(NamedTuple):
+    "Penalties for which the leave-one-out error exists."
+
+    alphas: Tensor  # shape (n_alphas,), float64
+    keep: Tensor  # from `RidgeBasis.filters`, shape (n_alphas,)
+    f: Tensor  # shape (n_alphas, r)
+    weight: Tensor  # of each example, 1/slack^2, shape (n_alphas, n)
+
+
+def _candidates(basis: ridge.RidgeBasis) -> _Candidates:
+    "Return the penalties of `alpha_grid` with a leave-one-out error."
     grid = alpha_grid(basis.s)
     slack, fixed = basis.slack_and_fixed(grid.tolist())
     usable = ~fixed.any(1)
@@ -321,7 +329,8 @@ def _usable_grid(
     size = slack.square().mean(1) if basis.full else 1.0
     lost = torch.finfo(basis.U.dtype).eps * size * slack.pow(-2).mean(1)
     usable &= lost <= MOST_LOST
-    return grid[usable.cpu()], slack[usable]
+    alphas, slack = grid[usable.cpu()], slack[usable]
+    return _Candidates(alphas, *basis.filters(alphas.tolist()), slack**-2)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #806e8984
 class _TaskTargets(NamedTuple):
@@ -332,20 +341,6 @@ class _TaskTargets(NamedTuple):
     products: Tensor  # targets @ U, shape (n_columns, r)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e8dc4cad
-class _Candidates(NamedTuple):
-    "Penalties of `alpha_grid` for which the leave-one-out error exists."
-
-    alphas: Tensor  # shape (n_alphas,), float64
-    keep: Tensor  # from `RidgeBasis.filters`, shape (n_alphas,)
-    f: Tensor  # shape (n_alphas, r)
-    weight: Tensor  # of each example, 1/slack^2, shape (n_alphas, n)
-
-
-def _candidates(basis: ridge.RidgeBasis) -> _Candidates:
-    grid, slack = _usable_grid(basis)
-    return _Candidates(grid, *basis.filters(grid.tolist()), slack**-2)
-
-
 def _squared_products(distribution: TaskMoments | _TaskTargets) -> Tensor:  # (r,), float64
     "Diagonal of U.T @ A @ U."
     if isinstance(distribution, _TaskTargets):

@@ -88,10 +88,24 @@ class FeatureSVD(OfFeatures):
         return W[:, keep], S[keep]
 
 # %% ../nbs/core/07_svd.ipynb #712fda4f
-@checks.entry_point
-def feature_svd(features: ArrayLike) -> FeatureSVD:
-    "Compute the thin SVD of the centred features, truncated at the numerical rank."
+def feature_svd(features: ArrayLike, svd: FeatureSVD | None = None) -> FeatureSVD:
+    """Compute the thin SVD of the centred features, truncated at the numerical rank.
+
+    With `svd`, return it if it belongs to `features`, or raise `ValueError`.
+    """
+    if isinstance(svd, FeatureSVD) and svd.is_made_of(features):
+        return svd
     X = checks.check_features(features).detach()
+    if svd is None:
+        svd = _decomposed(X)
+    elif not isinstance(svd, FeatureSVD) or not _fits(svd, X):
+        rule = "svd must be feature_svd(features)"
+        checks.refuse(rule, f"{svd!r:.80}", "pass feature_svd(features) or None")
+    svd.note_origin(features)
+    return svd
+
+
+def _decomposed(X: Tensor) -> FeatureSVD:
     eps = torch.finfo(X.dtype).eps
     copies = 3 if X.dtype == torch.float64 else 4
     n_bytes = 8 * (copies * X.numel() + 5 * min(X.shape) ** 2)
@@ -102,28 +116,15 @@ def feature_svd(features: ArrayLike) -> FeatureSVD:
     largest = max(S[0].item(), len(F) ** 0.5 * mean.norm().item())
     cut = rank_cutoff(F, largest, eps)
     r = int((S > cut).sum())
-    svd = FeatureSVD(U[:, :r].contiguous(), S[:r], Vh[:r].T.contiguous(), mean, cut)
-    svd.note_origin(features)
-    return svd
+    return FeatureSVD(U[:, :r].contiguous(), S[:r], Vh[:r].T.contiguous(), mean, cut)
 
-# %% ../nbs/core/07_svd.ipynb #110831d7
-def use_svd(features: ArrayLike, svd: FeatureSVD | None) -> FeatureSVD:
-    "Return `svd` if it belongs to `features`, or compute it."
-    if isinstance(svd, FeatureSVD) and svd.is_made_of(features):
-        return svd
-    X = checks.check_features(features)
-    if svd is None:
-        return feature_svd(X)
-    fits = isinstance(svd, FeatureSVD) and (svd.n, svd.d) == tuple(X.shape)
-    if fits:  # the shapes agree; compare the mean rows
-        mean = X.double().mean(0)
-        rounding = 1e-9 * (1e-300 + X.double().abs().mean(0))
-        fits = torch.equal(mean, svd.mean) or bool(((mean - svd.mean).abs() <= rounding).all())
-    if not fits:
-        rule = "svd must be feature_svd(features)"
-        checks.refuse(rule, f"{svd!r:.80}", "pass feature_svd(features) or None")
-    svd.note_origin(features)
-    return svd
+
+def _fits(svd: FeatureSVD, X: Tensor) -> bool:
+    "Return whether shapes and mean rows agree, up to rounding."
+    if (svd.n, svd.d) != tuple(X.shape):
+        return False
+    rounding = 1e-9 * (1e-300 + X.double().abs().mean(0))
+    return bool(((X.double().mean(0) - svd.mean).abs() <= rounding).all())
 
 # %% ../nbs/core/07_svd.ipynb #4d5893ab
 def present_classes(

@@ -102,7 +102,7 @@ CALLS = {
     "transfer.agreement": {
         "agreement_statistic": dict(scores=X[:, 0], truth=X[:, 1]),
         "compare_agreement": dict(first=X[:, 0], second=X[:, 1], truth=X[:, 2], n_resamples=100),
-        "partial_agreement": dict(scores=X[:, 0], truth=X[:, 1], covariates=X[:, 2]),
+        "partial_agreement": dict(scores=X[:, 0], truth=X[:, 1], covariate=X[:, 2]),
         "static_order": dict(truths=X.T),
     },
     "papers.hyperparameters": {
@@ -169,7 +169,6 @@ CALLS = {
         "plan_models": dict(models=MODELS, **nested(**FEW_TASKS)),
     },
     "report.table": {
-        "csv_text": dict(frame=RANKING.to_frame()),
         "table_lines": dict(frame=RANKING.to_frame()),
         "table_record": dict(frame=RANKING.to_frame()),
         "agreement_lines": dict(agreement=RANKING.agreement(), n_models=4),

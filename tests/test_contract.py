@@ -38,7 +38,7 @@ CONTRACT = {
     "prior.consensus": "cross_skill consensus_prior copy_similarity Consensus",
     "prior.task_prior": "TaskPrior ModelScores",
     "prior.posterior": "label_evidence posterior_weights labelled_skill "
-    "LabelEvidence LabelledSkill PosteriorWeights",
+    "LabelEvidence LabelledSkill",
     "prior.objective": "TaskPriorLoss",
     "prior.calibration": "Calibration Regime calibrate_temperature critical_temperature",
     "prior.estimates": "Estimate LabelTraceMoments",

@@ -299,7 +299,7 @@ NAMES = {
     "source_probs targets views xy reference nleep.mixture point_errors task_errors "
     "cross similarity "
     "truths freedom sample_errors",
-    "vector": "mu b first second given covariates scores truth weights nce.source error "
+    "vector": "mu b first second given covariate scores truth weights nce.source error "
     "TaskPriorLoss.statistics.center robust_bayes.center "
     "index direction covariance skill evaluated",
     "labels": "labels probe_labels known sample_labels.given",

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import taskpriors.checks as checks
-from ..synbench.robust_probing import Attack, image_norms
+from ..synbench.robust_probing import Attack
 
 # %% ../../nbs/papers/14_toolbox.ipynb #b3ad51a1
 class _Module(nn.Module):
@@ -73,7 +73,8 @@ def autoattack(
     )
     moved = auto.generate(x.cpu().numpy(), y.cpu().numpy())
     delta = torch.from_numpy(moved).to(x) - x
-    delta = delta * (eps / image_norms(delta).clamp_min(1e-12)).clamp_max(1)
+    lengths = delta.flatten(1).norm(dim=1)[:, None, None, None]
+    delta = delta * (eps / lengths.clamp_min(1e-12)).clamp_max(1)
     with torch.no_grad():
         guess = [logits(b).argmax(1) for b in (x + delta).split(batch_size)]
         wrong = torch.cat(guess) != y
@@ -81,7 +82,7 @@ def autoattack(
     return Attack(
         images=x + delta,
         success=wrong,
-        distance=image_norms(delta).flatten(),
+        distance=delta.flatten(1).norm(dim=1),
         name=f"AutoAttack of the Adversarial Robustness Toolbox: {parts}",
     )
 
@@ -102,7 +103,7 @@ def attack_distances(
     steps = dict(binary_search_steps=n_steps, max_iter=n_steps)
     attack = CarliniL2Method(model, batch_size=batch_size, verbose=False, **steps)
     moved = torch.from_numpy(attack.generate(images.cpu().numpy(), labels.cpu().numpy())).to(images)
-    lengths = image_norms(moved - images).flatten()
+    lengths = (moved - images).flatten(1).norm(dim=1)
     with torch.no_grad():
         parts = zip(images.split(batch_size), moved.split(batch_size), strict=True)
         both = [[logits(x).argmax(1) for x in pair] for pair in parts]

@@ -92,7 +92,8 @@ def label_graph(
     if len(y) != 1:
         rule = "labels must describe one task"
         checks.refuse(rule, f"{len(y)} tasks", "call it once per task")
-    dtype = checks.check_dtype(dtype)
+    dtype = torch.get_default_dtype() if dtype is None else dtype
+    checks.check_instance(dtype, torch.dtype, "dtype", remedy="pass torch.float64")
     n_bytes, remedy = y.numel() ** 2 * (1 + dtype.itemsize), "use relative_objective instead"
     checks.check_memory(n_bytes, remedy, device=y.device)
     return (y.T == y).to(dtype)

@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/rank/09_baselines.ipynb #da2af6d0
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from . import distributions, members, reference_set
 from .forecast import Forecast
 from .members import RankedModel, Settled
 from .options import RankOptions
+from ..report.words import SCORE_NAMES
 
 # %% ../../nbs/rank/09_baselines.ipynb #3ac52e6e
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ def near_copies(
 
 # %% ../../nbs/rank/09_baselines.ipynb #adebeae6
 _EDGE = 1e-9  # scores are clipped to [_EDGE, 1 - _EDGE], so that their logits are finite
+_MAY_BE_AHEAD = 0.2  # least probability for a warning
 
 
 @dataclass(frozen=True)
@@ -141,3 +143,38 @@ class Baseline:
             margins = gaps.mean(0).tolist()
             ahead = ((1 - gaps.sign()) / 2).mean(0).tolist()
         return tuple(cls(joined.models[k], skill[k].item(), margins[k], ahead[k]) for k in others)
+
+    def line(self, scoring: str = "accuracy") -> str:
+        "Describe the baseline: its margin to the top-ranked model, or its skill."
+        points, p = self.margin_behind_first, self.probability_ahead
+        if p != p:
+            return f"{self.name}: skill {self.skill:.2f}"
+        side = "behind" if points >= 0 else "ahead of"
+        size = f"{abs(points):.1f} {SCORE_NAMES[scoring]} points"
+        line = f"{self.name}: {size} {side} the top-ranked model"
+        return line + (f", ahead with probability {p:.2f}" if p >= 0.01 else "")
+
+    @staticmethod
+    def caution(
+        baselines: Sequence["Baseline"], *, is_labelled: bool = False, everything: bool = False
+    ) -> str:
+        "Return a warning if a baseline may be better than the top-ranked model, or ''."
+        able = [
+            x
+            for x in baselines
+            if x.probability_ahead >= _MAY_BE_AHEAD or x.margin_behind_first < 0
+        ]
+        if not able:
+            return ""
+        one = max(able, key=lambda x: (x.probability_ahead, -x.margin_behind_first))
+        p = one.probability_ahead
+        sure = "" if p != p else f" (probability {p:.2f})"
+        subject = one.name if one.name.endswith("s") else f"an {one.name}"
+        sentence = (
+            f"{subject[:1].upper()}{subject[1:]} may be better than the top-ranked model{sure}. "
+            "The models may lack the information that your labels require, so do not rely on these "
+            "probabilities"
+        )
+        if everything:
+            return f"{sentence}."
+        return f"{sentence}; label {'more' if is_labelled else 'some'} examples before you choose."

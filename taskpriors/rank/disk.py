@@ -6,8 +6,10 @@
 __all__ = []
 
 # %% ../../nbs/rank/10_disk.ipynb #b1166ad2
+import ctypes
 import functools
 import math
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -64,6 +66,14 @@ def _class_sums(fit: ridge_on_disk.RowFit) -> evidence.ClassSums:
 # %% ../../nbs/rank/10_disk.ipynb #349c456e
 _LABEL_SKILL = "label skill"  # skill of a ridge probe on known labels
 _LABEL_COLUMNS = ("logme", "regularized_h_score", _LABEL_SKILL, registry.LABEL_ACCURACY)
+
+# %% ../../nbs/rank/10_disk.ipynb #7dc4ef17
+def _release_freed_pages() -> bool:  # whether the C library released any
+    "Ask the C library (glibc) to return freed memory to the operating system."
+    if not sys.platform.startswith("linux"):
+        return False
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    return bool(trim and trim(0))
 
 # %% ../../nbs/rank/10_disk.ipynb #268dbb6a
 class _RowsJob(NamedTuple):
@@ -165,7 +175,7 @@ def _scored_in_worker(rows, job) -> distributions.TaskScores:
     try:
         return _scored(rows, job)
     finally:
-        blocks.release_freed_pages()
+        _release_freed_pages()
 
 # %% ../../nbs/rank/10_disk.ipynb #adf85149
 class _KernelNumbers(NamedTuple):

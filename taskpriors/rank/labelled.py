@@ -99,7 +99,7 @@ def _draw_agreeing(
     prior_weights = torch.tensor(
         [component.weight for component in components], dtype=torch.float64
     )
-    weights = posterior.posterior_weights(prior_weights, likely, similarity=alike).weights.tolist()
+    weights = posterior.posterior_weights(prior_weights, likely, similarity=alike)[0].tolist()
     temperatures = (likely.top_eigenvalues / (q * likely.gain)).tolist()
     if options.tasks.temperature is not None:
         temperatures = [options.tasks.temperature] * len(weights)

@@ -402,7 +402,7 @@ class Ranking(Result):
 
     @property
     def _caution(self) -> str:  # warning that a baseline may be better than the top-ranked model
-        return words.baseline_caution(
+        return Baseline.caution(
             () if self._is_silent else self.baselines,
             is_labelled="labels" in self.settings,
             everything=self._is_complete,
@@ -556,7 +556,7 @@ class Ranking(Result):
     @property
     def baseline_lines(self) -> list[str]:
         "Lines below the table, one per baseline."
-        return words.baseline_lines(self.baselines, self.forecast.scoring)
+        return [baseline.line(self.forecast.scoring) for baseline in self.baselines]
 
     def _in_print(self) -> tuple:
         candidates = self.settings.get("candidates", ())

@@ -186,6 +186,16 @@ def page_record(ranking: Any) -> dict[str, Any]:
         shown["label_agreement"] = tables.json_ready(ranking.agreement(labels=True))
     return dict(_ranking_record(ranking), **shown, drawn_accuracy=drawn_accuracy)
 
+# %% ../../nbs/rank/08_record.ipynb #8d43359f
+def _csv_text(frame: DataFrame) -> str:
+    "Format a table as CSV; names that a spreadsheet would read as formulas are escaped."
+
+    def as_text(name) -> str:
+        return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
+
+    frame = frame.assign(model=frame.model.map(as_text))
+    return frame.rename(columns=as_text).to_csv(index=False)
+
 # %% ../../nbs/rank/08_record.ipynb #2423dff7
 _EVIDENCE = ("evidence", "baseline_evidence")
 
@@ -204,7 +214,7 @@ def save_ranking(ranking: Any, folder: Path) -> None:
         plots: list = [ranking.plot]
         if ranking.accuracies is not None:
             plots.append(partial(ranking.plot_agreement, "skill"))
-        files: dict[str, str | bytes] = dict(csv=tables.csv_text(ranking.to_frame()))
+        files: dict[str, str | bytes] = dict(csv=_csv_text(ranking.to_frame()))
         files["png"] = panels_png(*plots, n_rows=len(ranking.models))
         files["json"] = json.dumps(_ranking_record(ranking), indent=1) + "\n"
         files["safetensors"] = save(tensors)

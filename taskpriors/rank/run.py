@@ -21,7 +21,7 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..inputs import row_labels
 from ..inputs.texts import TextSource
-from ..pairs import SEARCHED_ROWS, copies_note, copies_of, numbered
+from ..pairs import SEARCHED_ROWS, copies_of, numbered
 from ..prior import consensus, left_out_groups, pair_retrieval
 from taskpriors.rank import (
     baselines,
@@ -112,6 +112,15 @@ def _copies_in_all(features: Sequence) -> Tensor:  # shape (n,), group of each e
     return groups
 
 
+def _copies_note(groups: Tensor, sizes: Tensor) -> str:
+    rows = (groups == int((sizes > 1).nonzero()[0])).nonzero()[:2, 0].tolist()
+    return (
+        f"{int(sizes[sizes > 1].sum())} of {len(groups)} examples are duplicates or "
+        f"near-duplicates, such as rows {rows[0]} and {rows[1]}; "
+        f"they count as {int((sizes > 1).sum())}."
+    )
+
+
 def _groups_of(
     task: Task, models: Mapping[str, members.Model], n: int
 ) -> tuple[Tensor | None, str, tuple[str, ...]]:
@@ -127,7 +136,7 @@ def _groups_of(
     sizes = groups.bincount()
     copied = ""
     if len(sizes) < len(groups):
-        copied = copies_note(groups)
+        copied = _copies_note(groups, sizes)
     alike = 1 < len(sizes) < len(groups) and (sizes[groups] > 1).double().mean() >= _ALIKE
     if alike:
         copied += " They are left out together; pass groups=range(n) to treat them as independent."

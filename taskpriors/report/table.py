@@ -239,16 +239,6 @@ def json_ready(x: Any) -> Any:
         return [json_ready(value) for value in x]
     return None if isinstance(x, float) and not math.isfinite(x) else x
 
-# %% ../../nbs/report/02_table.ipynb #8d43359f
-def csv_text(frame: DataFrame) -> str:
-    "Format a table as CSV; names that a spreadsheet would read as formulas are escaped."
-
-    def as_text(name) -> str:
-        return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
-
-    frame = frame.assign(model=frame.model.map(as_text))
-    return frame.rename(columns=as_text).to_csv(index=False)
-
 # %% ../../nbs/report/02_table.ipynb #6c744e50
 def table_record(frame: DataFrame) -> dict[str, Any]:
     "Return the table of a ranking for a page: names, columns, formatted cells and values."

@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/report/01_words.ipynb #44e1093e
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from ..checks import DataFrame
 from ..refusals import listed, shortened
@@ -202,63 +202,6 @@ def probe_words(first: str, right: Mapping[str, float], n_labels: int) -> str:
         f"However, probes on these labels have an accuracy of {high:.0%} on {best} and {low:.0%} "
         f"on {first}."
     )
-
-# %% ../../nbs/report/01_words.ipynb #ca19a173
-class _BesideFirst(Protocol):
-    "A baseline and its margin to the top-ranked model."
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def skill(self) -> float: ...
-
-    @property
-    def margin_behind_first(self) -> float: ...
-
-    @property
-    def probability_ahead(self) -> float: ...
-
-
-def baseline_lines(baselines: Sequence[_BesideFirst], scoring: str = "accuracy") -> list[str]:
-    "Describe each baseline in a line: its margin to the top-ranked model, or its skill."
-    lines = []
-    for one in baselines:
-        points, p = one.margin_behind_first, one.probability_ahead
-        if p != p:
-            lines.append(f"{one.name}: skill {one.skill:.2f}")
-            continue
-        side = "behind" if points >= 0 else "ahead of"
-        size = f"{abs(points):.1f} {SCORE_NAMES[scoring]} points"
-        line = f"{one.name}: {size} {side} the top-ranked model"
-        lines.append(line + (f", ahead with probability {p:.2f}" if p >= 0.01 else ""))
-    return lines
-
-
-_MAY_BE_AHEAD = 0.2  # least probability for a warning
-
-
-def baseline_caution(
-    baselines: Sequence[_BesideFirst], *, is_labelled: bool = False, everything: bool = False
-) -> str:
-    "Return a warning if a baseline may be better than the top-ranked model, or an empty string."
-    able = [
-        x for x in baselines if x.probability_ahead >= _MAY_BE_AHEAD or x.margin_behind_first < 0
-    ]
-    if not able:
-        return ""
-    one = max(able, key=lambda x: (x.probability_ahead, -x.margin_behind_first))
-    p = one.probability_ahead
-    sure = "" if p != p else f" (probability {p:.2f})"
-    subject = one.name if one.name.endswith("s") else f"an {one.name}"
-    sentence = (
-        f"{subject[:1].upper()}{subject[1:]} may be better than the top-ranked model{sure}. The "
-        "models may lack the information that your labels require, so do not rely on these "
-        "probabilities"
-    )
-    if everything:
-        return f"{sentence}."
-    return f"{sentence}; label {'more' if is_labelled else 'some'} examples before you choose."
 
 # %% ../../nbs/report/01_words.ipynb #a53653c7
 _LITTLE = 0.1  # accuracy points of regret that do not justify labels

@@ -50,13 +50,13 @@ def _covariance_spectrum(Sigma: Tensor, rtol: float) -> _Spectrum:
     return _Spectrum(lam[keep], keep, None if F is None else F[:, keep])
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #fbd1cbf3
-def _ridge_of_radius(m: Tensor, lam: Tensor, eps: Tensor) -> tuple[Tensor, int]:
-    "Solve |k m/(lam + k)| = eps for k, for each eps in [0, |m|); also return the number of steps."
+def _ridge_of_radius(m: Tensor, lam: Tensor, eps: Tensor) -> Tensor:
+    "Solve |k m/(lam + k)| = eps for k, for each eps in [0, |m|)."
     e = eps.clamp_min(torch.finfo(m.dtype).tiny)
     base = torch.log(e / (m.norm() - e))
     low, high = base + lam.min().log(), base + lam.max().log()
     t = (low + high) / 2
-    for step in range(1, 101):  # noqa: B007 - returned below
+    for _ in range(100):
         share = torch.sigmoid(t[:, None] - lam.log())  # k/(lam + k)
         z2 = (share * m) ** 2
         f = z2.sum(1).log() / 2 - e.log()
@@ -66,7 +66,7 @@ def _ridge_of_radius(m: Tensor, lam: Tensor, eps: Tensor) -> tuple[Tensor, int]:
         settled = ((t - last).abs() <= 1e-15 * (1 + t.abs())) | (eps == 0)  # k = 0 there
         if settled.all():
             break
-    return torch.where(eps > 0, t.exp(), 0.0), step
+    return torch.where(eps > 0, t.exp(), 0.0)
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #6b5e1b39
 def _norm_and_slope(u: np.ndarray, p: float) -> tuple[float, np.ndarray]:
@@ -154,7 +154,6 @@ class RobustBayes(Result):
     exists: Tensor  # False if only the constant classifier is left, shape (*eps,)
     gap: Tensor  # relative duality gap, shape (*eps,)
     discarded: float  # norm of the part of mu outside the range of Sigma
-    n_iter: int  # number of Newton steps
 
     @checks.named("decision")
     def decision(self, x: ArrayLike) -> Tensor:  # shape (*eps, n), from x of shape (n, d)
@@ -322,9 +321,9 @@ def robust_bayes(
         rule = f"eps must be below {norm}, beyond which no classifier exists"
         checks.refuse(rule, f"{e.max():.6g}", "lower eps or pass missing='report'")
 
-    n_iter, radii = 0, torch.where(exists, e, 0.0)
+    radii = torch.where(exists, e, 0.0)
     if p == 2:
-        k, n_iter = _ridge_of_radius(m, base.lam, radii)
+        k = _ridge_of_radius(m, base.lam, radii)
         rules = m / (base.lam + k[:, None])
         z, w = base.back(k[:, None] * rules), base.back(rules)
     else:
@@ -353,5 +352,4 @@ def robust_bayes(
         exists=shaped(exists),
         gap=shaped(torch.where(exists, gap, 0.0)),
         discarded=float((mu - inside).norm()),
-        n_iter=n_iter,
     )

@@ -88,14 +88,14 @@ def _per_image(v: Tensor, x: Tensor) -> Tensor:  # (n,) -> (n, 1, ...)
     return v.view(-1, *[1] * (x.ndim - 1))
 
 
-def image_norms(x: Tensor) -> Tensor:  # shape (n, 1, ...)
+def _image_norms(x: Tensor) -> Tensor:  # shape (n, 1, ...)
     "Return the 2-norm of each image."
     return _per_image(x.flatten(1).norm(dim=1), x)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #3f43b243
 def _into_ball(delta: Tensor, eps: float) -> Tensor:
     "Project perturbations to the ball of radius eps."
-    return delta * (eps / image_norms(delta).clamp_min(1e-12)).clamp_max(1)
+    return delta * (eps / _image_norms(delta).clamp_min(1e-12)).clamp_max(1)
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #0d8f6957
 class _Worst(NamedTuple):
@@ -145,7 +145,7 @@ def _climb(
             grad = torch.autograd.grad(loss.sum(), delta)[0]
         delta = delta.detach()
         worst = worst.or_worse(_Worst(delta, scores.detach().argmax(1) != y, loss.detach()))
-        uphill = 2.5 * eps / n_steps * grad / image_norms(grad).clamp_min(1e-12)
+        uphill = 2.5 * eps / n_steps * grad / _image_norms(grad).clamp_min(1e-12)
         delta = _into_range(x, _into_ball(delta + uphill, eps), clip)
     return worst
 
@@ -184,7 +184,7 @@ def pgd_attack(
         start = torch.zeros_like(x)
         if k > 0:
             share = _per_image(torch.rand(len(x), generator=g).to(x), x)
-            start = _into_ball(eps * direction / image_norms(direction) * share, eps)
+            start = _into_ball(eps * direction / _image_norms(direction) * share, eps)
             start = _into_range(x, start, clip)
         batches = torch.arange(len(x)).split(batch_size)
         parts = [climb(x[i], y[i], start[i]) for i in batches]
@@ -192,7 +192,7 @@ def pgd_attack(
     return Attack(
         images=x + worst.delta,
         success=worst.fooled,
-        distance=image_norms(worst.delta).flatten(),
+        distance=_image_norms(worst.delta).flatten(),
         name=f"PGD, {n_steps} steps, {restarts} restarts",
     )
 

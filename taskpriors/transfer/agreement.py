@@ -403,29 +403,25 @@ def _partial(method, *vectors) -> float:
 def partial_agreement(
     scores: ArrayLike,  # one number per model, shape (n,)
     truth: ArrayLike,  # values that scores should predict, shape (n,)
-    covariates: ArrayLike,  # variables held fixed, shape (n,), or a list of vectors
+    covariate: ArrayLike,  # variable held fixed, shape (n,)
     *,
     method: str = "spearman",  # "spearman", "pearson", "kendall", "tau_a" or "tau_b"
     groups: ArrayLike | None = None,  # family of each model, (n,), for a bootstrap interval
 ) -> Agreement:  # agreement with Fisher's 95 % interval or one of 2,000 resamples of families
-    "Partial correlation of scores with the truth, given other variables."
+    "Partial correlation of scores with the truth, given another variable."
     checks.check_choice(method, tuple(_FISHER_INTERVALS), "method")
-    columns: Sequence[ArrayLike] = [covariates]
-    if isinstance(covariates, (list, tuple)) and covariates and hasattr(covariates[0], "__len__"):
-        columns = covariates
-    held = {f"covariates[{i}]": v for i, v in enumerate(columns)}
-    vectors = _vectors(method, scores=scores, truth=truth, **held)
+    vectors = _vectors(method, scores=scores, truth=truth, covariate=covariate)
     n = len(vectors[0])
     families = family_members(groups, n)
     value = _partial(method, *vectors)
     if math.isnan(value):
-        rule = "scores, truth and covariates must not be collinear"
+        rule = "scores, truth and covariate must not be collinear"
         checks.refuse(rule, "a singular correlation matrix", "drop one of them")
-    draws, n_given = None, len(vectors) - 2
+    draws = None
     if families is not None:
         partial = functools.partial(_partial, method)
         draws = _resampled_values(partial, vectors, 2000, 0, families=families)
-    return _agreement(value, draws, method, 0.95, n=n, n_given=n_given, families=families)
+    return _agreement(value, draws, method, 0.95, n=n, n_given=1, families=families)
 
 # %% ../../nbs/transfer/01_agreement.ipynb #a15a6afd
 @checks.entry_point

@@ -160,16 +160,15 @@ def mdl(
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
     curve: LossCurve | None = None,  # loss_curve(features, labels), if available
-    rule: str = "right",  # "right" (as published) or "left" (prequential code)
     **kw: Any,  # passed to loss_curve
 ) -> float:  # nats, lower is better
     """Minimum description length (MDL) of the labels, the area under the loss curve.
 
-    MDL = sum over i of (n_i - n_(i-1)) max(L(n_i), 0), with L(n_(i-1)) instead for rule="left".
+    MDL = sum over i of (n_i - n_(i-1)) max(L(n_i), 0).
 
     Reference: Voita and Titov 2020, Information-theoretic probing; SynBench, Table 7.
     """
-    return _curve(features, labels, curve, kw).code_length(rule=rule)
+    return _curve(features, labels, curve, kw).code_length()
 
 # %% ../../nbs/transfer/07_code_length.ipynb #5dd1ad6d
 def _target(eps: float | None, curve: LossCurve) -> float:  # nats
@@ -186,7 +185,6 @@ def sdl(
     *,
     eps: float | None = None,  # target loss in nats; None is half of log K; SynBench uses 1
     curve: LossCurve | None = None,  # loss_curve(features, labels), if available
-    rule: str = "right",  # "right" (as published) or "left"
     **kw: Any,  # passed to loss_curve
 ) -> float:  # nats, lower is better; a lower bound, with a warning, if the loss ends above eps
     """Surplus description length (SDL), the area between the loss curve and eps.
@@ -201,7 +199,7 @@ def sdl(
         limit = f"the loss must reach eps = {eps:.3g} for a finite SDL"
         got = f"{c.losses[-1]:.3g} at {int(c.sizes[-1])} examples, so this is a lower bound"
         checks.warn(limit, got, "raise eps or pass more examples")
-    return c.code_length(floor=eps, rule=rule)
+    return c.code_length(floor=eps)
 
 # %% ../../nbs/transfer/07_code_length.ipynb #4fda4cc9
 @documented

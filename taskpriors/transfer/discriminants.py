@@ -14,7 +14,7 @@ from torch import Tensor
 import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
-from ..svd import FeatureSVD, class_means, labelled_points, present_classes, use_svd
+from ..svd import FeatureSVD, class_means, feature_svd, labelled_points, present_classes
 from . import heads
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #15e0ac3b
@@ -38,7 +38,7 @@ def h_score(
         got = f"{len(X)} classes of one example each, so the value is the rank for any features"
         rule = "some class must have at least two examples"
         checks.warn(rule, got, "merge classes or add examples")
-    svd = use_svd(X, svd)
+    svd = feature_svd(X, svd)
     if len(svd.S) >= svd.n - 2 and len(counts) < svd.n:
         reach = "K - 1" if len(svd.S) == svd.n - 1 else "K - 1 less (K - 1)/(n - 1), by chance,"
         got = f"rank {len(svd.S)} of {svd.n} examples, so the value is {reach} for any labels"
@@ -62,7 +62,7 @@ def _ledoit_wolf_shrinkage(svd: FeatureSVD) -> float:  # in [0, 1]
 # %% ../../nbs/transfer/06_discriminants.ipynb #3a51c0ea
 def varying_svd(X: Tensor, svd: FeatureSVD | None) -> FeatureSVD:
     "Return the SVD of features, or raise `ValueError` if all rows are equal."
-    svd = use_svd(X, svd)
+    svd = feature_svd(X, svd)
     if len(svd.S) == 0:
         rule, remedy = "features must differ between examples", "pass features that vary"
         checks.refuse(rule, "identical rows", remedy)
@@ -93,22 +93,6 @@ def regularized_h_score(
     between = (counts[:, None] * squares).sum(0) / (svd.n - 1)
     return float((1 - rho) * (between / shrunk).sum())
 
-# %% ../../nbs/transfer/06_discriminants.ipynb #df5e3922
-def _within_covariance(
-    Z: Tensor, y: Tensor, counts: Tensor, means: Tensor, squares: Tensor | None
-) -> Tensor:  # shape (r, r)
-    """Within-class covariance: mean outer product of residuals from the class means.
-
-    `squares` is the diagonal of Z.T @ Z if that is diagonal.
-    """
-    n = len(Z)
-    if squares is not None:
-        W = (torch.diag(squares) - means.T @ (counts[:, None] * means)) / n
-        if W.trace() >= 1e-4 * squares.sum() / n:
-            return W
-    R = Z - means[y]
-    return R.T @ R / n
-
 # %% ../../nbs/transfer/06_discriminants.ipynb #f4216162
 def lda_posterior(
     Z: Tensor,  # coordinates of the examples, shape (n, r), float64
@@ -117,11 +101,11 @@ def lda_posterior(
     *,
     shrinkage: float | None,  # in [0, 1]; None is exp(-5 largest within-class variance)
     d: int,  # dimension over which the within-class variance is averaged
-    squares: Tensor | None = None,  # diagonal of Z.T @ Z if that is diagonal, shape (r,)
 ) -> tuple[Tensor, float]:  # log-probabilities of the classes, shape (n, K), and the shrinkage
     "Linear discriminant analysis with a shrunk within-class covariance."
     means = class_means(Z, y, counts)
-    W = _within_covariance(Z, y, counts, means, squares)
+    R = Z - means[y]
+    W = R.T @ R / len(Z)
     if shrinkage is None:
         shrinkage = max(math.exp(-5 * torch.linalg.eigvalsh(W)[-1].item()), 1e-10)
     ridge = max(shrinkage * W.trace().item() / d, 1e-11 * W.diagonal().max().item(), 1e-300)
@@ -154,10 +138,7 @@ def sfda(
         shrinkage = checks.check_number(shrinkage, "shrinkage", low=0, high=1)
     svd = varying_svd(X, svd)
     label = y[:, None]
-    squares = svd.S.square()
-    log_p, shrinkage = lda_posterior(
-        svd.scores, y, counts, shrinkage=shrinkage, d=svd.d, squares=squares
-    )
+    log_p, shrinkage = lda_posterior(svd.scores, y, counts, shrinkage=shrinkage, d=svd.d)
     most = len(X) - max(len(counts), 3)
     if len(svd.S) > most:
         rule = f"features must have rank at most {most}, or all labels are separable"
@@ -266,7 +247,7 @@ def transrate(
     """
     X, y, counts = labelled_points(features, labels)
     eps = checks.check_number(eps, "eps", low=1e-100, high=1e100)
-    svd = use_svd(X, svd)
+    svd = feature_svd(X, svd)
     whole = (svd.S.square() / (len(y) * eps)).log1p().sum() / 2
     class_rates = []
     for k in range(len(counts)):

@@ -16,7 +16,7 @@ from torch import Tensor
 import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
-from ..svd import FeatureSVD, present_classes, use_svd
+from ..svd import FeatureSVD, feature_svd, present_classes
 
 # %% ../../nbs/transfer/05_evidence.ipynb #368dc58e
 def _evidence_profile(lam: Tensor, s2: Tensor, z: Tensor, rest: Tensor, n: int) -> Tensor:
@@ -128,10 +128,10 @@ def _log_evidence(
     checks.check_same_n(features=len(F), targets=len(T))
     T = T.double().to(F.device)
     if svd is not None:
-        use_svd(F, svd)
+        feature_svd(F, svd)
     parts = _gram_projections(F, T) if len(F) > 4 * F.shape[1] else None
     if parts is None:
-        parts = _raw_projections(T, use_svd(F, svd))
+        parts = _raw_projections(T, feature_svd(F, svd))
         size = T.square().sum(0)
         _refuse_columns(size == 0, "targets must not be zero", "drop it")
         reached = parts.rest <= 1e-22 * size

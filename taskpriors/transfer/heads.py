@@ -19,7 +19,7 @@ from torch import Tensor
 import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..results import Result
-from ..svd import FeatureSVD, labelled_points, use_svd
+from ..svd import FeatureSVD, feature_svd, labelled_points
 
 # %% ../../nbs/transfer/03_heads.ipynb #40c8f1b7
 class _HeadProblem(NamedTuple):
@@ -158,7 +158,7 @@ def _least_risk(
 def _coordinates(X: Tensor, svd: FeatureSVD | None) -> tuple[Tensor, Tensor, Tensor | None]:
     "Return the mean row, coordinates (n, r) of the centred features, and their basis (d, r)."
     if svd is not None:
-        svd = use_svd(X, svd)
+        svd = feature_svd(X, svd)
         return svd.mean.detach(), svd.scores.detach(), svd.V.detach()
     mean = X.double().mean(0)
     centred = X.double() - mean

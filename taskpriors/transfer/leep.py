@@ -16,19 +16,20 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
-from ..svd import FeatureSVD, labelled_points, present_classes, use_svd
+from ..svd import FeatureSVD, labelled_points, present_classes
+from .discriminants import varying_svd
 
 if TYPE_CHECKING:
     from sklearn.mixture import GaussianMixture
 
 # %% ../../nbs/transfer/02_leep.ipynb #7dd63e06
 def _joint_probability(
-    source_probs: Tensor, y: Tensor, n_classes: int, *, block_size: int = 1024
+    source_probs: Tensor, y: Tensor, n_classes: int
 ) -> Tensor:  # shape (K, n_source), float64, sums to one
     "Estimate the joint distribution of target and source class, streamed over the examples."
     shape = (n_classes, source_probs.shape[1])
     J = torch.zeros(shape, dtype=torch.float64, device=source_probs.device)
-    for rows in blocks.row_blocks(len(y), block_size):
+    for rows in blocks.row_blocks(len(y), 1024):
         J.index_add_(0, y[rows], source_probs[rows].double())
     return J / J.sum()
 
@@ -38,8 +39,6 @@ def _joint_probability(
 def leep(
     source_probs: ArrayLike,  # probability of each source class, (n, n_source), rows sum to one
     labels: ArrayLike,  # class of each example, shape (n,)
-    *,
-    block_size: int = 1024,  # examples per block; a few MB for a thousand source classes
 ) -> float:  # in [-H(Y), 0] nats, higher is better
     """Log expected empirical prediction (LEEP), streamed over the examples.
 
@@ -48,11 +47,10 @@ def leep(
     """
     M = checks.check_probs(source_probs).detach()
     y, counts = present_classes(labels, n=len(M), device=M.device)
-    block_size = checks.check_count(block_size, "block_size")
-    J = _joint_probability(M, y, len(counts), block_size=block_size)
+    J = _joint_probability(M, y, len(counts))
     conditional = J / J.sum(0).clamp_min(torch.finfo(J.dtype).tiny)
     total = 0.0
-    for rows in blocks.row_blocks(len(y), block_size):
+    for rows in blocks.row_blocks(len(y), 1024):
         likelihood = (conditional[y[rows]] * M[rows].double()).sum(1)
         total += likelihood.log().sum()
     return float(total / len(y))
@@ -96,9 +94,6 @@ def fitted_mixture(
         n_components = max(1, int(max(min(n_classes, 0.2 * svd.n), 0.1 * svd.n)))
     n_components = checks.check_count(n_components, "n_components", high=svd.n)
     seed = checks.check_count(seed, "seed", low=0, high=2**32 - 1)
-    if len(svd.S) == 0:
-        rule = "features must differ between examples"
-        checks.refuse(rule, "identical rows", "pass features that vary")
     share = svd.S.square().cumsum(0) / svd.S.square().sum()
     p = min(int((share < 0.8 - 1e-12).sum()) + 1, len(share))
     scores = svd.scores[:, :p] * (svd.n**0.5 / svd.S[0])  # the first column has variance one
@@ -118,7 +113,7 @@ def task_mixture(
 ) -> Tensor:  # shape (n, n_components), float64, rows sum to one
     "Return the posterior of `fitted_mixture` at each example."
     X, _, counts = labelled_points(features, labels)
-    svd = use_svd(X, svd)
+    svd = varying_svd(X, svd)
     mixture, Z = fitted_mixture(svd, len(counts), n_components, seed)
     return torch.from_numpy(mixture.predict_proba(Z)).to(svd.U.device)
 

@@ -16,7 +16,7 @@ import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
 from ..store import digest_tensors
-from ..svd import FeatureSVD, use_svd
+from ..svd import FeatureSVD, feature_svd
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #e5a5cdad
 @checks.entry_point
@@ -31,7 +31,7 @@ def effective_rank(weights: ArrayLike) -> float:  # in [1, k]
 
 # %% ../../nbs/transfer/08_spectrum.ipynb #5e8a22d4
 def _spectrum(features, svd, center: bool) -> Tensor:  # decreasing
-    svd = use_svd(features, svd)
+    svd = feature_svd(features, svd)
     S = svd.S if center else svd.rotation[1]
     if len(S) == 0:
         rule = "features must differ between examples" if center else "features must not be zero"
