@@ -16,8 +16,7 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
-from ..svd import FeatureSVD, labelled_points, present_classes
-from .discriminants import varying_svd
+from ..svd import FeatureSVD, labelled_points, present_classes, use_svd
 
 if TYPE_CHECKING:
     from sklearn.mixture import GaussianMixture
@@ -94,6 +93,9 @@ def fitted_mixture(
         n_components = max(1, int(max(min(n_classes, 0.2 * svd.n), 0.1 * svd.n)))
     n_components = checks.check_count(n_components, "n_components", high=svd.n)
     seed = checks.check_count(seed, "seed", low=0, high=2**32 - 1)
+    if len(svd.S) == 0:
+        rule = "features must differ between examples"
+        checks.refuse(rule, "identical rows", "pass features that vary")
     share = svd.S.square().cumsum(0) / svd.S.square().sum()
     p = min(int((share < 0.8 - 1e-12).sum()) + 1, len(share))
     scores = svd.scores[:, :p] * (svd.n**0.5 / svd.S[0])  # the first column has variance one
@@ -113,7 +115,7 @@ def task_mixture(
 ) -> Tensor:  # shape (n, n_components), float64, rows sum to one
     "Return the posterior of `fitted_mixture` at each example."
     X, _, counts = labelled_points(features, labels)
-    svd = varying_svd(X, svd)
+    svd = use_svd(X, svd)
     mixture, Z = fitted_mixture(svd, len(counts), n_components, seed)
     return torch.from_numpy(mixture.predict_proba(Z)).to(svd.U.device)
 
