@@ -509,8 +509,7 @@ class Columns(NamedTuple):
 
     values: dict[str, Tensor]  # column -> values, shape (n_models,), NaN for missing values
     failures: dict[str, str]  # "statistic of model" -> reason why the value is missing
-    notes: list[str]  # notes on metrics that were left out
-    combined: list[str]  # notes on columns that combine several metrics
+    notes: list[str]  # on metrics that were left out, and on columns that combine several
 
 # %% ../../nbs/rank/07_distributions.ipynb #064c9c42
 class LabelledSkills(NamedTuple):

@@ -351,4 +351,4 @@ class MemoryEngine:
         values, failures = model_metrics(models, metrics, self.options)
         combined = _combined_columns(metrics, values)
         notes = [registry.combination_note(name) for name in combined]
-        return distributions.Columns(values | combined, failures, [], notes)
+        return distributions.Columns(values | combined, failures, notes)

@@ -462,8 +462,6 @@ def _settings_of(
             "different groups as long as some groups have no labels."
         )
     settings["notes"] += findings.columns.notes
-    if findings.columns.combined:
-        settings["combined"] = findings.columns.combined
     return settings
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
