@@ -134,8 +134,8 @@ def _scored(rows, job) -> distributions.TaskScores:
             points=ratios.mean() + share**0.5 * (ratios - ratios.mean()),
             tasks=error.task_ratios,
             sampled=(1 - share) ** 0.5 * sampled / error.baseline,
-            accuracy=None if probes is None else probes.accuracy,
-            right=None if probes is None else probes.point_accuracy,
+            accuracy=None if probes is None else probes.mean(1),
+            right=None if probes is None else probes.mean(0),
             columns=columns,
             seconds=members.scalar(time.perf_counter() - start),
         )

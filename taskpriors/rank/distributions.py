@@ -355,7 +355,7 @@ def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) ->
 
 
 _HELD_TOGETHER = 2**25  # largest number of random numbers in memory at once
-_DRAWN_TOGETHER = 64  # examples per block; larger blocks are slower with few tasks per order
+_DRAWN_TOGETHER = 32  # examples per block; larger blocks are slower with few tasks per order
 
 
 def tasks_of_component(
@@ -446,14 +446,12 @@ class Moments(NamedTuple):
     seconds: Tensor  # computation time per model
 
     @classmethod
-    def of(
-        cls, trace: TraceMoments, least: edges.LeastEigenvalue, temperature: float, seconds: float
-    ) -> "Moments":
+    def of(cls, trace: TraceMoments, least: float, temperature: float, seconds: float) -> "Moments":
         "Form the moments from those of Tr(MG) and the least eigenvalue of E[G]."
         return cls(
             mean=trace.mean.cpu(),
             variance=trace.variance.cpu(),
-            least=members.scalar(least.value).nan_to_num(-math.inf),  # the cache cannot store NaN
+            least=members.scalar(least).nan_to_num(-math.inf),  # the cache cannot store NaN
             temperature=members.scalar(temperature),
             scale=members.scalar(trace.kernel_scale),
             seconds=members.scalar(seconds),
@@ -467,7 +465,7 @@ class Moments(NamedTuple):
     def edge_reason(self, n: int) -> str:
         "Reason why no labels of n examples can have these edge probabilities, or ''."
         least = math.nan if self.least.isinf() else self.least.item()
-        return edges.LeastEigenvalue(least, min(n, 2048)).reason
+        return edges.edge_reason(least, n)
 
 # %% ../../nbs/rank/07_distributions.ipynb #218f95f7
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -123,7 +123,7 @@ def _probe(model, *, labels, mask, digest, options) -> dict[str, Tensor]:
         start = time.perf_counter()
         q = options.tasks.n_classes
         X, tasks = model.features.to(device), labels.to(device)
-        probes = probing.held_out_probes(X, tasks, mask, n_classes=q)
+        probes = probing.ridge_probes(X, tasks, train=mask, n_classes=q)
         accuracy = probes.accuracy.cpu()
         assert probes.point_accuracy is not None
         points = probes.point_accuracy.cpu()

@@ -172,7 +172,7 @@ def _is_at_hand(
         return source.of_zoo or cached or Path(source.text).is_dir()
     if isinstance(source, sources.TextEncoder):
         return source.encode is None
-    return isinstance(source, (sources.Network, sources.WordVectors))
+    return isinstance(source, sources.Network)
 
 
 def _usual_text(points: TextSource) -> int:
@@ -197,13 +197,13 @@ def _network_work(source: sources.Source, points: Inputs | None) -> _NetworkWork
     elif points is None or not _is_at_hand(source, of_texts):
         return None
     elif isinstance(points, TextSource):
-        if isinstance(source, sources.WordVectors):
-            return _NetworkWork(word_means(source.vectors, points.subset([0])).shape[1], 0.0, 0)
+        if isinstance(source, sources.TextEncoder) and source.has_vectors:
+            return _NetworkWork(word_means(source.model, points.subset([0])).shape[1], 0.0, 0)
         encoder = text_encoder(source, points)
         forward, module = encoder.forward, encoder.module
         batch = torch.tensor([_usual_text(points)])
     elif isinstance(source, sources.Name) and source.of_zoo:  # training does not change the cost
-        forward = module = zoo.build_network(source.text[4:], train=False)
+        forward = module = zoo.zoo_model(source.text[4:], train=False)
         batch = zoo.zoo_transform(points[0])[None]
     else:
         encoder = accepted_models.load_encoder(source)
@@ -243,7 +243,8 @@ def _plan_in_memory(
     works: dict[str, _NetworkWork] = {}
     for name, source in models.items():
         if source.is_given:
-            n, d = np.shape(read_features(source).values)
+            values, _ = read_features(source)
+            n, d = np.shape(values)
             widths.append(d)
         elif work := _network_work(source, points):
             works[name] = work

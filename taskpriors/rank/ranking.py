@@ -626,10 +626,7 @@ class Ranking(Result):
 
         A score is a fraction, the held-out accuracy of a probe on the labels.
         """
-        rows = past_scores.to_record(self, task)
-        if path is not None:
-            past_scores.append_record(path, rows, overwrite=overwrite)
-        return rows
+        return past_scores.to_record(self, task, path, overwrite=overwrite)
 
     @checks.entry_point
     def report(

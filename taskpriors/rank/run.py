@@ -20,7 +20,6 @@ import taskpriors
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..inputs import row_labels
-from ..inputs.sources import WithPrefix
 from ..inputs.texts import TextSource
 from ..pairs import SEARCHED_ROWS, copies_note, copies_of, numbered
 from ..prior import consensus, left_out_groups, pair_retrieval
@@ -210,8 +209,7 @@ def _with_scores(task: Task, group: _Gathered) -> KnownPairs | None:
     asked = dict(given.features)
     if given.source is not None:
         for name in ranked:
-            model = task.models[name]
-            model = model.for_queries if isinstance(model, WithPrefix) else model
+            model = task.models[name].for_queries
             asked[name] = members.embed_model(name, model, given.source, task.options).features
         if beside:
             seen = baselines.see_inputs(given.source, ranked, task.options).results
@@ -669,7 +667,7 @@ def _prefix_notes(models: Mapping[str, Any]) -> list[str]:  # models: name -> So
     "List the prefixes that models prepend to texts and queries."
     notes = []
     for name, model in models.items():
-        if isinstance(model, WithPrefix) and (model.prefix or model.query_prefix):
+        if model.prefix or model.query_prefix:
             said = f"{words.shortened(name, 60)} prepends {model.prefix!r} to each text"
             asked = f", and {model.query_prefix!r} to each query" if model.query_prefix else ""
             notes.append(f"{said}{asked}.")
