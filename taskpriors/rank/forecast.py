@@ -576,14 +576,13 @@ def forecast_of(
     if constants is None or reason or len(names) == 1:
         centre = logit(0.5 if level is None else level)
         scores = 100 * torch.sigmoid((points.mean if labels is None else labels.mean) + centre)
-        nothing = torch.full((len(names),), math.nan, dtype=torch.float64)
-        alone = len(names) == 1
+        certain = len(names) == 1
         return Forecast(
             models=names,
             margin=scores - scores.mean(),
-            error=nothing,
-            p_best=torch.ones_like(nothing) if alone else nothing,
-            expected_regret=torch.zeros_like(nothing) if alone else nothing,
+            error=torch.full_like(scores, math.nan),
+            p_best=torch.full_like(scores, 1.0 if certain else math.nan),
+            expected_regret=torch.full_like(scores, 0.0 if certain else math.nan),
             level=float(expit(centre)),
             evidence=tuple(evidence),
             scoring=scoring,
