@@ -94,12 +94,8 @@ def _of_groups(
     return mean + n_groups / len(values) * sums
 
 
-def _loaded(path) -> Tensor:  # contents of a job's file
-    return torch.from_numpy(remote.load_array(path))
-
-
 def _scored(rows, job) -> distributions.TaskScores:
-    arrays = {name: _loaded(path) for name, path in job.files.items()}
+    arrays = {name: torch.from_numpy(remote.load_array(path)) for name, path in job.files.items()}
     labels, probed = arrays["skill"], arrays.get("probes")
     classes, groups = arrays.get("labels"), arrays.get("groups")
     index = evaluated_rows(len(rows), job.n_evaluated, groups)
