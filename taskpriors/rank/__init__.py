@@ -5,10 +5,10 @@ task         the arguments of a ranking, read and checked once
 run          the steps in order: gather models, draw tasks, compute scores, assemble the ranking
 members      features of the models, and their cache
 reference_set  models that help to define the tasks and are not ranked
-distributions  task distributions, their components and weights; the interface of the engines
+distributions  task distributions, their components and weights; tasks and scores
 memory       the engine for features in memory: skills and probes; `disk` for rows in files
 labelled     skills given known labels, and the examples to label next
 errors       standard errors of skills over examples and tasks
 forecast     the forecast for the user's task, from examples, labels, pairs and past results
-ranking      the results, their verdict and the change between two rankings; `record` saves them
+ranking      the results and their verdict; `record` saves them
 """

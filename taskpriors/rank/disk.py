@@ -104,12 +104,8 @@ def _of_groups(
     return mean + n_groups / len(values) * sums
 
 
-def _loaded(path) -> Tensor:  # contents of a job's file
-    return torch.from_numpy(remote.load_array(path))
-
-
 def _scored(rows, job) -> distributions.TaskScores:
-    arrays = {name: _loaded(path) for name, path in job.files.items()}
+    arrays = {name: torch.from_numpy(remote.load_array(path)) for name, path in job.files.items()}
     labels, probed = arrays["skill"], arrays.get("probes")
     classes, groups = arrays.get("labels"), arrays.get("groups")
     index = evaluated_rows(len(rows), job.n_evaluated, groups)
@@ -178,33 +174,30 @@ def _scored_in_worker(rows, job) -> distributions.TaskScores:
         _release_freed_pages()
 
 # %% ../../nbs/rank/10_disk.ipynb #adf85149
-class _KernelNumbers(NamedTuple):
-    "Statistics of a kernel, computed in one pass over its rows."
-
-    mean: Tensor  # mean row before centring, shape (d,), float64
-    scale: Tensor
-    trace: Tensor
-    range: Tensor  # basis for the range of its Gram matrix, shape (d, width), float64
-
-
 def _kernel_of(rows, kind, rank, seed, cache) -> cut_prior.RowKernel:  # RowKernel
     width = min(rank + cut_prior.OVERSAMPLING, *rows.shape)
 
-    def compute() -> _KernelNumbers:
+    def compute() -> dict[str, Tensor]:
         kernel = cut_prior.row_kernel(rows, kind, width=width, seed=seed)
         assert kernel.range is not None
         scale, trace = members.scalar(kernel.scale), members.scalar(kernel.trace)
-        return _KernelNumbers(kernel.mean.double(), scale, trace, kernel.range.double().cpu())
+        basis = kernel.range.double().cpu()
+        return dict(mean=kernel.mean.double(), scale=scale, trace=trace, range=basis)
 
     file = _file_key(rows)
     key = dict(what="kernel of rows", file=file, kind=kind, width=width, seed=seed)
-    blank = members.blank
-    like = _KernelNumbers(blank(rows.shape[1]), blank(), blank(), blank(rows.shape[1], width))
-    numbers = members.load_or_compute(key, compute, like, cache if file else False)
+    blank, d = members.blank, rows.shape[1]
+    like = dict(mean=blank(d), scale=blank(), trace=blank(), range=blank(d, width))
+    numbers = members.cached_tensors(key, compute, like, cache if file else False)
     rows.check_unchanged()
-    mean = numbers.mean.to(rows.dtype)
-    scale, trace = numbers.scale.item(), numbers.trace.item()
-    return cut_prior.RowKernel(rows, kind, mean, scale, trace, numbers.range.to(rows.device))
+    return cut_prior.RowKernel(
+        rows=rows,
+        kind=kind,
+        mean=numbers["mean"].to(rows.dtype),
+        scale=numbers["scale"].item(),
+        trace=numbers["trace"].item(),
+        range=numbers["range"].to(rows.device),
+    )
 
 # %% ../../nbs/rank/10_disk.ipynb #3dc09d24
 def _gather_rows(
@@ -535,7 +528,7 @@ class DiskEngine:
     ) -> distributions.Columns:
         "Compute label statistics from the pass over all rows, or from the labelled rows alone."
         if labels is None:
-            return distributions.Columns({}, {}, [], [])
+            return distributions.Columns({}, {}, [])
         if _complete(labels):
             each = []
             for name in models:
@@ -550,10 +543,10 @@ class DiskEngine:
                 name for name, x in zip(models, values["logme"], strict=True) if x.isnan().item()
             ]
             failures = {f"logme of {name}": why for name in undefined}
-            return distributions.Columns(values, failures, [_LEFT_OUT], [])
+            return distributions.Columns(values, failures, [_LEFT_OUT])
         points = (labels.classes >= 0).nonzero()[:, 0]
         if len(points) > _PAIRED or not 2 <= len(labels.names) < len(points):
-            return distributions.Columns({}, {}, [], [])
+            return distributions.Columns({}, {}, [])
         accuracy = partial(probing.label_accuracy, labels=labels.classes[points])
         groups = self.options.groups
         if groups is not None:
@@ -561,7 +554,7 @@ class DiskEngine:
         rows = {k: replace(m, features=m.rows(points)) for k, m in models.items()}
         uncached = self.options.changed(cache=False)
         of_some = memory.model_metrics(rows, {registry.LABEL_ACCURACY: accuracy}, uncached)
-        return distributions.Columns(of_some.results, of_some.failures, [], [])
+        return distributions.Columns(of_some.results, of_some.failures, [])
 
 
 Engine = memory.MemoryEngine | DiskEngine

@@ -34,7 +34,6 @@ from ..prior.moments import TraceMoments
 from ..prior.prefix import pair_scale
 from . import members
 from taskpriors.rank.forecast import (
-    ForecastEvidence,
     PointEvidence,
     ScoreEvidence,
     centred_logits,
@@ -507,8 +506,7 @@ class Columns(NamedTuple):
 
     values: dict[str, Tensor]  # column -> values, shape (n_models,), NaN for missing values
     failures: dict[str, str]  # "statistic of model" -> reason why the value is missing
-    notes: list[str]  # notes on metrics that were left out
-    combined: list[str]  # notes on columns that combine several metrics
+    notes: list[str]  # on metrics that were left out, and on columns that combine several
 
 # %% ../../nbs/rank/07_distributions.ipynb #064c9c42
 class LabelledSkills(NamedTuple):
@@ -531,43 +529,3 @@ class Beside(NamedTuple):
     on_targets: Mapping[str, TaskScores] = MappingProxyType({})  # scores on real targets, if known
     scores: ScoreEvidence | None = None  # evidence from labels about the models, then the baselines
     agreeing: PointEvidence | None = None  # from tasks that agree with the labels
-
-
-class Findings(NamedTuple):
-    "All results about the models that an engine has computed."
-
-    task_sample: TaskSample
-    scores: dict[str, TaskScores]  # scores on the sampled tasks
-    models: dict[str, members.Model]  # models with complete scores
-    labelled: LabelledSkills | None  # results for these models given labels; None without labels
-    columns: Columns
-    to_label: Tensor | None  # row numbers of examples to label, in labelling order
-    failures: dict[str, str]  # model, or "statistic of model" -> reason why it is missing
-    beside: Beside | None = None  # None without baselines or without inputs
-
-    def evidence_beside(
-        self,
-        past: Tensor | None = None,  # fractions, scores of the ranked models on earlier tasks
-        pairs: ScoreEvidence | None = None,  # about the ranked models, then the baselines
-        *,
-        of_texts: bool = False,  # whether the examples are known to be texts
-    ) -> tuple[ForecastEvidence, Tensor] | None:  # and skills, (m,); None without baselines
-        "Combine the evidence about the models and the baselines, in this order."
-        beside, labels = self.beside, self.labelled
-        if beside is None or not beside.models:
-            return None
-        scores = {name: self.scores[name] for name in self.models} | beside.skills
-        skills = scores
-        if beside.on_targets and labels is not None:
-            skills = {**labels.skills, **beside.on_targets}
-        skill = torch.stack([skills[name].skill for name in scores])
-        if past is not None:  # baselines have no past results
-            past = torch.cat([past, past.new_full((len(beside.models), past.shape[1]), math.nan)])
-        evidence = ForecastEvidence(
-            examples=self.task_sample.evidence(scores, skill, of_texts=of_texts),
-            agreeing=beside.agreeing,
-            labels=beside.scores,
-            past=past,
-            pairs=pairs,
-        )
-        return evidence, skill

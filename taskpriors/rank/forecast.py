@@ -172,12 +172,6 @@ def _pair_rule() -> _PairRule:
     return _PairRule(**packaged_toml("rank/pairs.toml")["retrieval"])
 
 
-@cache
-def _query_bias() -> float:  # tau^2
-    "Read the variance of the bias in evidence from ranks of relevant documents."
-    return packaged_toml("rank/pairs.toml")["queries"]["bias"]
-
-
 def _depth_evidence(scores: PairScores | QueryScores) -> ScoreEvidence:
     "Form evidence about precision at 10 from the ranks of known partners, for several models."
     depth, n = scores.depth, scores.n_points
@@ -243,7 +237,8 @@ def pair_evidence(
     own = torch.eye(codes.shape[1], dtype=torch.float64)
     of_found = shrunk_covariance(gaps.T @ codes) / scores.found.shape[1]
     of_found = of_found + own * unit / scores.n_places.sum()
-    of_depth = codes.T @ depth.covariance @ codes + own * _query_bias()
+    bias = packaged_toml("rank/pairs.toml")["queries"]["bias"]  # its variance tau^2
+    of_depth = codes.T @ depth.covariance @ codes + own * bias
     by_found, by_depth = torch.linalg.inv(of_found), torch.linalg.inv(of_depth)
     joined = torch.linalg.inv(by_found + by_depth)
     mean = joined @ (by_found @ (codes.T @ found * unit) + by_depth @ (codes.T @ depth.mean))
@@ -576,14 +571,13 @@ def forecast_of(
     if constants is None or reason or len(names) == 1:
         centre = logit(0.5 if level is None else level)
         scores = 100 * torch.sigmoid((points.mean if labels is None else labels.mean) + centre)
-        nothing = torch.full((len(names),), math.nan, dtype=torch.float64)
-        alone = len(names) == 1
+        certain = len(names) == 1
         return Forecast(
             models=names,
             margin=scores - scores.mean(),
-            error=nothing,
-            p_best=torch.ones_like(nothing) if alone else nothing,
-            expected_regret=torch.zeros_like(nothing) if alone else nothing,
+            error=torch.full_like(scores, math.nan),
+            p_best=torch.full_like(scores, 1.0 if certain else math.nan),
+            expected_regret=torch.full_like(scores, 0.0 if certain else math.nan),
             level=float(expit(centre)),
             evidence=tuple(evidence),
             scoring=scoring,

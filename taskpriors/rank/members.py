@@ -6,7 +6,6 @@
 __all__ = []
 
 # %% ../../nbs/rank/03_members.ipynb #3b2c941e
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
@@ -134,7 +133,6 @@ class Model:
     pooling: str = ""  # how tokens are pooled; empty if the model returns vectors
     given_as: str = ""  # how sparse features were converted; empty for others
     untrained: bool = False  # whether the network has its initial weights
-    from_cache: bool = False  # whether the features were computed by an earlier run
 
     def rows(self, index: Tensor) -> Tensor:
         "Return the features (m, d) of some examples."
@@ -182,7 +180,6 @@ def _gather_model(
         pooling=embedded.pooling,
         given_as=embedded.pooling if embedded.device == "none" else "",
         untrained=embedded.untrained,
-        from_cache=embedded.cached and bool(embedded.key),
     )
 
 # %% ../../nbs/rank/03_members.ipynb #53b68e09
@@ -203,9 +200,6 @@ def gather_models(
 
         settled = attempt_each(gather, dict(zip(models, enumerate(models), strict=True)))
         bar.update(each * len(models) - bar.n)
-    n_stored = sum(model.from_cache for model in settled.results.values())
-    if n_stored and options.compute.progress and sys.stderr.isatty():
-        print(f"Features of {words.counted(n_stored, 'model')} from the cache.", file=sys.stderr)
     return settled
 
 # %% ../../nbs/rank/03_members.ipynb #b94a25e2

@@ -24,7 +24,6 @@ import taskpriors.store as store
 from ..inputs.row_labels import GivenLabels
 from ..prior import calibration, edges, left_out_groups, regression
 from ..prior.heldout import error_on_basis
-from ..prior.moments import TraceMoments
 from ..prior.prefix import task_diversity
 from ..prior.task_prior import TaskPrior
 from . import distributions, members
@@ -34,19 +33,6 @@ from ..transfer.evidence import logme
 
 # %% ../../nbs/rank/09_memory.ipynb #5621d890
 ALL_PAIRS = 100_000  # largest number of examples for which moments use all pairs
-
-
-def _trace_of(
-    factors: Mapping[str, Tensor],
-    prior: TaskPrior,
-    options: RankOptions,
-    *,
-    all_pairs: int = ALL_PAIRS,
-) -> TraceMoments:
-    "Compute the mean and variance of Tr(MG) from all pairs of examples, or from a sample."
-    if len(prior) > all_pairs:
-        return prior.moments(factors, kernel=None, pairs="sampled", rel_tol=0.01, seed=options.seed)
-    return prior.moments(factors, kernel=None, executor=options.compute.executor)
 
 # %% ../../nbs/rank/09_memory.ipynb #92154fec
 def _model_moments(
@@ -60,7 +46,12 @@ def _model_moments(
 
     def compute() -> distributions.Moments:
         start = time.perf_counter()
-        trace = _trace_of({k: m.factor.to(prior.factor) for k, m in models.items()}, prior, options)
+        factors = {name: model.factor.to(prior.factor) for name, model in models.items()}
+        if len(prior) <= ALL_PAIRS:
+            trace = prior.moments(factors, kernel=None, executor=options.compute.executor)
+        else:
+            seed = options.seed
+            trace = prior.moments(factors, kernel=None, pairs="sampled", rel_tol=0.01, seed=seed)
         least = edges.least_eigenvalue(prior.factor, prior.temperature, graphs=prior.graphs)
         seconds = (time.perf_counter() - start) / len(models)
         return distributions.Moments.of(trace, least, prior.temperature, seconds)
@@ -351,4 +342,4 @@ class MemoryEngine:
         values, failures = model_metrics(models, metrics, self.options)
         combined = _combined_columns(metrics, values)
         notes = [registry.combination_note(name) for name in combined]
-        return distributions.Columns(values | combined, failures, [], notes)
+        return distributions.Columns(values | combined, failures, notes)

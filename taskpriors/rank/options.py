@@ -141,7 +141,7 @@ def check_keywords(unknown: Mapping[str, object], names: Iterable[str]) -> None:
 
 # %% ../../nbs/rank/02_options.ipynb #opt0n008
 SCORINGS = ("accuracy", "balanced_accuracy", "macro_f1", "retrieval", "clustering", "r2")
-MAX_SEED = 2**63 - 3  # up to 2 is added to the seed, and torch accepts seeds below 2**63
+_MAX_SEED = 2**63 - 3  # up to 2 is added to the seed, and torch accepts seeds below 2**63
 ORDERS = 50  # number of random orders of the examples in which tasks are drawn
 TRAIN = 0.5  # share of examples for training probes
 
@@ -168,7 +168,7 @@ class RankOptions:
             remedy = "pass scoring='retrieval'; queries in pairs= add columns of precision and nDCG"
             checks.refuse(rule, repr(self.scoring), remedy)
         checks.check_choice(self.scoring, SCORINGS, "scoring")
-        checks.check_count(self.seed, "seed", low=0, high=MAX_SEED)
+        checks.check_count(self.seed, "seed", low=0, high=_MAX_SEED)
 
     @property
     def shown(self) -> "bool | tqdm":  # as accepted by `with_bar`

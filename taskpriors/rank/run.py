@@ -198,7 +198,9 @@ def _gather(engine: disk.Engine, task: Task) -> _Gathered:
     if options.compute.baselines and inputs is not None:
         seen, blind = baselines.see_inputs(inputs, {**models, **reference_models}, options)
         held, unheld = engine.embed(seen) if seen else ({}, {})
-        beside = members.Settled(held, blind | unheld)
+        copies = members.attempt(baselines.near_copies, held, models)[0] or set()
+        shown = {name: model for name, model in held.items() if name not in copies}
+        beside = members.Settled(shown, blind | unheld)
     return _Gathered(models, reference_models, failures, failed_references, called, beside)
 
 # %% ../../nbs/rank/12_run.ipynb #93f4392a
@@ -272,6 +274,46 @@ def _evidence_of_pairs(
     return _pair_evidence_of(models, given)
 
 # %% ../../nbs/rank/12_run.ipynb #7d7aaf26
+class _Findings(NamedTuple):
+    "All results about the models that an engine has computed."
+
+    task_sample: distributions.TaskSample
+    scores: dict[str, distributions.TaskScores]  # scores on the sampled tasks
+    models: dict[str, members.Model]  # models with complete scores
+    labelled: distributions.LabelledSkills | None  # None without labels
+    columns: distributions.Columns
+    to_label: Tensor | None  # row numbers of examples to label, in labelling order
+    failures: dict[str, str]  # model, or "statistic of model" -> reason why it is missing
+    beside: distributions.Beside | None = None  # None without baselines or without inputs
+
+    def evidence_beside(
+        self,
+        past: Tensor | None = None,  # fractions, scores of the ranked models on earlier tasks
+        pairs: forecast.ScoreEvidence | None = None,  # about the models, then the baselines
+        *,
+        of_texts: bool = False,  # whether the examples are known to be texts
+    ) -> tuple[forecast.ForecastEvidence, Tensor] | None:  # None without baselines
+        "Combine the evidence about the models and the baselines; also return their skills."
+        beside, labels = self.beside, self.labelled
+        if beside is None or not beside.models:
+            return None
+        scores = {name: self.scores[name] for name in self.models} | beside.skills
+        skills = scores
+        if beside.on_targets and labels is not None:
+            skills = {**labels.skills, **beside.on_targets}
+        skill = torch.stack([skills[name].skill for name in scores])
+        if past is not None:  # baselines have no past results
+            past = torch.cat([past, past.new_full((len(beside.models), past.shape[1]), math.nan)])
+        evidence = forecast.ForecastEvidence(
+            examples=self.task_sample.evidence(scores, skill, of_texts=of_texts),
+            agreeing=beside.agreeing,
+            labels=beside.scores,
+            past=past,
+            pairs=pairs,
+        )
+        return evidence, skill
+
+
 def _prior_kernel(
     engine: disk.Engine, choice: distributions.PriorChoice, n: int
 ) -> Any:  # factor (n, r), or RowKernel; None for a prior of ranked models
@@ -289,29 +331,13 @@ def _prior_kernel(
     return kernel
 
 
-def _score_beside(
-    engine: disk.Engine,
-    seen: Mapping[str, members.Model],  # name -> Model, as embedded by the engine
-    models: Mapping[str, members.Model],  # ranked models
-    task_sample: distributions.TaskSample,
-    mask: Tensor,  # shape (n,), True for training examples
-) -> distributions.Beside:
-    "Score the baselines that are not near copies of models."
-    copies = members.attempt(baselines.near_copies, seen, models)[0] or set()
-    shown = {name: model for name, model in seen.items() if name not in copies}
-    if not shown:
-        return distributions.Beside({}, {}, {})
-    skills, failures = engine.score(shown, task_sample.skill_tasks, mask, engine.options)
-    return distributions.Beside({k: shown[k] for k in skills}, skills, failures)
-
-
 def _find_scores(
     engine: disk.Engine,
     task: Task,
     group: _Gathered,
     mask: Tensor,  # shape (n,), True for training examples
     n_drawn: int,  # steps of the progress bar up to this stage
-) -> distributions.Findings:
+) -> _Findings:
     "Compute all results about the models of a ranking."
     options, labels = engine.options, task.labels
     distribution = distributions.distribution_of(
@@ -333,7 +359,8 @@ def _find_scores(
     beside = None
     if group.baselines.results:
         seen = group.baselines.results
-        beside = _score_beside(engine, seen, group.models, task_sample, mask)
+        skills, unscored = engine.score(seen, task_sample.skill_tasks, mask, options)
+        beside = distributions.Beside({k: seen[k] for k in skills}, skills, unscored)
     of_labels, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
     if labels is not None:
         has_label = labels.classes >= 0
@@ -349,7 +376,7 @@ def _find_scores(
         rows = [name in models for name in group.models]
         some = moments._replace(mean=moments.mean[rows], variance=moments.variance[rows])
         task_sample = replace(task_sample, moments=some)
-    return distributions.Findings(
+    return _Findings(
         task_sample=task_sample,
         scores=scores,
         models=models,
@@ -409,7 +436,7 @@ def _labels_record(labels: row_labels.GivenLabels, source: str) -> dict[str, Any
 
 
 def _settings_of(
-    findings: distributions.Findings,
+    findings: _Findings,
     task: Task,
     mask: Tensor,  # shape (n,), True for training examples
 ) -> dict[str, Any]:  # JSON-serialisable
@@ -469,12 +496,10 @@ def _settings_of(
             "different groups as long as some groups have no labels."
         )
     settings["notes"] += findings.columns.notes
-    if findings.columns.combined:
-        settings["combined"] = findings.columns.combined
     return settings
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
-def _counts_of_labels(findings: distributions.Findings) -> dict[str, float]:
+def _counts_of_labels(findings: _Findings) -> dict[str, float]:
     "Collect numbers about the labels that the forecast uses."
     scores = None if findings.labelled is None else findings.labelled.scores
     if scores is None and findings.beside is not None:  # a single model and baselines
@@ -485,7 +510,7 @@ def _counts_of_labels(findings: distributions.Findings) -> dict[str, float]:
 
 
 def _pairs_beside(
-    findings: distributions.Findings, given: KnownPairs | None
+    findings: _Findings, given: KnownPairs | None
 ) -> forecast.ScoreEvidence | None:  # None without pairs or baselines, or for one model
     "Form evidence from known pairs about the models, then the baselines."
     beside = findings.beside
@@ -498,7 +523,7 @@ def _pairs_beside(
 
 
 def _assemble(
-    findings: distributions.Findings,
+    findings: _Findings,
     task: Task,
     settings: dict,  # from `_settings_of`
     mask: Tensor,  # shape (n,), True for training examples
@@ -620,7 +645,7 @@ def _note_label_columns(
             settings["label_columns"][name] = column
 
 
-def _note_unranked(findings: distributions.Findings, group: _Gathered, settings: dict) -> None:
+def _note_unranked(findings: _Findings, group: _Gathered, settings: dict) -> None:
     "Add to the settings which reference models and baselines were used."
     called, beside = group.reference_set, findings.beside
     for name, why in group.failed_references.items():

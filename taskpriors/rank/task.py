@@ -33,7 +33,7 @@ from ..synbench.score import SynBenchSettings
 from ..transfer import registry
 
 # %% ../../nbs/rank/11_task.ipynb #tk000007
-SYNBENCH = "synbench"  # name of SynBench with default settings in `metrics=`
+_SYNBENCH = "synbench"  # name of SynBench with default settings in `metrics=`
 ON_REQUEST = ("accuracy", "mean", "variance")  # columns that `metrics=` must name
 
 
@@ -48,7 +48,7 @@ def _requested(
         names, rest = set(ON_REQUEST), None
     elif isinstance(metrics, (list, tuple)):
         names = {name for name in ON_REQUEST if name in metrics}
-        scores = {SYNBENCH: SynBenchSettings()} if SYNBENCH in metrics else {}
+        scores = {_SYNBENCH: SynBenchSettings()} if _SYNBENCH in metrics else {}
         rest = type(metrics)(name for name in metrics if name not in {*names, *scores}) or None
     elif isinstance(metrics, Mapping):
         names = {name for name in ON_REQUEST if metrics.get(name) is True}

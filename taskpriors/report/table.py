@@ -215,7 +215,6 @@ def run_summary(
         textwrap.fill(f"Tasks: {_explained(settings['prior'])}", width, break_on_hyphens=False),
         *([_labels_line(labels)] if labels else []),
         *(textwrap.fill(note, width) for note in settings.get("notes", ())),
-        *(textwrap.fill(note, width) for note in settings.get("combined", ())),
     ]
     if agreement is not None:
         lines += ["", "Spearman correlation with probe accuracy, 95 % interval over models:"]
