@@ -259,6 +259,7 @@ class Monitor:
         step = self._last + 1 if step is None else step
         step = checks.check_count(step, "step", low=0)
         self._last = step
+        loss = loss.item() if torch.is_tensor(loss) else loss
         loss = math.nan if loss is None else float(loss)
         latest = _from_rank_zero(lambda: self._measure(model, step, loss))
         was = next((s.collapsed for s in reversed(self.history) if s.step < step), False)
