@@ -306,8 +306,9 @@ def _run_metrics(args: argparse.Namespace) -> int:
     if "metric" in args:
         print(console.wrapped(str(registry.describe_metric(args.metric)), indent=13))
         return 0
-    for name, row in registry.card_table().iterrows():
-        print(console.wrapped(f"{name:25}{row.better:8}{row.needs}: {row.trap}", indent=25))
+    for name, metric in registry.METRICS.items():
+        line = f"{name:25}{metric.better:8}{', '.join(metric.needs)}"
+        print(console.wrapped(f"{line}: {metric.trap}", indent=25))
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #12c9d8b7

@@ -23,7 +23,7 @@ from ..inputs.accepted_models import load_encoder
 from ..inputs.encoders import PROBE_IMAGES
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
-from ..inputs.pooling import ChannelAxes, chosen_axis
+from ..inputs.pooling import channel_axis
 from taskpriors.inputs.texts import (
     TextsLike,
     TextSource,
@@ -106,9 +106,8 @@ class _Views:
         n_registers = getattr(getattr(model, "config", None), "num_register_tokens", 0)
         # number of tokens before the patch tokens
         self.n_prefix = getattr(model, "num_prefix_tokens", has_class + n_registers)
-        self.asked, self.pictures = False, None
         self.axes: dict = {}  # layer -> channel axis of its feature map
-        self.mode: ChannelAxes | None = None  # while axes are determined
+        self.batch: Any = None  # inputs of the current call
 
     def _keep(self, name, module, inputs, out) -> None:
         out = out[0] if isinstance(out, (tuple, list)) and out else out
@@ -116,20 +115,12 @@ class _Views:
             rule = "layers must return a tensor, or a tuple that starts with a tensor"
             got = f"{type(out).__name__} of {name!r}"
             checks.refuse(rule, got, "pass a layer inside it", TypeError)
-        if self.mode is not None and out.ndim == 4:
-            axis = self.mode.of(out)
-            self.axes[name] = chosen_axis(axis, out, self.pictures, module)
+        if out.ndim == 4:
+            self.axes[name] = channel_axis(out, self.batch, module)
         self.outputs[name] = out.clone()  # later layers may modify it in place
 
     def __call__(self, model, x):
-        if not self.asked:
-            two = rows_of(x, slice(2))
-            with ChannelAxes() as self.mode:
-                self.pictures = self.mode.put_pictures(two)
-                _run(model, two)
-            self.mode = None
-            self.asked = True
-        self.outputs = {}
+        self.outputs, self.batch = {}, x
         _run(model, x)
         views = {}
         mask = x.get("attention_mask") if isinstance(x, Mapping) else None
@@ -220,10 +211,15 @@ def _check_steady(module, points, views) -> None:
 
     halves = any(w.dtype in (torch.float16, torch.bfloat16) for w in module.parameters())
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    tolerance = embed.tolerance_of(device, halves)
-    kind, row = "texts" if named else "images", partial(rows_of, first)
-    look = embed.Look(features=some, inputs=row, tolerance=tolerance, kind=kind)
-    embed.check_encoder(look, some(list(range(size))), "the layers")
+    look = embed.Look(
+        name="the layers",
+        features=some,
+        inputs=partial(rows_of, first),
+        device=device,
+        half=halves,
+        kind="texts" if named else "images",
+    )
+    look.check(some(list(range(size))))
 
 
 @documented

@@ -25,7 +25,7 @@ import taskpriors.results as results
 import taskpriors.ridge as ridge
 import taskpriors.svd as svd
 from ..inputs import encoders, pooling, row_labels, sources
-from ..inputs.pooling import channels_of
+from ..inputs.pooling import channel_axis
 from ..prior import posterior
 from ..prior.heldout import error_on_basis
 from ..prior.left_out_groups import error_without_groups
@@ -90,15 +90,13 @@ def encode(
         return model(x) if features is None else features(model, x)
 
     rows: list[Tensor] = []
-    last = None  # are the channels of feature maps last?
     with _without_trace(model, device), encoders.evaluating(features):
         for x in points:
             n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
             x = _moved(x, device, dtype)
             mask = x.get("attention_mask") if isinstance(x, Mapping) else None
             out = outputs(x)
-            if last is None and torch.is_tensor(out) and out.ndim == 4:
-                last = channels_of(outputs, rows_of(x, slice(2)), module) == 3
+            last = isinstance(out, Tensor) and out.ndim == 4 and channel_axis(out, x, module) == 3
             rows.append(_pooled(out, n, mask, last))
     return torch.cat(rows)
 
@@ -395,7 +393,7 @@ class Monitor:
         tasks = 1 - torch.stack([a.task_errors, b.task_errors])
         points = forecast.point_evidence(skill, tasks, with_references=True)
         distribution = forecast.posterior_of(constants, points, labels=self._label_scores(a, b))
-        self._pairs[pair] = forecast.pair_probability(distribution, (0, 1))
+        self._pairs[pair] = distribution.probability_ahead(0, 1)
         return self._pairs[pair]
 
     def _label_scores(self, a, b):  # None without labels
@@ -404,7 +402,8 @@ class Monitor:
         known, points = self.known[self.known >= 0], torch.stack([a.label_points, b.label_points])
         skill = torch.tensor([a.label_skill, b.label_skill], dtype=torch.float64)
         se, n_classes = points.std(1) / points.shape[1] ** 0.5, len(known.unique())
-        n_pairs = posterior.pairs_of_one_class(known)
+        sizes = known.bincount()
+        n_pairs = int((sizes * (sizes - 1) // 2).sum())
         return forecast.scores_of(
             posterior.LabelledSkill(skill, se, len(known), n_classes, n_pairs, points.double())
         )
