@@ -356,13 +356,9 @@ class _LabelPanel:
         self.lag, self.shown_at = math.inf, 0.0  # milliseconds, of the browser's clock and of ours
         self.keys = events.Event(source=self.keyed, watched_events=["keydown", "mouseenter"])
         self.keys.on_dom_event(self._pressed)
+        self.box = w.VBox([self.keyed, self.new])  # the combined widget
+        self.box.loop, self.box.panel = loop, self
         self.show()
-
-    def box(self) -> Any:  # ipywidgets.Widget
-        "Return the combined widget, with the loop and the panel as attributes."
-        box = self.w.VBox([self.keyed, self.new])
-        box.loop, box.panel = self.loop, self
-        return box
 
     def show(self) -> None:
         "Display the state of the loop."
@@ -468,4 +464,4 @@ def label_loop(
         points,
         batch,
     )
-    return _LabelPanel(loop, source, [str(name) for name in classes]).box()
+    return _LabelPanel(loop, source, [str(name) for name in classes]).box

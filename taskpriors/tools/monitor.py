@@ -492,12 +492,11 @@ class Monitor:
         return steps
 
     def _find(self, step):
-        for s in self._usable():
-            if s.step == step:
-                return s
-        last_steps = ", ".join(str(s.step) for s in self._usable()[-5:])
-        rule = "the step must have been measured"
-        checks.refuse(rule, repr(step), f"the last ones are {last_steps}")
+        steps = {s.step: s for s in self._usable()}
+        if step not in steps:
+            remedy = f"the last ones are {', '.join(map(str, [*steps][-5:]))}"
+            checks.refuse("the step must have been measured", repr(step), remedy)
+        return steps[step]
 
 # %% ../../nbs/tools/01_monitor.ipynb #d6884ea2
 _SAME_GRAM = 0.01  # largest difference for the same examples, as a share of the mean squared norm
