@@ -410,10 +410,9 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.set_defaults(run=lambda args: no_command() or 0)
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Command)
     for name, entry in _command_words().items():
-        run, unset = _COMMANDS[name], argparse.SUPPRESS
-        sentence = run.__doc__
+        run = _COMMANDS[name]
         command = subparsers.add_parser(
-            name, help=sentence, description=sentence, argument_default=unset
+            name, help=run.__doc__, description=run.__doc__, argument_default=argparse.SUPPRESS
         )
         command.set_defaults(run=run)
         for path, differs in entry["functions"].items():
