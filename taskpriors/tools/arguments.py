@@ -208,8 +208,7 @@ def _absolute(word) -> str:  # absolute path if it exists
 def recorded_words(given: dict) -> dict[str, Any]:
     "Return the options of a command with absolute paths, to repeat it from any folder."
     words = {name: value for name, value in given.items() if name not in _UNRECORDED}
-    for name in _OF_PATHS:
-        if name in words:
-            value = words[name]
-            words[name] = [*map(_absolute, value)] if isinstance(value, list) else _absolute(value)
+    for name in set(_OF_PATHS) & set(words):
+        value = words[name]
+        words[name] = [*map(_absolute, value)] if isinstance(value, list) else _absolute(value)
     return dict(name=given["command"], **words)

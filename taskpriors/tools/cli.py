@@ -173,12 +173,6 @@ def _plain(x) -> str:  # printable text
     return plain_text(x)
 
 
-def _report_path(given) -> Path | None:  # None if no page is requested
-    from taskpriors.report.page import check_report_path
-
-    return check_report_path(given["report"]) if "report" in given else None
-
-
 def _tell(ranking, given, report) -> None:
     import taskpriors.store as store
 
@@ -200,6 +194,19 @@ def _tell(ranking, given, report) -> None:
     )
 
 # %% ../../nbs/tools/08_cli.ipynb #afb3e0ac
+def _layers_as_models(options: dict, points: Any) -> dict[str, Any]:
+    "Replace the network of `taskpriors layers` by its layers, and the references by a prior."
+    from taskpriors.inputs.accepted_models import load_encoder
+    from taskpriors.tools.layers import layers_of, layers_prior
+
+    files = options.pop("references", ())
+    references = {Path(file).stem: load_encoder(file).features for file in files}
+    looking = [name for name in ("layers", "pool", "batch_size") if name in options]
+    of_layers = {name: options.pop(name) for name in looking}
+    layers = layers_of(options.pop("model"), **{points.kind: points}, **of_layers)
+    return dict(options, models=layers, prior=layers_prior(layers, points, references=references))
+
+
 def _run_rank(args: argparse.Namespace) -> int:
     "Rank models for your images or texts by expected regret; labels are optional."
     given = vars(args)
@@ -207,11 +214,15 @@ def _run_rank(args: argparse.Namespace) -> int:
     with console.heartbeat("plan" not in given and given.get("progress", True)):
         from taskpriors.rank.models import check_out, plan_models, rank_models, saved_in
         from taskpriors.rank.options import nested
+        from taskpriors.report.page import check_report_path
 
-        report = _report_path(given)
+        report = check_report_path(given["report"]) if "report" in given else None
         check_out(args.out)
-        images = arguments.load_points(given)
-        options = nested(images=images, **arguments.ranking_options(given, images))
+        points = arguments.load_points(given)
+        options = arguments.ranking_options(given, points)
+        if "model" in given:
+            options = _layers_as_models(options, points)
+        options = nested(images=points, **options)
         if "plan" in given:
             known = inspect.signature(plan_models).parameters
             plan = plan_models(**{name: options[name] for name in known if name in options})
@@ -222,34 +233,10 @@ def _run_rank(args: argparse.Namespace) -> int:
         _tell(ranking, given, report)
         return 1 if ranking.failures else 0
 
-# %% ../../nbs/tools/08_cli.ipynb #6960ec2d
+
 def _run_layers(args: argparse.Namespace) -> int:
     "Rank the layers of a network, with different poolings, by expected regret."
-    given = vars(args)
-    arguments.check_given(given)
-    with console.heartbeat(given.get("progress", True)):
-        from taskpriors.inputs.accepted_models import load_encoder
-        from taskpriors.rank.models import check_out, rank_models, saved_in
-        from taskpriors.rank.options import nested
-        from taskpriors.tools.layers import layers_of, layers_prior
-
-        report = _report_path(given)
-        check_out(args.out)
-        opened = arguments.load_points(given)
-        options = arguments.ranking_options(given, opened)
-        points = {"texts" if "texts" in given else "images": opened}
-        files = options.pop("references", ())
-        references = {Path(file).stem: load_encoder(file).features for file in files}
-        looking = ("layers", "pool", "batch_size")
-        layers = layers_of(
-            options.pop("model"),
-            **points,
-            **{name: options.pop(name) for name in looking if name in options},
-        )
-        prior = layers_prior(layers, opened, references=references)
-        ranking = rank_models(layers, **points, **nested(prior=prior, **options))
-        _tell(saved_in(ranking, args.out, overwrite="overwrite" in given), given, report)
-        return 0
+    return _run_rank(args)
 
 # %% ../../nbs/tools/08_cli.ipynb #d90ac15b
 _WHAT = dict(result="", copy="readable copies", lock="locks")
@@ -423,10 +410,9 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.set_defaults(run=lambda args: no_command() or 0)
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Command)
     for name, entry in _command_words().items():
-        run, unset = _COMMANDS[name], argparse.SUPPRESS
-        sentence = run.__doc__
+        run = _COMMANDS[name]
         command = subparsers.add_parser(
-            name, help=sentence, description=sentence, argument_default=unset
+            name, help=run.__doc__, description=run.__doc__, argument_default=argparse.SUPPRESS
         )
         command.set_defaults(run=run)
         for path, differs in entry["functions"].items():

@@ -233,13 +233,12 @@ def explore(
 
         features, images = load_digits().data, load_digits().images
     state = TaskExplorer(features)
-    n = len(state.features)
     if images is not None:
         kinds, remedy = (list, tuple, np.ndarray, Tensor), "pass a list of arrays"
         checks.check_instance(images, kinds, "images", remedy=remedy)
         images = checks.as_tensor(images, "images") if isinstance(images, Tensor) else images
-        if len(images) != n:
-            got = f"{len(images)} images of {n} examples"
+        if len(images) != len(state.features):
+            got = f"{len(images)} images of {len(state.features)} examples"
             checks.refuse("each example must have an image", got, "pass one image per row")
     controls = _controls(w)
     size = dict(flex="none", align_self="flex-start")  # a box would stretch them

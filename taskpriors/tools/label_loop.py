@@ -162,8 +162,7 @@ def label_sheet(
         columns["group"] = names
     contents = {out: _as_bytes(_csv_text(columns, dict.fromkeys(chosen, "")))}
     if show:
-        page = _page(source, told, chosen, out.name)
-        contents[out.with_suffix(".html")] = _as_bytes(page)
+        contents[out.with_suffix(".html")] = _as_bytes(_page(source, told, chosen, out.name))
     write_files(contents)
     return out
 
@@ -350,19 +349,14 @@ class _LabelPanel:
         self.new.observe(self._typed, "value")
         self.skip.on_click(lambda _: self._act(loop.skip))
         self.undo.on_click(lambda _: self._act(loop.undo))
-        more = w.HBox([self.skip, self.undo])
-        side = w.VBox([self.point, self.buttons, more, self.caption])
+        side = w.VBox([self.point, self.buttons, w.HBox([self.skip, self.undo]), self.caption])
         self.keyed = w.HBox([side, self.chart])
         self.lag, self.shown_at = math.inf, 0.0  # milliseconds, of the browser's clock and of ours
         self.keys = events.Event(source=self.keyed, watched_events=["keydown", "mouseenter"])
         self.keys.on_dom_event(self._pressed)
+        self.box = w.VBox([self.keyed, self.new])  # the combined widget
+        self.box.loop, self.box.panel = loop, self
         self.show()
-
-    def box(self) -> Any:  # ipywidgets.Widget
-        "Return the combined widget, with the loop and the panel as attributes."
-        box = self.w.VBox([self.keyed, self.new])
-        box.loop, box.panel = self.loop, self
-        return box
 
     def show(self) -> None:
         "Display the state of the loop."
@@ -468,4 +462,4 @@ def label_loop(
         points,
         batch,
     )
-    return _LabelPanel(loop, source, [str(name) for name in classes]).box()
+    return _LabelPanel(loop, source, [str(name) for name in classes]).box

@@ -257,6 +257,7 @@ class Monitor:
         step = self._last + 1 if step is None else step
         step = checks.check_count(step, "step", low=0)
         self._last = step
+        loss = loss.item() if torch.is_tensor(loss) else loss
         loss = math.nan if loss is None else float(loss)
         latest = _from_rank_zero(lambda: self._measure(model, step, loss))
         was = next((s.collapsed for s in reversed(self.history) if s.step < step), False)
@@ -491,12 +492,11 @@ class Monitor:
         return steps
 
     def _find(self, step):
-        for s in self._usable():
-            if s.step == step:
-                return s
-        last_steps = ", ".join(str(s.step) for s in self._usable()[-5:])
-        rule = "the step must have been measured"
-        checks.refuse(rule, repr(step), f"the last ones are {last_steps}")
+        steps = {s.step: s for s in self._usable()}
+        if step not in steps:
+            remedy = f"the last ones are {', '.join(map(str, [*steps][-5:]))}"
+            checks.refuse("the step must have been measured", repr(step), remedy)
+        return steps[step]
 
 # %% ../../nbs/tools/01_monitor.ipynb #d6884ea2
 _SAME_GRAM = 0.01  # largest difference for the same examples, as a share of the mean squared norm
