@@ -16,6 +16,7 @@ INSTALLERS = ("sudo", "curl", "pip")  # what nbdev calls where it finds no Quart
 LITTER = ("_proc/", "_pages/", "nbs/nbdev.yml")  # ignored by git, and never the built site
 STOPS = ["nbdev_docs", "nbdev_preview", "nbdev_proc_nbs"]
 
+pytestmark = pytest.mark.long  # each command takes seconds, and few changes reach them
 pytest.importorskip("nbdev", reason="nbdev's commands come with the dev extra")
 
 

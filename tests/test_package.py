@@ -103,6 +103,7 @@ def link_requirements(folder):
                 (folder / top).symlink_to(found.locate_file(top))
 
 
+@pytest.mark.long
 def test_a_bare_environment_ranks(built, tmp_path):
     "The wheel beside the declared requirements alone ranks two files, with a parquet refused."
     site, work = tmp_path / "site", tmp_path / "work"

@@ -155,6 +155,7 @@ def test_each_item_runs_in_a_test_of_tables_and_pictures():
     assert alone and alone <= set(TOGETHER)
 
 
+@pytest.mark.long
 def test_items_run_in_miniature_and_no_two_share_a_table_or_a_picture(tmp_path):
     tables = {name: run_small(name, tmp_path) for name in TOGETHER}
     for ending in ("csv", "png"):
@@ -246,6 +247,7 @@ def test_tables_7_and_19_correlate_our_scores_with_the_printed_accuracies(tmp_pa
         assert row["published"].item() == printed and -1 < row["derived"].item() < 1
 
 
+@pytest.mark.long
 def test_table_10_has_scores_by_radius_and_the_changes_at_the_advised_one(tmp_path):
     item, cells = cells_of("synbench-table-10", tmp_path, ["ViT-B/16"], train_images=20)
     table = compare_cells(cells, item)
@@ -396,6 +398,7 @@ def test_features_beyond_the_memory_are_refused_before_any_work(monkeypatch):
             reproduce("pactran-table-4")
 
 
+@pytest.mark.long
 def test_the_truth_of_a_recipe_can_be_that_of_fine_tuning(tmp_path):
     names = ("pixels", "blocks", "gradients", "projection")
     kinds = ("vit", "resnet", "efficientnet", "vit2")
