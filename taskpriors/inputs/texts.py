@@ -479,10 +479,6 @@ class _Positions:
     def __getitem__(self, i):
         return range(len(self))[i]
 
-
-def _as_position(i: int) -> Tensor:
-    return torch.tensor(i)
-
 # %% ../../nbs/inputs/07_texts.ipynb #c55cece8
 def _rows_at(
     positions: Tensor, *, encode: Callable, texts: TextSource, name: str, widths: set
@@ -545,7 +541,7 @@ def text_encoder(
     if isinstance(source, sources.Network):
         warn_of_cut_texts(source, texts, name)
     forward = partial(_rows_at, encode=encode, texts=texts, name=name, widths=set())
-    return Encoder(name, forward, module, transform=_as_position)
+    return Encoder(name, forward, module, transform=int)  # a position is its own input
 
 # %% ../../nbs/inputs/07_texts.ipynb #ee1e9658
 class _SupportsEncode(Protocol):
