@@ -447,14 +447,12 @@ class Moments(NamedTuple):
     seconds: Tensor  # computation time per model
 
     @classmethod
-    def of(
-        cls, trace: TraceMoments, least: edges.LeastEigenvalue, temperature: float, seconds: float
-    ) -> "Moments":
+    def of(cls, trace: TraceMoments, least: float, temperature: float, seconds: float) -> "Moments":
         "Form the moments from those of Tr(MG) and the least eigenvalue of E[G]."
         return cls(
             mean=trace.mean.cpu(),
             variance=trace.variance.cpu(),
-            least=members.scalar(least.value).nan_to_num(-math.inf),  # the cache cannot store NaN
+            least=members.scalar(least).nan_to_num(-math.inf),  # the cache cannot store NaN
             temperature=members.scalar(temperature),
             scale=members.scalar(trace.kernel_scale),
             seconds=members.scalar(seconds),
