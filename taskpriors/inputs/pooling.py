@@ -91,7 +91,8 @@ def pool_output(
     name: str,  # name of the model
     *,
     mask: Tensor | None = None,  # 0 for padding, shape (n, t)
-    channels_last: bool = False,  # do feature maps have shape (n, h, w, d)?
+    inputs: Any = None,  # see `channel_axis`; None: feature maps have shape (n, d, h, w)
+    module: nn.Module | None = None,  # module that computed the outputs, if known
 ) -> Tensor:  # shape (n, d)
     "Pool the outputs of a model into one vector per input; raise `TypeError` for other outputs."
     out, pooling = choose_output(out, pooling, name)
@@ -113,7 +114,8 @@ def pool_output(
         return out
     check_choice(pooling, POOLINGS, "pooling")
     pooling = _SAME.get(pooling or "mean", pooling or "mean")
-    maps = out.flatten(1, -2) if channels_last else out.flatten(2).transpose(1, 2)
+    last = out.ndim == 4 and inputs is not None and channel_axis(out, inputs, module) == 3
+    maps = out.flatten(1, -2) if last else out.flatten(2).transpose(1, 2)
     tokens = out if out.ndim == 3 else maps
     if mask is not None and mask.shape == tokens.shape[:2]:
         return pool_tokens(tokens, mask, pooling)
