@@ -668,7 +668,7 @@ def _with_names(source: Source) -> Source:
     return source if tables.is_usual_index(keyed.index) else Matrix(keyed)
 
 
-def _is_named(index: Any) -> bool:
+def _names_rows(index: Any) -> bool:
     "Return whether the index of a data frame identifies its rows and does not only number them."
     numbered = tables.is_usual_index(index) or tables.counts(index.tolist())
     return not numbered and index.is_unique
@@ -683,7 +683,7 @@ def rows_of_frames(models: Mapping[str, Any], points: Any | None = None) -> tupl
     """
     read = {k: _with_names(source) for k, source in models.items()}
     frames = {k: s.frame for k, s in read.items() if isinstance(s, Matrix)}
-    named = {k: v for k, v in frames.items() if v is not None and _is_named(v.index)}
+    named = {k: v for k, v in frames.items() if v is not None and _names_rows(v.index)}
     if not named:
         return read, None
     if points is not None:
