@@ -91,7 +91,9 @@ def pool_output(
     name: str,  # name of the model
     *,
     mask: Tensor | None = None,  # 0 for padding, shape (n, t)
-    inputs: Any = None,  # see `channel_axis`; None: feature maps have shape (n, d, h, w)
+    inputs: Tensor
+    | Mapping[str, Tensor]
+    | None = None,  # see `channel_axis`; None: feature maps have shape (n, d, h, w)
     module: nn.Module | None = None,  # module that computed the outputs, if known
 ) -> Tensor:  # shape (n, d)
     "Pool the outputs of a model into one vector per input; raise `TypeError` for other outputs."
@@ -126,7 +128,7 @@ def pool_output(
 # %% ../../nbs/inputs/02_pooling.ipynb #739a713e
 def channel_axis(
     out: Tensor,  # feature map, shape (n, ., ., .)
-    inputs: Any,  # batch from which it was computed, a tensor or name -> tensor
+    inputs: Tensor | Mapping[str, Tensor],  # batch from which it was computed
     module: nn.Module | None = None,  # module that computed the map, if known
 ) -> int:  # 1 or 3
     """Return the channel axis of a feature map.
