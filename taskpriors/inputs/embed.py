@@ -171,7 +171,7 @@ class Look:
             checks.refuse(rule, _size_of(again), _STEADY)
         rule = f"features of {self.name} must not depend on the rest of the batch"
         got = f"{_size_of(apart)} when an input is alone in a batch"
-        checks.refuse(rule, got, f"{_ALONE[self.kind]}; {_STEADY}")
+        checks.refuse(rule, got, f"{_ALONE[self.kind]}; leave out random masks and noise")
 
     def check_run(self, together: Tensor, in_run: Tensor) -> None:
         """Raise `ValueError` for a model whose features differ between small and large batches.
@@ -183,7 +183,7 @@ class Look:
         if together.isfinite().all() and apart > allowed:
             rule = f"features of {self.name} must be the same in small and in large batches"
             got = f"{_size_of(apart)} between {len(together)} inputs and the batches of the run"
-            checks.refuse(rule, got, f"{_ALONE[self.kind]}; {_STEADY}")
+            checks.refuse(rule, got, f"{_ALONE[self.kind]}; leave out random masks and noise")
 
 # %% ../../nbs/inputs/06_embed.ipynb #dcc7d3bd
 class _Probe:
