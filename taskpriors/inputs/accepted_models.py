@@ -189,10 +189,10 @@ class PooledModel(nn.Module):
             return _read_by(self._heads, partial(self.network, **named), name, mask=mask)
         out, used = self._chosen(named)
         self._pooled_by = poolings.pooling_words(out, used)
-        is_map = isinstance(out, Tensor) and out.ndim == 4
-        last = is_map and poolings.channel_axis(out, named, self.network) == 3
         pooling = None if used == "pooler" else used
-        return poolings.pool_output(out, pooling, name, mask=mask, channels_last=last)
+        return poolings.pool_output(
+            out, pooling, name, mask=mask, inputs=named, module=self.network
+        )
 
     def _chosen(self, named: Mapping[str, Tensor]) -> tuple[Any, str | None]:
         texts = "input_ids" in named and "pixel_values" not in named

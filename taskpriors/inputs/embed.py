@@ -171,7 +171,7 @@ class Look:
             checks.refuse(rule, _size_of(again), _STEADY)
         rule = f"features of {self.name} must not depend on the rest of the batch"
         got = f"{_size_of(apart)} when an input is alone in a batch"
-        checks.refuse(rule, got, f"{_ALONE[self.kind]}; {_STEADY}")
+        checks.refuse(rule, got, f"{_ALONE[self.kind]}; leave out random masks and noise")
 
     def check_run(self, together: Tensor, in_run: Tensor) -> None:
         """Raise `ValueError` for a model whose features differ between small and large batches.
@@ -183,7 +183,7 @@ class Look:
         if together.isfinite().all() and apart > allowed:
             rule = f"features of {self.name} must be the same in small and in large batches"
             got = f"{_size_of(apart)} between {len(together)} inputs and the batches of the run"
-            checks.refuse(rule, got, f"{_ALONE[self.kind]}; {_STEADY}")
+            checks.refuse(rule, got, f"{_ALONE[self.kind]}; leave out random masks and noise")
 
 # %% ../../nbs/inputs/06_embed.ipynb #dcc7d3bd
 class _Probe:
@@ -276,19 +276,39 @@ class _Entry(NamedTuple):
         return store.keep_tensors(path, tensors, entries, sidecar=sidecar, root=self.root)
 
 # %% ../../nbs/inputs/06_embed.ipynb #5bcb85b5
-@dataclass
 class _Rows:
     "Features of the first images: saved parts, and batches that are not yet saved."
 
-    entry: _Entry | None  # where parts are saved; None: not saved
-    device: str  # device on which the model runs
-    parts: list = field(default_factory=list)  # tensors (n, d)
-    new: list = field(default_factory=list)  # batches since the last saved part
-    seconds: float = 0.0  # time spent on the parts
-    began: float = field(default_factory=time.perf_counter)  # start of the current part
+    def __init__(
+        self,
+        entry: _Entry | None,  # where parts are saved; None: not saved
+        device: str,  # device on which the model runs
+    ) -> None:
+        self.entry, self.device = entry, device
+        self.parts: list[Tensor] = []  # shape (n, d)
+        self.new: list[Tensor] = []  # batches since the last saved part
+        self.seconds = 0.0  # time spent on the parts
+        if entry is not None:
+            self._read(entry)
+        self.began = time.perf_counter()  # start of the current part
 
     def __len__(self):
         return sum(map(len, self.parts))
+
+    def _read(self, entry: _Entry) -> None:
+        "Read saved parts in order, until one is missing or invalid."
+        saved = {}  # first row -> path, end row
+        for path in sorted(entry.parts.glob("*.safetensors")):
+            if numbers := re.fullmatch(r"(\d{9,})-(\d{9,})", path.stem):
+                saved[int(numbers[1])] = path, int(numbers[2])
+        while (start := len(self)) in saved:
+            path, stop = saved[start]
+            part = entry.find(path, stop - start, quiet=True) if start < stop <= entry.n else None
+            if part is None:
+                break
+            features, description = part
+            self.parts.append(features)
+            self.seconds += description["seconds"]
 
     def keep(self) -> None:
         "Combine the new batches into a part, and save it."
@@ -303,26 +323,6 @@ class _Rows:
         if self.entry:
             path = self.entry.parts / f"{start:09d}-{len(self):09d}.safetensors"
             self.entry.keep(path, part, dict(seconds=spent, device=self.device), sidecar=False)
-
-# %% ../../nbs/inputs/06_embed.ipynb #42026272
-def _read_parts(entry: _Entry | None, device: str) -> _Rows:
-    rows = _Rows(entry, device)
-    if entry is None:
-        return rows
-    parts = {}  # first row -> path, end row
-    for path in sorted(entry.parts.glob("*.safetensors")):
-        if numbers := re.fullmatch(r"(\d{9,})-(\d{9,})", path.stem):
-            parts[int(numbers[1])] = path, int(numbers[2])
-    while (start := len(rows)) in parts:
-        path, stop = parts[start]
-        part = entry.find(path, stop - start, quiet=True) if start < stop <= entry.n else None
-        if part is None:
-            break
-        features, description = part
-        rows.parts.append(features)
-        rows.seconds += description["seconds"]
-    rows.began = time.perf_counter()
-    return rows
 
 # %% ../../nbs/inputs/06_embed.ipynb #01ad6e6e
 def _is_bar(progress) -> bool:
@@ -377,7 +377,7 @@ def _compute(
     "Run a model on all images, and check its outputs for a few of them before and afterwards."
     probe.check()
     with encoders.evaluating(enc.forward if enc.module is None else enc.module, setup.device):
-        rows = _read_parts(entry, str(setup.device))
+        rows = _Rows(entry, str(setup.device))
         done = len(rows)
         bar: Any = nullcontext(setup.progress)
         if not _is_bar(setup.progress):

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 import taskpriors.checks as checks
-from .pooling import channel_axis, choose_output, pool_output, pooling_words
+from .pooling import choose_output, pool_output, pooling_words
 from ..refusals import Refusal
 from ..store import digest_tensors
 
@@ -169,11 +169,8 @@ class BatchEncoder:
                 checks.refuse(rule, got, "wrap the model in a function that does")
             self.taken.add(pooling_words(out, pooling))
             module = self.forward if isinstance(self.forward, nn.Module) else None
-            is_map = out.ndim == 4 and pooling != "flatten"
-            last = is_map and channel_axis(out, x, module) == 3
             pooling = None if pooling == "pooler" else pooling
-            rows = pool_output(out, pooling, self.name, channels_last=last)
-            return rows.float()
+            return pool_output(out, pooling, self.name, inputs=x, module=module).float()
 
     def _moved(self, x, converted=True) -> Tensor:
         return x.to(self.device, self.dtype if converted else None, non_blocking=True)

@@ -99,13 +99,9 @@ def _hub_names() -> set[str]:
     folders = Path(constants.HF_HUB_CACHE).glob("models--*--*")
     cached = {k.name.removeprefix("models--").replace("--", "/") for k in folders}
     table = packaged_toml("inputs/model_names.toml").values()
-    of_timm = {f"timm/{name}" for name in timm.list_pretrained()}
-    return (
-        cached
-        | of_timm
-        | _TEXT_MODELS
-        | {name for others in table for name in others if "/" in name}
-    )
+    known = {name for others in table for name in others if "/" in name}
+    known |= {f"timm/{name}" for name in timm.list_pretrained()}
+    return known | cached | _TEXT_MODELS
 
 
 def _did_you_mean(name: str) -> str:  # empty if the name is known, or no known name is similar

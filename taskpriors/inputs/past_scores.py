@@ -128,7 +128,7 @@ def _name_candidates(models: Sequence, names: Collection) -> dict[str, tuple[str
     return rows
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #9a71e351
-def match_names(models: Sequence, names: Collection, table: str) -> dict[str, str]:
+def _match_names(models: Sequence, names: Collection, table: str) -> dict[str, str]:
     "Match models to the rows of a table by their names; models without a row are left out."
     candidates = _name_candidates(models, names)
     table = shortened(table, 40)
@@ -375,7 +375,7 @@ def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
             yield dict(row, score=fmean(main_scores) if main_scores else math.nan)
 
 
-def read_mteb(path: Path) -> DataFrame:  # columns model_name, model_revision, task_name, score
+def _read_mteb(path: Path) -> DataFrame:  # columns model_name, model_revision, task_name, score
     "Read the scores in a folder of mteb results, or in one of its JSON files."
     import pandas as pd
 
@@ -403,7 +403,7 @@ def _ranked_part(
     import pandas as pd
 
     names = list(dict.fromkeys(scores.model))
-    match = match_names(models, names, name)
+    match = _match_names(models, names, name)
     ranked = scores[scores.model.isin(match.values())]
     revisions = ranked.groupby("model").revision.nunique()
     if (revisions > 1).any():
@@ -437,7 +437,7 @@ def _table_of(record: Any) -> tuple[DataFrame, str]:  # and its name
     if isinstance(record, (str, os.PathLike)):
         path = Path(record).expanduser()
         if path.is_dir() or (path.suffix == ".json" and path.is_file()):
-            return read_mteb(path), path.name
+            return _read_mteb(path), path.name
         if not path.is_file():
             rule = "past results must be an existing table"
             raise FileNotFoundError(

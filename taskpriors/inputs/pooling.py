@@ -91,7 +91,10 @@ def pool_output(
     name: str,  # name of the model
     *,
     mask: Tensor | None = None,  # 0 for padding, shape (n, t)
-    channels_last: bool = False,  # do feature maps have shape (n, h, w, d)?
+    inputs: Tensor
+    | Mapping[str, Tensor]
+    | None = None,  # see `channel_axis`; None: feature maps have shape (n, d, h, w)
+    module: nn.Module | None = None,  # module that computed the outputs, if known
 ) -> Tensor:  # shape (n, d)
     "Pool the outputs of a model into one vector per input; raise `TypeError` for other outputs."
     out, pooling = choose_output(out, pooling, name)
@@ -113,7 +116,8 @@ def pool_output(
         return out
     check_choice(pooling, POOLINGS, "pooling")
     pooling = _SAME.get(pooling or "mean", pooling or "mean")
-    maps = out.flatten(1, -2) if channels_last else out.flatten(2).transpose(1, 2)
+    last = out.ndim == 4 and inputs is not None and channel_axis(out, inputs, module) == 3
+    maps = out.flatten(1, -2) if last else out.flatten(2).transpose(1, 2)
     tokens = out if out.ndim == 3 else maps
     if mask is not None and mask.shape == tokens.shape[:2]:
         return pool_tokens(tokens, mask, pooling)
@@ -124,7 +128,7 @@ def pool_output(
 # %% ../../nbs/inputs/02_pooling.ipynb #739a713e
 def channel_axis(
     out: Tensor,  # feature map, shape (n, ., ., .)
-    inputs: Any,  # batch from which it was computed, a tensor or name -> tensor
+    inputs: Tensor | Mapping[str, Tensor],  # batch from which it was computed
     module: nn.Module | None = None,  # module that computed the map, if known
 ) -> int:  # 1 or 3
     """Return the channel axis of a feature map.

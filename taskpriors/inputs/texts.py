@@ -247,8 +247,7 @@ def load_texts(
             checks.refuse(rule, type(source).__name__, remedy, TypeError)
         texts = source
         if hasattr(source, "iloc") and hasattr(source, "index"):
-            series: Any = source
-            names = _names_in(series.index)
+            names = _names_in(source.index)
     if not isinstance(texts, Collection) or isinstance(texts, (type, bytes, Mapping, Set)):
         rule, remedy = "texts must be a list, a table or a file", "pass a list of strings"
         checks.refuse(rule, type(source).__name__, remedy, TypeError)
@@ -452,11 +451,10 @@ def _encoding_of(source: sources.Source, pooling: str | None) -> tuple[Callable,
         case sources.Network():
             tokens = TokenEncoder(source.model, source.partner, pooling)
             return tokens, tokens
-        case sources.TextEncoder(encode=None):
-            return source.model.transform, None
+        case sources.TextEncoder() if source.encode is not None:
+            return _encode_method(source.encode), None
         case sources.TextEncoder():
-            method: Any = source.encode
-            return _encode_method(method), None
+            return source.model.transform, None
         case sources.Function():
             got = f"({type(source.model).__name__}, {type(source.partner).__name__})"
         case sources.Unknown():
@@ -480,10 +478,6 @@ class _Positions:
 
     def __getitem__(self, i):
         return range(len(self))[i]
-
-
-def _as_position(i: int) -> Tensor:
-    return torch.tensor(i)
 
 # %% ../../nbs/inputs/07_texts.ipynb #c55cece8
 def _rows_at(
@@ -547,7 +541,7 @@ def text_encoder(
     if isinstance(source, sources.Network):
         warn_of_cut_texts(source, texts, name)
     forward = partial(_rows_at, encode=encode, texts=texts, name=name, widths=set())
-    return Encoder(name, forward, module, transform=_as_position)
+    return Encoder(name, forward, module, transform=int)  # a position is its own input
 
 # %% ../../nbs/inputs/07_texts.ipynb #ee1e9658
 class _SupportsEncode(Protocol):

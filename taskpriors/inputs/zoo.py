@@ -292,33 +292,15 @@ def _training_loss(
     targets = {"digits": data.char, "letters": data.char - 10, "fonts": data.font}
     return F.cross_entropy(network(x), targets[objective][batch], label_smoothing=0.1)
 
-# %% ../../nbs/inputs/05_zoo.ipynb #b941296f
-def _n_outputs(objective, data) -> int:
-    n_outputs = dict(
-        digits=10,
-        letters=len(_LETTERS),
-        fonts=int(data.font.max()) + 1,
-        rotation=4,
-        contrastive=32,
-        denoise=64,
-    )
-    return n_outputs[objective]
-
-# %% ../../nbs/inputs/05_zoo.ipynb #625d7683
-def _rows(objective, data) -> tuple[int, int]:  # first row and end row
-    n = len(data.char)
-    if objective == "digits":
-        return 0, n // 2
-    if objective == "letters":
-        return n // 2, n
-    return 0, n
-
 # %% ../../nbs/inputs/05_zoo.ipynb #cc16a4c2
 def _train(module, objective, steps, data, seed, *, batch_size=128, lr=2e-3) -> nn.Module:
     g = torch.Generator().manual_seed(seed)
-    low, high = _rows(objective, data)
+    n = len(data.char)
+    low, high = dict(digits=(0, n // 2), letters=(n // 2, n)).get(objective, (0, n))
+    n_outputs = dict(digits=10, letters=len(_LETTERS), fonts=int(data.font.max()) + 1)
+    n_outputs |= dict(rotation=4, contrastive=32, denoise=64)
     width = module(data.views[:2, 0]).shape[1]
-    network = nn.Sequential(module, nn.Linear(width, _n_outputs(objective, data)))
+    network = nn.Sequential(module, nn.Linear(width, n_outputs[objective]))
     opt = torch.optim.AdamW(network.parameters(), lr=lr, weight_decay=0.02)
     schedule = torch.optim.lr_scheduler.OneCycleLR(opt, lr, total_steps=steps)
     network.train()
@@ -361,7 +343,7 @@ def _build_network(name: str, data: Printed | None = None, train: bool = True) -
 _MAKERS: tuple = (_glyph, _glyphs_of_fonts, _bend, printed, _pca, _linear)
 _MAKERS += (Gradients.__init__, Gradients.forward, _resnet, _vit, _convnext, _mixer, _convmixer)
 _MAKERS += (_rotation_loss, _denoise_loss, _contrastive_loss, _training_loss)
-_MAKERS += (_n_outputs, _rows, _train)
+_MAKERS += (_train,)
 
 
 def _zoo_key(name) -> str:

@@ -25,7 +25,6 @@ import taskpriors.results as results
 import taskpriors.ridge as ridge
 import taskpriors.svd as svd
 from ..inputs import encoders, pooling, row_labels, sources
-from ..inputs.pooling import channel_axis
 from ..prior import posterior
 from ..prior.heldout import error_on_basis
 from ..prior.left_out_groups import error_without_groups
@@ -54,13 +53,15 @@ def _moved(x, device, dtype):
     return x.to(device, dtype if x.is_floating_point() else None)
 
 # %% ../../nbs/tools/01_monitor.ipynb #29cc305b
-def _pooled(out, n, mask, last) -> Tensor:  # mask: 0 marks padding; last: are channels last?
+def _pooled(out, x, module) -> Tensor:  # x: inputs, a tensor or name -> tensor
     if not torch.is_tensor(out):
         names = f" with {', '.join(map(str, out))}"[:60] if isinstance(out, Mapping) else ""
         remedy = "pass features=lambda model, x: model(x)[...], which selects one"
         rule = "the model must return a tensor"
         checks.refuse(rule, f"{type(out).__name__}{names}", remedy, TypeError)
-    out = pooling.pool_output(out, None, "the model", mask=mask, channels_last=last)
+    mask = x.get("attention_mask") if isinstance(x, Mapping) else None
+    n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
+    out = pooling.pool_output(out, None, "the model", mask=mask, inputs=x, module=module)
     if out.ndim != 2 or len(out) != n:
         rule = "the model must return one feature vector per input"
         checks.refuse(rule, f"{tuple(out.shape)} for {n} inputs", "pass features=")
@@ -92,12 +93,8 @@ def encode(
     rows: list[Tensor] = []
     with _without_trace(model, device), encoders.evaluating(features):
         for x in points:
-            n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
             x = _moved(x, device, dtype)
-            mask = x.get("attention_mask") if isinstance(x, Mapping) else None
-            out = outputs(x)
-            last = isinstance(out, Tensor) and out.ndim == 4 and channel_axis(out, x, module) == 3
-            rows.append(_pooled(out, n, mask, last))
+            rows.append(_pooled(outputs(x), x, module))
     return torch.cat(rows)
 
 # %% ../../nbs/tools/01_monitor.ipynb #7ffb2759
