@@ -15,8 +15,10 @@ class Explore:
         self.explorer.coordinates("pca")
 
     def track_redraw(self):
-        from taskpriors.tools.explore import redraw
+        from taskpriors.tools.explore import _redraw
 
-        return seconds(lambda: redraw(self.explorer, view="pca", warmth=1.0, n_classes=3), repeat=9)
+        return seconds(
+            lambda: _redraw(self.explorer, view="pca", warmth=1.0, n_classes=3), repeat=9
+        )
 
     track_redraw.unit = "seconds (at most 0.3)"

@@ -1,5 +1,5 @@
-"""The label measure: particle filter and Gibbs sweeps against plain prefix sampling, 8,192 points,
-width 512, q = 2, 1,000 particles.
+"""The label measure: annealing and its checks against plain prefix sampling, 8,192 points, width
+512, q = 2, 1,000 particles.
 """
 
 import warnings
@@ -12,7 +12,7 @@ from taskpriors.prior.labelings import sample_labelings
 from taskpriors.prior.prefix import sample_labels
 
 
-class Filter:
+class Annealing:
     n, r, m = 8192, 512, 1000
     params, param_names = [4.0, 1.5, 1.0, 0.6], ["temperature over the critical one"]
 
@@ -22,23 +22,22 @@ class Filter:
         self.T = relative * critical_temperature(self.Z, 2)
         warnings.simplefilter("ignore")
 
-    def smc(self):
-        how = dict(method="smc", gibbs_sweeps=2, seed=0)
-        return sample_labelings(self.Z, self.T, 2, n_tasks=self.m, **how)
+    def anneal(self):
+        return sample_labelings(self.Z, self.T, 2, n_tasks=self.m, seed=0)
 
     def prefix(self):
         return sample_labels(self.Z, self.T, 2, n_tasks=self.m, seed=0)
 
-    def time_smc_and_two_sweeps(self, relative):
-        self.smc()
+    def time_anneal(self, relative):
+        self.anneal()
 
-    def track_smc_over_prefix(self, relative):
-        return ratio(self.smc, self.prefix)
+    def track_anneal_over_prefix(self, relative):
+        return ratio(self.anneal, self.prefix)
 
-    track_smc_over_prefix.unit = "ratio"
+    track_anneal_over_prefix.unit = "ratio"
 
     def track_extra_memory(self, relative):
-        return peak_mib(self.smc)
+        return peak_mib(self.anneal)
 
     track_extra_memory.unit = "MiB"
 

@@ -11,7 +11,7 @@ import torch
 from benchmarks.timing import peak_mib, ratio
 from taskpriors.inputs.row_blocks import open_rows
 from taskpriors.prior.cut_prior import cut_prior
-from taskpriors.prior.ridge_on_disk import _check_row_tasks, _row_sums, scores_of_rows
+from taskpriors.prior.ridge_on_disk import _row_fits, _RowTasks, scores_of_rows
 from taskpriors.rank import distributions
 from taskpriors.rank.options import RankOptions, Tasks
 
@@ -42,18 +42,18 @@ class OnePass:
 
     def track_sums_over_products(self):
         rows = open_rows(self.path)
-        tasks = _check_row_tasks(self.labels, self.n)
-        return ratio(lambda: _row_sums(rows, tasks), self.products)
+        tasks = _RowTasks.of(self.labels, self.n)
+        return ratio(lambda: _row_fits(rows, tasks), self.products)
 
     track_sums_over_products.unit = "ratio"
 
     def track_heldout_error_over_products(self):
-        return ratio(lambda: scores_of_rows(self.path, self.labels), self.products)
+        return ratio(lambda: scores_of_rows(open_rows(self.path), self.labels), self.products)
 
     track_heldout_error_over_products.unit = "ratio"
 
     def track_extra_memory(self):
-        return peak_mib(lambda: scores_of_rows(self.path, self.labels))
+        return peak_mib(lambda: scores_of_rows(open_rows(self.path), self.labels))
 
     track_extra_memory.unit = "MiB"
 

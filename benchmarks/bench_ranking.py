@@ -61,11 +61,7 @@ def seconds_by_step(run):
 
     with contextlib.ExitStack() as patches:
         paths = [(step, path) for step, of_step in STEPS.items() for path in of_step]
-        paths += [
-            ("decompositions", f"{module}.{name}")
-            for module in DECOMPOSING
-            for name in ("decompose", "ridge_basis")
-        ]
+        paths += [("decompositions", f"{module}.decompose") for module in DECOMPOSING]
         for step, path in paths:
             module, name = f"taskpriors.{path}".rsplit(".", 1)
             if hasattr(importlib.import_module(module), name):

@@ -121,8 +121,6 @@ _T = TypeVar("_T")
 
 def _in_a_worker(fn: Callable[[Any], _T], item: Any) -> _T:
     "Return `fn(item)`; a forked worker uses one thread, because threads are not forked."
-    import torch
-
     if _is_a_fork and torch.get_num_threads() > 1:
         torch.set_num_threads(1)
     return fn(item)
@@ -140,16 +138,10 @@ def map_blocks(
     "Map `fn` over `items`, in this process or with an executor; a forked worker uses one thread."
     items = list(items)
     checks.check_executor(executor)
-    try:
-        if executor is None:
-            results = map(fn, items)
-        else:
-            results = executor.map(partial(_in_a_worker, fn), items)
-    except RuntimeError as e:
-        if "shutdown" not in str(e):
-            raise
-        rule = "executor must be open"
-        checks.refuse(rule, "a closed executor", "use it inside its `with` block")
+    if executor is None:
+        results = map(fn, items)
+    else:
+        results = executor.map(partial(_in_a_worker, fn), items)
     return iter(with_bar(results, progress, desc=desc, total=len(items)))
 
 # %% ../nbs/core/04_blocks.ipynb #7dc4ef17

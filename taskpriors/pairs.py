@@ -19,10 +19,9 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 import taskpriors.checks as checks
-import taskpriors.svd as svd
 from .blocks import row_blocks
 from .checks import ArrayLike, check_features, entry_point
-from .results import Result
+from .svd import OfFeatures
 
 # %% ../nbs/core/09_pairs.ipynb #717fcaba
 _EXTRA = 4  # candidates in addition to the k neighbours
@@ -180,7 +179,7 @@ def _earlier_points(F: Tensor, search: _Search) -> Tensor:  # shape (n - 1,)
 
 # %% ../nbs/core/09_pairs.ipynb #12216e8b
 @dataclass(frozen=True, eq=False, repr=False)
-class Pairs(Result):
+class Pairs(OfFeatures):
     "Results of one pass over all pairs of examples, for metrics based on pairs."
 
     distances: Tensor  # to the nearest neighbours, shape (n, k), float64, increasing
@@ -260,19 +259,21 @@ def pass_over_pairs(
         t=t,
         mean=mean,
     )
-    return svd.note_origin(pairs, features)
+    pairs.note_origin(features)
+    return pairs
 
 # %% ../nbs/core/09_pairs.ipynb #53face09
 def use_pairs(features: ArrayLike, pairs: Pairs) -> Pairs:
     "Return `pairs` if it belongs to `features`."
-    if isinstance(pairs, Pairs) and svd.is_made_of(pairs, features):
+    if isinstance(pairs, Pairs) and pairs.is_made_of(features):
         return pairs
     X = checks.check_features(features).detach()
     fits = isinstance(pairs, Pairs) and len(pairs.indices) == len(X)
     if not fits or not torch.equal(pairs.mean, X.double().mean(0)):
         rule = "pairs must be pass_over_pairs(features)"
         checks.refuse(rule, f"{pairs!r:.60}", "pass pass_over_pairs(features) or None")
-    return svd.note_origin(pairs, features)
+    pairs.note_origin(features)
+    return pairs
 
 # %% ../nbs/core/09_pairs.ipynb #8fdbec9f
 SEARCHED_ROWS = 8192  # maximum number of distinct rows searched for near-duplicates

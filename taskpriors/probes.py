@@ -20,8 +20,8 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.results as results
 import taskpriors.ridge as ridge
-import taskpriors.ridge_tasks as ridge_tasks
-from .checks import ArrayLike, Axes, DataFrame, ExecutorLike, Seed
+from .checks import ArrayLike, DataFrame, ExecutorLike, Seed
+from .ridge_tasks import CheckedTasks, code_rows, least_grid_errors
 from .signatures import documented
 
 # %% ../nbs/core/08_probes.ipynb #48bfef3f
@@ -75,14 +75,6 @@ class _Objective(NamedTuple):
         return residual() @ self.design + self.penalty * x
 
 # %% ../nbs/core/08_probes.ipynb #c286f782
-class _Pair(NamedTuple):
-    "One L-BFGS step of m tasks."
-
-    S: Tensor  # step, shape (m, k, p)
-    Y: Tensor  # change of the gradient, shape (m, k, p)
-    rho: Tensor  # 1/<S, Y>, shape (m, 1, 1)
-
-
 def _dot(a, b) -> Tensor:
     return (a * b).sum((1, 2), keepdim=True)
 
@@ -108,13 +100,13 @@ class _Point(NamedTuple):
     Z: Tensor  # logits, shape (m, k, n)
     value: Tensor  # objective, shape (m,), float64
     gradient: Tensor  # shape (m, k, p)
-    history: list  # list of `_Pair`
+    history: list[tuple[Tensor, Tensor, Tensor]]  # last steps: S, Y and rho
 
     def take(self, tasks):
         "Select some of the tasks."
-        history = [_Pair(*(a[tasks] for a in pair)) for pair in self.history]
-        x, Z, value, gradient = (a[tasks] for a in self[:4])
-        return _Point(x, Z, value, gradient, history)
+        history = [(S[tasks], Y[tasks], rho[tasks]) for S, Y, rho in self.history]
+        gradient = self.gradient[tasks]
+        return _Point(self.x[tasks], self.Z[tasks], self.value[tasks], gradient, history)
 
 # %% ../nbs/core/08_probes.ipynb #b009aa59
 def _step_length(objective, point, d, ZD) -> Tensor:  # shape (m, 1, 1)
@@ -164,8 +156,8 @@ def _minimise(objective, k, tol, max_iter, memory=10) -> tuple[Tensor, Tensor, T
         gradient = objective.gradient(x, residual)
         Y = gradient - point.gradient
         sy = _dot(S, Y)
-        pair = _Pair(S, Y, torch.where(sy > 0, 1 / sy, 0 * sy))
-        point = _Point(x, Z, value, gradient, [*point.history, pair][-memory:])
+        step = S, Y, torch.where(sy > 0, 1 / sy, 0 * sy)
+        point = _Point(x, Z, value, gradient, [*point.history, step][-memory:])
     return solution, done, n_iter
 
 # %% ../nbs/core/08_probes.ipynb #2a857685
@@ -224,8 +216,6 @@ class ProbeResult(results.Result):
     estimate: str  # "leave-one-out" or "held-out"
     n_train: int  # examples that each probe was fitted to
     n_evaluated: int  # examples that each probe was evaluated on
-    alphas: Tensor | None = None  # penalties tried, shape (n_alphas,)
-    errors: Tensor | None = None  # their leave-one-out error, mean over tasks, shape (n_alphas,)
     converged: Tensor | None = None  # shape (n_tasks,), bool; None for a closed form
     n_iter: Tensor | None = None  # shape (n_tasks,), int64
     point_accuracy: Tensor | None = field(
@@ -241,17 +231,6 @@ class ProbeResult(results.Result):
         values = {name: v.cpu().numpy() for name, v in columns.items() if v is not None}
         return pd.DataFrame(values).rename_axis("task")
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        "Plot a histogram of accuracy over tasks."
-        ax = results.new_axes(ax)
-        mean = self.accuracy.mean().item()
-        ax.hist(self.accuracy.cpu().numpy(), bins=min(40, max(5, len(self.accuracy) // 10)))
-        ax.axvline(mean, color="black", label=f"mean {mean:.3f}")
-        ax.set(xlabel=f"{self.estimate} accuracy", ylabel="tasks")
-        ax.set_title(f"{len(self.accuracy):,} tasks, {self.n_evaluated:,} points evaluated")
-        ax.legend()
-        return ax
-
 # %% ../nbs/core/08_probes.ipynb #ae18b471
 def _grade(
     scores, labels
@@ -266,95 +245,49 @@ def _grade(
 
 # %% ../nbs/core/08_probes.ipynb #760080be
 def _graded(
-    codes, scores, residuals, labels
+    codes: Tensor, scores: Tensor, residuals: Tensor, labels: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # what `_grade` returns, and the loss (m,)
     "Evaluate the ridge predictions of several tasks."
     loss = residuals.square().sum(0).mean(1, dtype=torch.float64)
     return *_grade(torch.tensordot(codes, scores, 1), labels), loss
 
 
-def _left_out_block(rows, *, basis, labels, codes, alpha) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _left_out_block(
+    rows: slice, *, tasks: CheckedTasks, basis: ridge.RidgeBasis, alpha: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     "Evaluate leave-one-out ridge probes of the tasks `rows`."
-    y = labels[rows]
-    Y = ridge_tasks.code_rows(y, codes)
-    R = ridge.loo_residuals(basis, Y, alpha)
-    return _graded(codes, Y - R, R, y)
+    y = tasks.labels[rows]
+    Y = code_rows(y, tasks.codes)
+    R = basis.loo_residuals(Y, alpha)
+    return _graded(tasks.codes, Y - R, R, y)
 
 # %% ../nbs/core/08_probes.ipynb #e8289366
 def _held_out_block(
-    rows, *, basis, labels, codes, alpha, mask, new
+    rows: slice,
+    *,
+    tasks: CheckedTasks,
+    basis: ridge.RidgeBasis,
+    alpha: float,
+    mask: Tensor,
+    new: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     "Evaluate ridge probes of the tasks `rows` on the examples outside the training mask."
-    y = labels[rows]
-    T = ridge_tasks.code_rows(y[:, mask], codes)
+    y = tasks.labels[rows]
+    T = code_rows(y[:, mask], tasks.codes)
     y = y[:, ~mask]
     mean = T.mean(-1, keepdim=True)
     w = (basis.s / (basis.s**2 + alpha)).to(T.dtype)
-    Y = ridge_tasks.code_rows(y, codes)
+    Y = code_rows(y, tasks.codes)
     R = Y - mean - ((T - mean) @ basis.U * w) @ new.T
-    return _graded(codes, Y - R, R, y)
+    return _graded(tasks.codes, Y - R, R, y)
 
 # %% ../nbs/core/08_probes.ipynb #5c952504
 def _over_blocks(
-    fn, n_tasks, size, *, executor, progress
+    fn: Callable, n_tasks: int, size: int, executor: ExecutorLike | None
 ) -> list[Tensor]:  # tensors over all tasks
     "Apply a function to slices of the tasks and concatenate its results."
-    slices = blocks.row_blocks(n_tasks, size)
-    parts = blocks.map_blocks(fn, slices, executor=executor, progress=progress, desc="probes")
+    parts = blocks.map_blocks(fn, blocks.row_blocks(n_tasks, size), executor=executor)
     return [torch.cat(part) for part in zip(*parts, strict=True)]
-
-# %% ../nbs/core/08_probes.ipynb #5e1d0a91
-def _fit_and_evaluate(
-    X,
-    tasks,
-    mask,
-    *,
-    alpha=None,  # the penalty; None selects it
-    alphas=None,  # candidate penalties; None uses those of `grid_errors`
-    curve=True,  # whether to return the errors at all of them
-    standardize=False,
-    block_size=None,
-    executor=None,
-    progress=False,
-) -> ProbeResult:
-    "Fit and evaluate ridge probes on checked arguments."
-    y, q, codes = tasks
-    training = slice(None) if mask is None else mask
-    basis = ridge.ridge_basis(X[training], standardize=standardize)
-    size = ridge_tasks.task_block(block_size, len(X), q)
-    n_most = max(len(basis.U), len(X) - len(basis.U))
-    ridge_tasks.check_task_memory(basis, min(size, len(y)), n_most, n_classes=q)
-    grid = errors = None
-    if alpha is None:
-        run = dict(n_classes=q, block_size=size, executor=executor)
-        moments = ridge_tasks.label_moments(basis, y[:, training], **run)
-        if not curve:
-            alpha = ridge_tasks.least_grid_errors(basis, [moments])[0].item()
-        elif alphas is None:
-            grid, errors = ridge_tasks.grid_errors(basis, moments)
-            alpha = grid[errors.argmin()].item()
-        else:
-            grid, errors = alphas, ridge_tasks.loo_errors(basis, moments, alphas.tolist())
-            alpha = grid[errors.argmin()].item()
-    problem = dict(basis=basis, labels=y, codes=codes, alpha=alpha)
-    fn = partial(_left_out_block, **problem)
-    if mask is not None:
-        fn = partial(_held_out_block, mask=mask, new=basis.project(X[~mask]), **problem)
-    run = dict(executor=executor, progress=progress)
-    accuracy, balanced, hits, loss = _over_blocks(fn, len(y), size, **run)
-    n_evaluated = len(X) if mask is None else int((~mask).sum())
-    return ProbeResult(
-        accuracy=accuracy,
-        balanced_accuracy=balanced,
-        loss=loss,
-        alpha=float(alpha),
-        estimate="leave-one-out" if mask is None else "held-out",
-        n_train=len(X) - (1 if mask is None else n_evaluated),
-        n_evaluated=n_evaluated,
-        alphas=grid,
-        errors=errors,
-        point_accuracy=hits.sum(0) / len(y),
-    )
 
 # %% ../nbs/core/08_probes.ipynb #d5f44619
 @documented
@@ -363,15 +296,12 @@ def ridge_probes(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n_tasks, n), or (n,) for one task
     *,
-    alpha: float | None = None,  # penalty as in scikit-learn's Ridge; None selects one of `alphas`
-    alphas: ArrayLike | None = None,  # candidate penalties; None uses those of `grid_errors`
+    alpha: float | None = None,  # penalty as in scikit-learn's Ridge; None selects one
     train: float | ArrayLike | None = None,  # fraction or mask to train on; None: leave-one-out
     seed: Seed | None = 0,  # seed of the split, if `train` is a fraction
-    standardize: bool = False,  # divide features by their s.d. over the training examples
     n_classes: int | None = None,  # number of classes; None is one more than the largest label
     block_size: int | None = None,  # tasks per block; None uses blocks of about 32 MB
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
-    progress: bool = False,  # whether to show a progress bar on standard error
 ) -> ProbeResult:
     """Fit one ridge classifier per task with one eigendecomposition (Task Priors, Theorem 2.3).
 
@@ -381,52 +311,54 @@ def ridge_probes(
     signal, the leave-one-out accuracy of balanced classes is near 0; see `label_accuracy`.
     Reference: Task Priors, Theorem 2.3.
     """
-    if alpha is not None and alphas is not None:
-        rule = "only one of `alpha` and `alphas` may be passed"
-        checks.refuse(rule, "both", "omit one of them")
     X = checks.check_features(features)
-    tasks = ridge_tasks.check_tasks(labels, X, n_classes)
-    standardize = checks.check_flag(standardize, "standardize")
-    progress = checks.check_flag(progress, "progress")
+    tasks = CheckedTasks.of(labels, X, n_classes)
     checks.check_generator(seed)
-    mask = None
-    if train is not None:
-        mask = checks.check_split(train, len(X), seed=seed).to(X.device)
-    return _fit_and_evaluate(
-        X,
-        tasks,
-        mask,
-        alphas=None if alphas is None else ridge_tasks.check_alphas(alphas),
-        alpha=None if alpha is None else checks.check_number(alpha, "alpha", low=0),
-        standardize=standardize,
-        block_size=block_size,
-        executor=executor,
-        progress=progress,
+    mask = None if train is None else checks.check_split(train, len(X), seed=seed).to(X.device)
+    alpha = None if alpha is None else checks.check_number(alpha, "alpha", low=0)
+    training = slice(None) if mask is None else mask
+    basis = ridge.decompose(X[training])
+    size = tasks.block(block_size)
+    tasks.check_memory(basis, size, max(len(basis.U), len(X) - len(basis.U)))
+    if alpha is None:
+        fitted = tasks._replace(labels=tasks.labels[:, training])
+        moments = fitted.moments(basis, block_size=size, executor=executor)
+        alpha = least_grid_errors(basis, [moments])[0].item()
+    if mask is None:
+        fn = partial(_left_out_block, tasks=tasks, basis=basis, alpha=alpha)
+        n_evaluated = len(X)
+    else:
+        new = basis.project(X[~mask])
+        fn = partial(_held_out_block, tasks=tasks, basis=basis, alpha=alpha, mask=mask, new=new)
+        n_evaluated = len(new)
+    accuracy, balanced, hits, loss = _over_blocks(fn, len(tasks.labels), size, executor)
+    return ProbeResult(
+        accuracy=accuracy,
+        balanced_accuracy=balanced,
+        loss=loss,
+        alpha=alpha,
+        estimate="leave-one-out" if mask is None else "held-out",
+        n_train=len(X) - (1 if mask is None else n_evaluated),
+        n_evaluated=n_evaluated,
+        point_accuracy=hits.sum(0) / len(tasks.labels),
     )
-
-# %% ../nbs/core/08_probes.ipynb #5e1d0a94
-def held_out_probes(X: Tensor, labels: Tensor, mask: Tensor, *, n_classes: int) -> ProbeResult:
-    "Run `ridge_probes(X, labels, train=mask)`, without returning `alphas` and `errors`."
-    tasks = ridge_tasks.check_tasks(labels, X, n_classes)
-    return _fit_and_evaluate(X, tasks, mask.to(X.device), curve=False)
 
 # %% ../nbs/core/08_probes.ipynb #05d52de8
 LABEL_ACCURACY = "label accuracy"  # column name in tables of rankings
 
 
-def label_hits(basis: ridge.RidgeBasis, labels: Tensor, n_classes: int) -> Tensor:
+def label_hits(basis: ridge.RidgeBasis, tasks: CheckedTasks) -> Tensor:  # shape (n,), float64
     "Return the accuracy on each example, leaving out one example of each class at a time."
-    n, q = len(labels), n_classes
-    ridge_tasks.check_task_memory(basis, 1, n, n_classes=q)
-    moments = ridge_tasks.label_moments(basis, labels[None], n_classes=q)
-    grid, errors = ridge_tasks.grid_errors(basis, moments)
+    labels, q = tasks.labels[0], tasks.n_classes
+    tasks.check_memory(basis, 1, len(labels))
+    grid, errors = tasks.moments(basis).loo_errors(basis)
     of_class = torch.zeros(q, basis.U.shape[1], dtype=torch.float64, device=labels.device)
-    for rows in blocks.row_blocks(n, 4096):
+    for rows in blocks.row_blocks(len(labels), 4096):
         of_class.index_add_(0, labels[rows], basis.U[rows].double())
     return ridge.stratified_hits(
         basis.U,
         labels,
-        (ridge.residual_filter(basis, alpha) for alpha in grid[errors.argmin() :].tolist()),
+        map(basis.residual_filter, grid[errors.argmin() :].tolist()),
         C=of_class.T @ ridge.simplex_codes(q).to(of_class),
         counts=labels.bincount(minlength=q),
     )
@@ -444,19 +376,29 @@ def label_accuracy(
     the chance level on average, whereas leave-one-out is below it: nearly 0 for balanced classes.
     """
     X = checks.check_features(features)
-    y, q, _ = ridge_tasks.check_tasks(labels, X, None)
-    if len(y) > 1:
+    tasks = CheckedTasks.of(labels, X)
+    if len(tasks.labels) > 1:
         rule = "labels must describe one task"
-        checks.refuse(rule, f"{len(y)} tasks", "pass the labels of one task")
-    return label_hits(ridge.ridge_basis(X), y[0], q).mean().item()
+        checks.refuse(rule, f"{len(tasks.labels)} tasks", "pass the labels of one task")
+    return label_hits(ridge.decompose(X), tasks).mean().item()
 
 # %% ../nbs/core/08_probes.ipynb #bdfc5e3f
 def _logistic_block(
-    rows, *, labels, q, mask, basis, new, alpha, tol, max_iter
+    rows: slice,
+    *,
+    tasks: CheckedTasks,
+    mask: Tensor,
+    basis: ridge.RidgeBasis,
+    new: Tensor,
+    alpha: float,
+    tol: float,
+    max_iter: int,
 ) -> tuple[Tensor, ...]:
     "Evaluate logistic probes of the tasks `rows` on the examples outside the training mask."
-    y = labels[rows]
-    W, done, n_iter = _fit_block(y[:, mask], q, basis, alpha=alpha, tol=tol, max_iter=max_iter)
+    y = tasks.labels[rows]
+    W, done, n_iter = _fit_block(
+        y[:, mask], tasks.n_classes, basis, alpha=alpha, tol=tol, max_iter=max_iter
+    )
     y = y[:, ~mask]
     absent = W[..., -1].isneginf()
     W[..., -1] = W[..., -1].masked_fill(absent, 0.0)
@@ -481,7 +423,6 @@ def logistic_probes(
     max_iter: int = 500,  # maximum number of L-BFGS steps; a warning reports probes that need more
     block_size: int | None = None,  # tasks per block; None uses arrays of about 32 MB
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
-    progress: bool = False,  # whether to show a progress bar on standard error
 ) -> ProbeResult:
     """Fit one multinomial logistic probe per task and evaluate it on held-out examples.
 
@@ -489,24 +430,31 @@ def logistic_probes(
     Reference: Boehning 1992, for the curvature bound that preconditions all tasks.
     """
     X = checks.check_features(features)
-    y, q, _ = ridge_tasks.check_tasks(labels, X, n_classes)
+    tasks = CheckedTasks.of(labels, X, n_classes)
     if train is None:
         remedy = "pass a fraction or a mask"
         remedy += " (leave-one-out has a closed form for ridge_probes only)"
         checks.refuse("train must select the training examples", "None", remedy)
     standardize = checks.check_flag(standardize, "standardize")
-    progress = checks.check_flag(progress, "progress")
     mask = checks.check_split(train, len(X), seed=seed).to(X.device)
     alpha = 1 / checks.check_number(C, "C", low=1e-150, high=1e150)
     tol = checks.check_number(tol, "tol", low=0, low_open=True)
     max_iter = checks.check_count(max_iter, "max_iter")
-    basis = ridge.ridge_basis(X[mask], standardize=standardize)
-    size = ridge_tasks.task_block(block_size, len(X), q)
-    _check_fit_memory(basis, min(size, len(y)), len(X), n_classes=q)
-    problem = dict(labels=y, q=q, mask=mask, basis=basis, new=basis.project(X[~mask]))
-    fn = partial(_logistic_block, alpha=alpha, tol=tol, max_iter=max_iter, **problem)
-    run = dict(executor=executor, progress=progress)
-    accuracy, balanced, hits, loss, done, n_iter = _over_blocks(fn, len(y), size, **run)
+    basis = ridge.decompose(X[mask], standardize=standardize)
+    m, size = len(tasks.labels), tasks.block(block_size)
+    _check_fit_memory(basis, min(size, m), len(X), n_classes=tasks.n_classes)
+    new = basis.project(X[~mask])
+    fn = partial(
+        _logistic_block,
+        tasks=tasks,
+        mask=mask,
+        basis=basis,
+        new=new,
+        alpha=alpha,
+        tol=tol,
+        max_iter=max_iter,
+    )
+    accuracy, balanced, hits, loss, done, n_iter = _over_blocks(fn, m, size, executor)
     if not done.all():
         notice = f"logistic_probes: {int((~done).sum())} of {len(done)} tasks did not converge in"
         notice += f" {max_iter} steps; raise max_iter or tol, or lower C."
@@ -518,8 +466,8 @@ def logistic_probes(
         alpha=alpha,
         estimate="held-out",
         n_train=int(mask.sum()),
-        n_evaluated=int((~mask).sum()),
+        n_evaluated=len(new),
         converged=done,
         n_iter=n_iter,
-        point_accuracy=hits.sum(0) / len(y),
+        point_accuracy=hits.sum(0) / m,
     )

@@ -16,7 +16,6 @@ from torch import Tensor
 
 import taskpriors.checks as checks
 from .blocks import row_blocks
-from .checks import ArrayLike
 from .results import Result
 
 # %% ../nbs/prior/14_ridge.ipynb #f271c03b
@@ -57,6 +56,70 @@ class RidgeBasis(Result):
     def project(self, X: Tensor) -> Tensor:  # shape (len(X), r)
         "Coordinates of new examples along the singular directions; `U * s` for training examples."
         return _coordinates(X, self.V, self.mean, self.scale)
+
+    def residual_filter(self, alpha: float) -> tuple[float, Tensor]:  # 0 or 1, shape (r,)
+        """Return `keep` and f: I - H is `keep` times the centring matrix minus `U diag(f) U.T`.
+
+        The equality holds up to a factor that cancels in leave-one-out residuals.
+        """
+        checks.check_number(alpha, "alpha", low=0)
+        w = self.s**2
+        if self.full:
+            return 0.0, -(w.min() + alpha) / (w + alpha)
+        return 1.0, w / (w + alpha)
+
+    def filters(self, alphas: Sequence) -> tuple[Tensor, Tensor]:
+        "Stack `residual_filter` over penalties: keep (n_alphas,), float64, and f (n_alphas, r)."
+        keep, f = zip(*map(self.residual_filter, alphas), strict=True)
+        f = torch.stack(f)
+        return torch.tensor(keep, dtype=torch.float64, device=f.device), f
+
+    def slack_and_fixed(self, alphas: Sequence) -> tuple[Tensor, Tensor]:
+        "Diagonal of I - H, which divides residuals, and where it vanishes, (n_alphas, n) each."
+        n, r = self.U.shape
+        keep, f = self.filters(alphas)
+        eps = torch.finfo(torch.float64).eps
+        weakness = self.s[:1] / self.s
+        if not (r * eps * weakness.square() > 1).any():  # else no small eigenvalue was kept
+            weakness = weakness.square()
+        factors = torch.cat([f, f * weakness]).T
+        # in float64, blocks of 512 rows fit in cache
+        sums = [self.U[b].double().square() @ factors for b in row_blocks(n, 512)]
+        lost, weak = torch.cat(sums).T.chunk(2)
+        slack = keep[:, None] * (1 - 1 / n) - lost
+        if self.full:
+            return slack, slack <= 0
+        stored = 4 * max(r, 1) ** 0.5 * torch.finfo(self.U.dtype).eps
+        computed = eps * (n + 2 * r**0.5 * weak)
+        return slack, slack <= stored + computed
+
+    def loo_slack(self, alphas: Sequence) -> Tensor:  # shape (n_alphas, n)
+        "Return the diagonal of I - H up to the same factor, or raise `ValueError` if it vanishes."
+        slack, fixed = self.slack_and_fixed(alphas)
+        bad = fixed.nonzero()
+        if len(bad):
+            k, row = bad[0].tolist()
+            got = f"leverage 1 at row {row} for alpha = {alphas[k]:.3g}"
+            checks.refuse("no example may determine its own prediction", got, "raise alpha")
+        return slack
+
+    def loo_residuals(
+        self,
+        targets: Tensor,  # shape (..., n)
+        alpha: float,
+        *,
+        products: Tensor | None = None,  # centred targets @ U, shape (..., r), if they are known
+    ) -> Tensor:  # shape (..., n)
+        "Targets minus predictions of probes fitted to all other examples."
+        keep, f = self.residual_filter(alpha)
+        slack = self.loo_slack([alpha])[0].to(targets.dtype)
+        Yc = targets - targets.mean(-1, keepdim=True)
+        if products is None:
+            products = Yc @ self.U
+        out = (products * -f.to(Yc.dtype)) @ self.U.T
+        if keep:
+            out += Yc
+        return out.div_(slack)
 
 # %% ../nbs/prior/14_ridge.ipynb #29c4cc31
 def _eigen(
@@ -118,7 +181,7 @@ def _lower_gram(parts: Iterable, d: int) -> Tensor:  # undefined above the diago
 
 # %% ../nbs/prior/14_ridge.ipynb #3dc929f5
 def decompose(X: Tensor, *, standardize: bool = False) -> RidgeBasis:
-    "Compute `ridge_basis` of checked features."
+    "Decompose centred or standardised features once for the probes of all tasks."
     n, d = X.shape
     if n <= d + 1:
         n_bytes = 8 * (3 * n * d + n * n) + X.element_size() * n * n
@@ -144,84 +207,6 @@ def decompose(X: Tensor, *, standardize: bool = False) -> RidgeBasis:
     else:
         s, V = _eigen(gram)
     return RidgeBasis(U=_coordinates(X, V / s, mean, scale), s=s, V=V, mean=mean, scale=scale)
-
-# %% ../nbs/prior/14_ridge.ipynb #f347b75d
-@checks.entry_point
-def ridge_basis(features: ArrayLike, *, standardize: bool = False) -> RidgeBasis:
-    "Decompose centred or standardised features once for the probes of all tasks."
-    return decompose(checks.check_features(features), standardize=standardize)
-
-# %% ../nbs/prior/14_ridge.ipynb #eb62431d
-@checks.entry_point
-def residual_filter(basis: RidgeBasis, alpha: float) -> tuple[float, Tensor]:  # 0 or 1, shape (r,)
-    """Return `keep` and f: I - H is `keep` times the centring matrix minus `U diag(f) U.T`.
-
-    The equality holds up to a factor that cancels in leave-one-out residuals.
-    """
-    checks.check_number(alpha, "alpha", low=0)
-    w = basis.s**2
-    if basis.full:
-        return 0.0, -(w.min() + alpha) / (w + alpha)
-    return 1.0, w / (w + alpha)
-
-# %% ../nbs/prior/14_ridge.ipynb #189cb1a5
-def filters(basis: RidgeBasis, alphas: Sequence) -> tuple[Tensor, Tensor]:
-    "Stack `residual_filter` over penalties: keep (n_alphas,), float64, and f (n_alphas, r)."
-    keep, f = zip(*(residual_filter(basis, a) for a in alphas), strict=True)
-    f = torch.stack(f)
-    return torch.tensor(keep, dtype=torch.float64, device=f.device), f
-
-# %% ../nbs/prior/14_ridge.ipynb #93a3e251
-def slack_and_fixed(basis: RidgeBasis, alphas: Sequence) -> tuple[Tensor, Tensor]:
-    "Diagonal of I - H, which divides residuals, and where it vanishes, (n_alphas, n) each."
-    n, r = basis.U.shape
-    keep, f = filters(basis, alphas)
-    blocks = row_blocks(n, 512)  # in float64, these fit in cache
-    eps = torch.finfo(torch.float64).eps
-    weakness = basis.s[:1] / basis.s
-    if not (r * eps * weakness.square() > 1).any():  # else no small eigenvalue was kept
-        weakness = weakness.square()
-    sums = [basis.U[b].double().square() @ torch.cat([f, f * weakness]).T for b in blocks]
-    lost, weak = torch.cat(sums).T.chunk(2)
-    slack = keep[:, None] * (1 - 1 / n) - lost
-    if basis.full:
-        return slack, slack <= 0
-    stored = 4 * max(r, 1) ** 0.5 * torch.finfo(basis.U.dtype).eps
-    computed = eps * (n + 2 * r**0.5 * weak)
-    return slack, slack <= stored + computed
-
-# %% ../nbs/prior/14_ridge.ipynb #7fda316e
-def loo_slack(basis: RidgeBasis, alphas: Sequence) -> Tensor:  # shape (n_alphas, n)
-    "Return the diagonal of I - H up to the same factor, or raise `ValueError` if it vanishes."
-    slack, fixed = slack_and_fixed(basis, alphas)
-    bad = fixed.nonzero()
-    if len(bad):
-        k, row = bad[0].tolist()
-        got = f"leverage 1 at row {row} for alpha = {alphas[k]:.3g}"
-        checks.refuse("no example may determine its own prediction", got, "raise alpha")
-    return slack
-
-# %% ../nbs/prior/14_ridge.ipynb #5539087c
-@checks.entry_point
-def loo_residuals(
-    basis: RidgeBasis,
-    targets: Tensor,  # shape (..., n)
-    alpha: float,
-    *,
-    products: Tensor | None = None,  # centred targets @ U, shape (..., r), if they are known
-) -> Tensor:  # shape (..., n)
-    "Leave-one-out residuals: targets minus predictions of probes fitted to all other examples."
-    alpha = checks.check_number(alpha, "alpha", low=0)
-    checks.check_same_n(basis=len(basis.U), targets=targets.shape[-1])
-    keep, f = residual_filter(basis, alpha)
-    slack = loo_slack(basis, [alpha])[0].to(targets.dtype)
-    Yc = targets - targets.mean(-1, keepdim=True)
-    if products is None:
-        products = Yc @ basis.U
-    out = (products * -f.to(Yc.dtype)) @ basis.U.T
-    if keep:
-        out += Yc
-    return out.div_(slack)
 
 # %% ../nbs/prior/14_ridge.ipynb #c7e45369
 def _class_folds(labels: Tensor, counts: Tensor) -> Tensor:  # shape (n_folds, n_left_out)

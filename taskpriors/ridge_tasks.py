@@ -30,31 +30,45 @@ class TaskMoments(Result):
     inner: Tensor  # U.T @ A @ U, shape (r, r), or if `root` a matrix L with L @ L.T equal to it
     root: bool = False  # whether `inner` is a root
 
+    def loo_errors(
+        self, basis: ridge.RidgeBasis, alphas: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:  # penalties and errors, shape (n_alphas,), float64
+        """Leave-one-out squared error at each penalty, mean over examples and tasks.
+
+        The default penalties are those of `alpha_grid` for which the error exists.
+        """
+        if alphas is None:
+            alphas, slack = _usable_grid(basis)
+        else:
+            slack = basis.loo_slack(alphas.tolist())
+        keep, f = basis.filters(alphas.tolist())
+        return alphas, _errors_of_moments(basis, [self], slack**-2, keep, f)[0]
+
+    def point_errors(self, basis: ridge.RidgeBasis, alpha: float) -> Tensor:  # shape (n,), float64
+        "Leave-one-out squared error of each example, summed over classes, mean over tasks."
+        slack = basis.loo_slack([alpha])[0]
+        keep, f = basis.residual_filter(alpha)
+        factor = f[:, None] * self.inner if self.root else self.inner
+        out = torch.empty_like(slack)
+        for b in blocks.row_blocks(len(out), 8192):
+            U = basis.U[b].double()
+            if self.root:
+                quadratic = (U @ factor).square().sum(1)
+            else:
+                inner = U * f
+                quadratic = ((inner @ factor) * inner).sum(1)
+            cross = (U * f * self.cross[b].double()).sum(1)
+            out[b] = keep * (self.diag[b] - 2 * cross) + quadratic
+        return out / slack**2
+
 # %% ../nbs/prior/14_ridge_tasks.ipynb #6b207329
 def code_rows(labels: Tensor, codes: Tensor) -> Tensor:  # shape (q - 1, m, n)
     "Replace each label by its code; the first dimension holds the columns of the codes."
     return codes.T.contiguous().index_select(1, labels.flatten()).unflatten(1, labels.shape)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #731f2edf
-def check_task_memory(basis: ridge.RidgeBasis, tasks: int, n: int, *, n_classes: int) -> None:
-    "Raise `MemoryError` if a block of tasks on n examples does not fit in memory."
-    entries = 5 * tasks * n * n_classes + 3 * n * basis.U.shape[1]
-    remedy = "lower block_size or pass fewer classes or examples"
-    checks.check_memory(basis.U.element_size() * entries, remedy, device=basis.U.device)
-
-
-def task_block(block_size: int | None, n: int, q: int) -> int:
-    """Return the number of tasks per block.
-
-    It is `block_size`, or keeps a block of n examples and q classes near 32 MB in float32.
-    """
-    if block_size is None:
-        return max(1, 2**23 // (n * q))
-    return checks.check_count(block_size, "block_size")
-
-# %% ../nbs/prior/14_ridge_tasks.ipynb #539223f3
-def check_weights(weights: ArrayLike | None, n_tasks: int) -> Tensor:  # float64
-    "Return normalised task weights (equal for None), or raise `ValueError`."
+def _normalised(weights: ArrayLike | None, n_tasks: int) -> Tensor:  # float64
+    "Scale task weights (equal ones for None) to sum to one, or raise `ValueError`."
     if weights is None:
         return torch.full((n_tasks,), 1 / n_tasks, dtype=torch.float64)
     w = checks.check_numbers(weights, "weights").double()
@@ -66,77 +80,89 @@ def check_weights(weights: ArrayLike | None, n_tasks: int) -> Tensor:  # float64
         checks.refuse("weights must be non-negative and not all zero", got, remedy)
     return w / w.sum()
 
-# %% ../nbs/prior/14_ridge_tasks.ipynb #c950eb83
+
 class CheckedTasks(NamedTuple):
     "Checked labels of several tasks on the same examples."
 
     labels: Tensor  # shape (n_tasks, n), int64, on the device of the features
     n_classes: int  # number of classes q
     codes: Tensor  # from simplex_codes, shape (q, q - 1), in the precision of the features
+    weights: Tensor  # weight of each task, shape (n_tasks,), float64; they sum to one
+    ancestor: Tensor | None = None  # ancestor of each task; None if tasks are independent
+    exact: bool = False  # whether all labelings are enumerated
 
-# %% ../nbs/prior/14_ridge_tasks.ipynb #be6a99e5
-def check_tasks(labels: ArrayLike, like: Tensor, n_classes: int | None) -> CheckedTasks:
-    "Check the labels of the examples of `like`, and add the number of classes and their codes."
-    if n_classes is not None:
-        n_classes = checks.check_count(n_classes, "n_classes", low=2)
-    y = checks.check_labels(labels, n=len(like), n_classes=n_classes).to(like.device)
-    q = max(int(y.max()) + 1, 2) if n_classes is None else n_classes
-    return CheckedTasks(y, q, ridge.simplex_codes(q).to(like))
+    @classmethod
+    def of(
+        cls,
+        labels: ArrayLike,  # shape (n_tasks, n), or (n,) for one task
+        like: Tensor,  # features or coordinates of the n examples
+        n_classes: int | None = None,  # number of classes; None is one more than the largest label
+        *,
+        weights: ArrayLike | None = None,  # shape (n_tasks,); None is equal weights
+    ) -> "CheckedTasks":
+        "Check labels and weights, and compute the codes."
+        if n_classes is not None:
+            n_classes = checks.check_count(n_classes, "n_classes", low=2)
+        y = checks.check_labels(labels, n=len(like), n_classes=n_classes).to(like.device)
+        q = max(int(y.max()) + 1, 2) if n_classes is None else n_classes
+        w = _normalised(weights, len(y)).to(like.device)
+        return cls(y, q, ridge.simplex_codes(q).to(like), w)
 
-# %% ../nbs/prior/14_ridge_tasks.ipynb #77c603ab
-def _weighted_targets(rows, tasks, weights) -> Tensor:
-    "Centred targets times square roots of weights, shape (n_columns, n)."
-    Y = code_rows(tasks.labels[rows], tasks.codes)
-    Y = Y - Y.mean(-1, keepdim=True)
-    Y = Y * weights[rows].sqrt().to(Y.dtype)[:, None]
-    return Y.reshape(-1, Y.shape[-1])
+    def block(self, block_size: int | None = None) -> int:
+        """Return the number of tasks per block.
+
+        It is `block_size`, or keeps a block near 32 MB in float32.
+        """
+        if block_size is None:
+            return max(1, 2**23 // (self.labels.shape[1] * self.n_classes))
+        return checks.check_count(block_size, "block_size")
+
+    def check_memory(self, basis: ridge.RidgeBasis, block: int, n: int) -> None:
+        "Raise `MemoryError` if a block of tasks on n examples does not fit in memory."
+        entries = 5 * min(block, len(self.labels)) * n * self.n_classes + 3 * n * basis.U.shape[1]
+        remedy = "lower block_size or pass fewer classes or examples"
+        checks.check_memory(basis.U.element_size() * entries, remedy, device=basis.U.device)
+
+    def weighted_targets(self, rows: slice) -> Tensor:  # shape (n_columns, n)
+        "Centred targets of some tasks times square roots of weights."
+        Y = code_rows(self.labels[rows], self.codes)
+        Y = Y - Y.mean(-1, keepdim=True)
+        Y = Y * self.weights[rows].sqrt().to(Y.dtype)[:, None]
+        return Y.reshape(-1, Y.shape[-1])
+
+    def moments(
+        self,
+        basis: ridge.RidgeBasis,  # decomposition of the features, with n rows
+        *,
+        block_size: int | None = None,  # tasks per block
+        executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
+    ) -> TaskMoments:
+        "Mean over tasks of the outer product of their targets, summed over classes."
+        few = len(self.labels) * (self.n_classes - 1) < basis.U.shape[1]
+        fn = partial(_moment_block, basis=basis, tasks=self, few=few)
+        slices = blocks.row_blocks(len(self.labels), self.block(block_size))
+        parts = blocks.map_blocks(fn, slices, executor=executor)
+        first = next(parts)
+        diag, cross, inner = first.diag, first.cross, first.inner
+        for part in parts:
+            diag = diag + part.diag
+            cross = cross + part.cross
+            inner = torch.cat([inner, part.inner], 1) if few else inner + part.inner
+        return TaskMoments(diag, cross, inner, root=few)
+
+    def centred_targets(self, basis: ridge.RidgeBasis) -> "_TaskTargets":
+        "Compute the targets, which replace moments if tasks are few, and their products with U."
+        Y = self.weighted_targets(slice(None))
+        return _TaskTargets(Y.square().sum(0, dtype=torch.float64), Y, Y @ basis.U)
 
 
-def _moment_block(rows, basis, tasks, weights, few) -> TaskMoments:
-    Y = _weighted_targets(rows, tasks, weights)
+def _moment_block(
+    rows: slice, basis: ridge.RidgeBasis, tasks: CheckedTasks, few: bool
+) -> TaskMoments:
+    Y = tasks.weighted_targets(rows)
     B = Y @ basis.U
     inner = B.T if few else (B.T @ B).double()
     return TaskMoments(Y.square().sum(0, dtype=torch.float64), Y.T @ B, inner, few)
-
-# %% ../nbs/prior/14_ridge_tasks.ipynb #f72302e0
-def task_moments(
-    basis: ridge.RidgeBasis,  # decomposition of the features, with n rows
-    tasks: CheckedTasks,  # from check_tasks
-    weights: Tensor,  # from check_weights, on the device of the tasks
-    *,
-    block_size: int | None = None,  # tasks per block; None uses blocks of about 32 MB
-    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
-) -> TaskMoments:
-    "Compute `label_moments` of checked tasks."
-    m, n = tasks.labels.shape
-    few = m * (tasks.n_classes - 1) < basis.U.shape[1]
-    fn = partial(_moment_block, basis=basis, tasks=tasks, weights=weights, few=few)
-    slices = blocks.row_blocks(m, task_block(block_size, n, tasks.n_classes))
-    parts = blocks.map_blocks(fn, slices, executor=executor)
-    first = next(parts)
-    diag, cross, inner = first.diag, first.cross, first.inner
-    for part in parts:
-        diag = diag + part.diag
-        cross = cross + part.cross
-        inner = torch.cat([inner, part.inner], 1) if few else inner + part.inner
-    return TaskMoments(diag, cross, inner, root=few)
-
-# %% ../nbs/prior/14_ridge_tasks.ipynb #33ab9913
-@checks.entry_point
-def label_moments(
-    basis: ridge.RidgeBasis,  # decomposition of the features, with n rows
-    labels: ArrayLike,  # shape (n_tasks, n)
-    *,
-    weights: ArrayLike
-    | None = None,  # weight of each task, shape (n_tasks,); None is equal weights
-    n_classes: int | None = None,  # number of classes; None is one more than the largest label
-    block_size: int | None = None,  # tasks per block; None uses blocks of about 32 MB
-    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
-) -> TaskMoments:
-    "Mean over tasks of the outer product of their centred one-hot targets, summed over classes."
-    tasks = check_tasks(labels, basis.U, n_classes)
-    weights = check_weights(weights, len(tasks.labels)).to(basis.U.device)
-    return task_moments(basis, tasks, weights, block_size=block_size, executor=executor)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #289d54e2
 def _gram_strips(U: Tensor, weights: Tensor) -> Iterator:  # (slice, (stop, k, columns))
@@ -203,50 +229,22 @@ def _quadratic_terms(U, distributions, weight, f) -> Tensor:
     return _inner_terms(U, inners, weight, f)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #84b0c39c
-def _errors_of_moments(basis, distributions, weight, keep, f) -> Tensor:
-    "Errors of several task distributions, shape (n_distributions, n_alphas)."
+def _errors_of_moments(
+    basis: ridge.RidgeBasis,
+    distributions: Sequence[TaskMoments],
+    weight: Tensor,
+    keep: Tensor,
+    f: Tensor,
+) -> Tensor:  # shape (n_distributions, n_alphas)
     linear = []  # the first two terms, weighted
     for distribution in distributions:
         slices = blocks.row_blocks(len(basis.U), 8192)
         cross = sum(weight[:, b] @ (basis.U[b] * distribution.cross[b]).double() for b in slices)
         linear.append(keep * (weight @ distribution.diag - 2 * (f * cross).sum(1)))
-    return (torch.stack(linear) + _quadratic_terms(basis.U, distributions, weight, f)) / len(
-        basis.U
-    )
-
-
-def _errors(basis, moments, alphas, slack) -> Tensor:  # shape (n_alphas,), if no slack vanishes
-    return _errors_of_moments(basis, [moments], slack**-2, *ridge.filters(basis, alphas))[0]
-
-# %% ../nbs/prior/14_ridge_tasks.ipynb #a9085682
-@checks.entry_point
-def loo_errors(basis: ridge.RidgeBasis, moments: TaskMoments, alphas: Sequence) -> Tensor:
-    "Leave-one-out squared error at each penalty, mean over examples and tasks."
-    alphas = [checks.check_number(a, "alpha", low=0) for a in alphas]
-    return _errors(basis, moments, alphas, ridge.loo_slack(basis, alphas))
-
-# %% ../nbs/prior/14_ridge_tasks.ipynb #e8f59a28
-@checks.entry_point
-def loo_point_errors(basis: ridge.RidgeBasis, moments: TaskMoments, alpha: float) -> Tensor:
-    "Leave-one-out squared error of each example, summed over classes, mean over tasks."
-    alpha = checks.check_number(alpha, "alpha", low=0)
-    slack = ridge.loo_slack(basis, [alpha])[0]
-    keep, f = ridge.residual_filter(basis, alpha)
-    factor = f[:, None] * moments.inner if moments.root else moments.inner
-    out = torch.empty_like(slack)
-    for b in blocks.row_blocks(len(out), 8192):
-        U = basis.U[b].double()
-        if moments.root:
-            quadratic = (U @ factor).square().sum(1)
-        else:
-            inner = U * f
-            quadratic = ((inner @ factor) * inner).sum(1)
-        cross = (U * f * moments.cross[b].double()).sum(1)
-        out[b] = keep * (moments.diag[b] - 2 * cross) + quadratic
-    return out / slack**2
+    quadratic = _quadratic_terms(basis.U, distributions, weight, f)
+    return (torch.stack(linear) + quadratic) / len(basis.U)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #1b629065
-@checks.entry_point
 def training_parts(basis: ridge.RidgeBasis, residuals: Tensor, alpha: float) -> Tensor:
     "Effect of each training example on the errors of the others, half a term of pseudo-values."
     return _training_and_products(basis, residuals, alpha)[0]
@@ -256,8 +254,8 @@ def _training_and_products(
     basis: ridge.RidgeBasis, residuals: Tensor, alpha: float
 ) -> tuple[Tensor, Tensor]:  # shapes (..., n) and (..., r)
     "`training_parts`, and the products of the residuals over slack with the basis."
-    keep, f = ridge.residual_filter(basis, alpha)
-    slack = ridge.loo_slack(basis, [alpha])[0].to(residuals.dtype)
+    keep, f = basis.residual_filter(alpha)
+    slack = basis.loo_slack([alpha])[0].to(residuals.dtype)
     scaled = residuals / slack
     products = scaled @ basis.U
     out = (products * -f.to(scaled.dtype)) @ basis.U.T
@@ -269,7 +267,7 @@ def _training_and_products(
 # %% ../nbs/prior/14_ridge_tasks.ipynb #7437c07c
 def _squares_beside(basis: ridge.RidgeBasis, weights: Tensor, alpha: float) -> Tensor:
     "Sum over i != j of weight_i A_ij^2, where A = I - H; weights have shape (k, n)."
-    keep, f = ridge.residual_filter(basis, alpha)
+    keep, f = basis.residual_filter(alpha)
     n = len(basis.U)
     W = torch.cat([basis.U, basis.U.new_full((n, 1), n**-0.5)], 1)
     G = torch.cat([f, f.new_tensor([keep])])
@@ -286,7 +284,6 @@ def _squares_beside(basis: ridge.RidgeBasis, weights: Tensor, alpha: float) -> T
     return whole - weights * diagonal.square()
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #272ac744
-@checks.entry_point
 def loo_pseudo_values(
     basis: ridge.RidgeBasis, errors: Tensor, training: Tensor, alpha: float
 ) -> Tensor:  # float64
@@ -296,48 +293,35 @@ def loo_pseudo_values(
     examples, which are used for training and testing. `errors` are squared residuals, `training`
     is returned by `training_parts`; both are means over tasks, shape (..., n).
     """
-    slack = ridge.loo_slack(basis, [alpha])[0]
+    slack = basis.loo_slack([alpha])[0]
     weights = torch.cat([slack[None] ** -2, (errors / slack).view(-1, len(slack))])
     as_test, *as_teacher = _squares_beside(basis, weights, alpha)
     as_teacher = torch.stack(as_teacher).view(errors.shape)
     return errors * (1 - as_test) + 2 * training - 2 * as_teacher / slack
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e36b0009
-@checks.entry_point
-def alpha_grid(
-    basis: ridge.RidgeBasis, *, n_alphas: int = 20, low: float = 1e-5, high: float = 10**4.5
-) -> Tensor:  # shape (n_alphas,), float64, ascending
-    "Log-spaced penalties in units of the mean eigenvalue of the centred Gram matrix."
-    low = checks.check_number(low, "low", low=0, low_open=True)
-    high = checks.check_number(high, "high", low=0, low_open=True)
-    n_alphas = checks.check_load(n_alphas, "n_alphas", bytes_each=32)
-    unit = basis.s.square().mean().item() if len(basis.s) else 1.0
-    return unit * low * (high / low) ** torch.linspace(0, 1, n_alphas, dtype=torch.float64)
+def alpha_grid(s: Tensor) -> Tensor:  # shape (20,), float64, ascending
+    "Log-spaced penalties in units of the mean squared singular value of the centred features."
+    unit = s.square().mean().item() if len(s) else 1.0
+    low, high = 1e-5, 10**4.5
+    return unit * low * (high / low) ** torch.linspace(0, 1, 20, dtype=torch.float64)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #3cc6e886
 MOST_LOST = 1e-3  # maximum rounding error of a mean leave-one-out error, relative to the baseline
 
 
 def _usable_grid(
-    basis,
+    basis: ridge.RidgeBasis,
 ) -> tuple[Tensor, Tensor]:  # penalties with a leave-one-out error, and their slack
-    grid = alpha_grid(basis)
-    slack, fixed = ridge.slack_and_fixed(basis, grid.tolist())
+    grid = alpha_grid(basis.s)
+    slack, fixed = basis.slack_and_fixed(grid.tolist())
     usable = ~fixed.any(1)
     if not usable.any():
-        ridge.loo_slack(basis, grid[-1:].tolist())
+        basis.loo_slack(grid[-1:].tolist())
     size = slack.square().mean(1) if basis.full else 1.0
     lost = torch.finfo(basis.U.dtype).eps * size * slack.pow(-2).mean(1)
     usable &= lost <= MOST_LOST
     return grid[usable.cpu()], slack[usable]
-
-
-def grid_errors(
-    basis: ridge.RidgeBasis, moments: TaskMoments
-) -> tuple[Tensor, Tensor]:  # penalties and errors, float64
-    "Penalties of `alpha_grid` for which the leave-one-out error exists, and these errors."
-    grid, slack = _usable_grid(basis)
-    return grid, _errors(basis, moments, grid.tolist(), slack)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #806e8984
 class _TaskTargets(NamedTuple):
@@ -347,25 +331,19 @@ class _TaskTargets(NamedTuple):
     targets: Tensor  # shape (n_columns, n)
     products: Tensor  # targets @ U, shape (n_columns, r)
 
-
-def task_targets(basis: ridge.RidgeBasis, tasks: CheckedTasks, weights: Tensor) -> _TaskTargets:
-    "Compute the targets of a few tasks and their products with the basis."
-    Y = _weighted_targets(slice(None), tasks, weights)
-    return _TaskTargets(Y.square().sum(0, dtype=torch.float64), Y, Y @ basis.U)
-
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e8dc4cad
 class _Candidates(NamedTuple):
     "Penalties of `alpha_grid` for which the leave-one-out error exists."
 
     alphas: Tensor  # shape (n_alphas,), float64
-    keep: Tensor  # from `ridge.filters`, shape (n_alphas,)
+    keep: Tensor  # from `RidgeBasis.filters`, shape (n_alphas,)
     f: Tensor  # shape (n_alphas, r)
     weight: Tensor  # of each example, 1/slack^2, shape (n_alphas, n)
 
 
 def _candidates(basis: ridge.RidgeBasis) -> _Candidates:
     grid, slack = _usable_grid(basis)
-    return _Candidates(grid, *ridge.filters(basis, grid.tolist()), slack**-2)
+    return _Candidates(grid, *basis.filters(grid.tolist()), slack**-2)
 
 
 def _squared_products(distribution: TaskMoments | _TaskTargets) -> Tensor:  # (r,), float64
@@ -453,7 +431,7 @@ def _target_error(
 def least_grid_errors(
     basis: ridge.RidgeBasis, distributions: Sequence
 ) -> tuple[Tensor, Tensor]:  # alphas and errors, shape (n_distributions,), float64
-    "Minimum of `grid_errors` for each task distribution (moments or targets), up to rounding."
+    "Minimum of `loo_errors` for each task distribution (moments or targets), up to rounding."
     candidates = _candidates(basis)
     grid, keep, f, weight = candidates
     sums = [(d.diag.sum(), _squared_products(d)) for d in distributions]
@@ -489,7 +467,6 @@ def block_errors(
     block: tuple[slice, Tensor | None],  # tasks, and the products of their centred targets with U
     basis: ridge.RidgeBasis,
     tasks: CheckedTasks,
-    weights: Tensor,
     *,
     alpha: float,
     points: bool,
@@ -501,23 +478,24 @@ def block_errors(
     """
     rows, products = block
     targets = code_rows(tasks.labels[rows], tasks.codes)
-    residuals = ridge.loo_residuals(basis, targets, alpha, products=products)
+    residuals = basis.loo_residuals(targets, alpha, products=products)
     squares = residuals.square().sum(0)
     errors = squares.mean(1, dtype=torch.float64)
     if not points:
         return errors, None, None
     training, scaled = _training_and_products(basis, residuals, alpha)
-    parts = weights[rows] @ torch.stack([squares, training.sum(0)]).double()
+    weights = tasks.weights[rows]
+    parts = weights @ torch.stack([squares, training.sum(0)]).double()
     if products is None:
         return errors, parts, None
-    return errors, parts, weights[rows] @ (products * scaled).sum(0).double()
+    return errors, parts, weights @ (products * scaled).sum(0).double()
 
 
-def _block_products(rows, basis, tasks, weights) -> tuple[Tensor, Tensor, Tensor]:
+def _block_products(rows, basis, tasks) -> tuple[Tensor, Tensor, Tensor]:
     Y = code_rows(tasks.labels[rows], tasks.codes)
     Y -= Y.mean(-1, keepdim=True)
     products = Y @ basis.U
-    diag, squares = (weights[rows] @ Z.square().sum(0).double() for Z in (Y, products))
+    diag, squares = (tasks.weights[rows] @ Z.square().sum(0).double() for Z in (Y, products))
     return products, diag, squares
 
 
@@ -532,16 +510,14 @@ class _TaskErrors(NamedTuple):
 
 def least_task_errors(
     basis: ridge.RidgeBasis,
-    tasks: CheckedTasks,  # from check_tasks
-    weights: Tensor,  # from check_weights, on the device of the tasks
+    tasks: CheckedTasks,
     *,
     block_size: int | None = None,  # tasks per block; None uses blocks of about 32 MB
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
 ) -> _TaskErrors:
     "Compute the errors of tasks at the best penalty, without those at all others."
-    m, n = tasks.labels.shape
-    slices = blocks.row_blocks(m, task_block(block_size, n, tasks.n_classes))
-    project = partial(_block_products, basis=basis, tasks=tasks, weights=weights)
+    slices = blocks.row_blocks(len(tasks.labels), tasks.block(block_size))
+    project = partial(_block_products, basis=basis, tasks=tasks)
     each = list(blocks.map_blocks(project, slices, executor=executor))
     pairs = [(rows, products) for rows, (products, *_) in zip(slices, each, strict=True)]
     diag, squares = (torch.stack(sums).sum(0) for sums in list(zip(*each, strict=True))[1:])
@@ -550,30 +526,16 @@ def least_task_errors(
 
     def errors_at(k: int, slope: bool) -> tuple[Tensor, Tensor | None]:
         alpha = candidates.alphas[k].item()
-        at_alpha = partial(
-            block_errors, basis=basis, tasks=tasks, weights=weights, alpha=alpha, points=slope
-        )
+        at_alpha = partial(block_errors, basis=basis, tasks=tasks, alpha=alpha, points=slope)
         found = blocks.map_blocks(at_alpha, pairs, executor=executor)
         errors, parts, slopes = zip(*found, strict=True)
         errors = torch.cat(errors)
         if not slope:
-            return weights @ errors, None
+            return tasks.weights @ errors, None
         computed[k] = errors, torch.stack(parts).sum(0)
-        return weights @ errors, torch.stack(slopes).sum(0)
+        return tasks.weights @ errors, torch.stack(slopes).sum(0)
 
     best, _ = _least_error(basis, candidates, diag.sum(), squares, errors_at)
     if best not in computed:
         errors_at(best, slope=True)
     return _TaskErrors(candidates.alphas[best].item(), diag, *computed[best])
-
-# %% ../nbs/prior/14_ridge_tasks.ipynb #91f0e038
-def check_alphas(alphas: ArrayLike) -> Tensor:  # shape (n_alphas,), float64
-    "Return non-negative penalties as a float64 vector, or raise `ValueError`."
-    a = checks.check_tensor(alphas, "alphas").double()
-    if a.ndim != 1 or len(a) == 0:
-        rule = "alphas must be a non-empty vector"
-        checks.refuse(rule, f"shape {tuple(a.shape)}", "pass a list of penalties")
-    if checks.check_finite(a, "alphas").min() < 0:
-        rule = "alphas must be at least 0"
-        checks.refuse(rule, f"{a.min().item():.3g}", "pass non-negative penalties")
-    return a.cpu()

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from typing_extensions import TypeAliasType
 
-from .checks import DataFrame, entry_point, refuse
+from .checks import entry_point, refuse
 
 # %% ../nbs/core/05_store.ipynb #df79cd87
 CacheLike = TypeAliasType("CacheLike", str | os.PathLike | Literal[False])
@@ -125,13 +125,6 @@ def write_files(contents: dict) -> None:
     for folder in {path.parent for path in contents}:
         _fsync_dir(folder)
 
-# %% ../nbs/core/05_store.ipynb #6e722999
-def keep_table(table: DataFrame, name: str) -> Path | None:
-    "Write a table as csv to $TASKPRIORS_TABLES; return its path, or None if it is not set."
-    folder = os.environ.get("TASKPRIORS_TABLES")
-    text = table.to_csv(lineterminator="\n")
-    return write_file(Path(folder, f"{name}.csv"), text) if folder else None
-
 # %% ../nbs/core/05_store.ipynb #0d7a1538
 def digest_tensors(tensors: dict, *more: str | bytes) -> str:  # 64 hexadecimal digits
     "Return the SHA-256 of named tensors: names, dtypes, shapes and bytes, sorted by name."
@@ -214,7 +207,7 @@ def locked(path: str | Path, *, timeout: float = -1.0) -> Iterator[bool]:
             lock.release()
 
 # %% ../nbs/core/05_store.ipynb #6610a54c
-_UNWRITABLE: set[tuple] = set()  # caches and folders that a warning has named
+_UNWRITABLE: set[Path] = set()  # caches that a warning has named
 _LEFT = re.compile(r"\.(.+)\.\d+\.[0-9a-f]{8}\.tmp")  # the name of a file that is being written
 
 
@@ -229,7 +222,6 @@ def keep_tensors(
     "Save a cached result with `save_tensors`, and only warn if the file cannot be written."
     path = Path(path)
     root = path.parent if root is None else Path(root)
-    place = (root, *path.relative_to(root).parts[:-1][:1])
     try:
         with locked(root / "write", timeout=60) as held:
             with suppress(OSError):
@@ -238,18 +230,19 @@ def keep_tensors(
                         left.unlink()
             save_tensors(path, tensors, meta, sidecar=sidecar)
     except OSError as e:
-        if root not in [named[0] for named in _UNWRITABLE]:
+        if root not in _UNWRITABLE:
             warnings.warn(f"{e} The run continues without storing its results.", stacklevel=2)
-        _UNWRITABLE.add(place)
+        _UNWRITABLE.add(root)
         return False
-    _UNWRITABLE.discard(place)
     return True
 
 # %% ../nbs/core/05_store.ipynb #92a3ff2e
-def _differs(meta, expected) -> str | None:  # name of an entry, or None
-    "Return the first entry of a description that differs from the expected one."
+def _misfit(
+    tensors: dict, meta: object, expected: dict, like: dict, infinite: bool
+) -> str | None:  # in words, or None
+    "Explain why a stored result is not the expected one."
     if not isinstance(meta, dict):
-        return "description"
+        return "was stored with another description"
     for name, value in expected.items():
         stored = meta.get(name)
         if isinstance(value, type):
@@ -257,12 +250,7 @@ def _differs(meta, expected) -> str | None:  # name of an entry, or None
         else:
             same = json.dumps(stored, sort_keys=True) == json.dumps(value, sort_keys=True)
         if not same:
-            return name
-    return None
-
-
-def _misfit(tensors, like, infinite) -> str | None:  # in words, or None
-    "Explain why tensors do not match the expected ones."
+            return f"was stored with another {name}"
     if set(tensors) != set(like):
         return "contains other fields"
     for name, t in tensors.items():
@@ -273,21 +261,6 @@ def _misfit(tensors, like, infinite) -> str | None:  # in words, or None
     return None
 
 # %% ../nbs/core/05_store.ipynb #625d24b3
-def _why_not(path, expected, like, infinite) -> tuple:  # reason or None; content or None
-    "Read a file; return its content, or the reason why it does not match."
-    try:
-        tensors, description = load_tensors(path)
-    except FileNotFoundError:  # removed in the meantime
-        return "no longer exists", None
-    except OSError as e:
-        return f"cannot be read ({os.strerror(e.errno or errno.EIO)})", None
-    except ValueError:
-        return "is truncated or altered", None
-    if differs := _differs(description, expected):
-        return f"was stored with another {differs}", None
-    return _misfit(tensors, like, infinite), (tensors, description)
-
-
 def find_tensors(
     path: str | Path,  # a .safetensors file of `save_tensors`, which may be missing
     expected: dict,  # entry of the description -> its value, or its type
@@ -300,12 +273,19 @@ def find_tensors(
     path = Path(path)
     if not os.path.isfile(path):
         return None
-    why, stored = _why_not(path, expected, like, infinite)
-    if why is None:
-        return stored
-    if not quiet and why != "no longer exists":
-        notice = f"{path.name[-80:]} {why} and is recomputed."
-        warnings.warn(notice, stacklevel=3)
+    try:
+        tensors, description = load_tensors(path)
+        why = _misfit(tensors, description, expected, like, infinite)
+        if why is None:
+            return tensors, description
+    except FileNotFoundError:  # removed in the meantime
+        return None
+    except OSError as e:
+        why = f"cannot be read ({os.strerror(e.errno or errno.EIO)})"
+    except ValueError:
+        why = "is truncated or altered"
+    if not quiet:
+        warnings.warn(f"{path.name[-80:]} {why} and is recomputed.", stacklevel=3)
     return None
 
 # %% ../nbs/core/05_store.ipynb #6b2f4e02
@@ -315,7 +295,6 @@ def cached(
     key: dict,  # entry of the description -> its value; the result depends on these
     like: dict,  # name -> tensor of the right type and shape
     *,
-    quiet: bool = False,  # whether to suppress the warning of an invalid file
     infinite: bool = False,  # whether infinite numbers are valid
     more: dict | None = None,  # additional entries of the description, which are not compared
     sidecar: bool = False,  # as in `save_tensors`
@@ -324,38 +303,12 @@ def cached(
     "Return tensors stored under a key, or compute and store them."
     if path is None:
         return compute()
-    stored = find_tensors(path, key, like, quiet=quiet, infinite=infinite)
+    stored = find_tensors(path, key, like, infinite=infinite)
     if stored is not None:
         return stored[0]
     tensors = compute()
     keep_tensors(path, tensors, key | (more or {}), sidecar=sidecar, root=root)
     return tensors
-
-# %% ../nbs/core/05_store.ipynb #6b2f4e06
-def find_json(path: str | Path, key: str, *, quiet: bool = False) -> dict | None:
-    "Return the result that `cached_json` stored under a key, or None."
-    stored = find_tensors(path, dict(key=key, result=dict), dict(done=torch.ones(1)), quiet=quiet)
-    return None if stored is None else stored[1]["result"]
-
-
-def cached_json(
-    path: str | Path | None,  # a .safetensors file; None stores nothing
-    compute: Callable,  # () -> JSON-serializable dictionary
-    key: str,  # digest of what the result depends on
-    *,
-    quiet: bool = False,  # whether to suppress the warning of an invalid file
-    name: str,  # name of the result in a listing of the cache
-    root: str | Path | None = None,  # as in `keep_tensors`
-) -> dict[str, Any]:  # the result
-    "Return a dictionary stored under a key, or compute and store it."
-    stored = None if path is None else find_json(path, key, quiet=quiet)
-    if stored is not None:
-        return stored
-    result = compute()
-    if path is not None:
-        description = dict(key=key, result=result, name=name)
-        keep_tensors(path, dict(done=torch.ones(1)), description, sidecar=False, root=root)
-    return result
 
 # %% ../nbs/core/05_store.ipynb #ce559e9b
 _KINDS = ("features", "zoo", "ranking", "synbench", "neucrab")  # the folders of a cache

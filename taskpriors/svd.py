@@ -9,7 +9,6 @@ __all__ = []
 import weakref
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -26,30 +25,30 @@ def rank_cutoff(F: Tensor, largest: float, eps: float) -> float:
     return eps * (n**0.5 + d**0.5) * rms + torch.finfo(torch.float64).eps * max(n, d) * largest
 
 # %% ../nbs/core/07_svd.ipynb #a0c1e002
-_T = TypeVar("_T")
 _ORIGINS: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # result -> tensor, changes
 
 
-def note_origin(result: _T, features: object) -> _T:
-    "Record the tensor that a result was computed from, as a weak reference."
-    if isinstance(features, Tensor) and not features.is_inference():
-        _ORIGINS[result] = weakref.ref(features), features._version
-    return result
+class OfFeatures(Result):
+    "A result that recognises the tensor it was computed from."
 
+    def note_origin(self, features: object) -> None:
+        "Record the tensor that the result was computed from, as a weak reference."
+        if isinstance(features, Tensor) and not features.is_inference():
+            _ORIGINS[self] = weakref.ref(features), features._version
 
-def is_made_of(result: object, features: object) -> bool:  # also False if unknown
-    "Return whether a result was computed from this tensor in its current state."
-    reference, version = _ORIGINS.get(result, (lambda: None, 0))
-    then = reference()
-    if then is None or not isinstance(features, Tensor) or features.is_inference():
-        return False
-    same = features.data_ptr() == then.data_ptr() and features.dtype == then.dtype
-    same = same and features.shape == then.shape and features.stride() == then.stride()
-    return same and features.device == then.device and features._version == version
+    def is_made_of(self, features: object) -> bool:  # also False if unknown
+        "Return whether the result was computed from this tensor in its current state."
+        reference, version = _ORIGINS.get(self, (lambda: None, 0))
+        then = reference()
+        if then is None or not isinstance(features, Tensor) or features.is_inference():
+            return False
+        same = features.data_ptr() == then.data_ptr() and features.dtype == then.dtype
+        same = same and features.shape == then.shape and features.stride() == then.stride()
+        return same and features.device == then.device and features._version == version
 
 # %% ../nbs/core/07_svd.ipynb #ff158469
 @dataclass(frozen=True, eq=False, repr=False)
-class FeatureSVD(Result):
+class FeatureSVD(OfFeatures):
     "Thin SVD of the centred features, in float64: `features - mean = (U*S) @ V.T`."
 
     U: Tensor  # left singular vectors, shape (n, r); columns sum to zero
@@ -104,12 +103,13 @@ def feature_svd(features: ArrayLike) -> FeatureSVD:
     cut = rank_cutoff(F, largest, eps)
     r = int((S > cut).sum())
     svd = FeatureSVD(U[:, :r].contiguous(), S[:r], Vh[:r].T.contiguous(), mean, cut)
-    return note_origin(svd, features)
+    svd.note_origin(features)
+    return svd
 
 # %% ../nbs/core/07_svd.ipynb #110831d7
 def use_svd(features: ArrayLike, svd: FeatureSVD | None) -> FeatureSVD:
     "Return `svd` if it belongs to `features`, or compute it."
-    if isinstance(svd, FeatureSVD) and is_made_of(svd, features):
+    if isinstance(svd, FeatureSVD) and svd.is_made_of(features):
         return svd
     X = checks.check_features(features)
     if svd is None:
@@ -122,7 +122,8 @@ def use_svd(features: ArrayLike, svd: FeatureSVD | None) -> FeatureSVD:
     if not fits:
         rule = "svd must be feature_svd(features)"
         checks.refuse(rule, f"{svd!r:.80}", "pass feature_svd(features) or None")
-    return note_origin(svd, features)
+    svd.note_origin(features)
+    return svd
 
 # %% ../nbs/core/07_svd.ipynb #4d5893ab
 def present_classes(

@@ -8,7 +8,6 @@ remaining function of the contract, or of its whole module, why it has no call o
 
 import matplotlib
 import numpy as np
-import pandas as pd
 import torch
 from matplotlib.figure import Figure
 from test_refusals import IMAGES, X2, N, X, Y, Z, y
@@ -57,9 +56,6 @@ def pixels(picture):
     return torch.from_numpy(np.array(picture, dtype="float32"))
 
 
-COMPANY = rank_models(MODELS | {"c": X + X2}, None, **nested(**FEW_TASKS))
-TRUTH = dict(a=1.0, b=3.0, c=2.0)
-OUTSIDE = pd.DataFrame(dict(a=[1.0, 2.0], b=[3.0, 4.0]), index=["a", "b"])
 TEXTS = [f"{'abc'[k % 3]} text" for k in range(N)]
 VECTORS = dict(a=[1.0, 0.0], b=[0.0, 1.0], c=[1.0, 1.0])
 EMBED = dict(model=NETWORK, images=PICTURES, transform=pixels, name="flat", progress=False)
@@ -73,13 +69,10 @@ CALLS = {
         "TaskPrior.from_labels": dict(labels=Y, temperature=1.0),
         "TaskPrior.from_views": dict(n_samples=3, n_views=2, temperature=1.0),
         "TaskPrior.at": dict(self=PRIOR, temperature=2.0),
-        "TaskPrior.given": dict(self=PRIOR, labels=y),
         "TaskPrior.at_ratio": dict(self=PRIOR, ratio=2.0),
         "TaskPrior.calibrated": dict(self=PRIOR, n_tasks=64, seed=0),
         "TaskPrior.regime": dict(self=PRIOR),
         "TaskPrior.edge_probabilities": dict(self=PRIOR),
-        "TaskPrior.log_partition": dict(self=PRIOR),
-        "TaskPrior.sample_graphs": dict(self=PRIOR, n_graphs=2, seed=0),
         "TaskPrior.moments": dict(self=PRIOR, models=MODELS),
         "TaskPrior.cumulants": dict(self=PRIOR, models=X),
         "TaskPrior.outperforms": dict(self=PRIOR, A=X, B=X2),
@@ -99,26 +92,18 @@ CALLS = {
         "SyntheticTask.sample": dict(self=TASK, n=8, seed=0),
         "heptadiagonal": dict(shape=(1, 2, 2)),
     },
-    "synbench.curves": {
-        "score_integral": dict(accuracy=[0.7, 0.9], bound=[1.0, 2.0], threshold=0.7),
-    },
     "synbench.score": {
         "synbench_score": SCORE,
         "score_by_n": dict(SCORE, sizes=(32, 64)),
     },
     "synbench.robust_probing": {
         "choose_eps": dict(result=RESULT),
-        "synthetic_accuracy": dict(SCORE, n_steps=1),
     },
     "transfer.agreement": {
         "agreement_statistic": dict(scores=X[:, 0], truth=X[:, 1]),
         "compare_agreement": dict(first=X[:, 0], second=X[:, 1], truth=X[:, 2], n_resamples=100),
         "partial_agreement": dict(scores=X[:, 0], truth=X[:, 1], covariates=X[:, 2]),
         "static_order": dict(truths=X.T),
-    },
-    "transfer.leep": {"mixture_size": dict(n=100, n_classes=3)},
-    "transfer.pactran": {
-        "flatness": dict(trace=1.0, n=N, n_classes=3, a=1.0, b=10.0, d=4),
     },
     "papers.hyperparameters": {
         "spread_ratios": dict(grids=GRIDS),
@@ -133,9 +118,7 @@ CALLS = {
     },
     "transfer.neighbours": {"alignment": dict(views=VIEWS)},
     "transfer.registry": {
-        "combine_over_models": dict(columns={"energy_score": X[:, 0], "lda_score": X[:, 1]}),
         "describe_metric": dict(metric="logme"),
-        "card_table": {},
         "read_record": {},
     },
     "inputs.embed": {
@@ -145,7 +128,6 @@ CALLS = {
     },
     "tools.explore": {
         "draw_task": dict(xy=MAP, labels=y, ax=Figure().add_subplot()),
-        "redraw": dict(explorer=EXPLORER, view="pca", size=1.0),
         "TaskExplorer": dict(features=X),
         "TaskExplorer.labels": dict(self=EXPLORER, seed=0),
         "explore": dict(features=X),
@@ -161,7 +143,6 @@ CALLS = {
         "plot_priors": dict(features=MODELS),
     },
     "inputs.images": {"load_images": dict(source=PICTURES)},
-    "prior.views": {"view_features": dict(views=VIEWS)},
     "prior.consensus": {
         "copy_similarity": dict(factors=[Z, X]),
         "mutual_skill": dict(cross=torch.ones(3, 3)),
@@ -169,16 +150,12 @@ CALLS = {
     "prior.posterior": {
         "label_evidence": dict(factors=[Z, X], labels=SOME),
         "posterior_weights": dict(weights=[0.4, 0.6], evidence=EVIDENCE),
-        "posterior_tasks": dict(factors=[Z, X], labels=SOME, evidence=EVIDENCE, n_tasks=2),
         "labelled_skill": dict(features=[X, X2], labels=SOME),
     },
     "transfer.metrics": {"metric_rows": {}},
     "prior.cut_prior": {
         "cut_prior": dict(models=MODELS, rank=2),
         "row_kernel": dict(features=X),
-    },
-    "prior.ridge_on_disk": {
-        "scores_of_rows": dict(features=X, labels=Y, probe_labels=Y, train=0.5),
     },
     "rank.reference_set": {
         "standard_references": dict(kind="images"),
@@ -203,15 +180,8 @@ CALLS = {
         "edge_temperature": dict(Z=Z),
         "task_temperature": dict(Z=Z, n_classes=2),
     },
-    "tools.bridges": {
-        "from_mteb": dict(results=OUTSIDE.rename_axis("task_name").reset_index()),
-        "from_timm_results": dict(results=OUTSIDE.rename_axis("model").reset_index()),
-        "outside_agreement": dict(ranking=COMPANY, truth=TRUTH),
-        "scorer": {},
-    },
     "inputs.texts": {
         "load_texts": dict(source=TEXTS),
-        "word_means": dict(vectors=VECTORS, texts=TEXTS),
         "embed_texts": dict(model=VECTORS, texts=TEXTS),
         "prefixed": dict(model=len, prefix="query: "),
     },

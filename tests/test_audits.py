@@ -269,9 +269,7 @@ def test_a_network_traced_in_training_mode_is_traced_again(held, layer, tmp_path
         model = (lambda x: traced(x)) if held == "in a function" else traced
         return tp.embed(model, PICTURES, transform=as_tensor, cache=False, progress=False)
 
-    said = "the mode of a traced network is fixed: call .eval"
-    if held == "in a function":  # what a function calls is known by its output alone
-        said = "must (not depend on the rest of the batch|be the same in each call)"
+    said = "must (not depend on the rest of the batch|be the same in each call)"
     with pytest.raises(ValueError, match=said):
         embedded()
     network.eval()

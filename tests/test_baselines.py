@@ -62,7 +62,6 @@ def test_models_are_ranked_as_without_baselines(digits, which):
     frames = [r.to_frame().drop(columns=CLOCK, errors="ignore") for r in (plain, beside)]
     assert frames[0].equals(frames[1])
     settings = dict(beside.settings)
-    assert settings.pop("low_level") > 0
     assert [*settings.pop("baselines")] == [baselines._RAW_PIXELS, baselines._UNTRAINED]
     assert settings == plain.settings
     assert beside.verdict.endswith(plain.verdict)
@@ -127,7 +126,7 @@ def test_rows_on_disk_have_the_same_baselines(digits, tmp_path):
 def test_without_inputs_there_are_none(digits):
     ranking = tp.rank_models(views(digits), **nested(**QUIET))
     assert ranking.baselines == () and ranking.baseline_lines == []
-    assert not {"low_level", "baselines"} & set(ranking.settings)
+    assert "baselines" not in ranking.settings
 
 
 def test_a_broken_baseline_is_noted(digits, monkeypatch):
@@ -149,7 +148,6 @@ def test_what_is_ranked_has_no_second_one_beside_it(digits):
         ["zoo/pixels", "zoo/blocks", "zoo/gradients"], digits, **nested(**QUIET)
     )
     assert [one.name for one in ranking.baselines] == [baselines._UNTRAINED]
-    assert ranking.settings["low_level"] > 0
 
 
 def test_one_model_is_compared_with_baselines(digits):
@@ -158,8 +156,6 @@ def test_one_model_is_compared_with_baselines(digits):
         ranking = tp.rank_models(alone, digits, **nested(labels=labels, **QUIET))
         assert len(ranking.baselines) == 2
         assert all(0 <= one.probability_ahead <= 1 for one in ranking.baselines)
-        assert "low_level" in ranking.settings
-        assert ranking.settings["low_level"] is None
 
 
 def test_a_baseline_that_is_better_opens_the_verdict(digits):

@@ -30,22 +30,19 @@ CONTRACT = {
     "relative_objective",
     "prior.edges": "edge_probabilities log_partition graph_log_prob sample_graphs",
     "prior.moments": "trace_moments trace_cumulants trace_covariance outperform_probability "
-    "trace_quantile TraceMoments",
+    "TraceMoments",
     "prior.sketch": "sketch_trace_moments SketchedMoments",
-    "prior.views": "view_labels view_graph view_factor view_features",
     "prior.prefix": "sample_labels task_diversity TaskDiversity",
     "prior.labelings": "sample_labelings enumerate_labelings Labelings",
     "prior.heldout": "expected_heldout_error HeldoutError precision_at_k",
     "prior.consensus": "cross_skill consensus_prior copy_similarity Consensus",
     "prior.task_prior": "TaskPrior ModelScores",
-    "prior.posterior": "label_evidence posterior_weights posterior_tasks labelled_skill "
+    "prior.posterior": "label_evidence posterior_weights labelled_skill "
     "LabelEvidence LabelledSkill PosteriorWeights",
     "prior.objective": "TaskPriorLoss",
-    "prior.calibration": "Calibration Regime TemperatureScan calibrate_temperature "
-    "critical_temperature temperature_scan",
+    "prior.calibration": "Calibration Regime calibrate_temperature critical_temperature",
     "prior.estimates": "Estimate LabelTraceMoments",
     "prior.regression": "expected_regression_error",
-    "prior.tails": "outperform_matrix",
     "synbench.robust_bayes": "robust_bayes RobustBayes",
     "synbench.gaussians": "synthetic_task SyntheticTask",
     "synbench.score": "synbench_score SynBenchResult",
@@ -58,8 +55,7 @@ CONTRACT = {
     "transfer.discriminants": "h_score regularized_h_score sfda linear linear_valid gbc ped "
     "transrate",
     "transfer.code_length": "validation_loss mdl sdl eps_sample_complexity LossCurve",
-    "transfer.spectrum": "rankme lidar cka hsic alpha_gap nesum "
-    "participation_dimension random_number rankme_centered width",
+    "transfer.spectrum": "rankme lidar cka hsic alpha_gap nesum random_number width",
     "transfer.agreement": "rank_agreement Agreement",
     "transfer.metrics": "metrics",
     "transfer.neighbours": "alignment cluster_learnability knn_accuracy twonn uniformity",
@@ -81,7 +77,6 @@ CONTRACT = {
     "tools.cli": "main",
     "tools.monitor": "Monitor Step",
     "tools.layers": "layers_of layers_prior plot_layers",
-    "tools.bridges": "from_mteb from_timm_results outside_agreement scorer FeatureScorer",
     "tools.label_loop": "label_loop label_sheet",
     "tools.explore": "TaskExplorer draw_task explore",
     "papers.neucrab": "neucrab NeuCRaB NeuCRaBPlan",
@@ -100,7 +95,6 @@ KEYWORDS = {
     "prior.moments.trace_cumulants": "M prior temperature order",
     "prior.moments.trace_covariance": "models prior temperature",
     "prior.moments.outperform_probability": "A B prior temperature",
-    "prior.moments.trace_quantile": "M prior temperature p",
     "prior.sketch.sketch_trace_moments": "M prior temperature rel_tol seed",
     "prior.prefix.sample_labels": "Z temperature n_classes n_tasks shuffle given convention seed",
     "prior.labelings.sample_labelings": "Z temperature n_classes n_tasks method seed",
@@ -114,7 +108,6 @@ KEYWORDS = {
     "transfer.agreement.rank_agreement": "scores truth method",
     "inputs.embed.embed": "model images",
     "rank.models.rank_models": "models images metrics texts past_results scoring tasks compute",
-    "tools.bridges.scorer": "statistic prior",
     "inputs.texts.load_texts": "source text_column label_column",
     "inputs.texts.embed_texts": "model texts pooling",
 }

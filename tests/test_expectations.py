@@ -508,7 +508,7 @@ def test_trackers_log_the_same_names(tmp_path):
     def scalars(folder):
         return set(EventAccumulator(str(folder)).Reload().Tags()["scalars"])
 
-    few = dict(reference=False, n_tasks=4)
+    few = dict(n_tasks=4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of lightning on few workers and small logs
         loggers = CSVLogger(tmp_path, "csv"), TensorBoardLogger(tmp_path, "board")

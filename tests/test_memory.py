@@ -40,15 +40,13 @@ from taskpriors.prior import (
     prefix,
     regression,
     tails,
-    views,
 )
 from taskpriors.prior.calibration import edge_temperature
 from taskpriors.prior.task_prior import TaskPrior
 from taskpriors.probes import logistic_probes, ridge_probes
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import nested
-from taskpriors.ridge import ridge_basis, simplex_codes
-from taskpriors.ridge_tasks import alpha_grid
+from taskpriors.ridge import decompose, simplex_codes
 from taskpriors.svd import feature_svd
 from taskpriors.synbench import gaussians, robust_probing
 from taskpriors.synbench.score import (
@@ -144,9 +142,6 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
         normal(2_200, 8, 1),
         9.0,
     ),
-    "view_labels": lambda: (views.view_labels, 10**7, 2),
-    "view_graph": lambda: (views.view_graph, 2_000, 3),
-    "view_factor": lambda: (views.view_factor, 10**6, 4),
     "sample_labels": lambda: (
         functools.partial(prefix.sample_labels, n_tasks=2_000),
         normal(5_000, 16),
@@ -154,7 +149,7 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
         3,
     ),
     "task_diversity": lambda: (prefix.task_diversity, tasks(1_500, 200, 2)),
-    "sample_labelings smc": lambda: (
+    "sample_labelings anneal": lambda: (
         functools.partial(labelings.sample_labelings, n_tasks=8_000, gibbs_sweeps=0),
         normal(1_000, 16),
         9_999.0,
@@ -191,9 +186,8 @@ CALLS = {  # what to run, at a size where it takes 100 to 550 MB
         normal(40_000, 64),
         normal(40_000, 64, 1),
     ),
-    "_heldout_matrix": lambda: (heldout._heldout_matrix, normal(2_500, 20), 1.0),
-    "ridge_basis": lambda: (ridge_basis, normal(80_000, 256)),
-    "ridge_basis wide": lambda: (ridge_basis, normal(1_000, 8_000)),
+    "decompose": lambda: (decompose, normal(80_000, 256)),
+    "decompose wide": lambda: (decompose, normal(1_000, 8_000)),
     "simplex_codes": lambda: (simplex_codes, 4_000),
     "ridge_probes": lambda: (ridge_probes, normal(20_000, 64), tasks(60, 20_000, 10)),
     "ridge_probes train": lambda: (
@@ -355,7 +349,7 @@ TOO_MANY = {  # a count that no machine can carry
         flat, IMAGES.permute(0, 2, 3, 1), transform=flat, cache=False, num_workers=HUGE
     ),
     "ImageSource n_threads": lambda: ImageSource([IMAGES[0].numpy()], "x", n_threads=HUGE),
-    "smc gibbs_sweeps": lambda: labelings.sample_labelings(
+    "anneal gibbs_sweeps": lambda: labelings.sample_labelings(
         normal(9, 2), 9.0, 2, n_tasks=4, gibbs_sweeps=HUGE
     ),
     "gibbs gibbs_sweeps": lambda: labelings.sample_labelings(
@@ -369,21 +363,16 @@ TOO_MANY = {  # a count that no machine can carry
     "calibrate_temperature n_tasks": lambda: calibration.calibrate_temperature(
         normal(9, 2), 2, n_tasks=HUGE
     ),
-    "temperature_scan n_tasks": lambda: calibration.temperature_scan(normal(9, 2), 2, n_tasks=HUGE),
     "TaskPrior.sample n_tasks": lambda: TaskPrior(normal(9, 2), 9.0).sample(2, HUGE),
     "TaskPrior.sample n_particles": lambda: TaskPrior(normal(9, 2), 9.0).sample(n_particles=HUGE),
     "enumerate_labelings labelings": lambda: labelings.enumerate_labelings(normal(9, 2), 9.0, 99),
     "sample_graphs n_graphs": lambda: edges.sample_graphs(
         normal(9, 2), 9.0, HUGE, graphs="directed"
     ),
-    "view_labels n_samples": lambda: views.view_labels(HUGE, 2),
-    "view_labels n_views": lambda: views.view_labels(2, HUGE),
-    "view_graph n_samples": lambda: views.view_graph(10**6, 2),
-    "view_factor n_samples": lambda: views.view_factor(HUGE, 2),
     "TaskPrior.from_views n_samples": lambda: TaskPrior.from_views(HUGE, 2, 1.0),
     "TaskPrior.from_views n_views": lambda: TaskPrior.from_views(2, HUGE, 1.0),
     "pgd_attack restarts": attack(robust_probing.pgd_attack, eps=0.1, restarts=HUGE),
-    "pgd_attack n_steps": attack(robust_probing.pgd_attack, eps=0.1, n_steps=HUGE, step=0.1),
+    "pgd_attack n_steps": attack(robust_probing.pgd_attack, eps=0.1, n_steps=HUGE),
     "robust_linear_probe n_epochs": attack(
         robust_probing.robust_linear_probe, eps=0.1, n_epochs=HUGE
     ),
@@ -401,7 +390,6 @@ TOO_MANY = {  # a count that no machine can carry
     "task.rows stop": lambda: task().rows(0, HUGE),
     "task.sample n": lambda: task().sample(HUGE),
     "task.batches n": lambda: next(task().batches(HUGE)),
-    "alpha_grid n_alphas": lambda: alpha_grid(ridge_basis(normal(9, 2)), n_alphas=HUGE),
     "simplex_codes n_classes": lambda: simplex_codes(HUGE),
     "ridge_probes n_classes": lambda: ridge_probes(normal(40, 2), FEW, n_classes=HUGE),
     "loss_curve n_points": lambda: loss_curve(normal(40, 2), FEW, n_points=HUGE),

@@ -44,12 +44,10 @@ NOT_METRICS = {
     "check_views": "a check of an argument",
     "fit_head": "returns HeadFit",
     "task_mixture": "returns the posteriors of a mixture",
-    "use_head": "returns HeadFit",
     "loss_curve": "returns LossCurve",
     "hsic": "has no direction of its own: CKA normalises it",
     "metric_costs": "counts operations of metrics",
     "mixture_operations": "counts operations",
-    "collapse_terms": "returns CollapseTerms",
 }
 
 BLIND = {

@@ -29,7 +29,7 @@ rank, port = int(sys.argv[1]), sys.argv[2]
 dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
 torch.manual_seed(0)
 net = DistributedDataParallel(nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.BatchNorm1d(8)))
-monitor = Monitor(images, n_tasks=4, reference=False)
+monitor = Monitor(images, n_tasks=4)
 for step in range(3):
     net(images[rank::2]).sum().backward()
     monitor(net, step=step)
@@ -75,7 +75,7 @@ def train(watch):
 
 
 def test_a_watched_training_is_the_same_bit_for_bit():
-    monitor = Monitor(IMAGES, n_tasks=4, reference=False)
+    monitor = Monitor(IMAGES, n_tasks=4)
     assert torch.equal(train(lambda net, step: monitor(net, step)), train(lambda net, step: None))
     assert len(monitor.history) == 4
 
@@ -84,7 +84,7 @@ def test_a_watched_training_is_the_same_bit_for_bit():
 def test_weights_cast_during_a_look_keep_their_gradients(cache):
     "Inside an autocast region, casts are kept; those without gradients must not be."
     net = nn.Sequential(nn.Flatten(), nn.Linear(16, 2))
-    monitor = Monitor(IMAGES, n_tasks=4, reference=False)
+    monitor = Monitor(IMAGES, n_tasks=4)
     with torch.autocast("cpu", torch.bfloat16, cache_enabled=cache):
         monitor(net)
         net(IMAGES).sum().backward()
@@ -94,7 +94,7 @@ def test_weights_cast_during_a_look_keep_their_gradients(cache):
 def test_a_training_goes_on_past_a_step_that_fails():
     "Weights that are not finite for one step, and a head that grows, leave a whole history."
     net = nn.Sequential(nn.Flatten(), nn.Linear(16, 8))
-    monitor = Monitor(IMAGES, n_tasks=4, reference=False)
+    monitor = Monitor(IMAGES, n_tasks=4)
     monitor(net)
     kept = net[1].weight.detach().clone()
     with torch.no_grad():

@@ -18,7 +18,7 @@ from torch.testing import assert_close
 
 import taskpriors as tp
 from taskpriors.inputs.images import find_shared_data
-from taskpriors.inputs.past_scores import append_record, read_record, to_record
+from taskpriors.inputs.past_scores import _append_record, read_record, to_record
 from taskpriors.rank.options import nested
 from taskpriors.transfer.registry import LABEL_ACCURACY
 
@@ -209,7 +209,7 @@ def test_finished_rankings_become_tasks(tmp_path):
         past = read_record(rows, ranking.models)
         assert past.tasks == (task,)
         assert_close(past.scores[:, 0], ranking.extra[LABEL_ACCURACY].double())
-        append_record(tmp_path / "mine.csv", rows)
+        _append_record(tmp_path / "mine.csv", rows)
     grown = read_record(tmp_path / "mine.csv", ("poor", "new", "good"))
     assert grown.tasks == ("all", "few") and grown.scores[1].isnan().all()
     assert (grown.scores[2] > grown.scores[0]).all()
@@ -220,7 +220,7 @@ def test_runs_that_finish_together_are_all_in_the_record(tmp_path):
     path = tmp_path / "record.csv"
     with ThreadPoolExecutor(8) as pool:
         rows = [to_record(ranking, f"task {k}") for k in range(24)]
-        list(pool.map(lambda frame: append_record(path, frame), rows))
+        list(pool.map(lambda frame: _append_record(path, frame), rows))
     past = read_record(path, ranking.models)
     assert sorted(past.tasks) == sorted(f"task {k}" for k in range(24))
     assert past.scores.tolist() == [[0.5] * 24, [0.75] * 24]

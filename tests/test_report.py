@@ -211,7 +211,7 @@ const ink = (e, name) => getComputedStyle(e)[name];
 const all = q => [...document.querySelectorAll(q)];
 return {
   texts: all('.chart text').map(e => ink(e, 'fill')), page: ink(document.body, 'color'),
-  points: all('.chart use').map(e => ink(e, 'fill')), link: ink(all('a')[0], 'color'),
+  points: all('.chart circle').map(e => ink(e, 'fill')), link: ink(all('a')[0], 'color'),
 };
 """
 

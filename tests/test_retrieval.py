@@ -238,20 +238,21 @@ def test_the_command_line_takes_queries_and_prefixes(search, tmp_path, capsys):
         for k, letters in enumerate((True, False)):
             np.save(tmp_path / side / f"model{k}.npy", counted(letters)(texts))
     pd.DataFrame(pairs, columns=["query", "document"]).to_csv(tmp_path / "qrels.csv", index=False)
-    words = ["rank", "--models", tmp_path / "docs", "--queries", tmp_path / "asked", "--relevant"]
+    docs, asked = (sorted(tmp_path.glob(f"{side}/*.npy")) for side in ("docs", "asked"))
+    words = ["rank", "--models", *docs, "--queries", *asked, "--relevant"]
     words += [tmp_path / "qrels.csv", "--scoring", "retrieval", "--k", 5, "--out", tmp_path / "out"]
     assert main([*map(str, words), "--quiet", "--references", "none"]) == 0
     out = capsys.readouterr().out
     assert "Take model1" in out and "ndcg@5" in out
     command = json.loads((tmp_path / "out" / "ranking.json").read_text())["command"]
-    assert command["queries"] == [str(tmp_path / "asked")]
+    assert command["queries"] == [*map(str, asked)]
     again = ["rank", "--config", str(tmp_path / "out" / "ranking.json"), "--out"]
     assert main([*again, str(tmp_path / "again"), "--quiet"]) == 0
     assert "Take model1" in capsys.readouterr().out
     for wrong, text in (
-        (["--queries", tmp_path / "asked"], "Got no --relevant"),
+        (["--queries", *asked], "Got no --relevant"),
         (["--queries", tmp_path / "askd", "--relevant", tmp_path / "qrels.csv"], "did you mean"),
         (["--prefix", "query: "], "--prefix is for --texts"),
     ):
-        assert main(["rank", "--models", str(tmp_path / "docs"), *map(str, wrong)]) != 0
+        assert main(["rank", "--models", *map(str, [*docs, *wrong])]) != 0
         assert text in capsys.readouterr().err

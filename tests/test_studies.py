@@ -1,9 +1,13 @@
 """What a study shows is what its code makes today: see docs/studies.py."""
 
+import ast
+import inspect
 import json
 import re
 import sys
+from dataclasses import fields
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -11,6 +15,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
 
 import studies  # noqa: E402
+
+from taskpriors.rank import options  # noqa: E402
+from taskpriors.rank.models import rank_models  # noqa: E402
 
 NOTEBOOKS = sorted(studies.STUDIES.glob("*.ipynb"))
 GROUND = """
@@ -208,3 +215,78 @@ def test_the_reliability_of_rankings_is_what_the_studies_printed():
     )
     assert f"{record['alone']}\n" in alone
     assert any(f"{record['reference_set']} {record['few']}\n" in text for text in reference_set)
+
+
+def names_of_the_library(nodes):
+    "Names in a program -> dotted path in the library that they are imported from."
+    named = {}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            named |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+        elif isinstance(node, ast.Import):
+            named |= {a.asname: a.name for a in node.names if a.asname}
+    own = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    own |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+    return {k: v for k, v in named.items() if v.startswith("taskpriors") and k not in own}
+
+
+def keywords_of(thing):
+    "Keyword arguments that a function or class takes; None if it passes on any."
+    if thing is options.nested:
+        records = (options.Tasks, options.Compute, options.RankOptions)
+        return {f.name for record in records for f in fields(record)} | keywords_of(rank_models)
+    if not (inspect.isfunction(thing) or inspect.isclass(thing)):
+        return None
+    parameters = inspect.signature(thing).parameters.values()
+    is_open = any(p.kind is p.VAR_KEYWORD and p.name != "unknown" for p in parameters)
+    return None if is_open else {p.name for p in parameters}
+
+
+def misfits(code):
+    "Names of the library that a program uses and that do not exist, and keyword arguments."
+    nodes = list(ast.walk(ast.parse(code)))
+    named = names_of_the_library(nodes)
+    used = {path: set() for path in named.values()}  # dotted path -> keywords of its calls
+    for node in nodes:
+        if isinstance(node, ast.Constant) and re.fullmatch(r"taskpriors(\.\w+)+", str(node.value)):
+            used.setdefault(node.value, set())  # what a mock replaces
+        called = node.func if isinstance(node, ast.Call) else node
+        words = ast.unparse(called) if isinstance(called, (ast.Name, ast.Attribute)) else ""
+        root, _, rest = words.partition(".") if re.fullmatch(r"[\w.]+", words) else ("", "", "")
+        if root in named:
+            given = node.keywords if isinstance(node, ast.Call) else ()
+            path = f"{named[root]}.{rest}".rstrip(".")
+            used.setdefault(path, set()).update(k.arg for k in given if k.arg)
+    wrong = []
+    for path, keywords in used.items():
+        try:
+            known = keywords_of(resolve_name(path))
+        except (AttributeError, ImportError):
+            wrong.append(path)
+        else:
+            wrong += [
+                f"{path}({k}=)" for k in sorted(keywords) if known is not None and k not in known
+            ]
+    return wrong
+
+
+def test_the_code_of_the_studies_fits_the_library():
+    "Slow cells, which no test runs, too: names that they import and keyword arguments exist."
+    for path in NOTEBOOKS:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        assert not misfits(re.sub(r"^(\s*)[%!].*$", r"\1pass", "\n\n".join(code), flags=re.M)), path
+
+
+def test_a_name_that_is_gone_is_found():
+    code = """
+import taskpriors as tp
+from taskpriors.rank.options import nested
+from taskpriors.tools.monitor import Monitr
+tp.rank_models({}, labels=[], options=nested(n_tasks=3, n_task=4), label=[])
+tp.Ranking.laod("folder")
+mock.patch("taskpriors.tools.monitor.BEHIND", 0.2)
+"""
+    wrong = ["tools.monitor.Monitr", "rank.options.nested(n_task=)", "rank_models(label=)"]
+    wrong += ["rank_models(options=)", "Ranking.laod", "tools.monitor.BEHIND"]
+    assert sorted(misfits(code)) == sorted(f"taskpriors.{path}" for path in wrong)

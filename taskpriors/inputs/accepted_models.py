@@ -26,15 +26,11 @@ from typing_extensions import TypeAliasType
 import taskpriors
 import taskpriors.checks as checks
 import taskpriors.store as store
-from ..checks import ArrayLike, check_choice, named, refuse
 from . import named_models, sources, zoo
 from . import pooling as poolings
 from .encoders import description_of
 from .feature_files import read_features
 from .image_source import ImageSource
-from .named_models import cached_snapshot
-from .pooling import channels_of
-from .sources import comes_from
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #b800b087
 _CLASSIFIER_INPUT = "classifier input"  # value of `Features.pooling`
@@ -51,11 +47,11 @@ def _last_layer(module: nn.Module) -> nn.Module:
 def class_layers(network: nn.Module) -> list[nn.Module]:  # empty if it has no classifier
     "Return the last layers of the classifiers of a network of timm, torchvision or transformers."
     classifier = getattr(network, "get_classifier", None)
-    if classifier is not None and comes_from(network, "timm"):
+    if classifier is not None and sources.comes_from(network, "timm"):
         heads = classifier() if getattr(network, "num_classes", 0) else ()
         heads = [*heads] if isinstance(heads, (tuple, list, nn.ModuleList)) else [heads]
         return [_last_layer(head) for head in heads if isinstance(head, nn.Module)]
-    if comes_from(network, "torchvision"):
+    if sources.comes_from(network, "torchvision"):
         home = next(k.__module__ for k in type(network).__mro__ if "torchvision." in k.__module__)
         if any(word in home for word in _NO_CLASSES):
             return []
@@ -63,7 +59,7 @@ def class_layers(network: nn.Module) -> list[nn.Module]:  # empty if it has no c
         return [_last_layer(named[name]) for name in _HEADS if name in named][:1]
     classes = [k.__name__ for k in type(network).__mro__]
     classifies = any(map(_CLASSIFIES.search, classes))
-    if not classifies or not comes_from(network, "transformers"):
+    if not classifies or not sources.comes_from(network, "transformers"):
         return []
     children = {k: m for k, m in network.named_children() if m is not network.base_model}
     heads = {k: m for k, m in children.items() if re.search("classifier|score|head|logits", k)}
@@ -86,7 +82,9 @@ def _read_by(layers: list, run: Callable, name: str, *, mask: Tensor | None = No
         for hook in hooks:
             hook.remove()
     if not taken:
-        refuse(f"{name} must call its classifier", "no call", "pass a function batch -> features")
+        checks.refuse(
+            f"{name} must call its classifier", "no call", "pass a function batch -> features"
+        )
     rows = [_one_vector(x, mask) for x in taken[-len(layers) :]]
     return torch.stack(rows).mean(0) if len(rows) > 1 else rows[0]
 
@@ -119,7 +117,7 @@ def _stored_names(place: str) -> list | None:
     "Return the names of the weights in a checkpoint (OWNER/NAME or a folder); None if unknown."
     folder = Path(place) if Path(place).is_dir() else None
     if folder is None and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", place):
-        folder = cached_snapshot(place)
+        folder = named_models.cached_snapshot(place)
     if folder is None:
         return None
     index = folder / "model.safetensors.index.json"
@@ -148,12 +146,6 @@ def _is_pooler_trained(network: nn.Module) -> bool:
     return any(bool(b.any()) for b in biases)
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #dd589fdf
-def _without_decoder(network: Any) -> nn.Module:
-    "Return the encoder of an encoder-decoder network; other networks are unchanged."
-    writes = getattr(getattr(network, "config", None), "is_encoder_decoder", False)
-    return network.get_encoder() if writes and hasattr(network, "get_encoder") else network
-
-
 class PooledModel(nn.Module):
     "A network of transformers as a function from a batch to one vector per input."
 
@@ -163,16 +155,17 @@ class PooledModel(nn.Module):
         pooling: str | None = None,  # see `pool_output`; None: its own
     ) -> None:
         super().__init__()
-        check_choice(pooling, poolings.POOLINGS, "pooling")
-        base = getattr(network, "base_model", network)
+        checks.check_choice(pooling, poolings.POOLINGS, "pooling")
+        base: Any = getattr(network, "base_model", network)
         self._heads = [] if pooling is not None else class_layers(network)
-        self.network, self.pooling = network if self._heads else _without_decoder(base), pooling
+        decodes = getattr(getattr(base, "config", None), "is_encoder_decoder", False)
+        encoder: Any = base.get_encoder() if decodes and hasattr(base, "get_encoder") else base
+        self.network, self.pooling = network if self._heads else encoder, pooling
         self._pooled_by = ""
-        self._axis: int | None = None  # channel axis of a feature map
         self._has_pooler = _is_pooler_trained(base)
         if pooling == "pooler" and not self._has_pooler:
             rule = f"with pooling='pooler', {type(base).__name__} must have weights for its pooler"
-            refuse(rule, "a checkpoint without them", "choose 'mean' or 'cls'")
+            checks.refuse(rule, "a checkpoint without them", "choose 'mean' or 'cls'")
 
     @property
     def pooled_by(self) -> str:
@@ -196,11 +189,10 @@ class PooledModel(nn.Module):
             return _read_by(self._heads, partial(self.network, **named), name, mask=mask)
         out, used = self._chosen(named)
         self._pooled_by = poolings.pooling_words(out, used)
-        if getattr(out, "ndim", 2) == 4 and self._axis is None:
-            few = {k: v[:2] if isinstance(v, Tensor) else v for k, v in named.items()}
-            self._axis = channels_of(self._map, few, self.network)
+        is_map = isinstance(out, Tensor) and out.ndim == 4
+        last = is_map and poolings.channel_axis(out, named, self.network) == 3
         pooling = None if used == "pooler" else used
-        return poolings.pool_output(out, pooling, name, mask=mask, channels_last=self._axis == 3)
+        return poolings.pool_output(out, pooling, name, mask=mask, channels_last=last)
 
     def _chosen(self, named: Mapping[str, Tensor]) -> tuple[Any, str | None]:
         texts = "input_ids" in named and "pixel_values" not in named
@@ -212,9 +204,6 @@ class PooledModel(nn.Module):
         if joint is None and isinstance(out, tuple):
             out = out[0]
         return poolings.choose_output(out, pooling, type(self.network).__name__)
-
-    def _map(self, named: Mapping[str, Any]) -> Tensor:
-        return self._chosen(named)[0]
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #719f1349
 def _processed(image, *, processor):  # PIL image -> tensor, or name -> tensor
@@ -228,7 +217,9 @@ def _picture_transform(processor: Any) -> Callable:  # PIL image -> tensor, or n
     part = getattr(processor, "image_processor", processor)
     if not hasattr(part, "image_mean") and "ImageProc" not in type(part).__name__:
         rule, got = "a pair for images must contain an image processor", type(processor).__name__
-        refuse(rule, got, "load the processor with AutoImageProcessor, or pass texts", TypeError)
+        checks.refuse(
+            rule, got, "load the processor with AutoImageProcessor, or pass texts", TypeError
+        )
     return partial(_processed, processor=part)
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #bf673cef
@@ -241,44 +232,44 @@ def _open_session(path):  # onnxruntime.InferenceSession
         from onnxruntime import InferenceSession
     except ImportError as e:
         remedy = "pip install 'taskpriors[onnx]'"
-        refuse("an .onnx file requires onnxruntime", str(e), remedy, ImportError)
+        checks.refuse("an .onnx file requires onnxruntime", str(e), remedy, ImportError)
     try:
         return InferenceSession(str(path), providers=["CPUExecutionProvider"])
     except Exception as e:  # onnxruntime raises errors of many types
         got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
-        refuse(f"{path.name} must contain a network", got, "check the file", OSError)
+        checks.refuse(f"{path.name} must contain a network", got, "check the file", OSError)
 
 
 class _OnnxModel:
     "A network in ONNX format as a function of a batch."
 
-    @named("OnnxModel")
+    @checks.named("OnnxModel")
     def __init__(
         self,
         network: Any,  # path of an .onnx file, or an onnxruntime.InferenceSession
-        output: str | None = None,  # name of the output with the features; None: the first
     ) -> None:
         self.digest = ""
         session = network
         if isinstance(network, (str, os.PathLike)):
             path = Path(network).expanduser()
             if not path.is_file():
-                refuse("an .onnx file must exist", repr(str(path)[-80:]), "check the path", OSError)
+                checks.refuse(
+                    "an .onnx file must exist", repr(str(path)[-80:]), "check the path", OSError
+                )
             self.digest = hashlib.sha256(path.read_bytes()).hexdigest()
             session = _open_session(path)
         self._session = session
-        names = [out.name for out in session.get_outputs()]
-        self.output = names[0] if output is None else check_choice(output, names, "output")
+        self.output = session.get_outputs()[0].name
         inputs = session.get_inputs()
         if len(inputs) != 1 or inputs[0].type not in _TYPES:
             rule = "an ONNX network must have a single input, a tensor of numbers"
             got = ", ".join(f"{part.name} {part.type}" for part in inputs)
-            refuse(rule, got, "export only the image encoder")
+            checks.refuse(rule, got, "export only the image encoder")
         self._name, self._type = inputs[0].name, _TYPES[inputs[0].type]
         first = (inputs[0].shape or [None])[0]
         self._batch = first if isinstance(first, int) else None
 
-    def __call__(self, x: Tensor) -> Tensor:  # selected output, (n, ...), on the CPU
+    def __call__(self, x: Tensor) -> Tensor:  # first output, (n, ...), on the CPU
         "Run the network on a batch of inputs."
         batch = x.cpu().numpy().astype(self._type)
         size = self._batch or len(batch)
@@ -291,7 +282,7 @@ class _OnnxModel:
         return torch.from_numpy(np.concatenate(parts))
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #7a383810
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Encoder(sources.Source):
     "A model that can embed images: a callable with its module, transform and name."
 
@@ -324,7 +315,8 @@ class Encoder(sources.Source):
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #7bd4a90a
 ModelLike = TypeAliasType(
-    "ModelLike", str | os.PathLike | nn.Module | Callable | tuple | ArrayLike | sources.Source
+    "ModelLike",
+    str | os.PathLike | nn.Module | Callable | tuple | checks.ArrayLike | sources.Source,
 )
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #841de217
@@ -368,17 +360,6 @@ def _open_named(
     return sources.Network(named_models.timm_module(name, pooling=pooling)), pooling
 
 
-def _refuse_source(source) -> None:  # a source that is not an image model
-    rule = "model must be a name, a module, a function, or features"
-    remedy = "see help(taskpriors.embed)"
-    if not isinstance(source, sources.Unknown):
-        checks.refuse(rule, source.label, "pass a model of texts to embed_texts", TypeError)
-    if isinstance(source.value, tuple):
-        rule = "a pair must be (module, transform), or (network, processor) of transformers"
-        remedy = "pass one of these pairs"
-    checks.refuse(rule, source.kind, remedy, TypeError)
-
-
 def _without_classes(module, pooling, name) -> nn.Module:  # the network without its classifier
     if pooling is not None and sources.comes_from(module, "timm"):
         return named_models.repooled(copy.deepcopy(module), pooling, name)
@@ -395,18 +376,27 @@ def _published_network(source: sources.PublishedWeights) -> sources.Network:  # 
     except Exception as e:  # torch.hub and the network raise errors of many types
         got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
         remedy = "check the network and the folder torch.hub.get_dir()"
-        refuse(f"torchvision must load the weights {source.label}", got, remedy, OSError)
+        checks.refuse(f"torchvision must load the weights {source.label}", got, remedy, OSError)
     return sources.Network(network, source.partner or source.weights.transforms())
 
 
-def _opened(source) -> sources.Function | sources.Network:
-    "Load the network or function of a source."
+def _opened(source: sources.Source) -> sources.Function | sources.Network:
+    "Load the network or function of a source, or refuse it if it is not an image model."
     match source:
         case sources.OnnxNetwork():
             return sources.Function(_OnnxModel(source.model), source.partner)
         case sources.PublishedWeights():
             return _published_network(source)
-    return source
+        case sources.Network() | sources.Function():
+            return source
+    rule = "model must be a name, a module, a function, or features"
+    remedy = "see help(taskpriors.embed)"
+    if not isinstance(source, sources.Unknown):
+        checks.refuse(rule, source.label, "pass a model of texts to embed_texts", TypeError)
+    if isinstance(source.value, tuple):
+        rule = "a pair must be (module, transform), or (network, processor) of transformers"
+        remedy = "pass one of these pairs"
+    checks.refuse(rule, source.kind, remedy, TypeError)
 
 
 def load_encoder(
@@ -423,9 +413,9 @@ def load_encoder(
     if isinstance(source, Encoder):
         return source
     if source.is_given:
-        read = read_features(source)
-        rows = checks.check_features(read.values, min_rows=1)
-        return Encoder(name or source.label, None, features=rows, taken=read.origin)
+        values, conversion = read_features(source)
+        rows = checks.check_features(values, min_rows=1)
+        return Encoder(name or source.label, None, features=rows, taken=conversion)
     taken, name = "", name or source.label
     if isinstance(source, sources.Name):
         taken = "" if source.of_zoo or source.of_hub or pooling else _CLASSIFIER_INPUT
@@ -433,12 +423,10 @@ def load_encoder(
         source, pooling = _open_named(source, pooling, cache)
         source = replace(source, partner=partner or source.partner)
     source = _opened(source)
-    if not isinstance(source, (sources.Network, sources.Function)):
-        _refuse_source(source)
     transform = transform or source.partner
     forward, module, processed = source.model, source.module, source.of_transformers
     carried = module  # has the transform of timm, if from timm
-    if sources.of_transformers(transform):
+    if sources.comes_from(transform, "transformers"):
         transform = _picture_transform(transform)
     if processed:
         forward = module = PooledModel(source.model, pooling)

@@ -24,16 +24,13 @@ from torch import Tensor, nn
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.store as store
-from ..checks import refuse
 from . import encoders
 from .accepted_models import Encoder, ModelLike, load_encoder
-from .encoders import BatchEncoder
 from .image_source import ImageSource
 from .images import ImagesLike, load_images
 from .sources import source_of
 from ..results import Result
 from ..signatures import documented
-from ..store import CacheLike
 
 # %% ../../nbs/inputs/06_embed.ipynb #dfdee620
 class Prepared(torch.utils.data.Dataset):
@@ -73,46 +70,28 @@ class _Setup(NamedTuple):
     save_every: float  # seconds between saves of finished rows
     progress: bool  # whether to show a progress bar, or a bar to advance
 
-# %% ../../nbs/inputs/06_embed.ipynb #9aab57fb
-def _batch_encoder(enc: Encoder, setup: _Setup) -> BatchEncoder:
-    return BatchEncoder(
-        name=enc.name,
-        forward=enc.forward,
-        device=setup.device,
-        precision=setup.dtype,
-        pooling=enc.pooling,
-    )
-
 # %% ../../nbs/inputs/06_embed.ipynb #7c38ec4f
-def _feature_batches(enc: Encoder, images: ImageSource, start: int, setup: _Setup) -> Iterator:
-    "Yield batches of features (b, d), float32, on the CPU, for the images from row `start`."
+def _feature_batches(network: encoders.BatchEncoder, prepared: Prepared, setup: _Setup) -> Iterator:
+    "Yield batches of features (b, d), float32, on the CPU."
     loader = torch.utils.data.DataLoader(
-        Prepared(images, enc.transform, start),
+        prepared,
         setup.batch_size,
         num_workers=setup.num_workers,
         collate_fn=_stack,
         pin_memory=setup.device.type == "cuda",
         generator=torch.Generator(),  # otherwise a loader uses the global generator
     )
-    network = _batch_encoder(enc, setup)
-    row = start
+    row = prepared.start
     for x in loader:
         out = network(x).cpu()
         if not torch.isfinite(out).all():
-            rule = f"features of {enc.name} must be finite"
+            rule = f"features of {network.name} must be finite"
             got = f"NaN or infinity among examples {row} to {row + len(out) - 1}"
             checks.refuse(rule, got, "check the weights, or use dtype='float32'")
         row += len(out)
         yield out
 
 # %% ../../nbs/inputs/06_embed.ipynb #d0bff801
-def tolerance_of(device: torch.device, half: bool = False) -> tuple[float, float]:
-    "Tolerance of features: a share of their spread, and the least spread as a share of the norm."
-    if half:
-        return 0.3, 0.2
-    return (0.1, 0.05) if device.type == "cuda" else (0.02, 0.05)
-
-
 def _difference(X: Tensor, Y: Tensor, least: float) -> float:
     """Difference between two evaluations (n, d) of the same inputs, in units of their spread.
 
@@ -128,22 +107,11 @@ def _difference(X: Tensor, Y: Tensor, least: float) -> float:
 
 # %% ../../nbs/inputs/06_embed.ipynb #53053e1b
 _STEADY = "leave out dropout, random masks and noise, or use a fixed seed for each input"
+_STEADY += ", and trace a network after .eval()"
 _ALONE = dict(
     images="standardise with precomputed statistics, and use running statistics in batch norms",
     texts="pad on the right, or pass position ids computed from the attention mask",
 )
-_TRACED = "the mode of a traced network is fixed: call .eval() and trace it again, or "
-
-
-@dataclass(frozen=True, kw_only=True)
-class Look:
-    "Functions that prepare the probe inputs and compute their features."
-
-    features: Callable  # positions -> features (k, d) of these inputs in one batch
-    inputs: Callable  # position -> input of the encoder, prepared again
-    tolerance: tuple[float, float]  # see `tolerance_of`
-    kind: str = "images"  # or "texts"
-    fixed_mode: bool = False  # is the model TorchScript, whose mode may be fixed?
 
 
 def _same(one: object, other: object) -> bool:
@@ -159,106 +127,123 @@ def _size_of(apart: float) -> str:
     return f"a difference of {apart:.0%} of their spread"
 
 
-def _remedy(look: Look, *usual: str) -> str:
-    return (_TRACED if look.fixed_mode else "") + "; ".join(usual)
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    "Functions that prepare the probe inputs of a model and compute their features."
 
+    name: str  # name of the model in messages
+    features: Callable  # positions -> features (k, d) of these inputs in one batch
+    inputs: Callable  # position -> input of the encoder, prepared again
+    device: torch.device  # device of the model
+    half: bool = False  # has it weights or a forward pass of 16 bits?
+    kind: str = "images"  # or "texts"
 
-def check_encoder(look: Look, together: Tensor, name: str) -> None:
-    """Raise `ValueError` for a model whose features are random or depend on the batch.
+    @property
+    def tolerance(self) -> tuple[float, float]:
+        "Largest difference in units of the spread; least spread as a share of the norm."
+        if self.half:
+            return 0.3, 0.2
+        return (0.1, 0.05) if self.device.type == "cuda" else (0.02, 0.05)
 
-    `together` are the features of the probe inputs in one batch, shape (k, d).
-    """
-    size, (allowed, least) = len(together), look.tolerance
-    if not together.isfinite().all():  # reported by the run
-        return
-    some = sorted({0, size // 2, size - 1})
-    try:
-        alone = torch.cat([look.features([i]) for i in some])
-    except (RuntimeError, ValueError):  # a model with a fixed batch size
-        alone = torch.cat([look.features([i] * size)[:1] for i in some])
-    apart = _difference(together[some], alone, least)
-    if apart <= allowed:
-        return
-    if any(not _same(look.inputs(i), look.inputs(i)) for i in some):
-        rule = f"the transform of {name} must return the same tensor for an image in each call"
-        remedy = "pass the transform for evaluation, without random crops and flips"
-        refuse(rule, "a different tensor", remedy)
-    again = _difference(together, look.features(list(range(size))), least)
-    if again > allowed:
-        rule = f"features of {name} must be the same in each call"
-        refuse(rule, _size_of(again), _remedy(look, _STEADY))
-    rule = f"features of {name} must not depend on the rest of the batch"
-    got = f"{_size_of(apart)} when an input is alone in a batch"
-    refuse(rule, got, _remedy(look, _ALONE[look.kind]))
+    def check(self, together: Tensor) -> None:
+        """Raise `ValueError` for a model whose features are random or depend on the batch.
 
+        `together` are the features of the probe inputs in one batch, shape (k, d).
+        """
+        size, (allowed, least) = len(together), self.tolerance
+        if not together.isfinite().all():  # reported by the run
+            return
+        some = sorted({0, size // 2, size - 1})
+        try:
+            alone = torch.cat([self.features([i]) for i in some])
+        except (RuntimeError, ValueError):  # a model with a fixed batch size
+            alone = torch.cat([self.features([i] * size)[:1] for i in some])
+        apart = _difference(together[some], alone, least)
+        if apart <= allowed:
+            return
+        if any(not _same(self.inputs(i), self.inputs(i)) for i in some):
+            rule = f"the transform of {self.name} must return the same tensor for an image"
+            remedy = "pass the transform for evaluation, without random crops and flips"
+            checks.refuse(rule, "a different tensor in a second call", remedy)
+        again = _difference(together, self.features(list(range(size))), least)
+        if again > allowed:
+            rule = f"features of {self.name} must be the same in each call"
+            checks.refuse(rule, _size_of(again), _STEADY)
+        rule = f"features of {self.name} must not depend on the rest of the batch"
+        got = f"{_size_of(apart)} when an input is alone in a batch"
+        checks.refuse(rule, got, f"{_ALONE[self.kind]}; {_STEADY}")
 
-def _check_whole_batches(look: Look, together: Tensor, in_run: Tensor, name: str) -> None:
-    """Raise `ValueError` for a model whose features differ between small and large batches.
+    def check_run(self, together: Tensor, in_run: Tensor) -> None:
+        """Raise `ValueError` for a model whose features differ between small and large batches.
 
-    Both are the features of the probe inputs, shape (k, d).
-    """
-    if not together.isfinite().all():
-        return
-    allowed, least = look.tolerance
-    apart = _difference(together, in_run, least)
-    if apart > allowed:
-        rule = f"features of {name} must be the same in small and in large batches"
-        got = f"{_size_of(apart)} between {len(together)} inputs and the batches of the run"
-        refuse(rule, got, _remedy(look, _ALONE[look.kind], _STEADY))
+        Both are the features of the probe inputs, shape (k, d).
+        """
+        allowed, least = self.tolerance
+        apart = _difference(together, in_run, least)
+        if together.isfinite().all() and apart > allowed:
+            rule = f"features of {self.name} must be the same in small and in large batches"
+            got = f"{_size_of(apart)} between {len(together)} inputs and the batches of the run"
+            checks.refuse(rule, got, f"{_ALONE[self.kind]}; {_STEADY}")
 
 # %% ../../nbs/inputs/06_embed.ipynb #dcc7d3bd
 class _Probe:
     "A few evenly spaced inputs and their features, by which a model is checked."
 
     def __init__(self, enc: Encoder, images: ImageSource, setup: _Setup) -> None:
-        network = _batch_encoder(enc, setup)
+        network = encoders.BatchEncoder(
+            name=enc.name,
+            forward=enc.forward,
+            device=setup.device,
+            precision=setup.dtype,
+            pooling=enc.pooling,
+        )
         places = blocks.evenly(len(images), encoders.PROBE_IMAGES).tolist()
         prepared = Prepared(images, enc.transform)
 
         def prepare(i: int) -> object:
             return prepared[places[i]]
 
-        self.n, self._places = len(places), places
+        self._places = places
         weights = () if enc.module is None else enc.module.parameters()
         kinds = {setup.dtype, *(str(w.dtype).removeprefix("torch.") for w in weights)}
-        self.name, self.device = enc.name, setup.device
         self.look = Look(
+            name=enc.name,
             features=lambda some: network(_stack([prepare(i) for i in some])).cpu(),
             inputs=prepare,
-            tolerance=tolerance_of(setup.device, bool(kinds & {"float16", "bfloat16"})),
+            device=setup.device,
+            half=bool(kinds & {"float16", "bfloat16"}),
             kind=getattr(images, "kind", "images"),
-            fixed_mode=encoders.is_scripted(enc.forward if enc.module is None else enc.module),
         )
         self.together: Tensor | None = None  # features computed in one batch
-        self._taken = network.taken
+        self.network = network
 
     def evaluate(self) -> Tensor:  # shape (k, d)
         "Compute the features of all probe inputs in one batch."
-        self.together = self.look.features(range(self.n))
+        self.together = self.look.features(range(len(self._places)))
         return self.together
 
     @property
     def pooling(self) -> str:
         "Name of the pooling of the outputs; empty if the model returns vectors."
-        return ", ".join(sorted(self._taken - {""}))
+        return ", ".join(sorted(self.network.taken - {""}))
 
     def digest(self) -> str | None:  # None if the model is not deterministic
         "Return a digest of the features of the probe inputs."
-        return encoders.outputs_digest(self.evaluate, self.device)
+        return encoders.outputs_digest(self.evaluate, self.look.device)
 
     def check(self) -> None:
         "Raise `ValueError` if the features are random or depend on the batch."
-        with encoders.unmoved_generators(self.device):
+        with encoders.unmoved_generators(self.look.device):
             try:
                 together = self.evaluate() if self.together is None else self.together
             except (RuntimeError, MemoryError):  # if the run fails too, it raises
                 return
-            check_encoder(self.look, together, self.name)
+            self.look.check(together)
 
     def check_run(self, features: Tensor) -> None:
         "Raise `ValueError` if features (n, d) differ from those that a small batch has."
         if self.together is not None:
-            _check_whole_batches(self.look, self.together, features[self._places], self.name)
+            self.look.check_run(self.together, features[self._places])
 
 # %% ../../nbs/inputs/06_embed.ipynb #8a30bbc6
 class _Entry(NamedTuple):
@@ -368,11 +353,9 @@ class Features(Result):
         return self.features.shape[1]
 
 # %% ../../nbs/inputs/06_embed.ipynb #e96e0185
-def _lookup(
-    enc: Encoder, images: ImageSource, setup: _Setup, entry: _Entry, *, quiet: bool = False
-) -> Features | None:
-    "Look up features in the cache; if `quiet`, invalid files raise no warning."
-    stored = entry.find(entry.path, entry.n, quiet=quiet)
+def _lookup(enc: Encoder, images: ImageSource, setup: _Setup, entry: _Entry) -> Features | None:
+    "Look up features in the cache."
+    stored = entry.find(entry.path, entry.n)
     if stored is None:
         return None
     features, description = stored
@@ -402,7 +385,8 @@ def _compute(
         with bar as bar:
             bar.update(done)
             try:
-                for out in _feature_batches(enc, images, done, setup) if done < len(images) else ():
+                prepared = Prepared(images, enc.transform, done)
+                for out in _feature_batches(probe.network, prepared, setup):
                     rows.new.append(out)
                     bar.update(len(out))
                     if time.perf_counter() - rows.began >= setup.save_every:
@@ -426,26 +410,23 @@ def _compute(
 def _find_or_store(
     enc: Encoder, images: ImageSource, setup: _Setup, entry: _Entry, probe: _Probe
 ) -> Features:
-    if stored := _lookup(enc, images, setup, entry, quiet=True):
-        shutil.rmtree(entry.parts, ignore_errors=True)
-        return stored
     with store.locked(entry.path):
         if stored := _lookup(enc, images, setup, entry):
-            return stored  # another process has stored them
+            shutil.rmtree(entry.parts, ignore_errors=True)
+            return stored
         new = _compute(enc, images, setup, entry, probe)
         named = ("name", "seconds", "device", "dtype", "images", "dim")
         description = {k: getattr(new, k) for k in named}
         weights = None if enc.module is None else store.digest_tensors(enc.module.state_dict())
-        transform, versions = encoders.printed_form(enc.transform), dict(torch=torch.__version__)
-        description |= dict(n=len(images), fingerprint=images.fingerprint, transform=transform)
-        description |= dict(pooling=enc.pooling, weights=weights, versions=versions)
+        description |= dict(n=len(images), fingerprint=images.fingerprint, pooling=enc.pooling)
+        description |= dict(weights=weights, versions=dict(torch=torch.__version__))
         if entry.keep(entry.path, new.features, description, sidecar=True):
             shutil.rmtree(entry.parts, ignore_errors=True)
     return new
 
 # %% ../../nbs/inputs/06_embed.ipynb #b94d700b
 def _find_or_compute(
-    enc: Encoder, images: ImageSource, setup: _Setup, cache: CacheLike | None
+    enc: Encoder, images: ImageSource, setup: _Setup, cache: store.CacheLike | None
 ) -> Features:
     with encoders.evaluating(enc.forward if enc.module is None else enc.module, setup.device):
         probe = _Probe(enc, images, setup)
@@ -492,13 +473,13 @@ def embed_features(
     device: str | torch.device | None = None,  # device of the model; None: the GPU if available
     batch_size: int = 64,  # images per forward pass
     num_workers: int | None = None,  # worker processes that load images; None: 0 on the CPU
-    cache: CacheLike | None = None,  # directory; None: `cache_dir()`, False: no cache
+    cache: store.CacheLike | None = None,  # directory; None: `cache_dir()`, False: no cache
     save_every: float = 10.0,  # seconds between saves of finished rows
     progress: bool = True,  # show a bar on standard error; or a bar to advance
 ) -> Features:
     "Compute the features of images with one model, or read them from the cache."
     checks.check_choice(dtype, ("float32", "bfloat16", "float16"), "dtype")
-    device = encoders.default_device() if device is None else encoders.check_device(device)
+    device = encoders.check_device(device)
     if num_workers is None:
         num_workers = min(8, os.cpu_count() or 1) if device.type == "cuda" else 0
     setup = _Setup(

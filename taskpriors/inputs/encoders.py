@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 import taskpriors.checks as checks
-from .pooling import channels_of, choose_output, pool_output, pooling_words
+from .pooling import channel_axis, choose_output, pool_output, pooling_words
 from ..refusals import Refusal
 from ..store import digest_tensors
 
@@ -35,8 +35,15 @@ def device_of(module: nn.Module | None) -> torch.device | None:  # None if it ha
     return next((x.device for x in tensors), None)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #47d93d5f
-def check_device(device: str | torch.device) -> torch.device:
-    "Return a device on which torch can allocate memory, or raise `ValueError`."
+def check_device(device: str | torch.device | None) -> torch.device:
+    """Return a device on which torch can allocate memory, or raise `ValueError`.
+
+    None is the GPU if available, otherwise the CPU.
+    """
+    if device is None and torch.cuda.is_available():
+        device = "cuda"
+    elif device is None:
+        device = "mps" if torch.backends.mps.is_available() else "cpu"
     try:
         return torch.zeros(0, device=device).device
     except (RuntimeError, AssertionError, ValueError, TypeError) as e:
@@ -44,35 +51,19 @@ def check_device(device: str | torch.device) -> torch.device:
         rule = "device must be available to torch"
         checks.refuse(rule, got, "leave it out, or pass 'cpu'")
 
-# %% ../../nbs/inputs/03_encoders.ipynb #49f17823
-def default_device() -> torch.device:
-    "Return the GPU if available, otherwise the CPU."
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    if torch.backends.mps.is_available():
-        return torch.device("mps")
-    return torch.device("cpu")
-
 # %% ../../nbs/inputs/03_encoders.ipynb #ac789357
 def _network_of(model: object) -> nn.Module | None:
     "Return a network, or the network whose method a model is; None for other models."
     owner = getattr(model, "__self__", model)
     return owner if isinstance(owner, nn.Module) else None
 
-
-def is_scripted(model: object) -> bool:
-    "Return whether a network contains a TorchScript module, whose mode may be fixed."
-    network = _network_of(model)
-    parts = () if network is None else network.modules()
-    return any(isinstance(part, torch.jit.ScriptModule) for part in parts)
-
 # %% ../../nbs/inputs/03_encoders.ipynb #e1fcd1b3
-@dataclass
 class _State:
     "Original modes and buffers of modules."
 
-    modes: dict = field(default_factory=dict)  # module -> training
-    buffers: list = field(default_factory=list)  # (module, name, tensor, its copy)
+    def __init__(self) -> None:
+        self.modes: dict[nn.Module, bool] = {}  # module -> training
+        self.buffers: list[tuple] = []  # (module, name, tensor, its copy)
 
     def quiet(self, network: nn.Module) -> None:
         "Set a network that is not yet in evaluation mode, and its submodules, to this mode."
@@ -154,7 +145,6 @@ class BatchEncoder:
     precision: str = "float32"  # of the forward pass; "bfloat16" and "float16" by autocast
     pooling: str | None = None  # as in `pool_output`
     taken: set = field(default_factory=set)  # names of the poolings that were used
-    axes: list = field(default_factory=list)  # channel axis of a feature map, once known
 
     def __call__(self, x: Tensor | Mapping[str, Tensor]) -> Tensor:
         "Return the features of a batch, shape (n, d)."
@@ -178,21 +168,12 @@ class BatchEncoder:
                 got = f"{tuple(out.shape)} for {n} inputs"
                 checks.refuse(rule, got, "wrap the model in a function that does")
             self.taken.add(pooling_words(out, pooling))
-            last = out.ndim == 4 and pooling != "flatten" and self._axis_of(x) == 3
+            module = self.forward if isinstance(self.forward, nn.Module) else None
+            is_map = out.ndim == 4 and pooling != "flatten"
+            last = is_map and channel_axis(out, x, module) == 3
             pooling = None if pooling == "pooler" else pooling
             rows = pool_output(out, pooling, self.name, channels_last=last)
             return rows.float()
-
-    def _axis_of(self, x) -> int:  # channel axis of a feature map, determined once
-        if not self.axes:
-            few = {k: v[:2] for k, v in x.items()} if isinstance(x, dict) else x[:2]
-            module = self.forward if isinstance(self.forward, nn.Module) else None
-            self.axes.append(channels_of(self._chosen, few, module))
-        return self.axes[0]
-
-    def _chosen(self, x) -> Tensor:  # tensor of the outputs that is pooled
-        n = len(next(iter(x.values()))) if isinstance(x, dict) else len(x)
-        return choose_output(self._output(x, n), self.pooling, self.name)[0]
 
     def _moved(self, x, converted=True) -> Tensor:
         return x.to(self.device, self.dtype if converted else None, non_blocking=True)
@@ -241,7 +222,7 @@ def _class_source(cls: type) -> list[list[str]]:  # name of each class, source c
     ]
 
 # %% ../../nbs/inputs/03_encoders.ipynb #66f65b1a
-def printed_form(obj: object) -> str:
+def _printed_form(obj: object) -> str:
     "Return the `repr` of an object, without memory addresses."
     return re.sub(r"0x[0-9a-f]+", "0x", repr(obj))
 
@@ -258,8 +239,8 @@ def _content(value) -> str:
         if isinstance(value, Tensor):
             return digest_tensors(dict(value=value))
         if isinstance(value, nn.Module):
-            return digest_tensors(_tensors(value), printed_form(value))
-    return printed_form(value)
+            return digest_tensors(_tensors(value), _printed_form(value))
+    return _printed_form(value)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #fd25b8f8
 def _own_settings(obj) -> dict[str, Any]:
@@ -282,13 +263,7 @@ def description_of(obj: Any, depth: int = 5) -> str | list[Any] | dict[str, Any]
     The functions to which a function refers are described, too, to a nesting of `depth`.
     """
 
-    def inner(
-        o,
-    ) -> (
-        dict[str, dict[str, list[list[str]]] | list[dict[str, float]] | str]
-        | list[dict[str, bool | None] | list[list[str]] | str]
-        | str
-    ):
+    def inner(o) -> object:
         return description_of(o, depth - 1) if callable(o) and depth else _content(o)
 
     if isinstance(obj, functools.partial):
@@ -301,18 +276,18 @@ def description_of(obj: Any, depth: int = 5) -> str | list[Any] | dict[str, Any]
         plain = {k: v for k, v in closure.globals.items() if not inspect.ismodule(v)}
         read = {k: v for k, v in plain.items() if isinstance(v, nn.Module) or not callable(v)}
         held = {k: inner(v) for k, v in sorted({**closure.nonlocals, **read}.items())}
-        return [_source(obj), printed_form(obj.__defaults__), held]
+        return [_source(obj), _printed_form(obj.__defaults__), held]
     if isinstance(obj, nn.Module):
         parts = list(obj.modules())
         return dict(
             weights=digest_tensors(_tensors(obj)),
             code={str(k): _class_source(k) for k in {type(m) for m in parts}},
-            layers=printed_form(obj),
+            layers=_printed_form(obj),
             settings=[_own_settings(m) for m in parts],
         )
     if isinstance(getattr(obj, "transforms", None), (list, tuple)):
         return [inner(t) for t in obj.transforms]
-    return [printed_form(obj), _class_source(type(obj)), _own_settings(obj)]
+    return [_printed_form(obj), _class_source(type(obj)), _own_settings(obj)]
 
 # %% ../../nbs/inputs/03_encoders.ipynb #dca165d4
 PROBE_IMAGES = 6  # largest number of probe inputs, which are evaluated twice

@@ -12,7 +12,7 @@ import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -129,13 +129,6 @@ def _table_values(
         values = frame.to_numpy(dtype="float64", na_value=np.nan)
     return values
 
-# %% ../../nbs/inputs/01_feature_files.ipynb #b222f822
-class Rows(NamedTuple):
-    "Features, and how they were converted."
-
-    values: ArrayLike  # shape (n, d)
-    origin: str = ""  # how sparse features were converted; empty if unchanged
-
 # %% ../../nbs/inputs/01_feature_files.ipynb #63a4a9b3
 def _is_sparse(values: object) -> bool:
     "Return whether an object is a sparse matrix or array of SciPy, in any format."
@@ -241,14 +234,9 @@ def _read_file(path: Path, key: str | None) -> Any:  # array or tensor
     raise ValueError(sentence(rule, f"the extension {path.suffix or 'none'}", remedy))
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a3b484ad
-def _dense(values: Any) -> Rows:
-    if _is_sparse(values):
-        values, origin = _dense_rows(values)
-        return Rows(values, origin=origin)
-    return Rows(values)
-
-
-def read_features(source: str | Path | ArrayLike | sources.Source) -> Rows:
+def read_features(
+    source: str | Path | ArrayLike | sources.Source,
+) -> tuple[ArrayLike, str]:  # shape (n, d); how sparse features were converted, empty if unchanged
     "Read features as they are stored, memory-mapped if possible."
     source = sources.source_of(source)
     if isinstance(source, sources.Matrix):
@@ -258,7 +246,8 @@ def read_features(source: str | Path | ArrayLike | sources.Source) -> Rows:
             values = _with_room(_private_map(values))
         elif frame is not None:
             values = _table_values(frame)
-        return _dense(values.detach() if isinstance(values, Tensor) else values)
+        values = values.detach() if isinstance(values, Tensor) else values
+        return _dense_rows(values) if _is_sparse(values) else (values, "")
     if not isinstance(source, sources.FeatureFile):
         rule = "features must be an array, a data frame or a file"
         raise TypeError(sentence(rule, source.label, "pass one of these"))
@@ -266,4 +255,5 @@ def read_features(source: str | Path | ArrayLike | sources.Source) -> Rows:
     if path.is_dir():
         rule = "features must be a file, and a folder must contain a network"
         raise ValueError(sentence(rule, repr(path.name), "name a file"))
-    return _dense(_read_file(path, source.key))
+    values = _read_file(path, source.key)
+    return _dense_rows(values) if _is_sparse(values) else (values, "")

@@ -25,9 +25,7 @@ import torch
 from torch import Tensor
 
 import taskpriors.checks as checks
-from ..blocks import evenly, with_bar
-from ..checks import ArrayLike, Axes, refuse
-from ..results import new_axes
+from ..blocks import with_bar
 
 # %% ../../nbs/inputs/04_image_source.ipynb #15f16062
 def _rgb_pixels(a: object) -> np.ndarray:
@@ -205,7 +203,7 @@ class MapDataset(Protocol):
 
 # %% ../../nbs/inputs/04_image_source.ipynb #762a27ea
 class ImageSource:
-    """Images in a fixed order: `len`, `[i]` (an RGB PIL image), `.subset` and `.plot`.
+    """Images in a fixed order: `len`, `[i]` (an RGB PIL image) and `.subset`.
 
     `.fingerprint` is a hash of the content, `.labels` are the classes or None, `.names` are the
     paths or None, `.skipped` lists unreadable images with the error, and `.name` is the name of
@@ -288,7 +286,7 @@ class ImageSource:
 
     def subset(
         self,
-        keep: ArrayLike,  # boolean mask of shape (n,), or positions
+        keep: checks.ArrayLike,  # boolean mask of shape (n,), or positions
     ) -> "ImageSource":
         "Return the images at a mask or positions, without reading them again."
         keep = torch.as_tensor(keep)
@@ -299,17 +297,6 @@ class ImageSource:
         new.labels = None if self.labels is None else self.labels[keep]
         new.names = None if self.names is None else tuple(self.names[i] for i in keep)
         return new
-
-    def plot(self, n: int = 16, ax: Axes | None = None) -> Axes:
-        "Plot `n` evenly spaced images in a row."
-        some = evenly(len(self), n, down=True).tolist()
-        tiles = [np.asarray(self[i].resize((64, 64), 0)) for i in some]
-        gap = (0, 0), (2, 2), (0, 0)
-        row = np.concatenate([np.pad(t, gap, constant_values=255) for t in tiles], axis=1)
-        ax = new_axes(ax, figsize=(6.4, 6.4 / max(len(tiles), 6)))
-        ax.imshow(row)
-        ax.axis("off")
-        return ax
 
 # %% ../../nbs/inputs/04_image_source.ipynb #06d8b1fc
 _LABEL_FIELDS = ("labels", "label", "targets", "target", "class", "y")
@@ -330,4 +317,4 @@ def batch_inputs(batch: object) -> Tensor | dict[str, Tensor]:  # (b, ...), or n
     rule = "a batch must be a tensor, a pair (inputs, labels) or a dictionary of tensors"
     holds = f" of {type(content[0]).__name__}" if isinstance(content, list) and content else ""
     remedy = "pass a loader whose collate_fn stacks them, or pass loader.dataset"
-    refuse(rule, f"{type(content).__name__}{holds}", remedy, TypeError)
+    checks.refuse(rule, f"{type(content).__name__}{holds}", remedy, TypeError)

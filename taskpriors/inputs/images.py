@@ -156,11 +156,8 @@ _THREADS = min(8, os.cpu_count() or 1)
 def _refuse_options(options, what, accepted) -> None:
     "Raise `TypeError` for options that would have no effect."
     if options:
-        rule, got = (
-            f"{what} accepts only the options {accepted}",
-            ", ".join(map(repr, options))[:80],
-        )
-        checks.refuse(rule, got, "leave it out", TypeError)
+        got = ", ".join(map(repr, options))[:80]
+        checks.refuse(f"{what} accepts only the options {accepted}", got, "leave it out", TypeError)
 
 
 def _load_folder(root, split, limit, options, **others) -> ImageSource:
@@ -348,9 +345,7 @@ def _load_object(
         rule, got = "images must be one data set", f"several: {', '.join(map(repr, source))}"
         remedy = "pass one of them" + "".join(f", e.g. images[{k!r}]" for k in [*source][:1])
         checks.refuse(rule, got, remedy, TypeError)
-    if split is not None:
-        rule = "`split` must be left out for images that are passed as an object"
-        checks.refuse(rule, repr(split), "leave it out, and select the split before the call")
+    _refuse_split(split, "an object")
     if isinstance(source, ImageSource):
         return source.subset(evenly(len(source), limit).tolist())
     if isinstance(source, (np.ndarray, Tensor)):

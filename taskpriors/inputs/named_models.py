@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/inputs/03_named_models.ipynb #648ddc55
 import difflib
+import json
 import logging
 import math
 import re
@@ -107,7 +108,7 @@ def _hub_names() -> set[str]:
     )
 
 
-def did_you_mean(name: str) -> str:  # empty if the name is known, or no known name is similar
+def _did_you_mean(name: str) -> str:  # empty if the name is known, or no known name is similar
     "Return the beginning of a remedy with the most similar names on the hub."
     import timm
 
@@ -126,7 +127,7 @@ def _refuse_weights(spec: str, e: Exception) -> None:  # raised by timm, the hub
     got = f"{type(e).__name__}: {' '.join(str(e).split())}"[:160]
     if isinstance(e, OSError) or re.search("HTTP|Connect|Offline|Timeout|Proxy", type(e).__name__):
         remedy = "check the name and the network connection, or pass a file as NAME@FILE"
-        refuse(rule, got, did_you_mean(spec) + remedy, OSError)
+        refuse(rule, got, _did_you_mean(spec) + remedy, OSError)
     refuse(rule, got, "check that the weights match the architecture")
 
 # %% ../../nbs/inputs/03_named_models.ipynb #3a736c43
@@ -236,7 +237,7 @@ def check_names(sources: Iterable[Source], *, texts: bool = False) -> None:
     if not missing or not (constants.HF_HUB_OFFLINE or not _hub_answers()):
         return
     rule = "without a network connection, weights must be in the cache of the hub"
-    near = list(filter(None, map(did_you_mean, missing)))
+    near = list(filter(None, map(_did_you_mean, missing)))
     cached = [name for name in repositories if name not in missing]
     got = f"no weights of {listed(missing, 6)}"
     got += f", and the weights of {listed(cached, 6)}" if cached else ""
@@ -251,7 +252,7 @@ def is_to_be_fetched(source: Source, texts: bool) -> bool:
     return bool(places) and not any(map(cached_snapshot, places))
 
 # %% ../../nbs/inputs/03_named_models.ipynb #2b6f8a55
-def cached_place(name: str, texts: bool) -> str:
+def _cached_place(name: str, texts: bool) -> str:
     "Return the folder in the cache with the weights of a name, or the name itself."
     cached = filter(None, map(cached_snapshot, repositories_of(Name(name), texts)))
     return str(next(cached, name))
@@ -292,7 +293,7 @@ def transformers_model(name: str, *, texts: bool = False) -> tuple[Network, str 
         remedy = "pip install taskpriors[transformers]"
         refuse(f"{name} requires transformers", str(e), remedy, ImportError)
     check_names([Name(name)], texts=texts)
-    source = cached_place(name, texts)
+    source = _cached_place(name, texts)
     reader = transformers.AutoTokenizer if texts else transformers.AutoImageProcessor
     with quiet_libraries(), hub_at_once(), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
@@ -305,7 +306,7 @@ def transformers_model(name: str, *, texts: bool = False) -> tuple[Network, str 
             processor = reader.from_pretrained(source)
         except Exception as e:  # the hub and the library raise errors of many types
             got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
-            remedy = f"{did_you_mean(name)}check the name, or use hf-hub:{name} for a timm network"
+            remedy = f"{_did_you_mean(name)}check the name, or use hf-hub:{name} for a timm network"
             rule = f"{name[-80:]} must be a network of transformers with its processor"
             refuse(rule, got, remedy, OSError)
     absent = list(report["missing_keys"])
@@ -317,3 +318,43 @@ def transformers_model(name: str, *, texts: bool = False) -> tuple[Network, str 
         refuse(rule, got, "pass another checkpoint")
     pooled = any("pooler" in key for key in absent)
     return Network(network.eval(), processor), "cls" if pooled else None
+
+
+def _embeds_images_and_texts(name: str) -> bool:
+    "Return whether a model on the hub or in a folder is an image-text model such as CLIP."
+    folder = Path(name) if Path(name).is_dir() else cached_snapshot(name)
+    file = None if folder is None else folder / "config.json"
+    if file is None and is_repository(name):
+        from huggingface_hub import hf_hub_download
+
+        try:
+            file = Path(hf_hub_download(name, "config.json"))
+        except Exception:  # errors of many types; loading reports them
+            return False
+    if file is None or not file.is_file():
+        return False
+    config = json.loads(file.read_text(encoding="utf-8"))
+    return "text_config" in config and "vision_config" in config
+
+
+def text_model(name: str, pooling: str | None) -> Network:
+    """Load a text encoder by its name in sentence-transformers.
+
+    A network with a given `pooling`, and an image-text model, are loaded by transformers.
+    """
+    check_names([Name(name)], texts=True)
+    if pooling is not None or _embeds_images_and_texts(name):
+        return transformers_model(name, texts=True)[0]
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as e:
+        rule = "the name of a text model requires sentence-transformers"
+        remedy = "pip install taskpriors[sentence], or pass a function of a list of texts"
+        refuse(rule, str(e), remedy, ImportError)
+    try:
+        with quiet_libraries():
+            return Network(SentenceTransformer(_cached_place(name, texts=True), device="cpu"))
+    except Exception as e:  # the hub and the libraries raise errors of many types
+        got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
+        remedy = f"{_did_you_mean(name)}check the name, the folder and the network connection"
+        refuse(f"{name[-60:]!r} must be a text model", got, remedy, OSError)

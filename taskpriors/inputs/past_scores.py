@@ -492,6 +492,9 @@ def read_record(record: Any, models: Sequence) -> PastScores:
 def to_record(
     ranking: Any,  # a Ranking
     task: str,  # name of the task
+    path: str | Path | None = None,  # csv file to which the scores are added; None: no file
+    *,
+    overwrite: bool = False,  # replace existing scores of this task
 ) -> DataFrame:  # columns model, task, score; one row per model with a score
     "Return the accuracies of the ranked models on a finished task as past results."
     import pandas as pd
@@ -503,10 +506,13 @@ def to_record(
         refuse(rule, got, "rank with labels=")
     scores = ranking.extra[LABEL_ACCURACY].tolist()
     frame = pd.DataFrame(dict(model=list(ranking.models), task=task.strip(), score=scores))
-    return frame.dropna(subset="score", ignore_index=True)
+    rows = frame.dropna(subset="score", ignore_index=True)
+    if path is not None:
+        _append_record(path, rows, overwrite=overwrite)
+    return rows
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #146b6461
-def append_record(path: str | Path, rows: DataFrame, *, overwrite: bool = False) -> Path:
+def _append_record(path: str | Path, rows: DataFrame, *, overwrite: bool = False) -> Path:
     """Append the rows of `to_record` to a .csv file, which is written completely or not at all.
 
     Existing rows of the same task are replaced if `overwrite` is true.

@@ -6,14 +6,12 @@
 __all__ = []
 
 # %% ../../nbs/inputs/02_pooling.ipynb #dcb8c6fd
-import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from ..checks import check_choice, entry_point, refuse
 
@@ -123,129 +121,30 @@ def pool_output(
         return tokens.amax(1)
     return tokens.mean(1) if pooling == "mean" else tokens[:, 0 if pooling == "cls" else -1]
 
-# %% ../../nbs/inputs/02_pooling.ipynb #2549ee70
-_FIRST = {"conv1d", "conv2d", "conv3d", "conv_transpose2d", "batch_norm", "group_norm"}
-_FIRST |= {"instance_norm", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "interpolate"}
-_FIRST |= {"adaptive_max_pool2d", "pixel_unshuffle", "grid_sample"}
-_LAST = {"linear", "embedding", "bilinear"}
-_NORMS = {"layer_norm", "rms_norm"}
-_CUTS = {"cat", "concat", "split", "chunk", "tensor_split", "narrow", "__getitem__"}
-_MOVES = {"permute", "transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "mT", "t", "T"}
-
-
-def _kept_axis(axis: int, before: torch.Size, after: torch.Size) -> int | None:
-    "Position of an axis after an operation that merges, splits or drops axes; None if unknown."
-    if len(after) == len(before) and after[axis] == before[axis]:
-        return axis
-    if axis == len(before) - 1 and len(after) and after[-1] == before[-1]:
-        return len(after) - 1
-    return 1 if axis == 1 and len(after) > 2 and after[1] == before[1] else None
-
-
-def _flat(values: Any) -> list[Any]:
-    if not isinstance(values, (list, tuple)):
-        return [values]
-    return [x for part in values for x in _flat(part)]
-
-
-class ChannelAxes(TorchFunctionMode):
-    "Context manager that tracks the channel axis of each tensor."
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._known: dict = {}  # id of an object -> reference to it, axis
-
-    def put(self, x: Tensor, axis: int | None) -> None:
-        "Store the channel axis of a tensor."
-        if axis is not None:
-            self._known[id(x)] = weakref.ref(x), axis
-
-    def put_pictures(self, inputs: Any) -> Tensor | None:  # the images, if any
-        "Store axis 1 as the channel axis of the images in a batch (a tensor, or name -> tensor)."
-        parts = list(inputs.values()) if isinstance(inputs, dict) else [inputs]
-        pictures = [x for x in parts if isinstance(x, Tensor) and x.ndim == 4]
-        for x in pictures:
-            self.put(x, 1)
-        return pictures[0] if pictures else None
-
-    def of(self, x: Any) -> int | None:  # None if unknown
-        "Return the channel axis of a tensor."
-        reference, axis = self._known.get(id(x), (None, None))
-        return axis if reference is not None and reference() is x else None
-
-    def _axis(self, func: Any, out: Tensor, args: tuple, kwargs: dict) -> int | None:
-        called = getattr(func, "__name__", "")  # __get__ of a property, such as x.mT
-        name = getattr(func.__self__, "__name__", "") if called == "__get__" else called
-        if name in _FIRST:
-            return 1
-        if name in _LAST:
-            return out.ndim - 1
-        if name in _NORMS:
-            shape = kwargs.get("normalized_shape", args[1] if len(args) > 1 else ())
-            if len(shape) == 1:
-                return out.ndim - 1
-        for x in _flat((*args, *kwargs.values())):
-            axis = self.of(x)
-            if axis is None:
-                continue
-            if name in _MOVES:
-                marked = torch.empty([2 if k == axis else 1 for k in range(x.ndim)])
-                return list(func(marked, *args[1:], **kwargs).shape).index(2)
-            if name in _CUTS and x.ndim == out.ndim:
-                return axis
-            if (axis_after := _kept_axis(axis, x.shape, out.shape)) is not None:
-                return axis_after
-        return None
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict | None = None
-    ) -> object:
-        kwargs = kwargs or {}
-        out = func(*args, **kwargs)
-        for part in out if isinstance(out, (tuple, list)) else [out]:
-            if isinstance(part, Tensor) and part.ndim > 1:
-                self.put(part, self._axis(func, part, args, kwargs))
-        return out
-
 # %% ../../nbs/inputs/02_pooling.ipynb #739a713e
-def _axis_by_shape(shape: tuple, pictures: Tensor | None) -> int | None:
-    """Channel axis of a feature map, if the map has the aspect ratio of the images.
-
-    Returns 1 or 3, given the shape (n, ., ., .) of the map and images (n, c, h, w), or None if both
-    or neither axis is possible.
-    """
-    if pictures is None:
-        return None
-    height, width = pictures.shape[-2:]
-
-    def fits(h, w) -> bool:
-        return abs(h * width - w * height) < max(height, width) and min(h, w) > 1
-
-    first, last = fits(*shape[2:]), fits(*shape[1:3])
-    return None if first == last else (1 if first else 3)
-
-
-def channels_of(run: Callable, inputs: Any, module: nn.Module | None) -> int:
-    "Return the channel axis, 1 or 3, of the feature map that a model returns for a few inputs."
-    with ChannelAxes() as axes:
-        pictures = axes.put_pictures(inputs)
-        out = run(inputs)
-        axis = axes.of(out)
-    return chosen_axis(axis, out, pictures, module)
-
-
-def chosen_axis(
-    axis: int | None,  # channel axis according to the layers
-    out: Tensor,  # feature map
-    pictures: Tensor | None,  # images from which the map was computed
-    module: nn.Module | None,  # module that computed the map
+def channel_axis(
+    out: Tensor,  # feature map, shape (n, ., ., .)
+    inputs: Any,  # batch from which it was computed, a tensor or name -> tensor
+    module: nn.Module | None = None,  # module that computed the map, if known
 ) -> int:  # 1 or 3
-    "Return the channel axis of a feature map, or raise `ValueError`."
-    if axis in (1, 3):
-        return axis
+    """Return the channel axis of a feature map.
+
+    timm's networks name it. In other maps, the other two axes have the aspect ratio of the images,
+    up to a difference of two pixels; if both or neither axis is possible, `ValueError` is raised.
+    """
     by_timm = dict(NCHW=1, NHWC=3).get(getattr(module, "output_fmt", None) or "")
-    axis = by_timm or _axis_by_shape(tuple(out.shape), pictures)
-    if axis is None:
+    if by_timm is not None:
+        return by_timm
+    parts = list(inputs.values()) if isinstance(inputs, Mapping) else [inputs]
+    first = last = False
+    for x in parts:
+        if isinstance(x, Tensor) and x.ndim == 4:
+            (height, width), shape = x.shape[-2:], out.shape
+            first, last = (
+                abs(h * width - w * height) < 2 * max(height, width)
+                for h, w in (shape[2:], shape[1:3])
+            )
+    if first == last:
         rule, got = "the channel axis of a feature map must be known", f"shape {tuple(out.shape)}"
         refuse(rule, got, "pool it in a function that returns (B, d)")
-    return axis
+    return 1 if first else 3

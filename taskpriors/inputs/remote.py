@@ -11,7 +11,6 @@ import io
 import os
 import re
 import tempfile
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -52,9 +51,6 @@ def _reach(url: str, work: Callable[..., _Outcome]) -> _Outcome:
         refuse(f"{place} must be accessible", got, remedy, OSError)
 
 # %% ../../nbs/inputs/00_remote.ipynb #4963393f
-_GAP = 2**17  # bytes; smaller gaps between spans are read, larger ones are skipped
-
-
 def remote_stamp(url: str) -> tuple[int, str]:
     "Return the size of a file and a digest of its metadata, which identify its version."
 
@@ -68,30 +64,19 @@ def remote_stamp(url: str) -> tuple[int, str]:
 
 
 def read_bytes(url: str, spans: Sequence | None = None) -> bytes:
-    """Read bytes of a file at a URL; spans that are close together are read in one request.
+    """Read bytes of a file at a URL.
 
     Spans are pairs (first byte, end byte), and None is the whole file. The bytes of all spans are
     concatenated; spans beyond the end of the file are truncated.
     """
     if spans is None:
         return _reach(url, lambda fs, path: fs.cat_file(path))
-    runs: list = []
-    for start, stop in sorted(spans):
-        if runs and start <= runs[-1][1] + _GAP:
-            runs[-1][1] = max(runs[-1][1], stop)
-        else:
-            runs.append([start, stop])
-    firsts, ends = map(list, zip(*runs, strict=True))
+    firsts, ends = map(list, zip(*spans, strict=True))
 
     def read(fs, path):
-        return fs.cat_ranges([path] * len(runs), firsts, ends, on_error="raise")
+        return fs.cat_ranges([path] * len(spans), firsts, ends, on_error="raise")
 
-    blocks = _reach(url, read)
-    out = []
-    for start, stop in spans:
-        k = bisect_right(firsts, start) - 1
-        out.append(blocks[k][start - firsts[k] : stop - firsts[k]])
-    return b"".join(out)
+    return b"".join(_reach(url, read))
 
 # %% ../../nbs/inputs/00_remote.ipynb #e8699091
 @cache

@@ -240,7 +240,7 @@ def check_inputs(cells: Iterable, digest: str, noun: str = "labels") -> None:
         raise ValueError(sentence(rule, got, remedy))
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #edbdf20e
-LABEL_NAMES = ("label", "labels", "target", "targets", "class", "classes", "category", "y")
+_LABEL_NAMES = ("label", "labels", "target", "targets", "class", "classes", "category", "y")
 _PATH_NAMES = ("path", "file", "filename", "file_name", "image", "image_path", "img", "img_path")
 _ROW_NAMES = ("row", "index", "idx", "", "unnamed: 0")
 KEY_NAMES = (*_PATH_NAMES, "name", "stem", "id", "image_id", "img_id", "key", "uid", *_ROW_NAMES)
@@ -269,19 +269,19 @@ class _Entries(NamedTuple):
     inputs: tuple = ()  # as in `GivenLabels`
 
 
-def label_place(frame: DataFrame, column: str | None, noun: str = "labels") -> int:
+def _label_place(frame: DataFrame, column: str | None, noun: str = "labels") -> int:
     "Return the position of the column of labels or groups in a table."
     if column is not None:
         return tables.place_of(frame, column, "label_column")
     plain = [tables.plain_name(name) for name in frame.columns]
-    named = [k for k, name in enumerate(plain) if name in LABEL_NAMES]
+    named = [k for k, name in enumerate(plain) if name in _LABEL_NAMES]
     exact = [k for k in named if plain[k] == "label"]
     candidates = [k for k, name in enumerate(plain) if name not in KEY_NAMES]
     places = exact or named or candidates or range(len(plain))
     if len(places) == 1:
         return places[0]
     remedy = "name it label, or pass label_column=" if noun == "labels" else "name it group"
-    if not any(name in KEY_NAMES or name in LABEL_NAMES for name in plain):
+    if not any(name in KEY_NAMES or name in _LABEL_NAMES for name in plain):
         remedy += "; if the first line is an example, add a header with column names"
     got = shortened(", ".join(map(repr, frame.columns)), 120)
     raise ValueError(sentence(f"the table must have one column of {noun}", got, remedy))
@@ -311,7 +311,7 @@ def _index_key(index: Any) -> tuple[_Key, ...]:
 
 def _entries_of_frame(frame: DataFrame, column: str | None, noun: str = "labels") -> _Entries:
     "Read the labels in a table, and the columns that may identify their examples."
-    at = label_place(frame, column, noun)
+    at = _label_place(frame, column, noun)
     keys = []
     for k, name in enumerate(map(str, frame.columns)):
         kind = tables.plain_name(name) or "unnamed: 0"
@@ -335,9 +335,8 @@ def _array_in_file(file: Path, key: str | None) -> ArrayLike:
     if isinstance(stored, np.ndarray):
         return stored
     with stored as archive:
-        key = key or next((k for k in ("labels", "label", "y") if k in archive.files), None)
-        if key in archive.files:
-            return archive[key]
+        if (key or "labels") in archive.files:
+            return archive[key or "labels"]
         rule, remedy = "an archive must contain the array of labels", "pass FILE.npz:NAME"
         raise ValueError(sentence(rule, shortened(", ".join(archive.files), 120), remedy))
 
@@ -385,7 +384,7 @@ def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entri
         plain = set(map(tables.plain_name, frame.columns))
         if noun == "groups":
             column = _group_column(frame)
-        elif column is None and frame.shape[1] > 1 and not plain & set(LABEL_NAMES):
+        elif column is None and frame.shape[1] > 1 and not plain & set(_LABEL_NAMES):
             if all(kind.kind in "biuf" for kind in frame.dtypes):
                 return frame.to_numpy()
         return _with_order(_entries_of_frame(frame, column, noun))
@@ -544,11 +543,7 @@ def _placement(
 
 def _check_one_label(before: object, value: object, point: object, noun: str) -> None:
     if str(before).strip() != str(value).strip():
-        rule = (
-            "an example must have a single label"
-            if noun == "labels"
-            else "an example must be in a single group"
-        )
+        rule = f"an example must have a single {noun.removesuffix('s')}"
         got = f"{str(before)[:40]!r} and {str(value)[:40]!r} for {str(point)[:60]!r}"
         raise ValueError(sentence(rule, got, "keep one of them"))
 
@@ -590,23 +585,12 @@ def labels_of_files(paths: Sequence, column: str | None = None) -> _Entries:  # 
     return _Entries(list(joined.values()), (key,), inputs=inputs)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #2991ff84
-def _without_empty_rows(entries: _Entries) -> _Entries:
-    "Drop entries that have neither a label nor a key."
-    rows = zip(entries.values, *(key.cells for key in entries.keys), strict=True)
-    filled = [k for k, cells in enumerate(rows) if not all(map(is_blank, cells))]
-    if not entries.keys or len(filled) == len(entries.values):
-        return entries
-    keys = tuple(key._replace(cells=[key.cells[k] for k in filled]) for key in entries.keys)
-    return entries._replace(values=[entries.values[k] for k in filled], keys=keys)
-
-
 def _in_rows(read: Any, points: Any, n: int) -> tuple[Any, tuple]:  # values in order, notes
     "Sort entries in the order of the examples; arrays and lists are unchanged."
     if not isinstance(read, _Entries):
         return read, ()
-    entries = _without_empty_rows(read)
-    rows, notes = _placement(entries, points, n)
-    return entries.values if rows is None else _placed(entries, rows, n), notes
+    rows, notes = _placement(read, points, n)
+    return read.values if rows is None else _placed(read, rows, n), notes
 
 
 def read_labels(
@@ -674,14 +658,20 @@ def _in_order_of(points: Any, frame: DataFrame) -> DataFrame:
 
 def _with_names(source: Source) -> Source:
     "Convert features with named examples to a data frame with the names as its index."
-    if isinstance(source, Matrix) and source.is_frame:
-        return Matrix(_keyed(source.values))
+    if isinstance(source, Matrix):
+        return source if source.frame is None else Matrix(_keyed(source.frame))
     if not isinstance(source, FeatureFile) or isinstance(source.path, str):
         return source
     if source.key is not None or not source.path.is_file() or not tables.kind_of(source.path):
         return source
     keyed = _keyed(tables.read(source.path, numbers=True))
     return source if tables.is_usual_index(keyed.index) else Matrix(keyed)
+
+
+def _is_named(index: Any) -> bool:
+    "Return whether the index of a data frame identifies its rows and does not only number them."
+    numbered = tables.is_usual_index(index) or tables.counts(index.tolist())
+    return not numbered and index.is_unique
 
 
 def rows_of_frames(models: Mapping[str, Any], points: Any | None = None) -> tuple[dict, Any]:
@@ -692,10 +682,8 @@ def rows_of_frames(models: Mapping[str, Any], points: Any | None = None) -> tupl
     the rows have no names).
     """
     read = {k: _with_names(source) for k, source in models.items()}
-    frames = {k: s.values for k, s in read.items() if isinstance(s, Matrix) and s.is_frame}
-    unusual = {k: v for k, v in frames.items() if not tables.is_usual_index(v.index)}
-    unique = {k: v for k, v in unusual.items() if v.index.is_unique}
-    named = {k: v for k, v in unique.items() if not tables.counts(v.index.tolist())}
+    frames = {k: s.frame for k, s in read.items() if isinstance(s, Matrix)}
+    named = {k: v for k, v in frames.items() if v is not None and _is_named(v.index)}
     if not named:
         return read, None
     if points is not None:
@@ -708,9 +696,7 @@ def rows_of_frames(models: Mapping[str, Any], points: Any | None = None) -> tupl
             rule = "data frames of features must have the same examples"
             got = f"{len(order)} rows in {first!r:.40}, {len(frame)} in {name!r:.40}"
             got += f", with {other[0]!r:.40} only in the latter" if other else ""
-            remedy = (
-                "correct the index, or pass frame.reset_index(drop=True) if the order is the same"
-            )
+            remedy = "correct the index, or pass frame.reset_index(drop=True) for the same order"
             refuse(rule, got, remedy)
     ordered = {k: Matrix(named[k].loc[order]) if k in named else s for k, s in read.items()}
     names = [tables.key_text(row) for row in order]

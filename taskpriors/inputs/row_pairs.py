@@ -21,7 +21,6 @@ from torch import Tensor
 from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
-from ..checks import ArrayLike, DataFrame
 from . import tables
 from .images import ImagesLike
 from .row_labels import PointFinder, is_blank
@@ -43,86 +42,73 @@ class GivenPairs(NamedTuple):
         return shortened(str(row if self.names is None else self.names[row]), 40)
 
 
-PairsLike = TypeAliasType("PairsLike", ArrayLike | str | os.PathLike | GivenPairs)
+PairsLike = TypeAliasType("PairsLike", checks.ArrayLike | str | os.PathLike | GivenPairs)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #d1b1ac60
-class _Written(NamedTuple):
-    "Pairs that are not yet matched to examples."
-
-    first: list
-    second: list
-    third: list  # whether the class is the same, or the grade; None where missing
-    header: tuple[str, str] = ("", "")  # names of the columns of the two examples
-
-
 _SAME = ("i", "j", "same")  # names of the columns of each kind of table
 _GRADED = ("query", "document", "grade")
 
 
-def _of_table(frame: DataFrame, usual: Sequence[str]) -> _Written:
-    plain = list(map(tables.plain_name, frame.columns))
-    if {*usual[:2]} <= {*plain}:
-        places = [plain.index(name) for name in usual if name in plain]
-    elif len(plain) in (2, 3) and "" not in plain:
-        places = list(range(len(plain)))
-    else:
-        rule = f"a table of pairs must have the columns {usual[0]}, {usual[1]} and {usual[2]}"
-        got = shortened(", ".join(map(repr, frame.columns)), 120)
-        raise ValueError(sentence(rule, got, f"rename its columns; {usual[2]} is optional"))
-    first, second, *third = (frame.iloc[:, place].tolist() for place in places)
-    if third and any(map(is_blank, third[0])):
-        rule = f"the column {usual[2]!r} must have no empty cells"
-        raise ValueError(sentence(rule, "an empty cell", "fill it, or leave that pair out"))
-    header = str(frame.columns[places[0]]), str(frame.columns[places[1]])
-    return _Written(first, second, third[0] if third else [None] * len(first), header)
+def _frame_of_rows(rows: object, usual: Sequence[str]) -> checks.DataFrame:
+    "Convert rows of two or three entries to a table without column names."
+    import pandas as pd
 
-
-def _of_rows(rows: object, usual: Sequence[str]) -> _Written:
     two = f"({usual[0]}, {usual[1]})"
     rule = f"pairs must be rows {two} or ({', '.join(usual)})"
     if isinstance(rows, (Tensor, np.ndarray)):
-        if rows.ndim != 2:
-            got = f"shape {tuple(rows.shape)}"
-            raise ValueError(sentence(rule, got, "pass shape (n_pairs, 2) or (n_pairs, 3)"))
         rows = rows.tolist()
     if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
         raise TypeError(sentence(rule, type(rows).__name__, "pass a list of tuples"))
     for row in rows:
         if not isinstance(row, Sequence) or isinstance(row, (str, bytes)) or len(row) not in (2, 3):
             raise ValueError(sentence(rule, shortened(repr(row), 60), f"pass {two} for each pair"))
-    third = [row[2] if len(row) == 3 else None for row in rows]
-    return _Written([row[0] for row in rows], [row[1] for row in rows], third)
+    complete = [(*row, None)[:3] for row in rows]
+    return pd.DataFrame(complete, columns=["", "", ""], dtype=object)
 
 
-def _as_written(pairs: object, usual: Sequence[str]) -> _Written:
+def _columns_of_pairs(frame: checks.DataFrame, usual: Sequence[str]) -> checks.DataFrame:
+    "Select the columns of a table of pairs: two examples, and the third entry if there is one."
+    plain = list(map(tables.plain_name, frame.columns))
+    if {*usual[:2]} <= {*plain}:
+        frame = frame.iloc[:, [plain.index(name) for name in usual if name in plain]]
+    elif len(plain) not in (2, 3) or "" in plain:
+        rule = f"a table of pairs must have the columns {usual[0]}, {usual[1]} and {usual[2]}"
+        got = shortened(", ".join(map(repr, frame.columns)), 120)
+        raise ValueError(sentence(rule, got, f"rename its columns; {usual[2]} is optional"))
+    if frame.shape[1] == 3 and any(map(is_blank, frame.iloc[:, 2])):
+        rule = f"the column {usual[2]!r} must have no empty cells"
+        raise ValueError(sentence(rule, "an empty cell", "fill it, or leave that pair out"))
+    return frame
+
+
+def _read(pairs: object, usual: Sequence[str]) -> checks.DataFrame:  # two or three columns
+    "Read pairs as a table; raise `ValueError` if there are none or if an example is missing."
     if isinstance(pairs, (str, os.PathLike)):
         path = Path(pairs).expanduser()
         if not path.is_file():
             got = repr(shortened(str(path), 80))
             raise FileNotFoundError(sentence("a file of pairs must exist", got, "check the path"))
-        if path.suffix == ".npy":
-            return _of_rows(np.load(path, allow_pickle=False), usual)
-        return _of_table(tables.read(path), usual)
+        of_array = path.suffix == ".npy"
+        pairs = np.load(path, allow_pickle=False) if of_array else tables.read(path)
     if isinstance(pairs, Mapping):
         if wrong := [row for row in pairs.values() if not isinstance(row, Mapping)]:
             rule = f"a dictionary of pairs must be {' -> '.join(usual)}"
             raise TypeError(sentence(rule, type(wrong[0]).__name__, "pass a list of tuples"))
-        return _of_rows([(q, d, g) for q, row in pairs.items() for d, g in row.items()], usual)
+        pairs = [(q, d, grade) for q, row in pairs.items() for d, grade in row.items()]
     frame = tables.as_frame(pairs)
-    return _of_rows(pairs, usual) if frame is None else _of_table(frame, usual)
-
-
-def _written(pairs: object, usual: Sequence[str]) -> _Written:
-    "Read pairs; raise `ValueError` if there are none or if an entry is empty."
-    written = _as_written(pairs, usual)
-    if not written.first:
+    frame = _frame_of_rows(pairs, usual) if frame is None else _columns_of_pairs(frame, usual)
+    if not len(frame):
         rule = "pairs must contain at least one pair"
         raise ValueError(sentence(rule, "none", "add a pair, or omit the argument pairs"))
-    for k, pair in enumerate(zip(written.first, written.second, strict=True), 1):
+    for k, pair in enumerate(zip(frame.iloc[:, 0], frame.iloc[:, 1], strict=True), 1):
         if any(map(is_blank, pair)):
             rule = f"each pair must have an entry for {usual[0]} and for {usual[1]}"
             raise ValueError(sentence(rule, f"an empty cell in pair {k}", "leave that pair out"))
-    return written
+    return frame
+
+
+def _third(frame: checks.DataFrame) -> list:  # None where missing
+    return frame.iloc[:, 2].tolist() if frame.shape[1] == 3 else [None] * len(frame)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #e73af258
 _WORDS = dict(same=True, true=True, yes=True, different=False, false=False, no=False)
@@ -182,22 +168,17 @@ def read_pairs(
             remedy = "pass the examples from which the pairs were formed"
             raise ValueError(sentence(rule, largest, remedy))
         return pairs
-    written = _written(pairs, _SAME)
-    count = len(written.first)
-    header = list(filter(None, written.header))
+    frame = _read(pairs, _SAME)
+    count, header = len(frame), [str(name) for name in frame.columns[:2] if name != ""]
     if header and (all(map(str.isdecimal, header)) or all(_named_rows(header, points))):
         rule = "the first line of a table of pairs must name its columns"
         raise ValueError(sentence(rule, ", ".join(header), "add the header i,j"))
-    rows, more = _rows_of_cells([*written.first, *written.second], points, n)
-    first, second = rows[:count], rows[count:]
+    rows, more = _rows_of_cells([*frame.iloc[:, 0], *frame.iloc[:, 1]], points, n)
     names = getattr(points, "names", None)
     distinct: dict = {}
-    for i, j, cell in zip(first, second, written.third, strict=True):
+    for i, j, cell in zip(rows[:count], rows[count:], _third(frame), strict=True):
         if i == j:
-            rule, got = (
-                "a pair must consist of two different examples",
-                f"{written.first[first.index(i)]!r} twice",
-            )
+            rule, got = "a pair must consist of two different examples", f"row {i} twice"
             raise ValueError(sentence(rule, got, "leave that pair out"))
         word = tables.key_text(cell).strip().lower()
         if cell is not None and word not in _WORDS:
@@ -220,7 +201,7 @@ def read_pairs(
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000016
 QueriesLike = TypeAliasType("QueriesLike", TextsLike | ImagesLike | Mapping | Sequence)
-_RelevantLike = TypeAliasType("_RelevantLike", ArrayLike | str | os.PathLike | Mapping)
+_RelevantLike = TypeAliasType("_RelevantLike", checks.ArrayLike | str | os.PathLike | Mapping)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000007
 @documented
@@ -255,7 +236,7 @@ class Relevant(NamedTuple):
     notes: tuple[str, ...] = ()  # notes for the reader
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000010
-def _with_ids(points: object, header: str, words: set[str]) -> object:
+def _with_ids(points: object, header: object, words: set[str]) -> object:
     "Return the examples with the column of their table as names that contains the words."
     ids: dict[str, tuple] = getattr(points, "ids", {})
     named = {str(name).strip() for name in getattr(points, "names", None) or ()}
@@ -268,9 +249,9 @@ def _with_ids(points: object, header: str, words: set[str]) -> object:
     return SimpleNamespace(names=ids[columns[0]], texts=getattr(points, "texts", ()))
 
 
-def _rows_of(cells: list, points: object, n: int, header: str, noun: str) -> tuple[list, tuple]:
+def _rows_of(cells: checks.Series, points: object, n: int, noun: str) -> tuple[list, tuple]:
     words = {tables.key_text(cell).strip() for cell in cells}
-    return _rows_of_cells(cells, _with_ids(points, header, words), n, f"{noun} of relevant")
+    return _rows_of_cells([*cells], _with_ids(points, cells.name, words), n, f"{noun} of relevant")
 
 
 def _grade_of(cell: object) -> float:
@@ -292,11 +273,11 @@ def read_relevant(
 ) -> Relevant:
     "Read the pairs of a query and a relevant document, without repetitions."
     n_queries, n_documents = sizes
-    given = _written(relevant, _GRADED)
-    asked = _rows_of(given.first, queries, n_queries, given.header[0], "queries")
-    found = _rows_of(given.second, documents, n_documents, given.header[1], "documents")
+    frame = _read(relevant, _GRADED)
+    asked = _rows_of(frame.iloc[:, 0], queries, n_queries, "queries")
+    found = _rows_of(frame.iloc[:, 1], documents, n_documents, "documents")
     graded: dict[tuple[int, int], float] = {}
-    for q, d, cell in zip(asked[0], found[0], given.third, strict=True):
+    for q, d, cell in zip(asked[0], found[0], _third(frame), strict=True):
         grade = 1.0 if cell is None else _grade_of(cell)
         if graded.setdefault((q, d), grade) != grade:
             rule = "a document must have a single grade for a query"

@@ -18,7 +18,7 @@ import numpy as np
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from ..checks import refuse
+from ..checks import ArrayLike, DataFrame, refuse
 from .remote import is_url
 
 # %% ../../nbs/inputs/00_sources.ipynb #97db7931
@@ -69,18 +69,21 @@ def comes_from(obj: object, library: str) -> bool:
     "Return whether the class of an object, or one of its bases, is from a library such as timm."
     return any(cls.__module__.partition(".")[0] == library for cls in type(obj).__mro__)
 
-
-def of_transformers(obj: object) -> bool:
-    "Return whether an object is a network, a processor or a tokenizer from transformers."
-    return comes_from(obj, "transformers")
-
 # %% ../../nbs/inputs/00_sources.ipynb #39228fc0
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Source:
-    "A model as the user passed it."
+    "A model as the user passed it; a model of texts has an optional prefix for each text."
 
+    prefix: str = ""  # prepended to each text
+    query_prefix: str | None = None  # prepended to each query; None: `prefix`
     held = ""  # field whose class is the name of the model in a list; empty: `label` is
-    prefix = ""  # prepended to each text; see `WithPrefix`
     is_given = False  # is the model given as features?
+
+    @property
+    def for_queries(self) -> "Source":
+        "The same model, with the query prefix as its prefix."
+        prefix = self.prefix if self.query_prefix is None else self.query_prefix
+        return replace(self, prefix=prefix)
 
     @property
     def encode(self) -> Callable | None:
@@ -97,32 +100,19 @@ class Source:
         return f"{type(getattr(self, self.held)).__name__}_{k}" if self.held else self.label
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class WithPrefix(Source):
-    "A model of texts, optionally with a prefix that is prepended to each text."
-
-    prefix: str = ""
-    query_prefix: str | None = None  # prepended to each query; None: `prefix`
-
-    @property
-    def for_queries(self) -> "WithPrefix":
-        "The same model, with the query prefix as its prefix."
-        prefix = self.prefix if self.query_prefix is None else self.query_prefix
-        return replace(self, prefix=prefix)
-
-
 @dataclass(frozen=True, eq=False)
 class Matrix(Source):
     "Features in memory: an array, a tensor, a sparse matrix, a memory map or a data frame."
 
-    values: Any  # shape (n, d)
+    values: ArrayLike | DataFrame  # shape (n, d)
     held = "values"
     is_given = True
 
     @property
-    def is_frame(self) -> bool:
-        "Whether the values are a data frame."
-        return hasattr(self.values, "iloc") and hasattr(self.values, "columns")
+    def frame(self) -> DataFrame | None:
+        "The values if they are a data frame, otherwise None."
+        is_frame = hasattr(self.values, "iloc") and hasattr(self.values, "columns")
+        return self.values if is_frame else None
 
 
 @dataclass(frozen=True)
@@ -148,7 +138,7 @@ class FeatureFile(Source):
 
 
 @dataclass(frozen=True)
-class Name(WithPrefix):
+class Name(Source):
     "The name of a network in timm, in the zoo or on the hub, or the folder of a network."
 
     text: str
@@ -176,7 +166,7 @@ def _first_of(model: object, names: tuple) -> Callable | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Network(WithPrefix):
+class Network(Source):
     "A torch module."
 
     model: nn.Module
@@ -200,7 +190,7 @@ class Network(WithPrefix):
     @property
     def of_transformers(self) -> bool:
         "Whether the network is from transformers."
-        return of_transformers(self.model)
+        return comes_from(self.model, "transformers")
 
     def with_tokenizer(self) -> "Network":
         "Token-level network of a sentence-transformers model, with its tokenizer."
@@ -223,7 +213,7 @@ class Network(WithPrefix):
 
 
 @dataclass(frozen=True, eq=False)
-class Function(WithPrefix):
+class Function(Source):
     "A function of a batch of inputs, or of a list of texts."
 
     model: Callable
@@ -250,7 +240,7 @@ class Function(WithPrefix):
 class OnnxNetwork(Source):
     "An .onnx file, or an open session of onnxruntime."
 
-    model: Any  # a path, or a session
+    model: object  # a path, or a session
     partner: Callable | None = None  # transform of an image
 
     @property
@@ -277,25 +267,25 @@ class PublishedWeights(Source):
 
 
 @dataclass(frozen=True, eq=False)
-class TextEncoder(WithPrefix):
-    "An object with a method `encode`, or `transform` like fitted transformers of scikit-learn."
+class TextEncoder(Source):
+    """An object with a method `encode`, or `transform` like fitted transformers of scikit-learn.
+
+    It may also be a dictionary word -> vector, or gensim's KeyedVectors.
+    """
 
     model: Any
     module = None
     held = "model"
 
     @property
+    def has_vectors(self) -> bool:
+        "Whether the model maps words to vectors."
+        return isinstance(self.model, Mapping) or hasattr(self.model, "key_to_index")
+
+    @property
     def label(self) -> str:
         "Name of its class."
-        return type(self.model).__name__
-
-
-@dataclass(frozen=True, eq=False)
-class WordVectors(WithPrefix):
-    "A dictionary word -> vector, or gensim's KeyedVectors."
-
-    vectors: object
-    held = label = "vectors"
+        return "vectors" if self.has_vectors else type(self.model).__name__
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,7 +340,7 @@ def _unwrapped(module: nn.Module) -> nn.Module:
 _ADAPTERS: tuple = (  # attributes of an object -> its source; the first match counts
     (("to_numpy",), Matrix),  # a data frame
     (("tocsr", "toarray"), Matrix),  # a sparse matrix of scipy
-    (("key_to_index",), WordVectors),  # gensim's KeyedVectors
+    (("key_to_index",), TextEncoder),  # gensim's KeyedVectors
     (("run", "get_inputs", "get_outputs"), OnnxNetwork),  # an onnxruntime session
     (("task", "model", "preprocess", "postprocess"), lambda p: Network(p.model, p)),  # a pipeline
     (("transforms", "get_state_dict", "meta"), PublishedWeights),  # of torchvision
@@ -383,7 +373,7 @@ def source_of(model: object) -> Source:
     if isinstance(model, (Tensor, np.ndarray)):
         return Matrix(model)
     if isinstance(model, Mapping):
-        return WordVectors(model)
+        return TextEncoder(model)
     if isinstance(model, (type, bytes)):
         return Unknown(model)
     return _of_object(model)
@@ -391,7 +381,9 @@ def source_of(model: object) -> Source:
 # %% ../../nbs/inputs/00_sources.ipynb #a00be726
 def sources_of(models: Any) -> list[Source]:
     "Convert a sequence of models, or a single model, to sources."
-    processed = isinstance(models, tuple) and len(models) == 2 and of_transformers(models[1])
+    processed = (
+        isinstance(models, tuple) and len(models) == 2 and comes_from(models[1], "transformers")
+    )
     several = isinstance(models, tuple) and not processed
     source = Unknown(models) if several else source_of(models)
     if not isinstance(source, Unknown) or not isinstance(models, Iterable):

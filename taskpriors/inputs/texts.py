@@ -8,7 +8,6 @@ __all__ = ['TextSource', 'load_texts', 'embed_texts', 'prefixed']
 # %% ../../nbs/inputs/07_texts.ipynb #49e6ae7b
 import hashlib
 import inspect
-import json
 import os
 import re
 import warnings
@@ -29,12 +28,10 @@ from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
 from ..blocks import evenly
-from ..checks import ArrayLike, DataFrame
 from . import named_models, row_labels, sources, tables
 from .accepted_models import Encoder, PooledModel, load_encoder
 from .embed import Features, embed_features
 from .encoders import device_of
-from .sources import Network, source_of
 from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
@@ -80,7 +77,7 @@ class TextSource:
         texts: Sequence,  # sequence of strings
         name: str = "texts",  # name of the source
         *,
-        labels: ArrayLike | None = None,  # class of each text, words or numbers, shape (n,)
+        labels: checks.ArrayLike | None = None,  # class of each text, words or numbers, shape (n,)
         labels_from: str = "the texts",  # description of the source of the labels
         names: Sequence | None = None,  # name of each text, such as its id
     ) -> None:
@@ -120,7 +117,7 @@ class TextSource:
 
     def subset(
         self,
-        keep: ArrayLike,  # boolean mask of shape (n,), or positions
+        keep: checks.ArrayLike,  # boolean mask of shape (n,), or positions
     ) -> "TextSource":
         "Return the texts at a mask or positions."
         keep = torch.as_tensor(keep)
@@ -134,7 +131,7 @@ class TextSource:
         return new
 
 # %% ../../nbs/inputs/07_texts.ipynb #b0bb18fe
-TextsLike = TypeAliasType("TextsLike", str | os.PathLike | ArrayLike | Dataset | TextSource)
+TextsLike = TypeAliasType("TextsLike", str | os.PathLike | checks.ArrayLike | Dataset | TextSource)
 
 # %% ../../nbs/inputs/07_texts.ipynb #725a02f6
 def _items(source: Any) -> Any:
@@ -145,7 +142,7 @@ def _items(source: Any) -> Any:
     return source
 
 
-def _frame_of_rows(rows: Any) -> DataFrame | None:
+def _frame_of_rows(rows: Any) -> checks.DataFrame | None:
     "Convert a list of dictionaries or of pairs (text, label) to a table; None for other lists."
     import pandas as pd
 
@@ -153,20 +150,12 @@ def _frame_of_rows(rows: Any) -> DataFrame | None:
         return None
     if all(isinstance(row, tuple) and len(row) == 2 for row in rows):
         return pd.DataFrame(rows, columns=["text", "label"], dtype=object)
-    if not all(isinstance(row, Mapping) for row in rows):
-        return None
-    for k, row in enumerate(rows):
-        if row.keys() != rows[0].keys():
-            rule, got = (
-                "all dictionaries of texts must have the same keys",
-                ", ".join(map(str, row)),
-            )
-            remedy = f"use the keys {', '.join(map(str, rows[0]))[:60]}"
-            checks.refuse(rule, f"{got[:60]} at position {k}", remedy)
-    return pd.DataFrame({column: [row[column] for row in rows] for column in rows[0]}, dtype=object)
+    if all(isinstance(row, Mapping) for row in rows):
+        return pd.DataFrame(list(rows), dtype=object)
+    return None
 
 
-def _frame_of(source: Any) -> DataFrame | None:
+def _frame_of(source: Any) -> checks.DataFrame | None:
     "Return the table that contains the texts; None if they are not in a table."
     if not isinstance(source, (str, os.PathLike)):
         frame = tables.as_frame(source)
@@ -182,41 +171,18 @@ def _frame_of(source: Any) -> DataFrame | None:
     return tables.read(path)
 
 
-def _text_place(frame: DataFrame, text_column: str | None, of_file: bool) -> int:
+def _text_place(frame: checks.DataFrame, text_column: str | None) -> int:
     "Return the position of the column of texts."
-    if text_column is not None:
-        return tables.place_of(frame, text_column, "text_column")
     columns = list(map(str, frame.columns))
-    plain = [tables.plain_name(column) for column in columns]
-    if plain.count("text") == 1:
-        return plain.index("text")
-    other = {*row_labels.LABEL_NAMES, *row_labels.KEY_NAMES}
-    places = [k for k, name in enumerate(plain) if name not in other]
-    if of_file and len(plain) == 1:
-        rule = "the single column of a file must have the header text"
-        got = f"{columns[0][:60]!r} in the first line, which may be a text"
-        checks.refuse(rule, got, "add the header text, or pass text_column=")
-    if len(places) != 1:
+    if text_column is None and "text" not in map(tables.plain_name, columns):
         rule, remedy = "a table of texts must have a column named text", "pass text_column="
+        if len(columns) == 1:
+            remedy += ", or add the header text if the first line is a text"
         checks.refuse(rule, ", ".join(columns)[:120], remedy)
-    return places[0]
+    return tables.place_of(frame, text_column or "text", "text_column")
 
 
-def _names_in(frame: DataFrame, text: int) -> list | None:
-    "Return the names of the texts: the first key column with distinct cells, or the index."
-    order = {name: k for k, name in reversed([*enumerate(row_labels.KEY_NAMES)])}
-    plain = [tables.plain_name(column) for column in frame.columns]
-    usual = sorted(
-        (k for k in range(len(plain)) if plain[k] in order and k != text),
-        key=lambda k: order[plain[k]],
-    )
-    keys = [frame.iloc[:, k].tolist() for k in usual]
-    if not tables.is_usual_index(frame.index):
-        keys.append(frame.index.tolist())
-    return next((cells for cells in keys if len(set(cells)) == len(cells)), None)
-
-
-def _ids_in(frame: DataFrame, text: int) -> dict[str, tuple]:
+def _ids_in(frame: checks.DataFrame, text: int) -> dict[str, tuple]:
     "Return the columns with distinct cells, other than the texts, by their plain names."
     columns = {}
     for k, column in enumerate(frame.columns):
@@ -224,6 +190,14 @@ def _ids_in(frame: DataFrame, text: int) -> dict[str, tuple]:
         if k != text and len(set(cells)) == len(cells):
             columns[tables.plain_name(column)] = cells
     return columns
+
+
+def _names_in(index: Any, ids: Mapping[str, tuple] | None = None) -> Sequence | None:
+    "Return the names of the texts: the first key column with distinct cells, or the index."
+    keys = [ids[name] for name in row_labels.KEY_NAMES if ids and name in ids]
+    if not tables.is_usual_index(index) and index.is_unique:
+        keys.append(index.tolist())
+    return next(iter(keys), None)
 
 # %% ../../nbs/inputs/07_texts.ipynb #1a7717ba
 def _limited(source: TextSource, limit: int | None) -> TextSource:
@@ -237,10 +211,9 @@ def _limited(source: TextSource, limit: int | None) -> TextSource:
 def load_texts(
     source: TextsLike,  # list of strings, table, data set, or file .csv .tsv .txt .jsonl .parquet
     *,
-    text_column: str
-    | None = None,  # column of texts in a table; None: "text", or the only candidate
+    text_column: str | None = None,  # column of texts in a table; None: "text"
     label_column: str | None = None,  # column of labels in a table; None: "label" if it exists
-    labels: ArrayLike | None = None,  # class of each text, words or numbers, shape (n,)
+    labels: checks.ArrayLike | None = None,  # class of each text, words or numbers, shape (n,)
     limit: int | None = None,  # number of evenly spaced texts; None: all
 ) -> TextSource:
     """Load the texts in a list, table, data set or file, in order.
@@ -251,7 +224,7 @@ def load_texts(
     """
     if isinstance(source, TextSource):
         return _limited(source, limit)
-    name, labels_from, names = "texts", "the texts", None
+    name, labels_from, names, ids = "texts", "the texts", None, {}
     path = Path(source).expanduser() if isinstance(source, (str, os.PathLike)) else None
     source = _items(source)
     if path is not None and path.suffix.lower() == ".txt" and path.is_file():
@@ -259,12 +232,13 @@ def load_texts(
     frame = _frame_of(source)
     if frame is not None:
         name = name if path is None else path.stem
-        at = _text_place(frame, text_column, path is not None)
-        has_label = label_column is not None or "label" in map(tables.plain_name, frame.columns)
-        label = row_labels.label_place(frame, label_column) if has_label else None
+        at = _text_place(frame, text_column)
         texts: object = frame.iloc[:, at].tolist()
-        names = _names_in(frame, at)
-        if labels is None and label is not None:
+        ids = _ids_in(frame, at)
+        names = _names_in(frame.index, ids)
+        has_label = label_column is not None or "label" in map(tables.plain_name, frame.columns)
+        if labels is None and has_label:
+            label = tables.place_of(frame, label_column or "label", "label_column")
             labels = frame.iloc[:, label].tolist()
             labels_from = f"the column {frame.columns[label]!r} of {name}"
     else:
@@ -274,34 +248,24 @@ def load_texts(
         texts = source
         if hasattr(source, "iloc") and hasattr(source, "index"):
             series: Any = source
-            names = _names_in(series.to_frame("text"), 0)
+            names = _names_in(series.index)
     if not isinstance(texts, Collection) or isinstance(texts, (type, bytes, Mapping, Set)):
         rule, remedy = "texts must be a list, a table or a file", "pass a list of strings"
         checks.refuse(rule, type(source).__name__, remedy, TypeError)
     opened = TextSource(list(texts), name, labels=labels, labels_from=labels_from, names=names)
-    if frame is not None:
-        opened.ids = _ids_in(frame, at)
+    opened.ids = ids
     return _limited(opened, limit)
 
 # %% ../../nbs/inputs/07_texts.ipynb #95c9425b
-def _as_rows(out: Any, name: str) -> Tensor:  # shape (n, d)
+def _as_rows(out: Any) -> Tensor:  # shape (n, d)
     "Convert the output of a text encoder to a tensor, shape (n, d)."
     if isinstance(out, (list, tuple)) and out and isinstance(out[0], Tensor):
-        out = [row.detach().cpu().numpy() for row in out]
-    elif hasattr(out, "toarray"):
+        return torch.stack(list(out)).detach().cpu()
+    if hasattr(out, "toarray"):
         n_bytes = 8 * int(np.prod(out.shape))
         checks.check_memory(n_bytes, "reduce the features, e.g. by SVD")
         out = out.toarray()
-    if isinstance(out, Tensor):
-        return out
-    rule, remedy = f"{name} must return one row of numbers per text", "return an array (n, d)"
-    try:
-        out = np.asarray(out)
-    except ValueError:  # a ragged list
-        checks.refuse(rule, "rows of different lengths", remedy)
-    if out.dtype.kind not in "fiub":
-        checks.refuse(rule, f"{type(out).__name__} of {out.dtype}", remedy, TypeError)
-    return torch.as_tensor(np.ascontiguousarray(out))
+    return out if isinstance(out, Tensor) else torch.as_tensor(np.ascontiguousarray(out))
 
 # %% ../../nbs/inputs/07_texts.ipynb #fa9c7151
 _NO_LIMIT = 10**6  # tokens; larger limits are treated as no limit
@@ -400,7 +364,7 @@ _TASK = SimpleNamespace(  # task description from which a model of mteb selects 
 )
 
 
-def _encode_by_loader(texts: list, *, encode: Callable):
+def _encode_by_loader(texts: list, *, encode: Callable) -> checks.ArrayLike:
     "Call the method `encode` of a model of mteb with a loader of texts."
     rows: Any = [dict(text=text) for text in texts]
     loader: DataLoader = DataLoader(
@@ -415,8 +379,8 @@ def _encode_by_loader(texts: list, *, encode: Callable):
 @contextmanager
 def _within_positions(model: Any) -> Iterator[None]:
     "Context manager in which a model pads texts on the right and truncates long ones."
-    source = source_of(model)
-    network: Any = source.with_tokenizer() if isinstance(source, Network) else source
+    source = sources.source_of(model)
+    network: Any = source.with_tokenizer() if isinstance(source, sources.Network) else source
     if network is source or not _position_tables(network.model):
         yield
         return
@@ -430,7 +394,7 @@ def _within_positions(model: Any) -> Iterator[None]:
         tokenizer.padding_side, model.max_seq_length = side, longest
 
 
-def _encode_within(texts: list, *, encode: Callable, **options: Any) -> ArrayLike:
+def _encode_within(texts: list, *, encode: Callable, options: dict[str, bool]) -> checks.ArrayLike:
     with _within_positions(getattr(encode, "__self__", encode)):
         return encode(texts, **options)
 
@@ -441,18 +405,16 @@ def _encode_method(encode: Callable) -> Callable:  # list of texts -> rows
     if "task_metadata" in parameters:
         return partial(_encode_by_loader, encode=encode)
     quiet = dict(show_progress_bar=False, convert_to_tensor=True)
-    options: dict[str, Any] = {k: v for k, v in quiet.items() if k in parameters}
-    return partial(_encode_within, encode=encode, **options)
+    options = {k: v for k, v in quiet.items() if k in parameters}
+    return partial(_encode_within, encode=encode, options=options)
 
 # %% ../../nbs/inputs/07_texts.ipynb #86253f75
-def word_means(vectors: Any, texts: TextsLike, name: str = "vectors") -> Tensor:
+def word_means(vectors: Any, texts: TextSource, name: str = "vectors") -> Tensor:
     """Return the mean vector of the known words in each text, (n, d), float32.
 
     The vector is zero if no word is known. `vectors` is a dictionary word -> vector, or gensim's
     KeyedVectors.
     """
-    checks.check_instance(name, str, "name", remedy="pass a text")
-    texts = load_texts(texts)
     vocabulary = getattr(vectors, "key_to_index", vectors)
     first = next(iter(vocabulary), None)
     if first is None:
@@ -475,41 +437,6 @@ def word_means(vectors: Any, texts: TextsLike, name: str = "vectors") -> Tensor:
     return out
 
 # %% ../../nbs/inputs/07_texts.ipynb #2a9ff068
-def _joint(name: str) -> bool:
-    "Return whether a model on the hub or in a folder is an image-text model such as CLIP."
-    folder = Path(name) if Path(name).is_dir() else named_models.cached_snapshot(name)
-    file = None if folder is None else folder / "config.json"
-    if file is None and sources.is_repository(name):
-        from huggingface_hub import hf_hub_download
-
-        try:
-            file = Path(hf_hub_download(name, "config.json"))
-        except Exception:  # errors of many types; loading reports them
-            return False
-    if file is None or not file.is_file():
-        return False
-    config = json.loads(file.read_text(encoding="utf-8"))
-    return "text_config" in config and "vision_config" in config
-
-
-def _named_sentence_model(name: str):
-    try:
-        from sentence_transformers import SentenceTransformer
-    except ImportError as e:
-        remedy = "pip install taskpriors[sentence], or pass a function of a list of texts"
-        checks.refuse(
-            "the name of a text model requires sentence-transformers", str(e), remedy, ImportError
-        )
-    try:
-        with named_models.quiet_libraries():
-            return SentenceTransformer(named_models.cached_place(name, texts=True), device="cpu")
-    except Exception as e:  # the hub and the libraries raise errors of many types
-        got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
-        remedy = "check the name, the folder and the network connection"
-        remedy = named_models.did_you_mean(name) + remedy
-        checks.refuse(f"{name[-60:]!r} must be a text model", got, remedy, OSError)
-
-
 def _encoding_of(source: sources.Source, pooling: str | None) -> tuple[Callable, nn.Module | None]:
     "Return a function texts -> rows, and the module with the weights, if accessible."
     match source:
@@ -563,9 +490,13 @@ def _rows_at(
     positions: Tensor, *, encode: Callable, texts: TextSource, name: str, widths: set
 ) -> Tensor:
     "Return the rows (b, d) of the texts at some positions, with the same d in each batch."
-    rows = _as_rows(encode([texts[i] for i in positions.tolist()]), name)
+    out = encode([texts[i] for i in positions.tolist()])
+    rule, remedy = f"{name} must return one row of numbers per text", "return an array (n, d)"
+    try:
+        rows = _as_rows(out)
+    except (ValueError, TypeError, RuntimeError) as e:  # words, or rows of different lengths
+        checks.refuse(rule, " ".join(str(e).split())[:120], remedy, type(e))
     if rows.ndim != 2:
-        rule, remedy = f"{name} must return one row per text", "return an array (n, d)"
         checks.refuse(rule, f"shape {tuple(rows.shape)}", remedy)
     if widths - {rows.shape[1]}:
         rule = f"{name} must return the same number of features for every batch"
@@ -580,11 +511,11 @@ _ENDS = 8  # largest number of special tokens that a tokenizer adds to a text
 TOO_LONG = "texts have more tokens than the"  # part of the warning
 
 
-def warn_of_cut_texts(source: Network, texts: TextSource, name: str) -> None:
+def warn_of_cut_texts(source: sources.Network, texts: TextSource, name: str) -> None:
     "Warn if texts are longer than the inputs of a network, with a remedy."
     pair: Any = source.with_tokenizer()
     tokenizer = pair.partner
-    if sources.of_transformers(tokenizer):
+    if sources.comes_from(tokenizer, "transformers"):
         tokenizer = getattr(tokenizer, "tokenizer", tokenizer)  # of a processor
     if not hasattr(tokenizer, "num_special_tokens_to_add"):
         return
@@ -611,13 +542,9 @@ def text_encoder(
 ) -> Encoder:
     "Convert a text model to an encoder that is called with the positions of texts."
     if isinstance(source, sources.Name):
-        named_models.check_names([source], texts=True)
-        if pooling is None and not _joint(source.text):
-            source = source_of(_named_sentence_model(source.text))
-        else:
-            source = named_models.transformers_model(source.text, texts=True)[0]
+        source = named_models.text_model(source.text, pooling)
     encode, module = _encoding_of(source, pooling)
-    if isinstance(source, Network):
+    if isinstance(source, sources.Network):
         warn_of_cut_texts(source, texts, name)
     forward = partial(_rows_at, encode=encode, texts=texts, name=name, widths=set())
     return Encoder(name, forward, module, transform=_as_position)
@@ -643,7 +570,7 @@ TextModelLike = TypeAliasType(
     | Callable
     | tuple
     | Mapping
-    | ArrayLike
+    | checks.ArrayLike
     | _SupportsEncode
     | _SupportsTransform
     | sources.Source,
@@ -686,8 +613,8 @@ def embed_texts(
         checks.refuse("`transform` requires images", "texts", "leave it out", TypeError)
     name = name or source.label
     texts = texts.with_prefix(source.prefix) if source.prefix else texts
-    if isinstance(source, sources.WordVectors):
-        source = sources.Matrix(word_means(source.vectors, texts, name))
+    if isinstance(source, sources.TextEncoder) and source.has_vectors:
+        source = sources.Matrix(word_means(source.model, texts, name))
     if isinstance(source, Encoder) or source.is_given:
         return embed_features(load_encoder(source, name=name), texts, **how)
     order = torch.tensor(sorted(range(len(texts)), key=lambda i: (-len(texts[i]), texts[i])))
@@ -716,10 +643,8 @@ def prefixed(
     if queries is not None:
         checks.check_instance(queries, str, "queries", remedy="pass a text or None")
     source = sources.source_of(model)
-    if not isinstance(source, sources.WithPrefix):
-        rule, remedy = (
-            "model must be a text encoder",
-            "pass a model of texts, see help(taskpriors.embed_texts)",
-        )
-        checks.refuse(rule, source.label_at(0), remedy, TypeError)
+    texts = (sources.Name, sources.Network, sources.Function, sources.TextEncoder)
+    if not isinstance(source, texts):
+        remedy = "pass a model of texts, see help(taskpriors.embed_texts)"
+        checks.refuse("model must be a text encoder", source.label_at(0), remedy, TypeError)
     return replace(source, prefix=prefix, query_prefix=queries)

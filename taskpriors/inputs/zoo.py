@@ -335,7 +335,7 @@ def _train(module, objective, steps, data, seed, *, batch_size=128, lr=2e-3) -> 
 _pool = functools.lru_cache(1)(printed)
 
 
-def build_network(name: str, data: Printed | None = None, train: bool = True) -> nn.Module:
+def _build_network(name: str, data: Printed | None = None, train: bool = True) -> nn.Module:
     """Build a network of the zoo from its seed without the cache, and optionally train it.
 
     The training images are `data`, by default the printed characters. The network is returned in
@@ -373,24 +373,25 @@ def _zoo_key(name) -> str:
     layout = 2  # version of the file layout: the description contains the key
     return digest_json([name, asdict(_ZOO[name]), code, versions, layout])
 
-
-def _zoo_file(name, key, cache) -> Path:
-    return cache_dir(cache) / "zoo" / f"{name}-{key[:20]}.safetensors"
-
 # %% ../../nbs/inputs/05_zoo.ipynb #3fc2e3c9
 @entry_point
-def zoo_model(name: str, *, cache: str | os.PathLike | None = None) -> nn.Module:
-    "Return a network of the zoo, trained on first use: (B, 1, 8, 8) in [0, 1] -> (B, d)."
+def zoo_model(
+    name: str,
+    *,
+    cache: str | os.PathLike | None = None,  # directory; None: `cache_dir()`
+    train: bool = True,  # whether to load the trained weights, or train it on first use
+) -> nn.Module:  # (B, 1, 8, 8) in [0, 1] -> (B, d)
+    "Return a network of the zoo."
     check_choice(name, zoo_names(), "name")
-    if not _ZOO[name].steps:
-        return build_network(name)
+    if not (train and _ZOO[name].steps):
+        return _build_network(name, train=False)
     root, key = cache_dir(cache), _zoo_key(name)
-    path = _zoo_file(name, key, cache)
+    path = root / "zoo" / f"{name}-{key[:20]}.safetensors"
     with locked(path):
-        module = build_network(name, train=False)
+        module = _build_network(name, train=False)
         weights = cached(
             path,
-            lambda: build_network(name).state_dict(),
+            lambda: _build_network(name).state_dict(),
             dict(key=key),
             module.state_dict(),
             more=dict(name=name, **asdict(_ZOO[name]), trained_on="printed characters"),

@@ -23,10 +23,10 @@ from ..checks import DataFrame
 from ..inputs import encoders
 from ..inputs.image_source import ImageSource
 from . import gaussian_fit, printed_correlations, recipes
+from .synbench_scores import synthetic_accuracy
 from .toolbox import attack_distances, autoattack
 from ..results import new_axes, new_panels
 from ..synbench import gaussians, robust_probing, score
-from ..synbench.robust_probing import synthetic_accuracy
 from ..transfer import agreement, code_length, discriminants, evidence
 
 # %% ../../nbs/papers/15_actions.ipynb #d390b40b
@@ -232,7 +232,7 @@ def _by_size(job: Job) -> Computed:
         encoder = _encoder(job, network)
         task = gaussians.synthetic_task(_BASE_SCALE, encoder.shape)
         with encoders.evaluating(encoder.network.forward, encoder.network.device):
-            drawn = score.task_features(encoder, task, max(sizes), 0, batch)
+            drawn = encoder.task_features(task, max(sizes), 0, batch)
         z, y = (values.cpu() for values in drawn)
         for k, n in enumerate(sizes):
             published, ours = (results[k] for results in scored)

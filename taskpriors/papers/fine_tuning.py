@@ -265,6 +265,34 @@ def input_batches(
     for x, i in loader:
         yield x.to(device, non_blocking=True), i
 
+# %% ../../nbs/papers/02_fine_tuning.ipynb #6b2f4e06
+def find_json(path: str | Path, key: str, *, quiet: bool = False) -> dict | None:
+    "Return the result that `cached_json` stored under a key, or None."
+    stored = store.find_tensors(
+        path, dict(key=key, result=dict), dict(done=torch.ones(1)), quiet=quiet
+    )
+    return None if stored is None else stored[1]["result"]
+
+
+def cached_json(
+    path: str | Path | None,  # a .safetensors file; None stores nothing
+    compute: Callable,  # () -> JSON-serializable dictionary
+    key: str,  # digest of what the result depends on
+    *,
+    quiet: bool = False,  # whether to suppress the warning of an invalid file
+    name: str,  # name of the result in a listing of the cache
+    root: str | Path | None = None,  # as in `keep_tensors`
+) -> dict[str, Any]:  # the result
+    "Return a dictionary stored under a key, or compute and store it."
+    stored = None if path is None else find_json(path, key, quiet=quiet)
+    if stored is not None:
+        return stored
+    result = compute()
+    if path is not None:
+        description = dict(key=key, result=result, name=name)
+        store.keep_tensors(path, dict(done=torch.ones(1)), description, sidecar=False, root=root)
+    return result
+
 # %% ../../nbs/papers/02_fine_tuning.ipynb #460ad0c5
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
@@ -393,7 +421,7 @@ def fine_tune(
     checks.check_choice(precision, PRECISIONS, "precision")
     num_workers = checks.check_count(num_workers, "num_workers", low=0)
     save_every = checks.check_number(save_every, "save_every", low=0)
-    where = encoders.default_device() if device is None else encoders.check_device(device)
+    where = encoders.check_device(device)
 
     key, done, going = "", None, None
     if folder is not None:
@@ -432,7 +460,7 @@ def fine_tune(
         )
 
     name = f"{type(module).__name__}, fine-tuned"
-    result = store.cached_json(done, compute, key, name=name, root=root)
+    result = cached_json(done, compute, key, name=name, root=root)
     if going is not None:
         going.unlink(missing_ok=True)
     return _FineTuned(**result)

@@ -18,7 +18,6 @@ from ..results import Result, new_axes
 from ..svd import labelled_points
 from ..transfer.agreement import agreement_statistic
 from ..transfer.heads import HeadFit, fit_head
-from ..transfer.pactran import flatness
 
 # %% ../../nbs/papers/04_hyperparameters.ipynb #5add5850
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,8 +57,7 @@ def gaussian_grid(
     for v in a:
         near = heads[-1] if heads else None
         heads.append(fit_head(X, y, beta=v * len(X), tol=tol, start=near))
-    price = partial(flatness, n=len(X), n_classes=len(counts), d=X.shape[1], hessian=hessian)
-    flat = [[price(h.trace, a=va, b=vb) for vb in b] for h, va in zip(heads, a, strict=True)]
+    flat = [[h.flatness(len(X), v, hessian) for v in b] for h in heads]
     vector = partial(torch.tensor, dtype=torch.float64)
     return GaussianGrid(
         a=vector(a),

@@ -144,11 +144,13 @@ class _Shelf(NamedTuple):
         return self.root and self.root / "neucrab" / f"{piece.key[:24]}.safetensors"
 
     def find(self, piece):  # dict or None
-        return self.root and store.find_json(self.path(piece), piece.key)
+        return self.root and fine_tuning.find_json(self.path(piece), piece.key)
 
     def do(self, piece) -> dict[str, dict[str, float] | float | list[float | list[float]]]:  # dict
         said: dict[str, Any] = dict(name=f"{piece.task}: {piece.kind} of {piece.model}")
-        return store.cached_json(self.path(piece), piece.compute, piece.key, **said, root=self.root)
+        return fine_tuning.cached_json(
+            self.path(piece), piece.compute, piece.key, **said, root=self.root
+        )
 
 # %% ../../nbs/papers/06_neucrab.ipynb #b3c0ebaa
 @documented

@@ -48,7 +48,8 @@ def _is_feature_folder(task: str) -> bool:
 
 
 def _array(path):
-    return torch.as_tensor(feature_files.read_features(path).values)
+    values, _ = feature_files.read_features(path)
+    return torch.as_tensor(values)
 
 
 class _FolderTask(NamedTuple):

@@ -103,3 +103,10 @@ def fetch_study_data(
         _fetch_repository(name, entry, place)
         write_file(done, entry["commit"])
     return place
+
+# %% ../../nbs/papers/01_study_data.ipynb #6e722999
+def keep_table(table: DataFrame, name: str) -> Path | None:
+    "Write a table as csv to $TASKPRIORS_TABLES; return its path, or None if it is not set."
+    folder = os.environ.get("TASKPRIORS_TABLES")
+    text = table.to_csv(lineterminator="\n")
+    return write_file(Path(folder, f"{name}.csv"), text) if folder else None

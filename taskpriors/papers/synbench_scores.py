@@ -7,26 +7,73 @@ __all__ = []
 
 # %% ../../nbs/papers/11_synbench_scores.ipynb #8214ba5d
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..checks import ArrayLike, DataFrame
 from ..inputs import named_models
+from ..inputs.encoders import evaluating
 from ..inputs.images import load_images
 from ..report.plots import drawn_png
 from ..store import write_file
 from ..svd import present_classes
 from ..synbench import gaussians
-from ..synbench.curves import SynBenchResult, SynBenchSettings, checked_settings
-from ..synbench.robust_probing import synthetic_accuracy
-from ..synbench.score import scored_network, synbench_score
+from ..synbench.curves import SynBenchResult, SynBenchSettings
+from ..synbench.robust_probing import pgd_attack, robust_linear_probe
+from ..synbench.score import image_encoder, sample_seeds, scored_network, synbench_score
+
+# %% ../../nbs/papers/11_synbench_scores.ipynb #37c28cd4
+@checks.entry_point
+def synthetic_accuracy(
+    model: str | Callable,  # a timm name, an nn.Module, or a differentiable function of images
+    *,
+    attack_eps: float = 0.2,  # maximum 2-norm of the perturbation; 0.2 in Table 1
+    n_steps: int = 20,  # steps of the attack
+    settings: SynBenchSettings | None = None,  # this and the following as in `synbench_score`
+    input_size: tuple | None = None,  # (channels, height, width)
+    normalize_by: tuple | None = None,  # (means, standard deviations)
+    batch_size: int = 64,  # images per batch
+    seed: int = 0,  # seed for the training and test samples
+    device: str | torch.device | None = None,  # None is the device of the model
+    progress: bool = True,  # whether to show a progress bar on standard error
+    **changes: Any,  # fields of SynBenchSettings: scales, n_train, n_test, ...
+) -> tuple[Tensor, Tensor]:  # standard and robust accuracy, each of shape (n_scales,), float64
+    "Compute the standard and robust accuracy of a linear head on the synthetic task (Table 1)."
+    s = SynBenchSettings.checked(settings, changes)
+    attack_eps = checks.check_number(attack_eps, "attack_eps", low=0)
+    n_steps = checks.check_count(n_steps, "n_steps", high=checks.MOST_ROUNDS)
+    batch_size = checks.check_count(batch_size, "batch_size")
+    seed = checks.check_count(seed, "seed", low=0)
+    encoder = image_encoder(model, input_size, s.normalize, normalize_by, device)
+    standard, robust = [], []
+    progress = checks.check_flag(progress, "progress")
+    bar = blocks.open_bar(progress, total=len(s.scales), unit="scale")
+    with evaluating(encoder.network.forward, encoder.network.device), bar:
+        for scale in s.scales:
+            task = s.task(scale, encoder.shape)
+            train, test = sample_seeds(seed, scale)
+            z, y = encoder.task_features(task, s.n_train, train, batch_size)
+            probe = robust_linear_probe(nn.Flatten(), z, y, 0.0, n_classes=2)
+            head = probe.on(encoder.differentiable)
+            right, held = [], []
+            device = encoder.network.device
+            for x, y in task.batches(s.n_test, batch_size=batch_size, seed=test, device=device):
+                with torch.no_grad():
+                    right.append(head(x).argmax(1) == y)
+                attack = pgd_attack(head, x, y, attack_eps, n_steps=n_steps)
+                held.append(~attack.success)
+            standard.append(torch.cat(right).double().mean())
+            robust.append(torch.cat(held).double().mean())
+            bar.update()
+    return torch.stack(standard).cpu(), torch.stack(robust).cpu()
 
 # %% ../../nbs/papers/11_synbench_scores.ipynb #89370539
 def _fitted_covariance(residuals: Tensor, n_means: int = 1) -> gaussians.Colored:
@@ -69,7 +116,7 @@ def _fitted_settings(
 
     Reference: ours, after Ko et al., SynBench, section 4.4; Ledoit and Wolf 2004 for the shrinkage.
     """
-    s = checked_settings(settings, {})
+    s = SynBenchSettings.checked(settings, {})
     x = checks.check_tensor(images, "images").detach()
     if x.ndim != 4:
         rule, remedy = "images must have shape (n, c, h, w)", "stack images of one size"

@@ -25,7 +25,7 @@ import taskpriors.store as store
 from ..checks import Axes
 from ..inputs import encoders
 from ..inputs.accepted_models import Encoder, ModelLike, load_encoder
-from ..inputs.embed import CacheLike, embed_features
+from ..inputs.embed import embed_features
 from ..inputs.images import ImagesLike, load_images
 from ..inputs.pooling import pool_output
 from ..inputs.sources import source_of
@@ -189,7 +189,7 @@ def fine_tune_with_prior(
     num_workers: int = 0,  # worker processes of the data loader
     limit: int | None = None,  # maximum number of images, evenly spaced
     out: str | os.PathLike | None = None,  # folder for checkpoint and weights; None writes none
-    cache: CacheLike | None = None,  # cache for the features of the prior, as for `embed`
+    cache: store.CacheLike | None = None,  # cache for the features of the prior, as for `embed`
     progress: bool = True,  # show progress bars on standard error
 ) -> _PriorTuned:
     """Fine-tune a network without labels to improve probes on the tasks of a prior.
@@ -204,7 +204,7 @@ def fine_tune_with_prior(
         n_epochs, rate, weight, statistic, batch_size, weight_decay, precision, seed
     )
     num_workers = checks.check_count(num_workers, "num_workers", low=0)
-    where = encoders.default_device() if device is None else encoders.check_device(device)
+    where = encoders.check_device(device)
     start = load_encoder(model, transform=transform, pooling=pooling)
     if start.module is None or not any(p.is_floating_point() for p in start.module.parameters()):
         rule, remedy = "model must be a network with weights to train", "pass a name or a module"

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 import taskpriors.checks as checks
-import taskpriors.ridge_tasks as ridge_tasks
 from ..blocks import evenly, map_blocks
 from ..checks import ArrayLike, ExecutorLike, Seed
 from ..kernels import kernel_factor
@@ -25,6 +24,7 @@ from .prefix import sample_labels_of_priors
 from ..refusals import listed
 from ..results import Result
 from ..ridge import decompose
+from ..ridge_tasks import CheckedTasks, TaskMoments, least_grid_errors
 from ..signatures import documented
 
 # %% ../../nbs/prior/16_consensus.ipynb #f1dcf2c6
@@ -56,11 +56,11 @@ def tasks_of_priors(
     )
 
 # %% ../../nbs/prior/16_consensus.ipynb #c475bc30
-def _gaussian_moments(Z, basis) -> ridge_tasks.TaskMoments:
+def _gaussian_moments(Z, basis) -> TaskMoments:
     Zc = (Z - Z.mean(0)).to(basis.U)
     B = basis.U.T @ Zc
     few = B.shape[1] < B.shape[0]
-    return ridge_tasks.TaskMoments(
+    return TaskMoments(
         diag=Zc.square().sum(1, dtype=torch.float64),
         cross=Zc @ B.T,
         inner=B if few else (B @ B.T).double(),
@@ -77,13 +77,11 @@ def _skills(X, distributions, n_classes) -> Tensor:
         if distribution.is_floating_point():  # the factor of a Gaussian process
             moments.append(_gaussian_moments(distribution, basis))
             continue
-        tasks = ridge_tasks.check_tasks(distribution, basis.U, n_classes)
-        weights = ridge_tasks.check_weights(None, len(distribution)).to(basis.U.device)
+        tasks = CheckedTasks.of(distribution, basis.U, n_classes)
         few = 2 * len(distribution) * (n_classes - 1) <= basis.U.shape[1]  # targets are cheaper
-        read = ridge_tasks.task_targets if few else ridge_tasks.task_moments
-        moments.append(read(basis, tasks, weights))
+        moments.append(tasks.centred_targets(basis) if few else tasks.moments(basis))
     baseline = torch.stack([m.diag.sum() for m in moments]) * n / (n - 1) ** 2
-    errors = ridge_tasks.least_grid_errors(basis, moments)[1]
+    errors = least_grid_errors(basis, moments)[1]
     return (1 - errors / baseline).cpu()
 
 # %% ../../nbs/prior/16_consensus.ipynb #a22e13a0
@@ -289,6 +287,9 @@ class Consensus(Result):
     reason: str = ""  # why the consensus is not stable
 
 # %% ../../nbs/prior/16_consensus.ipynb #56609793
+_LIMIT = 0.5  # lambda_2/lambda_1 above which two communities are reported
+
+
 @documented
 @checks.entry_point
 def consensus_prior(
@@ -299,7 +300,6 @@ def consensus_prior(
     controls: Sequence = (),  # positions of weak models, which have weight zero
     reference_models: Sequence = (),  # positions of models that are not ranked
     power: float = 8.0,  # p > 0; low: equal weights; high: all weight on the best pair
-    limit: float = 0.5,  # lambda_2/lambda_1 above which two communities are reported
 ) -> Consensus:
     """Weight models by how well they predict each other's tasks, and score them.
 
@@ -315,7 +315,6 @@ def consensus_prior(
     controls = _check_controls(controls, len(S))
     similarity = _check_copies(similarity, groups, len(S))
     power = checks.check_number(power, "power", low=0, high=1e12, low_open=True)
-    limit = checks.check_number(limit, "limit", low=0, high=1)
     C = mutual_skill(S, similarity=similarity, controls=controls, reference_models=reference_models)
     if not C.max() > 0:
         rule = "two models must predict each other's tasks better than chance and the controls"
@@ -327,27 +326,26 @@ def consensus_prior(
     ratio = (values[-2] / values[-1]).item()
     communities = [_perron_weights(B, n_copies, torch.ones(len(B), dtype=torch.bool))[0]]
     community = torch.zeros(len(B), dtype=torch.int64)
-    if ratio > limit:
+    stable = ratio <= _LIMIT
+    if not stable:
         part = _two_communities(B)
         if min(part.sum(), (~part).sum()) >= 2:
             pairs = [(_perron_weights(B, n_copies, members), members) for members in (part, ~part)]
             pairs.sort(key=lambda pair: -pair[0][1])
             communities = [weights for (weights, _), _ in pairs]
             community[pairs[1][1]] = 1
-    reason = (
-        f"the second community is {ratio:.2f} times as strong as the first" if ratio > limit else ""
-    )
+    reason = f"the second community is {ratio:.2f} times as strong as the first"
     two = len(communities) == 2
     return Consensus(
         weights=communities[0],
         score=S @ communities[0],
-        stable=not reason,
+        stable=stable,
         ratio=ratio,
         community=community,
         cross=S,
         rival_weights=communities[1] if two else None,
         rival_score=S @ communities[1] if two else None,
-        reason=reason,
+        reason="" if stable else reason,
     )
 
 # %% ../../nbs/prior/16_consensus.ipynb #063d7f52
@@ -429,10 +427,6 @@ def dependence(
 ) -> tuple[float, Tensor]:  # joint p-value, and one p-value per model, (n_models,)
     "Permutation test of whether models share any structure on the same examples."
     n = len(features[0])
-    if len(features) < 2:
-        raise ValueError(f"dependence needs at least two models. Got {len(features)}")
-    if any(len(X) != n for X in features):
-        raise ValueError("all models must have features of the same examples")
     g = torch.Generator().manual_seed(seed)
     rows = torch.randperm(n, generator=g)[:n_examples]
     kernels = np.stack([_centred_kernel(X[rows].cpu()).numpy() for X in features])

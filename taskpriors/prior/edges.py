@@ -8,7 +8,6 @@ __all__ = ['edge_probabilities', 'log_partition', 'graph_log_prob', 'sample_grap
 # %% ../../nbs/prior/02_edges.ipynb #6918ee64
 import math
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -174,27 +173,16 @@ def sample_graphs(
     return G.triu() | G.triu().mT if graphs == "undirected" else G
 
 # %% ../../nbs/prior/02_edges.ipynb #22c610f6
-class LeastEigenvalue(NamedTuple):
-    "Lanczos estimate of the least eigenvalue of E[G] with a unit diagonal."
+_EIGENVALUE_POINTS = 2048  # maximum number of examples
 
-    value: float  # at least the true eigenvalue; NaN if Lanczos did not converge
-    n_points: int  # number of examples used
 
-    @property
-    def reason(self) -> str:
-        "Return why no distribution over labels has these edge probabilities, or an empty string."
-        if math.isnan(self.value):
-            return "the least eigenvalue of E[G] did not converge"
-        if self.value < -1e-9 * self.n_points:  # rounding of a float64 product
-            return f"E[G] has an eigenvalue of {self.value:.3g}, impossible for labels; raise T"
-        return ""
-
-# %% ../../nbs/prior/02_edges.ipynb #75861e17
-def _edge_rows(rows, Z, odds) -> Tensor:
-    "Return rows of the edge probabilities, with a unit diagonal."
-    P = torch.sigmoid(odds * (Z[rows] @ Z.T))
-    P[torch.arange(len(P)), torch.arange(rows.start, rows.stop)] = 1.0
-    return P
+def edge_reason(least: float, n: int) -> str:
+    "Return why no labels of n examples have edges of this least eigenvalue, or an empty string."
+    if math.isnan(least):
+        return "the least eigenvalue of E[G] did not converge"
+    if least < -1e-9 * min(n, _EIGENVALUE_POINTS):  # rounding of a float64 product
+        return f"E[G] has an eigenvalue of {least:.3g}, impossible for labels; raise T"
+    return ""
 
 # %% ../../nbs/prior/02_edges.ipynb #4db4cfdb
 @checks.entry_point
@@ -203,33 +191,25 @@ def least_eigenvalue(
     temperature: float,  # T > 0, in the units of K
     *,
     graphs: str = "undirected",  # "directed" or "undirected"; the diagonal is one in both
-    n_points: int | None = 2048,  # number of evenly spaced examples to use; None is all
-    block_size: int = 512,  # rows in memory at once
-) -> LeastEigenvalue:
-    "Least eigenvalue of the edge probabilities, which is at least 0 for label graphs."
+) -> float:  # at least the true eigenvalue; NaN if Lanczos did not converge
+    "Least eigenvalue of E[G] with a unit diagonal, which is at least 0 for label graphs."
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
     Z, odds = checked_odds(Z, temperature, graphs)
-    if n_points is not None and checks.check_count(n_points, "n_points", low=2) < len(Z):
-        Z = Z[blocks.evenly(len(Z), n_points, down=True)]
-    Z = Z.double()
-    n = len(Z)
-    slices = list(blocks.row_blocks(n, checks.check_count(block_size, "block_size")))
+    n = min(len(Z), _EIGENVALUE_POINTS)
+    Z = Z[blocks.evenly(len(Z), n, down=True)].double()
+    P = torch.sigmoid(odds * (Z @ Z.T)).fill_diagonal_(1)
     if n < 32:  # too few examples for Lanczos iterations
-        P = _edge_rows(slice(0, n), Z, odds)
-        return LeastEigenvalue(torch.linalg.eigvalsh(P)[0].item(), n)
-    held = [_edge_rows(rows, Z, odds) for rows in slices] if n <= 4096 else None
+        return torch.linalg.eigvalsh(P)[0].item()
 
-    def times(v):
-        v = torch.as_tensor(v.reshape(-1)).to(Z)
-        parts = held or (_edge_rows(rows, Z, odds) for rows in slices)
-        return torch.cat([P @ v for P in parts]).cpu().numpy()
+    def times(v):  # by 2 I - P
+        return 2 * v.reshape(-1) - (P @ torch.as_tensor(v.reshape(-1)).to(P)).cpu().numpy()
 
     start = torch.randn(n, generator=checks.check_generator(0), dtype=Z.dtype).numpy()
-    shifted = LinearOperator((n, n), matvec=lambda v: 2 * v.reshape(-1) - times(v), dtype="f8")
+    shifted = LinearOperator((n, n), matvec=times, dtype="f8")
     try:
         lanczos = dict(k=1, which="LA", v0=start, ncv=20, maxiter=20, tol=0.02)
         value, _ = eigsh(shifted, **lanczos)
     except ArpackNoConvergence:
-        return LeastEigenvalue(math.nan, n)
-    return LeastEigenvalue(2 - value[0].item(), n)
+        return math.nan
+    return 2 - value[0].item()

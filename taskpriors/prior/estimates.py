@@ -15,7 +15,7 @@ from torch import Tensor
 
 import taskpriors.checks as checks
 import taskpriors.results as results
-from ..checks import ArrayLike, Axes, DataFrame
+from ..checks import ArrayLike
 
 # %% ../../nbs/prior/12_estimates.ipynb #94d9fae5
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,7 +128,6 @@ class Labelings(results.Result):
     trusted: bool  # False if a diagnostic failed
     reason: str  # which diagnostic failed, or an empty string
     heaviest: float = field(repr=False, default=0.0)  # largest weight of a family
-    history: Tensor | None = field(repr=False, default=None)  # values for `plot`
     measure: Measure | None = field(repr=False, default=None)  # measure that was sampled, if any
 
     weights = property(lambda self: self.log_weights.exp())  # shape (n_tasks,)
@@ -254,32 +253,3 @@ class Labelings(results.Result):
             variance_se=math.hypot(error_squares, missed_squares**0.5),
             dof=mean.dof,
         )
-
-    def to_frame(self) -> DataFrame:
-        "Return one row per task: weight, ancestor, largest class share and number of classes."
-        import pandas as pd
-
-        sizes = torch.stack([(self.labels == c).sum(1) for c in range(self.n_classes)], 1)
-        columns = {
-            "weight": self.weights,
-            "ancestor": self.ancestor,
-            "largest_share": sizes.max(1).values / sizes.sum(1),
-            "classes": (sizes > 0).sum(1),
-        }
-        return pd.DataFrame({name: v.tolist() for name, v in columns.items()})
-
-    @checks.entry_point
-    def plot(self, ax: Axes | None = None) -> Axes:
-        "Plot the effective sample size along the run, or mean Tr(GK) per sweep for Gibbs sampling."
-        if self.history is None:
-            got, remedy = "enumerated labelings", "plot the result of sample_labelings"
-            checks.refuse("a plot needs the history of a sampler", got, remedy)
-        ax = results.new_axes(ax)
-        ax.plot(torch.arange(1, len(self.history) + 1), self.history)
-        if self.method == "gibbs":
-            ax.set(xlabel="sweep", ylabel="mean Tr(GK)")
-            return ax
-        ax.set_xlabel("temperature step" if self.method == "anneal" else "block of examples")
-        ax.set_ylabel(f"effective sample size of {len(self.labels)}")
-        ax.set_ylim(0, None)
-        return ax

@@ -19,23 +19,12 @@ import taskpriors.checks as checks
 import taskpriors.results as results
 import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
-from ..checks import ArrayLike, Axes, DataFrame, ExecutorLike
+from ..checks import ArrayLike, DataFrame, ExecutorLike
 from ..kernels import kernel_factor
-from .edges import checked_odds, least_eigenvalue
-from .estimates import Labelings, label_traces
+from .edges import checked_odds, edge_reason, least_eigenvalue
+from .estimates import Labelings
+from ..ridge_tasks import CheckedTasks, TaskMoments
 from ..signatures import documented
-
-# %% ../../nbs/prior/15_heldout.ipynb #604d9c52
-@checks.entry_point
-def _heldout_matrix(features: ArrayLike, alpha: float) -> Tensor:  # Q, shape (n, n), float64
-    "Matrix Q for which Tr(Q G)/n is the leave-one-out loss on a task with label graph G."
-    X = checks.check_features(features)
-    n = len(X)
-    remedy = "use expected_heldout_error, which streams over pairs"
-    checks.check_memory(4 * 8 * n * n, remedy, device=X.device)
-    unit_targets = torch.eye(n, dtype=torch.float64, device=X.device)
-    residuals = ridge.loo_residuals(ridge.decompose(X.double()), unit_targets, alpha)  # R'
-    return residuals @ residuals.T
 
 # %% ../../nbs/prior/15_heldout.ipynb #ac6dbb11
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,33 +59,6 @@ class HeldoutError(results.Result):
         shown = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
         return results.Result.to_frame(HeldoutError(**shown))
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        "Plot the expected error against the penalty."
-        ax = results.new_axes(ax)
-        if self.alphas is not None and self.errors is not None:
-            ax.plot(self.alphas.cpu(), self.errors.cpu(), label="expected held-out error")
-        ax.plot([self.alpha], [self.error], "o", label=f"least: skill {self.skill:.3f}")
-        ax.axhline(self.baseline, color="black", linestyle="--", label="intercept only")
-        ax.set(xscale="log", xlabel="penalty α", ylabel="squared error per example")
-        ax.set_title(f"{self.measure} measure")
-        ax.legend()
-        return ax
-
-# %% ../../nbs/prior/15_heldout.ipynb #e893e764
-def check_penalties(
-    alpha: float | None, alphas: ArrayLike | None
-) -> tuple[Tensor | None, bool]:  # whether the errors at all penalties are returned
-    "Return the candidate penalties that `alpha` and `alphas` specify; None for `grid_errors`."
-    if alpha is not None and alphas is not None:
-        rule = "only one of `alpha` and `alphas` may be passed"
-        checks.refuse(rule, "both", "omit one of them")
-    if alpha is not None:
-        alpha = checks.check_number(alpha, "alpha", low=0)
-        return torch.tensor([alpha], dtype=torch.float64), False
-    if alphas is not None:
-        return ridge_tasks.check_alphas(alphas), True
-    return None, True
-
 # %% ../../nbs/prior/15_heldout.ipynb #1bcf0fc8
 def check_baseline(baseline: float) -> float:
     "Return the baseline error, or raise `ValueError` if all labels are equal up to rounding."
@@ -124,35 +86,27 @@ def _at_penalty(alpha: float, error: float, diag: Tensor, measure: str = "label"
 
 def choose_penalty(
     basis: ridge.RidgeBasis,
-    moments: ridge_tasks.TaskMoments,
-    grid: Tensor | None = None,  # candidate penalties; None uses those of `grid_errors`
+    moments: TaskMoments,
+    alpha: float | None = None,  # the penalty; None selects one
     *,
     curve: bool = True,  # whether to return the errors at all penalties
     measure: str = "label",
 ) -> HeldoutError:  # without the fields that need more than the moments
     "Select the penalty with the least expected leave-one-out error."
-    if grid is not None:
-        errors = ridge_tasks.loo_errors(basis, moments, grid.tolist())
+    if alpha is not None:
+        alphas, errors = moments.loo_errors(basis, torch.tensor([alpha], dtype=torch.float64))
     elif curve:
-        grid, errors = ridge_tasks.grid_errors(basis, moments)
+        alphas, errors = moments.loo_errors(basis)
     else:
-        grid, errors = ridge_tasks.least_grid_errors(basis, [moments])
+        alphas, errors = ridge_tasks.least_grid_errors(basis, [moments])
     errors = errors.cpu()
     best = int(errors.argmin())
-    choice = _at_penalty(grid[best].item(), errors[best].item(), moments.diag, measure)
-    return replace(choice, alphas=grid, errors=errors) if curve else choice
+    choice = _at_penalty(alphas[best].item(), errors[best].item(), moments.diag, measure)
+    return replace(choice, alphas=alphas, errors=errors) if curve and alpha is None else choice
 
 # %% ../../nbs/prior/15_heldout.ipynb #bbee4289
-class _LabelDistribution(NamedTuple):
-    "Sampled or enumerated tasks."
-
-    labels: Tensor  # shape (n_tasks, n), unchecked
-    weights: Tensor | None = None  # shape (n_tasks,); None is equal weights
-    ancestor: Tensor | None = None  # ancestor of each task; None if tasks are independent
-    exact: bool = False  # whether all labelings are enumerated
-
-
-def _labels_or_factor(prior: Any, weights: Any) -> _LabelDistribution | Tensor:  # tasks or a factor
+def _tasks_or_factor(prior: Any, weights: ArrayLike | None, like: Tensor) -> CheckedTasks | Tensor:
+    "Check the tasks of a prior on the examples of `like`, or return the factor of its kernel."
     if hasattr(prior, "labels") and hasattr(prior, "log_weights"):
         if weights is not None:
             got = "weights and a result that has weights"
@@ -160,15 +114,13 @@ def _labels_or_factor(prior: Any, weights: Any) -> _LabelDistribution | Tensor: 
         if not getattr(prior, "trusted", True):
             remedy = "draw other samples, or pass their `labels` to average over these tasks"
             checks.refuse("samples must be trusted", prior.reason, remedy)
-        return _LabelDistribution(
-            labels=torch.as_tensor(prior.labels),
-            weights=torch.as_tensor(prior.log_weights).double().softmax(0),
-            ancestor=getattr(prior, "ancestor", None),
-            exact=bool(getattr(prior, "exact", False)),
+        weights = torch.as_tensor(prior.log_weights).double().softmax(0)
+        return CheckedTasks.of(prior.labels, like, weights=weights)._replace(
+            ancestor=getattr(prior, "ancestor", None), exact=bool(getattr(prior, "exact", False))
         )
     prior = checks.as_tensor(prior, "prior")
     if not prior.is_floating_point():
-        return _LabelDistribution(prior, weights)
+        return CheckedTasks.of(prior, like, weights=weights)
     if weights is not None:
         got = "weights and a factor"
         checks.refuse("weights require sampled labels as the prior", got, "omit weights")
@@ -206,8 +158,8 @@ def constant_errors(labels: Tensor, n_classes: int) -> Tensor:  # shape (n_tasks
 # %% ../../nbs/prior/15_heldout.ipynb #11874aee
 def _error_over_labels(
     basis: ridge.RidgeBasis,
-    distribution: _LabelDistribution,
-    grid: Tensor | None = None,
+    tasks: CheckedTasks,
+    alpha: float | None = None,
     *,
     curve: bool = True,
     block_size: int | None = None,
@@ -215,29 +167,22 @@ def _error_over_labels(
     variance: bool = True,
     points: bool = True,
 ) -> HeldoutError:
-    tasks = ridge_tasks.check_tasks(distribution.labels, basis.U, None)
-    m, n = tasks.labels.shape
-    w = ridge_tasks.check_weights(distribution.weights, m).to(basis.U.device)
-    size = ridge_tasks.task_block(block_size, n, tasks.n_classes)
-    ridge_tasks.check_task_memory(basis, min(size, m), n, n_classes=tasks.n_classes)
-    if grid is None and variance and points and not curve:
-        least = ridge_tasks.least_task_errors(basis, tasks, w, block_size=size, executor=executor)
+    (m, n), w = tasks.labels.shape, tasks.weights
+    size = tasks.block(block_size)
+    tasks.check_memory(basis, size, n)
+    if alpha is None and variance and points and not curve:
+        least = ridge_tasks.least_task_errors(basis, tasks, block_size=size, executor=executor)
         _, diag, errors, parts = least
         choice = _at_penalty(least.alpha, (w @ errors).item(), diag)
     else:
-        moments = ridge_tasks.task_moments(basis, tasks, w, block_size=size, executor=executor)
+        moments = tasks.moments(basis, block_size=size, executor=executor)
         diag = moments.diag
-        choice = choose_penalty(basis, moments, grid, curve=curve)
+        choice = choose_penalty(basis, moments, alpha, curve=curve)
         if not variance:
-            alone = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
+            alone = moments.point_errors(basis, choice.alpha) if points else None
             return replace(choice, point_errors=alone)
         at_alpha = partial(
-            ridge_tasks.block_errors,
-            basis=basis,
-            tasks=tasks,
-            weights=w,
-            alpha=choice.alpha,
-            points=points,
+            ridge_tasks.block_errors, basis=basis, tasks=tasks, alpha=choice.alpha, points=points
         )
         pairs = [(rows, None) for rows in blocks.row_blocks(m, size)]
         each = blocks.map_blocks(at_alpha, pairs, executor=executor)
@@ -251,9 +196,7 @@ def _error_over_labels(
         constants = constant_values(diag, diag.mean(), n)
         point_ratios = ratio_values(pseudo_values, constants, *mean_errors, n)
     off = errors - choice.error
-    family = (
-        torch.arange(m) if distribution.ancestor is None else torch.as_tensor(distribution.ancestor)
-    )
+    family = torch.arange(m) if tasks.ancestor is None else torch.as_tensor(tasks.ancestor)
     families = torch.zeros(2, m, dtype=w.dtype, device=w.device)
     R, W = families.index_add_(1, family.to(w.device), torch.stack([w * off, w]))
     free = 1 - W.square().sum().item()
@@ -262,7 +205,7 @@ def _error_over_labels(
     return replace(
         choice,
         variance=(w @ off**2).item(),
-        standard_error=0.0 if distribution.exact else spread,
+        standard_error=0.0 if tasks.exact else spread,
         point_errors=point_errors,
         pseudo_values=pseudo_values,
         task_errors=errors,
@@ -341,29 +284,21 @@ class _EdgeDistribution(NamedTuple):
         *,
         block_size: int | None = None,
         executor: ExecutorLike | None = None,
-        progress: bool = False,
-    ) -> ridge_tasks.TaskMoments:
+    ) -> TaskMoments:
         "Compute the task moments in one pass over pairs."
         U = basis.U
         n = len(U)
         size = _points_at_once(block_size, n)
         entries = U.numel() + 3 * min(size, n) ** 2
         checks.check_memory(U.element_size() * entries, "lower block_size", device=U.device)
-        text = "mean over pairs"
         if executor is not None:
             strip = partial(_edge_strip, distribution=self, U=U, size=size)
-            strips = blocks.map_blocks(
-                strip,
-                blocks.row_blocks(n, size),
-                executor=executor,
-                progress=progress,
-                desc=text,
-            )
+            strips = blocks.map_blocks(strip, blocks.row_blocks(n, size), executor=executor)
             PU, total = (torch.cat(v) for v in zip(*strips, strict=True))
         else:
             PU = torch.zeros_like(U)
             total = torch.zeros(n, dtype=torch.float64, device=U.device)
-            for rows, cols in blocks.with_bar(blocks.pair_blocks(n, size), progress, desc=text):
+            for rows, cols in blocks.pair_blocks(n, size):
                 P = self.block(rows, cols)
                 PU[rows].addmm_(P, U[cols])
                 total[rows] += P.sum(1)
@@ -373,7 +308,7 @@ class _EdgeDistribution(NamedTuple):
         mean = total / n
         parts = ((U[b].T @ PU[b]).double() for b in blocks.row_blocks(n, 8192))
         inner = sum(parts, total.new_zeros(()))
-        return ridge_tasks.TaskMoments(
+        return TaskMoments(
             diag=1 - 2 * mean + mean.mean(),
             cross=PU.sub_(PU.mean(0, keepdim=True)),
             inner=(inner + inner.T) / 2,
@@ -386,7 +321,6 @@ class _EdgeDistribution(NamedTuple):
         *,
         block_size: int | None = None,
         executor: ExecutorLike | None = None,
-        progress: bool = False,
     ) -> Tensor:
         "Compute the variance of the error over tasks in one pass over pairs."
         U = basis.U
@@ -395,8 +329,8 @@ class _EdgeDistribution(NamedTuple):
         entries = 6 * U.numel() + 4 * min(size, n) ** 2
         remedy = "lower block_size or pass variance=False"
         checks.check_memory(U.element_size() * entries, remedy, device=U.device)
-        keep, f = ridge.residual_filter(basis, alpha)
-        w = ridge.loo_slack(basis, [alpha])[0] ** -2
+        keep, f = basis.residual_filter(alpha)
+        w = basis.loo_slack([alpha])[0] ** -2
         W = torch.cat([U, U.new_full((n, 1), n**-0.5)], 1)
         G = torch.cat([f, f.new_tensor([keep])])
         L, R = W @ (G[:, None] * weighted_gram(W, w) * G).to(W), W
@@ -404,13 +338,7 @@ class _EdgeDistribution(NamedTuple):
             d, G = w[:, None].to(W), G.to(W)
             L, R = torch.cat([L - d * (W * G), -W * G], 1), torch.cat([W, d * W], 1)
         part = partial(_variance_block, distribution=self, L=L, R=R)
-        parts = blocks.map_blocks(
-            part,
-            blocks.pair_blocks(n, size),
-            executor=executor,
-            progress=progress,
-            desc="variance over pairs",
-        )
+        parts = blocks.map_blocks(part, blocks.pair_blocks(n, size), executor=executor)
         return 2 * sum(parts) / n**2
 
 # %% ../../nbs/prior/15_heldout.ipynb #3eab40b8
@@ -421,16 +349,13 @@ def expected_heldout_error(
     prior: ArrayLike | Labelings,  # factor of the prior kernel (n, r), or tasks (n_tasks, n)
     temperature: float | None = None,  # T > 0 for a factor; None for labels
     *,
-    alpha: float | None = None,  # ridge penalty as in `ridge_probes`; None selects from `alphas`
-    alphas: ArrayLike | None = None,  # candidate penalties; None uses those of `grid_errors`
+    alpha: float | None = None,  # ridge penalty as in `ridge_probes`; None selects one
     weights: ArrayLike | None = None,  # weight of each task, (n_tasks,); None is equal weights
     variance: bool = True,  # whether to compute the variance over tasks, at twice the cost
     points: bool = False,  # whether to return the error and pseudo-value of each example
-    standardize: bool = False,  # whether to divide features by their standard deviation
     check_edges: bool = True,  # for a factor, whether to check that labels can have its edges
     block_size: int | None = None,  # examples (factor) or tasks (labels) per block
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks
-    progress: bool = False,  # whether to show progress bars on standard error
 ) -> HeldoutError:
     """Expected error of a ridge probe on unseen examples, over all tasks of a prior.
 
@@ -444,35 +369,27 @@ def expected_heldout_error(
     variance = checks.check_flag(variance, "variance")
     points = checks.check_flag(points, "points")
     check_edges = checks.check_flag(check_edges, "check_edges")
-    standardize = checks.check_flag(standardize, "standardize")
-    progress = checks.check_flag(progress, "progress")
-    distribution = _labels_or_factor(prior, weights)
-    if isinstance(distribution, _LabelDistribution):
-        checks.check_same_n(features=len(X), labels=distribution.labels.shape[-1])
-    else:
-        distribution = _EdgeDistribution.of(distribution, temperature, X)
-    basis = ridge.decompose(X, standardize=standardize)
-    grid, curve = check_penalties(alpha, alphas)
-    if isinstance(distribution, _LabelDistribution):
+    alpha = None if alpha is None else checks.check_number(alpha, "alpha", low=0)
+    tasks = _tasks_or_factor(prior, weights, X)
+    if isinstance(tasks, CheckedTasks):
         return _error_over_labels(
-            basis,
-            distribution,
-            grid,
-            curve=curve,
+            ridge.decompose(X),
+            tasks,
+            alpha,
             block_size=block_size,
             executor=executor,
             variance=variance,
             points=points,
         )
-    moments = distribution.moments(
-        basis, block_size=block_size, executor=executor, progress=progress
-    )
-    choice = choose_penalty(basis, moments, grid, curve=curve, measure="edge")
-    errors = ridge_tasks.loo_point_errors(basis, moments, choice.alpha) if points else None
+    distribution = _EdgeDistribution.of(tasks, temperature, X)
+    basis = ridge.decompose(X)
+    moments = distribution.moments(basis, block_size=block_size, executor=executor)
+    choice = choose_penalty(basis, moments, alpha, measure="edge")
+    errors = moments.point_errors(basis, choice.alpha) if points else None
     spread = None
     if variance:
         over_tasks = distribution.variance(
-            basis, choice.alpha, block_size=block_size, executor=executor, progress=progress
+            basis, choice.alpha, block_size=block_size, executor=executor
         )
         spread = over_tasks.item()
     reason = ""
@@ -484,7 +401,8 @@ def expected_heldout_error(
             stacklevel=3,
         )
     elif check_edges:
-        reason = least_eigenvalue(distribution.Z, 2 / distribution.odds).reason
+        least = least_eigenvalue(distribution.Z, 2 / distribution.odds)
+        reason = edge_reason(least, len(distribution.Z))
     return replace(
         choice,
         variance=spread,
@@ -503,8 +421,8 @@ def error_on_basis(
     Only the errors at the best penalty are returned; those of tasks and examples are omitted
     without `variance`.
     """
-    distribution = _LabelDistribution(labels)
-    return _error_over_labels(basis, distribution, curve=False, variance=variance, points=variance)
+    tasks = CheckedTasks.of(labels, basis.U)
+    return _error_over_labels(basis, tasks, curve=False, variance=variance, points=variance)
 
 # %% ../../nbs/prior/15_heldout.ipynb #b52c1847
 def _neighbours(rows: slice, X: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -524,10 +442,10 @@ def _neighbours(rows: slice, X: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]
     return query + rows.start, near, share[query].where(~above[query, near], 1.0)
 
 # %% ../../nbs/prior/15_heldout.ipynb #549589bf
-def _mean_labels_shared(rows: slice, X: Tensor, k: int, labels: Tensor, weights: Tensor) -> Tensor:
+def _mean_labels_shared(rows: slice, X: Tensor, k: int, tasks: CheckedTasks) -> Tensor:
     query, near, share = _neighbours(rows, X, k)
-    same = [share @ (y[near] == y[query]).double() for y in labels]
-    return weights @ torch.stack(same)
+    same = [share @ (y[near] == y[query]).double() for y in tasks.labels]
+    return tasks.weights @ torch.stack(same)
 
 
 def _mean_edges(rows: slice, X: Tensor, k: int, distribution: _EdgeDistribution) -> Tensor:
@@ -562,35 +480,15 @@ def precision_at_k(
     """
     X = kernel_factor(checks.check_features(features), center=False)
     n = len(X)
-    distribution = _labels_or_factor(prior, weights)
+    tasks = _tasks_or_factor(prior, weights, X)
     k = checks.check_count(k, "k", high=n - 1)
     size = checks.check_count(block_size, "block_size")
     n_bytes = (2 * X.element_size() + 5) * min(size, n) * n
     checks.check_memory(n_bytes, "lower block_size", device=X.device)
     slices = blocks.row_blocks(n, size)
-    if isinstance(distribution, _LabelDistribution):
-        labels = ridge_tasks.check_tasks(distribution.labels, X, None).labels
-        w = ridge_tasks.check_weights(distribution.weights, len(labels)).to(X.device)
-        part = partial(_mean_labels_shared, X=X, k=k, labels=labels, weights=w)
+    if isinstance(tasks, CheckedTasks):
+        part = partial(_mean_labels_shared, X=X, k=k, tasks=tasks)
     else:
-        of_edges = _EdgeDistribution.of(distribution, temperature, X, graphs)
+        of_edges = _EdgeDistribution.of(tasks, temperature, X, graphs)
         part = partial(_mean_edges, X=X, k=k, distribution=of_edges)
     return (sum(blocks.map_blocks(part, slices, executor=executor)) / (n * k)).item()
-
-# %% ../../nbs/prior/15_heldout.ipynb #0f1a359a
-@checks.entry_point
-def trace_over_labels(Z: ArrayLike, labels: ArrayLike | Labelings) -> tuple[float, float]:
-    "Mean and variance of Tr(MG) over the label graphs of given tasks."
-    Z = checks.check_features(Z, "Z").double()
-    distribution = _labels_or_factor(labels, None)
-    if not isinstance(distribution, _LabelDistribution):
-        rule = "labels must be whole numbers"
-        checks.refuse(rule, "a factor", "use trace_moments", TypeError)
-    tasks = ridge_tasks.check_tasks(distribution.labels, Z, None)
-    m, n = tasks.labels.shape
-    w = ridge_tasks.check_weights(distribution.weights, m).to(Z.device)
-    size = ridge_tasks.task_block(None, n, tasks.n_classes)
-    traces = label_traces(tasks.labels, Z, tasks.n_classes, size)
-    checks.check_computed(traces.square(), "Tr(MG) squared")
-    mean = w @ traces
-    return mean.item(), (w @ (traces - mean) ** 2).item()

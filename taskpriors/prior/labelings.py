@@ -9,7 +9,6 @@ __all__ = ['enumerate_labelings', 'sample_labelings']
 import math
 import warnings
 from dataclasses import replace
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,7 +26,7 @@ _MOST_DIRECTIONS = 6
 
 def _leading_directions(P: particles.PottsModel, beta: float) -> Tensor:  # shape (rank, k)
     "Columns v/sqrt(lambda) of K along which chains can be trapped; U^T times them projects on v."
-    Z = P.B[:, : P.rank].double()
+    Z = P.Z.double()
     if P.rank <= P.n:
         lam, V = torch.linalg.eigh(Z.T @ Z)
     else:
@@ -42,14 +41,13 @@ def _leading_directions(P: particles.PottsModel, beta: float) -> Tensor:  # shap
 def _chain_statistics(
     P: particles.PottsModel, U: Tensor, directions: Tensor
 ) -> tuple[list[str], Tensor]:
-    """Monitored statistics: Tr(GK), and products, coordinates and sizes of classes.
+    """Monitored statistics: Tr(GK), and products and coordinates of classes.
 
     Returns the names of the statistics and their values, shape (n_statistics, m), float64.
     """
     k = directions.shape[1]
     W = directions.T
-    sums = U[: P.rank].double().view(P.rank, -1)
-    s = (W @ sums).view(k, P.q - 1, -1)
+    s = (W @ U.double()).view(k, P.q - 1, -1)
     base = ((W @ P.total)[:, None] - s.sum(1)) / P.q
     s = torch.cat([torch.zeros_like(s[:, :1]), s], 1) + base[:, None]  # (k, q, m)
     names = ["Tr(GK)"]
@@ -58,12 +56,9 @@ def _chain_statistics(
         names.append(f"the square of direction {a + 1}")
         names += [f"the product of directions {a + 1} and {b + 1}" for b in range(a + 1, k)]
         values.append((s[a] * s[a:]).sum(1))
-    if P.pi is not None or P.clamped is not None:
+    if P.clamped is not None:
         names += [f"class {c} along direction {a + 1}" for a in range(k) for c in range(P.q)]
         values.append(s.flatten(0, 1))
-    if P.pi is not None:
-        names += [f"the size of class {c}" for c in range(P.q)]
-        values.append(P.class_sizes(U))
     return names, torch.cat(values)
 
 # %% ../../nbs/prior/12_labelings.ipynb #ca6a15b1
@@ -76,13 +71,12 @@ def watch_chains(
     sweeps: int,  # number of sweeps, at least 1
     progress: bool = False,  # whether to show a progress bar
 ) -> tuple[str, Tensor]:  # a reason, or ""; statistics by sweep, (sweeps, n_statistics, m)
-    "Run Gibbs sweeps and class exchanges; return a reason if the chains cannot be trusted."
+    "Run Gibbs sweeps; return a reason if the chains cannot be trusted."
     U = P.sums(Y)
     directions = _leading_directions(P, beta)
     values = []
     for _ in with_bar(range(sweeps), progress, desc="sweeps"):
-        particles.gibbs_sweep(P, beta, Y, U, g)
-        particles.exchange_classes(P, Y, U, g)
+        P.sweep(beta, Y, U, g)
         names, of_sweep = _chain_statistics(P, U, directions)
         values.append(of_sweep)
     series = torch.stack(values)
@@ -152,28 +146,6 @@ def _reason_against_chains(names: list[str], values: Tensor) -> str:  # reason, 
                 return reason
     return ""
 
-# %% ../../nbs/prior/12_labelings.ipynb #6fd6a392
-def _class_names_unsettled(P: particles.PottsModel, state: particles.ParticleState) -> str:
-    "Return a reason if exchanging two classes changes the distribution of the particles."
-    if P.pi is None:
-        return ""
-    cloud = state.cloud
-    w = cloud.weights()
-    heaviest = cloud.families().max()
-    N = P.class_sizes(state.sums)
-    none = torch.zeros_like(cloud.ancestor)
-    for a, b in torch.combinations(torch.arange(P.q)).tolist():
-        gain = P.exchange_gain(N, none + a, none + b)
-        up, down = (gain > 0).double(), gain.clamp(max=0).exp() * (gain < 0)
-        mean = (w * (up - down)).sum()
-        R = torch.zeros_like(w).index_add_(0, cloud.ancestor, w * (up - down - mean))
-        missed = heaviest * ((w * (up + down)).sum() + heaviest)
-        off = (mean.abs() / (R.square().sum() + missed).sqrt()).item()
-        if off > 3:
-            flows = f"exchanges of classes {a} and {b} that raise and lower the score"
-            return f"{flows} with frequencies {off:.1f} standard errors apart"
-    return ""
-
 # %% ../../nbs/prior/12_labelings.ipynb #6ba5ea62
 _COLD_CHAINS = 32  # chains per kind of start
 _COLD_SWEEPS = 40  # maximum number of sweeps
@@ -191,15 +163,11 @@ def _cold_chains_stay(
     order = values.argsort()
     below = torch.cat([weights.new_zeros(1), weights[order].cumsum(0)])
     c = _COLD_CHAINS
-    colder = particles.PottsModel(P.B[:, : P.rank], P.T / 10, P.q, P.pi, P.tau, clamped=P.clamped)
-    one_class = torch.zeros(P.n, c, dtype=torch.int16, device=P.B.device)
-    one_class += torch.arange(c, dtype=torch.int16, device=P.B.device) % P.q
-    P.hold(one_class)
-    drawn_cold = particles.particle_filter(colder, c, g, resample_below=0.0).labels
-    Y = torch.cat([one_class, drawn_cold], 1)
+    one_class = (torch.arange(c, device=P.Z.device) % P.q).to(torch.int16).repeat(P.n, 1)
+    Y = torch.cat([P.hold(one_class), P.prefix_labels(c, P.T / 10, g)], 1)
     U = P.sums(Y)
     for sweep in range(1, _COLD_SWEEPS + 1):
-        particles.gibbs_sweep(P, 1 / P.T, Y, U, g)
+        P.sweep(1 / P.T, Y, U, g)
         if sweep % _COLD_LOOK:
             continue
         chains = P.trace(U)
@@ -218,8 +186,6 @@ def enumerate_labelings(
     temperature: float,  # temperature T
     n_classes: int,  # q; at most 10^6 labelings are enumerated
     *,
-    class_proportions: ArrayLike | None = None,  # as in sample_labelings
-    tolerance: float = 0.05,  # as in sample_labelings
     given: ArrayLike | None = None,  # known classes, shape (n,), -1 if unknown
 ) -> Labelings:  # all labelings with their exact log probabilities as log_weights
     """Enumerate all labelings with their probabilities under the measure exp(Tr(GK)/T).
@@ -238,17 +204,11 @@ def enumerate_labelings(
         checks.refuse(rule, f"{q}^{len(free)}", "use sample_labelings")
     n_bytes = (16 * n + 8 * q + 24) * listed
     checks.check_memory(n_bytes, "use sample_labelings", device=Z.device)
-    pi, tau = particles.check_proportions(class_proportions, tolerance, q)
     labels = torch.zeros(listed, n, dtype=torch.int64, device=Z.device)
     labels += 0 if given is None else given
     digits = q ** torch.arange(len(free), device=Z.device).flip(0)
     labels[:, free] = torch.arange(listed, device=Z.device)[:, None] // digits % q
     energy = label_traces(labels, Z.double(), q, size=4096) / T
-    if pi is not None and tau is not None:  # set if pi is set
-        pi = pi.to(Z.device)
-        N = torch.stack([(labels == c).sum(1) for c in range(q)], 1).double()
-        penalty = (N / n - pi).square().sum(1) / (2 * tau**2)
-        energy = energy + N @ (q * pi).log() - penalty
     log_z = torch.logsumexp(energy, 0)
     ess = 1 / (energy - log_z).exp().square().sum().item()
     return Labelings(
@@ -267,33 +227,20 @@ def enumerate_labelings(
         reason="",
     )
 
-# %% ../../nbs/prior/12_labelings.ipynb #6e929cbd
-class _Options(NamedTuple):
-    method: str
-    sweeps: int  # Gibbs sweeps at the end
-    resample_below: float
-    check_every: int
-    step: float
-    progress: bool
-
 # %% ../../nbs/prior/12_labelings.ipynb #82197cb7
 def _sample_chains(
-    P: particles.PottsModel, order: Tensor, g: torch.Generator, m: int, options: _Options
+    P: particles.PottsModel, g: torch.Generator, m: int, *, sweeps: int, progress: bool
 ) -> Labelings:
     Y = P.independent_labels(m - m // 2, g)
     if m > 1:  # prefix samples first, independent labels last
-        cold = particles.particle_filter(P, m // 2, g, resample_below=0.0).labels
-        Y = torch.cat([cold, Y], 1)
-    reason, values = watch_chains(
-        P, 1 / P.T, Y, g, sweeps=options.sweeps, progress=options.progress
-    )
-    labels = Y[order.argsort()].T.contiguous().long()
-    device = labels.device
+        Y = torch.cat([P.prefix_labels(m // 2, P.T, g), Y], 1)
+    reason, _ = watch_chains(P, 1 / P.T, Y, g, sweeps=sweeps, progress=progress)
+    device = Y.device
     return Labelings(
-        labels=labels,
+        labels=P.tasks(Y),
         log_weights=torch.full((m,), -math.log(m), dtype=torch.float64, device=device),
         ancestor=torch.arange(m, device=device),
-        method=options.method,
+        method="gibbs",
         temperature=P.T,
         n_classes=P.q,
         ess=float(m),
@@ -304,125 +251,33 @@ def _sample_chains(
         trusted=not reason,
         reason=reason,
         heaviest=1 / m,
-        history=values[:, 0].mean(1),
     )
 
-# %% ../../nbs/prior/12_labelings.ipynb #4c9bc0ec
-def _weighted_particles(P, m, g, options: _Options) -> particles.ParticleState:
-    progress = options.progress
-    if options.method == "anneal":
-        below = options.resample_below
-        states = particles.anneal(P, m, g, [1 / P.T], step=options.step, resample_below=below)
-        for state in with_bar(states, progress, desc="temperatures"):
-            last = state
-        return last
-    below = options.resample_below if options.method == "smc" else 0.0
-    every = options.check_every
-    return particles.particle_filter(P, m, g, every=every, resample_below=below, progress=progress)
-
-# %% ../../nbs/prior/12_labelings.ipynb #f23b0571
-def _gaps(P, states) -> dict[str, float]:  # statistic -> difference of two runs in standard errors
-    directions = _leading_directions(P, 1 / P.T)
-    means, errors = [], []
-    for state in states:
-        names, v = _chain_statistics(P, state.sums, directions)
-        w = state.cloud.weights()
-        means.append(v @ w)
-        off = (v - means[-1][:, None]) * w
-        R = torch.zeros_like(off).index_add_(1, state.cloud.ancestor, off)
-        missed = 2 * state.cloud.families().max() * (v.amax(1) - v.amin(1))
-        errors.append((R.square().sum(1) + missed.square()).sqrt())
-    least = 1e-9 * means[1].abs().max()
-    apart = (means[0] - means[1]).abs() / torch.hypot(*errors).clamp(min=least)
-    gaps = dict(zip(names, apart.tolist(), strict=True))
-    clouds = [state.cloud for state in states]
-    error = math.hypot(*(cloud.log_partition_se() for cloud in clouds))
-    gaps["log Z"] = abs(clouds[0].log_partition() - clouds[1].log_partition()) / max(error, 1e-9)
-    return gaps
-
-
-def _proportions_doubtful(P, state, method, g) -> str:  # reason, or an empty string
-    if P.pi is None:
-        return ""
-    reason = _class_names_unsettled(P, state)
-    if reason or method == "anneal":
-        return reason
-    *_, other = particles.anneal(P, len(state.cloud.log_w), g, [1 / P.T], step=0.95)
-    reason = other.cloud.too_few_ancestors()
-    if reason:
-        return f"no valid annealing run for comparison: {reason}"
-    gaps = _gaps(P, (state, other))
-    worst = max(gaps, key=gaps.__getitem__)
-    if gaps[worst] > 3:
-        return f"a difference of {worst} from annealing by {gaps[worst]:.1f} standard errors"
-    critical = 2 * torch.linalg.matrix_norm(P.B[:, : P.rank].double(), 2).item() ** 2 / P.q
-    if P.T >= critical:
-        return ""
-    case = f"class proportions at {P.T / critical:.2g} of the critical temperature"
-    return f"{case}, drawn sequentially, where only method='anneal' can be checked"
-
-# %% ../../nbs/prior/12_labelings.ipynb #8f589651
-_OTHER_ORDERS = 8
-
-
-def _orders_disagree(P, state, g, options: _Options) -> str:  # reason, or an empty string
-    Z, m = P.B[:, : P.rank], len(state.cloud.log_w)
-    if P.q * P.T >= 4 * torch.linalg.matrix_norm(Z.double(), 2).item() ** 2:  # one phase
-        return ""
-    for _ in range(_OTHER_ORDERS):
-        order = torch.arange(P.n, device=Z.device)
-        free = torch.randperm(P.n - P.n_clamped, generator=g, device=g.device).to(Z.device)
-        order[P.n_clamped :] = free + P.n_clamped
-        other = particles.PottsModel(Z[order], P.T, P.q, P.pi, P.tau, clamped=P.clamped)
-        second = _weighted_particles(other, m, g, options)
-        few = second.cloud.too_few_ancestors()
-        if few:
-            return f"no second order of the examples for comparison: {few}"
-        gaps = _gaps(P, (state, second))
-        worst = max(gaps, key=gaps.__getitem__)
-        if gaps[worst] > 4:
-            orders = f"a difference of {worst} between two orders of the examples"
-            return f"{orders} by {gaps[worst]:.1f} standard errors: a phase was missed"
-    return ""
-
-
-def _copy_of(g) -> torch.Generator:  # for diagnostics, so that they do not change the tasks
-    copy = torch.Generator(device=g.device)
-    copy.set_state(g.get_state())
-    return copy
-
 # %% ../../nbs/prior/12_labelings.ipynb #6dfaa969
-_MIN_DOF = 30  # minimum degrees of freedom for sequential draws
-_MIN_DOF_ANNEALED = 2  # annealed particles are resampled often, so families differ in size
+_MIN_DOF = 2  # annealed particles are resampled often, so families differ in size
 
 
 def _sample_particles(
-    P: particles.PottsModel, order: Tensor, g: torch.Generator, m: int, options: _Options
+    P: particles.PottsModel, g: torch.Generator, m: int, *, sweeps: int, progress: bool
 ) -> Labelings:
-    state = _weighted_particles(P, m, g, options)
+    states = particles.anneal(P, m, g, [1 / P.T])
+    *_, state = with_bar(states, progress, desc="temperatures")
     labels, cloud = state.labels, state.cloud
-    low = _MIN_DOF_ANNEALED if options.method == "anneal" else _MIN_DOF
-    reason = cloud.too_few_ancestors() or cloud.too_few_degrees(low)
-    reason = reason or _cold_chains_stay(P, state, _copy_of(g))
-    reason = reason or _proportions_doubtful(P, state, options.method, g)
-    if not reason and options.method != "anneal":
-        reason = _orders_disagree(P, state, _copy_of(g), options._replace(progress=False))
+    same_draws = torch.Generator(device=g.device).set_state(g.get_state())
+    reason = cloud.too_few_ancestors() or cloud.too_few_degrees(_MIN_DOF)
+    reason = reason or _cold_chains_stay(P, state, same_draws)
     ess, n_ancestors = cloud.ess[-1], cloud.n_ancestors()
     log_z, log_z_se = cloud.log_partition(), cloud.log_partition_se()
-    heaviest = cloud.families().max().item()
-    if options.method != "prefix":
-        labels = labels[:, cloud.resample(g)]
-        sums = P.sums(labels)
-        for _ in with_bar(range(options.sweeps), options.progress, desc="sweeps"):
-            particles.gibbs_sweep(P, 1 / P.T, labels, sums, g)
-            particles.exchange_classes(P, labels, sums, g)
-        if options.sweeps:
-            heaviest = 1 / m
+    heaviest = 1 / m if sweeps else cloud.families().max().item()
+    labels = labels[:, cloud.resample(g)]
+    sums = P.sums(labels)
+    for _ in with_bar(range(sweeps), progress, desc="sweeps"):
+        P.sweep(1 / P.T, labels, sums, g)
     return Labelings(
-        labels=labels[order.argsort()].T.contiguous().long(),
+        labels=P.tasks(labels),
         log_weights=torch.log_softmax(cloud.log_w, 0),
         ancestor=cloud.ancestor,
-        method=options.method,
+        method="anneal",
         temperature=P.T,
         n_classes=P.q,
         ess=ess,
@@ -433,7 +288,6 @@ def _sample_particles(
         trusted=not reason,
         reason=reason,
         heaviest=heaviest,
-        history=torch.tensor(cloud.ess),
     )
 
 # %% ../../nbs/prior/12_labelings.ipynb #ba0bccfe
@@ -445,30 +299,20 @@ def sample_labelings(
     n_classes: int,  # q, at least 2
     *,
     n_tasks: int,  # number of particles and of returned labelings
-    method: str = "anneal",  # "anneal", "smc", "gibbs" or "prefix"
+    method: str = "anneal",  # "anneal" or "gibbs"
     gibbs_sweeps: int | None = None,  # final Gibbs sweeps; None is 2, or 100 for method="gibbs"
-    class_proportions: ArrayLike | None = None,  # target class shares, shape (q,); None: free
-    tolerance: float = 0.05,  # standard deviation of the shares around class_proportions
     given: ArrayLike | None = None,  # known classes, shape (n,); -1 if unknown
-    resample_below: float = 0.5,  # resample below this fraction of effective particles
-    check_every: int = 32,  # examples between such checks
-    step: float = 0.98,  # for "anneal": effective fraction of particles per step of 1/T
     seed: Seed | None = None,  # None is unseeded
     progress: bool = False,  # whether to show progress bars on standard error
 ) -> Labelings:  # with a warning if a diagnostic fails
     """Draw labelings from the measure exp(Tr(GK)/T), exactly in the limit of many tasks.
 
-    Methods: "anneal" cools weighted particles; "smc" weighs and resamples prefix samples example by
-    example (faster, for hot priors); "prefix" only weighs them; "gibbs" runs chains. With class
-    proportions pi, mu(y) is proportional to exp(Tr(GK)/T + sum of log(q pi(y_i)) - sum over classes
-    of (share - pi)^2/(2 tolerance^2)).
+    "anneal" cools weighted particles, resamples them and estimates log Z; "gibbs" runs independent
+    chains.
     Reference: Task Priors, section 2.4, the restricted measure.
     """
-    checks.check_choice(method, ("smc", "anneal", "gibbs", "prefix"), "method")
-    pi, tau = particles.check_proportions(class_proportions, tolerance, n_classes)
-    P, order, g = particles.checked_problem(
-        Z, temperature, n_classes, n_tasks, seed, pi=pi, tau=tau, labels=given
-    )
+    checks.check_choice(method, ("anneal", "gibbs"), "method")
+    P, g = particles.PottsModel.checked(Z, temperature, n_classes, n_tasks, seed, labels=given)
     gibbs = method == "gibbs"
     if gibbs_sweeps is None:
         sweeps = 100 if gibbs else 2
@@ -478,26 +322,17 @@ def sample_labelings(
         sweeps = checks.check_count(gibbs_sweeps, "gibbs_sweeps", low=least, high=most)
         if gibbs:
             checks.check_load(sweeps, "gibbs_sweeps", bytes_each=16 * n_tasks)
-    options = _Options(
-        method=method,
-        sweeps=sweeps,
-        resample_below=checks.check_number(resample_below, "resample_below", low=0, high=1),
-        check_every=checks.check_count(check_every, "check_every"),
-        step=checks.check_number(step, "step", low=0, high=1, low_open=True, high_open=True),
-        progress=progress,
-    )
     sample = _sample_chains if gibbs else _sample_particles
-    labelings = sample(P, order, g, n_tasks, options)
-    place = order.argsort()
-    factor = P.B[:, : P.rank][place]
+    labelings = sample(P, g, n_tasks, sweeps=sweeps, progress=progress)
+    place = P.order.argsort()
     free = None if P.clamped is None else place >= P.n_clamped
-    measure = Measure(factor=factor, temperature=P.T, pi=P.pi, kappa=P.kappa, free=free)
+    measure = Measure(factor=P.Z[place], temperature=P.T, pi=None, kappa=0.0, free=free)
     labelings = replace(labelings, measure=measure)
     if not labelings.trusted:
         warnings.warn(
             f"sample_labelings: samples can be trusted only if all diagnostics pass. Got "
-            f"{labelings.reason}; draw more tasks, choose method='anneal' or 'gibbs', or raise "
-            "the temperature.",
+            f"{labelings.reason}; draw more tasks, choose the other method, or raise the "
+            "temperature.",
             stacklevel=3,
         )
     return labelings

@@ -17,8 +17,8 @@ import taskpriors.checks as checks
 from ..blocks import evenly, row_blocks
 from ..checks import ArrayLike
 from .heldout import HeldoutError, check_baseline, ratio_values
-from ..ridge import RidgeBasis, decompose, residual_filter, simplex_codes
-from ..ridge_tasks import MOST_LOST, alpha_grid, check_tasks, code_rows
+from ..ridge import RidgeBasis, decompose, simplex_codes
+from ..ridge_tasks import MOST_LOST, CheckedTasks, alpha_grid, code_rows
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #cfc9b1c9
 class Grouping(NamedTuple):
@@ -103,7 +103,7 @@ def _block_inverses(
     basis: RidgeBasis, grouping: Grouping, alpha: float
 ) -> tuple[list[Tensor], Tensor]:
     "Apply `inverses_of` to the blocks of I - H, up to a factor that cancels."
-    keep, f = residual_filter(basis, alpha)
+    keep, f = basis.residual_filter(alpha)
     return inverses_of(grouping.hat_blocks(basis.U, f, keep / len(basis.U)), keep)
 
 
@@ -117,7 +117,7 @@ def is_usable(least: Tensor, like: Tensor, size: float = 1.0) -> bool:
 
 def _residual_map(basis: RidgeBasis, alpha: float, X: Tensor) -> Tensor:  # shape (n, k)
     "Multiply X by I - H, up to the same factor."
-    keep, f = residual_filter(basis, alpha)
+    keep, f = basis.residual_filter(alpha)
     out = basis.U @ (basis.U.T @ X * -f.to(X)[:, None])
     return out + X - X.mean(0) if keep else out
 
@@ -140,9 +140,9 @@ class _PenaltyChoice(NamedTuple):
 
 def _usable_choices(basis: RidgeBasis, T: Tensor, grouping: Grouping) -> Iterator[_PenaltyChoice]:
     "Iterate over the penalties at which errors exceed rounding, for centred targets T."
-    for alpha in alpha_grid(basis).tolist():
+    for alpha in alpha_grid(basis.s).tolist():
         inverses, least = _block_inverses(basis, grouping, alpha)
-        keep, f = residual_filter(basis, alpha)
+        keep, f = basis.residual_filter(alpha)
         if is_usable(least, basis.U, 1.0 if keep else f.square().mean().item()):
             E = grouping.parts_of(inverses, _residual_map(basis, alpha, T))
             yield _PenaltyChoice(alpha, E, inverses)
@@ -236,9 +236,9 @@ def error_without_groups(basis: RidgeBasis, tasks: Tensor, groups: ArrayLike) ->
         squares, constants, fields = _error_of_columns(basis, T, grouping)
         fields["task_ratios"] = squares / constants
         return HeldoutError(measure="target", task_errors=len(tasks) * squares, **fields)
-    labels, q, _ = check_tasks(tasks, basis.U, None)
-    m = len(labels)
-    codes = code_rows(labels, simplex_codes(q).to(basis.U)).flatten(0, 1).T
+    checked = CheckedTasks.of(tasks, basis.U)
+    m, q = len(checked.labels), checked.n_classes
+    codes = code_rows(checked.labels, checked.codes).flatten(0, 1).T
     codes = (codes - codes.mean(0)) / m**0.5
     squares, constants, fields = _error_of_columns(basis, codes, grouping)
     errors, constants = (m * x.view(q - 1, m).sum(0) for x in (squares, constants))

@@ -14,13 +14,13 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ..checks import ArrayLike, Axes, DataFrame, ExecutorLike, check_count, entry_point
+from ..checks import ArrayLike, DataFrame, ExecutorLike, check_count, entry_point
 from . import pair_sums
-from ..results import Result, new_axes
+from ..results import Result
 from ..signatures import documented
 
 # %% ../../nbs/prior/04_moments.ipynb #4b6d0002
-from .tails import outperform_probability, trace_covariance, trace_quantile  # noqa: F401 - promised at this path
+from .tails import outperform_probability, trace_covariance  # noqa: F401 - promised at this path
 
 # %% ../../nbs/prior/04_moments.ipynb #03d7eb32
 def coins_(x: Tensor, t: Tensor, w: Tensor, scratch: Tensor, *, small: bool) -> None:
@@ -67,7 +67,7 @@ def _moment_sums(
             sums += [torch.mul(M, t, out=scratch).sum() for t in tanhs]
             M.mul_(M)
             sums += [torch.mul(M, w, out=scratch).sum() for w in spreads]
-        total.add_(torch.stack(sums), alpha=pair_sums.block_copies(block))
+        total.add_(torch.stack(sums), alpha=1 if block[0] == block[1] else 2)
     return total
 
 # %% ../../nbs/prior/04_moments.ipynb #4358b23a
@@ -105,25 +105,6 @@ class TraceMoments(Result):
         table["mean"] = self.mean.flatten().tolist()
         table["variance"] = self.variance.flatten().tolist()
         return table
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        "Plot mean and s.d. over temperature, or variance over mean for one temperature."
-        ax = new_axes(ax)
-        shape = len(self.names), self.temperature.numel()
-        mean = self.mean.reshape(shape).cpu().numpy()
-        std = self.std.reshape(shape).cpu().numpy()
-        if shape[1] == 1:
-            ax.plot(mean[:, 0], std[:, 0] ** 2, "o")
-            for name, x, y in zip(self.names, mean[:, 0], std[:, 0] ** 2, strict=True):
-                ax.annotate(name, (x, y), xytext=(4, 4), textcoords="offset points", fontsize=8)
-            ax.set(xlabel="mean of Tr(MG) over tasks", ylabel="variance of Tr(MG)")
-            return ax
-        T = self.temperature.tolist()
-        for name, m, s in zip(self.names, mean, std, strict=True):
-            (line,) = ax.plot(T, m, label=name)
-            ax.fill_between(T, m - s, m + s, alpha=0.2, color=line.get_color(), lw=0)
-        ax.set(xscale="log", xlabel="temperature T", ylabel="Tr(MG) over tasks")
-        return ax
 
 # %% ../../nbs/prior/04_moments.ipynb #4b6d000d
 @documented
@@ -165,7 +146,7 @@ def trace_moments(
     scale = total[0].item() / first / (n * (n - 1))
     tanh_sums, spread_sums = total[1:].view(-1, 2, n_temps).unbind(1)
     half_sums = torch.stack([kernel.off_diagonal for kernel in kernels])[:, None] / 2
-    diagonal = pair_sums.diagonal_cumulants(p, [kernel.diagonal for kernel in kernels], 2)
+    diagonal = p.diagonal_cumulants([kernel.diagonal for kernel in kernels], 2)
     return TraceMoments(
         mean=p.shaped(tanh_sums / 2 + half_sums + diagonal[..., 0]),
         variance=p.shaped(spread_sums * p.twice + diagonal[..., 1]),
@@ -200,4 +181,4 @@ def trace_cumulants(
     )
     order = check_count(order, "order", high=20)
     kernels = [pair_sums.factor_kernel(Z) for Z in p.models]
-    return p.shaped(pair_sums.score_cumulants(p, kernels, order))
+    return p.shaped(p.score_cumulants(kernels, order))

@@ -170,11 +170,9 @@ class TaskPriorLoss(nn.Module):
         self,
         features: Tensor,  # features of the minibatch, shape (m, d), with gradient
         index: ArrayLike | None = None,  # distinct positions in the prior; None is all, in order
-        *,
-        center: Tensor | None = None,  # mean unit row over all examples, see `statistics`
     ) -> Tensor:  # scalar to minimise
         "Compute the loss of a minibatch."
-        mean, variance = self.statistics(features, index, center=center)
+        mean, variance = self.statistics(features, index)
         sign = 1 if self.statistic == "heldout" else -1
         return sign * mean + self.weight * variance
 

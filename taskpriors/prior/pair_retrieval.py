@@ -128,16 +128,6 @@ class PairScores(Result):
         "Number of distinct unordered pairs."
         return len(torch.stack([self.queries, self.partners]).sort(0).values.unique(dim=1).T)
 
-    @checks.entry_point
-    def covariance(self, of: str = "recall") -> Tensor:  # shape (n_models, n_models), float64
-        "Covariance of the models' scores (`recall` or `depth`), clustered by block."
-        checks.check_choice(of, ("recall", "depth"), "of")
-        values = self.hits if of == "recall" else self.log_ranks
-        n_blocks = int(self.blocks.max()) + 1
-        gaps = values - values.mean(1, keepdim=True)
-        sums = gaps.new_zeros(len(gaps), n_blocks).index_add_(1, self.blocks, gaps)
-        return n_blocks / (n_blocks - 1) * sums @ sums.T / values.shape[1] ** 2
-
 
 def _warn_of_zeros(X: Tensor, name: object) -> None:
     "Warn if a model has zero rows."
@@ -153,20 +143,16 @@ def pair_scores(
     pairs: PairsLike,  # rows (i, j) or (i, j, same), a table, a file, or the result of `read_pairs`
     *,
     k: int = 10,  # number of neighbours, below n
-    directions: str = "both",  # "both", or "first" if the first example of a pair is the query
 ) -> PairScores:
     "Score models by recall at k and by depth over pairs of the same class."
     names = tuple(features) if isinstance(features, Mapping) else tuple(range(len(features)))
     models = checks.check_same_points(features, "features")
     n = len(models[0])
     k = checks.check_count(k, "k", high=n - 2)
-    checks.check_choice(directions, ("both", "first"), "directions")
     pairs = read_pairs(pairs, None, n)
     tied = blocks_of_pairs(pairs, n).block
     first, second = pairs.points[pairs.same].T
-    queries, partners = first, second
-    if directions == "both":
-        queries, partners = torch.cat([first, second]), torch.cat([second, first])
+    queries, partners = torch.cat([first, second]), torch.cat([second, first])
     used, blocks = tied[queries].unique(return_inverse=True)
     if len(used) < 2:
         rule = "pairs must form at least two blocks of examples"

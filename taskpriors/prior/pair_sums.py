@@ -60,11 +60,62 @@ def factor_kernel(Z: Tensor, scale: float = 1.0) -> _Kernel:
     off_diagonal = column.square().sum() - own.sum()
     return _Kernel([(Z, Z, scale)], scale * own, scale * off_diagonal)
 
+# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d3c
+def _next_polynomial(R: Sequence) -> list[float]:
+    "Return the coefficients of (1 - t^2) R'/2 - t R, lowest power first."
+    out = [0.0] * (len(R) + 1)
+    for power, c in enumerate(R):
+        half_slope = power * c / 2
+        out[power + 1] -= half_slope + c
+        if power > 0:
+            out[power - 1] += half_slope
+    return out
 
-def block_copies(block: tuple) -> int:
-    "Return how many blocks of the symmetric matrix an upper-triangular block represents."
-    rows, cols = block
-    return 1 if rows == cols else 2
+
+def _horner(coefficients: Sequence, t: Tensor) -> Tensor:
+    "Evaluate a polynomial at `t`; the coefficients start with the lowest power."
+    value = torch.zeros_like(t)
+    for c in reversed(coefficients):
+        value = value * t + c
+    return value
+
+# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d40
+def coin_cumulants(x: Tensor, order: int) -> Tensor:  # shape (order, ...), dtype of `x`
+    "Cumulants 1 to `order` of Bernoulli variables with log-odds `x`."
+    p = torch.sigmoid(x)
+    q = torch.sigmoid(-x)
+    t = p - q
+    w = p * q
+    R = [1.0]
+    out = [p]
+    for _ in range(order - 1):
+        out.append(_horner(R, t) * w)
+        R = _next_polynomial(R)
+    return torch.stack(out)
+
+# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d4a
+def _weighted_powers(M, coins) -> Tensor:
+    "Sum M^k kappa_k over a block, shape (n_odds, order); `coins` holds kappa for each odds."
+    order = len(coins[0])
+    sums = []
+    power = M
+    for k in range(order):
+        sums.append(torch.stack([(power * kappa[k]).sum() for kappa in coins]))
+        power = power * M
+    return torch.stack(sums, 1)
+
+
+@torch.no_grad()
+def _cumulant_sums(slices, *, prior, models, odds, order, dtype) -> Tensor:
+    "Sums over i != j of M_ij^k kappa_k(odds*K_ij): float64, shape (n_models, n_odds, order)."
+    total = prior.diagonal.new_zeros(())
+    for block in slices:
+        K = prior.block(block, dtype)
+        coins = [coin_cumulants(o * K, order) for o in odds]
+        hollow = (model.block(block, dtype, hollow=True) for model in models)
+        sums = torch.stack([_weighted_powers(M, coins) for M in hollow])
+        total = total + sums * (1 if block[0] == block[1] else 2)
+    return total
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d18
 class PairProblem(NamedTuple):
@@ -130,8 +181,35 @@ class PairProblem(NamedTuple):
         )
         return sum(parts)
 
+    def diagonal_cumulants(self, diagonals: list, order: int) -> Tensor:
+        "Contribution of the pairs i = j to the cumulants, shape (n_models, n_temps, order)."
+        M = torch.stack(diagonals)
+        if self.twice == 2:
+            out = M.new_zeros(len(M), len(self.odds), order)
+            out[..., 0] = M.sum(1, keepdim=True)
+            return out
+        powers = torch.stack([M**k for k in range(1, order + 1)], 1)
+        coins = [coin_cumulants(o * self.kernel.diagonal, order) for o in self.odds]
+        return torch.stack([(powers * kappa).sum(2) for kappa in coins], 1)
+
+    def score_cumulants(self, kernels: list, order: int) -> Tensor:
+        "Cumulants 1 to `order` of Tr(MG), shape (n_kernels, n_temps, order) (Theorem 2.6)."
+        fn = partial(
+            _cumulant_sums,
+            prior=self.kernel,
+            models=kernels,
+            odds=self.odds,
+            order=order,
+            dtype=self.dtype,
+        )
+        size = self.points_per_block((len(self.odds) + 1) * order + 6)
+        off_diagonal = check_overflow(self.sum_blocks(fn, size))
+        k = torch.arange(order, dtype=torch.float64, device=self.prior.device)
+        diagonal = self.diagonal_cumulants([kernel.diagonal for kernel in kernels], order)
+        return off_diagonal * self.twice**k + diagonal
+
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d1a
-def is_sequence(x: object) -> TypeGuard[Sequence | Tensor]:
+def _is_sequence(x: object) -> TypeGuard[Sequence | Tensor]:
     "Return whether `x` is a list, a tuple or a vector rather than a number."
     return isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) == 1
 
@@ -186,7 +264,7 @@ def pair_problem(
         odds=odds,
         twice=twice,
         single_model=not isinstance(M, Mapping),
-        single_temperature=not is_sequence(temperature),
+        single_temperature=not _is_sequence(temperature),
         dtype=dtype,
         block_size=block_size,
         executor=executor,
@@ -200,93 +278,3 @@ def check_overflow(x: Tensor) -> Tensor:
         rule = "powers of the kernel entries must be finite"
         checks.refuse(rule, "an overflow", "rescale the kernels or pass float64 factors")
     return x
-
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d3c
-def _next_polynomial(R: Sequence) -> list[float]:
-    "Return the coefficients of (1 - t^2) R'/2 - t R, lowest power first."
-    out = [0.0] * (len(R) + 1)
-    for power, c in enumerate(R):
-        half_slope = power * c / 2
-        out[power + 1] -= half_slope + c
-        if power > 0:
-            out[power - 1] += half_slope
-    return out
-
-
-def _horner(coefficients: Sequence, t: Tensor) -> Tensor:
-    "Evaluate a polynomial at `t`; the coefficients start with the lowest power."
-    value = torch.zeros_like(t)
-    for c in reversed(coefficients):
-        value = value * t + c
-    return value
-
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d40
-def coin_cumulants(x: Tensor, order: int) -> Tensor:  # shape (order, ...), dtype of `x`
-    "Cumulants 1 to `order` of Bernoulli variables with log-odds `x`."
-    p = torch.sigmoid(x)
-    q = torch.sigmoid(-x)
-    t = p - q
-    w = p * q
-    R = [1.0]
-    out = [p]
-    for _ in range(order - 1):
-        out.append(_horner(R, t) * w)
-        R = _next_polynomial(R)
-    return torch.stack(out)
-
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d4a
-def _weighted_powers(M, coins) -> Tensor:
-    "Sum M^k kappa_k over a block, shape (n_odds, order); `coins` holds kappa for each odds."
-    order = len(coins[0])
-    sums = []
-    power = M
-    for k in range(order):
-        sums.append(torch.stack([(power * kappa[k]).sum() for kappa in coins]))
-        power = power * M
-    return torch.stack(sums, 1)
-
-
-@torch.no_grad()
-def _cumulant_sums(slices, *, prior, models, odds, order, dtype) -> Tensor:
-    "Sums over i != j of M_ij^k kappa_k(odds*K_ij): float64, shape (n_models, n_odds, order)."
-    total = prior.diagonal.new_zeros(())
-    for block in slices:
-        K = prior.block(block, dtype)
-        coins = [coin_cumulants(o * K, order) for o in odds]
-        hollow = (model.block(block, dtype, hollow=True) for model in models)
-        sums = torch.stack([_weighted_powers(M, coins) for M in hollow])
-        total = total + sums * block_copies(block)
-    return total
-
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d4c
-def _one_diagonal(m, problem, order) -> Tensor:
-    "Contribution of the diagonal for one model, shape (n_temps, order)."
-    if problem.twice == 2:
-        out = m.new_zeros(len(problem.odds), order)
-        out[:, 0] = m.sum()
-        return out
-    powers = torch.stack([m**k for k in range(1, order + 1)])
-    coins = [coin_cumulants(o * problem.kernel.diagonal, order) for o in problem.odds]
-    return torch.stack([(powers * kappa).sum(1) for kappa in coins])
-
-
-def diagonal_cumulants(problem: PairProblem, diagonals: list, order: int) -> Tensor:
-    "Contribution of the pairs i = j to the cumulants, shape (n_models, n_temps, order)."
-    return torch.stack([_one_diagonal(m, problem, order) for m in diagonals])
-
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d4e
-def score_cumulants(problem: PairProblem, kernels: list, order: int) -> Tensor:
-    "Cumulants 1 to `order` of Tr(MG), shape (n_kernels, n_temps, order) (Theorem 2.6)."
-    fn = partial(
-        _cumulant_sums,
-        prior=problem.kernel,
-        models=kernels,
-        odds=problem.odds,
-        order=order,
-        dtype=problem.dtype,
-    )
-    size = problem.points_per_block((len(problem.odds) + 1) * order + 6)
-    off_diagonal = check_overflow(problem.sum_blocks(fn, size))
-    k = torch.arange(order, dtype=torch.float64, device=problem.prior.device)
-    diagonals = [kernel.diagonal for kernel in kernels]
-    return off_diagonal * problem.twice**k + diagonal_cumulants(problem, diagonals, order)

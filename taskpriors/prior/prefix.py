@@ -150,12 +150,6 @@ def pair_scale(Z: Tensor, T: float, *, convention: str = "exact") -> float:  # a
         checks.refuse(rule, got, "raise the temperature or pass float64")
     return a / T
 
-# %% ../../nbs/prior/08_prefix.ipynb #01344be1
-def _copy_transposed(out: Tensor, y: Tensor) -> None:
-    "Copy `y.T` into `out` in pieces."
-    for rows in blocks.row_blocks(len(y), 256):
-        out[:, rows] = y[rows].T
-
 # %% ../../nbs/prior/08_prefix.ipynb #8dae3dbe
 def check_given(
     labels: ArrayLike | None,  # class of each example, shape (n,), -1 if unknown
@@ -238,7 +232,8 @@ def _deal_tasks(
             for out, y in zip(batch[k], sampled[:, k], strict=True):
                 task = clamped.to(dtype)[:, None].repeat(1, m)
                 task[order] = y
-                _copy_transposed(out, task.to(out.device))
+                for rows in blocks.row_blocks(len(task), 256):  # stays in the cache
+                    out[:, rows] = task[rows].T.to(out.device)
 
 # %% ../../nbs/prior/08_prefix.ipynb #32603789
 @documented
@@ -322,7 +317,7 @@ def _first_names(y: Tensor, q: int) -> Tensor:  # shape (m, n)
     return torch.stack(first, 1).argsort(1).argsort(1).gather(1, y)
 
 
-def n_distinct_tasks(y: Tensor, q: int) -> int:
+def _n_distinct_tasks(y: Tensor, q: int) -> int:
     "Count the tasks that are distinct up to a permutation of classes."
     rows = _first_names(y, q).to(torch.uint8 if q < 256 else torch.int16).cpu().numpy()
     return len({row.tobytes() for row in rows})
@@ -403,7 +398,7 @@ def task_diversity(
     entropy = torch.special.entr(shares).sum(1).mean()
     return TaskDiversity(
         n_tasks=len(y),
-        n_distinct=n_distinct_tasks(y, q),
+        n_distinct=_n_distinct_tasks(y, q),
         rand_index=mean_index.mean().item(),
         rand_index_se=(2 * mean_index.std() / m**0.5).item() if m > 2 else math.inf,
         balance=(entropy / math.log(q)).item(),

@@ -13,16 +13,16 @@ from torch import Tensor
 
 import taskpriors.checks as checks
 import taskpriors.ridge as ridge
-import taskpriors.ridge_tasks as ridge_tasks
 from ..checks import ArrayLike
 from . import heldout
+from ..ridge_tasks import TaskMoments, loo_pseudo_values, training_parts
 from ..signatures import documented
 
 # %% ../../nbs/prior/21_regression.ipynb #2d0a7614
 def _gaussian_variance(basis: ridge.RidgeBasis, Z: Tensor, noise: float, alpha: float) -> Tensor:
     "Variance 2 Tr((Q (Z Z' + noise I))^2) / n^2."
-    keep, f = ridge.residual_filter(basis, alpha)
-    w = ridge.loo_slack(basis, [alpha])[0] ** -2
+    keep, f = basis.residual_filter(alpha)
+    w = basis.loo_slack([alpha])[0] ** -2
     U, Z, n = basis.U.double(), Z.double(), len(Z)
 
     def residual(M) -> Tensor:  # (I - H) M
@@ -38,10 +38,10 @@ def _gaussian_variance(basis: ridge.RidgeBasis, Z: Tensor, noise: float, alpha: 
     return 2 * (signal + 2 * noise * mixed + noise * (noise * square)) / n**2
 
 # %% ../../nbs/prior/21_regression.ipynb #38c420ad
-def _moments(basis: ridge.RidgeBasis, Z: Tensor, noise: float = 0.0) -> ridge_tasks.TaskMoments:
+def _moments(basis: ridge.RidgeBasis, Z: Tensor, noise: float = 0.0) -> TaskMoments:
     B = basis.U.T @ Z
     noise_part = noise * torch.eye(len(B), dtype=torch.float64, device=B.device)
-    return ridge_tasks.TaskMoments(
+    return TaskMoments(
         diag=Z.square().sum(1, dtype=torch.float64) + noise * (1 - 1 / len(Z)),
         cross=Z @ B.T + noise * basis.U,
         inner=(B @ B.T).double() + noise_part,
@@ -55,8 +55,7 @@ def expected_regression_error(
     prior: ArrayLike,  # factor of the kernel of the Gaussian process, shape (n, r)
     *,
     noise: float = 0.0,  # variance of independent noise on the targets, in the units of the kernel
-    alpha: float | None = None,  # ridge penalty; None selects from `alphas`
-    alphas: ArrayLike | None = None,  # candidate penalties; None uses those of `grid_errors`
+    alpha: float | None = None,  # ridge penalty; None selects one
 ) -> heldout.HeldoutError:
     """Expected error of ridge regression on unseen examples, over targets of a Gaussian process.
 
@@ -70,7 +69,7 @@ def expected_regression_error(
     noise = checks.check_number(noise, "noise", low=0)
     checks.check_same_n(features=len(X), prior=len(Z))
     basis = ridge.decompose(X)
-    grid, curve = heldout.check_penalties(alpha, alphas)
+    alpha = None if alpha is None else checks.check_number(alpha, "alpha", low=0)
     n = len(Z)
     k, r = Z.shape[1], basis.U.shape[1]
     entries = n * max(r + 6 * k, 3 * r + 2 * k)
@@ -78,7 +77,7 @@ def expected_regression_error(
     checks.check_memory(n_bytes, "pass factors of fewer columns", device=X.device)
     Zc = (Z - Z.mean(0)).to(basis.U)
     moments = _moments(basis, Zc, noise)
-    choice = heldout.choose_penalty(basis, moments, grid, curve=curve, measure="gaussian")
+    choice = heldout.choose_penalty(basis, moments, alpha, measure="gaussian")
     variance = _gaussian_variance(basis, Zc, noise, choice.alpha)
     figures = torch.tensor([variance.item(), choice.error, choice.baseline], dtype=torch.float64)
     checks.check_computed(figures, "the error and its variance")
@@ -112,11 +111,11 @@ def target_error(
     basis = ridge.decompose(X)
     T = (T / size / m**0.5).to(basis.U)
     choice = heldout.choose_penalty(basis, _moments(basis, T), measure="target")
-    residuals = ridge.loo_residuals(basis, T.T, choice.alpha)
+    residuals = basis.loo_residuals(T.T, choice.alpha)
     squares = residuals.double().square()
-    training = ridge_tasks.training_parts(basis, residuals, choice.alpha).sum(0).double()
+    training = training_parts(basis, residuals, choice.alpha).sum(0).double()
     point_errors = squares.sum(0)
-    values = ridge_tasks.loo_pseudo_values(basis, point_errors, training, choice.alpha)
+    values = loo_pseudo_values(basis, point_errors, training, choice.alpha)
     errors, share = squares.mean(1, keepdim=True), choice.baseline / m
     parts = squares + errors / choice.error * (values - point_errors)  # one row per target, (m, n)
     constants = heldout.constant_values(T.T.double().square(), 1 / m, n)

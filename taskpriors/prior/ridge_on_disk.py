@@ -16,12 +16,11 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.ridge as ridge
 import taskpriors.ridge_tasks as ridge_tasks
-from ..checks import ArrayLike, Seed
+from ..checks import ArrayLike
 from ..inputs import row_blocks
 from . import heldout
 from . import left_out_groups as whole_groups
 from .heldout import HeldoutError, check_baseline, constant_values, ratio_values
-from ..probes import ProbeResult
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #0d223c14
 class _RowTasks(NamedTuple):
@@ -29,6 +28,14 @@ class _RowTasks(NamedTuple):
 
     labels: Tensor  # shape (n_tasks, n), any integer type
     codes: Tensor  # from simplex_codes, shape (q, q - 1)
+
+    @classmethod
+    def of(cls, labels: Tensor, n: int, n_classes: int | None = None) -> "_RowTasks":
+        "Labels of shape (n_tasks, n) or (n,); the default is the number of classes in them."
+        y = labels.reshape(-1, labels.shape[-1])
+        checks.check_same_n(features=n, labels=y.shape[1])
+        q = max(2, int(y.max()) + 1) if n_classes is None else n_classes
+        return cls(y, ridge.simplex_codes(q))
 
     @property
     def n_classes(self) -> int:
@@ -40,35 +47,15 @@ class _RowTasks(NamedTuple):
         y = self.labels[:, points].to(like.device).T.int().contiguous()
         return torch.nn.functional.embedding(y, self.codes.to(like)).flatten(1)
 
-
-def _check_row_tasks(labels: ArrayLike, n: int, *, n_classes: int | None = None) -> _RowTasks:
-    "Check integer labels, shape (n_tasks, n) or (n,), without converting their dtype."
-    y = checks.as_tensor(labels, "labels")
-    if y.is_floating_point() or y.dtype == torch.bool or y.ndim not in (1, 2) or not y.numel():
-        rule = "labels must be integers of shape (n_tasks, n)"
-        got = f"{y.dtype} of shape {tuple(y.shape)}"
-        checks.refuse(rule, got, "pass labels.to(torch.uint8)")
-    y = y.reshape(-1, y.shape[-1])
-    if y.dtype in (torch.uint16, torch.uint32, torch.uint64):  # torch has no minimum for these
-        y = checks.check_labels(y)
-    checks.check_same_n(features=n, labels=y.shape[1])
-    low, high = int(y.min()), int(y.max())
-    q = max(2, high + 1)
-    if n_classes is not None:
-        q = checks.check_count(n_classes, "n_classes", low=2)
-    if low < 0 or high >= q:
-        rule = f"labels must be at least 0 and below {q}"
-        checks.refuse(rule, low if low < 0 else high, "encode classes as 0, 1, 2, ...")
-    return _RowTasks(y, ridge.simplex_codes(q))
-
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #d0118f59
-class _RowSums(NamedTuple):
-    "Sums over rows that determine ridge probes."
+class RowFit(NamedTuple):
+    "Ridge probes of all tasks at all penalties, stored without the training examples."
 
     n: int  # number of examples
     mean: Tensor  # mean of the features, shape (d,), float64
-    gram: Tensor  # Gram matrix of the centred features, shape (d, d), float64
-    cross: Tensor  # products of centred features and targets, shape (d, k), float64
+    s: Tensor  # singular values of the centred features, descending, shape (r,), float64
+    V: Tensor  # right singular vectors, shape (d, r), float64
+    C: Tensor  # U' Y, shape (r, k), float64
     target_mean: Tensor  # shape (k,), float64
 
 
@@ -100,15 +87,19 @@ class _Cross:  # of rows minus a shift with targets
         self.targets += targets.sum(0)
 
 
-def _centred_sums(shift, gram, products, targets) -> _RowSums:  # RowSums
+def _fit(
+    shift: Tensor, gram: _Gram, products: Tensor, targets: Tensor, like: RowFit | None = None
+) -> RowFit:
+    "Centre the sums, and decompose the Gram matrix up to its rank, or decompose it as `like`."
     delta, target_mean = gram.first / gram.n, targets / gram.n
-    return _RowSums(
-        n=gram.n,
-        mean=shift.double() + delta,
-        gram=gram.second - gram.n * torch.outer(delta, delta),
-        cross=products - gram.n * torch.outer(delta, target_mean),
-        target_mean=target_mean,
-    )
+    cross = products - gram.n * torch.outer(delta, target_mean)
+    if like is None:
+        w, V = torch.linalg.eigh(gram.second - gram.n * torch.outer(delta, delta))
+        keep = w > max(w[-1].item(), 0.0) * len(w) * torch.finfo(w.dtype).eps
+        s, V = w[keep].flip(0).sqrt(), V[:, keep].flip(1)
+    else:
+        s, V = like.s, like.V
+    return RowFit(gram.n, shift.double() + delta, s, V, V.T @ cross / s[:, None], target_mean)
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #1e7baf4c
 def _code_columns(tasks) -> int:
@@ -130,16 +121,15 @@ def _check_pass(rows, tasks, block_size) -> int:
     return block
 
 
-@checks.entry_point
-def _row_sums(
+def _row_fits(
     rows: row_blocks.RowMatrix,  # features, shape (n, d), n above d + 1
     tasks: _RowTasks,  # on all examples
     part: tuple | None = None,  # mask (n,) of a subset of examples, and its tasks
     *,
     further: _RowTasks | None = None,  # a further task on all examples, with any number of classes
     block_size: int | None = None,  # rows read at once; None is 8 MB
-) -> list[_RowSums]:  # sums over all rows, then those of `part` and `further` if given
-    "Compute sums over the rows of a file in one pass."
+) -> list[RowFit]:  # of all rows, then those of `part` and `further` if given
+    "Fit probes to the rows of a file in one pass."
     distributions = [tasks] if part is None else [tasks, part[1]]
     size = _check_pass(rows, distributions, block_size)
     n, d = rows.shape
@@ -175,37 +165,14 @@ def _row_sums(
         rule = f"the squares of {rows.name} must not vanish"
         largest = off.abs().max().item()
         checks.refuse(rule, f"differences of {largest:.3g}", "rescale them")
-    sums = [_centred_sums(shift, gram, whole.products, whole.targets)]
-    for cross in of_part:
-        sums.append(_centred_sums(shift, inside, cross.products, cross.targets))
+    fits = [_fit(shift, gram, whole.products, whole.targets)]
+    fits += [_fit(shift, inside, cross.products, cross.targets) for cross in of_part]
     if further is not None:
         codes = further.codes.to(counts)
-        sums.append(_centred_sums(shift, gram, by_class.T @ codes, counts @ codes))
-    return sums
+        fits.append(_fit(shift, gram, by_class.T @ codes, counts @ codes, fits[0]))
+    return fits
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #f4b780c7
-class RowFit(NamedTuple):
-    "Ridge probes of all tasks at all penalties, stored without the training examples."
-
-    n: int  # number of examples
-    mean: Tensor  # mean of the features, shape (d,), float64
-    s: Tensor  # singular values of the centred features, descending, shape (r,), float64
-    V: Tensor  # right singular vectors, shape (d, r), float64
-    C: Tensor  # U' Y, shape (r, k), float64
-    target_mean: Tensor  # shape (k,), float64
-
-
-def _fit_rows(sums: _RowSums, like: RowFit | None = None) -> RowFit:
-    "Decompose the Gram matrix up to its numerical rank, or reuse the decomposition of `like`."
-    if like is None:
-        w, V = torch.linalg.eigh(sums.gram)
-        keep = w > max(w[-1].item(), 0.0) * len(w) * torch.finfo(w.dtype).eps
-        s, V = w[keep].flip(0).sqrt(), V[:, keep].flip(1)
-    else:
-        s, V = like.s, like.V
-    return RowFit(sums.n, sums.mean, s, V, V.T @ sums.cross / s[:, None], sums.target_mean)
-
-
 _PART = 1024  # examples of the sample per block of codes and residuals
 
 
@@ -286,7 +253,7 @@ def _grid_errors(fit, sample, tasks, alphas) -> Tensor:
 
 def _choose(fit, sample, tasks) -> tuple[float, Tensor, Tensor]:
     "Return the selected penalty, all penalties and their errors."
-    grid = ridge_tasks.alpha_grid(fit)
+    grid = ridge_tasks.alpha_grid(fit.s)
     errors = _grid_errors(fit, sample, tasks, grid).cpu()
     grid, errors = grid[~errors.isnan()], errors[~errors.isnan()]
     return grid[errors.argmin()].item(), grid, errors
@@ -422,7 +389,7 @@ def _level(fit, f) -> Tensor:  # mean of the diagonal of A over all examples
 def _choose_without_groups(fit, groups) -> tuple[float, Tensor, Tensor]:
     "Choose a penalty as `_choose` does, with whole groups left out."
     U, inverses = groups.sample.U, {}
-    for alpha in ridge_tasks.alpha_grid(fit).tolist():
+    for alpha in ridge_tasks.alpha_grid(fit.s).tolist():
         hats = groups.grouping.hat_blocks(U, _filter(fit, alpha), 1 / fit.n)
         matrices, least = whole_groups.inverses_of(hats)
         if whole_groups.is_usable(least, U):
@@ -578,7 +545,8 @@ def _of_known(fit, rows, tasks, number, *, n_evaluated) -> _KnownLabels:  # Know
     sample = _sample(fit, rows, tasks, blocks.evenly(fit.n, n_evaluated))
     lengths = torch.cat([part.double().square() @ fit.s**2 for part in sample.U.split(_PART)])
     fourth = lengths.square().mean().item()
-    here = RowFit(fit.n, *(x.cpu() for x in fit[1:]))
+    arrays = fit.mean, fit.s, fit.V, fit.C, fit.target_mean
+    here = RowFit(fit.n, *(x.cpu() for x in arrays))
     if number is not None:
         error, right = _heldout_groups(fit, rows, tasks, number, n_evaluated=n_evaluated)
         return _KnownLabels(error, right.mean().item(), here, fourth)
@@ -594,92 +562,60 @@ def _of_known(fit, rows, tasks, number, *, n_evaluated) -> _KnownLabels:  # Know
     return _KnownLabels(error, hits.mean().item(), here, fourth)
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #f23f716e
-def _probes(fit, rows, tasks, mask, n_evaluated) -> ProbeResult:
+def _probes(fit, rows, tasks, mask, n_evaluated) -> Tensor:  # (n_tasks, n_evaluated), float64
+    "Whether each held-out example is classified correctly: 1 if so, else 0."
     fitted = mask.nonzero().flatten()
     if len(fitted) > n_evaluated:
         fitted = fitted[blocks.evenly(len(fitted), min(n_evaluated, _CHOOSING))]
-    alpha, grid, errors = _choose(fit, _sample(fit, rows, tasks, fitted), tasks)
+    alpha, _, _ = _choose(fit, _sample(fit, rows, tasks, fitted), tasks)
     held_out = (~mask).nonzero().flatten()
     new = _sample(fit, rows, tasks, held_out[blocks.evenly(len(held_out), n_evaluated)])
-    m, labels = len(tasks.labels), new.tasks.labels
     coef, codes = (_filter(fit, alpha)[:, None] * fit.C).to(new.U), tasks.codes.to(new.U)
-    right, loss = [], torch.zeros(m, dtype=torch.float64)
-    for points, U, Y in new.parts():
-        fitted = U @ coef
-        scores = (fitted + new.target_mean).view(len(U), m, -1) @ codes.T
-        right.append(scores.argmax(2).T.cpu() == labels[:, points])
-        squares = (Y - fitted).square().view(len(U), m, -1).sum(2)
-        loss += squares.sum(0, dtype=torch.float64).cpu()
-    right = torch.cat(right, 1)
-    recalls, present = [], []
-    for c in range(tasks.n_classes):
-        members = labels == c
-        recalls.append((right & members).sum(1).double() / members.sum(1).clamp(min=1))
-        present.append(members.any(1))
-    return ProbeResult(
-        accuracy=right.double().mean(1),
-        balanced_accuracy=torch.stack(recalls).sum(0) / torch.stack(present).sum(0),
-        loss=loss / len(new.U),
-        alpha=alpha,
-        estimate="held-out",
-        n_train=fit.n,
-        n_evaluated=len(new.U),
-        alphas=grid,
-        errors=errors,
-        point_accuracy=right.double().mean(0),
-    )
+    right = []
+    for points in blocks.row_blocks(len(new.U), _PART):
+        scores = (new.U[points] @ coef + new.target_mean).unflatten(1, (len(tasks.labels), -1))
+        right.append((scores @ codes.T).argmax(2).T.cpu() == new.tasks.labels[:, points])
+    return torch.cat(right, 1).double()
 
 
-@checks.entry_point
 def scores_of_rows(
-    features: row_blocks.RowsLike,  # as in open_rows, shape (n, d), with n > d + 1
-    labels: ArrayLike,  # tasks for the held-out error, integers, shape (n_tasks, n)
-    probe_labels: ArrayLike | None = None,  # tasks for probes, (n_probe_tasks, n); None: no probes
-    train: float | ArrayLike = 0.5,  # fraction or mask of the training examples
+    rows: row_blocks.RowMatrix,  # features, shape (n, d), with n > d + 1
+    labels: Tensor,  # tasks for the held-out error, integers, shape (n_tasks, n)
+    probe_labels: Tensor | None = None,  # tasks for probes, (n_probe_tasks, n); None: no probes
+    mask: Tensor | None = None,  # training examples of the probes, shape (n,), bool
     *,
     n_classes: int | None = None,  # q; None is one more than the largest label
-    known: ArrayLike | None = None,  # class of each example, if known, shape (n,)
+    known: Tensor | None = None,  # class of each example, if known, shape (n,)
     groups: ArrayLike | None = None,  # group of each example, shape (n,)
-    seed: Seed | None = 0,  # seed of the split, if `train` is a fraction
     n_evaluated: int = _EVALUATED,  # number of evaluated examples
     block_size: int | None = None,  # rows read at once; None is 8 MB
-) -> tuple[HeldoutError, ProbeResult | None, _KnownLabels | None]:
+) -> tuple[HeldoutError, Tensor | None, _KnownLabels | None]:
     """Compute held-out errors and probe accuracies over tasks in one pass over a file.
 
-    Returns the held-out error on `labels` over all examples, the probes of `probe_labels`, and the
-    statistics on known labels; the last two are None without these labels.
+    Returns the held-out error on `labels` over all examples, whether probes of `probe_labels`
+    classify each held-out example correctly, (n_probe_tasks, n_evaluated), and the statistics on
+    known labels; the last two are None without these labels.
     """
-    rows = row_blocks.open_rows(features)
     n = len(rows)
-    tasks = _check_row_tasks(labels, n, n_classes=n_classes)
-    part = None
-    n_evaluated = checks.check_count(n_evaluated, "n_evaluated", low=2)
-    mask = checks.check_split(train, n, seed=seed)
-    if probe_labels is not None:
-        part = mask, _check_row_tasks(probe_labels, n, n_classes=n_classes)
-    if part is not None and int(mask.sum()) <= rows.shape[1] + 1:
-        got = f"{int(mask.sum())} examples"
-        remedy = "raise train, or pass the features in memory to ridge_probes"
-        rule = f"probes must be fitted to more than {rows.shape[1] + 1} examples"
-        checks.refuse(rule, got, remedy)
-    if known is not None:
-        known = _check_row_tasks(known, n)
-        if len(known.labels) != 1:
-            got = f"{len(known.labels)} rows"
-            rule = "known must contain one class per example"
-            checks.refuse(rule, got, "pass shape (n,)")
+    tasks = _RowTasks.of(labels, n, n_classes)
+    classes = None if known is None else _RowTasks.of(known, n)
+    part = probes = of_known = None
+    if probe_labels is not None and mask is not None:
+        part = mask, _RowTasks.of(probe_labels, n, n_classes)
+        if int(mask.sum()) <= rows.shape[1] + 1:
+            got = f"{int(mask.sum())} examples"
+            remedy = "raise train, or pass the features in memory to ridge_probes"
+            rule = f"probes must be fitted to more than {rows.shape[1] + 1} examples"
+            checks.refuse(rule, got, remedy)
     number = None if groups is None else whole_groups.check_groups(groups, n).number
-    sums = _row_sums(rows, tasks, part, further=known, block_size=block_size)
-    fit = _fit_rows(sums[0])
+    fits = _row_fits(rows, tasks, part, further=classes, block_size=block_size)
     if number is None:
-        sample = _sample(fit, rows, tasks, blocks.evenly(n, n_evaluated))
-        error = _heldout(fit, sample, tasks)
+        sample = _sample(fits[0], rows, tasks, blocks.evenly(n, n_evaluated))
+        error = _heldout(fits[0], sample, tasks)
     else:
-        error, _ = _heldout_groups(fit, rows, tasks, number, n_evaluated=n_evaluated)
-    probes, of_known = None, None
+        error, _ = _heldout_groups(fits[0], rows, tasks, number, n_evaluated=n_evaluated)
     if part is not None:
-        probes = _probes(_fit_rows(sums[1]), rows, part[1], mask, n_evaluated)
-    if known is not None:
-        known_fit = _fit_rows(sums[-1], fit)
-        of_known = _of_known(known_fit, rows, known, number, n_evaluated=n_evaluated)
+        probes = _probes(fits[1], rows, part[1], part[0], n_evaluated)
+    if classes is not None:
+        of_known = _of_known(fits[-1], rows, classes, number, n_evaluated=n_evaluated)
     return error, probes, of_known

@@ -409,7 +409,7 @@ def sketch_trace_moments(
     y, c, kernel_within = _sums_within_cells(sketched)
     of_sum = y.new_tensor([1.0, p.twice])[:, None]
     kernels = [pair_sums.factor_kernel(Z) for Z in p.models]
-    exact = pair_sums.diagonal_cumulants(p, [kernel.diagonal for kernel in kernels], 2).mT.clone()
+    exact = p.diagonal_cumulants([kernel.diagonal for kernel in kernels], 2).mT.clone()
     exact[:, 0] += torch.stack([kernel.off_diagonal for kernel in kernels])[:, None] / 2
     # a moment is the known sum `exact` plus `weight` times a mean over pairs
     exact, weight = exact + of_sum * y, of_sum * n * (n - 1)

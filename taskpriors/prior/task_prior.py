@@ -27,7 +27,6 @@ from .labelings import sample_labelings
 from .moments import TraceMoments
 from .sketch import sketch_trace_moments
 from .tails import outperform_probability
-from .views import view_factor
 from ..results import Result
 from ..signatures import documented
 
@@ -51,7 +50,6 @@ class ModelScores(Result):
     precision: Tensor  # precision at k, shape (n_models,); higher is better
     mean: Tensor  # E[Tr MG], shape (n_models,); higher is better
     variance: Tensor  # Var[Tr MG], shape (n_models,)
-    distribution: str = "edge"  # distribution of the tasks, "edge" or "label"
     trusted: bool = True  # False if a check shows that labels cannot have these edges
     reason: str = ""  # why the scores are not trusted
 
@@ -75,17 +73,14 @@ class TaskPrior(Result):
     factor: Tensor  # Z, shape (n, r)
     temperature: float  # T > 0, in the units of K
     graphs: str = "undirected"  # "undirected" (label graphs) or "directed" (the paper)
-    known: Tensor | None = None  # known classes, shape (n,), -1 if unknown; see `given`
 
     @checks.named("TaskPrior")
     def __post_init__(self):
         factor = checks.check_features(self.factor, "factor").detach()
         temperature = checks.check_temperature(self.temperature)
         checks.check_choice(self.graphs, edges.GRAPHS, "graphs")
-        clamped = prefix.check_given(self.known, n=len(factor), device=factor.device, name="known")
         object.__setattr__(self, "factor", factor)
         object.__setattr__(self, "temperature", temperature)
-        object.__setattr__(self, "known", clamped)
 
     @classmethod
     def from_features(
@@ -149,10 +144,10 @@ class TaskPrior(Result):
         graphs: str = "undirected",  # "undirected" or "directed"
     ) -> "TaskPrior":
         "Build the prior of self-supervised learning, one class per sample (Proposition 2.7)."
-        Y = view_factor(n_samples, n_views)
-        remedy = "lower n_samples"
-        checks.check_memory(12 * Y.shape[0] * Y.shape[1], remedy)
-        Z = Y.to_dense()
+        N = checks.check_count(n_samples, "n_samples")
+        V = checks.check_count(n_views, "n_views")
+        checks.check_memory(12 * N * V * N, "lower n_samples")
+        Z = torch.eye(N).repeat_interleave(V, 0)
         center = checks.check_flag(center, "center")
         return cls(center_rows(Z) if center else Z, temperature, graphs)
 
@@ -161,11 +156,9 @@ class TaskPrior(Result):
 
     def __repr__(self):
         n, r = self.factor.shape
-        n_known = 0 if self.known is None else int((self.known >= 0).sum())
         return (
             f"TaskPrior({n} examples, rank at most {min(n, r)}, "
-            f"temperature={self.temperature:.6g}, graphs={self.graphs!r}"
-            f"{f', {n_known} labels' if n_known else ''})"
+            f"temperature={self.temperature:.6g}, graphs={self.graphs!r})"
         )
 
     @checks.named("TaskPrior")
@@ -178,29 +171,8 @@ class TaskPrior(Result):
             rule = "priors in a product must have the same family of graphs"
             got = f"{self.graphs!r} and {other.graphs!r}"
             checks.refuse(rule, got, "build both with the same graphs=")
-        clamped = [p.known for p in (self, other) if p.known is not None]
-        if len(clamped) == 2 and not clamped[0].equal(clamped[1]):
-            got, remedy = "other labels", "multiply the priors first, then use .given(labels)"
-            checks.refuse("priors in a product must have the same labels", got, remedy)
         pairs = [(p.factor, p.temperature) for p in (self, other)]
-        return TaskPrior(
-            kernels.product_factor(pairs), 1.0, self.graphs, clamped[0] if clamped else None
-        )
-
-    @checks.entry_point
-    def given(
-        self,
-        labels: ArrayLike | None,  # shape (n,), -1 if unknown; None removes all labels
-    ) -> "TaskPrior":
-        "Return the prior conditioned on some labels, which `sample` and `labelings` keep fixed."
-        clamped = prefix.check_given(labels, n=len(self), device=self.factor.device, name="labels")
-        return replace(self, known=clamped)
-
-    def _without_labels(self) -> None:
-        if self.known is not None:
-            rule = "independent edges cannot be conditioned on labels"
-            got = f"{int((self.known >= 0).sum())} labels"
-            checks.refuse(rule, got, "sample tasks, or use .given(None)")
+        return TaskPrior(kernels.product_factor(pairs), 1.0, self.graphs)
 
     def at(
         self,
@@ -208,14 +180,6 @@ class TaskPrior(Result):
     ) -> "TaskPrior":
         "Return the prior with the same kernel at another temperature."
         return replace(self, temperature=temperature)
-
-    def to(
-        self,
-        device: str | torch.device,  # torch device, or its name
-    ) -> "TaskPrior":
-        "Return the prior on another device."
-        clamped = None if self.known is None else self.known.to(device)
-        return replace(self, factor=self.factor.to(device), known=clamped)
 
     @checks.entry_point
     def regime(self) -> Regime:
@@ -240,43 +204,17 @@ class TaskPrior(Result):
         self,
         n_classes: int = 2,  # classes per task
         *,
-        diversity: float = 0.8,  # target, 1 - mean adjusted Rand index of two tasks, in (0, 1)
         seed: Seed | None = 0,  # int, torch.Generator or None
-        **options: Any,  # passed to calibrate_temperature
+        **options: Any,  # passed to calibrate_temperature: diversity, n_tasks, ...
     ) -> "TaskPrior":
         "Return the prior at the temperature where its tasks have a given diversity."
-        calibration = calibrate_temperature(
-            self.factor, n_classes, diversity=diversity, seed=seed, **options
-        )
+        calibration = calibrate_temperature(self.factor, n_classes, seed=seed, **options)
         return self.at(calibration.temperature)
 
     @checks.entry_point
     def edge_probabilities(self) -> Tensor:  # shape (n, n); dense, so for small n
         "Return P(G_ij = 1) for all pairs (Lemma 2.5)."
-        self._without_labels()
         return edges.edge_probabilities(self.factor, self.temperature, graphs=self.graphs)
-
-    @checks.entry_point
-    def log_partition(
-        self,
-        **options: Any,  # passed to taskpriors.prior.edges.log_partition: block_size, executor
-    ) -> Tensor:  # float64 scalar
-        "Return the log partition function over all graphs, in one pass over pairs."
-        self._without_labels()
-        return edges.log_partition(self.factor, self.temperature, graphs=self.graphs, **options)
-
-    @checks.entry_point
-    def sample_graphs(
-        self,
-        n_graphs: int,  # number of graphs
-        *,
-        seed: Seed | None = None,  # int, torch.Generator or None
-    ) -> Tensor:  # bool, shape (n_graphs, n, n)
-        "Draw exact samples of graphs with independent edges; few of them are label graphs."
-        self._without_labels()
-        return edges.sample_graphs(
-            self.factor, self.temperature, n_graphs, graphs=self.graphs, seed=seed
-        )
 
     @checks.entry_point
     def moments(
@@ -288,7 +226,6 @@ class TaskPrior(Result):
         **options: Any,  # passed to trace_moments, or to sketch_trace_moments if sampled
     ) -> TraceMoments:
         "Compute mean and variance of Tr(MG) over tasks (Theorem 2.6)."
-        self._without_labels()
         checks.check_choice(pairs, ("all", "sampled"), "pairs")
         factors = _model_factors(models, kernel)
         estimate = moments.trace_moments if pairs == "all" else sketch_trace_moments
@@ -304,7 +241,6 @@ class TaskPrior(Result):
         **options: Any,  # passed to trace_cumulants: block_size, executor
     ) -> Tensor:  # shape (n_models, order), or (order,) for one model
         "Compute the cumulants of Tr(MG) over tasks: mean, variance, third cumulant and so on."
-        self._without_labels()
         factors = _model_factors(models, kernel)
         options = dict(options, order=order, graphs=self.graphs)
         return moments.trace_cumulants(factors, self.factor, self.temperature, **options)
@@ -319,7 +255,6 @@ class TaskPrior(Result):
         **options: Any,  # passed to outperform_probability: method, block_size, executor
     ) -> float:  # in [0, 1]
         "Compute the probability over tasks that Tr(AG) > Tr(BG)."
-        self._without_labels()
         A, B = (_model_factors(X, kernel) for X in (A, B))
         options = dict(options, graphs=self.graphs)
         return outperform_probability(A, B, self.factor, self.temperature, **options).item()
@@ -335,7 +270,6 @@ class TaskPrior(Result):
         "Compute the expected leave-one-out error of ridge probes over all tasks."
         if labels is not None:
             return heldout.expected_heldout_error(features, labels, **options)
-        self._without_labels()
         if self.graphs != "undirected":
             rule = "the tasks must be undirected graphs, as label graphs are"
             remedy = "build the prior with graphs='undirected'"
@@ -350,7 +284,6 @@ class TaskPrior(Result):
         **options: Any,  # passed to precision_at_k: block_size, executor
     ) -> float:  # between 0 and 1
         "Compute the expected fraction of an example's k nearest neighbours that share its class."
-        self._without_labels()
         options = dict(options, graphs=self.graphs)
         return heldout.precision_at_k(features, self.factor, self.temperature, k, **options)
 
@@ -359,7 +292,6 @@ class TaskPrior(Result):
         self,
         models: Mapping[str, Tensor],  # name -> features (n, d)
         *,
-        labels: ArrayLike | Labelings | None = None,  # tasks to average over instead of edges
         k: int = 10,  # number of neighbours, below n
         executor: ExecutorLike | None = None,  # concurrent.futures.Executor
     ) -> ModelScores:
@@ -367,37 +299,21 @@ class TaskPrior(Result):
         if not isinstance(models, Mapping):
             rule, got = "models must be a dictionary name -> features", type(models).__name__
             checks.refuse(rule, got, "give each model a name", TypeError)
-        error_of = partial(
-            self.heldout_error,
-            labels=labels,
-            variance=False,
-            executor=executor,
-            check_edges=labels is not None,  # else checked once for all models, below
-        )
+        # the edges are checked once for all models, below
+        error_of = partial(self.heldout_error, variance=False, executor=executor, check_edges=False)
         errors = [error_of(X) for X in models.values()]
-        if labels is None:
-            trace = self.moments(models, executor=executor)
-            mean, variance = trace.mean.cpu(), trace.variance.cpu()
-            near = [self.precision_at_k(X, k, executor=executor) for X in models.values()]
-            least = edges.least_eigenvalue(self.factor, self.temperature, graphs=self.graphs)
-            reasons = [least.reason, *(e.reason for e in errors)]
-        else:
-            factors = [kernels.kernel_factor(X) for X in models.values()]
-            traces = [heldout.trace_over_labels(Z, labels) for Z in factors]
-            mean, variance = torch.tensor(traces, dtype=torch.float64).T
-            near = [
-                heldout.precision_at_k(X, labels, k=k, executor=executor) for X in models.values()
-            ]
-            reasons = []
+        trace = self.moments(models, executor=executor)
+        near = [self.precision_at_k(X, k, executor=executor) for X in models.values()]
+        least = edges.least_eigenvalue(self.factor, self.temperature, graphs=self.graphs)
+        reasons = [edges.edge_reason(least, len(self)), *(e.reason for e in errors)]
         reason = next((r for r in reasons if r), "")
         return ModelScores(
             names=tuple(models),
             skill=torch.tensor([e.skill for e in errors], dtype=torch.float64),
             error=torch.tensor([e.error for e in errors], dtype=torch.float64),
             precision=torch.tensor(near, dtype=torch.float64),
-            mean=mean,
-            variance=variance,
-            distribution="edge" if labels is None else "label",
+            mean=trace.mean.cpu(),
+            variance=trace.variance.cpu(),
             trusted=not reason,
             reason=reason,
         )
@@ -407,12 +323,12 @@ class TaskPrior(Result):
         n_classes: int = 2,  # classes per task
         n_tasks: int = 1000,  # number of particles and of labelings
         *,
-        method: str = "anneal",  # or "smc" (faster, for hot priors), "gibbs", "prefix"
+        method: str = "anneal",  # or "gibbs", for independent chains
         seed: Seed | None = None,  # int, torch.Generator or None
-        **options: Any,  # passed to sample_labelings: gibbs_sweeps, class_proportions, ...
+        **options: Any,  # passed to sample_labelings: gibbs_sweeps, given, progress
     ) -> Labelings:
         "Draw weighted tasks from the label measure, with log Z; warns if they are not trusted."
-        options = dict(options, n_tasks=n_tasks, method=method, seed=seed, given=self.known)
+        options = dict(options, n_tasks=n_tasks, method=method, seed=seed)
         return sample_labelings(self.factor, self.temperature, n_classes, **options)
 
     @checks.entry_point
@@ -431,7 +347,6 @@ class TaskPrior(Result):
         g = checks.check_generator(seed)
         if isinstance(method, str) and method == "prefix":
             options = {"convention": "exact", **options, "n_tasks": n_tasks, "seed": g}
-            options["given"] = self.known
             return prefix.sample_labels(self.factor, self.temperature, n_classes, **options)
         if n_particles is None:
             n_particles = max(1000, n_tasks)

@@ -15,13 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-import taskpriors.checks as checks
-import taskpriors.store as store
 from ..blocks import evenly
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
-from . import distributions, labelled, members, reference_set
-from .forecast import Forecast, ForecastEvidence, ScoreEvidence
+from . import distributions, members, reference_set
+from .forecast import Forecast
 from .members import RankedModel, Settled
 from .options import RankOptions
 
@@ -71,20 +69,12 @@ _UNTRAINED = "untrained network"
 _HASHED = "hashed pieces of words"
 
 
-def _pixels() -> tuple:
-    return nn.Flatten(), _GreyPixels(16)
-
-
-def _untrained() -> tuple:
-    return _untrained_network(), reference_set.CentralSquare(_SIDE)
-
-
-def _pieces() -> Callable:
-    return _hashed_pieces
-
-
 _OF_KIND: dict[str, dict[str, Callable[[], RankedModel]]] = dict(
-    images={_RAW_PIXELS: _pixels, _UNTRAINED: _untrained}, texts={_HASHED: _pieces}
+    images={
+        _RAW_PIXELS: lambda: (nn.Flatten(), _GreyPixels(16)),
+        _UNTRAINED: lambda: (_untrained_network(), reference_set.CentralSquare(_SIDE)),
+    },
+    texts={_HASHED: lambda: _hashed_pieces},
 )
 
 
@@ -97,23 +87,15 @@ def see_inputs(
     makers = {k: make for k, make in _OF_KIND[source.kind].items() if k not in candidates}
     if any(model.untrained for model in candidates.values()):
         makers.pop(_UNTRAINED, None)
-    built, broken = members.settle(makers, [members.attempt(make) for make in makers.values()])
+    built, broken = members.attempt_each(lambda make: make(), makers)
     seen, failed = reference_set.embed_unranked(built, source, options)
     return Settled(seen, broken | failed)
-
-
-_UNTRAINED_OPERATIONS = 5.95e8  # multiply-adds per image
-
-
-def counted_operations(source: Any) -> float:  # multiply-adds
-    "Count the multiply-adds for embedding all images with the baselines; texts need none."
-    return len(source) * _UNTRAINED_OPERATIONS if isinstance(source, ImageSource) else 0.0
 
 # %% ../../nbs/rank/09_baselines.ipynb #4eee617f
 _NEAR = 0.5  # similarity above which two models are near copies
 
 
-def _near_copies(
+def near_copies(
     baselines: Mapping[str, members.Model], models: Mapping[str, members.Model]
 ) -> set[str]:
     "Find the baselines that are near copies of a ranked model, by name."
@@ -125,116 +107,10 @@ def _near_copies(
     nearest = alike[len(models) :, : len(models)].amax(1)
     return {name for name, a in zip(baselines, nearest.tolist(), strict=True) if a >= _NEAR}
 
-# %% ../../nbs/rank/09_baselines.ipynb #74bf0b37
-def _low_level_share(
-    skill: Tensor,  # S_bj, skill of baseline b on the tasks of member j, shape (n_baselines, k)
-    mutual: Tensor,  # S_ij, skill of member i on the tasks of member j, shape (k, k)
-    weights: Tensor,  # consensus weights w of the members, shape (k,)
-    alike: Tensor,  # similarity of each pair of members, 1 for copies, shape (k, k)
-) -> float | None:  # at least 0; None if no two members predict each other's tasks
-    "Ratio of the best baseline's skill on the members' tasks to the members' mutual skill."
-    pairs = (torch.outer(weights, weights) * (1 - alike)).fill_diagonal_(0)
-    among = (mutual.clamp(min=0) * mutual.T.clamp(min=0)).sqrt()
-    total = (pairs * among).sum().item()
-    if total <= 0:
-        return None
-    best = (skill @ weights).max().item() / weights.sum().item()
-    return max(0.0, best) * pairs.sum().item() / total
-
-# %% ../../nbs/rank/09_baselines.ipynb #ed837b1c
-def _low_level_of(
-    baselines: Mapping[str, members.Model],
-    distribution: distributions.TaskDistribution,
-    models: Mapping[str, members.Model],
-    options: RankOptions,
-) -> float | None:
-    "Compute the low-level share for a consensus distribution; return None for others."
-    if distribution.consensus is None or distribution.cross_skills is None or not baselines:
-        return None
-    task_models = {**models, **distribution.reference_models}
-    weights = distribution.consensus.weights
-    kept = [
-        k
-        for k, name in enumerate(distribution.members)
-        if name in task_models and weights[k] > distributions.LEAST_WEIGHT
-    ]
-    teachers = [task_models[distribution.members[k]] for k in kept]
-    n = len(teachers[0].features)
-    index = evenly(n, options.n_consensus_examples)
-    learners = list(baselines.values())
-
-    def compute() -> dict[str, Tensor]:
-        return dict(skill=distributions.skills_on_tasks_of(learners, teachers, index, options))
-
-    digests = [[model.digest for model in some] for some in (learners, teachers)]
-    key: dict[str, object] = dict(what="baselines on tasks of members", models=digests)
-    key |= dict(
-        distributions.consensus_sampling(options), points=len(index), kernel=options.tasks.kernel
-    )
-    key["device"] = str(options.device)
-    if options.groups is not None:
-        key["groups"] = store.digest_tensors(dict(groups=options.groups))
-    named = all(digest for some in digests for digest in some)
-    like = dict(skill=members.blank(len(learners), len(teachers)))
-    cache = options.compute.cache if named else False
-    skill = members.cached_tensors(key, compute, like, cache)["skill"]
-    S, alike = (
-        distribution.cross_skills.skill[kept][:, kept],
-        distribution.cross_skills.alike[kept][:, kept],
-    )
-    return _low_level_share(skill, S, weights[kept], alike)
-
-# %% ../../nbs/rank/09_baselines.ipynb #bf73b496
-def score_beside(
-    engine: distributions.Engine,
-    baselines: Mapping[str, members.Model],  # name -> Model, as embedded by the engine
-    models: Mapping[str, members.Model],  # ranked models
-    task_sample: distributions.TaskSample,
-    mask: Tensor,  # shape (n,), True for training examples
-) -> distributions.Beside:
-    "Score the baselines that are not near copies of models, and compute the low-level share."
-    options = engine.options
-    low_level, failed = members.attempt(
-        _low_level_of, baselines, task_sample.distribution, models, options.alone()
-    )
-    failures = {} if failed is None else {"the low-level share": failed}
-    copies = members.attempt(_near_copies, baselines, models)[0] or set()
-    shown = {name: model for name, model in baselines.items() if name not in copies}
-    if not shown:
-        return distributions.Beside({}, {}, failures, low_level)
-    tasks = task_sample.skill_tasks
-    skills, broken = engine.score(shown, tasks, mask, options)
-    return distributions.Beside({k: shown[k] for k in skills}, skills, failures | broken, low_level)
-
-# %% ../../nbs/rank/09_baselines.ipynb #16c9c308
-def evidence_beside(
-    findings: distributions.Findings,
-    past: Tensor | None = None,  # fractions, scores of the ranked models on earlier tasks
-    pairs: ScoreEvidence | None = None,  # about the ranked models, then the baselines
-    *,
-    of_texts: bool = False,  # whether the examples are known to be texts
-) -> tuple[ForecastEvidence, Tensor] | None:  # and the skills, shape (m,); None without baselines
-    "Combine the evidence about the models and the baselines, in this order."
-    beside, labels = findings.beside, findings.labelled
-    if beside is None or not beside.models:
-        return None
-    scores = {name: findings.scores[name] for name in findings.models} | beside.skills
-    skills = scores
-    if beside.on_targets and labels is not None:
-        skills = {**labels.skills, **beside.on_targets}
-    skill = torch.stack([skills[name].skill for name in scores])
-    if past is not None:  # baselines have no past results
-        past = torch.cat([past, past.new_full((len(beside.models), past.shape[1]), math.nan)])
-    evidence = ForecastEvidence(
-        examples=labelled.sampled_evidence(scores, findings.task_sample, skill, of_texts=of_texts),
-        agreeing=beside.agreeing,
-        labels=beside.scores,
-        past=past,
-        pairs=pairs,
-    )
-    return evidence, skill
-
 # %% ../../nbs/rank/09_baselines.ipynb #adebeae6
+_EDGE = 1e-9  # scores are clipped to [_EDGE, 1 - _EDGE], so that their logits are finite
+
+
 @dataclass(frozen=True)
 class Baseline:
     "A baseline compared with the top-ranked model."
@@ -244,25 +120,24 @@ class Baseline:
     margin_behind_first: float  # accuracy points; negative if the baseline is ahead
     probability_ahead: float  # P(ahead of the top-ranked model); NaN if unknown
 
-
-_EDGE = 1e-9  # scores are clipped to [_EDGE, 1 - _EDGE], so that their logits are finite
-
-
-@checks.entry_point
-def behind_first(ranked: Forecast, joined: Forecast, skill: Tensor) -> tuple[Baseline, ...]:
-    "Compare the baselines with the top-ranked model; `joined` must list the models first."
-    m = len(ranked.models)
-    if joined.models[:m] != ranked.models:
-        checks.refuse("`joined` must list the ranked models first", "other models", "")
-    first, others = int(ranked.order[0]), range(m, len(joined.models))
-    if joined.draws is None:
-        margins = (joined.margin[first] - joined.margin).tolist()
-        ahead = [math.nan] * len(margins)
-    else:
-        logits = torch.logit(joined.draws / 100, eps=_EDGE)
-        shift = logits[:, :m].mean(1, keepdim=True) - logits.mean(1, keepdim=True)
-        gaps = 100 * torch.sigmoid(logits - shift)
-        gaps = gaps[:, [first]] - gaps
-        margins = gaps.mean(0).tolist()
-        ahead = ((1 - gaps.sign()) / 2).mean(0).tolist()
-    return tuple(Baseline(joined.models[k], skill[k].item(), margins[k], ahead[k]) for k in others)
+    @classmethod
+    def compared(
+        cls,
+        ranked: Forecast,  # of the models
+        joined: Forecast,  # of the models, then the baselines
+        skill: Tensor,  # of the models, then the baselines
+    ) -> tuple["Baseline", ...]:
+        "Compare the baselines with the top-ranked model."
+        m = len(ranked.models)
+        first, others = int(ranked.order[0]), range(m, len(joined.models))
+        if joined.draws is None:
+            margins = (joined.margin[first] - joined.margin).tolist()
+            ahead = [math.nan] * len(margins)
+        else:
+            logits = torch.logit(joined.draws / 100, eps=_EDGE)
+            shift = logits[:, :m].mean(1, keepdim=True) - logits.mean(1, keepdim=True)
+            gaps = 100 * torch.sigmoid(logits - shift)
+            gaps = gaps[:, [first]] - gaps
+            margins = gaps.mean(0).tolist()
+            ahead = ((1 - gaps.sign()) / 2).mean(0).tolist()
+        return tuple(cls(joined.models[k], skill[k].item(), margins[k], ahead[k]) for k in others)

@@ -9,11 +9,10 @@ __all__ = []
 import functools
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 import torch
 from torch import Tensor
@@ -40,32 +39,19 @@ _PAIRED = 4096  # number of sampled examples, all of whose pairs are used
 
 
 def _sampled_moments(
-    factors: Mapping[str, Tensor],
-    prior: Tensor,
-    n: int,
-    temperature: float,
-    graphs: str = "undirected",
+    factors: Mapping[str, Tensor], prior: Tensor, n: int, temperature: float
 ) -> TraceMoments:
     """Estimate the mean and variance of Tr(MG) over n examples from all pairs in a sample.
 
     The factors of the models and of the prior have shape (s, r), with one row per sampled example.
     """
-    remedy = "pass a dictionary from model names to factors"
-    checks.check_instance(factors, Mapping, "factors", remedy=remedy)
-    sums = trace_moments(factors, prior, temperature, graphs=graphs)
+    sums = trace_moments(factors, prior, temperature, graphs="undirected")
     s = len(prior)
-    n = checks.check_count(n, "n", low=s)
-    p = torch.sigmoid(prior.double().square().sum(1) / temperature)  # for the pairs i = j
-    if graphs == "undirected":
-        p = torch.ones_like(p)
-    m = torch.stack([Z.double().square().sum(1) for Z in factors.values()])  # (n_models, s)
-    mean = (m * p).sum(1)  # contribution of the pairs i = j
-    variance = (m**2 * p * (1 - p)).sum(1)
+    # contribution of the pairs i = j, which always have an edge
+    mean = torch.stack([Z.double().square().sum() for Z in factors.values()])  # (n_models,)
     pairs = n * (n - 1) / (s * (s - 1))
     return replace(
-        sums,
-        mean=pairs * (sums.mean - mean) + n / s * mean,
-        variance=pairs * (sums.variance - variance) + n / s * variance,
+        sums, mean=pairs * (sums.mean - mean) + n / s * mean, variance=pairs * sums.variance
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #a16f0002
@@ -148,8 +134,8 @@ def _scored(rows, job) -> distributions.TaskScores:
             points=ratios.mean() + share**0.5 * (ratios - ratios.mean()),
             tasks=error.task_ratios,
             sampled=(1 - share) ** 0.5 * sampled / error.baseline,
-            accuracy=None if probes is None else probes.accuracy,
-            right=None if probes is None else probes.point_accuracy,
+            accuracy=None if probes is None else probes.mean(1),
+            right=None if probes is None else probes.mean(0),
             columns=columns,
             seconds=members.scalar(time.perf_counter() - start),
         )
@@ -175,10 +161,11 @@ def _scored(rows, job) -> distributions.TaskScores:
     return scores
 
 
-def _scores_or_reason(rows, job) -> tuple[Any, str | None]:  # result, or the reason why it failed
-    scores = members.attempt(_scored, rows, job)
-    blocks.release_freed_pages()
-    return scores
+def _scored_in_worker(rows, job) -> distributions.TaskScores:
+    try:
+        return _scored(rows, job)
+    finally:
+        blocks.release_freed_pages()
 
 # %% ../../nbs/rank/10_disk.ipynb #adf85149
 class _KernelNumbers(NamedTuple):
@@ -209,26 +196,19 @@ def _kernel_of(rows, kind, rank, seed, cache) -> cut_prior.RowKernel:  # RowKern
     scale, trace = numbers.scale.item(), numbers.trace.item()
     return cut_prior.RowKernel(rows, kind, mean, scale, trace, numbers.range.to(rows.device))
 
-
-def _kernel_pass(
-    options,
-) -> partial:  # function from rows to a RowKernel that can be pickled
-    return partial(
+# %% ../../nbs/rank/10_disk.ipynb #3dc09d24
+def _gather_rows(
+    rows: Mapping[str, row_blocks.RowMatrix], options: RankOptions
+) -> members.Settled:  # name -> Model
+    "Form models whose features stay on disk, and compute the mean and scale of their kernels."
+    kernel_of = partial(
         _kernel_of,
         kind=options.tasks.kernel,
         rank=options.compute.rank,
         seed=options.seed,
         cache=options.compute.cache,
     )
-
-# %% ../../nbs/rank/10_disk.ipynb #3dc09d24
-def _gather_rows(
-    rows: Mapping[str, row_blocks.RowMatrix], options: RankOptions
-) -> members.Settled:  # name -> Model
-    "Form models whose features stay on disk, and compute the mean and scale of their kernels."
-    of_rows = partial(members.attempt, _kernel_pass(options))
-    attempts = members.over_models(of_rows, rows.values(), options, "kernels")
-    kernels, failures = members.settle(rows, attempts)
+    kernels, failures = members.attempt_each(kernel_of, rows, options, "kernels")
     models = {}
     for name, kernel in kernels.items():
         matrix = kernel.rows
@@ -288,18 +268,6 @@ class _DrawnRows(NamedTuple):
     trace_cut: Tensor  # share of the trace outside the leading directions
 
 
-def _draw_tasks(dealt, *, folder, component, temperature, device, has_classes) -> str:
-    """Draw the tasks of a component, save them, and return the path of their file.
-
-    The tasks have shape (m, n), uint8. The folder contains the factor of the prior, (n, rank),
-    and the known classes, if any, shape (n,), with -1 for unknown labels.
-    """
-    Z = _loaded(f"{folder}/factor.npy").to(device)
-    classes = _loaded(f"{folder}/classes.npy") if has_classes else None
-    tasks = distributions.tasks_of_component(Z, temperature, dealt, component, classes=classes)
-    return remote.save_array(f"{folder}/{uuid4().hex}.npy", tasks.cpu().numpy())
-
-
 def _draw_row_tasks(
     components: Sequence[distributions.Component],
     n: int,  # examples
@@ -322,11 +290,7 @@ def _draw_row_tasks(
     for number, component in enumerate(components):
         if not dealt[0].counts[number].any():
             continue
-        prior = (
-            cut
-            if cut is not None and len(components) == 1
-            else _cut_components([component], options)
-        )
+        prior = cut or _cut_components([component], options)
         largest, T = prior.eigenvalues[0].item(), options.tasks.temperature
         if temperatures is not None:
             T = temperatures[number]
@@ -336,22 +300,12 @@ def _draw_row_tasks(
             strongest, temperature, top = component.weight, T, largest
         rank = max(rank, prior.factor.shape[1])
         trace_cut += component.weight / sum(weights) * prior.trace_cut
-        with remote.scratch_folder(options.compute.scratch) as folder:
-            remote.save_array(f"{folder}/factor.npy", prior.factor.numpy())
-            if classes is not None:
-                remote.save_array(f"{folder}/classes.npy", classes.numpy())
-            draw = partial(
-                _draw_tasks,
-                folder=folder,
-                component=number,
-                temperature=T,
-                device=options.device,
-                has_classes=classes is not None,
-            )
-            paths = members.over_models(draw, dealt, options, "tasks")
-            for out, path, of_seed in zip(labels, paths, dealt, strict=True):
-                tasks = remote.load_array(path)
-                out[of_seed.components == number] = torch.from_numpy(tasks)
+        Z = prior.factor.to(options.device)
+        for out, of_seed in zip(labels, dealt, strict=True):
+            tasks = distributions.tasks_of_component(Z, T, of_seed, number, classes=classes)
+            out[of_seed.components == number] = tasks.cpu()
+        if options.bar is not None:
+            options.bar.update(len(seeds))
     return _DrawnRows(
         tasks=labels,
         task_temperature=members.scalar(temperature),
@@ -367,16 +321,9 @@ def _sample_moments(models, prior, options) -> distributions.Moments:  # moments
     T = calibration.edge_temperature(prior.factor)
     factors = {name: m.factor.factor(m.features.take(index)) for name, m in models.items()}
     K = prior.factor[index].to(options.device)
-    sampled = _sampled_moments(factors, K, n, T, "undirected")
-    least = least_eigenvalue(K, T, graphs="undirected").value
-    return distributions.Moments(
-        mean=sampled.mean.cpu(),
-        variance=sampled.variance.cpu(),
-        least=members.scalar(least).nan_to_num(-math.inf),  # the cache cannot store NaN
-        temperature=members.scalar(T),
-        scale=members.scalar(sampled.kernel_scale),
-        seconds=members.scalar(0.0),
-    )
+    sampled = _sampled_moments(factors, K, n, T)
+    least = least_eigenvalue(K, T, graphs="undirected")
+    return distributions.Moments.of(sampled, least, T, seconds=0.0)
 
 # %% ../../nbs/rank/10_disk.ipynb #c54fd8ee
 def _task_seeds(options) -> list[int]:  # for tasks of skills and of probes
@@ -397,43 +344,38 @@ def _drawn_or_kept(
     folder: store.CacheLike | None = options.compute.cache
     if has_factor or None in files.values():
         folder = False
-    key = dict(
+    tasks = options.tasks
+    key: dict[str, object] = dict(
         files=files,
-        components=[
-            [list(component.names), component.weight] for component in distribution.components
-        ],
+        components=[[list(one.names), one.weight] for one in distribution.components],
+        device=str(options.device),  # random numbers differ between devices
+        n_tasks=tasks.n_tasks,
+        n_classes=tasks.n_classes,
+        kernel=tasks.kernel,
+        temperature=tasks.temperature,
+        n_orders=options.n_orders,
+        seed=options.seed,
+        accuracy=options.accuracy,
+        rank=options.compute.rank,
     )
-    key["device"] = str(options.device)  # random numbers differ between devices
-    names = ("n_tasks", "n_classes", "kernel", "temperature")
-    key |= {name: getattr(options.tasks, name) for name in names}
-    names = ("n_orders", "seed", "accuracy")
-    key |= {name: getattr(options, name) for name in names} | dict(rank=options.compute.rank)
-    blank, prior = (
-        members.blank,
-        functools.cache(partial(_cut_components, distribution.components, options)),
-    )
+    prior = functools.cache(partial(_cut_components, distribution.components, options))
     n = len(next(iter(rows.values())))
     seeds = _task_seeds(options)
     shape = (len(seeds), options.tasks.n_tasks, n)
-    like = _DrawnRows(torch.empty(shape, dtype=torch.uint8, device="meta"), *[blank()] * 4)
+    like = _DrawnRows(torch.empty(shape, dtype=torch.uint8, device="meta"), *[members.blank()] * 4)
 
     def draw() -> _DrawnRows:
         cut = prior() if len(distribution.components) == 1 else None
         return _draw_row_tasks(distribution.components, n, options, seeds=seeds, cut=cut)
 
-    drawn = members.load_or_compute(
-        dict(key, what="tasks of components on disk, and their cuts"),
-        draw,
-        like,
-        folder,
-    )
+    of_tasks = dict(key, what="tasks of components on disk, and their cuts")
+    drawn = members.load_or_compute(of_tasks, draw, like, folder)
     if not options.moments:
         return drawn, None
-    key |= dict(what="moments on disk")
     moments = members.load_or_compute(
-        key,
+        dict(key, what="moments on disk"),
         lambda: _sample_moments(models, prior(), options),
-        distributions.Moments(blank(len(models)), blank(len(models)), *[blank()] * 4),
+        distributions.Moments.blank(len(models)),
         folder,
     )
     return drawn, moments
@@ -443,43 +385,10 @@ def _known_classes(labels: Tensor) -> Tensor:
     "Renumber labels without gaps, as small integers."
     labels, counts = svd.present_classes(labels)
     if 2 * len(counts) > len(labels):
-        rule, got = (
-            "labels must be classes with several examples",
-            f"{len(counts)} classes for {len(labels)} examples",
-        )
-        checks.refuse(rule, got, "pass classes, or cut values into bins")
+        got = f"{len(counts)} classes for {len(labels)} examples"
+        remedy = "pass classes, or cut values into bins"
+        checks.refuse("labels must be classes with several examples", got, remedy)
     return labels.to(torch.uint8 if len(counts) <= 256 else torch.int32)
-
-# %% ../../nbs/rank/10_disk.ipynb #538fce10
-def _score_rows(
-    models: Mapping[str, members.Model],  # name -> Model
-    tasks: Tensor,  # tasks for the skill, shape (n_tasks, n), uint8
-    mask: Tensor,  # shape (n,), True for training examples
-    options: RankOptions,
-    *,
-    probed: Tensor | None = None,  # tasks for the probes, (n_tasks, n), uint8; None: no probes
-    classes: Tensor | None = None,  # from _known_classes
-) -> members.Settled:  # name -> TaskScores
-    "Compute skills, probe accuracies and label statistics in one pass over each file."
-    arrays = dict(skill=tasks, probes=probed, labels=classes, groups=options.groups)
-    arrays = {name: values for name, values in arrays.items() if values is not None}
-    digest = store.digest_tensors(arrays if probed is None else dict(arrays, mask=mask))
-    with remote.scratch_folder(options.compute.scratch) as folder:
-        files = {
-            name: remote.save_array(f"{folder}/{name}.npy", values.numpy())
-            for name, values in arrays.items()
-        }
-        job = _RowsJob(
-            files,
-            digest,
-            mask,
-            options.tasks.n_classes,
-            options.compute.n_residuals,
-            options.compute.cache,
-        )
-        rows = [model.features for model in models.values()]
-        score = partial(_scores_or_reason, job=job)
-        return members.settle(models, members.over_models(score, rows, options, "models"))
 
 # %% ../../nbs/rank/10_disk.ipynb #ef0b91f0
 _ITERATED = [name for name in registry.LABEL_METRICS if name not in _LABEL_COLUMNS]
@@ -507,52 +416,13 @@ def check_labels(labels: GivenLabels | None) -> None:
         _known_classes(labels.classes)
 
 
-def label_columns(
-    models: Mapping[str, members.Model],
-    scores: Mapping[str, distributions.TaskScores],
-    labels: GivenLabels | None,
-    options: RankOptions,
-) -> distributions.Columns:
-    "Compute label statistics from the pass over all rows, or from the labelled rows alone."
-    if labels is None:
-        return distributions.Columns({}, {}, [], [])
-    if _complete(labels):
-        each = []
-        for name in models:
-            column = scores[name].columns
-            assert column is not None, name  # scored in the same pass as the tasks
-            each.append(column)
-        table = torch.stack(each)
-        table = table.masked_fill(table.isinf(), math.nan)  # the cache cannot store NaN
-        values = dict(zip(_LABEL_COLUMNS, table.T, strict=True))
-        why = "targets must not be an exact linear function of the features"
-        undefined = [
-            name for name, x in zip(models, values["logme"], strict=True) if x.isnan().item()
-        ]
-        failures = {f"logme of {name}": why for name in undefined}
-        return distributions.Columns(values, failures, [_LEFT_OUT], [])
-    points = (labels.classes >= 0).nonzero()[:, 0]
-    if len(points) > _PAIRED or not 2 <= len(labels.names) < len(points):
-        return distributions.Columns({}, {}, [], [])
-    accuracy = partial(probing.label_accuracy, labels=labels.classes[points])
-    groups = options.groups
-    if groups is not None:
-        accuracy = partial(memory.grouped_accuracy, labels.classes[points], groups[points])
-    rows = {k: replace(m, features=m.rows(points)) for k, m in models.items()}
-    uncached = options.changed(cache=False)
-    of_some = memory.model_metrics(rows, {registry.LABEL_ACCURACY: accuracy}, uncached)
-    return distributions.Columns(of_some.results, of_some.failures, [], [])
-
-
 @dataclass(frozen=True, eq=False)
 class DiskEngine:
     "The engine of a ranking whose features stay on disk."
 
     options: RankOptions
 
-    def embed(
-        self, named: Mapping[str, Tensor | row_blocks.RowMatrix | members.Model]
-    ) -> members.Settled:  # name -> Model
+    def embed(self, named: Mapping[str, Any]) -> members.Settled:  # name -> Model
         "Open the rows of all models, and collect failures; a `Model` is converted to rows."
         features = {
             name: given.features if isinstance(given, members.Model) else given
@@ -585,6 +455,14 @@ class DiskEngine:
                 distribution=distribution, skill_tasks=drawn_rows.tasks[0]
             )
         drawn_rows, moments = _drawn_or_kept(models, distribution, options)
+        if distribution.kind != "factor":  # a factor is not truncated
+            rank = int(drawn_rows.rank)
+            directions = f"its {rank} leading directions"
+            if len(distribution.components) > 1:
+                directions = f"{rank} leading directions of each"
+            cut = f"{directions} ({drawn_rows.trace_cut.item():.1%} of the trace cut)"
+            described = f"{distribution.description}, {cut}"
+            distribution = replace(distribution, description=described)
         T, n = drawn_rows.task_temperature.item(), drawn_rows.tasks.shape[2]
         return distributions.TaskSample(
             distribution=distribution,
@@ -598,7 +476,6 @@ class DiskEngine:
                 trace_cut=drawn_rows.trace_cut.item(),
                 n_evaluated=min(n, options.compute.n_residuals),
             ),
-            pairs=f"of {min(n, _PAIRED)} examples",
         )
 
     def score(
@@ -615,9 +492,66 @@ class DiskEngine:
         classes = None
         if labels is not None and _complete(labels):
             classes = _known_classes(labels.classes)
-        return _score_rows(models, tasks, mask, options, probed=probed, classes=classes)
+        given = dict(skill=tasks, probes=probed, labels=classes, groups=options.groups)
+        arrays = {name: values for name, values in given.items() if values is not None}
+        digest = store.digest_tensors(arrays if probed is None else dict(arrays, mask=mask))
+        rows = {name: model.features for name, model in models.items()}
+        with remote.scratch_folder(options.compute.scratch) as folder:
+            job = _RowsJob(
+                files={
+                    name: remote.save_array(f"{folder}/{name}.npy", values.numpy())
+                    for name, values in arrays.items()
+                },
+                digest=digest,
+                mask=mask,
+                n_classes=options.tasks.n_classes,
+                n_evaluated=options.compute.n_residuals,
+                cache=options.compute.cache,
+            )
+            score = partial(_scored_in_worker, job=job)
+            return members.attempt_each(score, rows, options, "models")
 
     def subset(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
         "Factor (k, r) of a component for some examples, and its kernel's largest eigenvalue."
         cut = _cut_components([component], self.options)
         return cut.factor[points], cut.eigenvalues[0].item()
+
+    def columns(
+        self,
+        models: Mapping[str, members.Model],
+        scores: Mapping[str, distributions.TaskScores],  # on sampled tasks
+        labels: GivenLabels | None,
+        metrics: Mapping[str, Callable] | list | tuple | None = None,  # refused for rows on disk
+    ) -> distributions.Columns:
+        "Compute label statistics from the pass over all rows, or from the labelled rows alone."
+        if labels is None:
+            return distributions.Columns({}, {}, [], [])
+        if _complete(labels):
+            each = []
+            for name in models:
+                column = scores[name].columns
+                assert column is not None, name  # scored in the same pass as the tasks
+                each.append(column)
+            table = torch.stack(each)
+            table = table.masked_fill(table.isinf(), math.nan)  # the cache cannot store NaN
+            values = dict(zip(_LABEL_COLUMNS, table.T, strict=True))
+            why = "targets must not be an exact linear function of the features"
+            undefined = [
+                name for name, x in zip(models, values["logme"], strict=True) if x.isnan().item()
+            ]
+            failures = {f"logme of {name}": why for name in undefined}
+            return distributions.Columns(values, failures, [_LEFT_OUT], [])
+        points = (labels.classes >= 0).nonzero()[:, 0]
+        if len(points) > _PAIRED or not 2 <= len(labels.names) < len(points):
+            return distributions.Columns({}, {}, [], [])
+        accuracy = partial(probing.label_accuracy, labels=labels.classes[points])
+        groups = self.options.groups
+        if groups is not None:
+            accuracy = partial(memory.grouped_accuracy, labels.classes[points], groups[points])
+        rows = {k: replace(m, features=m.rows(points)) for k, m in models.items()}
+        uncached = self.options.changed(cache=False)
+        of_some = memory.model_metrics(rows, {registry.LABEL_ACCURACY: accuracy}, uncached)
+        return distributions.Columns(of_some.results, of_some.failures, [], [])
+
+
+Engine = memory.MemoryEngine | DiskEngine

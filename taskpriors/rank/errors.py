@@ -107,10 +107,6 @@ class ErrorModel(NamedTuple):
     covariance: Tensor  # covariance, shape (n_models, n_models), float64
     freedom: Tensor  # degrees of freedom of the variance of each margin, (n_models, n_models)
 
-    def some(self, rows: Sequence) -> "ErrorModel":
-        "Restrict the error model to some of the models."
-        return ErrorModel(*(x[rows][:, rows] for x in self))
-
 
 def _joint_model(parts: Sequence) -> ErrorModel:
     "Add independent errors; degrees of freedom follow Welch and Satterthwaite."
@@ -121,34 +117,6 @@ def _joint_model(parts: Sequence) -> ErrorModel:
     freedom = (total.square() / noise).nan_to_num(nan=torch.inf).minimum(most)
     return ErrorModel(sum(part.covariance for part in parts), freedom)
 
-# %% ../../nbs/rank/01_error_model.ipynb #d1a64c07
-def _mean_reach(distribution: ErrorModel) -> Tensor:  # mean half-width of the 95 % intervals
-    quantile = -torch.from_numpy(stdtrit(distribution.freedom.numpy(), 0.025))
-    return (quantile * margin_errors(distribution.covariance)).mean()
-
-
-def _model_of_points(errors, groups, sizes) -> ErrorModel:  # sizes: from _own_group_sizes, or None
-    together = ErrorModel(_margin(errors, groups), _degrees_of_freedom(errors, groups))
-    if groups is None or sizes is None or sizes[0] <= sizes[1]:
-        return together
-    of_all, of_evaluated = sizes
-    bound = ErrorModel(of_all / of_evaluated * together.covariance, together.freedom)
-    if of_evaluated == 1:
-        return bound
-    alone = ErrorModel(_margin(errors, None), _degrees_of_freedom(errors, None))
-    values, vectors = torch.linalg.eigh(together.covariance - alone.covariance)
-    common = (vectors * values.clamp(min=0)) @ vectors.T
-    times = (of_all - 1) / (of_evaluated - 1)
-    covariance = alone.covariance + times * common
-    of_points, of_groups, whole = map(
-        _margin_variances, (alone.covariance, together.covariance, covariance)
-    )
-    noise = (times * of_groups) ** 2 / together.freedom
-    noise = noise + ((times - 1) * of_points) ** 2 / alone.freedom
-    freedom = (whole**2 / noise).nan_to_num(nan=torch.inf).minimum(together.freedom)
-    extended = ErrorModel(covariance, freedom.clamp(min=1))
-    return min(extended, bound, key=_mean_reach)
-
 # %% ../../nbs/rank/01_error_model.ipynb #85d0589a
 @checks.entry_point
 def error_model(
@@ -156,11 +124,8 @@ def error_model(
     task_errors: ArrayLike | None = None,  # mean error over examples, (n_models, n_tasks)
     *,
     groups: ArrayLike | None = None,  # group of each example, (n,); None: independent examples
-    group_sizes: tuple[float, float]
-    | None = None,  # from `_own_group_sizes`; None if all group members are evaluated
     sample_errors: ArrayLike | None = None,  # errors due to sampling, shape (n_models, n_evaluated)
     task_groups: ArrayLike | None = None,  # of each task, (n_tasks,); None: independent tasks
-    paired: bool = True,  # whether all models were evaluated on the same tasks
 ) -> ErrorModel:
     """Estimate the covariance of the models' mean errors, with degrees of freedom for margins.
 
@@ -172,10 +137,9 @@ def error_model(
 
     Reference: Liang and Zeger (1986) for groups; Bengio and Grandvalet (2004) for training data.
     """
-    checks.check_flag(paired, "paired")
     by_point = _check_errors(point_errors, "point_errors")
     number = _group_index(groups, by_point.shape[1])
-    parts, of_tasks = [_model_of_points(by_point, number, group_sizes)], []
+    parts = [ErrorModel(_margin(by_point, number), _degrees_of_freedom(by_point, number))]
     if sample_errors is not None:
         by_test = _check_errors(sample_errors, "sample_errors")
         checks.check_same_n(point_errors=len(by_point), sample_errors=len(by_test))
@@ -184,50 +148,10 @@ def error_model(
         by_task = _check_errors(task_errors, "task_errors")
         checks.check_same_n(point_errors=len(by_point), task_errors=len(by_task))
         number = _group_index(task_groups, by_task.shape[1])
-        covariance, freedom = _margin(by_task, number), _degrees_of_freedom(by_task, number)
-        if paired:
-            of_tasks = [ErrorModel(covariance, freedom)]
-        else:  # the models' own tasks add independent errors to their margins
-            beside_zero = torch.cat([by_task, torch.zeros_like(by_task[:1])])
-            alone = _degrees_of_freedom(beside_zero, number)[:-1, -1]
-            one = torch.eye(len(by_task), dtype=torch.float64)
-            variances = covariance.diagonal()
-            of_tasks = [
-                ErrorModel(v * torch.outer(e, e), nu.expand(len(one), len(one)))
-                for e, v, nu in zip(one, variances, alone, strict=True)
-            ]
-    distribution = _joint_model(parts + of_tasks)
+        parts.append(ErrorModel(_margin(by_task, number), _degrees_of_freedom(by_task, number)))
+    distribution = _joint_model(parts)
     checks.check_computed(distribution.covariance, "the covariance")
     return distribution
-
-# %% ../../nbs/rank/01_error_model.ipynb #9b3793c4
-def _size_of_own_group(groups) -> float:  # mean over examples
-    counts = torch.bincount(groups).double()
-    return (counts.square().sum() / len(groups)).item()
-
-
-def _own_group_sizes(groups: ArrayLike, evaluated: ArrayLike) -> tuple[float, float]:
-    """Mean size of an example's group, among all examples and among evaluated examples.
-
-    `groups` contains the group of each of n examples, and `evaluated` the rows with known errors.
-
-    Reference: Kish (1965), Survey Sampling.
-    """
-    evaluated = checks.check_finite(checks.check_tensor(evaluated, "evaluated"), "evaluated")
-    names = checks.check_several(groups, "groups")
-    number = _group_index(names, len(names))
-    assert number is not None
-    if (
-        evaluated.ndim != 1
-        or not len(evaluated)
-        or evaluated.min() < 0
-        or evaluated.max() >= len(number)
-    ):
-        got = f"shape {tuple(evaluated.shape)}"
-        rule = f"`evaluated` must contain row numbers below {len(number)}"
-        checks.refuse(rule, got, "pass row numbers of examples")
-    of_evaluated = _size_of_own_group(number[evaluated.long()])
-    return _size_of_own_group(number), of_evaluated
 
 # %% ../../nbs/rank/01_error_model.ipynb #5d55310a
 def _tail_index(errors: Tensor) -> Tensor:  # (n_models, n_models), NaN on the diagonal

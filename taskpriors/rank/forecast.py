@@ -97,17 +97,12 @@ def scores_of(direct: LabelledSkill) -> ScoreEvidence:
     )
 
 # %% ../../nbs/rank/06_forecast.ipynb #b6974c5b
-HALF = 10.0  # number of same-class pairs at which tasks that agree with the labels have weight 1/2
-
-
-def _share_agreeing(n_pairs: float) -> float:  # w, in [0, 1)
-    "Weight w of the tasks that agree with the labels, given the number of same-class pairs."
-    return n_pairs / (HALF + n_pairs)
+_HALF = 10.0  # number of same-class pairs at which tasks that agree with the labels have weight 1/2
 
 
 def with_agreeing(sampled: PointEvidence, agreeing: PointEvidence) -> PointEvidence:
     "Mix the evidence from all sampled tasks with that from tasks that agree with the labels."
-    w = _share_agreeing(agreeing.n_pairs)
+    w = agreeing.n_pairs / (_HALF + agreeing.n_pairs)
     mean = sampled.mean + w * (agreeing.mean - sampled.mean)
     moment = sampled.moment + w * (agreeing.moment - sampled.moment)
     return sampled._replace(mean=mean, moment=moment, n_pairs=agreeing.n_pairs)
@@ -183,7 +178,7 @@ def _query_bias() -> float:  # tau^2
     return packaged_toml("rank/pairs.toml")["queries"]["bias"]
 
 
-def pair_evidence(scores: PairScores | QueryScores) -> ScoreEvidence:
+def _depth_evidence(scores: PairScores | QueryScores) -> ScoreEvidence:
     "Form evidence about precision at 10 from the ranks of known partners, for several models."
     depth, n = scores.depth, scores.n_points
     height = max(1.0, depth.mean().item())  # 1 at chance level
@@ -234,9 +229,13 @@ class ForecastEvidence:
         return cls(past=tensors.get("past"), **built)
 
 # %% ../../nbs/rank/06_forecast.ipynb #fq000002
-def query_evidence(scores: QueryScores) -> ScoreEvidence:  # scores: at the NEAREST documents
-    "Form evidence about precision at 10 from depths and precisions over queries."
-    depth, codes = pair_evidence(scores), simplex_codes(len(scores.names))
+def pair_evidence(
+    scores: PairScores | QueryScores,  # of pairs, or of queries at the NEAREST documents
+) -> ScoreEvidence:
+    "Form evidence about precision at 10 from depths and, for queries, from precisions."
+    depth, codes = _depth_evidence(scores), simplex_codes(len(scores.names))
+    if isinstance(scores, PairScores):
+        return depth
     found = scores.found.mean(1)
     b = min(max(found.mean().item(), _LEAST), 1 - _LEAST)
     unit = 1 / (b * (1 - b))
@@ -257,6 +256,13 @@ class _LevelRule(NamedTuple):
     intercept: float
     right: float  # coefficient of the logit of the probes' accuracy on few labels
     per_label: float  # coefficient of the number of classes per label
+
+    def level(self, right: float, classes_per_label: float) -> float:  # a fraction
+        "Predict the mean score of probes on all labels from their accuracy on few labels."
+        shown = logit(min(max(right, _LEAST), 1 - _LEAST))
+        return float(
+            expit(self.intercept + self.right * shown + self.per_label * classes_per_label)
+        )
 
 
 class Constants(NamedTuple):
@@ -292,20 +298,6 @@ def constants_of(scoring: str) -> Constants | None:  # None for scores that were
     rule = _LevelRule(**row.pop("rule"))
     return Constants(**{**table["shared"], **table[like], **row, "rule": rule})
 
-
-def level_of_labels(right: float, classes_per_label: float, scoring: str = "accuracy") -> float:
-    """Predict the mean score of probes trained on all labels from probes trained on few labels.
-
-    `right` is the accuracy on the few labels. Scores that were not studied use the rule for
-    accuracy.
-    """
-    constants = constants_of(scoring) or constants_of("accuracy")
-    assert constants is not None  # accuracy was studied
-    rule = constants.rule
-    shown = logit(min(max(right, _LEAST), 1 - _LEAST))
-    height = rule.intercept + rule.right * shown + rule.per_label * classes_per_label
-    return float(expit(height))
-
 # %% ../../nbs/rank/06_forecast.ipynb #b22a1ba7
 class _LogitMixture(NamedTuple):
     "Mixture of normal distributions over the centred logits of the models' scores."
@@ -313,6 +305,13 @@ class _LogitMixture(NamedTuple):
     mean: Tensor  # mean of each component, shape (n_parts, n_models)
     covariance: Tensor  # shape (n_parts, n_models, n_models)
     weights: Tensor  # weights of the components, shape (n_parts,)
+
+    def probability_ahead(self, a: int, b: int) -> float:
+        "Probability that the model with index `a` is ahead of the one with index `b`."
+        mean, C = self.weights @ self.mean, self.covariance
+        variances = C[:, a, a] + C[:, b, b] - 2 * C[:, a, b]
+        z = (mean[a] - mean[b]) / variances.clamp(min=1e-18).sqrt()
+        return float(self.weights @ torch.special.ndtr(z))
 
 
 _RIDGE = 1e-12  # keeps the covariance invertible if models are copies
@@ -325,7 +324,7 @@ def scales(spread: float) -> tuple[Tensor, Tensor]:  # scales and their weights
     return (spread * steps).exp(), (-steps.square() / 2).softmax(0)
 
 
-def observe(
+def _observe(
     mean: Tensor, covariance: Tensor, observed: Tensor, error: Tensor
 ) -> tuple[Tensor, Tensor]:
     "Condition a normal distribution on an observation with a given error covariance."
@@ -404,11 +403,11 @@ def posterior_of(
         if labels is not None:
             said, error = codes.T @ labels.mean, _label_error(constants, K, F, labels)
             log_weights[number] += _log_density(said, mean, covariance + error)
-            mean, covariance = observe(mean, covariance, said, error)
+            mean, covariance = _observe(mean, covariance, said, error)
         covariance = certainty * covariance
         if pairs is not None:
             error = codes.T @ pairs.covariance @ codes + scale * _pair_rule().differ * rho * K
-            mean, covariance = observe(mean, covariance, codes.T @ pairs.mean, error)
+            mean, covariance = _observe(mean, covariance, codes.T @ pairs.mean, error)
         means.append(codes @ mean)
         covariances.append(codes @ covariance @ codes.T)
     return _LogitMixture(torch.stack(means), torch.stack(covariances), log_weights.softmax(0))
@@ -616,59 +615,21 @@ def forecast_of(
     )
 
 # %% ../../nbs/rank/06_forecast.ipynb #3096c5b7
-class _LabelSupply(NamedTuple):
-    "What is needed to predict the evidence from further labels."
-
-    unit: Tensor  # error covariance of the centred logits given one label, (n_models, n_models)
-    n_labels: int  # k, number of known labels
-    n_classes: int  # number of classes
-    n_points: int  # n
-    same: float  # share of the pairs of examples that have the same class
-
-
-def supply_of(
-    labels: ScoreEvidence | None,
-    point_errors: Tensor,  # errors of each model at each example, shape (n_models, n)
-    skill: Tensor,  # skills without labels, shape (n_models,)
+def _with_labels(
+    unit: Tensor,  # error covariance of the centred logits given one label, (n_models, n_models)
+    mean: Tensor,  # mean of the known evidence, shape (n_models,)
     *,
-    n_labels: int,  # k, number of known labels, possibly 0
-    n_classes: int,
-    n_points: int,
-) -> _LabelSupply:
-    "Estimate the error of evidence from one label, from known labels or from the examples."
-    same = 1 / n_classes
-    if labels is not None and n_labels > 1:
-        unit, same = n_labels * labels.covariance, labels.n_pairs / math.comb(n_labels, 2)
-    else:
-        b = skill.mean().clamp(_LEAST_SKILL, 0.95)
-        unit = torch.cov(point_errors.double()) / (b * (1 - b)) ** 2
-    return _LabelSupply(unit, n_labels, n_classes, n_points, same)
-
-
-def _with_labels(supply: _LabelSupply, n_labels: int, mean: Tensor) -> ScoreEvidence:
+    n_labels: int,
+    same: float,  # share of the pairs of examples that have the same class
+) -> ScoreEvidence:
     "Predict the evidence from more labels, if their mean is the known mean."
-    per_label = min(1.0, supply.n_classes / n_labels)
-    n_pairs = supply.same * math.comb(n_labels, 2)
-    u = _accuracy_weight(n_labels)
-    return ScoreEvidence(mean, supply.unit / n_labels, n_pairs, per_label, u)
+    return ScoreEvidence(mean, unit / n_labels, same * math.comb(n_labels, 2))
 
 
-def pair_probability(posterior: _LogitMixture, pair: tuple[int, int]) -> float:
-    "Probability that the first model of a pair is ahead of the second."
-    a, b = pair
-    mean, C = posterior.weights @ posterior.mean, posterior.covariance
-    variances = C[:, a, a] + C[:, b, b] - 2 * C[:, a, b]
-    z = (mean[a] - mean[b]) / variances.clamp(min=1e-18).sqrt()
-    return float(posterior.weights @ torch.special.ndtr(z))
-
-
-def _numbers_of_labels(
-    supply: _LabelSupply,
-) -> list[int]:  # in ascending order
+def _numbers_of_labels(n_labels: int, n_points: int) -> list[int]:  # in ascending order
     "List numbers of labels: the known one, 20, 50, 100, 200, ... more, and all examples."
-    steps = (step * 10**i for i in range(1, 12) for step in (2, 5, 10))
-    totals = [supply.n_labels + step for step in steps]
-    return sorted({supply.n_labels, supply.n_points, *(k for k in totals if k < supply.n_points)})
+    totals = [n_labels + step * 10**i for i in range(1, 12) for step in (2, 5, 10)]
+    return sorted({n_labels, n_points, *(k for k in totals if k < n_points)})
 
 
 def _regret_after(draws: Tensor, precision: Tensor) -> float:  # accuracy points
@@ -694,10 +655,23 @@ def _regret_after(draws: Tensor, precision: Tensor) -> float:  # accuracy points
 def regret_with_labels(
     forecast: Forecast,
     points: PointEvidence,
-    supply: _LabelSupply,
-    labels: ScoreEvidence | None = None,
+    labels: ScoreEvidence | None,
+    *,
+    point_errors: Tensor,  # errors of each model at each example, shape (n_models, n)
+    skill: Tensor,  # skills without labels, shape (n_models,)
+    n_labels: int,  # k, number of known labels, possibly 0
+    n_classes: int,
+    n_points: int,
 ) -> dict[int, float]:  # number of labels -> expected regret in accuracy points
-    "Predict the expected regret for increasing numbers of random labels, starting with the known."
+    """Predict the expected regret for increasing numbers of random labels, starting with the known.
+
+    The error of one label is estimated from the known labels or, without labels, from the examples.
+    """
+    if labels is not None and n_labels > 1:
+        unit, same = n_labels * labels.covariance, labels.n_pairs / math.comb(n_labels, 2)
+    else:
+        b = skill.mean().clamp(_LEAST_SKILL, 0.95)
+        unit, same = torch.cov(point_errors.double()) / (b * (1 - b)) ** 2, 1 / n_classes
     constants, draws = constants_of(forecast.scoring), forecast.draws
     assert constants is not None and draws is not None  # holds for forecasts with probabilities
     codes = simplex_codes(len(points.mean))
@@ -710,9 +684,9 @@ def regret_with_labels(
 
     known = torch.zeros_like(eye) if labels is None else precision_of(labels)
     least = forecast.expected_regret.min().item()
-    path = {supply.n_labels: least}
-    for number in _numbers_of_labels(supply)[1:]:
-        later = precision_of(_with_labels(supply, number, points.mean))
+    path = {n_labels: least}
+    for number in _numbers_of_labels(n_labels, n_points)[1:]:
+        later = precision_of(_with_labels(unit, points.mean, n_labels=number, same=same))
         least = min(least, _regret_after(draws, (later - known) / certainty))
         path[number] = least  # more labels cannot increase the expected regret
     return path

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -50,29 +51,37 @@ class Settled(NamedTuple):
     results: dict[Any, Any]  # name -> result
     failures: dict[Any, str]  # name -> reason why it failed
 
-
-def settle(names: Iterable, attempts: Iterable[tuple[Any, str | None]]) -> Settled:
-    "Separate results from failures."
+# %% ../../nbs/rank/03_members.ipynb #b3f0a6d2
+def attempt_each(
+    work: Callable,  # from a value to a result
+    named: Mapping[Any, Any],  # name -> value
+    options: RankOptions | None = None,  # with the executor and the bar; None: neither
+    desc: str = "",
+) -> Settled:
+    "Apply a function to each value, and separate results from failures."
+    executor = None if options is None else options.compute.executor
+    shown = False if options is None else options.shown
+    try:
+        attempts = list(
+            blocks.map_blocks(
+                partial(attempt, work),
+                named.values(),
+                executor=executor,
+                progress=shown,
+                desc=desc,
+            )
+        )
+    except BrokenExecutor as e:
+        remedy = "run again: cached results are not recomputed"
+        got = words.shortened(str(e), 90)
+        checks.refuse("workers must not terminate", got, remedy, RuntimeError)
     settled = Settled({}, {})
-    for name, (result, failure) in zip(names, attempts, strict=True):
+    for name, (result, failure) in zip(named, attempts, strict=True):
         if failure is None:
             settled.results[name] = result
         else:
             settled.failures[name] = failure
     return settled
-
-# %% ../../nbs/rank/03_members.ipynb #b3f0a6d2
-def over_models(fn: Callable, items: Iterable, options: RankOptions, desc: str) -> list[Any]:
-    "Map a function over models, using the executor if there is one; the order is kept."
-    try:
-        results = blocks.map_blocks(
-            fn, items, executor=options.compute.executor, progress=options.shown, desc=desc
-        )
-        return list(results)
-    except BrokenExecutor as e:
-        remedy = "run again: cached results are not recomputed"
-        rule = "workers must not terminate"
-        checks.refuse(rule, words.shortened(str(e), 90), remedy, RuntimeError)
 
 # %% ../../nbs/rank/03_members.ipynb #8c641faf
 def with_plain_names(pairs: Iterable, what: str) -> dict[str, Any]:
@@ -183,14 +192,17 @@ def gather_models(
     "Embed the inputs with all models, and collect failures; no inputs if all are features."
     each = 1 if images is None else len(images)
     unit = "model" if images is None else "point"
-    attempts = []
     with blocks.open_bar(options.compute.progress, total=each * len(models), unit=unit) as bar:
-        for k, (name, model) in enumerate(models.items(), 1):
-            text = f"model {k}/{len(models)} {words.shortened(name, 40)}"
-            bar.set_description(text, refresh=False)
-            attempts.append(attempt(_gather_model, name, model, images, options, bar))
+
+        def gather(numbered: tuple[int, str]) -> Model:
+            k, name = numbered
             bar.update(k * each - bar.n)  # skip cached or failed models
-    settled = settle(models, attempts)
+            text = f"model {k + 1}/{len(models)} {words.shortened(name, 40)}"
+            bar.set_description(text, refresh=False)
+            return _gather_model(name, models[name], images, options, bar)
+
+        settled = attempt_each(gather, dict(zip(models, enumerate(models), strict=True)))
+        bar.update(each * len(models) - bar.n)
     n_stored = sum(model.from_cache for model in settled.results.values())
     if n_stored and options.compute.progress and sys.stderr.isatty():
         print(f"Features of {words.counted(n_stored, 'model')} from the cache.", file=sys.stderr)

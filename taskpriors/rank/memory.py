@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.probes as probing
 import taskpriors.ridge as ridge
@@ -33,12 +32,6 @@ from .options import RankOptions
 from ..transfer import registry
 from ..transfer.evidence import logme
 
-# %% ../../nbs/rank/09_memory.ipynb #0f497757
-def _edge_prior(factor: Tensor, options: RankOptions) -> TaskPrior:
-    "Form the prior over graphs of a factor (n, r) at the edge temperature."
-    factor = factor.to(options.device)
-    return TaskPrior(factor, calibration.edge_temperature(factor), graphs="undirected")
-
 # %% ../../nbs/rank/09_memory.ipynb #5621d890
 ALL_PAIRS = 100_000  # largest number of examples for which moments use all pairs
 
@@ -53,27 +46,24 @@ def _trace_of(
     "Compute the mean and variance of Tr(MG) from all pairs of examples, or from a sample."
     if len(prior) > all_pairs:
         return prior.moments(factors, kernel=None, pairs="sampled", rel_tol=0.01, seed=options.seed)
-    bar = options.compute.progress and options.bar is None and len(prior) > 4096
-    return prior.moments(factors, kernel=None, executor=options.compute.executor, progress=bar)
+    return prior.moments(factors, kernel=None, executor=options.compute.executor)
 
 # %% ../../nbs/rank/09_memory.ipynb #92154fec
-def _moments_under(
-    prior: TaskPrior, models: Mapping[str, members.Model], options: RankOptions
+def _model_moments(
+    models: Mapping[str, members.Model],
+    K: Tensor,  # factor of the prior's mean kernel, shape (n, r)
+    options: RankOptions,
 ) -> distributions.Moments:
-    "Compute the mean and variance of Tr(MG) for each model under a prior over graphs."
+    "Compute the mean and variance of Tr(MG) for each model under the prior over graphs."
+    K = K.to(options.device)
+    prior = TaskPrior(K, calibration.edge_temperature(K), graphs="undirected")
 
     def compute() -> distributions.Moments:
         start = time.perf_counter()
         trace = _trace_of({k: m.factor.to(prior.factor) for k, m in models.items()}, prior, options)
         least = edges.least_eigenvalue(prior.factor, prior.temperature, graphs=prior.graphs)
-        return distributions.Moments(
-            mean=trace.mean.cpu(),
-            variance=trace.variance.cpu(),
-            least=members.scalar(least.value).nan_to_num(-math.inf),  # the cache cannot store NaN
-            temperature=members.scalar(prior.temperature),
-            scale=members.scalar(trace.kernel_scale),
-            seconds=members.scalar((time.perf_counter() - start) / len(models)),
-        )
+        seconds = (time.perf_counter() - start) / len(models)
+        return distributions.Moments.of(trace, least, prior.temperature, seconds)
 
     key = dict(
         what="moments of models",
@@ -83,23 +73,13 @@ def _moments_under(
         graphs=prior.graphs,
         device=str(prior.factor.device),
     )
-    of_models = [members.blank(len(models))] * 2
-    like = distributions.Moments(*of_models, *[members.blank()] * 4)
+    like = distributions.Moments.blank(len(models))
     return members.load_or_compute(key, compute, like, options.compute.cache)
-
-# %% ../../nbs/rank/09_memory.ipynb #12b2cc09
-def _model_moments(
-    models: Mapping[str, members.Model],
-    distribution: distributions.TaskDistribution,
-    options: RankOptions,
-) -> distributions.Moments:
-    "Compute the mean and variance of Tr(MG) for each model under a task distribution."
-    return _moments_under(_edge_prior(distribution.mean_factor(), options), models, options)
 
 # %% ../../nbs/rank/09_memory.ipynb #c8e5ea89
 def _skill(
     model: members.Model, labels: Tensor, digest: str, options: RankOptions
-) -> tuple[Any, str | None]:
+) -> distributions.TaskScores:
     "Compute or load the skill of a model on tasks (n_tasks, n) with a given digest."
     device = options.device
 
@@ -132,70 +112,51 @@ def _skill(
     blank, (n_tasks, n) = members.blank, labels.shape
     like = distributions.TaskScores(blank(), blank(n), blank(n_tasks), blank())
     key = dict(common, features=model.digest)
-    return members.attempt(members.load_or_compute, key, compute, like, options.compute.cache)
-
-# %% ../../nbs/rank/09_memory.ipynb #ef68a824
-def _skills_on_tasks(
-    models: Mapping[str, members.Model], tasks: Tensor, options: RankOptions
-) -> members.Settled:  # name -> TaskScores
-    "Compute the mean held-out skill of each model over tasks (n_tasks, n)."
-    digest = store.digest_tensors(dict(tasks=tasks))
-    fit = partial(_skill, labels=tasks, digest=digest, options=options.alone())
-    attempts = members.over_models(fit, models.values(), options, "skill")
-    return members.settle(models, attempts)
+    return members.load_or_compute(key, compute, like, options.compute.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #a68e278f
-def _probe(model, *, labels, mask, common, options) -> tuple[Any, str | None]:
+def _probe(model, *, labels, mask, digest, options) -> dict[str, Tensor]:
+    "Compute or load the held-out accuracy of a linear probe for each task (n_tasks, n)."
     device = options.device
 
     def compute() -> dict[str, Tensor]:
         start = time.perf_counter()
         q = options.tasks.n_classes
         X, tasks = model.features.to(device), labels.to(device)
-        probes = probing.held_out_probes(X, tasks, mask, n_classes=q)
+        probes = probing.ridge_probes(X, tasks, train=mask, n_classes=q)
         accuracy = probes.accuracy.cpu()
         assert probes.point_accuracy is not None
         points = probes.point_accuracy.cpu()
         seconds = members.scalar(time.perf_counter() - start)
         return dict(accuracy=accuracy, points=points, seconds=seconds)
 
-    key = dict(common, features=model.digest, device=str(device))
-    key["penalties"] = ridge_tasks.MOST_LOST
+    key = dict(
+        what="probes of examples",
+        tasks=digest,
+        features=model.digest,
+        device=str(device),
+        penalties=ridge_tasks.MOST_LOST,
+    )
     blank, evaluated = members.blank, int((~mask).sum())
     like = dict(accuracy=blank(len(labels)), points=blank(evaluated), seconds=blank())
-    return members.attempt(members.cached_tensors, key, compute, like, options.compute.cache)
-
-# %% ../../nbs/rank/09_memory.ipynb #8234d8b4
-def _model_probes(
-    models: Mapping[str, members.Model], labels: Tensor, mask: Tensor, options: RankOptions
-) -> members.Settled:  # name -> tensors accuracy, points and seconds
-    "Compute the held-out accuracy of a linear probe for each model and task."
-    common = dict(
-        what="probes of examples", tasks=store.digest_tensors(dict(tasks=labels, mask=mask))
-    )
-    fit = partial(_probe, labels=labels, mask=mask, common=common, options=options.alone())
-    attempts = members.over_models(fit, models.values(), options, "probes")
-    return members.settle(models, attempts)
+    return members.cached_tensors(key, compute, like, options.compute.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #4606fb03
-def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> tuple[Any, str | None]:
+def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> dict[str, Tensor]:
     "Compute or load a statistic of a model, a function from features (n, d) to a number."
     model, metric = job
 
     def compute() -> dict[str, Tensor]:
         value = float(metric(model.features))
         if math.isnan(value):
-            rule, remedy = (
-                "a metric must return a number",
-                "raise an error with the reason instead",
-            )
-            checks.refuse(rule, "NaN", remedy)
+            remedy = "raise an error with the reason instead"
+            checks.refuse("a metric must return a number", "NaN", remedy)
         return dict(value=members.scalar(value))
 
     named = getattr(metric, "key", None)
     key = dict(what="metric", metric=named, features=model.digest, penalties=ridge_tasks.MOST_LOST)
     cache, like = options.compute.cache if named else False, dict(value=members.blank())
-    return members.attempt(members.cached_tensors, key, compute, like, cache)
+    return members.cached_tensors(key, compute, like, cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #97cb02ae
 def model_metrics(
@@ -207,13 +168,7 @@ def model_metrics(
         for name, model in models.items()
         for statistic, metric in metrics.items()
     }
-    attempts = blocks.map_blocks(
-        partial(_metric, options=options),
-        jobs.values(),
-        progress=options.compute.progress and options.bar is None and bool(jobs),
-        desc="metrics",
-    )
-    results, failures = members.settle(jobs, attempts)
+    results, failures = members.attempt_each(partial(_metric, options=options), jobs)
     missing = dict(value=members.scalar(math.nan))
 
     def values_of(statistic) -> Tensor:
@@ -280,23 +235,6 @@ def _combined_columns(
             named[name] = values[name]
     return registry.combine_over_models(named, oriented=True)
 
-# %% ../../nbs/rank/09_memory.ipynb #691e0e1d
-def _task_record(
-    tasks: Tensor,  # shape (n_tasks, n)
-    temperature: float,  # T of the component with the largest weight
-    top: float,  # largest eigenvalue of its kernel
-    n_classes: int,
-) -> dict[str, Any]:  # serialisable as JSON
-    "Describe tasks by their settings and by how much they differ."
-    diversity = task_diversity(tasks, n_classes=n_classes)
-    return dict(
-        task_temperature=temperature,
-        task_gain=top / (n_classes * temperature),
-        distinct_tasks=diversity.n_distinct,
-        rand_index=diversity.rand_index,
-        largest_class=diversity.largest_share,
-    )
-
 # %% ../../nbs/rank/09_memory.ipynb #0e0a46b3
 def grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float:
     "Compute the leave-one-group-out accuracy on labelled examples; -1 marks unknown labels."
@@ -305,23 +243,6 @@ def grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float
     basis = ridge.decompose(checks.check_features(rows))
     hits = left_out_groups.hits_without_groups(basis, classes[points], groups[points])
     return hits.mean().item()
-
-
-def metric_columns(
-    models: Mapping[str, members.Model],
-    labels: GivenLabels | None,
-    metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
-    options: RankOptions,
-) -> distributions.Columns:
-    "Compute the requested statistics of the models and, given labels, published metrics."
-    metrics = _metrics_with_labels(metrics, labels)
-    groups = options.groups
-    if labels is not None and groups is not None and registry.LABEL_ACCURACY in metrics:
-        metrics[registry.LABEL_ACCURACY] = partial(grouped_accuracy, labels.classes, groups)
-    values, failures = model_metrics(models, metrics, options)
-    combined = _combined_columns(metrics, values)
-    notes = [registry.combination_note(name) for name in combined]
-    return distributions.Columns(values | combined, failures, [], notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -362,13 +283,22 @@ class MemoryEngine:
             zip(components, temperatures, strict=True), key=lambda pair: pair[0][1]
         )
         top, q = calibration.critical_temperature(Z, 2), options.tasks.n_classes
+        diversity = task_diversity(labels if probed is None else probed, n_classes=q)
+        moments = None
+        if options.moments:
+            moments = _model_moments(models, distribution.mean_factor(), options)
         return distributions.TaskSample(
             distribution=distribution,
             skill_tasks=labels,
             probe_tasks=probed,
-            moments=_model_moments(models, distribution, options) if options.moments else None,
-            record=_task_record(labels if probed is None else probed, temperature, top, q),
-            pairs="all" if len(Z) <= ALL_PAIRS else "sampled",
+            moments=moments,
+            record=dict(
+                task_temperature=temperature,
+                task_gain=top / (q * temperature),
+                distinct_tasks=diversity.n_distinct,
+                rand_index=diversity.rand_index,
+                largest_class=diversity.largest_share,
+            ),
         )
 
     def score(
@@ -379,13 +309,18 @@ class MemoryEngine:
         options: RankOptions,
         *,
         probed: Tensor | None = None,  # tasks for training probes; None: no probes
-        labels: GivenLabels | None = None,  # not used, see `metric_columns`
+        labels: GivenLabels | None = None,  # not used, see `columns`
     ) -> members.Settled:  # name -> TaskScores
         "Compute the models' skills on tasks and, if requested, the accuracy of trained probes."
-        skills, failures = _skills_on_tasks(models, tasks, options)
+        digest, alone = store.digest_tensors(dict(tasks=tasks)), options.alone()
+        skill_of = partial(_skill, labels=tasks, digest=digest, options=alone)
+        skills, failures = members.attempt_each(skill_of, models, options, "skill")
         if probed is None:
             return members.Settled(skills, failures)
-        probes, unprobed = _model_probes({k: models[k] for k in skills}, probed, mask, options)
+        digest = store.digest_tensors(dict(tasks=probed, mask=mask))
+        probe_of = partial(_probe, labels=probed, mask=mask, digest=digest, options=alone)
+        scored = {name: models[name] for name in skills}
+        probes, unprobed = members.attempt_each(probe_of, scored, options, "probes")
         scores = {
             name: skills[name]._replace(
                 accuracy=probe["accuracy"],
@@ -400,3 +335,20 @@ class MemoryEngine:
         "Factor (k, r) of a component for some examples, and its kernel's largest eigenvalue."
         Z = component.factor.to(self.options.device)
         return Z[points.to(Z.device)], calibration.critical_temperature(Z, 2)
+
+    def columns(
+        self,
+        models: Mapping[str, members.Model],
+        scores: Mapping[str, distributions.TaskScores],  # not used
+        labels: GivenLabels | None,
+        metrics: Mapping[str, Callable] | list | tuple | None = None,  # as for rank_models
+    ) -> distributions.Columns:
+        "Compute the requested statistics of the models and, given labels, published metrics."
+        metrics = _metrics_with_labels(metrics, labels)
+        groups = self.options.groups
+        if labels is not None and groups is not None and registry.LABEL_ACCURACY in metrics:
+            metrics[registry.LABEL_ACCURACY] = partial(grouped_accuracy, labels.classes, groups)
+        values, failures = model_metrics(models, metrics, self.options)
+        combined = _combined_columns(metrics, values)
+        notes = [registry.combination_note(name) for name in combined]
+        return distributions.Columns(values | combined, failures, [], notes)

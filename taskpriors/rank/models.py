@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,12 +34,13 @@ from taskpriors.inputs import (
     zoo,
 )
 from ..inputs.feature_files import read_features
+from ..inputs.image_source import ImageSource
 from ..inputs.images import ImagesLike
 from ..inputs.row_pairs import Retrieval
 from ..inputs.texts import TextsLike, TextSource, text_encoder, word_means
 from ..pairs import SEARCHED_ROWS
 from ..prior.cut_prior import OVERSAMPLING
-from . import baselines, members, reference_set
+from . import members, reference_set
 from .members import Inputs
 from .options import TRAIN, Compute, RankOptions, Tasks, check_keywords
 from .ranking import Ranking
@@ -54,21 +56,21 @@ from ..synbench import score
 def _ranking_operations(
     n: int,  # examples
     widths: Sequence[int],  # number of features of each model
+    options: RankOptions,
     *,
-    n_tasks: int,  # number of tasks for the skill, and for the probes
-    n_classes: int,  # number of classes per task
     rank: int,  # number of leading directions of the prior
-    train: float = 0.0,  # share of examples for training probes; 0: no probes
     consensus: bool = False,  # whether each model has its own task distribution
 ) -> float:  # multiply-adds
     "Count the operations of a ranking that grow with the number of examples."
     D, squares = sum(widths), sum(d * d for d in widths)
-    cuts, passes = (widths, 1) if consensus else ([D], 3)
+    cuts, passes = (widths, 1) if consensus and len(widths) > 2 else ([D], 3)
     directions = 0.0
     for d in cuts:
         width = min(rank + OVERSAMPLING, d)
         directions += n * width * (passes * d + width + min(rank, d))
-    return 2.0 * n * squares + directions + n * (1 + train) * n_tasks * (n_classes - 1) * D
+    train = TRAIN if options.accuracy else 0.0
+    columns = options.tasks.n_tasks * (options.tasks.n_classes - 1)
+    return 2.0 * n * squares + directions + n * (1 + train) * columns * D
 
 # %% ../../nbs/rank/13_models.ipynb #c3528357
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,15 +103,16 @@ class RankingPlan(Result):
         return f"{text}; to download: {fetched}"
 
 
+_UNTRAINED_OPERATIONS = 5.95e8  # multiply-adds per image of the untrained baseline
 _BASE_BYTES = 8 * 10**8  # measured memory used by Python, torch and blocks of rows
 _HELD = 3 * 4  # bytes of memory per feature value
 
 
-def _most_bytes(n, widths, train, options) -> int:
+def _most_bytes(n, widths, options) -> int:
     D, d = sum(widths), max(widths)
     rank, width = min(options.compute.rank, D), min(options.compute.rank + OVERSAMPLING, D)
     columns = options.tasks.n_tasks * (options.tasks.n_classes - 1)
-    labels = (1 + (train > 0)) * n * options.tasks.n_tasks
+    labels = (1 + options.accuracy) * n * options.tasks.n_tasks
     evaluated = min(n, options.compute.n_residuals)
     factor = 4 * n * (width + rank) + 3 * 4 * 2048 * D
     drawing = 4 * n * rank + labels + n * options.tasks.n_tasks
@@ -121,27 +124,15 @@ def _plan_ranking(
     models: Mapping[str, Any],  # name -> features with a shape, as open_rows returns them
     options: RankOptions,
     *,
-    train: float = 0.0,  # share of examples for training probes; 0: no probes
     consensus: bool = True,  # whether consensus weights are computed
 ) -> RankingPlan:
     "Estimate the operations and memory of a ranking from disk, without reading rows."
     shapes = [rows.shape for rows in models.values()]
     n, widths = shapes[0][0], [d for _, d in shapes]
-    operations = _ranking_operations(
-        n,
-        widths,
-        n_tasks=options.tasks.n_tasks,
-        n_classes=options.tasks.n_classes,
-        rank=options.compute.rank,
-        train=train,
-        consensus=consensus and len(widths) > 2,
-    )
-    return RankingPlan(
-        n=n,
-        n_models=len(widths),
-        operations=operations,
-        n_bytes=_most_bytes(n, widths, train, options),
-    )
+    rank = options.compute.rank
+    operations = _ranking_operations(n, widths, options, rank=rank, consensus=consensus)
+    n_bytes = _most_bytes(n, widths, options)
+    return RankingPlan(n=n, n_models=len(widths), operations=operations, n_bytes=n_bytes)
 
 # %% ../../nbs/rank/13_models.ipynb #8f610293
 class _NetworkWork(NamedTuple):
@@ -181,7 +172,7 @@ def _is_at_hand(
         return source.of_zoo or cached or Path(source.text).is_dir()
     if isinstance(source, sources.TextEncoder):
         return source.encode is None
-    return isinstance(source, (sources.Network, sources.WordVectors))
+    return isinstance(source, sources.Network)
 
 
 def _usual_text(points: TextSource) -> int:
@@ -206,13 +197,13 @@ def _network_work(source: sources.Source, points: Inputs | None) -> _NetworkWork
     elif points is None or not _is_at_hand(source, of_texts):
         return None
     elif isinstance(points, TextSource):
-        if isinstance(source, sources.WordVectors):
-            return _NetworkWork(word_means(source.vectors, points.subset([0])).shape[1], 0.0, 0)
+        if isinstance(source, sources.TextEncoder) and source.has_vectors:
+            return _NetworkWork(word_means(source.model, points.subset([0])).shape[1], 0.0, 0)
         encoder = text_encoder(source, points)
         forward, module = encoder.forward, encoder.module
         batch = torch.tensor([_usual_text(points)])
     elif isinstance(source, sources.Name) and source.of_zoo:  # training does not change the cost
-        forward = module = zoo.build_network(source.text[4:], train=False)
+        forward = module = zoo.zoo_model(source.text[4:], train=False)
         batch = zoo.zoo_transform(points[0])[None]
     else:
         encoder = accepted_models.load_encoder(source)
@@ -252,7 +243,8 @@ def _plan_in_memory(
     works: dict[str, _NetworkWork] = {}
     for name, source in models.items():
         if source.is_given:
-            n, d = np.shape(read_features(source).values)
+            values, _ = read_features(source)
+            n, d = np.shape(values)
             widths.append(d)
         elif work := _network_work(source, points):
             works[name] = work
@@ -260,21 +252,12 @@ def _plan_in_memory(
             uncounted.append(name)
     widths += [work.width for work in works.values()]
     operations = n * sum(work.operations for work in works.values())
-    operations += _ranking_operations(
-        n,
-        widths,
-        n_tasks=options.tasks.n_tasks,
-        n_classes=options.tasks.n_classes,
-        rank=sum(widths),
-        train=0.5 if options.accuracy else 0.0,
-        consensus=consensus and len(widths) > 2,
-    )
-    reference_models, fetched = (
-        ((), ()) if placed is None else (placed.reference_models, placed.fetched)
-    )
+    operations += _ranking_operations(n, widths, options, rank=sum(widths), consensus=consensus)
+    fetched = () if placed is None else placed.fetched
     if points is not None:
         operations += 0.0 if placed is None else placed.operations(points)
-        operations += baselines.counted_operations(points) if options.compute.baselines else 0.0
+    if isinstance(points, ImageSource) and options.compute.baselines:
+        operations += len(points) * _UNTRAINED_OPERATIONS
     n_bytes = _HELD * n * sum(widths) + max([0, *(work.n_bytes for work in works.values())])
     if widths and options.groups is None:
         d = min(widths)
@@ -292,7 +275,7 @@ def _plan_in_memory(
         downloads=(*absent, *(reference.name for reference in fetched)),
         download_bytes=download_bytes,
         uncounted=tuple(uncounted),
-        reference_models=tuple(reference.name for reference in reference_models),
+        reference_models=() if placed is None else placed.names,
     )
 
 # %% ../../nbs/rank/13_models.ipynb #9ff4875d
@@ -317,8 +300,8 @@ def _with_synbench(ranking: Ranking, task: Task) -> Ranking:
     compute = task.options.compute
     cache = None if compute.cache is False else store.cache_dir(compute.cache)
 
-    def score_of(name, settings) -> float:
-        network, score_options = score.scored_network(task.models[name])
+    def score_of(source, settings) -> float:
+        network, score_options = score.scored_network(source)
         result = score.synbench_score(
             network,
             settings=settings,
@@ -330,8 +313,8 @@ def _with_synbench(ranking: Ranking, task: Task) -> Ranking:
 
     extra, failures = dict(ranking.extra), dict(ranking.failures)
     for column, settings in task.scores.items():
-        attempts = [members.attempt(score_of, name, settings) for name in ranking.models]
-        values, declined = members.settle(ranking.models, attempts)
+        ranked = {name: task.models[name] for name in ranking.models}
+        values, declined = members.attempt_each(partial(score_of, settings=settings), ranked)
         extra[column] = members.scalar([values.get(name, math.nan) for name in ranking.models])
         failures |= {f"{column} of {name}": why for name, why in declined.items()}
     return replace(ranking, extra=extra, failures=failures)
@@ -439,8 +422,7 @@ def plan_models(
     task = read_task(models, images, options, texts=texts, references=references, metrics=metrics)
     consensus = task.prior.kind == "consensus"
     if task.rows is not None:
-        train = TRAIN if task.options.accuracy else 0.0
-        return _plan_ranking(task.rows, task.options, train=train, consensus=consensus)
+        return _plan_ranking(task.rows, task.options, consensus=consensus)
     at_hub = reference_set.hub_models(task.models, task.inputs)
     placed = reference_set.find_references(
         task.references, task.prior, task.models, task.inputs, at_hub

@@ -116,21 +116,11 @@ def nested(**options: Any) -> dict[str, Any]:
 
 
 def _place_of(name: str, value: object) -> str:
-    "Suggest a correction for a misplaced option of `Tasks` or `Compute`, or for an old name."
+    "Suggest a correction for a misplaced option of `Tasks` or `Compute`."
     if record := _PLACES.get(name):
         text = "..." if value is ... else refusals.shown(repr(value), 40)
         return f"pass {record}=taskpriors.{record.capitalize()}({name}={text})"
-    return _RENAMED.get(name, "")
-
-
-_RENAMED = dict(
-    judges="pass references=",
-    record="pass past_results=",
-    contrasts="pass compute=taskpriors.Compute(baselines=...)",
-    plan="call taskpriors.rank.models.plan_models",
-    overwrite="call ranking.save(out, overwrite=True)",
-    label_column="pass the column as labels=",
-)
+    return ""
 
 
 def check_keywords(unknown: Mapping[str, object], names: Iterable[str]) -> None:

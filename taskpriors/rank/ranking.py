@@ -6,7 +6,6 @@
 __all__ = ['Ranking']
 
 # %% ../../nbs/rank/09_ranking.ipynb #72ff4cc6
-import html
 import math
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -21,9 +20,10 @@ import taskpriors.store as store
 from ..checks import Axes, DataFrame, Series
 from ..inputs import past_scores
 from ..prior import consensus
+from ..prior.left_out_groups import evaluated_rows
 from . import forecast, record
-from .baselines import Baseline, behind_first
-from .errors import carried_by_few
+from .baselines import Baseline
+from .errors import carried_by_few, error_model
 from taskpriors.rank.forecast import (
     Comparison,
     Forecast,
@@ -31,6 +31,7 @@ from taskpriors.rank.forecast import (
     PointEvidence,
     ScoreEvidence,
 )
+from .options import task_orders
 from .record import agreement_row
 from ..report import page, table, words
 from ..report.plots import plot_accuracies
@@ -47,7 +48,7 @@ _CONTRADICTED = (
     "The past results order the models differently from these examples, so they hardly count."
 )
 _COMPLETED = (  # names that tab completion offers
-    "models best verdict decided failures settings forecast compare compare_with next_labels "
+    "models best verdict decided failures settings forecast compare next_labels "
     "next_step plot report save summary to_frame to_record".split()
 )
 
@@ -141,7 +142,7 @@ class Ranking(Result):
             evidence=joined,
             baseline_evidence=None,
         )
-        return behind_first(self.forecast, with_baselines.forecast, skill)
+        return Baseline.compared(self.forecast, with_baselines.forecast, skill)
 
     def _forecast_with(self, labels, pairs=None) -> Forecast:
         level = None
@@ -149,8 +150,9 @@ class Ranking(Result):
         scoring = self.settings.get("scoring", "accuracy")
         is_shown = accuracy is not None and not accuracy.isnan().all()
         if labels is not None and accuracy is not None and is_shown and not self._is_at_chance:
-            right = accuracy.nanmean().item()
-            level = forecast.level_of_labels(right, labels.classes_per_label, scoring)
+            constants = forecast.constants_of(scoring) or forecast.constants_of("accuracy")
+            assert constants is not None  # accuracy was studied
+            level = constants.rule.level(accuracy.nanmean().item(), labels.classes_per_label)
         return forecast.forecast_of(
             self.models,
             self._sampled_evidence if labels is None else self._points,
@@ -218,7 +220,57 @@ class Ranking(Result):
 
     def to_frame(self) -> DataFrame:
         "Return a table with one row per model, best first."
-        return record.ranking_frame(self)
+        import pandas as pd
+
+        columns = dict(model=self.models, dimension=self.dimension)
+        if self.parameters is not None:
+            counts = [None if math.isnan(x) else int(x) for x in self.parameters.tolist()]
+            columns["parameters"] = pd.Series(counts, dtype=object)
+        if self.forecast.draws is not None:
+            names = ("p_best", "expected_regret", "margin", "error", "tier")
+            columns |= {name: getattr(self.forecast, name) for name in names}
+        columns["skill"] = self.skill
+        if self.point_errors is not None:
+            columns["skill_se"] = self._skill_errors()
+        if self.prior_skill is not None:
+            columns["prior_skill"] = self.prior_skill
+        if self.accuracies is not None:
+            n_worst = math.ceil(self.accuracies.shape[1] / 10)
+            columns |= dict(
+                accuracy=self.accuracy,
+                accuracy_sd=self.accuracies.std(1),
+                worst_decile=self.accuracies.sort(1).values[:, :n_worst].mean(1),
+            )
+        columns |= self._moments | self.extra
+        if self.milliseconds is not None:
+            columns["milliseconds"] = self.milliseconds
+        columns["seconds"] = self.seconds
+        plain = {k: v.tolist() if isinstance(v, Tensor) else v for k, v in columns.items()}
+        order = self.forecast.order.tolist()
+        return pd.DataFrame(plain).iloc[order].reset_index(drop=True)
+
+    @property
+    def _moments(self) -> dict[str, Tensor]:  # mean and variance of Tr(MG), if requested
+        moments = dict(mean=self.mean, variance=self.variance)
+        return {name: values for name, values in moments.items() if values is not None}
+
+    def _skill_errors(self) -> Tensor:  # standard error of each skill, (n_models,), float64
+        points, tasks, groups = self.point_errors, self.task_errors, self.groups
+        assert points is not None
+        n, n_evaluated = self.settings["n"], points.shape[1]
+        labels = self.settings.get("labels")
+        if labels is not None and labels["n_labels"] == n:
+            tasks = None
+        if groups is not None and n_evaluated != n:
+            groups = groups[evaluated_rows(n, n_evaluated, groups)]
+        distribution = error_model(
+            points,
+            tasks,
+            groups=groups,
+            sample_errors=self.sample_errors,
+            task_groups=None if tasks is None else task_orders(tasks.shape[1]),
+        )
+        return distribution.covariance.diagonal().sqrt()
 
     @property
     def _costs(
@@ -264,24 +316,8 @@ class Ranking(Result):
         a: str,  # name of a model
         b: str = "",  # name of another model
     ) -> Comparison:
-        """Compare two models on the user's task: margin in accuracy points and its 95 % interval.
-
-        Use `compare_with` to compare two rankings.
-        """
-        if isinstance(a, Ranking) or isinstance(b, Ranking):
-            rule, remedy = "`a` and `b` must be names of models", "use ranking.compare_with(other)"
-            checks.refuse(rule, "a ranking", remedy, TypeError)
+        "Compare two models on the user's task: margin in accuracy points and its 95 % interval."
         return self.forecast.compare(a, b)
-
-    @checks.entry_point
-    def compare_with(
-        self,
-        later: "Ranking",  # ranking of the same models on other examples or with more labels
-    ) -> "Change":
-        "Compare the margins in two rankings, and test whether the changes exceed noise."
-        remedy = "pass a result of rank_models or Ranking.load"
-        checks.check_instance(later, Ranking, "later", remedy=remedy)
-        return _change_of(self.forecast, later.forecast)
 
     @checks.entry_point
     def agreement(
@@ -293,7 +329,25 @@ class Ranking(Result):
 
         Accuracy on sampled tasks requires `metrics=["accuracy"]`; accuracy on labels does not.
         """
-        return record.correlations(self, labels=labels)
+        extra = dict(self.extra)
+        if labels:
+            if LABEL_ACCURACY not in extra:
+                rule, remedy = "labels must be known", "rank with labels=, or pass labels=False"
+                checks.refuse(rule, "a ranking without labels", remedy)
+            truth = extra.pop(LABEL_ACCURACY)
+        else:
+            truth = self.accuracy
+        controls = {} if self.parameters is None else dict(parameters=self.parameters)
+        controls["dimension"] = self.dimension.double()
+        statistics = dict(skill=self.skill)
+        if self.prior_skill is not None:
+            statistics["prior_skill"] = self.prior_skill
+        statistics |= self._moments | {
+            name: values
+            for name, values in extra.items()
+            if table.column_of(name).higher_is_better is not None
+        }
+        return record.agreement_table(statistics, truth, controls)
 
     @cached_property
     def verdict(self) -> str:
@@ -369,7 +423,7 @@ class Ranking(Result):
         if not self._is_complete or self.point_errors is None:
             return False
         bound = NormalDist().inv_cdf(1 - _CHANCE / 2 / len(self.models))
-        return bool((self.skill <= bound * record.skill_errors(self)).all())
+        return bool((self.skill <= bound * self._skill_errors()).all())
 
     @property
     def _is_noise(
@@ -397,15 +451,16 @@ class Ranking(Result):
             return {}
         labels = self.settings.get("labels", {})
         evidence = None if self.evidence is None else self.evidence.labels
-        supply = forecast.supply_of(
+        return forecast.regret_with_labels(
+            self.forecast,
+            self._points,
             self._label_scores,
-            self.point_errors,
-            self._unlabelled_skill,
+            point_errors=self.point_errors,
+            skill=self._unlabelled_skill,
             n_labels=0 if evidence is None else labels["n_labels"],
             n_classes=labels.get("n_classes", self.settings["n_classes"]),
             n_points=self.settings["n"],
         )
-        return forecast.regret_with_labels(self.forecast, self._points, supply, self._label_scores)
 
     @property
     def _outlook(
@@ -525,7 +580,7 @@ class Ranking(Result):
     ) -> Axes:
         "Plot probe accuracy, with its standard deviation over tasks, against a statistic."
         accuracies = record.on_request(self.accuracies, "accuracy")
-        statistics = dict(skill=self.skill) | record.moments_of(self) | self.extra
+        statistics = dict(skill=self.skill) | self._moments | self.extra
         statistics["dimension"] = self.dimension.double()
         values = statistics[checks.check_choice(statistic, tuple(statistics), "statistic")]
         row = agreement_row(statistic, values, self.accuracy)
@@ -571,10 +626,7 @@ class Ranking(Result):
 
         A score is a fraction, the held-out accuracy of a probe on the labels.
         """
-        rows = past_scores.to_record(self, task)
-        if path is not None:
-            past_scores.append_record(path, rows, overwrite=overwrite)
-        return rows
+        return past_scores.to_record(self, task, path, overwrite=overwrite)
 
     @checks.entry_point
     def report(
@@ -585,99 +637,3 @@ class Ranking(Result):
         path = page.check_report_path(path)
         store.write_files({path: page.report_page(record.page_record(self))})
         return path
-
-    def _rows(self, *names) -> list[int]:
-        return [self.models.index(checks.check_choice(k, self.models, "model")) for k in names]
-
-# %% ../../nbs/rank/09_ranking.ipynb #75a1b5a1
-@dataclass(frozen=True, eq=False, repr=False)
-class Change:
-    "Change of the margins from one forecast to another, for the models in both."
-
-    models: tuple  # names, in the order of the later forecast
-    before: Tensor  # margins over the mean of these models in accuracy points, shape (n_models,)
-    after: Tensor  # margins in the later forecast, shape (n_models,)
-    error: Tensor  # standard error of the change, for independent errors, (n_models,); may be NaN
-    first: tuple  # the top-ranked model of each forecast
-    only: tuple = ()  # models in only one of the forecasts
-
-    @property
-    def change(self) -> Tensor:  # shape (n_models,)
-        "Change of each margin in accuracy points."
-        return self.after - self.before
-
-    @property
-    def moved(self) -> Tensor:  # shape (n_models,), bool; False where the error is unknown
-        "Whether each change exceeds noise, at a joint level of 95 % for all models."
-        bound = NormalDist().inv_cdf(1 - 0.025 / len(self.models))
-        return self.change.abs() > bound * self.error
-
-    def to_frame(self) -> DataFrame:
-        "Return a table with one row per model, in the order of the later forecast."
-        import pandas as pd
-
-        columns = dict(before=self.before, after=self.after, change=self.change)
-        columns |= dict(error=self.error, moved=self.moved)
-        rows = {name: values.tolist() for name, values in columns.items()}
-        return pd.DataFrame(dict(model=list(self.models), **rows))
-
-    def __repr__(self):
-        return f"{self}\n\n{self._table().to_string(index=False)}"
-
-    def _repr_html_(self) -> str:
-        table = self._table().to_html(index=False, escape=True)
-        return f"<p><b>{html.escape(str(self))}</b></p>{table}"
-
-    def _table(self) -> DataFrame:  # formatted for reading
-        return self.to_frame().round(1).assign(moved=["yes" if k else "no" for k in self.moved])
-
-    def __str__(self):
-        a, b = (words.shortened(name, 30) for name in self.first)
-        sentences = [f"The top-ranked model is still {a}." if a == b else f"{b} is now above {a}."]
-        names = [words.shortened(self.models[k], 30) for k in self.moved.nonzero()[:, 0].tolist()]
-        if self.error.isnan().any():
-            sentences.append(
-                "The forecasts have no standard errors, so changes cannot be tested against noise."
-            )
-        elif names:
-            some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" * (len(names) > 5))
-            sentences.append(f"Changed by more than noise: the margin of {some}.")
-        else:
-            sentences.append("No margin changed by more than noise.")
-        if self.only:
-            sentences.append(f"In only one of them: {words.shortened(', '.join(self.only), 80)}.")
-        return " ".join(sentences)
-
-# %% ../../nbs/rank/09_ranking.ipynb #fbc72e21
-def _margins(
-    forecast, names
-) -> tuple[Tensor, Tensor]:  # margins over the mean of some models, and standard errors
-    rows = [forecast.models.index(name) for name in names]
-    if forecast.draws is None:
-        margin = forecast.margin[rows]
-        return margin - margin.mean(), torch.full_like(margin, math.nan)
-    draws = forecast.draws[:, rows]
-    draws = draws - draws.mean(1, keepdim=True)
-    return draws.mean(0), draws.std(0)
-
-
-def _change_of(before: Forecast, after: Forecast) -> Change:
-    "Compare the margins of two forecasts."
-    if before.scoring != after.scoring:
-        rule = "the rankings must have the same scoring"
-        got = f"{before.scoring} and {after.scoring}"
-        checks.refuse(rule, got, "rank again with scoring=")
-    shared = [after.models[k] for k in after.order.tolist() if after.models[k] in before.models]
-    if len(shared) < 2:
-        got, remedy = f"{len(shared)}", "rank the same models, under the same names"
-        checks.refuse("the rankings must share at least two models", got, remedy)
-    (a, a_error), (b, b_error) = _margins(before, shared), _margins(after, shared)
-    only = sorted({*before.models} ^ {*after.models})
-    return Change(
-        models=tuple(shared),
-        before=a,
-        after=b,
-        error=(a_error.square() + b_error.square()).sqrt(),
-        first=(before.first, after.first),
-        only=tuple(only),
-    )

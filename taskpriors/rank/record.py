@@ -24,11 +24,8 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.store as store
 from ..checks import DataFrame
-from ..prior.left_out_groups import evaluated_rows
 from . import members
-from .errors import error_model
 from .forecast import ForecastEvidence
-from .options import task_orders
 from ..report import page, words
 from ..report import table as tables
 from ..report.plots import panels_png
@@ -71,76 +68,13 @@ def draw_tasks(
     classes = labels[tasks][:, points].tolist()
     return dict(tasks=tasks, points=points.tolist(), classes=classes, shown=shown)
 
-# %% ../../nbs/rank/08_record.ipynb #6c0c5eb9
-def worst_decile(accuracies: Tensor) -> Tensor:
-    "Average over the worst tenth of the tasks (last dimension), but at least one task."
-    ascending = accuracies.sort(-1).values
-    n_worst = math.ceil(ascending.shape[-1] / 10)
-    return ascending[..., :n_worst].mean(-1)
-
-# %% ../../nbs/rank/08_record.ipynb #d1a64c32
-def skill_errors(ranking: Any) -> Tensor:  # shape (n_models,), float64
-    "Compute the standard error of each skill over examples and tasks."
-    points, tasks, groups = ranking.point_errors, ranking.task_errors, ranking.groups
-    n, n_evaluated = ranking.settings["n"], points.shape[1]
-    labels = ranking.settings.get("labels")
-    if labels is not None and labels["n_labels"] == n:
-        tasks = None
-    if groups is not None and n_evaluated != n:
-        groups = groups[evaluated_rows(n, n_evaluated, groups)]
-    distribution = error_model(
-        points,
-        tasks,
-        groups=groups,
-        sample_errors=ranking.sample_errors,
-        task_groups=None if tasks is None else task_orders(tasks.shape[1]),
-    )
-    return distribution.covariance.diagonal().sqrt()
-
 # %% ../../nbs/rank/08_record.ipynb #4677028d
-def moments_of(ranking: Any) -> dict[str, Tensor]:
-    "Return the mean and variance of Tr(MG), if they were requested."
-    moments = dict(mean=ranking.mean, variance=ranking.variance)
-    return {name: values for name, values in moments.items() if values is not None}
-
-
 def on_request(values: Tensor | None, name: str) -> Tensor:
     "Return values that `metrics=` must request; raise an error if they are missing."
     if values is None:
         rule, remedy = f"{name} must be requested", f'rank with metrics=["{name}"]'
         checks.refuse(rule, "none", remedy)
     return values
-
-
-def ranking_frame(ranking: Any) -> DataFrame:
-    "Return a table with one row per model, best first."
-    import pandas as pd
-
-    columns = dict(model=ranking.models, dimension=ranking.dimension.tolist())
-    if ranking.parameters is not None:
-        counts = [None if math.isnan(x) else int(x) for x in ranking.parameters.tolist()]
-        columns["parameters"] = pd.Series(counts, dtype=object)
-    forecast = ranking.forecast
-    if forecast.draws is not None:
-        fields = ("p_best", "expected_regret", "margin", "error", "tier")
-        columns |= {name: getattr(forecast, name) for name in fields}
-    columns["skill"] = ranking.skill
-    if ranking.point_errors is not None:
-        columns["skill_se"] = skill_errors(ranking)
-    if ranking.prior_skill is not None:
-        columns["prior_skill"] = ranking.prior_skill
-    if ranking.accuracies is not None:
-        columns |= dict(
-            accuracy=ranking.accuracy,
-            accuracy_sd=ranking.accuracies.std(1),
-            worst_decile=worst_decile(ranking.accuracies),
-        )
-    columns |= moments_of(ranking) | ranking.extra
-    if ranking.milliseconds is not None:
-        columns["milliseconds"] = ranking.milliseconds
-    columns["seconds"] = ranking.seconds
-    plain = {k: v.tolist() if isinstance(v, Tensor) else v for k, v in columns.items()}
-    return pd.DataFrame(plain).iloc[forecast.order.tolist()].reset_index(drop=True)
 
 # %% ../../nbs/rank/08_record.ipynb #5c8b7616
 def agreement_or_reason(agreement: Callable, *args: Any, **kwargs: Any) -> Agreement | str:
@@ -197,7 +131,7 @@ def agreement_row(
     return row
 
 
-def _agreement_table(
+def agreement_table(
     statistics: Mapping[str, Tensor], truth: Tensor, controls: Mapping[str, Tensor]
 ) -> DataFrame:
     "Form a table with rows for all statistics, a random order, and all controls."
@@ -209,27 +143,6 @@ def _agreement_table(
     rows.append(chance)
     rows += [agreement_row(name, values, truth, controls) for name, values in controls.items()]
     return pd.DataFrame(rows)
-
-# %% ../../nbs/rank/08_record.ipynb #0db0cdd2
-def correlations(ranking: Any, *, labels: bool = False) -> DataFrame:
-    "Correlate statistics and controls with probe accuracy on sampled tasks or on labels."
-    extra = dict(ranking.extra)
-    if labels:
-        if LABEL_ACCURACY not in extra:
-            rule, remedy = "labels must be known", "rank with labels=, or pass labels=False"
-            checks.refuse(rule, "a ranking without labels", remedy)
-        truth = extra.pop(LABEL_ACCURACY)
-    else:
-        truth = ranking.accuracy
-    controls = {} if ranking.parameters is None else dict(parameters=ranking.parameters)
-    controls["dimension"] = ranking.dimension.double()
-    statistics = dict(skill=ranking.skill)
-    if ranking.prior_skill is not None:
-        statistics["prior_skill"] = ranking.prior_skill
-    statistics |= moments_of(ranking) | extra
-    facts = [name for name in extra if tables.column_of(name).higher_is_better is None]
-    statistics = {name: values for name, values in statistics.items() if name not in facts}
-    return _agreement_table(statistics, truth, controls)
 
 # %% ../../nbs/rank/08_record.ipynb #05879722
 def _ranking_record(ranking: Any) -> dict[str, Any]:

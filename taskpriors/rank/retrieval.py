@@ -23,17 +23,6 @@ from . import members
 from .options import RankOptions
 
 # %% ../../nbs/rank/11_retrieval.ipynb #rt000007
-class GivenQueries(NamedTuple):
-    "Queries of a ranking, and the scores of the models on them."
-
-    source: TextSource | ImageSource | None  # None if the queries are features
-    features: dict[str, Tensor]  # name -> features of the queries (n_queries, d), if they are given
-    relevant: Relevant
-    k: int  # number of nearest documents per query
-    scores: QueryScores | None = None  # scores of models and baselines at k; None: not yet computed
-    evidence: QueryScores | None = None  # scores at 10, used by the forecast
-
-
 def _source_of(
     queries: Any,
     documents: Any,
@@ -88,27 +77,41 @@ def _features_of(
     return features, points
 
 
-def read_queries(
-    retrieval: Retrieval,
-    models: Mapping[str, sources.Function | sources.TextEncoder],  # ranked models, name -> Source
-    documents: Any,  # inputs, names of the feature rows, or None
-    n: int,  # number of documents
-    options: RankOptions,
-) -> GivenQueries:
-    "Read the queries and their relevant documents, before anything is embedded."
-    source: TextSource | ImageSource | None = None
-    features: dict[str, Tensor] = {}
-    points = None
-    if hasattr(documents, "fingerprint"):
-        source = points = _source_of(retrieval.queries, documents, models, options)
-        n_queries = len(source)
-    else:
-        features, points = _features_of(retrieval.queries, models)
-        n_queries = len(next(iter(features.values())))
-    k = retrieval.k
-    if k > n:
-        remedy = f"pass a smaller k, at most {n}"
-        checks.refuse("`k` must not exceed the number of documents", f"{k} of {n}", remedy)
-    sizes = (n_queries, n)
-    relevant = read_relevant(retrieval.relevant, points, documents, sizes)
-    return GivenQueries(source, features, relevant, k)
+class GivenQueries(NamedTuple):
+    "Queries of a ranking, and the scores of the models on them."
+
+    source: TextSource | ImageSource | None  # None if the queries are features
+    features: dict[str, Tensor]  # name -> features of the queries (n_queries, d), if they are given
+    relevant: Relevant
+    k: int  # number of nearest documents per query
+    scores: QueryScores | None = None  # scores of models and baselines at k; None: not yet computed
+    evidence: QueryScores | None = None  # scores at 10, used by the forecast
+
+    @classmethod
+    def read(
+        cls,
+        retrieval: Retrieval,
+        models: Mapping[
+            str, sources.Function | sources.TextEncoder
+        ],  # ranked models, name -> Source
+        documents: Any,  # inputs, names of the feature rows, or None
+        n: int,  # number of documents
+        options: RankOptions,
+    ) -> "GivenQueries":
+        "Read the queries and their relevant documents, before anything is embedded."
+        source: TextSource | ImageSource | None = None
+        features: dict[str, Tensor] = {}
+        points = None
+        if hasattr(documents, "fingerprint"):
+            source = points = _source_of(retrieval.queries, documents, models, options)
+            n_queries = len(source)
+        else:
+            features, points = _features_of(retrieval.queries, models)
+            n_queries = len(next(iter(features.values())))
+        k = retrieval.k
+        if k > n:
+            remedy = f"pass a smaller k, at most {n}"
+            checks.refuse("`k` must not exceed the number of documents", f"{k} of {n}", remedy)
+        sizes = (n_queries, n)
+        relevant = read_relevant(retrieval.relevant, points, documents, sizes)
+        return cls(source, features, relevant, k)

@@ -10,7 +10,7 @@ import math
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import torch
@@ -20,7 +20,6 @@ import taskpriors
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..inputs import row_labels
-from ..inputs.sources import Source, WithPrefix
 from ..inputs.texts import TextSource
 from ..pairs import SEARCHED_ROWS, copies_note, copies_of, numbered
 from ..prior import consensus, left_out_groups, pair_retrieval
@@ -40,12 +39,11 @@ from .errors import carried_by_few
 from .options import TRAIN, RankOptions
 from .ranking import Ranking
 from .task import KnownPairs, Task
+from ..refusals import listed
 from ..report import words
 
 # %% ../../nbs/rank/12_run.ipynb #0469542b
-def _if_any(
-    values,
-) -> Tensor | None:  # shape (n_models,), NaN where missing; None if all are missing
+def _if_any(values) -> Tensor | None:  # (n_models,), NaN where missing; None if all are missing
     if all(value is None for value in values):
         return None
     return members.scalar([math.nan if value is None else value for value in values])
@@ -100,6 +98,7 @@ class _Gathered(NamedTuple):
     baselines: members.Settled  # models that are compared, but not ranked
 
 
+_SAMPLED = 4096  # number of labelled examples among which columns that repeat labels are searched
 _ALIKE = 0.01  # share of copied examples above which copies form groups
 
 
@@ -111,28 +110,6 @@ def _copies_in_all(features: Sequence) -> Tensor:  # shape (n,), group of each e
             break
         groups = numbered(torch.stack([groups, copies_of(X)], 1))
     return groups
-
-
-_SAMPLED = 4096  # number of sampled examples among which near copies are searched for
-
-
-def _near_copies_note(features: Sequence, seed: int) -> str:  # features: tensors (n, d)
-    n = len(features[0])
-    rows = torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:_SAMPLED].sort().values
-    groups = _copies_in_all([X[rows] for X in features])
-    sizes = groups.bincount()
-    n_copies = int(sizes[sizes > 1].sum())
-    found = "none were found"
-    if n_copies:
-        i, j = rows[(groups == int((sizes > 1).nonzero()[0])).nonzero()[:2, 0]].tolist()
-        found = (
-            f"{n_copies:,} were found, such as rows {i} and {j}, and were not left out together; "
-            "pass examples that belong together as groups="
-        )
-    return (
-        f"Near copies, such as frames of a video, were searched for only in a random sample of "
-        f"{len(rows):,} of the {n:,} examples: {found}."
-    )
 
 
 def _groups_of(
@@ -157,8 +134,6 @@ def _groups_of(
     of_copies = groups if alike else None
     if n <= SEARCHED_ROWS:
         return of_copies, copied, ()
-    if not alike and all(isinstance(X, Tensor) for X in features):
-        return None, copied, (_near_copies_note(features, task.options.seed),)
     note = (
         "Only exact copies of examples were searched for. Near copies, such as frames of a video, "
         f"are not searched for among more than {SEARCHED_ROWS:,} examples: pass groups=."
@@ -187,20 +162,19 @@ def _check_rows(models: Mapping[str, members.Model]) -> None:
             checks.refuse("models must describe the same examples", got, remedy)
 
 
-def _gather(engine: distributions.Engine, task: Task) -> _Gathered:
+def _gather(engine: disk.Engine, task: Task) -> _Gathered:
     "Embed models, reference models and baselines, and check that they have the same examples."
     options, inputs = engine.options, task.inputs
     of_hub = reference_set.hub_models(task.models, inputs)  # must precede downloads
-    models, broken = engine.embed(task.models if task.rows is None else task.rows)
+    models, broken = engine.embed(task.features)
     failures = {**task.failures, **broken}
     members.refuse_unless_any(models, failures)
     own = task.references if isinstance(task.references, Mapping) else {}
     reference_models, silent = engine.embed(own) if own else ({}, {})
     if silent:
         got = words.shortened("; ".join(words.failure_lines(silent)), 160)
-        checks.refuse(
-            "every reference model must return features", got, "correct it, or leave it out"
-        )
+        remedy = "correct it, or leave it out"
+        checks.refuse("every reference model must return features", got, remedy)
     n = len(next(iter(models.values())).features)
     if inputs is not None:
         checks.check_same_n(models=n, **{inputs.kind: len(inputs)})
@@ -225,11 +199,6 @@ _WITHOUT_PAIRS = "Only the forecast uses the pairs; skill and sampled tasks do n
 _NOT_VALIDATED = "No study has validated probabilities from queries on data that were left out."
 
 
-def _asked_by(model: Source) -> Source:
-    "Return the model with the prefix for queries."
-    return model.for_queries if isinstance(model, WithPrefix) else model
-
-
 def _with_scores(task: Task, group: _Gathered) -> KnownPairs | None:
     "Return the known pairs; embed queries with all models, and add their scores."
     given, ranked, beside = task.pairs, group.models, group.baselines.results
@@ -238,19 +207,16 @@ def _with_scores(task: Task, group: _Gathered) -> KnownPairs | None:
     asked = dict(given.features)
     if given.source is not None:
         for name in ranked:
-            model = _asked_by(task.models[name])
+            model = task.models[name].for_queries
             asked[name] = members.embed_model(name, model, given.source, task.options).features
         if beside:
             seen = baselines.see_inputs(given.source, ranked, task.options).results
             asked |= {name: model.features for name, model in seen.items() if name in beside}
     documents = {k: m.features for k, m in {**ranked, **beside}.items() if k in asked}
     scores = pair_retrieval.query_scores(documents, asked, given.relevant, k=given.k)
-    k = min(forecast.NEAREST, len(next(iter(documents.values()))))
-    evidence = (
-        scores
-        if k == given.k
-        else pair_retrieval.query_scores(documents, asked, given.relevant, k=k)
-    )
+    k, evidence = min(forecast.NEAREST, len(next(iter(documents.values())))), scores
+    if k != given.k:
+        evidence = pair_retrieval.query_scores(documents, asked, given.relevant, k=k)
     return given._replace(scores=scores, evidence=evidence)
 
 
@@ -271,7 +237,7 @@ def _pair_evidence_of(
     "Form evidence from known pairs about models in memory."
     if isinstance(given, retrieval.GivenQueries):
         assert given.evidence is not None
-        return forecast.query_evidence(given.evidence.of(tuple(models)))
+        return forecast.pair_evidence(given.evidence.of(tuple(models)))
     features = {name: model.features for name, model in models.items()}
     n = len(next(iter(features.values())))
     scores = pair_retrieval.pair_scores(features, given, k=min(forecast.NEAREST, n - 2))
@@ -298,7 +264,7 @@ def _evidence_of_pairs(
 
 # %% ../../nbs/rank/12_run.ipynb #7d7aaf26
 def _prior_kernel(
-    engine: distributions.Engine, choice: distributions.PriorChoice, n: int
+    engine: disk.Engine, choice: distributions.PriorChoice, n: int
 ) -> Any:  # factor (n, r), or RowKernel; None for a prior of ranked models
     "Return the kernel of a prior that is not a ranked model; it must have n examples."
     kernel = choice.source
@@ -314,21 +280,24 @@ def _prior_kernel(
     return kernel
 
 
-def _with_cut(sample: distributions.TaskSample) -> distributions.TaskSample:
-    "Describe how kernels of rows on disk were truncated."
-    distribution, record = sample.distribution, sample.record
-    if "rank" not in record or distribution.kind == "factor":
-        return sample
-    directions = f"its {record['rank']} leading directions"
-    if len(distribution.components) > 1:
-        directions = f"{record['rank']} leading directions of each"
-    cut = f"{directions} ({record['trace_cut']:.1%} of the trace cut)"
-    described = replace(distribution, description=f"{distribution.description}, {cut}")
-    return replace(sample, distribution=described)
+def _score_beside(
+    engine: disk.Engine,
+    seen: Mapping[str, members.Model],  # name -> Model, as embedded by the engine
+    models: Mapping[str, members.Model],  # ranked models
+    task_sample: distributions.TaskSample,
+    mask: Tensor,  # shape (n,), True for training examples
+) -> distributions.Beside:
+    "Score the baselines that are not near copies of models."
+    copies = members.attempt(baselines.near_copies, seen, models)[0] or set()
+    shown = {name: model for name, model in seen.items() if name not in copies}
+    if not shown:
+        return distributions.Beside({}, {}, {})
+    skills, failures = engine.score(shown, task_sample.skill_tasks, mask, engine.options)
+    return distributions.Beside({k: shown[k] for k in skills}, skills, failures)
 
 
 def _find_scores(
-    engine: distributions.Engine,
+    engine: disk.Engine,
     task: Task,
     group: _Gathered,
     mask: Tensor,  # shape (n,), True for training examples
@@ -343,7 +312,7 @@ def _find_scores(
         reference_models=group.reference_models,
         kernel=_prior_kernel(engine, task.prior, len(mask)),
     )
-    task_sample = _with_cut(engine.draw(distribution, group.models, options))
+    task_sample = engine.draw(distribution, group.models, options)
     options.reach(n_drawn)
     probed = task_sample.probe_tasks
     scores, failed = engine.score(
@@ -355,7 +324,7 @@ def _find_scores(
     beside = None
     if group.baselines.results:
         seen = group.baselines.results
-        beside = baselines.score_beside(engine, seen, group.models, task_sample, mask)
+        beside = _score_beside(engine, seen, group.models, task_sample, mask)
     of_labels, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
     if labels is not None:
         has_label = labels.classes >= 0
@@ -366,73 +335,70 @@ def _find_scores(
         models = {name: model for name, model in models.items() if name in of_labels.skills}
         failures = failures | of_labels.failures
         members.refuse_unless_any(models, failures)
-    if task.rows is None:
-        columns = memory.metric_columns(models, labels, task.metrics, options)
-    else:
-        columns = disk.label_columns(models, scores, labels, options)
+    columns = engine.columns(models, scores, labels, task.metrics)
     if (moments := task_sample.moments) is not None:
         rows = [name in models for name in group.models]
         some = moments._replace(mean=moments.mean[rows], variance=moments.variance[rows])
         task_sample = replace(task_sample, moments=some)
-    to_label = labelled.points_to_label(task_sample.distribution, has_label, options)
     return distributions.Findings(
-        task_sample,
-        scores,
-        models,
-        of_labels,
-        columns,
-        to_label,
-        failures | columns.failures,
-        beside,
+        task_sample=task_sample,
+        scores=scores,
+        models=models,
+        labelled=of_labels,
+        columns=columns,
+        to_label=labelled.points_to_label(task_sample.distribution, has_label, options),
+        failures=failures | columns.failures,
+        beside=beside,
     )
-
-# %% ../../nbs/rank/12_run.ipynb #46eea895
-@lru_cache
-def _version_of(package) -> str | None:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 # %% ../../nbs/rank/12_run.ipynb #c27aec45
 def _candidate_notes(models, distribution, n_consensus_examples) -> list[str]:
     one = distribution.members[0] if len(distribution.members) == 1 < len(models) else None
     models = {**models, **distribution.reference_models}
     n = len(next(iter(models.values())).features)
-    if distribution.cross_skills is not None:
-        ranked = slice(len(distribution.members) - len(distribution.reference_models))
-        names = [words.shortened(name, 40) for name in distribution.members[ranked]]
-        alike, cross = (
-            distribution.cross_skills.alike[ranked, ranked],
-            distribution.cross_skills.skill[ranked, ranked],
-        )
-        n_points = min(n, n_consensus_examples)
+    cross = distribution.cross_skills
+    if cross is not None:
+        k = len(distribution.members) - len(distribution.reference_models)  # ranked models first
         notes = consensus.candidate_notes(
-            names, alike, consensus=distribution.consensus, cross=cross, n_points=n_points
+            [words.shortened(name, 40) for name in distribution.members[:k]],
+            cross.alike[:k, :k],
+            consensus=distribution.consensus,
+            cross=cross.skill[:k, :k],
+            n_points=min(n, n_consensus_examples),
         )
-        if (
-            distribution.reference_models
-            and not distribution.cross_skills.skill[-len(distribution.reference_models) :].any()
-        ):  # no ranked model predicts their tasks
+        if k < len(distribution.members) and not cross.skill[k:].any():
             notes.append(
                 "The reference models and the ranked models cannot predict each other's tasks, so "
                 "the reference models are left out: are all rows in the same order?"
             )
         return notes
-    index = blocks.evenly(n, 256, down=True)
-    alike = torch.eye(len(models))
+    index, alike = blocks.evenly(n, 256, down=True), torch.eye(len(models))
     if n >= 4 and len(distribution.members) > 1:
-        some, failures = members.settle(
-            models, [members.attempt(m.rows, index) for m in models.values()]
-        )
+        some, failures = members.attempt_each(lambda model: model.rows(index), models)
         if not failures:  # files may have been deleted
             alike = distributions.feature_copies(list(some.values()), 256)
     names = [words.shortened(name, 40) for name in models]
     return consensus.candidate_notes(names, alike, prior=one, consensus=distribution.consensus)
 
 # %% ../../nbs/rank/12_run.ipynb #47f32b8f
+def _labels_record(labels: row_labels.GivenLabels, source: str) -> dict[str, Any]:
+    "Describe the labels as a JSON object: numbers of classes and labels, and their source."
+    classes = labels.classes[labels.classes >= 0]
+    if labels.targets is not None:
+        counts: dict[str, float | str] = dict(n_targets=labels.targets.shape[1])
+    else:
+        most, largest = (int(x) for x in classes.bincount().max(0))
+        counts = dict(n_classes=len(labels.names), largest_class=most / len(classes))
+        word = words.plain_text(labels.names[largest])
+        if 2 * most > len(classes) > most and not word.lstrip("-").isdigit():
+            counts["most_frequent"] = word
+    notes = list(labels.notes)
+    if labels.targets is None and len(classes) > labelled.LOOKED_AT:
+        some = f"{labelled.LOOKED_AT:,} of the {len(classes):,} labels, evenly spaced"
+        notes.append(f"Accuracy, and skill on the labels alone, are computed on {some}.")
+    return dict(**counts, n_labels=len(classes), source=words.plain_text(source), notes=notes)
+
+
 def _settings_of(
     findings: distributions.Findings,
     task: Task,
@@ -451,7 +417,7 @@ def _settings_of(
     if (moments := task_sample.moments) is not None:
         temperature = moments.temperature.item()
         regime = (moments.scale / moments.temperature).item()
-        edges = dict(temperature=temperature, edge_regime=regime, edge_pairs=task_sample.pairs)
+        edges = dict(temperature=temperature, edge_regime=regime)
     task_options = {k: getattr(options.tasks, k) for k in ("kernel", "n_tasks", "n_classes")}
     settings = dict(
         images=words.plain_text(getattr(images, "name", "given")),
@@ -479,11 +445,11 @@ def _settings_of(
         versions=dict(
             taskpriors=taskpriors.__version__,
             python=platform.python_version(),
-            **{package: _version_of(package) for package in ("torch", "timm", "numpy", "scipy")},
+            **{package: version(package) for package in ("torch", "timm", "numpy", "scipy")},
         ),
     )
     if task.labels is not None and findings.labelled is not None:
-        labels = labelled.labels_record(task.labels, task.labels_from)
+        labels = _labels_record(task.labels, task.labels_from)
         settings["labels"] = labels | dict(components=findings.labelled.weights)
         settings["notes"] += labels["notes"]
     if options.groups is not None:
@@ -540,7 +506,7 @@ def _assemble(
     pairs = _evidence_of_pairs(models, given, settings)
     of_texts = isinstance(task.inputs, TextSource)
     joined = _pairs_beside(findings, given)
-    beside = baselines.evidence_beside(findings, past, joined, of_texts=of_texts)
+    beside = findings.evidence_beside(past, joined, of_texts=of_texts)
     skills = sampled if of_labels is None else of_labels.skills
     columns = _numbers_of(models, skills, sampled, task_sample)
     if of_labels is not None:
@@ -578,7 +544,7 @@ def _assemble(
         groups=task.options.groups,
         reason="" if moments is None else moments.edge_reason(len(mask)),
         evidence=forecast.ForecastEvidence(
-            examples=labelled.sampled_evidence(sampled, task_sample, of_texts=of_texts),
+            examples=task_sample.evidence(sampled, of_texts=of_texts),
             agreeing=None if of_labels is None else of_labels.agreeing,
             labels=None if of_labels is None else of_labels.scores,
             past=past,
@@ -596,8 +562,8 @@ def _note_shared_structure(
     everyone = {**models, **references}
     n = len(next(iter(everyone.values())).features)
     index = blocks.evenly(n, consensus.COMPARED_EXAMPLES)
-    attempts = [members.attempt(model.rows, index) for model in everyone.values()]
-    rows, _ = members.settle(everyone, attempts)  # files may have been deleted
+    # files may have been deleted
+    rows, _ = members.attempt_each(lambda model: model.rows(index), everyone)
     if len(rows) < 2:
         return
     p_value, each = consensus.dependence(list(rows.values()), seed=settings["seed"])
@@ -654,14 +620,21 @@ def _note_unranked(findings: distributions.Findings, group: _Gathered, settings:
         settings["notes"].append(fetched)
     failures = {**group.baselines.failures}
     if beside is not None:
-        settings["low_level"] = beside.low_level
         failures |= beside.failures
         if beside.models:
             settings["baselines"] = {name: model.digest for name, model in beside.models.items()}
     for name, why in failures.items():
         settings["notes"].append(f"{name}, which is not ranked, was left out: {why}")
-    if unweighted := findings.task_sample.distribution.unweighted:
-        settings["notes"].append(unweighted)
+    distribution = findings.task_sample.distribution
+    references = distribution.reference_models
+    used = {name for component in distribution.components for name in component.names}
+    if references and used.isdisjoint(references):
+        have = "has" if len(references) == 1 else "have"
+        names = listed([words.shortened(name, 40) for name in references])
+        settings["notes"].append(
+            f"Reference models without weight: {names} {have} nothing in common with the ranked "
+            "models"
+        )
     settings["few_models"] = "" if called is None else called.few_models_note(len(findings.models))
 
 
@@ -669,7 +642,7 @@ def _prefix_notes(models: Mapping[str, Any]) -> list[str]:  # models: name -> So
     "List the prefixes that models prepend to texts and queries."
     notes = []
     for name, model in models.items():
-        if isinstance(model, WithPrefix) and (model.prefix or model.query_prefix):
+        if model.prefix or model.query_prefix:
             said = f"{words.shortened(name, 60)} prepends {model.prefix!r} to each text"
             asked = f", and {model.query_prefix!r} to each query" if model.query_prefix else ""
             notes.append(f"{said}{asked}.")
@@ -689,7 +662,7 @@ def _steps_of(task: Task, group: _Gathered) -> tuple[int, int]:
     return n_drawn, n_drawn + labelled * n_components + n_scored
 
 
-def _rank_with(engine: memory.MemoryEngine | disk.DiskEngine, task: Task) -> Ranking:
+def _rank_with(engine: disk.Engine, task: Task) -> Ranking:
     "Run all steps of a ranking with an engine."
     group = _gather(engine, task)
     n = len(next(iter(group.models.values())).features)

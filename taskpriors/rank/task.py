@@ -37,17 +37,10 @@ SYNBENCH = "synbench"  # name of SynBench with default settings in `metrics=`
 ON_REQUEST = ("accuracy", "mean", "variance")  # columns that `metrics=` must name
 
 
-class _Requested(NamedTuple):
-    "The argument `metrics`, divided by kind."
-
-    statistics: Mapping | list | tuple | None  # metrics of features, for `metrics_with_labels`
-    scores: dict[str, SynBenchSettings]  # name of a column -> SynBench settings
-    accuracy: bool  # whether probes are trained on further tasks
-    moments: bool  # whether the mean and variance of Tr(MG) are computed
-
-
-def _requested(metrics: Mapping[str, Callable] | list | tuple | str | None) -> _Requested:
-    "Divide `metrics=` into metrics of features, SynBench scores, and columns on request."
+def _requested(
+    metrics: Mapping[str, Callable] | list | tuple | str | None,
+) -> tuple[Mapping | list | tuple | None, dict[str, SynBenchSettings], set[str]]:
+    "Divide `metrics=` into metrics of features, SynBench settings by column, and ON_REQUEST."
     names: set = set()
     scores: dict = {}
     rest: Any = metrics
@@ -63,10 +56,10 @@ def _requested(metrics: Mapping[str, Callable] | list | tuple | str | None) -> _
         plain = members.with_plain_names(others, "metrics")
         scores = {k: v for k, v in plain.items() if isinstance(v, SynBenchSettings)}
         rest = {k: v for k, v in plain.items() if k not in scores}
-    return _Requested(rest, scores, "accuracy" in names, bool(names & {"mean", "variance"}))
+    return rest, scores, names
 
 
-def _check_arguments(models, prior, metrics) -> None:  # metrics: `statistics` of `_requested`
+def _check_arguments(models, prior, metrics) -> None:  # metrics: of features
     "Refuse models, priors and metrics of invalid types."
     if models is not None and isinstance(sources.source_of(models), sources.Unknown):
         remedy = "pass a list of models, or a dictionary from names to models"
@@ -114,15 +107,13 @@ def _known_pairs(
     if n < 4:
         checks.refuse("pairs require at least four examples", n, "leave `pairs` out")
     if isinstance(pairs, Retrieval):
-        return retrieval.read_queries(pairs, models, points, n, options)
+        return retrieval.GivenQueries.read(pairs, models, points, n, options)
     given = row_pairs.read_pairs(pairs, points, n)
     block = blocks_of_pairs(given, n).block
     if len(block[given.points[given.same].flatten()].unique()) < 2:
-        rule, got = (
-            "pairs of one class must form at least two blocks of examples",
-            f"{int(given.same.sum())} pairs",
-        )
-        checks.refuse(rule, f"{got} of one class", "pass pairs from another class")
+        rule = "pairs of one class must form at least two blocks of examples"
+        got = f"{int(given.same.sum())} pairs of one class"
+        checks.refuse(rule, got, "pass pairs from another class")
     return given
 
 # %% ../../nbs/rank/11_task.ipynb #tk000023
@@ -198,6 +189,11 @@ class Task:
     pairs: KnownPairs | None = None
     notes: tuple[str, ...] = ()  # on how groups were matched to the examples
     unread: _OfRows | None = None  # read by `placed` when the number of rows is known
+
+    @property
+    def features(self) -> Mapping[str, Any]:  # what an engine embeds
+        "The ranked models, or their open rows if they are on disk."
+        return self.models if self.rows is None else self.rows
 
     def placed(self, n: int, points: Any | None = None, digest: str = "") -> "Task":
         """Read labels, groups and pairs of `n` examples, or check those that were read before.
@@ -322,20 +318,20 @@ def read_task(
     metrics: Mapping[str, Callable] | list | tuple | str | None = None,  # as for `rank_models`
 ) -> Task:
     "Read and check the arguments of a ranking before anything is embedded."
-    wanted = _requested(metrics)
-    _check_arguments(models, options.tasks.prior, wanted.statistics)
+    statistics, scores, on_request = _requested(metrics)
+    _check_arguments(models, options.tasks.prior, statistics)
     _check_pairs(pairs, labels, options.scoring)
     options = replace(
         options,
-        accuracy=options.accuracy or wanted.accuracy,
-        moments=options.moments or wanted.moments,
+        accuracy=options.accuracy or "accuracy" in on_request,
+        moments=options.moments or not on_request.isdisjoint(("mean", "variance")),
     )
     named = members.named_models(models)
     points = None
     if images is None and texts is None:
         named, points = row_labels.rows_of_frames(named)
     choice = distributions.read_prior(options.tasks.prior, named)
-    needs = _needs_memory(options, choice, wanted.statistics, wanted.scores)
+    needs = _needs_memory(options, choice, statistics, scores)
     needs += ["pairs"] * (pairs is not None)
     on_disk = options.compute.on_disk
     if on_disk is None:
@@ -362,8 +358,8 @@ def read_task(
         inputs=inputs,
         prior=choice,
         references=references,
-        metrics=wanted.statistics,
-        scores=wanted.scores,
+        metrics=statistics,
+        scores=scores,
         rows=rows,
         failures=failures,
         past=past,

@@ -8,9 +8,10 @@ __all__ = []
 # %% ../../nbs/report/04_page.ipynb #e728145b
 import base64
 import hashlib
+import math
 import os
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from importlib.resources import files
 from operator import add, sub
@@ -18,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import taskpriors.checks as checks
-from . import plots
 from .table import json_ready
-from .words import counted, counted_points, shortened
+from .words import counted, counted_points, short_count, shortened
 
 # %% ../../nbs/report/04_page.ipynb #e26b3886
 HEAD_TO_HEAD = 40  # maximum number of models in the head-to-head matrix
@@ -50,6 +50,47 @@ def _as_text(value) -> str:  # of a setting
     if isinstance(value, (list, tuple)):
         return " ".join(map(_as_text, value)) or "none"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+# %% ../../nbs/report/04_page.ipynb #a55fd2db
+def _size_chart(rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+    "Return the points and ticks of skill against parameters, in a box of 720 by 380 pixels."
+    from matplotlib.ticker import MaxNLocator
+
+    powers = [math.log10(row["parameters"]) for row in rows if row["parameters"]] or [0.0]
+    first = math.floor(min(powers))
+    last = max(math.ceil(max(powers)), first + 1)
+    left = first - any(row["parameters"] == 0 for row in rows)
+    ends = [
+        row["skill"] + side * row.get("skill_se", 0.0) for row in rows for side in (-1.96, 1.96)
+    ]
+    heights = MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(min(ends), max(ends)).tolist()
+
+    def across(power) -> float:
+        return round(60 + 640 * (power - left) / (last - left), 1)
+
+    def down(skill) -> float:
+        return round(330 - 310 * (skill - heights[0]) / (heights[-1] - heights[0]), 1)
+
+    points: list[dict] = []
+    for row in sorted(rows, key=lambda row: (row["parameters"], -row["skill"])):
+        name, skill, size = row["model"], row["skill"], row["parameters"]
+        reach = 1.96 * row.get("skill_se", 0.0)
+        x, y = across(math.log10(size) if size else left), down(skill)
+        title = f"{name}: {size:,.0f} parameters, skill {skill:.3f}"
+        label = "" if any(y >= other["y"] for other in points) else shortened(name, 29)
+        bar = dict(low=down(skill - reach), high=down(skill + reach))
+        points.append(dict(x=x, y=y, label=label, title=title, **bar))
+    named: list[dict] = []
+    for point in sorted(points, key=lambda point: point["y"]):
+        if any(
+            abs(point["x"] - q["x"]) < 8 * len(q["label"]) and abs(point["y"] - q["y"]) < 16
+            for q in named
+        ):
+            point["label"] = ""
+        named += [point] if point["label"] else []
+    columns = [(across(k), short_count(10.0**k)) for k in range(first, last + 1)]
+    columns = columns[:: 1 + (last - first) // 7] + [(60.0, "none")] * (left < first)
+    return dict(points=points, columns=columns, rows=[(down(v), f"{v:.4g}") for v in heights])
 
 # %% ../../nbs/report/04_page.ipynb #ee56b992
 def _tasks(record) -> Iterator[dict]:  # yields the stored tasks, for the page
@@ -83,7 +124,6 @@ def _shown_settings(settings) -> dict[str, object]:  # row label -> value
 def report_page(record: Mapping[str, Any]) -> str:
     "Render a ranking, converted to a dictionary, as a self-contained HTML page."
     import jinja2
-    import pandas as pd
     from markupsafe import Markup
 
     form, script = (
@@ -110,7 +150,7 @@ def report_page(record: Mapping[str, Any]) -> str:
         span = (min(map(sub, margins, reach)), max(map(add, margins, reach)))
     sized = [row for row in rows if row.get("parameters") is not None]
     judges = [row for row in rows if "consensus_weight" in row]
-    chart = Markup(plots.parameters_svg(pd.DataFrame(sized))) if len(sized) > 1 else None
+    chart = _size_chart(sized) if len(sized) > 1 else None
     contents = dict(table="Models") | (dict(parameters="Parameters") if chart else {})
     contents |= dict(pairs="Head to head") if record["pairs"] and len(rows) > 1 else {}
     contents |= dict(labels="Labels") if record.get("label_path") else {}

@@ -70,17 +70,6 @@ def _evidence_said(first, known, unlabelled) -> str:  # a sentence on the effect
     return f"Without {known}, the top-ranked model would be {unlabelled}."
 
 
-def _are_read(labels, at_chance) -> bool:  # does the forecast use them, as classes?
-    return "n_targets" not in labels and not (at_chance and labels["n_pairs"] == 0)
-
-
-def _frequent_said(labels) -> str:  # a remark on a class with more than half of the labels
-    if "most_frequent" not in labels:
-        return ""
-    word, share = shortened(labels["most_frequent"], 40), labels["largest_class"]
-    return f"{share:.0%} of the labels are {word!r}; leave these cells empty if it means unknown. "
-
-
 def _chance_said(labels, points) -> str:  # a sentence on labels that no model predicts
     known = counted(labels["n_labels"], "label")
     if labels["n_pairs"] == 0:
@@ -128,9 +117,14 @@ def forecast_verdict(
         noun, constant = (
             ("targets", "their mean") if real else ("labels", "their most frequent class")
         )
+        remark = ""
+        if "most_frequent" in labels:  # a class with more than half of the labels
+            word, share = shortened(labels["most_frequent"], 40), labels["largest_class"]
+            remark = f"{share:.0%} of the labels are {word!r}; "
+            remark += "leave these cells empty if it means unknown. "
         return (
             f"No model predicts the {noun} better than {constant}, so no probability is "
-            f"given. Are {noun} and rows in the same order? {_frequent_said(labels)}Without the "
+            f"given. Are {noun} and rows in the same order? {remark}Without the "
             f"{noun}, take {unlabelled}."
         )
     if frame.p_best.isna().all():
@@ -151,7 +145,8 @@ def forecast_verdict(
         sentences.append(f"{noun} {listed(rivals)}.")
     if labels is not None and at_chance:
         sentences.append(_chance_said(labels, points))
-    if labels is not None and _are_read(labels, at_chance):
+    unread = at_chance and labels is not None and labels["n_pairs"] == 0
+    if labels is not None and "n_targets" not in labels and not unread:
         known = "labels" if everything else f"your {counted(labels['n_labels'], 'label')}"
         sentences.append(_evidence_said(first, known, unlabelled))
     if n_pairs:

@@ -6,6 +6,7 @@
 __all__ = ['SynBenchSettings', 'SynBenchResult']
 
 # %% ../../nbs/synbench/03_curves.ipynb #f5c313da
+import math
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -17,10 +18,9 @@ import taskpriors.checks as checks
 import taskpriors.results as results
 import taskpriors.store as store
 from ..checks import ArrayLike, Axes, DataFrame
-from .gaussians import CovarianceLike
+from .gaussians import CovarianceLike, SyntheticTask, synthetic_task
 
 # %% ../../nbs/synbench/03_curves.ipynb #b45044ca
-@checks.entry_point
 def score_integral(
     accuracy: ArrayLike,  # a_k, shape (n_scales,) or (n_scales, n_eps)
     bound: ArrayLike,  # b_k, mean scaled bounds, same shape
@@ -29,30 +29,35 @@ def score_integral(
     integral: str = "exact",  # "exact" or "grid" (released code)
 ) -> Tensor:  # shape (*n_eps, *n_thresholds), float64
     "Integrate E(a) = mean_k b_k [a_k > a] from the threshold to 1."
-    a = checks.check_numbers(accuracy, "accuracy").double()
-    b = checks.check_numbers(bound, "bound").double()
-    checks.check_tensor(threshold, "threshold")  # otherwise lists become float32
-    t = torch.atleast_1d(torch.as_tensor(threshold, dtype=torch.float64))
-    checks.check_finite(t, "threshold")
-    if t.numel() == 0:
-        rule = "threshold must contain at least one number"
-        checks.refuse(rule, "none", "pass at least one")
-    if a.shape != b.shape or a.ndim not in (1, 2):
-        rule = "accuracy and bound must have the same shape (n_scales,) or (n_scales, n_eps)"
-        got = f"{tuple(a.shape)} and {tuple(b.shape)}"
-        checks.refuse(rule, got, "pass one pair per scale")
-    if a.min() < 0 or a.max() > 1:
-        got = f"{a.min():.4g} to {a.max():.4g}"
-        checks.refuse("accuracy must lie in [0, 1]", got, "pass fractions, not percentages")
-    if t.min() < 0 or t.max() >= 1:
-        checks.refuse("threshold must lie in [0, 1)", f"{t.tolist()}", "pass accuracies")
-    if checks.check_choice(integral, ("exact", "grid"), "integral") == "exact":
-        area = (b[..., None] * (a[..., None] - t).clamp_min(0)).mean(0)
-    else:
-        grid = torch.linspace(0.6, 1, 100, dtype=torch.float64)
-        curve = (b[..., None] * (a[..., None] > grid)).mean(0)
-        area = curve @ (grid[:, None] >= t).double() * 0.4 / 99
-    return area if torch.as_tensor(threshold).ndim else area[..., 0]
+    a, b, t = (torch.as_tensor(v, dtype=torch.float64) for v in (accuracy, bound, threshold))
+    a, b = a.reshape(*a.shape, *[1] * t.ndim), b.reshape(*b.shape, *[1] * t.ndim)
+    if integral == "exact":
+        return (b * (a - t).clamp_min(0)).mean(0)
+    grid = torch.linspace(0.6, 1, 100, dtype=torch.float64)
+    curve = (b[..., None] * (a[..., None] > grid)).mean(0)
+    return (curve * (grid >= t[..., None])).sum(-1) * 0.4 / 99
+
+# %% ../../nbs/synbench/03_curves.ipynb #da2a2dec
+_CHOICES = {
+    "eps_scale": ("relative", "absolute"),
+    "normalize": ("model", "imagenet"),
+    "pooled": ("n-2", "n-1"),
+    "cut_scale": ("relative", "absolute"),
+    "bound_mean": ("samples", "batches"),
+    "integral": ("exact", "grid"),
+}
+SAMPLE_BYTES = 20  # at least a label, and a feature in both precisions
+
+
+def _numbers(
+    values: ArrayLike, name: str, *, low_open: bool = False, high: float | None = None
+) -> tuple[float, ...]:
+    "Return one or several numbers of a field as a tuple."
+    numbers = torch.as_tensor(values, dtype=torch.float64).flatten().tolist()
+    if not numbers:
+        checks.refuse(f"{name} must not be empty", "none", "pass at least one number")
+    bounds = partial(checks.check_number, low=0, high=high, low_open=low_open, high_open=True)
+    return tuple(bounds(v, name) for v in numbers)
 
 # %% ../../nbs/synbench/03_curves.ipynb #550b0eea
 @dataclass(frozen=True)
@@ -95,58 +100,50 @@ class SynBenchSettings:
             integral="grid",
         )
 
-# %% ../../nbs/synbench/03_curves.ipynb #da2a2dec
-_CHOICES = {
-    "eps_scale": ("relative", "absolute"),
-    "normalize": ("model", "imagenet"),
-    "pooled": ("n-2", "n-1"),
-    "cut_scale": ("relative", "absolute"),
-    "bound_mean": ("samples", "batches"),
-    "integral": ("exact", "grid"),
-}
-SAMPLE_BYTES = 20  # at least a label, and a feature in both precisions
+    @classmethod
+    def checked(cls, settings: "SynBenchSettings | None", changes: dict) -> "SynBenchSettings":
+        "Return settings with some fields changed, or raise an error for an invalid field."
+        remedy = "pass SynBenchSettings() or .paper()"
+        s = cls() if settings is None else settings
+        checks.check_instance(s, cls, "settings", remedy=remedy)
+        names = [f.name for f in fields(cls)]
+        unknown = sorted(set(changes) - set(names))
+        if unknown:
+            rule = "options must be fields of SynBenchSettings"
+            checks.refuse(rule, f"{unknown}", f"use {', '.join(names)}", TypeError)
+        s = replace(s, **changes)
+        for name, choices in _CHOICES.items():
+            checks.check_choice(getattr(s, name), choices, name)
+        checks.check_number(s.tau, "tau", low=0, high=1, low_open=True, high_open=True)
+        if not isinstance(s.pixel_mean, str):
+            checks.check_number(s.pixel_mean, "pixel_mean")
+        elif s.pixel_mean != "0.5/sqrt(d)":
+            rule = "pixel_mean must be a number or '0.5/sqrt(d)'"
+            checks.refuse(rule, repr(s.pixel_mean), "pass one of them")
+        s = replace(
+            s,
+            eps=_numbers(s.eps, "eps"),
+            threshold=_numbers(s.threshold, "threshold", high=1),
+            scales=_numbers(s.scales, "scales", low_open=True),
+        )
+        evaluated = 5 * len(s.eps) * len(s.scales)  # bytes of a prediction and a margin for each
+        checks.check_load(s.n_train, "n_train", low=4, bytes_each=SAMPLE_BYTES)
+        checks.check_load(s.n_test, "n_test", low=4, bytes_each=SAMPLE_BYTES + evaluated)
+        return s
 
-
-def _numbers(
-    values: ArrayLike, name: str, *, low_open: bool = False, high: float | None = None
-) -> tuple[float, ...]:
-    "Return one or several numbers of a field as a tuple."
-    numbers = torch.as_tensor(values, dtype=torch.float64).flatten().tolist()
-    if not numbers:
-        checks.refuse(f"{name} must not be empty", "none", "pass at least one number")
-    bounds = partial(checks.check_number, low=0, high=high, low_open=low_open, high_open=True)
-    return tuple(bounds(v, name) for v in numbers)
-
-
-def checked_settings(settings: SynBenchSettings | None, changes: dict) -> SynBenchSettings:
-    "Return settings with some fields changed, or raise an error for an invalid field."
-    remedy = "pass SynBenchSettings() or .paper()"
-    s = SynBenchSettings() if settings is None else settings
-    checks.check_instance(s, SynBenchSettings, "settings", remedy=remedy)
-    names = [f.name for f in fields(SynBenchSettings)]
-    unknown = sorted(set(changes) - set(names))
-    if unknown:
-        rule = "options must be fields of SynBenchSettings"
-        checks.refuse(rule, f"{unknown}", f"use {', '.join(names)}", TypeError)
-    s = replace(s, **changes)
-    for name, choices in _CHOICES.items():
-        checks.check_choice(getattr(s, name), choices, name)
-    checks.check_number(s.tau, "tau", low=0, high=1, low_open=True, high_open=True)
-    if not isinstance(s.pixel_mean, str):
-        checks.check_number(s.pixel_mean, "pixel_mean")
-    elif s.pixel_mean != "0.5/sqrt(d)":
-        rule = "pixel_mean must be a number or '0.5/sqrt(d)'"
-        checks.refuse(rule, repr(s.pixel_mean), "pass one of them")
-    s = replace(
-        s,
-        eps=_numbers(s.eps, "eps"),
-        threshold=_numbers(s.threshold, "threshold", high=1),
-        scales=_numbers(s.scales, "scales", low_open=True),
-    )
-    evaluated = 5 * len(s.eps) * len(s.scales)  # bytes of a prediction and a margin for each
-    checks.check_load(s.n_train, "n_train", low=4, bytes_each=SAMPLE_BYTES)
-    checks.check_load(s.n_test, "n_test", low=4, bytes_each=SAMPLE_BYTES + evaluated)
-    return s
+    def task(self, scale: float, shape: tuple) -> SyntheticTask:
+        "Create the task at one scale."
+        center = self.pixel_mean
+        if isinstance(center, str):
+            center = 0.5 / math.sqrt(math.prod(shape))
+        return synthetic_task(
+            scale,
+            shape,
+            pixel_mean=center,
+            covariance=self.covariance,
+            direction=self.direction,
+            tau=self.tau,
+        )
 
 # %% ../../nbs/synbench/03_curves.ipynb #acbb9c75
 def _mean_margin(margin: Tensor, correct: Tensor, batch: int | None = None) -> Tensor:
@@ -176,15 +173,11 @@ class SynBenchResult(results.Result):
 
     def at(
         self,
-        threshold: float | tuple | None = None,  # one or several a_T; None: unchanged
-        *,
-        integral: str | None = None,  # "exact" or "grid"; None: unchanged
-        bound_mean: str | None = None,  # "samples" or "batches"; None: unchanged
+        threshold: float | tuple,  # one or several a_T
     ) -> "SynBenchResult":  # result with the same margins
         "Rescore the same margins at other thresholds, without a forward pass (Table 6)."
-        options = dict(threshold=threshold, integral=integral, bound_mean=bound_mean)
-        changes = {name: value for name, value in options.items() if value is not None}
-        return replace(self, settings=checked_settings(self.settings, changes))
+        changes = dict(threshold=threshold)
+        return replace(self, settings=SynBenchSettings.checked(self.settings, changes))
 
     @checks.entry_point
     def save(
@@ -222,7 +215,7 @@ class SynBenchResult(results.Result):
         return cls(
             model=meta["model"],
             n_features=meta["n_features"],
-            settings=checked_settings(None, options),
+            settings=SynBenchSettings.checked(None, options),
             seed=meta["seed"],
             **tensors,
         )

@@ -56,10 +56,10 @@ class Diagonal:
         return len(self.variance) in (1, math.prod(shape))
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #454bd9ce
-class Dense:
+class _Dense:
     "Dense covariance of small images, given as a d x d matrix."
 
-    @checks.named("Dense")
+    @checks.named("covariance")
     def __init__(self, Sigma: ArrayLike) -> None:  # shape (d, d)
         S = checks.check_square(Sigma, "Sigma").detach().double()
         lam, F = torch.linalg.eigh(S)
@@ -88,27 +88,27 @@ class Dense:
         return len(self.F) == math.prod(shape)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #51962311
-class Banded:
+class _Banded:
     "Block-diagonal covariance with equal band matrices; diagonal k couples pixels i and i + k."
 
-    @checks.named("Banded")
+    @checks.named("heptadiagonal")
     def __init__(self, diagonals: ArrayLike, size: int) -> None:
-        "Pass the diagonals of a block of `size` pixels: one number each if Toeplitz, else rows."
+        "Pass one number for each diagonal of a Toeplitz block of `size` pixels."
         from scipy.linalg import LinAlgError, cholesky_banded
 
         b = checks.check_numbers(diagonals, "diagonals").double()
         self.size = checks.check_count(size, "size")
-        if b.ndim not in (1, 2) or not 1 <= len(b) <= size or (b.ndim == 2 and b.shape[1] != size):
-            rule = f"diagonals must have shape (k,) or (k, {size}) with k of at most {size}"
+        if b.ndim != 1 or not 1 <= len(b) <= size:
+            rule = f"diagonals must have shape (k,) with k of at most {size}"
             remedy = "pass the main diagonal and those below it"
             checks.refuse(rule, f"{tuple(b.shape)}", remedy)
         n_bytes = 24 * len(b) * self.size
         checks.check_memory(n_bytes, "pass smaller blocks or fewer diagonals")
-        self.diagonals = b if b.ndim == 2 else b[:, None].expand(-1, size)
+        diagonals = b[:, None].expand(-1, size)
         try:
-            self.L = torch.from_numpy(cholesky_banded(self.diagonals.numpy(), lower=True))
+            self.L = torch.from_numpy(cholesky_banded(diagonals.numpy(), lower=True))
         except LinAlgError:
-            rule, got = "the band matrix must be positive definite", self.diagonals[:4, 0].tolist()
+            rule, got = "the band matrix must be positive definite", b[:4].tolist()
             checks.refuse(rule, f"diagonals {got}", "lower the off-diagonals")
 
     def color(self, g: Tensor) -> Tensor:
@@ -133,43 +133,6 @@ class Banded:
 
     def fits(self, shape: tuple) -> bool:
         return self.size in [math.prod(shape[i:]) for i in range(len(shape))]
-
-# %% ../../nbs/synbench/02_gaussians.ipynb #a11d852c
-class Kronecker:
-    "Kronecker product of covariances, one per axis of the image."
-
-    @checks.named("Kronecker")
-    def __init__(self, factors: Sequence, shape: Sequence[int]) -> None:
-        "Pass one matrix per axis of an image of this shape, or None for the identity."
-        self.shape = tuple(shape)
-        self.parts = [None if f is None else Dense(f) for f in factors]
-        sizes = [n if p is None else len(p.F) for p, n in zip(self.parts, self.shape, strict=True)]
-        if len(self.parts) != len(self.shape) or sizes != list(self.shape):
-            rule = f"factors must fit the axes of {self.shape}"
-            checks.refuse(rule, f"sizes {sizes}", "pass one matrix or None per axis")
-
-    def _each(self, v, act) -> Tensor:
-        x = v.reshape(-1, *self.shape)
-        for axis, part in enumerate(self.parts, 1):
-            if part is not None:
-                x = act(part, x.movedim(axis, -1)).movedim(-1, axis)
-        return x.reshape(v.shape)
-
-    def color(self, g: Tensor) -> Tensor:
-        return self._each(g, lambda p, x: p.color(x))
-
-    def solve(self, v: Tensor) -> Tensor:
-        return self._each(v, lambda p, x: p.solve(x))
-
-    def project(self, v: Tensor) -> Tensor:
-        return self._each(v, lambda p, x: p.project(x))
-
-    def rank(self, d: int) -> int:
-        axes = zip(self.parts, self.shape, strict=True)
-        return math.prod(n if p is None else len(p.lam) for p, n in axes)
-
-    def fits(self, shape: tuple) -> bool:
-        return tuple(shape) == self.shape
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #51cd1086
 class Colored:
@@ -211,11 +174,11 @@ class Colored:
 @checks.entry_point
 def heptadiagonal(
     shape: Sequence[int], *, diagonals: ArrayLike = (1.0, 0.5, 0.25, 0.125)
-) -> Banded:
+) -> _Banded:
     "Gaussian-H: a band matrix per channel of (c, h, w) with three off-diagonals (section 4.4)."
     sides = checks.check_several(shape, "shape")
     shape = [checks.check_count(n, "shape") for n in sides]
-    return Banded(diagonals, math.prod(shape[1:]))
+    return _Banded(diagonals, math.prod(shape[1:]))
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #c0fdb0d1
 def _rows_of_one_seed(dim: int) -> int:
@@ -264,7 +227,7 @@ def _balanced_labels(root: int, start: int, stop: int, tau: float) -> Tensor:  #
     return (edges[1:] - edges[:-1]).long()
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #765ed74b
-Covariance = TypeAliasType("Covariance", Diagonal | Dense | Banded | Kronecker | Colored)
+Covariance = TypeAliasType("Covariance", Diagonal | _Dense | _Banded | Colored)
 CovarianceLike = TypeAliasType("CovarianceLike", str | ArrayLike | Covariance | Callable)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #19945098
@@ -347,15 +310,15 @@ def _covariance(covariance: CovarianceLike, shape: tuple) -> Covariance:
     if isinstance(covariance, str):
         checks.check_choice(covariance, ("identity", "heptadiagonal"), "covariance")
         return Diagonal() if covariance == "identity" else heptadiagonal(shape)
-    if isinstance(covariance, (Diagonal, Dense, Banded, Kronecker, Colored)):
+    if isinstance(covariance, (Diagonal, _Dense, _Banded, Colored)):
         return covariance
     if callable(covariance) and not isinstance(covariance, type):
         return Colored(covariance)
     S = checks.check_tensor(covariance, "covariance")  # type: ignore[arg-type]
     if S.ndim != 2:
         return Diagonal(S)
-    checks.check_memory(4 * 8 * len(S) ** 2, "pass a banded or Kronecker covariance")
-    return Dense(S)
+    checks.check_memory(4 * 8 * len(S) ** 2, "pass a function that colours noise")
+    return _Dense(S)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #b9e94d5e
 @documented
@@ -372,8 +335,8 @@ def synthetic_task(
     """Create a binary task of two Gaussian classes of images with a known optimal accuracy.
 
     x = pixel_mean + y scale u + noise, with y = 1 or -1, u the unit direction and noise with the
-    given covariance: a name, a variance per pixel, a d x d matrix, a class of this module, or a
-    function that colours white noise of shape (n, d).
+    given covariance: a name, a variance per pixel, a d x d matrix, or a function that colours white
+    noise of shape (n, d).
 
     Reference: Ko et al., SynBench, Section 3 and A.14.
     """

@@ -76,13 +76,12 @@ def _norm_and_slope(u: np.ndarray, p: float) -> tuple[float, np.ndarray]:
     return norm, np.sign(u) * (abs(u) / norm) ** (p - 1)
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #07fb859f
-def _in_smooth_ball(A, mu, b, eps, p, *, F=None) -> np.ndarray:
-    "Minimise |A u - b| subject to |F u|_p <= eps, starting along `mu`; F None is the identity."
+def _in_smooth_ball(A, mu, b, eps, p) -> np.ndarray:
+    "Minimise |A u - b| subject to |u|_p <= eps, starting along `mu`."
     from scipy.optimize import minimize
 
     A = A * eps
-    F = np.eye(A.shape[1]) if F is None else F
-    start = mu / _norm_and_slope(F @ mu, p)[0]
+    start = mu / _norm_and_slope(mu, p)[0]
     scale = np.sum((A @ start - b) ** 2) / 2
 
     def value(u) -> tuple:
@@ -90,8 +89,8 @@ def _in_smooth_ball(A, mu, b, eps, p, *, F=None) -> np.ndarray:
 
     ball = {
         "type": "ineq",
-        "fun": lambda u: 1 - _norm_and_slope(F @ u, p)[0],
-        "jac": lambda u: -_norm_and_slope(F @ u, p)[1] @ F,
+        "fun": lambda u: 1 - _norm_and_slope(u, p)[0],
+        "jac": lambda u: -_norm_and_slope(u, p)[1],
     }
     options = {"maxiter": 5000, "ftol": 1e-16}
     u = minimize(value, start, jac=True, method="SLSQP", constraints=[ball], options=options).x
@@ -113,47 +112,9 @@ def _dual_exponent(p: float) -> float:
         return math.inf
     return 1.0 if p == math.inf else p / (p - 1)
 
-# %% ../../nbs/synbench/01_robust_bayes.ipynb #f8460ec9
-def _attack_in_range(mu: Tensor, base: _Spectrum, eps: float, p: float) -> tuple[Tensor, Tensor]:
-    "Compute the attacker's shift z within the range of a singular Sigma, and the rule w."
-    from scipy.optimize import brentq, lsq_linear
-
-    F = base.back(torch.eye(len(base.lam), dtype=mu.dtype, device=mu.device)).T.cpu().numpy()
-    lam, mean = base.lam.cpu().numpy(), mu.cpu().numpy()
-    root = lam[:, None] ** 0.5 * F.T  # Sigma = root.T @ root
-    if p == math.inf:
-        from sklearn.linear_model import lars_path_gram
-
-        path = lars_path_gram(mean, root.T @ root, n_samples=1, alpha_min=eps, method="lasso")[2]
-        w = path[:, -1]
-    elif p == 1:
-        b = np.linalg.pinv(root.T) @ mean
-        top = abs(np.linalg.pinv(root) @ b).max()
-
-        def rule(t) -> np.ndarray:
-            steps = 10 * len(mean)
-            return lsq_linear(root, b, (-t, t), method="bvls", tol=1e-15, max_iter=steps).x
-
-        def excess(t) -> float:
-            return abs(mean - root.T @ (root @ rule(t))).sum() - eps
-
-        w = rule(brentq(excess, 1e-12 * top, 2 * top, xtol=1e-15 * top, rtol=1e-14))
-    else:
-        m, A = F.T @ mean, np.diag(lam**-0.5)
-        shift = _in_smooth_ball(A, m, A @ m, eps, p, F=F)
-        inside = (m - shift) / lam
-        slope = _norm_and_slope(F @ shift, p)[1]
-        along = F.T @ slope
-        w = F @ inside + (slope - F @ along) * (inside @ along) / (along @ along)
-    z = mean - root.T @ (root @ w)
-    return torch.from_numpy(z).to(mu), torch.from_numpy(w).to(mu)
-
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #05e11c3a
 def _attack(mu: Tensor, base: _Spectrum, eps: Tensor, p: float) -> tuple[Tensor, Tensor]:
-    "Compute the attacker's shift z of the mean, and the rule w = pinv(Sigma) (mu - z)."
-    if len(base.lam) < len(mu):
-        z, w = _attack_in_range(mu, base, float(eps), p)
-        return z * min(1.0, float(eps / _lp_norm(z, p))), w
+    "Compute the attacker's shift z of the mean, and the rule w = Sigma^-1 (mu - z)."
     whitening = base.back(torch.diag(base.lam.rsqrt()))
     A, b = whitening.cpu().numpy(), (whitening @ mu).cpu().numpy()
     radius = float(eps)
@@ -212,20 +173,6 @@ class RobustBayes(Result):
         "Distance to the decision boundary in the p-norm (Theorem 3.1 (i)), infinite if w = 0."
         length = _lp_norm(self.w, _dual_exponent(self.p))[..., None]
         return torch.where(length > 0, self.decision(x).abs() / length, math.inf)
-
-    @checks.named("perturbation")
-    def perturbation(self, x: ArrayLike) -> Tensor:  # shape (*eps, n, d), of p-norm `margin`
-        "Return the smallest perturbation that reaches the decision boundary."
-        if not bool(self.w.any(-1).all()):
-            rule = "w must not be zero; a constant classifier has no boundary"
-            remedy = "drop the eps at which `exists` is False"
-            checks.refuse(rule, "w = 0", remedy)
-        q = _dual_exponent(self.p)
-        a = self.w.abs() / self.w.abs().amax(-1, keepdim=True)
-        size = (a == 1).to(a) if q == math.inf else a ** (q - 1)  # Hoelder's equality
-        v = self.w.sign() * size
-        step = -self.decision(x) / _lp_norm(self.w, q)[..., None]
-        return step[..., None] * (v / _lp_norm(v, self.p)[..., None])[..., None, :]
 
     def _classes(self) -> tuple[Tensor, Tensor]:
         "Return the mean decision values of class 1 and class 0, signed by the class."
@@ -356,6 +303,12 @@ def robust_bayes(
     p = math.inf if p == math.inf else checks.check_number(p, "p", low=1)
     tau = checks.check_number(tau, "tau", low=1e-300, high=1, high_open=True)
     m = base.into(mu)
+    if p != 2 and len(m) < len(mu):
+        rule, got = (
+            "Sigma must have full rank unless p = 2",
+            f"rank {len(m)} of {len(mu)} at p = {p:g}",
+        )
+        checks.refuse(rule, got, "drop the directions without noise")
     inside = base.back(m)
     reach = float(_lp_norm(inside, p))
     checks.check_choice(eps_scale, ("absolute", "relative"), "eps_scale")

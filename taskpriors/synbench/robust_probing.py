@@ -10,19 +10,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..checks import ArrayLike, Seed
 from ..inputs.encoders import evaluating
 from ..results import Result
 from ..signatures import documented
-from . import curves, score
 from .score import SynBenchResult
 
 # %% ../../nbs/synbench/04_robust_probing.ipynb #88586bad
@@ -135,7 +133,6 @@ def _climb(
     *,
     eps: float,  # radius of the ball
     n_steps: int,
-    step: float,  # length of a step
     clip: tuple | None,  # (lowest, highest) pixel
 ) -> _Worst:
     "Ascend the loss and return the most harmful perturbation found."
@@ -148,7 +145,7 @@ def _climb(
             grad = torch.autograd.grad(loss.sum(), delta)[0]
         delta = delta.detach()
         worst = worst.or_worse(_Worst(delta, scores.detach().argmax(1) != y, loss.detach()))
-        uphill = step * grad / image_norms(grad).clamp_min(1e-12)
+        uphill = 2.5 * eps / n_steps * grad / image_norms(grad).clamp_min(1e-12)
         delta = _into_range(x, _into_ball(delta + uphill, eps), clip)
     return worst
 
@@ -161,7 +158,6 @@ def pgd_attack(
     eps: float,  # maximum 2-norm of the perturbation, in the units of the images
     *,
     n_steps: int = 20,  # gradient steps per restart
-    step: float | None = None,  # step length; None is 2.5 eps/n_steps
     restarts: int = 1,  # number of starts; the first is the image itself, the others are random
     clip: tuple | None = None,  # (lowest, highest) pixel, or None
     batch_size: int = 256,  # images per batch
@@ -169,8 +165,9 @@ def pgd_attack(
 ) -> Attack:  # the most harmful perturbations found
     """Projected gradient attack in the 2-norm, a lower bound on adversarial error.
 
-    Each step is delta <- P(delta + step g / norm(g)), with g the gradient of the cross-entropy and
-    P the projection to the ball of radius eps. The most harmful delta is returned.
+    Each step is delta <- P(delta + s g / norm(g)), with s = 2.5 eps / n_steps, g the gradient of
+    the cross-entropy and P the projection to the ball of radius eps. The most harmful delta is
+    returned.
 
     Reference: Madry et al. (2018); Ko et al., SynBench, Table 1.
     """
@@ -178,10 +175,7 @@ def pgd_attack(
     eps = checks.check_number(eps, "eps", low=0)
     g = checks.check_generator(seed)
     n_steps = checks.check_count(n_steps, "n_steps", high=checks.MOST_ROUNDS)
-    if step is None:
-        step = 2.5 * eps / n_steps
-    step = checks.check_number(step, "step", low=0)
-    climb = partial(_climb, logits, eps=eps, n_steps=n_steps, step=step, clip=clip)
+    climb = partial(_climb, logits, eps=eps, n_steps=n_steps, clip=clip)
     checks.check_count(restarts, "restarts", high=checks.MOST_ROUNDS)
     checks.check_count(batch_size, "batch_size")
     worst = _harmless(x)
@@ -327,7 +321,7 @@ def robust_linear_probe(
     n_steps = checks.check_count(n_steps, "n_steps", high=checks.MOST_ROUNDS)
     lr = checks.check_number(lr, "lr", low=0, high=1e6)
     batch_size = checks.check_count(batch_size, "batch_size")
-    climb = partial(_climb, eps=eps, n_steps=n_steps, step=2.5 * eps / n_steps, clip=clip)
+    climb = partial(_climb, eps=eps, n_steps=n_steps, clip=clip)
     train = partial(_adversarial, l2=l2, n_epochs=n_epochs, lr=lr, batch_size=batch_size, g=g)
     with evaluating(features_fn):
         with torch.no_grad():
@@ -367,49 +361,3 @@ def choose_eps(
     if t not in s.threshold:
         checks.refuse(f"threshold must be one of {s.threshold}", t, "score the model at it")
     return s.eps[int(result.score[:, s.threshold.index(t)].argmax())]
-
-# %% ../../nbs/synbench/04_robust_probing.ipynb #37c28cd4
-@checks.entry_point
-def synthetic_accuracy(
-    model: str | Callable,  # a timm name, an nn.Module, or a differentiable function of images
-    *,
-    attack_eps: float = 0.2,  # maximum 2-norm of the perturbation; 0.2 in Table 1
-    n_steps: int = 20,  # steps of the attack
-    settings: curves.SynBenchSettings
-    | None = None,  # this and the following as in `synbench_score`
-    input_size: tuple | None = None,  # (channels, height, width)
-    normalize_by: tuple | None = None,  # (means, standard deviations)
-    batch_size: int = 64,  # images per batch
-    seed: int = 0,  # seed for the training and test samples
-    device: str | torch.device | None = None,  # None is the device of the model
-    progress: bool = True,  # whether to show a progress bar on standard error
-    **changes: Any,  # fields of SynBenchSettings: scales, n_train, n_test, ...
-) -> tuple[Tensor, Tensor]:  # standard and robust accuracy, each of shape (n_scales,), float64
-    "Compute the standard and robust accuracy of a linear head on the synthetic task (Table 1)."
-    s = curves.checked_settings(settings, changes)
-    attack_eps = checks.check_number(attack_eps, "attack_eps", low=0)
-    n_steps = checks.check_count(n_steps, "n_steps", high=checks.MOST_ROUNDS)
-    batch_size = checks.check_count(batch_size, "batch_size")
-    seed = checks.check_count(seed, "seed", low=0)
-    encoder = score.image_encoder(model, input_size, s.normalize, normalize_by, device)
-    standard, robust = [], []
-    progress = checks.check_flag(progress, "progress")
-    bar = blocks.open_bar(progress, total=len(s.scales), unit="scale")
-    with evaluating(encoder.network.forward, encoder.network.device), bar:
-        for scale in s.scales:
-            task = score.task_at(scale, s, encoder.shape)
-            train, test = score.sample_seeds(seed, scale)
-            z, y = score.task_features(encoder, task, s.n_train, train, batch_size)
-            probe = robust_linear_probe(nn.Flatten(), z, y, 0.0, n_classes=2)
-            head = probe.on(encoder.differentiable)
-            right, held = [], []
-            device = encoder.network.device
-            for x, y in task.batches(s.n_test, batch_size=batch_size, seed=test, device=device):
-                with torch.no_grad():
-                    right.append(head(x).argmax(1) == y)
-                attack = pgd_attack(head, x, y, attack_eps, n_steps=n_steps)
-                held.append(~attack.success)
-            standard.append(torch.cat(right).double().mean())
-            robust.append(torch.cat(held).double().mean())
-            bar.update()
-    return torch.stack(standard).cpu(), torch.stack(robust).cpu()

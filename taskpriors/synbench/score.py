@@ -6,7 +6,6 @@
 __all__ = ['synbench_score']
 
 # %% ../../nbs/synbench/03_score.ipynb #49a989fe
-import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -47,6 +46,14 @@ class _ImageEncoder(NamedTuple):
     def __call__(self, x: Tensor) -> Tensor:
         "Compute features without gradients."
         return checks.check_finite(self.network(self.normalized(x)), "features")
+
+    def task_features(
+        self, task: gaussians.SyntheticTask, n: int, seed: int, batch_size: int
+    ) -> tuple[Tensor, Tensor]:  # shape (n, d), float64, and labels of shape (n,)
+        "Compute features of the first images of a task."
+        batches = task.batches(n, batch_size=batch_size, seed=seed, device=self.network.device)
+        z, y = zip(*((self(x), y) for x, y in batches), strict=True)
+        return torch.cat(z).double(), torch.cat(y)
 
     def differentiable(self, x: Tensor) -> Tensor:
         "Compute features with gradients in the images, for attacks."
@@ -161,16 +168,6 @@ def scored_network(model: ModelLike) -> tuple[Any, dict[str, Any]]:
     size = tuple(parts[0].shape)
     return encoder.forward, dict(input_size=size, normalize_by=statistics)
 
-# %% ../../nbs/synbench/03_score.ipynb #c099ea74
-def task_features(
-    encoder: _ImageEncoder, task: gaussians.SyntheticTask, n: int, seed: int, batch_size: int
-) -> tuple[Tensor, Tensor]:  # shape (n, d), float64, and labels of shape (n,)
-    "Compute features of the first images of a task."
-    device = encoder.network.device
-    batches = task.batches(n, batch_size=batch_size, seed=seed, device=device)
-    z, y = zip(*((encoder(x), y) for x, y in batches), strict=True)
-    return torch.cat(z).double(), torch.cat(y)
-
 # %% ../../nbs/synbench/03_score.ipynb #bd8ad41d
 def _feature_rules(
     z: Tensor, labels: Tensor, s: SynBenchSettings
@@ -208,28 +205,13 @@ def sample_seeds(seed: int, scale: float) -> tuple[int, int]:
     words = np.random.SeedSequence([seed, round(scale * 1e9)]).generate_state(2, np.uint64)
     return int(words[0] >> np.uint64(2)), int(words[1] >> np.uint64(2))
 
-
-def task_at(scale: float, s: SynBenchSettings, shape: tuple) -> gaussians.SyntheticTask:
-    "Create the task at one scale."
-    center = s.pixel_mean
-    if isinstance(center, str):
-        center = 0.5 / math.sqrt(math.prod(shape))
-    return gaussians.synthetic_task(
-        scale,
-        shape,
-        pixel_mean=center,
-        covariance=s.covariance,
-        direction=s.direction,
-        tau=s.tau,
-    )
-
 # %% ../../nbs/synbench/03_score.ipynb #80c22bc5
 def _score_key(
     encoder: _ImageEncoder, s: SynBenchSettings, seed: int, sizes: Sequence[int]
 ) -> str | None:
     "Return the cache key of a score, or None if the network is not deterministic."
     network = encoder.network
-    images = task_at(1.0, s, encoder.shape).rows(0, encoders.PROBE_IMAGES, seed=0)[0]
+    images = s.task(1.0, encoder.shape).rows(0, encoders.PROBE_IMAGES, seed=0)[0]
     with encoders.evaluating(network.forward):
         probe = encoders.outputs_digest(lambda: encoder(images.to(network.device)), network.device)
     if probe is None:
@@ -257,10 +239,10 @@ def _measure_scale(
 ) -> dict[str, Tensor]:  # correct and margin, shape (n_sizes, n_eps, n_test); n_features
     "Evaluate the classifiers of one scale on its test samples."
     s = settings
-    task = task_at(scale, s, encoder.shape)
+    task = s.task(scale, encoder.shape)
     train, test = sample_seeds(seed, scale)
-    z_train, y_train = task_features(encoder, task, max(sizes), train, batch_size)
-    z, y = task_features(encoder, task, s.n_test, test, batch_size)
+    z_train, y_train = encoder.task_features(task, max(sizes), train, batch_size)
+    z, y = encoder.task_features(task, s.n_test, test, batch_size)
     correct, margin = [], []
     for n in sizes:
         rules = _feature_rules(z_train[:n], y_train[:n], s)
@@ -315,7 +297,7 @@ def score_by_n(
     **changes: Any,  # fields of SynBenchSettings
 ) -> list[SynBenchResult]:  # one per size
     "Compute SynBench scores at several training sizes from the forward passes of one (Table 8)."
-    s = curves.checked_settings(settings, changes)
+    s = SynBenchSettings.checked(settings, changes)
     seed = checks.check_count(seed, "seed", low=0)
     if isinstance(sizes, (list, tuple)) and not sizes:
         remedy = "pass at least one training size"
@@ -357,7 +339,7 @@ def score_by_n(
             work = partial(
                 _read_or_measure, measure=work, folder=folder, like=like, seed=seed, name=name
             )
-    tasks = [task_at(v, s, encoder.shape) for v in s.scales]
+    tasks = [s.task(v, encoder.shape) for v in s.scales]
     best = [robust_bayes([task.distance], [1.0], 0.0, tau=task.tau) for task in tasks]
     pairs = [(float(rule.accuracy), float(rule.scaled_bound)) for rule in best]
     reference = torch.tensor(pairs, dtype=torch.float64)
@@ -402,7 +384,7 @@ def synbench_score(
 
     Reference: Ko et al., SynBench, Section 3.4, eq. (3) and Algorithm 1.
     """
-    s = curves.checked_settings(settings, changes)
+    s = SynBenchSettings.checked(settings, changes)
     return score_by_n(
         model,
         (s.n_train,),

@@ -9,7 +9,7 @@ __all__ = []
 import difflib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 # %% ../../nbs/tools/07_arguments.ipynb #bf77a27b
@@ -28,20 +28,11 @@ def _label_words(words: list) -> tuple[list[str], list[str]]:  # label files, na
     return files, [word for word in words if word not in files]
 
 
-def _label_options(images: object, words: list, column: str | None = None) -> dict[str, Any]:
-    "Return the labels and metrics for `rank_models`, and refuse unknown metrics."
+def _label_options(words: list, column: str | None = None) -> dict[str, object]:
+    "Return the labels and metrics for `rank_models`."
     from taskpriors.inputs.row_labels import LabelColumn, labels_of_files
-    from taskpriors.rank.task import SYNBENCH
-    from taskpriors.transfer.registry import metric_functions
 
     files, names = _label_words(words)
-    if known := [name for name in names if name != SYNBENCH]:
-        metric_functions([0, 1], known)
-    if not files and getattr(images, "labels", None) is None:
-        raise ValueError(
-            "--labels requires examples with labels, or a file. Got none; pass a file, "
-            "a data set or a folder with one subfolder per class, or leave --labels out"
-        )
     labels = labels_of_files(files, column=column) if len(files) > 1 else [*files, True][0]
     if column is not None and len(files) == 1:
         labels = LabelColumn(labels, column)
@@ -52,36 +43,22 @@ _FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parqu
 _DATA_SETS = ("digits", "hfds", "hfids", "tfds", "wds", "torch")
 
 
-def _files_in_folders(models: list) -> list[str]:  # sorted by name
-    "Replace folders by their files of features, unless a folder is itself a model."
-    found = []
-    for model in models:
-        folder = os.path.expanduser(model)
-        inside = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-        files = [os.path.join(model, name) for name in inside if name.endswith(_FEATURE_FILES)]
-        is_network = {"config.json", "modules.json"} & set(inside)
-        is_one = is_network or {"vectors.npy", "index.json", "dimension"} <= set(inside)
-        found += files if files and not is_one else [model]
-    return found
+def _files_of(given, name) -> list[str]:  # the values of an option, without keys of archives
+    words = given.get(name, [])
+    return list(map(_file_in, [words] if isinstance(words, str) else words))
 
 
-def _paths_in(given) -> Iterator[tuple[str, str]]:  # yields (option, path)
-    if "images" in given and given["images"].partition("/")[0].lower() not in _DATA_SETS:
-        yield "--images", given["images"]
-    for name in ("texts", "pairs", "relevant"):
-        if name in given:
-            yield f"--{name}", given[name]
-    for model in [*given.get("models", ()), given.get("prior", "")]:
-        word = _file_in(model)
-        elsewhere = "@" in word or "://" in word or word.startswith(("hf-hub:", "local-dir:"))
-        if word.endswith(_FEATURE_FILES) and not elsewhere:
-            yield "--prior" if model == given.get("prior") else "--models", word
-    for word in map(_file_in, given.get("labels", ())):
-        if word.endswith(_LABEL_FILES):
-            yield "--labels", word
-    for name in ("past_results", "queries"):
-        for word in map(_file_in, given.get(name, ())):
-            yield f"--{name.replace('_', '-')}", word
+def _paths_in(given) -> Iterator[tuple[str, str]]:  # yields (name of the option, path)
+    if given.get("images", "digits").partition("/")[0].lower() not in _DATA_SETS:
+        yield "images", given["images"]
+    for name in ("texts", "pairs", "relevant", "past_results", "queries"):
+        yield from ((name, word) for word in _files_of(given, name))
+    endings = dict(models=_FEATURE_FILES, prior=_FEATURE_FILES, labels=_LABEL_FILES)
+    for name, ending in endings.items():
+        for word in _files_of(given, name):
+            elsewhere = "@" in word or "://" in word or word.startswith(("hf-hub:", "local-dir:"))
+            if word.endswith(ending) and not elsewhere:
+                yield name, word
 
 
 def _check_paths(given: dict) -> None:
@@ -94,54 +71,24 @@ def _check_paths(given: dict) -> None:
         beside = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
         near = difflib.get_close_matches(name, beside, 1)
         remedy = f"did you mean {near[0]}" if near else "check the spelling of the path"
-        raise FileNotFoundError(
-            f"{option} must name an existing path. Got {word[-80:]!r}; {remedy}"
-        )
-
-# %% ../../nbs/tools/07_arguments.ipynb #47ca0885
-def _check_models(given: dict) -> None:
-    "Raise an error if images other than the digits are passed without models."
-    images = given.get("images", "digits")
-    if images != "digits" and "models" not in given:
-        is_near = difflib.get_close_matches(str(images), ["digits"]) and not os.path.exists(images)
-        remedy = "did you mean --images digits" if is_near else "pass some, for example resnet18"
-        rule = "images other than the digits require models"
-        raise ValueError(f"{rule}. Got --images {images} without --models; {remedy}")
+        rule = f"--{option.replace('_', '-')} must name an existing path"
+        raise FileNotFoundError(f"{rule}. Got {word[-80:]!r}; {remedy}")
 
 # %% ../../nbs/tools/07_arguments.ipynb #f7029e36
 _OF_IMAGES = ("images", "split", "limit", "exif_rotation")
 _OF_TEXTS = ("texts", "prefix", "query_prefix", "text_column", "label_column")
 _OF_COMMAND = ("command", "run", "labels", "all", "out", "overwrite", "report", "json", "config")
-_OF_COMMAND += ("to_record", "task", "plan", "queries", "relevant", "k", "typed")
-
-
-def _read_references(words: list) -> Mapping | str | bool:  # as for rank_models
-    "Parse the arguments of --references: none, standard, or additional models and files."
-    from taskpriors.rank.members import named_models
-
-    if words == ["none"]:
-        return False
-    own = [word for word in _files_in_folders(words) if word != "standard"]
-    return named_models(own) if own else "standard"
-
-
-def _own_options(given: dict) -> dict[str, Any]:
-    "Return the options that are parameters of the ranking function."
-    shell = _OF_IMAGES + _OF_TEXTS + _OF_COMMAND
-    return {name: value for name, value in given.items() if name not in shell}
+_OF_COMMAND += ("plan", "queries", "relevant", "k", "typed")
 
 
 def _check_text_options(given: dict) -> None:
     "Raise an error if image options are passed with texts, or text options with images."
-    of_images, of_texts = ("split", "exif_rotation"), _OF_TEXTS[1:]
-    if _label_words(given.get("labels", []))[0]:
-        of_texts = of_texts[:-1]
-    for name in of_images if "texts" in given else of_texts:
-        if name in given:
-            needs = "images" if name in of_images else "--texts"
-            needs += " and files of --labels" if name == "label_column" else ""
-            word = name.replace("_", "-")
-            raise ValueError(f"--{word} is for {needs}. Got none; leave it out")
+    of_others = ("split", "exif_rotation") if "texts" in given else _OF_TEXTS[1:]
+    for name in filter(given.__contains__, of_others):
+        if name == "label_column" and _label_words(given.get("labels", []))[0]:
+            continue  # it is a column of these files
+        needs = "images" if "texts" in given else "--texts"
+        raise ValueError(f"--{name.replace('_', '-')} is for {needs}. Got none; leave it out")
 
 
 def load_points(given: dict) -> Any:  # image or text source; None if all models are features
@@ -162,10 +109,9 @@ def load_points(given: dict) -> Any:  # image or text source; None if all models
     if "images" not in source and all(map(is_feature_file, given.get("models", [""]))):
         if not source:
             return None
-        raise ValueError(
-            f"--{next(iter(source)).replace('_', '-')} is for images and texts. "
-            "Got only files of features; leave it out, or store the rows to use"
-        )
+        rule = f"--{next(iter(source)).replace('_', '-')} is for images and texts"
+        remedy = "leave it out, or store the rows to use"
+        raise ValueError(f"{rule}. Got only files of features; {remedy}")
     if "images" in source:
         source["source"] = source.pop("images")
     return load_images(**source, progress=given.get("progress", True))
@@ -182,13 +128,12 @@ def _retrieval_options(given: dict, points: object) -> dict[str, Any]:  # points
         raise ValueError("--pairs and --queries must not be combined. Got both; leave one out")
     from taskpriors.inputs.row_pairs import Retrieval
 
-    queries = _files_in_folders(given["queries"]) if points is None else given["queries"]
+    queries = given["queries"]
     if points is not None and len(queries) > 1:
         rule = "--queries must be one file of texts, or one folder of images"
         raise ValueError(f"{rule}. Got {len(queries)}; merge them")
-    asked = queries if points is None else queries[0]
-    counted = {"k": given["k"]} if "k" in given else {}
-    return dict(pairs=Retrieval(queries=asked, relevant=given["relevant"], **counted))
+    options = {name: given[name] for name in ("relevant", "k") if name in given}
+    return dict(pairs=Retrieval(queries=queries if points is None else queries[0], **options))
 
 
 def _prefix_of(model: str, models: list, words: list) -> str | None:
@@ -216,11 +161,13 @@ def _with_prefixes(given: dict) -> list:  # names, or results of `prefixed`
 # %% ../../nbs/tools/07_arguments.ipynb #opt00002
 def ranking_options(given: dict, points: object) -> dict[str, Any]:  # points: from load_points
     "Return the options of a command as options of `rank_models`."
+    from taskpriors.rank.members import named_models
     from taskpriors.rank.task import ON_REQUEST
 
-    options = _own_options(given)
+    others = _OF_IMAGES + _OF_TEXTS + _OF_COMMAND
+    options = {name: value for name, value in given.items() if name not in others}
     if "labels" in given:
-        options |= _label_options(points, given["labels"], given.get("label_column"))
+        options |= _label_options(given["labels"], given.get("label_column"))
     if "all" in given:
         names = options.get("metrics")
         options["metrics"] = "all" if names is None else [*names, *ON_REQUEST]
@@ -228,62 +175,26 @@ def ranking_options(given: dict, points: object) -> dict[str, Any]:  # points: f
     if {"prefix", "query_prefix"} & set(given):
         options["models"] = _with_prefixes(given)
     if "references" in given and "model" not in given:
-        options["references"] = _read_references(given["references"])
+        words = [word for word in given["references"] if word != "standard"]
+        own = named_models(words) if words else "standard"
+        options["references"] = False if words == ["none"] else own
     return options
-
-# %% ../../nbs/tools/07_arguments.ipynb #7839d663
-_NAMELESS = ("label", "labels", "to_label", "images", "texts", "train", "test", "data")
-
-
-def _recorded_task(given: dict) -> str | None:  # None without --to-record
-    "Return the name of the task for --to-record, which requires labels."
-    if "to_record" not in given:
-        if "task" in given:
-            raise ValueError("--task requires --to-record. Got no --to-record; pass a file")
-        return None
-    file = given["to_record"]
-    if not file.endswith(".csv"):
-        raise ValueError(
-            f"--to-record must be a .csv file. Got {file[-80:]!r}; name it results.csv"
-        )
-    if "labels" not in given:
-        raise ValueError("--to-record requires scores on labels. Got no --labels; add them")
-    if "task" in given:
-        return given["task"]
-    words = [*_label_words(given["labels"])[0], given.get("texts"), given.get("images")]
-    word = os.path.abspath(os.path.expanduser(_file_in(next(filter(None, words), "digits"))))
-    name = os.path.basename(word) if os.path.isdir(word) else os.path.basename(word).split(".")[0]
-    if name.lower() in _NAMELESS:
-        raise ValueError(f"--to-record requires a task name. Got {name!r}; pass it as --task")
-    return name
 
 # %% ../../nbs/tools/07_arguments.ipynb #chk00002
 def check_given(given: dict) -> None:
-    "Check the options of `rank` or `layers`, replace folders by their files, and name the task."
-    if "model" not in given:  # the network of `layers`
-        _check_models(given)
+    "Check the paths and options of `rank` or `layers`."
+    images = given.get("images", "digits")
+    if images != "digits" and not {"model", "models"} & set(given):
+        rule = "images other than the digits require models"
+        is_near = difflib.get_close_matches(str(images), ["digits"]) and not os.path.exists(images)
+        remedy = "did you mean --images digits" if is_near else "pass some, for example resnet18"
+        raise ValueError(f"{rule}. Got --images {images} without --models; {remedy}")
     _check_paths(given)
     _check_text_options(given)
-    if "models" in given:
-        given["models"] = _files_in_folders(given["models"])
-    if {"to_record", "task"} & set(given):
-        given["task"] = _recorded_task(given)
-
-# %% ../../nbs/tools/07_arguments.ipynb #b8465d4d
-def check_options(given: dict) -> None:
-    "Check options that `rank_models` would refuse, before images are read."
-    from taskpriors.rank.distributions import read_prior
-    from taskpriors.rank.members import named_models
-    from taskpriors.rank.options import RankOptions, nested
-
-    options = nested(**_own_options(given))
-    names = [name for name in ("seed", "scoring", "tasks", "compute") if name in options]
-    checked = RankOptions(**{name: options[name] for name in names})
-    read_prior(checked.tasks.prior, named_models(given.get("models")))
 
 # %% ../../nbs/tools/07_arguments.ipynb #296616e7
 _UNRECORDED = ("command", "run", "typed", "config", "cache", "out", "overwrite", "report")
-_UNRECORDED += ("json", "all", "progress", "plan", "to_record", "task")
+_UNRECORDED += ("json", "all", "progress", "plan")
 _OF_PATHS = ("models", "references", "images", "texts", "labels", "prior", "past_results")
 _OF_PATHS += ("pairs", "queries", "relevant")
 

@@ -8,22 +8,21 @@ __all__ = ['main']
 # %% ../../nbs/tools/08_cli.ipynb #7c429010
 import argparse
 import ast
+import difflib
 import inspect
 import json
 import os
 import re
 import shlex
 import sys
-import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ..signatures import read_signature
-from ..toml import packaged_toml
+from ..toml import packaged_toml, tomllib
 from . import arguments, console
 
 # %% ../../nbs/tools/08_cli.ipynb #e9730266
@@ -62,6 +61,111 @@ def _command_words() -> dict[str, dict]:
 
     return {name: spelled_out(words) for name, words in commands.items()}
 
+# %% ../../nbs/tools/08_cli.ipynb #conf0002
+def _flag(name) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _read_config(file: str, command: str) -> dict[str, Any]:
+    "Read options from a TOML file, or its table `[command]`, or from ranking.json."
+    with open(os.path.expanduser(file), "rb") as opened:
+        try:
+            read = json.load(opened) if file.endswith(".json") else tomllib.load(opened)
+        except ValueError as e:  # raised by json and toml
+            rule = "--config must be TOML, or JSON in a .json file"
+            raise ValueError(f"{rule}. Got {file[-80:]!r} ({e}); correct it") from None
+    options = read.get("command", read.get(command, read))
+    if "verdict" in options:
+        rule = "--config must be a file of options, or a ranking that the command has saved"
+        raise ValueError(f"{rule}. Got {file[-80:]!r} without options; pass another file")
+    if (name := options.get("name", command)) != command:
+        rule = "--config must belong to the same command"
+        raise ValueError(f"{rule}. Got {name!r}; call taskpriors {name}")
+    return {name: value for name, value in options.items() if name != "name"}
+
+
+def _config_words(options: dict, known: Iterable) -> list[str]:
+    "Convert options to command-line arguments with known flags, for argparse."
+    words = []
+    for name, value in options.items():
+        flag = _flag(name)
+        no = flag.replace("--", "--no-", 1)
+        if isinstance(value, list):
+            words += [flag, *map(str, value)]
+        elif value is True or (value is False and flag not in known):
+            words.append(flag)
+        elif value is not False:
+            words.append(f"{flag}={value}")
+        elif no in known:
+            words.append(no)
+    return words
+
+# %% ../../nbs/tools/08_cli.ipynb #9feb306f
+def _nearest(word: str, words: Iterable) -> str:  # empty if none is similar
+    "Return the end of an error message, which suggests the most similar word."
+    near = difflib.get_close_matches(word, list(words), n=1, cutoff=0.7)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+class _HelpAll(argparse.Action):
+    "Action that prints all options of a command."
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        "Print the options and exit."
+        print(argparse.ArgumentParser.format_help(parser), end="")
+        parser.exit()
+
+
+class _Command(argparse.ArgumentParser):
+    "Argument parser of a command."
+
+    short_help = ""  # printed by --help instead of all options, if set
+
+    def format_help(self) -> str:
+        "Return the short help of a command if there is one, otherwise all options."
+        return self.short_help or super().format_help()
+
+    def shorten_help(self, first: Mapping[str, str], examples: Iterable) -> None:
+        "Make --help print the first options and examples, and --help-all all options."
+        self.usage = f"{self.prog} {'[MODEL ...] ' if 'MODEL ...' in first else ''}[options]"
+        lines = {**first, "--help-all": "print all options"}
+        indent = 4 + max(map(len, lines))
+        options = [f"  {flag:{indent - 2}}{words}" for flag, words in lines.items()]
+        self.short_help = "\n".join(
+            [
+                f"usage: {self.usage}\n\n{console.wrapped(self.description or '')}\n",
+                *(console.wrapped(line, indent=indent) for line in options),
+                "\nexamples:",
+                *(f"  {self.prog} {words}" for words in examples),
+                "",
+            ]
+        )
+        self.add_argument("--help-all", action=_HelpAll, nargs=0, help="print all options")
+
+    def parse_known_args(
+        self, args: Any | None = None, namespace: Any | None = None
+    ) -> tuple[Any, list[str]]:
+        "Read options from --config, and refuse unknown options with a suggestion."
+        flags = self._option_string_actions
+        words = [str(word) for word in args or ()]
+        if "--models" in flags and words and not words[0].startswith("-"):
+            if any(word.partition("=")[0] == "--models" for word in words):
+                text = f"models are given twice: by --models, and as {words[0]} before the options"
+                self.error(text)
+            args = ["--models", *words]  # words before the first option
+        if "--config" in flags:
+            early = argparse.ArgumentParser(self.prog, add_help=False, allow_abbrev=False)
+            early.add_argument("--config")
+            file = early.parse_known_args(args)[0].config
+            if file is not None:
+                options = _read_config(file, self.prog.split()[-1])
+                args = [*_config_words(options, flags), *(args or ())]
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            remedy = _nearest(unknown[0].partition("=")[0], flags)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{remedy}")
+        return parsed, unknown
+
 # %% ../../nbs/tools/08_cli.ipynb #4933a545
 def _plain(x) -> str:  # printable text
     from taskpriors.report.words import plain_text
@@ -70,11 +174,9 @@ def _plain(x) -> str:  # printable text
 
 
 def _report_path(given) -> Path | None:  # None if no page is requested
-    from taskpriors.refusals import named
     from taskpriors.report.page import check_report_path
 
-    with named("taskpriors"):
-        return check_report_path(given["report"]) if "report" in given else None
+    return check_report_path(given["report"]) if "report" in given else None
 
 
 def _tell(ranking, given, report) -> None:
@@ -98,72 +200,56 @@ def _tell(ranking, given, report) -> None:
     )
 
 # %% ../../nbs/tools/08_cli.ipynb #afb3e0ac
-_NO_TIME = "The run reports the time left, which depends on the machine, while it computes."
-
-
-def _rank(args, given) -> int:  # called after the checks that need no imports
-    from taskpriors.rank.models import check_out, plan_models, rank_models, saved_in
-    from taskpriors.rank.options import nested
-
-    report = _report_path(given)
-    arguments.check_options(given)
-    check_out(args.out)
-    images = arguments.load_points(given)
-    options = nested(images=images, **arguments.ranking_options(given, images))
-    if "plan" in given:
-        known = inspect.signature(plan_models).parameters
-        plan = plan_models(**{name: options[name] for name in known if name in options})
-        text = f"{plan}. {_NO_TIME}"
-        print(console.wrapped(text, console.width_of_lines(sys.stdout.isatty())))
-        return 0
-    ranking = saved_in(rank_models(**options), args.out, overwrite="overwrite" in given)
-    _tell(ranking, given, report)
-    if "to_record" in given:
-        ranking.to_record(given["task"], given["to_record"], overwrite="overwrite" in given)
-        console.complain(f"added the scores on {given['task']} to {given['to_record']}")
-    return 1 if ranking.failures else 0
-
-
 def _run_rank(args: argparse.Namespace) -> int:
     "Rank models for your images or texts by expected regret; labels are optional."
     given = vars(args)
     arguments.check_given(given)
     with console.heartbeat("plan" not in given and given.get("progress", True)):
-        return _rank(args, given)
+        from taskpriors.rank.models import check_out, plan_models, rank_models, saved_in
+        from taskpriors.rank.options import nested
+
+        report = _report_path(given)
+        check_out(args.out)
+        images = arguments.load_points(given)
+        options = nested(images=images, **arguments.ranking_options(given, images))
+        if "plan" in given:
+            known = inspect.signature(plan_models).parameters
+            plan = plan_models(**{name: options[name] for name in known if name in options})
+            note = "The run reports the time left, which depends on the machine, while it computes."
+            print(console.wrapped(f"{plan}. {note}"))
+            return 0
+        ranking = saved_in(rank_models(**options), args.out, overwrite="overwrite" in given)
+        _tell(ranking, given, report)
+        return 1 if ranking.failures else 0
 
 # %% ../../nbs/tools/08_cli.ipynb #6960ec2d
-def _rank_layers(args) -> int:
-    from taskpriors.inputs.accepted_models import load_encoder
-    from taskpriors.rank.models import check_out, rank_models, saved_in
-    from taskpriors.rank.options import nested
-    from taskpriors.tools.layers import layers_of, layers_prior
-
-    given = vars(args)
-    report = _report_path(given)
-    check_out(args.out)
-    opened = arguments.load_points(given)
-    options = arguments.ranking_options(given, opened)
-    points = {"texts" if "texts" in given else "images": opened}
-    files = options.pop("references", ())
-    references = {Path(file).stem: load_encoder(file).features for file in files}
-    looking = ("layers", "pool", "batch_size")
-    layers = layers_of(
-        options.pop("model"),
-        **points,
-        **{name: options.pop(name) for name in looking if name in options},
-    )
-    prior = layers_prior(layers, opened, references=references)
-    ranking = rank_models(layers, **points, **nested(prior=prior, **options))
-    ranking = saved_in(ranking, args.out, overwrite="overwrite" in given)
-    _tell(ranking, given, report)
-    return 0
-
-
 def _run_layers(args: argparse.Namespace) -> int:
     "Rank the layers of a network, with different poolings, by expected regret."
-    arguments.check_given(vars(args))
-    with console.heartbeat(vars(args).get("progress", True)):
-        return _rank_layers(args)
+    given = vars(args)
+    arguments.check_given(given)
+    with console.heartbeat(given.get("progress", True)):
+        from taskpriors.inputs.accepted_models import load_encoder
+        from taskpriors.rank.models import check_out, rank_models, saved_in
+        from taskpriors.rank.options import nested
+        from taskpriors.tools.layers import layers_of, layers_prior
+
+        report = _report_path(given)
+        check_out(args.out)
+        opened = arguments.load_points(given)
+        options = arguments.ranking_options(given, opened)
+        points = {"texts" if "texts" in given else "images": opened}
+        files = options.pop("references", ())
+        references = {Path(file).stem: load_encoder(file).features for file in files}
+        looking = ("layers", "pool", "batch_size")
+        layers = layers_of(
+            options.pop("model"),
+            **points,
+            **{name: options.pop(name) for name in looking if name in options},
+        )
+        prior = layers_prior(layers, opened, references=references)
+        ranking = rank_models(layers, **points, **nested(prior=prior, **options))
+        _tell(saved_in(ranking, args.out, overwrite="overwrite" in given), given, report)
+        return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #d90ac15b
 _WHAT = dict(result="", copy="readable copies", lock="locks")
@@ -199,12 +285,12 @@ def _run_cache(args: argparse.Namespace) -> int:
     print(_plain(root))
     if "clear" in args:
         removed = store.clear_cache(root)
-        print("\n".join(["Removed:", *_file_table(removed)]))
-        kept = [file for file in ours if file not in removed]
-        if kept:
-            print("\n".join(["In use by a run, not removed:", *_file_table(kept)]))
-    else:
-        print("\n".join(_file_table(ours)))
+        print("Removed:", *_file_table(removed), sep="\n")
+        ours = [file for file in ours if file not in removed]
+        if ours:
+            print("In use by a run, not removed:")
+    if ours or "clear" not in args:
+        print(*_file_table(ours), sep="\n")
     others = [file.path.relative_to(root) for file in files if file.owner is None]
     if others:
         named = ", ".join(_printable(path, 40) for path in others[:5])
@@ -217,13 +303,12 @@ def _run_metrics(args: argparse.Namespace) -> int:
     "List the metrics, or describe one: formula, direction, pitfalls."
     from taskpriors.transfer import registry
 
-    width = console.width_of_lines(sys.stdout.isatty())
     if "metric" in args:
-        print(console.wrapped(str(registry.describe_metric(args.metric)), width, 13))
+        print(console.wrapped(str(registry.describe_metric(args.metric)), indent=13))
         return 0
-    for name, row in registry.card_table().iterrows():
-        line = f"{name:25}{row.better:8}{row.needs}"
-        print(console.wrapped(f"{line}: {row.trap}", width, 25))
+    for name, metric in registry.METRICS.items():
+        line = f"{name:25}{metric.better:8}{', '.join(metric.needs)}"
+        print(console.wrapped(f"{line}: {metric.trap}", indent=25))
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #12c9d8b7
@@ -252,8 +337,8 @@ def _run_neucrab(args: argparse.Namespace) -> int:
 
 def _run_synbench(args: argparse.Namespace) -> int:
     "Score networks by SynBench, without data, and write scores, curves, figures and margins."
-    table, width = _called(args), console.width_of_lines(sys.stdout.isatty())
-    print(table.round(3).to_string(index=False, line_width=width))
+    table = _called(args).round(3)
+    print(table.to_string(index=False, line_width=console.width_of_lines()))
     return 0
 
 
@@ -262,30 +347,23 @@ def _run_reproduce(args: argparse.Namespace) -> int:
     from taskpriors.papers.recipes import ItemPlan, item_table
     from taskpriors.papers.reproduce import reproduce
 
-    width = console.width_of_lines(sys.stdout.isatty())
-    wrap = partial(textwrap.fill, width=min(width, 80), break_on_hyphens=False)
+    width = console.width_of_lines()
     given = _given_options(args)
     if "item" not in given:
         for name, row in item_table().iterrows():
             said = f"{row.shows}. It requires {row.needs}. {row.notes}".strip()
-            said += f" Does it run here? {row.here}."
-            print(wrap(said, initial_indent=f"{name:28}", subsequent_indent=" " * 28))
+            line = f"{name:28}{said} Does it run here? {row.here}."
+            print(console.wrapped(line, min(width, 80), indent=28))
         return 0
     found = reproduce(given.pop("item"), **given)
     if isinstance(found, ItemPlan):
         print(found)
         return 0
-    print(found.map(_number_or_word).to_string(index=False, line_width=width))
-    for note in found.attrs["notes"]:
-        print(wrap(f"\n{note}" if note is found.attrs["notes"][0] else note))
+    cells = found.astype(object).fillna("")
+    print(cells.to_string(index=False, line_width=width, float_format="{:.4g}".format))
+    print("", *(console.wrapped(note, min(width, 80)) for note in found.attrs["notes"]), sep="\n")
     print(f"\nWritten to {', '.join(found.attrs['written'])}")
     return 0
-
-
-def _number_or_word(x) -> str:  # text of a cell; empty for a missing value
-    if x is None or x != x:
-        return ""
-    return f"{x:.4g}" if isinstance(x, float) else x
 
 # %% ../../nbs/tools/08_cli.ipynb #e88fef39
 def _run_data(args: argparse.Namespace) -> int:
@@ -301,7 +379,7 @@ def _run_data(args: argparse.Namespace) -> int:
     if "name" not in args:
         for name, row in study_data.study_data_table().iterrows():
             print(f"{name} ({row.kind})\n    {row.repository} at {row.commit[:12]}")
-            print(textwrap.fill(row.licence, 76, initial_indent=" " * 4, subsequent_indent=" " * 4))
+            print(console.wrapped(f"    {row.licence}", 76, indent=4))
         return 0
     print(_plain(study_data.fetch_study_data(args.name, out=getattr(args, "out", None))))
     return 0
@@ -311,13 +389,12 @@ def _run_next(args: argparse.Namespace) -> int:
     "Write a sheet of examples to label next, for a saved ranking."
     from taskpriors.rank.ranking import Ranking
 
-    width = console.width_of_lines(sys.stdout.isatty())
     ranking = Ranking.load(args.ranking)
-    print(console.wrapped(ranking.verdict, width))
+    print(console.wrapped(ranking.verdict))
     sheet = _plain(_called(args))
     again = f"Fill in the column label of {sheet}, and rank again with --labels {sheet}"
     earlier = ", after the files of earlier labels" if "labels" in ranking.settings else ""
-    print(console.wrapped(f"{again}{earlier}.", width))
+    print(console.wrapped(f"{again}{earlier}."))
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #122bfef0
@@ -344,9 +421,7 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=taskpriors.__version__)
     no_command: Callable = parser.print_help
     parser.set_defaults(run=lambda args: no_command() or 0)
-    subparsers = parser.add_subparsers(
-        dest="command", metavar="COMMAND", parser_class=console.Command
-    )
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Command)
     for name, entry in _command_words().items():
         run, unset = _COMMANDS[name], argparse.SUPPRESS
         sentence = run.__doc__
@@ -378,7 +453,7 @@ def _run(argv) -> int:
     parser = _build_parser()
     words = sys.argv[1:] if argv is None else argv
     if words and not words[0].startswith("-") and words[0] not in _COMMANDS:
-        remedy = console.nearest(words[0], _COMMANDS)
+        remedy = _nearest(words[0], _COMMANDS)
         parser.error(f"unknown command {words[0]!r}{remedy or '; see taskpriors --help'}")
     if "_ARGCOMPLETE" in os.environ:  # a shell requests completions
         import argcomplete
@@ -393,4 +468,4 @@ def main(
     argv: list | None = None,  # arguments after `taskpriors`; None for those of the command line
 ) -> int:  # exit status
     "Run the command `taskpriors`."
-    return console.exit_status(partial(_run, argv))
+    return console.exit_status(lambda: _run(argv))

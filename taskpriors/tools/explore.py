@@ -7,12 +7,11 @@ __all__ = ['TaskExplorer', 'draw_task', 'explore']
 
 # %% ../../nbs/tools/07_explore.ipynb #6c190829
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import taskpriors.checks as checks
 from ..checks import ArrayLike, Axes
@@ -20,17 +19,13 @@ from ..kernels import kernel_factor
 from ..prior.calibration import critical_temperature
 from ..prior.prefix import sample_labels
 from ..report.plots import drawn_png, tsne
+from ..ridge import decompose
 from ..signatures import documented
 
 # %% ../../nbs/tools/07_explore.ipynb #21cfb471
 def _pca_map(X) -> Tensor:  # (n, 2)
-    if X.shape[1] == 1:
-        return X.repeat(1, 2)
-    X = X - X.mean(0)
-    if len(X) < X.shape[1]:
-        scores = torch.linalg.eigh(X @ X.T).eigenvectors[:, [-1, -2]]
-    else:
-        scores = X @ torch.linalg.eigh(X.T @ X).eigenvectors[:, [-1, -2]]
+    basis = decompose(X)
+    scores = nn.functional.pad(basis.U * basis.s, (0, 2))[:, :2]
     largest = scores.gather(0, scores.abs().argmax(0, keepdim=True))
     return torch.where(largest < 0, -scores, scores)
 
@@ -58,43 +53,40 @@ def _warmth_marks(Z: Tensor, strength: float, q: int) -> dict[str, float]:
     return {"coins": onset, "structure": onset / 10, "frozen": 0.1}
 
 # %% ../../nbs/tools/07_explore.ipynb #4d94bd05
+_KERNELS = ("cosine", "linear", "projection", "rbf")
 # name -> convention of the temperature; None for uniform labels
 _SAMPLERS = {"prefix (2/T)": "exact", "prefix (paper, 1/T)": "paper", "uniform": None}
 
 # %% ../../nbs/tools/07_explore.ipynb #aa059b52
-@dataclass
 class TaskExplorer:
     "Maps of examples, and tasks sampled from a prior over their labels."
 
-    features: Tensor  # shape (n, d)
-    maps: dict = field(default_factory=dict)  # name -> coordinates, shape (n, 2); filled on demand
-    factors: dict = field(default_factory=dict)  # kernel -> (factor, strength); filled on demand
-
     @checks.named("TaskExplorer")
-    def __post_init__(self):
-        self.features = checks.check_features(self.features).float()
-        for name in ("maps", "factors"):
-            remedy = "pass a dictionary of precomputed values, or leave it out"
-            checks.check_instance(getattr(self, name), dict, name, remedy=remedy)
+    def __init__(
+        self,
+        features: ArrayLike,  # shape (n, d)
+    ) -> None:
+        self.features = checks.check_features(features).float()
+        self._maps: dict[str, Tensor] = {}  # name -> coordinates; filled on demand
+        self._factors: dict[str, tuple[Tensor, float]] = {}  # filled on demand
 
     @checks.entry_point
     def coordinates(self, name: str) -> Tensor:  # (n, 2)
         "Return the coordinates of a map, which are computed on first use."
-        checks.check_choice(name, ("tsne", "pca", *self.maps), "view")
-        if name not in self.maps:
-            self.maps[name] = _task_map(self.features, name)
-        return self.maps[name]
+        checks.check_choice(name, ("tsne", "pca"), "view")
+        if name not in self._maps:
+            self._maps[name] = _task_map(self.features, name)
+        return self._maps[name]
 
     @checks.entry_point
     def factor(self, kind: str) -> tuple[Tensor, float]:  # factor and strength
         "Return the factor and strength of a kernel, which are computed on first use."
-        kinds = ("cosine", "linear", "projection", "rbf", *self.factors)
-        checks.check_choice(kind, kinds, "prior")
-        if kind not in self.factors:
+        checks.check_choice(kind, _KERNELS, "prior")
+        if kind not in self._factors:
             rank = min(256, len(self.features)) if kind == "rbf" else None
             Z = kernel_factor(self.features, kind, rank=rank)
-            self.factors[kind] = Z, _kernel_strength(Z)
-        return self.factors[kind]
+            self._factors[kind] = Z, _kernel_strength(Z)
+        return self._factors[kind]
 
     @checks.entry_point
     def labels(
@@ -154,30 +146,22 @@ def _point_at(xy: Tensor, across: float, up: float) -> int:
     return int(((xy - low) / range_ - at).square().sum(1).argmin())
 
 # %% ../../nbs/tools/07_explore.ipynb #8aded948
-@checks.entry_point
-def redraw(
+def _redraw(
     explorer: TaskExplorer,  # holds the maps and samples the tasks
     *,
     view: str = "tsne",  # name of the map
-    size: float = 5.0,  # width and height in inches
-    dpi: int = 90,  # resolution in dots per inch
     **task: Any,  # arguments of TaskExplorer.labels
-) -> bytes:  # PNG
+) -> bytes:  # PNG, 450 pixels wide
     "Draw a sampled task on the map."
     from matplotlib.figure import Figure
 
-    remedy = "pass TaskExplorer(features)"
-    checks.check_instance(explorer, TaskExplorer, "explorer", remedy=remedy)
-    size = checks.check_number(size, "size", low=0.5, high=100)
-    dpi = checks.check_count(dpi, "dpi", high=1000)
     y = explorer.labels(**task)
-    fig = Figure(figsize=(size, size))
-    ax = draw_task(explorer.coordinates(view), y, fig.add_axes(_BOX))
+    ax = draw_task(explorer.coordinates(view), y, Figure(figsize=(5, 5)).add_axes(_BOX))
     ax.margins(_MARGIN)
     shares = y.bincount(minlength=task.get("n_classes", 2)).double() / len(y)
     words = ", ".join(f"{share:.0%}" for share in shares.sort(descending=True)[0].tolist()[:6])
     ax.set_title(f"class shares {words}", loc="left", fontsize=10)
-    return drawn_png(ax, dpi=dpi)
+    return drawn_png(ax, dpi=90)
 
 # %% ../../nbs/tools/07_explore.ipynb #1df50fb8
 def widget_modules(instead: str) -> tuple[Any, Any]:
@@ -195,17 +179,14 @@ def thumbnail_png(image: Any, side: int = 120) -> bytes:
     "Encode an array of pixels or a PIL image as a PNG file with at most `side` pixels per side."
     import io
 
-    from PIL import Image
+    from PIL import Image, ImageOps
 
     if not isinstance(image, Image.Image):
-        pixels = torch.as_tensor(image).double()
-        low, high = pixels.min(), pixels.max()
-        scaled = 255 * (pixels - low) / (high - low).clamp_min(1e-12)
-        image = Image.fromarray(scaled.to(torch.uint8).numpy())
-    scale = side / max(image.size)
-    size = [max(1, round(scale * length)) for length in image.size]
+        pixels = np.asarray(image, dtype=float)
+        scaled = np.interp(pixels, (pixels.min(), pixels.max()), (0, 255))
+        image = Image.fromarray(scaled.astype(np.uint8))
     out = io.BytesIO()
-    image.convert("RGB").resize(size, Image.NEAREST).save(out, format="PNG")
+    ImageOps.contain(image.convert("RGB"), (side, side), Image.NEAREST).save(out, format="PNG")
     return out.getvalue()
 
 # %% ../../nbs/tools/07_explore.ipynb #46983b98
@@ -214,12 +195,11 @@ def _controls(w) -> dict:  # w: the module ipywidgets
     warmth = w.FloatLogSlider(
         value=1, min=-2, max=3, step=0.05, description="temperature", readout_format=".2g", **look
     )
-    kernels = ["cosine", "linear", "projection", "rbf"]
     return dict(
         warmth=warmth,
         n_classes=w.IntSlider(value=2, min=2, max=10, description="classes", **look),
         sampler=w.Dropdown(options=list(_SAMPLERS), description="sampler", **look),
-        prior=w.Dropdown(options=kernels, description="prior", **look),
+        prior=w.Dropdown(options=_KERNELS, description="prior", **look),
         view=w.Dropdown(options=["tsne", "pca"], description="map", **look),
         seed=w.IntSlider(value=0, min=0, max=99, description="task", **look),
     )
@@ -245,24 +225,22 @@ def explore(
     features: ArrayLike | None = None,  # shape (n, d); None: the digits of scikit-learn
     *,
     images: Sequence | np.ndarray | Tensor | None = None,  # n images, shown on click
-    **explorer: Any,  # precomputed maps or factors for TaskExplorer
 ) -> Any:  # ipywidgets.Widget
     "Show a sampled task, with controls for temperature, classes, sampler, prior and map."
-    w, events = widget_modules("call redraw")
+    w, events = widget_modules("use TaskExplorer and draw_task")
     if features is None:
         from sklearn.datasets import load_digits
 
         features, images = load_digits().data, load_digits().images
-    state = TaskExplorer(features, **explorer)  # type: ignore[arg-type]  # converted to a tensor
+    state = TaskExplorer(features)
     n = len(state.features)
     if images is not None:
         kinds, remedy = (list, tuple, np.ndarray, Tensor), "pass a list of arrays"
         checks.check_instance(images, kinds, "images", remedy=remedy)
-    if isinstance(images, Tensor):
-        images = checks.as_tensor(images, "images")
-    if images is not None and len(images) != n:
-        got = f"{len(images)} images of {n} examples"
-        checks.refuse("each example must have an image", got, "pass one image per row")
+        images = checks.as_tensor(images, "images") if isinstance(images, Tensor) else images
+        if len(images) != n:
+            got = f"{len(images)} images of {n} examples"
+            checks.refuse("each example must have an image", got, "pass one image per row")
     controls = _controls(w)
     size = dict(flex="none", align_self="flex-start")  # a box would stretch them
     picture = w.Image(format="png", layout=w.Layout(**size))
@@ -270,7 +248,7 @@ def explore(
     caption = w.Label(value="Click an example to identify it.")
 
     def update(_=None) -> None:
-        picture.value = redraw(state, **{name: c.value for name, c in controls.items()})
+        picture.value = _redraw(state, **{name: c.value for name, c in controls.items()})
 
     def show(click) -> None:
         across = click["relativeX"] / click["boundingRectWidth"]

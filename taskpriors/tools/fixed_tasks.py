@@ -6,7 +6,6 @@
 __all__ = []
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #48e965a2
-import copy
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -18,16 +17,14 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSample
 from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
-from ..blocks import evenly, row_blocks
+from ..blocks import row_blocks
 from ..checks import ArrayLike
-from ..inputs.image_source import ImageSource
-from ..inputs.images import ImagesLike, load_images
+from ..inputs.images import ImagesLike
 from ..inputs.zoo import Gradients
 from ..kernels import kernel_factor
 from ..prior import calibration
 from ..prior.task_prior import TaskPrior
-from ..rank.options import ORDERS, Compute, RankOptions
-from ..rank.reference_set import see_inputs, standard_references
+from ..rank.options import ORDERS
 from ..ridge import decompose
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #75c412e3
@@ -109,56 +106,10 @@ def fixed_tasks(
     "Sample tasks from the mean kernel of references (name -> features)."
     Z = reference_factor(reference)
     prior = TaskPrior(Z, calibration.task_temperature(Z, n_classes))
+    n_orders = min(ORDERS, n_tasks)
     return prior.sample(
-        n_classes,
-        n_tasks,
-        seed=seed,
-        method="prefix",
-        convention="paper",
-        n_orders=min(ORDERS, n_tasks),
+        n_classes, n_tasks, seed=seed, method="prefix", convention="paper", n_orders=n_orders
     )
-
-# %% ../../nbs/tools/01_fixed_tasks.ipynb #7170b723
-def _checked_batches(loader) -> BatchSampler:  # in the same order each time
-    remedy = "pass the data set, or a loader with shuffle=False and drop_last=False"
-    batches = loader.batch_sampler
-    if type(batches) is not BatchSampler:  # others may reorder
-        got = "a loader without batches"
-        if batches is not None:
-            got = f"a loader with a batch_sampler, a {type(batches).__name__}"
-        checks.refuse("batches of images must have the same size", got, remedy)
-    if not isinstance(batches.sampler, SequentialSampler):
-        got = f"a loader with a {type(batches.sampler).__name__}"
-        checks.refuse("images must be in the same order each time", got, remedy)
-    if batches.drop_last and len(loader.dataset) % batches.batch_size:
-        remainder = len(loader.dataset) % batches.batch_size
-        checks.refuse("no image may be dropped", f"a loader that drops {remainder}", remedy)
-    return batches
-
-# %% ../../nbs/tools/01_fixed_tasks.ipynb #459c730e
-_SKETCHED = 64  # maximum number of inputs in a sketch
-
-
-def _held_by(point) -> Tensor:  # an input as a vector, float64
-    if isinstance(point, Mapping):
-        return torch.cat([_held_by(value) for value in point.values()])
-    if isinstance(point, str):
-        point = list(point.encode())
-    return torch.as_tensor(np.asarray(point)).double().flatten()
-
-
-def _points_of(batch) -> list:  # list of inputs
-    if isinstance(batch, Mapping):
-        columns = {name: values for name, values in batch.items() if hasattr(values, "__len__")}
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return list(batch.cpu()) if torch.is_tensor(batch) else list(batch)
-
-
-def _same_sketch(a, b) -> bool:
-    "Are two sketches equal up to rounding and differences between image decoders?"
-    if len(a) != len(b):
-        return False
-    return bool(((a - b).abs() <= 1e-3 * b.abs().amax(0)).all())
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #454b8458
 def _input_of(batch) -> Tensor:
@@ -174,8 +125,14 @@ class FixedPoints:
     def __init__(self, data: Any, n_points: int, batch_size: int, seed: int) -> None:
         self.collate: Any = None
         if isinstance(data, DataLoader):
-            batch_size, self.collate = _checked_batches(data).batch_size, data.collate_fn
-            data = data.dataset
+            batches: Any = data.batch_sampler
+            sampler = getattr(batches, "sampler", batches)
+            if type(batches) is not BatchSampler or not isinstance(sampler, SequentialSampler):
+                rule = "images must be in the same order each time"
+                named = "without batches" if batches is None else f"with a {type(sampler).__name__}"
+                remedy = "pass the data set, or a loader with shuffle=False"
+                checks.refuse(rule, f"a loader {named}", remedy)
+            batch_size, self.collate, data = batches.batch_size, data.collate_fn, data.dataset
         elif isinstance(data, Dataset):
             self.collate = torch.utils.data.default_collate
         if isinstance(data, np.ndarray):
@@ -207,29 +164,8 @@ class FixedPoints:
             else:
                 yield [self.data[i] for i in rows.tolist()]
 
-    def sketch(self) -> Tensor | None:  # shape (at most 64, 3), float64
-        """Summarise evenly spaced inputs; None if they differ between two passes.
-
-        The values of an input are its mean, standard deviation and mean product with a cosine wave.
-        """
-        some = copy.copy(self)
-        some.index = self.index[evenly(len(self), _SKETCHED)]
-        sketches = []
-        for _ in range(2):
-            rows = []
-            for v in (_held_by(point) for batch in some for point in _points_of(batch)):
-                wave = torch.arange(len(v), dtype=torch.float64).cos()
-                rows.append(torch.stack([v.mean(), v.std(correction=0), v @ wave / len(v)]))
-            sketches.append(torch.stack(rows))
-        return sketches[0] if _same_sketch(*sketches) else None
-
-    def is_sketched(self, sketch: Tensor | None) -> bool:  # also if there is no sketch
-        "Does a sketch from an earlier run belong to the same examples in the same order?"
-        own = None if sketch is None else self.sketch()
-        return sketch is None or own is None or _same_sketch(sketch, own)
-
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #f7f505be
-def _own_references(points, seed) -> dict[str, Tensor]:
+def _own_references(points, seed) -> dict[str, Tensor]:  # rows outside the subset are zero
     inputs = list(points)
     if not (torch.is_tensor(inputs[0]) and inputs[0].ndim == 4):
         rule = "inputs other than images (n, c, h, w) require a reference"
@@ -241,64 +177,26 @@ def _own_references(points, seed) -> dict[str, Tensor]:
         some = dict(patches=_level_components(patch_values))
     else:
         some = _image_references(torch.cat([x.cpu() for x in inputs]))
-    return {name: _at_their_places(X, points) for name, X in some.items()}
-
-
-def _at_their_places(X, points) -> Tensor:  # shape (n_all, d); rows outside the subset are zero
-    out = X.new_zeros(points.n_all, X.shape[1])
-    out[points.index] = X
-    return out
-
-# %% ../../nbs/tools/01_fixed_tasks.ipynb #aed33e1c
-def _as_pictures(points: FixedPoints) -> ImageSource | None:  # None if the inputs are not images
-    "Convert the inputs to images; each channel is rescaled to the range 0 to 255."
-    inputs = list(points)
-    if not torch.is_tensor(inputs[0]) or inputs[0].ndim != 4 or inputs[0].shape[1] not in (1, 3):
-        return None
-    x = torch.cat([batch.cpu() for batch in inputs]).float()
-    low = x.amin((0, 2, 3), keepdim=True)
-    width = x.amax((0, 2, 3), keepdim=True) - low
-    if not (x.isfinite().all() and width.max() > 0):
-        return None
-    levels = ((x - low) / width.clamp(min=torch.finfo(x.dtype).tiny) * 255).round().byte()
-    return load_images(levels.expand(-1, 3, -1, -1).permute(0, 2, 3, 1).numpy(), progress=False)
-
-
-def _standard_features(
-    points: FixedPoints, progress: bool = True
-) -> dict[str, Tensor]:  # name -> (n, d), float32
-    "Embed image inputs with the standard reference models; `progress` prints the predicted time."
-    reference_set = standard_references("images")
-    pictures = _as_pictures(points) if len(reference_set.reference_models) > 1 else None
-    if pictures is None:
-        return {}
-    embedded, failed = see_inputs(
-        reference_set, pictures, RankOptions(compute=Compute(progress=progress))
-    )
-    for name, why in failed.items():
-        warnings.warn(
-            f"Monitor: reference model {name} failed and is not used: {why}", stacklevel=5
-        )
-    return {
-        name: _at_their_places(model.features.cpu(), points) for name, model in embedded.items()
-    }
+    references = {}
+    for name, X in some.items():
+        references[name] = X.new_zeros(points.n_all, X.shape[1])
+        references[name][points.index] = X
+    return references
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #refs0002
 def references_of(
     points: FixedPoints | None,  # inputs; None if only features are known
     reference: ArrayLike
     | Mapping[str, ArrayLike]
-    | bool
-    | None,  # (n, d), or name -> features; None or False: computed from the images
+    | None,  # (n, d), or name -> features; None: computed from the images
     seed: int,  # for patches of the images
 ) -> dict[str, Tensor]:  # name -> features of all examples, shape (n, d), float32
     "Return features that do not depend on the training run, to define the prior."
-    if reference is None or reference is False:
+    if reference is None:
         if points is None:
             remedy = "pass images, or reference=features"
             checks.refuse("images or a reference must be passed", "neither", remedy, TypeError)
-        standard = {} if reference is False else _standard_features(points)
-        references = standard or _own_references(points, seed)
+        references = _own_references(points, seed)
         if "patches" in references:
             warnings.warn(
                 "Monitor: pass a reference. Got none, so tasks are sampled from patches of the "
@@ -308,9 +206,6 @@ def references_of(
                 stacklevel=4,
             )
         return references
-    if reference is True:
-        rule, remedy = "reference must be features, None or False", "pass features (n, d)"
-        checks.refuse(rule, "True", remedy, TypeError)
     named = reference if isinstance(reference, Mapping) else dict(reference=reference)
     named = {name: checks.check_features(X, "reference") for name, X in named.items()}
     sizes = {str(name): len(X) for name, X in named.items()}

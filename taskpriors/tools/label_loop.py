@@ -13,7 +13,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -37,6 +37,14 @@ from .arguments import load_points
 from .explore import thumbnail_png, widget_modules
 
 # %% ../../nbs/tools/08_label_loop.ipynb #034effc2
+def _csv_text(columns: Mapping[str, Sequence], labels: Mapping[int, str]) -> str:
+    "Format labels, row -> label, as a table with the cells that identify the examples."
+    text = io.StringIO(newline="")
+    lines = [[*(cells[row] for cells in columns.values()), y] for row, y in labels.items()]
+    csv.writer(text).writerows([[*columns, "label"], *lines])
+    return text.getvalue()
+
+
 def _as_bytes(text) -> bytes:  # bytes that are not UTF-8 appear as \\udcff
     return text.encode("utf-8", "backslashreplace")
 
@@ -68,11 +76,8 @@ class _PointNames(NamedTuple):
             if ranked.get("fingerprint") not in (None, digest):
                 got = got or "different inputs"
             if got:
-                rule, remedy = (
-                    "inputs must be the ranked ones",
-                    "pass the ranked inputs, or rank again",
-                )
-                refuse(rule, got, remedy)
+                remedy = "pass the ranked inputs, or rank again"
+                refuse("inputs must be the ranked ones", got, remedy)
         for column, cells in (("image" if texts is None else "id", names), ("text", texts)):
             if cells is not None and len(set(cells)) == n:
                 return cls(column, cells)
@@ -94,6 +99,14 @@ def _checked_rows(rows, n) -> list[int]:  # n: number of examples; None if unkno
     return chosen.tolist()
 
 
+def _opened(images, texts) -> ImageSource | TextSource | None:
+    if images is not None and texts is not None:
+        refuse("examples must be images or texts", "both", "leave one of them out", TypeError)
+    if texts is not None:
+        return load_texts(texts)
+    return None if images is None else load_images(images)
+
+
 def _page(source, told, rows, sheet) -> str:  # html page; told: names or texts of the examples
     from jinja2 import Environment
 
@@ -103,16 +116,9 @@ def _page(source, told, rows, sheet) -> str:  # html page; told: names or texts 
     for i in rows:
         picture = None if of_texts else picture_address(source[i], 160, "png")
         points.append((i, told and told[i], picture))
-    return (
-        Environment(autoescape=True)
-        .from_string(form)
-        .render(
-            title=f"{counted(len(rows), 'example')} to label",
-            sheet=sheet,
-            points=points,
-            width="20rem" if of_texts else "160px",
-        )
-    )
+    title, width = f"{counted(len(rows), 'example')} to label", "20rem" if of_texts else "160px"
+    template = Environment(autoescape=True).from_string(form)
+    return template.render(title=title, sheet=sheet, points=points, width=width)
 
 
 @documented
@@ -136,16 +142,13 @@ def label_sheet(
     replaced, because it may contain labels.
     """
     out = Path(out).expanduser()
-    if images is not None and texts is not None:
-        refuse("examples must be images or texts", "both", "leave one of them out", TypeError)
     if show and images is None and texts is None:
         got, remedy = "neither images nor texts", "pass images= or texts="
         refuse("a page requires images or texts", got, remedy)
     if out.exists():
         got = repr(shortened(str(out), 80))
         refuse("out must be a new file", got, "move it, or pass another", OSError)
-    source: ImageSource | TextSource | None = None if images is None else load_images(images)
-    source = source if texts is None else load_texts(texts)
+    source = _opened(images, texts)
     names = None if groups is None else checks.check_several(groups, "groups")
     of_all = names if source is None else source
     n = None if of_all is None else len(of_all)
@@ -157,10 +160,7 @@ def label_sheet(
     if names is not None and n is not None:
         checks.check_same_n(points=n, groups=len(names))
         columns["group"] = names
-    sheet = io.StringIO(newline="")
-    lines = [[*(cells[i] for cells in columns.values()), ""] for i in chosen]
-    csv.writer(sheet).writerows([[*columns, "label"], *lines])
-    contents = {out: _as_bytes(sheet.getvalue())}
+    contents = {out: _as_bytes(_csv_text(columns, dict.fromkeys(chosen, "")))}
     if show:
         page = _page(source, told, chosen, out.name)
         contents[out.with_suffix(".html")] = _as_bytes(page)
@@ -202,10 +202,12 @@ def _answers_in(path: Path, points: _PointNames) -> dict[int, str]:
         lines = list(csv.DictReader(file))
     wanted = {*points.columns, "label"}
     if lines and not wanted <= set(lines[0]):
-        rule = (
-            f"a csv with labels of these examples must have the columns {', '.join(sorted(wanted))}"
+        rule = "a csv with labels of these examples must have the columns "
+        refuse(
+            rule + ", ".join(sorted(wanted)),
+            repr(shortened(",".join(lines[0]), 80)),
+            "pass a new file",
         )
-        refuse(rule, repr(shortened(",".join(lines[0]), 80)), "pass a new file")
     check_inputs({line[INPUTS] for line in lines if points.digest}, points.digest, path.name)
     rows = {str(name): row for row, name in enumerate(points.names)}
     answers = {}
@@ -221,10 +223,7 @@ def _answers_in(path: Path, points: _PointNames) -> dict[int, str]:
 
 def _write_answers(path: Path, answers: dict[int, str], points: _PointNames) -> None:
     "Write all labels, row -> label, to a csv file in one atomic step."
-    columns, text = points.columns, io.StringIO(newline="")
-    lines = [[*(cells[row] for cells in columns.values()), y] for row, y in answers.items()]
-    csv.writer(text).writerows([[*columns, "label"], *lines])
-    write_files({path: text.getvalue().encode("utf-8", "surrogateescape")})
+    write_files({path: _csv_text(points.columns, answers).encode("utf-8", "surrogateescape")})
 
 # %% ../../nbs/tools/08_label_loop.ipynb #c724d169
 @dataclass
@@ -340,14 +339,12 @@ class _LabelPanel:
     def __init__(self, loop: _LabelLoop, source: Any, classes: list) -> None:
         w, events = widget_modules("use label_sheet")
         self.loop, self.source, self.classes, self.w = loop, source, classes, w
-        wide = w.Layout(width="504px")
-        self.point = w.VBox(
-            layout=w.Layout(min_height="170px", width="504px", border="1px solid silver")
-        )
+        frame = dict(min_height="170px", width="504px", border="1px solid silver")
+        self.point = w.VBox(layout=w.Layout(**frame))
         self.buttons = w.HBox(layout=w.Layout(flex_flow="row wrap", width="504px"))
         self.new = w.Text(placeholder="another class, then Enter", continuous_update=False)
         self.skip, self.undo = w.Button(description="skip (s)"), w.Button(description="undo (z)")
-        self.caption = w.HTML(layout=wide)
+        self.caption = w.HTML(layout=w.Layout(width="504px"))
         own_size = w.Layout(flex="none", align_self="flex-start")
         self.chart, self.n_drawn = w.Image(format="png", layout=own_size), 0
         self.new.observe(self._typed, "value")
@@ -452,14 +449,9 @@ def label_loop(
     used. After every `batch` labels, the models are ranked again, and a plot shows how the
     probability that each model is the best changes.
     """
-    source: ImageSource | TextSource
-    if images is not None and texts is None:
-        source = load_images(images)
-    elif texts is not None and images is None:
-        source = load_texts(texts)
-    else:
-        got = "neither" if images is None else "both"
-        refuse("examples must be images or texts", got, "pass images= or texts=", TypeError)
+    source = _opened(images, texts)
+    if source is None:
+        refuse("examples must be images or texts", "neither", "pass images= or texts=", TypeError)
     points = _PointNames.of(source, len(source), ranking)
     batch = check_count(batch, "batch")
     if ranking.to_label is None:

@@ -23,7 +23,7 @@ from ..inputs.accepted_models import load_encoder
 from ..inputs.encoders import PROBE_IMAGES
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
-from ..inputs.pooling import ChannelAxes, chosen_axis
+from ..inputs.pooling import channel_axis
 from taskpriors.inputs.texts import (
     TextsLike,
     TextSource,
@@ -71,8 +71,8 @@ _LAYER_POOLINGS = ("mean", "cls", "both", "last")
 def _pooled_views(
     out: Tensor,  # output of a layer: (n, d), (n, d, h, w), (n, h, w, d) or (n, t, d)
     pool: Sequence,  # names of `_LAYER_POOLINGS`
-    *,
     n_prefix: int = 0,  # number of tokens before the patch tokens
+    *,
     channels_last: bool = False,  # do feature maps have shape (n, h, w, d)?
     mask: Tensor | None = None,  # 0 for padding, shape (n, t)
 ) -> dict[str, Tensor]:  # pooling -> features, shape (n, d)
@@ -106,9 +106,8 @@ class _Views:
         n_registers = getattr(getattr(model, "config", None), "num_register_tokens", 0)
         # number of tokens before the patch tokens
         self.n_prefix = getattr(model, "num_prefix_tokens", has_class + n_registers)
-        self.asked, self.pictures = False, None
         self.axes: dict = {}  # layer -> channel axis of its feature map
-        self.mode: ChannelAxes | None = None  # while axes are determined
+        self.batch: Any = None  # inputs of the current call
 
     def _keep(self, name, module, inputs, out) -> None:
         out = out[0] if isinstance(out, (tuple, list)) and out else out
@@ -116,43 +115,26 @@ class _Views:
             rule = "layers must return a tensor, or a tuple that starts with a tensor"
             got = f"{type(out).__name__} of {name!r}"
             checks.refuse(rule, got, "pass a layer inside it", TypeError)
-        if self.mode is not None and out.ndim == 4:
-            axis = self.mode.of(out)
-            self.axes[name] = chosen_axis(axis, out, self.pictures, module)
+        if out.ndim == 4:
+            self.axes[name] = channel_axis(out, self.batch, module)
         self.outputs[name] = out.clone()  # later layers may modify it in place
 
     def __call__(self, model, x):
-        if not self.asked:
-            two = rows_of(x, slice(2))
-            with ChannelAxes() as self.mode:
-                self.pictures = self.mode.put_pictures(two)
-                _run(model, two)
-            self.mode = None
-            self.asked = True
-        self.outputs = {}
+        self.outputs, self.batch = {}, x
         _run(model, x)
         views = {}
         mask = x.get("attention_mask") if isinstance(x, Mapping) else None
         for layer in self.layers:
             if layer not in self.outputs:
                 checks.refuse("all layers must be used in the forward pass", repr(layer), "drop it")
-            pooled = _pooled_views(
-                self.outputs[layer],
-                self.pool,
-                n_prefix=self.n_prefix,
-                mask=mask,
-                channels_last=self.axes.get(layer) == 3,
-            )
+            out, last = self.outputs[layer], self.axes.get(layer) == 3
+            pooled = _pooled_views(out, self.pool, self.n_prefix, channels_last=last, mask=mask)
             for name, X in pooled.items():
                 views[f"{layer}/{name}".rstrip("/")] = X.float()
         if not views:
             checks.refuse("at least one pooling must apply to the layers", self.pool, "add 'mean'")
         self.widths = {name: X.shape[1] for name, X in views.items()}
         return torch.cat(list(views.values()), 1)
-
-# %% ../../nbs/tools/05_layers.ipynb #392a97c4
-def _ready(images) -> bool:  # are they already inputs of the model?
-    return torch.is_tensor(images) or isinstance(images, (Dataset, DataLoader))
 
 # %% ../../nbs/tools/05_layers.ipynb #ff9f921b
 class _LayerPoints(fixed_tasks.FixedPoints):
@@ -202,15 +184,16 @@ def _open_images(source, images, transform, batch_size) -> tuple[nn.Module, _Lay
         rule = "model must be a module, a name or (network, processor)"
         checks.refuse(rule, source.label_at(0), "pass an nn.Module", TypeError)
     paired = source.partner is not None
-    if paired and _ready(images):
+    ready = isinstance(images, (Tensor, Dataset, DataLoader))  # inputs of the network
+    if paired and ready:
         got = f"{type(images).__name__}, which is passed to the model unchanged"
         remedy = "pass only the network, or images for load_images"
         checks.refuse("a processor requires images", got, remedy, TypeError)
     module = getattr(source, "model", None)
-    if isinstance(source, sources.Name) or paired or not _ready(images):
+    if isinstance(source, sources.Name) or paired or not ready:
         encoder = load_encoder(source, transform=transform)
         module = encoder.module
-        if not _ready(images):
+        if not ready:
             pictures = images if isinstance(images, ImageSource) else load_images(images)
             images = embed.Prepared(pictures, encoder.transform)
     points = _LayerPoints(images, sys.maxsize, batch_size, 0)
@@ -228,25 +211,15 @@ def _check_steady(module, points, views) -> None:
 
     halves = any(w.dtype in (torch.float16, torch.bfloat16) for w in module.parameters())
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    tolerance = embed.tolerance_of(device, halves)
-    kind, row = "texts" if named else "images", partial(rows_of, first)
-    look = embed.Look(features=some, inputs=row, tolerance=tolerance, kind=kind)
-    embed.check_encoder(look, some(list(range(size))), "the layers")
-
-
-_SAME = 1e-5  # relative difference up to which the features of two layers are the same
-
-
-def _are_same(X, Y) -> bool:  # summation order changes about 1e-7 of the norm
-    return X.shape == Y.shape and bool((X - Y).norm() <= _SAME * X.norm())
-
-
-def _without_copies(features) -> dict[str, Tensor]:  # name -> (n, d)
-    kept: dict[str, Tensor] = {}
-    for name, X in features.items():
-        if not any(_are_same(X, Y) for Y in kept.values()):
-            kept[name] = X
-    return kept
+    look = embed.Look(
+        name="the layers",
+        features=some,
+        inputs=partial(rows_of, first),
+        device=device,
+        half=halves,
+        kind="texts" if named else "images",
+    )
+    look.check(some(list(range(size))))
 
 
 @documented
@@ -292,8 +265,12 @@ def layers_of(
     finally:
         for hook in views.hooks:
             hook.remove()
-    columns = X.split(list(views.widths.values()), 1)
-    return _without_copies(dict(zip(views.widths, columns, strict=True)))
+    kept: dict[str, Tensor] = {}
+    for name, Y in zip(views.widths, X.split(list(views.widths.values()), 1), strict=True):
+        alike = [Z for Z in kept.values() if Z.shape == Y.shape]
+        if not any((Y - Z).norm() <= 1e-5 * Y.norm() for Z in alike):  # order of sums: 1e-7
+            kept[name] = Y
+    return kept
 
 # %% ../../nbs/tools/05_layers.ipynb #dd5599a6
 @documented
@@ -328,11 +305,6 @@ def layers_prior(
     alive = [X for X in layers.values() if X.isfinite().all() and X.std(0).max() > 0]
     return reference_factor({"last": (alive or list(layers.values()))[-1]})
 
-# %% ../../nbs/tools/05_layers.ipynb #44a20d0b
-def _module_of(name: str) -> str:
-    "Return the name of a layer without the suffix of its pooling."
-    return name.rpartition("/")[0] or name
-
 # %% ../../nbs/tools/05_layers.ipynb #bb3fe2c0
 @documented
 def plot_layers(
@@ -341,18 +313,19 @@ def plot_layers(
 ) -> Axes:
     "Plot the margin of each layer with 95 % intervals, one line per pooling; mark the best layer."
     ax = new_axes(ax)
-    names = list(ranking.models)
-    modules = list(dict.fromkeys(map(_module_of, names)))
-    pools = list(dict.fromkeys(name.removeprefix(_module_of(name)).strip("/") for name in names))
+    parts = {name: name.partition("/") for name in ranking.models}  # module, "/", pooling
+    modules = list(dict.fromkeys(module for module, _, _ in parts.values()))
+    pools = list(dict.fromkeys(pool for _, _, pool in parts.values()))
+    place = {
+        name: modules.index(module) + 0.12 * (pools.index(pool) - (len(pools) - 1) / 2)
+        for name, (module, _, pool) in parts.items()
+    }
     forecast = ranking.forecast
     margin = dict(zip(forecast.models, forecast.margin.tolist(), strict=True))
     reach = dict(zip(forecast.models, (1.96 * forecast.error).tolist(), strict=True))
-    offsets = {pool: 0.12 * (k - (len(pools) - 1) / 2) for k, pool in enumerate(pools)}
-    place: dict[str, float] = {}
     for k, pool in enumerate(pools):
-        rows = [name for name in names if name.removeprefix(_module_of(name)).strip("/") == pool]
-        place |= {name: modules.index(_module_of(name)) + offsets[pool] for name in rows}
-        x, y, error = zip(*((place[m], margin[m], reach[m]) for m in rows), strict=True)
+        rows = [name for name, (_, _, of) in parts.items() if of == pool]
+        x, y, error = ([of_layer[name] for name in rows] for of_layer in (place, margin, reach))
         ax.errorbar(x, y, error, fmt="o-", color=f"C{k % 4}", label=pool or "output")
     best = ranking.best
     ax.plot(place[best], margin[best], "s", ms=9, mfc="none", color="black")

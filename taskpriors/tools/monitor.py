@@ -7,13 +7,11 @@ __all__ = ['Step', 'Monitor']
 
 # %% ../../nbs/tools/01_monitor.ipynb #ae69d71d
 import math
-import random
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +25,7 @@ import taskpriors.results as results
 import taskpriors.ridge as ridge
 import taskpriors.svd as svd
 from ..inputs import encoders, pooling, row_labels, sources
-from ..inputs.pooling import channels_of
+from ..inputs.pooling import channel_axis
 from ..prior import posterior
 from ..prior.heldout import error_on_basis
 from ..prior.left_out_groups import error_without_groups
@@ -39,18 +37,13 @@ from ..transfer import spectrum
 
 # %% ../../nbs/tools/01_monitor.ipynb #d6c6a80d
 @contextmanager
-def _without_trace(model: object) -> Iterator[None]:
+def _without_trace(model: object, device: torch.device | None = None) -> Iterator[None]:
     "Context in evaluation mode without gradients; restores modes and random generators on exit."
-    of_numpy = np.random.get_state()
-    of_python = random.getstate()
-    gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     try:
-        with torch.random.fork_rng(gpus), encoders.evaluating(model), torch.no_grad():
+        with encoders.unmoved_generators(device), encoders.evaluating(model), torch.no_grad():
             yield
     finally:
         torch.clear_autocast_cache()
-        np.random.set_state(of_numpy)
-        random.setstate(of_python)
 
 # %% ../../nbs/tools/01_monitor.ipynb #1d6ed7ba
 def _moved(x, device, dtype):
@@ -97,15 +90,13 @@ def encode(
         return model(x) if features is None else features(model, x)
 
     rows: list[Tensor] = []
-    last = None  # are the channels of feature maps last?
-    with _without_trace(model), encoders.evaluating(features):
+    with _without_trace(model, device), encoders.evaluating(features):
         for x in points:
             n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
             x = _moved(x, device, dtype)
             mask = x.get("attention_mask") if isinstance(x, Mapping) else None
             out = outputs(x)
-            if last is None and torch.is_tensor(out) and out.ndim == 4:
-                last = channels_of(outputs, rows_of(x, slice(2)), module) == 3
+            last = isinstance(out, Tensor) and out.ndim == 4 and channel_axis(out, x, module) == 3
             rows.append(_pooled(out, n, mask, last))
     return torch.cat(rows)
 
@@ -115,14 +106,8 @@ def _normalized_deviation(X: Tensor) -> float:  # in [0, 1]; near 0 after a coll
 
     Reference: Chen and He (2021), SimSiam, figure 2.
     """
-    start = nn.functional.normalize(X[:1].double(), dim=1)
-    first = second = torch.zeros_like(start[0])
-    for b in blocks.row_blocks(len(X), 1024):
-        off = nn.functional.normalize(X[b].double(), dim=1) - start
-        first = first + off.sum(0)
-        second = second + off.square().sum(0)
-    variance = second / len(X) - (first / len(X)).square()
-    return (variance.clamp(min=0).sqrt().mean() * X.shape[1] ** 0.5).item()
+    unit = nn.functional.normalize(X.double(), dim=1)
+    return (unit.std(0, correction=0).mean() * X.shape[1] ** 0.5).item()
 
 # %% ../../nbs/tools/01_monitor.ipynb #5060b3fd
 def _rankme_on_basis(basis: ridge.RidgeBasis) -> float:  # in [1, min(n, d)]
@@ -179,20 +164,11 @@ _STEP_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
 
 # %% ../../nbs/tools/01_monitor.ipynb #c1e74857
 def _from_rank_zero(measure: Callable[[], Step]) -> Step:
-    "Measure on rank zero and broadcast the step; errors are raised on every rank."
+    "Measure on rank zero and broadcast the step; an error is raised on every rank."
     if not (dist.is_available() and dist.is_initialized()):
         return measure()
-    box: list[tuple[Step | None, str]] = [(None, "")]  # result of rank zero, and its error
-    mine = None
-    if dist.get_rank() == 0:
-        try:
-            box = [(measure(), "")]
-        except Exception as e:
-            mine = e
-            box = [(None, f"{type(e).__name__}: {e}")]
+    box = [members.attempt(measure) if dist.get_rank() == 0 else (None, None)]
     dist.broadcast_object_list(box, src=0)
-    if mine is not None:
-        raise mine
     step, error = box[0]
     if step is None:
         raise RuntimeError(f"rank zero: {error}")
@@ -216,9 +192,8 @@ class Monitor:
     attribute `keep` of each measured step is the step to keep at that time. It never decreases, so
     a checkpoint that is saved when `keep` is largest is the one to keep; the callbacks for
     Lightning, transformers and sentence-transformers log it. The tasks are sampled from
-    `reference`. By default, they are sampled from the standard reference models if at least two are
-    available and the inputs are images (each channel is rescaled to the range 0 to 255, which
-    undoes normalisation), and otherwise from patches of the images.
+    `reference`. By default, they are sampled from patches of the images, or from pixels and
+    gradient histograms of images below 16 pixels per side.
     In a distributed run, all ranks must call the monitor, and rank zero measures.
     Reference: Task Priors, section 2.2; Garrido et al. (2023) for RankMe.
     """
@@ -231,8 +206,7 @@ class Monitor:
         *,
         reference: checks.ArrayLike
         | Mapping[str, checks.ArrayLike]
-        | bool
-        | None = None,  # features (n, d), or name -> features; False: patches of the images
+        | None = None,  # features (n, d), or name -> features; None: patches of the images
         features: Callable | None = None,  # (model, batch) -> outputs
         labels: row_labels.LabelsLike
         | None = None,  # labels of all or some inputs, as for rank_models
@@ -251,10 +225,10 @@ class Monitor:
         with _without_trace(None):
             references = fixed_tasks.references_of(self.points, reference, seed)
             first = next(iter(references.values()))
-            rows = fixed_tasks.FixedPoints(first, n_points, _BATCH, seed)
-            self._examples = rows if self.points is None else self.points
-            self.n_all, self.index = self._examples.n_all, self._examples.index
+            examples = self.points or fixed_tasks.FixedPoints(first, n_points, _BATCH, seed)
+            self.n_all, self.index = examples.n_all, examples.index
             references = {name: X[self.index] for name, X in references.items()}
+            self._gram = _gram_of(references)
             self.labels = fixed_tasks.fixed_tasks(
                 references, n_tasks=n_tasks, n_classes=_N_CLASSES, seed=seed
             )
@@ -283,8 +257,6 @@ class Monitor:
         step = self._last + 1 if step is None else step
         step = checks.check_count(step, "step", low=0)
         self._last = step
-        if torch.is_tensor(loss):
-            loss = loss.item()
         loss = math.nan if loss is None else float(loss)
         latest = _from_rank_zero(lambda: self._measure(model, step, loss))
         was = next((s.collapsed for s in reversed(self.history) if s.step < step), False)
@@ -292,7 +264,7 @@ class Monitor:
         if len(steps) == len(self.history):  # it replaces a step
             self._pairs = {}
         self.history = self._with_keep(sorted(steps, key=lambda s: s.step))
-        latest = self._find_any(step)
+        latest = next(s for s in self.history if s.step == step)
         if latest.collapsed and not was:
             warnings.warn(
                 "Monitor: features must not collapse. Got a normalised deviation of "
@@ -313,10 +285,9 @@ class Monitor:
             return 0.5
         points = torch.stack([s.point_errors for s in steps])
         distribution = self._errors(points, torch.stack([s.task_errors for s in steps]))
-        se, freedom = (
-            x[0, 1] for x in (errors.margin_errors(distribution.covariance), distribution.freedom)
-        )
-        return errors.probability_ahead(steps[0].skill - steps[1].skill, se, freedom).item()
+        se = errors.margin_errors(distribution.covariance)[0, 1]
+        margin, freedom = steps[0].skill - steps[1].skill, distribution.freedom[0, 1]
+        return errors.probability_ahead(margin, se, freedom).item()
 
     def p_ahead(
         self,
@@ -329,7 +300,7 @@ class Monitor:
         as one more sampled task, and known labels are used. In contrast, `probability_better`
         refers to the mean over the sampled tasks.
         """
-        return self._p_ahead(*(self._find(step) for step in (a, b)))
+        return self._p_ahead(self._find(a), self._find(b))
 
     def ties(self) -> list[int]:  # step numbers, ascending
         "Return the top-ranked step and the steps that are not behind it."
@@ -370,7 +341,7 @@ class Monitor:
         reach = errors.margin_quantile(0.95).item() * np.array([s.se for s in steps])
         ax.fill_between(x, y - reach, y + reach, alpha=0.25, color="C0", lw=0)
         ax.plot(x, y, "o-", color="C0", label="skill, 95 % interval")
-        keep = self._find_any(self.best())
+        keep = self._find(self.best())
         ax.plot([keep.step], [keep.skill], "s", color="C1", label=f"keep: step {keep.step}")
         if gone := [(s.step, s.skill) for s in steps if s.collapsed]:
             ax.plot(*zip(*gone, strict=True), "x", color="C3", label="collapse")
@@ -385,7 +356,7 @@ class Monitor:
     def state_dict(self) -> dict[str, Any]:  # for torch.save
         "Return the tasks and the history, to resume a run."
         steps = [dict(vars(s)) for s in self.history]
-        tasks = dict(labels=self.labels.to(torch.int16), index=self.index, sketch=self._sketch)
+        tasks = dict(labels=self.labels.to(torch.int16), index=self.index, gram=self._gram)
         return dict(tasks, history=steps, last=self._last)
 
     @checks.entry_point
@@ -400,23 +371,16 @@ class Monitor:
             rule = "the state must have the same number of examples"
             checks.refuse(rule, got, "pass the same images and n_points")
         rule = "the state must belong to the same examples"
-        index, sketch = state.get("index"), state.get("sketch")
-        if index is not None and not torch.equal(index, self.index):
+        if not torch.equal(state["index"], self.index):
             checks.refuse(rule, "a different subset", "pass the same n_points and seed")
-        with _without_trace(None):
-            is_same = self._examples.is_sketched(sketch)
-        if not is_same:
+        gram = state["gram"]
+        if gram.shape != self._gram.shape or not (gram - self._gram).abs().max() <= _SAME_GRAM:
             remedy = "pass the images, or the reference, of that run in the same order"
             checks.refuse(rule, "different examples, or a different order", remedy)
         self.labels = state["labels"].long()
         self._forget()
         self.history = [Step(**row) for row in state["history"]]
         self._last = state["last"]
-
-    @cached_property
-    def _sketch(self) -> Tensor | None:  # statistics of the examples, to recognise them
-        with _without_trace(None):
-            return self._examples.sketch()
 
     def _p_ahead(self, a, b) -> float:  # of two steps, cached
         pair = a.step, b.step
@@ -428,7 +392,7 @@ class Monitor:
         tasks = 1 - torch.stack([a.task_errors, b.task_errors])
         points = forecast.point_evidence(skill, tasks, with_references=True)
         distribution = forecast.posterior_of(constants, points, labels=self._label_scores(a, b))
-        self._pairs[pair] = forecast.pair_probability(distribution, (0, 1))
+        self._pairs[pair] = distribution.probability_ahead(0, 1)
         return self._pairs[pair]
 
     def _label_scores(self, a, b):  # None without labels
@@ -437,7 +401,8 @@ class Monitor:
         known, points = self.known[self.known >= 0], torch.stack([a.label_points, b.label_points])
         skill = torch.tensor([a.label_skill, b.label_skill], dtype=torch.float64)
         se, n_classes = points.std(1) / points.shape[1] ** 0.5, len(known.unique())
-        n_pairs = posterior.pairs_of_one_class(known)
+        sizes = known.bincount()
+        n_pairs = int((sizes * (sizes - 1) // 2).sum())
         return forecast.scores_of(
             posterior.LabelledSkill(skill, se, len(known), n_classes, n_pairs, points.double())
         )
@@ -458,9 +423,6 @@ class Monitor:
             out.append(replace(s, keep=keep))
         return out
 
-    def _find_any(self, step) -> Step:
-        return next(s for s in self.history if s.step == step)
-
     def _features(self, model) -> Tensor:
         source = sources.source_of(model)
         if isinstance(source, sources.Matrix):
@@ -470,10 +432,8 @@ class Monitor:
             remedy = "pass features (n, d), or images to Monitor"
             checks.refuse(rule, type(model).__name__, remedy, TypeError)
         elif not isinstance(source, (sources.Network, sources.Function)):
-            rule, remedy = (
-                "a model must be a module or a function",
-                "pass a module, a function, or features (n, d)",
-            )
+            rule = "a model must be a module or a function"
+            remedy = "pass a module, a function, or features (n, d)"
             checks.refuse(rule, source.label_at(0), remedy, TypeError)
         else:
             return encode(model, self.points, features=self.features)
@@ -487,11 +447,9 @@ class Monitor:
         start = time.perf_counter()
         X = self._features(model)
         measured, failure = members.attempt(self._evaluate, X)
-        entries = dict(step=step, loss=loss, dimension=X.shape[1])
-        entries["seconds"] = time.perf_counter() - start
-        if failure:
-            return Step(**entries, failure=failure)
-        return Step(**entries, **measured)
+        seconds = time.perf_counter() - start
+        measured = measured or dict(failure=failure)
+        return Step(step=step, loss=loss, dimension=X.shape[1], seconds=seconds, **measured)
 
     def _evaluate(self, X) -> dict[str, Tensor | bool | float]:
         X = checks.check_features(X)
@@ -541,6 +499,15 @@ class Monitor:
         checks.refuse(rule, repr(step), f"the last ones are {last_steps}")
 
 # %% ../../nbs/tools/01_monitor.ipynb #d6884ea2
+_SAME_GRAM = 0.01  # largest difference for the same examples, as a share of the mean squared norm
+
+
+def _gram_of(references) -> Tensor:  # shape (number of references, m, m), m at most 64, float64
+    "Return the products of evenly spaced examples under each reference, to recognise them."
+    rows = [X[blocks.evenly(len(X), 64)].double() for X in references.values()]
+    return torch.stack([Y @ Y.T / Y.square().sum(1).mean().clamp(min=1e-300) for Y in rows])
+
+
 def _source(points):  # images or texts, which may have labels and names; None: only features
     data = None if points is None else points.data
     return data if hasattr(data, "labels") else None
@@ -558,12 +525,10 @@ def _chosen_labels(labels, points, index, n_all):  # class of each example; -1 i
     labels = row_labels.read_labels(labels, _source(points), n_all)
     if labels is None:
         return None
-    rule, classes = (
-        "labels must have at least two classes and four labelled examples",
-        labels.classes[index],
-    )
+    classes = labels.classes[index]
     known = classes[classes >= 0]
     if labels.targets is not None or len(known) < 4 or len(known.unique()) < 2:
+        rule = "labels must have at least two classes and four labelled examples"
         found = f"{len(known.unique())} classes and {len(known)} labelled examples in the subset"
         got = found if labels.targets is None else "real targets"
         checks.refuse(rule, got, "label more examples, or raise n_points")

@@ -10,7 +10,7 @@ from typing import Any
 
 from lightning.pytorch import Callback
 
-from ..checks import check_count, named, refuse
+from ..checks import check_count, check_instance, named
 from .monitor import Monitor
 
 # %% ../../nbs/tools/02_monitor_lightning.ipynb #8238b9b2
@@ -29,9 +29,7 @@ class MonitorCallback(Callback):
         every: int = 1,  # number of epochs between measurements
     ) -> None:
         super().__init__()
-        if not isinstance(monitor, Monitor):
-            rule, remedy = "monitor must be a Monitor", "pass MonitorCallback(Monitor(images))"
-            refuse(rule, type(monitor).__name__, remedy, TypeError)
+        check_instance(monitor, Monitor, "monitor", remedy="pass MonitorCallback(Monitor(images))")
         self.monitor = monitor
         self.every = check_count(every, "every")
 

@@ -36,8 +36,8 @@ class TaskPriorEvaluator(SentenceEvaluator):
         self.texts, self.name, self.batch_size = list(texts), name, batch_size
         self.monitor = Monitor(reference=reference, **options)
         check_same_n(texts=len(self.texts), reference=self.monitor.n_all)
-        prefix = f"{name}_" if name else ""
-        self.primary_metric = f"{prefix}taskpriors_keep"
+        self.stem = f"{name}_taskpriors_".lstrip("_")
+        self.primary_metric = f"{self.stem}keep"
         self.greater_is_better = True
 
     def __call__(
@@ -48,6 +48,5 @@ class TaskPriorEvaluator(SentenceEvaluator):
         options = dict(batch_size=self.batch_size, convert_to_tensor=True, show_progress_bar=False)
         self.monitor(model.encode(chosen, **options).float().cpu())
         step = self.monitor.history[-1]
-        stem, names = self.primary_metric.removesuffix("keep"), ("skill", "rankme", "deviation")
-        keep = -1 if step.keep is None else step.keep
-        return {f"{stem}{name}": getattr(step, name) for name in names} | {f"{stem}keep": keep}
+        values = {f"{self.stem}{k}": getattr(step, k) for k in ("skill", "rankme", "deviation")}
+        return values | {self.primary_metric: -1 if step.keep is None else step.keep}

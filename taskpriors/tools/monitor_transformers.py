@@ -10,7 +10,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from ..checks import named, refuse
+from ..checks import check_instance, named
 from .monitor import Monitor
 
 # %% ../../nbs/tools/03_monitor_transformers.ipynb #99da435b
@@ -24,10 +24,8 @@ class MonitorCallback(TrainerCallback):
 
     @named("MonitorCallback")
     def __init__(self, monitor: Monitor) -> None:
-        if not isinstance(monitor, Monitor):
-            rule = "monitor must be a Monitor"
-            remedy = "pass MonitorCallback(Monitor(inputs, reference=...))"
-            refuse(rule, type(monitor).__name__, remedy, TypeError)
+        remedy = "pass MonitorCallback(Monitor(inputs, reference=...))"
+        check_instance(monitor, Monitor, "monitor", remedy=remedy)
         self.monitor = monitor
 
     def on_evaluate(

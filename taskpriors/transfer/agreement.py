@@ -65,23 +65,6 @@ _STATISTICS: dict[str, Callable] = {
     "weighted_tau": functools.partial(_of_scipy, "weightedtau"),
 }
 
-# %% ../../nbs/transfer/01_agreement.ipynb #3a93d3a7
-def _places_held(v: np.ndarray, k: int) -> np.ndarray:  # membership in [0, 1], shape (n,)
-    "Return the membership of each model in the top `k`; tied models share places."
-    last = np.sort(v)[-k]
-    above = v > last
-    tied = v == last
-    return above + tied * (k - above.sum()) / tied.sum()
-
-
-def _order_statistic(method: str, k: int | None, n: int) -> Callable:
-    'Return the rank statistic of this name; "top_k" defaults to a quarter of n models.'
-    checks.check_choice(method, (*_STATISTICS, "top_k"), "method")
-    k = checks.check_count(max(1, n // 4) if k is None else k, "k", high=n - 1)
-    if method != "top_k":
-        return _STATISTICS[method]
-    return lambda x, y: float(_places_held(x, k) @ _places_held(y, k) / k)
-
 # %% ../../nbs/transfer/01_agreement.ipynb #fa5f624b
 _FISHER_INTERVALS = {  # statistic with Fisher's interval -> minimum number of models
     "pearson": 4,
@@ -166,7 +149,7 @@ def _resampled_values(
     if len(values) < 0.9 * n_resamples:
         rule = "at least 90 % of the bootstrap resamples must contain distinct values"
         got = f"{len(values)} of {n_resamples}"
-        checks.refuse(rule, got, "add models or use method='top_k'")
+        checks.refuse(rule, got, "add models")
     return values
 
 
@@ -249,7 +232,7 @@ def _vectors(method, most_dims=1, **named) -> list[np.ndarray]:
     "Check vectors given by parameter name; return ranks if only the order matters."
     from scipy import stats
 
-    checks.check_choice(method, (*_STATISTICS, "top_k"), "method")
+    checks.check_choice(method, tuple(_STATISTICS), "method")
     ranks = method != "pearson"
     out = {}
     for name, values in named.items():
@@ -281,26 +264,20 @@ def agreement_statistic(
     truth: ArrayLike,  # values that scores should predict, shape (n,), larger is better
     *,
     method: str = "kendall",  # statistic, as in rank_agreement
-    k: int | None = None,  # number of models in "top_k", as in rank_agreement
 ) -> float:  # 1 is complete agreement
     "Compute an agreement statistic without an interval."
     x, y = _vectors(method, scores=scores, truth=truth)
-    return float(_order_statistic(method, k, len(x))(x, y))
+    return float(_STATISTICS[method](x, y))
 
 # %% ../../nbs/transfer/01_agreement.ipynb #51530b94
-def _check_level(level) -> float:
-    return checks.check_number(level, "level", low=0, high=1, low_open=True, high_open=True)
-
-
 @documented
 @checks.entry_point
 def rank_agreement(
     scores: ArrayLike,  # one per model, (n,); may be infinite except for "pearson"
     truth: ArrayLike,  # values that scores should predict, shape (n,), larger is better
     *,
-    method: str = "kendall",  # "tau_a", "tau_b", "spearman", "pearson", "weighted_tau" or "top_k"
+    method: str = "kendall",  # "tau_a", "tau_b", "spearman", "pearson", or "weighted_tau"
     higher_is_better: bool = True,  # if False, scores are negated
-    k: int | None = None,  # number of models in "top_k"; None is a quarter of them
     interval: str | None = None,  # "fisher" or "bootstrap"; None is "fisher" if available
     groups: ArrayLike | None = None,  # family of each model, (n,), for a bootstrap over families
     level: float = 0.95,  # nominal coverage
@@ -317,8 +294,8 @@ def rank_agreement(
     x, y = _vectors(method, scores=scores, truth=truth)
     if not checks.check_flag(higher_is_better, "higher_is_better"):
         x = -x
-    level = _check_level(level)
-    statistic = _order_statistic(method, k, len(x))
+    level = checks.check_number(level, "level", low=0, high=1, low_open=True, high_open=True)
+    statistic = _STATISTICS[method]
     families = family_members(groups, len(x))
     default = "fisher" if method in _FISHER_INTERVALS and families is None else "bootstrap"
     choice = default if interval is None else interval
@@ -390,12 +367,10 @@ def compare_agreement(
     truth: ArrayLike,  # values that scores should predict, same shape
     *,
     method: str = "kendall",  # statistic, as in rank_agreement
-    k: int | None = None,  # number of models in "top_k", as in rank_agreement
     groups: ArrayLike | None = None,  # family of each model, (n,), to exchange families
-    level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # number of bootstrap resamples, and of random exchanges
     seed: Seed | None = 0,  # seed for the bootstrap and the exchanges
-) -> _Comparison:  # difference with an interval and a p-value
+) -> _Comparison:  # difference with a 95 % interval and a p-value
     """Paired comparison of two metrics on the same models.
 
     With several tasks, the agreement is averaged over tasks, and models are resampled jointly.
@@ -403,21 +378,19 @@ def compare_agreement(
     from scipy import stats
 
     a, b, y = _vectors(method, 2, first=first, second=second, truth=truth)
-    level = _check_level(level)
     n = y.shape[-1]
     families = family_members(groups, n)
-    one = _order_statistic(method, k, n)
 
     def mean(x, y) -> float:
         tasks = zip(np.atleast_2d(x), np.atleast_2d(y), strict=True)
-        return np.mean([one(u, v) for u, v in tasks])
+        return np.mean([_STATISTICS[method](u, v) for u, v in tasks])
 
     def gap(a, b, y) -> float:
         return mean(a, y) - mean(b, y)
 
     g = checks.check_generator(seed)
     gaps = _resampled_values(gap, (a, b, y), n_resamples, g, families=families)
-    low, high = _quantile_interval(gaps, level)
+    low, high = _quantile_interval(gaps, 0.95)
     scaled = [stats.zscore(v, axis=-1) if method == "pearson" else v for v in (a, b)]
     swaps = _exchanges(n, n_resamples, g, families)
     n_units = n if families is None else len(families)
@@ -447,12 +420,8 @@ def partial_agreement(
     covariates: ArrayLike,  # variables held fixed, shape (n,), or a list of vectors
     *,
     method: str = "spearman",  # "spearman", "pearson", "kendall", "tau_a" or "tau_b"
-    higher_is_better: bool = True,  # if False, scores are negated
     groups: ArrayLike | None = None,  # family of each model, (n,), for a bootstrap interval
-    level: float = 0.95,  # nominal coverage
-    n_resamples: int = 2000,  # number of bootstrap resamples of families
-    seed: Seed | None = 0,  # seed for the bootstrap
-) -> Agreement:  # agreement with Fisher's interval or a bootstrap interval over families
+) -> Agreement:  # agreement with Fisher's 95 % interval or one of 2,000 resamples of families
     "Partial correlation of scores with the truth, given other variables."
     checks.check_choice(method, tuple(_FISHER_INTERVALS), "method")
     columns: Sequence[ArrayLike] = [covariates]
@@ -460,11 +429,8 @@ def partial_agreement(
         columns = covariates
     held = {f"covariates[{i}]": v for i, v in enumerate(columns)}
     vectors = _vectors(method, scores=scores, truth=truth, **held)
-    level = _check_level(level)
     n = len(vectors[0])
     families = family_members(groups, n)
-    if not checks.check_flag(higher_is_better, "higher_is_better"):
-        vectors[0] = -vectors[0]
     value = _partial(method, *vectors)
     if math.isnan(value):
         rule = "scores, truth and covariates must not be collinear"
@@ -472,8 +438,8 @@ def partial_agreement(
     draws, n_given = None, len(vectors) - 2
     if families is not None:
         partial = functools.partial(_partial, method)
-        draws = _resampled_values(partial, vectors, n_resamples, seed, families=families)
-    return _agreement(value, draws, method, level, n=n, n_given=n_given, families=families)
+        draws = _resampled_values(partial, vectors, 2000, 0, families=families)
+    return _agreement(value, draws, method, 0.95, n=n, n_given=n_given, families=families)
 
 # %% ../../nbs/transfer/01_agreement.ipynb #a15a6afd
 @checks.entry_point

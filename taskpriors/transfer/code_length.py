@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 
 import taskpriors.checks as checks
-import taskpriors.results as results
-from ..blocks import map_blocks
-from ..checks import ArrayLike, Axes, ExecutorLike
+from ..checks import ArrayLike
+from ..results import Result
 from ..signatures import documented
 from ..svd import FeatureSVD, labelled_points
 from .discriminants import varying_svd
@@ -50,12 +49,11 @@ def _linear_learner(
 
 # %% ../../nbs/transfer/07_code_length.ipynb #e6becfa2
 @dataclass(frozen=True, eq=False, repr=False)
-class LossCurve(results.Result):
+class LossCurve(Result):
     "Held-out log loss of a learner as a function of training-set size."
 
     sizes: Tensor  # training-set sizes, increasing, shape (m,), int64
     losses: Tensor  # mean held-out log loss in nats, shape (m,)
-    errors: Tensor  # standard error of the loss over held-out examples, shape (m,)
     n_classes: int  # number of classes
     n_valid: int  # number of held-out examples
 
@@ -74,13 +72,6 @@ class LossCurve(results.Result):
             heights = torch.cat([start, heights[:-1]])
         return float((widths * (heights - floor).clamp_min(0)).sum())
 
-    def plot(self, ax: Axes | None = None, label: str | None = None) -> Axes:
-        "Plot the loss against training-set size with one standard error."
-        ax = results.new_axes(ax)
-        ax.errorbar(self.sizes, self.losses, self.errors, marker="o", capsize=2, label=label)
-        ax.set(xscale="log", xlabel="training examples", ylabel="held-out loss (nats)")
-        return ax
-
 # %% ../../nbs/transfer/07_code_length.ipynb #3cf44b6e
 def _curve_sizes(n_max: int, n_points: int, n_min: int = 10) -> list[int]:
     "Return distinct log-spaced training-set sizes from `n_min` (at most n_max/2) to `n_max`."
@@ -88,25 +79,6 @@ def _curve_sizes(n_max: int, n_points: int, n_min: int = 10) -> list[int]:
     steps = max(1, n_points - 1)
     grid = [round(low * (n_max / low) ** (i / steps)) for i in range(n_points)]
     return sorted({*grid, n_max})
-
-# %% ../../nbs/transfer/07_code_length.ipynb #5b96d917
-def _held_out_loss(
-    n: int,  # number of training examples
-    learner: Callable,  # (train, labels, test, n_classes) -> log-probabilities
-    train: tuple[Tensor, Tensor],  # features and classes, in the order of use
-    test: tuple[Tensor, Tensor],  # features and classes
-    n_classes: int,
-) -> tuple[Tensor, Tensor]:  # mean and its standard error
-    "Held-out loss after the first `n` training examples."
-    (Z, y), (Z_test, y_test) = train, test
-    log_p = learner(Z[:n], y[:n], Z_test, n_classes)
-    loss = -log_p.gather(1, y_test[:, None])[:, 0].double()
-    if not torch.isfinite(loss).all():
-        rule = "the learner must assign every held-out label a positive probability"
-        got = f"an infinite loss after {n} training examples"
-        checks.refuse(rule, got, "smooth its probabilities")
-    spread = loss.std() if len(loss) > 1 else loss[0] * 0
-    return loss.mean(), spread / len(loss) ** 0.5
 
 # %% ../../nbs/transfer/07_code_length.ipynb #269b0815
 @checks.entry_point
@@ -120,14 +92,12 @@ def loss_curve(
     n_min: int = 10,  # smallest training-set size
     seed: int = 0,  # seed for the permutation
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
-    executor: ExecutorLike | None = None,  # maps over the sizes, for a custom learner
 ) -> LossCurve:
     "Compute the held-out loss at log-spaced training-set sizes."
     X, y, counts = labelled_points(features, labels, min_rows=4)
     held = checks.check_number(valid, "valid", low=0, high=1, low_open=True, high_open=True)
     n_points = checks.check_load(n_points, "n_points", bytes_each=64)
     n_min = checks.check_count(n_min, "n_min")
-    executor = checks.check_executor(executor)
     if learner is not None and (not callable(learner) or isinstance(learner, type)):
         rule = "learner must be a function of training data, labels, test data and n_classes"
         checks.refuse(rule, type(learner).__name__, "pass None or a function", TypeError)
@@ -136,20 +106,19 @@ def loss_curve(
     test, pool = order.tensor_split([min(len(X) - 2, max(1, round(held * len(X))))])
     Z = varying_svd(X, svd).scores
     if learner is None:
-        learner, executor = partial(_linear_learner, last={}), None
-    loss_after = partial(
-        _held_out_loss,
-        learner=learner,
-        train=(Z[pool], y[pool]),
-        test=(Z[test], y[test]),
-        n_classes=len(counts),
-    )
-    sizes = _curve_sizes(len(pool), n_points, n_min)
-    points = list(map_blocks(loss_after, sizes, executor=executor))
+        learner = partial(_linear_learner, last={})
+    sizes, losses = _curve_sizes(len(pool), n_points, n_min), []
+    for size in sizes:
+        first = pool[:size]
+        log_p = learner(Z[first], y[first], Z[test], len(counts))
+        losses.append(-log_p.gather(1, y[test, None]).double().mean())
+        if not losses[-1].isfinite():
+            rule = "the learner must assign every held-out label a positive probability"
+            got = f"an infinite loss after {size} training examples"
+            checks.refuse(rule, got, "smooth its probabilities")
     return LossCurve(
         sizes=torch.tensor(sizes),
-        losses=torch.stack([loss for loss, _ in points]).cpu(),
-        errors=torch.stack([error for _, error in points]).cpu(),
+        losses=torch.stack(losses).cpu(),
         n_classes=len(counts),
         n_valid=len(test),
     )

@@ -11,29 +11,11 @@ import math
 import torch
 from torch import Tensor
 
-import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
 from ..svd import FeatureSVD, class_means, labelled_points, present_classes, use_svd
 from . import heads
-
-# %% ../../nbs/transfer/06_discriminants.ipynb #7ccdf748
-def _streamed_h_score(X: Tensor, y: Tensor, counts: Tensor, block_size: int) -> float | None:
-    "Compute the H-score from the covariance matrix, or return None if it is ill-conditioned."
-    n, d = X.shape
-    mean = sum(X[rows].sum(0, dtype=torch.float64) for rows in blocks.row_blocks(n, block_size)) / n
-    total = torch.zeros(d, d, dtype=torch.float64, device=X.device)
-    by_class = torch.zeros(len(counts), d, dtype=torch.float64, device=X.device)
-    for rows in blocks.row_blocks(n, block_size):
-        Z = X[rows].double() - mean
-        total.addmm_(Z.T, Z)
-        by_class.index_add_(0, y[rows], Z)
-    values, vectors = torch.linalg.eigh(total)
-    if not values[0] > 1e-10 * values[-1]:
-        return None
-    along = (by_class @ vectors).square() / counts[:, None]
-    return float(along.sum(0).div(values).sum())
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #15e0ac3b
 @documented
@@ -43,7 +25,6 @@ def h_score(
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
-    block_size: int = 16384,  # examples per block if n is much larger than d
 ) -> float:  # in [0, K - 1], higher is better
     """H-score, the sum of squared canonical correlations between features and classes.
 
@@ -53,15 +34,10 @@ def h_score(
     Reference: Bao et al. 2019, An information-theoretic approach to transferability.
     """
     X, y, counts = labelled_points(features, labels)
-    block_size = checks.check_count(block_size, "block_size")
     if len(counts) == len(X):
         got = f"{len(X)} classes of one example each, so the value is the rank for any features"
         rule = "some class must have at least two examples"
         checks.warn(rule, got, "merge classes or add examples")
-    if svd is None and len(X) > 4 * X.shape[1]:
-        value = _streamed_h_score(X, y, counts, block_size)
-        if value is not None:
-            return value
     svd = use_svd(X, svd)
     if len(svd.S) >= svd.n - 2 and len(counts) < svd.n:
         reach = "K - 1" if len(svd.S) == svd.n - 1 else "K - 1 less (K - 1)/(n - 1), by chance,"
@@ -204,8 +180,6 @@ def ped(
     *,
     radius: float = 0.6,  # class radius in standard deviations; the released code uses 0.3 and 0.6
     time_step: float = 0.1,  # time step of the simulation
-    general: ArrayLike
-    | None = None,  # features of the same model on other data, (m, d); None: `features`
 ) -> float:  # in (0, 1), higher is better
     """Potential energy decline (PED): SFDA after overlapping classes have moved apart.
 
@@ -219,13 +193,8 @@ def ped(
     y, counts = present_classes(labels, n=len(X), device=X.device)
     radius = checks.check_number(radius, "radius", low=0, high=1e6)
     time_step = checks.check_number(time_step, "time_step", low=0, high=1e6)
-    other = X if general is None else checks.check_features(general).detach().double()
-    if other.shape[1] != X.shape[1]:
-        got = f"{other.shape[1]} against {X.shape[1]} columns"
-        rule = "general must be features of the same model"
-        checks.refuse(rule, got, "pass such features or None")
-    mean, deviation = other.mean(0), other.std(0, correction=0).clamp_min(1e-3)
-    Z, step = (X - mean) / deviation, min(time_step**2 / 2, 1.0)
+    deviation = X.std(0, correction=0).clamp_min(1e-3)
+    Z, step = (X - X.mean(0)) / deviation, min(time_step**2 / 2, 1.0)
     centres = class_means(Z, y, counts)
     radii = radius * class_means((Z - centres[y]).square(), y, counts).sum(1).sqrt()
     shift, first = torch.zeros_like(centres), None
@@ -252,29 +221,23 @@ def gbc(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    n_components: int = 64,  # number of principal components
-    covariance: str = "diagonal",  # "diagonal" or "spherical"
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in [-K (K - 1), 0], higher is better
     """Gaussian Bhattacharyya coefficient, minus the overlap of the class Gaussians.
 
     GBC = -sum over i != j of exp(-D_B(i, j)), with D_B the Bhattacharyya distance of the Gaussians
-    of classes i and j on the leading principal components.
+    of classes i and j on the leading 64 principal components.
 
     Reference: Pandy et al. 2022, Transferability estimation using Bhattacharyya class separability.
     """
     X, y, counts = labelled_points(features, labels)
-    p = checks.check_count(n_components, "n_components")
-    kind = checks.check_choice(covariance, ("diagonal", "spherical"), "covariance")
-    Z = varying_svd(X, svd).scores[:, :p]
+    Z = varying_svd(X, svd).scores[:, :64]
     if len(counts) == len(X):
         got = f"{len(X)} classes of one example each, so the value is 0 for any features"
         checks.warn("some class must have at least two examples", got, "merge classes or add data")
     means = class_means(Z, y, counts)
     squares = (Z - means[y]).square()
     variances = torch.where(counts[:, None] > 1, class_means(squares, y, counts), squares.mean(0))
-    if kind == "spherical":
-        variances = variances.mean(1, keepdim=True).expand_as(means)
     variances = variances.clamp_min(1e-12 * Z.square().sum(1).mean())
     logdet, overlap = variances.log().sum(1), 0.0
     for i in range(len(means) - 1):
@@ -292,7 +255,6 @@ def transrate(
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
     eps: float = 1e-4,  # squared distortion, in squared units of the features
-    weights: str = "classes",  # "classes" (equal, as released) or "points" (by class frequency)
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # nats, higher is better
     """TransRate, the coding rate of the features minus that within classes.
@@ -304,7 +266,6 @@ def transrate(
     """
     X, y, counts = labelled_points(features, labels)
     eps = checks.check_number(eps, "eps", low=1e-100, high=1e100)
-    checks.check_choice(weights, ("classes", "points"), "weights")
     svd = use_svd(X, svd)
     whole = (svd.S.square() / (len(y) * eps)).log1p().sum() / 2
     class_rates = []
@@ -313,9 +274,7 @@ def transrate(
         gram = Z @ Z.T if len(Z) < Z.shape[1] else Z.T @ Z
         G = gram / (len(Z) * eps) + torch.eye(len(gram), dtype=Z.dtype, device=Z.device)
         class_rates.append(torch.linalg.cholesky(G).diagonal().log().sum())
-    rates = torch.stack(class_rates)
-    share = counts / len(y) if weights == "points" else torch.full_like(rates, 1 / len(counts))
-    return float(whole - (share * rates).sum())
+    return float(whole - torch.stack(class_rates).mean())
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #8e2030f3
 @documented
@@ -334,7 +293,7 @@ def linear(
 
     Reference: Ding et al. 2022, PACTran, B.5.
     """
-    return heads.use_head(features, labels, a, head, svd=svd).risk
+    return heads.HeadFit.of(features, labels, a, head, svd=svd).risk
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #7c11b3d6
 def least_error(

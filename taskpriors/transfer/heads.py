@@ -186,6 +186,30 @@ class HeadFit(Result):
     def logits(self, features: Tensor) -> Tensor:
         return (features.double() - self.mean) @ self.W + self.b
 
+    def flatness(self, n: int, b: float, hessian: str = "mean") -> float:  # nats
+        "Flatness term FR of PACTran-Gaussian (B.5), from the trace of the Hessian."
+        d, n_classes = self.W.shape
+        scale = n if hessian == "sum" else 1
+        inner = self.beta / (n_classes * d) * scale * self.trace
+        return n_classes * b / (2 * self.beta) * math.log1p(inner)
+
+    @classmethod
+    def of(
+        cls, features: ArrayLike, labels: ArrayLike, a: float, head: "HeadFit | None", **kw: Any
+    ) -> "HeadFit":
+        "Return `head` if its beta is `a` times n, or fit one; warn if it did not converge."
+        X = checks.check_features(features).detach()
+        beta = checks.check_number(a, "a", low=0, low_open=True) * len(X)
+        if head is None:
+            head = fit_head(X, labels, beta=beta, **kw)
+        elif not isinstance(head, HeadFit) or head.beta != beta or len(head.W) != X.shape[1]:
+            rule = "head must be fit_head(features, labels, beta=a*n)"
+            checks.refuse(rule, f"{head!r:.80}", "pass that head or None")
+        if not head.converged:
+            got = f"{head.n_iter} evaluations"
+            checks.warn("the head did not converge", got, "raise max_iter or tol", stacklevel=5)
+        return head
+
 # %% ../../nbs/transfer/03_heads.ipynb #a37f60e2
 def _start(head: HeadFit, mean: Tensor, basis: Tensor | None, n_classes: int) -> np.ndarray:
     "Express a head in these coordinates, as a flat vector."
@@ -247,20 +271,3 @@ def fit_head(
         converged=bool(search.slope <= tol),
         n_iter=search.passes,
     )
-
-# %% ../../nbs/transfer/03_heads.ipynb #d6a5e203
-def use_head(
-    features: ArrayLike, labels: ArrayLike, a: float, head: HeadFit | None, **kw: Any
-) -> HeadFit:
-    "Return `head` if its beta is `a` times n, or fit one; warn if it did not converge."
-    X = checks.check_features(features).detach()
-    beta = checks.check_number(a, "a", low=0, low_open=True) * len(X)
-    if head is None:
-        head = fit_head(X, labels, beta=beta, **kw)
-    elif not isinstance(head, HeadFit) or head.beta != beta or len(head.W) != X.shape[1]:
-        rule = "head must be fit_head(features, labels, beta=a*n)"
-        checks.refuse(rule, f"{head!r:.80}", "pass that head or None")
-    if not head.converged:
-        got = f"{head.n_iter} evaluations"
-        checks.warn("the head did not converge", got, "raise max_iter or tol", stacklevel=5)
-    return head

@@ -63,55 +63,44 @@ def leep(
 def nce(
     source: ArrayLike,  # source labels (n,), or probabilities (n, n_source)
     labels: ArrayLike,  # class of each example, shape (n,)
-    *,
-    variant: str = "hard",  # "hard" (Tran et al. 2019) or "soft" (PACTran's released code)
 ) -> float:  # in [-H(Y), 0] nats, higher is better
     """Negative conditional entropy (NCE) of labels given source predictions.
 
-    sum_yz P(y, z) log P(y given z); "soft" uses the joint distribution of the probabilities.
+    sum_yz P(y, z) log P(y given z), with z the most likely source class of an example.
     Reference: Tran et al. 2019, NCE.
     """
-    soft = checks.check_choice(variant, ("hard", "soft"), "variant") == "soft"
-    if soft or checks.as_tensor(source, "source").ndim == 2:
-        z = checks.check_probs(source).detach()
+    if checks.as_tensor(source, "source").ndim == 2:
+        z = checks.check_probs(source).argmax(1)
     else:
         z = checks.check_labels(source, name="source")[0]
     y, counts = present_classes(labels, device=z.device)
     checks.check_same_n(source=len(z), labels=len(y))
-    if soft:
-        J = _joint_probability(z, y, len(counts)).T
-    else:
-        hard = z.argmax(1) if z.ndim == 2 else z
-        cell = hard.unique(return_inverse=True)[1] * len(counts) + y
-        J = torch.bincount(cell, minlength=len(counts) * (int(cell.max()) // len(counts) + 1))
-        J = J.double().reshape(-1, len(counts))  # one row per observed source class
+    cell = z.unique(return_inverse=True)[1] * len(counts) + y
+    J = torch.bincount(cell, minlength=len(counts) * (int(cell.max()) // len(counts) + 1))
+    J = J.double().reshape(-1, len(counts))  # one row per observed source class
     rows = J.sum(1)
     total = torch.special.xlogy(J, J).sum() - torch.special.xlogy(rows, rows).sum()
     return float(total / J.sum())
 
-# %% ../../nbs/transfer/02_leep.ipynb #48fe0e27
-@checks.entry_point
-def mixture_size(n: int, n_classes: int) -> int:
-    "Return the number of mixture components, at most n."
-    n = checks.check_count(n, "n")
-    n_classes = checks.check_count(n_classes, "n_classes")
-    return max(1, min(int(max(min(n_classes, 0.2 * n), 0.1 * n)), n))
-
 # %% ../../nbs/transfer/02_leep.ipynb #619f11ad
 def fitted_mixture(
-    svd: FeatureSVD, n_components: int, variance: float = 0.8, seed: int = 0
+    svd: FeatureSVD,
+    n_classes: int,
+    n_components: int | None = None,  # None: one for every ten examples or every class
+    seed: int = 0,
 ) -> tuple["GaussianMixture", np.ndarray]:  # mixture and its training data (n, p)
     "Fit a Gaussian mixture with full covariances to the leading principal components."
     from sklearn.mixture import GaussianMixture
 
+    if n_components is None:
+        n_components = max(1, int(max(min(n_classes, 0.2 * svd.n), 0.1 * svd.n)))
     n_components = checks.check_count(n_components, "n_components", high=svd.n)
-    checks.check_number(variance, "variance", low=0, high=1, low_open=True)
     seed = checks.check_count(seed, "seed", low=0, high=2**32 - 1)
     if len(svd.S) == 0:
         rule = "features must differ between examples"
         checks.refuse(rule, "identical rows", "pass features that vary")
     share = svd.S.square().cumsum(0) / svd.S.square().sum()
-    p = min(int((share < variance - 1e-12).sum()) + 1, len(share))
+    p = min(int((share < 0.8 - 1e-12).sum()) + 1, len(share))
     scores = svd.scores[:, :p] * (svd.n**0.5 / svd.S[0])  # the first column has variance one
     Z = scores.detach().cpu().numpy()
     mixture = GaussianMixture(n_components, max_iter=300, random_state=seed)
@@ -123,17 +112,14 @@ def task_mixture(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    n_components: int | None = None,  # number of mixture components; None is mixture_size(n, K)
-    variance: float = 0.8,  # fraction of variance that the principal components explain
+    n_components: int | None = None,  # number of mixture components; None: see fitted_mixture
     seed: int = 0,  # seed for the initialisation of the mixture
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> Tensor:  # shape (n, n_components), float64, rows sum to one
     "Return the posterior of `fitted_mixture` at each example."
     X, _, counts = labelled_points(features, labels)
-    if n_components is None:
-        n_components = mixture_size(len(X), len(counts))
     svd = use_svd(X, svd)
-    mixture, Z = fitted_mixture(svd, n_components, variance, seed)
+    mixture, Z = fitted_mixture(svd, len(counts), n_components, seed)
     return torch.from_numpy(mixture.predict_proba(Z)).to(svd.U.device)
 
 # %% ../../nbs/transfer/02_leep.ipynb #6c27dc6f
@@ -143,8 +129,7 @@ def nleep(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    n_components: int | None = None,  # number of mixture components; None is mixture_size(n, K)
-    variance: float = 0.8,  # fraction of variance that the principal components explain
+    n_components: int | None = None,  # number of mixture components; None: max(min(K, n/5), n/10)
     seed: int = 0,  # seed for the initialisation of the mixture
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
     mixture: Tensor | None = None,  # task_mixture(features, labels), if available
@@ -156,7 +141,5 @@ def nleep(
     """
     X, y, _ = labelled_points(features, labels)
     if mixture is None:
-        mixture = task_mixture(
-            X, y, n_components=n_components, variance=variance, seed=seed, svd=svd
-        )
+        mixture = task_mixture(X, y, n_components=n_components, seed=seed, svd=svd)
     return leep(mixture, y)

@@ -7,7 +7,6 @@ __all__ = ['pactran_dirichlet', 'pactran_gamma', 'npactran_dirichlet', 'npactran
 
 # %% ../../nbs/transfer/04_pactran.ipynb #cc925895
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
 from ..svd import FeatureSVD, present_classes
-from .heads import HeadFit, use_head
+from .heads import HeadFit
 from .leep import task_mixture
 
 # %% ../../nbs/transfer/04_pactran.ipynb #d23c98b4
@@ -35,28 +34,6 @@ class _VariationalFit(NamedTuple):
     @property
     def bound(self) -> float:  # nats
         return self.bounds[-1].item()
-
-# %% ../../nbs/transfer/04_pactran.ipynb #0d62f9b4
-def _checked_mixture(
-    source_probs: ArrayLike, labels: ArrayLike, alpha: float
-) -> tuple[Tensor, Tensor, Tensor]:  # probabilities (n, n_source), classes, prior counts (K,)
-    M = checks.check_probs(source_probs).double()
-    y, counts = present_classes(labels, n=len(M), device=M.device)
-    alpha = checks.check_number(alpha, "alpha", low=0, high=1e12, low_open=True)
-    return M, y, alpha * counts.double() / counts.sum() + 1e-10
-
-# %% ../../nbs/transfer/04_pactran.ipynb #c32833e0
-def _responsibilities(logM: Tensor, expected_log: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    "Return the posterior (n, n_source) of the latent source class, and its term of the bound."
-    logits = logM + expected_log[y]
-    log_q = logits - logits.logsumexp(1, keepdim=True)
-    q = log_q.exp()
-    return q, torch.where(q > 0, q * (logM - log_q), q * 0).sum()
-
-
-def _expected_counts(prior, q, y) -> Tensor:
-    "Return the prior counts plus the expected counts."
-    return prior[:, None].expand(-1, q.shape[1]).index_add(0, y, q)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #46cc2347
 def _mixture_step(blocks: list, E: Tensor) -> tuple[Tensor, Tensor]:
@@ -115,10 +92,13 @@ def _variational_fit(
     max_iter: int = 5000,  # maximum number of rounds
 ) -> _VariationalFit:
     "Fit the variational posterior of PACTran's mixtures to convergence."
-    M, y, prior = _checked_mixture(source_probs, labels, alpha)
+    M = checks.check_probs(source_probs).double()
+    y, per_class = present_classes(labels, n=len(M), device=M.device)
+    alpha = checks.check_number(alpha, "alpha", low=0, high=1e12, low_open=True)
+    prior = alpha * per_class.double() / len(y) + 1e-10  # as released
     tol = checks.check_number(tol, "tol", low=0)
     max_iter = checks.check_count(max_iter, "max_iter")
-    counts = _expected_counts(prior, M, y)
+    counts = prior[:, None].expand(-1, M.shape[1]).index_add(0, y, M)
     blocks = [M[y == k] for k in range(len(prior))]  # one per class
     if weights == "dirichlet":
         advance, normaliser = _dirichlet_round, torch.ones_like(M[:, 0])
@@ -138,32 +118,12 @@ def _variational_fit(
             before = gain
     return fit
 
-# %% ../../nbs/transfer/04_pactran.ipynb #68927680
-def _published_rounds(
-    M: Tensor, y: Tensor, prior: Tensor, expected_log: Callable
-) -> tuple[Tensor, Tensor]:
-    "Return counts after ten rounds of the released code, and the term shared by both mixtures."
-    logM, q = (M + 1e-10).log(), M
-    for _ in range(10):
-        counts = _expected_counts(prior, q, y)
-        q, fit = _responsibilities(logM, expected_log(counts), y)
-    return counts, (torch.lgamma(counts) - torch.lgamma(prior)[:, None]).sum() + fit
-
 # %% ../../nbs/transfer/04_pactran.ipynb #91b5dc30
-def _normalised_bound(bound: float, n: int, n_classes: int, normalization: str) -> float:
-    return -bound / {"NK": n * n_classes, "N": n, "none": 1}[normalization]
-
-
-def _check_options(variant: str, variants: tuple[str, ...], normalization: str) -> None:
-    checks.check_choice(variant, variants, "variant")
-    checks.check_choice(normalization, ("NK", "N", "none"), "normalization")
-
-
-def _score_of_fit(fit: _VariationalFit, normalization: str) -> float:
+def _score_of_fit(fit: _VariationalFit) -> float:
     if not fit.converged:
         got = f"{len(fit.bounds)} iterations"
         checks.warn("the fit did not converge", got, "raise max_iter or tol", stacklevel=5)
-    return _normalised_bound(fit.bound, len(fit.normaliser), len(fit.counts), normalization)
+    return -fit.bound / (len(fit.normaliser) * len(fit.counts))
 
 # %% ../../nbs/transfer/04_pactran.ipynb #a874c710
 @documented
@@ -173,8 +133,6 @@ def pactran_dirichlet(
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
     alpha: float = 1.0,  # sum of the prior counts of one source class
-    variant: str = "bound",  # "bound" (converged) or "published" (10 rounds)
-    normalization: str = "NK",  # "NK" (released code), "N" (nats per example) or "none" (paper)
     tol: float = 1e-6,  # nats per example
     max_iter: int = 5000,  # maximum number of rounds
 ) -> float:  # negative bound, lower is better
@@ -184,17 +142,10 @@ def pactran_dirichlet(
     c_yz = alpha_y + sum of q_i(z) over the examples of class y, at the q that maximises the bound.
     Reference: Ding et al., PACTran (2022), appendix A.1, eq. (15).
     """
-    _check_options(variant, ("bound", "published"), normalization)
-    if variant == "published":
-        M, y, prior = _checked_mixture(source_probs, labels, alpha)
-        counts, value = _published_rounds(M, y, prior, _dirichlet_log)
-        sums = torch.lgamma(prior.sum()) - torch.lgamma(counts.sum(0))
-        bound = (value + sums.sum()).item()
-        return _normalised_bound(bound, len(y), len(prior), normalization)
     fit = _variational_fit(
         source_probs, labels, "dirichlet", alpha=alpha, tol=tol, max_iter=max_iter
     )
-    return _score_of_fit(fit, normalization)
+    return _score_of_fit(fit)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #2b9e70d1
 def _gamma_round(
@@ -219,8 +170,6 @@ def pactran_gamma(
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
     alpha: float = 1.0,  # sum of the prior shapes of one source class
-    variant: str = "bound",  # "bound" (full ascent), "fixed" (eq. 18, converged) or "published"
-    normalization: str = "NK",  # "NK" (released code), "N" (nats per example) or "none"
     tol: float = 1e-6,  # nats per example
     max_iter: int = 5000,  # maximum number of rounds
 ) -> float:  # negative bound, lower is better
@@ -228,19 +177,11 @@ def pactran_gamma(
 
     With rates fixed at one: (sum_yz [lnGamma(a_y) - lnGamma(c_yz)] + sum_i ln(lam_i)
     + sum_iz q_i(z) ln(q_i(z) / M(x_i)_z)) / (n K), where c = a + expected counts and
-    lam_i = sum_yz M(x_i)_z c_yz. The default maximises over the rates as well.
+    lam_i = sum_yz M(x_i)_z c_yz. The score maximises over the rates as well.
     Reference: Ding et al., PACTran (2022), appendix A.2, eqs. (17) and (18).
     """
-    _check_options(variant, ("bound", "fixed", "published"), normalization)
-    if variant == "published":
-        M, y, prior = _checked_mixture(source_probs, labels, alpha)
-        counts, value = _published_rounds(M, y, prior, torch.digamma)
-        n, K = len(y), len(prior)
-        bound = (value - (M @ counts.sum(0)).log().sum()).item() + n - n * K
-        return _normalised_bound(bound, n, K, normalization)
-    weights = "fixed" if variant == "fixed" else "gamma"
-    fit = _variational_fit(source_probs, labels, weights, alpha=alpha, tol=tol, max_iter=max_iter)
-    return _score_of_fit(fit, normalization)
+    fit = _variational_fit(source_probs, labels, "gamma", alpha=alpha, tol=tol, max_iter=max_iter)
+    return _score_of_fit(fit)
 
 # %% ../../nbs/transfer/04_pactran.ipynb #aff74859
 @documented
@@ -270,20 +211,6 @@ def npactran_gamma(
     P = task_mixture(features, labels, svd=svd) if mixture is None else mixture
     return pactran_gamma(P, labels, **options)
 
-# %% ../../nbs/transfer/04_pactran.ipynb #8584aa6c
-@checks.entry_point
-def flatness(
-    trace: float, n: int, n_classes: int, *, a: float, b: float, d: int, hessian: str = "mean"
-) -> float:  # nats
-    "Compute the flatness term FR of PACTran-Gaussian (B.5) from the trace of the mean Hessian."
-    counts, numbers = dict(n=n, n_classes=n_classes, d=d), dict(a=a, b=b)
-    n, n_classes, d = (checks.check_count(v, k) for k, v in counts.items())
-    a, b = (checks.check_number(v, k, low=1e-150, high=1e150) for k, v in numbers.items())
-    trace = checks.check_number(trace, "trace", low=0, high=1e150)
-    beta = a * n
-    scale = n if checks.check_choice(hessian, ("mean", "sum"), "hessian") == "sum" else 1
-    return n_classes * b / (2 * beta) * math.log1p(beta / (n_classes * d) * scale * trace)
-
 # %% ../../nbs/transfer/04_pactran.ipynb #a502c169
 @documented
 @checks.entry_point
@@ -307,6 +234,5 @@ def pactran_gaussian(
     """
     b = checks.check_number(b, "b", low=0, low_open=True)
     checks.check_choice(hessian, ("mean", "sum"), "hessian")
-    fit = use_head(features, labels, a, head, tol=tol, max_iter=max_iter, svd=svd)
-    d, K = fit.W.shape
-    return fit.risk + flatness(fit.trace, len(features), K, a=a, b=b, d=d, hessian=hessian)
+    fit = HeadFit.of(features, labels, a, head, tol=tol, max_iter=max_iter, svd=svd)
+    return fit.risk + fit.flatness(len(features), b, hessian)

@@ -106,7 +106,7 @@ class _Workspace:
 
     @cached_property
     def collapse(self) -> separation.CollapseTerms:
-        return separation.collapse_terms(*self.points, svd=self.svd)
+        return separation.CollapseTerms.of(*self.points, self.svd)
 
     @cached_property
     def mixture(self) -> Tensor:
@@ -232,7 +232,6 @@ def _normalised(values: Tensor, rule: str) -> Tensor:
     return (values - low) / width if width > 0 else torch.zeros_like(values)
 
 
-@checks.entry_point
 def combine_over_models(
     columns: Mapping[
         str, Tensor
@@ -246,13 +245,9 @@ def combine_over_models(
 
     Reference: Lu et al. 2022; Gholami et al. 2023; Wang et al. 2023.
     """
-    oriented = checks.check_flag(oriented, "oriented")
-    remedy = "pass a dictionary of metric -> values"
-    checks.check_instance(columns, Mapping, "columns", remedy=remedy)
-    scores = {k: v for k, v in columns.items() if isinstance(k, str) and k in METRICS}
-    scores = {k: checks.check_tensor(v, k).detach().double() for k, v in scores.items()}
-    if scores:
-        checks.check_same_n(**{k: len(v) for k, v in scores.items()})
+    scores = {
+        k: torch.as_tensor(v, dtype=torch.float64) for k, v in columns.items() if k in METRICS
+    }
     out = {}
     for name, (rule, weights) in _COMBINED.items():
         if not set(weights) <= set(scores):
@@ -422,12 +417,3 @@ def describe_metric(
         record=_record(metric),
         chapter=f"{_SITE}/{page}.html#{m.name}",
     )
-
-# %% ../../nbs/transfer/15_registry.ipynb #06603b07
-def card_table() -> DataFrame:
-    "Return name, direction, inputs and pitfall of each metric."
-    import pandas as pd
-
-    cards = [describe_metric(name) for name in METRICS]
-    facts = [(c.name, c.direction.split()[0], c.needs, c.trap) for c in cards]
-    return pd.DataFrame(facts, columns=["metric", "better", "needs", "trap"]).set_index("metric")

@@ -115,31 +115,28 @@ def lda_score(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    version: str = "derived",  # "derived", or "published" (without the covariance)
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in (0, 1], higher is better
     """Mean posterior of the true class under LDA on its training set, a term of ETran.
 
-    The within-class covariance is shrunk by exp(-5 times its largest eigenvalue). The released code
-    omits the covariance and uses the softmax of the inner products with the class means.
+    The within-class covariance is shrunk by exp(-5 times its largest eigenvalue).
 
     Reference: Gholami et al. 2023, ETran: energy-based transferability estimation.
     """
-    checks.check_choice(version, ("derived", "published"), "version")
     X, y, counts = labelled_points(features, labels)
     svd = varying_svd(X, svd)
-    means = class_means(svd.scores, y, counts)
-    if version == "published":
-        scores = svd.scores @ means.T - means.square().sum(1) / 2 + (counts / len(X)).log()
-        posterior = scores.softmax(1)
-    elif (svd.scores - means[y]).any():
-        posterior = lda_posterior(svd.scores, y, counts, shrinkage=None, d=svd.d)[0].exp()
-    else:
-        rule, got = "some class must vary", "no variance within classes"
-        checks.refuse(rule, got, 'pass version="published"')
-    return float(posterior.gather(1, y[:, None]).mean())
+    if not (svd.scores - class_means(svd.scores, y, counts)[y]).any():
+        got = f"no variance in any of {len(counts)} classes"
+        checks.refuse("some class must vary", got, "pass more examples per class")
+    log_p, _ = lda_posterior(svd.scores, y, counts, shrinkage=None, d=svd.d)
+    return float(log_p.exp().gather(1, y[:, None]).mean())
 
 # %% ../../nbs/transfer/11_separation.ipynb #4bb190da
+def _shrunk_to_mean(S: Tensor, share: float, p: int) -> Tensor:  # p: number of components
+    eye = torch.eye(len(S), dtype=S.dtype, device=S.device)
+    return (1 - share) * S + share * S.trace() / p * eye
+
+
 class CollapseTerms(NamedTuple):
     "The three terms of NCTI, before they are normalised over models."
 
@@ -147,56 +144,50 @@ class CollapseTerms(NamedTuple):
     ncc: float  # mean posterior of the true class, higher is better
     vc: float  # log sum of nuclear norms of the posteriors of each class, lower is better
 
-
-def _shrunk_to_mean(S: Tensor, share: float, p: int) -> Tensor:  # p: number of components
-    eye = torch.eye(len(S), dtype=S.dtype, device=S.device)
-    return (1 - share) * S + share * S.trace() / p * eye
-
-
-@checks.entry_point
-def collapse_terms(
-    features: ArrayLike, labels: ArrayLike, *, svd: FeatureSVD | None = None
-) -> CollapseTerms:
-    "Compute the three terms of NCTI from one discriminant analysis (Wang et al. 2023)."
-    X, y, counts = labelled_points(features, labels)
-    p = 64  # number of principal components
-    svd = varying_svd(X, svd)
-    unit = svd.S[0] / len(X) ** 0.5
-    Z = svd.scores[:, :p] / unit
-    means, prior = class_means(Z, y, counts), counts / len(X)
-    if (Z - means[y]).square().sum() <= 1e-24 * Z.square().sum():  # up to rounding
-        got = f"no variance in any of {len(counts)} classes"
-        checks.refuse("some class must vary", got, "pass more examples per class")
-    between = means.T @ (prior[:, None] * means)
-    total = Z.T @ Z / len(X)
-    share = math.exp(-float(svd.S[: min(p, 32)].square().sum()) / (len(X) - 1))
-    if share <= 1e-10:
-        within, apart = total - between, between
-    else:
-        p = min(p, *X.shape)  # including components without variance
-        within = _shrunk_to_mean(total - between, share, p)
-        apart = _shrunk_to_mean(total, share, p) - within
-    scale = within.diagonal().sqrt()
-    scale = torch.where(scale > 0, scale, 1.0)
-    values, vectors = torch.linalg.eigh(within / scale / scale[:, None])
-    keep = values > (1e-14 if share > 1e-10 else 1e-8)
-    W = vectors[:, keep] / scale[:, None] / values[keep].sqrt()
-    inside = W.T @ apart @ W
-    axes = W @ torch.linalg.eigh(inside)[1][:, -min(len(counts) - 1, W.shape[1]) :]
-    white = means @ W
-    posterior = (Z @ W @ white.T - white.square().sum(1) / 2 + prior.log()).softmax(1)
-    blocks = [posterior[y == k] for k in range(len(counts))]
-    return CollapseTerms(
-        seli=float(torch.linalg.matrix_norm(Z @ axes, "nuc")),
-        ncc=float(posterior.gather(1, y[:, None]).mean()),
-        vc=math.log(sum(float(torch.linalg.matrix_norm(b, "nuc")) for b in blocks)),
-    )
+    @classmethod
+    def of(
+        cls, features: ArrayLike, labels: ArrayLike, svd: FeatureSVD | None = None
+    ) -> "CollapseTerms":
+        "Compute the three terms of NCTI from one discriminant analysis (Wang et al. 2023)."
+        X, y, counts = labelled_points(features, labels)
+        p = 64  # number of principal components
+        svd = varying_svd(X, svd)
+        unit = svd.S[0] / len(X) ** 0.5
+        Z = svd.scores[:, :p] / unit
+        means, prior = class_means(Z, y, counts), counts / len(X)
+        if (Z - means[y]).square().sum() <= 1e-24 * Z.square().sum():  # up to rounding
+            got = f"no variance in any of {len(counts)} classes"
+            checks.refuse("some class must vary", got, "pass more examples per class")
+        between = means.T @ (prior[:, None] * means)
+        total = Z.T @ Z / len(X)
+        share = math.exp(-float(svd.S[: min(p, 32)].square().sum()) / (len(X) - 1))
+        if share <= 1e-10:
+            within, apart = total - between, between
+        else:
+            p = min(p, *X.shape)  # including components without variance
+            within = _shrunk_to_mean(total - between, share, p)
+            apart = _shrunk_to_mean(total, share, p) - within
+        scale = within.diagonal().sqrt()
+        scale = torch.where(scale > 0, scale, 1.0)
+        values, vectors = torch.linalg.eigh(within / scale / scale[:, None])
+        keep = values > (1e-14 if share > 1e-10 else 1e-8)
+        W = vectors[:, keep] / scale[:, None] / values[keep].sqrt()
+        inside = W.T @ apart @ W
+        axes = W @ torch.linalg.eigh(inside)[1][:, -min(len(counts) - 1, W.shape[1]) :]
+        white = means @ W
+        posterior = (Z @ W @ white.T - white.square().sum(1) / 2 + prior.log()).softmax(1)
+        blocks = [posterior[y == k] for k in range(len(counts))]
+        return cls(
+            seli=float(torch.linalg.matrix_norm(Z @ axes, "nuc")),
+            ncc=float(posterior.gather(1, y[:, None]).mean()),
+            vc=math.log(sum(float(torch.linalg.matrix_norm(b, "nuc")) for b in blocks)),
+        )
 
 # %% ../../nbs/transfer/11_separation.ipynb #c5fc2ef1
 def _use_collapse(features, labels, collapse, svd) -> CollapseTerms:
     if collapse is None:
-        return collapse_terms(features, labels, svd=svd)
-    remedy = "pass collapse_terms(features, labels) or None"
+        return CollapseTerms.of(features, labels, svd)
+    remedy = "pass CollapseTerms.of(features, labels) or None"
     return checks.check_instance(collapse, CollapseTerms, "collapse", remedy=remedy)
 
 
@@ -206,7 +197,7 @@ def ncti_seli(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    collapse: CollapseTerms | None = None,  # collapse_terms(features, labels), if available
+    collapse: CollapseTerms | None = None,  # CollapseTerms.of(features, labels), if available
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # higher is better
     "Nuclear norm of the discriminant coordinates, a term of NCTI (Wang et al. 2023)."
@@ -219,7 +210,7 @@ def ncti_ncc(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    collapse: CollapseTerms | None = None,  # collapse_terms(features, labels), if available
+    collapse: CollapseTerms | None = None,  # CollapseTerms.of(features, labels), if available
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in (0, 1], higher is better
     "Mean posterior of the true class on 64 components, a term of NCTI (Wang et al. 2023)."
@@ -232,7 +223,7 @@ def ncti_vc(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    collapse: CollapseTerms | None = None,  # collapse_terms(features, labels), if available
+    collapse: CollapseTerms | None = None,  # CollapseTerms.of(features, labels), if available
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # lower is better
     "Logarithm of the sum of nuclear norms of class posteriors, a term of NCTI (Wang et al. 2023)."
