@@ -164,13 +164,18 @@ def _newton(problem, theta, tol, max_passes) -> _HeadSearch:
     passes = 1
     while abs(gradient).max() > tol and passes < max_passes:
         rhs = torch.from_numpy(gradient).to(problem.A)
-        step = torch.linalg.solve(_hessian(problem, theta), rhs).double().cpu().numpy()
+        solution, failed = torch.linalg.solve_ex(_hessian(problem, theta), rhs)
+        if failed or not solution.isfinite().all():
+            break
+        step = solution.double().cpu().numpy()
         expected, rounding = gradient @ step, 1e-14 * max(1.0, abs(value))
         for length in 0.5 ** np.arange(30):
             passes += 1
             there = _risk_and_slope(theta - length * step, problem)
             if there[0] <= value - 1e-4 * length * expected + rounding:
                 break
+        else:
+            break
         if expected <= rounding and abs(there[1]).max() >= abs(gradient).max():
             break
         theta = theta - length * step
