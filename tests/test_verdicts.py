@@ -219,6 +219,7 @@ def test_one_order_of_models(labelled, tmp_path):
     assert "Models are ordered by expected regret" in str(ranking)
 
 
+@pytest.mark.long
 def test_models_of_noise_have_no_verdict():
     "Of a hundred rankings of independent noise about one is taken for structure."
     caught = 0

@@ -36,6 +36,20 @@ def _tau_a(x, y) -> float:
     return _tau_b(x, y) * math.sqrt(math.prod(untied)) / pairs
 
 # %% ../../nbs/transfer/01_agreement.ipynb #666e2726
+def _pearson(x, y) -> float:
+    a, b = (v - v.mean() for v in (x, y))
+    a, b = a / np.abs(a).max(), b / np.abs(b).max()  # their squares may not overflow
+    return min(1.0, max(-1.0, a @ b / math.sqrt((a @ a) * (b @ b))))
+
+
+def _spearman(x, y) -> float:
+    twice_the_ranks = []
+    for v in (x, y):
+        ordered = np.sort(v)
+        twice_the_ranks.append(ordered.searchsorted(v) + ordered.searchsorted(v, "right") + 1)
+    return _pearson(*twice_the_ranks)
+
+
 def _of_scipy(name, x, y) -> float:
     from scipy import stats
 
@@ -46,8 +60,8 @@ _STATISTICS: dict[str, Callable] = {
     "kendall": _tau_b,
     "tau_a": _tau_a,
     "tau_b": _tau_b,
-    "spearman": functools.partial(_of_scipy, "spearmanr"),
-    "pearson": functools.partial(_of_scipy, "pearsonr"),
+    "spearman": _spearman,
+    "pearson": _pearson,
     "weighted_tau": functools.partial(_of_scipy, "weightedtau"),
 }
 

@@ -137,13 +137,60 @@ def _polish(problem, theta, tol, max_passes, *, n_steps=4) -> _HeadSearch:
         passes += n_rounds + 1
     return best._replace(passes=passes)
 
+# %% ../../nbs/transfer/03_heads.ipynb #5e1d0c02
+_FEW_ENTRIES = 256  # largest head for which the whole Hessian is formed
+
+
+def _hessian(problem: _HeadProblem, theta: np.ndarray) -> Tensor:  # shape (theta.size,) * 2
+    "Hessian of the regularised risk, not singular along equal intercepts."
+    A, _, beta = problem
+    W, b = _unflatten(theta, problem)
+    P = torch.addmm(b, W, A.T).softmax(0)
+    A = torch.cat([A, torch.ones_like(A[:, :1])], 1)
+    weighted = P[:, :, None] * A  # shape (K, n, r + 1)
+    each = torch.block_diag(*(weighted.mT @ A))
+    weighted = weighted.movedim(0, 1).flatten(1)
+    H = (each - weighted.T @ weighted) / len(A)
+    is_intercept = A.new_zeros(len(P), A.shape[1])
+    is_intercept[:, -1] = 1
+    is_intercept = is_intercept.flatten()
+    H += torch.diag((1 - is_intercept) / beta)
+    return H + torch.outer(is_intercept, is_intercept)
+
+
+def _newton(problem, theta, tol, max_passes) -> _HeadSearch:
+    "Take Newton steps, shortened until the risk falls, from a flat head."
+    value, gradient = _risk_and_slope(theta, problem)
+    passes = 1
+    while abs(gradient).max() > tol and passes < max_passes:
+        rhs = torch.from_numpy(gradient).to(problem.A)
+        solution, failed = torch.linalg.solve_ex(_hessian(problem, theta), rhs)
+        if failed or not solution.isfinite().all():
+            break
+        step = solution.double().cpu().numpy()
+        expected, rounding = gradient @ step, 1e-14 * max(1.0, abs(value))
+        for length in 0.5 ** np.arange(30):
+            passes += 1
+            there = _risk_and_slope(theta - length * step, problem)
+            if there[0] <= value - 1e-4 * length * expected + rounding:
+                break
+        else:
+            break
+        if expected <= rounding and abs(there[1]).max() >= abs(gradient).max():
+            break
+        theta = theta - length * step
+        value, gradient = there
+    return _HeadSearch(theta, abs(gradient).max(), passes)
+
 # %% ../../nbs/transfer/03_heads.ipynb #87294763
 def _least_risk(
     problem: _HeadProblem, theta: np.ndarray, tol: float, max_passes: int
 ) -> _HeadSearch:
     "Minimise the regularised risk from a flat head until all gradient entries are below `tol`."
     search = _HeadSearch(theta, math.inf, 0)
-    if problem.A.numel() >= 1e5:
+    if theta.size <= _FEW_ENTRIES:
+        search = _newton(problem, theta, tol, max_passes)
+    elif problem.A.numel() >= 1e5:
         single = problem.to(torch.float32)
         rough = _descend(single, theta, max(1, max_passes), goal=max(tol, 5e-6), stall=1e-8)
         search = _polish(problem, rough.theta, tol, max_passes - rough.passes)
