@@ -16,7 +16,7 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
-from ..svd import FeatureSVD, labelled_points, present_classes, use_svd
+from ..svd import FeatureSVD, feature_svd, labelled_points, present_classes
 
 if TYPE_CHECKING:
     from sklearn.mixture import GaussianMixture
@@ -115,7 +115,7 @@ def task_mixture(
 ) -> Tensor:  # shape (n, n_components), float64, rows sum to one
     "Return the posterior of `fitted_mixture` at each example."
     X, _, counts = labelled_points(features, labels)
-    svd = use_svd(X, svd)
+    svd = feature_svd(X, svd)
     mixture, Z = fitted_mixture(svd, len(counts), n_components, seed)
     return torch.from_numpy(mixture.predict_proba(Z)).to(svd.U.device)
 
