@@ -260,7 +260,7 @@ class _LevelRule(NamedTuple):
         )
 
 
-class Constants(NamedTuple):
+class _Constants(NamedTuple):
     "Constants of the forecast for one score, fitted in the study of forecasts."
 
     alone: float  # rho, variance of a task as a share of K, without reference models
@@ -283,7 +283,7 @@ class Constants(NamedTuple):
 
 
 @cache
-def constants_of(scoring: str) -> Constants | None:  # None for scores that were not studied
+def constants_of(scoring: str) -> _Constants | None:  # None for scores that were not studied
     "Return the constants of a score; scores of the same probes share all but those of the level."
     table = packaged_toml("rank/forecast.toml")
     if scoring not in table:
@@ -291,7 +291,7 @@ def constants_of(scoring: str) -> Constants | None:  # None for scores that were
     row = dict(table[scoring])
     like = row.pop("like", scoring)
     rule = _LevelRule(**row.pop("rule"))
-    return Constants(**{**table["shared"], **table[like], **row, "rule": rule})
+    return _Constants(**{**table["shared"], **table[like], **row, "rule": rule})
 
 # %% ../../nbs/rank/06_forecast.ipynb #b22a1ba7
 class _LogitMixture(NamedTuple):
@@ -360,7 +360,7 @@ def _likeness(moment: Tensor) -> Tensor:  # (n_models, n_models)
     return (-(squares[:, None] + squares - 2 * moment).clamp(min=0) / _COPIES).exp()
 
 
-def _label_error(constants: Constants, K: Tensor, F: Tensor, labels: ScoreEvidence) -> Tensor:
+def _label_error(constants: _Constants, K: Tensor, F: Tensor, labels: ScoreEvidence) -> Tensor:
     "Covariance R of the errors in evidence from labels; R, K and F refer to contrasts."
     codes = simplex_codes(len(labels.mean))
     unseen = (constants.few * K + constants.probe * F) / math.sqrt(1 + labels.n_pairs)
@@ -368,7 +368,7 @@ def _label_error(constants: Constants, K: Tensor, F: Tensor, labels: ScoreEviden
 
 
 def posterior_of(
-    constants: Constants,
+    constants: _Constants,
     points: PointEvidence,
     *,
     labels: ScoreEvidence | None = None,

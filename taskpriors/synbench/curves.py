@@ -21,7 +21,7 @@ from ..checks import ArrayLike, Axes, DataFrame
 from .gaussians import CovarianceLike, SyntheticTask, synthetic_task
 
 # %% ../../nbs/synbench/03_curves.ipynb #b45044ca
-def score_integral(
+def _score_integral(
     accuracy: ArrayLike,  # a_k, shape (n_scales,) or (n_scales, n_eps)
     bound: ArrayLike,  # b_k, mean scaled bounds, same shape
     threshold: float | ArrayLike,  # one or several lower limits a_T
@@ -251,7 +251,7 @@ class SynBenchResult(results.Result):
         bound: Tensor,  # its b_k, same shape
     ) -> Tensor:  # shape (*n_eps, n_thresholds)
         "Area under a curve divided by the area under the curve of the raw images (eq. (3))."
-        area = partial(score_integral, integral=self.settings.integral)
+        area = partial(_score_integral, integral=self.settings.integral)
         t = self.settings.threshold
         whole = area(self.reference_accuracy, self.reference_bound, t)
         if not bool((whole > 0).all()):

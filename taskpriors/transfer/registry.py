@@ -330,13 +330,13 @@ def metric_functions(
     return functions
 
 # %% ../../nbs/transfer/15_registry.ipynb #0524f8c6
-RECORD_FILE = Path(str(files("taskpriors.transfer") / "record.json"))
+_RECORD_FILE = Path(str(files("taskpriors.transfer") / "record.json"))
 
 
 @cache
 def read_record() -> dict[str, Any]:  # study -> its results
     "Return the results of the studies on how well metrics rank models."
-    return json.loads(RECORD_FILE.read_text(encoding="utf-8"))
+    return json.loads(_RECORD_FILE.read_text(encoding="utf-8"))
 
 # %% ../../nbs/transfer/15_registry.ipynb #11202ca8
 _SITE = "https://taskpriors.github.io/taskpriors"
