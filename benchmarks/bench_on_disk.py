@@ -95,7 +95,7 @@ class OneJudge:
 
     def track_tasks_of_judge_over_products(self):
         return ratio(
-            lambda: distributions.tasks_of_component(self.Z, self.T, self.dealt, 0),
+            lambda: self.dealt.draw(self.Z, self.T, 0),
             self.products,
         )
 

@@ -227,9 +227,9 @@ def read_modules(texts):
 
 def _add_metrics(module):
     "Add the functions that the object `metrics` finds by the names in its file."
-    from taskpriors.transfer.metrics import metric_rows
+    from taskpriors.toml import packaged_toml
 
-    rows = metric_rows()
+    rows = packaged_toml("transfer/metrics.toml")
     moves = {
         name: [row[k] for k in ("needs", "better", "invariances")] for name, row in rows.items()
     }

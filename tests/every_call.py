@@ -152,7 +152,6 @@ CALLS = {
         "posterior_weights": dict(weights=[0.4, 0.6], evidence=EVIDENCE),
         "labelled_skill": dict(features=[X, X2], labels=SOME),
     },
-    "transfer.metrics": {"metric_rows": {}},
     "prior.cut_prior": {
         "cut_prior": dict(models=MODELS, rank=2),
         "row_kernel": dict(features=X),

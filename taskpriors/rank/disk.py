@@ -305,7 +305,7 @@ def _draw_row_tasks(
         trace_cut += component.weight / sum(weights) * prior.trace_cut
         Z = prior.factor.to(options.device)
         for out, of_seed in zip(labels, dealt, strict=True):
-            tasks = distributions.tasks_of_component(Z, T, of_seed, number, classes=classes)
+            tasks = of_seed.draw(Z, T, number, classes=classes)
             out[of_seed.components == number] = tasks.cpu()
         if options.bar is not None:
             options.bar.update(len(seeds))
@@ -552,8 +552,8 @@ class DiskEngine:
         if groups is not None:
             accuracy = partial(memory.grouped_accuracy, labels.classes[points], groups[points])
         rows = {k: replace(m, features=m.rows(points)) for k, m in models.items()}
-        uncached = self.options.changed(cache=False)
-        of_some = memory.model_metrics(rows, {registry.LABEL_ACCURACY: accuracy}, uncached)
+        uncached = memory.MemoryEngine(self.options.changed(cache=False))
+        of_some = uncached.metrics_of(rows, {registry.LABEL_ACCURACY: accuracy})
         return distributions.Columns(of_some.results, of_some.failures, [])
 
 

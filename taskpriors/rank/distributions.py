@@ -44,6 +44,9 @@ from ..report.words import plain_text, shortened
 from ..ridge_tasks import MOST_LOST
 
 # %% ../../nbs/rank/07_distributions.ipynb #750fa514
+_LEAST_WEIGHT = 1e-3  # components with smaller weights are left out
+
+
 class Component(NamedTuple):
     "Component of a task distribution: the prior defined by the mean of some kernels."
 
@@ -57,6 +60,11 @@ class Component(NamedTuple):
         if len(self.kernels) == 1:
             return self.kernels[0]
         return product_factor([(Z, len(self.kernels)) for Z in self.kernels])
+
+    @property
+    def is_negligible(self) -> bool:
+        "Whether the weight is so small that the component is left out."
+        return self.weight <= _LEAST_WEIGHT
 
 
 class _CrossSkills(NamedTuple):
@@ -254,9 +262,6 @@ def _consensus_of(
     return consensus, cross_skills
 
 # %% ../../nbs/rank/07_distributions.ipynb #87f50ac8
-LEAST_WEIGHT = 1e-3  # components with smaller weights are left out
-
-
 def _describe_consensus(components: Consensus, names: Sequence, n_models: int) -> str:
     "Describe the consensus weights in words; `names` lists the models, then the reference models."
 
@@ -291,7 +296,7 @@ def distribution_of(
             return TaskDistribution(
                 kind="consensus",
                 description=_describe_consensus(consensus, list(task_models), len(models)),
-                components=tuple(one for one in components if one.weight > LEAST_WEIGHT),
+                components=tuple(one for one in components if not one.is_negligible),
                 members=tuple(task_models),
                 consensus=consensus,
                 cross_skills=cross_skills,
@@ -328,6 +333,10 @@ def _task_components(weights: Sequence, n_tasks: int) -> Tensor:  # (n_tasks,), 
     return torch.tensor(components)
 
 # %% ../../nbs/rank/07_distributions.ipynb #bec31437
+_HELD_TOGETHER = 2**25  # largest number of random numbers in memory at once
+_DRAWN_TOGETHER = 32  # examples per block; larger blocks are slower with few tasks per order
+
+
 class _DealtTasks(NamedTuple):
     "Component of each task, and the random orders of the examples that all components share."
 
@@ -336,6 +345,42 @@ class _DealtTasks(NamedTuple):
     n_classes: int  # number of classes per task
     widths: list[int]  # number of random numbers per example in each order
     states: list[Tensor]  # generator state before each order is drawn
+
+    def draw(
+        self,
+        Z: Tensor,  # factor of the component's kernel, shape (n, r)
+        temperature: float,
+        component: int,  # index of the component
+        *,
+        classes: Tensor | None = None,  # known classes, shape (n,), -1 where unknown
+    ) -> Tensor:  # shape (m, n), uint8; int16 for more than 256 classes
+        "Draw the m tasks of one component, on the device of `Z`."
+        q, counts = self.n_classes, self.counts[component]
+        scale = pair_scale(Z, temperature, convention="paper")
+        classes = torch.full((len(Z),), -1) if classes is None else classes
+        classes = classes.to(Z.device)
+        unknown = (classes < 0).nonzero()[:, 0]
+        n, m = len(unknown), int(counts.max())
+        dtype = torch.uint8 if q <= 256 else torch.int16
+        g = torch.Generator(Z.device)
+        numbers = m * n + ((q - 1) * m + 2 * _DRAWN_TOGETHER) * Z.shape[1]
+        parts = []
+        for some in counts.nonzero()[:, 0].split(max(1, _HELD_TOGETHER // numbers)):
+            orders = unknown.repeat(len(some), 1)
+            uniforms = Z.new_zeros(len(some), n, m)
+            for order, uniform, k in zip(orders, uniforms, some.tolist(), strict=True):
+                g.set_state(self.states[k])
+                order.copy_(unknown[torch.randperm(n, generator=g, device=g.device)])
+                drawn_numbers = prefix.draw_uniforms(n, self.widths[k], q, g, Z)[:, :m]
+                uniform[:, : drawn_numbers.shape[1]] = drawn_numbers
+            along = torch.empty(1, len(some), n, m, dtype=dtype, device=Z.device)
+            blocks = uniforms.split(_DRAWN_TOGETHER, 1)
+            prefix.fill_labels(along, [(Z, scale)], orders, blocks, q, known=classes)
+            for order, labels, count in zip(orders, along[0], counts[some].tolist(), strict=True):
+                tasks = classes.to(dtype).repeat(count, 1)
+                tasks[:, order] = labels[:, :count].T
+                parts.append(tasks)
+        return torch.cat(parts)
 
 
 def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) -> _DealtTasks:
@@ -352,47 +397,6 @@ def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) ->
         torch.randperm(n, generator=g, device=g.device)
         prefix.draw_uniforms(n, width, options.tasks.n_classes, g, torch.empty(0))
     return _DealtTasks(components, counts, options.tasks.n_classes, widths, states)
-
-
-_HELD_TOGETHER = 2**25  # largest number of random numbers in memory at once
-_DRAWN_TOGETHER = 32  # examples per block; larger blocks are slower with few tasks per order
-
-
-def tasks_of_component(
-    Z: Tensor,  # factor of the component's kernel, shape (n, r)
-    temperature: float,
-    dealt: _DealtTasks,
-    component: int,  # index of the component
-    *,
-    classes: Tensor | None = None,  # known classes, shape (n,), -1 where unknown
-) -> Tensor:  # shape (m, n), uint8; int16 for more than 256 classes
-    "Draw the m tasks of one component, on the device of `Z`."
-    q, counts = dealt.n_classes, dealt.counts[component]
-    scale = pair_scale(Z, temperature, convention="paper")
-    classes = torch.full((len(Z),), -1) if classes is None else classes
-    classes = classes.to(Z.device)
-    unknown = (classes < 0).nonzero()[:, 0]
-    n, m = len(unknown), int(counts.max())
-    dtype = torch.uint8 if q <= 256 else torch.int16
-    g = torch.Generator(Z.device)
-    numbers = m * n + ((q - 1) * m + 2 * _DRAWN_TOGETHER) * Z.shape[1]
-    parts = []
-    for some in counts.nonzero()[:, 0].split(max(1, _HELD_TOGETHER // numbers)):
-        orders = unknown.repeat(len(some), 1)
-        uniforms = Z.new_zeros(len(some), n, m)
-        for order, uniform, k in zip(orders, uniforms, some.tolist(), strict=True):
-            g.set_state(dealt.states[k])
-            order.copy_(unknown[torch.randperm(n, generator=g, device=g.device)])
-            drawn_numbers = prefix.draw_uniforms(n, dealt.widths[k], q, g, Z)[:, :m]
-            uniform[:, : drawn_numbers.shape[1]] = drawn_numbers
-        along = torch.empty(1, len(some), n, m, dtype=dtype, device=Z.device)
-        blocks = uniforms.split(_DRAWN_TOGETHER, 1)
-        prefix.fill_labels(along, [(Z, scale)], orders, blocks, q, known=classes)
-        for order, labels, count in zip(orders, along[0], counts[some].tolist(), strict=True):
-            tasks = classes.to(dtype).repeat(count, 1)
-            tasks[:, order] = labels[:, :count].T
-            parts.append(tasks)
-    return torch.cat(parts)
 
 
 def sample_tasks(
@@ -415,7 +419,7 @@ def sample_tasks(
     labels = torch.empty(options.tasks.n_tasks, n, dtype=torch.int64)
     for component, (Z, T) in enumerate(zip(factors, temperatures, strict=True)):
         if dealt.counts[component].any():
-            tasks = tasks_of_component(Z, T, dealt, component, classes=classes)
+            tasks = dealt.draw(Z, T, component, classes=classes)
             labels[dealt.components == component] = tasks.cpu().long()
     return labels, list(temperatures)
 

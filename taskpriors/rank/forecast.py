@@ -46,6 +46,13 @@ class PointEvidence(NamedTuple):
     n_pairs: float = 0.0  # s, number of same-class pairs among the labels that the tasks agree with
     of_texts: bool = False  # whether the examples are known to be texts
 
+    def with_agreeing(self, agreeing: "PointEvidence") -> "PointEvidence":
+        "Mix this evidence with that from tasks that agree with the labels."
+        w = agreeing.n_pairs / (_HALF + agreeing.n_pairs)
+        mean = self.mean + w * (agreeing.mean - self.mean)
+        moment = self.moment + w * (agreeing.moment - self.moment)
+        return self._replace(mean=mean, moment=moment, n_pairs=agreeing.n_pairs)
+
 
 def point_evidence(
     skill: Tensor, task_skills: Tensor, *, with_references: bool, n_pairs: float = 0.0
@@ -98,14 +105,6 @@ def scores_of(direct: LabelledSkill) -> ScoreEvidence:
 
 # %% ../../nbs/rank/06_forecast.ipynb #b6974c5b
 _HALF = 10.0  # number of same-class pairs at which tasks that agree with the labels have weight 1/2
-
-
-def with_agreeing(sampled: PointEvidence, agreeing: PointEvidence) -> PointEvidence:
-    "Mix the evidence from all sampled tasks with that from tasks that agree with the labels."
-    w = agreeing.n_pairs / (_HALF + agreeing.n_pairs)
-    mean = sampled.mean + w * (agreeing.mean - sampled.mean)
-    moment = sampled.moment + w * (agreeing.moment - sampled.moment)
-    return sampled._replace(mean=mean, moment=moment, n_pairs=agreeing.n_pairs)
 
 # %% ../../nbs/rank/06_forecast.ipynb #69dec6c2
 _PRIOR_CELLS = 10.0  # weight of the study's variance, as a number of residuals

@@ -103,8 +103,9 @@ def _draw_agreeing(
     temperatures = (likely.top_eigenvalues / (q * likely.gain)).tolist()
     if options.tasks.temperature is not None:
         temperatures = [options.tasks.temperature] * len(weights)
-    kept = [k for k, w in enumerate(weights) if w > distributions.LEAST_WEIGHT]
-    mixture = tuple(components[k]._replace(weight=weights[k]) for k in kept)
+    weighted = [one._replace(weight=w) for one, w in zip(components, weights, strict=True)]
+    kept = [k for k, component in enumerate(weighted) if not component.is_negligible]
+    mixture = tuple(weighted[k] for k in kept)
     as_many = (
         options.tasks.n_tasks * (options.tasks.n_classes - 1) // (q - 1)
     )  # about as many columns as without labels

@@ -149,25 +149,6 @@ def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> dict[s
     cache, like = options.compute.cache if named else False, dict(value=members.blank())
     return members.cached_tensors(key, compute, like, cache)
 
-# %% ../../nbs/rank/09_memory.ipynb #97cb02ae
-def model_metrics(
-    models: Mapping[str, members.Model], metrics: Mapping[str, Callable], options: RankOptions
-) -> members.Settled:
-    "Compute statistics (n_models,) by name; the keys of failures are 'statistic of model'."
-    jobs = {
-        (statistic, name): (model, metric)
-        for name, model in models.items()
-        for statistic, metric in metrics.items()
-    }
-    results, failures = members.attempt_each(partial(_metric, options=options), jobs)
-    missing = dict(value=members.scalar(math.nan))
-
-    def values_of(statistic) -> Tensor:
-        return torch.stack([results.get((statistic, k), missing)["value"] for k in models])
-
-    reasons = {f"{statistic} of {name}": why for (statistic, name), why in failures.items()}
-    return members.Settled({statistic: values_of(statistic) for statistic in metrics}, reasons)
-
 # %% ../../nbs/rank/09_memory.ipynb #9810d56f
 def _on_labelled(features, metric, points) -> float:
     return metric(features[points.to(features.device)])
@@ -327,6 +308,24 @@ class MemoryEngine:
         Z = component.factor.to(self.options.device)
         return Z[points.to(Z.device)], calibration.critical_temperature(Z, 2)
 
+    def metrics_of(
+        self, models: Mapping[str, members.Model], metrics: Mapping[str, Callable]
+    ) -> members.Settled:
+        "Compute statistics (n_models,) by name; the keys of failures are 'statistic of model'."
+        jobs = {
+            (statistic, name): (model, metric)
+            for name, model in models.items()
+            for statistic, metric in metrics.items()
+        }
+        results, failures = members.attempt_each(partial(_metric, options=self.options), jobs)
+        missing = dict(value=members.scalar(math.nan))
+
+        def values_of(statistic) -> Tensor:
+            return torch.stack([results.get((statistic, k), missing)["value"] for k in models])
+
+        reasons = {f"{statistic} of {name}": why for (statistic, name), why in failures.items()}
+        return members.Settled({statistic: values_of(statistic) for statistic in metrics}, reasons)
+
     def columns(
         self,
         models: Mapping[str, members.Model],
@@ -339,7 +338,7 @@ class MemoryEngine:
         groups = self.options.groups
         if labels is not None and groups is not None and registry.LABEL_ACCURACY in metrics:
             metrics[registry.LABEL_ACCURACY] = partial(grouped_accuracy, labels.classes, groups)
-        values, failures = model_metrics(models, metrics, self.options)
+        values, failures = self.metrics_of(models, metrics)
         combined = _combined_columns(metrics, values)
         notes = [registry.combination_note(name) for name in combined]
         return distributions.Columns(values | combined, failures, notes)

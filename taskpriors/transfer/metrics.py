@@ -17,7 +17,7 @@ from ..toml import packaged_toml
 
 # %% ../../nbs/transfer/14_metrics.ipynb #ec71919c
 @cache
-def metric_rows() -> Mapping[str, dict]:  # metric name -> row, in the order of the file
+def _metric_rows() -> Mapping[str, dict]:  # metric name -> row, in the order of the file
     "Return the rows of `metrics.toml` by metric name."
     return MappingProxyType(packaged_toml("transfer/metrics.toml"))
 
@@ -26,21 +26,21 @@ class _Metrics:
     "Namespace of all metrics, such as `metrics.logme(features, labels)`."
 
     def __getattr__(self, name: str) -> Callable:
-        if name in metric_rows():
-            module = import_module(f"taskpriors.transfer.{metric_rows()[name]['module']}")
+        if name in _metric_rows():
+            module = import_module(f"taskpriors.transfer.{_metric_rows()[name]['module']}")
             return getattr(module, name)
-        near = get_close_matches(name, metric_rows(), 3)
+        near = get_close_matches(name, _metric_rows(), 3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise AttributeError(f"no metric is named {name!r}{hint}")
 
     def __dir__(self):
-        return sorted(metric_rows())
+        return sorted(_metric_rows())
 
     def __repr__(self):
         names: dict[str, list[str]] = {}
-        for name, row in metric_rows().items():
+        for name, row in _metric_rows().items():
             names.setdefault(", ".join(row["needs"]), []).append(name)
-        lines = [f"{len(metric_rows())} metrics by their inputs"]
+        lines = [f"{len(_metric_rows())} metrics by their inputs"]
         for needs, those in names.items():
             text = fill(", ".join(those), 96, initial_indent="    ", subsequent_indent="    ")
             lines += [needs, text]

@@ -28,9 +28,10 @@ from ..results import Result
 from ..signatures import documented
 from ..store import digest_tensors
 from ..svd import FeatureSVD, feature_svd, present_classes
+from ..toml import packaged_toml
 from . import code_length, heads, separation
 from .leep import task_mixture
-from .metrics import metric_rows, metrics
+from .metrics import metrics
 
 # %% ../../nbs/transfer/15_registry.ipynb #782243e4
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ METRICS: dict[str, Metric] = {
         trap=row["trap"],
         trivial=row.get("trivial", False),
     )
-    for name, row in metric_rows().items()
+    for name, row in packaged_toml("transfer/metrics.toml").items()
 }
 
 # %% ../../nbs/transfer/15_registry.ipynb #f515b4ff
