@@ -15,10 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..blocks import evenly
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
-from . import distributions, members, reference_set
+from . import members, reference_set
 from .forecast import Forecast
 from .members import RankedModel, Settled
 from .options import RankOptions
@@ -91,22 +90,6 @@ def see_inputs(
     built, broken = members.attempt_each(lambda make: make(), makers)
     seen, failed = reference_set.embed_unranked(built, source, options)
     return Settled(seen, broken | failed)
-
-# %% ../../nbs/rank/09_baselines.ipynb #4eee617f
-_NEAR = 0.5  # similarity above which two models are near copies
-
-
-def near_copies(
-    baselines: Mapping[str, members.Model], models: Mapping[str, members.Model]
-) -> set[str]:
-    "Find the baselines that are near copies of a ranked model, by name."
-    everyone = [*models.values(), *baselines.values()]
-    index = evenly(len(everyone[0].features), 512, down=True)
-    if not baselines or len(index) < 4:
-        return set()
-    alike = distributions.feature_copies([model.rows(index) for model in everyone])
-    nearest = alike[len(models) :, : len(models)].amax(1)
-    return {name for name, a in zip(baselines, nearest.tolist(), strict=True) if a >= _NEAR}
 
 # %% ../../nbs/rank/09_baselines.ipynb #adebeae6
 _EDGE = 1e-9  # scores are clipped to [_EDGE, 1 - _EDGE], so that their logits are finite

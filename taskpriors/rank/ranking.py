@@ -7,10 +7,12 @@ __all__ = ['Ranking']
 
 # %% ../../nbs/rank/09_ranking.ipynb #72ff4cc6
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -32,11 +34,11 @@ from taskpriors.rank.forecast import (
     ScoreEvidence,
 )
 from .options import task_orders
-from .record import agreement_row
 from ..report import page, table, words
 from ..report.plots import plot_accuracies
 from ..results import Result
 from ..signatures import documented
+from ..transfer.agreement import partial_agreement, rank_agreement
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/rank/09_ranking.ipynb #e386a660
@@ -72,6 +74,66 @@ def _free_folder(out: str | Path) -> Path:
             return folder
         else:
             return folder
+
+# %% ../../nbs/rank/09_ranking.ipynb #f133f17f
+def _random_agreement(truth: Tensor, n_draws: int = 4000) -> dict[str, Any]:
+    "Compute the half-width of the 95 % interval for the rank correlation of a random order."
+    from scipy.stats import rankdata
+
+    if len(truth) < 4:
+        return dict(note="scores must describe at least 4 models")
+    y = torch.from_numpy(rankdata(truth))
+    y = y - y.mean()
+    g = torch.Generator().manual_seed(0)
+    orders = torch.rand(n_draws, len(y), generator=g, dtype=torch.float64).argsort(1).double()
+    orders -= (len(y) - 1) / 2
+    size = orders[0].norm() * y.norm()
+    if size == 0:
+        return dict(note="truth must differ between models")
+    reach = (orders @ y / size).abs().quantile(0.95).item()
+    return dict(spearman=0.0, low=-reach, high=reach)
+
+# %% ../../nbs/rank/09_ranking.ipynb #42706f95
+def _agreement_row(
+    statistic: str, values: Tensor, truth: Tensor, controls: Mapping[str, Tensor] | None = None
+) -> dict[str, Any]:
+    """Correlate a statistic with the truth (Spearman), also with each control held fixed.
+
+    All tensors have shape (n_models,), with NaN for unknown values.
+    """
+    controls = {} if controls is None else dict(controls)
+    better = table.column_of(statistic).higher_is_better
+    row: dict[str, str | float | bool | None] = dict(statistic=statistic, higher_is_better=better)
+    partial_columns = [f"given_{control}" for control in reversed(controls)]
+    row |= dict.fromkeys(("spearman", "low", "high", *partial_columns), math.nan) | dict(note="")
+    measured = ~values.isnan()
+    plain = record.agreement_or_reason(
+        rank_agreement, values[measured], truth[measured], method="spearman"
+    )
+    if isinstance(plain, str):
+        return row | dict(note=plain)
+    row |= dict(spearman=plain.value, low=plain.low, high=plain.high)
+    for control, held in controls.items():
+        both = measured & ~held.isnan()
+        vectors = (values[both], truth[both], held[both])
+        if control != statistic:
+            partial = record.agreement_or_reason(partial_agreement, *vectors)
+            row[f"given_{control}"] = math.nan if isinstance(partial, str) else partial.value
+    return row
+
+
+def _agreement_table(
+    statistics: Mapping[str, Tensor], truth: Tensor, controls: Mapping[str, Tensor]
+) -> DataFrame:
+    "Form a table with rows for all statistics, a random order, and all controls."
+    import pandas as pd
+
+    rows = [_agreement_row(name, values, truth, controls) for name, values in statistics.items()]
+    chance = dict.fromkeys(rows[0], math.nan)
+    chance |= dict(statistic="random", higher_is_better=None, note="") | _random_agreement(truth)
+    rows.append(chance)
+    rows += [_agreement_row(name, values, truth, controls) for name, values in controls.items()]
+    return pd.DataFrame(rows)
 
 # %% ../../nbs/rank/09_ranking.ipynb #7a8874cc
 @documented
@@ -347,7 +409,7 @@ class Ranking(Result):
             for name, values in extra.items()
             if table.column_of(name).higher_is_better is not None
         }
-        return record.agreement_table(statistics, truth, controls)
+        return _agreement_table(statistics, truth, controls)
 
     @cached_property
     def verdict(self) -> str:
@@ -583,7 +645,7 @@ class Ranking(Result):
         statistics = dict(skill=self.skill) | self._moments | self.extra
         statistics["dimension"] = self.dimension.double()
         values = statistics[checks.check_choice(statistic, tuple(statistics), "statistic")]
-        row = agreement_row(statistic, values, self.accuracy)
+        row = _agreement_row(statistic, values, self.accuracy)
         title = f"Spearman {row['spearman']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
         title += "\nwith probes on the prior's own tasks"
         options = dict(xlabel=table.column_of(statistic).heading, title=row["note"] or title)

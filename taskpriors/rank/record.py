@@ -9,15 +9,13 @@ __all__ = []
 import base64
 import io
 import json
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 import taskpriors.blocks as blocks
@@ -29,7 +27,7 @@ from .forecast import ForecastEvidence
 from ..report import page, words
 from ..report import table as tables
 from ..report.plots import panels_png
-from ..transfer.agreement import Agreement, partial_agreement, rank_agreement
+from ..transfer.agreement import Agreement
 from ..transfer.registry import LABEL_ACCURACY
 
 # %% ../../nbs/rank/08_record.ipynb #29770820
@@ -83,66 +81,6 @@ def agreement_or_reason(agreement: Callable, *args: Any, **kwargs: Any) -> Agree
         return agreement(*args, **kwargs)
     except ValueError as e:
         return str(e).partition(". Got")[0].split(": ", 1)[-1]
-
-# %% ../../nbs/rank/08_record.ipynb #f133f17f
-def _random_agreement(truth: Tensor, n_draws: int = 4000) -> dict[str, Any]:
-    "Compute the half-width of the 95 % interval for the rank correlation of a random order."
-    from scipy.stats import rankdata
-
-    if len(truth) < 4:
-        return dict(note="scores must describe at least 4 models")
-    y = torch.from_numpy(rankdata(truth))
-    y = y - y.mean()
-    g = torch.Generator().manual_seed(0)
-    orders = torch.rand(n_draws, len(y), generator=g, dtype=torch.float64).argsort(1).double()
-    orders -= (len(y) - 1) / 2
-    size = orders[0].norm() * y.norm()
-    if size == 0:
-        return dict(note="truth must differ between models")
-    reach = (orders @ y / size).abs().quantile(0.95).item()
-    return dict(spearman=0.0, low=-reach, high=reach)
-
-# %% ../../nbs/rank/08_record.ipynb #42706f95
-def agreement_row(
-    statistic: str, values: Tensor, truth: Tensor, controls: Mapping[str, Tensor] | None = None
-) -> dict[str, Any]:
-    """Correlate a statistic with the truth (Spearman), also with each control held fixed.
-
-    All tensors have shape (n_models,), with NaN for unknown values.
-    """
-    controls = {} if controls is None else dict(controls)
-    better = tables.column_of(statistic).higher_is_better
-    row: dict[str, str | float | bool | None] = dict(statistic=statistic, higher_is_better=better)
-    partial_columns = [f"given_{control}" for control in reversed(controls)]
-    row |= dict.fromkeys(("spearman", "low", "high", *partial_columns), math.nan) | dict(note="")
-    measured = ~values.isnan()
-    plain = agreement_or_reason(
-        rank_agreement, values[measured], truth[measured], method="spearman"
-    )
-    if isinstance(plain, str):
-        return row | dict(note=plain)
-    row |= dict(spearman=plain.value, low=plain.low, high=plain.high)
-    for control, held in controls.items():
-        both = measured & ~held.isnan()
-        vectors = (values[both], truth[both], held[both])
-        if control != statistic:
-            partial = agreement_or_reason(partial_agreement, *vectors)
-            row[f"given_{control}"] = math.nan if isinstance(partial, str) else partial.value
-    return row
-
-
-def agreement_table(
-    statistics: Mapping[str, Tensor], truth: Tensor, controls: Mapping[str, Tensor]
-) -> DataFrame:
-    "Form a table with rows for all statistics, a random order, and all controls."
-    import pandas as pd
-
-    rows = [agreement_row(name, values, truth, controls) for name, values in statistics.items()]
-    chance = dict.fromkeys(rows[0], math.nan)
-    chance |= dict(statistic="random", higher_is_better=None, note="") | _random_agreement(truth)
-    rows.append(chance)
-    rows += [agreement_row(name, values, truth, controls) for name, values in controls.items()]
-    return pd.DataFrame(rows)
 
 # %% ../../nbs/rank/08_record.ipynb #05879722
 def _ranking_record(ranking: Any) -> dict[str, Any]:

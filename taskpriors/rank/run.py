@@ -86,6 +86,22 @@ def _numbers_of(
         task_errors=stack(skills, "tasks"),
     )
 
+# %% ../../nbs/rank/12_run.ipynb #4eee617f
+_NEAR = 0.5  # similarity above which two models are near copies
+
+
+def _near_copies(
+    beside: Mapping[str, members.Model], models: Mapping[str, members.Model]
+) -> set[str]:
+    "Find the baselines that are near copies of a ranked model, by name."
+    everyone = [*models.values(), *beside.values()]
+    index = blocks.evenly(len(everyone[0].features), 512, down=True)
+    if not beside or len(index) < 4:
+        return set()
+    alike = distributions.feature_copies([model.rows(index) for model in everyone])
+    nearest = alike[len(models) :, : len(models)].amax(1)
+    return {name for name, a in zip(beside, nearest.tolist(), strict=True) if a >= _NEAR}
+
 # %% ../../nbs/rank/12_run.ipynb #026cebed
 class _Gathered(NamedTuple):
     "Ranked models, reference models and baselines."
@@ -198,7 +214,7 @@ def _gather(engine: disk.Engine, task: Task) -> _Gathered:
     if options.compute.baselines and inputs is not None:
         seen, blind = baselines.see_inputs(inputs, {**models, **reference_models}, options)
         held, unheld = engine.embed(seen) if seen else ({}, {})
-        copies = members.attempt(baselines.near_copies, held, models)[0] or set()
+        copies = members.attempt(_near_copies, held, models)[0] or set()
         shown = {name: model for name, model in held.items() if name not in copies}
         beside = members.Settled(shown, blind | unheld)
     return _Gathered(models, reference_models, failures, failed_references, called, beside)

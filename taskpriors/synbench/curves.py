@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -46,7 +47,6 @@ _CHOICES = {
     "bound_mean": ("samples", "batches"),
     "integral": ("exact", "grid"),
 }
-SAMPLE_BYTES = 20  # at least a label, and a feature in both precisions
 
 
 def _numbers(
@@ -63,6 +63,8 @@ def _numbers(
 @dataclass(frozen=True)
 class SynBenchSettings:
     "Settings of a SynBench score, apart from the network and the seed."
+
+    sample_bytes: ClassVar[int] = 20  # at least a label, and a feature in both precisions
 
     eps: tuple = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)  # radii of the robust rules
     eps_scale: str = "relative"  # "relative" to the mean in feature space, or "absolute"
@@ -127,8 +129,8 @@ class SynBenchSettings:
             scales=_numbers(s.scales, "scales", low_open=True),
         )
         evaluated = 5 * len(s.eps) * len(s.scales)  # bytes of a prediction and a margin for each
-        checks.check_load(s.n_train, "n_train", low=4, bytes_each=SAMPLE_BYTES)
-        checks.check_load(s.n_test, "n_test", low=4, bytes_each=SAMPLE_BYTES + evaluated)
+        checks.check_load(s.n_train, "n_train", low=4, bytes_each=cls.sample_bytes)
+        checks.check_load(s.n_test, "n_test", low=4, bytes_each=cls.sample_bytes + evaluated)
         return s
 
     def task(self, scale: float, shape: tuple) -> SyntheticTask:

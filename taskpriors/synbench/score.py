@@ -25,7 +25,7 @@ from ..checks import ExecutorLike
 from ..inputs import accepted_models, encoders, named_models, pooling, sources
 from ..inputs.accepted_models import ModelLike, load_encoder
 from ..signatures import documented
-from . import curves, gaussians
+from . import gaussians
 from .curves import SynBenchResult, SynBenchSettings
 from .robust_bayes import RobustBayes, robust_bayes
 
@@ -307,7 +307,7 @@ def score_by_n(
     sizes = checks.check_several(sizes, "sizes")
     progress = checks.check_flag(progress, "progress")
     encoder = image_encoder(model, input_size, s.normalize, normalize_by, device)
-    sizes = [checks.check_load(n, "sizes", low=4, bytes_each=curves.SAMPLE_BYTES) for n in sizes]
+    sizes = [checks.check_load(n, "sizes", low=4, bytes_each=s.sample_bytes) for n in sizes]
     work = partial(
         _measure_scale,
         encoder=encoder,
