@@ -24,17 +24,15 @@ from .options import RankOptions
 from ..report.words import SCORE_NAMES
 
 # %% ../../nbs/rank/09_baselines.ipynb #3ac52e6e
-@dataclass(frozen=True)
-class _GreyPixels:
-    "Transform that shrinks a whole image to a small greyscale square with values from 0 to 1."
+_GREY_SIDE = 16  # pixels, side of the images whose pixels are features
 
-    side: int  # pixels
 
-    def __call__(self, picture: Any) -> Tensor:  # shape (1, side, side), float32
-        from PIL import Image
+def _grey_pixels(picture: Any) -> Tensor:  # shape (1, _GREY_SIDE, _GREY_SIDE), float32
+    "Shrink a whole image to a small greyscale square with values from 0 to 1."
+    from PIL import Image
 
-        small = picture.convert("L").resize((self.side, self.side), Image.Resampling.BOX)
-        return torch.from_numpy(np.array(small, dtype=np.float32))[None] / 255
+    small = picture.convert("L").resize((_GREY_SIDE, _GREY_SIDE), Image.Resampling.BOX)
+    return torch.from_numpy(np.array(small, dtype=np.float32))[None] / 255
 
 # %% ../../nbs/rank/09_baselines.ipynb #f01870f9
 _SIDE = 128  # pixels, side of the images that the untrained network takes
@@ -71,7 +69,7 @@ _HASHED = "hashed pieces of words"
 
 _OF_KIND: dict[str, dict[str, Callable[[], RankedModel]]] = dict(
     images={
-        _RAW_PIXELS: lambda: (nn.Flatten(), _GreyPixels(16)),
+        _RAW_PIXELS: lambda: (nn.Flatten(), _grey_pixels),
         _UNTRAINED: lambda: (_untrained_network(), reference_set.CentralSquare(_SIDE)),
     },
     texts={_HASHED: lambda: _hashed_pieces},

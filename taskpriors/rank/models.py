@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -135,14 +135,6 @@ def _plan_ranking(
     return RankingPlan(n=n, n_models=len(widths), operations=operations, n_bytes=n_bytes)
 
 # %% ../../nbs/rank/13_models.ipynb #8f610293
-class _NetworkWork(NamedTuple):
-    "Cost of a network per example."
-
-    width: int  # number of features
-    operations: float  # multiply-adds
-    n_bytes: int  # size of its weights
-
-
 def _without_weights(source) -> tuple:  # module and a batch with one example, on the meta device
     with torch.device("meta"):
         if isinstance(source, sources.PublishedWeights):
@@ -182,7 +174,9 @@ def _usual_text(points: TextSource) -> int:
     return min(range(len(lengths)), key=lambda k: abs(lengths[k] - mean))
 
 
-def _network_work(source: sources.Source, points: Inputs | None) -> _NetworkWork | None:
+def _network_work(
+    source: sources.Source, points: Inputs | None
+) -> tuple[int, float, int] | None:  # number of features, multiply-adds, bytes of the weights
     "Estimate the cost of a network per example; None if it is unknown before loading."
     module: nn.Module | None
     forward: Callable | None
@@ -198,7 +192,7 @@ def _network_work(source: sources.Source, points: Inputs | None) -> _NetworkWork
         return None
     elif isinstance(points, TextSource):
         if isinstance(source, sources.TextEncoder) and source.has_vectors:
-            return _NetworkWork(word_means(source.model, points.subset([0])).shape[1], 0.0, 0)
+            return word_means(source.model, points.subset([0])).shape[1], 0.0, 0
         encoder = text_encoder(source, points)
         forward, module = encoder.forward, encoder.module
         batch = torch.tensor([_usual_text(points)])
@@ -215,7 +209,7 @@ def _network_work(source: sources.Source, points: Inputs | None) -> _NetworkWork
         width = forward(batch).shape[1]
     parameters = () if module is None else module.parameters()
     n_bytes = sum(w.numel() * w.element_size() for w in parameters)
-    return _NetworkWork(width, counter.get_total_flops() / 2, n_bytes)
+    return width, counter.get_total_flops() / 2, n_bytes
 
 
 def _weights_to_fetch(models: Mapping[str, sources.Source], texts: bool) -> tuple[str, ...]:
@@ -240,32 +234,33 @@ def _plan_in_memory(
 ) -> RankingPlan:
     "Estimate the operations, memory and downloads of a ranking in memory."
     n, widths, uncounted = 0 if points is None else len(points), [], []
-    works: dict[str, _NetworkWork] = {}
+    operations, weight_bytes = 0.0, {}
     for name, source in models.items():
         if source.is_given:
             values, _ = read_features(source)
             n, d = np.shape(values)
             widths.append(d)
         elif work := _network_work(source, points):
-            works[name] = work
+            width, of_example, weight_bytes[name] = work
+            widths.append(width)
+            operations += of_example
         else:
             uncounted.append(name)
-    widths += [work.width for work in works.values()]
-    operations = n * sum(work.operations for work in works.values())
+    operations *= n
     operations += _ranking_operations(n, widths, options, rank=sum(widths), consensus=consensus)
     fetched = () if placed is None else placed.fetched
     if points is not None:
         operations += 0.0 if placed is None else placed.operations(points)
     if isinstance(points, ImageSource) and options.compute.baselines:
         operations += len(points) * _UNTRAINED_OPERATIONS
-    n_bytes = _HELD * n * sum(widths) + max([0, *(work.n_bytes for work in works.values())])
+    n_bytes = _HELD * n * sum(widths) + max([0, *weight_bytes.values()])
     if widths and options.groups is None:
         d = min(widths)
         by_pairs = 8 * (4 * n * d + 3 * 1024 * n)  # four copies of rows, three blocks of distances
         searching = by_pairs if n <= SEARCHED_ROWS else 16 * n * d
         n_bytes = max(n_bytes, 4 * n * sum(widths) + searching)
     absent = _weights_to_fetch(models, isinstance(points, TextSource))
-    download_bytes = {name: works[name].n_bytes for name in absent if name in works}
+    download_bytes = {name: weight_bytes[name] for name in absent if name in weight_bytes}
     download_bytes |= {reference.name: reference.bytes for reference in fetched}
     return RankingPlan(
         n=n,

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -153,12 +153,11 @@ def _checked_references(
     return named
 
 # %% ../../nbs/rank/11_task.ipynb #tk000014
-class _OfRows(NamedTuple):
-    "Arguments that refer to the examples by row, name or text."
-
-    labels: row_labels.LabelsLike | row_labels.GivenLabels | None
-    groups: row_labels.LabelsLike | None
-    pairs: row_pairs.PairsLike | Retrieval | KnownPairs | None
+_OfRows = tuple[  # labels, groups and pairs, which refer to the examples by row, name or text
+    row_labels.LabelsLike | row_labels.GivenLabels | None,
+    row_labels.LabelsLike | None,
+    row_pairs.PairsLike | Retrieval | KnownPairs | None,
+]
 
 
 def _check_classes(n, options) -> None:  # n: number of examples
@@ -201,16 +200,16 @@ class Task:
         `points` are the inputs or the names of the rows, and `digest` that of all features.
         """
         _check_classes(n, self.options)
-        passed = self.unread or _OfRows(self.labels, None, self.pairs)
-        labels = row_labels.read_labels(passed.labels, points, n, inputs=digest)
+        given_labels, given_groups, given_pairs = self.unread or (self.labels, None, self.pairs)
+        labels = row_labels.read_labels(given_labels, points, n, inputs=digest)
         if self.rows is not None:
             disk.check_labels(labels)
         options, notes, pairs = self.options, self.notes, None
-        if passed.groups is not None:
-            names, notes = row_labels.groups_of_points(passed.groups, points, n)
+        if given_groups is not None:
+            names, notes = row_labels.groups_of_points(given_groups, points, n)
             options = replace(options, groups=check_groups(names, n).number)
-        if passed.pairs is not None:
-            pairs = _known_pairs(passed.pairs, points, n, self.models, options)
+        if given_pairs is not None:
+            pairs = _known_pairs(given_pairs, points, n, self.models, options)
         return replace(self, options=options, labels=labels, pairs=pairs, notes=notes, unread=None)
 
 
@@ -364,7 +363,7 @@ def read_task(
         failures=failures,
         past=past,
         labels_from=_origin_of(labels, inputs),
-        unread=_OfRows(labels, groups, pairs),
+        unread=(labels, groups, pairs),
     )
     if inputs is not None:
         return task.placed(len(inputs), inputs)
