@@ -200,7 +200,7 @@ def read_pairs(
     return GivenPairs(distinct_rows, same, None if names is None else tuple(names), notes)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000016
-QueriesLike = TypeAliasType("QueriesLike", TextsLike | ImagesLike | Mapping | Sequence)
+_QueriesLike = TypeAliasType("_QueriesLike", TextsLike | ImagesLike | Mapping | Sequence)
 _RelevantLike = TypeAliasType("_RelevantLike", checks.ArrayLike | str | os.PathLike | Mapping)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000009
@@ -227,7 +227,7 @@ class Retrieval:
     >>> tp.rank_models(["e5", "bge"], texts="corpus.jsonl", pairs=asked, scoring="retrieval")
     """
 
-    queries: QueriesLike  # texts, images, name of model -> features, or a list of features
+    queries: _QueriesLike  # texts, images, name of model -> features, or a list of features
     relevant: _RelevantLike  # rows (query, document) or (query, document, grade), or a table
     k: int = 10  # number of nearest documents for precision and nDCG
 

@@ -16,7 +16,7 @@ from ..inputs import row_labels, sources
 from ..inputs.accepted_models import load_encoder
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
-from ..inputs.row_pairs import QueriesLike, Relevant, Retrieval
+from ..inputs.row_pairs import Relevant, Retrieval
 from ..inputs.texts import TextSource, load_texts
 from ..prior.pair_retrieval import QueryScores
 from . import members
@@ -44,7 +44,8 @@ def _source_of(
 
 
 def _features_of(
-    queries: QueriesLike, models: Mapping[str, Any]
+    queries: object,  # name of model -> features, or a list of features
+    models: Mapping[str, Any],
 ) -> tuple[dict[str, Tensor], Any]:  # name -> (n_queries, d); names of queries
     "Read each model's features of the queries, by model name or in the order of the models."
     if isinstance(queries, Mapping):
