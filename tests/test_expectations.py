@@ -117,7 +117,7 @@ FIRST_HOUR = {  # the same, of three users who try it for an hour
     "The first command needs no download": (
         "test_cli.py::test_the_default_ranks_the_zoo_on_the_digits"
     ),
-    "A line appears at once, and one every ten seconds in a pipe": "nbs/tools/07_console.ipynb",
+    "A line appears at once, and one every ten seconds in a pipe": "nbs/tools/08_cli.ipynb",
     "The first answer has no term that it does not explain": (
         "test_terminal_terms.py::test_the_output_explains_its_terms"
     ),
@@ -137,7 +137,7 @@ FIRST_HOUR = {  # the same, of three users who try it for an hour
     "rank --help is short and has examples": "here::test_the_help_of_rank_fits_a_screen",
     "A pipe has no colours and no bars": "here::test_an_answer_goes_into_a_pipe",
     "A plan says memory and downloads, and the run says the time that is left": (
-        "nbs/tools/07_console.ipynb"
+        "nbs/tools/08_cli.ipynb"
     ),
     "A folder of mixed images ranks, and a broken one is named": (
         "test_cli.py::test_an_unreadable_image_is_left_out"

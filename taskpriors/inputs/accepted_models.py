@@ -345,6 +345,16 @@ def _own_transform(module, processed):  # PIL image -> tensor; processed: by tra
     return create_transform(**named_models.timm_config(module), is_training=False)
 
 
+def _repooled(module: Any, pooling: str, spec: str) -> nn.Module:
+    "Change the pooling of a timm network in place, and remove its classifier."
+    try:
+        module.reset_classifier(0, pooling)
+    except (AssertionError, TypeError, KeyError) as e:
+        rule, got = f"{spec} must support this pooling", f"{pooling!r} ({e})"
+        checks.refuse(rule, got, "leave it out, or try 'avg', 'max' or 'token'")
+    return module
+
+
 def _open_named(
     source: sources.Name, pooling: str | None, cache: str | os.PathLike | None
 ) -> tuple[sources.Network, str | None]:
@@ -357,12 +367,15 @@ def _open_named(
         opened, usual = named_models.transformers_model(name)
         return opened, pooling or usual
     name = f"hf-hub:{name}" if name.startswith("timm/") else name
-    return sources.Network(named_models.timm_module(name, pooling=pooling)), pooling
+    module = named_models.timm_module(name)
+    if pooling is not None:
+        module = _repooled(module, pooling, name)
+    return sources.Network(module), pooling
 
 
 def _without_classes(module, pooling, name) -> nn.Module:  # the network without its classifier
     if pooling is not None and sources.comes_from(module, "timm"):
-        return named_models.repooled(copy.deepcopy(module), pooling, name)
+        return _repooled(copy.deepcopy(module), pooling, name)
     return Headless(module)
 
 

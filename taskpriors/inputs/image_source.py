@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from copy import copy
@@ -297,24 +297,3 @@ class ImageSource:
         new.labels = None if self.labels is None else self.labels[keep]
         new.names = None if self.names is None else tuple(self.names[i] for i in keep)
         return new
-
-# %% ../../nbs/inputs/04_image_source.ipynb #06d8b1fc
-_LABEL_FIELDS = ("labels", "label", "targets", "target", "class", "y")
-
-
-def batch_inputs(batch: object) -> Tensor | dict[str, Tensor]:  # (b, ...), or name -> (b, ...)
-    "Return the inputs in a batch of a loader, without labels."
-    content = batch
-    if isinstance(content, (tuple, list)) and content and isinstance(content[0], (Tensor, Mapping)):
-        content = content[0]
-    if isinstance(content, Mapping):
-        tensors = {k: v for k, v in content.items() if isinstance(v, Tensor) and v.ndim > 1}
-        inputs = {k: v for k, v in tensors.items() if k not in _LABEL_FIELDS}
-        if inputs:
-            return next(iter(inputs.values())) if len(inputs) == 1 else inputs
-    elif isinstance(content, Tensor) and content.ndim and len(content):
-        return content
-    rule = "a batch must be a tensor, a pair (inputs, labels) or a dictionary of tensors"
-    holds = f" of {type(content[0]).__name__}" if isinstance(content, list) and content else ""
-    remedy = "pass a loader whose collate_fn stacks them, or pass loader.dataset"
-    checks.refuse(rule, f"{type(content).__name__}{holds}", remedy, TypeError)

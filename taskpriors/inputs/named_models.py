@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -129,8 +128,6 @@ def _refuse_weights(spec: str, e: Exception) -> None:  # raised by timm, the hub
 # %% ../../nbs/inputs/03_named_models.ipynb #3a736c43
 def timm_module(
     spec: str,  # NAME, NAME@FILE, NAME@untrained, hf-hub:NAME or local-dir:PATH
-    *,
-    pooling: str | None = None,  # pooling of timm; None: the model's own
 ) -> nn.Module:  # without classifier, in evaluation mode
     "Load a timm model with its weights; raise an error with the missing weights or file."
     import timm
@@ -158,16 +155,6 @@ def timm_module(
                 module = timm.create_model(name, num_classes=0, **options).eval()
         except Exception as e:  # timm, the hub and torch raise errors of many types
             _refuse_weights(spec, e)
-    return module if pooling is None else repooled(module, pooling, spec)
-
-# %% ../../nbs/inputs/03_named_models.ipynb #4c176685
-def repooled(module: Any, pooling: str, spec: str) -> nn.Module:
-    "Change the pooling of a timm network in place, and remove its classifier."
-    try:
-        module.reset_classifier(0, pooling)
-    except (AssertionError, TypeError, KeyError) as e:
-        rule, got = f"{spec} must support this pooling", f"{pooling!r} ({e})"
-        refuse(rule, got, "leave it out, or try 'avg', 'max' or 'token'")
     return module
 
 # %% ../../nbs/inputs/03_named_models.ipynb #6905019a

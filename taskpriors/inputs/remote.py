@@ -97,13 +97,6 @@ def local_copy(url: str) -> Path:  # with the same name
     return path
 
 # %% ../../nbs/inputs/00_remote.ipynb #8f0bdad6
-def check_scratch(scratch: str | Path | None) -> None:
-    "Raise `ValueError` if `scratch` is neither None, an existing folder nor a URL."
-    if scratch is not None and not is_url(scratch) and not os.path.isdir(scratch):
-        rule, remedy = "scratch must be a URL or a folder", "pass one that all workers can access"
-        refuse(rule, repr(str(scratch)[-80:]), remedy)
-
-
 @contextmanager
 def scratch_folder(scratch: str | Path | None) -> Iterator[str]:
     "Context manager for a new folder at a URL, in a folder, or among the temporary files."

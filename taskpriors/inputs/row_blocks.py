@@ -25,7 +25,7 @@ from .remote import is_url, read_bytes, remote_stamp
 from .sources import FeatureFile, Matrix, Source, check_name, source_of
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #1011f479
-class Layout(NamedTuple):
+class _Layout(NamedTuple):
     "Layout of a matrix in a file: contiguous rows after an offset."
 
     path: str  # absolute, or a URL
@@ -67,7 +67,7 @@ def _head(path):  # the first bytes at a URL, or the open file
     return io.BytesIO(start)
 
 
-def _npy_layout(path: Path | str) -> Layout:
+def _npy_layout(path: Path | str) -> _Layout:
     "Layout of the rows of an .npy file."
     with _head(path) as f:
         try:
@@ -82,10 +82,10 @@ def _npy_layout(path: Path | str) -> Layout:
             checks.refuse(
                 "a matrix must be stored in row-major order", "column-major order", remedy
             )
-        return Layout(str(path), f.tell(), shape, _dtype_of(dtype.str, _NUMPY, path))
+        return _Layout(str(path), f.tell(), shape, _dtype_of(dtype.str, _NUMPY, path))
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #41a0a609
-def _safetensors_layout(path: Path | str, key: str | None) -> Layout:
+def _safetensors_layout(path: Path | str, key: str | None) -> _Layout:
     "Layout of a tensor in a .safetensors file; without a key, of `features` or the only matrix."
     with _head(path) as f:
         length = int.from_bytes(f.read(8), "little")
@@ -104,17 +104,17 @@ def _safetensors_layout(path: Path | str, key: str | None) -> Layout:
     entry = header[key]
     first = entry["data_offsets"][0]
     dtype = _dtype_of(entry["dtype"], _SAFE, path)
-    return Layout(str(path), 8 + length + first, tuple(entry["shape"]), dtype)
+    return _Layout(str(path), 8 + length + first, tuple(entry["shape"]), dtype)
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #bcc5aefd
-def _map_layout(X: Any) -> Layout | None:  # None if it is not a complete numpy memory map
+def _map_layout(X: Any) -> _Layout | None:  # None if it is not a complete numpy memory map
     "Layout of the rows of a memory map in its file."
     import mmap
 
     whole = isinstance(X, np.memmap) and isinstance(X.base, mmap.mmap) and X.filename is not None
     if not whole or not X.flags.c_contiguous or X.dtype.str not in _NUMPY:
         return None
-    return Layout(str(Path(X.filename).absolute()), X.offset, X.shape, _NUMPY[X.dtype.str])
+    return _Layout(str(Path(X.filename).absolute()), X.offset, X.shape, _NUMPY[X.dtype.str])
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #714ff128
 _BLOCK_BYTES = 2**23  # of a block in float32: large enough for fast products
@@ -137,7 +137,7 @@ class RowMatrix:
     "Features (n, d) in a file or in memory, which are read in blocks of rows."
 
     name: str  # for messages
-    layout: Layout | None  # None if the rows are in memory
+    layout: _Layout | None  # None if the rows are in memory
     array: Any = None  # tensor or numpy array, if the rows are in memory
     stamp: tuple | None = field(default=None)  # of the file when it was opened
     device: torch.device = _HERE  # device of the blocks
@@ -248,7 +248,7 @@ RowsLike = TypeAliasType("RowsLike", str | os.PathLike | checks.ArrayLike | Sour
 _KINDS = (".npy", ".safetensors")
 
 
-def _file_layout(path, key) -> Layout:
+def _file_layout(path, key) -> _Layout:
     if not is_url(path) and not path.is_file():
         rule = "a file of features must exist"
         checks.refuse(rule, repr(str(path)[-99:]), "check the path", OSError)

@@ -200,8 +200,17 @@ def read_pairs(
     return GivenPairs(distinct_rows, same, None if names is None else tuple(names), notes)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000016
-QueriesLike = TypeAliasType("QueriesLike", TextsLike | ImagesLike | Mapping | Sequence)
+_QueriesLike = TypeAliasType("_QueriesLike", TextsLike | ImagesLike | Mapping | Sequence)
 _RelevantLike = TypeAliasType("_RelevantLike", checks.ArrayLike | str | os.PathLike | Mapping)
+
+# %% ../../nbs/inputs/08_row_pairs.ipynb #q0000009
+class Relevant(NamedTuple):
+    "Pairs of queries and relevant documents."
+
+    queries: Tensor  # rows, shape (n_pairs,), int64
+    documents: Tensor  # rows, shape (n_pairs,), int64
+    grades: Tensor  # positive, shape (n_pairs,), float64
+    notes: tuple[str, ...] = ()  # notes for the reader
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000007
 @documented
@@ -218,7 +227,7 @@ class Retrieval:
     >>> tp.rank_models(["e5", "bge"], texts="corpus.jsonl", pairs=asked, scoring="retrieval")
     """
 
-    queries: QueriesLike  # texts, images, name of model -> features, or a list of features
+    queries: _QueriesLike  # texts, images, name of model -> features, or a list of features
     relevant: _RelevantLike  # rows (query, document) or (query, document, grade), or a table
     k: int = 10  # number of nearest documents for precision and nDCG
 
@@ -226,14 +235,40 @@ class Retrieval:
     def __post_init__(self):
         checks.check_count(self.k, "k")
 
-# %% ../../nbs/inputs/08_row_pairs.ipynb #q0000009
-class Relevant(NamedTuple):
-    "Pairs of queries and relevant documents."
-
-    queries: Tensor  # rows, shape (n_pairs,), int64
-    documents: Tensor  # rows, shape (n_pairs,), int64
-    grades: Tensor  # positive, shape (n_pairs,), float64
-    notes: tuple[str, ...] = ()  # notes for the reader
+    def read_relevant(
+        self,
+        queries: object,  # a source of texts or images, an object with `names`, or None
+        documents: object,  # as for queries
+        sizes: tuple[int, int],  # number of queries and of documents
+    ) -> Relevant:
+        "Read the pairs of a query and a relevant document, without repetitions."
+        n_queries, n_documents = sizes
+        frame = _read(self.relevant, _GRADED)
+        asked = _rows_of(frame.iloc[:, 0], queries, n_queries, "queries")
+        found = _rows_of(frame.iloc[:, 1], documents, n_documents, "documents")
+        graded: dict[tuple[int, int], float] = {}
+        for q, d, cell in zip(asked[0], found[0], _third(frame), strict=True):
+            grade = 1.0 if cell is None else _grade_of(cell)
+            if graded.setdefault((q, d), grade) != grade:
+                rule = "a document must have a single grade for a query"
+                got = f"{graded[q, d]} and {grade}"
+                raise ValueError(sentence(rule, got, "correct one of them"))
+        pairs = {pair: grade for pair, grade in graded.items() if grade > 0}
+        if len({q for q, _ in pairs}) < 2:
+            rule, remedy = "at least two queries must have a relevant document", "pass more pairs"
+            checks.refuse(rule, f"{len({q for q, _ in pairs})} of {n_queries}", remedy)
+        rows = torch.tensor([*pairs], dtype=torch.int64)
+        n_asked = len(rows[:, 0].unique())
+        notes = [*asked[1], *found[1]]
+        notes.append(f"Queries: {n_asked}, with {len(pairs)} relevant of {n_documents} documents.")
+        if n_asked < n_queries:
+            left_out = n_queries - n_asked
+            notes.append(
+                f"{left_out} of {n_queries} queries have no known relevant document "
+                "and are left out."
+            )
+        grades = torch.tensor([*pairs.values()], dtype=torch.float64)
+        return Relevant(rows[:, 0], rows[:, 1], grades, tuple(notes))
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000010
 def _with_ids(points: object, header: object, words: set[str]) -> object:
@@ -263,38 +298,3 @@ def _grade_of(cell: object) -> float:
         rule, remedy = "a grade must be a nonnegative number", "correct it, or leave grades out"
         raise ValueError(sentence(rule, shortened(repr(cell), 40), remedy))
     return grade
-
-
-def read_relevant(
-    relevant: _RelevantLike,  # as for `Retrieval`
-    queries: object,  # a source of texts or images, an object with `names`, or None
-    documents: object,  # as for queries
-    sizes: tuple[int, int],  # number of queries and of documents
-) -> Relevant:
-    "Read the pairs of a query and a relevant document, without repetitions."
-    n_queries, n_documents = sizes
-    frame = _read(relevant, _GRADED)
-    asked = _rows_of(frame.iloc[:, 0], queries, n_queries, "queries")
-    found = _rows_of(frame.iloc[:, 1], documents, n_documents, "documents")
-    graded: dict[tuple[int, int], float] = {}
-    for q, d, cell in zip(asked[0], found[0], _third(frame), strict=True):
-        grade = 1.0 if cell is None else _grade_of(cell)
-        if graded.setdefault((q, d), grade) != grade:
-            rule = "a document must have a single grade for a query"
-            got = f"{graded[q, d]} and {grade}"
-            raise ValueError(sentence(rule, got, "correct one of them"))
-    pairs = {pair: grade for pair, grade in graded.items() if grade > 0}
-    if len({q for q, _ in pairs}) < 2:
-        rule, remedy = "at least two queries must have a relevant document", "pass more pairs"
-        checks.refuse(rule, f"{len({q for q, _ in pairs})} of {n_queries}", remedy)
-    rows = torch.tensor([*pairs], dtype=torch.int64)
-    n_asked = len(rows[:, 0].unique())
-    notes = [*asked[1], *found[1]]
-    notes.append(f"Queries: {n_asked}, with {len(pairs)} relevant of {n_documents} documents.")
-    if n_asked < n_queries:
-        left_out = n_queries - n_asked
-        notes.append(
-            f"{left_out} of {n_queries} queries have no known relevant document and are left out."
-        )
-    grades = torch.tensor([*pairs.values()], dtype=torch.float64)
-    return Relevant(rows[:, 0], rows[:, 1], grades, tuple(notes))

@@ -7,6 +7,7 @@ __all__ = ['Tasks', 'Compute']
 
 # %% ../../nbs/rank/02_options.ipynb #e993d05b
 import difflib
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ import taskpriors.checks as checks
 import taskpriors.refusals as refusals
 from ..checks import ExecutorLike
 from ..inputs.accepted_models import ModelLike
-from ..inputs.remote import check_scratch
+from ..inputs.remote import is_url
 from ..signatures import documented
 from ..store import CacheLike
 
@@ -91,7 +92,10 @@ class Compute:
         checks.check_flag(self.baselines, "baselines")
         if self.on_disk is not None:
             checks.check_flag(self.on_disk, "on_disk")
-        check_scratch(self.scratch)
+        scratch = self.scratch
+        if scratch is not None and not is_url(scratch) and not os.path.isdir(scratch):
+            rule = "scratch must be a URL or a folder"
+            checks.refuse(rule, repr(str(scratch)[-80:]), "pass one that all workers can access")
         checks.check_executor(self.executor)
 
     @property

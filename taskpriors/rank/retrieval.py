@@ -16,7 +16,7 @@ from ..inputs import row_labels, sources
 from ..inputs.accepted_models import load_encoder
 from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
-from ..inputs.row_pairs import QueriesLike, Relevant, Retrieval, read_relevant
+from ..inputs.row_pairs import Relevant, Retrieval
 from ..inputs.texts import TextSource, load_texts
 from ..prior.pair_retrieval import QueryScores
 from . import members
@@ -44,7 +44,8 @@ def _source_of(
 
 
 def _features_of(
-    queries: QueriesLike, models: Mapping[str, Any]
+    queries: object,  # name of model -> features, or a list of features
+    models: Mapping[str, Any],
 ) -> tuple[dict[str, Tensor], Any]:  # name -> (n_queries, d); names of queries
     "Read each model's features of the queries, by model name or in the order of the models."
     if isinstance(queries, Mapping):
@@ -113,5 +114,5 @@ class GivenQueries(NamedTuple):
             remedy = f"pass a smaller k, at most {n}"
             checks.refuse("`k` must not exceed the number of documents", f"{k} of {n}", remedy)
         sizes = (n_queries, n)
-        relevant = read_relevant(retrieval.relevant, points, documents, sizes)
+        relevant = retrieval.read_relevant(points, documents, sizes)
         return cls(source, features, relevant, k)

@@ -9,21 +9,251 @@ __all__ = ['main']
 import argparse
 import ast
 import difflib
+import functools
 import inspect
 import json
 import os
 import re
 import shlex
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+import textwrap
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..signatures import read_signature
 from ..toml import packaged_toml, tomllib
-from . import arguments, console
+from . import arguments
+
+if TYPE_CHECKING:
+    from taskpriors.checks import DataFrame
+    from taskpriors.rank.ranking import Ranking
+else:  # avoids importing torch
+    DataFrame, Ranking = "DataFrame", "Ranking"
+
+# %% ../../nbs/tools/08_cli.ipynb #c323145f
+_FIRST = ("model", "p_best", "expected_regret", "margin", "tier")
+_FIRST_TO_GO = ("worst_decile", "dimension", "accuracy", "prior_skill", "error", "milliseconds")
+_FIRST_TO_GO += ("parameters", "skill", "label accuracy", "tier")
+_ROWS = 10
+
+
+def _fitted_table(
+    frame: DataFrame, width: int, rows: int | None = _ROWS
+) -> tuple[list[str], list[str]]:  # columns and lines
+    "Format a table with the columns that fit into the width, and at most `rows` + 1 rows."
+    from taskpriors.report.table import table_lines
+
+    left_out = 0 if rows is None or len(frame) <= rows + 1 else len(frame) - rows
+    shown = frame.head(len(frame) - left_out)
+    ahead = [column for column in _FIRST if column in shown]
+    shown = shown[[*ahead, *shown.columns.drop(ahead)]]
+    for column in ("", *_FIRST_TO_GO):
+        shown = shown.drop(columns=column, errors="ignore")
+        lines = table_lines(shown)
+        if len(lines[0]) <= width:
+            break
+    return list(shown), [*lines, f"... and {left_out} more"] if left_out else lines
+
+
+def _table_in_blocks(frame: DataFrame, width: int) -> list[str]:  # lines
+    "Format all columns of a table in blocks that fit the width; each block lists the models."
+    from taskpriors.report.table import table_lines
+
+    model, *columns = frame
+    lines: list[str] = []
+    while columns:
+        n = len(columns)
+        while n > 1 and len(table_lines(frame[[model, *columns[:n]]])[0]) > width:
+            n -= 1
+        lines += ["", *table_lines(frame[[model, *columns[:n]]])]
+        columns = columns[n:]
+    return lines[1:]
+
+
+def _wrapped(text: str, width: int | None = None, indent: int = 0) -> str:
+    "Wrap each line of a text with an indent; words longer than a line are not broken."
+    wrapper = textwrap.TextWrapper(
+        width or _width_of_lines(),
+        subsequent_indent=" " * indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    return "\n".join(map(wrapper.fill, text.split("\n")))
+
+
+def _width_of_lines() -> int:
+    "Return COLUMNS, else the width of the terminal, else 80, or 100 without a terminal."
+    return shutil.get_terminal_size((80 if sys.stdout.isatty() else 100, 24)).columns
+
+# %% ../../nbs/tools/08_cli.ipynb #af2d10f4
+def _terminal_text(
+    ranking: Ranking,
+    width: int = 80,  # characters per line
+    *,
+    rows: int | None = _ROWS,  # maximum number of rows of the table; None for all
+    every_statistic: bool = False,  # also print the correlations of published metrics
+    colour: bool = False,  # print the verdict and the legend with ANSI colour codes
+    page: str = "",  # path of the written report; empty if there is none
+) -> str:
+    "Format a ranking for a terminal: verdict, table, settings and next step."
+    from taskpriors.report.table import legend_lines, run_summary, with_rule
+
+    def wrap(text) -> str:
+        return _wrapped(text, width, 4 if text.startswith(" ") else 0)
+
+    def painted(text, code) -> str:
+        return f"\033[{code}m{text}\033[0m" if colour else text
+
+    table = None if ranking.accuracies is None else ranking.agreement()
+    if table is not None and not every_statistic:
+        table = table[table.statistic.isin(("skill", "prior_skill", "random"))]
+    n_models = len(ranking.models)
+    summary = run_summary(ranking.settings, table, ranking.failures, n_models=n_models, width=width)
+    columns, lines = _fitted_table(ranking.short_frame(timed=True), width, rows)
+    beside = [wrap(line) for line in ranking.baseline_lines]
+    legend = " ".join(legend_lines([*dict.fromkeys([*columns, "skill"])]))
+    summary = summary.replace("   (higher is better)", "")
+    candidates = "".join(f"{wrap(line)}\n" for line in ranking.settings.get("candidates", ()))
+    parts = [
+        candidates + painted(wrap(ranking.verdict), "1"),
+        "\n".join(with_rule(lines, beside)),
+        painted(wrap(legend), "2"),
+        "\n".join(map(wrap, summary.split("\n"))),
+        wrap(ranking.next_step_after(page)),
+    ]
+    return "\n\n".join(parts)
+
+# %% ../../nbs/tools/08_cli.ipynb #show0002
+_WHICH_STATISTIC = "https://taskpriors.github.io/taskpriors/start/which_statistic.html"
+
+
+def _show_ranking(
+    ranking: Ranking,
+    *,
+    every_column: bool = False,  # also print all columns, and all correlations
+    with_labels: bool = False,  # print correlations with accuracy on the labels
+    report: Path | None = None,  # file of the page to write; None for none
+) -> None:
+    "Print a saved ranking, and write its report."
+    from taskpriors.report import table
+    from taskpriors.report.words import plain_text
+    from taskpriors.transfer.registry import LABEL_ACCURACY
+
+    watched = sys.stdout.isatty() and not every_column
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    colour, width = watched and not plain, _width_of_lines()
+    text = _terminal_text(
+        ranking,
+        width,
+        rows=_ROWS if watched else None,
+        every_statistic=every_column,
+        colour=colour,
+        page=plain_text(report) if report else "",
+    )
+    print(text)
+    if every_column:
+        lines = _table_in_blocks(ranking.to_frame(), width)
+        print("", "All columns:", *lines, sep="\n")
+        if ranking.reason:
+            print(f"\n{_wrapped(table.edges_note(ranking.reason), width)}")
+    if with_labels:
+        print("\nSpearman correlation with probe accuracy on the labels:")
+        lines = ["  none: probes cannot be tested on these labels"]
+        if LABEL_ACCURACY in ranking.extra:
+            lines = table.agreement_lines(ranking.agreement(labels=True), len(ranking.models))
+        print(*(_wrapped(line, width, 4) for line in lines), sep="\n")
+    print(f"\nWritten to {plain_text(ranking.folder)}: ranking.csv, .json, .png and .safetensors")
+    print(f"Which statistic to trust: {_WHICH_STATISTIC}")
+    if report:
+        print(f"Report: {plain_text(ranking.report(report))}")
+    if watched:
+        sentence = ranking.verdict.partition(". ")[0].rstrip(".") + "."
+        print(f"\n\033[1m{sentence}\033[0m" if colour else f"\n{sentence}")
+
+# %% ../../nbs/tools/08_cli.ipynb #9105f059
+def _complain(text: object) -> None:
+    "Print one line on standard error."
+    print(f"taskpriors: {text}\n", end="", file=sys.stderr)
+
+# %% ../../nbs/tools/08_cli.ipynb #beat0002
+def _bars() -> list:  # of running loops, the newest one last
+    library = sys.modules.get("tqdm.std")  # it may not have been loaded
+    if library is None:
+        return []
+    with library.tqdm.get_lock():
+        bars = [bar for bar in getattr(library.tqdm, "_instances", ()) if not bar.disable]
+    return sorted(bars, key=lambda bar: bar.start_t)
+
+
+def _how_far(bar: Any) -> str:  # "model 1/2 a: 3/12, about 00:40 left"
+    "Describe a loop, with the time that the rest takes once a tenth of it is done."
+    form = "{desc}: {n_fmt}/{total_fmt}" if bar.desc else "{n_fmt}/{total_fmt}"
+    if bar.total and bar.total / 10 <= bar.n < bar.total:
+        form += ", about {remaining} left"
+    seconds = time.time() - bar.start_t
+    label = bar.desc.removesuffix(": ")
+    return bar.format_meter(bar.n, bar.total, seconds, prefix=label, bar_format=form)
+
+
+@contextmanager
+def _heartbeat(
+    shown: bool = True,  # False: write nothing
+    every: float = 10.0,  # seconds
+) -> Iterator[None]:
+    "Report progress on standard error every ten seconds, or update the bar in a terminal."
+    if not shown:
+        yield
+        return
+    start, over = time.monotonic(), threading.Event()
+    _complain("loading libraries")
+
+    def beat() -> None:
+        while not over.wait(every):
+            bars = _bars()
+            if bars and sys.stderr.isatty():
+                for bar in bars:
+                    bar.refresh()
+            else:
+                seconds = f"{time.monotonic() - start:.0f} s"
+                _complain("; ".join([seconds, *map(_how_far, bars[-1:])]))
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+# %% ../../nbs/tools/08_cli.ipynb #exit0002
+def _exit_status(
+    work: Callable[[], int],  # the command, which returns its own status
+) -> int:
+    "Run a command, and print its warnings and refusals as one line each."
+    complain_once = functools.cache(_complain)
+    warnings.showwarning = lambda message, *_, **__: complain_once(str(message))
+    try:
+        status = work()
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # Python would flush again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # 128 + SIGPIPE
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        _complain("interrupted; run the same command again to continue")
+        return 130
+    except (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError) as e:
+        _complain(" ".join(str(e).split()))
+        return 2
 
 # %% ../../nbs/tools/08_cli.ipynb #e9730266
 def _option_words(parameter: Any) -> dict[str, Any]:  # keyword arguments of `add_argument`
@@ -133,8 +363,8 @@ class _Command(argparse.ArgumentParser):
         options = [f"  {flag:{indent - 2}}{words}" for flag, words in lines.items()]
         self.short_help = "\n".join(
             [
-                f"usage: {self.usage}\n\n{console.wrapped(self.description or '')}\n",
-                *(console.wrapped(line, indent=indent) for line in options),
+                f"usage: {self.usage}\n\n{_wrapped(self.description or '')}\n",
+                *(_wrapped(line, indent=indent) for line in options),
                 "\nexamples:",
                 *(f"  {self.prog} {words}" for words in examples),
                 "",
@@ -186,7 +416,7 @@ def _tell(ranking, given, report) -> None:
         if report:
             reported.report(report)
         return
-    console.show_ranking(
+    _show_ranking(
         reported,
         every_column="all" in given,
         with_labels="labels" in given and (len(ranking.models) > 3 or given["labels"][1:]),
@@ -211,7 +441,7 @@ def _run_rank(args: argparse.Namespace) -> int:
     "Rank models for your images or texts by expected regret; labels are optional."
     given = vars(args)
     arguments.check_given(given)
-    with console.heartbeat("plan" not in given and given.get("progress", True)):
+    with _heartbeat("plan" not in given and given.get("progress", True)):
         from taskpriors.rank.models import check_out, plan_models, rank_models, saved_in
         from taskpriors.rank.options import nested
         from taskpriors.report.page import check_report_path
@@ -227,7 +457,7 @@ def _run_rank(args: argparse.Namespace) -> int:
             known = inspect.signature(plan_models).parameters
             plan = plan_models(**{name: options[name] for name in known if name in options})
             note = "The run reports the time left, which depends on the machine, while it computes."
-            print(console.wrapped(f"{plan}. {note}"))
+            print(_wrapped(f"{plan}. {note}"))
             return 0
         ranking = saved_in(rank_models(**options), args.out, overwrite="overwrite" in given)
         _tell(ranking, given, report)
@@ -291,11 +521,11 @@ def _run_metrics(args: argparse.Namespace) -> int:
     from taskpriors.transfer import registry
 
     if "metric" in args:
-        print(console.wrapped(str(registry.describe_metric(args.metric)), indent=13))
+        print(_wrapped(str(registry.describe_metric(args.metric)), indent=13))
         return 0
     for name, metric in registry.METRICS.items():
         line = f"{name:25}{metric.better:8}{', '.join(metric.needs)}"
-        print(console.wrapped(f"{line}: {metric.trap}", indent=25))
+        print(_wrapped(f"{line}: {metric.trap}", indent=25))
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #12c9d8b7
@@ -325,7 +555,7 @@ def _run_neucrab(args: argparse.Namespace) -> int:
 def _run_synbench(args: argparse.Namespace) -> int:
     "Score networks by SynBench, without data, and write scores, curves, figures and margins."
     table = _called(args).round(3)
-    print(table.to_string(index=False, line_width=console.width_of_lines()))
+    print(table.to_string(index=False, line_width=_width_of_lines()))
     return 0
 
 
@@ -334,13 +564,13 @@ def _run_reproduce(args: argparse.Namespace) -> int:
     from taskpriors.papers.recipes import ItemPlan, item_table
     from taskpriors.papers.reproduce import reproduce
 
-    width = console.width_of_lines()
+    width = _width_of_lines()
     given = _given_options(args)
     if "item" not in given:
         for name, row in item_table().iterrows():
             said = f"{row.shows}. It requires {row.needs}. {row.notes}".strip()
             line = f"{name:28}{said} Does it run here? {row.here}."
-            print(console.wrapped(line, min(width, 80), indent=28))
+            print(_wrapped(line, min(width, 80), indent=28))
         return 0
     found = reproduce(given.pop("item"), **given)
     if isinstance(found, ItemPlan):
@@ -348,7 +578,7 @@ def _run_reproduce(args: argparse.Namespace) -> int:
         return 0
     cells = found.astype(object).fillna("")
     print(cells.to_string(index=False, line_width=width, float_format="{:.4g}".format))
-    print("", *(console.wrapped(note, min(width, 80)) for note in found.attrs["notes"]), sep="\n")
+    print("", *(_wrapped(note, min(width, 80)) for note in found.attrs["notes"]), sep="\n")
     print(f"\nWritten to {', '.join(found.attrs['written'])}")
     return 0
 
@@ -366,7 +596,7 @@ def _run_data(args: argparse.Namespace) -> int:
     if "name" not in args:
         for name, row in study_data.study_data_table().iterrows():
             print(f"{name} ({row.kind})\n    {row.repository} at {row.commit[:12]}")
-            print(console.wrapped(f"    {row.licence}", 76, indent=4))
+            print(_wrapped(f"    {row.licence}", 76, indent=4))
         return 0
     print(_plain(study_data.fetch_study_data(args.name, out=getattr(args, "out", None))))
     return 0
@@ -377,11 +607,11 @@ def _run_next(args: argparse.Namespace) -> int:
     from taskpriors.rank.ranking import Ranking
 
     ranking = Ranking.load(args.ranking)
-    print(console.wrapped(ranking.verdict))
+    print(_wrapped(ranking.verdict))
     sheet = _plain(_called(args))
     again = f"Fill in the column label of {sheet}, and rank again with --labels {sheet}"
     earlier = ", after the files of earlier labels" if "labels" in ranking.settings else ""
-    print(console.wrapped(f"{again}{earlier}."))
+    print(_wrapped(f"{again}{earlier}."))
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #122bfef0
@@ -454,4 +684,4 @@ def main(
     argv: list | None = None,  # arguments after `taskpriors`; None for those of the command line
 ) -> int:  # exit status
     "Run the command `taskpriors`."
-    return console.exit_status(lambda: _run(argv))
+    return _exit_status(lambda: _run(argv))

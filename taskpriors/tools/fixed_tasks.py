@@ -6,7 +6,6 @@
 __all__ = []
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #48e965a2
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -164,52 +163,21 @@ class FixedPoints:
             else:
                 yield [self.data[i] for i in rows.tolist()]
 
-# %% ../../nbs/tools/01_fixed_tasks.ipynb #f7f505be
-def _own_references(points, seed) -> dict[str, Tensor]:  # rows outside the subset are zero
-    inputs = list(points)
-    if not (torch.is_tensor(inputs[0]) and inputs[0].ndim == 4):
-        rule = "inputs other than images (n, c, h, w) require a reference"
-        got = f"shape {tuple(inputs[0].shape)}" if torch.is_tensor(inputs[0]) else "a list"
-        remedy = "pass a data set whose transform returns tensors, or reference=features"
-        checks.refuse(rule, got, remedy)
-    if min(inputs[0].shape[2:]) >= 16:
-        patch_values = _patch_features(torch.cat([_reduced(x) for x in inputs]), seed=seed)
-        some = dict(patches=_level_components(patch_values))
-    else:
-        some = _image_references(torch.cat([x.cpu() for x in inputs]))
-    references = {}
-    for name, X in some.items():
-        references[name] = X.new_zeros(points.n_all, X.shape[1])
-        references[name][points.index] = X
-    return references
-
-# %% ../../nbs/tools/01_fixed_tasks.ipynb #refs0002
-def references_of(
-    points: FixedPoints | None,  # inputs; None if only features are known
-    reference: ArrayLike
-    | Mapping[str, ArrayLike]
-    | None,  # (n, d), or name -> features; None: computed from the images
-    seed: int,  # for patches of the images
-) -> dict[str, Tensor]:  # name -> features of all examples, shape (n, d), float32
-    "Return features that do not depend on the training run, to define the prior."
-    if reference is None:
-        if points is None:
-            remedy = "pass images, or reference=features"
-            checks.refuse("images or a reference must be passed", "neither", remedy, TypeError)
-        references = _own_references(points, seed)
-        if "patches" in references:
-            warnings.warn(
-                "Monitor: pass a reference. Got none, so tasks are sampled from patches of the "
-                "images. In 20 small training runs, the step to keep then had a median regret "
-                "of 0.5 accuracy points and a maximum of 2.4; pass reference=features of a "
-                "well-trained network.",
-                stacklevel=4,
-            )
+    def own_references(self, seed: int) -> dict[str, Tensor]:  # rows outside the subset are zero
+        "Compute features of the images that need no network, name -> (n, d)."
+        inputs = list(self)
+        if not (torch.is_tensor(inputs[0]) and inputs[0].ndim == 4):
+            rule = "inputs other than images (n, c, h, w) require a reference"
+            got = f"shape {tuple(inputs[0].shape)}" if torch.is_tensor(inputs[0]) else "a list"
+            remedy = "pass a data set whose transform returns tensors, or reference=features"
+            checks.refuse(rule, got, remedy)
+        if min(inputs[0].shape[2:]) >= 16:
+            patch_values = _patch_features(torch.cat([_reduced(x) for x in inputs]), seed=seed)
+            some = dict(patches=_level_components(patch_values))
+        else:
+            some = _image_references(torch.cat([x.cpu() for x in inputs]))
+        references = {}
+        for name, X in some.items():
+            references[name] = X.new_zeros(self.n_all, X.shape[1])
+            references[name][self.index] = X
         return references
-    named = reference if isinstance(reference, Mapping) else dict(reference=reference)
-    named = {name: checks.check_features(X, "reference") for name, X in named.items()}
-    sizes = {str(name): len(X) for name, X in named.items()}
-    if points is not None:
-        sizes["images"] = points.n_all
-    checks.check_same_n(**sizes)
-    return {name: X.detach().float().cpu() for name, X in named.items()}

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, Dataset
 
 import taskpriors.checks as checks
 from ..checks import Axes
-from ..inputs import accepted_models, embed, image_source, named_models, pooling, sources
+from ..inputs import accepted_models, embed, named_models, pooling, sources
 from ..inputs.accepted_models import load_encoder
 from ..inputs.encoders import PROBE_IMAGES
 from ..inputs.image_source import ImageSource
@@ -136,6 +136,27 @@ class _Views:
         self.widths = {name: X.shape[1] for name, X in views.items()}
         return torch.cat(list(views.values()), 1)
 
+# %% ../../nbs/tools/05_layers.ipynb #06d8b1fc
+_LABEL_FIELDS = ("labels", "label", "targets", "target", "class", "y")
+
+
+def _batch_inputs(batch: object) -> Tensor | dict[str, Tensor]:  # (b, ...), or name -> (b, ...)
+    "Return the inputs in a batch of a loader, without labels."
+    content = batch
+    if isinstance(content, (tuple, list)) and content and isinstance(content[0], (Tensor, Mapping)):
+        content = content[0]
+    if isinstance(content, Mapping):
+        tensors = {k: v for k, v in content.items() if isinstance(v, Tensor) and v.ndim > 1}
+        inputs = {k: v for k, v in tensors.items() if k not in _LABEL_FIELDS}
+        if inputs:
+            return next(iter(inputs.values())) if len(inputs) == 1 else inputs
+    elif isinstance(content, Tensor) and content.ndim and len(content):
+        return content
+    rule = "a batch must be a tensor, a pair (inputs, labels) or a dictionary of tensors"
+    holds = f" of {type(content[0]).__name__}" if isinstance(content, list) and content else ""
+    remedy = "pass a loader whose collate_fn stacks them, or pass loader.dataset"
+    checks.refuse(rule, f"{type(content).__name__}{holds}", remedy, TypeError)
+
 # %% ../../nbs/tools/05_layers.ipynb #ff9f921b
 class _LayerPoints(fixed_tasks.FixedPoints):
     "Inputs of a model; labels that a loader yields are dropped."
@@ -143,7 +164,7 @@ class _LayerPoints(fixed_tasks.FixedPoints):
     def __iter__(self):
         for batch in super().__iter__():
             named = isinstance(batch, Mapping)
-            yield image_source.batch_inputs(batch) if named else batch
+            yield _batch_inputs(batch) if named else batch
 
 
 class _TextPoints(fixed_tasks.FixedPoints):
