@@ -266,8 +266,8 @@ def labelled_skill(
     skills, values, hits = [], [], []
     grouping = None
     if groups is not None:
-        whole = left_out_groups.check_groups(groups, len(features[0])).number
-        grouping = left_out_groups.check_groups(whole[points], k)
+        whole = left_out_groups.Grouping.of(groups, len(features[0])).number
+        grouping = left_out_groups.Grouping.of(whole[points], k)
     for X in features:
         basis = ridge.decompose(X[points.to(X.device)].double())
         tasks = classes[None].to(X.device)

@@ -24,7 +24,7 @@ from ..inputs.images import ImagesLike, load_images
 from ..inputs.named_models import check_names
 from ..inputs.row_pairs import Retrieval
 from ..inputs.texts import TextsLike, TextSource
-from ..prior.left_out_groups import check_groups
+from ..prior.left_out_groups import Grouping
 from ..prior.pair_retrieval import blocks_of_pairs
 from . import disk, distributions, members, memory, retrieval
 from .options import TRAIN, RankOptions
@@ -208,7 +208,7 @@ class Task:
         options, notes, pairs = self.options, self.notes, None
         if passed.groups is not None:
             names, notes = row_labels.groups_of_points(passed.groups, points, n)
-            options = replace(options, groups=check_groups(names, n).number)
+            options = replace(options, groups=Grouping.of(names, n).number)
         if passed.pairs is not None:
             pairs = _known_pairs(passed.pairs, points, n, self.models, options)
         return replace(self, options=options, labels=labels, pairs=pairs, notes=notes, unread=None)
