@@ -109,7 +109,7 @@ def _known_pairs(
     if isinstance(pairs, Retrieval):
         return retrieval.GivenQueries.read(pairs, models, points, n, options)
     given = row_pairs.read_pairs(pairs, points, n)
-    block = blocks_of_pairs(given, n).block
+    block = blocks_of_pairs(given, n)
     if len(block[given.points[given.same].flatten()].unique()) < 2:
         rule = "pairs of one class must form at least two blocks of examples"
         got = f"{int(given.same.sum())} pairs of one class"
