@@ -220,6 +220,25 @@ class CheckedTasks(NamedTuple):
         errors, parts = computed[best]
         return candidates.alphas[best].item(), diag, errors, parts
 
+    def label_hits(self, basis: ridge.RidgeBasis) -> Tensor:  # shape (n,), float64
+        """Return the accuracy of a probe of the first task on each example.
+
+        One example of each class is left out at a time.
+        """
+        labels, q = self.labels[0], self.n_classes
+        self.check_memory(basis, 1, len(labels))
+        grid, errors = self.moments(basis).loo_errors(basis)
+        of_class = torch.zeros(q, basis.U.shape[1], dtype=torch.float64, device=labels.device)
+        for rows in blocks.row_blocks(len(labels), 4096):
+            of_class.index_add_(0, labels[rows], basis.U[rows].double())
+        return ridge.stratified_hits(
+            basis.U,
+            labels,
+            map(basis.residual_filter, grid[errors.argmin() :].tolist()),
+            C=of_class.T @ ridge.simplex_codes(q).to(of_class),
+            counts=labels.bincount(minlength=q),
+        )
+
 
 def _moment_block(
     rows: slice, basis: ridge.RidgeBasis, tasks: CheckedTasks, few: bool

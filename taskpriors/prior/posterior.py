@@ -22,7 +22,6 @@ from . import left_out_groups
 from .calibration import critical_temperature
 from .heldout import error_on_basis
 from .prefix import check_given
-from ..probes import label_hits
 from ..results import Result
 from ..ridge_tasks import CheckedTasks
 from ..signatures import documented
@@ -273,7 +272,7 @@ def labelled_skill(
         tasks = classes[None].to(X.device)
         if grouping is None:
             error = error_on_basis(basis, tasks)
-            right = label_hits(basis, CheckedTasks.of(tasks, basis.U, q))
+            right = CheckedTasks.of(tasks, basis.U, q).label_hits(basis)
         else:
             error = left_out_groups.error_without_groups(basis, tasks, grouping.number)
             right = left_out_groups.hits_without_groups(basis, tasks[0], grouping.number)
