@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from typing import NamedTuple
 
 import torch
 from scipy.sparse import coo_array
@@ -51,14 +50,6 @@ def _nearest(
     return torch.cat(values), torch.cat(positions)
 
 
-class _Search(NamedTuple):
-    "Candidates for the nearest neighbours of some points, with exact distances."
-
-    distances: Tensor  # shape (m, k + 4), increasing, infinite beyond the last neighbour
-    positions: Tensor  # rows of the candidates, shape (m, k + 4)
-    beyond: Tensor  # lower bound on the squared distance of all other points, shape (m,)
-
-
 def _search_points(
     F: Tensor,  # centred rows of size about one, shape (n, d), float64
     k: int,  # number of neighbours
@@ -66,8 +57,13 @@ def _search_points(
     earlier: bool = False,  # whether only points with a lower index count
     rows: Tensor | None = None,  # query points, increasing; None is all
     candidates: tuple[Tensor, Tensor] | None = None,  # result of the search in single precision
-) -> _Search:  # the first k are the nearest
-    "Find the nearest points; the search ends when no other point can be nearer."
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Find the nearest points; the search ends when no other point can be nearer.
+
+    Returns the distances to k + 4 candidates, increasing and infinite beyond the last neighbour,
+    their rows, of the same shape (m, k + 4), and a lower bound on the squared distance of all
+    other points, shape (m,).
+    """
     n = len(F)
     rows = torch.arange(n, device=F.device) if rows is None else rows
     n_candidates = min(k + _EXTRA, n - 1)
@@ -91,14 +87,14 @@ def _search_points(
         if len(place) == 0:
             break
         limits[place] = math.inf
-    return _Search(distances, positions, limits)
+    return distances, positions, limits
 
 
 def nearest_points(F: Tensor, k: int, *, earlier: bool = False) -> tuple[Tensor, Tensor]:  # (n, k)
     "Return exact distances to the nearest (earlier) neighbours of centred points, and their rows."
     unit = checks.power_to_one(F)
-    search = _search_points(F * unit, k, earlier=earlier)
-    return search.distances[:, :k] / unit, search.positions[:, :k]
+    distances, positions, _ = _search_points(F * unit, k, earlier=earlier)
+    return distances[:, :k] / unit, positions[:, :k]
 
 
 def _sorted_distances(
@@ -165,16 +161,18 @@ def _candidate_pass(
     return (value[pick].double(), torch.cat(positions)[pick]), total
 
 # %% ../nbs/core/09_pairs.ipynb #e4a19a39
-def _earlier_points(F: Tensor, search: _Search) -> Tensor:  # shape (n - 1,)
+def _earlier_points(
+    F: Tensor, distances: Tensor, positions: Tensor, beyond: Tensor
+) -> Tensor:  # shape (n - 1,)
     "Find the nearest earlier point of points 1, 2, ... among the candidates of all points."
     place = torch.arange(len(F), device=F.device)
-    before = (search.positions < place[:, None]) & search.distances.isfinite()
+    before = (positions < place[:, None]) & distances.isfinite()
     at = before.byte().argmax(1, keepdim=True)  # the first
-    nearest = search.positions.gather(1, at)[:, 0]
-    certain = search.distances.gather(1, at)[:, 0].square() < search.beyond
+    nearest = positions.gather(1, at)[:, 0]
+    certain = distances.gather(1, at)[:, 0].square() < beyond
     again = place[1:][~(certain & before.any(1))[1:]]
     if len(again):
-        nearest[again] = _search_points(F, 1, earlier=True, rows=again).positions[:, 0]
+        nearest[again] = _search_points(F, 1, earlier=True, rows=again)[1][:, 0]
     return nearest[1:]
 
 # %% ../nbs/core/09_pairs.ipynb #12216e8b
@@ -247,13 +245,13 @@ def pass_over_pairs(
     F *= unit
     potential = None if X.dtype == torch.float64 else _sphere_potential(F, mean * unit, t)
     candidates, total = _candidate_pass(F.float(), n_candidates, potential)
-    search = _search_points(F, k, candidates=candidates)
+    distances, positions, beyond = _search_points(F, k, candidates=candidates)
     home = order.argsort()
     pairs = Pairs(
-        distances=search.distances[home, :k] / unit,
-        indices=order[search.positions[home, :k]],
+        distances=distances[home, :k] / unit,
+        indices=order[positions[home, :k]],
         order=order,
-        earlier=_earlier_points(F, search),
+        earlier=_earlier_points(F, distances, positions, beyond),
         seed=seed,
         potential=None if potential is None else total,
         t=t,

@@ -346,23 +346,6 @@ def ridge_probes(
 # %% ../nbs/core/08_probes.ipynb #05d52de8
 LABEL_ACCURACY = "label accuracy"  # column name in tables of rankings
 
-
-def label_hits(basis: ridge.RidgeBasis, tasks: CheckedTasks) -> Tensor:  # shape (n,), float64
-    "Return the accuracy on each example, leaving out one example of each class at a time."
-    labels, q = tasks.labels[0], tasks.n_classes
-    tasks.check_memory(basis, 1, len(labels))
-    grid, errors = tasks.moments(basis).loo_errors(basis)
-    of_class = torch.zeros(q, basis.U.shape[1], dtype=torch.float64, device=labels.device)
-    for rows in blocks.row_blocks(len(labels), 4096):
-        of_class.index_add_(0, labels[rows], basis.U[rows].double())
-    return ridge.stratified_hits(
-        basis.U,
-        labels,
-        map(basis.residual_filter, grid[errors.argmin() :].tolist()),
-        C=of_class.T @ ridge.simplex_codes(q).to(of_class),
-        counts=labels.bincount(minlength=q),
-    )
-
 # %% ../nbs/core/08_probes.ipynb #16bc93e6
 @documented
 @checks.entry_point
@@ -380,7 +363,7 @@ def label_accuracy(
     if len(tasks.labels) > 1:
         rule = "labels must describe one task"
         checks.refuse(rule, f"{len(tasks.labels)} tasks", "pass the labels of one task")
-    return label_hits(ridge.decompose(X), tasks).mean().item()
+    return tasks.label_hits(ridge.decompose(X)).mean().item()
 
 # %% ../nbs/core/08_probes.ipynb #bdfc5e3f
 def _logistic_block(

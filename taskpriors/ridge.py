@@ -121,6 +121,23 @@ class RidgeBasis(Result):
             out += Yc
         return out.div_(slack)
 
+    def training_parts(
+        self, residuals: Tensor, alpha: float
+    ) -> tuple[Tensor, Tensor]:  # shapes (..., n) and (..., r)
+        """Effect of each training example on the other errors, half a term of pseudo-values.
+
+        Also return the products of the residuals over slack with U.
+        """
+        keep, f = self.residual_filter(alpha)
+        slack = self.loo_slack([alpha])[0].to(residuals.dtype)
+        scaled = residuals / slack
+        products = scaled @ self.U
+        out = (products * -f.to(scaled.dtype)) @ self.U.T
+        if keep:
+            out += scaled
+            out -= scaled.mean(-1, keepdim=True)
+        return out.sub_(residuals).mul_(residuals), products
+
 # %% ../nbs/prior/14_ridge.ipynb #29c4cc31
 def _eigen(
     G,

@@ -155,6 +155,90 @@ class CheckedTasks(NamedTuple):
         Y = self.weighted_targets(slice(None))
         return _TaskTargets(Y.square().sum(0, dtype=torch.float64), Y, Y @ basis.U)
 
+    def block_errors(
+        self,
+        block: tuple[slice, Tensor | None],  # tasks, and their centred targets @ U, or None
+        basis: ridge.RidgeBasis,
+        *,
+        alpha: float,
+        points: bool,
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Errors of tasks, shape (n_block,), at one penalty.
+
+        With `points`, also the weighted squared residuals and `training_parts` of each example
+        (2, n) and, if the products are known, the slope (r,).
+        """
+        rows, products = block
+        targets = code_rows(self.labels[rows], self.codes)
+        residuals = basis.loo_residuals(targets, alpha, products=products)
+        squares = residuals.square().sum(0)
+        errors = squares.mean(1, dtype=torch.float64)
+        if not points:
+            return errors, None, None
+        training, scaled = basis.training_parts(residuals, alpha)
+        weights = self.weights[rows]
+        parts = weights @ torch.stack([squares, training.sum(0)]).double()
+        if products is None:
+            return errors, parts, None
+        return errors, parts, weights @ (products * scaled).sum(0).double()
+
+    def least_errors(
+        self,
+        basis: ridge.RidgeBasis,
+        *,
+        block_size: int | None = None,  # tasks per block; None uses blocks of about 32 MB
+        executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
+    ) -> tuple[float, Tensor, Tensor, Tensor]:
+        """Compute the errors of tasks at the penalty of `alpha_grid` with the least mean error.
+
+        Returns this penalty, the mean over tasks of squared centred targets, shape (n,), the error
+        of each task, (n_tasks,), and the means over tasks of squared residuals and
+        `training_parts`, (2, n); all in float64.
+        """
+        slices = blocks.row_blocks(len(self.labels), self.block(block_size))
+        project = partial(_block_products, basis=basis, tasks=self)
+        each = list(blocks.map_blocks(project, slices, executor=executor))
+        pairs = [(rows, products) for rows, (products, *_) in zip(slices, each, strict=True)]
+        diag, squares = (torch.stack(sums).sum(0) for sums in list(zip(*each, strict=True))[1:])
+        candidates = _candidates(basis)
+        computed: dict[int, tuple[Tensor, Tensor]] = {}  # errors of the tasks, and parts
+
+        def errors_at(k: int, slope: bool) -> tuple[Tensor, Tensor | None]:
+            alpha = candidates.alphas[k].item()
+            at_alpha = partial(self.block_errors, basis=basis, alpha=alpha, points=slope)
+            found = blocks.map_blocks(at_alpha, pairs, executor=executor)
+            errors, parts, slopes = zip(*found, strict=True)
+            errors = torch.cat(errors)
+            if not slope:
+                return self.weights @ errors, None
+            computed[k] = errors, torch.stack(parts).sum(0)
+            return self.weights @ errors, torch.stack(slopes).sum(0)
+
+        best, _ = _least_error(basis, candidates, diag.sum(), squares, errors_at)
+        if best not in computed:
+            errors_at(best, slope=True)
+        errors, parts = computed[best]
+        return candidates.alphas[best].item(), diag, errors, parts
+
+    def label_hits(self, basis: ridge.RidgeBasis) -> Tensor:  # shape (n,), float64
+        """Return the accuracy of a probe of the first task on each example.
+
+        One example of each class is left out at a time.
+        """
+        labels, q = self.labels[0], self.n_classes
+        self.check_memory(basis, 1, len(labels))
+        grid, errors = self.moments(basis).loo_errors(basis)
+        of_class = torch.zeros(q, basis.U.shape[1], dtype=torch.float64, device=labels.device)
+        for rows in blocks.row_blocks(len(labels), 4096):
+            of_class.index_add_(0, labels[rows], basis.U[rows].double())
+        return ridge.stratified_hits(
+            basis.U,
+            labels,
+            map(basis.residual_filter, grid[errors.argmin() :].tolist()),
+            C=of_class.T @ ridge.simplex_codes(q).to(of_class),
+            counts=labels.bincount(minlength=q),
+        )
+
 
 def _moment_block(
     rows: slice, basis: ridge.RidgeBasis, tasks: CheckedTasks, few: bool
@@ -244,26 +328,6 @@ def _errors_of_moments(
     quadratic = _quadratic_terms(basis.U, distributions, weight, f)
     return (torch.stack(linear) + quadratic) / len(basis.U)
 
-# %% ../nbs/prior/14_ridge_tasks.ipynb #1b629065
-def training_parts(basis: ridge.RidgeBasis, residuals: Tensor, alpha: float) -> Tensor:
-    "Effect of each training example on the errors of the others, half a term of pseudo-values."
-    return _training_and_products(basis, residuals, alpha)[0]
-
-
-def _training_and_products(
-    basis: ridge.RidgeBasis, residuals: Tensor, alpha: float
-) -> tuple[Tensor, Tensor]:  # shapes (..., n) and (..., r)
-    "`training_parts`, and the products of the residuals over slack with the basis."
-    keep, f = basis.residual_filter(alpha)
-    slack = basis.loo_slack([alpha])[0].to(residuals.dtype)
-    scaled = residuals / slack
-    products = scaled @ basis.U
-    out = (products * -f.to(scaled.dtype)) @ basis.U.T
-    if keep:
-        out += scaled
-        out -= scaled.mean(-1, keepdim=True)
-    return out.sub_(residuals).mul_(residuals), products
-
 # %% ../nbs/prior/14_ridge_tasks.ipynb #7437c07c
 def _squares_beside(basis: ridge.RidgeBasis, weights: Tensor, alpha: float) -> Tensor:
     "Sum over i != j of weight_i A_ij^2, where A = I - H; weights have shape (k, n)."
@@ -291,7 +355,7 @@ def loo_pseudo_values(
 
     Their standard deviation over sqrt(n) estimates the standard error of the mean over samples of
     examples, which are used for training and testing. `errors` are squared residuals, `training`
-    is returned by `training_parts`; both are means over tasks, shape (..., n).
+    is returned by `RidgeBasis.training_parts`; both are means over tasks, shape (..., n).
     """
     slack = basis.loo_slack([alpha])[0]
     weights = torch.cat([slack[None] ** -2, (errors / slack).view(-1, len(slack))])
@@ -367,7 +431,7 @@ def _floors(
     candidates: _Candidates,
     first: int,  # position of the penalty whose residuals are known
     error: Tensor,  # its sum of weighted squared residuals
-    slope: Tensor,  # from `_training_and_products`: sum over targets of products, shape (r,)
+    slope: Tensor,  # from `RidgeBasis.training_parts`: sum over targets of products, shape (r,)
     *,
     squares: Tensor,  # diagonal of U.T @ A @ U, shape (r,)
     residual: Tensor,  # sum of squared residuals at each penalty, shape (n_alphas,)
@@ -458,79 +522,9 @@ def least_grid_errors(
     return grid[best.cpu()], errors.gather(1, best[:, None])[:, 0]
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #5e1d0a76
-def block_errors(
-    block: tuple[slice, Tensor | None],  # tasks, and the products of their centred targets with U
-    basis: ridge.RidgeBasis,
-    tasks: CheckedTasks,
-    *,
-    alpha: float,
-    points: bool,
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Errors of tasks, shape (n_block,), at one penalty.
-
-    With `points`, also the weighted squared residuals and `training_parts` of each example (2, n)
-    and, if the products are known, the slope (r,).
-    """
-    rows, products = block
-    targets = code_rows(tasks.labels[rows], tasks.codes)
-    residuals = basis.loo_residuals(targets, alpha, products=products)
-    squares = residuals.square().sum(0)
-    errors = squares.mean(1, dtype=torch.float64)
-    if not points:
-        return errors, None, None
-    training, scaled = _training_and_products(basis, residuals, alpha)
-    weights = tasks.weights[rows]
-    parts = weights @ torch.stack([squares, training.sum(0)]).double()
-    if products is None:
-        return errors, parts, None
-    return errors, parts, weights @ (products * scaled).sum(0).double()
-
-
 def _block_products(rows, basis, tasks) -> tuple[Tensor, Tensor, Tensor]:
     Y = code_rows(tasks.labels[rows], tasks.codes)
     Y -= Y.mean(-1, keepdim=True)
     products = Y @ basis.U
     diag, squares = (tasks.weights[rows] @ Z.square().sum(0).double() for Z in (Y, products))
     return products, diag, squares
-
-
-class _TaskErrors(NamedTuple):
-    "Leave-one-out errors of tasks at the penalty of `alpha_grid` with the least mean error."
-
-    alpha: float
-    diag: Tensor  # squared centred targets, mean over tasks, shape (n,), float64
-    errors: Tensor  # of each task, shape (n_tasks,), float64
-    parts: Tensor  # squared residuals and `training_parts`, means over tasks, (2, n), float64
-
-
-def least_task_errors(
-    basis: ridge.RidgeBasis,
-    tasks: CheckedTasks,
-    *,
-    block_size: int | None = None,  # tasks per block; None uses blocks of about 32 MB
-    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
-) -> _TaskErrors:
-    "Compute the errors of tasks at the best penalty, without those at all others."
-    slices = blocks.row_blocks(len(tasks.labels), tasks.block(block_size))
-    project = partial(_block_products, basis=basis, tasks=tasks)
-    each = list(blocks.map_blocks(project, slices, executor=executor))
-    pairs = [(rows, products) for rows, (products, *_) in zip(slices, each, strict=True)]
-    diag, squares = (torch.stack(sums).sum(0) for sums in list(zip(*each, strict=True))[1:])
-    candidates = _candidates(basis)
-    computed: dict[int, tuple[Tensor, Tensor]] = {}  # errors of the tasks, and parts
-
-    def errors_at(k: int, slope: bool) -> tuple[Tensor, Tensor | None]:
-        alpha = candidates.alphas[k].item()
-        at_alpha = partial(block_errors, basis=basis, tasks=tasks, alpha=alpha, points=slope)
-        found = blocks.map_blocks(at_alpha, pairs, executor=executor)
-        errors, parts, slopes = zip(*found, strict=True)
-        errors = torch.cat(errors)
-        if not slope:
-            return tasks.weights @ errors, None
-        computed[k] = errors, torch.stack(parts).sum(0)
-        return tasks.weights @ errors, torch.stack(slopes).sum(0)
-
-    best, _ = _least_error(basis, candidates, diag.sum(), squares, errors_at)
-    if best not in computed:
-        errors_at(best, slope=True)
-    return _TaskErrors(candidates.alphas[best].item(), diag, *computed[best])

@@ -153,7 +153,7 @@ def calibrate_temperature(
     if method == "gibbs":
         states = _cool_chains(P, n_tasks, g, stops, sweeps=10)
     else:
-        run = particles.anneal(P, n_tasks, g, stops, step=0.95)
+        run = particles.ParticleState.anneal(P, n_tasks, g, stops, step=0.95)
         states = (state for state in run if state.beta in stops)
     found = []
     for state in states:

@@ -171,9 +171,8 @@ def _error_over_labels(
     size = tasks.block(block_size)
     tasks.check_memory(basis, size, n)
     if alpha is None and variance and points and not curve:
-        least = ridge_tasks.least_task_errors(basis, tasks, block_size=size, executor=executor)
-        _, diag, errors, parts = least
-        choice = _at_penalty(least.alpha, (w @ errors).item(), diag)
+        best, diag, errors, parts = tasks.least_errors(basis, block_size=size, executor=executor)
+        choice = _at_penalty(best, (w @ errors).item(), diag)
     else:
         moments = tasks.moments(basis, block_size=size, executor=executor)
         diag = moments.diag
@@ -181,9 +180,7 @@ def _error_over_labels(
         if not variance:
             alone = moments.point_errors(basis, choice.alpha) if points else None
             return replace(choice, point_errors=alone)
-        at_alpha = partial(
-            ridge_tasks.block_errors, basis=basis, tasks=tasks, alpha=choice.alpha, points=points
-        )
+        at_alpha = partial(tasks.block_errors, basis=basis, alpha=choice.alpha, points=points)
         pairs = [(rows, None) for rows in blocks.row_blocks(m, size)]
         each = blocks.map_blocks(at_alpha, pairs, executor=executor)
         of_tasks, of_points, _ = zip(*each, strict=True)

@@ -258,7 +258,7 @@ _MIN_DOF = 2  # annealed particles are resampled often, so families differ in si
 def _sample_particles(
     P: particles.PottsModel, g: torch.Generator, m: int, *, sweeps: int
 ) -> Labelings:
-    *_, state = particles.anneal(P, m, g, [1 / P.T])
+    *_, state = particles.ParticleState.anneal(P, m, g, [1 / P.T])
     labels, cloud = state.labels, state.cloud
     same_draws = torch.Generator(device=g.device).set_state(g.get_state())
     reason = cloud.too_few_ancestors() or cloud.too_few_degrees(_MIN_DOF)

@@ -27,6 +27,30 @@ class Grouping(NamedTuple):
     number: Tensor  # group index of each example, from 0 without gaps, shape (n,)
     blocks: list[Tensor]  # rows of all groups of a size, shape (n_groups, size) each
 
+    @classmethod
+    def of(cls, groups: ArrayLike, n: int) -> "Grouping":
+        "Return the grouping of the examples; raise `ValueError` if it has fewer than two groups."
+        groups = groups.tolist() if hasattr(groups, "tolist") else groups
+        names = checks.check_several(groups, "groups")
+        checks.check_same_n(points=n, groups=len(names))
+        try:
+            numbers = {name: k for k, name in enumerate(dict.fromkeys(names))}
+        except TypeError:
+            kind = type(names[0]).__name__
+            checks.refuse("groups must be names or numbers", kind, "pass names", TypeError)
+        if blank := [
+            k for k, name in enumerate(names) if name is None or name != name or name == ""
+        ]:
+            rule, remedy = "every example must have a group", "name its group, or assign a new one"
+            checks.refuse(rule, f"none at row {blank[0]}", remedy)
+        if len(numbers) < 2:
+            checks.refuse("there must be at least two groups", str(len(numbers)), "omit groups")
+        number = torch.tensor([numbers[name] for name in names])
+        sizes = number.bincount()
+        rows = number.argsort(stable=True).split(sizes.tolist())
+        blocks = [torch.stack([r for r in rows if len(r) == k]) for k in sizes.unique().tolist()]
+        return cls(number, blocks)
+
     @property
     def n_groups(self) -> int:
         "Number of groups."
@@ -53,27 +77,15 @@ class Grouping(NamedTuple):
         of_groups = [U[rows.to(U.device)].double() for rows in self.blocks]
         return [(part * f) @ part.mT + share for part in of_groups]
 
-
-def check_groups(groups: ArrayLike, n: int) -> Grouping:
-    "Return the grouping of the examples, or raise `ValueError` if it has fewer than two groups."
-    groups = groups.tolist() if hasattr(groups, "tolist") else groups
-    names = checks.check_several(groups, "groups")
-    checks.check_same_n(points=n, groups=len(names))
-    try:
-        numbers = {name: k for k, name in enumerate(dict.fromkeys(names))}
-    except TypeError:
-        kind = type(names[0]).__name__
-        checks.refuse("groups must be names or numbers", kind, "pass names", TypeError)
-    if blank := [k for k, name in enumerate(names) if name is None or name != name or name == ""]:
-        rule, remedy = "every example must have a group", "name its group, or assign a new one"
-        checks.refuse(rule, f"none at row {blank[0]}", remedy)
-    if len(numbers) < 2:
-        checks.refuse("there must be at least two groups", str(len(numbers)), "omit groups")
-    number = torch.tensor([numbers[name] for name in names])
-    sizes = number.bincount()
-    rows = number.argsort(stable=True).split(sizes.tolist())
-    blocks = [torch.stack([r for r in rows if len(r) == k]) for k in sizes.unique().tolist()]
-    return Grouping(number, blocks)
+    @staticmethod
+    def inverses_of(hats: list[Tensor], keep: float = 1.0) -> tuple[list[Tensor], Tensor]:
+        "Invert the blocks of I - H, shape (n_groups, size, size); also return least eigenvalues."
+        matrices, least = [], []
+        for H in hats:
+            w, V = torch.linalg.eigh(keep * torch.eye(H.shape[1]).to(H) - H)
+            least.append(w[:, 0])
+            matrices.append((V / w[:, None]) @ V.mT)
+        return matrices, torch.cat(least)
 
 
 def evaluated_rows(n: int, most: int, number: Tensor | None = None) -> Tensor:  # ascending rows
@@ -89,22 +101,12 @@ def evaluated_rows(n: int, most: int, number: Tensor | None = None) -> Tensor:  
     return torch.isin(number, order[:n_taken]).nonzero()[:, 0]
 
 # %% ../../nbs/prior/15_left_out_groups.ipynb #b0f88456
-def inverses_of(hats: list[Tensor], keep: float = 1.0) -> tuple[list[Tensor], Tensor]:
-    "Invert the blocks of I - H, shape (n_groups, size, size); also return least eigenvalues."
-    matrices, least = [], []
-    for H in hats:
-        w, V = torch.linalg.eigh(keep * torch.eye(H.shape[1]).to(H) - H)
-        least.append(w[:, 0])
-        matrices.append((V / w[:, None]) @ V.mT)
-    return matrices, torch.cat(least)
-
-
 def _block_inverses(
     basis: RidgeBasis, grouping: Grouping, alpha: float
 ) -> tuple[list[Tensor], Tensor]:
-    "Apply `inverses_of` to the blocks of I - H, up to a factor that cancels."
+    "Apply `Grouping.inverses_of` to the blocks of I - H, up to a factor that cancels."
     keep, f = basis.residual_filter(alpha)
-    return inverses_of(grouping.hat_blocks(basis.U, f, keep / len(basis.U)), keep)
+    return grouping.inverses_of(grouping.hat_blocks(basis.U, f, keep / len(basis.U)), keep)
 
 
 def is_usable(least: Tensor, like: Tensor, size: float = 1.0) -> bool:
@@ -135,7 +137,7 @@ class _PenaltyChoice(NamedTuple):
 
     alpha: float
     residuals: Tensor  # shape (n, k)
-    inverses: list[Tensor]  # inverse blocks of I - H, see `inverses_of`
+    inverses: list[Tensor]  # inverse blocks of I - H, see `Grouping.inverses_of`
 
 
 def _usable_choices(basis: RidgeBasis, T: Tensor, grouping: Grouping) -> Iterator[_PenaltyChoice]:
@@ -228,7 +230,7 @@ def _error_of_columns(basis, T, grouping) -> tuple[Tensor, Tensor, dict]:
 
 def error_without_groups(basis: RidgeBasis, tasks: Tensor, groups: ArrayLike) -> HeldoutError:
     "Compute `error_on_basis`, or `target_error` for real targets, by grouped cross-validation."
-    grouping = check_groups(groups, len(basis.U))
+    grouping = Grouping.of(groups, len(basis.U))
     if tasks.is_floating_point():
         T = (tasks - tasks.mean(1, keepdim=True)).double()
         size = T.square().mean(1, keepdim=True).sqrt()
@@ -252,7 +254,7 @@ def error_without_groups(basis: RidgeBasis, tasks: Tensor, groups: ArrayLike) ->
 def hits_without_groups(basis: RidgeBasis, labels: Tensor, groups: ArrayLike) -> Tensor:
     "Classify examples by probes fitted to the other groups: 1 if correct, else 0; float64, (n,)."
     codes = simplex_codes(max(2, int(labels.max()) + 1)).to(basis.U)
-    T, grouping = codes[labels], check_groups(groups, len(labels))
+    T, grouping = codes[labels], Grouping.of(groups, len(labels))
     choice = _best_penalty(basis, T - T.mean(0), grouping)
     return ((T - choice.residuals) @ codes.T).argmax(1).eq(labels).double()
 
@@ -276,7 +278,7 @@ def cross_skill_without_groups(
     features: list[Tensor], tasks: Tensor, groups: ArrayLike, n_classes: int
 ) -> Tensor:  # shape (n_models, n_priors)
     "Cross skill of all models and priors under leave-one-group-out cross-validation."
-    grouping = check_groups(groups, tasks.shape[2])
+    grouping = Grouping.of(groups, tasks.shape[2])
     codes = simplex_codes(n_classes)
     planes = torch.stack([code_rows(distribution, codes).flatten(0, 1).T for distribution in tasks])
     planes = planes - planes.mean(1, keepdim=True)

@@ -126,7 +126,7 @@ def trace_moments(
     The cost is O(n^2 r) time and O(block_size^2) memory.
     Reference: Task Priors, Theorem 2.6.
     """
-    p = pair_sums.pair_problem(
+    p = pair_sums.PairProblem.of(
         M, prior, temperature, graphs, block_size=block_size, executor=executor, progress=progress
     )
     n, n_temps = len(p.prior), len(p.odds)
@@ -175,7 +175,7 @@ def trace_cumulants(
     dimension of a single model or temperature is dropped.
     Reference: Task Priors, Theorem 2.6 (k = 1, 2); the proof for all k is in the notebook.
     """
-    p = pair_sums.pair_problem(
+    p = pair_sums.PairProblem.of(
         M, prior, temperature, graphs, block_size=block_size, executor=executor
     )
     order = check_count(order, "order", high=20)

@@ -25,14 +25,6 @@ from ..refusals import shortened
 from ..results import Result
 
 # %% ../../nbs/prior/26_pair_retrieval.ipynb #f1cf9ca0
-class _Blocks(NamedTuple):
-    "Blocks of examples of the same class, and pairs of blocks of different classes."
-
-    block: Tensor  # block of each example, numbered by first appearance, shape (n,), int64
-    n_blocks: int
-    apart: Tensor  # pairs of blocks of different classes, shape (n_apart, 2), int64
-
-
 def _refuse_contradiction(pairs: GivenPairs, ties: coo_array, at: int) -> None:
     start, end = pairs.points[at].tolist()
     before = breadth_first_order(ties, start, directed=False)[1]
@@ -46,8 +38,8 @@ def _refuse_contradiction(pairs: GivenPairs, ties: coo_array, at: int) -> None:
     checks.refuse(rule, shortened(got, 160), "correct one of these pairs")
 
 
-def blocks_of_pairs(pairs: PairsLike, n: int) -> _Blocks:
-    "Merge pairs of the same class into blocks, and list the pairs of blocks that must differ."
+def blocks_of_pairs(pairs: PairsLike, n: int) -> Tensor:  # shape (n,), int64
+    "Block of each example that pairs of the same class form, numbered by first appearance."
     pairs = read_pairs(pairs, None, n)
     i, j = pairs.points[pairs.same].T.numpy()
     ties = coo_array((np.ones(len(i)), (i, j)), shape=(n, n)).tocsr()
@@ -59,7 +51,7 @@ def blocks_of_pairs(pairs: PairsLike, n: int) -> _Blocks:
     if len(within):
         at = int((~pairs.same).nonzero()[:, 0][within[0]])
         _refuse_contradiction(pairs, ties, at)
-    return _Blocks(block, len(first), sides.sort(1).values.unique(dim=0))
+    return block
 
 # %% ../../nbs/prior/26_pair_retrieval.ipynb #55f598d6
 _EQUAL = 1e-9  # cosines that differ by less are treated as equal
@@ -150,7 +142,7 @@ def pair_scores(
     n = len(models[0])
     k = checks.check_count(k, "k", high=n - 2)
     pairs = read_pairs(pairs, None, n)
-    tied = blocks_of_pairs(pairs, n).block
+    tied = blocks_of_pairs(pairs, n)
     first, second = pairs.points[pairs.same].T
     queries, partners = torch.cat([first, second]), torch.cat([second, first])
     used, blocks = tied[queries].unique(return_inverse=True)

@@ -102,7 +102,22 @@ def _cumulant_sums(slices, *, prior, models, odds, order, dtype) -> Tensor:
         total = total + sums * (1 if block[0] == block[1] else 2)
     return total
 
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d18
+# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d1a
+def _is_sequence(x: object) -> TypeGuard[Sequence | Tensor]:
+    "Return whether `x` is a list, a tuple or a vector rather than a number."
+    return isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) == 1
+
+# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d1d
+def _checked_models(M: ArrayLike | Mapping[str, ArrayLike]) -> dict[str, Tensor]:
+    "Return finite factors by model name; a single factor is named `model`."
+    if not isinstance(M, Mapping):
+        return {"model": checks.check_features(M, "M")}
+    if not M:
+        rule = "M must contain at least one model"
+        checks.refuse(rule, "an empty dictionary", "pass a factor or name -> factor")
+    return {name: checks.check_features(Z, f"model {name!r}") for name, Z in M.items()}
+
+# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d25
 class PairProblem(NamedTuple):
     "Checked arguments of a statistic of Tr(MG), with options of the pass over pairs."
 
@@ -119,6 +134,56 @@ class PairProblem(NamedTuple):
     block_size: int | None  # examples per block; None uses `points_per_block`
     executor: ExecutorLike | None  # None runs in this process
     progress: bool  # whether to show a progress bar on standard error
+
+    @classmethod
+    def of(
+        cls,
+        M: ArrayLike
+        | Mapping[str, ArrayLike],  # the model's factor, shape (n, r), or name -> factor
+        prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
+        temperature: float | ArrayLike,  # T > 0 in the units of K, a number or a sequence
+        graphs: str,  # "directed" (the paper) or "undirected" (label graphs)
+        *,
+        block_size: int | None = None,  # examples per block
+        executor: ExecutorLike | None = None,  # concurrent.futures.Executor over lists of blocks
+        progress: bool = False,  # whether to show a progress bar on standard error
+    ) -> "PairProblem":
+        "Check the arguments shared by all statistics of Tr(MG)."
+        checks.check_choice(graphs, GRAPHS, "graphs")
+        checks.check_executor(executor)
+        prior = checks.check_features(prior, "prior").detach()
+        temperatures = checks.check_temperatures(temperature)
+        models = {name: Z.detach() for name, Z in _checked_models(M).items()}
+        factors = [prior, *models.values()]
+        checks.check_same_n(prior=len(prior), **{str(k): len(Z) for k, Z in models.items()})
+        devices = {str(Z.device) for Z in factors}
+        if len(devices) > 1:
+            rule = "models and prior must be on the same device"
+            checks.refuse(rule, devices, "move them with .to(device)")
+        if block_size is not None:
+            block_size = checks.check_count(block_size, "block_size")
+        dtype = max((Z.dtype for Z in factors), key=lambda d: d.itemsize)
+        twice = 2 if graphs == "undirected" else 1
+        odds = (twice / temperatures).tolist()
+        if max(odds) > torch.finfo(dtype).max:
+            rule = f"1/temperature must be finite in {dtype}"
+            remedy = "rescale the kernel or pass float64 factors"
+            checks.refuse(rule, temperatures.min().item(), remedy)
+        return cls(
+            names=tuple(map(str, models)),
+            models=factors[1:],
+            prior=prior,
+            kernel=factor_kernel(prior),
+            temperatures=temperatures,
+            odds=odds,
+            twice=twice,
+            single_model=not isinstance(M, Mapping),
+            single_temperature=not _is_sequence(temperature),
+            dtype=dtype,
+            block_size=block_size,
+            executor=executor,
+            progress=checks.check_flag(progress, "progress"),
+        )
 
     def shaped(self, x: Tensor) -> Tensor:  # from shape (n_models, n_temps, ...)
         "Drop the dimensions of a single model and of a single temperature."
@@ -192,69 +257,6 @@ class PairProblem(NamedTuple):
         k = torch.arange(order, dtype=torch.float64, device=self.prior.device)
         diagonal = self.diagonal_cumulants([kernel.diagonal for kernel in kernels], order)
         return off_diagonal * self.twice**k + diagonal
-
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d1a
-def _is_sequence(x: object) -> TypeGuard[Sequence | Tensor]:
-    "Return whether `x` is a list, a tuple or a vector rather than a number."
-    return isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) == 1
-
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d1d
-def _checked_models(M: ArrayLike | Mapping[str, ArrayLike]) -> dict[str, Tensor]:
-    "Return finite factors by model name; a single factor is named `model`."
-    if not isinstance(M, Mapping):
-        return {"model": checks.check_features(M, "M")}
-    if not M:
-        rule = "M must contain at least one model"
-        checks.refuse(rule, "an empty dictionary", "pass a factor or name -> factor")
-    return {name: checks.check_features(Z, f"model {name!r}") for name, Z in M.items()}
-
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d25
-def pair_problem(
-    M: ArrayLike | Mapping[str, ArrayLike],  # the model's factor, shape (n, r), or name -> factor
-    prior: ArrayLike,  # factor of the prior kernel K, shape (n, r_K)
-    temperature: float | ArrayLike,  # T > 0 in the units of K, a number or a sequence
-    graphs: str,  # "directed" (the paper) or "undirected" (label graphs)
-    *,
-    block_size: int | None = None,  # examples per block
-    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over lists of blocks
-    progress: bool = False,  # whether to show a progress bar on standard error
-) -> PairProblem:
-    "Check the arguments shared by all statistics of Tr(MG)."
-    checks.check_choice(graphs, GRAPHS, "graphs")
-    checks.check_executor(executor)
-    prior = checks.check_features(prior, "prior").detach()
-    temperatures = checks.check_temperatures(temperature)
-    models = {name: Z.detach() for name, Z in _checked_models(M).items()}
-    factors = [prior, *models.values()]
-    checks.check_same_n(prior=len(prior), **{str(k): len(Z) for k, Z in models.items()})
-    devices = {str(Z.device) for Z in factors}
-    if len(devices) > 1:
-        rule = "models and prior must be on the same device"
-        checks.refuse(rule, devices, "move them with .to(device)")
-    if block_size is not None:
-        block_size = checks.check_count(block_size, "block_size")
-    dtype = max((Z.dtype for Z in factors), key=lambda d: d.itemsize)
-    twice = 2 if graphs == "undirected" else 1
-    odds = (twice / temperatures).tolist()
-    if max(odds) > torch.finfo(dtype).max:
-        rule = f"1/temperature must be finite in {dtype}"
-        remedy = "rescale the kernel or pass float64 factors"
-        checks.refuse(rule, temperatures.min().item(), remedy)
-    return PairProblem(
-        names=tuple(map(str, models)),
-        models=factors[1:],
-        prior=prior,
-        kernel=factor_kernel(prior),
-        temperatures=temperatures,
-        odds=odds,
-        twice=twice,
-        single_model=not isinstance(M, Mapping),
-        single_temperature=not _is_sequence(temperature),
-        dtype=dtype,
-        block_size=block_size,
-        executor=executor,
-        progress=checks.check_flag(progress, "progress"),
-    )
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d39
 def check_overflow(x: Tensor) -> Tensor:

@@ -220,6 +220,31 @@ class ParticleState(NamedTuple):
         cloud = _ParticleCloud(m, P.Z.device, log_z=(P.n - P.n_clamped) * math.log(P.q))
         return cls(0.0, Y, P.sums(Y), cloud)
 
+    @classmethod
+    def anneal(
+        cls,
+        P: PottsModel,  # the measure, whose temperature is ignored
+        m: int,  # number of particles
+        g: torch.Generator,  # random generator
+        betas: list,  # inverse temperatures to stop at, ascending
+        *,
+        step: float = 0.98,  # conditional effective sample size per step, as a fraction of m
+    ) -> Iterator["ParticleState"]:  # states at all intermediate beta, including `betas`
+        "Anneal weighted particles, starting from independent labels."
+        state = cls.hot(P, m, g)
+        for end in betas:
+            while state.beta < end:
+                beta = _next_beta(state.cloud, P.trace(state.sums), state.beta, end, step)
+                cloud = state.cloud
+                Y, U = state.labels, state.sums
+                cloud.weigh((beta - state.beta) * P.trace(U))
+                if cloud.ess[-1] < Y.shape[1] / 2:
+                    Y = Y[:, cloud.resample(g)]
+                    U = P.sums(Y)
+                P.sweep(beta, Y, U, g)
+                state = cls(beta, Y, U, cloud)
+                yield state
+
 # %% ../../nbs/prior/10_particles.ipynb #fd53c607
 def _next_beta(cloud, trace, beta, end, step) -> float:
     "Increase beta as long as the conditional effective sample size is at least `step`."
@@ -240,27 +265,3 @@ def _next_beta(cloud, trace, beta, end, step) -> float:
         else:
             high = middle
     return beta + max(low, 1e-6 * end)
-
-# %% ../../nbs/prior/10_particles.ipynb #83a2a727
-def anneal(
-    P: PottsModel,  # the measure, whose temperature is ignored
-    m: int,  # number of particles
-    g: torch.Generator,  # random generator
-    betas: list,  # inverse temperatures to stop at, ascending
-    *,
-    step: float = 0.98,  # conditional effective sample size per step of beta, as a fraction of m
-) -> Iterator[ParticleState]:  # states at all intermediate beta, including `betas`
-    "Anneal weighted particles, starting from independent labels."
-    state = ParticleState.hot(P, m, g)
-    for end in betas:
-        while state.beta < end:
-            beta = _next_beta(state.cloud, P.trace(state.sums), state.beta, end, step)
-            cloud = state.cloud
-            Y, U = state.labels, state.sums
-            cloud.weigh((beta - state.beta) * P.trace(U))
-            if cloud.ess[-1] < Y.shape[1] / 2:
-                Y = Y[:, cloud.resample(g)]
-                U = P.sums(Y)
-            P.sweep(beta, Y, U, g)
-            state = ParticleState(beta, Y, U, cloud)
-            yield state

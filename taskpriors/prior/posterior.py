@@ -22,7 +22,6 @@ from . import left_out_groups
 from .calibration import critical_temperature
 from .heldout import error_on_basis
 from .prefix import check_given
-from ..probes import label_hits
 from ..results import Result
 from ..ridge_tasks import CheckedTasks
 from ..signatures import documented
@@ -266,14 +265,14 @@ def labelled_skill(
     skills, values, hits = [], [], []
     grouping = None
     if groups is not None:
-        whole = left_out_groups.check_groups(groups, len(features[0])).number
-        grouping = left_out_groups.check_groups(whole[points], k)
+        whole = left_out_groups.Grouping.of(groups, len(features[0])).number
+        grouping = left_out_groups.Grouping.of(whole[points], k)
     for X in features:
         basis = ridge.decompose(X[points.to(X.device)].double())
         tasks = classes[None].to(X.device)
         if grouping is None:
             error = error_on_basis(basis, tasks)
-            right = label_hits(basis, CheckedTasks.of(tasks, basis.U, q))
+            right = CheckedTasks.of(tasks, basis.U, q).label_hits(basis)
         else:
             error = left_out_groups.error_without_groups(basis, tasks, grouping.number)
             right = left_out_groups.hits_without_groups(basis, tasks[0], grouping.number)

@@ -15,7 +15,7 @@ import taskpriors.checks as checks
 import taskpriors.ridge as ridge
 from ..checks import ArrayLike
 from . import heldout
-from ..ridge_tasks import TaskMoments, loo_pseudo_values, training_parts
+from ..ridge_tasks import TaskMoments, loo_pseudo_values
 from ..signatures import documented
 
 # %% ../../nbs/prior/21_regression.ipynb #2d0a7614
@@ -113,7 +113,7 @@ def target_error(
     choice = heldout.choose_penalty(basis, _moments(basis, T), measure="target")
     residuals = basis.loo_residuals(T.T, choice.alpha)
     squares = residuals.double().square()
-    training = training_parts(basis, residuals, choice.alpha).sum(0).double()
+    training = basis.training_parts(residuals, choice.alpha)[0].sum(0).double()
     point_errors = squares.sum(0)
     values = loo_pseudo_values(basis, point_errors, training, choice.alpha)
     errors, share = squares.mean(1, keepdim=True), choice.baseline / m

@@ -363,7 +363,7 @@ class _Groups(NamedTuple):  # a sample of whole groups
 def _sample_of_groups(fit, rows, tasks, number, index) -> _Groups:
     "Form a sample; `number` holds the group of each fitted example."
     sample = _sample(fit, rows, tasks, index)
-    grouping = whole_groups.check_groups(number[index], len(index))
+    grouping = whole_groups.Grouping.of(number[index], len(index))
     sizes = grouping.number.bincount()[grouping.number].double()
     weights = (fit.n - sizes) / (len(index) - sizes)
     return _Groups(fit.n, sample, grouping, weights.to(sample.U.device))
@@ -391,7 +391,7 @@ def _choose_without_groups(fit, groups) -> tuple[float, Tensor, Tensor]:
     U, inverses = groups.sample.U, {}
     for alpha in ridge_tasks.alpha_grid(fit.s).tolist():
         hats = groups.grouping.hat_blocks(U, _filter(fit, alpha), 1 / fit.n)
-        matrices, least = whole_groups.inverses_of(hats)
+        matrices, least = groups.grouping.inverses_of(hats)
         if whole_groups.is_usable(least, U):
             inverses[alpha] = matrices
     if not inverses:
@@ -450,7 +450,7 @@ def _evaluate_groups(fit, groups, f) -> tuple[dict[str, Tensor], Tensor]:
     U, grouping, m = groups.sample.U, groups.grouping, len(groups.sample.tasks.labels)
     level = _level(fit, f)
     hats = grouping.hat_blocks(U, f, 1 / fit.n)
-    inverses, _ = whole_groups.inverses_of(hats)
+    inverses, _ = groups.grouping.inverses_of(hats)
     each = groups.weights[:, None]
     by_task = (_code_spread(fit, groups.sample.tasks) / level**2).clone()
     own, beyond, first, right = (torch.zeros(len(U)).to(each) for _ in range(4))
@@ -607,7 +607,7 @@ def scores_of_rows(
             remedy = "raise train, or pass the features in memory to ridge_probes"
             rule = f"probes must be fitted to more than {rows.shape[1] + 1} examples"
             checks.refuse(rule, got, remedy)
-    number = None if groups is None else whole_groups.check_groups(groups, n).number
+    number = None if groups is None else whole_groups.Grouping.of(groups, n).number
     fits = _row_fits(rows, tasks, part, further=classes, block_size=block_size)
     if number is None:
         sample = _sample(fits[0], rows, tasks, blocks.evenly(n, n_evaluated))

@@ -388,7 +388,7 @@ def sketch_trace_moments(
     The cost is O(n r^2) time, plus O(r) per pair and model.
     Reference: Task Priors, Theorem 2.6, for the sums that are estimated.
     """
-    p = pair_sums.pair_problem(M, prior, temperature, graphs)
+    p = pair_sums.PairProblem.of(M, prior, temperature, graphs)
     generator = checks.check_generator(seed, p.prior.device)
     rel_tol = checks.check_number(rel_tol, "rel_tol", low=0, low_open=True)
     block = checks.check_count(block_size, "block_size")

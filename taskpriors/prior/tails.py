@@ -48,7 +48,7 @@ def trace_covariance(
     cov = sum_ij A_ij B_ij p_ij (1 - p_ij); the dimension of a single temperature is dropped.
     Reference: Task Priors, Theorem 2.6, polarised.
     """
-    p = pair_sums.pair_problem(
+    p = pair_sums.PairProblem.of(
         models, prior, temperature, graphs, block_size=block_size, executor=executor
     )
     kernels = [pair_sums.factor_kernel(Z) for Z in p.models]
@@ -202,7 +202,7 @@ def outperform_probability(
     Reference: Lugannani and Rice (1980); Barndorff-Nielsen (1986) for the form in r.
     """
     models = dict(A=A, B=B)
-    p = pair_sums.pair_problem(
+    p = pair_sums.PairProblem.of(
         models, prior, temperature, graphs, block_size=block_size, executor=executor
     )
     checks.check_choice(method, ("normal", "saddlepoint"), "method")

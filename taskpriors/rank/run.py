@@ -171,7 +171,7 @@ def _split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
     seed = options.seed + 1
     if options.groups is None:
         return options, checks.check_split(TRAIN, n, seed=seed)
-    grouping = left_out_groups.check_groups(options.groups, n)
+    grouping = left_out_groups.Grouping.of(options.groups, n)
     options = replace(options, groups=grouping.number)
     return options, grouping.split(TRAIN, seed=seed)
 

@@ -24,7 +24,7 @@ from ..inputs.images import ImagesLike, load_images
 from ..inputs.named_models import check_names
 from ..inputs.row_pairs import Retrieval
 from ..inputs.texts import TextsLike, TextSource
-from ..prior.left_out_groups import check_groups
+from ..prior.left_out_groups import Grouping
 from ..prior.pair_retrieval import blocks_of_pairs
 from . import disk, distributions, members, memory, retrieval
 from .options import TRAIN, RankOptions
@@ -109,7 +109,7 @@ def _known_pairs(
     if isinstance(pairs, Retrieval):
         return retrieval.GivenQueries.read(pairs, models, points, n, options)
     given = row_pairs.read_pairs(pairs, points, n)
-    block = blocks_of_pairs(given, n).block
+    block = blocks_of_pairs(given, n)
     if len(block[given.points[given.same].flatten()].unique()) < 2:
         rule = "pairs of one class must form at least two blocks of examples"
         got = f"{int(given.same.sum())} pairs of one class"
@@ -207,7 +207,7 @@ class Task:
         options, notes, pairs = self.options, self.notes, None
         if given_groups is not None:
             names, notes = row_labels.groups_of_points(given_groups, points, n)
-            options = replace(options, groups=check_groups(names, n).number)
+            options = replace(options, groups=Grouping.of(names, n).number)
         if given_pairs is not None:
             pairs = _known_pairs(given_pairs, points, n, self.models, options)
         return replace(self, options=options, labels=labels, pairs=pairs, notes=notes, unread=None)
