@@ -137,6 +137,25 @@ def _copies_note(groups: Tensor, sizes: Tensor) -> str:
     )
 
 
+def _near_copies_note(features: Sequence, seed: int) -> str:  # features: tensors (n, d)
+    n = len(features[0])
+    rows = torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:_SAMPLED].sort().values
+    groups = _copies_in_all([X[rows] for X in features])
+    sizes = groups.bincount()
+    n_copies = int(sizes[sizes > 1].sum())
+    found = "none were found"
+    if n_copies:
+        i, j = rows[(groups == int((sizes > 1).nonzero()[0])).nonzero()[:2, 0]].tolist()
+        found = (
+            f"{n_copies:,} were found, such as rows {i} and {j}, and were not left out together; "
+            "pass examples that belong together as groups="
+        )
+    return (
+        f"Near copies, such as frames of a video, were searched for only in a random sample of "
+        f"{len(rows):,} of the {n:,} examples: {found}."
+    )
+
+
 def _groups_of(
     task: Task, models: Mapping[str, members.Model], n: int
 ) -> tuple[Tensor | None, str, tuple[str, ...]]:
@@ -159,6 +178,8 @@ def _groups_of(
     of_copies = groups if alike else None
     if n <= SEARCHED_ROWS:
         return of_copies, copied, ()
+    if not alike and all(isinstance(X, Tensor) for X in features):
+        return None, copied, (_near_copies_note(features, task.options.seed),)
     note = (
         "Only exact copies of examples were searched for. Near copies, such as frames of a video, "
         f"are not searched for among more than {SEARCHED_ROWS:,} examples: pass groups=."

@@ -45,6 +45,15 @@ def _nearest(
     X = X.double()
     return pairs.nearest_points(X - X.mean(0), k)
 
+# %% ../../nbs/transfer/09_neighbours.ipynb #3251214d
+def _unit_rows(X: Tensor) -> Tensor:  # the same shape, float64
+    "Divide rows by their norms; a zero row raises `ValueError`."
+    norm = X.double().norm(dim=-1, keepdim=True)
+    if (norm == 0).any():
+        rule = "rows must not be zero"
+        checks.refuse(rule, f"{int((norm == 0).sum())} zero rows", "drop them")
+    return X / norm
+
 # %% ../../nbs/transfer/09_neighbours.ipynb #521fb176
 @documented
 @checks.entry_point
@@ -53,7 +62,8 @@ def knn_accuracy(
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
     k: int = 5,  # number of neighbours, at most n - 1
-    all_pairs: pairs.Pairs | None = None,  # pass_over_pairs(features), if available
+    metric: str = "euclidean",  # "euclidean" or "cosine"
+    all_pairs: pairs.Pairs | None = None,  # pass_over_pairs(features), if available and Euclidean
 ) -> float:  # in [0, 1], higher is better
     """Leave-one-out accuracy of a k-nearest-neighbour classifier.
 
@@ -63,7 +73,10 @@ def knn_accuracy(
     Reference: Cover and Hart 1967, Nearest neighbor pattern classification.
     """
     X, y, counts = svd.labelled_points(features, labels)
+    checks.check_choice(metric, ("euclidean", "cosine"), "metric")
     k = checks.check_count(k, "k", high=len(X) - 1)
+    if metric == "cosine":
+        X, all_pairs = _unit_rows(X), None
     voters = _nearest(X, k, all_pairs)[1]
     nearness = torch.arange(k, 0, -1, device=X.device)
     votes, nearest = torch.zeros(2, len(X), len(counts), dtype=torch.long, device=X.device)
@@ -187,15 +200,6 @@ def twonn(
         rule = "neighbours must have different distances"
         checks.refuse(rule, "ties at all remaining examples", "lower discard")
     return float((x @ y) / x.square().sum())
-
-# %% ../../nbs/transfer/09_neighbours.ipynb #3251214d
-def _unit_rows(X: Tensor) -> Tensor:  # the same shape, float64
-    "Divide rows by their norms; a zero row raises `ValueError`."
-    norm = X.double().norm(dim=-1, keepdim=True)
-    if (norm == 0).any():
-        rule = "rows must not be zero"
-        checks.refuse(rule, f"{int((norm == 0).sum())} zero rows", "drop them")
-    return X / norm
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #db542c57
 @documented
