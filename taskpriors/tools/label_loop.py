@@ -14,7 +14,6 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -225,24 +224,23 @@ def _write_answers(path: Path, answers: dict[int, str], points: _PointNames) -> 
     write_files({path: _csv_text(points.columns, answers).encode("utf-8", "surrogateescape")})
 
 # %% ../../nbs/tools/08_label_loop.ipynb #c724d169
-@dataclass
 class _LabelLoop:
     "State of a labelling loop: examples to label, labels so far, and the ranking that uses them."
 
-    ranking: Ranking  # latest ranking, which uses the labels of completed batches
-    rank: Callable[[dict], Ranking]  # ranks the models with labels, row -> label
-    path: Path  # csv file with the labels
-    points: _PointNames  # names of the examples in the csv file
-    batch: int = 20  # number of new labels after which the models are ranked again
-    answers: dict = field(default_factory=dict)  # row -> label
-    skipped: set = field(default_factory=set)  # rows that the user skipped
-    history: list = field(
-        default_factory=list
-    )  # pairs of number of labels and P(best) of each model
-    n_ranked: int = 0  # number of labels that the ranking uses
-
-    def __post_init__(self):
-        self.answers = _answers_in(self.path, self.points)
+    def __init__(
+        self,
+        ranking: Ranking,  # first ranking, without the labels of the loop
+        rank: Callable[[dict], Ranking],  # ranks the models with labels, row -> label
+        path: Path,  # csv file with the labels
+        points: _PointNames,  # names of the examples in the csv file
+        batch: int = 20,  # number of new labels after which the models are ranked again
+    ) -> None:
+        self.ranking, self.rank, self.path, self.points = ranking, rank, path, points
+        self.batch = batch
+        self.skipped: set[int] = set()  # rows that the user skipped
+        self.history: list[tuple[int, dict]] = []  # number of labels, P(best) of each model
+        self.n_ranked = 0  # number of labels that the ranking uses
+        self.answers = _answers_in(path, points)  # row -> label
         self._note()
         if self.answers:
             self.rank_again()
