@@ -134,7 +134,8 @@ def channel_axis(
     """Return the channel axis of a feature map.
 
     timm's networks name it. In other maps, the other two axes have the aspect ratio of the images,
-    up to a difference of two pixels; if both or neither axis is possible, `ValueError` is raised.
+    up to a difference of two pixels. If both axes are possible, it is the first for a module of
+    convolutions without linear layers. If it is not known, `ValueError` is raised.
     """
     by_timm = dict(NCHW=1, NHWC=3).get(getattr(module, "output_fmt", None) or "")
     if by_timm is not None:
@@ -148,6 +149,9 @@ def channel_axis(
                 abs(h * width - w * height) < 2 * max(height, width)
                 for h, w in (shape[2:], shape[1:3])
             )
+    if first and last:
+        kinds = {type(m) for m in module.modules()} if isinstance(module, nn.Module) else set()
+        last = not kinds & {nn.Conv2d, nn.BatchNorm2d} or bool(kinds & {nn.Linear, nn.LayerNorm})
     if first == last:
         rule, got = "the channel axis of a feature map must be known", f"shape {tuple(out.shape)}"
         refuse(rule, got, "pool it in a function that returns (B, d)")
