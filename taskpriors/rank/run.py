@@ -114,7 +114,7 @@ class _Gathered(NamedTuple):
     baselines: members.Settled  # models that are compared, but not ranked
 
 
-_SAMPLED = 4096  # number of labelled examples among which columns that repeat labels are searched
+_SAMPLED = 4096  # number of examples that are searched for copies of examples or of labels
 _ALIKE = 0.01  # share of copied examples above which copies form groups
 
 
