@@ -8,9 +8,10 @@ __all__ = []
 # %% ../../nbs/tools/03_monitor_transformers.ipynb #e92c2f3f
 from typing import Any
 
-from transformers import TrainerCallback
+from transformers import PreTrainedModel, TrainerCallback
 
 from ..checks import check_instance, named
+from ..inputs.accepted_models import PooledModel
 from .monitor import Monitor
 
 # %% ../../nbs/tools/03_monitor_transformers.ipynb #99da435b
@@ -18,7 +19,9 @@ class MonitorCallback(TrainerCallback):
     """Measure the skill of a model at each evaluation by a Trainer of transformers.
 
     The skill is added to the metrics as `eval_taskpriors_skill`, unless the measurement failed. Set
-    metric_for_best_model to `eval_taskpriors_keep`, the number of the step to keep.
+    metric_for_best_model to `eval_taskpriors_keep`, the number of the step to keep. The features
+    of a model of transformers are the input of its classifier, or its pooled output, unless the
+    monitor has `features`.
     Reference: the callback interface of transformers.
     """
 
@@ -38,6 +41,8 @@ class MonitorCallback(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         "Measure the model, and add the results to the metrics and to the log of the trainer."
+        if isinstance(model, PreTrainedModel) and self.monitor.features is None:
+            model = PooledModel(model)
         self.monitor(model, step=state.global_step)  # type: ignore[arg-type]  # not None
         step = next(s for s in self.monitor.history if s.step == state.global_step)
         numbers = step.numbers()
