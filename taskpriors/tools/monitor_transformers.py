@@ -8,10 +8,11 @@ __all__ = []
 # %% ../../nbs/tools/03_monitor_transformers.ipynb #e92c2f3f
 from typing import Any
 
-from transformers import PreTrainedModel, TrainerCallback
+from transformers import TrainerCallback
 
 from ..checks import check_instance, named
 from ..inputs.accepted_models import PooledModel
+from ..inputs.sources import comes_from
 from .monitor import Monitor
 
 # %% ../../nbs/tools/03_monitor_transformers.ipynb #99da435b
@@ -37,13 +38,13 @@ class MonitorCallback(TrainerCallback):
         state: Any,
         control: Any,
         metrics: dict | None = None,
-        model: Any | None = None,
+        model: Any = None,  # the trainer passes its network
         **kwargs: Any,
     ) -> None:
         "Measure the model, and add the results to the metrics and to the log of the trainer."
-        if isinstance(model, PreTrainedModel) and self.monitor.features is None:
+        if self.monitor.features is None and comes_from(model, "transformers"):
             model = PooledModel(model)
-        self.monitor(model, step=state.global_step)  # type: ignore[arg-type]  # not None
+        self.monitor(model, step=state.global_step)
         step = next(s for s in self.monitor.history if s.step == state.global_step)
         numbers = step.numbers()
         names = [k for k in ("skill", "rankme", "deviation", "keep") if k in numbers]
