@@ -195,18 +195,6 @@ def _metrics_with_labels(
     metrics = members.with_plain_names((metrics or {}).items(), "metrics")
     return metrics if labels is None else metrics | _label_functions(labels)
 
-# %% ../../nbs/rank/09_memory.ipynb #a0c1e052
-def _combined_columns(
-    metrics: Mapping[str, Callable], values: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
-    "Combine metrics that are normalised over the models, such as 'ncti over 5 models'."
-    named = {}
-    for name, metric in metrics.items():
-        key = getattr(metric, "key", None)
-        if name in registry.METRICS and isinstance(key, dict) and key.get("metric") == name:
-            named[name] = values[name]
-    return registry.combine_over_models(named, oriented=True)
-
 # %% ../../nbs/rank/09_memory.ipynb #0e0a46b3
 def grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float:
     "Compute the leave-one-group-out accuracy on labelled examples; -1 marks unknown labels."
@@ -339,6 +327,8 @@ class MemoryEngine:
         if labels is not None and groups is not None and registry.LABEL_ACCURACY in metrics:
             metrics[registry.LABEL_ACCURACY] = partial(grouped_accuracy, labels.classes, groups)
         values, failures = self.metrics_of(models, metrics)
-        combined = _combined_columns(metrics, values)
+        combined = {}
+        if registered := {name: values[name] for name, f in metrics.items() if hasattr(f, "key")}:
+            combined = registry.combine_over_models(registered, oriented=True)
         notes = [registry.combination_note(name) for name in combined]
         return distributions.Columns(values | combined, failures, notes)

@@ -19,6 +19,7 @@ import taskpriors.checks as checks
 import taskpriors.refusals as refusals
 from ..checks import ExecutorLike
 from ..inputs.accepted_models import ModelLike
+from ..inputs.encoders import check_device
 from ..inputs.remote import is_url
 from ..signatures import documented
 from ..store import CacheLike
@@ -86,6 +87,10 @@ class Compute:
 
     @checks.named("Compute")
     def __post_init__(self):
+        if self.device is not None:
+            check_device(self.device)
+        checks.check_count(self.batch_size, "batch_size")
+        checks.check_choice(self.dtype, ("float32", "bfloat16", "float16"), "dtype")
         checks.check_count(self.rank, "rank")
         checks.check_count(self.n_residuals, "n_residuals", low=2)
         checks.check_flag(self.progress, "progress")

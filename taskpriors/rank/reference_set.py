@@ -412,6 +412,7 @@ def hub_models(models: Mapping[str, Any], source: Any) -> tuple[tuple[str, ...],
     """
     texts = isinstance(source, TextSource)
     known = {name: source_of(model) for name, model in models.items()}
+    known = {name: model for name, model in known.items() if not model.is_given}
     addresses = [named_models.repositories_of(model, texts) for model in known.values()]
     fetched = [name for name in known if named_models.is_to_be_fetched(known[name], texts)]
     return tuple(sum(addresses, [])), tuple(fetched)

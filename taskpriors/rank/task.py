@@ -121,11 +121,10 @@ def _images_for(
     images: ImagesLike | TextSource | None, models: Mapping[str, Any], options: RankOptions
 ) -> members.Inputs | None:
     "Load the inputs of a ranking and check the model names; None if all models are features."
+    if images is None and all(sources.source_of(model).is_given for model in models.values()):
+        return None
     check_names(models.values(), texts=isinstance(images, TextSource))
-    if images is None:
-        if all(sources.source_of(model).is_given for model in models.values()):
-            return None
-        images = "digits"
+    images = "digits" if images is None else images
     if isinstance(images, (ImageSource, TextSource)):
         return images
     return load_images(images, progress=options.compute.progress)
