@@ -261,61 +261,9 @@ def _cut_components(
     return cut_prior.cut_prior(kernels, options.compute.rank, weights=weights, seed=options.seed)
 
 # %% ../../nbs/rank/10_disk.ipynb #11752488
-class _DrawnRows(NamedTuple):
-    "Tasks of a distribution defined by rows on disk, and statistics of the distribution."
-
-    tasks: Tensor  # tasks for each seed, shape (n_seeds, n_tasks, n), uint8
-    task_temperature: Tensor  # temperature T of the component with the largest weight
-    top: Tensor  # largest eigenvalue of that component's kernel
-    rank: Tensor  # largest number of directions in a component
-    trace_cut: Tensor  # share of the trace outside the leading directions
-
-
-def _draw_row_tasks(
-    components: Sequence[distributions.Component],
-    n: int,  # examples
-    options: RankOptions,
-    *,
-    seeds: Sequence[int],  # one seed per set of tasks
-    cut: cut_prior.CutPrior | None = None,  # truncated kernel of a single component, if available
-    temperatures: Sequence | None = None,  # T of each component; None: from the options
-    classes: Tensor | None = None,  # known classes, shape (n,), -1 where unknown
-) -> _DrawnRows:
-    "Draw sets of tasks; each is the set that `sample_tasks` draws in memory with the same seed."
-    weights = [component.weight for component in components]
-    n_drawn = n if classes is None else int((classes < 0).sum())
-    dealt = [distributions.deal_tasks(weights, options, n_drawn, seed=seed) for seed in seeds]
-    checks.check_memory(2 * len(seeds) * options.tasks.n_tasks * n, "lower n_tasks")
-    labels = torch.empty(len(seeds), options.tasks.n_tasks, n, dtype=torch.uint8)
-    temperature = top = math.nan
-    strongest = trace_cut = 0.0
-    rank = 0
-    for number, component in enumerate(components):
-        if not dealt[0].counts[number].any():
-            continue
-        prior = cut or _cut_components([component], options)
-        largest, T = prior.eigenvalues[0].item(), options.tasks.temperature
-        if temperatures is not None:
-            T = temperatures[number]
-        elif T is None:
-            T = calibration.task_temperature(prior.factor, options.tasks.n_classes, top=largest)
-        if component.weight > strongest:
-            strongest, temperature, top = component.weight, T, largest
-        rank = max(rank, prior.factor.shape[1])
-        trace_cut += component.weight / sum(weights) * prior.trace_cut
-        Z = prior.factor.to(options.device)
-        for out, of_seed in zip(labels, dealt, strict=True):
-            tasks = of_seed.draw(Z, T, number, classes=classes)
-            out[of_seed.components == number] = tasks.cpu()
-        if options.bar is not None:
-            options.bar.update(len(seeds))
-    return _DrawnRows(
-        tasks=labels,
-        task_temperature=members.scalar(temperature),
-        top=members.scalar(top),
-        rank=members.scalar(rank),
-        trace_cut=members.scalar(trace_cut),
-    )
+def _factor_of(cut) -> tuple[Tensor, float, float]:
+    "Factor (n, r) of a truncated kernel, its largest eigenvalue, and the share of the trace cut."
+    return cut.factor, cut.eigenvalues[0].item(), cut.trace_cut
 
 
 def _sample_moments(models, prior, options) -> distributions.Moments:  # moments of all models
@@ -329,10 +277,6 @@ def _sample_moments(models, prior, options) -> distributions.Moments:  # moments
     return distributions.Moments.of(sampled, least, T, seconds=0.0)
 
 # %% ../../nbs/rank/10_disk.ipynb #c54fd8ee
-def _task_seeds(options) -> list[int]:  # for tasks of skills and of probes
-    return [options.seed + 2, *([options.seed] if options.accuracy else [])]
-
-
 def _drawn_or_kept(
     models, distribution, options
 ) -> tuple:  # tasks and, if requested, moments; cached
@@ -363,13 +307,15 @@ def _drawn_or_kept(
     )
     prior = functools.cache(partial(_cut_components, distribution.components, options))
     n = len(next(iter(rows.values())))
-    seeds = _task_seeds(options)
-    shape = (len(seeds), options.tasks.n_tasks, n)
-    like = _DrawnRows(torch.empty(shape, dtype=torch.uint8, device="meta"), *[members.blank()] * 4)
+    labels = torch.empty(1 + options.accuracy, tasks.n_tasks, n, dtype=torch.uint8, device="meta")
+    like = distributions.DrawnTasks(labels, *[members.blank()] * 4)
 
-    def draw() -> _DrawnRows:
-        cut = prior() if len(distribution.components) == 1 else None
-        return _draw_row_tasks(distribution.components, n, options, seeds=seeds, cut=cut)
+    def kernel_of(component) -> tuple[Tensor, float, float]:
+        is_single = len(distribution.components) == 1
+        return _factor_of(prior() if is_single else _cut_components([component], options))
+
+    def draw() -> distributions.DrawnTasks:
+        return distributions.draw_tasks(distribution.components, kernel_of, options, n)
 
     of_tasks = dict(key, what="tasks of components on disk, and their cuts")
     drawn = members.load_or_compute(of_tasks, draw, like, folder)
@@ -446,11 +392,11 @@ class DiskEngine:
     ) -> distributions.TaskSample:
         "Draw tasks from a distribution that agree with the known classes, if there are any."
         if classes is not None:
-            drawn_rows = _draw_row_tasks(
+            drawn_rows = distributions.draw_tasks(
                 distribution.components,
-                len(classes),
+                self.kernel,
                 options,
-                seeds=_task_seeds(options)[:1],
+                len(classes),
                 temperatures=temperatures,
                 classes=classes,
             )
@@ -514,10 +460,9 @@ class DiskEngine:
             score = partial(_scored_in_worker, job=job)
             return members.attempt_each(score, rows, options, "models")
 
-    def subset(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
-        "Factor (k, r) of a component for some examples, and its kernel's largest eigenvalue."
-        cut = _cut_components([component], self.options)
-        return cut.factor[points], cut.eigenvalues[0].item()
+    def kernel(self, component: distributions.Component) -> tuple[Tensor, float, float]:
+        "Factor (n, r) of a component, its largest eigenvalue, and the share of the trace cut."
+        return _factor_of(_cut_components([component], self.options))
 
     def columns(
         self,

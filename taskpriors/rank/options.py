@@ -205,6 +205,6 @@ class RankOptions:
 
 # %% ../../nbs/rank/02_options.ipynb #84fda7c5
 def task_orders(n_tasks: int) -> torch.Tensor:  # shape (n_tasks,), int64
-    "Index of the random order in which each task of `sample_tasks` was drawn."
+    "Index of the random order in which each task of `draw_tasks` was drawn."
     parts = torch.arange(n_tasks).tensor_split(min(ORDERS, n_tasks))
     return torch.cat([torch.full_like(part, k) for k, part in enumerate(parts)])

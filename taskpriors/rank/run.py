@@ -722,15 +722,12 @@ def _prefix_notes(models: Mapping[str, Any]) -> list[str]:  # models: name -> So
 
 def _steps_of(task: Task, group: _Gathered) -> tuple[int, int]:
     "Count the steps of the progress bar until tasks are drawn, and in total."
-    labelled, n_sets = task.labels is not None, 1 + task.options.accuracy  # sets of tasks
-    n_models, n_task_models = len(group.models), len(group.models | group.reference_models)
+    labelled, n_task_models = task.labels is not None, len(group.models | group.reference_models)
     cross_skills = n_task_models if task.prior.kind == "consensus" and n_task_models > 2 else 0
-    n_scored = (1 + labelled) * (n_models + len(group.baselines.results))
-    if task.rows is None:
-        return cross_skills, cross_skills + n_scored + (n_sets - 1) * n_models
-    n_components = max(cross_skills, 1)  # one step per component and set of tasks
-    n_drawn = cross_skills + n_sets * n_components
-    return n_drawn, n_drawn + labelled * n_components + n_scored
+    n_components = max(cross_skills, 1)
+    n_drawn = cross_skills + (1 + task.options.accuracy) * n_components
+    n_scored = len(group.models) + len(group.baselines.results)
+    return n_drawn, n_drawn + labelled * n_components + (1 + labelled) * n_scored
 
 
 def _rank_with(engine: disk.Engine, task: Task) -> Ranking:
