@@ -35,7 +35,6 @@ from taskpriors.rank.forecast import (
 )
 from .options import task_orders
 from ..report import page, table, words
-from ..report.plots import plot_accuracies
 from ..results import Result
 from ..signatures import documented
 from ..transfer.agreement import partial_agreement, rank_agreement
@@ -633,23 +632,6 @@ class Ranking(Result):
     def plot(self, ax: Axes | None = None) -> Axes:
         "Plot the margin of each model on the user's task with its 95 % interval, best at the top."
         return self.forecast.plot(ax)
-
-    @checks.entry_point
-    def plot_agreement(
-        self,
-        statistic: str = "skill",  # name of a column
-        ax: Axes | None = None,  # matplotlib axes; None: a new figure
-    ) -> Axes:
-        "Plot probe accuracy, with its standard deviation over tasks, against a statistic."
-        accuracies = record.on_request(self.accuracies, "accuracy")
-        statistics = dict(skill=self.skill) | self._moments | self.extra
-        statistics["dimension"] = self.dimension.double()
-        values = statistics[checks.check_choice(statistic, tuple(statistics), "statistic")]
-        row = _agreement_row(statistic, values, self.accuracy)
-        title = f"Spearman {row['spearman']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
-        title += "\nwith probes on the prior's own tasks"
-        options = dict(xlabel=table.column_of(statistic).heading, title=row["note"] or title)
-        return plot_accuracies(values, accuracies, ax=ax, **options)
 
     def save(
         self,

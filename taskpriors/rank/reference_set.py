@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 import taskpriors.checks as checks
 from ..inputs import named_models
@@ -138,16 +139,10 @@ def _fold_norms(network: nn.Module) -> nn.Module:  # the same network up to roun
 
     for block in network.modules():
         parts = list(block.named_children())
-        for (_, conv), (name, norm) in zip(parts, parts[1:], strict=False):
-            if not isinstance(conv, nn.Conv2d) or not isinstance(norm, BatchNormAct2d):
-                continue
-            scale = norm.weight.data / (norm.running_var + norm.eps).sqrt()
-            offset = norm.bias.data - norm.running_mean * scale
-            if conv.bias is not None:
-                offset = offset + conv.bias.data * scale
-            conv.weight.data = conv.weight.data * scale.view(-1, 1, 1, 1)
-            conv.bias = nn.Parameter(offset)
-            setattr(block, name, nn.Sequential(norm.drop, norm.act))
+        for (name, conv), (next_name, norm) in zip(parts, parts[1:], strict=False):
+            if isinstance(conv, nn.Conv2d) and isinstance(norm, BatchNormAct2d):
+                setattr(block, name, fuse_conv_bn_eval(conv, norm))
+                setattr(block, next_name, nn.Sequential(norm.drop, norm.act))
     return network
 
 # %% ../../nbs/rank/08_reference_set.ipynb #8d841b4e
