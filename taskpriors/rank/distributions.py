@@ -445,7 +445,7 @@ def draw_tasks(
         for out, of_seed in zip(labels, dealt, strict=True):
             tasks = of_seed.draw(Z.to(options.device), T, number, classes=classes)
             out[of_seed.components == number] = tasks.cpu()
-        if options.bar is not None:
+        if options.bar is not None and classes is None:
             options.bar.update(len(seeds))
     return DrawnTasks(labels, *map(members.scalar, (temperature, top, rank, trace_cut)))
 
