@@ -88,17 +88,14 @@ class _RowsJob(NamedTuple):
     cache: object  # directory; None is cache_dir(), False is no cache
 
 
-def _file_key(
-    rows,
-) -> list[int | str] | None:  # identity of a file's content; None for rows in memory
+def _file_key(rows) -> list[int | str] | None:  # identity of a file; None for rows in memory
     if rows.layout is None:
         return None
     return [rows.layout.path, rows.layout.offset, *map(str, rows.stamp)]
 
 
-def _of_groups(
-    values, number
-) -> Tensor:  # shape (n_groups,), values whose mean has the variance of the grouped mean
+def _of_groups(values, number) -> Tensor:  # shape (n_groups,)
+    "Form values whose mean has the variance of the mean over independent groups."
     n_groups, mean = int(number.max()) + 1, values.mean()
     sums = values.new_zeros(n_groups).index_add_(0, number, values - mean)
     return mean + n_groups / len(values) * sums
@@ -277,9 +274,8 @@ def _sample_moments(models, prior, options) -> distributions.Moments:  # moments
     return distributions.Moments.of(sampled, least, T, seconds=0.0)
 
 # %% ../../nbs/rank/10_disk.ipynb #c54fd8ee
-def _drawn_or_kept(
-    models, distribution, options
-) -> tuple:  # tasks and, if requested, moments; cached
+def _drawn_or_kept(models, distribution, options) -> tuple:
+    "Draw or load the tasks and, if requested, the moments."
     rows = {name: model.features for name, model in models.items()}
     has_factor = any(
         isinstance(M, Tensor) for component in distribution.components for M in component.kernels

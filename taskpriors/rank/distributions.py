@@ -457,9 +457,7 @@ class TaskScores(NamedTuple):
     points: Tensor  # jackknife pseudo-values of the relative error, (n,) or (n_evaluated,)
     tasks: Tensor  # pseudo-values of the relative error on tasks, shape (n_tasks,)
     seconds: Tensor  # computation time
-    sampled: Tensor | None = (
-        None  # sampling errors, (n_evaluated,); None if all examples are evaluated
-    )
+    sampled: Tensor | None = None  # sampling errors, (n_evaluated,); None: all are evaluated
     accuracy: Tensor | None = None  # of probes on each task, (n_tasks,); None: no probes
     right: Tensor | None = None  # mean accuracy of the probes at each held-out example
     columns: Tensor | None = None  # label statistics, if rows on disk are scored

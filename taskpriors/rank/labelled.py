@@ -37,9 +37,7 @@ def _open_components(
         weights = distribution.consensus.weights[present]
         alike = distribution.cross_skills.alike[present][:, present]
         names = [distribution.members[k] for k in present]
-    elif (
-        distribution.kind == "consensus" and len(models) > 1
-    ):  # no consensus weights: use all models
+    elif distribution.kind == "consensus" and len(models) > 1:  # no weights: use all models
         n = len(next(iter(models.values())).features)
         index = blocks.evenly(n, 512, down=True)
         rows = [model.rows(index) for model in models.values()]
@@ -98,9 +96,7 @@ def _draw_agreeing(
     likely = posterior.label_evidence(
         rows, classes[points], n_classes=q, top_eigenvalues=tops, seed=options.seed
     )
-    prior_weights = torch.tensor(
-        [component.weight for component in components], dtype=torch.float64
-    )
+    prior_weights = members.scalar([component.weight for component in components])
     weights = posterior.posterior_weights(prior_weights, likely, similarity=alike)[0].tolist()
     temperatures = (likely.top_eigenvalues / (q * likely.gain)).tolist()
     if options.tasks.temperature is not None:
@@ -108,9 +104,8 @@ def _draw_agreeing(
     weighted = [one._replace(weight=w) for one, w in zip(components, weights, strict=True)]
     kept = [k for k, component in enumerate(weighted) if not component.is_negligible]
     mixture = tuple(weighted[k] for k in kept)
-    as_many = (
-        options.tasks.n_tasks * (options.tasks.n_classes - 1) // (q - 1)
-    )  # about as many columns as without labels
+    # about as many columns as without labels
+    as_many = options.tasks.n_tasks * (options.tasks.n_classes - 1) // (q - 1)
     n_tasks = min(options.tasks.n_tasks, max(_FEWEST_TASKS, as_many))
     sample = engine.draw(
         replace(distribution, components=mixture),

@@ -41,15 +41,11 @@ class Tasks:
     models, at a temperature at which tasks are both learnable and diverse.
     """
 
-    prior: ModelLike | None = (
-        None  # "consensus" (None), "product" of all models, a model, or a factor (n, r)
-    )
+    prior: ModelLike | None = None  # None: "consensus"; "product", a model, or a factor (n, r)
     n_tasks: int = 200  # number of sampled tasks
     n_classes: int = 5  # number of classes per task
     kernel: str = "cosine"  # kernel of the models: "cosine", "linear", "projection" or "rbf"
-    temperature: float | None = (
-        None  # temperature of tasks, in units of the kernel; None: automatic
-    )
+    temperature: float | None = None  # of tasks, in units of the kernel; None: automatic
 
     @checks.named("Tasks")
     def __post_init__(self):

@@ -155,22 +155,19 @@ class Ranking(Result):
     variance: Tensor | None = None  # Var Tr(MG), shape (n_models,), float64
     reason: str = ""  # reason why no labels can have the edges of `mean` and `variance`
     parameters: Tensor | None = None  # per model, (n_models,), NaN: unknown; None: all unknown
-    drawn: dict | None = field(default=None, repr=False)  # a few tasks for display
-    sample_errors: Tensor | None = (
-        None  # sampling errors, (n_models, n_evaluated); None: all examples are evaluated
-    )
-    evaluated: Tensor | None = (
-        None  # row numbers of the test examples of the probes, (n_evaluated,)
-    )
+    drawn: dict | None = field(
+        default=None, repr=False
+    )  # a few tasks for display; None without inputs
+    sample_errors: Tensor | None = None  # (n_models, n_evaluated); None: all are evaluated
+    evaluated: Tensor | None = None  # row numbers of the probes' test examples, (n_evaluated,)
     prior_skill: Tensor | None = None  # (n_models,), skill without labels, if there are labels
     to_label: Tensor | None = None  # row numbers of examples to label, in labelling order
     milliseconds: Tensor | None = None  # time per example for embedding, (n_models,), NaN: unknown
     groups: Tensor | None = None  # group number of each example, (n,); None: no groups
     folder: str = ""  # directory in which the ranking was saved; empty: not saved
     evidence: ForecastEvidence | None = field(default=None, repr=False)  # None: not stored
-    baseline_evidence: ForecastEvidence | None = field(
-        default=None, repr=False
-    )  # about models and baselines
+    # about the models, then the baselines
+    baseline_evidence: ForecastEvidence | None = field(default=None, repr=False)
     baseline_skill: Tensor | None = None  # skill of the models, then the baselines
 
     def __dir__(self):  # hides fields that users rarely need
@@ -334,11 +331,8 @@ class Ranking(Result):
         return distribution.covariance.diagonal().sqrt()
 
     @property
-    def _costs(
-        self,
-    ) -> dict[
-        str, dict[str, float]
-    ]:  # column -> model -> cost, for columns that differ by a factor of two
+    def _costs(self) -> dict[str, dict[str, float]]:  # column -> model -> cost
+        "Costs that differ by a factor of two or more."
         columns = dict(parameters=self.parameters, milliseconds=self.milliseconds)
         known = {name: column for name, column in columns.items() if column is not None}
         return {
@@ -487,9 +481,8 @@ class Ranking(Result):
         return bool((self.skill <= bound * self._skill_errors()).all())
 
     @property
-    def _is_noise(
-        self,
-    ) -> bool:  # whether the models share no structure and there is no other evidence
+    def _is_noise(self) -> bool:
+        "Whether the models share no structure and there is no other evidence."
         shared = self.settings.get("shared_structure", {})
         informed = self._record is not None or self._pairs is not None
         informed = informed or ("labels" in self.settings and not self._is_at_chance)
@@ -524,9 +517,8 @@ class Ranking(Result):
         )
 
     @property
-    def _outlook(
-        self,
-    ) -> dict[int, float]:  # number of further labels or pairs -> expected regret; 0: current
+    def _outlook(self) -> dict[int, float]:
+        "Expected regret for each number of further labels or pairs; 0 is the current one."
         if self._pairs is None:
             known = min(self._path, default=0)
             return {number - known: regret for number, regret in self._path.items()}

@@ -45,23 +45,17 @@ def picture_address(image: Any, side: int, kind: str, **how: Any) -> str:
 
 def _shown(images, i) -> str:
     item = images[i]
-    return (
-        words.shortened(words.plain_text(item), 200)
-        if isinstance(item, str)
-        else picture_address(item, 72, "jpeg", quality=80)
-    )
+    if isinstance(item, str):
+        return words.shortened(words.plain_text(item), 200)
+    return picture_address(item, 72, "jpeg", quality=80)
 
 
-def draw_tasks(
-    labels: Tensor, mask: Tensor, images: members.Inputs | Sequence | None
-) -> dict[str, Any]:
+def draw_tasks(labels: Tensor, mask: Tensor, images: members.Inputs | Sequence) -> dict[str, Any]:
     "Describe a few tasks and held-out examples, with previews, as a JSON object."
     tasks = blocks.evenly(len(labels), _DRAWN).tolist()
     held_out = (~mask.cpu()).nonzero().flatten()
     points = held_out[blocks.evenly(len(held_out), _SHOWN)]
-    shown = []
-    if images is not None:
-        shown = [members.attempt(_shown, images, i)[0] for i in points.tolist()]
+    shown = [members.attempt(_shown, images, i)[0] for i in points.tolist()]
     classes = labels[tasks][:, points].tolist()
     return dict(tasks=tasks, points=points.tolist(), classes=classes, shown=shown)
 

@@ -123,8 +123,7 @@ def _fill_network(network: nn.Module, weights: dict, name: str) -> None:
     rule = f"the weights of {name} must match timm's network"
     remedy = "update timm, or leave the reference model out"
     if len(entries) != len(weights):
-        got = f"{len(weights)} tensors instead of {len(entries)}"
-        checks.refuse(rule, got, remedy)
+        checks.refuse(rule, f"{len(weights)} tensors instead of {len(entries)}", remedy)
     for (ours, value), (theirs, weight) in zip(entries.items(), weights.items(), strict=True):
         same_word = ours.rpartition(".")[2] == theirs.rpartition(".")[2]
         if not same_word or value.shape != weight.shape:

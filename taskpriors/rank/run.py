@@ -199,13 +199,10 @@ def _split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
 
 def _check_rows(models: Mapping[str, members.Model]) -> None:
     "Refuse models that do not describe the same examples in the same order."
-    sizes = [(words.shortened(name, 60), len(model.features)) for name, model in models.items()]
-    (first, n_first), *others = sizes
-    for name, n in others:
-        if n != n_first:
-            got = f"{n_first} in {first}, {n} in {name}"
-            remedy = "pass the same rows in the same order"
-            checks.refuse("models must describe the same examples", got, remedy)
+    sizes = {words.shortened(name, 60): len(model.features) for name, model in models.items()}
+    odd = [name for name, n in sizes.items() if n != next(iter(sizes.values()))]
+    if odd:
+        checks.check_same_n(**{name: sizes[name] for name in (next(iter(sizes)), odd[0])})
 
 
 def _gather(engine: disk.Engine, task: Task) -> _Gathered:
@@ -348,10 +345,11 @@ class _Findings(NamedTuple):
         return evidence, skill
 
 
-def _prior_kernel(
-    engine: disk.Engine, choice: distributions.PriorChoice, n: int
-) -> Any:  # factor (n, r), or RowKernel; None for a prior of ranked models
-    "Return the kernel of a prior that is not a ranked model; it must have n examples."
+def _prior_kernel(engine: disk.Engine, choice: distributions.PriorChoice, n: int) -> Any:
+    """Return the kernel of a prior that is not a ranked model; it must have n examples.
+
+    The kernel is a factor (n, r) or a RowKernel, or None for a prior of ranked models.
+    """
     kernel = choice.source
     if choice.kind == "model":
         embedded, failures = engine.embed({choice.description: choice.source})
@@ -599,7 +597,7 @@ def _assemble(
         | _query_columns(given, tuple(models)),
         failures=findings.failures,
         settings=settings,
-        drawn=record.draw_tasks(drawn_tasks, mask, task.inputs),
+        drawn=None if task.inputs is None else record.draw_tasks(drawn_tasks, mask, task.inputs),
         to_label=findings.to_label,
         groups=task.options.groups,
         reason="" if moments is None else moments.edge_reason(len(mask)),
