@@ -171,8 +171,10 @@ def _scored_in_worker(rows, job) -> distributions.TaskScores:
         _release_freed_pages()
 
 # %% ../../nbs/rank/10_disk.ipynb #adf85149
-def _kernel_of(rows, kind, rank, seed, cache) -> cut_prior.RowKernel:  # RowKernel
-    width = min(rank + cut_prior.OVERSAMPLING, *rows.shape)
+def _model_of_rows(rows: row_blocks.RowMatrix, options: RankOptions) -> members.Model:
+    "Form a model whose features stay on disk, and compute the mean and scale of its kernel."
+    kind, seed, d = options.tasks.kernel, options.seed, rows.shape[1]
+    width = min(options.compute.rank + cut_prior.OVERSAMPLING, *rows.shape)
 
     def compute() -> dict[str, Tensor]:
         kernel = cut_prior.row_kernel(rows, kind, width=width, seed=seed)
@@ -183,11 +185,12 @@ def _kernel_of(rows, kind, rank, seed, cache) -> cut_prior.RowKernel:  # RowKern
 
     file = _file_key(rows)
     key = dict(what="kernel of rows", file=file, kind=kind, width=width, seed=seed)
-    blank, d = members.blank, rows.shape[1]
+    blank = members.blank
     like = dict(mean=blank(d), scale=blank(), trace=blank(), range=blank(d, width))
-    numbers = members.cached_tensors(key, compute, like, cache if file else False)
+    cache = options.compute.cache if file else False
+    numbers = members.cached_tensors(key, compute, like, cache)
     rows.check_unchanged()
-    return cut_prior.RowKernel(
+    kernel = cut_prior.RowKernel(
         rows=rows,
         kind=kind,
         mean=numbers["mean"].to(rows.dtype),
@@ -195,36 +198,16 @@ def _kernel_of(rows, kind, rank, seed, cache) -> cut_prior.RowKernel:  # RowKern
         trace=numbers["trace"].item(),
         range=numbers["range"].to(rows.device),
     )
+    return members.Model(
+        features=rows,
+        factor=kernel,
+        seconds=0.0,
+        device=str(rows.device),
+        dtype=str(rows.dtype),
+        digest="" if file is None else f"{rows!r}, {store.digest_json(dict(file=file))[:24]}",
+    )
 
 # %% ../../nbs/rank/10_disk.ipynb #3dc09d24
-def _gather_rows(
-    rows: Mapping[str, row_blocks.RowMatrix], options: RankOptions
-) -> members.Settled:  # name -> Model
-    "Form models whose features stay on disk, and compute the mean and scale of their kernels."
-    kernel_of = partial(
-        _kernel_of,
-        kind=options.tasks.kernel,
-        rank=options.compute.rank,
-        seed=options.seed,
-        cache=options.compute.cache,
-    )
-    kernels, failures = members.attempt_each(kernel_of, rows, options, "kernels")
-    models = {}
-    for name, kernel in kernels.items():
-        matrix = kernel.rows
-        file = _file_key(matrix)
-        models[name] = members.Model(
-            name=name,
-            features=matrix,
-            factor=kernel,
-            seconds=0.0,
-            device=str(matrix.device),
-            dtype=str(matrix.dtype),
-            digest="" if file is None else f"{matrix!r}, {store.digest_json(dict(file=file))[:24]}",
-        )
-    return members.Settled(models, failures)
-
-
 def open_features(
     models: Mapping[str, Any], options: RankOptions
 ) -> members.Settled:  # name -> RowMatrix
@@ -374,7 +357,8 @@ class DiskEngine:
             for name, given in named.items()
         }
         rows, failures = open_features(features, self.options)
-        models, broken = _gather_rows(rows, self.options)
+        model_of = partial(_model_of_rows, options=self.options.alone())
+        models, broken = members.attempt_each(model_of, rows, self.options, "kernels")
         return members.Settled(models, failures | broken)
 
     def draw(

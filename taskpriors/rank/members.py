@@ -123,7 +123,6 @@ def named_models(models: ModelsLike | None) -> dict[str, sources.Source]:
 class Model:
     "Features of a model, and how they were computed."
 
-    name: str  # name in the table
     features: Any  # tensor of shape (n, d), or a RowMatrix for rows on disk
     factor: Any  # factor (n, r) of the centred kernel with Frobenius norm one, or a RowKernel
     seconds: float  # time for embedding the examples
@@ -179,7 +178,6 @@ def _gather_model(
         embedded = embed_model(name, source, images, options, bar)
         features = checks.check_features(embedded.features, f"features of {name}")
     return Model(
-        name=name,
         features=features,
         factor=kernels.kernel_factor(features, options.tasks.kernel, scale="frobenius"),
         seconds=embedded.seconds,

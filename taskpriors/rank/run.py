@@ -672,17 +672,15 @@ def _note_label_columns(
 def _note_unranked(findings: _Findings, group: _Gathered, settings: dict) -> None:
     "Add to the settings which reference models and baselines were used."
     called, beside = group.reference_set, findings.beside
-    for name, why in group.failed_references.items():
-        settings["notes"].append(f"{name}, which is not ranked, was left out: {why}")
-    if called is not None and (fetched := called.download_note(group.failed_references)):
-        settings["notes"].append(fetched)
-    failures = {**group.baselines.failures}
+    failures = {**group.failed_references, **group.baselines.failures}
     if beside is not None:
         failures |= beside.failures
         if beside.models:
             settings["baselines"] = {name: model.digest for name, model in beside.models.items()}
     for name, why in failures.items():
         settings["notes"].append(f"{name}, which is not ranked, was left out: {why}")
+    if called is not None and (fetched := called.download_note(group.failed_references)):
+        settings["notes"].append(fetched)
     distribution = findings.task_sample.distribution
     references = distribution.reference_models
     used = {name for component in distribution.components for name in component.names}
