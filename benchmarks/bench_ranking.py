@@ -34,8 +34,8 @@ STEPS = {  # functions as the modules of a ranking know them, by what they are f
     "kernels": ("kernels.kernel_factor", "rank.distributions.kernel_factor"),
     "tasks of the election": ("prior.consensus.tasks_of_priors",),
     "skills of the election": ("prior.consensus._skills",),
-    "tasks": ("rank.distributions.sample_tasks",),
-    "skills": ("rank.memory._skill",),
+    "tasks": ("rank.distributions.draw_tasks",),
+    "skills": ("rank.memory._score",),
 }
 DECOMPOSING = ("rank.memory", "prior.consensus", "probes")  # who decomposes
 

@@ -393,8 +393,7 @@ def test_the_cache_is_shown_and_cleared(shelf, tmp_path):
     assert (code, err) == (0, "") and out.startswith("cache\n")
     for kind, n in (
         ("consensus", 1),
-        ("skill and ratios", 6),
-        ("probes of examples", 6),
+        ("scores of features", 6),
         ("moments of models", 1),
         ("left by killed runs", 1),
     ):
@@ -403,7 +402,7 @@ def test_the_cache_is_shown_and_cleared(shelf, tmp_path):
     assert piece.exists()
 
     code, out, err = run("cache", "--cache", "cache", "--clear", cwd=tmp_path)
-    assert (code, err) == (0, "") and "Removed:" in out and "15 files" in out
+    assert (code, err) == (0, "") and "Removed:" in out and "9 files" in out
     assert all(path.read_text() == "mine" for path in strangers)
     left = {p.name for p in (tmp_path / "cache").rglob("*") if p.is_file()}
     assert left == {"notes.txt", "other.safetensors", "mine", "write.lock"}

@@ -88,17 +88,14 @@ class _RowsJob(NamedTuple):
     cache: object  # directory; None is cache_dir(), False is no cache
 
 
-def _file_key(
-    rows,
-) -> list[int | str] | None:  # identity of a file's content; None for rows in memory
+def _file_key(rows) -> list[int | str] | None:  # identity of a file; None for rows in memory
     if rows.layout is None:
         return None
     return [rows.layout.path, rows.layout.offset, *map(str, rows.stamp)]
 
 
-def _of_groups(
-    values, number
-) -> Tensor:  # shape (n_groups,), values whose mean has the variance of the grouped mean
+def _of_groups(values, number) -> Tensor:  # shape (n_groups,)
+    "Form values whose mean has the variance of the mean over independent groups."
     n_groups, mean = int(number.max()) + 1, values.mean()
     sums = values.new_zeros(n_groups).index_add_(0, number, values - mean)
     return mean + n_groups / len(values) * sums
@@ -174,8 +171,10 @@ def _scored_in_worker(rows, job) -> distributions.TaskScores:
         _release_freed_pages()
 
 # %% ../../nbs/rank/10_disk.ipynb #adf85149
-def _kernel_of(rows, kind, rank, seed, cache) -> cut_prior.RowKernel:  # RowKernel
-    width = min(rank + cut_prior.OVERSAMPLING, *rows.shape)
+def _model_of_rows(rows: row_blocks.RowMatrix, options: RankOptions) -> members.Model:
+    "Form a model whose features stay on disk, and compute the mean and scale of its kernel."
+    kind, seed, d = options.tasks.kernel, options.seed, rows.shape[1]
+    width = min(options.compute.rank + cut_prior.OVERSAMPLING, *rows.shape)
 
     def compute() -> dict[str, Tensor]:
         kernel = cut_prior.row_kernel(rows, kind, width=width, seed=seed)
@@ -186,11 +185,12 @@ def _kernel_of(rows, kind, rank, seed, cache) -> cut_prior.RowKernel:  # RowKern
 
     file = _file_key(rows)
     key = dict(what="kernel of rows", file=file, kind=kind, width=width, seed=seed)
-    blank, d = members.blank, rows.shape[1]
+    blank = members.blank
     like = dict(mean=blank(d), scale=blank(), trace=blank(), range=blank(d, width))
-    numbers = members.cached_tensors(key, compute, like, cache if file else False)
+    cache = options.compute.cache if file else False
+    numbers = members.cached_tensors(key, compute, like, cache)
     rows.check_unchanged()
-    return cut_prior.RowKernel(
+    kernel = cut_prior.RowKernel(
         rows=rows,
         kind=kind,
         mean=numbers["mean"].to(rows.dtype),
@@ -198,36 +198,16 @@ def _kernel_of(rows, kind, rank, seed, cache) -> cut_prior.RowKernel:  # RowKern
         trace=numbers["trace"].item(),
         range=numbers["range"].to(rows.device),
     )
+    return members.Model(
+        features=rows,
+        factor=kernel,
+        seconds=0.0,
+        device=str(rows.device),
+        dtype=str(rows.dtype),
+        digest="" if file is None else f"{rows!r}, {store.digest_json(dict(file=file))[:24]}",
+    )
 
 # %% ../../nbs/rank/10_disk.ipynb #3dc09d24
-def _gather_rows(
-    rows: Mapping[str, row_blocks.RowMatrix], options: RankOptions
-) -> members.Settled:  # name -> Model
-    "Form models whose features stay on disk, and compute the mean and scale of their kernels."
-    kernel_of = partial(
-        _kernel_of,
-        kind=options.tasks.kernel,
-        rank=options.compute.rank,
-        seed=options.seed,
-        cache=options.compute.cache,
-    )
-    kernels, failures = members.attempt_each(kernel_of, rows, options, "kernels")
-    models = {}
-    for name, kernel in kernels.items():
-        matrix = kernel.rows
-        file = _file_key(matrix)
-        models[name] = members.Model(
-            name=name,
-            features=matrix,
-            factor=kernel,
-            seconds=0.0,
-            device=str(matrix.device),
-            dtype=str(matrix.dtype),
-            digest="" if file is None else f"{matrix!r}, {store.digest_json(dict(file=file))[:24]}",
-        )
-    return members.Settled(models, failures)
-
-
 def open_features(
     models: Mapping[str, Any], options: RankOptions
 ) -> members.Settled:  # name -> RowMatrix
@@ -261,61 +241,9 @@ def _cut_components(
     return cut_prior.cut_prior(kernels, options.compute.rank, weights=weights, seed=options.seed)
 
 # %% ../../nbs/rank/10_disk.ipynb #11752488
-class _DrawnRows(NamedTuple):
-    "Tasks of a distribution defined by rows on disk, and statistics of the distribution."
-
-    tasks: Tensor  # tasks for each seed, shape (n_seeds, n_tasks, n), uint8
-    task_temperature: Tensor  # temperature T of the component with the largest weight
-    top: Tensor  # largest eigenvalue of that component's kernel
-    rank: Tensor  # largest number of directions in a component
-    trace_cut: Tensor  # share of the trace outside the leading directions
-
-
-def _draw_row_tasks(
-    components: Sequence[distributions.Component],
-    n: int,  # examples
-    options: RankOptions,
-    *,
-    seeds: Sequence[int],  # one seed per set of tasks
-    cut: cut_prior.CutPrior | None = None,  # truncated kernel of a single component, if available
-    temperatures: Sequence | None = None,  # T of each component; None: from the options
-    classes: Tensor | None = None,  # known classes, shape (n,), -1 where unknown
-) -> _DrawnRows:
-    "Draw sets of tasks; each is the set that `sample_tasks` draws in memory with the same seed."
-    weights = [component.weight for component in components]
-    n_drawn = n if classes is None else int((classes < 0).sum())
-    dealt = [distributions.deal_tasks(weights, options, n_drawn, seed=seed) for seed in seeds]
-    checks.check_memory(2 * len(seeds) * options.tasks.n_tasks * n, "lower n_tasks")
-    labels = torch.empty(len(seeds), options.tasks.n_tasks, n, dtype=torch.uint8)
-    temperature = top = math.nan
-    strongest = trace_cut = 0.0
-    rank = 0
-    for number, component in enumerate(components):
-        if not dealt[0].counts[number].any():
-            continue
-        prior = cut or _cut_components([component], options)
-        largest, T = prior.eigenvalues[0].item(), options.tasks.temperature
-        if temperatures is not None:
-            T = temperatures[number]
-        elif T is None:
-            T = calibration.task_temperature(prior.factor, options.tasks.n_classes, top=largest)
-        if component.weight > strongest:
-            strongest, temperature, top = component.weight, T, largest
-        rank = max(rank, prior.factor.shape[1])
-        trace_cut += component.weight / sum(weights) * prior.trace_cut
-        Z = prior.factor.to(options.device)
-        for out, of_seed in zip(labels, dealt, strict=True):
-            tasks = of_seed.draw(Z, T, number, classes=classes)
-            out[of_seed.components == number] = tasks.cpu()
-        if options.bar is not None:
-            options.bar.update(len(seeds))
-    return _DrawnRows(
-        tasks=labels,
-        task_temperature=members.scalar(temperature),
-        top=members.scalar(top),
-        rank=members.scalar(rank),
-        trace_cut=members.scalar(trace_cut),
-    )
+def _factor_of(cut) -> tuple[Tensor, float, float]:
+    "Factor (n, r) of a truncated kernel, its largest eigenvalue, and the share of the trace cut."
+    return cut.factor, cut.eigenvalues[0].item(), cut.trace_cut
 
 
 def _sample_moments(models, prior, options) -> distributions.Moments:  # moments of all models
@@ -329,13 +257,8 @@ def _sample_moments(models, prior, options) -> distributions.Moments:  # moments
     return distributions.Moments.of(sampled, least, T, seconds=0.0)
 
 # %% ../../nbs/rank/10_disk.ipynb #c54fd8ee
-def _task_seeds(options) -> list[int]:  # for tasks of skills and of probes
-    return [options.seed + 2, *([options.seed] if options.accuracy else [])]
-
-
-def _drawn_or_kept(
-    models, distribution, options
-) -> tuple:  # tasks and, if requested, moments; cached
+def _drawn_or_kept(models, distribution, options) -> tuple:
+    "Draw or load the tasks and, if requested, the moments."
     rows = {name: model.features for name, model in models.items()}
     has_factor = any(
         isinstance(M, Tensor) for component in distribution.components for M in component.kernels
@@ -363,13 +286,15 @@ def _drawn_or_kept(
     )
     prior = functools.cache(partial(_cut_components, distribution.components, options))
     n = len(next(iter(rows.values())))
-    seeds = _task_seeds(options)
-    shape = (len(seeds), options.tasks.n_tasks, n)
-    like = _DrawnRows(torch.empty(shape, dtype=torch.uint8, device="meta"), *[members.blank()] * 4)
+    labels = torch.empty(1 + options.accuracy, tasks.n_tasks, n, dtype=torch.uint8, device="meta")
+    like = distributions.DrawnTasks(labels, *[members.blank()] * 4)
 
-    def draw() -> _DrawnRows:
-        cut = prior() if len(distribution.components) == 1 else None
-        return _draw_row_tasks(distribution.components, n, options, seeds=seeds, cut=cut)
+    def kernel_of(component) -> tuple[Tensor, float, float]:
+        is_single = len(distribution.components) == 1
+        return _factor_of(prior() if is_single else _cut_components([component], options))
+
+    def draw() -> distributions.DrawnTasks:
+        return distributions.draw_tasks(distribution.components, kernel_of, options, n)
 
     of_tasks = dict(key, what="tasks of components on disk, and their cuts")
     drawn = members.load_or_compute(of_tasks, draw, like, folder)
@@ -432,7 +357,8 @@ class DiskEngine:
             for name, given in named.items()
         }
         rows, failures = open_features(features, self.options)
-        models, broken = _gather_rows(rows, self.options)
+        model_of = partial(_model_of_rows, options=self.options.alone())
+        models, broken = members.attempt_each(model_of, rows, self.options, "kernels")
         return members.Settled(models, failures | broken)
 
     def draw(
@@ -446,11 +372,11 @@ class DiskEngine:
     ) -> distributions.TaskSample:
         "Draw tasks from a distribution that agree with the known classes, if there are any."
         if classes is not None:
-            drawn_rows = _draw_row_tasks(
+            drawn_rows = distributions.draw_tasks(
                 distribution.components,
-                len(classes),
+                self.kernel,
                 options,
-                seeds=_task_seeds(options)[:1],
+                len(classes),
                 temperatures=temperatures,
                 classes=classes,
             )
@@ -514,10 +440,9 @@ class DiskEngine:
             score = partial(_scored_in_worker, job=job)
             return members.attempt_each(score, rows, options, "models")
 
-    def subset(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
-        "Factor (k, r) of a component for some examples, and its kernel's largest eigenvalue."
-        cut = _cut_components([component], self.options)
-        return cut.factor[points], cut.eigenvalues[0].item()
+    def kernel(self, component: distributions.Component) -> tuple[Tensor, float, float]:
+        "Factor (n, r) of a component, its largest eigenvalue, and the share of the trace cut."
+        return _factor_of(_cut_components([component], self.options))
 
     def columns(
         self,

@@ -10,7 +10,7 @@ import difflib
 import math
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -36,7 +36,6 @@ from . import members
 from taskpriors.rank.forecast import (
     PointEvidence,
     ScoreEvidence,
-    centred_logits,
     point_evidence,
 )
 from .options import RankOptions
@@ -399,29 +398,56 @@ def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) ->
     return _DealtTasks(components, counts, options.tasks.n_classes, widths, states)
 
 
-def sample_tasks(
-    reference_set: Sequence,  # pairs (factor, weight) of the components, factors (n, r)
+class DrawnTasks(NamedTuple):
+    "Sets of tasks of a distribution, and statistics of the distribution."
+
+    tasks: Tensor  # tasks for skills and, if requested, for probes, (n_sets, n_tasks, n), uint8
+    task_temperature: Tensor  # temperature T of the component with the largest weight
+    top: Tensor  # largest eigenvalue of that component's kernel
+    rank: Tensor  # largest number of directions in a component
+    trace_cut: Tensor  # share of the trace outside the leading directions
+
+
+def draw_tasks(
+    components: Sequence[Component],
+    kernel_of: Callable,  # Component -> factor (n, r), largest eigenvalue, share of the trace cut
     options: RankOptions,
+    n: int,  # examples
     *,
-    stream: int,  # number added to the seed
-    temperatures: Sequence | None = None,  # T of each component; None: from the options
+    temperatures: Sequence[float] | None = None,  # T of each component; None: from the options
     classes: Tensor | None = None,  # known classes, shape (n,), -1 where unknown
-) -> tuple[Tensor, list[float]]:  # tasks (n_tasks, n) on the CPU, and T of each component
-    "Draw tasks from a mixture of priors."
-    weights = [weight for _, weight in reference_set]
-    factors = [factor.to(options.device) for factor, _ in reference_set]
-    q, fixed = options.tasks.n_classes, options.tasks.temperature
-    if temperatures is None:
-        temperatures = [task_temperature(Z, q) if fixed is None else fixed for Z in factors]
-    n = len(factors[0])
+) -> DrawnTasks:
+    "Draw tasks from a mixture; given known classes, only for skills, and tasks that agree."
+    seeds = [options.seed + 2, options.seed][: 1 + options.accuracy if classes is None else 1]
+    weights = [component.weight for component in components]
+    q, n_tasks = options.tasks.n_classes, options.tasks.n_tasks
     n_drawn = n if classes is None else int((classes < 0).sum())
-    dealt = deal_tasks(weights, options, n_drawn, seed=options.seed + stream)
-    labels = torch.empty(options.tasks.n_tasks, n, dtype=torch.int64)
-    for component, (Z, T) in enumerate(zip(factors, temperatures, strict=True)):
-        if dealt.counts[component].any():
-            tasks = dealt.draw(Z, T, component, classes=classes)
-            labels[dealt.components == component] = tasks.cpu().long()
-    return labels, list(temperatures)
+    dealt = [deal_tasks(weights, options, n_drawn, seed=seed) for seed in seeds]
+    checks.check_memory(2 * len(seeds) * n_tasks * n, "lower n_tasks")
+    dtype = torch.uint8 if q <= 256 else torch.int16
+    labels = torch.empty(len(seeds), n_tasks, n, dtype=dtype)
+    temperature = top = math.nan
+    strongest = trace_cut = 0.0
+    rank = 0
+    for number, component in enumerate(components):
+        if not dealt[0].counts[number].any():
+            continue
+        Z, largest, cut = kernel_of(component)
+        T = options.tasks.temperature
+        if temperatures is not None:
+            T = temperatures[number]
+        elif T is None:
+            T = task_temperature(Z, q, top=largest)
+        if component.weight > strongest:
+            strongest, temperature, top = component.weight, T, largest
+        rank = max(rank, Z.shape[1])
+        trace_cut += component.weight / sum(weights) * cut
+        for out, of_seed in zip(labels, dealt, strict=True):
+            tasks = of_seed.draw(Z.to(options.device), T, number, classes=classes)
+            out[of_seed.components == number] = tasks.cpu()
+        if options.bar is not None and classes is None:
+            options.bar.update(len(seeds))
+    return DrawnTasks(labels, *map(members.scalar, (temperature, top, rank, trace_cut)))
 
 # %% ../../nbs/rank/07_distributions.ipynb #cdba3d1b
 class TaskScores(NamedTuple):
@@ -431,9 +457,7 @@ class TaskScores(NamedTuple):
     points: Tensor  # jackknife pseudo-values of the relative error, (n,) or (n_evaluated,)
     tasks: Tensor  # pseudo-values of the relative error on tasks, shape (n_tasks,)
     seconds: Tensor  # computation time
-    sampled: Tensor | None = (
-        None  # sampling errors, (n_evaluated,); None if all examples are evaluated
-    )
+    sampled: Tensor | None = None  # sampling errors, (n_evaluated,); None: all are evaluated
     accuracy: Tensor | None = None  # of probes on each task, (n_tasks,); None: no probes
     right: Tensor | None = None  # mean accuracy of the probes at each held-out example
     columns: Tensor | None = None  # label statistics, if rows on disk are scored
@@ -494,15 +518,16 @@ class TaskSample:
         skills: Mapping[str, TaskScores],  # name -> scores on the sampled tasks
         skill: Tensor | None = None,  # shape (n_models,); None: skills on the sampled tasks
         *,
+        n_pairs: float = 0.0,  # known pairs of one class with which the tasks agree
         of_texts: bool = False,  # whether the examples are known to be texts
     ) -> PointEvidence:
-        "Form evidence from tasks that were sampled without labels."
-        ratios, distribution = self.ratios(skills), self.distribution
+        "Form evidence from the models' skills on the tasks."
         if skill is None:
             skill = torch.stack([scores.skill for scores in skills.values()])
+        distribution, by_task = self.distribution, 1 - self.ratios(skills)
         referred = bool(distribution.reference_models) and distribution.consensus is not None
-        evidence = point_evidence(ratios.mean(1), 1 - ratios, with_references=referred)
-        return evidence._replace(mean=centred_logits(skill), of_texts=of_texts)
+        evidence = point_evidence(skill, by_task, with_references=referred, n_pairs=n_pairs)
+        return evidence._replace(of_texts=of_texts)
 
 
 class Columns(NamedTuple):

@@ -6,9 +6,8 @@
 __all__ = []
 
 # %% ../../nbs/rank/11_labelled.ipynb #c935cdd5
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import torch
@@ -20,7 +19,7 @@ from ..prior import posterior
 from . import distributions, members
 from .disk import Engine
 from .distributions import Beside, LabelledSkills, TaskSample
-from .forecast import PointEvidence, point_evidence, scores_of
+from .forecast import scores_of
 from .options import RankOptions
 
 # %% ../../nbs/rank/11_labelled.ipynb #13c4439f
@@ -38,9 +37,7 @@ def _open_components(
         weights = distribution.consensus.weights[present]
         alike = distribution.cross_skills.alike[present][:, present]
         names = [distribution.members[k] for k in present]
-    elif (
-        distribution.kind == "consensus" and len(models) > 1
-    ):  # no consensus weights: use all models
+    elif distribution.kind == "consensus" and len(models) > 1:  # no weights: use all models
         n = len(next(iter(models.values())).features)
         index = blocks.evenly(n, 512, down=True)
         rows = [model.rows(index) for model in models.values()]
@@ -91,14 +88,15 @@ def _draw_agreeing(
     options, q = engine.options, max(2, int(classes.max()) + 1)
     components, alike = _open_components(models, distribution)
     points = _evidence_points(classes, options)
-    evidence = [engine.subset(component, points) for component in components]
-    rows, tops = zip(*evidence, strict=True)
+    rows, tops = [], []
+    for component in components:
+        Z, top, _ = engine.kernel(component)
+        rows.append(Z[points.to(Z.device)])
+        tops.append(top)
     likely = posterior.label_evidence(
         rows, classes[points], n_classes=q, top_eigenvalues=tops, seed=options.seed
     )
-    prior_weights = torch.tensor(
-        [component.weight for component in components], dtype=torch.float64
-    )
+    prior_weights = members.scalar([component.weight for component in components])
     weights = posterior.posterior_weights(prior_weights, likely, similarity=alike)[0].tolist()
     temperatures = (likely.top_eigenvalues / (q * likely.gain)).tolist()
     if options.tasks.temperature is not None:
@@ -106,9 +104,8 @@ def _draw_agreeing(
     weighted = [one._replace(weight=w) for one, w in zip(components, weights, strict=True)]
     kept = [k for k, component in enumerate(weighted) if not component.is_negligible]
     mixture = tuple(weighted[k] for k in kept)
-    as_many = (
-        options.tasks.n_tasks * (options.tasks.n_classes - 1) // (q - 1)
-    )  # about as many columns as without labels
+    # about as many columns as without labels
+    as_many = options.tasks.n_tasks * (options.tasks.n_classes - 1) // (q - 1)
     n_tasks = min(options.tasks.n_tasks, max(_FEWEST_TASKS, as_many))
     sample = engine.draw(
         replace(distribution, components=mixture),
@@ -128,19 +125,14 @@ _FEWEST = 4  # smallest number of labels for a leave-one-out skill
 
 
 def _direct_skill(
-    models: Mapping[str, members.Model],
-    labels: Tensor,
-    groups: Tensor | None = None,
-    *,
-    fewest: int = 2,
+    models: Mapping[str, members.Model], labels: Tensor, groups: Tensor | None = None
 ) -> posterior.LabelledSkill | None:
     """Compute the skill of each model on the known labels alone.
 
-    Returns None if there is only one class, or fewer than four labels, or fewer than `fewest`
-    models.
+    Returns None if there is only one class, or only one model, or fewer than four labels.
     """
     points = (labels >= 0).nonzero()[:, 0]
-    if len(points) < _FEWEST or len(labels[points].unique()) < 2 or len(models) < fewest:
+    if len(points) < _FEWEST or len(labels[points].unique()) < 2 or len(models) < 2:
         return None
     points = points[blocks.evenly(len(points), LOOKED_AT)]
     rows = [model.rows(points) for model in models.values()]
@@ -154,9 +146,9 @@ _SHUFFLED = 300  # largest number of labels for the permutation test
 def _signal_p_value(
     models: Mapping[str, members.Model],
     labels: Tensor,
-    direct: posterior.LabelledSkill | None,
+    direct: posterior.LabelledSkill,
     groups: Tensor | None = None,
-) -> float | None:
+) -> float:
     """P-value for the null hypothesis that no model predicts the known labels.
 
     The labels are shuffled. If there are many labels, an evenly spaced sample is shuffled, and a
@@ -164,8 +156,6 @@ def _signal_p_value(
     p-value. For labels in groups, which are not exchangeable, only the second test is used. If all
     labels are different, the result is 1.
     """
-    if direct is None:
-        return None
     if direct.n_pairs == 0:
         return 1.0
     if groups is not None:
@@ -180,53 +170,15 @@ def _signal_p_value(
     return min(1.0, 2 * of_shuffles, 2 * direct.p_value())
 
 
-def _agreeing_evidence(
-    sample: TaskSample, skills: Mapping[str, distributions.TaskScores], n_pairs: float
-) -> PointEvidence:
-    "Form evidence from the models' skills on tasks that agree with the known labels."
-    skill = torch.stack([scores.skill for scores in skills.values()])
-    referred = bool(sample.distribution.reference_models)
-    by_task = 1 - sample.ratios(skills)
-    return point_evidence(skill, by_task, with_references=referred, n_pairs=n_pairs)
-
-
-def _stacked_skills(parts: Sequence[posterior.LabelledSkill]) -> posterior.LabelledSkill:
-    "Concatenate the skills of several sets of models on the same labels."
-    hits = [part.hits for part in parts if part.hits is not None]
+def _of_first(direct: posterior.LabelledSkill, m: int) -> posterior.LabelledSkill:
+    "The skills of the first m models on the labels."
+    assert direct.hits is not None
     return replace(
-        parts[0],
-        skill=torch.cat([part.skill for part in parts]),
-        standard_error=torch.cat([part.standard_error for part in parts]),
-        points=torch.cat([part.points for part in parts]),
-        hits=torch.cat(hits) if len(hits) == len(parts) else None,
-    )
-
-
-def _with_baselines(
-    models: Mapping[str, members.Model],  # ranked models that have a skill
-    beside: Beside,
-    classes: Tensor,  # class of each example, shape (n,), -1 where unknown
-    groups: Tensor | None,
-    direct: posterior.LabelledSkill | None,  # skills of the models, if there are two or more
-) -> Beside:
-    "Add the joint evidence from labels about models and baselines; drop baselines that fail."
-    if direct is None:
-        direct = _direct_skill(models, classes, groups, fewest=1)
-    if direct is None:
-        return beside
-    skill_of = partial(_direct_skill, labels=classes, groups=groups, fewest=1)
-    alone = {name: {name: model} for name, model in beside.models.items()}
-    others, failures = members.attempt_each(skill_of, alone)
-    scores = scores_of(_stacked_skills([direct, *others.values()])) if others else None
-    return _some_beside(beside, others, failures)._replace(scores=scores)
-
-
-def _some_beside(beside: Beside, names: Collection[str], failures: Mapping[str, str]) -> Beside:
-    "Keep some of the baselines, and record why the others were left out."
-    return beside._replace(
-        models={name: beside.models[name] for name in names},
-        skills={name: beside.skills[name] for name in names},
-        failures={**beside.failures, **failures},
+        direct,
+        skill=direct.skill[:m],
+        standard_error=direct.standard_error[:m],
+        points=direct.points[:m],
+        hits=direct.hits[:m],
     )
 
 
@@ -259,30 +211,36 @@ def skills_with_labels(
     others: Mapping[str, distributions.TaskScores] = {}
     if beside is not None and (sample is not None or classes is None):
         others, broken = engine.score(beside.models, tasks, mask, options)
-        beside = _some_beside(beside, others, broken)
+        beside = beside._replace(
+            models={name: beside.models[name] for name in others},
+            skills={name: beside.skills[name] for name in others},
+            failures=beside.failures | broken,
+        )
     if classes is None:
         targets = None if beside is None else beside._replace(on_targets=others)
         return LabelledSkills(skills, failures, weights), targets
     working = {name: models[name] for name in skills}
-    direct = _direct_skill(working, classes, options.groups)
-    of_labels = None if direct is None else scores_of(direct)
-    if beside is not None:
-        beside = _with_baselines(working, beside, classes, options.groups, direct)
-    agreeing = None
-    if sample is not None:
-        evidence = partial(_agreeing_evidence, sample)
-        if of_labels is not None:
-            agreeing = evidence(skills, of_labels.n_pairs)
-        if beside is not None and beside.scores is not None:
-            everyone = skills | {name: others[name] for name in beside.models}
-            beside = beside._replace(agreeing=evidence(everyone, beside.scores.n_pairs))
+    everyone = working if beside is None else {**working, **beside.models}
+    of_labels = agreeing = p_value = None
+    if (of_all := _direct_skill(everyone, classes, options.groups)) is not None:
+        if beside is not None and beside.models:
+            beside = beside._replace(scores=scores_of(of_all))
+            if sample is not None:
+                of_tasks = sample.evidence({**skills, **others}, n_pairs=of_all.n_pairs)
+                beside = beside._replace(agreeing=of_tasks)
+        if len(working) > 1:
+            direct = _of_first(of_all, len(working))
+            of_labels = scores_of(direct)
+            p_value = _signal_p_value(working, classes, direct, options.groups)
+            if sample is not None:
+                agreeing = sample.evidence(skills, n_pairs=direct.n_pairs)
     return LabelledSkills(
         skills=skills,
         failures=failures,
         weights=weights,
         scores=of_labels,
         agreeing=agreeing,
-        signal_p_value=_signal_p_value(working, classes, direct, options.groups),
+        signal_p_value=p_value,
     ), beside
 
 # %% ../../nbs/rank/11_labelled.ipynb #a0e029b7

@@ -25,6 +25,7 @@ import taskpriors.store as store
 from ..inputs import sources
 from ..inputs.accepted_models import ModelLike
 from ..inputs.embed import Features, embed_features
+from ..inputs.feature_files import read_features
 from ..inputs.image_source import ImageSource
 from ..inputs.images import ImagesLike
 from ..inputs.texts import TextModelLike, TextsLike, TextSource, embed_texts, load_texts
@@ -122,7 +123,6 @@ def named_models(models: ModelsLike | None) -> dict[str, sources.Source]:
 class Model:
     "Features of a model, and how they were computed."
 
-    name: str  # name in the table
     features: Any  # tensor of shape (n, d), or a RowMatrix for rows on disk
     factor: Any  # factor (n, r) of the centred kernel with Frobenius norm one, or a RowKernel
     seconds: float  # time for embedding the examples
@@ -165,11 +165,19 @@ def _gather_model(
     options: RankOptions,
     bar: Any | None = None,  # progress bar to advance; None: a new bar
 ) -> Model:
-    "Embed the inputs with one model, and compute the factor of its kernel."
-    embedded = embed_model(name, model, images, options, bar)
-    features = checks.check_features(embedded.features, f"features of {name}")
+    "Embed the inputs with one model or read its features, and compute the factor of its kernel."
+    source, given_as = sources.source_of(model), ""
+    if source.is_given:
+        values, given_as = read_features(source)
+        features = checks.check_features(values)
+        if images is not None:
+            checks.check_same_n(**{images.kind: len(images), "features": len(features)})
+        dtype = str(features.dtype).removeprefix("torch.")
+        embedded = Features(name, features, 0.0, "none", dtype, images="", key="", cached=True)
+    else:
+        embedded = embed_model(name, source, images, options, bar)
+        features = checks.check_features(embedded.features, f"features of {name}")
     return Model(
-        name=name,
         features=features,
         factor=kernels.kernel_factor(features, options.tasks.kernel, scale="frobenius"),
         seconds=embedded.seconds,
@@ -178,7 +186,7 @@ def _gather_model(
         digest=store.digest_tensors(dict(features=features)),
         parameters=embedded.parameters,
         pooling=embedded.pooling,
-        given_as=embedded.pooling if embedded.device == "none" else "",
+        given_as=given_as,
         untrained=embedded.untrained,
     )
 

@@ -68,69 +68,59 @@ def _model_moments(
     return members.load_or_compute(key, compute, like, options.compute.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #c8e5ea89
-def _skill(
-    model: members.Model, labels: Tensor, digest: str, options: RankOptions
+def _score(
+    model: members.Model,
+    *,
+    tasks: Tensor,  # shape (n_tasks, n)
+    probed: Tensor | None,  # tasks for training probes; None: no probes
+    mask: Tensor,  # shape (n,), True for training examples
+    digest: str,  # digest of the three tensors
+    options: RankOptions,
 ) -> distributions.TaskScores:
-    "Compute or load the skill of a model on tasks (n_tasks, n) with a given digest."
+    "Compute or load the skill of a model and, if requested, the accuracy of its probes."
     device = options.device
 
     def compute() -> distributions.TaskScores:
         start = time.perf_counter()
-        X, tasks = model.features.to(device), labels.to(device)
+        X, labels = model.features.to(device), tasks.to(device)
         if options.groups is not None:
-            error = left_out_groups.error_without_groups(ridge.decompose(X), tasks, options.groups)
-        elif tasks.is_floating_point():
-            error = regression.target_error(X, tasks.T)
+            error = left_out_groups.error_without_groups(ridge.decompose(X), labels, options.groups)
+        elif labels.is_floating_point():
+            error = regression.target_error(X, labels.T)
         else:
-            error = error_on_basis(ridge.decompose(X), tasks)
-        seconds = time.perf_counter() - start
+            error = error_on_basis(ridge.decompose(X), labels)
         assert error.point_ratios is not None and error.task_ratios is not None
+        accuracy = right = None
+        if probed is not None:
+            q = options.tasks.n_classes
+            probes = probing.ridge_probes(X, probed.to(device), train=mask, n_classes=q)
+            assert probes.point_accuracy is not None
+            accuracy, right = probes.accuracy.cpu(), probes.point_accuracy.cpu()
         return distributions.TaskScores(
             skill=members.scalar(error.skill),
             points=error.point_ratios.cpu(),
             tasks=error.task_ratios.cpu(),
-            seconds=members.scalar(seconds),
+            accuracy=accuracy,
+            right=right,
+            seconds=members.scalar(time.perf_counter() - start),
         )
 
-    common = dict(
-        what="skill and ratios",
-        tasks=digest,
-        device=str(device),
-        penalties=ridge_tasks.MOST_LOST,
-    )
-    if options.groups is not None:
-        common["groups"] = store.digest_tensors(dict(groups=options.groups))
-    blank, (n_tasks, n) = members.blank, labels.shape
-    like = distributions.TaskScores(blank(), blank(n), blank(n_tasks), blank())
-    key = dict(common, features=model.digest)
-    return members.load_or_compute(key, compute, like, options.compute.cache)
-
-# %% ../../nbs/rank/09_memory.ipynb #a68e278f
-def _probe(model, *, labels, mask, digest, options) -> dict[str, Tensor]:
-    "Compute or load the held-out accuracy of a linear probe for each task (n_tasks, n)."
-    device = options.device
-
-    def compute() -> dict[str, Tensor]:
-        start = time.perf_counter()
-        q = options.tasks.n_classes
-        X, tasks = model.features.to(device), labels.to(device)
-        probes = probing.ridge_probes(X, tasks, train=mask, n_classes=q)
-        accuracy = probes.accuracy.cpu()
-        assert probes.point_accuracy is not None
-        points = probes.point_accuracy.cpu()
-        seconds = members.scalar(time.perf_counter() - start)
-        return dict(accuracy=accuracy, points=points, seconds=seconds)
-
     key = dict(
-        what="probes of examples",
+        what="scores of features",
         tasks=digest,
         features=model.digest,
         device=str(device),
         penalties=ridge_tasks.MOST_LOST,
     )
-    blank, evaluated = members.blank, int((~mask).sum())
-    like = dict(accuracy=blank(len(labels)), points=blank(evaluated), seconds=blank())
-    return members.cached_tensors(key, compute, like, options.compute.cache)
+    if options.groups is not None:
+        key["groups"] = store.digest_tensors(dict(groups=options.groups))
+    blank, (n_tasks, n) = members.blank, tasks.shape
+    like = distributions.TaskScores(blank(), blank(n), blank(n_tasks), blank())
+    if probed is not None:
+        key["n_classes"] = options.tasks.n_classes
+        right = blank(int((~mask).sum()))
+        like = like._replace(accuracy=blank(len(probed)), right=right)
+    return members.load_or_compute(key, compute, like, options.compute.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #4606fb03
 def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> dict[str, Tensor]:
@@ -195,18 +185,6 @@ def _metrics_with_labels(
     metrics = members.with_plain_names((metrics or {}).items(), "metrics")
     return metrics if labels is None else metrics | _label_functions(labels)
 
-# %% ../../nbs/rank/09_memory.ipynb #a0c1e052
-def _combined_columns(
-    metrics: Mapping[str, Callable], values: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
-    "Combine metrics that are normalised over the models, such as 'ncti over 5 models'."
-    named = {}
-    for name, metric in metrics.items():
-        key = getattr(metric, "key", None)
-        if name in registry.METRICS and isinstance(key, dict) and key.get("metric") == name:
-            named[name] = values[name]
-    return registry.combine_over_models(named, oriented=True)
-
 # %% ../../nbs/rank/09_memory.ipynb #0e0a46b3
 def grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float:
     "Compute the leave-one-group-out accuracy on labelled examples; -1 marks unknown labels."
@@ -240,21 +218,19 @@ class MemoryEngine:
         temperatures: Sequence[float] | None = None,  # T of each component; None: from options
     ) -> distributions.TaskSample:
         "Draw tasks from a distribution that agree with the known classes, if there are any."
-        components = distribution.factors()
-        labels, temperatures = distributions.sample_tasks(
-            components, options, stream=2, temperatures=temperatures, classes=classes
+        drawn = distributions.draw_tasks(
+            distribution.components,
+            self.kernel,
+            options,
+            len(distribution.components[0].factor if classes is None else classes),
+            temperatures=temperatures,
+            classes=classes,
         )
+        labels, *probes = drawn.tasks.long()
         if classes is not None:
             return distributions.TaskSample(distribution=distribution, skill_tasks=labels)
-        probed = None
-        if options.accuracy:
-            probed, _ = distributions.sample_tasks(
-                components, options, stream=0, temperatures=temperatures
-            )
-        (Z, _), temperature = max(
-            zip(components, temperatures, strict=True), key=lambda pair: pair[0][1]
-        )
-        top, q = calibration.critical_temperature(Z, 2), options.tasks.n_classes
+        probed = probes[0] if probes else None
+        temperature, q = drawn.task_temperature.item(), options.tasks.n_classes
         diversity = task_diversity(labels if probed is None else probed, n_classes=q)
         moments = None
         if options.moments:
@@ -266,7 +242,7 @@ class MemoryEngine:
             moments=moments,
             record=dict(
                 task_temperature=temperature,
-                task_gain=top / (q * temperature),
+                task_gain=drawn.top.item() / (q * temperature),
                 distinct_tasks=diversity.n_distinct,
                 rand_index=diversity.rand_index,
                 largest_class=diversity.largest_share,
@@ -284,29 +260,23 @@ class MemoryEngine:
         labels: GivenLabels | None = None,  # not used, see `columns`
     ) -> members.Settled:  # name -> TaskScores
         "Compute the models' skills on tasks and, if requested, the accuracy of trained probes."
-        digest, alone = store.digest_tensors(dict(tasks=tasks)), options.alone()
-        skill_of = partial(_skill, labels=tasks, digest=digest, options=alone)
-        skills, failures = members.attempt_each(skill_of, models, options, "skill")
-        if probed is None:
-            return members.Settled(skills, failures)
-        digest = store.digest_tensors(dict(tasks=probed, mask=mask))
-        probe_of = partial(_probe, labels=probed, mask=mask, digest=digest, options=alone)
-        scored = {name: models[name] for name in skills}
-        probes, unprobed = members.attempt_each(probe_of, scored, options, "probes")
-        scores = {
-            name: skills[name]._replace(
-                accuracy=probe["accuracy"],
-                right=probe["points"],
-                seconds=skills[name].seconds + probe["seconds"],
-            )
-            for name, probe in probes.items()
-        }
-        return members.Settled(scores, failures | unprobed)
+        given = dict(tasks=tasks)
+        if probed is not None:
+            given |= dict(probes=probed, mask=mask)
+        score = partial(
+            _score,
+            tasks=tasks,
+            probed=probed,
+            mask=mask,
+            digest=store.digest_tensors(given),
+            options=options.alone(),
+        )
+        return members.attempt_each(score, models, options, "models")
 
-    def subset(self, component: distributions.Component, points: Tensor) -> tuple[Tensor, float]:
-        "Factor (k, r) of a component for some examples, and its kernel's largest eigenvalue."
+    def kernel(self, component: distributions.Component) -> tuple[Tensor, float, float]:
+        "Factor (n, r) of a component, its largest eigenvalue, and zero, as nothing is cut."
         Z = component.factor.to(self.options.device)
-        return Z[points.to(Z.device)], calibration.critical_temperature(Z, 2)
+        return Z, calibration.critical_temperature(Z, 2), 0.0
 
     def metrics_of(
         self, models: Mapping[str, members.Model], metrics: Mapping[str, Callable]
@@ -339,6 +309,8 @@ class MemoryEngine:
         if labels is not None and groups is not None and registry.LABEL_ACCURACY in metrics:
             metrics[registry.LABEL_ACCURACY] = partial(grouped_accuracy, labels.classes, groups)
         values, failures = self.metrics_of(models, metrics)
-        combined = _combined_columns(metrics, values)
+        combined = {}
+        if registered := {name: values[name] for name, f in metrics.items() if hasattr(f, "key")}:
+            combined = registry.combine_over_models(registered, oriented=True)
         notes = [registry.combination_note(name) for name in combined]
         return distributions.Columns(values | combined, failures, notes)

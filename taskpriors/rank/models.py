@@ -155,9 +155,8 @@ def _without_weights(source) -> tuple:  # module and a batch with one example, o
         return module, torch.zeros(1, *module.pretrained_cfg["input_size"])
 
 
-def _is_at_hand(
-    source, texts
-) -> bool:  # True if no download and no call to a user's function is needed
+def _is_at_hand(source, texts) -> bool:
+    "Whether neither a download nor a call to a user's function is needed."
     if isinstance(source, sources.Name):
         places = named_models.repositories_of(source, texts)
         cached = any(map(named_models.cached_snapshot, places))
@@ -174,10 +173,11 @@ def _usual_text(points: TextSource) -> int:
     return min(range(len(lengths)), key=lambda k: abs(lengths[k] - mean))
 
 
-def _network_work(
-    source: sources.Source, points: Inputs | None
-) -> tuple[int, float, int] | None:  # number of features, multiply-adds, bytes of the weights
-    "Estimate the cost of a network per example; None if it is unknown before loading."
+def _network_work(source: sources.Source, points: Inputs | None) -> tuple[int, float, int] | None:
+    """Estimate the cost of a network per example; None if it is unknown before loading.
+
+    Returns the number of features, the multiply-adds, and the bytes of the weights.
+    """
     module: nn.Module | None
     forward: Callable | None
     evaluating: AbstractContextManager = torch.no_grad()

@@ -19,6 +19,7 @@ import taskpriors.checks as checks
 import taskpriors.refusals as refusals
 from ..checks import ExecutorLike
 from ..inputs.accepted_models import ModelLike
+from ..inputs.encoders import check_device
 from ..inputs.remote import is_url
 from ..signatures import documented
 from ..store import CacheLike
@@ -40,15 +41,11 @@ class Tasks:
     models, at a temperature at which tasks are both learnable and diverse.
     """
 
-    prior: ModelLike | None = (
-        None  # "consensus" (None), "product" of all models, a model, or a factor (n, r)
-    )
+    prior: ModelLike | None = None  # None: "consensus"; "product", a model, or a factor (n, r)
     n_tasks: int = 200  # number of sampled tasks
     n_classes: int = 5  # number of classes per task
     kernel: str = "cosine"  # kernel of the models: "cosine", "linear", "projection" or "rbf"
-    temperature: float | None = (
-        None  # temperature of tasks, in units of the kernel; None: automatic
-    )
+    temperature: float | None = None  # of tasks, in units of the kernel; None: automatic
 
     @checks.named("Tasks")
     def __post_init__(self):
@@ -86,6 +83,10 @@ class Compute:
 
     @checks.named("Compute")
     def __post_init__(self):
+        if self.device is not None:
+            check_device(self.device)
+        checks.check_count(self.batch_size, "batch_size")
+        checks.check_choice(self.dtype, ("float32", "bfloat16", "float16"), "dtype")
         checks.check_count(self.rank, "rank")
         checks.check_count(self.n_residuals, "n_residuals", low=2)
         checks.check_flag(self.progress, "progress")
@@ -200,6 +201,6 @@ class RankOptions:
 
 # %% ../../nbs/rank/02_options.ipynb #84fda7c5
 def task_orders(n_tasks: int) -> torch.Tensor:  # shape (n_tasks,), int64
-    "Index of the random order in which each task of `sample_tasks` was drawn."
+    "Index of the random order in which each task of `draw_tasks` was drawn."
     parts = torch.arange(n_tasks).tensor_split(min(ORDERS, n_tasks))
     return torch.cat([torch.full_like(part, k) for k, part in enumerate(parts)])

@@ -35,7 +35,6 @@ from taskpriors.rank.forecast import (
 )
 from .options import task_orders
 from ..report import page, table, words
-from ..report.plots import plot_accuracies
 from ..results import Result
 from ..signatures import documented
 from ..transfer.agreement import partial_agreement, rank_agreement
@@ -156,22 +155,19 @@ class Ranking(Result):
     variance: Tensor | None = None  # Var Tr(MG), shape (n_models,), float64
     reason: str = ""  # reason why no labels can have the edges of `mean` and `variance`
     parameters: Tensor | None = None  # per model, (n_models,), NaN: unknown; None: all unknown
-    drawn: dict | None = field(default=None, repr=False)  # a few tasks for display
-    sample_errors: Tensor | None = (
-        None  # sampling errors, (n_models, n_evaluated); None: all examples are evaluated
-    )
-    evaluated: Tensor | None = (
-        None  # row numbers of the test examples of the probes, (n_evaluated,)
-    )
+    drawn: dict | None = field(
+        default=None, repr=False
+    )  # a few tasks for display; None without inputs
+    sample_errors: Tensor | None = None  # (n_models, n_evaluated); None: all are evaluated
+    evaluated: Tensor | None = None  # row numbers of the probes' test examples, (n_evaluated,)
     prior_skill: Tensor | None = None  # (n_models,), skill without labels, if there are labels
     to_label: Tensor | None = None  # row numbers of examples to label, in labelling order
     milliseconds: Tensor | None = None  # time per example for embedding, (n_models,), NaN: unknown
     groups: Tensor | None = None  # group number of each example, (n,); None: no groups
     folder: str = ""  # directory in which the ranking was saved; empty: not saved
     evidence: ForecastEvidence | None = field(default=None, repr=False)  # None: not stored
-    baseline_evidence: ForecastEvidence | None = field(
-        default=None, repr=False
-    )  # about models and baselines
+    # about the models, then the baselines
+    baseline_evidence: ForecastEvidence | None = field(default=None, repr=False)
     baseline_skill: Tensor | None = None  # skill of the models, then the baselines
 
     def __dir__(self):  # hides fields that users rarely need
@@ -208,13 +204,12 @@ class Ranking(Result):
 
     def _forecast_with(self, labels, pairs=None) -> Forecast:
         level = None
-        accuracy = self.extra.get(LABEL_ACCURACY)
+        accuracy = self.extra.get(LABEL_ACCURACY, torch.tensor(math.nan)).nanmean().item()
         scoring = self.settings.get("scoring", "accuracy")
-        is_shown = accuracy is not None and not accuracy.isnan().all()
-        if labels is not None and accuracy is not None and is_shown and not self._is_at_chance:
+        if labels is not None and not math.isnan(accuracy) and not self._is_at_chance:
             constants = forecast.constants_of(scoring) or forecast.constants_of("accuracy")
             assert constants is not None  # accuracy was studied
-            level = constants.rule.level(accuracy.nanmean().item(), labels.classes_per_label)
+            level = constants.rule.level(accuracy, labels.classes_per_label)
         return forecast.forecast_of(
             self.models,
             self._sampled_evidence if labels is None else self._points,
@@ -244,7 +239,7 @@ class Ranking(Result):
             nothing = torch.zeros(len(self.skill), len(self.skill), dtype=torch.float64)
             return forecast.PointEvidence(forecast.centred_logits(self.skill), nothing, False)
         sampled = self.evidence.examples
-        if "n_targets" in self.settings.get("labels", {}) and not self._is_silent:
+        if "n_targets" in self._labels and not self._is_silent:
             return sampled._replace(mean=forecast.centred_logits(self.skill))
         return sampled
 
@@ -263,11 +258,9 @@ class Ranking(Result):
 
     @property
     def _unstudied(self) -> str:  # reason why there are no probabilities
-        if "n_targets" in self.settings.get("labels", {}):
+        if "n_targets" in self._labels:
             return "real targets were not studied"
-        if self.evidence is None:
-            return "the ranking does not store its tasks"
-        return ""
+        return "" if self.evidence is not None else "the ranking does not store its tasks"
 
     @property
     def trusted(self) -> bool | None:
@@ -320,8 +313,7 @@ class Ranking(Result):
         points, tasks, groups = self.point_errors, self.task_errors, self.groups
         assert points is not None
         n, n_evaluated = self.settings["n"], points.shape[1]
-        labels = self.settings.get("labels")
-        if labels is not None and labels["n_labels"] == n:
+        if self._is_complete:
             tasks = None
         if groups is not None and n_evaluated != n:
             groups = groups[evaluated_rows(n, n_evaluated, groups)]
@@ -335,18 +327,15 @@ class Ranking(Result):
         return distribution.covariance.diagonal().sqrt()
 
     @property
-    def _costs(
-        self,
-    ) -> dict[
-        str, dict[str, float]
-    ]:  # column -> model -> cost, for columns that differ by a factor of two
-        columns = dict(parameters=self.parameters, milliseconds=self.milliseconds)
-        known = {name: column for name, column in columns.items() if column is not None}
-        return {
-            name: dict(zip(self.models, column.tolist(), strict=True))
-            for name, column in known.items()
-            if (rest := column[~column.isnan()]).numel() > 1 and rest.max() >= 2 * rest.min()
-        }
+    def _costs(self) -> dict[str, dict[str, float]]:  # column -> model -> cost
+        "Costs that differ by a factor of two or more."
+        costs = {}
+        for name in ("parameters", "milliseconds"):
+            column = getattr(self, name)
+            known = torch.zeros(0) if column is None else column[~column.isnan()]
+            if len(known) > 1 and known.max() >= 2 * known.min():
+                costs[name] = dict(zip(self.models, column.tolist(), strict=True))
+        return costs
 
     def short_frame(
         self,
@@ -471,14 +460,17 @@ class Ranking(Result):
         )
 
     @property
+    def _labels(self) -> dict[str, Any]:  # description of the labels; empty without labels
+        return self.settings.get("labels", {})
+
+    @property
     def _is_complete(self) -> bool:  # whether every example has a label
-        labels = self.settings.get("labels")
-        return labels is not None and labels["n_labels"] == self.settings["n"]
+        return self._labels.get("n_labels") == self.settings["n"]
 
     @property
     def _is_silent(self) -> bool:  # whether no model beats a constant on the labels
-        labels = self.settings.get("labels")
-        if labels is None or not (self._is_complete or labels["n_labels"] >= _MANY_LABELS):
+        labels = self._labels
+        if not self._is_complete and labels.get("n_labels", 0) < _MANY_LABELS:
             return False
         if "signal_p_value" in labels:
             return labels["signal_p_value"] > _CHANCE and labels["n_pairs"] > 0
@@ -488,9 +480,8 @@ class Ranking(Result):
         return bool((self.skill <= bound * self._skill_errors()).all())
 
     @property
-    def _is_noise(
-        self,
-    ) -> bool:  # whether the models share no structure and there is no other evidence
+    def _is_noise(self) -> bool:
+        "Whether the models share no structure and there is no other evidence."
         shared = self.settings.get("shared_structure", {})
         informed = self._record is not None or self._pairs is not None
         informed = informed or ("labels" in self.settings and not self._is_at_chance)
@@ -499,19 +490,17 @@ class Ranking(Result):
 
     @property
     def _is_at_chance(self) -> bool:  # whether the labels are not predicted better than chance
-        p_value = self.settings.get("labels", {}).get("signal_p_value")
-        return self._is_silent or (p_value is not None and p_value > _CHANCE)
+        return self._is_silent or self._labels.get("signal_p_value", 0.0) > _CHANCE
 
     @property
     def _is_unread(self) -> bool:  # whether the forecast does not use the labels
-        labels = self.settings.get("labels", {})
-        return self._is_silent or ("signal_p_value" in labels and labels["n_pairs"] == 0)
+        has_test = "signal_p_value" in self._labels
+        return self._is_silent or (has_test and self._labels["n_pairs"] == 0)
 
     @cached_property
     def _path(self) -> dict[int, float]:  # result of regret_with_labels; empty if it would raise
         if self.forecast.draws is None or self.point_errors is None or self._pairs is not None:
             return {}
-        labels = self.settings.get("labels", {})
         evidence = None if self.evidence is None else self.evidence.labels
         return forecast.regret_with_labels(
             self.forecast,
@@ -519,15 +508,14 @@ class Ranking(Result):
             self._label_scores,
             point_errors=self.point_errors,
             skill=self._unlabelled_skill,
-            n_labels=0 if evidence is None else labels["n_labels"],
-            n_classes=labels.get("n_classes", self.settings["n_classes"]),
+            n_labels=0 if evidence is None else self._labels["n_labels"],
+            n_classes=self._labels.get("n_classes", self.settings["n_classes"]),
             n_points=self.settings["n"],
         )
 
     @property
-    def _outlook(
-        self,
-    ) -> dict[int, float]:  # number of further labels or pairs -> expected regret; 0: current
+    def _outlook(self) -> dict[int, float]:
+        "Expected regret for each number of further labels or pairs; 0 is the current one."
         if self._pairs is None:
             known = min(self._path, default=0)
             return {number - known: regret for number, regret in self._path.items()}
@@ -633,23 +621,6 @@ class Ranking(Result):
     def plot(self, ax: Axes | None = None) -> Axes:
         "Plot the margin of each model on the user's task with its 95 % interval, best at the top."
         return self.forecast.plot(ax)
-
-    @checks.entry_point
-    def plot_agreement(
-        self,
-        statistic: str = "skill",  # name of a column
-        ax: Axes | None = None,  # matplotlib axes; None: a new figure
-    ) -> Axes:
-        "Plot probe accuracy, with its standard deviation over tasks, against a statistic."
-        accuracies = record.on_request(self.accuracies, "accuracy")
-        statistics = dict(skill=self.skill) | self._moments | self.extra
-        statistics["dimension"] = self.dimension.double()
-        values = statistics[checks.check_choice(statistic, tuple(statistics), "statistic")]
-        row = _agreement_row(statistic, values, self.accuracy)
-        title = f"Spearman {row['spearman']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
-        title += "\nwith probes on the prior's own tasks"
-        options = dict(xlabel=table.column_of(statistic).heading, title=row["note"] or title)
-        return plot_accuracies(values, accuracies, ax=ax, **options)
 
     def save(
         self,

@@ -12,7 +12,6 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from . import members
 from .forecast import ForecastEvidence
 from ..report import page, words
 from ..report import table as tables
-from ..report.plots import panels_png
+from ..report.plots import plot_png
 from ..transfer.agreement import Agreement
 from ..transfer.registry import LABEL_ACCURACY
 
@@ -46,23 +45,17 @@ def picture_address(image: Any, side: int, kind: str, **how: Any) -> str:
 
 def _shown(images, i) -> str:
     item = images[i]
-    return (
-        words.shortened(words.plain_text(item), 200)
-        if isinstance(item, str)
-        else picture_address(item, 72, "jpeg", quality=80)
-    )
+    if isinstance(item, str):
+        return words.shortened(words.plain_text(item), 200)
+    return picture_address(item, 72, "jpeg", quality=80)
 
 
-def draw_tasks(
-    labels: Tensor, mask: Tensor, images: members.Inputs | Sequence | None
-) -> dict[str, Any]:
+def draw_tasks(labels: Tensor, mask: Tensor, images: members.Inputs | Sequence) -> dict[str, Any]:
     "Describe a few tasks and held-out examples, with previews, as a JSON object."
     tasks = blocks.evenly(len(labels), _DRAWN).tolist()
     held_out = (~mask.cpu()).nonzero().flatten()
     points = held_out[blocks.evenly(len(held_out), _SHOWN)]
-    shown = []
-    if images is not None:
-        shown = [members.attempt(_shown, images, i)[0] for i in points.tolist()]
+    shown = [members.attempt(_shown, images, i)[0] for i in points.tolist()]
     classes = labels[tasks][:, points].tolist()
     return dict(tasks=tasks, points=points.tolist(), classes=classes, shown=shown)
 
@@ -149,11 +142,8 @@ def save_ranking(ranking: Any, folder: Path) -> None:
             if (evidence := getattr(ranking, name)) is not None:
                 tensors |= {f"{name}/{path}": x for path, x in evidence.tensors().items()}
         tensors = {k: v.contiguous() for k, v in tensors.items() if isinstance(v, Tensor)}
-        plots: list = [ranking.plot]
-        if ranking.accuracies is not None:
-            plots.append(partial(ranking.plot_agreement, "skill"))
         files: dict[str, str | bytes] = dict(csv=_csv_text(ranking.to_frame()))
-        files["png"] = panels_png(*plots, n_rows=len(ranking.models))
+        files["png"] = plot_png(ranking.plot, n_rows=len(ranking.models))
         files["json"] = json.dumps(_ranking_record(ranking), indent=1) + "\n"
         files["safetensors"] = save(tensors)
         store.write_files({folder / f"ranking.{kind}": text for kind, text in files.items()})

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 import taskpriors.checks as checks
 from ..inputs import named_models
@@ -122,8 +123,7 @@ def _fill_network(network: nn.Module, weights: dict, name: str) -> None:
     rule = f"the weights of {name} must match timm's network"
     remedy = "update timm, or leave the reference model out"
     if len(entries) != len(weights):
-        got = f"{len(weights)} tensors instead of {len(entries)}"
-        checks.refuse(rule, got, remedy)
+        checks.refuse(rule, f"{len(weights)} tensors instead of {len(entries)}", remedy)
     for (ours, value), (theirs, weight) in zip(entries.items(), weights.items(), strict=True):
         same_word = ours.rpartition(".")[2] == theirs.rpartition(".")[2]
         if not same_word or value.shape != weight.shape:
@@ -138,16 +138,10 @@ def _fold_norms(network: nn.Module) -> nn.Module:  # the same network up to roun
 
     for block in network.modules():
         parts = list(block.named_children())
-        for (_, conv), (name, norm) in zip(parts, parts[1:], strict=False):
-            if not isinstance(conv, nn.Conv2d) or not isinstance(norm, BatchNormAct2d):
-                continue
-            scale = norm.weight.data / (norm.running_var + norm.eps).sqrt()
-            offset = norm.bias.data - norm.running_mean * scale
-            if conv.bias is not None:
-                offset = offset + conv.bias.data * scale
-            conv.weight.data = conv.weight.data * scale.view(-1, 1, 1, 1)
-            conv.bias = nn.Parameter(offset)
-            setattr(block, name, nn.Sequential(norm.drop, norm.act))
+        for (name, conv), (next_name, norm) in zip(parts, parts[1:], strict=False):
+            if isinstance(conv, nn.Conv2d) and isinstance(norm, BatchNormAct2d):
+                setattr(block, name, fuse_conv_bn_eval(conv, norm))
+                setattr(block, next_name, nn.Sequential(norm.drop, norm.act))
     return network
 
 # %% ../../nbs/rank/08_reference_set.ipynb #8d841b4e
@@ -412,6 +406,7 @@ def hub_models(models: Mapping[str, Any], source: Any) -> tuple[tuple[str, ...],
     """
     texts = isinstance(source, TextSource)
     known = {name: source_of(model) for name, model in models.items()}
+    known = {name: model for name, model in known.items() if not model.is_given}
     addresses = [named_models.repositories_of(model, texts) for model in known.values()]
     fetched = [name for name in known if named_models.is_to_be_fetched(known[name], texts)]
     return tuple(sum(addresses, [])), tuple(fetched)

@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/rank/12_run.ipynb #cbe56cee
 import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -199,13 +199,10 @@ def _split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
 
 def _check_rows(models: Mapping[str, members.Model]) -> None:
     "Refuse models that do not describe the same examples in the same order."
-    sizes = [(words.shortened(name, 60), len(model.features)) for name, model in models.items()]
-    (first, n_first), *others = sizes
-    for name, n in others:
-        if n != n_first:
-            got = f"{n_first} in {first}, {n} in {name}"
-            remedy = "pass the same rows in the same order"
-            checks.refuse("models must describe the same examples", got, remedy)
+    sizes = {words.shortened(name, 60): len(model.features) for name, model in models.items()}
+    odd = [name for name, n in sizes.items() if n != next(iter(sizes.values()))]
+    if odd:
+        checks.check_same_n(**{name: sizes[name] for name in (next(iter(sizes)), odd[0])})
 
 
 def _gather(engine: disk.Engine, task: Task) -> _Gathered:
@@ -279,36 +276,33 @@ def _query_columns(given: KnownPairs | None, names: Sequence[str]) -> dict[str, 
     }
 
 
-def _pair_evidence_of(
-    models: Mapping[str, members.Model], given: KnownPairs
-) -> forecast.ScoreEvidence:
-    "Form evidence from known pairs about models in memory."
-    if isinstance(given, retrieval.GivenQueries):
-        assert given.evidence is not None
-        return forecast.pair_evidence(given.evidence.of(tuple(models)))
-    features = {name: model.features for name, model in models.items()}
-    n = len(next(iter(features.values())))
-    scores = pair_retrieval.pair_scores(features, given, k=min(forecast.NEAREST, n - 2))
-    return forecast.pair_evidence(scores)
-
-
-def _evidence_of_pairs(
-    models: Mapping[str, members.Model], given: KnownPairs | None, settings: dict
+def _pair_evidence(
+    models: Mapping[str, members.Model], given: KnownPairs | None
 ) -> forecast.ScoreEvidence | None:
-    "Form evidence from known pairs, and describe the pairs in the settings of the run."
-    if given is None:
+    "Form evidence from known pairs about two or more models, if all of them have scores."
+    if given is None or len(models) < 2:
         return None
+    if not isinstance(given, retrieval.GivenQueries):
+        features = {name: model.features for name, model in models.items()}
+        n = len(next(iter(features.values())))
+        scores = pair_retrieval.pair_scores(features, given, k=min(forecast.NEAREST, n - 2))
+        return forecast.pair_evidence(scores)
+    assert given.evidence is not None
+    if not {*models} <= {*given.evidence.names}:  # a baseline that cannot read the queries
+        return None
+    return forecast.pair_evidence(given.evidence.of(tuple(models)))
+
+
+def _note_pairs(given: KnownPairs, settings: dict) -> None:
+    "Describe known pairs in the settings of the run."
+    n_different, notes = 0, [_WITHOUT_PAIRS]
     if isinstance(given, retrieval.GivenQueries):
-        n_same, n_different = len(given.relevant.queries), 0
-        notes = (*given.relevant.notes, _NOT_VALIDATED)
+        n_same, notes = len(given.relevant.queries), [*given.relevant.notes, _NOT_VALIDATED, *notes]
     else:
-        n_same, notes = int(given.same.sum()), given.notes
+        n_same, notes = int(given.same.sum()), [*given.notes, *notes]
         n_different = len(given.same) - n_same
-    if len(models) < 2:
-        return None
     settings["known_pairs"] = dict(n_same=n_same, n_different=n_different)
-    settings["notes"] += [*notes, _WITHOUT_PAIRS]
-    return _pair_evidence_of(models, given)
+    settings["notes"] += notes
 
 # %% ../../nbs/rank/12_run.ipynb #7d7aaf26
 class _Findings(NamedTuple):
@@ -351,10 +345,11 @@ class _Findings(NamedTuple):
         return evidence, skill
 
 
-def _prior_kernel(
-    engine: disk.Engine, choice: distributions.PriorChoice, n: int
-) -> Any:  # factor (n, r), or RowKernel; None for a prior of ranked models
-    "Return the kernel of a prior that is not a ranked model; it must have n examples."
+def _prior_kernel(engine: disk.Engine, choice: distributions.PriorChoice, n: int) -> Any:
+    """Return the kernel of a prior that is not a ranked model; it must have n examples.
+
+    The kernel is a factor (n, r) or a RowKernel, or None for a prior of ranked models.
+    """
     kernel = choice.source
     if choice.kind == "model":
         embedded, failures = engine.embed({choice.description: choice.source})
@@ -480,17 +475,6 @@ def _settings_of(
     "Collect the settings that reproduce a run, statistics of its tasks, and notes."
     models, options, images = findings.models, task.options, task.inputs
     task_sample, distribution = findings.task_sample, findings.task_sample.distribution
-    edges = {}
-    components = {}  # weights of the reference models
-    if distribution.reference_models and distribution.consensus is not None:
-        weights = distribution.consensus.weights[-len(distribution.reference_models) :].tolist()
-        components = dict(
-            reference_weights=dict(zip(distribution.reference_models, weights, strict=True))
-        )
-    if (moments := task_sample.moments) is not None:
-        temperature = moments.temperature.item()
-        regime = (moments.scale / moments.temperature).item()
-        edges = dict(temperature=temperature, edge_regime=regime)
     task_options = {k: getattr(options.tasks, k) for k in ("kernel", "n_tasks", "n_classes")}
     settings = dict(
         images=words.plain_text(getattr(images, "name", "given")),
@@ -501,10 +485,8 @@ def _settings_of(
         prior=distribution.description,
         candidates=_candidate_notes(models, distribution, options.n_consensus_examples),
         notes=[f"{name} had {m.given_as}." for name, m in models.items() if m.given_as],
-        **components,
         **task_options,
         seed=options.seed,
-        **edges,
         **task_sample.record,
         n_train=int(mask.sum()),
         device=str(options.device),
@@ -521,6 +503,13 @@ def _settings_of(
             **{package: version(package) for package in ("torch", "timm", "numpy", "scipy")},
         ),
     )
+    if distribution.reference_models and distribution.consensus is not None:
+        weights = distribution.consensus.weights[-len(distribution.reference_models) :].tolist()
+        by_name = dict(zip(distribution.reference_models, weights, strict=True))
+        settings["reference_weights"] = by_name
+    if (moments := task_sample.moments) is not None:
+        regime = (moments.scale / moments.temperature).item()
+        settings |= dict(temperature=moments.temperature.item(), edge_regime=regime)
     if task.labels is not None and findings.labelled is not None:
         labels = _labels_record(task.labels, task.labels_from)
         settings["labels"] = labels | dict(components=findings.labelled.weights)
@@ -546,17 +535,19 @@ def _counts_of_labels(findings: _Findings) -> dict[str, float]:
     return {k: x for k, x in scores._asdict().items() if k not in ("mean", "covariance")}
 
 
-def _pairs_beside(
-    findings: _Findings, given: KnownPairs | None
-) -> forecast.ScoreEvidence | None:  # None without pairs or baselines, or for one model
-    "Form evidence from known pairs about the models, then the baselines."
-    beside = findings.beside
-    if given is None or beside is None or not beside.models or len(findings.models) < 2:
-        return None
-    scores = given.evidence if isinstance(given, retrieval.GivenQueries) else None
-    if scores is not None and not {*beside.models} <= {*scores.names}:
-        return None
-    return _pair_evidence_of({**findings.models, **beside.models}, given)
+def _consensus_columns(
+    distribution: distributions.TaskDistribution, names: Iterable[str]
+) -> dict[str, Tensor]:
+    "Return the models' consensus weights, and their scores in a second community if there is one."
+    if distribution.consensus is None:
+        return {}
+    of_members = dict(
+        consensus_weight=distribution.consensus.weights,
+        rival_skill=distribution.consensus.rival_score,
+        rival_weight=distribution.consensus.rival_weights,
+    )
+    at = [distribution.members.index(name) for name in names]
+    return {name: values[at] for name, values in of_members.items() if values is not None}
 
 
 def _assemble(
@@ -574,9 +565,12 @@ def _assemble(
     past = None
     if task.past is not None:
         past = task.past.scores[[task.past.models.index(name) for name in models]]
-    pairs = _evidence_of_pairs(models, given, settings)
+    pairs, joined = _pair_evidence(models, given), None
+    if given is not None and pairs is not None:
+        _note_pairs(given, settings)
+        if findings.beside is not None:
+            joined = _pair_evidence({**models, **findings.beside.models}, given)
     of_texts = isinstance(task.inputs, TextSource)
-    joined = _pairs_beside(findings, given)
     beside = findings.evidence_beside(past, joined, of_texts=of_texts)
     skills = sampled if of_labels is None else of_labels.skills
     columns = _numbers_of(models, skills, sampled, task_sample)
@@ -585,15 +579,6 @@ def _assemble(
         settings["labels"] |= _counts_of_labels(findings)
         if of_labels.signal_p_value is not None:
             settings["labels"]["signal_p_value"] = of_labels.signal_p_value
-    extra: dict[str, Tensor] = {}
-    distribution = task_sample.distribution
-    consensus = distribution.consensus
-    if consensus is not None:
-        at = [distribution.members.index(name) for name in models]
-        extra["consensus_weight"] = consensus.weights[at]
-        if consensus.rival_score is not None and consensus.rival_weights is not None:
-            extra["rival_skill"] = consensus.rival_score[at]
-            extra["rival_weight"] = consensus.rival_weights[at]
     evaluated = None
     probed = columns.get("point_accuracy")
     if probed is not None:  # test examples, or a sample of these on disk
@@ -607,10 +592,12 @@ def _assemble(
     return Ranking(
         **columns,
         evaluated=evaluated,
-        extra=extra | findings.columns.values | _query_columns(given, tuple(models)),
+        extra=_consensus_columns(task_sample.distribution, models)
+        | findings.columns.values
+        | _query_columns(given, tuple(models)),
         failures=findings.failures,
         settings=settings,
-        drawn=record.draw_tasks(drawn_tasks, mask, task.inputs),
+        drawn=None if task.inputs is None else record.draw_tasks(drawn_tasks, mask, task.inputs),
         to_label=findings.to_label,
         groups=task.options.groups,
         reason="" if moments is None else moments.edge_reason(len(mask)),
@@ -685,17 +672,15 @@ def _note_label_columns(
 def _note_unranked(findings: _Findings, group: _Gathered, settings: dict) -> None:
     "Add to the settings which reference models and baselines were used."
     called, beside = group.reference_set, findings.beside
-    for name, why in group.failed_references.items():
-        settings["notes"].append(f"{name}, which is not ranked, was left out: {why}")
-    if called is not None and (fetched := called.download_note(group.failed_references)):
-        settings["notes"].append(fetched)
-    failures = {**group.baselines.failures}
+    failures = {**group.failed_references, **group.baselines.failures}
     if beside is not None:
         failures |= beside.failures
         if beside.models:
             settings["baselines"] = {name: model.digest for name, model in beside.models.items()}
     for name, why in failures.items():
         settings["notes"].append(f"{name}, which is not ranked, was left out: {why}")
+    if called is not None and (fetched := called.download_note(group.failed_references)):
+        settings["notes"].append(fetched)
     distribution = findings.task_sample.distribution
     references = distribution.reference_models
     used = {name for component in distribution.components for name in component.names}
@@ -722,15 +707,11 @@ def _prefix_notes(models: Mapping[str, Any]) -> list[str]:  # models: name -> So
 
 def _steps_of(task: Task, group: _Gathered) -> tuple[int, int]:
     "Count the steps of the progress bar until tasks are drawn, and in total."
-    labelled, n_sets = task.labels is not None, 1 + task.options.accuracy  # sets of tasks
-    n_models, n_task_models = len(group.models), len(group.models | group.reference_models)
+    n_task_models = len(group.models | group.reference_models)
     cross_skills = n_task_models if task.prior.kind == "consensus" and n_task_models > 2 else 0
-    n_scored = (1 + labelled) * (n_models + len(group.baselines.results))
-    if task.rows is None:
-        return cross_skills, cross_skills + n_scored + (n_sets - 1) * n_models
-    n_components = max(cross_skills, 1)  # one step per component and set of tasks
-    n_drawn = cross_skills + n_sets * n_components
-    return n_drawn, n_drawn + labelled * n_components + n_scored
+    n_drawn = cross_skills + (1 + task.options.accuracy) * max(cross_skills, 1)
+    n_scored = len(group.models) + len(group.baselines.results)
+    return n_drawn, n_drawn + (1 + (task.labels is not None)) * n_scored
 
 
 def _rank_with(engine: disk.Engine, task: Task) -> Ranking:

@@ -121,11 +121,10 @@ def _images_for(
     images: ImagesLike | TextSource | None, models: Mapping[str, Any], options: RankOptions
 ) -> members.Inputs | None:
     "Load the inputs of a ranking and check the model names; None if all models are features."
+    if images is None and all(sources.source_of(model).is_given for model in models.values()):
+        return None
     check_names(models.values(), texts=isinstance(images, TextSource))
-    if images is None:
-        if all(sources.source_of(model).is_given for model in models.values()):
-            return None
-        images = "digits"
+    images = "digits" if images is None else images
     if isinstance(images, (ImageSource, TextSource)):
         return images
     return load_images(images, progress=options.compute.progress)
@@ -153,13 +152,6 @@ def _checked_references(
     return named
 
 # %% ../../nbs/rank/11_task.ipynb #tk000014
-_OfRows = tuple[  # labels, groups and pairs, which refer to the examples by row, name or text
-    row_labels.LabelsLike | row_labels.GivenLabels | None,
-    row_labels.LabelsLike | None,
-    row_pairs.PairsLike | Retrieval | KnownPairs | None,
-]
-
-
 def _check_classes(n, options) -> None:  # n: number of examples
     mask = checks.check_split(TRAIN, n, seed=options.seed + 1)
     side = min(int(mask.sum()), int((~mask).sum()))
@@ -187,7 +179,8 @@ class Task:
     labels_from: str = "as given"  # origin of the labels, in words
     pairs: KnownPairs | None = None
     notes: tuple[str, ...] = ()  # on how groups were matched to the examples
-    unread: _OfRows | None = None  # read by `placed` when the number of rows is known
+    # labels, groups and pairs, which `placed` reads when the number of rows is known
+    unread: tuple | None = None
 
     @property
     def features(self) -> Mapping[str, Any]:  # what an engine embeds
@@ -236,9 +229,8 @@ def _is_matrix_file(source) -> bool:
     return False
 
 
-def _needs_memory(
-    options, choice, statistics, scores
-) -> list[str]:  # options that require all rows in memory
+def _needs_memory(options, choice, statistics, scores) -> list[str]:
+    "List the options that require all rows in memory."
     needs = ["metrics"] * bool(statistics or scores)
     needs += ["kernel"] * (options.tasks.kernel not in ("cosine", "linear"))
     if choice.kind == "model" and not _is_matrix_file(sources.source_of(choice.source)):
