@@ -27,7 +27,7 @@ from ..checks import ArrayLike, DataFrame, as_tensor, check_features, check_same
 from . import tables
 from .remote import is_url, local_copy
 from .sources import FeatureFile, Matrix, Source, split_key
-from ..refusals import sentence, shortened
+from ..refusals import shortened
 from ..store import digest_json
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #b09bcb73
@@ -76,7 +76,7 @@ def _typed(words: list) -> list:
         one, two = next((a, b) for a in number for b in number if a < b and number[a] == number[b])
         rule = "labels must not contain the same number in different notations"
         remedy = "use words (v1.1) for classes, or the same number of decimals"
-        raise ValueError(sentence(rule, f"{one!r} and {two!r}", remedy))
+        refuse(rule, f"{one!r} and {two!r}", remedy)
     return [number.get(word) for word in words]
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #db1e3152
@@ -90,7 +90,7 @@ def _words(values: list) -> list:
         got = f"{doubtful!r} for {counts[doubtful]:,} of {counts.total():,}"
         convert = f"[None if y == {doubtful!r} else y for y in labels]"
         remedy = f"leave these cells empty, e.g. by {convert}, or rename the class"
-        raise ValueError(sentence(rule, got, remedy))
+        refuse(rule, got, remedy)
     return words
 
 
@@ -99,16 +99,16 @@ def _whole_numbers(values: list) -> list:
     for value in values:
         if value is not None and (value in (math.inf, -math.inf) or value != int(value)):
             rule, remedy = "labels must be integers", "encode classes as 0, 1, 2, ..."
-            raise ValueError(sentence(rule, value, remedy))
+            refuse(rule, value, remedy)
     values = [None if value is None else int(value) for value in values]
     classes = sorted(set(values) - {-1, None})
     if classes and classes[0] < 0:
         remedy = "encode classes as 0, 1, 2, ..."
-        raise ValueError(sentence("labels must be at least 0", classes[0], remedy))
+        refuse("labels must be at least 0", classes[0], remedy)
     if -1 in values and classes == [1]:
         rule = "in labels with 1 and -1, the meaning of -1 must be clear"
         remedy = "pass labels + 1 if -1 is a class, else numpy.where(y == -1, numpy.nan, y)"
-        raise ValueError(sentence(rule, f"{values.count(-1)} labels that are -1", remedy))
+        refuse(rule, f"{values.count(-1)} labels that are -1", remedy)
     return [None if value == -1 else value for value in values]
 
 
@@ -157,7 +157,7 @@ def _plain_list(labels: Any) -> list[Any]:  # numbers, words and empty entries
     if getattr(labels, "ndim", 1) != 1:
         rule, got = "labels must contain one class per example", f"shape {tuple(labels.shape)}"
         remedy = "pass shape (n,) for classes, or (n, m) of floats or of 0 and 1"
-        raise ValueError(sentence(rule, got, remedy))
+        refuse(rule, got, remedy)
     if isinstance(labels, (Tensor, np.ndarray)):
         values = labels.tolist()  # masked arrays have None at masked entries
     else:  # data sets return arrays or tensors with one number
@@ -168,7 +168,7 @@ def _plain_list(labels: Any) -> list[Any]:  # numbers, words and empty entries
     if strange:
         rule = "labels must be one number or word per example"
         remedy = "pass shape (n,), and other objects as text, e.g. [str(y) for y in labels]"
-        raise ValueError(sentence(rule, type(strange[0]).__name__, remedy))
+        refuse(rule, type(strange[0]).__name__, remedy)
     return values
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #45e39a7a
@@ -180,16 +180,14 @@ def _checked_classes(labels: GivenLabels, n: int) -> GivenLabels:
     points = "1 example" if k == 1 else f"{k} examples"
     if k == 0:
         rule = "labels must contain the class of at least one example"
-        raise ValueError(
-            sentence(rule, f"{n} empty labels", "label some examples, or leave labels out")
-        )
+        refuse(rule, f"{n} empty labels", "label some examples, or leave labels out")
     if c == k >= _ALONE:
         rule, got = "labels must be classes with several examples", f"{c} classes for {points}"
-        raise ValueError(sentence(rule, got, "pass classes, or cut values into bins"))
+        refuse(rule, got, "pass classes, or cut values into bins")
     if c < 2 and k == n:
         rule = "labels must contain at least two classes"
         got = f"class {shortened(labels.names[0], 40)} only"
-        raise ValueError(sentence(rule, got, "leave labels out"))
+        refuse(rule, got, "leave labels out")
     alike = "All labels are the same class, so they indicate which examples are similar"
     return labels._replace(notes=(f"{alike} but not how classes differ.",) if c < 2 else ())
 
@@ -237,7 +235,7 @@ def check_inputs(cells: Iterable, digest: str, noun: str = "labels") -> None:
         rule = f"{noun} must belong to the ranked inputs"
         remedy = "pass the earlier inputs, or remove the column `inputs` if the rows are the same"
         got = f"a sheet for other inputs ({shortened(other[0], 20)} in the column `inputs`)"
-        raise ValueError(sentence(rule, got, remedy))
+        refuse(rule, got, remedy)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #edbdf20e
 _LABEL_NAMES = ("label", "labels", "target", "targets", "class", "classes", "category", "y")
@@ -284,7 +282,7 @@ def _label_place(frame: DataFrame, column: str | None, noun: str = "labels") -> 
     if not any(name in KEY_NAMES or name in _LABEL_NAMES for name in plain):
         remedy += "; if the first line is an example, add a header with column names"
     got = shortened(", ".join(map(repr, frame.columns)), 120)
-    raise ValueError(sentence(f"the table must have one column of {noun}", got, remedy))
+    refuse(f"the table must have one column of {noun}", got, remedy)
 
 
 def _group_column(frame: DataFrame) -> str | None:  # first column with a common name
@@ -304,7 +302,7 @@ def _index_key(index: Any) -> tuple[_Key, ...]:
     "Return the index of a data frame or series as a key, unless it is 0, 1, 2, ...."
     if getattr(index, "nlevels", 1) > 1:
         rule = "an index must have one level"
-        raise ValueError(sentence(rule, f"{index.nlevels} levels", "pass frame.reset_index()"))
+        refuse(rule, f"{index.nlevels} levels", "pass frame.reset_index()")
     usual = tables.is_usual_index(index)
     return () if usual else (_Key("the index", index.tolist(), "its index"),)
 
@@ -331,14 +329,14 @@ def _array_in_file(file: Path, key: str | None) -> ArrayLike:
         stored = np.load(file, allow_pickle=False)
     except ValueError as e:
         remedy = "save it again (for words, np.save(FILE, labels.astype(str)))"
-        raise ValueError(sentence(f"{file.name} must contain labels", e, remedy)) from None
+        refuse(f"{file.name} must contain labels", e, remedy)
     if isinstance(stored, np.ndarray):
         return stored
     with stored as archive:
         if (key or "labels") in archive.files:
             return archive[key or "labels"]
         rule, remedy = "an archive must contain the array of labels", "pass FILE.npz:NAME"
-        raise ValueError(sentence(rule, shortened(", ".join(archive.files), 120), remedy))
+        refuse(rule, shortened(", ".join(archive.files), 120), remedy)
 
 
 def _in_file(path: str, column: str | None, noun: str) -> _Entries | ArrayLike:
@@ -348,7 +346,7 @@ def _in_file(path: str, column: str | None, noun: str) -> _Entries | ArrayLike:
         file = local_copy(file)
     if not file.is_file():
         rule, got = f"the file of {noun} must exist", repr(shortened(str(path), 80))
-        raise ValueError(sentence(rule, got, "check the path"))
+        refuse(rule, got, "check the path")
     ending = file.suffix.lower()
     if ending in (".npy", ".npz"):
         return _array_in_file(file, key)
@@ -390,7 +388,7 @@ def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entri
         return _with_order(_entries_of_frame(frame, column, noun))
     if column is not None:
         remedy = "leave it out, or pass a file or a data frame"
-        raise ValueError(sentence("`label_column` requires a table", type(labels).__name__, remedy))
+        refuse("`label_column` requires a table", type(labels).__name__, remedy)
     if hasattr(labels, "iloc") and hasattr(labels, "index"):
         return _with_order(_Entries(labels.tolist(), _index_key(labels.index), noun))
     return labels
@@ -443,14 +441,14 @@ class PointFinder:
 def _refuse_unfit(entry: object, fits: int, n: int, noun: str) -> NoReturn:
     got = f"{str(entry)[:80]!r}, which matches {fits} of {n}"
     remedy = "correct it, or add a column `row` with row numbers from 0"
-    raise ValueError(sentence(f"{noun} must belong to the examples", got, remedy))
+    refuse(f"{noun} must belong to the examples", got, remedy)
 
 
 def _row_of(entry: object, n: int, noun: str) -> int:
     word = tables.key_text(entry).strip()
     if not word.isdecimal():
         rule = f"rows of {noun} must be integers from 0"
-        raise ValueError(sentence(rule, repr(shortened(word, 40)), "correct the column `row`"))
+        refuse(rule, repr(shortened(word, 40)), "correct the column `row`")
     if int(word) >= n:
         _refuse_unfit(word, 0, n, noun)
     return int(word)
@@ -491,7 +489,7 @@ def _by_number(entries: _Entries, n: int) -> list | None:
                 rule = "a column with row numbers must be named row or id"
                 got = f"{key.column} with {min(rows)} to {max(rows)} in a different order"
                 remedy = f"name it id to match {entries.noun} by it, or drop it"
-                raise ValueError(sentence(rule, got, remedy))
+                refuse(rule, got, remedy)
             return [row - min(rows) for row in rows]
         some = key.kind in (*_ROW_NAMES, "its index", "the keys") and max(rows, default=n) < n
         if some and len(rows) < n and (0 in rows or not tables.counts(words)):
@@ -530,11 +528,11 @@ def _placement(
     if len(entries.values) != n and names is None and key is not None:
         got = f"the path {str(key.cells[0])[:60]!r} for examples without paths"
         remedy = "add a column `row` with row numbers from 0"
-        raise ValueError(sentence(f"{entries.noun} must be matched to examples", got, remedy))
+        refuse(f"{entries.noun} must be matched to examples", got, remedy)
     if len(entries.values) != n:
         rule = f"models and {entries.noun} must describe the same examples"
         got = f"{n} in models, {len(entries.values)} in {entries.noun}"
-        raise ValueError(sentence(rule, got, "pass the same rows in the same order"))
+        refuse(rule, got, "pass the same rows in the same order")
     if key is not None:
         noun = entries.noun.capitalize()
         return None, (f"{noun} are matched by order because {key.column} matches no example.",)
@@ -545,7 +543,7 @@ def _check_one_label(before: object, value: object, point: object, noun: str) ->
     if str(before).strip() != str(value).strip():
         rule = f"an example must have a single {noun.removesuffix('s')}"
         got = f"{str(before)[:40]!r} and {str(value)[:40]!r} for {str(point)[:60]!r}"
-        raise ValueError(sentence(rule, got, "keep one of them"))
+        refuse(rule, got, "keep one of them")
 
 
 def _placed(entries: _Entries, rows: list, n: int) -> list[Any]:
@@ -575,7 +573,7 @@ def labels_of_files(paths: Sequence, column: str | None = None) -> _Entries:  # 
         if key is None:
             rule = "each of several files of labels must identify its examples"
             remedy = "add a column `row`, with numbers from 0, or `path`"
-            raise ValueError(sentence(rule, shortened(Path(path).name, 60), remedy))
+            refuse(rule, shortened(Path(path).name, 60), remedy)
         for cell, value in zip(key.cells, entries.values, strict=True):
             if is_blank(value):
                 continue
@@ -714,7 +712,7 @@ def groups_of_points(
     read = _entries_of(groups, None, "groups")
     if getattr(read, "ndim", 1) != 1:
         rule, got = "groups must contain one name per example", f"shape {np.shape(read)}"
-        raise ValueError(sentence(rule, got, "pass one column, shape (n,)"))
+        refuse(rule, got, "pass one column, shape (n,)")
     values, notes = _in_rows(read, points, n)
     if isinstance(values, np.ndarray) and values.dtype.kind == "S":
         values = np.char.decode(values, "utf-8", "replace")
