@@ -404,38 +404,36 @@ def _stem_of(parts: tuple) -> tuple[str, ...]:
 
 
 class PointFinder:
-    "Find the examples that a path, a name without extension or a number may refer to."
+    "Find the examples that a path, a name without extension, a number or a text may refer to."
 
-    def __init__(self, names: Sequence) -> None:
-        self.whole: dict = {}
+    def __init__(self, points: object) -> None:  # a source of images or texts, or None
+        self.names: Sequence | None = getattr(points, "names", None)
+        self.exact: dict = {}
+        self.whole: dict = {}  # also without the extension, like `ends`
         self.ends: dict = {}
-        self.stems: dict = {}
-        self.whole_stems: dict = {}
         self.numbers: dict = {}
-        for i, name in enumerate(names):
+        self.texts: dict = {}
+        for i, name in enumerate(self.names or ()):
             parts = _parts_of(name)
-            self.whole.setdefault(parts, []).append(i)
-            stem = _stem_of(parts)
-            for k in range(len(parts)):
-                self.ends.setdefault(parts[k:], []).append(i)
-                self.stems.setdefault(stem[k:], []).append(i)
-            self.whole_stems.setdefault(stem, []).append(i)
-            if stem and stem[-1].isdecimal():
-                self.numbers.setdefault(int(stem[-1]), []).append(i)
+            self.exact.setdefault(parts, []).append(i)
+            for form in {parts, _stem_of(parts)}:
+                self.whole.setdefault(form, []).append(i)
+                for k in range(len(form)):
+                    self.ends.setdefault(form[k:], []).append(i)
+            if parts and (stem := _stem_of(parts)[-1]).isdecimal():
+                self.numbers.setdefault(int(stem), []).append(i)
+        for i, text in enumerate(getattr(points, "texts", ())):
+            self.texts.setdefault(str(text).strip(), []).append(i)
 
-    def rows(self, entry: object, numbered: bool = True) -> list[int]:
+    def rows(self, entry: str, numbered: bool = True) -> list[int]:
         "Return the rows of the matching examples; if `numbered`, 7 matches 000007.png."
         parts = _parts_of(entry)
-        if parts in self.whole or parts in self.ends:
-            return self.whole.get(parts) or self.ends[parts]
-        longer = (self.whole.get(parts[k:]) for k in range(1, len(parts)))
-        at = next((rows for rows in longer if rows), None) or self.stems.get(parts)
-        if at is None:  # a longer path without an extension
-            longer = (self.whole_stems.get(parts[k:]) for k in range(1, len(parts)))
-            at = next((rows for rows in longer if rows), None)
-        if at is None and numbered and len(parts) == 1 and parts[0].isdecimal():
-            at = self.numbers.get(int(parts[0]))
-        return at or []
+        places = [self.exact.get(parts), self.ends.get(parts)]
+        places += [self.whole.get(parts[k:]) for k in range(1, len(parts))]
+        if numbered and len(parts) == 1 and parts[0].isdecimal():
+            places.append(self.numbers.get(int(parts[0])))
+        places.append(self.texts.get(entry.strip()))
+        return next(filter(None, places), [])
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #0e799c32
 def _refuse_unfit(entry: object, fits: int, n: int, noun: str) -> NoReturn:
@@ -454,15 +452,15 @@ def _row_of(entry: object, n: int, noun: str) -> int:
     return int(word)
 
 
-def _by_name(entries: _Entries, names: Sequence, skipped: Sequence, n: int) -> list | None:
-    "Find rows by a key whose entries match the names of examples or skipped examples."
-    find, left_out = PointFinder(names), PointFinder(skipped)
+def _by_name(entries: _Entries, find: PointFinder, skipped: Sequence, n: int) -> list | None:
+    "Find rows by a key whose entries match examples or the names of skipped examples."
+    left_out = PointFinder(SimpleNamespace(names=skipped))
     for key in entries.keys:
         cells = [tables.key_text(cell) for cell in key.cells]
         whole = all(map(str.isdecimal, cells))
         by_row = key.kind in (*_ROW_NAMES, "its index", "its order")
         if by_row and whole:
-            rows = [find.whole.get((cell,), []) for cell in cells]  # 1 does not match 1.png
+            rows = [find.exact.get((cell,), []) for cell in cells]  # 1 does not match 1.png
         else:
             rows = [find.rows(cell, numbered=bool(key.kind)) for cell in cells]
         pairs = zip(rows, cells, strict=True)
@@ -470,7 +468,8 @@ def _by_name(entries: _Entries, names: Sequence, skipped: Sequence, n: int) -> l
         if all(fits) and (key.kind or len(set(cells)) == len(cells)):
             return [at[0] if at else None for at in rows]
         named = key.kind in _PATH_NAMES or (key.kind != "" and not whole)
-        if named or (key.kind != "" and not by_row and 2 * sum(fits) > len(fits)):
+        named = named or (key.kind != "" and not by_row and 2 * sum(fits) > len(fits))
+        if named and find.names is not None:
             bad = fits.index(False) if False in fits else 0
             _refuse_unfit(cells[bad], len(rows[bad]), n, entries.noun)
     return None
@@ -497,46 +496,29 @@ def _by_number(entries: _Entries, n: int) -> list | None:
     return None
 
 
-def _by_text(entries: _Entries, texts: Sequence) -> list | None:
-    "Find rows by a column that contains the texts."
-    places = {text: k for k, text in enumerate(texts)}
-    for key in entries.keys:
-        rows = [places.get(cell) if isinstance(cell, str) else None for cell in key.cells]
-        if rows and None not in rows and len(places) == len(texts):
-            return rows
-    return None
-
-
-def _placement(
-    entries: _Entries, points: Any, n: int
-) -> tuple[list | None, tuple[str, ...]]:  # rows, or None if in order; notes
-    """Match labels to examples by row, name or number, or by order if there is no key.
+def _placement(entries: _Entries, points: Any, n: int) -> list | None:  # None if in order
+    """Match labels to examples by row, name, text or number, or by order if there is no key.
 
     `points` is a source of images or texts, or None. Rows of skipped examples are None.
     """
-    names, texts = getattr(points, "names", None), getattr(points, "texts", ())
-    skipped = [name for name, _ in getattr(points, "skipped", ())]
     for key in entries.keys:
         whole = all(isinstance(cell, (int, np.integer)) for cell in key.cells)
         if key.kind == "row" or (key.kind == "the keys" and whole):
-            return [_row_of(cell, n, entries.noun) for cell in key.cells], ()
-    rows = None if names is None else _by_name(entries, names, skipped, n)
-    rows = rows or _by_text(entries, texts) or _by_number(entries, n)
+            return [_row_of(cell, n, entries.noun) for cell in key.cells]
+    find = PointFinder(points)
+    skipped = [name for name, _ in getattr(points, "skipped", ())]
+    rows = _by_name(entries, find, skipped, n) or _by_number(entries, n)
     if rows is not None:
-        return rows, ()
+        return rows
     key = next((key for key in entries.keys if key.kind not in ("", "its order")), None)
-    if len(entries.values) != n and names is None and key is not None:
+    if key is not None and (find.names is not None or find.texts):
+        _refuse_unfit(key.cells[0], 0, n, entries.noun)
+    if key is not None and len(entries.values) != n:
         got = f"the path {str(key.cells[0])[:60]!r} for examples without paths"
         remedy = "add a column `row` with row numbers from 0"
         refuse(f"{entries.noun} must be matched to examples", got, remedy)
-    if len(entries.values) != n:
-        rule = f"models and {entries.noun} must describe the same examples"
-        got = f"{n} in models, {len(entries.values)} in {entries.noun}"
-        refuse(rule, got, "pass the same rows in the same order")
-    if key is not None:
-        noun = entries.noun.capitalize()
-        return None, (f"{noun} are matched by order because {key.column} matches no example.",)
-    return None, ()
+    check_same_n(**{"models": n, entries.noun: len(entries.values)})
+    return None
 
 
 def _check_one_label(before: object, value: object, point: object, noun: str) -> None:
@@ -561,34 +543,30 @@ def _placed(entries: _Entries, rows: list, n: int) -> list[Any]:
 # %% ../../nbs/inputs/01_row_labels.ipynb #8032100d
 def labels_of_files(paths: Sequence, column: str | None = None) -> _Entries:  # keyed by row or path
     "Join the labels in several tables, each with a column `row` or `path`."
-    joined: dict = {}
-    inputs: tuple = ()
+    joined = _Entries([], (_Key("the keys", [], "the keys"),))
     for path in paths:
         entries = _in_file(os.fspath(path), column, "labels")
-        if not isinstance(entries, _Entries):
-            entries = _Entries([])
-        inputs += entries.inputs
-        key = next((key for key in entries.keys if key.kind == "row"), None)
-        key = key or next((key for key in entries.keys if key.kind), None)
-        if key is None:
+        keys = entries.keys if isinstance(entries, _Entries) else ()
+        key = next((key for key in keys if key.kind == "row"), None)
+        key = key or next((key for key in keys if key.kind), None)
+        if key is None or not isinstance(entries, _Entries):
             rule = "each of several files of labels must identify its examples"
             remedy = "add a column `row`, with numbers from 0, or `path`"
             refuse(rule, shortened(Path(path).name, 60), remedy)
-        for cell, value in zip(key.cells, entries.values, strict=True):
-            if is_blank(value):
-                continue
-            point = _row_of(cell, 2**62, "labels") if key.kind == "row" else cell
-            _check_one_label(joined.setdefault(point, value), value, point, "labels")
-    key = _Key("the keys", list(joined), "the keys")
-    return _Entries(list(joined.values()), (key,), inputs=inputs)
+        is_row = key.kind == "row"
+        cells = [_row_of(cell, 2**62, "labels") if is_row else cell for cell in key.cells]
+        joined.keys[0].cells.extend(cells)
+        joined.values.extend(entries.values)
+        joined = joined._replace(inputs=joined.inputs + entries.inputs)
+    return joined
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #2991ff84
-def _in_rows(read: Any, points: Any, n: int) -> tuple[Any, tuple]:  # values in order, notes
+def _in_rows(read: Any, points: Any, n: int) -> Any:
     "Sort entries in the order of the examples; arrays and lists are unchanged."
     if not isinstance(read, _Entries):
-        return read, ()
-    rows, notes = _placement(read, points, n)
-    return read.values if rows is None else _placed(read, rows, n), notes
+        return read
+    rows = _placement(read, points, n)
+    return read.values if rows is None else _placed(read, rows, n)
 
 
 def read_labels(
@@ -622,7 +600,7 @@ def read_labels(
     written_for = read.inputs if isinstance(read, _Entries) else ()
     if written_for:
         check_inputs(written_for, inputs or inputs_digest([getattr(images, "fingerprint", "")]))
-    values, notes = _in_rows(read, images, n)
+    values = _in_rows(read, images, n)
     targets = _as_targets(values)
     if targets is not None:
         checked = _checked_targets(targets, n)
@@ -630,7 +608,7 @@ def read_labels(
         in_order = _plain_list(values)
         check_same_n(models=n, labels=len(in_order))
         checked = _checked_classes(_classes(in_order), n)
-    return checked._replace(notes=(*notes, *checked.notes), inputs=written_for)
+    return checked._replace(inputs=written_for)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #d1d32ed2
 def _keyed(frame: DataFrame) -> DataFrame:
@@ -648,7 +626,7 @@ def _in_order_of(points: Any, frame: DataFrame) -> DataFrame:
     n = len(points)
     check_same_n(points=n, rows=len(frame))
     entries = _Entries(list(range(n)), _index_key(frame.index), "rows of features")
-    rows, _ = _placement(entries, points, n)
+    rows = _placement(entries, points, n)
     if rows is None:
         _refuse_unfit(frame.index[0], 0, n, entries.noun)
     return frame.iloc[np.argsort(rows, kind="stable")]
@@ -703,7 +681,7 @@ def rows_of_frames(models: Mapping[str, Any], points: Any | None = None) -> tupl
 # %% ../../nbs/inputs/01_row_labels.ipynb #ce5e1508
 def groups_of_points(
     groups: Any, points: Any, n: int
-) -> tuple[list, tuple[str, ...]]:  # name of the group of each example, None if unknown; notes
+) -> list:  # name of the group of each example, None if unknown
     """Read the group of each example; groups are matched to examples like labels.
 
     `groups` is a list or array of names, a dictionary, a series or a file, and `points` is a source
@@ -713,7 +691,7 @@ def groups_of_points(
     if getattr(read, "ndim", 1) != 1:
         rule, got = "groups must contain one name per example", f"shape {np.shape(read)}"
         refuse(rule, got, "pass one column, shape (n,)")
-    values, notes = _in_rows(read, points, n)
+    values = _in_rows(read, points, n)
     if isinstance(values, np.ndarray) and values.dtype.kind == "S":
         values = np.char.decode(values, "utf-8", "replace")
-    return checks.check_several(values, "groups"), notes
+    return checks.check_several(values, "groups")

@@ -8,7 +8,6 @@ __all__ = ['Retrieval']
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000004
 import math
 import os
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,16 +116,10 @@ _WORDS |= {"1": True, "0": False}
 # %% ../../nbs/inputs/08_row_pairs.ipynb #e95cf126
 def _named_rows(words: list, points: object) -> list:
     "Return the rows of the examples with each word as their name or text."
-    names, texts = getattr(points, "names", None), getattr(points, "texts", ())
-    by_text = defaultdict(list)
-    for k, text in enumerate(texts):
-        by_text[str(text).strip()].append(k)
-    if names is None:
-        return [by_text.get(word, []) for word in words]
-    find = PointFinder(names)
-    if all(map(str.isdecimal, words)):  # 1 does not match 1.png
-        return [find.whole.get((word,), []) for word in words]
-    return [find.rows(word, numbered=False) or by_text.get(word, []) for word in words]
+    find = PointFinder(points)
+    if find.names is not None and all(map(str.isdecimal, words)):  # 1 does not match 1.png
+        return [find.exact.get((word,), []) for word in words]
+    return [find.rows(word, numbered=False) for word in words]
 
 
 def _rows_of_cells(
