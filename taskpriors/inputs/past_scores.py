@@ -436,14 +436,7 @@ def _table_of(record: Any) -> tuple[DataFrame, str]:  # and its name
         path = Path(record).expanduser()
         if path.is_dir() or (path.suffix == ".json" and path.is_file()):
             return _read_mteb(path), path.name
-        if not path.is_file():
-            rule = "past results must be an existing table"
-            refuse(
-                rule,
-                repr(str(path)[-80:]),
-                "pass a .csv or .parquet file, or a folder of mteb results",
-                FileNotFoundError,
-            )
+        path = tables.existing(record, "past results")
         return tables.read(path), path.name
     frame = record.to_dataframe() if hasattr(record, "to_dataframe") else tables.as_frame(record)
     if frame is None:

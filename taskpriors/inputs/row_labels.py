@@ -25,7 +25,6 @@ from typing_extensions import TypeAliasType
 import taskpriors.checks as checks
 from ..checks import ArrayLike, DataFrame, as_tensor, check_features, check_same_n, refuse
 from . import tables
-from .remote import is_url, local_copy
 from .sources import FeatureFile, Matrix, Source, split_key
 from ..refusals import shortened
 from ..store import digest_json
@@ -149,7 +148,7 @@ def _as_targets(labels: Any) -> Tensor | None:  # shape (n, m), float64; None if
 
 def _plain_list(labels: Any) -> list[Any]:  # numbers, words and empty entries
     "Convert an array, tensor or sequence with one entry per example to a list."
-    if isinstance(labels, Tensor) or not isinstance(labels, (np.ndarray, Sequence)):
+    if isinstance(labels, (Tensor, str)) or not isinstance(labels, (np.ndarray, Sequence)):
         if not hasattr(labels, "dtype") or isinstance(labels, Tensor):
             labels = as_tensor(labels, "labels").cpu()
     if getattr(labels, "ndim", 1) == 2 and labels.shape[1] == 1:
@@ -214,9 +213,10 @@ def _checked_targets(targets: Tensor, n: int) -> GivenLabels:
     return GivenLabels(torch.zeros(n, dtype=torch.int64), (), notes, targets)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #fd86d1bd
-def column_classes(cells: list) -> GivenLabels:
+def column_classes(cells: ArrayLike) -> GivenLabels:
     "Read the classes or real targets in a column of a table; cells of csv files are text."
-    cells = _typed(cells) if all(isinstance(c, str) for c in cells) else _plain_list(cells)
+    cells = _plain_list(cells)
+    cells = _typed(cells) if all(isinstance(cell, str) for cell in cells) else cells
     targets = _as_targets([math.nan if is_blank(cell) else cell for cell in cells])
     if targets is None:
         return _classes(cells)
@@ -341,12 +341,8 @@ def _array_in_file(file: Path, key: str | None) -> ArrayLike:
 
 def _in_file(path: str, column: str | None, noun: str) -> _Entries | ArrayLike:
     "Read labels or groups from an array, a table, or a text file with one entry per line."
-    file, key = split_key(path)
-    if is_url(file):
-        file = local_copy(file)
-    if not file.is_file():
-        rule, got = f"the file of {noun} must exist", repr(shortened(str(path), 80))
-        refuse(rule, got, "check the path")
+    place, key = split_key(path)
+    file = tables.existing(place, noun)
     ending = file.suffix.lower()
     if ending in (".npy", ".npz"):
         return _array_in_file(file, key)

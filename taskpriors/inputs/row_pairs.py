@@ -10,7 +10,6 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -83,10 +82,7 @@ def _columns_of_pairs(frame: checks.DataFrame, usual: Sequence[str]) -> checks.D
 def _read(pairs: object, usual: Sequence[str]) -> checks.DataFrame:  # two or three columns
     "Read pairs as a table; raise `ValueError` if there are none or if an example is missing."
     if isinstance(pairs, (str, os.PathLike)):
-        path = Path(pairs).expanduser()
-        if not path.is_file():
-            got = repr(shortened(str(path), 80))
-            checks.refuse("a file of pairs must exist", got, "check the path", FileNotFoundError)
+        path = tables.existing(pairs, "pairs")
         of_array = path.suffix == ".npy"
         pairs = np.load(path, allow_pickle=False) if of_array else tables.read(path)
     if isinstance(pairs, Mapping):

@@ -9,12 +9,14 @@ __all__ = []
 import csv
 import io
 import json
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ..checks import DataFrame, check_memory, refuse
+from .remote import is_url, local_copy
 from ..refusals import shortened
 
 # %% ../../nbs/inputs/00_tables.ipynb #2048b74e
@@ -115,6 +117,15 @@ def as_frame(values: Any) -> DataFrame | None:
     if hasattr(values, "columns") and hasattr(values, "to_pandas"):
         values = values.to_pandas()
     return values if hasattr(values, "iloc") and hasattr(values, "columns") else None
+
+
+def existing(place: str | os.PathLike, noun: str) -> Path:
+    "Return the path of a file, or of the copy of a file at a URL."
+    path = local_copy(place) if is_url(place) else Path(place).expanduser()
+    if not path.is_file():
+        rule, remedy = f"the file of {noun} must exist", "check the path, or pass a list"
+        refuse(rule, repr(shortened(str(place), 80)), remedy, FileNotFoundError)
+    return path
 
 # %% ../../nbs/inputs/00_tables.ipynb #93175da8
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
