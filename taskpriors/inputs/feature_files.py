@@ -7,12 +7,11 @@ __all__ = []
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #f1a3370f
 import mmap
-import re
 import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +20,7 @@ from torch import Tensor
 from ..blocks import row_blocks
 from ..checks import ArrayLike, DataFrame, check_memory, refuse
 from . import sources, tables
-from .remote import local_copy
+from .remote import loading, local_copy
 from .sources import is_feature_file, split_key  # noqa: F401 - promised here
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #26094d74
@@ -156,16 +155,6 @@ def _dense_rows(X: Any) -> tuple[np.ndarray, str]:  # rows; description of the c
     dense = vectors[:, kept] * np.sqrt(values[kept])
     return dense, f"{words}, converted to {kept.sum():,} with the same inner products"
 
-# %% ../../nbs/inputs/01_feature_files.ipynb #f51587a1
-def _refuse_broken(path: Path, e: Exception) -> NoReturn:
-    "Convert an error of another library's reader to a message about the file."
-    message = re.sub(r"\x1b\[\d*m", "", f"{type(e).__name__}: {e}")
-    remedy = "check the file" if path.exists() else "check the path"
-    if path.exists() and path.suffix.lower() in (".pt", ".pth"):
-        remedy = "store only the tensor, with torch.save(X, FILE)"
-    got = " ".join(message.split())[:160]
-    refuse(f"{path.name} must contain features", got, remedy, OSError)
-
 # %% ../../nbs/inputs/01_feature_files.ipynb #538e9c99
 def _stored(path: Path, key: str | None) -> dict[str, Any]:  # name -> array
     "Load the arrays or tensors in a file, by name."
@@ -217,14 +206,13 @@ def _read_file(path: Path, key: str | None) -> Any:  # array or tensor
     if not path.exists():
         refuse(rule, "no such file", "check the path", FileNotFoundError)
     if ending in _ARRAYS:
-        try:
+        remedy = "check the file"
+        if ending in (".pt", ".pth"):
+            remedy = "store only the tensor, with torch.save(X, FILE)"
+        with loading(f"{path.name} must contain features", remedy):
             for member in _members(path, key) if ending == ".npz" else ():
                 check_memory(member.file_size, "store fewer rows or fewer bits")
             stored = _stored(path, key)
-        except Exception as e:  # readers raise errors of many types
-            if ". Got " in str(e):
-                raise
-            _refuse_broken(path, e)
         return _with_room(_chosen(stored, path, key))
     if tables.kind_of(path):
         return _table_values(tables.read(path, numbers=True), path.name[-80:])

@@ -25,6 +25,7 @@ import taskpriors.checks as checks
 from ..blocks import evenly
 from . import row_labels, tables
 from .image_source import ImageSource, MapDataset
+from .remote import loading
 from ..signatures import documented
 from ..store import cache_dir
 
@@ -98,9 +99,9 @@ def _open_dataset(name: str, **kwargs: Any) -> Dataset:
         package = "'taskpriors[data]'" if e.name == "datasets" else e.name
         checks.refuse(rule, "no such package", f"pip install {package}", ImportError)
     except Exception as e:
-        got = " ".join(f"{type(e).__name__}: {e}".split())[:200]
         remedy = "check the name, the split, the root and the network connection (HF_HUB_OFFLINE=1)"
         kind = OSError if isinstance(e, OSError) else ValueError
+        got = f"{type(e).__name__}: {e}"
         checks.refuse(f"timm must open {name or kwargs['root']}", got, remedy, kind)
 
 # %% ../../nbs/inputs/04_images.ipynb #8ed4bc13
@@ -395,12 +396,8 @@ def load_images(
     path = Path(source).expanduser()
     if path.suffix == ".npy" and os.path.isfile(path):
         _refuse_split(split, path.name[-80:])
-        try:
+        with loading(f"{path.name} must contain an array of images", "check the file"):
             a = np.load(path, mmap_mode="r", allow_pickle=False)
-        except Exception as e:
-            got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
-            rule = f"{path.name} must contain an array of images"
-            checks.refuse(rule, got, "check the file", OSError)
         return _load_array(a, path.name, limit)
     if os.path.isdir(path):
         return _load_folder(path, split, limit, options, **kwargs)

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from ..checks import DataFrame, Series, refuse
 from . import tables
+from .remote import loading
 from .sources import FILE_ENDINGS
 from .tables import plain_name
 from ..probes import LABEL_ACCURACY
@@ -379,11 +380,8 @@ def _read_mteb(path: Path) -> DataFrame:  # columns model_name, model_revision, 
 
     files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
     files = [k for k in files if k.name != "model_meta.json" and "experiments" not in k.parts]
-    try:
+    with loading("files must be results of mteb", "check the files"):
         rows = [row for file in files for row in _json_rows(file)]
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as e:
-        got = " ".join(f"{type(e).__name__}: {e}".split())[:100]
-        refuse("files must be results of mteb", got, "check the files", OSError)
     if not rows:
         rule = "a folder of past results must contain results of mteb"
         refuse(rule, "no JSON file", "check the path, or pass a table")

@@ -25,6 +25,7 @@ from typing_extensions import TypeAliasType
 import taskpriors.checks as checks
 from ..checks import ArrayLike, DataFrame, as_tensor, check_features, check_same_n, refuse
 from . import tables
+from .remote import loading
 from .sources import FeatureFile, Matrix, Source, split_key
 from ..refusals import shortened
 from ..store import digest_json
@@ -325,11 +326,9 @@ def _entries_of_frame(frame: DataFrame, column: str | None, noun: str = "labels"
 
 def _array_in_file(file: Path, key: str | None) -> ArrayLike:
     "Load labels from a .npy or .npz file."
-    try:
+    remedy = "save it again (for words, np.save(FILE, labels.astype(str)))"
+    with loading(f"{file.name} must contain labels", remedy, ValueError):
         stored = np.load(file, allow_pickle=False)
-    except ValueError as e:
-        remedy = "save it again (for words, np.save(FILE, labels.astype(str)))"
-        refuse(f"{file.name} must contain labels", e, remedy)
     if isinstance(stored, np.ndarray):
         return stored
     with stored as archive:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..checks import DataFrame, check_memory, refuse
-from .remote import is_url, local_copy
+from .remote import is_url, loading, local_copy
 from ..refusals import shortened
 
 # %% ../../nbs/inputs/00_tables.ipynb #2048b74e
@@ -240,16 +240,14 @@ def read(path: Path, *, numbers: bool = False) -> DataFrame:
     if not kind:
         remedy = CONVERSIONS.get(path.suffix.lower(), f"save it as {' or '.join(_TABLE_FILES)}")
         refuse(f"{name} must be a table in a supported format", repr(path.suffix), remedy)
-    try:
+    remedy = "check its quotes, or save it with pandas"
+    with loading(f"{name} must contain a table", remedy, ValueError):
         if kind == ".parquet":
             frame = _read_parquet(path)
         elif kind == ".jsonl":
             frame = _read_lines(path)
         else:
             frame = _read_csv(path, numbers)
-    except (csv.Error, json.JSONDecodeError) as e:
-        rule, remedy = f"{name} must contain a table", "check its quotes, or save it with pandas"
-        refuse(rule, f"{type(e).__name__}: {e}", remedy)
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         rule = f"the columns of {name} must have different names"
