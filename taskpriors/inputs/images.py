@@ -77,9 +77,7 @@ def _is_image(path: str, left_out: Counter) -> bool:
         left_out[ending] += 1
     elif ending in _IMAGE_TYPES:
         return True
-    if _is_hidden(name) or ending in _FOREIGN:
-        return False
-    if not os.path.isfile(path):
+    if _is_hidden(name) or ending in _FOREIGN or not os.path.isfile(path):
         return False
     start = b""
     with suppress(OSError), open(path, "rb") as file:
@@ -105,31 +103,27 @@ def _open_dataset(name: str, **kwargs: Any) -> Dataset:
         checks.refuse(f"timm must open {name or kwargs['root']}", got, remedy, kind)
 
 # %% ../../nbs/inputs/04_images.ipynb #8ed4bc13
-def _walk(folder, left_out, inside=()) -> Iterator[tuple[str, str]]:
+def _walk(folder: str, left_out: Counter) -> Iterator[tuple[str, str]]:
     "Yield pairs (subfolder, file name) in a folder; links to its parents are not followed."
-    place = Path(folder).resolve()
-    if any(outer.is_relative_to(place) for outer in inside):
-        return
-    try:
-        with os.scandir(folder) as entries:
-            entries = list(entries)
-    except OSError as e:
-        warnings.warn(f"load_images: {folder} is left out ({e.strerror}).", stacklevel=2)
-        return
-    for entry in entries:
-        try:
-            is_folder = entry.is_dir()
-        except OSError:  # a link to itself, or unreadable
-            is_folder = False
-        if is_folder and _is_hidden(entry.name):
-            inner = (name for _, _, names in os.walk(entry.path) for name in names)
-            endings = (os.path.splitext(name)[1].lower() for name in inner)
+
+    def warn(e: OSError) -> None:
+        warnings.warn(f"load_images: {e.filename} is left out ({e.strerror}).", stacklevel=2)
+
+    def returns(path: Path) -> bool:
+        return path.is_symlink() and any(
+            p.resolve().is_relative_to(path.resolve()) for p in path.parents
+        )
+
+    for place, folders, files in os.walk(folder, onerror=warn, followlinks=True):
+        for name in filter(_is_hidden, folders):
+            inner = (file for _, _, names in os.walk(Path(place, name)) for file in names)
+            endings = (os.path.splitext(file)[1].lower() for file in inner)
             n_images = sum(ending in _IMAGE_TYPES for ending in endings)
-            left_out.update({entry.name: n_images} if n_images else {})
-        elif is_folder:
-            yield from _walk(entry.path, left_out, (*inside, place))
-        else:
-            yield folder, entry.name
+            left_out.update({name: n_images} if n_images else {})
+        shown = [name for name in folders if not _is_hidden(name)]
+        folders[:] = [name for name in shown if not returns(Path(place, name))]
+        for name in files:
+            yield place, name
 
 # %% ../../nbs/inputs/04_images.ipynb #d526c232
 def _list_images(
