@@ -330,7 +330,7 @@ def test_tables_of_other_libraries_place_labels_and_groups(library):
     labels = table(dict(row=rows, label=[truth[k] for k in rows]))
     grouped = table(dict(row=rows, group=[groups[k] for k in rows]))
     assert read_labels(labels, None, 200).classes.tolist() == [k % 2 for k in range(200)]
-    assert groups_of_points(grouped, None, 200)[0] == groups
+    assert groups_of_points(grouped, None, 200) == groups
 
 
 @pytest.mark.parametrize(

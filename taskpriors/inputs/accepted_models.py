@@ -26,11 +26,12 @@ from typing_extensions import TypeAliasType
 import taskpriors
 import taskpriors.checks as checks
 import taskpriors.store as store
-from . import named_models, sources, zoo
+from . import named_models, sources, tables, zoo
 from . import pooling as poolings
 from .encoders import description_of
 from .feature_files import read_features
 from .image_source import ImageSource
+from .remote import loading
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #b800b087
 _CLASSIFIER_INPUT = "classifier input"  # value of `Features.pooling`
@@ -228,16 +229,11 @@ _TYPES = {f"tensor({name})": numbers for name, numbers in _TYPES.items()}
 
 
 def _open_session(path):  # onnxruntime.InferenceSession
-    try:
+    rule, remedy = "an .onnx file requires onnxruntime", "pip install 'taskpriors[onnx]'"
+    with loading(rule, remedy, ImportError):
         from onnxruntime import InferenceSession
-    except ImportError as e:
-        remedy = "pip install 'taskpriors[onnx]'"
-        checks.refuse("an .onnx file requires onnxruntime", str(e), remedy, ImportError)
-    try:
+    with loading(f"{path.name} must contain a network", "check the file"):
         return InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    except Exception as e:  # onnxruntime raises errors of many types
-        got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
-        checks.refuse(f"{path.name} must contain a network", got, "check the file", OSError)
 
 
 class _OnnxModel:
@@ -251,11 +247,7 @@ class _OnnxModel:
         self.digest = ""
         session = network
         if isinstance(network, (str, os.PathLike)):
-            path = Path(network).expanduser()
-            if not path.is_file():
-                checks.refuse(
-                    "an .onnx file must exist", repr(str(path)[-80:]), "check the path", OSError
-                )
+            path = tables.existing(network, "a network")
             self.digest = hashlib.sha256(path.read_bytes()).hexdigest()
             session = _open_session(path)
         self._session = session
@@ -384,12 +376,9 @@ def _published_network(source: sources.PublishedWeights) -> sources.Network:  # 
     from torchvision import models
 
     names = {models.get_model_weights(name): name for name in models.list_models()}
-    try:
+    remedy = "check the network and the folder torch.hub.get_dir()"
+    with loading(f"torchvision must load the weights {source.label}", remedy):
         network = models.get_model(names[type(source.weights)], weights=source.weights).eval()
-    except Exception as e:  # torch.hub and the network raise errors of many types
-        got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
-        remedy = "check the network and the folder torch.hub.get_dir()"
-        checks.refuse(f"torchvision must load the weights {source.label}", got, remedy, OSError)
     return sources.Network(network, source.partner or source.weights.transforms())
 
 

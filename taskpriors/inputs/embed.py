@@ -352,24 +352,6 @@ class Features(Result):
         "Number of features, d."
         return self.features.shape[1]
 
-# %% ../../nbs/inputs/06_embed.ipynb #e96e0185
-def _lookup(enc: Encoder, images: ImageSource, setup: _Setup, entry: _Entry) -> Features | None:
-    "Look up features in the cache."
-    stored = entry.find(entry.path, entry.n)
-    if stored is None:
-        return None
-    features, description = stored
-    return Features(
-        name=enc.name,
-        features=features,
-        seconds=description["seconds"],
-        device=description["device"],
-        dtype=setup.dtype,
-        images=images.name,
-        key=entry.key,
-        cached=True,
-    )
-
 # %% ../../nbs/inputs/06_embed.ipynb #98f4f5dd
 def _compute(
     enc: Encoder, images: ImageSource, setup: _Setup, entry: _Entry | None, probe: _Probe
@@ -411,9 +393,20 @@ def _find_or_store(
     enc: Encoder, images: ImageSource, setup: _Setup, entry: _Entry, probe: _Probe
 ) -> Features:
     with store.locked(entry.path):
-        if stored := _lookup(enc, images, setup, entry):
+        stored = entry.find(entry.path, entry.n)
+        if stored is not None:
             shutil.rmtree(entry.parts, ignore_errors=True)
-            return stored
+            features, description = stored
+            return Features(
+                name=enc.name,
+                features=features,
+                seconds=description["seconds"],
+                device=description["device"],
+                dtype=setup.dtype,
+                images=images.name,
+                key=entry.key,
+                cached=True,
+            )
         new = _compute(enc, images, setup, entry, probe)
         named = ("name", "seconds", "device", "dtype", "images", "dim")
         description = {k: getattr(new, k) for k in named}

@@ -7,23 +7,21 @@ __all__ = []
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #f1a3370f
 import mmap
-import re
 import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..blocks import row_blocks
-from ..checks import ArrayLike, DataFrame, check_memory
+from ..checks import ArrayLike, DataFrame, check_memory, refuse
 from . import sources, tables
-from .remote import local_copy
+from .remote import loading, local_copy
 from .sources import is_feature_file, split_key  # noqa: F401 - promised here
-from ..refusals import sentence
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #26094d74
 FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parquet")
@@ -107,7 +105,7 @@ def _table_values(
         vectors = _in_order(frame, what)[named[0]].tolist()
         if len({np.shape(v) for v in vectors}) > 1:
             rule, remedy = f"{what} must have vectors of equal length", "pad or drop some"
-            raise ValueError(sentence(rule, "different lengths", remedy))
+            refuse(rule, "different lengths", remedy)
         return np.array(vectors)
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
@@ -117,13 +115,13 @@ def _table_values(
             got, remedy = f"{name!r} of type {kind}", "drop that column"
             if isinstance(frame[name].iloc[0], str) and frame[name].iloc[0].startswith("["):
                 remedy = "store vectors as .npy or .parquet, because text truncates them"
-            raise TypeError(sentence(f"{what} must contain only numeric columns", got, remedy))
+            refuse(f"{what} must contain only numeric columns", got, remedy, TypeError)
         if str(name).lower() in _NO_FEATURES:
             rule = f"{what} must not have a column of labels or row numbers"
             remedy = "drop it (pass labels in labels=), or rename it if it is a feature"
             if tables.plain_name(name) in _ROW_NUMBERS:
                 remedy = "sort the rows by it and drop it, or rename it if it is a feature"
-            raise ValueError(sentence(rule, repr(name), remedy))
+            refuse(rule, repr(name), remedy)
     values = frame.to_numpy()
     if values.dtype == object:  # columns with a missing-value type
         values = frame.to_numpy(dtype="float64", na_value=np.nan)
@@ -156,16 +154,6 @@ def _dense_rows(X: Any) -> tuple[np.ndarray, str]:  # rows; description of the c
     kept = values > n * np.finfo(np.float64).eps * values[-1]
     dense = vectors[:, kept] * np.sqrt(values[kept])
     return dense, f"{words}, converted to {kept.sum():,} with the same inner products"
-
-# %% ../../nbs/inputs/01_feature_files.ipynb #f51587a1
-def _refuse_broken(path: Path, e: Exception) -> NoReturn:
-    "Convert an error of another library's reader to a message about the file."
-    message = re.sub(r"\x1b\[\d*m", "", f"{type(e).__name__}: {e}")
-    remedy = "check the file" if path.exists() else "check the path"
-    if path.exists() and path.suffix.lower() in (".pt", ".pth"):
-        remedy = "store only the tensor, with torch.save(X, FILE)"
-    got = " ".join(message.split())[:160]
-    raise OSError(sentence(f"{path.name} must contain features", got, remedy)) from None
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #538e9c99
 def _stored(path: Path, key: str | None) -> dict[str, Any]:  # name -> array
@@ -200,7 +188,7 @@ def _chosen(arrays: dict, path: Path, key: str | None) -> Any:  # an array
     names = ", ".join(map(repr, arrays))
     if key is not None:
         rule = f"{path.name} must contain the array {key!r}"
-        raise ValueError(sentence(rule, names, "name an array that it contains"))
+        refuse(rule, names, "name an array that it contains")
     if "features" in arrays:
         return arrays["features"]
     if len(arrays) != 1:
@@ -208,7 +196,7 @@ def _chosen(arrays: dict, path: Path, key: str | None) -> Any:  # an array
         remedy = "store a single array, or name it 'features'"
         if path.suffix.lower() == ".npz" and arrays:
             remedy = f"name one, e.g. {path.name[-60:]}:{next(iter(arrays))}"
-        raise ValueError(sentence(rule, names, remedy))
+        refuse(rule, names, remedy)
     return next(iter(arrays.values()))
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #3651639d
@@ -216,22 +204,21 @@ def _read_file(path: Path, key: str | None) -> Any:  # array or tensor
     "Load the features in a file."
     ending, rule = path.suffix.lower(), f"{path.name[-60:]} must be a file of features"
     if not path.exists():
-        raise FileNotFoundError(sentence(rule, "no such file", "check the path"))
+        refuse(rule, "no such file", "check the path", FileNotFoundError)
     if ending in _ARRAYS:
-        try:
+        remedy = "check the file"
+        if ending in (".pt", ".pth"):
+            remedy = "store only the tensor, with torch.save(X, FILE)"
+        with loading(f"{path.name} must contain features", remedy):
             for member in _members(path, key) if ending == ".npz" else ():
                 check_memory(member.file_size, "store fewer rows or fewer bits")
             stored = _stored(path, key)
-        except Exception as e:  # readers raise errors of many types
-            if ". Got " in str(e):
-                raise
-            _refuse_broken(path, e)
         return _with_room(_chosen(stored, path, key))
     if tables.kind_of(path):
         return _table_values(tables.read(path, numbers=True), path.name[-80:])
     remedy = f"store them as one of {', '.join(FEATURE_FILES)}"
     remedy = tables.CONVERSIONS.get(ending, remedy)
-    raise ValueError(sentence(rule, f"the extension {path.suffix or 'none'}", remedy))
+    refuse(rule, f"the extension {path.suffix or 'none'}", remedy)
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a3b484ad
 def read_features(
@@ -250,10 +237,10 @@ def read_features(
         return _dense_rows(values) if _is_sparse(values) else (values, "")
     if not isinstance(source, sources.FeatureFile):
         rule = "features must be an array, a data frame or a file"
-        raise TypeError(sentence(rule, source.label, "pass one of these"))
+        refuse(rule, source.label, "pass one of these", TypeError)
     path = local_copy(source.path) if isinstance(source.path, str) else source.path
     if path.is_dir():
         rule = "features must be a file, and a folder must contain a network"
-        raise ValueError(sentence(rule, repr(path.name), "name a file"))
+        refuse(rule, repr(path.name), "name a file")
     values = _read_file(path, source.key)
     return _dense_rows(values) if _is_sparse(values) else (values, "")

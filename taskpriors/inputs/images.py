@@ -25,6 +25,7 @@ import taskpriors.checks as checks
 from ..blocks import evenly
 from . import row_labels, tables
 from .image_source import ImageSource, MapDataset
+from .remote import loading
 from ..signatures import documented
 from ..store import cache_dir
 
@@ -76,9 +77,7 @@ def _is_image(path: str, left_out: Counter) -> bool:
         left_out[ending] += 1
     elif ending in _IMAGE_TYPES:
         return True
-    if _is_hidden(name) or ending in _FOREIGN:
-        return False
-    if not os.path.isfile(path):
+    if _is_hidden(name) or ending in _FOREIGN or not os.path.isfile(path):
         return False
     start = b""
     with suppress(OSError), open(path, "rb") as file:
@@ -98,37 +97,33 @@ def _open_dataset(name: str, **kwargs: Any) -> Dataset:
         package = "'taskpriors[data]'" if e.name == "datasets" else e.name
         checks.refuse(rule, "no such package", f"pip install {package}", ImportError)
     except Exception as e:
-        got = " ".join(f"{type(e).__name__}: {e}".split())[:200]
         remedy = "check the name, the split, the root and the network connection (HF_HUB_OFFLINE=1)"
         kind = OSError if isinstance(e, OSError) else ValueError
+        got = f"{type(e).__name__}: {e}"
         checks.refuse(f"timm must open {name or kwargs['root']}", got, remedy, kind)
 
 # %% ../../nbs/inputs/04_images.ipynb #8ed4bc13
-def _walk(folder, left_out, inside=()) -> Iterator[tuple[str, str]]:
+def _walk(folder: str, left_out: Counter) -> Iterator[tuple[str, str]]:
     "Yield pairs (subfolder, file name) in a folder; links to its parents are not followed."
-    place = Path(folder).resolve()
-    if any(outer.is_relative_to(place) for outer in inside):
-        return
-    try:
-        with os.scandir(folder) as entries:
-            entries = list(entries)
-    except OSError as e:
-        warnings.warn(f"load_images: {folder} is left out ({e.strerror}).", stacklevel=2)
-        return
-    for entry in entries:
-        try:
-            is_folder = entry.is_dir()
-        except OSError:  # a link to itself, or unreadable
-            is_folder = False
-        if is_folder and _is_hidden(entry.name):
-            inner = (name for _, _, names in os.walk(entry.path) for name in names)
-            endings = (os.path.splitext(name)[1].lower() for name in inner)
+
+    def warn(e: OSError) -> None:
+        warnings.warn(f"load_images: {e.filename} is left out ({e.strerror}).", stacklevel=2)
+
+    def returns(path: Path) -> bool:
+        return path.is_symlink() and any(
+            p.resolve().is_relative_to(path.resolve()) for p in path.parents
+        )
+
+    for place, folders, files in os.walk(folder, onerror=warn, followlinks=True):
+        for name in filter(_is_hidden, folders):
+            inner = (file for _, _, names in os.walk(Path(place, name)) for file in names)
+            endings = (os.path.splitext(file)[1].lower() for file in inner)
             n_images = sum(ending in _IMAGE_TYPES for ending in endings)
-            left_out.update({entry.name: n_images} if n_images else {})
-        elif is_folder:
-            yield from _walk(entry.path, left_out, (*inside, place))
-        else:
-            yield folder, entry.name
+            left_out.update({name: n_images} if n_images else {})
+        shown = [name for name in folders if not _is_hidden(name)]
+        folders[:] = [name for name in shown if not returns(Path(place, name))]
+        for name in files:
+            yield place, name
 
 # %% ../../nbs/inputs/04_images.ipynb #d526c232
 def _list_images(
@@ -395,12 +390,8 @@ def load_images(
     path = Path(source).expanduser()
     if path.suffix == ".npy" and os.path.isfile(path):
         _refuse_split(split, path.name[-80:])
-        try:
+        with loading(f"{path.name} must contain an array of images", "check the file"):
             a = np.load(path, mmap_mode="r", allow_pickle=False)
-        except Exception as e:
-            got = " ".join(f"{type(e).__name__}: {e}".split())[:160]
-            rule = f"{path.name} must contain an array of images"
-            checks.refuse(rule, got, "check the file", OSError)
         return _load_array(a, path.name, limit)
     if os.path.isdir(path):
         return _load_folder(path, split, limit, options, **kwargs)

@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from ..checks import refuse
+from .remote import loading
 from .sources import Name, Network, Source, is_repository
 from ..refusals import listed
 from ..toml import packaged_toml
@@ -270,11 +271,9 @@ def transformers_model(name: str, *, texts: bool = False) -> tuple[Network, str 
     The processor is an image processor, or a tokenizer for texts. The second value is the pooling:
     "cls" if the checkpoint has no pooling layer, otherwise None.
     """
-    try:
+    remedy = "pip install taskpriors[transformers]"
+    with loading(f"{name} requires transformers", remedy, ImportError):
         import transformers
-    except ImportError as e:
-        remedy = "pip install taskpriors[transformers]"
-        refuse(f"{name} requires transformers", str(e), remedy, ImportError)
     check_names([Name(name)], texts=texts)
     source = _cached_place(name, texts)
     reader = transformers.AutoTokenizer if texts else transformers.AutoImageProcessor
@@ -288,10 +287,9 @@ def transformers_model(name: str, *, texts: bool = False) -> tuple[Network, str 
             network, report = kind.from_pretrained(source, output_loading_info=True)
             processor = reader.from_pretrained(source)
         except Exception as e:  # the hub and the library raise errors of many types
-            got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
             remedy = f"{_did_you_mean(name)}check the name, or use hf-hub:{name} for a timm network"
             rule = f"{name[-80:]} must be a network of transformers with its processor"
-            refuse(rule, got, remedy, OSError)
+            refuse(rule, f"{type(e).__name__}: {e}", remedy, OSError)
     absent = list(report["missing_keys"])
     if not texts and hasattr(network, "vision_model") and any("text_model." in k for k in absent):
         network, absent = network.vision_model, [k for k in absent if k.startswith("vision_model.")]
@@ -328,16 +326,13 @@ def text_model(name: str, pooling: str | None) -> Network:
     check_names([Name(name)], texts=True)
     if pooling is not None or _embeds_images_and_texts(name):
         return transformers_model(name, texts=True)[0]
-    try:
+    rule = "the name of a text model requires sentence-transformers"
+    remedy = "pip install taskpriors[sentence], or pass a function of a list of texts"
+    with loading(rule, remedy, ImportError):
         from sentence_transformers import SentenceTransformer
-    except ImportError as e:
-        rule = "the name of a text model requires sentence-transformers"
-        remedy = "pip install taskpriors[sentence], or pass a function of a list of texts"
-        refuse(rule, str(e), remedy, ImportError)
     try:
         with quiet_libraries():
             return Network(SentenceTransformer(_cached_place(name, texts=True), device="cpu"))
     except Exception as e:  # the hub and the libraries raise errors of many types
-        got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
         remedy = f"{_did_you_mean(name)}check the name, the folder and the network connection"
-        refuse(f"{name[-60:]!r} must be a text model", got, remedy, OSError)
+        refuse(f"{name[-60:]!r} must be a text model", f"{type(e).__name__}: {e}", remedy, OSError)

@@ -22,10 +22,11 @@ from torch import Tensor
 
 from ..checks import DataFrame, Series, refuse
 from . import tables
+from .remote import loading
 from .sources import FILE_ENDINGS
 from .tables import plain_name
 from ..probes import LABEL_ACCURACY
-from ..refusals import listed, sentence, shortened
+from ..refusals import listed, shortened
 from ..store import locked, write_file
 from ..toml import packaged_toml
 
@@ -217,13 +218,13 @@ def _task_columns(frame: DataFrame, fixed: Sequence, name: str) -> dict[str, str
     free = [k for k in frame.columns if k not in fixed]
     if {"worst_decile", "skill"} <= set(map(plain_name, free)):
         rule, remedy = "past results must not be a saved ranking", "pass ranking.to_record(TASK)"
-        raise ValueError(sentence(rule, f"the table {name}", remedy))
+        refuse(rule, f"the table {name}", remedy)
     for column in [k for k in free if not _is_fact(k)]:
         signs = frame[column].astype(str).str.contains(r"\d\s*%\s*$")
         if signs.any():
             rule, got = f"the scores of {name} must be numbers", repr(frame[column][signs].iloc[0])
             remedy = "convert them: frame[column].str.rstrip('%').astype(float)"
-            raise ValueError(sentence(rule, f"{got} in {column!r}", remedy))
+            refuse(rule, f"{got} in {column!r}", remedy)
     score = _first(free, _SCORES)
     numeric = [k for k in free if pd.to_numeric(frame[k], errors="coerce").notna().any()]
     tasks = [k for k in numeric if not _is_fact(k) and not _ERRORS & _words_in(k)]
@@ -231,15 +232,13 @@ def _task_columns(frame: DataFrame, fixed: Sequence, name: str) -> dict[str, str
         if any(_ERRORS & _words_in(k) for k in numeric):
             rule = f"the scores of {name} must be fractions of correct answers"
             got = next(k for k in numeric if _ERRORS & _words_in(k))
-            raise ValueError(sentence(rule, f"the column {got!r}", "pass 1 - error"))
+            refuse(rule, f"the column {got!r}", "pass 1 - error")
         return {k: k for k in tasks}
     others = [k for k in tasks if not set(_SCORES) & {plain_name(k)} and "acc" not in plain_name(k)]
     if others:
         rule = f"columns of {name} must be tasks, or measures on one task"
         got = f"{score!r} beside {listed(list(map(repr, others)))}"
-        raise ValueError(
-            sentence(rule, got, "drop the first column if it contains means, or rename it")
-        )
+        refuse(rule, got, "drop the first column if it contains means, or rename it")
     return {score: name}
 
 
@@ -251,7 +250,7 @@ def _scores_in(
 
     if frame.index.nlevels > 1 or frame.columns.nlevels > 1:
         rule = "past results must have a single header and a single index"
-        raise ValueError(sentence(rule, "several levels", "pass frame.reset_index()"))
+        refuse(rule, "several levels", "pass frame.reset_index()")
     frame = frame.rename(columns=lambda column: str(column).strip())
     model, task = _first(frame.columns, _MODEL_COLUMNS), _first(frame.columns, _TASK_COLUMNS)
     if model is None and task is None and not tables.is_usual_index(frame.index):
@@ -272,12 +271,12 @@ def _scores_in(
         if score is None:
             remedy = "name it score, or pass 1 - error"
             got = ", ".join(map(repr, frame.columns))
-            raise ValueError(sentence(f"{name} must have a column of scores", got, remedy))
+            refuse(f"{name} must have a column of scores", got, remedy)
         return pd.DataFrame(dict(keys, task=frame[task].astype(str), value=frame[score]))
     columns = _task_columns(frame, [model, *repeats], name)
     if not columns:
         rule, remedy = "past results must contain scores", "pass models x tasks, or a score per row"
-        raise ValueError(sentence(rule, f"no numeric column in {name}", remedy))
+        refuse(rule, f"no numeric column in {name}", remedy)
     parts = [pd.DataFrame(dict(keys, task=t, value=frame[k])) for k, t in columns.items()]
     return pd.concat(parts, ignore_index=True)
 
@@ -301,25 +300,25 @@ def _as_fractions(frame: DataFrame, name: str) -> Series:
     if len(odd):
         rule, got = f"the scores of {name} must be numbers", f"{odd.value.iloc[0]!r}"
         remedy = "correct or clear that cell"
-        raise ValueError(sentence(rule, f"{got} in {odd.task.iloc[0]!r}", remedy))
+        refuse(rule, f"{got} in {odd.task.iloc[0]!r}", remedy)
     remedy = "pass scores as fractions from 0 to 1"
     outside = frame[(value < 0) | (value > 100)]
     if len(outside):
         row = outside.iloc[0]
         rule = f"the scores of {name} must be fractions or percentages of correct answers"
         got = f"{row.value} for {shortened(row.model, 40)} on {shortened(row.task, 40)!r}"
-        raise ValueError(sentence(rule, got, f"leave out this task, or {remedy}"))
+        refuse(rule, got, f"leave out this task, or {remedy}")
     if _are_ranks(value, frame.task):
         rule, got = f"the scores of {name} must not be ranks", f"1 to {value.max():g} in each task"
         remedy = "pass the scores, or 1 - (ranks - 0.5) / len(ranks)"
-        raise ValueError(sentence(rule, got, remedy))
+        refuse(rule, got, remedy)
     tops = value.groupby(frame.task, sort=False).max()
     percent, fraction = tops > 1, (tops > 0) & (tops <= 1)
     if percent.any() and fraction.any():
         small, large = fraction.idxmax(), percent.idxmax()
         got = f"a maximum of {tops[small]:g} in {small!r} and {tops[large]:g} in {large!r}"
         rule = f"the scores of {name} must be all fractions or all percentages"
-        raise ValueError(sentence(rule, got, remedy))
+        refuse(rule, got, remedy)
     return value / 100 if percent.any() else value
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #6b905e00
@@ -337,7 +336,7 @@ def _one_score_each(
         (model, task), row = contradictions.index[0], contradictions.iloc[0]
         rule = f"each model must have one score per task in {shortened(table, 40)}"
         got = f"{row['min']:.4g} and {row['max']:.4g} for {shortened(model, 40)} on {task!r}"
-        raise ValueError(sentence(rule, got, remedy))
+        refuse(rule, got, remedy)
     n = int(differ.sum())
     means = "1 score of {} is a mean" if n == 1 else f"{n} scores of {{}} are means"
     note = f"{means.format(table)} over repetitions." if n else ""
@@ -360,7 +359,7 @@ def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
     record = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(record, Mapping):
         rule, remedy = "a file of mteb must contain a dictionary", "check the file"
-        raise ValueError(sentence(rule, type(record).__name__, remedy))
+        refuse(rule, type(record).__name__, remedy)
     for model in record.get("model_results", [record]):
         name = model.get("model_name") or _model_of(path)
         revision = model.get("model_revision") or path.absolute().parent.name
@@ -368,7 +367,7 @@ def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
             scores = task.get("scores")
             if not isinstance(scores, Mapping):
                 got, remedy = ", ".join(map(str, task))[:100], "load older files with mteb"
-                raise ValueError(sentence(f"{path.name[-80:]} must contain scores", got, remedy))
+                refuse(f"{path.name[-80:]} must contain scores", got, remedy)
             main_scores = [part["main_score"] for split in scores.values() for part in split]
             task_name = task.get("task_name", path.stem)
             row = dict(model_name=name, model_revision=revision, task_name=task_name)
@@ -381,14 +380,11 @@ def _read_mteb(path: Path) -> DataFrame:  # columns model_name, model_revision, 
 
     files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
     files = [k for k in files if k.name != "model_meta.json" and "experiments" not in k.parts]
-    try:
+    with loading("files must be results of mteb", "check the files"):
         rows = [row for file in files for row in _json_rows(file)]
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as e:
-        got = " ".join(f"{type(e).__name__}: {e}".split())[:100]
-        raise OSError(sentence("files must be results of mteb", got, "check the files")) from None
     if not rows:
         rule = "a folder of past results must contain results of mteb"
-        raise ValueError(sentence(rule, "no JSON file", "check the path, or pass a table"))
+        refuse(rule, "no JSON file", "check the path, or pass a table")
     return pd.DataFrame(rows)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #75f8b6b5
@@ -409,7 +405,7 @@ def _ranked_part(
     if (revisions > 1).any():
         rule = "each model must have one revision, as revisions are not averaged"
         got = f"{revisions.max()} of {shortened(str(revisions.idxmax()), 60)}"
-        raise ValueError(sentence(rule, got, "leave the others out"))
+        refuse(rule, got, "leave the others out")
     present = ranked.value.notna() & (ranked.value.astype(str).str.strip() != "")
     used = scores[scores.task.isin(ranked[present].task)]
     frame = used.assign(value=_as_fractions(used, name)).dropna(subset="value")
@@ -438,21 +434,13 @@ def _table_of(record: Any) -> tuple[DataFrame, str]:  # and its name
         path = Path(record).expanduser()
         if path.is_dir() or (path.suffix == ".json" and path.is_file()):
             return _read_mteb(path), path.name
-        if not path.is_file():
-            rule = "past results must be an existing table"
-            raise FileNotFoundError(
-                sentence(
-                    rule,
-                    repr(str(path)[-80:]),
-                    "pass a .csv or .parquet file, or a folder of mteb results",
-                )
-            )
+        path = tables.existing(record, "past results")
         return tables.read(path), path.name
     frame = record.to_dataframe() if hasattr(record, "to_dataframe") else tables.as_frame(record)
     if frame is None:
         rule = "past results must be a table of models by tasks, or with one score per row"
         remedy = "pass pandas.DataFrame(scores), or the path of a csv"
-        raise TypeError(sentence(rule, type(record).__name__, remedy))
+        refuse(rule, type(record).__name__, remedy, TypeError)
     return frame, "the data frame"
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #9d8d5165
@@ -472,7 +460,7 @@ def read_record(record: Any, models: Sequence) -> PastScores:
     if not any(map(len, frames)):
         rule = "past results must contain scores of ranked models"
         remedy = "use the same names for the same models"
-        raise ValueError(sentence(rule, _missing_note(models[:3], names), remedy))
+        refuse(rule, _missing_note(models[:3], names), remedy)
     together = pd.concat([frame for frame in frames if len(frame)])
     remedy = "drop one, or rename the task in one of the tables"
     matrix = _one_score_each(together, "past results", remedy)[0].unstack("task")
@@ -528,12 +516,12 @@ def _append_record(path: str | Path, rows: DataFrame, *, overwrite: bool = False
             if not {"model", "task", "score"} <= set(frame):
                 rule = f"{shortened(path.name, 60)} must have the columns model, task and score"
                 got = listed(list(map(repr, frame)))
-                raise ValueError(sentence(rule, got, "use another file"))
+                refuse(rule, got, "use another file")
             largest = float(frame.score.replace("", "0").astype(float).max())
             if largest > 1:
                 rule = f"{shortened(path.name, 60)} must contain fractions, like the new rows"
                 remedy = "divide its percentages by 100"
-                raise ValueError(sentence(rule, f"a score of {largest:g}", remedy))
+                refuse(rule, f"a score of {largest:g}", remedy)
             repeated = frame.task.isin(list(rows.task))
             if repeated.any() and not overwrite:
                 rule = f"a task must be new in {shortened(path.name, 60)}"

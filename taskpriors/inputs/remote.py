@@ -21,6 +21,7 @@ from uuid import uuid4
 import numpy as np
 
 from ..checks import refuse
+from ..refusals import Refusal
 
 # %% ../../nbs/inputs/00_remote.ipynb #b099631a
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+(://|::)")
@@ -30,6 +31,17 @@ def is_url(source: object) -> TypeGuard[str]:
     "Return whether an object is a URL, which fsspec reads."
     return isinstance(source, str) and _URL.match(source) is not None
 
+# %% ../../nbs/inputs/00_remote.ipynb #loading2
+@contextmanager
+def loading(rule: str, remedy: str, error: type = OSError) -> Iterator[None]:
+    "Context manager that converts an error of another library to a refusal."
+    try:
+        yield
+    except Exception as e:  # each library raises different errors
+        if e.args and isinstance(e.args[0], Refusal):
+            raise
+        refuse(rule, re.sub(r"\x1b\[\d*m", "", f"{type(e).__name__}: {e}"), remedy, error)
+
 # %% ../../nbs/inputs/00_remote.ipynb #517667e8
 _Outcome = TypeVar("_Outcome")
 
@@ -37,18 +49,15 @@ _Outcome = TypeVar("_Outcome")
 def _reach(url: str, work: Callable[..., _Outcome]) -> _Outcome:
     "Run `work` on the file system and the path of a URL, and raise errors in one sentence."
     place = url[-80:]
-    try:
-        from fsspec.core import url_to_fs
+    with loading(f"{place} must be accessible", "check the URL and its access rights"):
+        try:
+            from fsspec.core import url_to_fs
 
-        return work(*url_to_fs(url))
-    except ImportError as e:
-        package = "gcsfs" if url.startswith(("gs:", "gcs:")) else "'taskpriors[remote]'"
-        got = " ".join(str(e).split())[:80]
-        refuse(f"reading {place} requires a package", got, f"pip install {package}", ImportError)
-    except Exception as e:  # each library raises different errors
-        got = " ".join(f"{type(e).__name__}: {e}".split())[:120]
-        remedy = "check the URL and its access rights"
-        refuse(f"{place} must be accessible", got, remedy, OSError)
+            return work(*url_to_fs(url))
+        except ImportError as e:
+            package = "gcsfs" if url.startswith(("gs:", "gcs:")) else "'taskpriors[remote]'"
+            rule, remedy = f"reading {place} requires a package", f"pip install {package}"
+            refuse(rule, e, remedy, ImportError)
 
 # %% ../../nbs/inputs/00_remote.ipynb #4963393f
 def remote_stamp(url: str) -> tuple[int, str]:

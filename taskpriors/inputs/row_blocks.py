@@ -21,7 +21,8 @@ from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
 from ..blocks import row_blocks
-from .remote import is_url, read_bytes, remote_stamp
+from . import tables
+from .remote import is_url, loading, read_bytes, remote_stamp
 from .sources import FeatureFile, Matrix, Source, check_name, source_of
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #1011f479
@@ -70,13 +71,11 @@ def _head(path):  # the first bytes at a URL, or the open file
 def _npy_layout(path: Path | str) -> _Layout:
     "Layout of the rows of an .npy file."
     with _head(path) as f:
-        try:
+        with loading("a .npy file must have a header", "save it again", ValueError):
             form = np.lib.format
             version = form.read_magic(f)
             read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
             shape, by_columns, dtype = read(f)
-        except ValueError as e:
-            checks.refuse("a .npy file must have a header", str(e), "save it again")
         if by_columns and len(shape) == 2 and min(shape) > 1:
             remedy = "save np.ascontiguousarray(X)"
             checks.refuse(
@@ -89,12 +88,9 @@ def _safetensors_layout(path: Path | str, key: str | None) -> _Layout:
     "Layout of a tensor in a .safetensors file; without a key, of `features` or the only matrix."
     with _head(path) as f:
         length = int.from_bytes(f.read(8), "little")
-        try:
+        with loading("a .safetensors file must have a header", "save it again", ValueError):
             header = json.loads(f.read(min(length, 2**27)))  # longer ones are invalid
             header.pop("__metadata__", None)
-        except (ValueError, AttributeError) as e:
-            rule = "a .safetensors file must have a header"
-            checks.refuse(rule, e, "save it again")
     if key is None:
         matrices = [name for name, entry in header.items() if len(entry["shape"]) == 2]
         key = "features" if "features" in matrices or len(matrices) != 1 else matrices[0]
@@ -249,9 +245,8 @@ _KINDS = (".npy", ".safetensors")
 
 
 def _file_layout(path, key) -> _Layout:
-    if not is_url(path) and not path.is_file():
-        rule = "a file of features must exist"
-        checks.refuse(rule, repr(str(path)[-99:]), "check the path", OSError)
+    if not is_url(path):
+        tables.existing(path, "features")
     suffix = checks.check_choice(Path(path).suffix, _KINDS, "the extension")
     return _npy_layout(path) if suffix == ".npy" else _safetensors_layout(path, key)
 
@@ -278,13 +273,10 @@ def open_rows(
 ) -> RowMatrix:
     "Open a matrix of features without reading its rows."
     if device is not None:
-        try:
+        rule = "device must be available and support float64, which is used for sums"
+        with loading(rule, "pass 'cpu' or 'cuda'", ValueError):
             device = torch.device(device)
             torch.ones((), dtype=torch.float64, device=device).item()
-        except Exception as e:  # errors differ between backends
-            rule = "device must be available and support float64, which is used for sums"
-            got = f"{str(device)[:40]!r}: {' '.join(str(e).split())[:90]}"
-            checks.refuse(rule, got, "pass 'cpu' or 'cuda'")
     if isinstance(source, RowMatrix):
         return source if device is None else replace(source, device=device)
     array: np.ndarray | Tensor | None = None

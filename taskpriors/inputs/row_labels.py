@@ -25,9 +25,9 @@ from typing_extensions import TypeAliasType
 import taskpriors.checks as checks
 from ..checks import ArrayLike, DataFrame, as_tensor, check_features, check_same_n, refuse
 from . import tables
-from .remote import is_url, local_copy
+from .remote import loading
 from .sources import FeatureFile, Matrix, Source, split_key
-from ..refusals import sentence, shortened
+from ..refusals import shortened
 from ..store import digest_json
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #b09bcb73
@@ -76,7 +76,7 @@ def _typed(words: list) -> list:
         one, two = next((a, b) for a in number for b in number if a < b and number[a] == number[b])
         rule = "labels must not contain the same number in different notations"
         remedy = "use words (v1.1) for classes, or the same number of decimals"
-        raise ValueError(sentence(rule, f"{one!r} and {two!r}", remedy))
+        refuse(rule, f"{one!r} and {two!r}", remedy)
     return [number.get(word) for word in words]
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #db1e3152
@@ -90,7 +90,7 @@ def _words(values: list) -> list:
         got = f"{doubtful!r} for {counts[doubtful]:,} of {counts.total():,}"
         convert = f"[None if y == {doubtful!r} else y for y in labels]"
         remedy = f"leave these cells empty, e.g. by {convert}, or rename the class"
-        raise ValueError(sentence(rule, got, remedy))
+        refuse(rule, got, remedy)
     return words
 
 
@@ -99,16 +99,16 @@ def _whole_numbers(values: list) -> list:
     for value in values:
         if value is not None and (value in (math.inf, -math.inf) or value != int(value)):
             rule, remedy = "labels must be integers", "encode classes as 0, 1, 2, ..."
-            raise ValueError(sentence(rule, value, remedy))
+            refuse(rule, value, remedy)
     values = [None if value is None else int(value) for value in values]
     classes = sorted(set(values) - {-1, None})
     if classes and classes[0] < 0:
         remedy = "encode classes as 0, 1, 2, ..."
-        raise ValueError(sentence("labels must be at least 0", classes[0], remedy))
+        refuse("labels must be at least 0", classes[0], remedy)
     if -1 in values and classes == [1]:
         rule = "in labels with 1 and -1, the meaning of -1 must be clear"
         remedy = "pass labels + 1 if -1 is a class, else numpy.where(y == -1, numpy.nan, y)"
-        raise ValueError(sentence(rule, f"{values.count(-1)} labels that are -1", remedy))
+        refuse(rule, f"{values.count(-1)} labels that are -1", remedy)
     return [None if value == -1 else value for value in values]
 
 
@@ -149,7 +149,7 @@ def _as_targets(labels: Any) -> Tensor | None:  # shape (n, m), float64; None if
 
 def _plain_list(labels: Any) -> list[Any]:  # numbers, words and empty entries
     "Convert an array, tensor or sequence with one entry per example to a list."
-    if isinstance(labels, Tensor) or not isinstance(labels, (np.ndarray, Sequence)):
+    if isinstance(labels, (Tensor, str)) or not isinstance(labels, (np.ndarray, Sequence)):
         if not hasattr(labels, "dtype") or isinstance(labels, Tensor):
             labels = as_tensor(labels, "labels").cpu()
     if getattr(labels, "ndim", 1) == 2 and labels.shape[1] == 1:
@@ -157,7 +157,7 @@ def _plain_list(labels: Any) -> list[Any]:  # numbers, words and empty entries
     if getattr(labels, "ndim", 1) != 1:
         rule, got = "labels must contain one class per example", f"shape {tuple(labels.shape)}"
         remedy = "pass shape (n,) for classes, or (n, m) of floats or of 0 and 1"
-        raise ValueError(sentence(rule, got, remedy))
+        refuse(rule, got, remedy)
     if isinstance(labels, (Tensor, np.ndarray)):
         values = labels.tolist()  # masked arrays have None at masked entries
     else:  # data sets return arrays or tensors with one number
@@ -168,7 +168,7 @@ def _plain_list(labels: Any) -> list[Any]:  # numbers, words and empty entries
     if strange:
         rule = "labels must be one number or word per example"
         remedy = "pass shape (n,), and other objects as text, e.g. [str(y) for y in labels]"
-        raise ValueError(sentence(rule, type(strange[0]).__name__, remedy))
+        refuse(rule, type(strange[0]).__name__, remedy)
     return values
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #45e39a7a
@@ -180,16 +180,14 @@ def _checked_classes(labels: GivenLabels, n: int) -> GivenLabels:
     points = "1 example" if k == 1 else f"{k} examples"
     if k == 0:
         rule = "labels must contain the class of at least one example"
-        raise ValueError(
-            sentence(rule, f"{n} empty labels", "label some examples, or leave labels out")
-        )
+        refuse(rule, f"{n} empty labels", "label some examples, or leave labels out")
     if c == k >= _ALONE:
         rule, got = "labels must be classes with several examples", f"{c} classes for {points}"
-        raise ValueError(sentence(rule, got, "pass classes, or cut values into bins"))
+        refuse(rule, got, "pass classes, or cut values into bins")
     if c < 2 and k == n:
         rule = "labels must contain at least two classes"
         got = f"class {shortened(labels.names[0], 40)} only"
-        raise ValueError(sentence(rule, got, "leave labels out"))
+        refuse(rule, got, "leave labels out")
     alike = "All labels are the same class, so they indicate which examples are similar"
     return labels._replace(notes=(f"{alike} but not how classes differ.",) if c < 2 else ())
 
@@ -216,9 +214,10 @@ def _checked_targets(targets: Tensor, n: int) -> GivenLabels:
     return GivenLabels(torch.zeros(n, dtype=torch.int64), (), notes, targets)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #fd86d1bd
-def column_classes(cells: list) -> GivenLabels:
+def column_classes(cells: ArrayLike) -> GivenLabels:
     "Read the classes or real targets in a column of a table; cells of csv files are text."
-    cells = _typed(cells) if all(isinstance(c, str) for c in cells) else _plain_list(cells)
+    cells = _plain_list(cells)
+    cells = _typed(cells) if all(isinstance(cell, str) for cell in cells) else cells
     targets = _as_targets([math.nan if is_blank(cell) else cell for cell in cells])
     if targets is None:
         return _classes(cells)
@@ -237,7 +236,7 @@ def check_inputs(cells: Iterable, digest: str, noun: str = "labels") -> None:
         rule = f"{noun} must belong to the ranked inputs"
         remedy = "pass the earlier inputs, or remove the column `inputs` if the rows are the same"
         got = f"a sheet for other inputs ({shortened(other[0], 20)} in the column `inputs`)"
-        raise ValueError(sentence(rule, got, remedy))
+        refuse(rule, got, remedy)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #edbdf20e
 _LABEL_NAMES = ("label", "labels", "target", "targets", "class", "classes", "category", "y")
@@ -284,7 +283,7 @@ def _label_place(frame: DataFrame, column: str | None, noun: str = "labels") -> 
     if not any(name in KEY_NAMES or name in _LABEL_NAMES for name in plain):
         remedy += "; if the first line is an example, add a header with column names"
     got = shortened(", ".join(map(repr, frame.columns)), 120)
-    raise ValueError(sentence(f"the table must have one column of {noun}", got, remedy))
+    refuse(f"the table must have one column of {noun}", got, remedy)
 
 
 def _group_column(frame: DataFrame) -> str | None:  # first column with a common name
@@ -304,7 +303,7 @@ def _index_key(index: Any) -> tuple[_Key, ...]:
     "Return the index of a data frame or series as a key, unless it is 0, 1, 2, ...."
     if getattr(index, "nlevels", 1) > 1:
         rule = "an index must have one level"
-        raise ValueError(sentence(rule, f"{index.nlevels} levels", "pass frame.reset_index()"))
+        refuse(rule, f"{index.nlevels} levels", "pass frame.reset_index()")
     usual = tables.is_usual_index(index)
     return () if usual else (_Key("the index", index.tolist(), "its index"),)
 
@@ -327,28 +326,22 @@ def _entries_of_frame(frame: DataFrame, column: str | None, noun: str = "labels"
 
 def _array_in_file(file: Path, key: str | None) -> ArrayLike:
     "Load labels from a .npy or .npz file."
-    try:
+    remedy = "save it again (for words, np.save(FILE, labels.astype(str)))"
+    with loading(f"{file.name} must contain labels", remedy, ValueError):
         stored = np.load(file, allow_pickle=False)
-    except ValueError as e:
-        remedy = "save it again (for words, np.save(FILE, labels.astype(str)))"
-        raise ValueError(sentence(f"{file.name} must contain labels", e, remedy)) from None
     if isinstance(stored, np.ndarray):
         return stored
     with stored as archive:
         if (key or "labels") in archive.files:
             return archive[key or "labels"]
         rule, remedy = "an archive must contain the array of labels", "pass FILE.npz:NAME"
-        raise ValueError(sentence(rule, shortened(", ".join(archive.files), 120), remedy))
+        refuse(rule, shortened(", ".join(archive.files), 120), remedy)
 
 
 def _in_file(path: str, column: str | None, noun: str) -> _Entries | ArrayLike:
     "Read labels or groups from an array, a table, or a text file with one entry per line."
-    file, key = split_key(path)
-    if is_url(file):
-        file = local_copy(file)
-    if not file.is_file():
-        rule, got = f"the file of {noun} must exist", repr(shortened(str(path), 80))
-        raise ValueError(sentence(rule, got, "check the path"))
+    place, key = split_key(path)
+    file = tables.existing(place, noun)
     ending = file.suffix.lower()
     if ending in (".npy", ".npz"):
         return _array_in_file(file, key)
@@ -390,7 +383,7 @@ def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entri
         return _with_order(_entries_of_frame(frame, column, noun))
     if column is not None:
         remedy = "leave it out, or pass a file or a data frame"
-        raise ValueError(sentence("`label_column` requires a table", type(labels).__name__, remedy))
+        refuse("`label_column` requires a table", type(labels).__name__, remedy)
     if hasattr(labels, "iloc") and hasattr(labels, "index"):
         return _with_order(_Entries(labels.tolist(), _index_key(labels.index), noun))
     return labels
@@ -406,65 +399,63 @@ def _stem_of(parts: tuple) -> tuple[str, ...]:
 
 
 class PointFinder:
-    "Find the examples that a path, a name without extension or a number may refer to."
+    "Find the examples that a path, a name without extension, a number or a text may refer to."
 
-    def __init__(self, names: Sequence) -> None:
-        self.whole: dict = {}
+    def __init__(self, points: object) -> None:  # a source of images or texts, or None
+        self.names: Sequence | None = getattr(points, "names", None)
+        self.exact: dict = {}
+        self.whole: dict = {}  # also without the extension, like `ends`
         self.ends: dict = {}
-        self.stems: dict = {}
-        self.whole_stems: dict = {}
         self.numbers: dict = {}
-        for i, name in enumerate(names):
+        self.texts: dict = {}
+        for i, name in enumerate(self.names or ()):
             parts = _parts_of(name)
-            self.whole.setdefault(parts, []).append(i)
-            stem = _stem_of(parts)
-            for k in range(len(parts)):
-                self.ends.setdefault(parts[k:], []).append(i)
-                self.stems.setdefault(stem[k:], []).append(i)
-            self.whole_stems.setdefault(stem, []).append(i)
-            if stem and stem[-1].isdecimal():
-                self.numbers.setdefault(int(stem[-1]), []).append(i)
+            self.exact.setdefault(parts, []).append(i)
+            for form in {parts, _stem_of(parts)}:
+                self.whole.setdefault(form, []).append(i)
+                for k in range(len(form)):
+                    self.ends.setdefault(form[k:], []).append(i)
+            if parts and (stem := _stem_of(parts)[-1]).isdecimal():
+                self.numbers.setdefault(int(stem), []).append(i)
+        for i, text in enumerate(getattr(points, "texts", ())):
+            self.texts.setdefault(str(text).strip(), []).append(i)
 
-    def rows(self, entry: object, numbered: bool = True) -> list[int]:
+    def rows(self, entry: str, numbered: bool = True) -> list[int]:
         "Return the rows of the matching examples; if `numbered`, 7 matches 000007.png."
         parts = _parts_of(entry)
-        if parts in self.whole or parts in self.ends:
-            return self.whole.get(parts) or self.ends[parts]
-        longer = (self.whole.get(parts[k:]) for k in range(1, len(parts)))
-        at = next((rows for rows in longer if rows), None) or self.stems.get(parts)
-        if at is None:  # a longer path without an extension
-            longer = (self.whole_stems.get(parts[k:]) for k in range(1, len(parts)))
-            at = next((rows for rows in longer if rows), None)
-        if at is None and numbered and len(parts) == 1 and parts[0].isdecimal():
-            at = self.numbers.get(int(parts[0]))
-        return at or []
+        places = [self.exact.get(parts), self.ends.get(parts)]
+        places += [self.whole.get(parts[k:]) for k in range(1, len(parts))]
+        if numbered and len(parts) == 1 and parts[0].isdecimal():
+            places.append(self.numbers.get(int(parts[0])))
+        places.append(self.texts.get(entry.strip()))
+        return next(filter(None, places), [])
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #0e799c32
 def _refuse_unfit(entry: object, fits: int, n: int, noun: str) -> NoReturn:
     got = f"{str(entry)[:80]!r}, which matches {fits} of {n}"
     remedy = "correct it, or add a column `row` with row numbers from 0"
-    raise ValueError(sentence(f"{noun} must belong to the examples", got, remedy))
+    refuse(f"{noun} must belong to the examples", got, remedy)
 
 
 def _row_of(entry: object, n: int, noun: str) -> int:
     word = tables.key_text(entry).strip()
     if not word.isdecimal():
         rule = f"rows of {noun} must be integers from 0"
-        raise ValueError(sentence(rule, repr(shortened(word, 40)), "correct the column `row`"))
+        refuse(rule, repr(shortened(word, 40)), "correct the column `row`")
     if int(word) >= n:
         _refuse_unfit(word, 0, n, noun)
     return int(word)
 
 
-def _by_name(entries: _Entries, names: Sequence, skipped: Sequence, n: int) -> list | None:
-    "Find rows by a key whose entries match the names of examples or skipped examples."
-    find, left_out = PointFinder(names), PointFinder(skipped)
+def _by_name(entries: _Entries, find: PointFinder, skipped: Sequence, n: int) -> list | None:
+    "Find rows by a key whose entries match examples or the names of skipped examples."
+    left_out = PointFinder(SimpleNamespace(names=skipped))
     for key in entries.keys:
         cells = [tables.key_text(cell) for cell in key.cells]
         whole = all(map(str.isdecimal, cells))
         by_row = key.kind in (*_ROW_NAMES, "its index", "its order")
         if by_row and whole:
-            rows = [find.whole.get((cell,), []) for cell in cells]  # 1 does not match 1.png
+            rows = [find.exact.get((cell,), []) for cell in cells]  # 1 does not match 1.png
         else:
             rows = [find.rows(cell, numbered=bool(key.kind)) for cell in cells]
         pairs = zip(rows, cells, strict=True)
@@ -472,7 +463,8 @@ def _by_name(entries: _Entries, names: Sequence, skipped: Sequence, n: int) -> l
         if all(fits) and (key.kind or len(set(cells)) == len(cells)):
             return [at[0] if at else None for at in rows]
         named = key.kind in _PATH_NAMES or (key.kind != "" and not whole)
-        if named or (key.kind != "" and not by_row and 2 * sum(fits) > len(fits)):
+        named = named or (key.kind != "" and not by_row and 2 * sum(fits) > len(fits))
+        if named and find.names is not None:
             bad = fits.index(False) if False in fits else 0
             _refuse_unfit(cells[bad], len(rows[bad]), n, entries.noun)
     return None
@@ -491,7 +483,7 @@ def _by_number(entries: _Entries, n: int) -> list | None:
                 rule = "a column with row numbers must be named row or id"
                 got = f"{key.column} with {min(rows)} to {max(rows)} in a different order"
                 remedy = f"name it id to match {entries.noun} by it, or drop it"
-                raise ValueError(sentence(rule, got, remedy))
+                refuse(rule, got, remedy)
             return [row - min(rows) for row in rows]
         some = key.kind in (*_ROW_NAMES, "its index", "the keys") and max(rows, default=n) < n
         if some and len(rows) < n and (0 in rows or not tables.counts(words)):
@@ -499,53 +491,36 @@ def _by_number(entries: _Entries, n: int) -> list | None:
     return None
 
 
-def _by_text(entries: _Entries, texts: Sequence) -> list | None:
-    "Find rows by a column that contains the texts."
-    places = {text: k for k, text in enumerate(texts)}
-    for key in entries.keys:
-        rows = [places.get(cell) if isinstance(cell, str) else None for cell in key.cells]
-        if rows and None not in rows and len(places) == len(texts):
-            return rows
-    return None
-
-
-def _placement(
-    entries: _Entries, points: Any, n: int
-) -> tuple[list | None, tuple[str, ...]]:  # rows, or None if in order; notes
-    """Match labels to examples by row, name or number, or by order if there is no key.
+def _placement(entries: _Entries, points: Any, n: int) -> list | None:  # None if in order
+    """Match labels to examples by row, name, text or number, or by order if there is no key.
 
     `points` is a source of images or texts, or None. Rows of skipped examples are None.
     """
-    names, texts = getattr(points, "names", None), getattr(points, "texts", ())
-    skipped = [name for name, _ in getattr(points, "skipped", ())]
     for key in entries.keys:
         whole = all(isinstance(cell, (int, np.integer)) for cell in key.cells)
         if key.kind == "row" or (key.kind == "the keys" and whole):
-            return [_row_of(cell, n, entries.noun) for cell in key.cells], ()
-    rows = None if names is None else _by_name(entries, names, skipped, n)
-    rows = rows or _by_text(entries, texts) or _by_number(entries, n)
+            return [_row_of(cell, n, entries.noun) for cell in key.cells]
+    find = PointFinder(points)
+    skipped = [name for name, _ in getattr(points, "skipped", ())]
+    rows = _by_name(entries, find, skipped, n) or _by_number(entries, n)
     if rows is not None:
-        return rows, ()
+        return rows
     key = next((key for key in entries.keys if key.kind not in ("", "its order")), None)
-    if len(entries.values) != n and names is None and key is not None:
+    if key is not None and (find.names is not None or find.texts):
+        _refuse_unfit(key.cells[0], 0, n, entries.noun)
+    if key is not None and len(entries.values) != n:
         got = f"the path {str(key.cells[0])[:60]!r} for examples without paths"
         remedy = "add a column `row` with row numbers from 0"
-        raise ValueError(sentence(f"{entries.noun} must be matched to examples", got, remedy))
-    if len(entries.values) != n:
-        rule = f"models and {entries.noun} must describe the same examples"
-        got = f"{n} in models, {len(entries.values)} in {entries.noun}"
-        raise ValueError(sentence(rule, got, "pass the same rows in the same order"))
-    if key is not None:
-        noun = entries.noun.capitalize()
-        return None, (f"{noun} are matched by order because {key.column} matches no example.",)
-    return None, ()
+        refuse(f"{entries.noun} must be matched to examples", got, remedy)
+    check_same_n(**{"models": n, entries.noun: len(entries.values)})
+    return None
 
 
 def _check_one_label(before: object, value: object, point: object, noun: str) -> None:
     if str(before).strip() != str(value).strip():
         rule = f"an example must have a single {noun.removesuffix('s')}"
         got = f"{str(before)[:40]!r} and {str(value)[:40]!r} for {str(point)[:60]!r}"
-        raise ValueError(sentence(rule, got, "keep one of them"))
+        refuse(rule, got, "keep one of them")
 
 
 def _placed(entries: _Entries, rows: list, n: int) -> list[Any]:
@@ -563,34 +538,30 @@ def _placed(entries: _Entries, rows: list, n: int) -> list[Any]:
 # %% ../../nbs/inputs/01_row_labels.ipynb #8032100d
 def labels_of_files(paths: Sequence, column: str | None = None) -> _Entries:  # keyed by row or path
     "Join the labels in several tables, each with a column `row` or `path`."
-    joined: dict = {}
-    inputs: tuple = ()
+    joined = _Entries([], (_Key("the keys", [], "the keys"),))
     for path in paths:
         entries = _in_file(os.fspath(path), column, "labels")
-        if not isinstance(entries, _Entries):
-            entries = _Entries([])
-        inputs += entries.inputs
-        key = next((key for key in entries.keys if key.kind == "row"), None)
-        key = key or next((key for key in entries.keys if key.kind), None)
-        if key is None:
+        keys = entries.keys if isinstance(entries, _Entries) else ()
+        key = next((key for key in keys if key.kind == "row"), None)
+        key = key or next((key for key in keys if key.kind), None)
+        if key is None or not isinstance(entries, _Entries):
             rule = "each of several files of labels must identify its examples"
             remedy = "add a column `row`, with numbers from 0, or `path`"
-            raise ValueError(sentence(rule, shortened(Path(path).name, 60), remedy))
-        for cell, value in zip(key.cells, entries.values, strict=True):
-            if is_blank(value):
-                continue
-            point = _row_of(cell, 2**62, "labels") if key.kind == "row" else cell
-            _check_one_label(joined.setdefault(point, value), value, point, "labels")
-    key = _Key("the keys", list(joined), "the keys")
-    return _Entries(list(joined.values()), (key,), inputs=inputs)
+            refuse(rule, shortened(Path(path).name, 60), remedy)
+        is_row = key.kind == "row"
+        cells = [_row_of(cell, 2**62, "labels") if is_row else cell for cell in key.cells]
+        joined.keys[0].cells.extend(cells)
+        joined.values.extend(entries.values)
+        joined = joined._replace(inputs=joined.inputs + entries.inputs)
+    return joined
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #2991ff84
-def _in_rows(read: Any, points: Any, n: int) -> tuple[Any, tuple]:  # values in order, notes
+def _in_rows(read: Any, points: Any, n: int) -> Any:
     "Sort entries in the order of the examples; arrays and lists are unchanged."
     if not isinstance(read, _Entries):
-        return read, ()
-    rows, notes = _placement(read, points, n)
-    return read.values if rows is None else _placed(read, rows, n), notes
+        return read
+    rows = _placement(read, points, n)
+    return read.values if rows is None else _placed(read, rows, n)
 
 
 def read_labels(
@@ -624,7 +595,7 @@ def read_labels(
     written_for = read.inputs if isinstance(read, _Entries) else ()
     if written_for:
         check_inputs(written_for, inputs or inputs_digest([getattr(images, "fingerprint", "")]))
-    values, notes = _in_rows(read, images, n)
+    values = _in_rows(read, images, n)
     targets = _as_targets(values)
     if targets is not None:
         checked = _checked_targets(targets, n)
@@ -632,7 +603,7 @@ def read_labels(
         in_order = _plain_list(values)
         check_same_n(models=n, labels=len(in_order))
         checked = _checked_classes(_classes(in_order), n)
-    return checked._replace(notes=(*notes, *checked.notes), inputs=written_for)
+    return checked._replace(inputs=written_for)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #d1d32ed2
 def _keyed(frame: DataFrame) -> DataFrame:
@@ -650,7 +621,7 @@ def _in_order_of(points: Any, frame: DataFrame) -> DataFrame:
     n = len(points)
     check_same_n(points=n, rows=len(frame))
     entries = _Entries(list(range(n)), _index_key(frame.index), "rows of features")
-    rows, _ = _placement(entries, points, n)
+    rows = _placement(entries, points, n)
     if rows is None:
         _refuse_unfit(frame.index[0], 0, n, entries.noun)
     return frame.iloc[np.argsort(rows, kind="stable")]
@@ -705,7 +676,7 @@ def rows_of_frames(models: Mapping[str, Any], points: Any | None = None) -> tupl
 # %% ../../nbs/inputs/01_row_labels.ipynb #ce5e1508
 def groups_of_points(
     groups: Any, points: Any, n: int
-) -> tuple[list, tuple[str, ...]]:  # name of the group of each example, None if unknown; notes
+) -> list:  # name of the group of each example, None if unknown
     """Read the group of each example; groups are matched to examples like labels.
 
     `groups` is a list or array of names, a dictionary, a series or a file, and `points` is a source
@@ -714,8 +685,8 @@ def groups_of_points(
     read = _entries_of(groups, None, "groups")
     if getattr(read, "ndim", 1) != 1:
         rule, got = "groups must contain one name per example", f"shape {np.shape(read)}"
-        raise ValueError(sentence(rule, got, "pass one column, shape (n,)"))
-    values, notes = _in_rows(read, points, n)
+        refuse(rule, got, "pass one column, shape (n,)")
+    values = _in_rows(read, points, n)
     if isinstance(values, np.ndarray) and values.dtype.kind == "S":
         values = np.char.decode(values, "utf-8", "replace")
-    return checks.check_several(values, "groups"), notes
+    return checks.check_several(values, "groups")

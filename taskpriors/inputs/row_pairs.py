@@ -8,10 +8,8 @@ __all__ = ['Retrieval']
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000004
 import math
 import os
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -25,7 +23,7 @@ from . import tables
 from .images import ImagesLike
 from .row_labels import PointFinder, is_blank
 from .texts import TextsLike
-from ..refusals import sentence, shortened
+from ..refusals import shortened
 from ..signatures import documented
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #b0ea13bf
@@ -58,10 +56,10 @@ def _frame_of_rows(rows: object, usual: Sequence[str]) -> checks.DataFrame:
     if isinstance(rows, (Tensor, np.ndarray)):
         rows = rows.tolist()
     if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
-        raise TypeError(sentence(rule, type(rows).__name__, "pass a list of tuples"))
+        checks.refuse(rule, type(rows).__name__, "pass a list of tuples", TypeError)
     for row in rows:
         if not isinstance(row, Sequence) or isinstance(row, (str, bytes)) or len(row) not in (2, 3):
-            raise ValueError(sentence(rule, shortened(repr(row), 60), f"pass {two} for each pair"))
+            checks.refuse(rule, shortened(repr(row), 60), f"pass {two} for each pair")
     complete = [(*row, None)[:3] for row in rows]
     return pd.DataFrame(complete, columns=["", "", ""], dtype=object)
 
@@ -74,36 +72,33 @@ def _columns_of_pairs(frame: checks.DataFrame, usual: Sequence[str]) -> checks.D
     elif len(plain) not in (2, 3) or "" in plain:
         rule = f"a table of pairs must have the columns {usual[0]}, {usual[1]} and {usual[2]}"
         got = shortened(", ".join(map(repr, frame.columns)), 120)
-        raise ValueError(sentence(rule, got, f"rename its columns; {usual[2]} is optional"))
+        checks.refuse(rule, got, f"rename its columns; {usual[2]} is optional")
     if frame.shape[1] == 3 and any(map(is_blank, frame.iloc[:, 2])):
         rule = f"the column {usual[2]!r} must have no empty cells"
-        raise ValueError(sentence(rule, "an empty cell", "fill it, or leave that pair out"))
+        checks.refuse(rule, "an empty cell", "fill it, or leave that pair out")
     return frame
 
 
 def _read(pairs: object, usual: Sequence[str]) -> checks.DataFrame:  # two or three columns
     "Read pairs as a table; raise `ValueError` if there are none or if an example is missing."
     if isinstance(pairs, (str, os.PathLike)):
-        path = Path(pairs).expanduser()
-        if not path.is_file():
-            got = repr(shortened(str(path), 80))
-            raise FileNotFoundError(sentence("a file of pairs must exist", got, "check the path"))
+        path = tables.existing(pairs, "pairs")
         of_array = path.suffix == ".npy"
         pairs = np.load(path, allow_pickle=False) if of_array else tables.read(path)
     if isinstance(pairs, Mapping):
         if wrong := [row for row in pairs.values() if not isinstance(row, Mapping)]:
             rule = f"a dictionary of pairs must be {' -> '.join(usual)}"
-            raise TypeError(sentence(rule, type(wrong[0]).__name__, "pass a list of tuples"))
+            checks.refuse(rule, type(wrong[0]).__name__, "pass a list of tuples", TypeError)
         pairs = [(q, d, grade) for q, row in pairs.items() for d, grade in row.items()]
     frame = tables.as_frame(pairs)
     frame = _frame_of_rows(pairs, usual) if frame is None else _columns_of_pairs(frame, usual)
     if not len(frame):
         rule = "pairs must contain at least one pair"
-        raise ValueError(sentence(rule, "none", "add a pair, or omit the argument pairs"))
+        checks.refuse(rule, "none", "add a pair, or omit the argument pairs")
     for k, pair in enumerate(zip(frame.iloc[:, 0], frame.iloc[:, 1], strict=True), 1):
         if any(map(is_blank, pair)):
             rule = f"each pair must have an entry for {usual[0]} and for {usual[1]}"
-            raise ValueError(sentence(rule, f"an empty cell in pair {k}", "leave that pair out"))
+            checks.refuse(rule, f"an empty cell in pair {k}", "leave that pair out")
     return frame
 
 
@@ -117,16 +112,10 @@ _WORDS |= {"1": True, "0": False}
 # %% ../../nbs/inputs/08_row_pairs.ipynb #e95cf126
 def _named_rows(words: list, points: object) -> list:
     "Return the rows of the examples with each word as their name or text."
-    names, texts = getattr(points, "names", None), getattr(points, "texts", ())
-    by_text = defaultdict(list)
-    for k, text in enumerate(texts):
-        by_text[str(text).strip()].append(k)
-    if names is None:
-        return [by_text.get(word, []) for word in words]
-    find = PointFinder(names)
-    if all(map(str.isdecimal, words)):  # 1 does not match 1.png
-        return [find.whole.get((word,), []) for word in words]
-    return [find.rows(word, numbered=False) or by_text.get(word, []) for word in words]
+    find = PointFinder(points)
+    if find.names is not None and all(map(str.isdecimal, words)):  # 1 does not match 1.png
+        return [find.exact.get((word,), []) for word in words]
+    return [find.rows(word, numbered=False) for word in words]
 
 
 def _rows_of_cells(
@@ -147,11 +136,11 @@ def _rows_of_cells(
         unfit = next(k for k in unnamed if not words[k].isdecimal())
         rule = f"the {noun} must be rows from 0, or names of examples"
         got = f"{shortened(words[unfit], 60)!r}, which matches {len(fits[unfit])} of {n}"
-        raise ValueError(sentence(rule, got, "correct that pair, or write rows"))
+        checks.refuse(rule, got, "correct that pair, or write rows")
     rows = list(map(int, words))
     if max(rows) >= n:
         rule = f"rows of the {noun} must be between 0 and {n - 1}"
-        raise ValueError(sentence(rule, max(rows), "count rows from 0, or correct that pair"))
+        checks.refuse(rule, max(rows), "count rows from 0, or correct that pair")
     return rows, ()
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #8f3e02ce
@@ -166,26 +155,26 @@ def read_pairs(
         if largest >= n:
             rule = f"the rows of pairs must be between 0 and {n - 1}"
             remedy = "pass the examples from which the pairs were formed"
-            raise ValueError(sentence(rule, largest, remedy))
+            checks.refuse(rule, largest, remedy)
         return pairs
     frame = _read(pairs, _SAME)
     count, header = len(frame), [str(name) for name in frame.columns[:2] if name != ""]
     if header and (all(map(str.isdecimal, header)) or all(_named_rows(header, points))):
         rule = "the first line of a table of pairs must name its columns"
-        raise ValueError(sentence(rule, ", ".join(header), "add the header i,j"))
+        checks.refuse(rule, ", ".join(header), "add the header i,j")
     rows, more = _rows_of_cells([*frame.iloc[:, 0], *frame.iloc[:, 1]], points, n)
     names = getattr(points, "names", None)
     distinct: dict = {}
     for i, j, cell in zip(rows[:count], rows[count:], _third(frame), strict=True):
         if i == j:
             rule, got = "a pair must consist of two different examples", f"row {i} twice"
-            raise ValueError(sentence(rule, got, "leave that pair out"))
+            checks.refuse(rule, got, "leave that pair out")
         word = tables.key_text(cell).strip().lower()
         if cell is not None and word not in _WORDS:
             rule = (
                 "the third entry of a pair must be same or different, yes or no, or a truth value"
             )
-            raise ValueError(sentence(rule, repr(cell), "use one of these, or leave out the pair"))
+            checks.refuse(rule, repr(cell), "use one of these, or leave out the pair")
         same = cell is None or _WORDS[word]
         distinct.setdefault((min(i, j), max(i, j), same), (i, j))
     distinct_rows = torch.tensor(list(distinct.values()), dtype=torch.int64)
@@ -252,7 +241,7 @@ class Retrieval:
             if graded.setdefault((q, d), grade) != grade:
                 rule = "a document must have a single grade for a query"
                 got = f"{graded[q, d]} and {grade}"
-                raise ValueError(sentence(rule, got, "correct one of them"))
+                checks.refuse(rule, got, "correct one of them")
         pairs = {pair: grade for pair, grade in graded.items() if grade > 0}
         if len({q for q, _ in pairs}) < 2:
             rule, remedy = "at least two queries must have a relevant document", "pass more pairs"
@@ -296,5 +285,5 @@ def _grade_of(cell: object) -> float:
         grade = math.nan
     if not math.isfinite(grade) or grade < 0:
         rule, remedy = "a grade must be a nonnegative number", "correct it, or leave grades out"
-        raise ValueError(sentence(rule, shortened(repr(cell), 40), remedy))
+        checks.refuse(rule, shortened(repr(cell), 40), remedy)
     return grade

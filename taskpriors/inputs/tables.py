@@ -9,13 +9,15 @@ __all__ = []
 import csv
 import io
 import json
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..checks import DataFrame, check_memory
-from ..refusals import sentence, shortened
+from ..checks import DataFrame, check_memory, refuse
+from .remote import is_url, loading, local_copy
+from ..refusals import shortened
 
 # %% ../../nbs/inputs/00_tables.ipynb #2048b74e
 _TABLE_FILES = (".csv", ".tsv", ".parquet", ".jsonl")
@@ -59,9 +61,7 @@ def _text_in(path: Path) -> str:
     if "\0" in text:
         encoding = "utf-16" if b"\0" in content else "cp1252"
         remedy = f"pandas.read_csv(path, encoding={encoding!r}){_TO_CSV}"
-        raise ValueError(
-            sentence(f"{shortened(path.name, 40)} must be encoded in UTF-8", got, remedy)
-        )
+        refuse(f"{shortened(path.name, 40)} must be encoded in UTF-8", got, remedy)
     return text
 
 
@@ -83,7 +83,7 @@ def place_of(frame: DataFrame, column: str, option: str) -> int:
     if len(places) != 1:
         got = f"{column!r:.60} for {', '.join(map(repr, frame.columns))}"
         remedy = "rename one of these columns" if places else "name one of these columns"
-        raise ValueError(sentence(f"{option} must name one column of the table", got, remedy))
+        refuse(f"{option} must name one column of the table", got, remedy)
     return places[0]
 
 
@@ -118,6 +118,15 @@ def as_frame(values: Any) -> DataFrame | None:
         values = values.to_pandas()
     return values if hasattr(values, "iloc") and hasattr(values, "columns") else None
 
+
+def existing(place: str | os.PathLike, noun: str) -> Path:
+    "Return the path of a file, or of the copy of a file at a URL."
+    path = local_copy(place) if is_url(place) else Path(place).expanduser()
+    if not path.is_file():
+        rule, remedy = f"the file of {noun} must exist", "check the path, or pass a list"
+        refuse(rule, repr(shortened(str(place), 80)), remedy, FileNotFoundError)
+    return path
+
 # %% ../../nbs/inputs/00_tables.ipynb #93175da8
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 
@@ -127,7 +136,7 @@ def _separator_of(header: str, name: str) -> str:
     separators = [s for s in ",;\t|" if s in re.sub('"[^"]*"', "", header)]
     if len(separators) > 1:
         remedy = f"pandas.read_csv(path, sep=SEPARATOR){_TO_CSV}"
-        raise ValueError(sentence(f"the header of {name} must have one separator", header, remedy))
+        refuse(f"the header of {name} must have one separator", header, remedy)
     return separators[0] if separators else ","
 
 
@@ -145,11 +154,11 @@ def _rows_of(text: str, separator: str, name: str) -> list[list[str]]:
             if row[-1] != "":
                 remedy = "quote cells that contain separators, or pandas.read_csv(path)"
                 remedy += ".to_csv('table.csv') if the first column has no name"
-            raise ValueError(sentence(rule, got, remedy))
+            refuse(rule, got, remedy)
         rows.append(row)
     if "" in map(str.strip, header[1:]):
         got, remedy = ", ".join(map(repr, header)), "name each column, or drop it with pandas"
-        raise ValueError(sentence(f"each column of {name} must have a name", got, remedy))
+        refuse(f"each column of {name} must have a name", got, remedy)
     return [[column.strip() for column in header], *rows]
 
 
@@ -160,7 +169,7 @@ def _refuse_commas(rows: list[list[str]], name: str) -> None:
         if commas and all(map(_DECIMAL_COMMA.fullmatch, commas)):
             rule = f"the numbers of {name} must have decimal points and no commas"
             remedy = f"pandas.read_csv(path, sep=';', decimal=','){_TO_CSV}"
-            raise ValueError(sentence(rule, f"{commas[0]!r} in {column!r}", remedy))
+            refuse(rule, f"{commas[0]!r} in {column!r}", remedy)
 
 
 def _is_number(word: str) -> bool:
@@ -180,7 +189,7 @@ def _refuse_headless(frame: DataFrame, name: str) -> None:
     if any(map(_is_number, names)) and not (counted and any(map(is_float_dtype, frame.dtypes))):
         remedy = f"pandas.read_csv(path, header=None).add_prefix('x'){_TO_CSV}"
         got = shortened(",".join(names), 40)
-        raise ValueError(sentence(f"the first line of {name} must name its columns", got, remedy))
+        refuse(f"the first line of {name} must name its columns", got, remedy)
 
 
 def _read_csv(path: Path, numbers: bool) -> DataFrame:
@@ -188,7 +197,7 @@ def _read_csv(path: Path, numbers: bool) -> DataFrame:
 
     text, name = _text_in(path), shortened(path.name, 40)
     if not text.strip():
-        raise ValueError(sentence(f"{name} must contain a table", "no lines", "check the file"))
+        refuse(f"{name} must contain a table", "no lines", "check the file")
     separator = _separator_of(text.split("\n", 1)[0], name)
     rows = _rows_of(text, separator, name)
     _refuse_commas(rows, name)
@@ -210,7 +219,7 @@ def _read_lines(path: Path) -> DataFrame:
     if not records or not all(isinstance(record, dict) for record in records):
         rule = f"each line of {shortened(path.name, 40)} must contain an object"
         remedy = "frame.to_json(path, orient='records', lines=True)"
-        raise ValueError(sentence(rule, "another value", remedy))
+        refuse(rule, "another value", remedy)
     return pd.DataFrame(records)
 
 
@@ -222,7 +231,7 @@ def _read_parquet(path: Path) -> DataFrame:
     except ImportError:
         remedy = "pip install 'taskpriors[data]', or store a csv or npy file"
         got = f"{path.name} and no such package"
-        raise ImportError(sentence("a parquet file requires pyarrow", got, remedy)) from None
+        refuse("a parquet file requires pyarrow", got, remedy, ImportError)
 
 
 def read(path: Path, *, numbers: bool = False) -> DataFrame:
@@ -230,21 +239,17 @@ def read(path: Path, *, numbers: bool = False) -> DataFrame:
     kind, name = kind_of(path), shortened(path.name, 60)
     if not kind:
         remedy = CONVERSIONS.get(path.suffix.lower(), f"save it as {' or '.join(_TABLE_FILES)}")
-        raise ValueError(
-            sentence(f"{name} must be a table in a supported format", repr(path.suffix), remedy)
-        )
-    try:
+        refuse(f"{name} must be a table in a supported format", repr(path.suffix), remedy)
+    remedy = "check its quotes, or save it with pandas"
+    with loading(f"{name} must contain a table", remedy, ValueError):
         if kind == ".parquet":
             frame = _read_parquet(path)
         elif kind == ".jsonl":
             frame = _read_lines(path)
         else:
             frame = _read_csv(path, numbers)
-    except (csv.Error, json.JSONDecodeError) as e:
-        rule, remedy = f"{name} must contain a table", "check its quotes, or save it with pandas"
-        raise ValueError(sentence(rule, f"{type(e).__name__}: {e}", remedy)) from None
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         rule = f"the columns of {name} must have different names"
-        raise ValueError(sentence(rule, f"{twice!r} twice", "rename one of them"))
+        refuse(rule, f"{twice!r} twice", "rename one of them")
     return frame

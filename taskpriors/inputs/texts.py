@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Protocol
 
@@ -35,21 +34,16 @@ from .encoders import device_of
 from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
-def _classes(labels, n: int) -> tuple[Tensor, tuple]:  # shape (n,), int64, and class names
-    is_array = hasattr(labels, "tolist") and not isinstance(labels, type)
-    if not is_array and not isinstance(labels, (list, tuple)):
-        rule, remedy = "labels of texts must be a list or an array", "pass one label per text"
-        checks.refuse(rule, type(labels).__name__, remedy, TypeError)
-    entries = labels.tolist() if is_array else list(labels)
-    checks.check_same_n(texts=n, labels=len(entries))
-    given = row_labels.column_classes(entries)
+def _classes(labels: checks.ArrayLike, n: int) -> tuple[Tensor, tuple]:  # (n,), int64; their names
+    given = row_labels.column_classes(labels)
+    checks.check_same_n(texts=n, labels=len(given.classes))
     if given.targets is not None:
         rule, remedy = "labels of texts must be classes", "pass targets to rank_models as labels="
         checks.refuse(rule, "numbers with fractions", remedy)
     if (given.classes < 0).any():
         k = given.classes.tolist().index(-1)
         rule, remedy = "every text must have a label", "drop the text, or leave labels out"
-        checks.refuse(rule, f"{entries[k]!r:.40} at position {k}", remedy)
+        checks.refuse(rule, f"an empty label at position {k}", remedy)
     return given.classes, given.names
 
 # %% ../../nbs/inputs/07_texts.ipynb #4279657a
@@ -155,22 +149,6 @@ def _frame_of_rows(rows: Any) -> checks.DataFrame | None:
     return None
 
 
-def _frame_of(source: Any) -> checks.DataFrame | None:
-    "Return the table that contains the texts; None if they are not in a table."
-    if not isinstance(source, (str, os.PathLike)):
-        frame = tables.as_frame(source)
-        return _frame_of_rows(source) if frame is None else frame
-    path = Path(source).expanduser()
-    if not tables.kind_of(path):
-        rule = "texts must be a list, or a file .txt, .csv, .tsv, .parquet or .jsonl"
-        remedy = tables.CONVERSIONS.get(path.suffix.lower(), "pass a list of texts")
-        checks.refuse(rule, repr(path.name[-80:]), remedy)
-    if not path.is_file():
-        rule, remedy = "a file of texts must exist", "check the path"
-        checks.refuse(rule, repr(str(path)[-80:]), remedy, FileNotFoundError)
-    return tables.read(path)
-
-
 def _text_place(frame: checks.DataFrame, text_column: str | None) -> int:
     "Return the position of the column of texts."
     columns = list(map(str, frame.columns))
@@ -192,9 +170,9 @@ def _ids_in(frame: checks.DataFrame, text: int) -> dict[str, tuple]:
     return columns
 
 
-def _names_in(index: Any, ids: Mapping[str, tuple] | None = None) -> Sequence | None:
+def _names_in(index: Any, ids: Mapping[str, tuple]) -> Sequence | None:
     "Return the names of the texts: the first key column with distinct cells, or the index."
-    keys = [ids[name] for name in row_labels.KEY_NAMES if ids and name in ids]
+    keys = [ids[name] for name in row_labels.KEY_NAMES if name in ids]
     if not tables.is_usual_index(index) and index.is_unique:
         keys.append(index.tolist())
     return next(iter(keys), None)
@@ -224,30 +202,28 @@ def load_texts(
     """
     if isinstance(source, TextSource):
         return _limited(source, limit)
-    name, labels_from, names, ids = "texts", "the texts", None, {}
-    path = Path(source).expanduser() if isinstance(source, (str, os.PathLike)) else None
-    source = _items(source)
-    if path is not None and path.suffix.lower() == ".txt" and path.is_file():
-        name, source, path = path.stem, tables.lines_in(path), None
-    frame = _frame_of(source)
+    name, labels_from, ids = "texts", "the texts", {}
+    texts: Any = _items(source)
+    if isinstance(source, (str, os.PathLike)):
+        path = tables.existing(source, "texts")
+        name, is_lines = path.stem, path.suffix.lower() == ".txt"
+        texts = tables.lines_in(path) if is_lines else tables.read(path)
+    frame = tables.as_frame(texts)
+    frame = _frame_of_rows(texts) if frame is None else frame
     if frame is not None:
-        name = name if path is None else path.stem
         at = _text_place(frame, text_column)
-        texts: object = frame.iloc[:, at].tolist()
+        texts = frame.iloc[:, at]
         ids = _ids_in(frame, at)
-        names = _names_in(frame.index, ids)
         has_label = label_column is not None or "label" in map(tables.plain_name, frame.columns)
         if labels is None and has_label:
             label = tables.place_of(frame, label_column or "label", "label_column")
             labels = frame.iloc[:, label].tolist()
             labels_from = f"the column {frame.columns[label]!r} of {name}"
-    else:
-        if text_column is not None or label_column is not None:
-            rule, remedy = "`text_column` and `label_column` require a table", "leave them out"
-            checks.refuse(rule, type(source).__name__, remedy, TypeError)
-        texts = source
-        if hasattr(source, "iloc") and hasattr(source, "index"):
-            names = _names_in(source.index)
+    elif text_column is not None or label_column is not None:
+        rule, remedy = "`text_column` and `label_column` require a table", "leave them out"
+        checks.refuse(rule, type(source).__name__, remedy, TypeError)
+    is_series = hasattr(texts, "iloc") and hasattr(texts, "index")
+    names = _names_in(texts.index, ids) if is_series else None
     if not isinstance(texts, Collection) or isinstance(texts, (type, bytes, Mapping, Set)):
         rule, remedy = "texts must be a list, a table or a file", "pass a list of strings"
         checks.refuse(rule, type(source).__name__, remedy, TypeError)

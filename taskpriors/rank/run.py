@@ -161,11 +161,11 @@ def _groups_of(
 ) -> tuple[Tensor | None, str, tuple[str, ...]]:
     """Return the group of each example: the user's groups, or groups of copied examples.
 
-    Also returns a sentence about copies, which may be empty, and notes on how groups were matched
-    and on copies that were not searched for.
+    Also returns a sentence about copies, which may be empty, and notes on copies that were not
+    searched for.
     """
     if task.options.groups is not None:
-        return task.options.groups, "", task.notes
+        return task.options.groups, "", ()
     features = [model.features for model in models.values()]
     groups = _copies_in_all(features)
     sizes = groups.bincount()

@@ -178,7 +178,6 @@ class Task:
     labels: row_labels.GivenLabels | None = None
     labels_from: str = "as given"  # origin of the labels, in words
     pairs: KnownPairs | None = None
-    notes: tuple[str, ...] = ()  # on how groups were matched to the examples
     # labels, groups and pairs, which `placed` reads when the number of rows is known
     unread: tuple | None = None
 
@@ -197,13 +196,13 @@ class Task:
         labels = row_labels.read_labels(given_labels, points, n, inputs=digest)
         if self.rows is not None:
             disk.check_labels(labels)
-        options, notes, pairs = self.options, self.notes, None
+        options, pairs = self.options, None
         if given_groups is not None:
-            names, notes = row_labels.groups_of_points(given_groups, points, n)
+            names = row_labels.groups_of_points(given_groups, points, n)
             options = replace(options, groups=Grouping.of(names, n).number)
         if given_pairs is not None:
             pairs = _known_pairs(given_pairs, points, n, self.models, options)
-        return replace(self, options=options, labels=labels, pairs=pairs, notes=notes, unread=None)
+        return replace(self, options=options, labels=labels, pairs=pairs, unread=None)
 
 
 def _origin_of(labels: row_labels.LabelsLike | None, inputs: members.Inputs | None) -> str:

@@ -544,7 +544,7 @@ def _source(points):  # images or texts, which may have labels and names; None: 
 def _chosen_groups(groups, points, index, n_all) -> list | None:
     if groups is None:
         return None
-    names, _ = row_labels.groups_of_points(groups, _source(points), n_all)
+    names = row_labels.groups_of_points(groups, _source(points), n_all)
     checks.check_same_n(points=n_all, groups=len(names))
     return [names[i] for i in index.tolist()]
 
