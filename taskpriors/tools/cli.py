@@ -24,7 +24,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,21 +62,6 @@ def _fitted_table(
     return list(shown), [*lines, f"... and {left_out} more"] if left_out else lines
 
 
-def _table_in_blocks(frame: DataFrame, width: int) -> list[str]:  # lines
-    "Format all columns of a table in blocks that fit the width; each block lists the models."
-    from taskpriors.report.table import table_lines
-
-    model, *columns = frame
-    lines: list[str] = []
-    while columns:
-        n = len(columns)
-        while n > 1 and len(table_lines(frame[[model, *columns[:n]]])[0]) > width:
-            n -= 1
-        lines += ["", *table_lines(frame[[model, *columns[:n]]])]
-        columns = columns[n:]
-    return lines[1:]
-
-
 def _wrapped(text: str, width: int | None = None, indent: int = 0) -> str:
     "Wrap each line of a text with an indent; words longer than a line are not broken."
     wrapper = textwrap.TextWrapper(
@@ -100,7 +84,6 @@ def _terminal_text(
     *,
     rows: int | None = _ROWS,  # maximum number of rows of the table; None for all
     every_statistic: bool = False,  # also print the correlations of published metrics
-    colour: bool = False,  # print the verdict and the legend with ANSI colour codes
     page: str = "",  # path of the written report; empty if there is none
 ) -> str:
     "Format a ranking for a terminal: verdict, table, settings and next step."
@@ -108,9 +91,6 @@ def _terminal_text(
 
     def wrap(text) -> str:
         return _wrapped(text, width, 4 if text.startswith(" ") else 0)
-
-    def painted(text, code) -> str:
-        return f"\033[{code}m{text}\033[0m" if colour else text
 
     table = None if ranking.accuracies is None else ranking.agreement()
     if table is not None and not every_statistic:
@@ -123,9 +103,9 @@ def _terminal_text(
     summary = summary.replace("   (higher is better)", "")
     candidates = "".join(f"{wrap(line)}\n" for line in ranking.settings.get("candidates", ()))
     parts = [
-        candidates + painted(wrap(ranking.verdict), "1"),
+        candidates + wrap(ranking.verdict),
         "\n".join(with_rule(lines, beside)),
-        painted(wrap(legend), "2"),
+        wrap(legend),
         "\n".join(map(wrap, summary.split("\n"))),
         wrap(ranking.next_step_after(page)),
     ]
@@ -148,20 +128,19 @@ def _show_ranking(
     from taskpriors.transfer.registry import LABEL_ACCURACY
 
     watched = sys.stdout.isatty() and not every_column
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    colour, width = watched and not plain, _width_of_lines()
+    width = _width_of_lines()
     text = _terminal_text(
         ranking,
         width,
         rows=_ROWS if watched else None,
         every_statistic=every_column,
-        colour=colour,
         page=plain_text(report) if report else "",
     )
     print(text)
     if every_column:
-        lines = _table_in_blocks(ranking.to_frame(), width)
-        print("", "All columns:", *lines, sep="\n")
+        every = ranking.to_frame().set_index("model")
+        text = every.to_string(line_width=width - 3, float_format="{:.3g}".format)
+        print("", "All columns:", text, sep="\n")
         if ranking.reason:
             print(f"\n{_wrapped(table.edges_note(ranking.reason), width)}")
     if with_labels:
@@ -175,8 +154,7 @@ def _show_ranking(
     if report:
         print(f"Report: {plain_text(ranking.report(report))}")
     if watched:
-        sentence = ranking.verdict.partition(". ")[0].rstrip(".") + "."
-        print(f"\n\033[1m{sentence}\033[0m" if colour else f"\n{sentence}")
+        print("\n" + ranking.verdict.partition(". ")[0].rstrip(".") + ".")
 
 # %% ../../nbs/tools/08_cli.ipynb #9105f059
 def _complain(text: object) -> None:
@@ -292,10 +270,6 @@ def _command_words() -> dict[str, dict]:
     return {name: spelled_out(words) for name, words in commands.items()}
 
 # %% ../../nbs/tools/08_cli.ipynb #conf0002
-def _flag(name) -> str:
-    return "--" + name.replace("_", "-")
-
-
 def _read_config(file: str, command: str) -> dict[str, Any]:
     "Read options from a TOML file, or its table `[command]`, or from ranking.json."
     with open(os.path.expanduser(file), "rb") as opened:
@@ -318,7 +292,7 @@ def _config_words(options: dict, known: Iterable) -> list[str]:
     "Convert options to command-line arguments with known flags, for argparse."
     words = []
     for name, value in options.items():
-        flag = _flag(name)
+        flag = "--" + name.replace("_", "-")
         no = flag.replace("--", "--no-", 1)
         if isinstance(value, list):
             words += [flag, *map(str, value)]
@@ -438,7 +412,7 @@ def _layers_as_models(options: dict, points: Any) -> dict[str, Any]:
 
 
 def _run_rank(args: argparse.Namespace) -> int:
-    "Rank models for your images or texts by expected regret; labels are optional."
+    "Rank models, or the layers of a network."
     given = vars(args)
     arguments.check_given(given)
     with _heartbeat("plan" not in given and given.get("progress", True)):
@@ -462,11 +436,6 @@ def _run_rank(args: argparse.Namespace) -> int:
         ranking = saved_in(rank_models(**options), args.out, overwrite="overwrite" in given)
         _tell(ranking, given, report)
         return 1 if ranking.failures else 0
-
-
-def _run_layers(args: argparse.Namespace) -> int:
-    "Rank the layers of a network, with different poolings, by expected regret."
-    return _run_rank(args)
 
 # %% ../../nbs/tools/08_cli.ipynb #d90ac15b
 _WHAT = dict(result="", copy="readable copies", lock="locks")
@@ -533,99 +502,30 @@ def _given_options(args) -> dict[str, Any]:
     return {k: v for k, v in vars(args).items() if k not in ("run", "command", "typed")}
 
 
-def _called(args):  # result of the function of a command, called with the given options
-    module, _, name = next(iter(_command_words()[args.command]["functions"])).rpartition(".")
-    return getattr(import_module(f"taskpriors.{module}"), name)(**_given_options(args))
+def _run_on_papers(args: argparse.Namespace) -> int:
+    "Run a command of the papers."
+    from taskpriors.papers.commands import COMMANDS
 
-
-def _run_tune(args: argparse.Namespace) -> int:
-    "Train a network without labels by the prior-aware loss, and save its weights."
-    tuned = _called(args)
-    print(tuned)
-    print(f"weights: {tuned.file}")
-    return 0
-
-
-def _run_neucrab(args: argparse.Namespace) -> int:
-    "Score checkpoints on labelled tasks by all metrics, and compare with trained heads or tuning."
-    print(_called(args))
-    return 0
-
-
-def _run_synbench(args: argparse.Namespace) -> int:
-    "Score networks by SynBench, without data, and write scores, curves, figures and margins."
-    table = _called(args).round(3)
-    print(table.to_string(index=False, line_width=_width_of_lines()))
-    return 0
-
-
-def _run_reproduce(args: argparse.Namespace) -> int:
-    "List the figures and tables of the papers, or compute one of them."
-    from taskpriors.papers.recipes import ItemPlan, item_table
-    from taskpriors.papers.reproduce import reproduce
-
-    width = _width_of_lines()
-    given = _given_options(args)
-    if "item" not in given:
-        for name, row in item_table().iterrows():
-            said = f"{row.shows}. It requires {row.needs}. {row.notes}".strip()
-            line = f"{name:28}{said} Does it run here? {row.here}."
-            print(_wrapped(line, min(width, 80), indent=28))
-        return 0
-    found = reproduce(given.pop("item"), **given)
-    if isinstance(found, ItemPlan):
-        print(found)
-        return 0
-    cells = found.astype(object).fillna("")
-    print(cells.to_string(index=False, line_width=width, float_format="{:.4g}".format))
-    print("", *(_wrapped(note, min(width, 80)) for note in found.attrs["notes"]), sep="\n")
-    print(f"\nWritten to {', '.join(found.attrs['written'])}")
-    return 0
-
-# %% ../../nbs/tools/08_cli.ipynb #e88fef39
-def _run_data(args: argparse.Namespace) -> int:
-    "List the networks, images and texts of the studies, download one, or prepare study data."
-    from taskpriors.papers import study_data
-
-    if "prepare" in args:
-        from taskpriors.papers.study_files import prepare_study_data
-
-        names = [args.name] if "name" in args else None
-        print(prepare_study_data(names, out=getattr(args, "out", None)))
-        return 0
-    if "name" not in args:
-        for name, row in study_data.study_data_table().iterrows():
-            print(f"{name} ({row.kind})\n    {row.repository} at {row.commit[:12]}")
-            print(_wrapped(f"    {row.licence}", 76, indent=4))
-        return 0
-    print(_plain(study_data.fetch_study_data(args.name, out=getattr(args, "out", None))))
+    print(*COMMANDS[args.command](_width_of_lines(), **_given_options(args)), sep="\n")
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #ae7b7603
 def _run_next(args: argparse.Namespace) -> int:
     "Write a sheet of examples to label next, for a saved ranking."
     from taskpriors.rank.ranking import Ranking
+    from taskpriors.tools.label_loop import next_sheet
 
     ranking = Ranking.load(args.ranking)
     print(_wrapped(ranking.verdict))
-    sheet = _plain(_called(args))
+    sheet = _plain(next_sheet(**_given_options(args)))
     again = f"Fill in the column label of {sheet}, and rank again with --labels {sheet}"
     earlier = ", after the files of earlier labels" if "labels" in ranking.settings else ""
     print(_wrapped(f"{again}{earlier}."))
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #122bfef0
-_COMMANDS: dict[str, Callable] = dict(
-    rank=_run_rank,
-    layers=_run_layers,
-    synbench=_run_synbench,
-    neucrab=_run_neucrab,
-    tune=_run_tune,
-    reproduce=_run_reproduce,
-    next=_run_next,
-    data=_run_data,
-    cache=_run_cache,
-    metrics=_run_metrics,
+_COMMANDS: dict[str, Callable] = dict(  # the others are those of the papers
+    rank=_run_rank, layers=_run_rank, next=_run_next, cache=_run_cache, metrics=_run_metrics
 )
 
 # %% ../../nbs/tools/08_cli.ipynb #6e2fa409
@@ -640,11 +540,11 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.set_defaults(run=lambda args: no_command() or 0)
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Command)
     for name, entry in _command_words().items():
-        run = _COMMANDS[name]
+        said = entry["help"]
         command = subparsers.add_parser(
-            name, help=run.__doc__, description=run.__doc__, argument_default=argparse.SUPPRESS
+            name, help=said, description=said, argument_default=argparse.SUPPRESS
         )
-        command.set_defaults(run=run)
+        command.set_defaults(run=_COMMANDS.get(name, _run_on_papers))
         for path, differs in entry["functions"].items():
             module, _, function = path.rpartition(".")
             group = command
@@ -668,8 +568,9 @@ def _build_parser() -> argparse.ArgumentParser:
 def _run(argv) -> int:
     parser = _build_parser()
     words = sys.argv[1:] if argv is None else argv
-    if words and not words[0].startswith("-") and words[0] not in _COMMANDS:
-        remedy = _nearest(words[0], _COMMANDS)
+    known = _command_words()
+    if words and not words[0].startswith("-") and words[0] not in known:
+        remedy = _nearest(words[0], known)
         parser.error(f"unknown command {words[0]!r}{remedy or '; see taskpriors --help'}")
     if "_ARGCOMPLETE" in os.environ:  # a shell requests completions
         import argcomplete
