@@ -41,25 +41,19 @@ else:  # avoids importing torch
 _FIRST = ("model", "p_best", "expected_regret", "margin", "tier")
 _FIRST_TO_GO = ("worst_decile", "dimension", "accuracy", "prior_skill", "error", "milliseconds")
 _FIRST_TO_GO += ("parameters", "skill", "label accuracy", "tier")
-_ROWS = 10
 
 
-def _fitted_table(
-    frame: DataFrame, width: int, rows: int | None = _ROWS
-) -> tuple[list[str], list[str]]:  # columns and lines
-    "Format a table with the columns that fit into the width, and at most `rows` + 1 rows."
+def _fitted(frame: DataFrame, width: int) -> DataFrame:
+    "Return the columns of a table that fit into the width, those of the forecast first."
     from taskpriors.report.table import table_lines
 
-    left_out = 0 if rows is None or len(frame) <= rows + 1 else len(frame) - rows
-    shown = frame.head(len(frame) - left_out)
-    ahead = [column for column in _FIRST if column in shown]
-    shown = shown[[*ahead, *shown.columns.drop(ahead)]]
-    for column in ("", *_FIRST_TO_GO):
-        shown = shown.drop(columns=column, errors="ignore")
-        lines = table_lines(shown)
-        if len(lines[0]) <= width:
+    ahead = [column for column in _FIRST if column in frame]
+    frame = frame[[*ahead, *frame.columns.drop(ahead)]]
+    for column in _FIRST_TO_GO:
+        if len(table_lines(frame)[0]) <= width:
             break
-    return list(shown), [*lines, f"... and {left_out} more"] if left_out else lines
+        frame = frame.drop(columns=column, errors="ignore")
+    return frame
 
 
 def _wrapped(text: str, width: int | None = None, indent: int = 0) -> str:
@@ -82,12 +76,11 @@ def _terminal_text(
     ranking: Ranking,
     width: int = 80,  # characters per line
     *,
-    rows: int | None = _ROWS,  # maximum number of rows of the table; None for all
     every_statistic: bool = False,  # also print the correlations of published metrics
     page: str = "",  # path of the written report; empty if there is none
 ) -> str:
     "Format a ranking for a terminal: verdict, table, settings and next step."
-    from taskpriors.report.table import legend_lines, run_summary, with_rule
+    from taskpriors.report.table import ranking_text, run_summary
 
     def wrap(text) -> str:
         return _wrapped(text, width, 4 if text.startswith(" ") else 0)
@@ -97,19 +90,16 @@ def _terminal_text(
         table = table[table.statistic.isin(("skill", "prior_skill", "random"))]
     n_models = len(ranking.models)
     summary = run_summary(ranking.settings, table, ranking.failures, n_models=n_models, width=width)
-    columns, lines = _fitted_table(ranking.short_frame(timed=True), width, rows)
-    beside = [wrap(line) for line in ranking.baseline_lines]
-    legend = " ".join(legend_lines([*dict.fromkeys([*columns, "skill"])]))
-    summary = summary.replace("   (higher is better)", "")
-    candidates = "".join(f"{wrap(line)}\n" for line in ranking.settings.get("candidates", ()))
-    parts = [
-        candidates + wrap(ranking.verdict),
-        "\n".join(with_rule(lines, beside)),
-        wrap(legend),
-        "\n".join(map(wrap, summary.split("\n"))),
-        wrap(ranking.next_step_after(page)),
-    ]
-    return "\n\n".join(parts)
+    lines = summary.replace("   (higher is better)", "").split("\n")
+    return ranking_text(
+        _fitted(ranking.short_frame(timed=True), width),
+        ranking.verdict,
+        "\n".join(map(wrap, lines)),
+        ranking.next_step_after(page),
+        ranking.settings.get("candidates", ()),
+        baselines=[*map(wrap, ranking.baseline_lines)],
+        width=width,
+    )
 
 # %% ../../nbs/tools/08_cli.ipynb #show0002
 _WHICH_STATISTIC = "https://taskpriors.github.io/taskpriors/start/which_statistic.html"
@@ -127,16 +117,8 @@ def _show_ranking(
     from taskpriors.report.words import plain_text
     from taskpriors.transfer.registry import LABEL_ACCURACY
 
-    watched = sys.stdout.isatty() and not every_column
-    width = _width_of_lines()
-    text = _terminal_text(
-        ranking,
-        width,
-        rows=_ROWS if watched else None,
-        every_statistic=every_column,
-        page=plain_text(report) if report else "",
-    )
-    print(text)
+    width, page = _width_of_lines(), plain_text(report) if report else ""
+    print(_terminal_text(ranking, width, every_statistic=every_column, page=page))
     if every_column:
         every = ranking.to_frame().set_index("model")
         text = every.to_string(line_width=width - 3, float_format="{:.3g}".format)
@@ -153,7 +135,7 @@ def _show_ranking(
     print(f"Which statistic to trust: {_WHICH_STATISTIC}")
     if report:
         print(f"Report: {plain_text(ranking.report(report))}")
-    if watched:
+    if sys.stdout.isatty():
         print("\n" + ranking.verdict.partition(". ")[0].rstrip(".") + ".")
 
 # %% ../../nbs/tools/08_cli.ipynb #9105f059
