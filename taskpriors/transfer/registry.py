@@ -348,15 +348,6 @@ class Card(Result):
         lines = [f"{k.replace('_', ' '):13}{v}" for k, v in facts.items()]
         return "\n".join([self.name, "=" * len(self.name), self.formula, "", *lines])
 
-    def _repr_html_(self) -> None:
-        return None
-
-    def to_frame(self) -> DataFrame:
-        "Return one row per field."
-        import pandas as pd
-
-        return pd.DataFrame(dict(value=vars(self)))
-
 
 def _record(name: str) -> str:
     texts = []
