@@ -353,12 +353,6 @@ class _Command(argparse.ArgumentParser):
         return parsed, unknown
 
 # %% ../../nbs/tools/08_cli.ipynb #4933a545
-def _plain(x) -> str:  # printable text
-    from taskpriors.report.words import plain_text
-
-    return plain_text(x)
-
-
 def _tell(ranking, given, report) -> None:
     import taskpriors.store as store
 
@@ -425,9 +419,9 @@ _WHAT |= dict(part="parts of interrupted runs", left="left by killed runs")
 
 
 def _printable(name, most) -> str:  # shortened to `most` characters
-    from taskpriors.report.words import shortened
+    from taskpriors.report.words import plain_text, shortened
 
-    return shortened("".join(c if c.isprintable() else "?" for c in _plain(name)), most)
+    return shortened("".join(c if c.isprintable() else "?" for c in plain_text(name)), most)
 
 
 def _file_table(files) -> list[str]:  # lines of text
@@ -446,11 +440,12 @@ def _file_table(files) -> list[str]:  # lines of text
 def _run_cache(args: argparse.Namespace) -> int:
     "Show the contents of the cache; with --clear, remove the files written by taskpriors."
     import taskpriors.store as store
+    from taskpriors.report.words import plain_text
 
     root = store.cache_dir(getattr(args, "cache", None))
     files = store.list_cache(root)
     ours = [file for file in files if file.owner is not None]
-    print(_plain(root))
+    print(plain_text(root))
     if "clear" in args:
         removed = store.clear_cache(root)
         print("Removed:", *_file_table(removed), sep="\n")
@@ -495,11 +490,12 @@ def _run_on_papers(args: argparse.Namespace) -> int:
 def _run_next(args: argparse.Namespace) -> int:
     "Write a sheet of examples to label next, for a saved ranking."
     from taskpriors.rank.ranking import Ranking
+    from taskpriors.report.words import plain_text
     from taskpriors.tools.label_loop import next_sheet
 
     ranking = Ranking.load(args.ranking)
     print(_wrapped(ranking.verdict))
-    sheet = _plain(next_sheet(**_given_options(args)))
+    sheet = plain_text(next_sheet(**_given_options(args)))
     again = f"Fill in the column label of {sheet}, and rank again with --labels {sheet}"
     earlier = ", after the files of earlier labels" if "labels" in ranking.settings else ""
     print(_wrapped(f"{again}{earlier}."))
