@@ -207,7 +207,7 @@ def _agreement(
     )
 
 # %% ../../nbs/transfer/01_agreement.ipynb #52d0241d
-def model_vectors(method, most_dims=1, **named) -> list[np.ndarray]:
+def model_vectors(method: str, most_dims: int = 1, **named: ArrayLike) -> list[np.ndarray]:
     "Check vectors given by parameter name; return ranks if only the order matters."
     from scipy import stats
 
