@@ -100,9 +100,11 @@ CALLS = {
         "choose_eps": dict(result=RESULT),
     },
     "transfer.agreement": {
+        "partial_agreement": dict(scores=X[:, 0], truth=X[:, 1], covariate=X[:, 2]),
+    },
+    "papers.comparisons": {
         "agreement_statistic": dict(scores=X[:, 0], truth=X[:, 1]),
         "compare_agreement": dict(first=X[:, 0], second=X[:, 1], truth=X[:, 2], n_resamples=100),
-        "partial_agreement": dict(scores=X[:, 0], truth=X[:, 1], covariate=X[:, 2]),
         "static_order": dict(truths=X.T),
     },
     "papers.hyperparameters": {

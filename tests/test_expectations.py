@@ -80,7 +80,7 @@ EXPECTATIONS = {  # what a user does, and expects -> where it is checked
     "label_loop shows points, keeps each answer and ranks again": (
         "test_jupyterlab.py::test_the_label_loop_keeps_each_answer"
     ),
-    "The label loop draws how P(best) moves": "nbs/tools/08_label_loop.ipynb",
+    "The label loop draws how P(best) moves": "nbs/tools/07_label_loop.ipynb",
     "taskpriors/keep never leaves a step that is not behind": "nbs/tools/01_monitor.ipynb",
     "Lightning, transformers and sentence-transformers keep that checkpoint": (
         "nbs/tools/02_monitor_lightning.ipynb"
@@ -152,7 +152,7 @@ FIRST_HOUR = {  # the same, of three users who try it for an hour
         "test_jupyterlab.py::test_the_label_loop_keeps_each_answer"
     ),
     "The label loop shows large pictures, takes keys, and writes names": (
-        "nbs/tools/08_label_loop.ipynb"
+        "nbs/tools/07_label_loop.ipynb"
     ),
     "The ranking says how many labels to add, or to stop": "here::test_the_next_step_can_be_typed",
     "Parameters and milliseconds help to decide": "nbs/report/01_words.ipynb",

@@ -29,6 +29,7 @@ from taskpriors.kernels import (
     product_factor,
 )
 from taskpriors.pairs import pass_over_pairs
+from taskpriors.papers.comparisons import compare_agreement
 from taskpriors.papers.figures import plot_tasks
 from taskpriors.prior import (
     calibration,
@@ -55,7 +56,7 @@ from taskpriors.synbench.score import (
     score_by_n,
     synbench_score,
 )
-from taskpriors.transfer.agreement import compare_agreement, rank_agreement
+from taskpriors.transfer.agreement import rank_agreement
 from taskpriors.transfer.code_length import loss_curve
 from taskpriors.transfer.discriminants import h_score
 from taskpriors.transfer.evidence import logme

@@ -22,7 +22,7 @@ import taskpriors.checks as checks
 from ..checks import DataFrame
 from ..inputs import encoders
 from ..inputs.image_source import ImageSource
-from . import gaussian_fit, printed_correlations, recipes
+from . import comparisons, gaussian_fit, printed_correlations, recipes
 from .synbench_scores import synthetic_accuracy
 from .toolbox import attack_distances, autoattack
 from ..results import new_axes, new_panels
@@ -174,7 +174,7 @@ def _pearson(truth, values):  # None with fewer than three numbers, or if all ar
     x, y = (torch.tensor(v, dtype=torch.float64) for v in (values, truth))
     if (x == x[0]).all():
         return None
-    return agreement.agreement_statistic(x, y, method="pearson")
+    return comparisons.agreement_statistic(x, y, method="pearson")
 
 # %% ../../nbs/papers/15_actions.ipynb #fce0fc44
 def _mlp_learner(
@@ -669,7 +669,7 @@ def _section_4_2(job: Job) -> Computed:
             results = score.score_by_n(network, s["sizes"], settings=settings, **job.options)
             for n, result in zip(s["sizes"], results, strict=True):
                 scores.setdefault((kind, n), []).append(float(result.score[0, 0]))
-    correlate = partial(agreement.agreement_statistic, method="pearson")
+    correlate = partial(comparisons.agreement_statistic, method="pearson")
     pearson = {at: correlate(np.array(v), np.array(distances)) for at, v in scores.items()}
     for n in s["sizes"]:
         released, ours = (pearson[kind, n] for kind in both)

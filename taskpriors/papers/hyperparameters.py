@@ -14,9 +14,9 @@ from torch import Tensor
 
 import taskpriors.checks as checks
 from ..checks import ArrayLike, Axes
+from .comparisons import agreement_statistic
 from ..results import Result, new_axes
 from ..svd import labelled_points
-from ..transfer.agreement import agreement_statistic
 from ..transfer.heads import HeadFit, fit_head
 
 # %% ../../nbs/papers/04_hyperparameters.ipynb #5add5850

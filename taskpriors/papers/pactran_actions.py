@@ -20,6 +20,7 @@ import torch
 from ..inputs.accepted_models import load_encoder
 from taskpriors.papers import (
     actions,
+    comparisons,
     neucrab,
     neucrab_files,
     questions,
@@ -33,7 +34,6 @@ from .hyperparameters import spread_ratios
 from .operations import TABLE_8, count_operations, metric_costs
 from .subsamples import Checkpoint
 from ..results import new_panels
-from ..transfer import agreement
 
 # %% ../../nbs/papers/15_pactran_actions.ipynb #98fbb411
 _PRINTED = {row: metric for row, metric in TABLE_8.items() if not row.startswith("PT-")}
@@ -161,7 +161,7 @@ def _width_cell(result):  # B.7: the width as a metric, on checkpoints of all wi
         width = truth["dim"].to_numpy(dtype=float)
         errors = error[task].loc[truth["model"]].to_numpy()
         for method, of_tasks in taus.items():
-            of_tasks.append(agreement.agreement_statistic(width, -errors, method=method))
+            of_tasks.append(comparisons.agreement_statistic(width, -errors, method=method))
     a, b = (sum(of_tasks) / len(of_tasks) for of_tasks in taus.values())
     return Cell("width, checkpoints of all widths", "mean over tasks", a, b)
 
@@ -181,7 +181,7 @@ def _draw_scatters(result):
     axes = new_panels(1, len(_SCATTERS), figsize=(3.2 * len(_SCATTERS), 3.2), sharey=True)[0]
     for ax, row in zip(axes, _SCATTERS, strict=True):
         scores = table[_PRINTED[row]]
-        tau = agreement.agreement_statistic(scores.to_numpy(), -errors.to_numpy(), method="tau_b")
+        tau = comparisons.agreement_statistic(scores.to_numpy(), -errors.to_numpy(), method="tau_b")
         ax.plot(scores, errors, "o")
         ax.locator_params(axis="x", nbins=4)
         ax.set(xlabel=f"{row} (larger is better)", title=f"tau {tau:.2f} on the first subsample")
@@ -206,7 +206,9 @@ def _grid_cells(result, n_classes):  # points of both columns, for the first sub
             for what, truth in truths.items():
                 if len(set(truth)) > 1 and all(table[name].nunique() > 1 for table in tables):
                     a, b = (
-                        agreement.agreement_statistic(table[name].to_numpy(), truth, method="tau_b")
+                        comparisons.agreement_statistic(
+                            table[name].to_numpy(), truth, method="tau_b"
+                        )
                         for table in tables
                     )
                     cells.append(Cell(row, f"tau with {what}", a, b))

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..checks import DataFrame
+from . import comparisons
 from .recipes import published_table
-from ..transfer import agreement
 
 # %% ../../nbs/papers/14_printed_correlations.ipynb #3873b395
 class _PrintedRows(NamedTuple):
@@ -86,7 +86,7 @@ def recomputed_correlations(table: str) -> DataFrame:  # printed, recomputed, lo
         low, high = _over_rounding(row, printed.accuracy)
         text = printed.correlations[name]
         room = half_unit(text)
-        ours = agreement.agreement_statistic(np.array(row, float), truth, method="pearson")
+        ours = comparisons.agreement_statistic(np.array(row, float), truth, method="pearson")
         entry = dict(row=name, printed=text, recomputed=ours, low=low, high=high)
         entries.append(dict(entry, follows=low - room <= float(text) <= high + room))
     return pd.DataFrame(entries).set_index("row")

@@ -18,10 +18,10 @@ import taskpriors.checks as checks
 from ..checks import DataFrame, Series
 from ..kernels import kernel_factor
 from . import tau_tables
+from .comparisons import agreement_statistic
 from ..prior.moments import trace_moments
 from ..prior.prefix import sample_labels
 from ..svd import present_classes
-from ..transfer.agreement import agreement_statistic
 from ..transfer.leep import task_mixture
 
 # %% ../../nbs/papers/12_released.ipynb #146f8816

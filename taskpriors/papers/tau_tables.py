@@ -17,9 +17,9 @@ import torch
 
 import taskpriors.checks as checks
 from ..checks import DataFrame, Series
+from .comparisons import compare_agreement
 from .hyperparameters import GaussianGrid, choose_grid
 from ..transfer import agreement
-from ..transfer.agreement import compare_agreement
 
 # %% ../../nbs/papers/05_tau_tables.ipynb #a41d4599
 def _signs(

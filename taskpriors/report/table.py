@@ -97,15 +97,16 @@ def ranking_text(
     candidates: Sequence = (),
     *,
     baselines: Sequence[str] = (),
+    width: int = 100,  # characters per line of sentences
 ) -> str:
     """Format a ranking as text: recommendation, table, settings and next step.
 
     The rows of `frame` are sorted, best model first. The notes in `candidates` precede the verdict,
     and the lines in `baselines` follow the table.
     """
-    wrap = partial(textwrap.fill, width=100, break_on_hyphens=False)
+    wrap = partial(textwrap.fill, width=width, break_on_hyphens=False, break_long_words=False)
     before = [*map(wrap, candidates), *([""] if candidates else [])]
-    legend = "\n".join(map(wrap, legend_lines(list(frame))))
+    legend = "\n".join(map(wrap, legend_lines([*dict.fromkeys([*frame, "skill"])])))
     after = ["", legend, "", summary, "", wrap(next_step)]
     shown = with_rule(table_lines(frame), baselines)
     return "\n".join([*before, wrap(verdict), "", *shown, *after])

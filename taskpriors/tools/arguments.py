@@ -77,8 +77,8 @@ def _check_paths(given: dict) -> None:
 # %% ../../nbs/tools/07_arguments.ipynb #f7029e36
 _OF_IMAGES = ("images", "split", "limit", "exif_rotation")
 _OF_TEXTS = ("texts", "prefix", "query_prefix", "text_column", "label_column")
-_OF_COMMAND = ("command", "run", "labels", "all", "out", "overwrite", "report", "json", "config")
-_OF_COMMAND += ("plan", "queries", "relevant", "k", "typed")
+_OF_COMMAND = tuple("command run typed config out overwrite report json all plan".split())
+_OF_LABELS = ("labels", "queries", "relevant", "k")
 
 
 def _check_text_options(given: dict) -> None:
@@ -164,7 +164,7 @@ def ranking_options(given: dict, points: object) -> dict[str, Any]:  # points: f
     from taskpriors.rank.members import named_models
     from taskpriors.rank.task import ON_REQUEST
 
-    others = _OF_IMAGES + _OF_TEXTS + _OF_COMMAND
+    others = _OF_IMAGES + _OF_TEXTS + _OF_LABELS + _OF_COMMAND
     options = {name: value for name, value in given.items() if name not in others}
     if "labels" in given:
         options |= _label_options(given["labels"], given.get("label_column"))
@@ -193,8 +193,6 @@ def check_given(given: dict) -> None:
     _check_text_options(given)
 
 # %% ../../nbs/tools/07_arguments.ipynb #296616e7
-_UNRECORDED = ("command", "run", "typed", "config", "cache", "out", "overwrite", "report")
-_UNRECORDED += ("json", "all", "progress", "plan")
 _OF_PATHS = ("models", "references", "images", "texts", "labels", "prior", "past_results")
 _OF_PATHS += ("pairs", "queries", "relevant")
 
@@ -207,7 +205,11 @@ def _absolute(word) -> str:  # absolute path if it exists
 
 def recorded_words(given: dict) -> dict[str, Any]:
     "Return the options of a command with absolute paths, to repeat it from any folder."
-    words = {name: value for name, value in given.items() if name not in _UNRECORDED}
+    words = {
+        name: value
+        for name, value in given.items()
+        if name not in (*_OF_COMMAND, "cache", "progress")
+    }
     for name in set(_OF_PATHS) & set(words):
         value = words[name]
         words[name] = [*map(_absolute, value)] if isinstance(value, list) else _absolute(value)

@@ -24,7 +24,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,40 +41,19 @@ else:  # avoids importing torch
 _FIRST = ("model", "p_best", "expected_regret", "margin", "tier")
 _FIRST_TO_GO = ("worst_decile", "dimension", "accuracy", "prior_skill", "error", "milliseconds")
 _FIRST_TO_GO += ("parameters", "skill", "label accuracy", "tier")
-_ROWS = 10
 
 
-def _fitted_table(
-    frame: DataFrame, width: int, rows: int | None = _ROWS
-) -> tuple[list[str], list[str]]:  # columns and lines
-    "Format a table with the columns that fit into the width, and at most `rows` + 1 rows."
+def _fitted(frame: DataFrame, width: int) -> DataFrame:
+    "Return the columns of a table that fit into the width, those of the forecast first."
     from taskpriors.report.table import table_lines
 
-    left_out = 0 if rows is None or len(frame) <= rows + 1 else len(frame) - rows
-    shown = frame.head(len(frame) - left_out)
-    ahead = [column for column in _FIRST if column in shown]
-    shown = shown[[*ahead, *shown.columns.drop(ahead)]]
-    for column in ("", *_FIRST_TO_GO):
-        shown = shown.drop(columns=column, errors="ignore")
-        lines = table_lines(shown)
-        if len(lines[0]) <= width:
+    ahead = [column for column in _FIRST if column in frame]
+    frame = frame[[*ahead, *frame.columns.drop(ahead)]]
+    for column in _FIRST_TO_GO:
+        if len(table_lines(frame)[0]) <= width:
             break
-    return list(shown), [*lines, f"... and {left_out} more"] if left_out else lines
-
-
-def _table_in_blocks(frame: DataFrame, width: int) -> list[str]:  # lines
-    "Format all columns of a table in blocks that fit the width; each block lists the models."
-    from taskpriors.report.table import table_lines
-
-    model, *columns = frame
-    lines: list[str] = []
-    while columns:
-        n = len(columns)
-        while n > 1 and len(table_lines(frame[[model, *columns[:n]]])[0]) > width:
-            n -= 1
-        lines += ["", *table_lines(frame[[model, *columns[:n]]])]
-        columns = columns[n:]
-    return lines[1:]
+        frame = frame.drop(columns=column, errors="ignore")
+    return frame
 
 
 def _wrapped(text: str, width: int | None = None, indent: int = 0) -> str:
@@ -98,38 +76,30 @@ def _terminal_text(
     ranking: Ranking,
     width: int = 80,  # characters per line
     *,
-    rows: int | None = _ROWS,  # maximum number of rows of the table; None for all
     every_statistic: bool = False,  # also print the correlations of published metrics
-    colour: bool = False,  # print the verdict and the legend with ANSI colour codes
     page: str = "",  # path of the written report; empty if there is none
 ) -> str:
     "Format a ranking for a terminal: verdict, table, settings and next step."
-    from taskpriors.report.table import legend_lines, run_summary, with_rule
+    from taskpriors.report.table import ranking_text, run_summary
 
     def wrap(text) -> str:
         return _wrapped(text, width, 4 if text.startswith(" ") else 0)
-
-    def painted(text, code) -> str:
-        return f"\033[{code}m{text}\033[0m" if colour else text
 
     table = None if ranking.accuracies is None else ranking.agreement()
     if table is not None and not every_statistic:
         table = table[table.statistic.isin(("skill", "prior_skill", "random"))]
     n_models = len(ranking.models)
     summary = run_summary(ranking.settings, table, ranking.failures, n_models=n_models, width=width)
-    columns, lines = _fitted_table(ranking.short_frame(timed=True), width, rows)
-    beside = [wrap(line) for line in ranking.baseline_lines]
-    legend = " ".join(legend_lines([*dict.fromkeys([*columns, "skill"])]))
-    summary = summary.replace("   (higher is better)", "")
-    candidates = "".join(f"{wrap(line)}\n" for line in ranking.settings.get("candidates", ()))
-    parts = [
-        candidates + painted(wrap(ranking.verdict), "1"),
-        "\n".join(with_rule(lines, beside)),
-        painted(wrap(legend), "2"),
-        "\n".join(map(wrap, summary.split("\n"))),
-        wrap(ranking.next_step_after(page)),
-    ]
-    return "\n\n".join(parts)
+    lines = summary.replace("   (higher is better)", "").split("\n")
+    return ranking_text(
+        _fitted(ranking.short_frame(timed=True), width),
+        ranking.verdict,
+        "\n".join(map(wrap, lines)),
+        ranking.next_step_after(page),
+        ranking.settings.get("candidates", ()),
+        baselines=[*map(wrap, ranking.baseline_lines)],
+        width=width,
+    )
 
 # %% ../../nbs/tools/08_cli.ipynb #show0002
 _WHICH_STATISTIC = "https://taskpriors.github.io/taskpriors/start/which_statistic.html"
@@ -147,21 +117,12 @@ def _show_ranking(
     from taskpriors.report.words import plain_text
     from taskpriors.transfer.registry import LABEL_ACCURACY
 
-    watched = sys.stdout.isatty() and not every_column
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    colour, width = watched and not plain, _width_of_lines()
-    text = _terminal_text(
-        ranking,
-        width,
-        rows=_ROWS if watched else None,
-        every_statistic=every_column,
-        colour=colour,
-        page=plain_text(report) if report else "",
-    )
-    print(text)
+    width, page = _width_of_lines(), plain_text(report) if report else ""
+    print(_terminal_text(ranking, width, every_statistic=every_column, page=page))
     if every_column:
-        lines = _table_in_blocks(ranking.to_frame(), width)
-        print("", "All columns:", *lines, sep="\n")
+        every = ranking.to_frame().set_index("model")
+        text = every.to_string(line_width=width - 3, float_format="{:.3g}".format)
+        print("", "All columns:", text, sep="\n")
         if ranking.reason:
             print(f"\n{_wrapped(table.edges_note(ranking.reason), width)}")
     if with_labels:
@@ -174,9 +135,8 @@ def _show_ranking(
     print(f"Which statistic to trust: {_WHICH_STATISTIC}")
     if report:
         print(f"Report: {plain_text(ranking.report(report))}")
-    if watched:
-        sentence = ranking.verdict.partition(". ")[0].rstrip(".") + "."
-        print(f"\n\033[1m{sentence}\033[0m" if colour else f"\n{sentence}")
+    if sys.stdout.isatty():
+        print("\n" + ranking.verdict.partition(". ")[0].rstrip(".") + ".")
 
 # %% ../../nbs/tools/08_cli.ipynb #9105f059
 def _complain(text: object) -> None:
@@ -292,10 +252,6 @@ def _command_words() -> dict[str, dict]:
     return {name: spelled_out(words) for name, words in commands.items()}
 
 # %% ../../nbs/tools/08_cli.ipynb #conf0002
-def _flag(name) -> str:
-    return "--" + name.replace("_", "-")
-
-
 def _read_config(file: str, command: str) -> dict[str, Any]:
     "Read options from a TOML file, or its table `[command]`, or from ranking.json."
     with open(os.path.expanduser(file), "rb") as opened:
@@ -318,7 +274,7 @@ def _config_words(options: dict, known: Iterable) -> list[str]:
     "Convert options to command-line arguments with known flags, for argparse."
     words = []
     for name, value in options.items():
-        flag = _flag(name)
+        flag = "--" + name.replace("_", "-")
         no = flag.replace("--", "--no-", 1)
         if isinstance(value, list):
             words += [flag, *map(str, value)]
@@ -397,12 +353,6 @@ class _Command(argparse.ArgumentParser):
         return parsed, unknown
 
 # %% ../../nbs/tools/08_cli.ipynb #4933a545
-def _plain(x) -> str:  # printable text
-    from taskpriors.report.words import plain_text
-
-    return plain_text(x)
-
-
 def _tell(ranking, given, report) -> None:
     import taskpriors.store as store
 
@@ -438,7 +388,7 @@ def _layers_as_models(options: dict, points: Any) -> dict[str, Any]:
 
 
 def _run_rank(args: argparse.Namespace) -> int:
-    "Rank models for your images or texts by expected regret; labels are optional."
+    "Rank models, or the layers of a network."
     given = vars(args)
     arguments.check_given(given)
     with _heartbeat("plan" not in given and given.get("progress", True)):
@@ -463,20 +413,15 @@ def _run_rank(args: argparse.Namespace) -> int:
         _tell(ranking, given, report)
         return 1 if ranking.failures else 0
 
-
-def _run_layers(args: argparse.Namespace) -> int:
-    "Rank the layers of a network, with different poolings, by expected regret."
-    return _run_rank(args)
-
 # %% ../../nbs/tools/08_cli.ipynb #d90ac15b
 _WHAT = dict(result="", copy="readable copies", lock="locks")
 _WHAT |= dict(part="parts of interrupted runs", left="left by killed runs")
 
 
 def _printable(name, most) -> str:  # shortened to `most` characters
-    from taskpriors.report.words import shortened
+    from taskpriors.report.words import plain_text, shortened
 
-    return shortened("".join(c if c.isprintable() else "?" for c in _plain(name)), most)
+    return shortened("".join(c if c.isprintable() else "?" for c in plain_text(name)), most)
 
 
 def _file_table(files) -> list[str]:  # lines of text
@@ -495,11 +440,12 @@ def _file_table(files) -> list[str]:  # lines of text
 def _run_cache(args: argparse.Namespace) -> int:
     "Show the contents of the cache; with --clear, remove the files written by taskpriors."
     import taskpriors.store as store
+    from taskpriors.report.words import plain_text
 
     root = store.cache_dir(getattr(args, "cache", None))
     files = store.list_cache(root)
     ours = [file for file in files if file.owner is not None]
-    print(_plain(root))
+    print(plain_text(root))
     if "clear" in args:
         removed = store.clear_cache(root)
         print("Removed:", *_file_table(removed), sep="\n")
@@ -533,99 +479,31 @@ def _given_options(args) -> dict[str, Any]:
     return {k: v for k, v in vars(args).items() if k not in ("run", "command", "typed")}
 
 
-def _called(args):  # result of the function of a command, called with the given options
-    module, _, name = next(iter(_command_words()[args.command]["functions"])).rpartition(".")
-    return getattr(import_module(f"taskpriors.{module}"), name)(**_given_options(args))
+def _run_on_papers(args: argparse.Namespace) -> int:
+    "Run a command of the papers."
+    from taskpriors.papers.commands import COMMANDS
 
-
-def _run_tune(args: argparse.Namespace) -> int:
-    "Train a network without labels by the prior-aware loss, and save its weights."
-    tuned = _called(args)
-    print(tuned)
-    print(f"weights: {tuned.file}")
-    return 0
-
-
-def _run_neucrab(args: argparse.Namespace) -> int:
-    "Score checkpoints on labelled tasks by all metrics, and compare with trained heads or tuning."
-    print(_called(args))
-    return 0
-
-
-def _run_synbench(args: argparse.Namespace) -> int:
-    "Score networks by SynBench, without data, and write scores, curves, figures and margins."
-    table = _called(args).round(3)
-    print(table.to_string(index=False, line_width=_width_of_lines()))
-    return 0
-
-
-def _run_reproduce(args: argparse.Namespace) -> int:
-    "List the figures and tables of the papers, or compute one of them."
-    from taskpriors.papers.recipes import ItemPlan, item_table
-    from taskpriors.papers.reproduce import reproduce
-
-    width = _width_of_lines()
-    given = _given_options(args)
-    if "item" not in given:
-        for name, row in item_table().iterrows():
-            said = f"{row.shows}. It requires {row.needs}. {row.notes}".strip()
-            line = f"{name:28}{said} Does it run here? {row.here}."
-            print(_wrapped(line, min(width, 80), indent=28))
-        return 0
-    found = reproduce(given.pop("item"), **given)
-    if isinstance(found, ItemPlan):
-        print(found)
-        return 0
-    cells = found.astype(object).fillna("")
-    print(cells.to_string(index=False, line_width=width, float_format="{:.4g}".format))
-    print("", *(_wrapped(note, min(width, 80)) for note in found.attrs["notes"]), sep="\n")
-    print(f"\nWritten to {', '.join(found.attrs['written'])}")
-    return 0
-
-# %% ../../nbs/tools/08_cli.ipynb #e88fef39
-def _run_data(args: argparse.Namespace) -> int:
-    "List the networks, images and texts of the studies, download one, or prepare study data."
-    from taskpriors.papers import study_data
-
-    if "prepare" in args:
-        from taskpriors.papers.study_files import prepare_study_data
-
-        names = [args.name] if "name" in args else None
-        print(prepare_study_data(names, out=getattr(args, "out", None)))
-        return 0
-    if "name" not in args:
-        for name, row in study_data.study_data_table().iterrows():
-            print(f"{name} ({row.kind})\n    {row.repository} at {row.commit[:12]}")
-            print(_wrapped(f"    {row.licence}", 76, indent=4))
-        return 0
-    print(_plain(study_data.fetch_study_data(args.name, out=getattr(args, "out", None))))
+    print(*COMMANDS[args.command](_width_of_lines(), **_given_options(args)), sep="\n")
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #ae7b7603
 def _run_next(args: argparse.Namespace) -> int:
     "Write a sheet of examples to label next, for a saved ranking."
     from taskpriors.rank.ranking import Ranking
+    from taskpriors.report.words import plain_text
+    from taskpriors.tools.label_loop import next_sheet
 
     ranking = Ranking.load(args.ranking)
     print(_wrapped(ranking.verdict))
-    sheet = _plain(_called(args))
+    sheet = plain_text(next_sheet(**_given_options(args)))
     again = f"Fill in the column label of {sheet}, and rank again with --labels {sheet}"
     earlier = ", after the files of earlier labels" if "labels" in ranking.settings else ""
     print(_wrapped(f"{again}{earlier}."))
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #122bfef0
-_COMMANDS: dict[str, Callable] = dict(
-    rank=_run_rank,
-    layers=_run_layers,
-    synbench=_run_synbench,
-    neucrab=_run_neucrab,
-    tune=_run_tune,
-    reproduce=_run_reproduce,
-    next=_run_next,
-    data=_run_data,
-    cache=_run_cache,
-    metrics=_run_metrics,
+_COMMANDS: dict[str, Callable] = dict(  # the others are those of the papers
+    rank=_run_rank, layers=_run_rank, next=_run_next, cache=_run_cache, metrics=_run_metrics
 )
 
 # %% ../../nbs/tools/08_cli.ipynb #6e2fa409
@@ -640,11 +518,11 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.set_defaults(run=lambda args: no_command() or 0)
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Command)
     for name, entry in _command_words().items():
-        run = _COMMANDS[name]
+        said = entry["help"]
         command = subparsers.add_parser(
-            name, help=run.__doc__, description=run.__doc__, argument_default=argparse.SUPPRESS
+            name, help=said, description=said, argument_default=argparse.SUPPRESS
         )
-        command.set_defaults(run=run)
+        command.set_defaults(run=_COMMANDS.get(name, _run_on_papers))
         for path, differs in entry["functions"].items():
             module, _, function = path.rpartition(".")
             group = command
@@ -668,8 +546,9 @@ def _build_parser() -> argparse.ArgumentParser:
 def _run(argv) -> int:
     parser = _build_parser()
     words = sys.argv[1:] if argv is None else argv
-    if words and not words[0].startswith("-") and words[0] not in _COMMANDS:
-        remedy = _nearest(words[0], _COMMANDS)
+    known = _command_words()
+    if words and not words[0].startswith("-") and words[0] not in known:
+        remedy = _nearest(words[0], known)
         parser.error(f"unknown command {words[0]!r}{remedy or '; see taskpriors --help'}")
     if "_ARGCOMPLETE" in os.environ:  # a shell requests completions
         import argcomplete

@@ -111,8 +111,9 @@ def fixed_tasks(
     )
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #454b8458
-def _input_of(batch) -> Tensor:
-    return batch[0] if isinstance(batch, (tuple, list)) and torch.is_tensor(batch[0]) else batch
+def _input_of(batch: Any) -> Any:
+    labelled = isinstance(batch, (tuple, list)) and isinstance(batch[0], (Tensor, Mapping))
+    return batch[0] if labelled else batch
 
 
 InputsLike = TypeAliasType("InputsLike", ImagesLike | DataLoader)

@@ -90,10 +90,6 @@ def _pooled_views(
     return {name: views[name] for name in pool}
 
 # %% ../../nbs/tools/05_layers.ipynb #8ed2b1fa
-def _run(model, x) -> None:
-    model(**x) if isinstance(x, dict) else model(x)
-
-
 class _Views:
     "Call a model and return the concatenated pooled outputs of its layers."
 
@@ -121,7 +117,7 @@ class _Views:
 
     def __call__(self, model, x):
         self.outputs, self.batch = {}, x
-        _run(model, x)
+        _ = model(**x) if isinstance(x, dict) else model(x)
         views = {}
         mask = x.get("attention_mask") if isinstance(x, Mapping) else None
         for layer in self.layers:
@@ -140,22 +136,15 @@ class _Views:
 _LABEL_FIELDS = ("labels", "label", "targets", "target", "class", "y")
 
 
-def _batch_inputs(batch: object) -> Tensor | dict[str, Tensor]:  # (b, ...), or name -> (b, ...)
-    "Return the inputs in a batch of a loader, without labels."
-    content = batch
-    if isinstance(content, (tuple, list)) and content and isinstance(content[0], (Tensor, Mapping)):
-        content = content[0]
-    if isinstance(content, Mapping):
-        tensors = {k: v for k, v in content.items() if isinstance(v, Tensor) and v.ndim > 1}
-        inputs = {k: v for k, v in tensors.items() if k not in _LABEL_FIELDS}
-        if inputs:
-            return next(iter(inputs.values())) if len(inputs) == 1 else inputs
-    elif isinstance(content, Tensor) and content.ndim and len(content):
-        return content
-    rule = "a batch must be a tensor, a pair (inputs, labels) or a dictionary of tensors"
-    holds = f" of {type(content[0]).__name__}" if isinstance(content, list) and content else ""
-    remedy = "pass a loader whose collate_fn stacks them, or pass loader.dataset"
-    checks.refuse(rule, f"{type(content).__name__}{holds}", remedy, TypeError)
+def _inputs_in(batch: Mapping) -> Tensor | dict[str, Tensor]:  # (b, ...), or name -> (b, ...)
+    "Return the inputs in a dictionary from a loader, without labels."
+    tensors = {k: v for k, v in batch.items() if isinstance(v, Tensor) and v.ndim > 1}
+    inputs = {k: v for k, v in tensors.items() if k not in _LABEL_FIELDS}
+    if not inputs:
+        rule = "a batch must contain tensors of inputs"
+        remedy = "pass a loader whose collate_fn stacks them, or pass loader.dataset"
+        checks.refuse(rule, f"entries {', '.join(map(str, batch))}"[:80], remedy, TypeError)
+    return next(iter(inputs.values())) if len(inputs) == 1 else inputs
 
 # %% ../../nbs/tools/05_layers.ipynb #ff9f921b
 class _LayerPoints(fixed_tasks.FixedPoints):
@@ -163,8 +152,7 @@ class _LayerPoints(fixed_tasks.FixedPoints):
 
     def __iter__(self):
         for batch in super().__iter__():
-            named = isinstance(batch, Mapping)
-            yield _batch_inputs(batch) if named else batch
+            yield _inputs_in(batch) if isinstance(batch, Mapping) else batch
 
 
 class _TextPoints(fixed_tasks.FixedPoints):

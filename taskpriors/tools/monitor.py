@@ -54,11 +54,6 @@ def _moved(x, device, dtype):
 
 # %% ../../nbs/tools/01_monitor.ipynb #29cc305b
 def _pooled(out, x, module) -> Tensor:  # x: inputs, a tensor or name -> tensor
-    if not torch.is_tensor(out):
-        names = f" with {', '.join(map(str, out))}"[:60] if isinstance(out, Mapping) else ""
-        remedy = "pass features=lambda model, x: model(x)[...], which selects one"
-        rule = "the model must return a tensor"
-        checks.refuse(rule, f"{type(out).__name__}{names}", remedy, TypeError)
     mask = x.get("attention_mask") if isinstance(x, Mapping) else None
     n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
     out = pooling.pool_output(out, None, "the model", mask=mask, inputs=x, module=module)

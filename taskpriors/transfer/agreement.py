@@ -43,11 +43,9 @@ def _pearson(x, y) -> float:
 
 
 def _spearman(x, y) -> float:
-    twice_the_ranks = []
-    for v in (x, y):
-        ordered = np.sort(v)
-        twice_the_ranks.append(ordered.searchsorted(v) + ordered.searchsorted(v, "right") + 1)
-    return _pearson(*twice_the_ranks)
+    from scipy.stats import rankdata
+
+    return _pearson(rankdata(x), rankdata(y))
 
 
 def _of_scipy(name, x, y) -> float:
@@ -56,7 +54,7 @@ def _of_scipy(name, x, y) -> float:
     return getattr(stats, name)(x, y)[0]
 
 
-_STATISTICS: dict[str, Callable] = {
+STATISTICS: dict[str, Callable] = {
     "kendall": _tau_b,
     "tau_a": _tau_a,
     "tau_b": _tau_b,
@@ -66,22 +64,12 @@ _STATISTICS: dict[str, Callable] = {
 }
 
 # %% ../../nbs/transfer/01_agreement.ipynb #fa5f624b
-_FISHER_INTERVALS = {  # statistic with Fisher's interval -> minimum number of models
-    "pearson": 4,
-    "spearman": 4,
-    "kendall": 5,
-    "tau_a": 5,
-    "tau_b": 5,
-}
+# statistic with Fisher's interval -> minimum number of models
+_FISHER_INTERVALS = dict(pearson=4, spearman=4, kendall=5, tau_a=5, tau_b=5)
 
 # %% ../../nbs/transfer/01_agreement.ipynb #26c58f36
 def fisher_interval(
-    r: float,
-    n: int,
-    method: str,
-    level: float,
-    *,
-    n_given: int = 0,
+    r: float, n: int, method: str, level: float, *, n_given: int = 0
 ) -> tuple[float, float]:
     "Compute Fisher's interval around `r` for n models, with `n_given` variables held fixed."
     from scipy import stats
@@ -125,9 +113,9 @@ def resamples(
     return index, np.array(times)
 
 
-def _resampled_values(
+def resampled_values(
     statistic: Callable,
-    arrays: Sequence,
+    arrays: Sequence,  # arguments of the statistic, each of shape (..., n)
     n_resamples: int,
     seed: Seed | None,
     *,
@@ -152,33 +140,24 @@ def _resampled_values(
         checks.refuse(rule, got, "add models")
     return values
 
-
-def _quantile_interval(values: np.ndarray, level: float) -> tuple[float, float]:
-    "Return the central interval of the resampled values."
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2]).tolist()
-    return low, high
-
 # %% ../../nbs/transfer/01_agreement.ipynb #b37a4000
 LEAST_FAMILIES = 5
 
 
 def family_members(groups: ArrayLike | None, n: int) -> list | None:
     "Return the positions of each family's members, or None without groups."
+    import pandas as pd
+
     if groups is None:
         return None
-    rule = f"groups must name one family for each of the {n} models"
     groups = np.asarray(groups, dtype=object)  # lists of different lengths have no other type
     if groups.shape != (n,):
+        rule = f"groups must name one family for each of the {n} models"
         checks.refuse(rule, f"shape {groups.shape}", "pass one family name per model")
-    missing = sum(g is None or g != g for g in groups.tolist())
-    if missing:
-        rule, got = "groups must name a family for every model", f"{missing} missing"
+    family, names = pd.factorize(groups, sort=True)
+    if (family < 0).any():
+        rule, got = "groups must name a family for every model", f"{(family < 0).sum()} missing"
         checks.refuse(rule, got, "give a model without relatives a separate family")
-    try:
-        names, family = np.unique(groups, return_inverse=True)
-    except TypeError:
-        rule = "groups must be names or numbers"
-        checks.refuse(rule, type(groups[0]).__name__, "pass names")
     if len(names) < LEAST_FAMILIES:
         rule = f"groups must name at least {LEAST_FAMILIES} families"
         checks.refuse(rule, len(names), "add models of other families")
@@ -215,7 +194,7 @@ def _agreement(
     if draws is None:
         low, high = fisher_interval(value, n, method, level, n_given=n_given)
     else:
-        low, high = _quantile_interval(draws, level)
+        low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2]).tolist()
     return Agreement(
         value=value,
         low=low,
@@ -228,11 +207,11 @@ def _agreement(
     )
 
 # %% ../../nbs/transfer/01_agreement.ipynb #52d0241d
-def _vectors(method, most_dims=1, **named) -> list[np.ndarray]:
+def model_vectors(method: str, most_dims: int = 1, **named: ArrayLike) -> list[np.ndarray]:
     "Check vectors given by parameter name; return ranks if only the order matters."
     from scipy import stats
 
-    checks.check_choice(method, tuple(_STATISTICS), "method")
+    checks.check_choice(method, tuple(STATISTICS), "method")
     ranks = method != "pearson"
     out = {}
     for name, values in named.items():
@@ -257,18 +236,6 @@ def _vectors(method, most_dims=1, **named) -> list[np.ndarray]:
         checks.refuse(rule, shapes, "pass one row per task")
     return list(out.values())
 
-# %% ../../nbs/transfer/01_agreement.ipynb #099be21d
-@checks.entry_point
-def agreement_statistic(
-    scores: ArrayLike,  # one number per model, shape (n,)
-    truth: ArrayLike,  # values that scores should predict, shape (n,), larger is better
-    *,
-    method: str = "kendall",  # statistic, as in rank_agreement
-) -> float:  # 1 is complete agreement
-    "Compute an agreement statistic without an interval."
-    x, y = _vectors(method, scores=scores, truth=truth)
-    return float(_STATISTICS[method](x, y))
-
 # %% ../../nbs/transfer/01_agreement.ipynb #51530b94
 @documented
 @checks.entry_point
@@ -291,11 +258,11 @@ def rank_agreement(
     Raises ValueError if the statistic is undefined.
     Reference: SynBench, A.17 (Fisher's interval); PACTran, B.8 (Kendall's tau).
     """
-    x, y = _vectors(method, scores=scores, truth=truth)
+    x, y = model_vectors(method, scores=scores, truth=truth)
     if not checks.check_flag(higher_is_better, "higher_is_better"):
         x = -x
     level = checks.check_number(level, "level", low=0, high=1, low_open=True, high_open=True)
-    statistic = _STATISTICS[method]
+    statistic = STATISTICS[method]
     families = family_members(groups, len(x))
     default = "fisher" if method in _FISHER_INTERVALS and families is None else "bootstrap"
     choice = default if interval is None else interval
@@ -309,104 +276,14 @@ def rank_agreement(
     checks.check_generator(seed)
     draws = None
     if interval == "bootstrap":
-        draws = _resampled_values(statistic, (x, y), n_resamples, seed, families=families)
+        draws = resampled_values(statistic, (x, y), n_resamples, seed, families=families)
     value = float(statistic(x, y))
     return _agreement(value, draws, method, level, n=len(x), families=families)
-
-# %% ../../nbs/transfer/01_agreement.ipynb #8aceeefd
-@dataclass(frozen=True, eq=False, repr=False)
-class _Comparison(Result):
-    "Comparison of two metrics on the same models."
-
-    difference: float  # agreement of the first metric minus that of the second
-    low: float  # lower end of the bootstrap interval of the difference
-    high: float  # upper end of the bootstrap interval of the difference
-    p_value: float  # two-sided, from exchanging the scores of the two metrics
-    first: float  # agreement of the first metric
-    second: float  # agreement of the second metric
-
-# %% ../../nbs/transfer/01_agreement.ipynb #beab3ff7
-def _exchanges(
-    n: int, n_resamples: int, generator: torch.Generator | None, families: list | None = None
-) -> np.ndarray:  # 0 or 1, shape (n_exchanges, n)
-    "Return exchange patterns of n models or families: all patterns if they are few, else a sample."
-    units = n if families is None else len(families)
-    if 2**units <= n_resamples:
-        swaps = (np.arange(2**units)[:, None] >> np.arange(units)) & 1
-    else:
-        swaps = torch.randint(2, (n_resamples, units), generator=generator).numpy()
-    if families is None:
-        return swaps
-    family = np.empty(n, dtype=int)
-    for k, members in enumerate(families):
-        family[members] = k
-    return swaps[:, family]
-
-# %% ../../nbs/transfer/01_agreement.ipynb #9c747b53
-def _exchange_p_value(
-    gap: Callable,
-    first: np.ndarray,
-    second: np.ndarray,
-    truth: np.ndarray,
-    swaps: np.ndarray,
-    *,
-    n_units: int,  # number of exchanged models or families
-) -> float:  # two-sided
-    "Fraction of exchanges whose difference is at least as large as the observed one."
-    observed = abs(gap(first, second, truth))
-    swapped = ((np.where(s, second, first), np.where(s, first, second)) for s in swaps)
-    null = np.array([abs(gap(a, b, truth)) for a, b in swapped])
-    sampled = len(swaps) < 2**n_units
-    return float((np.sum(null >= observed - 1e-12) + sampled) / (len(null) + sampled))
-
-# %% ../../nbs/transfer/01_agreement.ipynb #8475b711
-@checks.entry_point
-def compare_agreement(
-    first: ArrayLike,  # scores of one metric, larger is better: (n,), or (n_tasks, n)
-    second: ArrayLike,  # scores of the other metric, same shape
-    truth: ArrayLike,  # values that scores should predict, same shape
-    *,
-    method: str = "kendall",  # statistic, as in rank_agreement
-    groups: ArrayLike | None = None,  # family of each model, (n,), to exchange families
-    n_resamples: int = 2000,  # number of bootstrap resamples, and of random exchanges
-    seed: Seed | None = 0,  # seed for the bootstrap and the exchanges
-) -> _Comparison:  # difference with a 95 % interval and a p-value
-    """Paired comparison of two metrics on the same models.
-
-    With several tasks, the agreement is averaged over tasks, and models are resampled jointly.
-    """
-    from scipy import stats
-
-    a, b, y = _vectors(method, 2, first=first, second=second, truth=truth)
-    n = y.shape[-1]
-    families = family_members(groups, n)
-
-    def mean(x, y) -> float:
-        tasks = zip(np.atleast_2d(x), np.atleast_2d(y), strict=True)
-        return np.mean([_STATISTICS[method](u, v) for u, v in tasks])
-
-    def gap(a, b, y) -> float:
-        return mean(a, y) - mean(b, y)
-
-    g = checks.check_generator(seed)
-    gaps = _resampled_values(gap, (a, b, y), n_resamples, g, families=families)
-    low, high = _quantile_interval(gaps, 0.95)
-    scaled = [stats.zscore(v, axis=-1) if method == "pearson" else v for v in (a, b)]
-    swaps = _exchanges(n, n_resamples, g, families)
-    n_units = n if families is None else len(families)
-    return _Comparison(
-        difference=float(gap(a, b, y)),
-        low=low,
-        high=high,
-        p_value=_exchange_p_value(gap, scaled[0], scaled[1], y, swaps, n_units=n_units),
-        first=float(mean(a, y)),
-        second=float(mean(b, y)),
-    )
 
 # %% ../../nbs/transfer/01_agreement.ipynb #9c561b14
 def _partial(method, *vectors) -> float:
     "Return the partial correlation of two vectors given the others; NaN if undefined."
-    C = np.array([[_STATISTICS[method](a, b) for b in vectors] for a in vectors])
+    C = np.array([[STATISTICS[method](a, b) for b in vectors] for a in vectors])
     if np.linalg.eigvalsh(C)[0] < 1e-10:
         return math.nan
     P = np.linalg.inv(C)
@@ -424,7 +301,7 @@ def partial_agreement(
 ) -> Agreement:  # agreement with Fisher's 95 % interval or one of 2,000 resamples of families
     "Partial correlation of scores with the truth, given another variable."
     checks.check_choice(method, tuple(_FISHER_INTERVALS), "method")
-    vectors = _vectors(method, scores=scores, truth=truth, covariate=covariate)
+    vectors = model_vectors(method, scores=scores, truth=truth, covariate=covariate)
     n = len(vectors[0])
     families = family_members(groups, n)
     value = _partial(method, *vectors)
@@ -434,18 +311,5 @@ def partial_agreement(
     draws = None
     if families is not None:
         partial = functools.partial(_partial, method)
-        draws = _resampled_values(partial, vectors, 2000, 0, families=families)
+        draws = resampled_values(partial, vectors, 2000, 0, families=families)
     return _agreement(value, draws, method, 0.95, n=n, n_given=1, families=families)
-
-# %% ../../nbs/transfer/01_agreement.ipynb #a15a6afd
-@checks.entry_point
-def static_order(truths: ArrayLike) -> torch.Tensor:  # (n_tasks, n_models), larger is better
-    "Return the mean rank of each model over the other tasks, a baseline for each task."
-    from scipy import stats
-
-    Y = checks.check_numbers(truths, "truths").cpu().double()
-    if Y.ndim != 2 or len(Y) < 2:
-        rule = "truths must have one row per task, for at least two tasks"
-        checks.refuse(rule, f"shape {tuple(Y.shape)}", "pass the truth of other tasks")
-    ranks = torch.from_numpy(stats.rankdata(Y.numpy(), axis=1)).double()
-    return (ranks.sum(0) - ranks) / (len(Y) - 1)

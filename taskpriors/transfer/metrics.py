@@ -6,41 +6,36 @@
 __all__ = ['metrics']
 
 # %% ../../nbs/transfer/14_metrics.ipynb #1bfe87c5
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from difflib import get_close_matches
-from functools import cache
 from importlib import import_module
 from textwrap import fill
-from types import MappingProxyType
 
 from ..toml import packaged_toml
 
 # %% ../../nbs/transfer/14_metrics.ipynb #ec71919c
-@cache
-def _metric_rows() -> Mapping[str, dict]:  # metric name -> row, in the order of the file
-    "Return the rows of `metrics.toml` by metric name."
-    return MappingProxyType(packaged_toml("transfer/metrics.toml"))
+_ROWS: dict[str, dict] = packaged_toml("transfer/metrics.toml")  # in the order of the file
 
 # %% ../../nbs/transfer/14_metrics.ipynb #c5f8b974
 class _Metrics:
     "Namespace of all metrics, such as `metrics.logme(features, labels)`."
 
     def __getattr__(self, name: str) -> Callable:
-        if name in _metric_rows():
-            module = import_module(f"taskpriors.transfer.{_metric_rows()[name]['module']}")
+        if name in _ROWS:
+            module = import_module(f"taskpriors.transfer.{_ROWS[name]['module']}")
             return getattr(module, name)
-        near = get_close_matches(name, _metric_rows(), 3)
+        near = get_close_matches(name, _ROWS, 3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise AttributeError(f"no metric is named {name!r}{hint}")
 
     def __dir__(self):
-        return sorted(_metric_rows())
+        return sorted(_ROWS)
 
     def __repr__(self):
         names: dict[str, list[str]] = {}
-        for name, row in _metric_rows().items():
+        for name, row in _ROWS.items():
             names.setdefault(", ".join(row["needs"]), []).append(name)
-        lines = [f"{len(_metric_rows())} metrics by their inputs"]
+        lines = [f"{len(_ROWS)} metrics by their inputs"]
         for needs, those in names.items():
             text = fill(", ".join(those), 96, initial_indent="    ", subsequent_indent="    ")
             lines += [needs, text]

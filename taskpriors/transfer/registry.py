@@ -6,7 +6,6 @@
 __all__ = ['METRICS', 'Metric', 'TransferScores', 'transfer_scores', 'metric_functions', 'Card', 'describe_metric']
 
 # %% ../../nbs/transfer/15_registry.ipynb #65886727
-import difflib
 import inspect
 import json
 import math
@@ -84,6 +83,73 @@ METRICS: dict[str, Metric] = {
     for name, row in packaged_toml("transfer/metrics.toml").items()
 }
 
+# %% ../../nbs/transfer/15_registry.ipynb #30c49388
+# scores that combine metrics over models: a rule that normalises the values of each metric,
+# to [0, 1] ("range") or to mean 0 and variance 1 ("standardise"), and the weights of the metrics
+_COMBINED: dict[str, tuple[str, dict[str, float]]] = dict(
+    clid=("standardise", dict(cluster_learnability=1.0, twonn=1.0)),
+    etran=("range", dict(energy_score=0.15, lda_score=0.85)),
+    ncti=("range", dict(ncti_seli=1.0, ncti_ncc=1.0, ncti_vc=-1.0)),
+)
+
+
+def _normalised(values: Tensor, rule: str) -> Tensor:
+    low, width = values.min(), values.max() - values.min()
+    if rule == "standardise":
+        low, width = values.mean(), values.std(correction=0)
+    return (values - low) / width if width > 0 else torch.zeros_like(values)
+
+
+def combine_over_models(
+    columns: Mapping[
+        str, Tensor
+    ],  # name in METRICS -> values of the models, shape (n_models,), NaN if missing
+    *,
+    oriented: bool = False,  # whether larger values are already better, as in a ranking
+) -> dict[str, Tensor]:  # "ncti over 5 models" -> values, larger is better
+    """Combine terms to CLID, ETran and NCTI: normalise each over the models and add them.
+
+    A model without one of the terms has no value and is excluded from the normalisation.
+
+    Reference: Lu et al. 2022; Gholami et al. 2023; Wang et al. 2023.
+    """
+    scores = {
+        k: torch.as_tensor(v, dtype=torch.float64) for k, v in columns.items() if k in METRICS
+    }
+    out = {}
+    for name, (rule, weights) in _COMBINED.items():
+        if not set(weights) <= set(scores):
+            continue
+        turned = {k: oriented and not METRICS[k].higher_is_better for k in weights}
+        raw = {k: -scores[k] if turned[k] else scores[k] for k in weights}
+        finite = torch.stack([v.isfinite() for v in raw.values()]).all(0)
+        if finite.sum() < 2:
+            continue
+        total = torch.full(finite.shape, math.nan, dtype=torch.float64)
+        total[finite] = sum(w * _normalised(raw[k][finite], rule) for k, w in weights.items())
+        out[f"{name} over {int(finite.sum())} models"] = total
+    return out
+
+# %% ../../nbs/transfer/15_registry.ipynb #a0c1e042
+def terms_of(names: Iterable[str]) -> list[str]:  # each once
+    "Replace scores that are combined over models by the names of their terms."
+    terms: list[str] = []
+    for name in names:
+        combined = isinstance(name, str) and name in _COMBINED
+        terms += _COMBINED[name][1] if combined else [name]
+    return list(dict.fromkeys(terms))
+
+
+def combination_note(column: str) -> str:
+    "Return a note on the terms of a column of `combine_over_models`."
+    rule, weights = _COMBINED[column.split()[0]]
+    scaling = "scaled from 0 to 1" if rule == "range" else "standardised"
+    parts = [
+        f"{'-' if w < 0 else '+'} {f'{abs(w):g} ' * (abs(w) != 1)}{k}" for k, w in weights.items()
+    ]
+    total = " ".join(parts).removeprefix("+ ")
+    return f"{column}: {total}, each {scaling} over the models; another model changes all values."
+
 # %% ../../nbs/transfer/15_registry.ipynb #f515b4ff
 class _Workspace:
     "Inputs of a task, with computations that several metrics share."
@@ -153,28 +219,15 @@ class TransferScores(Result):
         return frame
 
 # %% ../../nbs/transfer/15_registry.ipynb #366edf32
-def _asked_for(metrics, inputs: dict) -> list[str]:  # names in METRICS
-    if metrics is None:
-        names = [k for k, m in METRICS.items() if set(m.needs) <= set(inputs)]
-    else:
-        names = checks.check_several(metrics, "metrics")
-    if not names:
-        rule = "at least one metric must be computable"
-        checks.refuse(rule, f"inputs {list(inputs)}", "pass features and labels")
+def _terms_named(metrics: Sequence, inputs: Iterable[str]) -> list[str]:  # names in METRICS
+    "Replace combined scores by their terms, and check that the inputs suffice."
+    names = terms_of(checks.check_several(metrics, "metrics"))
     for name in names:
-        if not isinstance(name, str) or name not in METRICS:
-            if isinstance(name, str) and name in _COMBINED:
-                terms = ", ".join(terms_of([name]))
-                remedy = f"use rank_models, or pass its terms: {terms}"
-                rule = f"{name} is normalised over several models"
-                checks.refuse(rule, "one model", remedy)
-            rule = "metrics must be names in METRICS"
-            checks.refuse(rule, repr(name), "choose a name in taskpriors.METRICS")
-        missing = [k for k in METRICS[name].needs if k not in inputs]
+        needs = METRICS[checks.check_choice(name, METRICS, "metrics")].needs
+        missing = [k for k in needs if k not in inputs]
         if missing:
-            rule = f"{name} needs {' and '.join(METRICS[name].needs)}"
-            got = f"no {missing[0]}"
-            checks.refuse(rule, got, f"pass {missing[0]}= or omit {name}")
+            rule = f"{name} needs {' and '.join(needs)}"
+            checks.refuse(rule, f"no {missing[0]}", f"pass {missing[0]}= or omit {name}")
     return names
 
 # %% ../../nbs/transfer/15_registry.ipynb #a2d12589
@@ -201,7 +254,13 @@ def transfer_scores(
         if array.ndim == 0:
             rule = f"{name} must have one row per example"
             checks.refuse(rule, "one number", "pass an array")
-    names = _asked_for(metrics, inputs)
+    if metrics is None:
+        names = [k for k, m in METRICS.items() if set(m.needs) <= set(inputs)]
+    else:
+        names = _terms_named(metrics, inputs)
+    if not names:
+        rule = "at least one metric must be computable"
+        checks.refuse(rule, f"inputs {list(inputs)}", "pass features and labels")
     checks.check_count(seed, "seed", low=0, high=2**32 - 1)
     checks.check_same_n(**{k: len(v) for k, v in inputs.items()})
     checks.check_choice(on_error, ("raise", "keep"), "on_error")
@@ -215,73 +274,6 @@ def transfer_scores(
                 raise
             refused[name] = str(e)
     return TransferScores(values, refused, len(next(iter(inputs.values()))))
-
-# %% ../../nbs/transfer/15_registry.ipynb #30c49388
-# scores that combine metrics over models: a rule that normalises the values of each metric,
-# to [0, 1] ("range") or to mean 0 and variance 1 ("standardise"), and the weights of the metrics
-_COMBINED: dict[str, tuple[str, dict[str, float]]] = dict(
-    clid=("standardise", dict(cluster_learnability=1.0, twonn=1.0)),
-    etran=("range", dict(energy_score=0.15, lda_score=0.85)),
-    ncti=("range", dict(ncti_seli=1.0, ncti_ncc=1.0, ncti_vc=-1.0)),
-)
-
-
-def _normalised(values: Tensor, rule: str) -> Tensor:
-    low, width = values.min(), values.max() - values.min()
-    if rule == "standardise":
-        low, width = values.mean(), values.std(correction=0)
-    return (values - low) / width if width > 0 else torch.zeros_like(values)
-
-
-def combine_over_models(
-    columns: Mapping[
-        str, Tensor
-    ],  # name in METRICS -> values of the models, shape (n_models,), NaN if missing
-    *,
-    oriented: bool = False,  # whether larger values are already better, as in a ranking
-) -> dict[str, Tensor]:  # "ncti over 5 models" -> values, larger is better
-    """Combine terms to CLID, ETran and NCTI: normalise each over the models and add them.
-
-    A model without one of the terms has no value and is excluded from the normalisation.
-
-    Reference: Lu et al. 2022; Gholami et al. 2023; Wang et al. 2023.
-    """
-    scores = {
-        k: torch.as_tensor(v, dtype=torch.float64) for k, v in columns.items() if k in METRICS
-    }
-    out = {}
-    for name, (rule, weights) in _COMBINED.items():
-        if not set(weights) <= set(scores):
-            continue
-        turned = {k: oriented and not METRICS[k].higher_is_better for k in weights}
-        raw = {k: -scores[k] if turned[k] else scores[k] for k in weights}
-        finite = torch.stack([v.isfinite() for v in raw.values()]).all(0)
-        if finite.sum() < 2:
-            continue
-        total = torch.full(finite.shape, math.nan, dtype=torch.float64)
-        total[finite] = sum(w * _normalised(raw[k][finite], rule) for k, w in weights.items())
-        out[f"{name} over {int(finite.sum())} models"] = total
-    return out
-
-# %% ../../nbs/transfer/15_registry.ipynb #a0c1e042
-def terms_of(names: Iterable[str]) -> list[str]:  # each once
-    "Replace scores that are combined over models by the names of their terms."
-    terms: list[str] = []
-    for name in names:
-        combined = isinstance(name, str) and name in _COMBINED
-        terms += _COMBINED[name][1] if combined else [name]
-    return list(dict.fromkeys(terms))
-
-
-def combination_note(column: str) -> str:
-    "Return a note on the terms of a column of `combine_over_models`."
-    rule, weights = _COMBINED[column.split()[0]]
-    scaling = "scaled from 0 to 1" if rule == "range" else "standardised"
-    parts = [
-        f"{'-' if w < 0 else '+'} {f'{abs(w):g} ' * (abs(w) != 1)}{k}" for k, w in weights.items()
-    ]
-    total = " ".join(parts).removeprefix("+ ")
-    return f"{column}: {total}, each {scaling} over the models; another model changes all values."
 
 # %% ../../nbs/transfer/15_registry.ipynb #900d265d
 DEFINITIONS = 2  # part of the cache key; increase it if values of a metric change
@@ -310,15 +302,8 @@ def metric_functions(
 ) -> dict[str, Any]:  # name -> function of features, larger is better; the accuracy is last
     "Return metrics of the registry as functions of the features, for `rank_models`."
     inputs = {"features"} if labels is None else {"features", "labels"}
-    usable = [k for k, m in METRICS.items() if set(m.needs) <= inputs]
     checks.check_count(seed, "seed", low=0, high=2**32 - 1)
-    metrics = terms_of(checks.check_several(metrics, "metrics"))
-    for name in metrics:
-        if name not in usable:
-            near = [] if name in METRICS else difflib.get_close_matches(str(name), usable, 1)
-            rule = f"metrics must be names in METRICS that need {' and '.join(sorted(inputs))}"
-            remedy = f"did you mean {near[0]}" if near else "choose a name in taskpriors.METRICS"
-            checks.refuse(rule, repr(name), remedy)
+    metrics = _terms_named(metrics, inputs)
     task = _LabelledTask(labels, seed)
     functions: dict[str, Any] = {name: partial(task.score, name) for name in metrics}
     digest = None
@@ -363,15 +348,6 @@ class Card(Result):
         lines = [f"{k.replace('_', ' '):13}{v}" for k, v in facts.items()]
         return "\n".join([self.name, "=" * len(self.name), self.formula, "", *lines])
 
-    def _repr_html_(self) -> None:
-        return None
-
-    def to_frame(self) -> DataFrame:
-        "Return one row per field."
-        import pandas as pd
-
-        return pd.DataFrame(dict(value=vars(self)))
-
 
 def _record(name: str) -> str:
     texts = []
@@ -395,15 +371,10 @@ def describe_metric(
     metric: str,  # name in METRICS, such as "logme"
 ) -> Card:  # card that prints as text
     "Return the card of a metric: formula, direction, inputs, cost, pitfall and source."
-    if metric not in METRICS:
-        near = difflib.get_close_matches(str(metric), METRICS, 3) or ["taskpriors.METRICS"]
-        remedy = f"see {' or '.join(near)}"
-        if isinstance(metric, str) and metric in _COMBINED:
-            terms = " and ".join(terms_of([metric]))
-            remedy = f"it combines {terms} over models; describe these"
-        rule = "metric must be a name in METRICS"
-        checks.refuse(rule, repr(metric)[:60], remedy)
-    m = METRICS[metric]
+    if isinstance(metric, str) and metric in _COMBINED:
+        remedy = f"it combines {' and '.join(_COMBINED[metric][1])} over models; describe these"
+        checks.refuse("metric must be a name in METRICS", repr(metric), remedy)
+    m = METRICS[checks.check_choice(metric, METRICS, "metric")]
     control = " (a baseline)" if m.trivial else ""
     page = m.function.__module__.removeprefix("taskpriors.").replace(".", "/")
     return Card(
