@@ -185,6 +185,15 @@ def _cosine_factor(X, center) -> Tensor:
     return out
 
 # %% ../nbs/core/06_kernels.ipynb #ddebd9f2
+def _gram_norm(C: Tensor) -> Tensor:  # a number, float64
+    "Frobenius norm of C.T @ C, from its blocks on and above the diagonal."
+    total = torch.zeros((), dtype=torch.float64, device=C.device)
+    for rows, cols in blocks.pair_blocks(C.shape[1], max(64, -(-C.shape[1] // 8))):
+        squares = torch.linalg.vector_norm(C[:, rows].T @ C[:, cols], dtype=torch.float64).square()
+        total += squares if rows == cols else 2 * squares
+    return total.sqrt()
+
+
 @documented
 @checks.entry_point
 def kernel_factor(
@@ -220,15 +229,14 @@ def kernel_factor(
     if kind == "cosine":
         _warn_of_zero_rows(X)
         C = _cosine_factor(X, center)
-        p, size = 1.0, len(X) ** 0.5
+        size = len(X) ** 0.5
     else:
         Z = X
         if kind == "rbf":
             Z = _rbf_factor(X, bandwidth, rank, tol)
         C = _center(Z) if center else Z
-        p = checks.power_to_one(Z)
-        size = (Z * p).norm()
-    if (C * p).norm() <= 4 * torch.finfo(X.dtype).eps * size:
+        size = torch.linalg.vector_norm(Z, dtype=torch.float64)
+    if torch.linalg.vector_norm(C, dtype=torch.float64) <= 4 * torch.finfo(X.dtype).eps * size:
         got = "a kernel that is zero after centring"
         remedy = "check that the model output depends on its input"
         checks.refuse("features must differ between examples", got, remedy)
@@ -240,8 +248,7 @@ def kernel_factor(
     if scale is None:
         return C
     C = C * checks.power_to_one(C)  # the fourth powers in the norm may overflow or underflow
-    gram = C @ C.T if len(C) < C.shape[1] else C.T @ C
-    return C / gram.double().norm().sqrt().to(C)
+    return C.div_(_gram_norm(C if C.shape[1] <= len(C) else C.T).sqrt())
 
 # %% ../nbs/core/06_kernels.ipynb #69c757fb
 @documented
