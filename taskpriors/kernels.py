@@ -185,15 +185,6 @@ def _cosine_factor(X, center) -> Tensor:
     return out
 
 # %% ../nbs/core/06_kernels.ipynb #ddebd9f2
-def _gram_norm(C: Tensor) -> Tensor:  # a number, float64
-    "Frobenius norm of C.T @ C, from its blocks on and above the diagonal."
-    total = torch.zeros((), dtype=torch.float64, device=C.device)
-    for rows, cols in blocks.pair_blocks(C.shape[1], max(64, -(-C.shape[1] // 8))):
-        squares = torch.linalg.vector_norm(C[:, rows].T @ C[:, cols], dtype=torch.float64).square()
-        total += squares if rows == cols else 2 * squares
-    return total.sqrt()
-
-
 @documented
 @checks.entry_point
 def kernel_factor(
@@ -248,7 +239,8 @@ def kernel_factor(
     if scale is None:
         return C
     C = C * checks.power_to_one(C)  # the fourth powers in the norm may overflow or underflow
-    return C.div_(_gram_norm(C if C.shape[1] <= len(C) else C.T).sqrt())
+    gram = C @ C.T if len(C) < C.shape[1] else C.T @ C
+    return C.div_(torch.linalg.vector_norm(gram, dtype=torch.float64).sqrt())
 
 # %% ../nbs/core/06_kernels.ipynb #69c757fb
 @documented

@@ -322,8 +322,8 @@ def ridge_probes(
     tasks.check_memory(basis, size, max(len(basis.U), len(X) - len(basis.U)))
     if alpha is None:
         fitted = tasks._replace(labels=tasks.labels[:, training])
-        moments = fitted.moments(basis, block_size=size, executor=executor)
-        alpha = least_grid_errors(basis, [moments])[0].item()
+        least = least_grid_errors(basis, [fitted], block_size=size, executor=executor)
+        alpha = least[0].item()
     if mask is None:
         fn = partial(_left_out_block, tasks=tasks, basis=basis, alpha=alpha)
         n_evaluated = len(X)

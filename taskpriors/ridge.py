@@ -106,20 +106,12 @@ class RidgeBasis(Result):
             checks.refuse("no example may determine its own prediction", got, "raise alpha")
         return slack
 
-    def loo_residuals(
-        self,
-        targets: Tensor,  # shape (..., n)
-        alpha: float,
-        *,
-        products: Tensor | None = None,  # centred targets @ U, shape (..., r), if they are known
-    ) -> Tensor:  # shape (..., n)
+    def loo_residuals(self, targets: Tensor, alpha: float) -> Tensor:  # both of shape (..., n)
         "Targets minus predictions of probes fitted to all other examples."
         keep, f = self.residual_filter(alpha)
         slack = self.loo_slack([alpha])[0].to(targets.dtype)
         Yc = targets - targets.mean(-1, keepdim=True)
-        if products is None:
-            products = Yc @ self.U
-        out = (products * -f.to(Yc.dtype)) @ self.U.T
+        out = (Yc @ self.U * -f.to(Yc.dtype)) @ self.U.T
         if keep:
             out += Yc
         return out.div_(slack)
