@@ -217,10 +217,17 @@ def weighted_gram(W: Tensor, w: Tensor, size: int = 8192) -> Tensor:  # W' diag(
     return gram
 
 # %% ../../nbs/prior/15_heldout.ipynb #0d0367b7
-def _points_at_once(block_size: int | None, n: int) -> int:
-    if block_size is None:
-        return min(max(512, n // 8), 2048)
-    return checks.check_count(block_size, "block_size")
+def _points_at_once(
+    block_size: int | None, U: Tensor, *, copies: int, pairs: int, remedy: str
+) -> int:  # examples per block
+    "Check the memory for `copies` of U and `pairs` blocks of pairs."
+    n = len(U)
+    size = min(max(512, n // 8), 2048)
+    if block_size is not None:
+        size = checks.check_count(block_size, "block_size")
+    entries = copies * U.numel() + pairs * min(size, n) ** 2
+    checks.check_memory(U.element_size() * entries, remedy, device=U.device)
+    return size
 
 
 def _edge_strip(
@@ -283,9 +290,7 @@ class _EdgeDistribution(NamedTuple):
         "Compute the task moments in one pass over pairs."
         U = basis.U
         n = len(U)
-        size = _points_at_once(block_size, n)
-        entries = U.numel() + 3 * min(size, n) ** 2
-        checks.check_memory(U.element_size() * entries, "lower block_size", device=U.device)
+        size = _points_at_once(block_size, U, copies=1, pairs=3, remedy="lower block_size")
         if executor is not None:
             strip = partial(_edge_strip, distribution=self, U=U, size=size)
             strips = blocks.map_blocks(strip, blocks.row_blocks(n, size), executor=executor)
@@ -320,10 +325,8 @@ class _EdgeDistribution(NamedTuple):
         "Compute the variance of the error over tasks in one pass over pairs."
         U = basis.U
         n = len(U)
-        size = _points_at_once(block_size, n)
-        entries = 6 * U.numel() + 4 * min(size, n) ** 2
         remedy = "lower block_size or pass variance=False"
-        checks.check_memory(U.element_size() * entries, remedy, device=U.device)
+        size = _points_at_once(block_size, U, copies=6, pairs=4, remedy=remedy)
         keep, f = basis.residual_filter(alpha)
         w = basis.loo_slack([alpha])[0] ** -2
         W = torch.cat([U, U.new_full((n, 1), n**-0.5)], 1)
