@@ -8,10 +8,10 @@ from torch import nn
 
 import taskpriors as tp
 from taskpriors.papers.fine_tuning import TuningRecipe, fine_tune
+from taskpriors.papers.robust_probing import pgd_attack, robust_linear_probe
 from taskpriors.papers.synbench_scores import synthetic_accuracy
 from taskpriors.papers.tuning import fine_tune_with_prior
 from taskpriors.rank.options import nested
-from taskpriors.synbench.robust_probing import pgd_attack, robust_linear_probe
 from taskpriors.synbench.score import image_encoder, synbench_score
 
 

@@ -22,11 +22,11 @@ import taskpriors.checks as checks
 from ..checks import DataFrame
 from ..inputs import encoders
 from ..inputs.image_source import ImageSource
-from . import gaussian_fit, printed_correlations, recipes
+from . import gaussian_fit, printed_correlations, recipes, robust_probing
 from .synbench_scores import synthetic_accuracy
 from .toolbox import attack_distances, autoattack
 from ..results import new_axes, new_panels
-from ..synbench import gaussians, robust_probing, score
+from ..synbench import gaussians, score
 from ..transfer import agreement, code_length, discriminants, evidence
 
 # %% ../../nbs/papers/15_actions.ipynb #d390b40b

@@ -22,12 +22,12 @@ from ..checks import ArrayLike, DataFrame
 from ..inputs import named_models
 from ..inputs.encoders import evaluating
 from ..inputs.images import load_images
+from .robust_probing import pgd_attack, robust_linear_probe
 from ..report.plots import drawn_png
 from ..store import write_file
 from ..svd import present_classes
 from ..synbench import gaussians
 from ..synbench.curves import SynBenchResult, SynBenchSettings
-from ..synbench.robust_probing import pgd_attack, robust_linear_probe
 from ..synbench.score import image_encoder, sample_seeds, scored_network, synbench_score
 
 # %% ../../nbs/papers/11_synbench_scores.ipynb #37c28cd4
