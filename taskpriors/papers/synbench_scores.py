@@ -76,7 +76,28 @@ def synthetic_accuracy(
     return torch.stack(standard).cpu(), torch.stack(robust).cpu()
 
 # %% ../../nbs/papers/11_synbench_scores.ipynb #89370539
-def _fitted_covariance(residuals: Tensor, n_means: int = 1) -> gaussians.Colored:
+class _FittedCovariance(gaussians.Covariance):
+    "Covariance with several directions and their variances, and one variance elsewhere."
+
+    def __init__(self, directions: Tensor, variances: Tensor, rest: Tensor) -> None:
+        self.directions, self.variances, self.rest = directions, variances, rest
+
+    def _scaled(self, x: Tensor, of_own: Tensor, of_rest: Tensor) -> Tensor:
+        d = self.directions.shape[1]
+        if x.shape[1] != d:
+            rule = f"the covariance was fitted to images of {d} values"
+            checks.refuse(rule, f"{x.shape[1]} values", "fit images of the network's size")
+        W = self.directions.to(x)
+        return of_rest.to(x) * x + (x @ W.T * (of_own - of_rest).to(x)) @ W
+
+    def color(self, g: Tensor) -> Tensor:
+        return self._scaled(g, self.variances.sqrt(), self.rest.sqrt())
+
+    def solve(self, v: Tensor) -> Tensor:
+        return self._scaled(v, 1 / self.variances, 1 / self.rest)
+
+
+def _fitted_covariance(residuals: Tensor, n_means: int = 1) -> _FittedCovariance:
     "Estimate the Ledoit-Wolf covariance of images about `n_means` class means."
     n, d = residuals.shape
     _, s, V = torch.linalg.svd(residuals, full_matrices=False)
@@ -88,17 +109,7 @@ def _fitted_covariance(residuals: Tensor, n_means: int = 1) -> gaussians.Colored
     share = (noise / distance).clamp(max=1) if distance > 0 else torch.ones_like(mean)
     rest = share * mean * n / (n - n_means)
     variances = ((1 - share) * variances + share * mean) * n / (n - n_means)
-
-    def act(x, of_own, of_rest) -> Tensor:
-        if x.shape[1] != d:
-            rule = f"the covariance was fitted to images of {d} values"
-            checks.refuse(rule, f"{x.shape[1]} values", "fit images of the network's size")
-        W = V.to(x)
-        return of_rest.to(x) * x + (x @ W.T * (of_own - of_rest).to(x)) @ W
-
-    return gaussians.Colored(
-        lambda g: act(g, variances.sqrt(), rest.sqrt()), lambda v: act(v, 1 / variances, 1 / rest)
-    )
+    return _FittedCovariance(V, variances, rest)
 
 # %% ../../nbs/papers/11_synbench_scores.ipynb #0f1f41f5
 def _fitted_settings(
