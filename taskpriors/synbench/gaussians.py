@@ -17,7 +17,7 @@ from typing_extensions import TypeAliasType
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
-from ..checks import ArrayLike, ExecutorLike, Seed
+from ..checks import ArrayLike, Seed
 from ..inputs.encoders import check_device
 from ..results import Result
 from ..signatures import documented
@@ -180,13 +180,12 @@ def _white_noise(
     stop: int,
     *,
     device: torch.device | str = "cpu",
-    executor: ExecutorLike | None = None,
 ) -> Tensor:  # shape (stop - start, dim), float32
     "Return consecutive rows of an infinite stream; each block of rows has a separate seed."
     out = torch.empty(stop - start, dim, device=device)
     size = _rows_of_one_seed(dim)
 
-    def draw(i: int) -> None:
+    for i in range(start // size, -(-stop // size)):
         low, high = max(start, i * size), min(stop, (i + 1) * size)
         part = out[low - start : high - start]
         block = part if len(part) == size else torch.empty(size, dim, device=device)
@@ -195,8 +194,6 @@ def _white_noise(
         block.normal_(generator=g)
         if len(part) < size:
             part.copy_(block[low - i * size : high - i * size])
-
-    list(blocks.map_blocks(draw, range(start // size, -(-stop // size)), executor=executor))
     return out
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #d0b723d4
@@ -240,7 +237,6 @@ class SyntheticTask(Result):
         *,
         seed: Seed | None = 0,
         device: str | torch.device = "cpu",  # device on which the rows are drawn
-        executor: ExecutorLike | None = None,  # maps over blocks of rows
     ) -> tuple[Tensor, Tensor]:  # images (stop - start, *shape), float32, and their labels
         "Return consecutive rows of the infinite sample that `seed` defines."
         root = _task_root(seed)
@@ -250,7 +246,7 @@ class SyntheticTask(Result):
         checks.check_memory(self._row_bytes() * (stop - start), remedy, device=device)
         y = _balanced_labels(root, start, stop, self.tau).to(device)
         d = len(self.mu)
-        noise = _white_noise(root, d, start, stop, device=device, executor=executor)
+        noise = _white_noise(root, d, start, stop, device=device)
         x = self.covariance.color(noise)
         x = x.add_(self.pixel_mean).addcmul_(2 * y[:, None].to(x) - 1, self.mu.to(x))
         return x.reshape(-1, *self.shape), y
@@ -262,12 +258,11 @@ class SyntheticTask(Result):
         batch_size: int = 256,  # rows per batch
         seed: Seed | None = 0,
         device: str | torch.device = "cpu",
-        executor: ExecutorLike | None = None,
     ) -> Iterator[tuple[Tensor, Tensor]]:  # images and labels
         "Iterate in batches over the first `n` rows of the sample that `seed` defines."
         root = _task_root(seed)
         for s in blocks.row_blocks(checks.check_count(n, "n"), batch_size):
-            yield self.rows(s.start, s.stop, seed=root, device=device, executor=executor)
+            yield self.rows(s.start, s.stop, seed=root, device=device)
 
     @checks.entry_point
     def sample(
@@ -276,11 +271,10 @@ class SyntheticTask(Result):
         *,
         seed: Seed | None = 0,
         device: str | torch.device = "cpu",
-        executor: ExecutorLike | None = None,
     ) -> tuple[Tensor, Tensor]:  # images of shape (n, *shape), float32, and labels (n,)
         "Return the first `n` rows at once."
         n = checks.check_count(n, "n")
-        return self.rows(0, n, seed=seed, device=check_device(device), executor=executor)
+        return self.rows(0, n, seed=seed, device=check_device(device))
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #c7190c05
 def _covariance(covariance: CovarianceLike, shape: tuple) -> Covariance:
