@@ -260,7 +260,6 @@ class _FreshLots(NamedTuple):
     "Sums over drawn lots, for fixed slopes."
 
     powers: Tensor  # powers 1 to 3 of r - start, shape (3, n_models, 2, n_temps)
-    controls: Tensor  # powers 1 and 2 of c - control_means, shape (2, n_models, 2, 1)
     kernel: Tensor  # sum of abs(K_ij), a scalar
     n_lots: int
 
@@ -275,22 +274,14 @@ class _FreshLots(NamedTuple):
         third = third - 3 * first * second + 2 * first**3
         return third**2 > 0.04 * self.n_lots * variance**3
 
-    def controls_off(self, control_means: Tensor, rounding: float) -> Tensor:
-        "Return whether the control variates are over four standard errors off their known means."
-        first, second = self.controls / self.n_lots
-        error = ((second - first**2).clamp(min=0) / (self.n_lots - 1)).sqrt()
-        return first.abs() > 4 * error + rounding * control_means.abs()
-
 
 def _fresh_lots(sketched, n_lots, *, beta, start, control_means) -> _FreshLots:
-    powers = controls = kernel = control_means.new_zeros(())
+    powers = kernel = control_means.new_zeros(())
     for y, c, K in _drawn_lots(sketched, n_lots):
-        off = c - control_means
-        r = y - beta * off - start
+        r = y - beta * (c - control_means) - start
         powers = powers + torch.stack([r.sum(0), (r * r).sum(0), (r**3).sum(0)])
-        controls = controls + torch.stack([off.sum(0), (off * off).sum(0)])
         kernel = kernel + K.sum()
-    return _FreshLots(powers, controls, kernel, n_lots)
+    return _FreshLots(powers, kernel, n_lots)
 
 # %% ../../nbs/prior/05_sketch.ipynb #819e30eb
 def _doubtful(fresh, start, exact, weight, rel_tol) -> Tensor:
@@ -373,8 +364,6 @@ def sketch_trace_moments(
     mean, error = fresh.mean_and_error()
     value = exact + weight * (start + mean)
     error = weight * torch.hypot(error, missed / fresh.n_lots)
-    rounding = 1e-9 if p.dtype == torch.float64 else 1e-5
-    heavy = doubtful(fresh) or fresh.controls_off(control_means, rounding).any()
     kernel = kernel_within + fresh.kernel / fresh.n_lots * n * (n - 1)
     return SketchedMoments(
         mean=p.shaped(value[:, 0]),
@@ -386,5 +375,5 @@ def sketch_trace_moments(
         mean_error=p.shaped(error[:, 0]),
         variance_error=p.shaped(error[:, 1]),
         n_pairs=(_LEAST_LOTS + used) * side**2,
-        converged=bool((error <= rel_tol * value.abs()).all() and not heavy),
+        converged=bool((error <= rel_tol * value.abs()).all() and not doubtful(fresh)),
     )
