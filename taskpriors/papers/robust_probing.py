@@ -18,6 +18,7 @@ from torch import Tensor
 
 import taskpriors.checks as checks
 from ..checks import ArrayLike, Seed
+from ..inputs import pooling
 from ..inputs.encoders import evaluating
 from ..results import Result
 from ..signatures import documented
@@ -195,6 +196,16 @@ def pgd_attack(
         distance=_image_norms(worst.delta).flatten(),
         name=f"PGD, {n_steps} steps, {restarts} restarts",
     )
+
+# %% ../../nbs/papers/10_robust_probing.ipynb #d1ffe7e0
+def differentiable(
+    encoder,  # from `image_encoder`
+    x: Tensor,  # images
+) -> Tensor:  # shape (n, d)
+    "Compute features with gradients in the images."
+    network = encoder.network
+    x = encoder.normalized(x).to(network.device, network.dtype)
+    return pooling.pool_output(network.forward(x), "flatten", network.name).float()
 
 # %% ../../nbs/papers/10_robust_probing.ipynb #ca11bf43
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,6 +9,7 @@ __all__ = []
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from ..checks import ArrayLike, DataFrame
 from ..inputs import named_models
 from ..inputs.encoders import evaluating
 from ..inputs.images import load_images
-from .robust_probing import pgd_attack, robust_linear_probe
+from . import robust_probing
 from ..report.plots import drawn_png
 from ..store import write_file
 from ..svd import present_classes
@@ -61,14 +62,14 @@ def synthetic_accuracy(
             task = s.task(scale, encoder.shape)
             train, test = sample_seeds(seed, scale)
             z, y = encoder.task_features(task, s.n_train, train, batch_size)
-            probe = robust_linear_probe(nn.Flatten(), z, y, 0.0, n_classes=2)
-            head = probe.on(encoder.differentiable)
+            probe = robust_probing.robust_linear_probe(nn.Flatten(), z, y, 0.0, n_classes=2)
+            head = probe.on(partial(robust_probing.differentiable, encoder))
             right, held = [], []
             device = encoder.network.device
             for x, y in task.batches(s.n_test, batch_size=batch_size, seed=test, device=device):
                 with torch.no_grad():
                     right.append(head(x).argmax(1) == y)
-                attack = pgd_attack(head, x, y, attack_eps, n_steps=n_steps)
+                attack = robust_probing.pgd_attack(head, x, y, attack_eps, n_steps=n_steps)
                 held.append(~attack.success)
             standard.append(torch.cat(right).double().mean())
             robust.append(torch.cat(held).double().mean())
