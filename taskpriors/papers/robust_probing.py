@@ -22,7 +22,7 @@ from ..inputs import pooling
 from ..inputs.encoders import evaluating
 from ..results import Result
 from ..signatures import documented
-from ..synbench.score import SynBenchResult
+from ..synbench.score import ImageEncoder, SynBenchResult
 
 # %% ../../nbs/papers/10_robust_probing.ipynb #88586bad
 @dataclass(frozen=True, eq=False, repr=False)
@@ -199,7 +199,7 @@ def pgd_attack(
 
 # %% ../../nbs/papers/10_robust_probing.ipynb #d1ffe7e0
 def differentiable(
-    encoder,  # from `image_encoder`
+    encoder: ImageEncoder,  # from `image_encoder`
     x: Tensor,  # images
 ) -> Tensor:  # shape (n, d)
     "Compute features with gradients in the images."

@@ -30,7 +30,7 @@ from .curves import SynBenchResult, SynBenchSettings
 from .robust_bayes import RobustBayes, robust_bayes
 
 # %% ../../nbs/synbench/03_score.ipynb #a29104dc
-class _ImageEncoder(NamedTuple):
+class ImageEncoder(NamedTuple):
     "A network with its image size and pixel statistics, from images to features (n, d)."
 
     network: encoders.BatchEncoder  # normalised images -> features
@@ -88,7 +88,7 @@ def image_encoder(
     normalize: str,
     normalize_by: tuple | None,
     device: str | torch.device | None,
-) -> _ImageEncoder:
+) -> ImageEncoder:
     "Wrap a model with its image size and pixel statistics; `evaluating` moves it to the device."
     source = sources.source_of(model)
     name = getattr(model, "name", source.label)
@@ -122,7 +122,7 @@ def image_encoder(
         pooling="flatten",
     )
     mean, std = _pixel_statistics(normalize, normalize_by, config, shape[0])
-    return _ImageEncoder(network, tuple(shape), mean.to(place), std.to(place))
+    return ImageEncoder(network, tuple(shape), mean.to(place), std.to(place))
 
 # %% ../../nbs/synbench/03_score.ipynb #705ed2df
 def scored_network(model: ModelLike) -> tuple[Any, dict[str, Any]]:
@@ -200,7 +200,7 @@ def sample_seeds(seed: int, scale: float) -> tuple[int, int]:
 
 # %% ../../nbs/synbench/03_score.ipynb #80c22bc5
 def _score_key(
-    encoder: _ImageEncoder, s: SynBenchSettings, seed: int, sizes: Sequence[int]
+    encoder: ImageEncoder, s: SynBenchSettings, seed: int, sizes: Sequence[int]
 ) -> str | None:
     "Return the cache key of a score, or None if the network is not deterministic."
     network = encoder.network
@@ -224,7 +224,7 @@ def _score_key(
 def _measure_scale(
     scale: float,
     *,
-    encoder: _ImageEncoder,
+    encoder: ImageEncoder,
     settings: SynBenchSettings,
     sizes: Sequence[int],  # training sizes
     seed: int,
