@@ -3,7 +3,6 @@ where a score spends its time.
 """
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -113,13 +112,9 @@ class Samples:
             synthetic_task(1.0, SHAPE),
             synthetic_task(1.0, SHAPE, covariance="heptadiagonal"),
         )
-        self.pool = ThreadPoolExecutor(torch.get_num_threads())
-
-    def teardown(self):
-        self.pool.shutdown()
 
     def draw(self, task):
-        for _ in task.batches(self.n, batch_size=32, executor=self.pool):
+        for _ in task.batches(self.n, batch_size=32):
             pass
 
     def one_call_per_sample(self):

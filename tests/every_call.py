@@ -96,7 +96,7 @@ CALLS = {
         "synbench_score": SCORE,
         "score_by_n": dict(SCORE, sizes=(32, 64)),
     },
-    "synbench.robust_probing": {
+    "papers.robust_probing": {
         "choose_eps": dict(result=RESULT),
     },
     "transfer.agreement": {

@@ -46,7 +46,6 @@ CONTRACT = {
     "synbench.robust_bayes": "robust_bayes RobustBayes",
     "synbench.gaussians": "synthetic_task SyntheticTask",
     "synbench.score": "synbench_score SynBenchResult",
-    "synbench.robust_probing": "robust_linear_probe pgd_attack choose_eps Attack RobustProbe",
     "synbench.curves": "SynBenchSettings",
     "transfer.pactran": "pactran_dirichlet pactran_gamma pactran_gaussian npactran_dirichlet "
     "npactran_gamma",
@@ -80,6 +79,7 @@ CONTRACT = {
     "tools.label_loop": "label_loop label_sheet",
     "tools.explore": "TaskExplorer draw_task explore",
     "papers.neucrab": "neucrab NeuCRaB NeuCRaBPlan",
+    "papers.robust_probing": "robust_linear_probe pgd_attack choose_eps Attack RobustProbe",
     "papers.subsamples": "Checkpoint CheckpointTask",
     "papers.fine_tuning": "TuningRecipe",
 }

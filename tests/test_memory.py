@@ -29,6 +29,7 @@ from taskpriors.kernels import (
     product_factor,
 )
 from taskpriors.pairs import pass_over_pairs
+from taskpriors.papers import robust_probing
 from taskpriors.papers.comparisons import compare_agreement
 from taskpriors.papers.figures import plot_tasks
 from taskpriors.prior import (
@@ -49,7 +50,7 @@ from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import nested
 from taskpriors.ridge import decompose, simplex_codes
 from taskpriors.svd import feature_svd
-from taskpriors.synbench import gaussians, robust_probing
+from taskpriors.synbench import gaussians
 from taskpriors.synbench.score import (
     SynBenchResult,
     SynBenchSettings,

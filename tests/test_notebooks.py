@@ -171,7 +171,7 @@ def has_slow_cells(path):
 
 
 BY_MACHINE = {  # notebooks whose slow cells assert what holds everywhere and print what does not
-    "synbench/04_robust_probing": "probes are trained and attacked, and a last bit moves an image",
+    "papers/10_robust_probing": "probes are trained and attacked, and a last bit moves an image",
     "prior/18_objective": "networks are trained, and a last bit moves a point of the figure",
     "inputs/05_zoo": "networks are trained, and a last bit becomes a tenth of a point",
     "rank/13_models": "networks are trained, and a last bit becomes a tenth of a point",

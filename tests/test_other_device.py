@@ -1,5 +1,7 @@
 """What a user with a GPU types runs on a second device, and gives what the CPU gives."""
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -7,11 +9,11 @@ from other_device import NAME, OtherDevice
 from torch import nn
 
 import taskpriors as tp
+from taskpriors.papers import robust_probing
 from taskpriors.papers.fine_tuning import TuningRecipe, fine_tune
 from taskpriors.papers.synbench_scores import synthetic_accuracy
 from taskpriors.papers.tuning import fine_tune_with_prior
 from taskpriors.rank.options import nested
-from taskpriors.synbench.robust_probing import pgd_attack, robust_linear_probe
 from taskpriors.synbench.score import image_encoder, synbench_score
 
 
@@ -61,9 +63,11 @@ def test_a_head_learns_from_images_that_stay_on_the_cpu():
             encoder.network.forward.eval()
             if device:
                 encoder.network.forward.to(device)
-            head = robust_linear_probe(encoder.differentiable, x, y, 0.1, n_epochs=1, n_steps=2)
-            held = pgd_attack(head.on(encoder.differentiable), x, y, 0.2, n_steps=2)
-            accuracy = head.accuracy(encoder.differentiable, x, y)
+            features = functools.partial(robust_probing.differentiable, encoder)
+            few = dict(n_epochs=1, n_steps=2)
+            head = robust_probing.robust_linear_probe(features, x, y, 0.1, **few)
+            held = robust_probing.pgd_attack(head.on(features), x, y, 0.2, n_steps=2)
+            accuracy = head.accuracy(features, x, y)
         found.append((held.distance, held.success, torch.tensor(accuracy)))
     for a, b in zip(*found, strict=True):
         torch.testing.assert_close(a, b)

@@ -114,7 +114,7 @@ CALLS = {
         "cross_skill": dict(features=[X, X2], factors=[Z], n_classes=2, n_tasks=3),
         "consensus_prior": dict(cross=torch.tensor([[1.0, 0.5], [0.4, 1.0]])),
     },
-    "synbench.robust_probing": {
+    "papers.robust_probing": {
         "pgd_attack": dict(logits=linear, images=IMAGES, labels=y % 2, eps=0.1, n_steps=2),
         "robust_linear_probe": dict(
             features_fn=flat, images=IMAGES, labels=y % 2, eps=0.1, n_epochs=1, n_steps=1

@@ -22,11 +22,17 @@ import taskpriors.checks as checks
 from ..checks import DataFrame
 from ..inputs import encoders
 from ..inputs.image_source import ImageSource
-from . import comparisons, gaussian_fit, printed_correlations, recipes
+from taskpriors.papers import (
+    comparisons,
+    gaussian_fit,
+    printed_correlations,
+    recipes,
+    robust_probing,
+)
 from .synbench_scores import synthetic_accuracy
 from .toolbox import attack_distances, autoattack
 from ..results import new_axes, new_panels
-from ..synbench import gaussians, robust_probing, score
+from ..synbench import gaussians, score
 from ..transfer import agreement, code_length, discriminants, evidence
 
 # %% ../../nbs/papers/15_actions.ipynb #d390b40b
@@ -571,14 +577,15 @@ def _robust_cells(job, encoder, parts, at):  # cells of one network on one data 
     limits = s.get("train_images", 50_000), s.get("test_images", 10_000)
     x, y, x2, y2, n_classes = _pixels_of(parts, encoder.shape, *limits)
     error = 100 * math.sqrt(0.25 / len(y2))
+    features = partial(robust_probing.differentiable, encoder)
     radii = s.get("eps", [0.0])
     for eps in radii:
         steps = dict(n_steps=s.get("attack_steps", 5), n_epochs=1 if job.item.small else 5)
         head = robust_probing.robust_linear_probe(
-            encoder.differentiable, x, y, eps, n_classes=n_classes, clip=(0, 1), **steps
+            features, x, y, eps, n_classes=n_classes, clip=(0, 1), **steps
         )
-        standard = head.accuracy(encoder.differentiable, x2, y2)
-        logits = head.on(encoder.differentiable)
+        standard = head.accuracy(features, x2, y2)
+        logits = head.on(features)
         if s.get("attack") == "auto" and not job.item.small:
             held = autoattack(logits, x2, y2, 0.2, n_classes=n_classes)
         else:
@@ -645,7 +652,7 @@ def _mean_distance(job, network):  # mean over successful attacks, and their fra
     s, encoder = job.item.settings, _encoder(job, network)
     parts = _training_and_test(job, next(iter(job.item.data)))
     x, y, x2, y2, n_classes = _pixels_of(parts, encoder.shape, s["train_images"], s["test_images"])
-    differentiable = encoder.differentiable
+    differentiable = partial(robust_probing.differentiable, encoder)
     batch, steps = job.options.get("batch_size", 64), s.get("attack_steps", 10)
     with encoders.evaluating(encoder.network.forward, encoder.network.device):
         head = robust_probing.robust_linear_probe(differentiable, x, y, 0.0, n_classes=n_classes)

@@ -9,6 +9,7 @@ __all__ = []
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,12 @@ from ..checks import ArrayLike, DataFrame
 from ..inputs import named_models
 from ..inputs.encoders import evaluating
 from ..inputs.images import load_images
+from . import robust_probing
 from ..report.plots import drawn_png
 from ..store import write_file
 from ..svd import present_classes
 from ..synbench import gaussians
 from ..synbench.curves import SynBenchResult, SynBenchSettings
-from ..synbench.robust_probing import pgd_attack, robust_linear_probe
 from ..synbench.score import image_encoder, sample_seeds, scored_network, synbench_score
 
 # %% ../../nbs/papers/11_synbench_scores.ipynb #37c28cd4
@@ -61,14 +62,14 @@ def synthetic_accuracy(
             task = s.task(scale, encoder.shape)
             train, test = sample_seeds(seed, scale)
             z, y = encoder.task_features(task, s.n_train, train, batch_size)
-            probe = robust_linear_probe(nn.Flatten(), z, y, 0.0, n_classes=2)
-            head = probe.on(encoder.differentiable)
+            probe = robust_probing.robust_linear_probe(nn.Flatten(), z, y, 0.0, n_classes=2)
+            head = probe.on(partial(robust_probing.differentiable, encoder))
             right, held = [], []
             device = encoder.network.device
             for x, y in task.batches(s.n_test, batch_size=batch_size, seed=test, device=device):
                 with torch.no_grad():
                     right.append(head(x).argmax(1) == y)
-                attack = pgd_attack(head, x, y, attack_eps, n_steps=n_steps)
+                attack = robust_probing.pgd_attack(head, x, y, attack_eps, n_steps=n_steps)
                 held.append(~attack.success)
             standard.append(torch.cat(right).double().mean())
             robust.append(torch.cat(held).double().mean())
@@ -76,7 +77,28 @@ def synthetic_accuracy(
     return torch.stack(standard).cpu(), torch.stack(robust).cpu()
 
 # %% ../../nbs/papers/11_synbench_scores.ipynb #89370539
-def _fitted_covariance(residuals: Tensor, n_means: int = 1) -> gaussians.Colored:
+class _FittedCovariance(gaussians.Covariance):
+    "Covariance with several directions and their variances, and one variance elsewhere."
+
+    def __init__(self, directions: Tensor, variances: Tensor, rest: Tensor) -> None:
+        self.directions, self.variances, self.rest = directions, variances, rest
+
+    def _scaled(self, x: Tensor, of_own: Tensor, of_rest: Tensor) -> Tensor:
+        d = self.directions.shape[1]
+        if x.shape[1] != d:
+            rule = f"the covariance was fitted to images of {d} values"
+            checks.refuse(rule, f"{x.shape[1]} values", "fit images of the network's size")
+        W = self.directions.to(x)
+        return of_rest.to(x) * x + (x @ W.T * (of_own - of_rest).to(x)) @ W
+
+    def color(self, g: Tensor) -> Tensor:
+        return self._scaled(g, self.variances.sqrt(), self.rest.sqrt())
+
+    def solve(self, v: Tensor) -> Tensor:
+        return self._scaled(v, 1 / self.variances, 1 / self.rest)
+
+
+def _fitted_covariance(residuals: Tensor, n_means: int = 1) -> _FittedCovariance:
     "Estimate the Ledoit-Wolf covariance of images about `n_means` class means."
     n, d = residuals.shape
     _, s, V = torch.linalg.svd(residuals, full_matrices=False)
@@ -88,17 +110,7 @@ def _fitted_covariance(residuals: Tensor, n_means: int = 1) -> gaussians.Colored
     share = (noise / distance).clamp(max=1) if distance > 0 else torch.ones_like(mean)
     rest = share * mean * n / (n - n_means)
     variances = ((1 - share) * variances + share * mean) * n / (n - n_means)
-
-    def act(x, of_own, of_rest) -> Tensor:
-        if x.shape[1] != d:
-            rule = f"the covariance was fitted to images of {d} values"
-            checks.refuse(rule, f"{x.shape[1]} values", "fit images of the network's size")
-        W = V.to(x)
-        return of_rest.to(x) * x + (x @ W.T * (of_own - of_rest).to(x)) @ W
-
-    return gaussians.Colored(
-        lambda g: act(g, variances.sqrt(), rest.sqrt()), lambda v: act(v, 1 / variances, 1 / rest)
-    )
+    return _FittedCovariance(V, variances, rest)
 
 # %% ../../nbs/papers/11_synbench_scores.ipynb #0f1f41f5
 def _fitted_settings(

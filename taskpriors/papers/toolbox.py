@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import taskpriors.checks as checks
-from ..synbench.robust_probing import Attack
+from .robust_probing import Attack
 
 # %% ../../nbs/papers/14_toolbox.ipynb #b3ad51a1
 class _Module(nn.Module):

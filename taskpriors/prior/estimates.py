@@ -87,10 +87,6 @@ def _missed_families(R: Tensor) -> float:
     "Squared error of a mean due to missed families, from the error R of each family."
     return 4 * R.square().max().item()
 
-# %% ../../nbs/prior/12_estimates.ipynb #c8938220
-def _pair_sums(labels, w, q) -> Tensor:  # weight of the tasks in which y_i = y_j, (n, n)
-    return sum((labels == c).double().T @ ((labels == c) * w[:, None]) for c in range(q))
-
 # %% ../../nbs/prior/12_estimates.ipynb #7e08eb97
 @dataclass(frozen=True, eq=False, repr=False)
 class Labelings(results.Result):
@@ -109,11 +105,12 @@ class Labelings(results.Result):
     n_classes: int  # number of classes q
     ess: float  # effective sample size before the last resampling
     n_ancestors: float  # effective number of independent ancestors
-    log_partition: float | None  # estimate of log Z, including the diagonal of K; None for "gibbs"
-    log_partition_se: float | None  # standard error of log_partition
-    n_resampled: int  # number of resamplings
-    trusted: bool  # False if a diagnostic failed
-    reason: str  # which diagnostic failed, or an empty string
+    log_partition: float | None = (
+        None  # estimate of log Z, including the diagonal of K; None for "gibbs"
+    )
+    log_partition_se: float | None = None  # standard error of log_partition
+    trusted: bool = True  # False if a diagnostic failed
+    reason: str = ""  # which diagnostic failed, or an empty string
     heaviest: float = field(repr=False, default=0.0)  # largest weight of a family
     factor: Tensor | None = field(repr=False, default=None)  # of the kernel of a sampler, (n, r)
     free: Tensor | None = field(repr=False, default=None)  # labels not fixed, (n,); None is all
@@ -184,36 +181,25 @@ class Labelings(results.Result):
         bessel = (1 - W.square().sum()).clamp(min=1e-12)
         return (self._family_errors(v, mean).square().sum(0) / bessel).sqrt()
 
+    def _frequencies(self, events, force) -> Estimate:  # of events of shape (n_tasks, ...)
+        e = self.expectation(events.double(), force=force)
+        se = e.standard_error if self.exact else self._frequency_se(e.mean, e.standard_error)
+        return Estimate(e.mean, se, e.dof)
+
     def marginals(self, *, force: bool = False) -> Estimate:  # means of shape (n, q)
         "P(y_i = c) for each example and class, with standard errors."
-        shape = (self.labels.shape[1], self.n_classes)
         one_hot = torch.nn.functional.one_hot(self.labels, self.n_classes)
-        e = self.expectation(one_hot.flatten(1), force=force)
-        se = e.standard_error if self.exact else self._frequency_se(e.mean, e.standard_error)
-        return Estimate(e.mean.view(shape), se.view(shape), e.dof)
+        return self._frequencies(one_hot, force)
 
     @checks.entry_point
     def pair_marginals(self, *, force: bool = False) -> Estimate:  # means of shape (n, n)
-        "P(y_i = y_j) for each pair, that is E[G], with standard errors from at most 64 groups."
-        self._require_trust(force)
-        w, q = self.weights, self.n_classes
+        "P(y_i = y_j) for each pair, that is E[G], with standard errors."
+        m, n = self.labels.shape
         remedy = "use expectation(values) or trace_moments(M), which need no n x n array"
-        checks.check_memory(80 * self.labels.shape[1] ** 2, remedy, device=w.device)
-        W = self._family_weights()
-        m = len(W)
-        group = torch.empty(m, dtype=torch.int64, device=W.device)
-        group[W.argsort(descending=True)] = torch.arange(m, device=W.device) % min(64, m)
-        group = group[self.ancestor]
-        groups = [(group == k).nonzero().flatten() for k in group.unique()]
-        mean = sum((_pair_sums(self.labels[p], w[p], q) for p in groups), w.new_zeros(()))
-        if self.exact:
-            return Estimate(mean, torch.zeros_like(mean), math.inf)
-        W = torch.stack([w[p].sum() for p in groups])
-        squares = torch.zeros_like(mean)
-        for p, share in zip(groups, W, strict=True):
-            squares += (_pair_sums(self.labels[p], w[p], q) - share * mean).square()
-        se = (squares / (1 - W.square().sum())).sqrt()
-        return Estimate(mean, self._frequency_se(mean, se).fill_diagonal_(0), _dof(W))
+        checks.check_memory(32 * n * (m + n), remedy, device=self.labels.device)
+        rows = [self._frequencies(y[:, None] == self.labels, force) for y in self.labels.T]
+        se = torch.stack([row.standard_error for row in rows]).fill_diagonal_(0)
+        return Estimate(torch.stack([row.mean for row in rows]), se, rows[0].dof)
 
     @checks.entry_point
     def trace_moments(

@@ -81,67 +81,38 @@ def watch_chains(
     return _reason_against_chains(names, series), series
 
 # %% ../../nbs/prior/12_labelings.ipynb #c673ce19
-def _too_few_chains(x: Tensor, name: str = "Tr(GK)") -> str:  # reason, or an empty string
-    "Return a reason if there are too few chains to compare, for a statistic of shape (sweeps, m)."
-    m = x.shape[1]
-    return f"{m} chains, too few to compare" if m < 4 else ""
-
-
 def _error_of_mean(x) -> float:  # standard error of the mean of independent numbers
     return max(x.var().item() / len(x), 1e-300) ** 0.5
 
 
-def _starts_differ(x: Tensor, name: str = "Tr(GK)") -> str:  # reason, or an empty string
-    "Return a reason if the final states of cold (first half) and warm starts differ."
-    sweeps, m = x.shape
-    cold, warm = x[-1].split([m // 2, m - m // 2])
-    error = math.hypot(_error_of_mean(cold), _error_of_mean(warm))
-    apart = abs(cold.mean() - warm.mean()).item() / max(error, 1e-150)
-    if apart <= 4:
-        return ""
-    starts = f"chains whose cold and warm starts differ in {name}"
-    return f"{starts} by {apart:.1f} standard errors after {sweeps} sweeps"
-
-# %% ../../nbs/prior/12_labelings.ipynb #d286defb
-def _still_drifting(x: Tensor, name: str = "Tr(GK)") -> str:  # reason, or an empty string
-    "Return a reason if the mean over chains drifts in the second half of the run."
-    sweeps = len(x)
-    change = x[-1] - x[(sweeps - 1) // 2]
-    drift = abs(change.mean().item()) / max(_error_of_mean(change), 1e-150)
-    if drift <= 4:
-        return ""
-    half = f"the second half of {sweeps} sweeps"
-    return f"a drift of {name} by {drift:.1f} standard errors in {half}"
-
-
-def _caught_in_valleys(x: Tensor, name: str = "Tr(GK)") -> str:  # reason, or an empty string
-    "Return a reason if each chain visits only a part of the states."
-    last = x[len(x) // 2 :]
-    if len(last) < 2:
-        return ""
-    between = last.mean(0).var().item()
-    within = last.var(0).mean().item()
-    stuck = between / max(between + within, 1e-300)
-    if stuck <= 0.5:
-        return ""
-    share = f"{stuck:.0%} of the variance of {name} in the last {len(last)} sweeps"
-    return f"trapped chains: {share} is between chains"
-
-# %% ../../nbs/prior/12_labelings.ipynb #694ba956
-_CHECKS_OF_CHAINS = (_too_few_chains, _starts_differ, _still_drifting, _caught_in_valleys)
-
-
 def _reason_against_chains(names: list[str], values: Tensor) -> str:  # reason, or an empty string
-    "Return the first reason against the chains, over all checks and statistics."
+    "Return the first reason against chains, from statistics of shape (sweeps, n_statistics, m)."
+    sweeps, _, m = values.shape
+    if m < 4:
+        return f"{m} chains, too few to compare"
     for k, name in enumerate(names):
         x = values[:, k]
         is_constant = (x - x.mean()).abs().max() <= 1e-5 * x.abs().max()  # up to rounding
         if k and is_constant:
             continue
-        for check in _CHECKS_OF_CHAINS:
-            reason = check(x, name)
-            if reason:
-                return reason
+        cold, warm = x[-1].split([m // 2, m - m // 2])
+        error = math.hypot(_error_of_mean(cold), _error_of_mean(warm))
+        apart = abs(cold.mean() - warm.mean()).item() / max(error, 1e-150)
+        if apart > 4:
+            starts = f"chains whose cold and warm starts differ in {name}"
+            return f"{starts} by {apart:.1f} standard errors after {sweeps} sweeps"
+        change = x[-1] - x[(sweeps - 1) // 2]
+        drift = abs(change.mean().item()) / max(_error_of_mean(change), 1e-150)
+        if drift > 4:
+            half = f"the second half of {sweeps} sweeps"
+            return f"a drift of {name} by {drift:.1f} standard errors in {half}"
+        last = x[sweeps // 2 :]
+        if len(last) < 2:
+            continue
+        between, within = last.mean(0).var().item(), last.var(0).mean().item()
+        if between > within:
+            share = f"{between / (between + within):.0%} of the variance of {name}"
+            return f"trapped chains: {share} in the last {len(last)} sweeps is between chains"
     return ""
 
 # %% ../../nbs/prior/12_labelings.ipynb #6ba5ea62
@@ -220,9 +191,6 @@ def enumerate_labelings(
         n_ancestors=ess,
         log_partition=log_z.item(),
         log_partition_se=0.0,
-        n_resampled=0,
-        trusted=True,
-        reason="",
     )
 
 # %% ../../nbs/prior/12_labelings.ipynb #82197cb7
@@ -243,9 +211,6 @@ def _sample_chains(
         n_classes=P.q,
         ess=float(m),
         n_ancestors=float(m),
-        log_partition=None,
-        log_partition_se=None,
-        n_resampled=0,
         trusted=not reason,
         reason=reason,
         heaviest=1 / m,
@@ -281,7 +246,6 @@ def _sample_particles(
         n_ancestors=n_ancestors,
         log_partition=log_z,
         log_partition_se=log_z_se,
-        n_resampled=cloud.resampled,
         trusted=not reason,
         reason=reason,
         heaviest=heaviest,

@@ -117,7 +117,6 @@ def trace_moments(
     graphs: str = "undirected",  # "undirected" (label graphs) or "directed" (the paper)
     block_size: int | None = None,  # examples per block; None uses blocks that fit in a cache
     executor: ExecutorLike | None = None,  # concurrent.futures.Executor over lists of blocks
-    progress: bool = False,  # whether to show a progress bar on standard error
 ) -> TraceMoments:  # mean and variance, float64, shape (n_models, n_temps)
     """Mean and variance of Tr(MG) over tasks G, exact up to rounding (Theorem 2.6).
 
@@ -127,7 +126,7 @@ def trace_moments(
     Reference: Task Priors, Theorem 2.6.
     """
     p = pair_sums.PairProblem.of(
-        M, prior, temperature, graphs, block_size=block_size, executor=executor, progress=progress
+        M, prior, temperature, graphs, block_size=block_size, executor=executor
     )
     n, n_temps = len(p.prior), len(p.odds)
     first = p.odds[0]

@@ -6,10 +6,11 @@
 __all__ = []
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d14
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from numpy.polynomial import Polynomial
 from torch import Tensor
@@ -79,33 +80,16 @@ def coin_cumulants(x: Tensor, order: int) -> Tensor:  # shape (order, ...), dtyp
     return torch.stack(out)
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d4a
-def _weighted_powers(M, coins) -> Tensor:
-    "Sum M^k kappa_k over a block, shape (n_odds, order); `coins` holds kappa for each odds."
-    order = len(coins[0])
+def _cumulant_block(
+    K: Tensor, models: Iterable[Tensor], *, odds: list, order: int
+) -> Tensor:  # float64, shape (n_models, n_odds, order)
+    "Sums of M_ij^k kappa_k(odds*K_ij) over a block of K and the same block of each model."
+    coins = [coin_cumulants(o * K, order).flatten(1) for o in odds]
     sums = []
-    power = M
-    for k in range(order):
-        sums.append(torch.stack([(power * kappa[k]).sum() for kappa in coins]))
-        power = power * M
-    return torch.stack(sums, 1)
-
-
-@torch.no_grad()
-def _cumulant_sums(slices, *, prior, models, odds, order, dtype) -> Tensor:
-    "Sums over i != j of M_ij^k kappa_k(odds*K_ij): float64, shape (n_models, n_odds, order)."
-    total = prior.diagonal.new_zeros(())
-    for block in slices:
-        K = prior.block(block, dtype)
-        coins = [coin_cumulants(o * K, order) for o in odds]
-        hollow = (model.block(block, dtype, hollow=True) for model in models)
-        sums = torch.stack([_weighted_powers(M, coins) for M in hollow])
-        total = total + sums * (1 if block[0] == block[1] else 2)
-    return total
-
-# %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d1a
-def _is_sequence(x: object) -> TypeGuard[Sequence | Tensor]:
-    "Return whether `x` is a list, a tuple or a vector rather than a number."
-    return isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) == 1
+    for M in models:
+        powers = torch.stack([M.flatten() ** k for k in range(1, order + 1)])
+        sums.append(torch.stack([(powers * kappa).sum(1) for kappa in coins]))
+    return torch.stack(sums)
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d1d
 def _checked_models(M: ArrayLike | Mapping[str, ArrayLike]) -> dict[str, Tensor]:
@@ -118,6 +102,17 @@ def _checked_models(M: ArrayLike | Mapping[str, ArrayLike]) -> dict[str, Tensor]
     return {name: checks.check_features(Z, f"model {name!r}") for name, Z in M.items()}
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d25
+@torch.no_grad()
+def _sum_slices(slices, *, fn, prior, kernels, dtype) -> Tensor:
+    "Sum `fn`, as in `PairProblem.sum_pairs`, over blocks and their mirror images."
+    total = prior.diagonal.new_zeros(())
+    for block in slices:
+        hollow = (kernel.block(block, dtype, hollow=True) for kernel in kernels)
+        copies = 1 if block[0] == block[1] else 2
+        total = total + copies * fn(prior.block(block, dtype), hollow)
+    return total
+
+
 class PairProblem(NamedTuple):
     "Checked arguments of a statistic of Tr(MG), with options of the pass over pairs."
 
@@ -133,7 +128,6 @@ class PairProblem(NamedTuple):
     dtype: torch.dtype  # dtype of the blocks, the most precise among the factors
     block_size: int | None  # examples per block; None uses `points_per_block`
     executor: ExecutorLike | None  # None runs in this process
-    progress: bool  # whether to show a progress bar on standard error
 
     @classmethod
     def of(
@@ -146,7 +140,6 @@ class PairProblem(NamedTuple):
         *,
         block_size: int | None = None,  # examples per block
         executor: ExecutorLike | None = None,  # concurrent.futures.Executor over lists of blocks
-        progress: bool = False,  # whether to show a progress bar on standard error
     ) -> "PairProblem":
         "Check the arguments shared by all statistics of Tr(MG)."
         checks.check_choice(graphs, GRAPHS, "graphs")
@@ -178,11 +171,10 @@ class PairProblem(NamedTuple):
             odds=odds,
             twice=twice,
             single_model=not isinstance(M, Mapping),
-            single_temperature=not _is_sequence(temperature),
+            single_temperature=np.ndim(temperature) == 0,
             dtype=dtype,
             block_size=block_size,
             executor=executor,
-            progress=checks.check_flag(progress, "progress"),
         )
 
     def shaped(self, x: Tensor) -> Tensor:  # from shape (n_models, n_temps, ...)
@@ -217,43 +209,33 @@ class PairProblem(NamedTuple):
     def sum_blocks(self, fn: Callable, size: int) -> Tensor:
         "Sum `fn`, a function of a list of blocks, over the blocks of the upper triangle."
         slices = blocks.pair_blocks(len(self.prior), size)
-        n_lists = 1
-        if self.progress:
-            n_lists = min(100, len(slices))
-        elif self.executor is not None:
-            n_lists = min(16, len(slices))
-        parts = blocks.map_blocks(
-            fn,
-            [slices[k::n_lists] for k in range(n_lists)],
-            executor=self.executor,
-            progress=self.progress,
-            desc="pairs of examples",
-        )
-        return sum(parts)
+        n_lists = 1 if self.executor is None else min(16, len(slices))
+        lists = [slices[k::n_lists] for k in range(n_lists)]
+        return sum(blocks.map_blocks(fn, lists, executor=self.executor))
+
+    def sum_pairs(self, fn: Callable, kernels: list, size: int) -> Tensor:
+        """Sum a statistic over all pairs i != j.
+
+        `fn` maps a block of K, and an iterator over the same block of each of `kernels`, in which
+        entries i = j are zero, to the sum over the block.
+        """
+        places = dict(prior=self.kernel, kernels=kernels, dtype=self.dtype)
+        return self.sum_blocks(partial(_sum_slices, fn=fn, **places), size)
 
     def diagonal_cumulants(self, diagonals: list, order: int) -> Tensor:
         "Contribution of the pairs i = j to the cumulants, shape (n_models, n_temps, order)."
+        if self.twice == 1:
+            return _cumulant_block(self.kernel.diagonal, diagonals, odds=self.odds, order=order)
         M = torch.stack(diagonals)
-        if self.twice == 2:
-            out = M.new_zeros(len(M), len(self.odds), order)
-            out[..., 0] = M.sum(1, keepdim=True)
-            return out
-        powers = torch.stack([M**k for k in range(1, order + 1)], 1)
-        coins = [coin_cumulants(o * self.kernel.diagonal, order) for o in self.odds]
-        return torch.stack([(powers * kappa).sum(2) for kappa in coins], 1)
+        out = M.new_zeros(len(M), len(self.odds), order)
+        out[..., 0] = M.sum(1, keepdim=True)
+        return out
 
     def score_cumulants(self, kernels: list, order: int) -> Tensor:
         "Cumulants 1 to `order` of Tr(MG), shape (n_kernels, n_temps, order) (Theorem 2.6)."
-        fn = partial(
-            _cumulant_sums,
-            prior=self.kernel,
-            models=kernels,
-            odds=self.odds,
-            order=order,
-            dtype=self.dtype,
-        )
-        size = self.points_per_block((len(self.odds) + 1) * order + 6)
-        off_diagonal = check_overflow(self.sum_blocks(fn, size))
+        fn = partial(_cumulant_block, odds=self.odds, order=order)
+        size = self.points_per_block((len(self.odds) + 2) * order + 6)
+        off_diagonal = check_overflow(self.sum_pairs(fn, kernels, size))
         k = torch.arange(order, dtype=torch.float64, device=self.prior.device)
         diagonal = self.diagonal_cumulants([kernel.diagonal for kernel in kernels], order)
         return off_diagonal * self.twice**k + diagonal

@@ -142,7 +142,6 @@ class _ParticleCloud:
         self.ancestor = torch.arange(m, device=device)
         self.log_z = log_z  # accumulated over resamplings
         self.ess: list[float] = []  # effective sample size after each reweighting
-        self.resampled = 0
         self.varied = False  # whether any two weights have ever differed
 
     def weigh(self, increment: Tensor) -> None:
@@ -186,7 +185,6 @@ class _ParticleCloud:
         keep = torch.searchsorted(self.weights().cumsum(0), ticks).clamp(max=m - 1)
         self.log_w = torch.zeros_like(self.log_w)
         self.ancestor = self.ancestor[keep]
-        self.resampled += 1
         return keep
 
     def too_few_ancestors(self) -> str:  # reason, or an empty string

@@ -68,7 +68,6 @@ class LabelEvidence(Result):
     coins: float  # log probability of the labels for a zero kernel
     n_labels: int  # number k of labelled examples
     n_classes: int  # number of classes q
-    gains: Tensor  # gains averaged over, shape (n_gains,)
     by_gain: Tensor = field(repr=False)  # log evidence per gain, shape (n_components, n_gains)
     predictive: Tensor = field(repr=False)  # log probability of each label, (n_components, o, k)
     top_eigenvalues: Tensor = field(repr=False)  # lambda_1 of each component, (n_components,)
@@ -97,7 +96,6 @@ def label_evidence(
     *,
     n_classes: int | None = None,  # q; None is the number of classes in labels, at least two
     orders: int = 32,  # random orders of the labelled examples, shared by all components
-    gains: ArrayLike = _GAINS,  # lambda_1/(q T) to average over with equal weights
     top_eigenvalues: ArrayLike | None = None,  # lambda_1 over all examples; None computes it
     seed: Seed | None = 0,  # seed of the random orders
 ) -> LabelEvidence:
@@ -112,9 +110,7 @@ def label_evidence(
     factors = checks.check_same_points(factors, "factors")
     points, classes, q = _known(labels, len(factors[0]), n_classes)
     n_orders = checks.check_count(orders, "orders", high=10**4)
-    several = checks.check_several(gains, "gains")
-    grid = [checks.check_number(x, "gains", low=1e-6, high=1e6) for x in several]
-    gains = torch.tensor(grid, dtype=torch.float64)
+    gains = torch.tensor(_GAINS, dtype=torch.float64)
     if top_eigenvalues is None:
         top_eigenvalues = [critical_temperature(Z, 2) for Z in factors]  # 2 lambda_1 / 2 classes
     several = checks.check_several(top_eigenvalues, "top_eigenvalues")
@@ -147,7 +143,6 @@ def label_evidence(
         coins=math.lgamma(q + 1) - math.lgamma(q - c + 1) - k * math.log(q),
         n_labels=k,
         n_classes=q,
-        gains=gains,
         by_gain=of_gains,
         predictive=torch.stack(predictive),
         top_eigenvalues=top,

@@ -7,7 +7,7 @@ __all__ = ['sample_labels', 'TaskDiversity', 'task_diversity']
 
 # %% ../../nbs/prior/08_prefix.ipynb #3e070b93
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -180,20 +180,6 @@ def check_given(
 _SIDE_BY_SIDE = 2**22  # maximum working memory of a batch of orders, in numbers
 
 
-def _batches(parts, width, q) -> Iterator:
-    "Group consecutive parts (priors, m, n) of equal length into batches."
-    batch: list = []
-    for part in parts:
-        _, m, n = part.shape
-        numbers = m * (n + (q - 1) * width) + _BLOCK * width
-        full = (len(batch) + 1) * numbers > _SIDE_BY_SIDE
-        if batch and (full or m != batch[0].shape[1]):
-            yield batch
-            batch = []
-        batch.append(part)
-    yield batch
-
-
 def _deal_tasks(labels, priors, q, g, *, clamped=None, n_orders=1, shuffle=True) -> None:
     "Fill labels (n_priors, m, n) with tasks, divided among orders that all priors share."
     Z = priors[0][0]
@@ -202,16 +188,20 @@ def _deal_tasks(labels, priors, q, g, *, clamped=None, n_orders=1, shuffle=True)
     drawn_points = (clamped < 0).nonzero()[:, 0]
     n = len(drawn_points)
     width = sum(F.shape[1] for F, _ in priors)
-    for batch in _batches(labels.tensor_split(n_orders, 1), width, q):
+    parts = labels.tensor_split(n_orders, 1)  # the largest first
+    numbers = parts[0].shape[1] * (n + (q - 1) * width) + _BLOCK * width
+    for some in blocks.row_blocks(n_orders, max(1, _SIDE_BY_SIDE // numbers)):
+        batch = parts[some]
         m = batch[0].shape[1]
         orders, ahead = [], []
-        for _ in batch:
+        for part in batch:
             order = drawn_points
             if shuffle:
                 order = order[torch.randperm(n, generator=g, device=g.device).to(Z.device)]
             orders.append(order)
             if len(batch) > 1:
-                ahead.append(draw_uniforms(n, m, q, g, Z))
+                u = draw_uniforms(n, part.shape[1], q, g, Z)
+                ahead.append(torch.nn.functional.pad(u, (0, m - part.shape[1])))
         columns = len(labels) * len(batch) * (q - 1) * m
         size = max(32, min(_BLOCK, n // 16, 2**16 // columns))
         uniforms: Iterable = (
@@ -228,7 +218,7 @@ def _deal_tasks(labels, priors, q, g, *, clamped=None, n_orders=1, shuffle=True)
                 task = clamped.to(dtype)[:, None].repeat(1, m)
                 task[order] = y
                 for rows in blocks.row_blocks(len(task), 256):  # stays in the cache
-                    out[:, rows] = task[rows].T.to(out.device)
+                    out[:, rows] = task[rows, : len(out)].T.to(out.device)
 
 # %% ../../nbs/prior/08_prefix.ipynb #32603789
 @documented
@@ -286,17 +276,13 @@ def sample_labels_of_priors(
         n, n_last = (len(priors[i][0]) for i in (0, -1))
         checks.check_same_n(**{"factor 0": n, f"factor {len(priors) - 1}": n_last})
     k = checks.check_count(n_orders, "n_orders", high=m)
-    given = check_given(given, n=n, n_classes=q)
+    device = priors[0][0].device
+    dtype = max((Z.dtype for Z, _ in priors), key=lambda kind: kind.itemsize)
+    priors = [(Z.to(device, dtype), scale) for Z, scale in priors]
+    given = check_given(given, n=n, n_classes=q, device=device)
     labels = torch.empty(len(priors), m, n, dtype=torch.int64)
-    g = checks.check_generator(seed, priors[0][0].device)
-    start = g.get_state()
-    for kind in dict.fromkeys((Z.dtype, Z.device) for Z, _ in priors):
-        at = [i for i, (Z, _) in enumerate(priors) if (Z.dtype, Z.device) == kind]
-        alike = torch.empty(len(at), m, n, dtype=torch.int64)
-        g.set_state(start)
-        clamped = None if given is None else given.to(kind[1])
-        _deal_tasks(alike, [priors[i] for i in at], q, g, clamped=clamped, n_orders=k)
-        labels[at] = alike
+    g = checks.check_generator(seed, device)
+    _deal_tasks(labels, priors, q, g, clamped=given, n_orders=k)
     return labels
 
 # %% ../../nbs/prior/08_prefix.ipynb #5fdfc17f

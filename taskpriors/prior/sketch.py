@@ -34,44 +34,13 @@ class SketchedMoments(TraceMoments):
     converged: bool  # whether all errors are within rel_tol and no pair dominates
 
 # %% ../../nbs/prior/05_sketch.ipynb #a6f9a7f9
-def _monomials(F: Tensor, degree: int) -> Tensor:  # shape (n, number of monomials)
-    "Return columns whose inner products are those of F to the power `degree`."
-    if degree == 1:
-        return F
-    places = torch.arange(F.shape[1], device=F.device)
-    chosen = torch.combinations(places, degree, with_replacement=True)
-    counts = (chosen[:, :, None] == places).sum(1).double()  # exponent of each column
-    orders = math.factorial(degree) / torch.lgamma(counts + 1).exp().prod(1)
-    return F[:, chosen].prod(2) * orders.sqrt().to(F)
-
-
-def _power_sum(A: Tensor, B: Tensor, powers: tuple) -> Tensor:  # float64
-    "Sum over i != j of (A A^T)_ij^p (B B^T)_ij^q, for factors A and B and powers (p, q)."
-    p, q = powers
-    cross = torch.zeros((), dtype=torch.float64, device=A.device)
+def _product_sum(A: Tensor, B: Tensor) -> Tensor:  # float64
+    "Sum over i != j of (A A^T)_ij (B B^T)_ij, for factors A and B."
+    cross = torch.zeros(A.shape[1], B.shape[1], dtype=torch.float64, device=A.device)
     for b in blocks.row_blocks(len(A), 1024):
-        cross = cross + _monomials(A[b].double(), p).T @ _monomials(B[b].double(), q)
+        cross += A[b].double().T @ B[b].double()
     a, b = (pair_sums.factor_kernel(F).diagonal for F in (A, B))
-    return cross.square().sum() - a**p @ b**q
-
-# %% ../../nbs/prior/05_sketch.ipynb #5a113b6b
-_LEADING = 8  # leading directions whose powers are used
-
-
-def _leading_coordinates(Z: Tensor) -> Tensor:  # shape (n, at most 8)
-    "Coordinates along the leading directions, scaled so that the longest row has length 1."
-    some = blocks.evenly(len(Z), 2**14, down=True)
-    X = Z[some.to(Z.device)].double()
-    X = X / X.abs().max().clamp(min=1e-300)
-    if Z.shape[1] > _LEADING:
-        generator = torch.Generator().manual_seed(0)
-        V = torch.randn(Z.shape[1], 2 * _LEADING, generator=generator, dtype=torch.float64).to(X)
-        for _ in range(4):
-            V = torch.linalg.qr(X.T @ (X @ V)).Q
-        _, turn = torch.linalg.eigh((X @ V).T @ (X @ V))  # smallest first
-        Z = Z @ (V @ turn[:, -_LEADING:]).to(Z)
-    longest = Z.square().sum(1).max().sqrt()
-    return Z / longest.clamp(min=torch.finfo(Z.dtype).tiny)
+    return cross.square().sum() - a @ b
 
 # %% ../../nbs/prior/05_sketch.ipynb #4be0a369
 def _near_cells(factors: Sequence, most: int) -> Tensor:  # cell of each example
@@ -108,7 +77,6 @@ class _Sketched(NamedTuple):
     "Arrays from which sums over blocks are computed, and how blocks are drawn."
 
     problem: pair_sums.PairProblem
-    leading: list  # coordinates of prior and models along leading directions, (n, 8) each
     partitions: list  # cell of each example, shape (n,) each
     generator: torch.Generator
     side: int  # rows of a random block of pairs, called a lot, and also columns
@@ -140,9 +108,9 @@ def _lot_sums(sketched, rows, cols, partitions) -> tuple[Tensor, Tensor, Tensor]
     """Weighted sums over the pairs of each block that share no cell of `partitions`.
 
     Returns y of shape (n_lots, n_models, 2, n_temps), the control variates c of shape
-    (n_lots, n_models, 2, 2), and the sum of abs(K) over each lot, (n_lots,).
+    (n_lots, n_models, 2, 1), and the sum of abs(K) over each lot, (n_lots,).
     """
-    problem, leading = sketched.problem, sketched.leading
+    problem = sketched.problem
     dtype = problem.dtype
     struck = _share_a_cell(partitions, rows, cols)
     column = cols.weight.to(dtype)[..., None]
@@ -152,24 +120,21 @@ def _lot_sums(sketched, rows, cols, partitions) -> tuple[Tensor, Tensor, Tensor]
 
     K = _gram(problem.prior, rows, cols, dtype).masked_fill_(struck, 0)
     kernel = total(K.abs())
-    power = _gram(leading[0], rows, cols, dtype)
-    square, cube = power * power, power**3
     scratch, coins = torch.empty_like(K), []
     for o, small in zip(problem.odds, problem.small, strict=True):
         t, w = torch.empty_like(K), torch.empty_like(K)
         coins_(K * o, t, w, scratch, small=small)
         coins.append((t, w))
     y, c = [], []
-    for Z, margin in zip(problem.models, leading[1:], strict=True):
+    for Z in problem.models:
         M = _gram(Z, rows, cols, dtype).masked_fill_(struck, 0)
         of_mean = [total(M * t) / 2 for t, _ in coins]
-        controls = [total(M * K), total(M * cube)]
+        controls = [total(M * K)]
         M.mul_(M)
         of_variance = [total(M * w) for _, w in coins]
-        cut = _gram(margin, rows, cols, dtype).masked_fill_(struck, 0)
-        controls += [total(M), total(cut.mul_(cut).mul_(square))]
+        controls.append(total(M))
         y.append(torch.stack([*of_mean, *of_variance], -1).unflatten(-1, (2, -1)))
-        c.append(torch.stack(controls, -1).unflatten(-1, (2, 2)))
+        c.append(torch.stack(controls, -1)[..., None])
     return torch.stack(y, 1), torch.stack(c, 1), kernel
 
 # %% ../../nbs/prior/05_sketch.ipynb #d2603ab6
@@ -190,14 +155,10 @@ def _sums_within_cells(sketched: _Sketched) -> tuple[Tensor, ...]:
     return tuple(torch.cat(parts).sum(0) for parts in zip(*lots, strict=True))
 
 # %% ../../nbs/prior/05_sketch.ipynb #4b6d001d
-def _control_sums(sketched: _Sketched) -> Tensor:
-    "Sums over i != j of the control variates, shape (n_models, 2, 2)."
-    K, prior = sketched.problem.prior, sketched.leading[0]
-    sums = []
-    for Z, margin in zip(sketched.problem.models, sketched.leading[1:], strict=True):
-        sums += [_power_sum(Z, K, (1, 1)), _power_sum(Z, prior, (1, 3))]
-        sums += [_power_sum(Z, Z, (1, 1)), _power_sum(margin, prior, (2, 2))]
-    return torch.stack(sums).view(-1, 2, 2)
+def _control_sums(problem: pair_sums.PairProblem) -> Tensor:
+    "Sums over i != j of the control variates, shape (n_models, 2, 1)."
+    sums = [[_product_sum(Z, problem.prior), _product_sum(Z, Z)] for Z in problem.models]
+    return torch.stack([torch.stack(pair) for pair in sums])[..., None]
 
 # %% ../../nbs/prior/05_sketch.ipynb #c4d207c7
 def _point_probabilities(problem: pair_sums.PairProblem) -> Tensor:
@@ -242,30 +203,16 @@ def _drawn_lots(sketched, n_lots) -> Iterator:
 def _control_slopes(lots: Iterable, control_means: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Least-squares slopes of y on the control variates, from lots.
 
-    Returns the slopes, of shape (n_models, 2, n_temps, 2), and the residual variance and the mean
-    of y minus the slopes times the control variates, of shape (n_models, 2, n_temps).
+    Returns the slopes, and the variance and the mean of y minus the slopes times the control
+    variates, of shape (n_models, 2, n_temps) each.
     """
-    total, n_lots = [control_means.new_zeros(())] * 5, 0
-    for y, c, _ in lots:
-        d = c - control_means
-        sums = [y, y * y, d, d[..., None] * d[..., None, :], y[..., None] * d[..., None, :]]
-        total = [a + part.sum(0) for a, part in zip(total, sums, strict=True)]
-        n_lots += len(y)
-    y, yy, d, dd, yd = (pair_sums.check_overflow(sums) / n_lots for sums in total)
-    spread = dd - d[..., None] * d[..., None, :]
-    along = yd - y[..., None] * d[..., None, :]
-    sd = spread.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
-    unit = torch.where(sd > 0, sd, 1)
-    correlation = spread / (unit[..., None] * unit[..., None, :])
-    inverse = torch.linalg.pinv(correlation, rtol=1e-9, hermitian=True)
-    beta = (along / unit[..., None, :]) @ inverse / unit[..., None, :]
-    residual = (yy - y * y) - (beta * (2 * along - beta @ spread)).sum(-1)
-    return beta, residual.clamp(min=0), _controlled(y, d, beta)
-
-
-def _controlled(y: Tensor, d: Tensor, beta: Tensor) -> Tensor:  # like y
-    "Subtract beta d from y; y has shape (..., n_temps) and d has shape (..., 2)."
-    return y - (beta @ d[..., None])[..., 0]
+    y, c, _ = (torch.cat(parts) for parts in zip(*lots, strict=True))
+    d = c - control_means
+    spread = d.var(0, correction=0)
+    along = ((y - y.mean(0)) * (d - d.mean(0))).mean(0)
+    beta = torch.where(spread > 0, along / spread, 0)
+    rest = pair_sums.check_overflow(y - beta * d)
+    return beta, pair_sums.check_overflow(rest.var(0, correction=0)), rest.mean(0)
 
 # %% ../../nbs/prior/05_sketch.ipynb #a49c2f38
 _NEIGHBOURS = 2**17  # number of neighbouring pairs to check
@@ -304,7 +251,7 @@ def _largest_residual(
         rows = _Side(i[block], 1 / (b[i[block]] * n))
         cols = _Side(j[block], 1 / (b[j[block]] * (n - 1)))
         y, c, _ = _lot_sums(sketched, rows, cols, [])
-        r = _controlled(y, c - control_means, beta) - start
+        r = y - beta * (c - control_means) - start
         largest = torch.maximum(largest, r.abs().amax(0))
     return largest
 
@@ -313,7 +260,6 @@ class _FreshLots(NamedTuple):
     "Sums over drawn lots, for fixed slopes."
 
     powers: Tensor  # powers 1 to 3 of r - start, shape (3, n_models, 2, n_temps)
-    controls: Tensor  # powers 1 and 2 of the first c - control_means, shape (2, n_models, 2, 1)
     kernel: Tensor  # sum of abs(K_ij), a scalar
     n_lots: int
 
@@ -328,23 +274,14 @@ class _FreshLots(NamedTuple):
         third = third - 3 * first * second + 2 * first**3
         return third**2 > 0.04 * self.n_lots * variance**3
 
-    def controls_off(self, control_means: Tensor, rounding: float) -> Tensor:
-        "Return whether the control variates are over four standard errors off their known means."
-        first, second = self.controls / self.n_lots
-        error = ((second - first**2).clamp(min=0) / (self.n_lots - 1)).sqrt()
-        return first.abs() > 4 * error + rounding * control_means.abs()
-
 
 def _fresh_lots(sketched, n_lots, *, beta, start, control_means) -> _FreshLots:
-    powers = controls = kernel = control_means.new_zeros(())
+    powers = kernel = control_means.new_zeros(())
     for y, c, K in _drawn_lots(sketched, n_lots):
-        off = c - control_means
-        r = _controlled(y, off, beta) - start
+        r = y - beta * (c - control_means) - start
         powers = powers + torch.stack([r.sum(0), (r * r).sum(0), (r**3).sum(0)])
-        first = off[..., :1]
-        controls = controls + torch.stack([first.sum(0), (first * first).sum(0)])
         kernel = kernel + K.sum()
-    return _FreshLots(powers, controls, kernel, n_lots)
+    return _FreshLots(powers, kernel, n_lots)
 
 # %% ../../nbs/prior/05_sketch.ipynb #819e30eb
 def _doubtful(fresh, start, exact, weight, rel_tol) -> Tensor:
@@ -382,8 +319,8 @@ def sketch_trace_moments(
 
     Pairs within cells of nearby examples are summed exactly. For the others, y - beta c is averaged
     over blocks whose rows and columns are drawn at random, long ones with higher probability: y is
-    M_ij tanh(K_ij / 2T) / 2 or M_ij^2 p_ij (1 - p_ij), and c holds the first terms of its series,
-    whose sums are known. A pilot run fixes beta and the number of blocks; the estimate uses only
+    M_ij tanh(K_ij / 2T) / 2 or M_ij^2 p_ij (1 - p_ij), and c is the first term of its series,
+    whose sum is known. A pilot run fixes beta and the number of blocks; the estimate uses only
     fresh blocks and is unbiased if their number is fixed in advance.
     The cost is O(n r^2) time, plus O(r) per pair and model.
     Reference: Task Priors, Theorem 2.6, for the sums that are estimated.
@@ -396,10 +333,8 @@ def sketch_trace_moments(
     side = _lot_side(max_pairs)
     n_lots = max_pairs // side**2
     n = len(p.prior)
-    leading = [_leading_coordinates(F) for F in (p.prior, *p.models)]
     sketched = _Sketched(
         problem=p,
-        leading=leading,
         partitions=_near_partitions(p),
         generator=generator,
         side=side,
@@ -413,7 +348,7 @@ def sketch_trace_moments(
     exact[:, 0] += torch.stack([kernel.off_diagonal for kernel in kernels])[:, None] / 2
     # a moment is the known sum `exact` plus `weight` times a mean over pairs
     exact, weight = exact + of_sum * y, of_sum * n * (n - 1)
-    control_means = (_control_sums(sketched) - c) / (n * (n - 1))
+    control_means = (_control_sums(p) - c) / (n * (n - 1))
     pilot = _drawn_lots(sketched, _LEAST_LOTS)
     beta, residual, start = _control_slopes(pilot, control_means)
     fixed = dict(beta=beta, start=start, control_means=control_means)
@@ -429,8 +364,6 @@ def sketch_trace_moments(
     mean, error = fresh.mean_and_error()
     value = exact + weight * (start + mean)
     error = weight * torch.hypot(error, missed / fresh.n_lots)
-    rounding = 1e-9 if p.dtype == torch.float64 else 1e-5
-    heavy = doubtful(fresh) or fresh.controls_off(control_means[..., :1], rounding).any()
     kernel = kernel_within + fresh.kernel / fresh.n_lots * n * (n - 1)
     return SketchedMoments(
         mean=p.shaped(value[:, 0]),
@@ -442,5 +375,5 @@ def sketch_trace_moments(
         mean_error=p.shaped(error[:, 0]),
         variance_error=p.shaped(error[:, 1]),
         n_pairs=(_LEAST_LOTS + used) * side**2,
-        converged=bool((error <= rel_tol * value.abs()).all() and not heavy),
+        converged=bool((error <= rel_tol * value.abs()).all() and not doubtful(fresh)),
     )

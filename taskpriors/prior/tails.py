@@ -7,7 +7,7 @@ __all__ = ['trace_covariance', 'outperform_probability']
 
 # %% ../../nbs/prior/06_tails.ipynb #817efcee
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 import torch
@@ -20,16 +20,13 @@ from . import pair_sums
 from ..signatures import documented
 
 # %% ../../nbs/prior/06_tails.ipynb #f2f9286b
-@torch.no_grad()
-def _covariance_sums(blocks, *, prior, models, odds, dtype) -> Tensor:
-    "Sums over i != j of A_ij B_ij w_ij per pair of models, (n_odds, n_models, n_models), float64."
-    total = prior.diagonal.new_zeros(())
-    for block in blocks:
-        K = prior.block(block, dtype)
-        S = torch.stack([model.block(block, dtype, hollow=True).flatten() for model in models])
-        sums = [(S * (torch.sigmoid(x) * torch.sigmoid(-x)).flatten()) @ S.T for x in odds * K]
-        total = total + torch.stack(sums) * (1 if block[0] == block[1] else 2)
-    return total
+def _covariance_block(
+    K: Tensor, models: Iterable[Tensor], *, odds: list
+) -> Tensor:  # float64, shape (n_odds, n_models, n_models)
+    "Sums of A_ij B_ij w_ij over a block, for each pair of models."
+    S = torch.stack([M.flatten() for M in models])
+    coins = (pair_sums.coin_cumulants(o * K.flatten(), 2) for o in odds)
+    return torch.stack([(S * w) @ S.T for _, w in coins])
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e0004
 @documented
@@ -52,14 +49,11 @@ def trace_covariance(
         models, prior, temperature, graphs, block_size=block_size, executor=executor
     )
     kernels = [pair_sums.factor_kernel(Z) for Z in p.models]
-    odds = p.temperatures.new_tensor(p.odds).to(p.prior.device)[:, None, None]
-    fn = partial(_covariance_sums, prior=p.kernel, models=kernels, odds=odds, dtype=p.dtype)
+    fn = partial(_covariance_block, odds=p.odds)
     size = p.points_per_block(2 * len(p.models) + 6)
-    covariance = pair_sums.check_overflow(p.sum_blocks(fn, size)) * p.twice
+    covariance = pair_sums.check_overflow(p.sum_pairs(fn, kernels, size)) * p.twice
     if p.twice == 1:
-        m = torch.stack([kernel.diagonal for kernel in kernels])
-        coins = [pair_sums.coin_cumulants(o * p.kernel.diagonal, 2) for o in p.odds]
-        covariance = covariance + torch.stack([(m * w) @ m.T for _, w in coins])
+        covariance = covariance + fn(p.kernel.diagonal, [kernel.diagonal for kernel in kernels])
     return covariance[0] if p.single_temperature else covariance
 
 # %% ../../nbs/prior/06_tails.ipynb #8f681dac
@@ -73,33 +67,20 @@ def _tilted_coins(x, D, s) -> Tensor:
     slope = D * (k[0] - torch.sigmoid(x))
     return torch.stack([C.sum(), slope.sum(), (D * D * k[1]).sum(), (D**3 * k[2]).sum()])
 
-
-def _tilted_table(K, D, odds, tilts) -> Tensor:
-    "Evaluate `_tilted_coins` at each temperature and tilt, shape (4, n_odds, n_tilts)."
-    rows = zip(odds, tilts.tolist(), strict=True)
-    table = [torch.stack([_tilted_coins(o * K, D, s) for s in row]) for o, row in rows]
-    return torch.stack(table).permute(2, 0, 1)
-
 # %% ../../nbs/prior/06_tails.ipynb #5c7e000a
-@torch.no_grad()
-def _tilted_sums(
-    blocks: Iterable,  # blocks of pairs, from pair_blocks
+def _tilted_block(
+    K: Tensor,
+    models: Iterable[Tensor],  # the block of a single kernel, or of a difference of kernels
     *,
-    prior: pair_sums._Kernel,
-    model: pair_sums._Kernel,  # a kernel, or a difference of kernels
-    odds: Sequence,  # 1/T for each temperature, doubled for undirected graphs
+    odds: list,  # 1/T for each temperature, doubled for undirected graphs
     tilts: Tensor,  # shape (n_odds, n_tilts)
     twice: int,  # 2 for undirected graphs, 1 for directed ones
-    dtype: torch.dtype,  # dtype of the blocks
 ) -> Tensor:
-    "Sums over i != j of C, C', C'' and C''': float64, shape (4, n_odds, n_tilts)."
-    total = tilts.new_zeros(4, *tilts.shape, dtype=torch.float64)
-    for block in blocks:
-        K = prior.block(block, dtype)
-        D = model.block(block, dtype, hollow=True) * twice
-        copies = 1 if block[0] == block[1] else 2
-        total = total + _tilted_table(K, D, odds, tilts) * (copies / twice)
-    return total
+    "Sums of C and three derivatives over a block: float64, shape (4, n_odds, n_tilts)."
+    (D,) = models
+    rows = zip(odds, tilts.tolist(), strict=True)
+    table = [torch.stack([_tilted_coins(o * K, D * twice, s) for s in row]) for o, row in rows]
+    return torch.stack(table).permute(2, 0, 1) / twice
 
 # %% ../../nbs/prior/06_tails.ipynb #34731967
 def _generating_function(problem, kernel) -> Callable:
@@ -110,19 +91,10 @@ def _generating_function(problem, kernel) -> Callable:
     size = problem.points_per_block(12)
 
     def at(tilts) -> Tensor:
-        fn = partial(
-            _tilted_sums,
-            prior=problem.kernel,
-            model=kernel,
-            odds=problem.odds,
-            tilts=tilts,
-            twice=problem.twice,
-            dtype=problem.dtype,
-        )
-        total = problem.sum_blocks(fn, size)
+        fn = partial(_tilted_block, odds=problem.odds, tilts=tilts, twice=problem.twice)
+        total = problem.sum_pairs(fn, [kernel], size)
         if problem.twice == 1:
-            x, D = problem.kernel.diagonal, kernel.diagonal
-            total = total + _tilted_table(x, D, problem.odds, tilts)
+            total = total + fn(problem.kernel.diagonal, [kernel.diagonal])
         return total
 
     return at

@@ -7,7 +7,6 @@ __all__ = []
 
 # %% ../../nbs/rank/07_distributions.ipynb #165df920
 import difflib
-import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -468,7 +467,7 @@ class Moments(NamedTuple):
 
     mean: Tensor  # shape (n_models,)
     variance: Tensor  # shape (n_models,)
-    least: Tensor  # least eigenvalue of E[G]; minus infinity if the iteration did not converge
+    least: Tensor  # least eigenvalue of E[G]
     temperature: Tensor  # temperature T of the edges, in units of K
     scale: Tensor  # mean of |K_ij|
     seconds: Tensor  # computation time per model
@@ -479,7 +478,7 @@ class Moments(NamedTuple):
         return cls(
             mean=trace.mean.cpu(),
             variance=trace.variance.cpu(),
-            least=members.scalar(least).nan_to_num(-math.inf),  # the cache cannot store NaN
+            least=members.scalar(least),
             temperature=members.scalar(temperature),
             scale=members.scalar(trace.kernel_scale),
             seconds=members.scalar(seconds),
@@ -492,8 +491,7 @@ class Moments(NamedTuple):
 
     def edge_reason(self, n: int) -> str:
         "Reason why no labels of n examples can have these edge probabilities, or ''."
-        least = math.nan if self.least.isinf() else self.least.item()
-        return edges.edge_reason(least, n)
+        return edges.edge_reason(self.least.item(), n)
 
 # %% ../../nbs/rank/07_distributions.ipynb #218f95f7
 @dataclass(frozen=True, eq=False, kw_only=True)

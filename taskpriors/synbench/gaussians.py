@@ -7,7 +7,7 @@ __all__ = ['SyntheticTask', 'synthetic_task']
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #f9e0d4c4
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,13 +17,35 @@ from typing_extensions import TypeAliasType
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
-from ..checks import ArrayLike, ExecutorLike, Seed
+from ..checks import ArrayLike, Seed
 from ..inputs.encoders import check_device
 from ..results import Result
 from ..signatures import documented
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #689e9693
-class Diagonal:
+class Covariance:
+    "Covariance of images, given by what it does to rows (n, d); by default of full rank."
+
+    def color(self, g: Tensor) -> Tensor:
+        "Map white noise to noise."
+        raise NotImplementedError
+
+    def solve(self, v: Tensor) -> Tensor:
+        "Multiply by the pseudo-inverse."
+        raise NotImplementedError
+
+    def project(self, v: Tensor) -> Tensor:
+        "Project to the range."
+        return v
+
+    def rank(self, d: int) -> int:
+        return d
+
+    def fits(self, shape: tuple) -> bool:
+        return True
+
+
+class Diagonal(Covariance):
     "Diagonal covariance; equal variances give Gaussian-I."
 
     @checks.named("Diagonal")
@@ -56,7 +78,7 @@ class Diagonal:
         return len(self.variance) in (1, math.prod(shape))
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #454bd9ce
-class _Dense:
+class _Dense(Covariance):
     "Dense covariance of small images, given as a d x d matrix."
 
     @checks.named("covariance")
@@ -88,7 +110,7 @@ class _Dense:
         return len(self.F) == math.prod(shape)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #51962311
-class _Banded:
+class _Banded(Covariance):
     "Block-diagonal covariance with equal band matrices; diagonal k couples pixels i and i + k."
 
     @checks.named("heptadiagonal")
@@ -125,50 +147,8 @@ class _Banded:
         solved = cho_solve_banded((self.L.numpy(), True), rows.T).T
         return torch.from_numpy(solved.copy()).to(v).reshape(v.shape)
 
-    def project(self, v: Tensor) -> Tensor:
-        return v
-
-    def rank(self, d: int) -> int:
-        return d
-
     def fits(self, shape: tuple) -> bool:
         return self.size in [math.prod(shape[i:]) for i in range(len(shape))]
-
-# %% ../../nbs/synbench/02_gaussians.ipynb #51cd1086
-class Colored:
-    "Covariance given by a function that colours white noise."
-
-    def __init__(
-        self, color: Callable, solve: Callable | None = None, rank: int | None = None
-    ) -> None:
-        "Pass linear maps of arrays (n, d) to the same shape; the default rank is full."
-        self._color, self._solve, self._rank = color, solve, rank
-
-    @checks.named("Colored")
-    def color(self, g: Tensor) -> Tensor:
-        x = self._color(g)
-        if getattr(x, "shape", None) != g.shape:
-            rule = "the colouring must return arrays of the shape of its input"
-            got = f"{getattr(x, 'shape', type(x))} from {tuple(g.shape)}"
-            checks.refuse(rule, got, "return shape (n, d)")
-        return x
-
-    @checks.named("Colored")
-    def solve(self, v: Tensor) -> Tensor:
-        if self._solve is None:
-            rule = "the reference accuracy needs the inverse covariance"
-            got, remedy = "a colouring without `solve`", "pass Colored(color, solve)"
-            checks.refuse(rule, got, remedy, TypeError)
-        return self._solve(v)
-
-    def project(self, v: Tensor) -> Tensor:
-        return v
-
-    def rank(self, d: int) -> int:
-        return d if self._rank is None else self._rank
-
-    def fits(self, shape: tuple) -> bool:
-        return True
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #ff9e483c
 @checks.entry_point
@@ -200,13 +180,12 @@ def _white_noise(
     stop: int,
     *,
     device: torch.device | str = "cpu",
-    executor: ExecutorLike | None = None,
 ) -> Tensor:  # shape (stop - start, dim), float32
     "Return consecutive rows of an infinite stream; each block of rows has a separate seed."
     out = torch.empty(stop - start, dim, device=device)
     size = _rows_of_one_seed(dim)
 
-    def draw(i: int) -> None:
+    for i in range(start // size, -(-stop // size)):
         low, high = max(start, i * size), min(stop, (i + 1) * size)
         part = out[low - start : high - start]
         block = part if len(part) == size else torch.empty(size, dim, device=device)
@@ -215,8 +194,6 @@ def _white_noise(
         block.normal_(generator=g)
         if len(part) < size:
             part.copy_(block[low - i * size : high - i * size])
-
-    list(blocks.map_blocks(draw, range(start // size, -(-stop // size)), executor=executor))
     return out
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #d0b723d4
@@ -227,8 +204,7 @@ def _balanced_labels(root: int, start: int, stop: int, tau: float) -> Tensor:  #
     return (edges[1:] - edges[:-1]).long()
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #765ed74b
-Covariance = TypeAliasType("Covariance", Diagonal | _Dense | _Banded | Colored)
-CovarianceLike = TypeAliasType("CovarianceLike", str | ArrayLike | Covariance | Callable)
+CovarianceLike = TypeAliasType("CovarianceLike", str | ArrayLike | Covariance)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #19945098
 @dataclass(frozen=True, eq=False, repr=False)
@@ -261,7 +237,6 @@ class SyntheticTask(Result):
         *,
         seed: Seed | None = 0,
         device: str | torch.device = "cpu",  # device on which the rows are drawn
-        executor: ExecutorLike | None = None,  # maps over blocks of rows
     ) -> tuple[Tensor, Tensor]:  # images (stop - start, *shape), float32, and their labels
         "Return consecutive rows of the infinite sample that `seed` defines."
         root = _task_root(seed)
@@ -271,7 +246,7 @@ class SyntheticTask(Result):
         checks.check_memory(self._row_bytes() * (stop - start), remedy, device=device)
         y = _balanced_labels(root, start, stop, self.tau).to(device)
         d = len(self.mu)
-        noise = _white_noise(root, d, start, stop, device=device, executor=executor)
+        noise = _white_noise(root, d, start, stop, device=device)
         x = self.covariance.color(noise)
         x = x.add_(self.pixel_mean).addcmul_(2 * y[:, None].to(x) - 1, self.mu.to(x))
         return x.reshape(-1, *self.shape), y
@@ -283,12 +258,11 @@ class SyntheticTask(Result):
         batch_size: int = 256,  # rows per batch
         seed: Seed | None = 0,
         device: str | torch.device = "cpu",
-        executor: ExecutorLike | None = None,
     ) -> Iterator[tuple[Tensor, Tensor]]:  # images and labels
         "Iterate in batches over the first `n` rows of the sample that `seed` defines."
         root = _task_root(seed)
         for s in blocks.row_blocks(checks.check_count(n, "n"), batch_size):
-            yield self.rows(s.start, s.stop, seed=root, device=device, executor=executor)
+            yield self.rows(s.start, s.stop, seed=root, device=device)
 
     @checks.entry_point
     def sample(
@@ -297,27 +271,22 @@ class SyntheticTask(Result):
         *,
         seed: Seed | None = 0,
         device: str | torch.device = "cpu",
-        executor: ExecutorLike | None = None,
     ) -> tuple[Tensor, Tensor]:  # images of shape (n, *shape), float32, and labels (n,)
         "Return the first `n` rows at once."
-        device = check_device(device)
-        n_bytes = self._row_bytes() * checks.check_count(n, "n")
-        checks.check_memory(n_bytes, "iterate over batches(n) instead", device=device)
-        return self.rows(0, n, seed=seed, device=device, executor=executor)
+        n = checks.check_count(n, "n")
+        return self.rows(0, n, seed=seed, device=check_device(device))
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #c7190c05
 def _covariance(covariance: CovarianceLike, shape: tuple) -> Covariance:
     if isinstance(covariance, str):
         checks.check_choice(covariance, ("identity", "heptadiagonal"), "covariance")
         return Diagonal() if covariance == "identity" else heptadiagonal(shape)
-    if isinstance(covariance, (Diagonal, _Dense, _Banded, Colored)):
+    if isinstance(covariance, Covariance):
         return covariance
-    if callable(covariance) and not isinstance(covariance, type):
-        return Colored(covariance)
-    S = checks.check_tensor(covariance, "covariance")  # type: ignore[arg-type]
+    S = checks.check_tensor(covariance, "covariance")
     if S.ndim != 2:
         return Diagonal(S)
-    checks.check_memory(4 * 8 * len(S) ** 2, "pass a function that colours noise")
+    checks.check_memory(4 * 8 * len(S) ** 2, "pass a Covariance")
     return _Dense(S)
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #b9e94d5e
@@ -327,7 +296,7 @@ def synthetic_task(
     scale: float,  # length s of the mean; the accuracy of Gaussian-I is Phi(s)
     shape: int | tuple,  # image shape, such as (3, 224, 224)
     *,
-    covariance: CovarianceLike = "identity",  # a name, an array or a colouring function
+    covariance: CovarianceLike = "identity",  # a name, an array or a Covariance
     direction: ArrayLike | None = None,  # direction of the mean, of `shape`; None is all ones
     tau: float = 0.5,  # probability of class 1
     pixel_mean: float = 0.5,  # midpoint of the two classes, per pixel
@@ -335,8 +304,7 @@ def synthetic_task(
     """Create a binary task of two Gaussian classes of images with a known optimal accuracy.
 
     x = pixel_mean + y scale u + noise, with y = 1 or -1, u the unit direction and noise with the
-    given covariance: a name, a variance per pixel, a d x d matrix, or a function that colours white
-    noise of shape (n, d).
+    given covariance: a name, a variance per pixel, a d x d matrix, or a `Covariance`.
 
     Reference: Ko et al., SynBench, Section 3 and A.14.
     """

@@ -22,7 +22,7 @@ import taskpriors.checks as checks
 import taskpriors.store as store
 from ..blocks import map_blocks
 from ..checks import ExecutorLike
-from ..inputs import accepted_models, encoders, named_models, pooling, sources
+from ..inputs import accepted_models, encoders, named_models, sources
 from ..inputs.accepted_models import ModelLike, load_encoder
 from ..signatures import documented
 from . import gaussians
@@ -30,7 +30,7 @@ from .curves import SynBenchResult, SynBenchSettings
 from .robust_bayes import RobustBayes, robust_bayes
 
 # %% ../../nbs/synbench/03_score.ipynb #a29104dc
-class _ImageEncoder(NamedTuple):
+class ImageEncoder(NamedTuple):
     "A network with its image size and pixel statistics, from images to features (n, d)."
 
     network: encoders.BatchEncoder  # normalised images -> features
@@ -54,13 +54,6 @@ class _ImageEncoder(NamedTuple):
         batches = task.batches(n, batch_size=batch_size, seed=seed, device=self.network.device)
         z, y = zip(*((self(x), y) for x, y in batches), strict=True)
         return torch.cat(z).double(), torch.cat(y)
-
-    def differentiable(self, x: Tensor) -> Tensor:
-        "Compute features with gradients in the images, for attacks."
-        network = self.network
-        x = self.normalized(x).to(network.device, network.dtype)
-        z = network.forward(x)
-        return pooling.pool_output(z, "flatten", network.name).float()
 
 # %% ../../nbs/synbench/03_score.ipynb #7628ee16
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -95,7 +88,7 @@ def image_encoder(
     normalize: str,
     normalize_by: tuple | None,
     device: str | torch.device | None,
-) -> _ImageEncoder:
+) -> ImageEncoder:
     "Wrap a model with its image size and pixel statistics; `evaluating` moves it to the device."
     source = sources.source_of(model)
     name = getattr(model, "name", source.label)
@@ -129,7 +122,7 @@ def image_encoder(
         pooling="flatten",
     )
     mean, std = _pixel_statistics(normalize, normalize_by, config, shape[0])
-    return _ImageEncoder(network, tuple(shape), mean.to(place), std.to(place))
+    return ImageEncoder(network, tuple(shape), mean.to(place), std.to(place))
 
 # %% ../../nbs/synbench/03_score.ipynb #705ed2df
 def scored_network(model: ModelLike) -> tuple[Any, dict[str, Any]]:
@@ -207,7 +200,7 @@ def sample_seeds(seed: int, scale: float) -> tuple[int, int]:
 
 # %% ../../nbs/synbench/03_score.ipynb #80c22bc5
 def _score_key(
-    encoder: _ImageEncoder, s: SynBenchSettings, seed: int, sizes: Sequence[int]
+    encoder: ImageEncoder, s: SynBenchSettings, seed: int, sizes: Sequence[int]
 ) -> str | None:
     "Return the cache key of a score, or None if the network is not deterministic."
     network = encoder.network
@@ -231,7 +224,7 @@ def _score_key(
 def _measure_scale(
     scale: float,
     *,
-    encoder: _ImageEncoder,
+    encoder: ImageEncoder,
     settings: SynBenchSettings,
     sizes: Sequence[int],  # training sizes
     seed: int,
@@ -283,7 +276,7 @@ def _read_or_measure(
 @checks.named("synbench_score")
 def score_by_n(
     model: str | Callable,  # model to score, as in `synbench_score`
-    sizes: int | Sequence,  # training sizes; smaller samples are prefixes of the largest
+    sizes: Sequence,  # training sizes; smaller samples are prefixes of the largest
     *,
     settings: SynBenchSettings | None = None,  # this and the following as in `synbench_score`
     input_size: tuple | None = None,  # (channels, height, width)
@@ -299,15 +292,10 @@ def score_by_n(
     "Compute SynBench scores at several training sizes from the forward passes of one (Table 8)."
     s = SynBenchSettings.checked(settings, changes)
     seed = checks.check_count(seed, "seed", low=0)
-    if isinstance(sizes, (list, tuple)) and not sizes:
-        remedy = "pass at least one training size"
-        checks.refuse("sizes must not be empty", "none", remedy)
-    if isinstance(sizes, int):
-        sizes = [sizes]
-    sizes = checks.check_several(sizes, "sizes")
+    load = partial(checks.check_load, name="sizes", low=4, bytes_each=s.sample_bytes)
+    sizes = [load(n) for n in checks.check_several(sizes, "sizes")]
     progress = checks.check_flag(progress, "progress")
     encoder = image_encoder(model, input_size, s.normalize, normalize_by, device)
-    sizes = [checks.check_load(n, "sizes", low=4, bytes_each=s.sample_bytes) for n in sizes]
     work = partial(
         _measure_scale,
         encoder=encoder,
