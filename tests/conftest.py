@@ -52,22 +52,37 @@ def refuse_an_idle_skip(report, config):
 
 
 FIRST = (
-    "test_site.py",
     "test_mypy_finds_nothing",
+    "[start/04_with_labels]",
     "[rank/12_run]",
+    "[report/04_page]",
+    "[tools/08_cli]",
+    "[rank/14_files]",
+    # the long tests: what one of two workers starts with, then that of the other
+    "test_site.py",
+    "test_nbdev.py",
     "test_the_default_ranks_the_zoo_on_the_digits",
     "test_models_of_noise_have_no_verdict",
+    "test_slow_cells_say_what_they_said",
+    "test_types.py",
 )
 
 
 def pytest_collection_modifyitems(items):
     """What takes longest comes first: at the end of a run a core would wait for it.
 
-    That is the check of types without a cache, the chapter that runs a ranking and, among the long
-    tests, the site, which one test builds and all others read, the command that trains the zoo and
-    the rankings of noise.
+    That is the check of types without a cache, the chapters that run many rankings and, among the
+    long tests, the site. One test builds it and all others read it, so that one worker should run
+    them. Tests are dealt out to the workers in halves: of the long tests, the site fills most of
+    the first half, commands of seconds the rest of it, and the second one starts with what takes
+    minutes.
     """
-    items.sort(key=lambda item: not any(part in item.nodeid for part in FIRST))
+
+    def place(item):
+        matches = [place for place, part in enumerate(FIRST) if part in item.nodeid]
+        return matches[0] if matches else len(FIRST)
+
+    items.sort(key=place)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -1,14 +1,17 @@
 """Every notebook, once, from a fresh kernel.
 
 It runs, it warns of nothing, it prints what the committed outputs say, and it draws what the
-committed figures show. Cells flagged slow run under `-m long`; those flagged gpu or network are for
-those who have the machine, and what a study prints depends on data that not everybody has.
+committed figures show. Cells flagged slow run under `-m long`, each notebook's with the other cells
+that they need; those flagged gpu or network are for those who have the machine, and what a study
+prints depends on data that not everybody has.
 """
 
+import ast
 import base64
 import io
 import os
 import re
+import symtable
 import tempfile
 from pathlib import Path
 
@@ -35,6 +38,56 @@ def is_run(cell, slow):
     if cell.cell_type != "code" or "nbdev_export()" in cell.source:
         return False
     return not ELSEWHERE.search(cell.source) and (slow or not SLOW.search(cell.source))
+
+
+CHECKS = re.compile(r"assert_|test_|print$|show_doc$")  # functions that change none of their inputs
+
+
+def names_in(*nodes):
+    return {name.id for node in nodes for name in ast.walk(node) if isinstance(name, ast.Name)}
+
+
+def scopes(table):
+    yield table
+    for inner in table.get_children():
+        yield from scopes(inner)
+
+
+def read_and_changed(source):
+    """The names of the notebook that a cell reads, and those that it assigns or may change.
+
+    `x.f(y)` as a statement may change `x`, `f(y)` may change `y`, and `x[0] = y` changes `x`.
+    """
+    tree, cell = ast.parse(source), symtable.symtable(source, "cell", "exec")
+    read = {
+        symbol.get_name()
+        for scope in scopes(cell)
+        for symbol in scope.get_symbols()
+        if symbol.is_global() or (scope is cell and symbol.is_referenced())
+    }
+    symbols = cell.get_symbols()
+    changed = {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+            changed |= names_in(node.value)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            call = node.value
+            if isinstance(call.func, ast.Attribute):
+                changed |= names_in(call.func.value)
+            elif not CHECKS.match(getattr(call.func, "id", "")):
+                changed |= names_in(*call.args)
+    return read, changed
+
+
+def needed_by_slow(cells):
+    "The slow cells of a notebook and those that assign or change a name that one of them reads."
+    wanted, needed = set(), []
+    for cell in reversed(cells):
+        read, changed = read_and_changed(cell.source)
+        if SLOW.search(cell.source) or changed & wanted:
+            needed.append(cell)
+            wanted |= read
+    return needed[::-1]
 
 
 def text_of(outputs):
@@ -105,6 +158,8 @@ def run():
         ran = nbformat.read(path, 4)
         for nb in (committed, ran):
             nb.cells = [cell for cell in nb.cells if is_run(cell, slow)]
+            if slow:
+                nb.cells = needed_by_slow(nb.cells)
         client = nbclient.NotebookClient(
             ran,
             timeout=None,
@@ -192,6 +247,25 @@ def test_slow_cells_say_what_they_said(path, run):
     compare((old, new) for old, new in pairs if is_comparable(path, new))
     for _, new in pairs:
         check_warnings(new)
+
+
+def test_slow_cells_run_after_what_they_need():
+    from nbformat.v4 import new_code_cell
+
+    sources = [
+        "import math",
+        "def double(x):\n    return helper(x)",
+        "helper, table, folder, rows = math.sqrt, {}, Path(), []",
+        "assert_close(double(4), 2)",
+        "table['a'] = 1",
+        "(folder / 'file').write_text('')",
+        "fill(rows)",
+        "unused = [table for table in rows]",
+        "#| slow\nprint(double(table['a']), folder, rows)",
+        "print(table)",
+    ]
+    needed = needed_by_slow([new_code_cell(source) for source in sources])
+    assert [sources.index(cell.source) for cell in needed] == [0, 1, 2, 4, 5, 6, 8]
 
 
 def test_a_moved_title_is_another_figure():

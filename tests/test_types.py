@@ -46,35 +46,38 @@ def test_the_stub_lists_what_the_package_offers():
     assert done.returncode == 0, done.stderr
 
 
+def page_scripts():
+    "Name -> code of the pages for users, one script a page."
+    pages = [ROOT / "nbs" / "index.ipynb", *sorted((ROOT / "nbs" / "start").glob("*.ipynb"))]
+    scripts = {}
+    for page in pages:
+        cells = json.loads(page.read_text(encoding="utf-8"))["cells"]
+        code = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+        text = "\n\n".join(re.sub(r"^(\s*)[%!].*$", r"\1pass", cell, flags=re.M) for cell in code)
+        scripts[f"page_{page.stem}.py"] = text
+    return scripts
+
+
 @pytest.mark.long
-def test_a_script_of_a_user_is_typed_and_wrong_ones_are_found(tmp_path):
+def test_scripts_and_pages_are_typed_and_wrong_scripts_are_found(tmp_path):
+    """A checker passes a user's script and finds what is wrong in others. No page passes a keyword
+    or reads a name that it does not find. It reads the library once for all of them.
+    """
     wrong = {
         "wrong_keyword.py": (SCRIPT.replace("references=False", "n_taskz=3"), "n_taskz"),
         "wrong_place.py": (SCRIPT.replace("references=False", "n_tasks=3"), "arg-type"),
         "wrong_option.py": (SCRIPT.replace("n_classes=3", "n_clases=3"), "n_clases"),
         "wrong_kind.py": (SCRIPT.replace('device="cpu"', "device=[3]"), "device"),
         "wrong_result.py": (SCRIPT.replace("best: str", "best: int"), "best"),
+        "wrong_page.py": ("import taskpriors\n\ntaskpriors.nowhere", "[attr-defined]"),
     }
-    (tmp_path / "right.py").write_text(SCRIPT)
-    for name, (text, _) in wrong.items():
-        (tmp_path / name).write_text(text)
-    found = complaints(tmp_path, "right.py", *wrong)
+    scripts = {"right.py": SCRIPT, **page_scripts()}
+    scripts |= {name: text for name, (text, _) in wrong.items()}
+    for name, text in scripts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    found = complaints(tmp_path, *scripts)
     assert not [line for line in found if line.startswith("right.py")], found
     for name, (_, word) in wrong.items():
         assert any(line.startswith(name) for line in found), f"{name}, for {word}: {found}"
-
-
-@pytest.mark.long
-def test_calls_on_pages_for_users_name_what_there_is(tmp_path):
-    "No page passes a keyword or reads a name that a type checker does not find."
-    pages = [ROOT / "nbs" / "index.ipynb", *sorted((ROOT / "nbs" / "start").glob("*.ipynb"))]
-    names = []
-    for page in pages:
-        cells = json.loads(page.read_text(encoding="utf-8"))["cells"]
-        code = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
-        text = "\n\n".join(re.sub(r"^(\s*)[%!].*$", r"\1pass", cell, flags=re.M) for cell in code)
-        names.append(f"page_{page.stem}.py")
-        (tmp_path / names[-1]).write_text(text, encoding="utf-8")
-    found = complaints(tmp_path, *names)
     kinds = ("[call-arg]", "[attr-defined]")
     assert not [line for line in found if line.endswith(kinds) and line.startswith("page_")]
