@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/rank/07_distributions.ipynb #165df920
 import difflib
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
