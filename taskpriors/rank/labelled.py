@@ -78,15 +78,22 @@ def _evidence_points(labels: Tensor, options: RankOptions) -> Tensor:  # shape (
     return points[torch.randperm(len(points), generator=g)[:_EVIDENCE].sort().values]
 
 
+def _information(weights: Tensor, likely: posterior.LabelEvidence) -> float:
+    "Log odds of the labels under the weighted components against random labels, at least 0."
+    mixed = ((weights / weights.sum()).log() + likely.log_evidence).logsumexp(0)
+    return max(0.0, mixed.item() - likely.coins)
+
+
 def _draw_agreeing(
     engine: Engine,
     models: Mapping[str, members.Model],
     distribution: distributions.TaskDistribution,
     classes: Tensor,  # number of each example's class, shape (n,); -1 where unknown
-) -> tuple[TaskSample, dict[str, float]]:  # and component -> weight
+) -> tuple[TaskSample, dict[str, float], float]:
     """Draw tasks that agree with the known labels.
 
-    Each component is weighted by its evidence, and used at its best-fitting temperature.
+    Each component is weighted by its evidence, and used at its best-fitting temperature. Also
+    returns the weight of each component and the information in the labels, in nats.
     """
     options, q = engine.options, max(2, int(classes.max()) + 1)
     components, alike = _open_components(models, distribution)
@@ -120,7 +127,8 @@ def _draw_agreeing(
     names = [distribution.description]
     if alike is not None:
         names = [component.names[0] for component in components]
-    return sample, dict(zip(names, weights, strict=True))
+    nats = _information(prior_weights, likely)
+    return sample, dict(zip(names, weights, strict=True)), nats
 
 # %% ../../nbs/rank/11_labelled.ipynb #00831ae7
 LOOKED_AT = 16384  # largest number of labelled examples for skill and accuracy
@@ -181,13 +189,13 @@ def _signal_p_value(
 
 
 def _agreeing_evidence(
-    sample: TaskSample, skills: Mapping[str, distributions.TaskScores], n_pairs: float
+    sample: TaskSample, skills: Mapping[str, distributions.TaskScores], nats: float
 ) -> PointEvidence:
     "Form evidence from the models' skills on tasks that agree with the known labels."
     skill = torch.stack([scores.skill for scores in skills.values()])
     referred = bool(sample.distribution.reference_models)
     by_task = 1 - sample.ratios(skills)
-    return point_evidence(skill, by_task, with_references=referred, n_pairs=n_pairs)
+    return point_evidence(skill, by_task, with_references=referred, nats=nats)
 
 
 def _stacked_skills(parts: Sequence[posterior.LabelledSkill]) -> posterior.LabelledSkill:
@@ -244,7 +252,7 @@ def skills_with_labels(
     Labels are classes (n,), with -1 for unknown labels, or real targets (n, m). Also returns the
     baselines with their results on the labels.
     """
-    options, sample = engine.options, None
+    options, sample, nats = engine.options, None, 0.0
     weights: dict[str, float] = {}
     classes = None if labels.is_floating_point() else _numbered_by_point(labels)
     if classes is None:
@@ -252,7 +260,7 @@ def skills_with_labels(
     else:
         tasks = classes[None]
         if not (classes >= 0).all():
-            sample, weights = _draw_agreeing(engine, models, distribution, classes)
+            sample, weights, nats = _draw_agreeing(engine, models, distribution, classes)
             tasks = sample.skill_tasks
         options = options.changed(n_classes=max(2, int(classes.max()) + 1))
     skills, failures = engine.score(models, tasks, mask, options)
@@ -272,10 +280,10 @@ def skills_with_labels(
     if sample is not None:
         evidence = partial(_agreeing_evidence, sample)
         if of_labels is not None:
-            agreeing = evidence(skills, of_labels.n_pairs)
+            agreeing = evidence(skills, nats)
         if beside is not None and beside.scores is not None:
             everyone = skills | {name: others[name] for name in beside.models}
-            beside = beside._replace(agreeing=evidence(everyone, beside.scores.n_pairs))
+            beside = beside._replace(agreeing=evidence(everyone, nats))
     return LabelledSkills(
         skills=skills,
         failures=failures,
