@@ -43,23 +43,23 @@ class PointEvidence(NamedTuple):
     mean: Tensor  # v, centred logits of the skills, shape (n_models,), float64
     moment: Tensor  # K, second moment of centred logits over single tasks, (n_models, n_models)
     with_references: bool  # whether the tasks use reference models
-    n_pairs: float = 0.0  # s, number of same-class pairs among the labels that the tasks agree with
+    nats: float = 0.0  # I, log odds of the labels that the tasks agree with against random ones
     of_texts: bool = False  # whether the examples are known to be texts
 
     def with_agreeing(self, agreeing: "PointEvidence") -> "PointEvidence":
         "Mix this evidence with that from tasks that agree with the labels."
-        w = agreeing.n_pairs / (_HALF + agreeing.n_pairs)
+        w = agreeing.nats / (_HALF + agreeing.nats)
         mean = self.mean + w * (agreeing.mean - self.mean)
         moment = self.moment + w * (agreeing.moment - self.moment)
-        return self._replace(mean=mean, moment=moment, n_pairs=agreeing.n_pairs)
+        return self._replace(mean=mean, moment=moment, nats=agreeing.nats)
 
 
 def point_evidence(
-    skill: Tensor, task_skills: Tensor, *, with_references: bool, n_pairs: float = 0.0
+    skill: Tensor, task_skills: Tensor, *, with_references: bool, nats: float = 0.0
 ) -> PointEvidence:
     "Compute the mean and second moment of the models' centred logits over sampled tasks."
     Z = centred_logits(task_skills)
-    return PointEvidence(centred_logits(skill), Z @ Z.T / Z.shape[1], with_references, n_pairs)
+    return PointEvidence(centred_logits(skill), Z @ Z.T / Z.shape[1], with_references, nats)
 
 # %% ../../nbs/rank/06_forecast.ipynb #a7d827e9
 _LEAST_SKILL = 0.01  # skills are clipped here before the logit is differentiated
@@ -104,7 +104,7 @@ def scores_of(direct: LabelledSkill) -> ScoreEvidence:
     )
 
 # %% ../../nbs/rank/06_forecast.ipynb #b6974c5b
-_HALF = 10.0  # number of same-class pairs at which tasks that agree with the labels have weight 1/2
+_HALF = 10.0  # h, nats at which tasks that agree with the labels have weight 1/2
 
 # %% ../../nbs/rank/06_forecast.ipynb #69dec6c2
 _PRIOR_CELLS = 10.0  # weight of the study's variance, as a number of residuals

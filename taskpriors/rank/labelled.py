@@ -75,15 +75,22 @@ def _evidence_points(labels: Tensor, options: RankOptions) -> Tensor:  # shape (
     return points[torch.randperm(len(points), generator=g)[:_EVIDENCE].sort().values]
 
 
+def _information(weights: Tensor, likely: posterior.LabelEvidence) -> float:
+    "Log odds of the labels under the weighted components against random labels, at least 0."
+    mixed = ((weights / weights.sum()).log() + likely.log_evidence).logsumexp(0)
+    return max(0.0, mixed.item() - likely.coins)
+
+
 def _draw_agreeing(
     engine: Engine,
     models: Mapping[str, members.Model],
     distribution: distributions.TaskDistribution,
     classes: Tensor,  # number of each example's class, shape (n,); -1 where unknown
-) -> tuple[TaskSample, dict[str, float]]:  # and component -> weight
+) -> tuple[TaskSample, dict[str, float], float]:
     """Draw tasks that agree with the known labels.
 
-    Each component is weighted by its evidence, and used at its best-fitting temperature.
+    Each component is weighted by its evidence, and used at its best-fitting temperature. Also
+    returns the weight of each component and the information in the labels, in nats.
     """
     options, q = engine.options, max(2, int(classes.max()) + 1)
     components, alike = _open_components(models, distribution)
@@ -117,7 +124,8 @@ def _draw_agreeing(
     names = [distribution.description]
     if alike is not None:
         names = [component.names[0] for component in components]
-    return sample, dict(zip(names, weights, strict=True))
+    nats = _information(prior_weights, likely)
+    return sample, dict(zip(names, weights, strict=True)), nats
 
 # %% ../../nbs/rank/11_labelled.ipynb #00831ae7
 LOOKED_AT = 16384  # largest number of labelled examples for skill and accuracy
@@ -170,9 +178,25 @@ def _signal_p_value(
     return min(1.0, 2 * of_shuffles, 2 * direct.p_value())
 
 
+<<<<<<< HEAD
 def _of_first(direct: posterior.LabelledSkill, m: int) -> posterior.LabelledSkill:
     "The skills of the first m models on the labels."
     assert direct.hits is not None
+=======
+def _agreeing_evidence(
+    sample: TaskSample, skills: Mapping[str, distributions.TaskScores], nats: float
+) -> PointEvidence:
+    "Form evidence from the models' skills on tasks that agree with the known labels."
+    skill = torch.stack([scores.skill for scores in skills.values()])
+    referred = bool(sample.distribution.reference_models)
+    by_task = 1 - sample.ratios(skills)
+    return point_evidence(skill, by_task, with_references=referred, nats=nats)
+
+
+def _stacked_skills(parts: Sequence[posterior.LabelledSkill]) -> posterior.LabelledSkill:
+    "Concatenate the skills of several sets of models on the same labels."
+    hits = [part.hits for part in parts if part.hits is not None]
+>>>>>>> h_forecast
     return replace(
         direct,
         skill=direct.skill[:m],
@@ -196,7 +220,7 @@ def skills_with_labels(
     Labels are classes (n,), with -1 for unknown labels, or real targets (n, m). Also returns the
     baselines with their results on the labels.
     """
-    options, sample = engine.options, None
+    options, sample, nats = engine.options, None, 0.0
     weights: dict[str, float] = {}
     classes = None if labels.is_floating_point() else _numbered_by_point(labels)
     if classes is None:
@@ -204,7 +228,7 @@ def skills_with_labels(
     else:
         tasks = classes[None]
         if not (classes >= 0).all():
-            sample, weights = _draw_agreeing(engine, models, distribution, classes)
+            sample, weights, nats = _draw_agreeing(engine, models, distribution, classes)
             tasks = sample.skill_tasks
         options = options.changed(n_classes=max(2, int(classes.max()) + 1))
     skills, failures = engine.score(models, tasks, mask, options)
@@ -220,6 +244,7 @@ def skills_with_labels(
         targets = None if beside is None else beside._replace(on_targets=others)
         return LabelledSkills(skills, failures, weights), targets
     working = {name: models[name] for name in skills}
+<<<<<<< HEAD
     everyone = working if beside is None else {**working, **beside.models}
     of_labels = agreeing = p_value = None
     if (of_all := _direct_skill(everyone, classes, options.groups)) is not None:
@@ -234,6 +259,20 @@ def skills_with_labels(
             p_value = _signal_p_value(working, classes, direct, options.groups)
             if sample is not None:
                 agreeing = sample.evidence(skills, n_pairs=direct.n_pairs)
+=======
+    direct = _direct_skill(working, classes, options.groups)
+    of_labels = None if direct is None else scores_of(direct)
+    if beside is not None:
+        beside = _with_baselines(working, beside, classes, options.groups, direct)
+    agreeing = None
+    if sample is not None:
+        evidence = partial(_agreeing_evidence, sample)
+        if of_labels is not None:
+            agreeing = evidence(skills, nats)
+        if beside is not None and beside.scores is not None:
+            everyone = skills | {name: others[name] for name in beside.models}
+            beside = beside._replace(agreeing=evidence(everyone, nats))
+>>>>>>> h_forecast
     return LabelledSkills(
         skills=skills,
         failures=failures,
