@@ -178,25 +178,9 @@ def _signal_p_value(
     return min(1.0, 2 * of_shuffles, 2 * direct.p_value())
 
 
-<<<<<<< HEAD
 def _of_first(direct: posterior.LabelledSkill, m: int) -> posterior.LabelledSkill:
     "The skills of the first m models on the labels."
     assert direct.hits is not None
-=======
-def _agreeing_evidence(
-    sample: TaskSample, skills: Mapping[str, distributions.TaskScores], nats: float
-) -> PointEvidence:
-    "Form evidence from the models' skills on tasks that agree with the known labels."
-    skill = torch.stack([scores.skill for scores in skills.values()])
-    referred = bool(sample.distribution.reference_models)
-    by_task = 1 - sample.ratios(skills)
-    return point_evidence(skill, by_task, with_references=referred, nats=nats)
-
-
-def _stacked_skills(parts: Sequence[posterior.LabelledSkill]) -> posterior.LabelledSkill:
-    "Concatenate the skills of several sets of models on the same labels."
-    hits = [part.hits for part in parts if part.hits is not None]
->>>>>>> h_forecast
     return replace(
         direct,
         skill=direct.skill[:m],
@@ -244,35 +228,20 @@ def skills_with_labels(
         targets = None if beside is None else beside._replace(on_targets=others)
         return LabelledSkills(skills, failures, weights), targets
     working = {name: models[name] for name in skills}
-<<<<<<< HEAD
     everyone = working if beside is None else {**working, **beside.models}
     of_labels = agreeing = p_value = None
     if (of_all := _direct_skill(everyone, classes, options.groups)) is not None:
         if beside is not None and beside.models:
             beside = beside._replace(scores=scores_of(of_all))
             if sample is not None:
-                of_tasks = sample.evidence({**skills, **others}, n_pairs=of_all.n_pairs)
+                of_tasks = sample.evidence({**skills, **others}, nats=nats)
                 beside = beside._replace(agreeing=of_tasks)
         if len(working) > 1:
             direct = _of_first(of_all, len(working))
             of_labels = scores_of(direct)
             p_value = _signal_p_value(working, classes, direct, options.groups)
             if sample is not None:
-                agreeing = sample.evidence(skills, n_pairs=direct.n_pairs)
-=======
-    direct = _direct_skill(working, classes, options.groups)
-    of_labels = None if direct is None else scores_of(direct)
-    if beside is not None:
-        beside = _with_baselines(working, beside, classes, options.groups, direct)
-    agreeing = None
-    if sample is not None:
-        evidence = partial(_agreeing_evidence, sample)
-        if of_labels is not None:
-            agreeing = evidence(skills, nats)
-        if beside is not None and beside.scores is not None:
-            everyone = skills | {name: others[name] for name in beside.models}
-            beside = beside._replace(agreeing=evidence(everyone, nats))
->>>>>>> h_forecast
+                agreeing = sample.evidence(skills, nats=nats)
     return LabelledSkills(
         skills=skills,
         failures=failures,
