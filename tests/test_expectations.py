@@ -199,7 +199,7 @@ FIRST_HOUR = {  # the same, of three users who try it for an hour
         "here::test_completion_and_tables_in_a_notebook"
     ),
     "A script of a user is typed": (
-        "test_types.py::test_a_script_of_a_user_is_typed_and_wrong_ones_are_found"
+        "test_types.py::test_scripts_and_pages_are_typed_and_wrong_scripts_are_found"
     ),
     "A report fits a phone, and says how it was made": (
         "test_report.py::test_the_page_asks_for_nothing_and_fits"
@@ -302,7 +302,7 @@ def test_a_typo_names_the_nearest(typed):
         ("rank", "--temperture", "3"): "did you mean --temperature",
         (*RANK, "--prior", "consensu"): "did you mean consensus",
         (*RANK, "--scoring", "retrival"): "did you mean retrieval",
-        ("metrics", "logmee"): "see logme",
+        ("metrics", "logmee"): "did you mean logme",
         ("rank", "--images", "digts"): "did you mean --images digits",
     }.items():
         code, _, err = typed(*words)

@@ -328,7 +328,7 @@ def _check_description(transform: Any, pooling: Any, name: Any, cache: Any) -> N
 
 def _own_transform(module, processed):  # PIL image -> tensor; processed: by transformers
     if not hasattr(module, "pretrained_cfg"):
-        rule, remedy = "a module or function requires transform=", "pass a function of a PIL image"
+        rule, remedy = "a model must come with a transform", "pass the pair (model, transform)"
         if processed:
             remedy = "pass the pair (network, processor)"
         checks.refuse(rule, "none", remedy, TypeError)

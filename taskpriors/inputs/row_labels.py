@@ -27,7 +27,7 @@ from ..checks import ArrayLike, DataFrame, as_tensor, check_features, check_same
 from . import tables
 from .remote import loading
 from .sources import FeatureFile, Matrix, Source, split_key
-from ..refusals import shortened
+from ..refusals import shortened, warn
 from ..store import digest_json
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #b09bcb73
@@ -433,7 +433,7 @@ class PointFinder:
 # %% ../../nbs/inputs/01_row_labels.ipynb #0e799c32
 def _refuse_unfit(entry: object, fits: int, n: int, noun: str) -> NoReturn:
     got = f"{str(entry)[:80]!r}, which matches {fits} of {n}"
-    remedy = "correct it, or add a column `row` with row numbers from 0"
+    remedy = "correct it, add a column `row` with row numbers from 0, or pass a list without keys"
     refuse(f"{noun} must belong to the examples", got, remedy)
 
 
@@ -513,6 +513,10 @@ def _placement(entries: _Entries, points: Any, n: int) -> list | None:  # None i
         remedy = "add a column `row` with row numbers from 0"
         refuse(f"{entries.noun} must be matched to examples", got, remedy)
     check_same_n(**{"models": n, entries.noun: len(entries.values)})
+    if key is not None:
+        rule = f"the key of {entries.noun} must match the examples"
+        got = f"{str(key.cells[0])[:60]!r}, and {entries.noun} are matched by order instead"
+        warn(rule, got, "if this is right, pass a list without keys")
     return None
 
 

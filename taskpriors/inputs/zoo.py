@@ -136,10 +136,14 @@ def _linear(d, weight=None, bias=True) -> nn.Module:
     return nn.Sequential(nn.Flatten(), layer)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #55895ad6
-def _pca(d=16) -> nn.Module:
+@functools.cache
+def _components(d: int) -> Tensor:  # shape (d, pixels); of printed characters
     x = printed(2000).views[:, 0].flatten(1).double()
-    components = torch.linalg.eigh(x.T.cov()).eigenvectors[:, -d:]
-    return _linear(d, components.T.float().contiguous())
+    return torch.linalg.eigh(x.T.cov()).eigenvectors[:, -d:].T.float().contiguous()
+
+
+def _pca(d=16) -> nn.Module:
+    return _linear(d, _components(d).clone())
 
 # %% ../../nbs/inputs/05_zoo.ipynb #5cdf3833
 def _resnet(width=64) -> nn.Module:

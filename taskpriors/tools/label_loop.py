@@ -347,8 +347,9 @@ class _LabelPanel:
         self.new.observe(self._typed, "value")
         self.skip.on_click(lambda _: self._act(loop.skip))
         self.undo.on_click(lambda _: self._act(loop.undo))
-        side = w.VBox([self.point, self.buttons, w.HBox([self.skip, self.undo]), self.caption])
-        self.keyed = w.HBox([side, self.chart])
+        steps = w.HBox([self.skip, self.undo], layout=w.Layout(flex="none"))
+        side = w.VBox([self.point, self.buttons, steps, self.caption], layout=own_size)
+        self.keyed = w.HBox([side, self.chart], layout=w.Layout(flex_flow="row wrap"))
         self.lag, self.shown_at = math.inf, 0.0  # milliseconds, of the browser's clock and of ours
         self.keys = events.Event(source=self.keyed, watched_events=["keydown", "mouseenter"])
         self.keys.on_dom_event(self._pressed)
