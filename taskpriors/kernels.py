@@ -220,14 +220,15 @@ def kernel_factor(
     if kind == "cosine":
         _warn_of_zero_rows(X)
         C = _cosine_factor(X, center)
-        size = len(X) ** 0.5
+        p, size = 1.0, len(X) ** 0.5
     else:
         Z = X
         if kind == "rbf":
             Z = _rbf_factor(X, bandwidth, rank, tol)
         C = _center(Z) if center else Z
-        size = torch.linalg.vector_norm(Z, dtype=torch.float64)
-    if torch.linalg.vector_norm(C, dtype=torch.float64) <= 4 * torch.finfo(X.dtype).eps * size:
+        p = checks.power_to_one(Z)
+        size = (Z * p).norm()
+    if (C * p).norm() <= 4 * torch.finfo(X.dtype).eps * size:
         got = "a kernel that is zero after centring"
         remedy = "check that the model output depends on its input"
         checks.refuse("features must differ between examples", got, remedy)
@@ -240,7 +241,7 @@ def kernel_factor(
         return C
     C = C * checks.power_to_one(C)  # the fourth powers in the norm may overflow or underflow
     gram = C @ C.T if len(C) < C.shape[1] else C.T @ C
-    return C.div_(torch.linalg.vector_norm(gram, dtype=torch.float64).sqrt())
+    return C / gram.double().norm().sqrt().to(C)
 
 # %% ../nbs/core/06_kernels.ipynb #69c757fb
 @documented

@@ -38,10 +38,11 @@ class MonitorCallback(TrainerCallback):
         state: Any,
         control: Any,
         metrics: dict | None = None,
-        model: Any = None,  # the trainer passes its network
+        model: Any | None = None,
         **kwargs: Any,
     ) -> None:
         "Measure the model, and add the results to the metrics and to the log of the trainer."
+        assert model is not None  # the trainer passes its network
         if self.monitor.features is None and comes_from(model, "transformers"):
             model = PooledModel(model)
         self.monitor(model, step=state.global_step)
