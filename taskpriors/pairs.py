@@ -318,10 +318,10 @@ def _families(rows: Tensor) -> Tensor:  # distinct rows (n, d), float64 -> group
 
 def numbered(groups: Tensor) -> Tensor:  # shape (n,)
     "Number equal entries or rows 0, 1, ... in order of first appearance."
-    import pandas as pd
-
     _, number = groups.unique(dim=0, return_inverse=True)
-    return torch.from_numpy(pd.factorize(number.numpy())[0])
+    n = len(number)
+    first = torch.full((n,), n).scatter_reduce(0, number, torch.arange(n), "amin")
+    return first.argsort().argsort()[number]
 
 
 _ROOM = 2**28  # maximum bytes of distinct rows in memory

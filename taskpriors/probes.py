@@ -243,28 +243,43 @@ def _grade(
     balanced = (hits / count.clamp(min=1)).sum(1) / (count > 0).sum(1)
     return right.mean(1), balanced, right.sum(0, keepdim=True)
 
+# %% ../nbs/core/08_probes.ipynb #760080be
+def _graded(
+    codes: Tensor, scores: Tensor, residuals: Tensor, labels: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # what `_grade` returns, and the loss (m,)
+    "Evaluate the ridge predictions of several tasks."
+    loss = residuals.square().sum(0).mean(1, dtype=torch.float64)
+    return *_grade(torch.tensordot(codes, scores, 1), labels), loss
+
+
+def _left_out_block(
+    rows: slice, *, tasks: CheckedTasks, basis: ridge.RidgeBasis, alpha: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    "Evaluate leave-one-out ridge probes of the tasks `rows`."
+    y = tasks.labels[rows]
+    Y = code_rows(y, tasks.codes)
+    R = basis.loo_residuals(Y, alpha)
+    return _graded(tasks.codes, Y - R, R, y)
+
 # %% ../nbs/core/08_probes.ipynb #e8289366
-def _ridge_block(
+def _held_out_block(
     rows: slice,
     *,
     tasks: CheckedTasks,
     basis: ridge.RidgeBasis,
     alpha: float,
-    mask: Tensor | None,  # training examples; None: leave-one-out
-    new: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # what `_grade` returns, and the loss (m,)
-    "Evaluate ridge probes of the tasks `rows` on the examples that they were not fitted to."
-    Y = code_rows(tasks.labels[rows], tasks.codes)
-    if mask is None or new is None:
-        held_out, R = slice(None), basis.loo_residuals(Y, alpha)
-    else:
-        T, held_out = Y[..., mask], ~mask
-        Y, mean = Y[..., held_out], T.mean(-1, keepdim=True)
-        w = (basis.s / (basis.s**2 + alpha)).to(T.dtype)
-        R = Y - mean - ((T - mean) @ basis.U * w) @ new.T
-    loss = R.square().sum(0).mean(1, dtype=torch.float64)
-    scores = torch.tensordot(tasks.codes, Y - R, 1)
-    return *_grade(scores, tasks.labels[rows][:, held_out]), loss
+    mask: Tensor,
+    new: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    "Evaluate ridge probes of the tasks `rows` on the examples outside the training mask."
+    y = tasks.labels[rows]
+    T = code_rows(y[:, mask], tasks.codes)
+    y = y[:, ~mask]
+    mean = T.mean(-1, keepdim=True)
+    w = (basis.s / (basis.s**2 + alpha)).to(T.dtype)
+    Y = code_rows(y, tasks.codes)
+    R = Y - mean - ((T - mean) @ basis.U * w) @ new.T
+    return _graded(tasks.codes, Y - R, R, y)
 
 # %% ../nbs/core/08_probes.ipynb #5c952504
 def _over_blocks(
@@ -307,11 +322,15 @@ def ridge_probes(
     tasks.check_memory(basis, size, max(len(basis.U), len(X) - len(basis.U)))
     if alpha is None:
         fitted = tasks._replace(labels=tasks.labels[:, training])
-        least = least_grid_errors(basis, [fitted], block_size=size, executor=executor)
-        alpha = least[0].item()
-    new = None if mask is None else basis.project(X[~mask])
-    fn = partial(_ridge_block, tasks=tasks, basis=basis, alpha=alpha, mask=mask, new=new)
-    n_evaluated = len(X) if new is None else len(new)
+        moments = fitted.moments(basis, block_size=size, executor=executor)
+        alpha = least_grid_errors(basis, [moments])[0].item()
+    if mask is None:
+        fn = partial(_left_out_block, tasks=tasks, basis=basis, alpha=alpha)
+        n_evaluated = len(X)
+    else:
+        new = basis.project(X[~mask])
+        fn = partial(_held_out_block, tasks=tasks, basis=basis, alpha=alpha, mask=mask, new=new)
+        n_evaluated = len(new)
     accuracy, balanced, hits, loss = _over_blocks(fn, len(tasks.labels), size, executor)
     return ProbeResult(
         accuracy=accuracy,

@@ -27,16 +27,13 @@ def simplex_codes(n_classes: int) -> Tensor:  # shape (q, q - 1), float64
     return torch.from_numpy(scipy.linalg.helmert(q).T.copy())
 
 # %% ../nbs/prior/14_ridge.ipynb #8420d278
-_ROWS = 1024  # rows that are centred at once; in float64 they nearly fit in cache
-
-
-def _centred(X, mean, scale) -> Tensor:  # float64
-    return (X - mean).div_(scale)
+def _centred(X, mean, scale) -> Tensor:
+    return (X.double() - mean) / scale
 
 
 def _coordinates(X, V, mean, scale) -> Tensor:  # along the columns of V, in the precision of X
     out = X.new_empty(len(X), V.shape[1])
-    for rows in row_blocks(len(X), _ROWS):
+    for rows in row_blocks(len(X), 4096):
         out[rows] = (_centred(X[rows], mean, scale) @ V).to(X.dtype)
     return out
 
@@ -106,12 +103,20 @@ class RidgeBasis(Result):
             checks.refuse("no example may determine its own prediction", got, "raise alpha")
         return slack
 
-    def loo_residuals(self, targets: Tensor, alpha: float) -> Tensor:  # both of shape (..., n)
+    def loo_residuals(
+        self,
+        targets: Tensor,  # shape (..., n)
+        alpha: float,
+        *,
+        products: Tensor | None = None,  # centred targets @ U, shape (..., r), if they are known
+    ) -> Tensor:  # shape (..., n)
         "Targets minus predictions of probes fitted to all other examples."
         keep, f = self.residual_filter(alpha)
         slack = self.loo_slack([alpha])[0].to(targets.dtype)
         Yc = targets - targets.mean(-1, keepdim=True)
-        out = (Yc @ self.U * -f.to(Yc.dtype)) @ self.U.T
+        if products is None:
+            products = Yc @ self.U
+        out = (products * -f.to(Yc.dtype)) @ self.U.T
         if keep:
             out += Yc
         return out.div_(slack)
@@ -198,7 +203,7 @@ def decompose(X: Tensor, *, standardize: bool = False) -> RidgeBasis:
     if n <= d + 1:
         n_bytes = 8 * (3 * n * d + n * n) + X.element_size() * n * n
     else:
-        block = 8 * 3 * _ROWS * d
+        block = 8 * 3 * 4096 * d
         basis = X.element_size() * n * d + 8 * d * d
         n_bytes = max(8 * n * d, 40 * d * d + block, basis + block)
     remedy = "project the features to fewer columns"
@@ -212,7 +217,7 @@ def decompose(X: Tensor, *, standardize: bool = False) -> RidgeBasis:
         else:
             s, U = _eigen(_lower_gram([Xc.T], n))
         return RidgeBasis(U=U.to(X.dtype), s=s, V=Xc.T @ U / s, mean=mean, scale=scale)
-    blocks = row_blocks(n, _ROWS)
+    blocks = row_blocks(n, 4096)
     gram = _lower_gram((_centred(X[b], mean, scale) for b in blocks), d)
     if _squares_lose(X, scale, gram.diagonal(), d):
         s, V = _singular(_centred(X[b], mean, scale) for b in blocks)

@@ -6,10 +6,10 @@
 __all__ = []
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #57b6211c
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,42 +20,6 @@ import taskpriors.ridge as ridge
 from .checks import ArrayLike, ExecutorLike
 from .results import Result
 
-# %% ../nbs/prior/14_ridge_tasks.ipynb #e36b0009
-def alpha_grid(s: Tensor) -> Tensor:  # shape (20,), float64, ascending
-    "Log-spaced penalties in units of the mean squared singular value of the centred features."
-    unit = s.square().mean().item() if len(s) else 1.0
-    low, high = 1e-5, 10**4.5
-    return unit * low * (high / low) ** torch.linspace(0, 1, 20, dtype=torch.float64)
-
-# %% ../nbs/prior/14_ridge_tasks.ipynb #3cc6e886
-MOST_LOST = 1e-3  # maximum rounding error of a mean leave-one-out error, relative to the baseline
-
-
-class _Candidates(NamedTuple):
-    "Penalties for which the leave-one-out error exists."
-
-    alphas: Tensor  # shape (n_alphas,), float64
-    keep: Tensor  # from `RidgeBasis.filters`, shape (n_alphas,)
-    f: Tensor  # shape (n_alphas, r)
-    weight: Tensor  # of each example, 1/slack^2, shape (n_alphas, n)
-
-
-def _candidates(basis: ridge.RidgeBasis, alphas: Tensor | None = None) -> _Candidates:
-    "Return the given penalties, or those of `alpha_grid` with a leave-one-out error."
-    if alphas is not None:
-        weight = basis.loo_slack(alphas.tolist()) ** -2
-        return _Candidates(alphas, *basis.filters(alphas.tolist()), weight)
-    grid = alpha_grid(basis.s)
-    slack, fixed = basis.slack_and_fixed(grid.tolist())
-    usable = ~fixed.any(1)
-    if not usable.any():
-        basis.loo_slack(grid[-1:].tolist())
-    size = slack.square().mean(1) if basis.full else 1.0
-    lost = torch.finfo(basis.U.dtype).eps * size * slack.pow(-2).mean(1)
-    usable &= lost <= MOST_LOST
-    alphas, slack = grid[usable.cpu()], slack[usable]
-    return _Candidates(alphas, *basis.filters(alphas.tolist()), slack**-2)
-
 # %% ../nbs/prior/14_ridge_tasks.ipynb #f4c7a05c
 @dataclass(frozen=True, eq=False, repr=False)
 class TaskMoments(Result):
@@ -63,7 +27,8 @@ class TaskMoments(Result):
 
     diag: Tensor  # A_ii, shape (n,), float64
     cross: Tensor  # A @ U, shape (n, r)
-    inner: Tensor  # U.T @ A @ U, shape (r, r), float64
+    inner: Tensor  # U.T @ A @ U, shape (r, r), or if `root` a matrix L with L @ L.T equal to it
+    root: bool = False  # whether `inner` is a root
 
     def loo_errors(
         self, basis: ridge.RidgeBasis, alphas: Tensor | None = None
@@ -72,18 +37,27 @@ class TaskMoments(Result):
 
         The default penalties are those of `alpha_grid` for which the error exists.
         """
-        candidates = _candidates(basis, alphas)
-        return candidates.alphas, _errors_of_moments(basis, [self], candidates)[0]
+        if alphas is None:
+            alphas, keep, f, weight = _candidates(basis)
+        else:
+            weight = basis.loo_slack(alphas.tolist()) ** -2
+            keep, f = basis.filters(alphas.tolist())
+        return alphas, _errors_of_moments(basis, [self], weight, keep, f)[0]
 
     def point_errors(self, basis: ridge.RidgeBasis, alpha: float) -> Tensor:  # shape (n,), float64
         "Leave-one-out squared error of each example, summed over classes, mean over tasks."
         slack = basis.loo_slack([alpha])[0]
         keep, f = basis.residual_filter(alpha)
+        factor = f[:, None] * self.inner if self.root else self.inner
         out = torch.empty_like(slack)
         for b in blocks.row_blocks(len(out), 8192):
-            filtered = basis.U[b].double() * f
-            cross = (filtered * self.cross[b].double()).sum(1)
-            quadratic = ((filtered @ self.inner) * filtered).sum(1)
+            U = basis.U[b].double()
+            if self.root:
+                quadratic = (U @ factor).square().sum(1)
+            else:
+                inner = U * f
+                quadratic = ((inner @ factor) * inner).sum(1)
+            cross = (U * f * self.cross[b].double()).sum(1)
             out[b] = keep * (self.diag[b] - 2 * cross) + quadratic
         return out / slack**2
 
@@ -149,14 +123,12 @@ class CheckedTasks(NamedTuple):
         remedy = "lower block_size or pass fewer classes or examples"
         checks.check_memory(basis.U.element_size() * entries, remedy, device=basis.U.device)
 
-    def targets(self, rows: slice) -> Tensor:  # shape (q - 1, n_block, n)
-        "Centred codes of some tasks."
+    def weighted_targets(self, rows: slice) -> Tensor:  # shape (n_columns, n)
+        "Centred targets of some tasks times square roots of weights."
         Y = code_rows(self.labels[rows], self.codes)
-        return Y - Y.mean(-1, keepdim=True)
-
-    def are_few(self, basis: ridge.RidgeBasis, times: int) -> bool:
-        "Whether `times` the number of target columns is at most the number of directions."
-        return times * len(self.labels) * (self.n_classes - 1) <= basis.U.shape[1]
+        Y = Y - Y.mean(-1, keepdim=True)
+        Y = Y * self.weights[rows].sqrt().to(Y.dtype)[:, None]
+        return Y.reshape(-1, Y.shape[-1])
 
     def moments(
         self,
@@ -166,50 +138,87 @@ class CheckedTasks(NamedTuple):
         executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
     ) -> TaskMoments:
         "Mean over tasks of the outer product of their targets, summed over classes."
-        fn = partial(_moment_block, basis=basis, tasks=self)
+        few = len(self.labels) * (self.n_classes - 1) < basis.U.shape[1]
+        fn = partial(_moment_block, basis=basis, tasks=self, few=few)
         slices = blocks.row_blocks(len(self.labels), self.block(block_size))
         parts = blocks.map_blocks(fn, slices, executor=executor)
-        sums = next(parts)
+        first = next(parts)
+        diag, cross, inner = first.diag, first.cross, first.inner
         for part in parts:
-            sums = [total + term for total, term in zip(sums, part, strict=True)]
-        return TaskMoments(*sums)
+            diag = diag + part.diag
+            cross = cross + part.cross
+            inner = torch.cat([inner, part.inner], 1) if few else inner + part.inner
+        return TaskMoments(diag, cross, inner, root=few)
 
-    def loo_errors(
+    def centred_targets(self, basis: ridge.RidgeBasis) -> "_TaskTargets":
+        "Compute the targets, which replace moments if tasks are few, and their products with U."
+        Y = self.weighted_targets(slice(None))
+        return _TaskTargets(Y.square().sum(0, dtype=torch.float64), Y, Y @ basis.U)
+
+    def block_errors(
         self,
+        block: tuple[slice, Tensor | None],  # tasks, and their centred targets @ U, or None
         basis: ridge.RidgeBasis,
-        alphas: Tensor | None = None,  # as in `TaskMoments.loo_errors`
         *,
-        block_size: int | None = None,  # tasks per block; None uses blocks of about 32 MB
-        executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
-    ) -> tuple[Tensor, Tensor]:  # penalties and errors, shape (n_alphas,), float64
-        "Leave-one-out squared error at each penalty, mean over examples and tasks."
-        if not self.are_few(basis, 8):
-            moments = self.moments(basis, block_size=block_size, executor=executor)
-            return moments.loo_errors(basis, alphas)
-        candidates = _candidates(basis, alphas)
-        search = _Search.of(self, basis, candidates, block_size=block_size, executor=executor)
-        each = [search.errors_at(k)[0] for k in range(len(candidates.alphas))]
-        return candidates.alphas, torch.stack(each) @ self.weights
+        alpha: float,
+        points: bool,
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Errors of tasks, shape (n_block,), at one penalty.
+
+        With `points`, also the weighted squared residuals and `training_parts` of each example
+        (2, n) and, if the products are known, the slope (r,).
+        """
+        rows, products = block
+        targets = code_rows(self.labels[rows], self.codes)
+        residuals = basis.loo_residuals(targets, alpha, products=products)
+        squares = residuals.square().sum(0)
+        errors = squares.mean(1, dtype=torch.float64)
+        if not points:
+            return errors, None, None
+        training, scaled = basis.training_parts(residuals, alpha)
+        weights = self.weights[rows]
+        parts = weights @ torch.stack([squares, training.sum(0)]).double()
+        if products is None:
+            return errors, parts, None
+        return errors, parts, weights @ (products * scaled).sum(0).double()
 
     def least_errors(
         self,
         basis: ridge.RidgeBasis,
-        alphas: Tensor | None = None,  # penalties to choose from; None uses `alpha_grid`
         *,
-        points: bool = True,  # whether to compute the means over tasks
         block_size: int | None = None,  # tasks per block; None uses blocks of about 32 MB
         executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
-    ) -> tuple[float, Tensor, Tensor, Tensor | None]:
-        """Compute the errors of tasks at the penalty with the least mean error.
+    ) -> tuple[float, Tensor, Tensor, Tensor]:
+        """Compute the errors of tasks at the penalty of `alpha_grid` with the least mean error.
 
         Returns this penalty, the mean over tasks of squared centred targets, shape (n,), the error
         of each task, (n_tasks,), and the means over tasks of squared residuals and
-        `training_parts`, (2, n), or None without `points`; all in float64.
+        `training_parts`, (2, n); all in float64.
         """
-        candidates = _candidates(basis, alphas)
-        search = _Search.of(self, basis, candidates, block_size=block_size, executor=executor)
-        best, errors, parts = search.least(points=points)
-        return candidates.alphas[best].item(), search.diag, errors, parts
+        slices = blocks.row_blocks(len(self.labels), self.block(block_size))
+        project = partial(_block_products, basis=basis, tasks=self)
+        each = list(blocks.map_blocks(project, slices, executor=executor))
+        pairs = [(rows, products) for rows, (products, *_) in zip(slices, each, strict=True)]
+        diag, squares = (torch.stack(sums).sum(0) for sums in list(zip(*each, strict=True))[1:])
+        candidates = _candidates(basis)
+        computed: dict[int, tuple[Tensor, Tensor]] = {}  # errors of the tasks, and parts
+
+        def errors_at(k: int, slope: bool) -> tuple[Tensor, Tensor | None]:
+            alpha = candidates.alphas[k].item()
+            at_alpha = partial(self.block_errors, basis=basis, alpha=alpha, points=slope)
+            found = blocks.map_blocks(at_alpha, pairs, executor=executor)
+            errors, parts, slopes = zip(*found, strict=True)
+            errors = torch.cat(errors)
+            if not slope:
+                return self.weights @ errors, None
+            computed[k] = errors, torch.stack(parts).sum(0)
+            return self.weights @ errors, torch.stack(slopes).sum(0)
+
+        best, _ = _least_error(basis, candidates, diag.sum(), squares, errors_at)
+        if best not in computed:
+            errors_at(best, slope=True)
+        errors, parts = computed[best]
+        return candidates.alphas[best].item(), diag, errors, parts
 
     def label_hits(self, basis: ridge.RidgeBasis) -> Tensor:  # shape (n,), float64
         """Return the accuracy of a probe of the first task on each example.
@@ -218,27 +227,26 @@ class CheckedTasks(NamedTuple):
         """
         labels, q = self.labels[0], self.n_classes
         self.check_memory(basis, 1, len(labels))
-        least = least_grid_errors(basis, [self])[0]
-        grid = alpha_grid(basis.s)
+        grid, errors = self.moments(basis).loo_errors(basis)
         of_class = torch.zeros(q, basis.U.shape[1], dtype=torch.float64, device=labels.device)
         for rows in blocks.row_blocks(len(labels), 4096):
             of_class.index_add_(0, labels[rows], basis.U[rows].double())
         return ridge.stratified_hits(
             basis.U,
             labels,
-            map(basis.residual_filter, grid[grid >= least.cpu()].tolist()),
+            map(basis.residual_filter, grid[errors.argmin() :].tolist()),
             C=of_class.T @ ridge.simplex_codes(q).to(of_class),
             counts=labels.bincount(minlength=q),
         )
 
 
 def _moment_block(
-    rows: slice, basis: ridge.RidgeBasis, tasks: CheckedTasks
-) -> tuple[Tensor, Tensor, Tensor]:  # fields of `TaskMoments`
-    Y = tasks.targets(rows)
-    Y = (Y * tasks.weights[rows].sqrt().to(Y.dtype)[:, None]).flatten(0, 1)
+    rows: slice, basis: ridge.RidgeBasis, tasks: CheckedTasks, few: bool
+) -> TaskMoments:
+    Y = tasks.weighted_targets(rows)
     B = Y @ basis.U
-    return Y.square().sum(0, dtype=torch.float64), Y.T @ B, (B.T @ B).double()
+    inner = B.T if few else (B.T @ B).double()
+    return TaskMoments(Y.square().sum(0, dtype=torch.float64), Y.T @ B, inner, few)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #289d54e2
 def _gram_strips(U: Tensor, weights: Tensor) -> Iterator:  # (slice, (stop, k, columns))
@@ -275,20 +283,49 @@ def _inner_terms(
             out[k] += (coef * (strip * f[:, None, cols]).sum(2)).sum(1)
     return out
 
+# %% ../nbs/prior/14_ridge_tasks.ipynb #32dd6a20
+def _root_terms(U, root, weight, f) -> Tensor:  # `_inner_terms` of one distribution, from its root
+    slices = blocks.row_blocks(len(U), 8192)
+    out = f.new_zeros(len(f))
+    for k, (w, g) in enumerate(zip(weight, f, strict=True)):
+        FL = (g[:, None] * root).to(U)
+        out[k] = sum(w[b] @ (U[b] @ FL).square().sum(1).double() for b in slices)
+    return out
+
+
+def _quadratic_terms(U, distributions, weight, f) -> Tensor:
+    "Quadratic terms by the cheaper of two methods, (n_distributions, n_alphas)."
+    if all(distribution.root for distribution in distributions):
+        unit = weight.mean(1, keepdim=True)
+        n_grams = len(few_rows(weight, torch.finfo(U.dtype).eps, unit)[1])
+        if n_grams * U.shape[1] >= 2 * len(f) * sum(
+            distribution.inner.shape[1] for distribution in distributions
+        ):
+            return torch.stack(
+                [_root_terms(U, distribution.inner, weight, f) for distribution in distributions]
+            )
+    inners = [
+        (distribution.inner @ distribution.inner.T).double()
+        if distribution.root
+        else distribution.inner
+        for distribution in distributions
+    ]
+    return _inner_terms(U, inners, weight, f)
+
 # %% ../nbs/prior/14_ridge_tasks.ipynb #84b0c39c
 def _errors_of_moments(
     basis: ridge.RidgeBasis,
     distributions: Sequence[TaskMoments],
-    candidates: _Candidates,
+    weight: Tensor,
+    keep: Tensor,
+    f: Tensor,
 ) -> Tensor:  # shape (n_distributions, n_alphas)
-    _, keep, f, weight = candidates
     linear = []  # the first two terms, weighted
     for distribution in distributions:
         slices = blocks.row_blocks(len(basis.U), 8192)
         cross = sum(weight[:, b] @ (basis.U[b] * distribution.cross[b]).double() for b in slices)
         linear.append(keep * (weight @ distribution.diag - 2 * (f * cross).sum(1)))
-    inners = [distribution.inner for distribution in distributions]
-    quadratic = _inner_terms(basis.U, inners, weight, f)
+    quadratic = _quadratic_terms(basis.U, distributions, weight, f)
     return (torch.stack(linear) + quadratic) / len(basis.U)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #7437c07c
@@ -326,7 +363,57 @@ def loo_pseudo_values(
     as_teacher = torch.stack(as_teacher).view(errors.shape)
     return errors * (1 - as_test) + 2 * training - 2 * as_teacher / slack
 
+# %% ../nbs/prior/14_ridge_tasks.ipynb #e36b0009
+def alpha_grid(s: Tensor) -> Tensor:  # shape (20,), float64, ascending
+    "Log-spaced penalties in units of the mean squared singular value of the centred features."
+    unit = s.square().mean().item() if len(s) else 1.0
+    low, high = 1e-5, 10**4.5
+    return unit * low * (high / low) ** torch.linspace(0, 1, 20, dtype=torch.float64)
+
+# %% ../nbs/prior/14_ridge_tasks.ipynb #3cc6e886
+MOST_LOST = 1e-3  # maximum rounding error of a mean leave-one-out error, relative to the baseline
+
+
+class _Candidates(NamedTuple):
+    "Penalties for which the leave-one-out error exists."
+
+    alphas: Tensor  # shape (n_alphas,), float64
+    keep: Tensor  # from `RidgeBasis.filters`, shape (n_alphas,)
+    f: Tensor  # shape (n_alphas, r)
+    weight: Tensor  # of each example, 1/slack^2, shape (n_alphas, n)
+
+
+def _candidates(basis: ridge.RidgeBasis) -> _Candidates:
+    "Return the penalties of `alpha_grid` with a leave-one-out error."
+    grid = alpha_grid(basis.s)
+    slack, fixed = basis.slack_and_fixed(grid.tolist())
+    usable = ~fixed.any(1)
+    if not usable.any():
+        basis.loo_slack(grid[-1:].tolist())
+    size = slack.square().mean(1) if basis.full else 1.0
+    lost = torch.finfo(basis.U.dtype).eps * size * slack.pow(-2).mean(1)
+    usable &= lost <= MOST_LOST
+    alphas, slack = grid[usable.cpu()], slack[usable]
+    return _Candidates(alphas, *basis.filters(alphas.tolist()), slack**-2)
+
+# %% ../nbs/prior/14_ridge_tasks.ipynb #806e8984
+class _TaskTargets(NamedTuple):
+    "Centred targets times square roots of weights, which replace moments if tasks are few."
+
+    diag: Tensor  # A_ii, shape (n,), float64
+    targets: Tensor  # shape (n_columns, n)
+    products: Tensor  # targets @ U, shape (n_columns, r)
+
 # %% ../nbs/prior/14_ridge_tasks.ipynb #e8dc4cad
+def _squared_products(distribution: TaskMoments | _TaskTargets) -> Tensor:  # (r,), float64
+    "Diagonal of U.T @ A @ U."
+    if isinstance(distribution, _TaskTargets):
+        return distribution.products.square().sum(0, dtype=torch.float64)
+    if distribution.root:
+        return distribution.inner.square().sum(1, dtype=torch.float64)
+    return distribution.inner.diagonal().clamp(min=0)
+
+
 def _sum_and_doubt(
     basis: ridge.RidgeBasis, candidates: _Candidates, total: Tensor, squares: Tensor
 ) -> tuple[Tensor, Tensor]:  # both of shape (n_alphas,)
@@ -359,149 +446,85 @@ def _floors(
     return torch.maximum(c * known + rest, weight.amin(1) * residual)
 
 
-def _block_products(
-    rows: slice, basis: ridge.RidgeBasis, tasks: CheckedTasks
-) -> tuple[Tensor, Tensor, Tensor]:  # the products, and terms of `diag` and `squares`
-    Y = tasks.targets(rows)
-    products = Y @ basis.U
-    diag, squares = (tasks.weights[rows] @ Z.square().sum(0).double() for Z in (Y, products))
-    return products, diag, squares
-
-
-def _block_errors(
-    block: tuple[slice, Tensor],  # tasks, and their targets @ U
+def _least_error(
     basis: ridge.RidgeBasis,
-    tasks: CheckedTasks,
-    at: Sequence[Tensor],  # the fields of `_Candidates` at one penalty
+    candidates: _Candidates,
+    total: Tensor,  # sum of A_ii
+    squares: Tensor,  # diagonal of U.T @ A @ U, shape (r,)
+    errors_at: Callable,  # position of a penalty -> mean error, and if asked the slope
+) -> tuple[int, Tensor]:  # position of the best penalty, and its error
+    "Search for the penalty with the least error; few other penalties are tried."
+    residual, doubt = _sum_and_doubt(basis, candidates, total, squares)
+    mean, n = candidates.weight.mean(1), len(basis.U)
+    errors = torch.full_like(mean, torch.inf)
+    first = int((mean * residual).argmin())
+    errors[first], slope = errors_at(first, slope=True)
+    floor = _floors(candidates, first, n * errors[first], slope, squares=squares, residual=residual)
+    floor = (floor - mean * (2 * doubt + doubt[first])) / n
+    for k in floor.argsort().tolist():
+        if k != first and floor[k] <= errors.min():
+            errors[k], _ = errors_at(k, slope=False)
+    best = int(errors.argmin())
+    return best, errors[best]
+
+
+def _target_error(
+    k: int,
+    basis: ridge.RidgeBasis,
+    candidates: _Candidates,
+    distribution: _TaskTargets,
     *,
     slope: bool,
-    points: bool,
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    "Terms of what `_Search.errors_at` returns, for one block of tasks."
-    rows, products = block
-    alpha, keep, f, weight = at
-    residuals = (products * -f.to(products)) @ basis.U.T
-    if keep:
-        residuals += tasks.targets(rows)
-    inverse_slack = weight.sqrt().to(residuals)
-    residuals *= inverse_slack
-    squares = residuals.square().sum(0)
-    errors = squares.mean(1, dtype=torch.float64)
-    if not (slope or points):
-        return errors, None, None
-    weights, parts = tasks.weights[rows], None
-    if points:
-        training, scaled = basis.training_parts(residuals, alpha.item())
-        parts = weights @ torch.stack([squares, training.sum(0)]).double()
-    else:
-        scaled = (residuals * inverse_slack) @ basis.U
-    return errors, weights @ (products * scaled).sum(0).double(), parts
-
-
-class _Search(NamedTuple):
-    "A search for the penalty at which tasks have the least mean error."
-
-    tasks: CheckedTasks
-    basis: ridge.RidgeBasis
-    candidates: _Candidates
-    projected: list[tuple[slice, Tensor]]  # blocks of tasks, and their targets @ U
-    diag: Tensor  # A_ii, shape (n,), float64
-    squares: Tensor  # diagonal of U.T @ A @ U, shape (r,), float64
-    executor: ExecutorLike | None
-
-    @classmethod
-    def of(
-        cls,
-        tasks: CheckedTasks,
-        basis: ridge.RidgeBasis,
-        candidates: _Candidates,
-        *,
-        block_size: int | None = None,
-        executor: ExecutorLike | None = None,
-    ) -> "_Search":
-        "Multiply the targets of the tasks by the basis."
-        slices = blocks.row_blocks(len(tasks.labels), tasks.block(block_size))
-        project = partial(_block_products, basis=basis, tasks=tasks)
-        each = zip(*blocks.map_blocks(project, slices, executor=executor), strict=True)
-        products, diag, squares = each
-        projected = list(zip(slices, products, strict=True))
-        sums = torch.stack(diag).sum(0), torch.stack(squares).sum(0)
-        return cls(tasks, basis, candidates, projected, *sums, executor)
-
-    def errors_at(
-        self, k: int, *, slope: bool = False, points: bool = False
-    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Errors of the tasks at the k-th penalty, shape (n_tasks,).
-
-        With `slope` or `points`, also the slope, shape (r,), and with `points` the means over tasks
-        of squared residuals and `training_parts` of each example, (2, n).
-        """
-        at_penalty = partial(
-            _block_errors,
-            basis=self.basis,
-            tasks=self.tasks,
-            at=tuple(values[k] for values in self.candidates),
-            slope=slope,
-            points=points,
-        )
-        each = blocks.map_blocks(at_penalty, self.projected, executor=self.executor)
-        errors, slopes, parts = zip(*each, strict=True)
-        return (
-            torch.cat(errors),
-            torch.stack(slopes).sum(0) if slope or points else None,
-            torch.stack(parts).sum(0) if points else None,
-        )
-
-    def least(self, *, points: bool) -> tuple[int, Tensor, Tensor | None]:
-        "Position of the best penalty, and errors and means over tasks there; few others are tried."
-        mean, n = self.candidates.weight.mean(1), len(self.basis.U)
-        bounds = self.diag.sum(), self.squares
-        residual, doubt = _sum_and_doubt(self.basis, self.candidates, *bounds)
-        first = int((mean * residual).argmin())
-        computed = {first: self.errors_at(first, slope=len(mean) > 1, points=points)}
-        errors = torch.full_like(mean, torch.inf)
-        errors[first] = self.tasks.weights @ computed[first][0]
-        slope = computed[first][1]
-        if slope is not None:
-            floor = _floors(
-                self.candidates,
-                first,
-                n * errors[first],
-                slope,
-                squares=self.squares,
-                residual=residual,
-            )
-            floor = (floor - mean * (2 * doubt + doubt[first])) / n
-            for k in floor.argsort().tolist():
-                if k != first and floor[k] <= errors.min():
-                    computed[k] = self.errors_at(k)
-                    errors[k] = self.tasks.weights @ computed[k][0]
-        best = int(errors.argmin())
-        if points and best != first:
-            computed[best] = self.errors_at(best, points=True)
-        of_tasks, _, parts = computed[best]
-        return best, of_tasks, parts
+) -> tuple[Tensor, Tensor | None]:
+    g, weight = candidates.f[k].to(basis.U), candidates.weight[k]
+    R = (distribution.products * -g) @ basis.U.T
+    if candidates.keep[k]:
+        R += distribution.targets
+    error = weight @ R.square().sum(0, dtype=torch.float64) / len(weight)
+    if not slope:
+        return error, None
+    products = (R * weight.to(R)) @ basis.U
+    return error, (products * distribution.products).sum(0, dtype=torch.float64)
 
 
 def least_grid_errors(
-    basis: ridge.RidgeBasis,
-    distributions: Sequence[CheckedTasks] | Sequence[TaskMoments],
-    *,
-    block_size: int | None = None,  # tasks per block
-    executor: ExecutorLike | None = None,  # concurrent.futures.Executor over blocks of tasks
+    basis: ridge.RidgeBasis, distributions: Sequence
 ) -> tuple[Tensor, Tensor]:  # alphas and errors, shape (n_distributions,), float64
-    "Minimum of `loo_errors` for each task distribution, up to rounding."
+    "Minimum of `loo_errors` for each task distribution (moments or targets), up to rounding."
     candidates = _candidates(basis)
-    blockwise: dict[str, Any] = dict(block_size=block_size, executor=executor)
-    several = [tasks for tasks in distributions if isinstance(tasks, CheckedTasks)]
-    if several and all(tasks.are_few(basis, 2) for tasks in several):
-        searches = [_Search.of(tasks, basis, candidates, **blockwise) for tasks in several]
-        places, of_tasks, _ = zip(*(one.least(points=False) for one in searches), strict=True)
-        errors = [tasks.weights @ e for tasks, e in zip(several, of_tasks, strict=True)]
-        return candidates.alphas[list(places)], torch.stack(errors)
-    moments = [
-        one.moments(basis, **blockwise) if isinstance(one, CheckedTasks) else one
-        for one in distributions
-    ]
-    errors = _errors_of_moments(basis, moments, candidates)
-    return candidates.alphas[errors.argmin(1).cpu()], errors.amin(1)
+    grid, keep, f, weight = candidates
+    sums = [(d.diag.sum(), _squared_products(d)) for d in distributions]
+    if isinstance(distributions[0], _TaskTargets):
+        found = [
+            _least_error(
+                basis,
+                candidates,
+                *of_one,
+                partial(_target_error, basis=basis, candidates=candidates, distribution=d),
+            )
+            for d, of_one in zip(distributions, sums, strict=True)
+        ]
+        return grid[[k for k, _ in found]], torch.stack([error for _, error in found])
+    bounds = zip(*(_sum_and_doubt(basis, candidates, *of_one) for of_one in sums), strict=True)
+    residual, doubt = map(torch.stack, bounds)
+    mean = weight.mean(1)
+    floor = (weight.amin(1) * residual - mean * doubt) / len(basis.U)
+    errors = torch.full_like(floor, torch.inf)
+    tried = torch.zeros_like(mean, dtype=torch.bool)
+    some = tried.scatter(0, (mean * residual).argmin(1), True)
+    while (some := some & ~tried).any():
+        errors[:, some] = _errors_of_moments(
+            basis, distributions, weight[some], keep[some], f[some]
+        )
+        tried |= some
+        some = (floor <= errors.amin(1, keepdim=True)).any(0)
+    best = errors.argmin(1)
+    return grid[best.cpu()], errors.gather(1, best[:, None])[:, 0]
+
+# %% ../nbs/prior/14_ridge_tasks.ipynb #5e1d0a76
+def _block_products(rows, basis, tasks) -> tuple[Tensor, Tensor, Tensor]:
+    Y = code_rows(tasks.labels[rows], tasks.codes)
+    Y -= Y.mean(-1, keepdim=True)
+    products = Y @ basis.U
+    diag, squares = (tasks.weights[rows] @ Z.square().sum(0).double() for Z in (Y, products))
+    return products, diag, squares

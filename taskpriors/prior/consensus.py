@@ -20,7 +20,6 @@ from ..blocks import evenly, map_blocks
 from ..checks import ArrayLike, ExecutorLike, Seed
 from ..kernels import kernel_factor
 from .calibration import critical_temperature
-from .heldout import constant_errors
 from .prefix import sample_labels_of_priors
 from ..refusals import listed
 from ..results import Result
@@ -60,21 +59,30 @@ def tasks_of_priors(
 def _gaussian_moments(Z, basis) -> TaskMoments:
     Zc = (Z - Z.mean(0)).to(basis.U)
     B = basis.U.T @ Zc
-    diag = Zc.square().sum(1, dtype=torch.float64)
-    return TaskMoments(diag=diag, cross=Zc @ B.T, inner=(B @ B.T).double())
+    few = B.shape[1] < B.shape[0]
+    return TaskMoments(
+        diag=Zc.square().sum(1, dtype=torch.float64),
+        cross=Zc @ B.T,
+        inner=B if few else (B @ B.T).double(),
+        root=few,
+    )
 
 # %% ../../nbs/prior/16_consensus.ipynb #9a867d21
 def _skills(X, distributions, n_classes) -> Tensor:
     "Skill of one model under each distribution, float64."
     n = len(X)
     basis = decompose(X)
-    if distributions[0].is_floating_point():  # the factors of Gaussian processes
-        moments = [_gaussian_moments(Z, basis) for Z in distributions]
-        baseline = torch.stack([m.diag.sum() for m in moments]) * n / (n - 1) ** 2
-        return (1 - least_grid_errors(basis, moments)[1] / baseline).cpu()
-    tasks = [CheckedTasks.of(labels, basis.U, n_classes) for labels in distributions]
-    baseline = torch.stack([constant_errors(one.labels, n_classes).mean() for one in tasks])
-    return (1 - least_grid_errors(basis, tasks)[1] / baseline).cpu()
+    moments: list = []
+    for distribution in distributions:
+        if distribution.is_floating_point():  # the factor of a Gaussian process
+            moments.append(_gaussian_moments(distribution, basis))
+            continue
+        tasks = CheckedTasks.of(distribution, basis.U, n_classes)
+        few = 2 * len(distribution) * (n_classes - 1) <= basis.U.shape[1]  # targets are cheaper
+        moments.append(tasks.centred_targets(basis) if few else tasks.moments(basis))
+    baseline = torch.stack([m.diag.sum() for m in moments]) * n / (n - 1) ** 2
+    errors = least_grid_errors(basis, moments)[1]
+    return (1 - errors / baseline).cpu()
 
 # %% ../../nbs/prior/16_consensus.ipynb #a22e13a0
 @documented

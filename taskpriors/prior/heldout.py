@@ -69,30 +69,40 @@ def check_baseline(baseline: float) -> float:
     return baseline
 
 
+def _at_penalty(alpha: float, error: float, diag: Tensor, measure: str = "label") -> HeldoutError:
+    "Result at one penalty, without the errors at others; `diag` is that of the moments."
+    n = len(diag)
+    baseline = check_baseline((diag.sum() * n / (n - 1) ** 2).item())
+    return HeldoutError(
+        error=error,
+        skill=1 - error / baseline,
+        variance=None,
+        alpha=alpha,
+        baseline=baseline,
+        measure=measure,
+        standard_error=None,
+    )
+
+
 def choose_penalty(
     basis: ridge.RidgeBasis,
     moments: TaskMoments,
     alpha: float | None = None,  # the penalty; None selects one
     *,
+    curve: bool = True,  # whether to return the errors at all penalties
     measure: str = "label",
 ) -> HeldoutError:  # without the fields that need more than the moments
     "Select the penalty with the least expected leave-one-out error."
-    alphas = None if alpha is None else torch.tensor([alpha], dtype=torch.float64)
-    alphas, errors = moments.loo_errors(basis, alphas)
-    errors, n = errors.cpu(), len(basis.U)
+    if alpha is not None:
+        alphas, errors = moments.loo_errors(basis, torch.tensor([alpha], dtype=torch.float64))
+    elif curve:
+        alphas, errors = moments.loo_errors(basis)
+    else:
+        alphas, errors = ridge_tasks.least_grid_errors(basis, [moments])
+    errors = errors.cpu()
     best = int(errors.argmin())
-    baseline = check_baseline((moments.diag.sum() * n / (n - 1) ** 2).item())
-    return HeldoutError(
-        error=errors[best].item(),
-        skill=1 - errors[best].item() / baseline,
-        variance=None,
-        alpha=alphas[best].item(),
-        baseline=baseline,
-        measure=measure,
-        standard_error=None,
-        alphas=alphas if alpha is None else None,
-        errors=errors if alpha is None else None,
-    )
+    choice = _at_penalty(alphas[best].item(), errors[best].item(), moments.diag, measure)
+    return replace(choice, alphas=alphas, errors=errors) if curve and alpha is None else choice
 
 # %% ../../nbs/prior/15_heldout.ipynb #bbee4289
 def _tasks_or_factor(prior: Any, weights: ArrayLike | None, like: Tensor) -> CheckedTasks | Tensor:
@@ -160,52 +170,44 @@ def _error_over_labels(
     (m, n), w = tasks.labels.shape, tasks.weights
     size = tasks.block(block_size)
     tasks.check_memory(basis, size, n)
-    blockwise: dict[str, Any] = dict(block_size=size, executor=executor)
-    constants = constant_errors(tasks.labels, tasks.n_classes)
-    baseline = check_baseline((w @ constants).item())
-    alphas = None if alpha is None else torch.tensor([alpha], dtype=torch.float64)
-    grid = of_grid = None
-    if curve and alpha is None:
-        grid, of_grid = tasks.loo_errors(basis, **blockwise)
-        alphas = grid[of_grid.argmin().cpu()][None]
-    if alphas is not None and of_grid is not None and not (variance or points):
-        penalty, error, parts = alphas.item(), of_grid.min().item(), None
+    if alpha is None and variance and points and not curve:
+        best, diag, errors, parts = tasks.least_errors(basis, block_size=size, executor=executor)
+        choice = _at_penalty(best, (w @ errors).item(), diag)
     else:
-        penalty, diag, errors, parts = tasks.least_errors(basis, alphas, points=points, **blockwise)
-        error = (w @ errors).item()
-    choice = HeldoutError(
-        error=error,
-        skill=1 - error / baseline,
-        variance=None,
-        alpha=penalty,
-        baseline=baseline,
-        measure="label",
-        standard_error=None,
-        alphas=grid,
-        errors=None if of_grid is None else of_grid.cpu(),
-        point_errors=None if parts is None else parts[0],
-    )
-    if not variance:
-        return choice
-    pseudo_values = point_ratios = None
+        moments = tasks.moments(basis, block_size=size, executor=executor)
+        diag = moments.diag
+        choice = choose_penalty(basis, moments, alpha, curve=curve)
+        if not variance:
+            alone = moments.point_errors(basis, choice.alpha) if points else None
+            return replace(choice, point_errors=alone)
+        at_alpha = partial(tasks.block_errors, basis=basis, alpha=choice.alpha, points=points)
+        pairs = [(rows, None) for rows in blocks.row_blocks(m, size)]
+        each = blocks.map_blocks(at_alpha, pairs, executor=executor)
+        of_tasks, of_points, _ = zip(*each, strict=True)
+        errors, parts = torch.cat(of_tasks), sum(of_points) if points else None
+    point_errors = pseudo_values = point_ratios = None
+    mean_errors = choice.error, choice.baseline
     if parts is not None:
-        pseudo_values = ridge_tasks.loo_pseudo_values(basis, parts[0], parts[1], penalty)
-        of_points = constant_values(diag, diag.mean(), n)
-        point_ratios = ratio_values(pseudo_values, of_points, error, baseline, n)
-    off = errors - error
+        point_errors, training = parts
+        pseudo_values = ridge_tasks.loo_pseudo_values(basis, point_errors, training, choice.alpha)
+        constants = constant_values(diag, diag.mean(), n)
+        point_ratios = ratio_values(pseudo_values, constants, *mean_errors, n)
+    off = errors - choice.error
     family = torch.arange(m) if tasks.ancestor is None else torch.as_tensor(tasks.ancestor)
     families = torch.zeros(2, m, dtype=w.dtype, device=w.device)
     R, W = families.index_add_(1, family.to(w.device), torch.stack([w * off, w]))
     free = 1 - W.square().sum().item()
     spread = (R.square().sum() / free).sqrt().item() if free > 1e-12 else None
+    constants = constant_errors(tasks.labels, tasks.n_classes)
     return replace(
         choice,
         variance=(w @ off**2).item(),
         standard_error=0.0 if tasks.exact else spread,
+        point_errors=point_errors,
         pseudo_values=pseudo_values,
         task_errors=errors,
         point_ratios=point_ratios,
-        task_ratios=ratio_values(errors, constants, error, baseline),
+        task_ratios=ratio_values(errors, constants, *mean_errors),
     )
 
 # %% ../../nbs/prior/15_heldout.ipynb #8cee2e7f
@@ -217,17 +219,10 @@ def weighted_gram(W: Tensor, w: Tensor, size: int = 8192) -> Tensor:  # W' diag(
     return gram
 
 # %% ../../nbs/prior/15_heldout.ipynb #0d0367b7
-def _points_at_once(
-    block_size: int | None, U: Tensor, *, copies: int, pairs: int, remedy: str
-) -> int:  # examples per block
-    "Check the memory for `copies` of U and `pairs` blocks of pairs."
-    n = len(U)
-    size = min(max(512, n // 8), 2048)
-    if block_size is not None:
-        size = checks.check_count(block_size, "block_size")
-    entries = copies * U.numel() + pairs * min(size, n) ** 2
-    checks.check_memory(U.element_size() * entries, remedy, device=U.device)
-    return size
+def _points_at_once(block_size: int | None, n: int) -> int:
+    if block_size is None:
+        return min(max(512, n // 8), 2048)
+    return checks.check_count(block_size, "block_size")
 
 
 def _edge_strip(
@@ -290,7 +285,9 @@ class _EdgeDistribution(NamedTuple):
         "Compute the task moments in one pass over pairs."
         U = basis.U
         n = len(U)
-        size = _points_at_once(block_size, U, copies=1, pairs=3, remedy="lower block_size")
+        size = _points_at_once(block_size, n)
+        entries = U.numel() + 3 * min(size, n) ** 2
+        checks.check_memory(U.element_size() * entries, "lower block_size", device=U.device)
         if executor is not None:
             strip = partial(_edge_strip, distribution=self, U=U, size=size)
             strips = blocks.map_blocks(strip, blocks.row_blocks(n, size), executor=executor)
@@ -325,8 +322,10 @@ class _EdgeDistribution(NamedTuple):
         "Compute the variance of the error over tasks in one pass over pairs."
         U = basis.U
         n = len(U)
+        size = _points_at_once(block_size, n)
+        entries = 6 * U.numel() + 4 * min(size, n) ** 2
         remedy = "lower block_size or pass variance=False"
-        size = _points_at_once(block_size, U, copies=6, pairs=4, remedy=remedy)
+        checks.check_memory(U.element_size() * entries, remedy, device=U.device)
         keep, f = basis.residual_filter(alpha)
         w = basis.loo_slack([alpha])[0] ** -2
         W = torch.cat([U, U.new_full((n, 1), n**-0.5)], 1)
