@@ -348,12 +348,13 @@ class _LabelPanel:
         self.skip.on_click(lambda _: self._act(loop.skip))
         self.undo.on_click(lambda _: self._act(loop.undo))
         steps = w.HBox([self.skip, self.undo], layout=w.Layout(flex="none"))
-        side = w.VBox([self.point, self.buttons, steps, self.caption], layout=own_size)
-        self.keyed = w.HBox([side, self.chart], layout=w.Layout(flex_flow="row wrap"))
+        answers = [self.point, self.buttons, steps, self.caption]
+        self.keyed = w.VBox(answers, layout=own_size)
         self.lag, self.shown_at = math.inf, 0.0  # milliseconds, of the browser's clock and of ours
         self.keys = events.Event(source=self.keyed, watched_events=["keydown", "mouseenter"])
         self.keys.on_dom_event(self._pressed)
-        self.box = w.VBox([self.keyed, self.new])  # the combined widget
+        side = w.VBox([self.keyed, self.new], layout=own_size)
+        self.box = w.HBox([side, self.chart], layout=w.Layout(flex_flow="row wrap"))
         self.box.loop, self.box.panel = loop, self
         self.show()
 

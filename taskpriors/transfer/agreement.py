@@ -154,7 +154,11 @@ def family_members(groups: ArrayLike | None, n: int) -> list | None:
     if groups.shape != (n,):
         rule = f"groups must name one family for each of the {n} models"
         checks.refuse(rule, f"shape {groups.shape}", "pass one family name per model")
-    family, names = pd.factorize(groups, sort=True)
+    try:
+        family, names = pd.factorize(groups, sort=True)
+    except TypeError:
+        rule = "groups must be names or numbers"
+        checks.refuse(rule, type(groups[0]).__name__, "pass names", TypeError)
     if (family < 0).any():
         rule, got = "groups must name a family for every model", f"{(family < 0).sum()} missing"
         checks.refuse(rule, got, "give a model without relatives a separate family")
