@@ -136,7 +136,7 @@ class _Views:
 _LABEL_FIELDS = ("labels", "label", "targets", "target", "class", "y")
 
 
-def _inputs_in(batch: Mapping[str, object]) -> Tensor | dict[str, Tensor]:  # (b, ...), or name -> (b, ...)
+def _inputs_in(batch: Mapping[str, object]) -> Tensor | dict[str, Tensor]:  # shape (b, ...)
     "Return the inputs in a dictionary from a loader, without labels."
     tensors = {k: v for k, v in batch.items() if isinstance(v, Tensor) and v.ndim > 1}
     inputs = {k: v for k, v in tensors.items() if k not in _LABEL_FIELDS}
