@@ -175,7 +175,7 @@ def least_eigenvalue(
     temperature: float,  # T > 0, in the units of K
     *,
     graphs: str = "undirected",  # "directed" or "undirected"; the diagonal is one in both
-) -> float:  # exact up to 2,048 examples, above that at least the least eigenvalue
+) -> float:  # exact up to 2,048 examples; above that an upper bound
     "Least eigenvalue of E[G] with a unit diagonal, which is at least 0 for label graphs."
     Z, odds = checked_odds(Z, temperature, graphs)
     n = min(len(Z), _EIGENVALUE_POINTS)

@@ -24,7 +24,7 @@ import taskpriors.checks as checks
 import taskpriors.results as results
 import taskpriors.ridge as ridge
 import taskpriors.svd as svd
-from ..inputs import encoders, pooling, row_labels, sources
+from ..inputs import accepted_models, encoders, pooling, row_labels, sources
 from ..prior import posterior
 from ..prior.heldout import error_on_basis
 from ..prior.left_out_groups import error_without_groups
@@ -54,6 +54,11 @@ def _moved(x, device, dtype):
 
 # %% ../../nbs/tools/01_monitor.ipynb #29cc305b
 def _pooled(out, x, module) -> Tensor:  # x: inputs, a tensor or name -> tensor
+    if not torch.is_tensor(out):
+        names = f" with {', '.join(map(str, out))}"[:60] if isinstance(out, Mapping) else ""
+        remedy = "pass features=lambda model, x: model(x)[...], which selects one"
+        rule = "the model must return a tensor"
+        checks.refuse(rule, f"{type(out).__name__}{names}", remedy, TypeError)
     mask = x.get("attention_mask") if isinstance(x, Mapping) else None
     n = len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x)
     out = pooling.pool_output(out, None, "the model", mask=mask, inputs=x, module=module)
@@ -74,13 +79,20 @@ def encode(
     *,
     features: Callable | None = None,  # (model, batch) -> outputs
 ) -> Tensor:  # shape (n, d), float32, on the CPU
-    "Compute the features of all examples; the states of model and generators do not change."
+    """Compute the features of all examples; the states of model and generators do not change.
+
+    The features of a network of transformers are the input of its classifier, or its pooled output.
+    """
     source = sources.source_of(model)
     assert isinstance(source, (sources.Network, sources.Function))
     model, module = source.model, source.module if isinstance(source, sources.Network) else None
     device = encoders.device_of(module)
     weights = (w.dtype for w in module.parameters()) if module is not None else ()
     dtype = next((kind for kind in weights if kind.is_floating_point), None)
+
+    if features is None and sources.comes_from(module, "transformers"):
+        assert module is not None
+        model = accepted_models.PooledModel(module)
 
     def outputs(x) -> object:
         return model(x) if features is None else features(model, x)

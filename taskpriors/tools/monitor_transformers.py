@@ -11,8 +11,6 @@ from typing import Any
 from transformers import TrainerCallback
 
 from ..checks import check_instance, named
-from ..inputs.accepted_models import PooledModel
-from ..inputs.sources import comes_from
 from .monitor import Monitor
 
 # %% ../../nbs/tools/03_monitor_transformers.ipynb #99da435b
@@ -42,10 +40,7 @@ class MonitorCallback(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         "Measure the model, and add the results to the metrics and to the log of the trainer."
-        assert model is not None  # the trainer passes its network
-        if self.monitor.features is None and comes_from(model, "transformers"):
-            model = PooledModel(model)
-        self.monitor(model, step=state.global_step)
+        self.monitor(model, step=state.global_step)  # type: ignore[arg-type]  # not None
         step = next(s for s in self.monitor.history if s.step == state.global_step)
         numbers = step.numbers()
         names = [k for k in ("skill", "rankme", "deviation", "keep") if k in numbers]
