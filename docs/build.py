@@ -37,7 +37,7 @@ SITE, OUT = PROC / "site", ROOT / "_docs"
 
 
 def process(paths):
-    "Process the notebooks that changed since the last build, two at a time."
+    "Process the notebooks that changed since the last build; many of them, two at a time."
     settings = max((ROOT / name).stat().st_mtime for name in ("settings.ini", "docs/notebooks.py"))
 
     def stale(p):
@@ -45,12 +45,14 @@ def process(paths):
         return not done.exists() or done.stat().st_mtime < max(p.stat().st_mtime, settings)
 
     paths = [p for p in paths if stale(p)]
-    if not paths:
-        return
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        for path, reason in zip(paths, pool.map(process_one, paths), strict=True):
-            if reason:
-                raise BuildError(path, None, reason)
+    if len(paths) < 8:  # a process imports nbdev in the time of a dozen notebooks
+        reasons = [process_one(path) for path in paths]
+    else:
+        with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+            reasons = [*pool.map(process_one, paths)]
+    for path, reason in zip(paths, reasons, strict=True):
+        if reason:
+            raise BuildError(path, None, reason)
 
 
 def stage():
@@ -136,7 +138,8 @@ def build():
     for page in OUT.rglob("*.html"):
         if page.relative_to(OUT) not in made and "_static" not in page.parts:
             page.unlink()  # of a notebook that is gone
-    example_report(OUT / "_static" / "example_report.html")
+    if "report/page" in map(page_of, chapters()):  # which shows it
+        example_report(OUT / "_static" / "example_report.html")
     address = settings()["doc_host"] + settings()["doc_baseurl"] + "/"
     (OUT / "sitemap.xml").write_text(sitemap(address), encoding="utf-8")
     (OUT / "llms.txt").write_text(llms(address, settings()["description"]), encoding="utf-8")

@@ -25,7 +25,7 @@ IMPORTED = """
     scipy.special pandas sklearn.linear_model sklearn.manifold sklearn.mixture sklearn.datasets
     sklearn.neighbors sklearn.cluster sklearn.discriminant_analysis safetensors.torch filelock
     psutil tqdm.auto tabulate matplotlib.pyplot seaborn PIL.Image fastcore.test nbdev.showdoc
-    ipykernel.kernelapp ipykernel.ipkernel pytest
+    ipykernel.kernelapp ipykernel.ipkernel pytest nbformat sphinx.cmd.build
 """
 
 
@@ -62,6 +62,7 @@ def run_python(argv, cwd, env, files, anew=()):
         main = sys.modules["__main__"] = types.ModuleType("__main__")
         exec(compile(words[0], "<string>", "exec"), main.__dict__)
     else:
+        sys.path.insert(0, str(Path(how).resolve().parent))
         runpy.run_path(how, run_name="__main__")
 
 

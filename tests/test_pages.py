@@ -1,12 +1,10 @@
 """The order of reading, the README, and the examples of the site, which need no built site."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forks import run_to_the_end
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = [p for p in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts]
@@ -62,9 +60,8 @@ def test_printed_sentences_fold_and_columns_stay_whole(monkeypatch):
 
 
 def test_readme_is_current():
-    command = [sys.executable, "docs/build.py", "--check"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
+    status, _, err = run_to_the_end("docs/build.py", "--check", cwd=ROOT)
+    assert status == 0, err[-2000:]
 
 
 def test_examples_are_calls_of_all_names_and_run(tmp_path):
@@ -73,6 +70,6 @@ def test_examples_are_calls_of_all_names_and_run(tmp_path):
     path = ROOT / "docs" / "examples.py"
     names = re.findall(r"^# %% (\w+)$", path.read_text(encoding="utf-8"), re.M)
     assert sorted(names) == sorted(taskpriors._FROM)
-    env = dict(os.environ, MPLBACKEND="agg", TASKPRIORS_CACHE=str(tmp_path / "cache"))
-    done = subprocess.run([sys.executable, "-W", "ignore", path], cwd=tmp_path, env=env)
-    assert done.returncode == 0
+    env = dict(MPLBACKEND="agg", TASKPRIORS_CACHE=tmp_path / "cache")
+    status, _, err = run_to_the_end(path, cwd=tmp_path, env=env)
+    assert status == 0, err[-2000:]

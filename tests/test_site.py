@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from chromium import PATIENCE, needs_browser, open_browser, requests
 from filelock import FileLock
+from forks import run_to_the_end
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = [p for p in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts]
@@ -487,10 +488,8 @@ def small(tmp_path):
 
     def build(*cells):
         write("98_page.ipynb", [title("Page"), *cells])
-        done = subprocess.run(
-            [sys.executable, "docs/build.py"], cwd=tmp_path, capture_output=True, text=True
-        )
-        return done.returncode, done.stdout + done.stderr
+        status, out, err = run_to_the_end("docs/build.py", cwd=tmp_path)
+        return status, out + err
 
     return build
 
@@ -559,14 +558,12 @@ def test_what_sphinx_finds_names_the_notebook_and_the_cell(small):
 def test_a_page_that_is_gone_is_gone(small, tmp_path):
     assert small(text("Fine."))[0] == 0 and (tmp_path / "_docs" / "page.html").exists()
     (tmp_path / "nbs" / "98_page.ipynb").rename(tmp_path / "nbs" / "98_other.ipynb")
-    done = subprocess.run(
-        [sys.executable, "docs/build.py"], cwd=tmp_path, capture_output=True, text=True
-    )
+    status, _, err = run_to_the_end("docs/build.py", cwd=tmp_path)
     assert (
-        done.returncode == 0
+        status == 0
         and not (tmp_path / "_docs" / "page.html").exists()
         and (tmp_path / "_docs" / "other.html").exists()
-    ), done.stderr
+    ), err
 
 
 def test_text_stands_above_the_table_it_introduces(site):
