@@ -51,38 +51,54 @@ def refuse_an_idle_skip(report, config):
         report.longrepr = f"{path}:{line}: this machine could run it. {reason}"
 
 
-FIRST = (
+FIRST = (  # what the first of two workers starts with
     "test_mypy_finds_nothing",
     "[start/04_with_labels]",
-    "[rank/12_run]",
-    "[report/04_page]",
     "[tools/08_cli]",
     "[rank/14_files]",
-    # the long tests: what one of two workers starts with, then that of the other
+    # of the long tests
     "test_site.py",
-    "test_nbdev.py",
-    "test_the_default_ranks_the_zoo_on_the_digits",
-    "test_models_of_noise_have_no_verdict",
-    "test_slow_cells_say_what_they_said",
+    "test_workers_that_share_no_folder_rank_from_a_store",
+    "slow_cells_say_what_they_said[papers/16_reproduce]",
+    "test_jupyterlab.py",
     "test_types.py",
+)
+SECOND = (  # and the other one
+    "runs_and_says_what_it_said[rank/12_run]",
+    "runs_and_says_what_it_said[rank/13_models]",
+    "[tools/07_label_loop]",
+    "[tools/05_layers]",
+    # of the long tests
+    "slow_cells_say_what_they_said[prior/12_labelings]",
+    "slow_cells_say_what_they_said[papers/10_robust_probing]",
+    "test_the_default_ranks_the_zoo_on_the_digits",
+    "slow_cells_say_what_they_said[synbench/03_score]",
+    "has_a_table_and_a_picture_of_its_own",
+    "slow_cells_say_what_they_said[prior/05_sketch]",
 )
 
 
+@pytest.hookimpl(trylast=True)  # after those were left out that `-m` does not ask for
 def pytest_collection_modifyitems(items):
     """What takes longest comes first: at the end of a run a core would wait for it.
 
     That is the check of types without a cache, the chapters that run many rankings and, among the
-    long tests, the site. One test builds it and all others read it, so that one worker should run
-    them. Tests are dealt out to the workers in halves: of the long tests, the site fills most of
-    the first half, commands of seconds the rest of it, and the second one starts with what takes
-    minutes.
+    long tests, the site, which one test builds and all others read, so that one worker should run
+    them. Tests are dealt out to the workers in halves; a worker that has finished takes over what
+    stands last.
     """
 
-    def place(item):
-        matches = [place for place, part in enumerate(FIRST) if part in item.nodeid]
-        return matches[0] if matches else len(FIRST)
+    def named(names):
+        places = {
+            item: [k for k, name in enumerate(names) if name in item.nodeid] for item in items
+        }
+        return sorted((item for item in items if places[item]), key=places.get)
 
-    items.sort(key=place)
+    first, second = named(FIRST), named(SECOND)
+    heavy = {*first, *second}
+    others = [item for item in items if item not in heavy]
+    room = max(0, len(items) // 2 - len(first))
+    items[:] = [*first, *others[:room], *second, *others[room:]]
 
 
 @pytest.hookimpl(hookwrapper=True)
