@@ -304,12 +304,7 @@ def _quadratic_terms(U, distributions, weight, f) -> Tensor:
             return torch.stack(
                 [_root_terms(U, distribution.inner, weight, f) for distribution in distributions]
             )
-    inners = [
-        (distribution.inner @ distribution.inner.T).double()
-        if distribution.root
-        else distribution.inner
-        for distribution in distributions
-    ]
+    inners = [(d.inner @ d.inner.T).double() if d.root else d.inner for d in distributions]
     return _inner_terms(U, inners, weight, f)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #84b0c39c
@@ -497,13 +492,9 @@ def least_grid_errors(
     grid, keep, f, weight = candidates
     sums = [(d.diag.sum(), _squared_products(d)) for d in distributions]
     if isinstance(distributions[0], _TaskTargets):
+        error_of = partial(_target_error, basis=basis, candidates=candidates)
         found = [
-            _least_error(
-                basis,
-                candidates,
-                *of_one,
-                partial(_target_error, basis=basis, candidates=candidates, distribution=d),
-            )
+            _least_error(basis, candidates, *of_one, partial(error_of, distribution=d))
             for d, of_one in zip(distributions, sums, strict=True)
         ]
         return grid[[k for k, _ in found]], torch.stack([error for _, error in found])
