@@ -34,7 +34,7 @@ def _centred(X, mean, scale) -> Tensor:
 def _coordinates(X, V, mean, scale) -> Tensor:  # along the columns of V, in the precision of X
     out = X.new_empty(len(X), V.shape[1])
     for rows in row_blocks(len(X), 4096):
-        out[rows] = (_centred(X[rows], mean, scale) @ V).to(X.dtype)
+        out[rows] = (_centred(X[rows], mean, scale).to(V) @ V).to(X.dtype)
     return out
 
 # %% ../nbs/prior/14_ridge.ipynb #ee9d44e6
@@ -197,6 +197,9 @@ def _lower_gram(parts: Iterable, d: int) -> Tensor:  # undefined above the diago
     return out
 
 # %% ../nbs/prior/14_ridge.ipynb #3dc929f5
+_EVEN = 512  # most |s|/s_r for coordinates in the precision of the features
+
+
 def decompose(X: Tensor, *, standardize: bool = False) -> RidgeBasis:
     "Decompose centred or standardised features once for the probes of all tasks."
     n, d = X.shape
@@ -223,7 +226,10 @@ def decompose(X: Tensor, *, standardize: bool = False) -> RidgeBasis:
         s, V = _singular(_centred(X[b], mean, scale) for b in blocks)
     else:
         s, V = _eigen(gram)
-    return RidgeBasis(U=_coordinates(X, V / s, mean, scale), s=s, V=V, mean=mean, scale=scale)
+    size = s.norm()
+    kind = X.dtype if (size <= _EVEN * s[-1:]).all() else torch.float64
+    U = _coordinates(X, (V * size / s).to(kind), mean, scale * size)
+    return RidgeBasis(U=U, s=s, V=V, mean=mean, scale=scale)
 
 # %% ../nbs/prior/14_ridge.ipynb #c7e45369
 def _class_folds(labels: Tensor, counts: Tensor) -> Tensor:  # shape (n_folds, n_left_out)

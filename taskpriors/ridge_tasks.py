@@ -203,7 +203,7 @@ class CheckedTasks(NamedTuple):
         candidates = _candidates(basis)
         computed: dict[int, tuple[Tensor, Tensor]] = {}  # errors of the tasks, and parts
 
-        def errors_at(k: int, slope: bool) -> tuple[Tensor, Tensor | None]:
+        def errors_at(k: int, slope: bool) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
             alpha = candidates.alphas[k].item()
             at_alpha = partial(self.block_errors, basis=basis, alpha=alpha, points=slope)
             found = blocks.map_blocks(at_alpha, pairs, executor=executor)
@@ -212,7 +212,7 @@ class CheckedTasks(NamedTuple):
             if not slope:
                 return self.weights @ errors, None
             computed[k] = errors, torch.stack(parts).sum(0)
-            return self.weights @ errors, torch.stack(slopes).sum(0)
+            return self.weights @ errors, (computed[k][1][0], torch.stack(slopes).sum(0))
 
         best, _ = _least_error(basis, candidates, diag.sum(), squares, errors_at)
         if best not in computed:
@@ -304,12 +304,7 @@ def _quadratic_terms(U, distributions, weight, f) -> Tensor:
             return torch.stack(
                 [_root_terms(U, distribution.inner, weight, f) for distribution in distributions]
             )
-    inners = [
-        (distribution.inner @ distribution.inner.T).double()
-        if distribution.root
-        else distribution.inner
-        for distribution in distributions
-    ]
+    inners = [(d.inner @ d.inner.T).double() if d.root else d.inner for d in distributions]
     return _inner_terms(U, inners, weight, f)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #84b0c39c
@@ -430,20 +425,21 @@ def _sum_and_doubt(
 def _floors(
     candidates: _Candidates,
     first: int,  # position of the penalty whose residuals are known
-    error: Tensor,  # its sum of weighted squared residuals
+    of_points: Tensor,  # sums of their squares over targets, over squared slack, shape (n,)
     slope: Tensor,  # from `RidgeBasis.training_parts`: sum over targets of products, shape (r,)
     *,
     squares: Tensor,  # diagonal of U.T @ A @ U, shape (r,)
     residual: Tensor,  # sum of squared residuals at each penalty, shape (n_alphas,)
 ) -> Tensor:  # shape (n_alphas,)
     "Lower bounds of the sums of weighted squared residuals, from the residuals at one penalty."
-    weight = candidates.weight
+    weight, error = candidates.weight, of_points.sum()
+    ratio, least = weight / weight[first], weight.amin(1)
     off = candidates.f[first] - candidates.f
-    known = error + 2 * off @ slope + weight[first].min() * (off.square() @ squares)
-    spread = weight - weight.mean(1, keepdim=True)
-    c = (spread @ spread[first] / spread[first].square().sum()).nan_to_num().clamp(min=0)
-    rest = (weight - c[:, None] * weight[first]).amin(1) * residual
-    return torch.maximum(c * known + rest, weight.amin(1) * residual)
+    c = (error / (ratio.reciprocal() @ of_points)).nan_to_num()
+    lost = (ratio @ of_points - c * error).clamp(min=0)
+    moved = (least * (off.square() @ squares)).sqrt() - lost.sqrt()
+    known = c * (error + 2 * off @ slope) + moved.clamp(min=0).square()
+    return torch.maximum(known, least * residual)
 
 
 def _least_error(
@@ -451,15 +447,15 @@ def _least_error(
     candidates: _Candidates,
     total: Tensor,  # sum of A_ii
     squares: Tensor,  # diagonal of U.T @ A @ U, shape (r,)
-    errors_at: Callable,  # position of a penalty -> mean error, and if asked the slope
+    errors_at: Callable,  # position of a penalty -> mean error, and if asked that of each point
 ) -> tuple[int, Tensor]:  # position of the best penalty, and its error
     "Search for the penalty with the least error; few other penalties are tried."
     residual, doubt = _sum_and_doubt(basis, candidates, total, squares)
     mean, n = candidates.weight.mean(1), len(basis.U)
     errors = torch.full_like(mean, torch.inf)
     first = int((mean * residual).argmin())
-    errors[first], slope = errors_at(first, slope=True)
-    floor = _floors(candidates, first, n * errors[first], slope, squares=squares, residual=residual)
+    errors[first], known = errors_at(first, slope=True)
+    floor = _floors(candidates, first, *known, squares=squares, residual=residual)
     floor = (floor - mean * (2 * doubt + doubt[first])) / n
     for k in floor.argsort().tolist():
         if k != first and floor[k] <= errors.min():
@@ -475,16 +471,17 @@ def _target_error(
     distribution: _TaskTargets,
     *,
     slope: bool,
-) -> tuple[Tensor, Tensor | None]:
+) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
     g, weight = candidates.f[k].to(basis.U), candidates.weight[k]
     R = (distribution.products * -g) @ basis.U.T
     if candidates.keep[k]:
         R += distribution.targets
-    error = weight @ R.square().sum(0, dtype=torch.float64) / len(weight)
+    of_points = weight * R.square().sum(0, dtype=torch.float64)
     if not slope:
-        return error, None
+        return of_points.mean(), None
     products = (R * weight.to(R)) @ basis.U
-    return error, (products * distribution.products).sum(0, dtype=torch.float64)
+    slopes = (products * distribution.products).sum(0, dtype=torch.float64)
+    return of_points.mean(), (of_points, slopes)
 
 
 def least_grid_errors(
@@ -495,13 +492,9 @@ def least_grid_errors(
     grid, keep, f, weight = candidates
     sums = [(d.diag.sum(), _squared_products(d)) for d in distributions]
     if isinstance(distributions[0], _TaskTargets):
+        error_of = partial(_target_error, basis=basis, candidates=candidates)
         found = [
-            _least_error(
-                basis,
-                candidates,
-                *of_one,
-                partial(_target_error, basis=basis, candidates=candidates, distribution=d),
-            )
+            _least_error(basis, candidates, *of_one, partial(error_of, distribution=d))
             for d, of_one in zip(distributions, sums, strict=True)
         ]
         return grid[[k for k, _ in found]], torch.stack([error for _, error in found])
