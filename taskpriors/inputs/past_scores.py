@@ -11,7 +11,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -77,41 +77,21 @@ def _weights_of(name: str) -> str:
     by_letters = _weights_by_letters()
     return by_letters.get(_letters_of(name)) or by_letters.get(full, full)
 
-
-def _untagged(name: str) -> str:
-    base, tag = _split_tag(name)
-    return "" if tag or _default_tag(base) else _letters_of(base)
-
-
-def _without_tag(name: str) -> str:
-    base, tag = _split_tag(name)
-    return _letters_of(base) if tag else ""
-
-
-_RULES: tuple[tuple[Callable[[str], str], Callable[[str], str]], ...] = (
-    # key of a name in a ranking, key of a name in a table
-    (str.strip, str.strip),
-    (_letters_of, _letters_of),
-    (_weights_of, _weights_of),
-    (_untagged, _without_tag),
-)
-
 # %% ../../nbs/inputs/04_past_scores.ipynb #57a0e7a5
 def _match_names(models: Sequence, names: Collection, table: str) -> dict[str, str]:
     "Match models to the rows of a table by their names; models without a row are left out."
     matches: dict[str, str] = {}
     table = shortened(table, 40)
-    for model_key, row_key in _RULES:
+    for key_of in (str.strip, _letters_of, _weights_of):  # from the surest rule to the weakest
         others = [model for model in models if model not in matches]
         if not others:
             break
-        taken = set() if row_key is _weights_of else set(matches.values())
-        rows: dict[str, list[str]] = {}
+        taken = set() if key_of is _weights_of else set(matches.values())
+        rows: dict[str, list[str]] = {"": []}
         for name in names:
-            if name not in taken:
-                rows.setdefault(row_key(name), []).append(name)
-        rows.pop("", None)
-        offers = {model: rows.get(model_key(model), []) for model in others}
+            if name not in taken and key_of(name):
+                rows.setdefault(key_of(name), []).append(name)
+        offers = {model: rows.get(key_of(model), []) for model in others}
         for model, offered in offers.items():
             if len(offered) > 1:
                 rule = f"{shortened(model, 60)} must match one model of {table}"
@@ -194,9 +174,7 @@ def _task_columns(frame: DataFrame, fixed: Sequence, name: str) -> dict[str, str
         refuse(rule, got, "drop the first column if it contains means, or rename it")
     if not tasks:
         rule = "past results must contain scores"
-        remedy = (
-            "pass 1 - error for errors, or frame[column].str.rstrip('%').astype(float) for '5%'"
-        )
+        remedy = "pass 1 - error, or numbers by frame[column].str.rstrip('%').astype(float)"
         refuse(rule, f"no column of accuracies in {name}", remedy)
     return {k: k for k in tasks} if score is None else {score: name}
 
@@ -293,9 +271,6 @@ def _read_mteb(folder: Path) -> DataFrame:  # columns model, task, score
             scores = [part["main_score"] for split in task["scores"].values() for part in split]
         score = fmean(scores) if scores else math.nan
         rows.append(dict(model=model, task=task.get("task_name", file.stem), score=score))
-    if not rows:
-        rule = "a folder of past results must contain results of mteb"
-        refuse(rule, "no JSON file", "check the path, or pass a table")
     return pd.DataFrame(rows)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #75f8b6b5

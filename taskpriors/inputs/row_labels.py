@@ -89,8 +89,7 @@ def _words(values: list) -> list:
         rule = "labels must not contain words that may mean a missing label"
         got = f"{doubtful!r} for {counts[doubtful]:,} of {counts.total():,}"
         convert = f"[None if y == {doubtful!r} else y for y in labels]"
-        remedy = f"leave these cells empty, e.g. by {convert}, or rename the class"
-        refuse(rule, got, remedy)
+        refuse(rule, got, f"leave these cells empty, e.g. by {convert}, or rename the class")
     return words
 
 
@@ -150,19 +149,16 @@ def _plain_list(labels: Any) -> list[Any]:  # numbers, words and empty entries
         labels = as_tensor(labels, "labels").cpu()
     if getattr(labels, "ndim", 1) == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
-    if getattr(labels, "ndim", 1) != 1:
-        rule, got = "labels must contain one class per example", f"shape {tuple(labels.shape)}"
-        remedy = "pass shape (n,) for classes, or (n, m) of floats or of 0 and 1"
-        refuse(rule, got, remedy)
     # masked arrays have None at masked entries; data sets return arrays with one number
+    labels = labels if getattr(labels, "ndim", 1) == 1 else [labels]
     values = labels.tolist() if hasattr(labels, "tolist") else labels
     values = [v.item() if getattr(v, "ndim", 1) == 0 else v for v in values]
     values = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in values]
     strange = [v for v in values if not isinstance(v, (str, numbers.Real)) and not is_blank(v)]
     if strange:
-        rule = "labels must be one number or word per example"
-        remedy = "pass shape (n,), and other objects as text, e.g. [str(y) for y in labels]"
-        refuse(rule, type(strange[0]).__name__, remedy)
+        rule = "labels must be one number or word per example, or floats of shape (n, m)"
+        got = f"{type(strange[0]).__name__} of shape {tuple(np.shape(strange[0]))}"
+        refuse(rule, got, "pass shape (n,), and other objects as text, e.g. list(map(str, labels))")
     return values
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #45e39a7a
@@ -171,16 +167,10 @@ _ALONE = 10  # with at least so many labels, two must have the same class
 
 def _checked_classes(labels: GivenLabels, n: int) -> GivenLabels:
     k, c = int((labels.classes >= 0).sum()), len(labels.names)
-    if k == 0:
-        rule = "labels must contain the class of at least one example"
-        refuse(rule, f"{n} empty labels", "label some examples, or leave labels out")
-    if c == k >= _ALONE:
-        rule, got = "labels must be classes with several examples", f"{c} classes for {k} examples"
-        refuse(rule, got, "pass classes, or cut values into bins")
-    if c < 2 and k == n:
-        rule = "labels must contain at least two classes"
-        got = f"class {shortened(labels.names[0], 40)} only"
-        refuse(rule, got, "leave labels out")
+    if k == 0 or (c < 2 and k == n) or c == k >= _ALONE:
+        rule = "labels must contain at least two classes, with several examples"
+        got = f"{c} classes in {k} labels of {n} examples"
+        refuse(rule, got, "pass classes, cut values into bins, or leave labels out")
     alike = "All labels are the same class, so they indicate which examples are similar"
     return labels._replace(notes=(f"{alike} but not how classes differ.",) if c < 2 else ())
 
@@ -295,7 +285,7 @@ def _entries_of_frame(frame: DataFrame, column: str | None, noun: str) -> _Entri
 
 
 def _in_file(path: str, column: str | None, noun: str) -> _Entries | ArrayLike:
-    "Read labels or groups from an array, a table, or a text file with one entry per line."
+    "Read labels or groups from an array or a table."
     place, key = split_key(path)
     file = tables.existing(place, noun)
     ending = file.suffix.lower()
@@ -304,9 +294,6 @@ def _in_file(path: str, column: str | None, noun: str) -> _Entries | ArrayLike:
         with loading(f"{file.name} must contain {noun}", remedy, ValueError):
             stored = np.load(file, allow_pickle=False)
             return stored if ending == ".npy" else stored[key or noun]
-    if ending == ".txt":
-        words = tables.lines_in(file)
-        return _typed(words) if noun == "labels" else words
     entries = _entries_of_frame(tables.read(file), column, noun)
     text = noun == "labels" and all(isinstance(value, str) for value in entries.values)
     return entries._replace(values=_typed(entries.values)) if text else entries
@@ -529,15 +516,16 @@ def _named_frame(source: Source) -> DataFrame | None:
     return frame if frame.index.is_unique and not tables.counts(names) else None
 
 
-def _in_order_of(points: Any, frame: DataFrame) -> DataFrame:
-    "Sort the rows of a data frame in the order of images or texts."
-    n = len(points)
-    check_same_n(points=n, rows=len(frame))
+def _in_order_of(points: Any, n: int, frame: DataFrame, name: str) -> DataFrame:
+    "Sort the rows of a data frame in the order of the examples."
+    check_same_n(**{"examples": n, f"{name:.40}": len(frame)})
+    if list(map(str, getattr(points, "names", None) or ())) == frame.index.tolist():
+        return frame
     entries = _Entries(list(range(n)), {"index": frame.index.tolist()}, "rows of features")
     rows = _placement(entries, points, n)
-    if rows is None:
+    if rows is None or len(set(rows)) < n:
         _refuse_unfit(frame.index[0], 0, n, entries.noun)
-    return frame.iloc[np.argsort(rows, kind="stable")]
+    return frame.iloc[np.argsort(rows)]
 
 
 def rows_of_frames(models: Mapping[str, Any], points: Any | None = None) -> tuple[dict, Any]:
@@ -551,21 +539,13 @@ def rows_of_frames(models: Mapping[str, Any], points: Any | None = None) -> tupl
     named = {name: frame for name, frame in frames.items() if frame is not None}
     if not named:
         return dict(models), None
-    if points is not None:
-        ordered = {name: Matrix(_in_order_of(points, frame)) for name, frame in named.items()}
-        return {**models, **ordered}, None
-    first, order = next((name, frame.index) for name, frame in named.items())
-    for name, frame in named.items():
-        other = frame.index.difference(order, sort=False).tolist()
-        if len(frame) != len(order) or other:
-            rule = "data frames of features must have the same examples"
-            got = f"{len(order)} rows in {first!r:.40}, {len(frame)} in {name!r:.40}"
-            got += f", with {other[0]!r:.40} only in the latter" if other else ""
-            remedy = "correct the index, or pass frame.reset_index(drop=True) for the same order"
-            refuse(rule, got, remedy)
-    ordered = {name: Matrix(frame.loc[order]) for name, frame in named.items()}
-    names = [tables.key_text(row) for row in order]
-    return {**models, **ordered}, SimpleNamespace(names=names, skipped=(), labels=None)
+    of_rows = None
+    if points is None:
+        names = list(map(tables.key_text, next(iter(named.values())).index))
+        points = of_rows = SimpleNamespace(names=names, skipped=(), labels=None)
+    n = len(points if of_rows is None else of_rows.names)
+    ordered = {k: Matrix(_in_order_of(points, n, frame, k)) for k, frame in named.items()}
+    return {**models, **ordered}, of_rows
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ce5e1508
 def groups_of_points(groups: Any, points: Any, n: int) -> list:

@@ -79,13 +79,11 @@ def _read(pairs: object, usual: Sequence[str]) -> checks.DataFrame:
         got = shortened(", ".join(map(repr, frame.columns)), 120)
         refuse(rule, got, f"rename its columns; {usual[2]} is optional")
     frame = frame if frame.shape[1] == 3 else frame.assign(**{usual[2]: 1})
-    if not len(frame):
-        rule = "pairs must contain at least one pair"
-        refuse(rule, "none", "add a pair, or omit the argument pairs")
-    for k, pair in enumerate(frame.itertuples(index=False), 1):
-        if any(map(is_blank, pair)):
-            rule = f"each pair must have an entry for {usual[0]} and for {usual[1]}"
-            refuse(rule, f"an empty cell in pair {k}", "fill it, or leave that pair out")
+    blank = [k for k, pair in enumerate(frame.itertuples(index=False)) if any(map(is_blank, pair))]
+    if blank or not len(frame):
+        got = f"an empty cell in pair {blank[0] + 1}" if blank else "no pairs"
+        remedy = "leave that pair out, or omit the argument pairs"
+        refuse("pairs must be at least one row without empty cells", got, remedy)
     return frame
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #e73af258
@@ -128,10 +126,10 @@ def read_pairs(
 ) -> GivenPairs:
     "Read known pairs of examples without repetitions."
     if isinstance(pairs, GivenPairs):
-        largest = int(pairs.points.max()) if len(pairs.points) else 0
-        if largest >= n:
+        if len(pairs.points) and int(pairs.points.max()) >= n:
             rule = f"the rows of pairs must be between 0 and {n - 1}"
-            refuse(rule, largest, "pass the examples from which the pairs were formed")
+            remedy = "pass the examples from which the pairs were formed"
+            refuse(rule, int(pairs.points.max()), remedy)
         return pairs
     frame = _read(pairs, _SAME)
     header = [str(name) for name in frame.columns[:2] if name != ""]

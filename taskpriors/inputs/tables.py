@@ -25,7 +25,7 @@ _TO_CSV = ".to_csv('table.csv', index=False)"
 CONVERSIONS = {  # unsupported extension -> conversion of the file
     ".json": "pandas.read_json(path).to_json('table.jsonl', orient='records', lines=True)",
     ".ndjson": "rename the file to .jsonl",
-    ".txt": f"pandas.read_csv(path, sep=None, engine='python'){_TO_CSV}",
+    ".txt": "add a first line with the names of its columns, and rename the file to .csv",
     ".feather": "pandas.read_feather(path).to_parquet('table.parquet')",
     ".mat": "np.save('array.npy', scipy.io.loadmat(path)[NAME])",
 }
@@ -125,22 +125,16 @@ def existing(place: str | os.PathLike, noun: str) -> Path:
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 
 
-def _separator_of(header: str, name: str) -> str:
-    "Separator in a header, outside quotation marks; a comma if there is none."
-    separators = [s for s in ",;\t|" if s in re.sub('"[^"]*"', "", header)]
-    if len(separators) > 1:
-        remedy = f"pandas.read_csv(path, sep=SEPARATOR){_TO_CSV}"
-        refuse(f"the header of {name} must have one separator", header, remedy)
-    return separators[0] if separators else ","
-
-
-def _rows_of(text: str, separator: str, name: str) -> list[list[str]]:
-    "Parse a csv file into rows with the same number of fields; the first row is the header."
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    header = [column.strip() for column in next(reader)]
-    if "" in header[1:]:
-        got, remedy = ", ".join(map(repr, header)), "name each column, or drop it with pandas"
-        refuse(f"each column of {name} must have a name", got, remedy)
+def _rows_of(text: str, name: str) -> tuple[str, list[list[str]]]:
+    "Return the separator of a csv file and its rows, which have as many fields as the header."
+    header_line = re.sub('"[^"]*"', "", text.split("\n", 1)[0])  # without quoted names
+    separators = [separator for separator in ",;\t|" if separator in header_line] or [","]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separators[0], strict=True)
+    header = [column.strip() for column in next(reader, [])]
+    if not header or "" in header[1:] or len(separators) > 1:
+        got = shortened(", ".join(map(repr, header)), 80)
+        remedy = f"pandas.read_csv(path, sep=SEPARATOR){_TO_CSV}, or drop columns without a name"
+        refuse(f"each column of {name} must have a name, and one separator", got, remedy)
     rows = [row or [""] for row in reader if row or len(header) == 1]
     for k, row in enumerate(rows, 2):
         if len(row) != len(header):
@@ -157,7 +151,7 @@ def _rows_of(text: str, separator: str, name: str) -> list[list[str]]:
             rule = f"the numbers of {name} must have decimal points and no commas"
             remedy = f"pandas.read_csv(path, sep=';', decimal=','){_TO_CSV}"
             refuse(rule, f"{commas[0]!r} in {column!r}", remedy)
-    return [header, *rows]
+    return separators[0], [header, *rows]
 
 
 def _read_csv(path: Path, numbers: bool) -> DataFrame:
@@ -165,10 +159,7 @@ def _read_csv(path: Path, numbers: bool) -> DataFrame:
     import pandas as pd
 
     text, name = _text_in(path), shortened(path.name, 40)
-    if not text.strip():
-        refuse(f"{name} must contain a table", "no lines", "check the file")
-    separator = _separator_of(text.split("\n", 1)[0], name)
-    header, *rows = _rows_of(text, separator, name)
+    separator, (header, *rows) = _rows_of(text, name)
     if not numbers:
         return pd.DataFrame(rows, columns=header, dtype=object)
     frame = pd.read_csv(io.StringIO(text), sep=separator, index_col=False).set_axis(header, axis=1)
