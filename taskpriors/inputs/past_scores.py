@@ -11,6 +11,7 @@ import json
 import math
 import os
 import re
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
@@ -81,27 +82,20 @@ def _weights_of(name: str) -> str:
 def _match_names(models: Sequence, names: Collection, table: str) -> dict[str, str]:
     "Match models to the rows of a table by their names; models without a row are left out."
     matches: dict[str, str] = {}
-    table = shortened(table, 40)
     for key_of in (str.strip, _letters_of, _weights_of):  # from the surest rule to the weakest
-        others = [model for model in models if model not in matches]
-        if not others:
-            break
-        taken = set() if key_of is _weights_of else set(matches.values())
-        rows: dict[str, list[str]] = {"": []}
-        for name in names:
-            if name not in taken and key_of(name):
-                rows.setdefault(key_of(name), []).append(name)
-        offers = {model: rows.get(key_of(model), []) for model in others}
-        for model, offered in offers.items():
-            if len(offered) > 1:
-                rule = f"{shortened(model, 60)} must match one model of {table}"
-                refuse(rule, listed(offered), "use the full name for the model or for the row")
-        matches |= {model: offered[0] for model, offered in offers.items() if offered}
-    for name in dict.fromkeys(matches.values()):
-        several = [model for model, row in matches.items() if row == name]
-        if len({_weights_of(model) or model for model in several}) > 1:
-            rule = f"{shortened(name, 60)} of {table} must match one of the models"
-            refuse(rule, listed(several), "rename the row to the name of its model")
+        rows, others = defaultdict(list), defaultdict(list)
+        for model in models:
+            if model not in matches and key_of(model):
+                others[key_of(model)].append(model)
+        for name in names if others else ():
+            if key_of is _weights_of or name not in matches.values():
+                rows[key_of(name)].append(name)
+        for key in [key for key in others if key in rows]:
+            if len(rows[key]) > 1 or (len(others[key]) > 1 and key_of is not _weights_of):
+                rule = f"names must match one model and one row of {shortened(table, 40)}"
+                got = f"{listed(others[key])} for {listed(rows[key])}"
+                refuse(rule, got, "rename rows to the full names of the models")
+            matches |= dict.fromkeys(others[key], rows[key][0])
     return matches
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #b9da0392

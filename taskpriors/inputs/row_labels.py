@@ -275,10 +275,7 @@ def _entries_of_frame(frame: DataFrame, column: str | None, noun: str) -> _Entri
     plain = [tables.plain_name(name) or "unnamed: 0" for name in frame.columns]
     cells = {name: frame.iloc[:, k].tolist() for k, name in enumerate(plain) if k != at}
     digests = tuple(sorted(set(map(str, cells.get(INPUTS, ())))))
-    if all(map(_DIGESTS.fullmatch, digests)):
-        cells.pop(INPUTS, None)
-    else:
-        digests = ()
+    digests = digests if all(map(_DIGESTS.fullmatch, digests)) else ()
     keys = {} if index is None else {"index": index}
     keys |= {name: cells[name] for name in (*KEY_NAMES, *cells) if name in cells}
     return _Entries(frame.iloc[:, at].tolist(), keys, noun, digests)
@@ -320,7 +317,9 @@ def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entri
     numeric = unnamed and all(kind.kind in "biuf" for kind in frame.dtypes)
     if numeric and frame.shape[1] > 1 and column is None and noun == "labels":
         return frame.to_numpy()  # multiple labels per example
-    return _entries_of_frame(frame, column, noun)
+    entries = _entries_of_frame(frame, column, noun)
+    entries.keys.setdefault("the index", list(range(len(frame))))  # may equal names of examples
+    return entries
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ac881f47
 def _parts_of(path: object) -> tuple[str, ...]:
@@ -332,10 +331,10 @@ class PointFinder:
     "Find the examples that a path, a name without extension, a number or a text may refer to."
 
     def __init__(self, points: object, skipped: Sequence = ()) -> None:  # `skipped`: more names
-        names = getattr(points, "names", None)
+        names: Sequence | None = getattr(points, "names", None)
         self.named = names is not None
         self.places: dict[tuple, list[int]] = defaultdict(list)
-        for i, name in enumerate([*names, *skipped] if self.named else ()):
+        for i, name in enumerate(() if names is None else (*names, *skipped)):
             parts = _parts_of(name)
             self.places["name", parts].append(i)
             stem = parts[-1].rpartition(".")[0] or parts[-1] if parts else ""
@@ -453,7 +452,8 @@ def labels_of_files(paths: Sequence, column: str | None = None) -> _Entries:
         entries = _in_file(os.fspath(path), column, "labels")
         keys = entries.keys if isinstance(entries, _Entries) else {}
         key = next((name for name in ("row", *KEY_NAMES) if name in keys), None)
-        if key is None or (joined.keys and key not in joined.keys):
+        other = joined.keys and key not in joined.keys
+        if key is None or other or not isinstance(entries, _Entries):
             rule = "each of several files of labels must identify its examples by the same column"
             remedy = "add a column `row`, with numbers from 0, or `path`"
             refuse(rule, shortened(Path(path).name, 60), remedy)
@@ -554,7 +554,7 @@ def groups_of_points(groups: Any, points: Any, n: int) -> list:
     `groups` is a list or array of names, a dictionary, a series or a file, and `points` is a source
     of images or texts, or None. Groups are matched to examples like labels.
     """
-    values = _entries_of(groups, None, "groups")
+    values: Any = _entries_of(groups, None, "groups")
     if isinstance(values, _Entries):
         values = _in_rows(values, points, n)
     if getattr(values, "ndim", 1) != 1:

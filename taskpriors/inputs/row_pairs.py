@@ -55,7 +55,7 @@ def _frame_of_rows(pairs: object, usual: Sequence[str]) -> checks.DataFrame:
     if isinstance(pairs, Mapping) and all(isinstance(row, Mapping) for row in pairs.values()):
         pairs = [(q, d, third) for q, row in pairs.items() for d, third in row.items()]
     pairs = pairs.tolist() if isinstance(pairs, (Tensor, np.ndarray)) else pairs
-    rows = pairs if isinstance(pairs, (list, tuple)) else [pairs]
+    rows: Sequence = pairs if isinstance(pairs, (list, tuple)) else [pairs]
     for row in rows:
         if not isinstance(row, (list, tuple)) or len(row) not in (2, 3):
             rule = f"pairs must be rows ({usual[0]}, {usual[1]}) or ({', '.join(usual)})"

@@ -33,7 +33,7 @@ CONVERSIONS |= dict.fromkeys((".xlsx", ".xls"), f"pandas.read_excel(path){_TO_CS
 CONVERSIONS |= dict.fromkeys((".h5", ".hdf5"), "np.save('array.npy', h5py.File(path)[NAME][:])")
 _OF_PICKLES = "a pickle can run code; store its array with np.save"
 CONVERSIONS |= dict.fromkeys((".pkl", ".pickle", ".joblib"), _OF_PICKLES)
-CONVERSIONS |= dict.fromkeys((".gz", ".bz2", ".xz", ".zip"), "unpack it (gunzip, unzip)")
+CONVERSIONS |= dict.fromkeys((".gz", ".bz2", ".xz", ".zip"), "unpack it: gunzip FILE or unzip FILE")
 
 
 def kind_of(path: Path) -> str:
