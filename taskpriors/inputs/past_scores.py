@@ -175,12 +175,10 @@ def _task_columns(frame: DataFrame, fixed: Sequence, name: str) -> dict[str, str
 
 def _scores_in(frame: DataFrame, name: str) -> DataFrame:  # columns model, task, value, repeat
     "Convert a table to one score per row."
-    if frame.index.nlevels > 1 or frame.columns.nlevels > 1:
-        rule = "past results must have a single header and a single index"
-        refuse(rule, "several levels", "pass frame.reset_index()")
+    index = tables.index_of(frame)
     frame = frame.rename(columns=lambda column: str(column).strip())
     model, task = _first(frame.columns, _MODEL_COLUMNS), _first(frame.columns, _TASK_COLUMNS)
-    if model is None and task is None and not tables.is_usual_index(frame.index):
+    if model is None and task is None and index is not None:
         frame = frame.rename_axis("model").reset_index()
     repeats = [column for column in frame.columns if plain_name(column) in _REPEATS]
     if model is None and task is not None:  # of mteb

@@ -261,17 +261,9 @@ def _label_place(frame: DataFrame, column: str | None, noun: str) -> int:
     return places[0]
 
 
-def _index_of(frame: DataFrame) -> list | None:
-    "Return the index of a data frame, or None if it is 0, 1, 2, ...."
-    if frame.index.nlevels > 1:
-        rule, got = "an index must have one level", f"{frame.index.nlevels} levels"
-        refuse(rule, got, "pass frame.reset_index()")
-    return None if tables.is_usual_index(frame.index) else frame.index.tolist()
-
-
 def _entries_of_frame(frame: DataFrame, column: str | None, noun: str) -> _Entries:
     "Read the labels in a table, and the columns that may identify their examples."
-    at, index = _label_place(frame, column, noun), _index_of(frame)
+    at, index = _label_place(frame, column, noun), tables.index_of(frame)
     plain = [tables.plain_name(name) or "unnamed: 0" for name in frame.columns]
     cells = {name: frame.iloc[:, k].tolist() for k, name in enumerate(plain) if k != at}
     digests = tuple(sorted(set(map(str, cells.get(INPUTS, ())))))
@@ -388,10 +380,9 @@ def _rows_by_number(entries: _Entries, n: int) -> list | None:
             if column in KEY_NAMES:
                 return [row - min(rows) for row in rows]
             if rows != sorted(rows):
-                rule = "a column with row numbers must be named row or id"
                 got = f"the column {column!r} with {min(rows)} to {max(rows)} in a different order"
                 remedy = f"name it id to match {entries.noun} by it, or drop it"
-                refuse(rule, got, remedy)
+                refuse("a column with row numbers must be named row or id", got, remedy)
         some = column in (*_ROW_NAMES, "key") and len(rows) < n and max(rows, default=n) < n
         if some and (0 in rows or not counted):
             return rows
@@ -447,20 +438,16 @@ def _in_rows(entries: _Entries, points: Any, n: int) -> list[Any]:
 # %% ../../nbs/inputs/01_row_labels.ipynb #8032100d
 def labels_of_files(paths: Sequence, column: str | None = None) -> _Entries:
     "Join the labels in several tables that have a key column with the same name."
-    joined = _Entries([], {})
-    for path in paths:
-        entries = _in_file(os.fspath(path), column, "labels")
-        keys = entries.keys if isinstance(entries, _Entries) else {}
-        key = next((name for name in ("row", *KEY_NAMES) if name in keys), None)
-        other = joined.keys and key not in joined.keys
-        if key is None or other or not isinstance(entries, _Entries):
-            rule = "each of several files of labels must identify its examples by the same column"
-            remedy = "add a column `row`, with numbers from 0, or `path`"
-            refuse(rule, shortened(Path(path).name, 60), remedy)
-        joined.keys.setdefault(key, []).extend(keys[key])
-        joined.values.extend(entries.values)
-        joined = joined._replace(inputs=joined.inputs + entries.inputs)
-    return joined
+    parts: list[Any] = [_in_file(os.fspath(path), column, "labels") for path in paths]
+    keys = [getattr(part, "keys", {}) for part in parts]
+    key = next((name for name in ("row", *KEY_NAMES) if all(name in k for k in keys)), None)
+    if key is None:
+        rule = "several files of labels must identify their examples by the same column"
+        remedy = "add a column `row`, with numbers from 0, or `path`"
+        refuse(rule, shortened(", ".join(Path(path).name for path in paths), 80), remedy)
+    values = [value for part in parts for value in part.values]
+    inputs = tuple(digest for part in parts for digest in part.inputs)
+    return _Entries(values, {key: [cell for k in keys for cell in k[key]]}, inputs=inputs)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #2991ff84
 def read_labels(
@@ -507,7 +494,7 @@ def _named_frame(source: Source) -> DataFrame | None:
             frame = tables.read(source.path, numbers=True)
     if frame is None:
         return None
-    names = _index_of(frame)
+    names = tables.index_of(frame)
     if names is None:  # names may be in the first column
         names, frame = frame.iloc[:, 0].tolist(), frame.iloc[:, 1:]
         if not all(isinstance(name, str) for name in names):

@@ -106,6 +106,14 @@ def is_usual_index(index: Any) -> bool:
     return getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
 
 
+def index_of(frame: DataFrame) -> list | None:
+    "Return the index of a data frame, or None if it is 0, 1, 2, ....; refuse several levels."
+    if frame.index.nlevels > 1 or frame.columns.nlevels > 1:
+        rule = "a data frame must have a single header and a single index"
+        refuse(rule, "several levels", "pass frame.reset_index()")
+    return None if is_usual_index(frame.index) else frame.index.tolist()
+
+
 def as_frame(values: Any) -> DataFrame | None:
     "Convert a data frame of another library to pandas; return None for other objects."
     if hasattr(values, "columns") and hasattr(values, "to_pandas"):
