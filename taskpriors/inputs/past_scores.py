@@ -11,7 +11,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -31,11 +32,6 @@ from ..store import locked, write_file
 from ..toml import packaged_toml
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #51ea75f2
-def _letters_of(name: str) -> str:
-    "Return the letters and digits in a name, in lower case."
-    return "".join(c for c in name.casefold() if c.isalnum() or c == "+")
-
-# %% ../../nbs/inputs/04_past_scores.ipynb #0ed116f1
 def _last_part(name: str) -> str:
     "Return a name without its owner, parent folders and file extension."
     place = re.sub(r"^(hf[-_]hub|local-dir):", "", name.strip())
@@ -43,6 +39,11 @@ def _last_part(name: str) -> str:
     while part.lower().endswith(FILE_ENDINGS):
         part = part[: part.rindex(".")]
     return part if any(c.isalpha() for c in part) else name.strip()
+
+
+def _letters_of(name: str) -> str:
+    "Return the letters and digits in the last part of a name, in lower case."
+    return "".join(c for c in _last_part(name).casefold() if c.isalnum() or c == "+")
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #f855708c
 def _split_tag(name: str) -> tuple[str, str]:
@@ -52,107 +53,60 @@ def _split_tag(name: str) -> tuple[str, str]:
 
 
 @cache
-def _default_tag(base: str) -> str:
-    "Return the default weights in timm for a name without a tag; empty if there are none."
+def _default_tag(name: str) -> str:
+    "Return the default weights of a network in timm; empty for other names and names with a tag."
+    base = re.sub("^(hf[-_]hub:)?(timm/)?", "", name)
     if re.fullmatch(r"[a-z]\w*", base) is None:
         return ""
     from timm.models import get_pretrained_cfg
 
-    config = get_pretrained_cfg(base)
-    return getattr(config, "tag", None) or ""
+    return getattr(get_pretrained_cfg(base), "tag", None) or ""
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #f97959da
 @cache
 def _weights_by_letters() -> dict[str, str]:  # letters of a name -> name in timm
-    "Return a dictionary from the letters of each name, and of its last part, to a name in timm."
+    "Return a dictionary from the letters of each name in the table to a name in timm."
     lines = packaged_toml("inputs/model_names.toml").items()
-    pairs = [(name, timm) for timm, others in lines for name in (timm, *others)]
-    return {_letters_of(part): timm for name, timm in pairs for part in (name, _last_part(name))}
+    return {_letters_of(name): timm for timm, others in lines for name in (timm, *others)}
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #99a33ef8
-def _in_table(name: str) -> str:
+def _weights_of(name: str) -> str:
+    "Return a key that all names of the same weights share; empty if the weights are not known."
+    base, tag = _split_tag(name)
+    tag = tag or _default_tag(name)
+    full = _letters_of(f"{base}.{tag}") if tag else ""
     by_letters = _weights_by_letters()
-    return by_letters.get(_letters_of(name)) or by_letters.get(_letters_of(_last_part(name)), "")
-
-
-def _with_default_tag(name: str) -> str:
-    base, tag = _split_tag(name)
-    of_timm = _last_part(name) == re.sub("^(hf[-_]hub:)?(timm/)?", "", name)
-    tag = tag or (_default_tag(base) if of_timm else "")
-    full = f"{base}.{tag}" if tag else ""
-    return _in_table(name) or _in_table(full) or _letters_of(full)
-
-
-def _untagged(name: str) -> str:
-    base, tag = _split_tag(name)
-    return "" if tag or _default_tag(base) else _letters_of(base)
-
-
-def _without_tag(name: str) -> str:
-    base, tag = _split_tag(name)
-    return _letters_of(base) if tag else ""
-
-
-def _last_letters(name: str) -> str:
-    return _letters_of(_last_part(name))
-
-
-_RULES: tuple[tuple[Callable[[str], str], Callable[[str], str], bool], ...] = (
-    # key of a name in a ranking, key of a name in a table, may two models match the same row?
-    (str.strip, str.strip, False),
-    (_letters_of, _letters_of, False),
-    (_last_letters, _last_letters, False),
-    (_in_table, _in_table, True),
-    (_with_default_tag, _with_default_tag, True),
-    (_untagged, _without_tag, False),
-)
+    return by_letters.get(_letters_of(name)) or by_letters.get(full, full)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #57a0e7a5
-def _name_candidates(models: Sequence, names: Collection) -> dict[str, tuple[str, ...]]:
-    """Return the rows that match each model by the first applicable rule, for models with rows.
-
-    Two names match by a rule if their keys are equal and not empty.
-    """
-    rows: dict[str, tuple[str, ...]] = {}
-    for model_key, row_key, same_weights in _RULES:
-        others = [model for model in models if model not in rows]
-        if not others:
-            break
-        taken = {name for offered in rows.values() for name in offered}
-        by_key: dict[str, list[str]] = {}
-        for name in names:
-            if same_weights or name not in taken:
-                by_key.setdefault(row_key(name), []).append(name)
-        by_key.pop("", None)
-        offers = {model: by_key.get(model_key(model), ()) for model in others}
-        rows |= {model: tuple(offered) for model, offered in offers.items() if offered}
-    return rows
-
-# %% ../../nbs/inputs/04_past_scores.ipynb #9a71e351
 def _match_names(models: Sequence, names: Collection, table: str) -> dict[str, str]:
     "Match models to the rows of a table by their names; models without a row are left out."
-    candidates = _name_candidates(models, names)
-    table = shortened(table, 40)
-    for model, offered in candidates.items():
-        if len(offered) > 1:
-            rule = f"{shortened(model, 60)} must match one model of {table}"
-            refuse(rule, listed(offered), "use the full name for the model or for the row")
-    matches = {model: offered[0] for model, offered in candidates.items()}
-    models_of: dict[str, list[str]] = {}
-    for model, name in matches.items():
-        models_of.setdefault(name, []).append(model)
-    for name, several in models_of.items():
-        if len({_with_default_tag(model) or model for model in several}) > 1:
-            rule = f"{shortened(name, 60)} of {table} must match one of the models"
-            refuse(rule, listed(several), "rename the row to the name of its model")
+    matches: dict[str, str] = {}
+    for key_of in (str.strip, _letters_of, _weights_of):  # from the surest rule to the weakest
+        rows, others = defaultdict(list), defaultdict(list)
+        for model in models:
+            if model not in matches and key_of(model):
+                others[key_of(model)].append(model)
+        for name in names if others else ():
+            if key_of is _weights_of or name not in matches.values():
+                rows[key_of(name)].append(name)
+        for key in [key for key in others if key in rows]:
+            if len(rows[key]) > 1 or (len(others[key]) > 1 and key_of is not _weights_of):
+                rule = f"names must match one model and one row of {shortened(table, 40)}"
+                got = f"{listed(others[key])} for {listed(rows[key])}"
+                refuse(rule, got, "rename rows to the full names of the models")
+            matches |= dict.fromkeys(others[key], rows[key][0])
     return matches
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #b9da0392
-def _nearest_name(model: str, names: Collection) -> str:  # empty if none is similar
-    "Return the name in a table that is most similar to the name of a model."
-    by_letters = {_letters_of(_last_part(name)): name for name in names}
-    near = difflib.get_close_matches(_letters_of(_last_part(model)), list(by_letters), 1, 0.6)
-    return by_letters[near[0]] if near else ""
+def _missing_note(models: Sequence, names: Collection) -> str:
+    "Return a note on models without scores, with the most similar name in the table for each."
+    by_part = {_last_part(name): name for name in names}
+    words = []
+    for model in models:
+        near = difflib.get_close_matches(_last_part(model), list(by_part), 1)
+        words.append(f"{model} (nearest: {by_part[near[0]]})" if near else model)
+    return f"no scores of {listed(words, len(words))}"
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #fc36d132
 class PastScores(NamedTuple):
@@ -174,41 +128,26 @@ _SCORES += ("top1_acc", "acc1", "acc@1", "finetuned_accuracy")
 _FACTS = set(
     "param params parameters flops gflops macs gmacs macts size dim dims dimension dimensions "
     "width layers seconds milliseconds time latency throughput memory epoch epochs rank mean "
-    "average avg median std sd var variance crop pct diff top5 revision n year tokens skill".split()
+    "average avg median std sd var variance crop pct diff top5 revision n year tokens skill "
+    "error errors err".split()
 )
-_ERRORS = {"error", "err", "errors"}
-
-
-def _words_in(name: str) -> set[str]:
-    "Return the words in a name, in lower case."
-    return set(re.split(r"[^a-z0-9]+", plain_name(name)))
-
-
 _NO_TASKS = ("", "unnamed: 0", "zero-shot")  # row numbers, and a column of mteb's leaderboard
 
 
 def _is_fact(name: str) -> bool:
     "Return whether the name of a column indicates that its numbers are not scores on a task."
-    return plain_name(name) in _NO_TASKS or bool(_FACTS & _words_in(name))
+    words = re.split(r"[^a-z0-9]+", plain_name(name))
+    return plain_name(name) in _NO_TASKS or not _FACTS.isdisjoint(words)
 
-# %% ../../nbs/inputs/04_past_scores.ipynb #03c81e59
+
 def _first(columns: Sequence, names: Sequence) -> str | None:
     "Return the first column with one of some common names; None if there is none."
     plain = {plain_name(column): column for column in columns}
     return next((plain[name] for name in names if name in plain), None)
 
-
+# %% ../../nbs/inputs/04_past_scores.ipynb #03c81e59
 _LINK = r"^\[(.+)\]\(\S+\)$"  # [NAME](URL), as in mteb's leaderboard
-
-
-def _model_names(frame: DataFrame, column: str) -> Series:
-    "Return the models in a column, with their weights if another column contains these."
-    models = frame[column].astype(str).str.replace(_LINK, r"\1", regex=True)
-    tag = _first(frame.columns, _TAG_COLUMNS)
-    if tag is None:
-        return models
-    tags = frame[tag].fillna("").astype(str)
-    return models.where(tags == "", models + "." + tags)
+_BLANK = r"^\s*$"
 
 
 def _task_columns(frame: DataFrame, fixed: Sequence, name: str) -> dict[str, str]:
@@ -219,220 +158,138 @@ def _task_columns(frame: DataFrame, fixed: Sequence, name: str) -> dict[str, str
     if {"worst_decile", "skill"} <= set(map(plain_name, free)):
         rule, remedy = "past results must not be a saved ranking", "pass ranking.to_record(TASK)"
         refuse(rule, f"the table {name}", remedy)
-    for column in [k for k in free if not _is_fact(k)]:
-        signs = frame[column].astype(str).str.contains(r"\d\s*%\s*$")
-        if signs.any():
-            rule, got = f"the scores of {name} must be numbers", repr(frame[column][signs].iloc[0])
-            remedy = "convert them: frame[column].str.rstrip('%').astype(float)"
-            refuse(rule, f"{got} in {column!r}", remedy)
-    score = _first(free, _SCORES)
     numeric = [k for k in free if pd.to_numeric(frame[k], errors="coerce").notna().any()]
-    tasks = [k for k in numeric if not _is_fact(k) and not _ERRORS & _words_in(k)]
-    if score is None:
-        if any(_ERRORS & _words_in(k) for k in numeric):
-            rule = f"the scores of {name} must be fractions of correct answers"
-            got = next(k for k in numeric if _ERRORS & _words_in(k))
-            refuse(rule, f"the column {got!r}", "pass 1 - error")
-        return {k: k for k in tasks}
-    others = [k for k in tasks if not set(_SCORES) & {plain_name(k)} and "acc" not in plain_name(k)]
-    if others:
+    tasks = [k for k in numeric if not _is_fact(k)]
+    score = _first(tasks, _SCORES)
+    others = [k for k in tasks if plain_name(k) not in _SCORES and "acc" not in plain_name(k)]
+    if score is not None and others:
         rule = f"columns of {name} must be tasks, or measures on one task"
         got = f"{score!r} beside {listed(list(map(repr, others)))}"
         refuse(rule, got, "drop the first column if it contains means, or rename it")
-    return {score: name}
+    if not tasks:
+        rule = "past results must contain scores"
+        remedy = "pass 1 - error, or numbers by frame[column].str.rstrip('%').astype(float)"
+        refuse(rule, f"no column of accuracies in {name}", remedy)
+    return {k: k for k in tasks} if score is None else {score: name}
 
 
-def _scores_in(
-    frame: DataFrame, name: str
-) -> DataFrame:  # columns model, task, value, repeat, revision
+def _scores_in(frame: DataFrame, name: str) -> DataFrame:  # columns model, task, value, repeat
     "Convert a table to one score per row."
-    import pandas as pd
-
-    if frame.index.nlevels > 1 or frame.columns.nlevels > 1:
-        rule = "past results must have a single header and a single index"
-        refuse(rule, "several levels", "pass frame.reset_index()")
+    index = tables.index_of(frame)
     frame = frame.rename(columns=lambda column: str(column).strip())
     model, task = _first(frame.columns, _MODEL_COLUMNS), _first(frame.columns, _TASK_COLUMNS)
-    if model is None and task is None and not tables.is_usual_index(frame.index):
-        model = "model"
-        frame = frame.rename_axis(model).reset_index()
-    frame = frame.reset_index(drop=True)
+    if model is None and task is None and index is not None:
+        frame = frame.rename_axis("model").reset_index()
     repeats = [column for column in frame.columns if plain_name(column) in _REPEATS]
     if model is None and task is not None:  # of mteb
         frame = frame.melt([task, *repeats], var_name="model", value_name="score")
         model = "model"
-    model = frame.columns[0] if model is None and len(frame.columns) else model
+    model = model or next(iter(frame.columns), "model")
+    tag = _first(frame.columns, _TAG_COLUMNS)
+    if task is None:
+        columns = _task_columns(frame, [model, *repeats], name)
+        fixed = [model, *repeats, *filter(None, [tag])]
+        frame = frame[[*fixed, *columns]].rename(columns=columns)
+        frame = frame.melt(fixed, var_name="task", value_name="score")
+        task = "task"
+    score = _first(frame.columns, _SCORES)
+    if score is None:
+        got = ", ".join(map(repr, frame.columns))
+        refuse(f"{name} must have a column of scores", got, "name it score, or pass 1 - error")
+    models = frame[model].astype(str).str.replace(_LINK, r"\1", regex=True)
+    if tag is not None:
+        tags = frame[tag].fillna("").astype(str)
+        models = models.where(tags == "", models + "." + tags)
+    value = frame[score].replace(_BLANK, None, regex=True)
     repeat = frame[repeats].astype(str).agg(" ".join, axis=1) if repeats else ""
-    revision = frame.get("model_revision", "")
-    keys = dict(repeat=repeat, revision=revision)
-    keys["model"] = _model_names(frame, model) if model is not None else []
-    if task is not None:
-        score = _first(frame.columns, _SCORES)
-        if score is None:
-            remedy = "name it score, or pass 1 - error"
-            got = ", ".join(map(repr, frame.columns))
-            refuse(f"{name} must have a column of scores", got, remedy)
-        return pd.DataFrame(dict(keys, task=frame[task].astype(str), value=frame[score]))
-    columns = _task_columns(frame, [model, *repeats], name)
-    if not columns:
-        rule, remedy = "past results must contain scores", "pass models x tasks, or a score per row"
-        refuse(rule, f"no numeric column in {name}", remedy)
-    parts = [pd.DataFrame(dict(keys, task=t, value=frame[k])) for k, t in columns.items()]
-    return pd.concat(parts, ignore_index=True)
+    scores = frame.assign(model=models, task=frame[task].astype(str), value=value, repeat=repeat)
+    return scores[["model", "task", "value", "repeat"]]
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #f0e3e3bb
-def _are_ranks(value: Series, task: Series) -> bool:
-    "Return whether the numbers of each task are ranks: from 1 to the number of models."
-    places = value.groupby(task, sort=False).agg(["min", "max", "count"])
-    halves = bool(((2 * value.dropna()) % 1 == 0).all())  # ties have half ranks
-    each = (places["min"] >= 1) & (places["min"] < 2)
-    each &= (places["max"] >= 2) & (places["max"] <= places["count"])
-    return halves and len(places) > 0 and bool(each[places["count"] > 0].all())
-
-
 def _as_fractions(frame: DataFrame, name: str) -> Series:
     "Convert the scores in a table to fractions."
     import pandas as pd
 
-    value = pd.to_numeric(frame.value.replace(r"^\s*$", None, regex=True), errors="coerce")
-    value = value.astype("float64")
-    odd = frame[value.isna() & frame.value.notna() & (frame.value.astype(str).str.strip() != "")]
-    if len(odd):
-        rule, got = f"the scores of {name} must be numbers", f"{odd.value.iloc[0]!r}"
-        remedy = "correct or clear that cell"
-        refuse(rule, f"{got} in {odd.task.iloc[0]!r}", remedy)
-    remedy = "pass scores as fractions from 0 to 1"
-    outside = frame[(value < 0) | (value > 100)]
-    if len(outside):
-        row = outside.iloc[0]
+    value = pd.to_numeric(frame.value, errors="coerce").astype("float64")
+    wrong = frame[(value.isna() & frame.value.notna()) | (value < 0) | (value > 100)]
+    if len(wrong):
+        row = wrong.iloc[0]
         rule = f"the scores of {name} must be fractions or percentages of correct answers"
         got = f"{row.value} for {shortened(row.model, 40)} on {shortened(row.task, 40)!r}"
-        refuse(rule, got, f"leave out this task, or {remedy}")
-    if _are_ranks(value, frame.task):
+        refuse(rule, got, "correct or clear that cell, or leave out this task")
+    by_task = value.groupby(frame.task, sort=False)
+    ranks = [by_task.rank(ties) for ties in ("average", "min", "dense")]
+    if value.max() > 1 and any(map(value.equals, ranks)):
         rule, got = f"the scores of {name} must not be ranks", f"1 to {value.max():g} in each task"
-        remedy = "pass the scores, or 1 - (ranks - 0.5) / len(ranks)"
-        refuse(rule, got, remedy)
-    tops = value.groupby(frame.task, sort=False).max()
+        refuse(rule, got, "pass the scores, or 1 - (ranks - 0.5) / len(ranks)")
+    tops = by_task.max()
     percent, fraction = tops > 1, (tops > 0) & (tops <= 1)
     if percent.any() and fraction.any():
         small, large = fraction.idxmax(), percent.idxmax()
         got = f"a maximum of {tops[small]:g} in {small!r} and {tops[large]:g} in {large!r}"
         rule = f"the scores of {name} must be all fractions or all percentages"
-        refuse(rule, got, remedy)
+        refuse(rule, got, "pass scores as fractions from 0 to 1")
     return value / 100 if percent.any() else value
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #6b905e00
-def _one_score_each(
-    frame: DataFrame,  # columns model, task, value, repeat
-    table: str,  # name of the table
-    remedy: str = "drop one, or add a column seed, fold or split that distinguishes them",
-) -> tuple[Series, str]:  # one value for each (model, task) in the index; a note
-    "Average repetitions; raise `ValueError` for contradictory scores."
+def _one_score_each(frame: DataFrame) -> tuple[DataFrame, list[str]]:  # models x tasks; notes
+    "Average repetitions in a table of scores; raise `ValueError` for contradictory scores."
     groups = frame.groupby(["model", "task"], sort=False)
     scores = groups.value.agg(["min", "max", "mean", "size"]).assign(n=groups["repeat"].nunique())
     differ = scores["max"] - scores["min"] > 1e-9
     contradictions = scores[differ & (scores.n < scores["size"])]
     if len(contradictions):
         (model, task), row = contradictions.index[0], contradictions.iloc[0]
-        rule = f"each model must have one score per task in {shortened(table, 40)}"
         got = f"{row['min']:.4g} and {row['max']:.4g} for {shortened(model, 40)} on {task!r}"
-        refuse(rule, got, remedy)
-    n = int(differ.sum())
-    means = "1 score of {} is a mean" if n == 1 else f"{n} scores of {{}} are means"
-    note = f"{means.format(table)} over repetitions." if n else ""
-    return scores["mean"].rename("value"), note
+        remedy = "drop one, rename the task, or add a column seed, fold or split"
+        refuse("each model must have one score per task in past results", got, remedy)
+    means = f"{differ.sum()} of {len(scores)} scores are means over repetitions."
+    return scores["mean"].unstack("task"), [means] if differ.any() else []
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #mteb0002
-def _model_of(path: Path) -> str:  # ORG/NAME, from the path of the file of a task
-    meta = path.with_name("model_meta.json")
-    if meta.is_file():
-        name = json.loads(meta.read_text(encoding="utf-8")).get("name")
-        if name:
-            return name
-    folders = [parent.name for parent in path.absolute().parents]
-    named = next((folder for folder in folders[:2] if "__" in folder), folders[0])
-    return named.replace("__", "/")
-
-
-def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
-    "Yield the rows (model_name, model_revision, task_name, score) in a file."
-    record = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(record, Mapping):
-        rule, remedy = "a file of mteb must contain a dictionary", "check the file"
-        refuse(rule, type(record).__name__, remedy)
-    for model in record.get("model_results", [record]):
-        name = model.get("model_name") or _model_of(path)
-        revision = model.get("model_revision") or path.absolute().parent.name
-        for task in model.get("task_results", [model]):
-            scores = task.get("scores")
-            if not isinstance(scores, Mapping):
-                got, remedy = ", ".join(map(str, task))[:100], "load older files with mteb"
-                refuse(f"{path.name[-80:]} must contain scores", got, remedy)
-            main_scores = [part["main_score"] for split in scores.values() for part in split]
-            task_name = task.get("task_name", path.stem)
-            row = dict(model_name=name, model_revision=revision, task_name=task_name)
-            yield dict(row, score=fmean(main_scores) if main_scores else math.nan)
-
-
-def _read_mteb(path: Path) -> DataFrame:  # columns model_name, model_revision, task_name, score
-    "Read the scores in a folder of mteb results, or in one of its JSON files."
+def _read_mteb(folder: Path) -> DataFrame:  # columns model, task, score
+    "Read the scores in a folder of mteb results, ORG__NAME/REVISION/TASK.json."
     import pandas as pd
 
-    files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
-    files = [k for k in files if k.name != "model_meta.json" and "experiments" not in k.parts]
-    with loading("files must be results of mteb", "check the files"):
-        rows = [row for file in files for row in _json_rows(file)]
-    if not rows:
-        rule = "a folder of past results must contain results of mteb"
-        refuse(rule, "no JSON file", "check the path, or pass a table")
+    rows = []
+    for file in sorted(folder.rglob("*.json")):
+        if file.name == "model_meta.json" or "experiments" in file.parts:
+            continue
+        above = [parent.name for parent in file.absolute().parents]
+        model = next((name for name in above[:2] if "__" in name), above[0]).replace("__", "/")
+        remedy = "check the file, and load older files with mteb"
+        with loading(f"{file.name[-80:]} must contain results of mteb", remedy, ValueError):
+            task = json.loads(file.read_text(encoding="utf-8"))
+            scores = [part["main_score"] for split in task["scores"].values() for part in split]
+        score = fmean(scores) if scores else math.nan
+        rows.append(dict(model=model, task=task.get("task_name", file.stem), score=score))
     return pd.DataFrame(rows)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #75f8b6b5
-def _ranked_part(
-    scores: DataFrame, models: Sequence, name: str
-) -> tuple[DataFrame, list[str], list[str]]:
-    """Select the scores of the ranked models in a table, with the names in the ranking.
-
-    Returns a data frame with the columns model, task, value and repeat; the names of all models in
-    the table; and notes.
-    """
+def _ranked_part(scores: DataFrame, models: Sequence, name: str) -> tuple[DataFrame, list[str]]:
+    "Select the scores of the ranked models in a table, with the names in the ranking, and notes."
     import pandas as pd
 
     names = list(dict.fromkeys(scores.model))
     match = _match_names(models, names, name)
-    ranked = scores[scores.model.isin(match.values())]
-    revisions = ranked.groupby("model").revision.nunique()
-    if (revisions > 1).any():
-        rule = "each model must have one revision, as revisions are not averaged"
-        got = f"{revisions.max()} of {shortened(str(revisions.idxmax()), 60)}"
-        refuse(rule, got, "leave the others out")
-    present = ranked.value.notna() & (ranked.value.astype(str).str.strip() != "")
-    used = scores[scores.task.isin(ranked[present].task)]
+    ranked = scores[scores.model.isin(match.values())].dropna(subset="value")
+    used = scores[scores.task.isin(ranked.task)]
     frame = used.assign(value=_as_fractions(used, name)).dropna(subset="value")
     pairs = pd.DataFrame(match.items(), columns=["model", "name"], dtype=object)
-    joined = pairs.merge(frame.rename(columns=dict(model="name")), on="name")
-    values, note = _one_score_each(joined, name)
     renamed = [f"{model} as {other}" for model, other in match.items() if model != other]
-    notes = [note, f"Matched in {name}: {listed(renamed, len(renamed))}." if renamed else ""]
+    notes = [f"Matched in {name}: {listed(renamed, len(renamed))}."] if renamed else []
     others = [other for other in names if other not in set(match.values())]
     if others:
         counts = f"{len(others)} of {len(names)} models"
         notes.append(f"Not ranked: {counts} of {name}, {listed(others)}.")
-    return values.reset_index().assign(repeat=""), names, list(filter(None, notes))
-
-
-def _missing_note(models: Sequence, names: Sequence) -> str:
-    "Return a note on models without scores, with the most similar name in the table for each."
-    near = {model: _nearest_name(model, names) for model in models}
-    words = [f"{model} (nearest: {name})" if name else model for model, name in near.items()]
-    return f"no scores of {listed(words, len(words))}"
+    return pairs.merge(frame.rename(columns=dict(model="name")), on="name"), notes
 
 
 def _table_of(record: Any) -> tuple[DataFrame, str]:  # and its name
     "Read past results as a table, and return it with its name."
     if isinstance(record, (str, os.PathLike)):
         path = Path(record).expanduser()
-        if path.is_dir() or (path.suffix == ".json" and path.is_file()):
+        if path.is_dir():
             return _read_mteb(path), path.name
         path = tables.existing(record, "past results")
         return tables.read(path), path.name
@@ -450,31 +307,26 @@ def read_record(record: Any, models: Sequence) -> PastScores:
 
     models = tuple(models)
     several = record if isinstance(record, (list, tuple)) else [record]
-    frames, names, notes = [], [], []
+    parts, names, notes = [], [], []
     for frame, name in map(_table_of, several):
-        scores = _scores_in(frame, re.sub(r"\.\w+$", "", name))
-        ranked, names_here, notes_here = _ranked_part(scores, models, name)
-        frames.append(ranked)
-        names += names_here
-        notes += notes_here
-    if not any(map(len, frames)):
+        scores = _scores_in(frame, Path(name).stem)
+        ranked, more = _ranked_part(scores, models, name)
+        parts.append(ranked)
+        names += scores.model.tolist()
+        notes += more
+    if not any(map(len, parts)):
         rule = "past results must contain scores of ranked models"
         remedy = "use the same names for the same models"
         refuse(rule, _missing_note(models[:3], names), remedy)
-    together = pd.concat([frame for frame in frames if len(frame)])
-    remedy = "drop one, or rename the task in one of the tables"
-    matrix = _one_score_each(together, "past results", remedy)[0].unstack("task")
-    tasks = [task for task in dict.fromkeys(together.task) if task in matrix]
+    together = pd.concat([part for part in parts if len(part)])
+    matrix, more = _one_score_each(together)
+    tasks = list(dict.fromkeys(together.task))
     matrix = matrix.reindex(index=list(models), columns=tasks)
     missing = [model for model in models if matrix.loc[model].isna().all()]
     if missing:
-        notes.append(f"The past results have {_missing_note(missing, names)}.")
-    return PastScores(
-        models=models,
-        tasks=tuple(tasks),
-        scores=torch.tensor(matrix.to_numpy(dtype="float64")),
-        notes=tuple(dict.fromkeys(notes)),
-    )
+        more.append(f"The past results have {_missing_note(missing, names)}.")
+    matrix_of_scores = torch.tensor(matrix.to_numpy(dtype="float64"))
+    return PastScores(models, tuple(tasks), matrix_of_scores, tuple(dict.fromkeys(notes + more)))
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #b530840a
 def to_record(
@@ -515,17 +367,12 @@ def _append_record(path: str | Path, rows: DataFrame, *, overwrite: bool = False
             frame = tables.read(path)
             if not {"model", "task", "score"} <= set(frame):
                 rule = f"{shortened(path.name, 60)} must have the columns model, task and score"
-                got = listed(list(map(repr, frame)))
-                refuse(rule, got, "use another file")
-            largest = float(frame.score.replace("", "0").astype(float).max())
-            if largest > 1:
-                rule = f"{shortened(path.name, 60)} must contain fractions, like the new rows"
-                remedy = "divide its percentages by 100"
-                refuse(rule, f"a score of {largest:g}", remedy)
+                refuse(rule, listed(list(map(repr, frame))), "use another file")
             repeated = frame.task.isin(list(rows.task))
             if repeated.any() and not overwrite:
                 rule = f"a task must be new in {shortened(path.name, 60)}"
                 got = listed(list(map(repr, frame.task[repeated].unique())))
                 refuse(rule, got, "choose another name, or pass overwrite=True")
             rows = pd.concat([frame[~repeated], rows.astype(object)], ignore_index=True)
+            _as_fractions(_scores_in(rows, path.stem), shortened(path.name, 60))  # one unit
         return write_file(path, rows.to_csv(index=False, lineterminator="\n"))

@@ -11,7 +11,7 @@ import numbers
 import os
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -89,23 +89,18 @@ def _words(values: list) -> list:
         rule = "labels must not contain words that may mean a missing label"
         got = f"{doubtful!r} for {counts[doubtful]:,} of {counts.total():,}"
         convert = f"[None if y == {doubtful!r} else y for y in labels]"
-        remedy = f"leave these cells empty, e.g. by {convert}, or rename the class"
-        refuse(rule, got, remedy)
+        refuse(rule, got, f"leave these cells empty, e.g. by {convert}, or rename the class")
     return words
 
 
 def _whole_numbers(values: list) -> list:
     "Convert labels to integers, which are classes, with None for -1."
-    for value in values:
-        if value is not None and (value in (math.inf, -math.inf) or value != int(value)):
-            rule, remedy = "labels must be integers", "encode classes as 0, 1, 2, ..."
-            refuse(rule, value, remedy)
+    for value in filter(None, values):
+        if value in (math.inf, -math.inf) or value != int(value) or value < -1:
+            rule = "labels must be integers of at least 0, or -1 if they are unknown"
+            refuse(rule, value, "encode classes as 0, 1, 2, ...")
     values = [None if value is None else int(value) for value in values]
-    classes = sorted(set(values) - {-1, None})
-    if classes and classes[0] < 0:
-        remedy = "encode classes as 0, 1, 2, ..."
-        refuse("labels must be at least 0", classes[0], remedy)
-    if -1 in values and classes == [1]:
+    if set(values) - {None} == {1, -1}:
         rule = "in labels with 1 and -1, the meaning of -1 must be clear"
         remedy = "pass labels + 1 if -1 is a class, else numpy.where(y == -1, numpy.nan, y)"
         refuse(rule, f"{values.count(-1)} labels that are -1", remedy)
@@ -149,26 +144,21 @@ def _as_targets(labels: Any) -> Tensor | None:  # shape (n, m), float64; None if
 
 def _plain_list(labels: Any) -> list[Any]:  # numbers, words and empty entries
     "Convert an array, tensor or sequence with one entry per example to a list."
-    if isinstance(labels, (Tensor, str)) or not isinstance(labels, (np.ndarray, Sequence)):
-        if not hasattr(labels, "dtype") or isinstance(labels, Tensor):
-            labels = as_tensor(labels, "labels").cpu()
+    listed = isinstance(labels, Sequence) and not isinstance(labels, str)
+    if isinstance(labels, Tensor) or not (listed or hasattr(labels, "dtype")):
+        labels = as_tensor(labels, "labels").cpu()
     if getattr(labels, "ndim", 1) == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
-    if getattr(labels, "ndim", 1) != 1:
-        rule, got = "labels must contain one class per example", f"shape {tuple(labels.shape)}"
-        remedy = "pass shape (n,) for classes, or (n, m) of floats or of 0 and 1"
-        refuse(rule, got, remedy)
-    if isinstance(labels, (Tensor, np.ndarray)):
-        values = labels.tolist()  # masked arrays have None at masked entries
-    else:  # data sets return arrays or tensors with one number
-        values = [v.item() if getattr(v, "ndim", 1) == 0 else v for v in labels]
+    # masked arrays have None at masked entries; data sets return arrays with one number
+    labels = labels if getattr(labels, "ndim", 1) == 1 else [labels]
+    values = labels.tolist() if hasattr(labels, "tolist") else labels
+    values = [v.item() if getattr(v, "ndim", 1) == 0 else v for v in values]
     values = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in values]
-    kinds = (str, numbers.Real, np.bool_)
-    strange = [v for v in values if not isinstance(v, kinds) and not is_blank(v)]
+    strange = [v for v in values if not isinstance(v, (str, numbers.Real)) and not is_blank(v)]
     if strange:
-        rule = "labels must be one number or word per example"
-        remedy = "pass shape (n,), and other objects as text, e.g. [str(y) for y in labels]"
-        refuse(rule, type(strange[0]).__name__, remedy)
+        rule = "labels must be one number or word per example, or floats of shape (n, m)"
+        got = f"{type(strange[0]).__name__} of shape {tuple(np.shape(strange[0]))}"
+        refuse(rule, got, "pass shape (n,), and other objects as text, e.g. list(map(str, labels))")
     return values
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #45e39a7a
@@ -177,17 +167,10 @@ _ALONE = 10  # with at least so many labels, two must have the same class
 
 def _checked_classes(labels: GivenLabels, n: int) -> GivenLabels:
     k, c = int((labels.classes >= 0).sum()), len(labels.names)
-    points = "1 example" if k == 1 else f"{k} examples"
-    if k == 0:
-        rule = "labels must contain the class of at least one example"
-        refuse(rule, f"{n} empty labels", "label some examples, or leave labels out")
-    if c == k >= _ALONE:
-        rule, got = "labels must be classes with several examples", f"{c} classes for {points}"
-        refuse(rule, got, "pass classes, or cut values into bins")
-    if c < 2 and k == n:
-        rule = "labels must contain at least two classes"
-        got = f"class {shortened(labels.names[0], 40)} only"
-        refuse(rule, got, "leave labels out")
+    if k == 0 or (c < 2 and k == n) or c == k >= _ALONE:
+        rule = "labels must contain at least two classes, with several examples"
+        got = f"{c} classes in {k} labels of {n} examples"
+        refuse(rule, got, "pass classes, cut values into bins, or leave labels out")
     alike = "All labels are the same class, so they indicate which examples are similar"
     return labels._replace(notes=(f"{alike} but not how classes differ.",) if c < 2 else ())
 
@@ -240,127 +223,69 @@ def check_inputs(cells: Iterable, digest: str, noun: str = "labels") -> None:
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #edbdf20e
 _LABEL_NAMES = ("label", "labels", "target", "targets", "class", "classes", "category", "y")
-_PATH_NAMES = ("path", "file", "filename", "file_name", "image", "image_path", "img", "img_path")
-_ROW_NAMES = ("row", "index", "idx", "", "unnamed: 0")
-KEY_NAMES = (*_PATH_NAMES, "name", "stem", "id", "image_id", "img_id", "key", "uid", *_ROW_NAMES)
 _GROUP_NAMES = ("group", "groups", "patient", "patient_id", "subject", "subject_id")
 _GROUP_NAMES += ("video", "video_id", "participant", "participant_id")
+_ROW_NAMES = ("row", "index", "idx", "", "unnamed: 0")
+KEY_NAMES = ("path", "file", "filename", "file_name", "image", "image_path", "img", "img_path")
+KEY_NAMES += ("name", "stem", "id", "image_id", "img_id", "key", "uid", *_ROW_NAMES)
 
 
 INPUTS = "inputs"  # column of a sheet that identifies examples by their rows
 _DIGESTS = re.compile(r"[0-9a-f]{8}( [0-9a-f]{8})*")
 
 
-class _Key(NamedTuple):
-    "A column, index or dictionary keys that may identify the examples."
-
-    column: str  # name in messages
-    cells: list
-    kind: str  # its plain name if this is a common name of keys, else empty
-
-
 class _Entries(NamedTuple):
-    "Labels that are not yet matched to examples, and possible keys."
+    "Labels that are not yet matched to examples, and the columns that may identify these."
 
     values: list
-    keys: tuple = ()  # of `_Key`, the most likely first
+    keys: dict[str, list]  # plain name of a column -> its cells; the most likely key first
     noun: str = "labels"  # or "groups"
     inputs: tuple = ()  # as in `GivenLabels`
 
 
-def _label_place(frame: DataFrame, column: str | None, noun: str = "labels") -> int:
+def _label_place(frame: DataFrame, column: str | None, noun: str) -> int:
     "Return the position of the column of labels or groups in a table."
     if column is not None:
         return tables.place_of(frame, column, "label_column")
+    usual = _LABEL_NAMES if noun == "labels" else _GROUP_NAMES
     plain = [tables.plain_name(name) for name in frame.columns]
-    named = [k for k, name in enumerate(plain) if name in _LABEL_NAMES]
-    exact = [k for k in named if plain[k] == "label"]
-    candidates = [k for k, name in enumerate(plain) if name not in KEY_NAMES]
-    places = exact or named or candidates or range(len(plain))
-    if len(places) == 1:
-        return places[0]
-    remedy = "name it label, or pass label_column=" if noun == "labels" else "name it group"
-    if not any(name in KEY_NAMES or name in _LABEL_NAMES for name in plain):
-        remedy += "; if the first line is an example, add a header with column names"
-    got = shortened(", ".join(map(repr, frame.columns)), 120)
-    refuse(f"the table must have one column of {noun}", got, remedy)
+    exact = [k for k, name in enumerate(plain) if name == usual[0]]
+    named = [k for k, name in enumerate(plain) if name in usual]
+    others = [k for k, name in enumerate(plain) if name not in KEY_NAMES]
+    places = exact or named or others or range(len(plain))
+    if len(places) != 1:
+        got = shortened(", ".join(map(repr, frame.columns)), 120)
+        remedy = f"name it {usual[0]} in the first line"
+        remedy += ", or pass label_column=" if noun == "labels" else ""
+        refuse(f"the table must have one column of {noun}", got, remedy)
+    return places[0]
 
 
-def _group_column(frame: DataFrame) -> str | None:  # first column with a common name
-    plain = {tables.plain_name(name): name for name in frame.columns}
-    return next((plain[name] for name in _GROUP_NAMES if name in plain), None)
-
-
-def _written_for(
-    column: checks.Series,
-) -> tuple[str, ...]:  # empty if the column has other content
-    "Return the digests in a column of a sheet of labels."
-    cells = set(map(str, column))
-    return tuple(sorted(cells)) if all(map(_DIGESTS.fullmatch, cells)) else ()
-
-
-def _index_key(index: Any) -> tuple[_Key, ...]:
-    "Return the index of a data frame or series as a key, unless it is 0, 1, 2, ...."
-    if getattr(index, "nlevels", 1) > 1:
-        rule = "an index must have one level"
-        refuse(rule, f"{index.nlevels} levels", "pass frame.reset_index()")
-    usual = tables.is_usual_index(index)
-    return () if usual else (_Key("the index", index.tolist(), "its index"),)
-
-
-def _entries_of_frame(frame: DataFrame, column: str | None, noun: str = "labels") -> _Entries:
+def _entries_of_frame(frame: DataFrame, column: str | None, noun: str) -> _Entries:
     "Read the labels in a table, and the columns that may identify their examples."
-    at = _label_place(frame, column, noun)
-    keys = []
-    for k, name in enumerate(map(str, frame.columns)):
-        kind = tables.plain_name(name) or "unnamed: 0"
-        title = f"the column {name!r}" if name else "the column without a name"
-        if k != at and not (kind == INPUTS and _written_for(frame.iloc[:, k])):
-            kind = kind if kind in KEY_NAMES else ""
-            keys.append(_Key(title, frame.iloc[:, k].tolist(), kind))
-    keys.sort(key=lambda key: KEY_NAMES.index(key.kind) if key.kind else len(KEY_NAMES))
-    values = frame.iloc[:, at].tolist()
-    inputs = next((_written_for(frame[k]) for k in frame if tables.plain_name(k) == INPUTS), ())
-    return _Entries(values, (*_index_key(frame.index), *keys), noun, inputs)
-
-
-def _array_in_file(file: Path, key: str | None) -> ArrayLike:
-    "Load labels from a .npy or .npz file."
-    remedy = "save it again (for words, np.save(FILE, labels.astype(str)))"
-    with loading(f"{file.name} must contain labels", remedy, ValueError):
-        stored = np.load(file, allow_pickle=False)
-    if isinstance(stored, np.ndarray):
-        return stored
-    with stored as archive:
-        if (key or "labels") in archive.files:
-            return archive[key or "labels"]
-        rule, remedy = "an archive must contain the array of labels", "pass FILE.npz:NAME"
-        refuse(rule, shortened(", ".join(archive.files), 120), remedy)
+    at, index = _label_place(frame, column, noun), tables.index_of(frame)
+    plain = [tables.plain_name(name) or "unnamed: 0" for name in frame.columns]
+    cells = {name: frame.iloc[:, k].tolist() for k, name in enumerate(plain) if k != at}
+    digests = tuple(sorted(set(map(str, cells.get(INPUTS, ())))))
+    digests = digests if all(map(_DIGESTS.fullmatch, digests)) else ()
+    keys = {} if index is None else {"index": index}
+    keys |= {name: cells[name] for name in (*KEY_NAMES, *cells) if name in cells}
+    return _Entries(frame.iloc[:, at].tolist(), keys, noun, digests)
 
 
 def _in_file(path: str, column: str | None, noun: str) -> _Entries | ArrayLike:
-    "Read labels or groups from an array, a table, or a text file with one entry per line."
+    "Read labels or groups from an array or a table."
     place, key = split_key(path)
     file = tables.existing(place, noun)
     ending = file.suffix.lower()
     if ending in (".npy", ".npz"):
-        return _array_in_file(file, key)
-    if ending == ".txt":
-        words = tables.lines_in(file)
-        return _typed(words) if noun == "labels" else words
-    frame = tables.read(file)
-    column = column or (_group_column(frame) if noun == "groups" else None)
-    entries = _entries_of_frame(frame, column, noun)
+        remedy = "pass FILE.npz:NAME, or save again (for words, np.save(FILE, labels.astype(str)))"
+        with loading(f"{file.name} must contain {noun}", remedy, ValueError):
+            stored = np.load(file, allow_pickle=False)
+            return stored if ending == ".npy" else stored[key or noun]
+    entries = _entries_of_frame(tables.read(file), column, noun)
     text = noun == "labels" and all(isinstance(value, str) for value in entries.values)
     return entries._replace(values=_typed(entries.values)) if text else entries
-
-
-def _with_order(entries: _Entries) -> _Entries:
-    "Add the default index 0, 1, 2, ... as the last key, which may equal the names of examples."
-    if any(key.kind == "its index" for key in entries.keys):
-        return entries
-    order = _Key("the index", list(range(len(entries.values))), "its order")
-    return entries._replace(keys=(*entries.keys, order))
 
 
 def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entries | ArrayLike:
@@ -370,23 +295,23 @@ def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entri
     if isinstance(labels, (str, os.PathLike)):
         return _in_file(os.fspath(labels), column, noun)
     if isinstance(labels, Mapping):
-        key = _Key("the keys", list(labels), "the keys")
-        return _Entries(list(labels.values()), (key,), noun)
+        whole = all(isinstance(key, (int, np.integer)) for key in labels)
+        return _Entries(list(labels.values()), {"row" if whole else "key": list(labels)}, noun)
+    if hasattr(labels, "to_frame") and hasattr(labels, "iloc"):
+        labels = labels.to_frame(noun.removesuffix("s"))
     frame = tables.as_frame(labels)
-    if frame is not None:
-        plain = set(map(tables.plain_name, frame.columns))
-        if noun == "groups":
-            column = _group_column(frame)
-        elif column is None and frame.shape[1] > 1 and not plain & set(_LABEL_NAMES):
-            if all(kind.kind in "biuf" for kind in frame.dtypes):
-                return frame.to_numpy()
-        return _with_order(_entries_of_frame(frame, column, noun))
-    if column is not None:
+    if frame is None and column is not None:
         remedy = "leave it out, or pass a file or a data frame"
         refuse("`label_column` requires a table", type(labels).__name__, remedy)
-    if hasattr(labels, "iloc") and hasattr(labels, "index"):
-        return _with_order(_Entries(labels.tolist(), _index_key(labels.index), noun))
-    return labels
+    if frame is None:
+        return labels
+    unnamed = {*map(tables.plain_name, frame.columns)}.isdisjoint((*_LABEL_NAMES, *KEY_NAMES))
+    numeric = unnamed and all(kind.kind in "biuf" for kind in frame.dtypes)
+    if numeric and frame.shape[1] > 1 and column is None and noun == "labels":
+        return frame.to_numpy()  # multiple labels per example
+    entries = _entries_of_frame(frame, column, noun)
+    entries.keys.setdefault("the index", list(range(len(frame))))  # may equal names of examples
+    return entries
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ac881f47
 def _parts_of(path: object) -> tuple[str, ...]:
@@ -394,41 +319,35 @@ def _parts_of(path: object) -> tuple[str, ...]:
     return tuple(word for word in words if word not in ("", "."))
 
 
-def _stem_of(parts: tuple) -> tuple[str, ...]:
-    return (*parts[:-1], parts[-1].rpartition(".")[0] or parts[-1]) if parts else parts
-
-
 class PointFinder:
     "Find the examples that a path, a name without extension, a number or a text may refer to."
 
-    def __init__(self, points: object) -> None:  # a source of images or texts, or None
-        self.names: Sequence | None = getattr(points, "names", None)
-        self.exact: dict = {}
-        self.whole: dict = {}  # also without the extension, like `ends`
-        self.ends: dict = {}
-        self.numbers: dict = {}
-        self.texts: dict = {}
-        for i, name in enumerate(self.names or ()):
+    def __init__(self, points: object, skipped: Sequence = ()) -> None:  # `skipped`: more names
+        names: Sequence | None = getattr(points, "names", None)
+        self.named = names is not None
+        self.places: dict[tuple, list[int]] = defaultdict(list)
+        for i, name in enumerate(() if names is None else (*names, *skipped)):
             parts = _parts_of(name)
-            self.exact.setdefault(parts, []).append(i)
-            for form in {parts, _stem_of(parts)}:
-                self.whole.setdefault(form, []).append(i)
+            self.places["name", parts].append(i)
+            stem = parts[-1].rpartition(".")[0] or parts[-1] if parts else ""
+            for form in {parts, (*parts[:-1], stem)}:
+                self.places["whole", form].append(i)
                 for k in range(len(form)):
-                    self.ends.setdefault(form[k:], []).append(i)
-            if parts and (stem := _stem_of(parts)[-1]).isdecimal():
-                self.numbers.setdefault(int(stem), []).append(i)
+                    self.places["end", form[k:]].append(i)
+            if stem.isdecimal():
+                self.places["number", int(stem)].append(i)
         for i, text in enumerate(getattr(points, "texts", ())):
-            self.texts.setdefault(str(text).strip(), []).append(i)
+            self.places["text", str(text).strip()].append(i)
 
-    def rows(self, entry: str, numbered: bool = True) -> list[int]:
-        "Return the rows of the matching examples; if `numbered`, 7 matches 000007.png."
+    def rows(self, entry: str, exact: bool = False) -> list[int]:
+        "Return the rows of the matching examples; if `exact`, 7 matches neither 7.png nor 007.png."
         parts = _parts_of(entry)
-        places = [self.exact.get(parts), self.ends.get(parts)]
-        places += [self.whole.get(parts[k:]) for k in range(1, len(parts))]
-        if numbered and len(parts) == 1 and parts[0].isdecimal():
-            places.append(self.numbers.get(int(parts[0])))
-        places.append(self.texts.get(entry.strip()))
-        return next(filter(None, places), [])
+        keys: list[tuple] = [("name", parts)]
+        if not exact:
+            keys += [("end", parts), *(("whole", parts[k:]) for k in range(1, len(parts)))]
+            keys += [("number", int(entry))] if entry.isdecimal() else []
+            keys += [("text", entry.strip())]
+        return next((self.places[key] for key in keys if key in self.places), [])
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #0e799c32
 def _refuse_unfit(entry: object, fits: int, n: int, noun: str) -> NoReturn:
@@ -437,56 +356,35 @@ def _refuse_unfit(entry: object, fits: int, n: int, noun: str) -> NoReturn:
     refuse(f"{noun} must belong to the examples", got, remedy)
 
 
-def _row_of(entry: object, n: int, noun: str) -> int:
-    word = tables.key_text(entry).strip()
-    if not word.isdecimal():
-        rule = f"rows of {noun} must be integers from 0"
-        refuse(rule, repr(shortened(word, 40)), "correct the column `row`")
-    if int(word) >= n:
-        _refuse_unfit(word, 0, n, noun)
-    return int(word)
-
-
-def _by_name(entries: _Entries, find: PointFinder, skipped: Sequence, n: int) -> list | None:
-    "Find rows by a key whose entries match examples or the names of skipped examples."
-    left_out = PointFinder(SimpleNamespace(names=skipped))
-    for key in entries.keys:
-        cells = [tables.key_text(cell) for cell in key.cells]
-        whole = all(map(str.isdecimal, cells))
-        by_row = key.kind in (*_ROW_NAMES, "its index", "its order")
-        if by_row and whole:
-            rows = [find.exact.get((cell,), []) for cell in cells]  # 1 does not match 1.png
-        else:
-            rows = [find.rows(cell, numbered=bool(key.kind)) for cell in cells]
-        pairs = zip(rows, cells, strict=True)
-        fits = [len(at) == 1 or (not at and bool(left_out.rows(cell))) for at, cell in pairs]
-        if all(fits) and (key.kind or len(set(cells)) == len(cells)):
-            return [at[0] if at else None for at in rows]
-        named = key.kind in _PATH_NAMES or (key.kind != "" and not whole)
-        named = named or (key.kind != "" and not by_row and 2 * sum(fits) > len(fits))
-        if named and find.names is not None:
-            bad = fits.index(False) if False in fits else 0
-            _refuse_unfit(cells[bad], len(rows[bad]), n, entries.noun)
+def _rows_by_name(entries: _Entries, find: PointFinder, n: int) -> list | None:
+    "Find rows by a key whose entries match examples or skipped examples (then the row is None)."
+    for column, cells in entries.keys.items():
+        whole, usual = all(map(str.isdecimal, cells)), column in KEY_NAMES
+        exact = whole and (column in _ROW_NAMES or not usual)  # 1 does not match 1.png
+        rows = [find.rows(cell, exact) for cell in cells]
+        unfit = [k for k, at in enumerate(rows) if len(at) != 1]
+        if not unfit and (usual or len(set(cells)) == len(cells)):
+            return [at[0] if at[0] < n else None for at in rows]
+        if usual and find.named and (not whole or (not exact and any(rows))):
+            _refuse_unfit(cells[unfit[0]], len(rows[unfit[0]]), n, entries.noun)
     return None
 
 
-def _by_number(entries: _Entries, n: int) -> list | None:
+def _rows_by_number(entries: _Entries, n: int) -> list | None:
     "Find rows by a key with the numbers of the examples."
-    for key in entries.keys:
-        words = [tables.key_text(cell).strip() for cell in key.cells]
-        repeats = len(set(words)) < len(words)
-        if key.kind == "its order" or not all(map(str.isdecimal, words)) or repeats:
+    for column, cells in entries.keys.items():
+        if not all(map(str.isdecimal, cells)) or len(set(cells)) < len(cells):
             continue
-        rows = list(map(int, words))
-        if tables.counts(words) and len(rows) == n:
-            if not key.kind and rows != sorted(rows):
-                rule = "a column with row numbers must be named row or id"
-                got = f"{key.column} with {min(rows)} to {max(rows)} in a different order"
+        rows, counted = list(map(int, cells)), tables.counts(cells)
+        if counted and len(rows) == n:
+            if column in KEY_NAMES:
+                return [row - min(rows) for row in rows]
+            if rows != sorted(rows):
+                got = f"the column {column!r} with {min(rows)} to {max(rows)} in a different order"
                 remedy = f"name it id to match {entries.noun} by it, or drop it"
-                refuse(rule, got, remedy)
-            return [row - min(rows) for row in rows]
-        some = key.kind in (*_ROW_NAMES, "its index", "the keys") and max(rows, default=n) < n
-        if some and len(rows) < n and (0 in rows or not tables.counts(words)):
+                refuse("a column with row numbers must be named row or id", got, remedy)
+        some = column in (*_ROW_NAMES, "key") and len(rows) < n and max(rows, default=n) < n
+        if some and (0 in rows or not counted):
             return rows
     return None
 
@@ -496,83 +394,64 @@ def _placement(entries: _Entries, points: Any, n: int) -> list | None:  # None i
 
     `points` is a source of images or texts, or None. Rows of skipped examples are None.
     """
-    for key in entries.keys:
-        whole = all(isinstance(cell, (int, np.integer)) for cell in key.cells)
-        if key.kind == "row" or (key.kind == "the keys" and whole):
-            return [_row_of(cell, n, entries.noun) for cell in key.cells]
-    find = PointFinder(points)
+    noun = entries.noun
+    texts = {k: [tables.key_text(cell).strip() for cell in v] for k, v in entries.keys.items()}
+    for word in texts.get("row", ()):
+        if not word.isdecimal() or int(word) >= n:
+            _refuse_unfit(word, 0, n, noun)
+    if "row" in texts:
+        return list(map(int, texts["row"]))
     skipped = [name for name, _ in getattr(points, "skipped", ())]
-    rows = _by_name(entries, find, skipped, n) or _by_number(entries, n)
+    entries, find = entries._replace(keys=texts), PointFinder(points, skipped)
+    rows = _rows_by_name(entries, find, n) or _rows_by_number(entries, n)
     if rows is not None:
         return rows
-    key = next((key for key in entries.keys if key.kind not in ("", "its order")), None)
-    if key is not None and (find.names is not None or find.texts):
-        _refuse_unfit(key.cells[0], 0, n, entries.noun)
-    if key is not None and len(entries.values) != n:
-        got = f"the path {str(key.cells[0])[:60]!r} for examples without paths"
-        remedy = "add a column `row` with row numbers from 0"
-        refuse(f"{entries.noun} must be matched to examples", got, remedy)
-    check_same_n(**{"models": n, entries.noun: len(entries.values)})
-    if key is not None:
-        rule = f"the key of {entries.noun} must match the examples"
-        got = f"{str(key.cells[0])[:60]!r}, and {entries.noun} are matched by order instead"
+    cells = next((texts[column] for column in texts if column in KEY_NAMES), None)
+    if cells and (find.places or len(cells) != n):
+        _refuse_unfit(cells[0], 0, n, noun)
+    check_same_n(**{"models": n, noun: len(entries.values)})
+    if cells:
+        rule = f"the key of {noun} must match the examples"
+        got = f"{cells[0][:60]!r}, and {noun} are matched by order instead"
         warn(rule, got, "if this is right, pass a list without keys")
     return None
 
 
-def _check_one_label(before: object, value: object, point: object, noun: str) -> None:
-    if str(before).strip() != str(value).strip():
-        rule = f"an example must have a single {noun.removesuffix('s')}"
-        got = f"{str(before)[:40]!r} and {str(value)[:40]!r} for {str(point)[:60]!r}"
-        refuse(rule, got, "keep one of them")
-
-
-def _placed(entries: _Entries, rows: list, n: int) -> list[Any]:
+def _in_rows(entries: _Entries, points: Any, n: int) -> list[Any]:
     "Return the labels in the order of the examples, with None for unknown labels."
+    rows = _placement(entries, points, n)
+    if rows is None:
+        return entries.values
     placed: list = [None] * n
     for k, (value, row) in enumerate(zip(entries.values, rows, strict=True)):
         if row is None or is_blank(value):
             continue
-        if placed[row] is not None:
-            key = entries.keys[0].cells[k] if len(entries.keys) == 1 else row
-            _check_one_label(placed[row], value, key, entries.noun)
+        before = value if placed[row] is None else placed[row]
+        if str(before).strip() != str(value).strip():
+            key = next(iter(entries.keys.values()))[k]
+            rule = f"an example must have a single {entries.noun.removesuffix('s')}"
+            got = f"{str(before)[:40]!r} and {str(value)[:40]!r} for {str(key)[:60]!r}"
+            refuse(rule, got, "keep one of them")
         placed[row] = value
     return placed
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #8032100d
-def labels_of_files(paths: Sequence, column: str | None = None) -> _Entries:  # keyed by row or path
-    "Join the labels in several tables, each with a column `row` or `path`."
-    joined = _Entries([], (_Key("the keys", [], "the keys"),))
-    for path in paths:
-        entries = _in_file(os.fspath(path), column, "labels")
-        keys = entries.keys if isinstance(entries, _Entries) else ()
-        key = next((key for key in keys if key.kind == "row"), None)
-        key = key or next((key for key in keys if key.kind), None)
-        if key is None or not isinstance(entries, _Entries):
-            rule = "each of several files of labels must identify its examples"
-            remedy = "add a column `row`, with numbers from 0, or `path`"
-            refuse(rule, shortened(Path(path).name, 60), remedy)
-        is_row = key.kind == "row"
-        cells = [_row_of(cell, 2**62, "labels") if is_row else cell for cell in key.cells]
-        joined.keys[0].cells.extend(cells)
-        joined.values.extend(entries.values)
-        joined = joined._replace(inputs=joined.inputs + entries.inputs)
-    return joined
+def labels_of_files(paths: Sequence, column: str | None = None) -> _Entries:
+    "Join the labels in several tables that have a key column with the same name."
+    parts: list[Any] = [_in_file(os.fspath(path), column, "labels") for path in paths]
+    keys = [getattr(part, "keys", {}) for part in parts]
+    key = next((name for name in ("row", *KEY_NAMES) if all(name in k for k in keys)), None)
+    if key is None:
+        rule = "several files of labels must identify their examples by the same column"
+        remedy = "add a column `row`, with numbers from 0, or `path`"
+        refuse(rule, shortened(", ".join(Path(path).name for path in paths), 80), remedy)
+    values = [value for part in parts for value in part.values]
+    inputs = tuple(digest for part in parts for digest in part.inputs)
+    return _Entries(values, {key: [cell for k in keys for cell in k[key]]}, inputs=inputs)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #2991ff84
-def _in_rows(read: Any, points: Any, n: int) -> Any:
-    "Sort entries in the order of the examples; arrays and lists are unchanged."
-    if not isinstance(read, _Entries):
-        return read
-    rows = _placement(read, points, n)
-    return read.values if rows is None else _placed(read, rows, n)
-
-
 def read_labels(
-    labels: LabelsLike
-    | LabelColumn
-    | _Entries
-    | None,  # labels, their file, or True: the labels of `images`
+    labels: LabelsLike | LabelColumn | _Entries | None,  # labels, their file, or True: of `images`
     images: object,  # source of images or texts to which the labels belong, or None
     n: int,
     *,
@@ -585,68 +464,55 @@ def read_labels(
         check_same_n(models=n, labels=len(labels.classes))
         check_inputs(labels.inputs, inputs)
         return labels
-    column = None
+    column, written_for = None, ()
     if isinstance(labels, LabelColumn):
-        column = labels.column
-        labels = labels.source
-    of_points = labels is True
-    if of_points:
-        labels = getattr(images, "labels", None)
-        if labels is None:
+        labels, column = labels
+    if labels is True:
+        values = getattr(images, "labels", None)
+        if values is None:
             remedy = "pass labels, a folder with subfolders, or texts with labels"
             refuse("labels=True requires examples with labels", "none", remedy)
-    read = labels if of_points else _entries_of(labels, column)
-    written_for = read.inputs if isinstance(read, _Entries) else ()
-    if written_for:
+    else:
+        values = _entries_of(labels, column)
+    if isinstance(values, _Entries):
+        written_for = values.inputs
         check_inputs(written_for, inputs or inputs_digest([getattr(images, "fingerprint", "")]))
-    values = _in_rows(read, images, n)
+        values = _in_rows(values, images, n)
     targets = _as_targets(values)
     if targets is not None:
-        checked = _checked_targets(targets, n)
-    else:
-        in_order = _plain_list(values)
-        check_same_n(models=n, labels=len(in_order))
-        checked = _checked_classes(_classes(in_order), n)
-    return checked._replace(inputs=written_for)
+        return _checked_targets(targets, n)._replace(inputs=written_for)
+    values = _plain_list(values)
+    check_same_n(models=n, labels=len(values))
+    return _checked_classes(_classes(values), n)._replace(inputs=written_for)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #d1d32ed2
-def _keyed(frame: DataFrame) -> DataFrame:
-    "Set the first column of a table of features as the index if it contains names."
-    if not tables.is_usual_index(frame.index):
-        _index_key(frame.index)
+def _named_frame(source: Source) -> DataFrame | None:
+    "Return features as a data frame whose index names the rows, or None if it does not."
+    frame = source.frame if isinstance(source, Matrix) else None
+    if isinstance(source, FeatureFile) and source.key is None and isinstance(source.path, Path):
+        if source.path.is_file() and tables.kind_of(source.path):
+            frame = tables.read(source.path, numbers=True)
+    if frame is None:
+        return None
+    names = tables.index_of(frame)
+    if names is None:  # names may be in the first column
+        names, frame = frame.iloc[:, 0].tolist(), frame.iloc[:, 1:]
+        if not all(isinstance(name, str) for name in names):
+            return None
+    frame = frame.set_axis(names, axis=0)
+    return frame if frame.index.is_unique and not tables.counts(names) else None
+
+
+def _in_order_of(points: Any, n: int, frame: DataFrame, name: str) -> DataFrame:
+    "Sort the rows of a data frame in the order of the examples."
+    check_same_n(**{"examples": n, f"{name:.40}": len(frame)})
+    if list(map(str, getattr(points, "names", None) or ())) == frame.index.tolist():
         return frame
-    first = frame.iloc[:, 0]
-    named = all(isinstance(cell, str) for cell in first) and first.is_unique
-    return frame.iloc[:, 1:].set_axis(first.tolist(), axis=0) if named else frame
-
-
-def _in_order_of(points: Any, frame: DataFrame) -> DataFrame:
-    "Sort the rows of a data frame in the order of images or texts."
-    n = len(points)
-    check_same_n(points=n, rows=len(frame))
-    entries = _Entries(list(range(n)), _index_key(frame.index), "rows of features")
+    entries = _Entries(list(range(n)), {"index": frame.index.tolist()}, "rows of features")
     rows = _placement(entries, points, n)
-    if rows is None:
+    if rows is None or len(set(rows)) < n:
         _refuse_unfit(frame.index[0], 0, n, entries.noun)
-    return frame.iloc[np.argsort(rows, kind="stable")]
-
-
-def _with_names(source: Source) -> Source:
-    "Convert features with named examples to a data frame with the names as its index."
-    if isinstance(source, Matrix):
-        return source if source.frame is None else Matrix(_keyed(source.frame))
-    if not isinstance(source, FeatureFile) or isinstance(source.path, str):
-        return source
-    if source.key is not None or not source.path.is_file() or not tables.kind_of(source.path):
-        return source
-    keyed = _keyed(tables.read(source.path, numbers=True))
-    return source if tables.is_usual_index(keyed.index) else Matrix(keyed)
-
-
-def _names_rows(index: Any) -> bool:
-    "Return whether the index of a data frame identifies its rows and does not only number them."
-    numbered = tables.is_usual_index(index) or tables.counts(index.tolist())
-    return not numbered and index.is_unique
+    return frame.iloc[np.argsort(rows)]
 
 
 def rows_of_frames(models: Mapping[str, Any], points: Any | None = None) -> tuple[dict, Any]:
@@ -656,41 +522,29 @@ def rows_of_frames(models: Mapping[str, Any], points: Any | None = None) -> tupl
     result is a dictionary name -> Source, and the names of the rows for `read_labels` (None if
     the rows have no names).
     """
-    read = {k: _with_names(source) for k, source in models.items()}
-    frames = {k: s.frame for k, s in read.items() if isinstance(s, Matrix)}
-    named = {k: v for k, v in frames.items() if v is not None and _names_rows(v.index)}
+    frames = {name: _named_frame(source) for name, source in models.items()}
+    named = {name: frame for name, frame in frames.items() if frame is not None}
     if not named:
-        return read, None
-    if points is not None:
-        ordered = {k: Matrix(_in_order_of(points, v)) for k, v in named.items()}
-        return {**read, **ordered}, None
-    first, order = next(iter(named)), next(iter(named.values())).index
-    for name, frame in named.items():
-        other = frame.index.difference(order, sort=False).tolist()
-        if len(frame) != len(order) or other:
-            rule = "data frames of features must have the same examples"
-            got = f"{len(order)} rows in {first!r:.40}, {len(frame)} in {name!r:.40}"
-            got += f", with {other[0]!r:.40} only in the latter" if other else ""
-            remedy = "correct the index, or pass frame.reset_index(drop=True) for the same order"
-            refuse(rule, got, remedy)
-    ordered = {k: Matrix(named[k].loc[order]) if k in named else s for k, s in read.items()}
-    names = [tables.key_text(row) for row in order]
-    return ordered, SimpleNamespace(names=names, skipped=(), labels=None)
+        return dict(models), None
+    of_rows = None
+    if points is None:
+        names = list(map(tables.key_text, next(iter(named.values())).index))
+        points = of_rows = SimpleNamespace(names=names, skipped=(), labels=None)
+    n = len(points if of_rows is None else of_rows.names)
+    ordered = {k: Matrix(_in_order_of(points, n, frame, k)) for k, frame in named.items()}
+    return {**models, **ordered}, of_rows
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ce5e1508
-def groups_of_points(
-    groups: Any, points: Any, n: int
-) -> list:  # name of the group of each example, None if unknown
-    """Read the group of each example; groups are matched to examples like labels.
+def groups_of_points(groups: Any, points: Any, n: int) -> list:
+    """Read the name of the group of each example, None if it is unknown.
 
     `groups` is a list or array of names, a dictionary, a series or a file, and `points` is a source
-    of images or texts, or None.
+    of images or texts, or None. Groups are matched to examples like labels.
     """
-    read = _entries_of(groups, None, "groups")
-    if getattr(read, "ndim", 1) != 1:
-        rule, got = "groups must contain one name per example", f"shape {np.shape(read)}"
+    values: Any = _entries_of(groups, None, "groups")
+    if isinstance(values, _Entries):
+        values = _in_rows(values, points, n)
+    if getattr(values, "ndim", 1) != 1:
+        rule, got = "groups must contain one name per example", f"shape {np.shape(values)}"
         refuse(rule, got, "pass one column, shape (n,)")
-    values = _in_rows(read, points, n)
-    if isinstance(values, np.ndarray) and values.dtype.kind == "S":
-        values = np.char.decode(values, "utf-8", "replace")
     return checks.check_several(values, "groups")

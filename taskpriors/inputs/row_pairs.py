@@ -19,6 +19,7 @@ from torch import Tensor
 from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
+from ..checks import refuse
 from . import tables
 from .images import ImagesLike
 from .row_labels import PointFinder, is_blank
@@ -47,75 +48,54 @@ _SAME = ("i", "j", "same")  # names of the columns of each kind of table
 _GRADED = ("query", "document", "grade")
 
 
-def _frame_of_rows(rows: object, usual: Sequence[str]) -> checks.DataFrame:
-    "Convert rows of two or three entries to a table without column names."
+def _frame_of_rows(pairs: object, usual: Sequence[str]) -> checks.DataFrame:
+    "Convert a list, an array or a dictionary of pairs to a table without column names."
     import pandas as pd
 
-    two = f"({usual[0]}, {usual[1]})"
-    rule = f"pairs must be rows {two} or ({', '.join(usual)})"
-    if isinstance(rows, (Tensor, np.ndarray)):
-        rows = rows.tolist()
-    if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
-        checks.refuse(rule, type(rows).__name__, "pass a list of tuples", TypeError)
+    if isinstance(pairs, Mapping) and all(isinstance(row, Mapping) for row in pairs.values()):
+        pairs = [(q, d, third) for q, row in pairs.items() for d, third in row.items()]
+    pairs = pairs.tolist() if isinstance(pairs, (Tensor, np.ndarray)) else pairs
+    rows: Sequence = pairs if isinstance(pairs, (list, tuple)) else [pairs]
     for row in rows:
-        if not isinstance(row, Sequence) or isinstance(row, (str, bytes)) or len(row) not in (2, 3):
-            checks.refuse(rule, shortened(repr(row), 60), f"pass {two} for each pair")
-    complete = [(*row, None)[:3] for row in rows]
-    return pd.DataFrame(complete, columns=["", "", ""], dtype=object)
+        if not isinstance(row, (list, tuple)) or len(row) not in (2, 3):
+            rule = f"pairs must be rows ({usual[0]}, {usual[1]}) or ({', '.join(usual)})"
+            refuse(rule, shortened(repr(row), 60), "pass a list of tuples")
+    return pd.DataFrame([(*row, 1)[:3] for row in rows], columns=["", "", ""], dtype=object)
 
 
-def _columns_of_pairs(frame: checks.DataFrame, usual: Sequence[str]) -> checks.DataFrame:
-    "Select the columns of a table of pairs: two examples, and the third entry if there is one."
-    plain = list(map(tables.plain_name, frame.columns))
-    if {*usual[:2]} <= {*plain}:
-        frame = frame.iloc[:, [plain.index(name) for name in usual if name in plain]]
-    elif len(plain) not in (2, 3) or "" in plain:
-        rule = f"a table of pairs must have the columns {usual[0]}, {usual[1]} and {usual[2]}"
-        got = shortened(", ".join(map(repr, frame.columns)), 120)
-        checks.refuse(rule, got, f"rename its columns; {usual[2]} is optional")
-    if frame.shape[1] == 3 and any(map(is_blank, frame.iloc[:, 2])):
-        rule = f"the column {usual[2]!r} must have no empty cells"
-        checks.refuse(rule, "an empty cell", "fill it, or leave that pair out")
-    return frame
-
-
-def _read(pairs: object, usual: Sequence[str]) -> checks.DataFrame:  # two or three columns
-    "Read pairs as a table; raise `ValueError` if there are none or if an example is missing."
+def _read(pairs: object, usual: Sequence[str]) -> checks.DataFrame:
+    "Read pairs as a table of three columns without empty cells."
     if isinstance(pairs, (str, os.PathLike)):
         path = tables.existing(pairs, "pairs")
         of_array = path.suffix == ".npy"
         pairs = np.load(path, allow_pickle=False) if of_array else tables.read(path)
-    if isinstance(pairs, Mapping):
-        if wrong := [row for row in pairs.values() if not isinstance(row, Mapping)]:
-            rule = f"a dictionary of pairs must be {' -> '.join(usual)}"
-            checks.refuse(rule, type(wrong[0]).__name__, "pass a list of tuples", TypeError)
-        pairs = [(q, d, grade) for q, row in pairs.items() for d, grade in row.items()]
     frame = tables.as_frame(pairs)
-    frame = _frame_of_rows(pairs, usual) if frame is None else _columns_of_pairs(frame, usual)
-    if not len(frame):
-        rule = "pairs must contain at least one pair"
-        checks.refuse(rule, "none", "add a pair, or omit the argument pairs")
-    for k, pair in enumerate(zip(frame.iloc[:, 0], frame.iloc[:, 1], strict=True), 1):
-        if any(map(is_blank, pair)):
-            rule = f"each pair must have an entry for {usual[0]} and for {usual[1]}"
-            checks.refuse(rule, f"an empty cell in pair {k}", "leave that pair out")
+    frame = _frame_of_rows(pairs, usual) if frame is None else frame
+    plain = list(map(tables.plain_name, frame.columns))
+    if {*usual[:2]} <= {*plain}:
+        frame = frame.iloc[:, [plain.index(name) for name in usual if name in plain]]
+    elif len(plain) not in (2, 3) or (len(plain) == 2 and "" in plain):
+        rule = f"a table of pairs must have the columns {usual[0]}, {usual[1]} and {usual[2]}"
+        got = shortened(", ".join(map(repr, frame.columns)), 120)
+        refuse(rule, got, f"rename its columns; {usual[2]} is optional")
+    frame = frame if frame.shape[1] == 3 else frame.assign(**{usual[2]: 1})
+    blank = [k for k, pair in enumerate(frame.itertuples(index=False)) if any(map(is_blank, pair))]
+    if blank or not len(frame):
+        got = f"an empty cell in pair {blank[0] + 1}" if blank else "no pairs"
+        remedy = "leave that pair out, or omit the argument pairs"
+        refuse("pairs must be at least one row without empty cells", got, remedy)
     return frame
-
-
-def _third(frame: checks.DataFrame) -> list:  # None where missing
-    return frame.iloc[:, 2].tolist() if frame.shape[1] == 3 else [None] * len(frame)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #e73af258
 _WORDS = dict(same=True, true=True, yes=True, different=False, false=False, no=False)
 _WORDS |= {"1": True, "0": False}
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #e95cf126
-def _named_rows(words: list, points: object) -> list:
+def _fits(words: list, points: object) -> list[list[int]]:
     "Return the rows of the examples with each word as their name or text."
     find = PointFinder(points)
-    if find.names is not None and all(map(str.isdecimal, words)):  # 1 does not match 1.png
-        return [find.exact.get((word,), []) for word in words]
-    return [find.rows(word, numbered=False) for word in words]
+    exact = find.named and all(map(str.isdecimal, words))  # 1 does not match 1.png
+    return [find.rows(word, exact) for word in words]
 
 
 def _rows_of_cells(
@@ -123,24 +103,19 @@ def _rows_of_cells(
 ) -> tuple[list, tuple]:
     "Return the rows of the examples that cells identify, and notes."
     words = [tables.key_text(cell).strip() for cell in cells]
-    whole = all(map(str.isdecimal, words))
-    fits = _named_rows(words, points)
-    if all(len(at) == 1 for at in fits):
-        rows = [at[0] for at in fits]
-        if whole and any(row != int(word) for row, word in zip(rows, words, strict=True)):
-            note = f"{noun.capitalize()} are matched by names, which are numbers, and not by rows."
-            return rows, (note,)
-        return rows, ()
-    if not whole:
-        unnamed = [k for k, at in enumerate(fits) if len(at) != 1]
-        unfit = next(k for k in unnamed if not words[k].isdecimal())
-        rule = f"the {noun} must be rows from 0, or names of examples"
-        got = f"{shortened(words[unfit], 60)!r}, which matches {len(fits[unfit])} of {n}"
-        checks.refuse(rule, got, "correct that pair, or write rows")
-    rows = list(map(int, words))
-    if max(rows) >= n:
-        rule = f"rows of the {noun} must be between 0 and {n - 1}"
-        checks.refuse(rule, max(rows), "count rows from 0, or correct that pair")
+    rows = list(map(int, words)) if all(map(str.isdecimal, words)) else None
+    fits = _fits(words, points)
+    unfit = [k for k, at in enumerate(fits) if len(at) != 1]
+    if not unfit:
+        named = [at[0] for at in fits]
+        note = f"{noun.capitalize()} are matched by names, which are numbers, and not by rows."
+        return named, () if rows in (None, named) else (note,)
+    if rows is None or max(rows) >= n:
+        k = next((k for k in unfit if not words[k].isdecimal()), unfit[0])
+        k = k if rows is None else rows.index(max(rows))
+        rule = f"the {noun} must be rows from 0 to {n - 1}, or names of examples"
+        got = f"{shortened(words[k], 60)!r}, which matches {len(fits[k])} of {n}"
+        refuse(rule, got, "correct that pair, or write rows")
     return rows, ()
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #8f3e02ce
@@ -151,41 +126,35 @@ def read_pairs(
 ) -> GivenPairs:
     "Read known pairs of examples without repetitions."
     if isinstance(pairs, GivenPairs):
-        largest = int(pairs.points.max()) if len(pairs.points) else 0
-        if largest >= n:
+        if len(pairs.points) and int(pairs.points.max()) >= n:
             rule = f"the rows of pairs must be between 0 and {n - 1}"
             remedy = "pass the examples from which the pairs were formed"
-            checks.refuse(rule, largest, remedy)
+            refuse(rule, int(pairs.points.max()), remedy)
         return pairs
     frame = _read(pairs, _SAME)
-    count, header = len(frame), [str(name) for name in frame.columns[:2] if name != ""]
-    if header and (all(map(str.isdecimal, header)) or all(_named_rows(header, points))):
+    header = [str(name) for name in frame.columns[:2] if name != ""]
+    if header and (all(map(str.isdecimal, header)) or all(_fits(header, points))):
         rule = "the first line of a table of pairs must name its columns"
-        checks.refuse(rule, ", ".join(header), "add the header i,j")
-    rows, more = _rows_of_cells([*frame.iloc[:, 0], *frame.iloc[:, 1]], points, n)
-    names = getattr(points, "names", None)
+        refuse(rule, ", ".join(header), "add the header i,j")
+    first, second, third = (frame.iloc[:, k].tolist() for k in range(3))
+    rows, notes = _rows_of_cells(first + second, points, n)
     distinct: dict = {}
-    for i, j, cell in zip(rows[:count], rows[count:], _third(frame), strict=True):
+    for i, j, cell in zip(rows[: len(frame)], rows[len(frame) :], third, strict=True):
         if i == j:
             rule, got = "a pair must consist of two different examples", f"row {i} twice"
-            checks.refuse(rule, got, "leave that pair out")
-        word = tables.key_text(cell).strip().lower()
-        if cell is not None and word not in _WORDS:
-            rule = (
-                "the third entry of a pair must be same or different, yes or no, or a truth value"
-            )
-            checks.refuse(rule, repr(cell), "use one of these, or leave out the pair")
-        same = cell is None or _WORDS[word]
+            refuse(rule, got, "leave that pair out")
+        same = _WORDS.get(tables.key_text(cell).strip().lower())
+        if same is None:
+            rule = "the third entry must be same or different, yes or no, or a truth value"
+            refuse(rule, repr(cell), "use one of these, or leave out the pair")
         distinct.setdefault((min(i, j), max(i, j), same), (i, j))
     distinct_rows = torch.tensor(list(distinct.values()), dtype=torch.int64)
     same = torch.tensor([key[2] for key in distinct])
     counts = f"{int(same.sum())} of the same class and {int((~same).sum())} of different classes"
-    notes = (
-        *more,
-        f"Pairs: {counts}, of {len(distinct_rows.unique())} examples.",
-    )
-    if len(distinct) < count:
-        notes += (f"{count - len(distinct)} pairs are repetitions and are counted once.",)
+    notes += (f"Pairs: {counts}, of {len(distinct_rows.unique())} examples.",)
+    if n_repeats := len(frame) - len(distinct):
+        notes += (f"{n_repeats} pairs are repetitions and are counted once.",)
+    names = getattr(points, "names", None)
     return GivenPairs(distinct_rows, same, None if names is None else tuple(names), notes)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000016
@@ -231,59 +200,43 @@ class Retrieval:
         sizes: tuple[int, int],  # number of queries and of documents
     ) -> Relevant:
         "Read the pairs of a query and a relevant document, without repetitions."
-        n_queries, n_documents = sizes
+        import pandas as pd
+
         frame = _read(self.relevant, _GRADED)
-        asked = _rows_of(frame.iloc[:, 0], queries, n_queries, "queries")
-        found = _rows_of(frame.iloc[:, 1], documents, n_documents, "documents")
-        graded: dict[tuple[int, int], float] = {}
-        for q, d, cell in zip(asked[0], found[0], _third(frame), strict=True):
-            grade = 1.0 if cell is None else _grade_of(cell)
-            if graded.setdefault((q, d), grade) != grade:
-                rule = "a document must have a single grade for a query"
-                got = f"{graded[q, d]} and {grade}"
-                checks.refuse(rule, got, "correct one of them")
-        pairs = {pair: grade for pair, grade in graded.items() if grade > 0}
-        if len({q for q, _ in pairs}) < 2:
+        grade = pd.to_numeric(frame.iloc[:, 2], errors="coerce").astype("float64")
+        wrong = frame.iloc[:, 2][~grade.between(0, math.inf, inclusive="left")].tolist()
+        if wrong:
+            rule, remedy = "a grade must be a nonnegative number", "correct it, or leave grades out"
+            refuse(rule, shortened(repr(wrong[0]), 40), remedy)
+        asked, notes = _rows_of(frame.iloc[:, 0], queries, sizes[0], "queries")
+        found, more = _rows_of(frame.iloc[:, 1], documents, sizes[1], "documents")
+        by_pair = grade.groupby([asked, found], sort=False).agg(["min", "max"])
+        unequal = by_pair[by_pair["min"] < by_pair["max"]].to_numpy()
+        if len(unequal):
+            rule, got = "a document must have a single grade for a query", f"{unequal[0].tolist()}"
+            refuse(rule, got, "correct one of them")
+        grades = by_pair["max"][by_pair["max"] > 0]
+        rows = torch.tensor(list(grades.index), dtype=torch.int64).reshape(-1, 2)
+        n_asked, n_left_out = len(rows[:, 0].unique()), sizes[0] - len(rows[:, 0].unique())
+        if n_asked < 2:
             rule, remedy = "at least two queries must have a relevant document", "pass more pairs"
-            checks.refuse(rule, f"{len({q for q, _ in pairs})} of {n_queries}", remedy)
-        rows = torch.tensor([*pairs], dtype=torch.int64)
-        n_asked = len(rows[:, 0].unique())
-        notes = [*asked[1], *found[1]]
-        notes.append(f"Queries: {n_asked}, with {len(pairs)} relevant of {n_documents} documents.")
-        if n_asked < n_queries:
-            left_out = n_queries - n_asked
-            notes.append(
-                f"{left_out} of {n_queries} queries have no known relevant document "
-                "and are left out."
-            )
-        grades = torch.tensor([*pairs.values()], dtype=torch.float64)
-        return Relevant(rows[:, 0], rows[:, 1], grades, tuple(notes))
+            refuse(rule, f"{n_asked} of {sizes[0]}", remedy)
+        notes += (*more, f"Queries: {n_asked}, with {len(rows)} relevant of {sizes[1]} documents.")
+        if n_left_out:
+            unknown = "queries have no known relevant document and are left out."
+            notes += (f"{n_left_out} of {sizes[0]} {unknown}",)
+        return Relevant(rows[:, 0], rows[:, 1], torch.tensor(grades.to_numpy()), notes)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000010
-def _with_ids(points: object, header: object, words: set[str]) -> object:
-    "Return the examples with the column of their table as names that contains the words."
-    ids: dict[str, tuple] = getattr(points, "ids", {})
-    named = {str(name).strip() for name in getattr(points, "names", None) or ()}
-    column = tables.plain_name(header)
-    columns = [column] if column in ids else []
-    if not columns and not words <= named:
-        columns = [name for name in ids if name.endswith("id") and words <= {*ids[name]}]
-    if not columns:
-        return points
-    return SimpleNamespace(names=ids[columns[0]], texts=getattr(points, "texts", ()))
-
-
 def _rows_of(cells: checks.Series, points: object, n: int, noun: str) -> tuple[list, tuple]:
+    "Return the rows of queries or documents, and notes."
+    ids: dict[str, tuple] = getattr(points, "ids", {})
     words = {tables.key_text(cell).strip() for cell in cells}
-    return _rows_of_cells([*cells], _with_ids(points, cells.name, words), n, f"{noun} of relevant")
-
-
-def _grade_of(cell: object) -> float:
-    try:
-        grade = float(cell)  # type: ignore[arg-type]  # any cell of a table
-    except (TypeError, ValueError):
-        grade = math.nan
-    if not math.isfinite(grade) or grade < 0:
-        rule, remedy = "a grade must be a nonnegative number", "correct it, or leave grades out"
-        checks.refuse(rule, shortened(repr(cell), 40), remedy)
-    return grade
+    names = {str(name).strip() for name in getattr(points, "names", None) or ()}
+    shared = {name: len(words & {*ids[name]}) for name in ids if name.endswith("id")}
+    column = tables.plain_name(cells.name)
+    if column not in ids and not words <= names and any(shared.values()):
+        column = max(shared, key=shared.__getitem__)
+    if column in ids:
+        points = SimpleNamespace(names=ids[column], texts=getattr(points, "texts", ()))
+    return _rows_of_cells(cells.tolist(), points, n, f"{noun} of relevant")

@@ -25,20 +25,15 @@ _TO_CSV = ".to_csv('table.csv', index=False)"
 CONVERSIONS = {  # unsupported extension -> conversion of the file
     ".json": "pandas.read_json(path).to_json('table.jsonl', orient='records', lines=True)",
     ".ndjson": "rename the file to .jsonl",
-    ".txt": f"pandas.read_csv(path, sep=None, engine='python'){_TO_CSV}",
+    ".txt": "add a first line with the names of its columns, and rename the file to .csv",
     ".feather": "pandas.read_feather(path).to_parquet('table.parquet')",
-    ".xlsx": f"pandas.read_excel(path){_TO_CSV}",
-    ".xls": f"pandas.read_excel(path){_TO_CSV}",
-    ".pkl": "a pickle can run code; store its array with np.save",
-    ".h5": "np.save('array.npy', h5py.File(path)[NAME][:])",
     ".mat": "np.save('array.npy', scipy.io.loadmat(path)[NAME])",
-    ".gz": "unpack it: gunzip FILE",
-    ".bz2": "unpack it: bunzip2 FILE",
-    ".xz": "unpack it: unxz FILE",
-    ".zip": "unpack it: unzip FILE",
 }
-CONVERSIONS |= dict.fromkeys((".pickle", ".joblib"), CONVERSIONS[".pkl"])
-CONVERSIONS[".hdf5"] = CONVERSIONS[".h5"]
+CONVERSIONS |= dict.fromkeys((".xlsx", ".xls"), f"pandas.read_excel(path){_TO_CSV}")
+CONVERSIONS |= dict.fromkeys((".h5", ".hdf5"), "np.save('array.npy', h5py.File(path)[NAME][:])")
+_OF_PICKLES = "a pickle can run code; store its array with np.save"
+CONVERSIONS |= dict.fromkeys((".pkl", ".pickle", ".joblib"), _OF_PICKLES)
+CONVERSIONS |= dict.fromkeys((".gz", ".bz2", ".xz", ".zip"), "unpack it: gunzip FILE or unzip FILE")
 
 
 def kind_of(path: Path) -> str:
@@ -50,16 +45,16 @@ def kind_of(path: Path) -> str:
 def _text_in(path: Path) -> str:
     "Read a text file in UTF-8, with or without a byte order mark; refuse other encodings."
     check_memory(4 * path.stat().st_size, "store the numbers as .npy, or fewer rows")
-    content = path.read_bytes()
+    content, text = path.read_bytes(), ""
     try:
         text = content.decode("utf-8-sig")
+        wrong = content.find(b"\0")
     except UnicodeDecodeError as e:
-        at, byte = content.count(b"\n", 0, e.start) + 1, content[e.start : e.start + 1].hex()
-        text, got = "\0", f"byte 0x{byte} in line {at}"
-    else:
-        got = "null characters"
-    if "\0" in text:
+        wrong = e.start
+    if wrong >= 0:
         encoding = "utf-16" if b"\0" in content else "cp1252"
+        line = content.count(b"\n", 0, wrong) + 1
+        got = f"byte 0x{content[wrong]:02x} in line {line}"
         remedy = f"pandas.read_csv(path, encoding={encoding!r}){_TO_CSV}"
         refuse(f"{shortened(path.name, 40)} must be encoded in UTF-8", got, remedy)
     return text
@@ -77,13 +72,12 @@ def plain_name(column: object) -> str:
 
 def place_of(frame: DataFrame, column: str, option: str) -> int:
     "Position of the column that `option` names; case and surrounding whitespace are ignored."
-    places = [k for k, name in enumerate(frame.columns) if name == column]
-    plain = plain_name(column)
-    places = places or [k for k, name in enumerate(frame.columns) if plain_name(name) == plain]
+    exact = [k for k, name in enumerate(frame.columns) if name == column]
+    plain = [k for k, name in enumerate(frame.columns) if plain_name(name) == plain_name(column)]
+    places = exact or plain
     if len(places) != 1:
         got = f"{column!r:.60} for {', '.join(map(repr, frame.columns))}"
-        remedy = "rename one of these columns" if places else "name one of these columns"
-        refuse(f"{option} must name one column of the table", got, remedy)
+        refuse(f"{option} must name one column of the table", got, "name or rename one of these")
     return places[0]
 
 
@@ -112,6 +106,14 @@ def is_usual_index(index: Any) -> bool:
     return getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
 
 
+def index_of(frame: DataFrame) -> list | None:
+    "Return the index of a data frame, or None if it is 0, 1, 2, ....; refuse several levels."
+    if frame.index.nlevels > 1 or frame.columns.nlevels > 1:
+        rule = "a data frame must have a single header and a single index"
+        refuse(rule, "several levels", "pass frame.reset_index()")
+    return None if is_usual_index(frame.index) else frame.index.tolist()
+
+
 def as_frame(values: Any) -> DataFrame | None:
     "Convert a data frame of another library to pandas; return None for other objects."
     if hasattr(values, "columns") and hasattr(values, "to_pandas"):
@@ -131,22 +133,18 @@ def existing(place: str | os.PathLike, noun: str) -> Path:
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 
 
-def _separator_of(header: str, name: str) -> str:
-    "Separator in a header, outside quotation marks; a comma if there is none."
-    separators = [s for s in ",;\t|" if s in re.sub('"[^"]*"', "", header)]
-    if len(separators) > 1:
-        remedy = f"pandas.read_csv(path, sep=SEPARATOR){_TO_CSV}"
-        refuse(f"the header of {name} must have one separator", header, remedy)
-    return separators[0] if separators else ","
-
-
-def _rows_of(text: str, separator: str, name: str) -> list[list[str]]:
-    "Parse a csv file into rows with the same number of fields; the first row is the header."
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    header: list[str] = next(reader)
-    lines = ((k, row or [""]) for k, row in enumerate(reader, 2) if row or len(header) == 1)
-    rows = []
-    for k, row in lines:
+def _rows_of(text: str, name: str) -> tuple[str, list[list[str]]]:
+    "Return the separator of a csv file and its rows, which have as many fields as the header."
+    header_line = re.sub('"[^"]*"', "", text.split("\n", 1)[0])  # without quoted names
+    separators = [separator for separator in ",;\t|" if separator in header_line] or [","]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separators[0], strict=True)
+    header = [column.strip() for column in next(reader, [])]
+    if not header or "" in header[1:] or len(separators) > 1:
+        got = shortened(", ".join(map(repr, header)), 80)
+        remedy = f"pandas.read_csv(path, sep=SEPARATOR){_TO_CSV}, or drop columns without a name"
+        refuse(f"each column of {name} must have a name, and one separator", got, remedy)
+    rows = [row or [""] for row in reader if row or len(header) == 1]
+    for k, row in enumerate(rows, 2):
         if len(row) != len(header):
             rule = f"each row of {name} must have as many fields as its header, {len(header)}"
             got = f"{len(row)} in row {k}: {shortened(', '.join(map(repr, row)), 60)}"
@@ -155,74 +153,34 @@ def _rows_of(text: str, separator: str, name: str) -> list[list[str]]:
                 remedy = "quote cells that contain separators, or pandas.read_csv(path)"
                 remedy += ".to_csv('table.csv') if the first column has no name"
             refuse(rule, got, remedy)
-        rows.append(row)
-    if "" in map(str.strip, header[1:]):
-        got, remedy = ", ".join(map(repr, header)), "name each column, or drop it with pandas"
-        refuse(f"each column of {name} must have a name", got, remedy)
-    return [[column.strip() for column in header], *rows]
-
-
-def _refuse_commas(rows: list[list[str]], name: str) -> None:
-    "Raise `ValueError` for a column of numbers that contain commas."
-    for column, *cells in zip(*rows, strict=True):
+    for column, *cells in zip(header, *rows, strict=True):
         commas = [cell for cell in cells if "," in cell]
         if commas and all(map(_DECIMAL_COMMA.fullmatch, commas)):
             rule = f"the numbers of {name} must have decimal points and no commas"
             remedy = f"pandas.read_csv(path, sep=';', decimal=','){_TO_CSV}"
             refuse(rule, f"{commas[0]!r} in {column!r}", remedy)
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
-
-
-def _refuse_headless(frame: DataFrame, name: str) -> None:
-    "Raise `ValueError` for a header of numbers, except for the default header of pandas."
-    from pandas.api.types import is_float_dtype
-
-    names = [column for column in frame.columns if column]
-    counted = names == [str(k) for k in range(len(names))]
-    if any(map(_is_number, names)) and not (counted and any(map(is_float_dtype, frame.dtypes))):
-        remedy = f"pandas.read_csv(path, header=None).add_prefix('x'){_TO_CSV}"
-        got = shortened(",".join(names), 40)
-        refuse(f"the first line of {name} must name its columns", got, remedy)
+    return separators[0], [header, *rows]
 
 
 def _read_csv(path: Path, numbers: bool) -> DataFrame:
+    "Read a csv file; a header of numbers is refused, except for the default header of pandas."
     import pandas as pd
 
     text, name = _text_in(path), shortened(path.name, 40)
-    if not text.strip():
-        refuse(f"{name} must contain a table", "no lines", "check the file")
-    separator = _separator_of(text.split("\n", 1)[0], name)
-    rows = _rows_of(text, separator, name)
-    _refuse_commas(rows, name)
+    separator, (header, *rows) = _rows_of(text, name)
     if not numbers:
-        return pd.DataFrame(rows[1:], columns=rows[0], dtype=object)
-    names = range(len(rows[0]))
-    options: dict = dict(sep=separator, header=0, names=names, index_col=False)
-    frame = pd.read_csv(io.StringIO(text), **options)
-    frame.columns = rows[0]
-    _refuse_headless(frame, name)
+        return pd.DataFrame(rows, columns=header, dtype=object)
+    frame = pd.read_csv(io.StringIO(text), sep=separator, index_col=False).set_axis(header, axis=1)
+    names = pd.Series([column for column in header if column], dtype=object)
+    default = names.tolist() == [str(k) for k in range(len(names))]
+    default &= bool((frame.dtypes == "float64").any())
+    if pd.to_numeric(names, errors="coerce").notna().any() and not default:
+        remedy = f"pandas.read_csv(path, header=None).add_prefix('x'){_TO_CSV}"
+        got = shortened(",".join(header), 40)
+        refuse(f"the first line of {name} must name its columns", got, remedy)
     return frame
 
 # %% ../../nbs/inputs/00_tables.ipynb #c7988ae6
-def _read_lines(path: Path) -> DataFrame:
-    "Read a JSON lines file, which has an object in each line."
-    import pandas as pd
-
-    records = [json.loads(line) for line in _text_in(path).split("\n") if line.strip()]
-    if not records or not all(isinstance(record, dict) for record in records):
-        rule = f"each line of {shortened(path.name, 40)} must contain an object"
-        remedy = "frame.to_json(path, orient='records', lines=True)"
-        refuse(rule, "another value", remedy)
-    return pd.DataFrame(records)
-
-
 def _read_parquet(path: Path) -> DataFrame:
     import pandas as pd
 
@@ -236,6 +194,8 @@ def _read_parquet(path: Path) -> DataFrame:
 
 def read(path: Path, *, numbers: bool = False) -> DataFrame:
     "Read the table in a file; the cells of csv files are text unless `numbers` is true."
+    import pandas as pd
+
     kind, name = kind_of(path), shortened(path.name, 60)
     if not kind:
         remedy = CONVERSIONS.get(path.suffix.lower(), f"save it as {' or '.join(_TABLE_FILES)}")
@@ -245,7 +205,11 @@ def read(path: Path, *, numbers: bool = False) -> DataFrame:
         if kind == ".parquet":
             frame = _read_parquet(path)
         elif kind == ".jsonl":
-            frame = _read_lines(path)
+            records = [json.loads(line) for line in _text_in(path).split("\n") if line.strip()]
+            if not records or not all(isinstance(record, dict) for record in records):
+                remedy = "frame.to_json(path, orient='records', lines=True)"
+                refuse(f"each line of {name} must contain an object", "another value", remedy)
+            frame = pd.DataFrame(records)
         else:
             frame = _read_csv(path, numbers)
     if not frame.columns.is_unique:
