@@ -7,15 +7,12 @@ __all__ = []
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #12798be2
 import copy
-import hashlib
 import inspect
-import json
 import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +25,7 @@ import taskpriors.checks as checks
 import taskpriors.store as store
 from . import named_models, sources, tables, zoo
 from . import pooling as poolings
-from .encoders import description_of
+from .encoders import BatchEncoder, description_of
 from .feature_files import read_features
 from .image_source import ImageSource
 from .remote import loading
@@ -83,9 +80,8 @@ def _read_by(layers: list, run: Callable, name: str, *, mask: Tensor | None = No
         for hook in hooks:
             hook.remove()
     if not taken:
-        checks.refuse(
-            f"{name} must call its classifier", "no call", "pass a function batch -> features"
-        )
+        rule = f"{name} must call its classifier"
+        checks.refuse(rule, "no call", "pass a function batch -> features")
     rows = [_one_vector(x, mask) for x in taken[-len(layers) :]]
     return torch.stack(rows).mean(0) if len(rows) > 1 else rows[0]
 
@@ -114,37 +110,14 @@ class Headless(nn.Module):
         return _read_by(self._heads, partial(network, x), type(network).__name__)
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #f9663860
-def _stored_names(place: str) -> list | None:
-    "Return the names of the weights in a checkpoint (OWNER/NAME or a folder); None if unknown."
-    folder = Path(place) if Path(place).is_dir() else None
-    if folder is None and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", place):
-        folder = named_models.cached_snapshot(place)
-    if folder is None:
-        return None
-    index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        return list(json.loads(index.read_text(encoding="utf-8"))["weight_map"])
-    whole = folder / "model.safetensors"
-    if not whole.is_file():
-        return None
-    from safetensors import safe_open
-
-    with safe_open(whole, "pt") as weights:
-        return list(weights.keys())
-
-
 def _is_pooler_trained(network: nn.Module) -> bool:
-    "Return whether a network has a trained pooler, from its checkpoint or later training."
+    "Return whether a network has a pooler that was trained or has no parameters."
     pooler = getattr(network, "pooler", None)
     if not isinstance(pooler, nn.Module):
         has_token = any(name.endswith("cls_token") for name, _ in network.named_parameters())
         return not (hasattr(network, "pooler") and has_token)
-    place = getattr(getattr(network, "config", None), "name_or_path", "") or ""
-    names = _stored_names(place) if isinstance(place, str) and place else None
-    if names is None or any("pooler" in name for name in names):
-        return True
     biases = [b for name, b in pooler.named_parameters() if name.endswith("bias")]
-    return any(bool(b.any()) for b in biases)
+    return not biases or any(bool(b.any()) for b in biases)
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #dd589fdf
 class PooledModel(nn.Module):
@@ -153,7 +126,7 @@ class PooledModel(nn.Module):
     def __init__(
         self,
         network: nn.Module,  # network with named inputs and outputs
-        pooling: str | None = None,  # see `pool_output`; None: its own
+        pooling: str | None = None,  # see `pooled`; None: its own
     ) -> None:
         super().__init__()
         checks.check_choice(pooling, poolings.POOLINGS, "pooling")
@@ -162,16 +135,11 @@ class PooledModel(nn.Module):
         decodes = getattr(getattr(base, "config", None), "is_encoder_decoder", False)
         encoder: Any = base.get_encoder() if decodes and hasattr(base, "get_encoder") else base
         self.network, self.pooling = network if self._heads else encoder, pooling
-        self._pooled_by = ""
+        self.pooled_by = ""  # name of the pooling of the last batch
         self._has_pooler = _is_pooler_trained(base)
         if pooling == "pooler" and not self._has_pooler:
             rule = f"with pooling='pooler', {type(base).__name__} must have weights for its pooler"
-            checks.refuse(rule, "a checkpoint without them", "choose 'mean' or 'cls'")
-
-    @property
-    def pooled_by(self) -> str:
-        "Name of the pooling for the last batch."
-        return self._pooled_by
+            checks.refuse(rule, "a pooler without training", "choose 'mean' or 'cls'")
 
     def forward(
         self, batch: Tensor | Mapping[str, Tensor] | None = None, **named: Tensor
@@ -186,16 +154,8 @@ class PooledModel(nn.Module):
         mask = named.get("attention_mask", named.get("pixel_attention_mask"))
         name = type(self.network).__name__
         if self._heads:
-            self._pooled_by = _CLASSIFIER_INPUT
+            self.pooled_by = _CLASSIFIER_INPUT
             return _read_by(self._heads, partial(self.network, **named), name, mask=mask)
-        out, used = self._chosen(named)
-        self._pooled_by = poolings.pooling_words(out, used)
-        pooling = None if used == "pooler" else used
-        return poolings.pool_output(
-            out, pooling, name, mask=mask, inputs=named, module=self.network
-        )
-
-    def _chosen(self, named: Mapping[str, Tensor]) -> tuple[Any, str | None]:
         texts = "input_ids" in named and "pixel_values" not in named
         joint = getattr(self.network, "get_text_features" if texts else "get_image_features", None)
         out = self.network(**named) if joint is None else joint(**named)
@@ -204,7 +164,10 @@ class PooledModel(nn.Module):
             pooling = "mean" if texts else None if self._has_pooler else "cls"
         if joint is None and isinstance(out, tuple):
             out = out[0]
-        return poolings.choose_output(out, pooling, type(self.network).__name__)
+        rows, self.pooled_by = poolings.pooled(
+            out, pooling, name, mask=mask, inputs=named, module=self.network
+        )
+        return rows
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #719f1349
 def _processed(image, *, processor):  # PIL image -> tensor, or name -> tensor
@@ -244,14 +207,10 @@ class _OnnxModel:
         self,
         network: Any,  # path of an .onnx file, or an onnxruntime.InferenceSession
     ) -> None:
-        self.digest = ""
         session = network
         if isinstance(network, (str, os.PathLike)):
-            path = tables.existing(network, "a network")
-            self.digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            session = _open_session(path)
+            session = _open_session(tables.existing(network, "a network"))
         self._session = session
-        self.output = session.get_outputs()[0].name
         inputs = session.get_inputs()
         if len(inputs) != 1 or inputs[0].type not in _TYPES:
             rule = "an ONNX network must have a single input, a tensor of numbers"
@@ -270,7 +229,7 @@ class _OnnxModel:
             part = batch[start : start + size]
             lacking = np.repeat(part[-1:], size - len(part), axis=0)
             feed = {self._name: np.concatenate([part, lacking])}
-            parts.append(self._session.run([self.output], feed)[0][: len(part)])
+            parts.append(self._session.run(None, feed)[0][: len(part)])
         return torch.from_numpy(np.concatenate(parts))
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #7a383810
@@ -286,22 +245,20 @@ class Encoder(sources.Source):
     features: Tensor | None = None  # given features
     taken: str = ""  # name of the pooling, or conversion of features, if already known
 
-    def key(self, images: ImageSource, dtype: str, probe: str) -> str:
-        "Return a hash of everything that determines the features of `images`."
-        from PIL import __version__, features
+    def key(self, images: ImageSource, network: BatchEncoder, probe: Tensor) -> str:
+        "Return a hash of what determines the features of `images`; `probe` are a few of them."
+        from PIL import __version__
 
-        decoders = (__version__, *map(features.version, ("jpg", "zlib", "webp", "libtiff")))
         decides = dict(
             name=self.name,
             model=description_of(self.forward),
             transform=description_of(self.transform),
             pooling=self.pooling,
-            dtype=dtype,
+            where=[network.precision, network.device.type],
             images=images.fingerprint,
             n=len(images),
-            reading=decoders,
-            probe=probe,
-            versions=[torch.__version__, taskpriors.__version__],
+            probe=store.digest_tensors(dict(probe=probe)),
+            versions=[torch.__version__, __version__, taskpriors.__version__],
         )
         return store.digest_json(decides)
 
@@ -312,25 +269,22 @@ ModelLike = TypeAliasType(
 )
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #841de217
-def _check_description(transform: Any, pooling: Any, name: Any, cache: Any) -> None:
+def _check_description(transform: Any, pooling: Any, name: Any) -> None:
     "Raise an error for invalid options before a model is loaded."
     for what, value in dict(name=name, pooling=pooling).items():
         if value is not None:
             checks.check_instance(value, str, what, remedy="pass a text or None")
     if name is not None:
         sources.check_name(name, "a model")
-    if cache is not None and not isinstance(cache, bool):
-        store.cache_dir(cache)
     if transform is not None and (not callable(transform) or isinstance(transform, type)):
         rule = "transform must be a function from an image to a tensor"
         checks.refuse(rule, type(transform).__name__, "pass a function, or None", TypeError)
 
 
-def _own_transform(module, processed):  # PIL image -> tensor; processed: by transformers
+def _own_transform(module):  # PIL image -> tensor
     if not hasattr(module, "pretrained_cfg"):
-        rule, remedy = "a model must come with a transform", "pass the pair (model, transform)"
-        if processed:
-            remedy = "pass the pair (network, processor)"
+        rule = "a model must come with a transform"
+        remedy = "pass the pair (model, transform), or (network, processor) of transformers"
         checks.refuse(rule, "none", remedy, TypeError)
     from timm.data import create_transform
 
@@ -391,14 +345,10 @@ def _opened(source: sources.Source) -> sources.Function | sources.Network:
             return _published_network(source)
         case sources.Network() | sources.Function():
             return source
-    rule = "model must be a name, a module, a function, or features"
-    remedy = "see help(taskpriors.embed)"
-    if not isinstance(source, sources.Unknown):
-        checks.refuse(rule, source.label, "pass a model of texts to embed_texts", TypeError)
-    if isinstance(source.value, tuple):
-        rule = "a pair must be (module, transform), or (network, processor) of transformers"
-        remedy = "pass one of these pairs"
-    checks.refuse(rule, source.kind, remedy, TypeError)
+    rule = "model must be a name, a module, a function, features, (module, transform), "
+    rule += "or (network, processor) of transformers"
+    remedy = "pass one of these, or a model of texts to embed_texts"
+    checks.refuse(rule, getattr(source, "kind", source.label), remedy, TypeError)
 
 
 def load_encoder(
@@ -410,7 +360,7 @@ def load_encoder(
     cache: str | os.PathLike | None = None,  # cache directory with the weights of the zoo
 ) -> Encoder:
     "Convert a model to an encoder: load its weights, and determine its transform and name."
-    _check_description(transform, pooling, name, cache)
+    _check_description(transform, pooling, name)
     source: Any = sources.source_of(model)
     if isinstance(source, Encoder):
         return source
@@ -438,5 +388,5 @@ def load_encoder(
     elif joint := getattr(source, "encode_image", None):
         forward = joint
     if transform is None:
-        transform = _own_transform(carried, processed)
+        transform = _own_transform(carried)
     return Encoder(name, forward, module, transform=transform, pooling=pooling, taken=taken)
