@@ -28,6 +28,7 @@ from . import encoders
 from .accepted_models import Encoder, ModelLike, load_encoder
 from .image_source import ImageSource
 from .images import ImagesLike, load_images
+from .remote import loading
 from .sources import source_of
 from ..results import Result
 from ..signatures import documented
@@ -50,17 +51,12 @@ class Prepared(torch.utils.data.Dataset):
 
 # %% ../../nbs/inputs/06_embed.ipynb #1c390f7e
 def _stack(rows: list) -> Tensor | dict[str, Any]:
-    if isinstance(rows[0], Mapping):
-        return {name: _stack([torch.as_tensor(row[name]) for row in rows]) for name in rows[0]}
-    shapes = {tuple(x.shape) for x in rows}
-    if len(shapes) > 1:
-        rule = "the transform must return the same shape for all images"
-        got = " and ".join(map(str, sorted(shapes)[:3]))
-        checks.refuse(rule, got, "end the transform with a resize and a crop")
-    return torch.stack(rows)
+    rule = "the transform must return the same shape for all images"
+    with loading(rule, "end the transform with a resize and a crop", ValueError):
+        return torch.utils.data.default_collate(rows)
 
 # %% ../../nbs/inputs/06_embed.ipynb #1ef2a951
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Run:
     "A model on its images."
 
@@ -346,13 +342,8 @@ def embed_features(
     if source.prefix:
         rule, remedy = "a prefix requires texts", "leave it out, or pass texts"
         checks.refuse(rule, f"{source.prefix!r:.40} before images", remedy)
-    enc = load_encoder(
-        source,
-        transform=transform,
-        pooling=pooling,
-        name=name,
-        cache=None if cache is False else cache,
-    )
+    folder = None if cache is False else cache
+    enc = load_encoder(source, transform=transform, pooling=pooling, name=name, cache=folder)
     if enc.features is not None:
         if points is not None:
             kind = getattr(points, "kind", "images")
@@ -374,13 +365,7 @@ def embed_features(
     network = encoders.BatchEncoder(
         name=enc.name, forward=enc.forward, device=device, precision=dtype, pooling=enc.pooling
     )
-    run = _Run(
-        encoder=enc,
-        images=points,
-        network=network,
-        batch_size=batch_size,
-        num_workers=num_workers,
-    )
+    run = _Run(enc, points, network, batch_size, num_workers)
     return _find_or_compute(run, cache, save_every, progress)
 
 # %% ../../nbs/inputs/06_embed.ipynb #1e61a39e
