@@ -181,9 +181,8 @@ def _picture_transform(processor: Any) -> Callable:  # PIL image -> tensor, or n
     part = getattr(processor, "image_processor", processor)
     if not hasattr(part, "image_mean") and "ImageProc" not in type(part).__name__:
         rule, got = "a pair for images must contain an image processor", type(processor).__name__
-        checks.refuse(
-            rule, got, "load the processor with AutoImageProcessor, or pass texts", TypeError
-        )
+        remedy = "load the processor with AutoImageProcessor, or pass texts"
+        checks.refuse(rule, got, remedy, TypeError)
     return partial(_processed, processor=part)
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #bf673cef
@@ -191,46 +190,36 @@ _TYPES = {"float": "float32", "float16": "float16", "double": "float64", "uint8"
 _TYPES = {f"tensor({name})": numbers for name, numbers in _TYPES.items()}
 
 
-def _open_session(path):  # onnxruntime.InferenceSession
-    rule, remedy = "an .onnx file requires onnxruntime", "pip install 'taskpriors[onnx]'"
-    with loading(rule, remedy, ImportError):
-        from onnxruntime import InferenceSession
-    with loading(f"{path.name} must contain a network", "check the file"):
-        return InferenceSession(str(path), providers=["CPUExecutionProvider"])
+def _run_onnx(x: Tensor, *, session: Any, limit: int | None) -> Tensor:
+    "Return the first output (n, ...) of an open session for inputs x, by at most `limit` inputs."
+    entry = session.get_inputs()[0]
+    batch = x.cpu().numpy().astype(_TYPES[entry.type])
+    size = limit or len(batch)
+    parts = []
+    for start in range(0, len(batch), size):
+        part = batch[start : start + size]
+        lacking = np.repeat(part[-1:], size - len(part), axis=0)
+        feed = {entry.name: np.concatenate([part, lacking])}
+        parts.append(session.run(None, feed)[0][: len(part)])
+    return torch.from_numpy(np.concatenate(parts))
 
 
-class _OnnxModel:
-    "A network in ONNX format as a function of a batch."
-
-    @checks.named("OnnxModel")
-    def __init__(
-        self,
-        network: Any,  # path of an .onnx file, or an onnxruntime.InferenceSession
-    ) -> None:
-        session = network
-        if isinstance(network, (str, os.PathLike)):
-            session = _open_session(tables.existing(network, "a network"))
-        self._session = session
-        inputs = session.get_inputs()
-        if len(inputs) != 1 or inputs[0].type not in _TYPES:
-            rule = "an ONNX network must have a single input, a tensor of numbers"
-            got = ", ".join(f"{part.name} {part.type}" for part in inputs)
-            checks.refuse(rule, got, "export only the image encoder")
-        self._name, self._type = inputs[0].name, _TYPES[inputs[0].type]
-        first = (inputs[0].shape or [None])[0]
-        self._batch = first if isinstance(first, int) else None
-
-    def __call__(self, x: Tensor) -> Tensor:  # first output, (n, ...), on the CPU
-        "Run the network on a batch of inputs."
-        batch = x.cpu().numpy().astype(self._type)
-        size = self._batch or len(batch)
-        parts = []
-        for start in range(0, len(batch), size):
-            part = batch[start : start + size]
-            lacking = np.repeat(part[-1:], size - len(part), axis=0)
-            feed = {self._name: np.concatenate([part, lacking])}
-            parts.append(self._session.run(None, feed)[0][: len(part)])
-        return torch.from_numpy(np.concatenate(parts))
+def _onnx_function(network: Any) -> Callable:
+    "Return a network, the path of an .onnx file or a session, as a function of a batch."
+    if isinstance(network, (str, os.PathLike)):
+        path = tables.existing(network, "a network")
+        rule, remedy = "an .onnx file requires onnxruntime", "pip install 'taskpriors[onnx]'"
+        with loading(rule, remedy, ImportError):
+            from onnxruntime import InferenceSession
+        with loading(f"{path.name} must contain a network", "check the file"):
+            network = InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    inputs = network.get_inputs()
+    if len(inputs) != 1 or inputs[0].type not in _TYPES:
+        rule = "an ONNX network must have a single input, a tensor of numbers"
+        got = ", ".join(f"{part.name} {part.type}" for part in inputs)
+        checks.refuse(rule, got, "export only the image encoder")
+    first = (inputs[0].shape or [None])[0]
+    return partial(_run_onnx, session=network, limit=first if isinstance(first, int) else None)
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #7a383810
 @dataclass(frozen=True, eq=False)
@@ -256,7 +245,6 @@ class Encoder(sources.Source):
             pooling=self.pooling,
             where=[network.precision, network.device.type],
             images=images.fingerprint,
-            n=len(images),
             probe=store.digest_tensors(dict(probe=probe)),
             versions=[torch.__version__, __version__, taskpriors.__version__],
         )
@@ -291,12 +279,15 @@ def _own_transform(module):  # PIL image -> tensor
     return create_transform(**named_models.timm_config(module), is_training=False)
 
 
-def _repooled(module: Any, pooling: str, spec: str) -> nn.Module:
-    "Change the pooling of a timm network in place, and remove its classifier."
+def _without_classes(module: Any, pooling: str | None, name: str) -> nn.Module:
+    "Return a network without its classifier, and with a pooling of timm."
+    if pooling is None or not sources.comes_from(module, "timm"):
+        return Headless(module)
+    module = copy.deepcopy(module)
     try:
         module.reset_classifier(0, pooling)
     except (AssertionError, TypeError, KeyError) as e:
-        rule, got = f"{spec} must support this pooling", f"{pooling!r} ({e})"
+        rule, got = f"{name} must support this pooling", f"{pooling!r} ({e})"
         checks.refuse(rule, got, "leave it out, or try 'avg', 'max' or 'token'")
     return module
 
@@ -315,14 +306,8 @@ def _open_named(
     name = f"hf-hub:{name}" if name.startswith("timm/") else name
     module = named_models.timm_module(name)
     if pooling is not None:
-        module = _repooled(module, pooling, name)
+        module = _without_classes(module, pooling, name)
     return sources.Network(module), pooling
-
-
-def _without_classes(module, pooling, name) -> nn.Module:  # the network without its classifier
-    if pooling is not None and sources.comes_from(module, "timm"):
-        return _repooled(copy.deepcopy(module), pooling, name)
-    return Headless(module)
 
 
 def _published_network(source: sources.PublishedWeights) -> sources.Network:  # and its transform
@@ -340,7 +325,7 @@ def _opened(source: sources.Source) -> sources.Function | sources.Network:
     "Load the network or function of a source, or refuse it if it is not an image model."
     match source:
         case sources.OnnxNetwork():
-            return sources.Function(_OnnxModel(source.model), source.partner)
+            return sources.Function(_onnx_function(source.model), source.partner)
         case sources.PublishedWeights():
             return _published_network(source)
         case sources.Network() | sources.Function():
@@ -376,11 +361,10 @@ def load_encoder(
         source = replace(source, partner=partner or source.partner)
     source = _opened(source)
     transform = transform or source.partner
-    forward, module, processed = source.model, source.module, source.of_transformers
-    carried = module  # has the transform of timm, if from timm
+    forward, module = source.model, source.module
     if sources.comes_from(transform, "transformers"):
         transform = _picture_transform(transform)
-    if processed:
+    if source.of_transformers:
         forward = module = PooledModel(source.model, pooling)
         pooling = None  # done by the module
     elif isinstance(source, sources.Network) and class_layers(module):
@@ -388,5 +372,5 @@ def load_encoder(
     elif joint := getattr(source, "encode_image", None):
         forward = joint
     if transform is None:
-        transform = _own_transform(carried)
+        transform = _own_transform(source.module)
     return Encoder(name, forward, module, transform=transform, pooling=pooling, taken=taken)

@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,18 +35,17 @@ from ..signatures import documented
 
 # %% ../../nbs/inputs/06_embed.ipynb #dfdee620
 class Prepared(torch.utils.data.Dataset):
-    "A data set of transformed images from row `start`."
+    "A data set of transformed images."
 
-    def __init__(self, images: ImageSource, transform: Any, start: int = 0) -> None:
+    def __init__(self, images: ImageSource, transform: Any) -> None:
         self.images = images
         self.transform = transform
-        self.start = start
 
     def __len__(self):
-        return len(self.images) - self.start
+        return len(self.images)
 
     def __getitem__(self, i):
-        x = self.transform(self.images[i + self.start])
+        x = self.transform(self.images[i])
         return x if isinstance(x, (Tensor, Mapping)) else torch.as_tensor(np.asarray(x))
 
 # %% ../../nbs/inputs/06_embed.ipynb #1c390f7e
@@ -66,35 +65,32 @@ class _Run:
     batch_size: int
     num_workers: int
 
-    def some(self, rows: Sequence) -> Tensor:
-        "Return the features (k, d) of images at some positions, in one batch."
+    def batches(self, rows: Sequence, num_workers: int = 0) -> Iterator[Tensor]:
+        "Yield batches of features (b, d), float32, on the CPU, of images at some positions."
         prepared = Prepared(self.images, self.encoder.transform)
-        return self.network(_stack([prepared[i] for i in rows])).cpu()
-
-    def batches(self, start: int) -> Iterator[Tensor]:
-        "Yield batches of features (b, d), float32, on the CPU, from row `start`."
         loader = torch.utils.data.DataLoader(
-            Prepared(self.images, self.encoder.transform, start),
+            torch.utils.data.Subset(prepared, rows),
             self.batch_size,
-            num_workers=self.num_workers,
+            num_workers=num_workers,
             collate_fn=_stack,
             pin_memory=self.network.device.type == "cuda",
             generator=torch.Generator(),  # otherwise a loader uses the global generator
         )
+        done = 0
         for x in loader:
             out = self.network(x).cpu()
             if not torch.isfinite(out).all():
                 rule = f"features of {self.network.name} must be finite"
-                got = f"NaN or infinity among examples {start} to {start + len(out) - 1}"
+                got = f"NaN or infinity among examples {rows[done]} to {rows[done + len(out) - 1]}"
                 checks.refuse(rule, got, "check the weights, or use dtype='float32'")
-            start += len(out)
+            done += len(out)
             yield out
 
 # %% ../../nbs/inputs/06_embed.ipynb #d0bff801
 def _is_close(X: Tensor, Y: Tensor) -> bool:
     """Return whether two evaluations (n, d) of inputs differ by at most 20 % of their spread.
 
-    The spread is at least 10 % of the norm of X. The run reports values of X that are not finite.
+    The spread is at least 10 % of the norm of X. Values of X that are not finite are not compared.
     """
     if not X.isfinite().all():
         return True
@@ -138,8 +134,7 @@ def check_steady(
         part, again = features(half), features(rows)
     if not _is_close(together, again):
         rule = f"features of {name} must be the same in each call"
-        remedy = "leave out dropout, random crops, masks and noise, or use a fixed seed for each "
-        remedy += "input, and trace a network after .eval()"
+        remedy = "leave out dropout, random crops, masks and noise; trace a network after .eval()"
         checks.refuse(rule, "other features in a second call", remedy)
     check_batch(name, together[half], part, kind)
     return torch.equal(together, again)
@@ -160,7 +155,14 @@ class _Rows:
         self.parts: list[Tensor] = []  # shape (n, d)
         self.new: list[Tensor] = []  # batches since the last saved part
         self.seconds = 0.0  # time spent on the parts
-        for part in [] if path is None else sorted(self.folder.glob("*.safetensors")):
+        self.began = time.perf_counter()  # start of the current part
+
+    def __len__(self):
+        return sum(map(len, self.parts))
+
+    def resume(self) -> None:
+        "Read saved parts in order, until one is missing or invalid."
+        for part in [] if self.path is None else sorted(self.folder.glob("*.safetensors")):
             named = re.fullmatch(r"(\d{9,})_(\d+)", part.stem)  # first row, number of rows
             if named and int(named[1]) == len(self):
                 stored = self.find(part, int(named[2]), quiet=True)
@@ -168,10 +170,7 @@ class _Rows:
                     break
                 self.parts.append(stored[0]["features"])
                 self.seconds += stored[1]["seconds"]
-        self.began = time.perf_counter()  # start of the current part
-
-    def __len__(self):
-        return sum(map(len, self.parts))
+        self.began = time.perf_counter()
 
     def find(self, path: Path, n: int, *, quiet: bool = False) -> tuple[dict, dict] | None:
         "Load the features of the finished file or a part, and its description, if they are valid."
@@ -183,11 +182,9 @@ class _Rows:
         self, path: Path, features: Tensor, seconds: float, *, sidecar: bool = False, **about: Any
     ) -> bool:
         "Store features if the cache is writable, optionally with a description in JSON."
+        tensors, root = dict(features=features), self.folder.parents[1]
         entries = dict(about, key=self.key, seconds=seconds, device=self.device)
-        root = self.folder.parents[1]
-        return store.keep_tensors(
-            path, dict(features=features), entries, sidecar=sidecar, root=root
-        )
+        return store.keep_tensors(path, tensors, entries, sidecar=sidecar, root=root)
 
     def end_part(self) -> None:
         "Combine the new batches into a part, and save it."
@@ -214,9 +211,7 @@ class Features(Result):
     images: str  # name of the images
     key: str  # cache key; empty for given features and if nothing is cached
     cached: bool  # were they read from the cache?
-    parameters: int | None = field(
-        default=None, repr=False
-    )  # number of parameters; None if there is no module
+    parameters: int | None = field(default=None, repr=False)  # their number; None: no module
     pooling: str = ""  # name of the pooling; empty if the model returned vectors
     untrained: bool = field(default=False, repr=False)  # does the network have its initial weights?
 
@@ -232,10 +227,11 @@ def _compute(run: _Run, rows: _Rows, save_every: float, progress: Any) -> Tensor
     if not hasattr(progress, "set_description"):
         n, name = len(run.images), run.network.name
         bar = blocks.open_bar(progress, desc=name, total=n, unit="point")
+    rows.resume()
     with bar as bar:
         bar.update(len(rows))
         try:
-            for out in run.batches(len(rows)):
+            for out in run.batches(range(len(rows), len(run.images)), run.num_workers):
                 rows.new.append(out)
                 bar.update(len(out))
                 if time.perf_counter() - rows.began >= save_every:
@@ -253,7 +249,7 @@ def _find_or_compute(
     kind, key, path = getattr(images, "kind", "images"), "", None
 
     def probe(rows) -> Tensor:
-        return run.some([places[i] for i in rows])
+        return torch.cat(list(run.batches([places[i] for i in rows])))
 
     with encoders.evaluating(enc.forward if enc.module is None else enc.module, network.device):
         with encoders.repeatably(network.device):
@@ -262,24 +258,25 @@ def _find_or_compute(
             key = enc.key(images, network, together)
             name = re.sub(r"[^A-Za-z0-9.]+", "_", enc.name)[-80:]
             path = store.cache_dir(cache or None) / "features" / f"{name}-{key[:20]}.safetensors"
-        with nullcontext() if path is None else store.locked(path):
-            rows = _Rows(path, key, together.shape[1], str(network.device))
-            stored = None if path is None else rows.find(path, len(images))
-            if stored is None:
-                if not check_steady(enc.name, probe, together, network.device, kind) and path:
-                    event = f"embed: {enc.name} returns different features in a second call"
-                    warnings.warn(f"{event}; its features are not cached.", stacklevel=4)
-                    rows.path = path = None
-                    rows.key = ""
-                features, seconds = _compute(run, rows, save_every, progress), rows.seconds
-                check_batch(enc.name, together, features[places], kind)
-                about = dict(name=enc.name, images=images.name, fingerprint=images.fingerprint)
-                whole = path and rows.keep(path, features, seconds, sidecar=True, **about)
-            else:
-                features, seconds, whole = stored[0]["features"], stored[1]["seconds"], True
-                rows.device = stored[1]["device"]
-            if whole:
-                shutil.rmtree(rows.folder, ignore_errors=True)
+        rows = _Rows(path, key, together.shape[1], str(network.device))
+        stored = None if path is None else rows.find(path, len(images))
+        if stored is None:
+            if not check_steady(enc.name, probe, together, network.device, kind) and path:
+                event = f"embed: {enc.name} returns different features in a second call"
+                warnings.warn(f"{event}; its features are not cached.", stacklevel=4)
+                rows.path, rows.key, path = None, "", None
+            with nullcontext() if path is None else store.locked(path):
+                stored = None if path is None else rows.find(path, len(images), quiet=True)
+                if stored is None:
+                    features, seconds = _compute(run, rows, save_every, progress), rows.seconds
+                    check_batch(enc.name, together, features[places], kind)
+                    about = dict(name=enc.name, images=images.name, fingerprint=images.fingerprint)
+                    whole = path and rows.keep(path, features, seconds, sidecar=True, **about)
+        if stored is not None:
+            features, seconds, whole = stored[0]["features"], stored[1]["seconds"], True
+            rows.device = stored[1]["device"]
+        if whole:
+            shutil.rmtree(rows.folder, ignore_errors=True)
     weights = None if enc.module is None else enc.module.parameters()
     return Features(
         name=enc.name,
@@ -333,8 +330,6 @@ def embed_features(
     batch_size = checks.check_count(batch_size, "batch_size")
     num_workers = checks.check_load(num_workers, "num_workers", low=0, workers=True)
     save_every = checks.check_number(save_every, "save_every", low=0)
-    if not hasattr(progress, "set_description"):
-        checks.check_flag(progress, "progress")
     points: Any = images
     if points is not None and not hasattr(points, "fingerprint"):
         points = load_images(points)
@@ -348,17 +343,9 @@ def embed_features(
         if points is not None:
             kind = getattr(points, "kind", "images")
             checks.check_same_n(**{kind: len(points), "features": len(enc.features)})
-        return Features(
-            name=enc.name,
-            features=enc.features,
-            seconds=0.0,
-            device="none",
-            dtype=str(enc.features.dtype).replace("torch.", ""),
-            images=getattr(points, "name", ""),
-            key="",
-            cached=True,
-            pooling=enc.taken,
-        )
+        where, kind = getattr(points, "name", ""), str(enc.features.dtype).removeprefix("torch.")
+        given = Features(enc.name, enc.features, 0.0, "none", kind, where, key="", cached=True)
+        return replace(given, pooling=enc.taken)
     if points is None:
         rule = "`images` may be left out only if the model is features"
         checks.refuse(rule, "None", "pass images, see help(taskpriors.load_images)", TypeError)

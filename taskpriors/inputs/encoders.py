@@ -151,10 +151,8 @@ class BatchEncoder:
         n = len(next(iter(named.values())))
         half = None if self.precision == "float32" else getattr(torch, self.precision)
         module = self.forward if isinstance(self.forward, nn.Module) else None
-        with (
-            torch.inference_mode(),
-            torch.autocast(self.device.type, half, enabled=half is not None),
-        ):
+        mixed = torch.autocast(self.device.type, half, enabled=half is not None)
+        with torch.inference_mode(), mixed:
             out = self._output(batch, named)
             if n == 1 and getattr(out, "ndim", 0) == 1:  # squeezed
                 out = out[None]

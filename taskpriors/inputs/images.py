@@ -85,10 +85,9 @@ def _list_images(
             elif ending in _IMAGE_TYPES or _is_image(path):
                 pairs.append((path, "" if place == folder else os.path.basename(place)))
     if counts := ", ".join(f"{n} {kind}" for kind, n in sorted(left_out.items()) if n):
-        name = os.path.basename(os.path.abspath(folder))
-        event = f"load_images: images are left out of {name}"
-        message = f"{event}, as they are hidden or Pillow does not read them: {counts}."
-        warnings.warn(message, stacklevel=5)
+        place = os.path.basename(os.path.abspath(folder))
+        why = "hidden, or of types that Pillow does not read; convert these to .png or .jpg"
+        warnings.warn(f"load_images: left out of {place}: {counts} ({why}).", stacklevel=5)
     names = sorted({label for _, label in pairs}, key=natural_key)
     classes = {name: k for k, name in enumerate(names)}
     samples = [(path, classes[label]) for path, label in pairs]

@@ -16,9 +16,6 @@ from torch import Tensor, nn
 from ..checks import check_choice, entry_point, refuse
 
 # %% ../../nbs/inputs/02_pooling.ipynb #43cbdce7
-_TEXT_POOLINGS = ("mean", "cls", "last", "max")
-
-
 @entry_point
 def pool_tokens(
     tokens: Tensor,  # shape (n, t, d)
@@ -26,7 +23,7 @@ def pool_tokens(
     pooling: str = "mean",  # "mean", "cls" (the first token), "last" or "max"
 ) -> Tensor:  # shape (n, d)
     "Pool token vectors into one vector per text, without padding."
-    check_choice(pooling, _TEXT_POOLINGS, "pooling")
+    check_choice(pooling, ("mean", "cls", "last", "max"), "pooling")
     if tokens.ndim != 3 or mask.shape != tokens.shape[:2]:
         rule = "tokens and mask must have shapes (n, t, d) and (n, t)"
         got = f"{tuple(tokens.shape)} and {tuple(mask.shape)}"
