@@ -8,22 +8,39 @@ import torch
 from PIL import Image
 
 from benchmarks.timing import peak_mib, ratio
+from taskpriors.blocks import evenly
 from taskpriors.inputs.accepted_models import load_encoder
-from taskpriors.inputs.embed import _feature_batches, _Probe, _Setup, embed
+from taskpriors.inputs.embed import _Run, check_steady, embed
+from taskpriors.inputs.encoders import PROBE_IMAGES, BatchEncoder, repeatably
 from taskpriors.inputs.images import load_images
 from taskpriors.rank.reference_set import _find_weights, _load_reference, _read_reference_models
 
 MODEL = "resnet10t@untrained"
 PROBED = ("resnet18", "vit_tiny_patch16_224")
 
-ON_CPU = _Setup(
-    device=torch.device("cpu"),
-    dtype="float32",
-    batch_size=32,
-    num_workers=0,
-    save_every=10.0,
-    progress=False,
-)
+CPU = torch.device("cpu")
+
+
+class Probe:
+    "A network on the CPU, and the images by which it is identified and checked."
+
+    def __init__(self, name, images):
+        encoder = load_encoder(name)
+        network = BatchEncoder(
+            name=name, forward=encoder.forward, device=CPU, pooling=encoder.pooling
+        )
+        self.run = _Run(encoder, images, network, 32, 0)
+        self.places = evenly(len(images), PROBE_IMAGES).tolist()
+
+    def features(self, rows):
+        return torch.cat(list(self.run.batches([self.places[i] for i in rows])))
+
+    def look(self):
+        with repeatably(CPU):
+            return self.features(range(len(self.places)))
+
+    def check(self):
+        check_steady("network", self.features, self.look(), CPU)
 
 
 class Embed:
@@ -49,8 +66,7 @@ class Embed:
             **resolve_model_data_config(self.module), is_training=False
         )
         embed(MODEL, self.images, cache=self.home / "warm", progress=False)
-        self.encoder = load_encoder(MODEL)
-        self.options = ON_CPU
+        self.probe_images = Probe(MODEL, self.images)
 
     def teardown(self):
         self.folder.cleanup()
@@ -82,14 +98,12 @@ class Embed:
         embed(MODEL, self.images, cache=self.home / "warm", progress=False)
 
     def probe(self):
-        "What is asked of a model before it embeds: a few images in one batch, and some alone."
-        _Probe(self.encoder, self.images, self.options).check()
+        "What is asked of a model before it embeds: a few images twice, and half of them."
+        self.probe_images.check()
 
     def probe_of_cache(self):
-        "And what the cache asks before it: the same batch twice, on one thread."
-        probe = _Probe(self.encoder, self.images, self.options)
-        probe.digest()
-        probe.check()
+        "And what the cache asks before it: the same batch once, on one thread."
+        self.probe_images.look()
 
     def first_pass(self):
         load_images(self.home / "images")
@@ -146,20 +160,17 @@ class ProbeCost:
     def setup(self, network):
         pictures = np.random.default_rng(0).integers(0, 256, (64, 256, 256, 3), dtype=np.uint8)
         self.images = load_images(pictures)
-        self.encoder = load_encoder(f"{network}@untrained")
-        self.options = ON_CPU
+        self.probe = Probe(f"{network}@untrained", self.images)
 
     def embed(self):
-        for _ in _feature_batches(self.encoder, self.images, 0, self.options):
+        for _ in self.probe.run.batches(range(len(self.images))):
             pass
 
     def look(self):
-        _Probe(self.encoder, self.images, self.options).check()
+        self.probe.check()
 
     def look_of_cache(self):
-        probe = _Probe(self.encoder, self.images, self.options)
-        probe.digest()
-        probe.check()
+        self.probe.look()
 
     def track_share_of_1000_images(self, network):
         return ratio(self.look, self.embed) * len(self.images) / 1000

@@ -420,29 +420,6 @@ def test_a_folder_that_is_no_cache_loses_nothing(tmp_path):
     assert left == set(names)
 
 
-def test_photographs_are_turned_unless_told_otherwise(tmp_path):
-    from taskpriors.inputs.images import load_images
-
-    g, lying = np.random.default_rng(2), Image.Exif()
-    lying[0x0112] = 6
-    (tmp_path / "photos").mkdir()
-    for k in range(30):
-        photo = Image.fromarray(g.integers(0, 256, (8, 6), dtype=np.uint8))
-        photo.save(tmp_path / f"photos/{k:02}.png", exif=lying)
-    command = "rank --images photos --quiet --overwrite --cache cache --n-tasks 10 --models".split()
-    models = ["zoo/pixels", "zoo/blocks", "zoo/gradients"]
-    seen = {}
-    for words in ((), ("--no-exif-rotation",)):
-        code, _, err = run(*command, *models, *words, cwd=tmp_path)
-        assert (code, err) == (0, "")
-        record = json.loads((tmp_path / "ranking/ranking.json").read_text())["settings"]
-        seen[not words] = record["fingerprint"], record["models"]["zoo/pixels"]["features"]
-    for turned, (fingerprint, _) in seen.items():
-        images = load_images(tmp_path / "photos", exif_rotation=turned)
-        assert images.fingerprint == fingerprint
-    assert seen[True][1] != seen[False][1], "other features"
-
-
 def test_an_unwritable_cache_is_one_line(shelf, tmp_path):
     (tmp_path / "taken").write_text("no folder")
     code, out, err = run(*words(shelf, "--n-tasks", 10, "--cache", "taken"), cwd=tmp_path)

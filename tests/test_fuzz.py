@@ -318,7 +318,7 @@ NAMES = {
     "num_workers order orders oversampling rank restarts n_evaluated n_ranked n_inputs cores width",
     "seed": "seed",
     "groups": "groups task_groups",
-    "flag": "center contrasts downloads elected oriented check_edges exif_rotation "
+    "flag": "center contrasts downloads elected oriented check_edges "
     "higher_is_better on_disk overwrite paired plan points progress "
     "regression shuffle standardize expected_heldout_error.variance",
     "word": "measure convention against version "

@@ -7,15 +7,12 @@ __all__ = []
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #12798be2
 import copy
-import hashlib
 import inspect
-import json
 import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +25,7 @@ import taskpriors.checks as checks
 import taskpriors.store as store
 from . import named_models, sources, tables, zoo
 from . import pooling as poolings
-from .encoders import description_of
+from .encoders import BatchEncoder, description_of
 from .feature_files import read_features
 from .image_source import ImageSource
 from .remote import loading
@@ -83,9 +80,8 @@ def _read_by(layers: list, run: Callable, name: str, *, mask: Tensor | None = No
         for hook in hooks:
             hook.remove()
     if not taken:
-        checks.refuse(
-            f"{name} must call its classifier", "no call", "pass a function batch -> features"
-        )
+        rule = f"{name} must call its classifier"
+        checks.refuse(rule, "no call", "pass a function batch -> features")
     rows = [_one_vector(x, mask) for x in taken[-len(layers) :]]
     return torch.stack(rows).mean(0) if len(rows) > 1 else rows[0]
 
@@ -114,37 +110,14 @@ class Headless(nn.Module):
         return _read_by(self._heads, partial(network, x), type(network).__name__)
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #f9663860
-def _stored_names(place: str) -> list | None:
-    "Return the names of the weights in a checkpoint (OWNER/NAME or a folder); None if unknown."
-    folder = Path(place) if Path(place).is_dir() else None
-    if folder is None and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", place):
-        folder = named_models.cached_snapshot(place)
-    if folder is None:
-        return None
-    index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        return list(json.loads(index.read_text(encoding="utf-8"))["weight_map"])
-    whole = folder / "model.safetensors"
-    if not whole.is_file():
-        return None
-    from safetensors import safe_open
-
-    with safe_open(whole, "pt") as weights:
-        return list(weights.keys())
-
-
 def _is_pooler_trained(network: nn.Module) -> bool:
-    "Return whether a network has a trained pooler, from its checkpoint or later training."
+    "Return whether a network has a pooler that was trained or has no parameters."
     pooler = getattr(network, "pooler", None)
     if not isinstance(pooler, nn.Module):
         has_token = any(name.endswith("cls_token") for name, _ in network.named_parameters())
         return not (hasattr(network, "pooler") and has_token)
-    place = getattr(getattr(network, "config", None), "name_or_path", "") or ""
-    names = _stored_names(place) if isinstance(place, str) and place else None
-    if names is None or any("pooler" in name for name in names):
-        return True
     biases = [b for name, b in pooler.named_parameters() if name.endswith("bias")]
-    return any(bool(b.any()) for b in biases)
+    return not biases or any(bool(b.any()) for b in biases)
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #dd589fdf
 class PooledModel(nn.Module):
@@ -153,7 +126,7 @@ class PooledModel(nn.Module):
     def __init__(
         self,
         network: nn.Module,  # network with named inputs and outputs
-        pooling: str | None = None,  # see `pool_output`; None: its own
+        pooling: str | None = None,  # see `pooled`; None: its own
     ) -> None:
         super().__init__()
         checks.check_choice(pooling, poolings.POOLINGS, "pooling")
@@ -162,16 +135,11 @@ class PooledModel(nn.Module):
         decodes = getattr(getattr(base, "config", None), "is_encoder_decoder", False)
         encoder: Any = base.get_encoder() if decodes and hasattr(base, "get_encoder") else base
         self.network, self.pooling = network if self._heads else encoder, pooling
-        self._pooled_by = ""
+        self.pooled_by = ""  # name of the pooling of the last batch
         self._has_pooler = _is_pooler_trained(base)
         if pooling == "pooler" and not self._has_pooler:
             rule = f"with pooling='pooler', {type(base).__name__} must have weights for its pooler"
-            checks.refuse(rule, "a checkpoint without them", "choose 'mean' or 'cls'")
-
-    @property
-    def pooled_by(self) -> str:
-        "Name of the pooling for the last batch."
-        return self._pooled_by
+            checks.refuse(rule, "a pooler without training", "choose 'mean' or 'cls'")
 
     def forward(
         self, batch: Tensor | Mapping[str, Tensor] | None = None, **named: Tensor
@@ -186,16 +154,8 @@ class PooledModel(nn.Module):
         mask = named.get("attention_mask", named.get("pixel_attention_mask"))
         name = type(self.network).__name__
         if self._heads:
-            self._pooled_by = _CLASSIFIER_INPUT
+            self.pooled_by = _CLASSIFIER_INPUT
             return _read_by(self._heads, partial(self.network, **named), name, mask=mask)
-        out, used = self._chosen(named)
-        self._pooled_by = poolings.pooling_words(out, used)
-        pooling = None if used == "pooler" else used
-        return poolings.pool_output(
-            out, pooling, name, mask=mask, inputs=named, module=self.network
-        )
-
-    def _chosen(self, named: Mapping[str, Tensor]) -> tuple[Any, str | None]:
         texts = "input_ids" in named and "pixel_values" not in named
         joint = getattr(self.network, "get_text_features" if texts else "get_image_features", None)
         out = self.network(**named) if joint is None else joint(**named)
@@ -204,7 +164,10 @@ class PooledModel(nn.Module):
             pooling = "mean" if texts else None if self._has_pooler else "cls"
         if joint is None and isinstance(out, tuple):
             out = out[0]
-        return poolings.choose_output(out, pooling, type(self.network).__name__)
+        rows, self.pooled_by = poolings.pooled(
+            out, pooling, name, mask=mask, inputs=named, module=self.network
+        )
+        return rows
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #719f1349
 def _processed(image, *, processor):  # PIL image -> tensor, or name -> tensor
@@ -218,9 +181,8 @@ def _picture_transform(processor: Any) -> Callable:  # PIL image -> tensor, or n
     part = getattr(processor, "image_processor", processor)
     if not hasattr(part, "image_mean") and "ImageProc" not in type(part).__name__:
         rule, got = "a pair for images must contain an image processor", type(processor).__name__
-        checks.refuse(
-            rule, got, "load the processor with AutoImageProcessor, or pass texts", TypeError
-        )
+        remedy = "load the processor with AutoImageProcessor, or pass texts"
+        checks.refuse(rule, got, remedy, TypeError)
     return partial(_processed, processor=part)
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #bf673cef
@@ -228,50 +190,36 @@ _TYPES = {"float": "float32", "float16": "float16", "double": "float64", "uint8"
 _TYPES = {f"tensor({name})": numbers for name, numbers in _TYPES.items()}
 
 
-def _open_session(path):  # onnxruntime.InferenceSession
-    rule, remedy = "an .onnx file requires onnxruntime", "pip install 'taskpriors[onnx]'"
-    with loading(rule, remedy, ImportError):
-        from onnxruntime import InferenceSession
-    with loading(f"{path.name} must contain a network", "check the file"):
-        return InferenceSession(str(path), providers=["CPUExecutionProvider"])
+def _run_onnx(x: Tensor, *, session: Any, limit: int | None) -> Tensor:
+    "Return the first output (n, ...) of an open session for inputs x, by at most `limit` inputs."
+    entry = session.get_inputs()[0]
+    batch = x.cpu().numpy().astype(_TYPES[entry.type])
+    size = limit or len(batch)
+    parts = []
+    for start in range(0, len(batch), size):
+        part = batch[start : start + size]
+        lacking = np.repeat(part[-1:], size - len(part), axis=0)
+        feed = {entry.name: np.concatenate([part, lacking])}
+        parts.append(session.run(None, feed)[0][: len(part)])
+    return torch.from_numpy(np.concatenate(parts))
 
 
-class _OnnxModel:
-    "A network in ONNX format as a function of a batch."
-
-    @checks.named("OnnxModel")
-    def __init__(
-        self,
-        network: Any,  # path of an .onnx file, or an onnxruntime.InferenceSession
-    ) -> None:
-        self.digest = ""
-        session = network
-        if isinstance(network, (str, os.PathLike)):
-            path = tables.existing(network, "a network")
-            self.digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            session = _open_session(path)
-        self._session = session
-        self.output = session.get_outputs()[0].name
-        inputs = session.get_inputs()
-        if len(inputs) != 1 or inputs[0].type not in _TYPES:
-            rule = "an ONNX network must have a single input, a tensor of numbers"
-            got = ", ".join(f"{part.name} {part.type}" for part in inputs)
-            checks.refuse(rule, got, "export only the image encoder")
-        self._name, self._type = inputs[0].name, _TYPES[inputs[0].type]
-        first = (inputs[0].shape or [None])[0]
-        self._batch = first if isinstance(first, int) else None
-
-    def __call__(self, x: Tensor) -> Tensor:  # first output, (n, ...), on the CPU
-        "Run the network on a batch of inputs."
-        batch = x.cpu().numpy().astype(self._type)
-        size = self._batch or len(batch)
-        parts = []
-        for start in range(0, len(batch), size):
-            part = batch[start : start + size]
-            lacking = np.repeat(part[-1:], size - len(part), axis=0)
-            feed = {self._name: np.concatenate([part, lacking])}
-            parts.append(self._session.run([self.output], feed)[0][: len(part)])
-        return torch.from_numpy(np.concatenate(parts))
+def _onnx_function(network: Any) -> Callable:
+    "Return a network, the path of an .onnx file or a session, as a function of a batch."
+    if isinstance(network, (str, os.PathLike)):
+        path = tables.existing(network, "a network")
+        rule, remedy = "an .onnx file requires onnxruntime", "pip install 'taskpriors[onnx]'"
+        with loading(rule, remedy, ImportError):
+            from onnxruntime import InferenceSession
+        with loading(f"{path.name} must contain a network", "check the file"):
+            network = InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    inputs = network.get_inputs()
+    if len(inputs) != 1 or inputs[0].type not in _TYPES:
+        rule = "an ONNX network must have a single input, a tensor of numbers"
+        got = ", ".join(f"{part.name} {part.type}" for part in inputs)
+        checks.refuse(rule, got, "export only the image encoder")
+    first = (inputs[0].shape or [None])[0]
+    return partial(_run_onnx, session=network, limit=first if isinstance(first, int) else None)
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #7a383810
 @dataclass(frozen=True, eq=False)
@@ -286,22 +234,19 @@ class Encoder(sources.Source):
     features: Tensor | None = None  # given features
     taken: str = ""  # name of the pooling, or conversion of features, if already known
 
-    def key(self, images: ImageSource, dtype: str, probe: str) -> str:
-        "Return a hash of everything that determines the features of `images`."
-        from PIL import __version__, features
+    def key(self, images: ImageSource, network: BatchEncoder, probe: Tensor) -> str:
+        "Return a hash of what determines the features of `images`; `probe` are a few of them."
+        from PIL import __version__
 
-        decoders = (__version__, *map(features.version, ("jpg", "zlib", "webp", "libtiff")))
         decides = dict(
             name=self.name,
             model=description_of(self.forward),
             transform=description_of(self.transform),
             pooling=self.pooling,
-            dtype=dtype,
+            where=[network.precision, network.device.type],
             images=images.fingerprint,
-            n=len(images),
-            reading=decoders,
-            probe=probe,
-            versions=[torch.__version__, taskpriors.__version__],
+            probe=store.digest_tensors(dict(probe=probe)),
+            versions=[torch.__version__, __version__, taskpriors.__version__],
         )
         return store.digest_json(decides)
 
@@ -312,37 +257,37 @@ ModelLike = TypeAliasType(
 )
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #841de217
-def _check_description(transform: Any, pooling: Any, name: Any, cache: Any) -> None:
+def _check_description(transform: Any, pooling: Any, name: Any) -> None:
     "Raise an error for invalid options before a model is loaded."
     for what, value in dict(name=name, pooling=pooling).items():
         if value is not None:
             checks.check_instance(value, str, what, remedy="pass a text or None")
     if name is not None:
         sources.check_name(name, "a model")
-    if cache is not None and not isinstance(cache, bool):
-        store.cache_dir(cache)
     if transform is not None and (not callable(transform) or isinstance(transform, type)):
         rule = "transform must be a function from an image to a tensor"
         checks.refuse(rule, type(transform).__name__, "pass a function, or None", TypeError)
 
 
-def _own_transform(module, processed):  # PIL image -> tensor; processed: by transformers
+def _own_transform(module):  # PIL image -> tensor
     if not hasattr(module, "pretrained_cfg"):
-        rule, remedy = "a model must come with a transform", "pass the pair (model, transform)"
-        if processed:
-            remedy = "pass the pair (network, processor)"
+        rule = "a model must come with a transform"
+        remedy = "pass the pair (model, transform), or (network, processor) of transformers"
         checks.refuse(rule, "none", remedy, TypeError)
     from timm.data import create_transform
 
     return create_transform(**named_models.timm_config(module), is_training=False)
 
 
-def _repooled(module: Any, pooling: str, spec: str) -> nn.Module:
-    "Change the pooling of a timm network in place, and remove its classifier."
+def _without_classes(module: Any, pooling: str | None, name: str) -> nn.Module:
+    "Return a network without its classifier, and with a pooling of timm."
+    if pooling is None or not sources.comes_from(module, "timm"):
+        return Headless(module)
+    module = copy.deepcopy(module)
     try:
         module.reset_classifier(0, pooling)
     except (AssertionError, TypeError, KeyError) as e:
-        rule, got = f"{spec} must support this pooling", f"{pooling!r} ({e})"
+        rule, got = f"{name} must support this pooling", f"{pooling!r} ({e})"
         checks.refuse(rule, got, "leave it out, or try 'avg', 'max' or 'token'")
     return module
 
@@ -361,14 +306,8 @@ def _open_named(
     name = f"hf-hub:{name}" if name.startswith("timm/") else name
     module = named_models.timm_module(name)
     if pooling is not None:
-        module = _repooled(module, pooling, name)
+        module = _without_classes(module, pooling, name)
     return sources.Network(module), pooling
-
-
-def _without_classes(module, pooling, name) -> nn.Module:  # the network without its classifier
-    if pooling is not None and sources.comes_from(module, "timm"):
-        return _repooled(copy.deepcopy(module), pooling, name)
-    return Headless(module)
 
 
 def _published_network(source: sources.PublishedWeights) -> sources.Network:  # and its transform
@@ -386,19 +325,15 @@ def _opened(source: sources.Source) -> sources.Function | sources.Network:
     "Load the network or function of a source, or refuse it if it is not an image model."
     match source:
         case sources.OnnxNetwork():
-            return sources.Function(_OnnxModel(source.model), source.partner)
+            return sources.Function(_onnx_function(source.model), source.partner)
         case sources.PublishedWeights():
             return _published_network(source)
         case sources.Network() | sources.Function():
             return source
-    rule = "model must be a name, a module, a function, or features"
-    remedy = "see help(taskpriors.embed)"
-    if not isinstance(source, sources.Unknown):
-        checks.refuse(rule, source.label, "pass a model of texts to embed_texts", TypeError)
-    if isinstance(source.value, tuple):
-        rule = "a pair must be (module, transform), or (network, processor) of transformers"
-        remedy = "pass one of these pairs"
-    checks.refuse(rule, source.kind, remedy, TypeError)
+    rule = "model must be a name, a module, a function, features, (module, transform), "
+    rule += "or (network, processor) of transformers"
+    remedy = "pass one of these, or a model of texts to embed_texts"
+    checks.refuse(rule, getattr(source, "kind", source.label), remedy, TypeError)
 
 
 def load_encoder(
@@ -410,7 +345,7 @@ def load_encoder(
     cache: str | os.PathLike | None = None,  # cache directory with the weights of the zoo
 ) -> Encoder:
     "Convert a model to an encoder: load its weights, and determine its transform and name."
-    _check_description(transform, pooling, name, cache)
+    _check_description(transform, pooling, name)
     source: Any = sources.source_of(model)
     if isinstance(source, Encoder):
         return source
@@ -426,11 +361,10 @@ def load_encoder(
         source = replace(source, partner=partner or source.partner)
     source = _opened(source)
     transform = transform or source.partner
-    forward, module, processed = source.model, source.module, source.of_transformers
-    carried = module  # has the transform of timm, if from timm
+    forward, module = source.model, source.module
     if sources.comes_from(transform, "transformers"):
         transform = _picture_transform(transform)
-    if processed:
+    if source.of_transformers:
         forward = module = PooledModel(source.model, pooling)
         pooling = None  # done by the module
     elif isinstance(source, sources.Network) and class_layers(module):
@@ -438,5 +372,5 @@ def load_encoder(
     elif joint := getattr(source, "encode_image", None):
         forward = joint
     if transform is None:
-        transform = _own_transform(carried, processed)
+        transform = _own_transform(source.module)
     return Encoder(name, forward, module, transform=transform, pooling=pooling, taken=taken)

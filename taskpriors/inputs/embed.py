@@ -11,11 +11,11 @@ import re
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,305 +28,175 @@ from . import encoders
 from .accepted_models import Encoder, ModelLike, load_encoder
 from .image_source import ImageSource
 from .images import ImagesLike, load_images
+from .remote import loading
 from .sources import source_of
 from ..results import Result
 from ..signatures import documented
 
 # %% ../../nbs/inputs/06_embed.ipynb #dfdee620
 class Prepared(torch.utils.data.Dataset):
-    "A data set of transformed images from row `start`."
+    "A data set of transformed images."
 
-    def __init__(self, images: ImageSource, transform: Any, start: int = 0) -> None:
+    def __init__(self, images: ImageSource, transform: Any) -> None:
         self.images = images
         self.transform = transform
-        self.start = start
 
     def __len__(self):
-        return len(self.images) - self.start
+        return len(self.images)
 
     def __getitem__(self, i):
-        x = self.transform(self.images[i + self.start])
+        x = self.transform(self.images[i])
         return x if isinstance(x, (Tensor, Mapping)) else torch.as_tensor(np.asarray(x))
 
 # %% ../../nbs/inputs/06_embed.ipynb #1c390f7e
 def _stack(rows: list) -> Tensor | dict[str, Any]:
-    if isinstance(rows[0], Mapping):
-        return {name: _stack([torch.as_tensor(row[name]) for row in rows]) for name in rows[0]}
-    shapes = {tuple(x.shape) for x in rows}
-    if len(shapes) > 1:
-        rule = "the transform must return the same shape for all images"
-        got = " and ".join(map(str, sorted(shapes)[:3]))
-        checks.refuse(rule, got, "end the transform with a resize and a crop")
-    return torch.stack(rows)
+    rule = "the transform must return the same shape for all images"
+    with loading(rule, "end the transform with a resize and a crop", ValueError):
+        return torch.utils.data.default_collate(rows)
 
 # %% ../../nbs/inputs/06_embed.ipynb #1ef2a951
-class _Setup(NamedTuple):
-    "Device, precision and batch size for running a model."
+@dataclass(frozen=True)
+class _Run:
+    "A model on its images."
 
-    device: torch.device
-    dtype: str  # precision of the forward pass
+    encoder: Encoder
+    images: ImageSource
+    network: encoders.BatchEncoder
     batch_size: int
     num_workers: int
-    save_every: float  # seconds between saves of finished rows
-    progress: bool  # whether to show a progress bar, or a bar to advance
 
-# %% ../../nbs/inputs/06_embed.ipynb #7c38ec4f
-def _feature_batches(network: encoders.BatchEncoder, prepared: Prepared, setup: _Setup) -> Iterator:
-    "Yield batches of features (b, d), float32, on the CPU."
-    loader = torch.utils.data.DataLoader(
-        prepared,
-        setup.batch_size,
-        num_workers=setup.num_workers,
-        collate_fn=_stack,
-        pin_memory=setup.device.type == "cuda",
-        generator=torch.Generator(),  # otherwise a loader uses the global generator
-    )
-    row = prepared.start
-    for x in loader:
-        out = network(x).cpu()
-        if not torch.isfinite(out).all():
-            rule = f"features of {network.name} must be finite"
-            got = f"NaN or infinity among examples {row} to {row + len(out) - 1}"
-            checks.refuse(rule, got, "check the weights, or use dtype='float32'")
-        row += len(out)
-        yield out
+    def batches(self, rows: Sequence, num_workers: int = 0) -> Iterator[Tensor]:
+        "Yield batches of features (b, d), float32, on the CPU, of images at some positions."
+        prepared = Prepared(self.images, self.encoder.transform)
+        loader = torch.utils.data.DataLoader(
+            torch.utils.data.Subset(prepared, rows),
+            self.batch_size,
+            num_workers=num_workers,
+            collate_fn=_stack,
+            pin_memory=self.network.device.type == "cuda",
+            generator=torch.Generator(),  # otherwise a loader uses the global generator
+        )
+        done = 0
+        for x in loader:
+            out = self.network(x).cpu()
+            if not torch.isfinite(out).all():
+                rule = f"features of {self.network.name} must be finite"
+                got = f"NaN or infinity among examples {rows[done]} to {rows[done + len(out) - 1]}"
+                checks.refuse(rule, got, "check the weights, or use dtype='float32'")
+            done += len(out)
+            yield out
 
 # %% ../../nbs/inputs/06_embed.ipynb #d0bff801
-def _difference(X: Tensor, Y: Tensor, least: float) -> float:
-    """Difference between two evaluations (n, d) of the same inputs, in units of their spread.
+def _is_close(X: Tensor, Y: Tensor) -> bool:
+    """Return whether two evaluations (n, d) of inputs differ by at most 20 % of their spread.
 
-    The spread is at least `least` times the norm of X. The difference is infinite if the numbers of
-    features differ or a value is not finite.
+    The spread is at least 10 % of the norm of X. Values of X that are not finite are not compared.
     """
-    if X.shape != Y.shape or not (X.isfinite().all() and Y.isfinite().all()):
-        return float("inf")
+    if not X.isfinite().all():
+        return True
+    if X.shape != Y.shape:
+        return False
     X, Y = X.double(), Y.double()
-    spread = max((X - X.mean(0)).norm().item(), least * X.norm().item())
-    apart = (X - Y).norm().item()
-    return apart / spread if apart else 0.0
+    spread = torch.maximum((X - X.mean(0)).norm(), 0.1 * X.norm())
+    return bool((X - Y).norm() <= 0.2 * spread)
 
 # %% ../../nbs/inputs/06_embed.ipynb #53053e1b
-_STEADY = "leave out dropout, random masks and noise, or use a fixed seed for each input"
-_STEADY += ", and trace a network after .eval()"
 _ALONE = dict(
     images="standardise with precomputed statistics, and use running statistics in batch norms",
     texts="pad on the right, or pass position ids computed from the attention mask",
 )
 
 
-def _same(one: object, other: object) -> bool:
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[k], other[k]) for k in one)
-    one, other = torch.as_tensor(one), torch.as_tensor(other)
-    return one.shape == other.shape and bool(torch.allclose(one, other, equal_nan=True))
+def check_batch(
+    name: str,  # name of the model
+    together: Tensor,  # features of some inputs in one batch, shape (n, d)
+    other: Tensor,  # features of the same inputs in other batches, shape (n, d)
+    kind: str = "images",  # or "texts"
+) -> None:
+    "Raise `ValueError` if features depend on the batch."
+    if not _is_close(together, other):
+        rule = f"features of {name} must not depend on the rest of the batch"
+        remedy = f"{_ALONE[kind]}; leave out random masks and noise"
+        checks.refuse(rule, "other features in another batch", remedy)
 
 
-def _size_of(apart: float) -> str:
-    if apart == float("inf"):
-        return "NaN, infinity or another number of features"
-    return f"a difference of {apart:.0%} of their spread"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Look:
-    "Functions that prepare the probe inputs of a model and compute their features."
-
-    name: str  # name of the model in messages
-    features: Callable  # positions -> features (k, d) of these inputs in one batch
-    inputs: Callable  # position -> input of the encoder, prepared again
-    device: torch.device  # device of the model
-    half: bool = False  # has it weights or a forward pass of 16 bits?
-    kind: str = "images"  # or "texts"
-
-    @property
-    def tolerance(self) -> tuple[float, float]:
-        "Largest difference in units of the spread; least spread as a share of the norm."
-        if self.half:
-            return 0.3, 0.2
-        return (0.1, 0.05) if self.device.type == "cuda" else (0.02, 0.05)
-
-    def check(self, together: Tensor) -> None:
-        """Raise `ValueError` for a model whose features are random or depend on the batch.
-
-        `together` are the features of the probe inputs in one batch, shape (k, d).
-        """
-        size, (allowed, least) = len(together), self.tolerance
-        if not together.isfinite().all():  # reported by the run
-            return
-        some = sorted({0, size // 2, size - 1})
-        try:
-            alone = torch.cat([self.features([i]) for i in some])
-        except (RuntimeError, ValueError):  # a model with a fixed batch size
-            alone = torch.cat([self.features([i] * size)[:1] for i in some])
-        apart = _difference(together[some], alone, least)
-        if apart <= allowed:
-            return
-        if any(not _same(self.inputs(i), self.inputs(i)) for i in some):
-            rule = f"the transform of {self.name} must return the same tensor for an image"
-            remedy = "pass the transform for evaluation, without random crops and flips"
-            checks.refuse(rule, "a different tensor in a second call", remedy)
-        again = _difference(together, self.features(list(range(size))), least)
-        if again > allowed:
-            rule = f"features of {self.name} must be the same in each call"
-            checks.refuse(rule, _size_of(again), _STEADY)
-        rule = f"features of {self.name} must not depend on the rest of the batch"
-        got = f"{_size_of(apart)} when an input is alone in a batch"
-        checks.refuse(rule, got, f"{_ALONE[self.kind]}; leave out random masks and noise")
-
-    def check_run(self, together: Tensor, in_run: Tensor) -> None:
-        """Raise `ValueError` for a model whose features differ between small and large batches.
-
-        Both are the features of the probe inputs, shape (k, d).
-        """
-        allowed, least = self.tolerance
-        apart = _difference(together, in_run, least)
-        if together.isfinite().all() and apart > allowed:
-            rule = f"features of {self.name} must be the same in small and in large batches"
-            got = f"{_size_of(apart)} between {len(together)} inputs and the batches of the run"
-            checks.refuse(rule, got, f"{_ALONE[self.kind]}; leave out random masks and noise")
-
-# %% ../../nbs/inputs/06_embed.ipynb #dcc7d3bd
-class _Probe:
-    "A few evenly spaced inputs and their features, by which a model is checked."
-
-    def __init__(self, enc: Encoder, images: ImageSource, setup: _Setup) -> None:
-        network = encoders.BatchEncoder(
-            name=enc.name,
-            forward=enc.forward,
-            device=setup.device,
-            precision=setup.dtype,
-            pooling=enc.pooling,
-        )
-        places = blocks.evenly(len(images), encoders.PROBE_IMAGES).tolist()
-        prepared = Prepared(images, enc.transform)
-
-        def prepare(i: int) -> object:
-            return prepared[places[i]]
-
-        self._places = places
-        weights = () if enc.module is None else enc.module.parameters()
-        kinds = {setup.dtype, *(str(w.dtype).removeprefix("torch.") for w in weights)}
-        self.look = Look(
-            name=enc.name,
-            features=lambda some: network(_stack([prepare(i) for i in some])).cpu(),
-            inputs=prepare,
-            device=setup.device,
-            half=bool(kinds & {"float16", "bfloat16"}),
-            kind=getattr(images, "kind", "images"),
-        )
-        self.together: Tensor | None = None  # features computed in one batch
-        self.network = network
-
-    def evaluate(self) -> Tensor:  # shape (k, d)
-        "Compute the features of all probe inputs in one batch."
-        self.together = self.look.features(range(len(self._places)))
-        return self.together
-
-    @property
-    def pooling(self) -> str:
-        "Name of the pooling of the outputs; empty if the model returns vectors."
-        return ", ".join(sorted(self.network.taken - {""}))
-
-    def digest(self) -> str | None:  # None if the model is not deterministic
-        "Return a digest of the features of the probe inputs."
-        return encoders.outputs_digest(self.evaluate, self.look.device)
-
-    def check(self) -> None:
-        "Raise `ValueError` if the features are random or depend on the batch."
-        with encoders.unmoved_generators(self.look.device):
-            try:
-                together = self.evaluate() if self.together is None else self.together
-            except (RuntimeError, MemoryError):  # if the run fails too, it raises
-                return
-            self.look.check(together)
-
-    def check_run(self, features: Tensor) -> None:
-        "Raise `ValueError` if features (n, d) differ from those that a small batch has."
-        if self.together is not None:
-            self.look.check_run(self.together, features[self._places])
+def check_steady(
+    name: str,  # name of the model
+    features: Callable,  # positions -> features (k, d) of these inputs in one batch
+    together: Tensor,  # features of all inputs, shape (n, d)
+    device: torch.device,  # device of the model
+    kind: str = "images",  # or "texts"
+) -> bool:  # whether a second call returns the same bits
+    "Raise `ValueError` for a model whose features are random or depend on the batch."
+    rows = list(range(len(together)))
+    half = rows[len(rows) // 2 :]
+    with encoders.repeatably(device):
+        part, again = features(half), features(rows)
+    if not _is_close(together, again):
+        rule = f"features of {name} must be the same in each call"
+        remedy = "leave out dropout, random crops, masks and noise; trace a network after .eval()"
+        checks.refuse(rule, "other features in a second call", remedy)
+    check_batch(name, together[half], part, kind)
+    return torch.equal(together, again)
 
 # %% ../../nbs/inputs/06_embed.ipynb #8a30bbc6
-class _Entry(NamedTuple):
-    "The location of a model's features in the cache, with their expected shape and key."
-
-    root: Path  # cache directory
-    path: Path  # finished file
-    key: str  # cache key
-    n: int  # number of images
-    dim: int  # number of features
-
-    @property
-    def parts(self) -> Path:
-        "Folder with the rows that are saved while the model runs."
-        return self.path.with_suffix(".parts")
-
-    def find(
-        self, path: Path, n: int, *, quiet: bool = False
-    ) -> tuple[Tensor, dict] | None:  # features and description, or None
-        "Load the features of the finished file or a part, if they are valid."
-        entries = dict(key=self.key, seconds=float, device=str)
-        like = dict(features=torch.empty(n, self.dim, device="meta"))
-        stored = store.find_tensors(path, entries, like, quiet=quiet)
-        return stored and (stored[0]["features"], stored[1])
-
-    def keep(self, path: Path, features: Tensor, description: dict, *, sidecar: bool) -> bool:
-        "Store features if the cache is writable, optionally with a description in JSON."
-        entries = dict(description, key=self.key)
-        tensors = dict(features=features)
-        return store.keep_tensors(path, tensors, entries, sidecar=sidecar, root=self.root)
-
-# %% ../../nbs/inputs/06_embed.ipynb #5bcb85b5
 class _Rows:
     "Features of the first images: saved parts, and batches that are not yet saved."
 
     def __init__(
         self,
-        entry: _Entry | None,  # where parts are saved; None: not saved
+        path: Path | None,  # file of the finished features; None: nothing is saved
+        key: str,  # cache key; empty if nothing is saved
+        dim: int,  # number of features, d
         device: str,  # device on which the model runs
     ) -> None:
-        self.entry, self.device = entry, device
+        self.path, self.key, self.dim, self.device = path, key, dim, device
+        self.folder = Path() if path is None else path.with_suffix(".parts")
         self.parts: list[Tensor] = []  # shape (n, d)
         self.new: list[Tensor] = []  # batches since the last saved part
         self.seconds = 0.0  # time spent on the parts
-        if entry is not None:
-            self._read(entry)
         self.began = time.perf_counter()  # start of the current part
 
     def __len__(self):
         return sum(map(len, self.parts))
 
-    def _read(self, entry: _Entry) -> None:
+    def resume(self) -> None:
         "Read saved parts in order, until one is missing or invalid."
-        saved = {}  # first row -> path, end row
-        for path in sorted(entry.parts.glob("*.safetensors")):
-            if numbers := re.fullmatch(r"(\d{9,})-(\d{9,})", path.stem):
-                saved[int(numbers[1])] = path, int(numbers[2])
-        while (start := len(self)) in saved:
-            path, stop = saved[start]
-            part = entry.find(path, stop - start, quiet=True) if start < stop <= entry.n else None
-            if part is None:
-                break
-            features, description = part
-            self.parts.append(features)
-            self.seconds += description["seconds"]
+        for part in [] if self.path is None else sorted(self.folder.glob("*.safetensors")):
+            named = re.fullmatch(r"(\d{9,})_(\d+)", part.stem)  # first row, number of rows
+            if named and int(named[1]) == len(self):
+                stored = self.find(part, int(named[2]), quiet=True)
+                if stored is None:
+                    break
+                self.parts.append(stored[0]["features"])
+                self.seconds += stored[1]["seconds"]
+        self.began = time.perf_counter()
 
-    def keep(self) -> None:
+    def find(self, path: Path, n: int, *, quiet: bool = False) -> tuple[dict, dict] | None:
+        "Load the features of the finished file or a part, and its description, if they are valid."
+        entries = dict(key=self.key, seconds=float, device=str)
+        like = dict(features=torch.empty(n, self.dim, device="meta"))
+        return store.find_tensors(path, entries, like, quiet=quiet)
+
+    def keep(
+        self, path: Path, features: Tensor, seconds: float, *, sidecar: bool = False, **about: Any
+    ) -> bool:
+        "Store features if the cache is writable, optionally with a description in JSON."
+        tensors, root = dict(features=features), self.folder.parents[1]
+        entries = dict(about, key=self.key, seconds=seconds, device=self.device)
+        return store.keep_tensors(path, tensors, entries, sidecar=sidecar, root=root)
+
+    def end_part(self) -> None:
         "Combine the new batches into a part, and save it."
-        now = time.perf_counter()
-        spent, self.began = now - self.began, now
-        if not self.new:
-            return
-        start, part = len(self), torch.cat(self.new)
-        self.parts.append(part)
-        self.new = []
-        self.seconds += spent
-        if self.entry:
-            path = self.entry.parts / f"{start:09d}-{len(self):09d}.safetensors"
-            self.entry.keep(path, part, dict(seconds=spent, device=self.device), sidecar=False)
-
-# %% ../../nbs/inputs/06_embed.ipynb #01ad6e6e
-def _is_bar(progress) -> bool:
-    return hasattr(progress, "set_description")
+        spent = time.perf_counter() - self.began
+        self.began += spent
+        if self.new:
+            start, part = len(self), torch.cat(self.new)
+            self.parts.append(part)
+            self.new = []
+            self.seconds += spent
+            if self.path is not None:
+                self.keep(self.folder / f"{start:09d}_{len(part)}.safetensors", part, spent)
 
 # %% ../../nbs/inputs/06_embed.ipynb #9d8c3112
 @dataclass(frozen=True, eq=False, repr=False)
@@ -341,9 +211,7 @@ class Features(Result):
     images: str  # name of the images
     key: str  # cache key; empty for given features and if nothing is cached
     cached: bool  # were they read from the cache?
-    parameters: int | None = field(
-        default=None, repr=False
-    )  # number of parameters; None if there is no module
+    parameters: int | None = field(default=None, repr=False)  # their number; None: no module
     pooling: str = ""  # name of the pooling; empty if the model returned vectors
     untrained: bool = field(default=False, repr=False)  # does the network have its initial weights?
 
@@ -353,92 +221,76 @@ class Features(Result):
         return self.features.shape[1]
 
 # %% ../../nbs/inputs/06_embed.ipynb #98f4f5dd
-def _compute(
-    enc: Encoder, images: ImageSource, setup: _Setup, entry: _Entry | None, probe: _Probe
+def _compute(run: _Run, rows: _Rows, save_every: float, progress: Any) -> Tensor:  # shape (n, d)
+    "Run a model on the images whose rows are not yet saved."
+    bar: Any = nullcontext(progress)
+    if not hasattr(progress, "set_description"):
+        n, name = len(run.images), run.network.name
+        bar = blocks.open_bar(progress, desc=name, total=n, unit="point")
+    rows.resume()
+    with bar as bar:
+        bar.update(len(rows))
+        try:
+            for out in run.batches(range(len(rows), len(run.images)), run.num_workers):
+                rows.new.append(out)
+                bar.update(len(out))
+                if time.perf_counter() - rows.began >= save_every:
+                    rows.end_part()
+        finally:
+            rows.end_part()
+    return torch.cat(rows.parts)
+
+# %% ../../nbs/inputs/06_embed.ipynb #eede8b47
+def _find_or_compute(
+    run: _Run, cache: store.CacheLike | None, save_every: float, progress: Any
 ) -> Features:
-    "Run a model on all images, and check its outputs for a few of them before and afterwards."
-    probe.check()
-    with encoders.evaluating(enc.forward if enc.module is None else enc.module, setup.device):
-        rows = _Rows(entry, str(setup.device))
-        done = len(rows)
-        bar: Any = nullcontext(setup.progress)
-        if not _is_bar(setup.progress):
-            bar = blocks.open_bar(setup.progress, desc=enc.name, total=len(images), unit="point")
-        with bar as bar:
-            bar.update(done)
-            try:
-                prepared = Prepared(images, enc.transform, done)
-                for out in _feature_batches(probe.network, prepared, setup):
-                    rows.new.append(out)
-                    bar.update(len(out))
-                    if time.perf_counter() - rows.began >= setup.save_every:
-                        rows.keep()
-            finally:
-                rows.keep()
-    features = torch.cat(rows.parts)
-    probe.check_run(features)
+    enc, network, images = run.encoder, run.network, run.images
+    places = blocks.evenly(len(images), encoders.PROBE_IMAGES).tolist()
+    kind, key, path = getattr(images, "kind", "images"), "", None
+
+    def probe(rows) -> Tensor:
+        return torch.cat(list(run.batches([places[i] for i in rows])))
+
+    with encoders.evaluating(enc.forward if enc.module is None else enc.module, network.device):
+        with encoders.repeatably(network.device):
+            together = probe(range(len(places)))
+        if cache is not False:
+            key = enc.key(images, network, together)
+            name = re.sub(r"[^A-Za-z0-9.]+", "_", enc.name)[-80:]
+            path = store.cache_dir(cache or None) / "features" / f"{name}-{key[:20]}.safetensors"
+        rows = _Rows(path, key, together.shape[1], str(network.device))
+        stored = None if path is None else rows.find(path, len(images))
+        if stored is None:
+            if not check_steady(enc.name, probe, together, network.device, kind) and path:
+                event = f"embed: {enc.name} returns different features in a second call"
+                warnings.warn(f"{event}; its features are not cached.", stacklevel=4)
+                rows.path, rows.key, path = None, "", None
+            with nullcontext() if path is None else store.locked(path):
+                stored = None if path is None else rows.find(path, len(images), quiet=True)
+                if stored is None:
+                    features, seconds = _compute(run, rows, save_every, progress), rows.seconds
+                    check_batch(enc.name, together, features[places], kind)
+                    about = dict(name=enc.name, images=images.name, fingerprint=images.fingerprint)
+                    whole = path and rows.keep(path, features, seconds, sidecar=True, **about)
+        if stored is not None:
+            features, seconds, whole = stored[0]["features"], stored[1]["seconds"], True
+            rows.device = stored[1]["device"]
+        if whole:
+            shutil.rmtree(rows.folder, ignore_errors=True)
+    weights = None if enc.module is None else enc.module.parameters()
     return Features(
         name=enc.name,
         features=features,
-        seconds=rows.seconds,
-        device=str(setup.device),
-        dtype=setup.dtype,
+        seconds=seconds,
+        device=rows.device,
+        dtype=network.precision,
         images=images.name,
-        key=entry.key if entry else "",
-        cached=False,
+        key=rows.key,
+        cached=stored is not None,
+        parameters=None if weights is None else sum(w.numel() for w in weights),
+        pooling=getattr(enc.module, "pooled_by", "") or enc.taken or network.pooled_by,
+        untrained=_is_untrained(enc.module),
     )
-
-# %% ../../nbs/inputs/06_embed.ipynb #eede8b47
-def _find_or_store(
-    enc: Encoder, images: ImageSource, setup: _Setup, entry: _Entry, probe: _Probe
-) -> Features:
-    with store.locked(entry.path):
-        stored = entry.find(entry.path, entry.n)
-        if stored is not None:
-            shutil.rmtree(entry.parts, ignore_errors=True)
-            features, description = stored
-            return Features(
-                name=enc.name,
-                features=features,
-                seconds=description["seconds"],
-                device=description["device"],
-                dtype=setup.dtype,
-                images=images.name,
-                key=entry.key,
-                cached=True,
-            )
-        new = _compute(enc, images, setup, entry, probe)
-        named = ("name", "seconds", "device", "dtype", "images", "dim")
-        description = {k: getattr(new, k) for k in named}
-        weights = None if enc.module is None else store.digest_tensors(enc.module.state_dict())
-        description |= dict(n=len(images), fingerprint=images.fingerprint, pooling=enc.pooling)
-        description |= dict(weights=weights, versions=dict(torch=torch.__version__))
-        if entry.keep(entry.path, new.features, description, sidecar=True):
-            shutil.rmtree(entry.parts, ignore_errors=True)
-    return new
-
-# %% ../../nbs/inputs/06_embed.ipynb #b94d700b
-def _find_or_compute(
-    enc: Encoder, images: ImageSource, setup: _Setup, cache: store.CacheLike | None
-) -> Features:
-    with encoders.evaluating(enc.forward if enc.module is None else enc.module, setup.device):
-        probe = _Probe(enc, images, setup)
-        digest = None if cache is False else probe.digest()
-        if digest is None or probe.together is None:
-            features = _compute(enc, images, setup, None, probe)
-        else:
-            key = enc.key(images, setup.dtype, digest)
-            name = re.sub(r"[^A-Za-z0-9.]+", "_", enc.name)[-80:]
-            root = store.cache_dir(cache or None)
-            dim = probe.together.shape[1]
-            path = root / "features" / f"{name}-{key[:20]}.safetensors"
-            entry = _Entry(root=root, path=path, key=key, n=len(images), dim=dim)
-            features = _find_or_store(enc, images, setup, entry, probe)
-        pooling = getattr(enc.module, "pooled_by", "") or enc.taken or probe.pooling
-    if digest is None and cache is not False:
-        event = f"embed: {enc.name} returns different features in a second call"
-        warnings.warn(f"{event}, or fails; its features are not cached.", stacklevel=4)
-    return replace(features, pooling=pooling)
 
 # %% ../../nbs/inputs/06_embed.ipynb #849bc41e
 def _is_untrained(module: nn.Module | None) -> bool:  # False if unknown
@@ -475,14 +327,9 @@ def embed_features(
     device = encoders.check_device(device)
     if num_workers is None:
         num_workers = min(8, os.cpu_count() or 1) if device.type == "cuda" else 0
-    setup = _Setup(
-        device=device,
-        dtype=dtype,
-        batch_size=checks.check_count(batch_size, "batch_size"),
-        num_workers=checks.check_load(num_workers, "num_workers", low=0, workers=True),
-        save_every=checks.check_number(save_every, "save_every", low=0),
-        progress=progress if _is_bar(progress) else checks.check_flag(progress, "progress"),
-    )
+    batch_size = checks.check_count(batch_size, "batch_size")
+    num_workers = checks.check_load(num_workers, "num_workers", low=0, workers=True)
+    save_every = checks.check_number(save_every, "save_every", low=0)
     points: Any = images
     if points is not None and not hasattr(points, "fingerprint"):
         points = load_images(points)
@@ -490,38 +337,23 @@ def embed_features(
     if source.prefix:
         rule, remedy = "a prefix requires texts", "leave it out, or pass texts"
         checks.refuse(rule, f"{source.prefix!r:.40} before images", remedy)
-    enc = load_encoder(
-        source,
-        transform=transform,
-        pooling=pooling,
-        name=name,
-        cache=None if cache is False else cache,
-    )
+    folder = None if cache is False else cache
+    enc = load_encoder(source, transform=transform, pooling=pooling, name=name, cache=folder)
     if enc.features is not None:
         if points is not None:
             kind = getattr(points, "kind", "images")
             checks.check_same_n(**{kind: len(points), "features": len(enc.features)})
-        return Features(
-            name=enc.name,
-            features=enc.features,
-            seconds=0.0,
-            device="none",
-            dtype=str(enc.features.dtype).replace("torch.", ""),
-            images=getattr(points, "name", ""),
-            key="",
-            cached=True,
-            pooling=enc.taken,
-        )
+        where, kind = getattr(points, "name", ""), str(enc.features.dtype).removeprefix("torch.")
+        given = Features(enc.name, enc.features, 0.0, "none", kind, where, key="", cached=True)
+        return replace(given, pooling=enc.taken)
     if points is None:
         rule = "`images` may be left out only if the model is features"
         checks.refuse(rule, "None", "pass images, see help(taskpriors.load_images)", TypeError)
-    features = _find_or_compute(enc, points, setup, cache)
-    weights = None if enc.module is None else enc.module.parameters()
-    return replace(
-        features,
-        parameters=None if weights is None else sum(w.numel() for w in weights),
-        untrained=_is_untrained(enc.module),
+    network = encoders.BatchEncoder(
+        name=enc.name, forward=enc.forward, device=device, precision=dtype, pooling=enc.pooling
     )
+    run = _Run(enc, points, network, batch_size, num_workers)
+    return _find_or_compute(run, cache, save_every, progress)
 
 # %% ../../nbs/inputs/06_embed.ipynb #1e61a39e
 @documented

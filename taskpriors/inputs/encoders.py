@@ -8,14 +8,13 @@ __all__ = []
 # %% ../../nbs/inputs/03_encoders.ipynb #4a1ce948
 import functools
 import inspect
-import json
 import random
 import re
 import threading
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -24,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 import taskpriors.checks as checks
-from .pooling import choose_output, pool_output, pooling_words
+from .pooling import pooled
 from ..refusals import Refusal
 from ..store import digest_tensors
 
@@ -67,26 +66,25 @@ class _State:
 
     def quiet(self, network: nn.Module) -> None:
         "Set a network that is not yet in evaluation mode, and its submodules, to this mode."
-        for module in () if network in self.modes else network.modules():
-            if module in self.modes:
-                continue
-            self.modes[module] = module.training
-            for name, buffer in module._buffers.items():
-                if buffer is not None:
+        if network in self.modes:
+            return
+        for module in network.modules():
+            if module not in self.modes:
+                self.modes[module] = module.training
+                for name, buffer in module.named_buffers(recurse=False):
                     self.buffers.append((module, name, buffer, buffer.detach().clone()))
-            module.training = False
+                module.training = False
 
     def restore(self) -> None:
         "Restore all modes and buffers."
         for module, training in reversed(self.modes.items()):  # a wrapper may share its part's mode
             module.training = training
         for module, name, buffer, before in self.buffers:
-            now = dict(module._buffers.items()).get(name)  # scripts have items but no get
-            if now is not None and torch.equal(now.to(before.device), before):
-                continue
-            with torch.no_grad():
-                buffer.copy_(before)
-            setattr(module, name, buffer)
+            now = dict(module.named_buffers(recurse=False)).get(name)
+            if now is None or not torch.equal(now.to(before.device), before):
+                with torch.no_grad():
+                    buffer.copy_(before)
+                setattr(module, name, buffer)
 
 
 _HERE = threading.local()  # state of the outermost `evaluating` of this thread
@@ -114,11 +112,11 @@ def evaluating(model: object, device: str | torch.device | None = None) -> Itera
     try:
         if network is not None:
             state.quiet(network)
-        if moved is not None and any(weights.is_meta for weights in moved.parameters()):
-            rule = f"{type(moved).__name__} must have its weights in memory"
-            remedy = "load it without device='meta'"
-            checks.refuse(rule, "weights on the meta device", remedy)
         if moved is not None:
+            if any(weights.is_meta for weights in moved.parameters()):
+                rule = f"{type(moved).__name__} must have its weights in memory"
+                remedy = "load it without device='meta'"
+                checks.refuse(rule, "weights on the meta device", remedy)
             moved.to(device)
         with stance:
             yield
@@ -134,160 +132,106 @@ def evaluating(model: object, device: str | torch.device | None = None) -> Itera
 _FAULTS = (RuntimeError, ValueError, TypeError, AttributeError, AssertionError, LookupError)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class BatchEncoder:
     "A model as a function from a batch of n inputs to features (n, d), float32."
 
     name: str  # name of the model in messages
     forward: Callable  # batch -> output
     device: torch.device  # device of the inputs
-    dtype: torch.dtype | None = None  # type of the inputs; None: unchanged
+    dtype: torch.dtype | None = None  # type of the inputs in floating point; None: unchanged
     precision: str = "float32"  # of the forward pass; "bfloat16" and "float16" by autocast
-    pooling: str | None = None  # as in `pool_output`
-    taken: set = field(default_factory=set)  # names of the poolings that were used
+    pooling: str | None = None  # as in `pooled`
+    pooled_by: str = ""  # name of the pooling of the last batch; empty if it had vectors
 
     def __call__(self, x: Tensor | Mapping[str, Tensor]) -> Tensor:
         "Return the features of a batch, shape (n, d)."
-        if isinstance(x, Mapping):
-            x = {k: self._moved(v, v.is_floating_point()) for k, v in x.items()}
-        else:
-            x = self._moved(x)
-        n = len(next(iter(x.values()))) if isinstance(x, dict) else len(x)
-        mixed = self.precision != "float32"
-        half = getattr(torch, self.precision) if mixed else None
-        with torch.inference_mode(), torch.autocast(self.device.type, half, enabled=mixed):
-            out = self._output(x, n)
-            out, pooling = choose_output(out, self.pooling, self.name)
-            if not isinstance(out, Tensor):
-                pool_output(out, pooling, self.name)  # raises
-            out = out.to_dense() if out.layout != torch.strided else out
-            if n == 1 and out.ndim == 1:  # squeezed
+        named = {k: self._moved(v) for k, v in (x if isinstance(x, Mapping) else {"": x}).items()}
+        batch = named if isinstance(x, Mapping) else named[""]
+        n = len(next(iter(named.values())))
+        half = None if self.precision == "float32" else getattr(torch, self.precision)
+        module = self.forward if isinstance(self.forward, nn.Module) else None
+        mixed = torch.autocast(self.device.type, half, enabled=half is not None)
+        with torch.inference_mode(), mixed:
+            out = self._output(batch, named)
+            if n == 1 and getattr(out, "ndim", 0) == 1:  # squeezed
                 out = out[None]
-            if out.ndim == 0 or len(out) != n:
-                rule = "the model must return one feature vector per input"
-                got = f"{tuple(out.shape)} for {n} inputs"
-                checks.refuse(rule, got, "wrap the model in a function that does")
-            self.taken.add(pooling_words(out, pooling))
-            module = self.forward if isinstance(self.forward, nn.Module) else None
-            pooling = None if pooling == "pooler" else pooling
-            return pool_output(out, pooling, self.name, inputs=x, module=module).float()
+            out, self.pooled_by = pooled(out, self.pooling, self.name, inputs=batch, module=module)
+        if len(out) != n:
+            rule = "the model must return one feature vector per input"
+            got = f"{tuple(out.shape)} for {n} inputs"
+            checks.refuse(rule, got, "wrap the model in a function that does")
+        return out.float()
 
-    def _moved(self, x, converted=True) -> Tensor:
-        return x.to(self.device, self.dtype if converted else None, non_blocking=True)
+    def _moved(self, x: Tensor) -> Tensor:
+        return x.to(self.device, self.dtype if x.is_floating_point() else None, non_blocking=True)
 
-    def _output(self, x, n):
+    def _output(self, batch: Any, named: dict[str, Tensor]) -> Any:
         try:
-            by_name = isinstance(x, dict) and isinstance(self.forward, nn.Module)
-            return self.forward(**x) if by_name else self.forward(x)
+            by_name = isinstance(batch, dict) and isinstance(self.forward, nn.Module)
+            return self.forward(**batch) if by_name else self.forward(batch)
         except torch.cuda.OutOfMemoryError:
-            rule, got = f"{self.name} must fit on {self.device}", f"batches of {n} inputs"
+            rule, got = f"{self.name} must fit on {self.device}", "no memory left for a batch"
             checks.refuse(rule, got, "pass a smaller batch_size", MemoryError)
         except _FAULTS as e:
             if e.args and isinstance(e.args[0], Refusal):
                 raise  # already one of our messages
             rule = f"{self.name} must accept batches of its inputs"
-            named = x if isinstance(x, Mapping) else {"": x}
             shapes = ", ".join(f"{k} {tuple(v.shape)}".lstrip() for k, v in named.items())
-            message = " ".join(str(e).split())[:160]
-            got = f"{type(e).__name__}: {message} on shape {shapes}"
-            checks.refuse(rule, got, self._remedy(named.values()), RuntimeError)
-
-    def _remedy(self, inputs: Iterable) -> str:
-        network = _network_of(self.forward)
-        layers = () if network is None else network.parameters()
-        weights, given = ({w.dtype for w in ws if w.is_floating_point()} for ws in (layers, inputs))
-        if not weights or not given or weights & given:
-            return "check the model and its inputs"
-        of, to = (str(min(kinds, key=str)).removeprefix("torch.") for kinds in (weights, given))
-        return f"call .float() on the network, as its weights are {of} and its inputs {to}"
+            got = f"{type(e).__name__}: {' '.join(str(e).split())[:160]} on shape {shapes}"
+            remedy = (
+                "check the model and its inputs, and call .float() on a network of another type"
+            )
+            checks.refuse(rule, got, remedy, RuntimeError)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #a90fa44b
-def _source(f: Callable) -> str:  # its source code, or its byte code
-    if f.__name__ != "<lambda>":
-        with suppress(OSError, TypeError):
-            return inspect.getsource(f)
-    c = f.__code__
-    constants = [k for k in c.co_consts if not isinstance(k, types.CodeType)]
-    return repr([c.co_code, c.co_names, *constants])
-
-# %% ../../nbs/inputs/03_encoders.ipynb #a91897d8
-def _class_source(cls: type) -> list[list[str]]:  # name of each class, source code of its methods
-    mine = [k for k in cls.__mro__ if not k.__module__.startswith(("torch.", "builtins"))]
-    return [
-        [k.__qualname__, *(_source(f) for _, f in sorted(vars(k).items()) if inspect.isfunction(f))]
-        for k in mine
-    ]
-
-# %% ../../nbs/inputs/03_encoders.ipynb #66f65b1a
 def _printed_form(obj: object) -> str:
     "Return the `repr` of an object, without memory addresses."
     return re.sub(r"0x[0-9a-f]+", "0x", repr(obj))
 
-# %% ../../nbs/inputs/03_encoders.ipynb #9133e9e1
-def _tensors(module: nn.Module) -> dict[str, Tensor]:  # name -> tensor
-    return {**module.state_dict(), **dict(module.named_buffers())}
+
+def _code(f: Any) -> list:  # empty if it has no code in Python
+    "Instructions, names and constants of a function or a code object."
+    code = getattr(f, "__code__", f)
+    if not isinstance(code, types.CodeType):
+        return []
+    constants = [k for k in code.co_consts if not isinstance(k, frozenset)]
+    return [code.co_code.hex(), code.co_names, *(_code(k) or repr(k) for k in constants)]
 
 
-def _content(value) -> str:
-    "Digest of an array or module; for other objects and tensors without storage, their `repr`."
-    with suppress(RuntimeError, TypeError, ValueError):  # sparse, quantised, object arrays
-        if isinstance(value, np.ndarray):
-            return digest_tensors(dict(value=torch.as_tensor(np.array(value))))
-        if isinstance(value, Tensor):
-            return digest_tensors(dict(value=value))
-        if isinstance(value, nn.Module):
-            return digest_tensors(_tensors(value), _printed_form(value))
-    return _printed_form(value)
-
-# %% ../../nbs/inputs/03_encoders.ipynb #fd25b8f8
-def _own_settings(obj) -> dict[str, Any]:
-    "Attributes that JSON can represent, and digests of tensors, arrays and modules."
-    settings = {}
-    for k, v in sorted(getattr(obj, "__dict__", {}).items()):
-        if k.startswith("_") or k in ("training", "pretrained_cfg", "default_cfg"):
-            continue
-        if isinstance(v, (Tensor, np.ndarray, nn.Module)):
-            settings[k] = _content(v)
-            continue
-        with suppress(TypeError, ValueError):
-            settings[k] = json.loads(json.dumps(v, sort_keys=True))
-    return settings
-
-# %% ../../nbs/inputs/03_encoders.ipynb #729d22a3
-def description_of(obj: Any, depth: int = 5) -> str | list[Any] | dict[str, Any]:
+def description_of(obj: Any, depth: int = 5) -> str | list:
     """Describe, for JSON, the visible parts of a callable that determine its outputs.
 
     The functions to which a function refers are described, too, to a nesting of `depth`.
     """
 
     def inner(o) -> object:
-        return description_of(o, depth - 1) if callable(o) and depth else _content(o)
+        return description_of(o, depth - 1) if depth else _printed_form(o)
 
+    if isinstance(obj, (Tensor, np.ndarray)):
+        with suppress(RuntimeError, TypeError, ValueError):  # sparse, quantised, object arrays
+            value = obj if isinstance(obj, Tensor) else torch.as_tensor(np.array(obj))
+            return digest_tensors(dict(value=value))
+    if isinstance(obj, nn.Module):
+        tensors = {**obj.state_dict(), **dict(obj.named_buffers())}
+        kinds = sorted({repr(_code(getattr(type(m), "forward", None))) for m in obj.modules()})
+        return [digest_tensors(tensors), _printed_form(obj), kinds]
     if isinstance(obj, functools.partial):
-        named = {k: inner(v) for k, v in sorted(obj.keywords.items())}
-        return [inner(obj.func), *map(inner, obj.args), named]
+        return [inner(o) for o in (obj.func, *obj.args, *chain(*sorted(obj.keywords.items())))]
     if inspect.ismethod(obj):
-        return [_source(obj.__func__), description_of(obj.__self__, depth)]
+        return [_code(obj), inner(obj.__self__)]
     if inspect.isfunction(obj):
         closure = inspect.getclosurevars(obj)
         plain = {k: v for k, v in closure.globals.items() if not inspect.ismodule(v)}
         read = {k: v for k, v in plain.items() if isinstance(v, nn.Module) or not callable(v)}
-        held = {k: inner(v) for k, v in sorted({**closure.nonlocals, **read}.items())}
-        return [_source(obj), _printed_form(obj.__defaults__), held]
-    if isinstance(obj, nn.Module):
-        parts = list(obj.modules())
-        return dict(
-            weights=digest_tensors(_tensors(obj)),
-            code={str(k): _class_source(k) for k in {type(m) for m in parts}},
-            layers=_printed_form(obj),
-            settings=[_own_settings(m) for m in parts],
-        )
+        held = {k: inner(v) for k, v in {**closure.nonlocals, **read}.items()}
+        return [_code(obj), _printed_form(obj.__defaults__), held]
     if isinstance(getattr(obj, "transforms", None), (list, tuple)):
         return [inner(t) for t in obj.transforms]
-    return [_printed_form(obj), _class_source(type(obj)), _own_settings(obj)]
+    return [_printed_form(obj), _code(inspect.getattr_static(type(obj), "__call__", None))]
 
 # %% ../../nbs/inputs/03_encoders.ipynb #dca165d4
-PROBE_IMAGES = 6  # largest number of probe inputs, which are evaluated twice
+PROBE_IMAGES = 6  # largest number of probe inputs
 
 
 @contextmanager
@@ -303,18 +247,23 @@ def unmoved_generators(device: torch.device | None = None) -> Iterator[None]:
         random.setstate(state[1])
 
 
-def outputs_digest(evaluate: Callable, device: torch.device) -> str | None:
-    """Digest of the exact features of the probe inputs, 64 hexadecimal digits.
-
-    Returns None if a second evaluation returns other features, or if an evaluation fails.
-    """
+@contextmanager
+def repeatably(device: torch.device) -> Iterator[None]:
+    "Context manager with one thread of torch, and restored random generators."
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         with unmoved_generators(device):
-            first, second = (digest_tensors(dict(outputs=evaluate())) for _ in range(2))
-    except (RuntimeError, MemoryError):  # if the run fails too, it raises
-        return None
+            yield
     finally:
         torch.set_num_threads(threads)
+
+
+def outputs_digest(evaluate: Callable, device: torch.device) -> str | None:
+    """Digest of the exact features of the probe inputs, 64 hexadecimal digits.
+
+    Returns None if a second evaluation returns other features.
+    """
+    with repeatably(device):
+        first, second = (digest_tensors(dict(outputs=evaluate())) for _ in range(2))
     return first if first == second else None

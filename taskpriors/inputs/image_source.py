@@ -14,7 +14,7 @@ import stat
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from copy import copy
 from functools import partial
 from pathlib import Path
@@ -30,56 +30,40 @@ from ..blocks import with_bar
 # %% ../../nbs/inputs/04_image_source.ipynb #15f16062
 def _rgb_pixels(a: object) -> np.ndarray:
     "Convert pixels (uint8, or floats in [0, 1]) of shape (..., H, W) or (..., H, W, 3) to uint8."
-    rule = "pixels must be uint8, or floats in [0, 1]"
     a = np.asarray(a.detach().cpu() if isinstance(a, Tensor) else a)
     if a.dtype == np.uint8:
         return a
-    if a.dtype.kind != "f":
-        remedy = "convert them, e.g. by images.astype('uint8') if all are between 0 and 255"
-        checks.refuse(rule, f"{a.dtype}", remedy, TypeError)
-    low, high = a.min(initial=1), a.max(initial=0)
-    if not (low >= 0 and high <= 1):
-        remedy = "undo the normalisation, or divide by the largest value"
-        checks.refuse(rule, f"values from {low:.3g} to {high:.3g}", remedy)
-    return np.rint(a * 255).astype(np.uint8)
+    got = str(a.dtype)
+    if a.dtype.kind == "f":
+        low, high = a.min(initial=1), a.max(initial=0)
+        if low >= 0 and high <= 1:
+            return np.rint(a * 255).astype(np.uint8)
+        got += f", values from {low:.3g} to {high:.3g}"
+    rule = "pixels must be uint8, or floats in [0, 1]"
+    remedy = "undo the normalisation, divide by the largest value, or convert by .astype('uint8')"
+    checks.refuse(rule, got, remedy)
 
 # %% ../../nbs/inputs/04_image_source.ipynb #ec98410c
-def _has_16_bits(image, kind) -> bool:
-    return image.mode.startswith("I;16") or (image.mode == "I" and kind in ("PNG", "PPM"))
+def _has_16_bits(image) -> bool:
+    in_file = image.mode == "I" and image.format in ("PNG", "PPM")
+    return image.mode.startswith("I;16") or in_file
 
 
-def _in_8_bits(image, kind):  # PIL image with 8 bits per channel
-    "Scale a PIL image of 16 bits or of floats, from a file of type `kind`, to 8 bits."
-    from PIL import Image
+def _to_rgb(image: Any) -> Any:
+    "Rotate a PIL image as its EXIF data specify, and convert it to RGB with 8 bits per channel."
+    from PIL import Image, ImageOps
 
-    if _has_16_bits(image, kind):
-        return Image.fromarray(np.rint(np.asarray(image) / 257).astype(np.uint8))
-    if image.mode in ("I", "F"):
-        return Image.fromarray(_rgb_pixels(np.asarray(image)))
-    return image
-
-# %% ../../nbs/inputs/04_image_source.ipynb #2fe19c30
-def _upright(image):  # PIL image
-    "Rotate an image as its EXIF data specify."
-    from PIL import ImageOps
-
-    try:
-        return ImageOps.exif_transpose(image)
-    except MemoryError:
-        raise
-    except Exception:  # invalid EXIF data raise errors of many types
-        return image
-
-
-def _to_rgb(image: Any, exif_rotation: bool = True) -> Any:
-    "Convert a PIL image to RGB."
-    kind = image.format
-    if exif_rotation:
-        image = _upright(image)
-    return _in_8_bits(image, kind).convert("RGB")
+    is_wide = _has_16_bits(image)
+    with suppress(Exception):  # invalid EXIF data raise errors of many types
+        image = ImageOps.exif_transpose(image)
+    if is_wide:
+        image = Image.fromarray(np.rint(np.asarray(image) / 257).astype(np.uint8))
+    elif image.mode in ("I", "F"):
+        image = Image.fromarray(_rgb_pixels(np.asarray(image)))
+    return image.convert("RGB")
 
 # %% ../../nbs/inputs/04_image_source.ipynb #d970d358
-def _image_content(item: Any, exif_rotation: bool = True) -> Any:  # bytes, or a PIL image in RGB
+def _image_content(item: Any) -> Any:  # bytes, or a PIL image in RGB or with 16 bits
     "Return the encoded bytes of an item, or its pixels as a PIL image."
     from PIL import Image
 
@@ -93,19 +77,13 @@ def _image_content(item: Any, exif_rotation: bool = True) -> Any:  # bytes, or a
         with item:
             return item.read()
     if isinstance(item, Image.Image):
-        if not item.mode.startswith("I;16"):
-            return _to_rgb(item, exif_rotation)
-        out = io.BytesIO()
-        (_upright(item) if exif_rotation else item).save(out, "png")
-        return out.getvalue()
+        return item if item.mode.startswith("I;16") else _to_rgb(item)
     is_map = isinstance(item, Tensor) and item.ndim == 3
     if is_map and item.shape[0] in (1, 3) and item.shape[-1] not in (1, 3):
         item = item.movedim(0, -1)
     a = _rgb_pixels(item)
-    if a.ndim == 3 and a.shape[-1] == 1:
-        a = a[..., 0]
-    is_image = a.ndim == 2 or (a.ndim == 3 and a.shape[-1] == 3)
-    if not is_image or 0 in a.shape:
+    a = a[..., 0] if a.ndim == 3 and a.shape[-1] == 1 else a
+    if 0 in a.shape or not (a.ndim == 2 or (a.ndim == 3 and a.shape[-1] == 3)):
         rule = "an image must have shape (H, W) or (H, W, 3)"
         remedy = "move the channels to the last axis, and keep one or three of them"
         checks.refuse(rule, tuple(a.shape), remedy)
@@ -119,13 +97,10 @@ def _image_digest(content) -> bytes:  # 32 bytes
     return hashlib.sha256(f"{content.size}".encode() + content.tobytes()).digest()
 
 # %% ../../nbs/inputs/04_image_source.ipynb #91fa7c1b
-def _decode_image(content: Any, exif_rotation: bool = True) -> Any:
-    "Decode bytes to an RGB PIL image; a PIL image is returned unchanged."
+def _opened(content: Any) -> Any:  # PIL image
     from PIL import Image
 
-    if not isinstance(content, bytes):
-        return content
-    return _to_rgb(Image.open(io.BytesIO(content)), exif_rotation)
+    return Image.open(io.BytesIO(content)) if isinstance(content, bytes) else content
 
 
 def _check_decodes(content: Any) -> int | None:
@@ -133,20 +108,17 @@ def _check_decodes(content: Any) -> int | None:
 
     Returns the largest value of a 16-bit image, and None for other images.
     """
-    from PIL import Image
-
-    if isinstance(content, bytes):
-        image = Image.open(io.BytesIO(content))
-        n_pages = getattr(image, "n_frames", 1)
-        if n_pages > 1 and image.format != "MPO":  # a photograph with a preview
-            remedy = "write each page to a file, and pass each stack as a group in groups="
-            raise ValueError(f"{n_pages} pages in one {image.format}; {remedy}")
-        image.draft("RGB", (1, 1))
-        image.load()
-        if _has_16_bits(image, image.format):
-            return int(np.asarray(image).max())
-        if image.mode not in ("L", "RGB"):
-            _to_rgb(image)
+    image = _opened(content)
+    n_pages = getattr(image, "n_frames", 1)
+    if n_pages > 1 and image.format != "MPO":  # a photograph with a preview
+        remedy = "write each page to a file, and pass each stack as a group in groups="
+        raise ValueError(f"{n_pages} pages in one {image.format}; {remedy}")
+    image.draft("RGB", (1, 1))
+    image.load()
+    if _has_16_bits(image):
+        return int(np.asarray(image).max())
+    if image.mode not in ("L", "RGB"):
+        _to_rgb(image)
     return None
 
 # %% ../../nbs/inputs/04_image_source.ipynb #44c06afb
@@ -158,11 +130,11 @@ def _first(item):
 def _label(item) -> int | str | None:  # int, text or None
     "Return the label of an item if it is an integer or text, otherwise None."
     y = item[1] if isinstance(item, tuple) and len(item) > 1 else None
-    if isinstance(y, Tensor) and y.numel() == 1 and not y.is_floating_point():
+    if isinstance(y, Tensor) and y.numel() == 1:
+        y = y.item()
+    if isinstance(y, (int, np.integer)):
         return int(y)
-    if isinstance(y, str):
-        return y
-    return int(y) if isinstance(y, (int, np.integer)) else None
+    return y if isinstance(y, str) else None
 
 # %% ../../nbs/inputs/04_image_source.ipynb #75aa5688
 def _why_unreadable(e: BaseException) -> str:
@@ -171,13 +143,11 @@ def _why_unreadable(e: BaseException) -> str:
     return text.split("\n")[0][:120]
 
 
-def _inspect(
-    items, i, exif_rotation=True
-) -> tuple | str:  # (hash, label, largest value), or the error
+def _inspect(items, i) -> tuple | str:  # (hash, label, largest value), or the error
     "Read and decode an item of a source."
     try:
         item = items[i]
-        content = _image_content(_first(item), exif_rotation)
+        content = _image_content(_first(item))
     except (OSError, SyntaxError) as e:
         return _why_unreadable(e)
     except KeyError as e:
@@ -221,16 +191,13 @@ class ImageSource:
         names: Sequence | None = None,  # name of each item, such as its path
         n_threads: int = 0,  # threads of the first pass; 0 if `items` is not thread-safe
         progress: bool = False,  # show a bar on standard error
-        exif_rotation: bool = True,  # rotate photographs according to their EXIF data
         labels_from: str = "the data set",  # description of the source of the labels
     ) -> None:
         self.items, self.name, self.labels_from = items, name, labels_from
-        self.exif_rotation = exif_rotation
         n_threads = checks.check_load(n_threads, "n_threads", low=0, workers=True)
-        look = partial(_inspect, items, exif_rotation=exif_rotation)
         with ThreadPoolExecutor(n_threads) if n_threads > 1 else nullcontext() as pool:
             run = map if pool is None else pool.map
-            looks = run(look, range(len(items)))
+            looks = run(partial(_inspect, items), range(len(items)))
             inspected = list(with_bar(looks, progress, desc="reading", total=len(items)))
         self.index = [i for i, f in enumerate(inspected) if isinstance(f, tuple)]
         self.names = None if names is None else tuple(str(names[i]) for i in self.index)
@@ -256,9 +223,7 @@ class ImageSource:
         if self.skipped:
             message = f"load_images: {len(self.skipped)} of {len(inspected)} images cannot be read"
             first, why = self.skipped[0]
-            one = len(self.skipped) == 1
-            message += " and is left out: " if one else " and are left out; the first is "
-            message += f"{first} ({why})."
+            message += f" and are left out; the first is {first} ({why})."
             warnings.warn(message, stacklevel=4)
 
     def __len__(self):
@@ -267,12 +232,12 @@ class ImageSource:
     def __getitem__(self, i):
         "Return image `i` in RGB; raise `RuntimeError` if its content has changed."
         i = range(len(self))[i]  # raises IndexError, like a list
-        content = _image_content(_first(self.items[self.index[i]]), self.exif_rotation)
+        content = _image_content(_first(self.items[self.index[i]]))
         if _image_digest(content) != self._digests[i]:
             rule = f"image {i} of {self.name} must not change after it was first read"
             remedy = "load the images again, without random transforms"
             checks.refuse(rule, "different content", remedy, RuntimeError)
-        return _decode_image(content, self.exif_rotation)
+        return _to_rgb(_opened(content))
 
     def __repr__(self):
         summary = f"n={len(self)}, fingerprint={self.fingerprint[:12]}, skipped={len(self.skipped)}"
@@ -281,8 +246,7 @@ class ImageSource:
     @property
     def fingerprint(self) -> str:
         "SHA-256 digest of the contents of all images, in order."
-        as_seen = b"" if self.exif_rotation else b"as stored, without EXIF rotation"
-        return hashlib.sha256(b"".join(self._digests) + as_seen).hexdigest()
+        return hashlib.sha256(b"".join(self._digests)).hexdigest()
 
     def subset(
         self,

@@ -9,7 +9,7 @@ __all__ = ['load_images']
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -40,8 +40,6 @@ _FOREIGN = frozenset(  # extensions of images that Pillow does not read correctl
 _SYSTEM = {"@eadir", "__macosx", "#recycle", "@recycle", "$recycle.bin", "lost+found"}
 _SYSTEM |= {"system volume information", "__pycache__", "#snapshot", "@tmp"}
 _SYSTEM |= {"@recently-snapshot", "@recycle bin", "lightroom previews", "recycler", "found.000"}
-_FIRST_BYTES = (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*")
-_FIRST_BYTES += (b"\0\0\0\x0cjP  ",)
 
 
 def _is_hidden(name: str) -> bool:
@@ -49,81 +47,15 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or name.lower() in _SYSTEM
 
 
-def _warn_of_left_out(left_out: Counter, place: str) -> None:
-    """Warn if images in a folder are left out.
+def _is_image(path: str) -> bool:
+    "Return whether Pillow recognises a file, whatever its extension."
+    from PIL import Image
 
-    Their number is counted by extension if Pillow does not read it, and otherwise by the name of
-    the hidden or system folder, or of the hidden file.
-    """
-    hidden = {name: n for name, n in left_out.items() if name not in _FOREIGN}
-    parts, n = [], sum(hidden.values())
-    if hidden:
-        names = ", ".join(sorted(hidden)[:4])
-        parts.append(f"{n} image{'s' * (n > 1)} in hidden or system folders ({names})")
-    if left_out.keys() - hidden.keys():
-        kinds = ", ".join(f"{left_out[k]} {k}" for k in sorted(left_out.keys() - hidden.keys()))
-        parts.append(f"files that Pillow does not read ({kinds}; convert them to .png or .jpg)")
-    if parts:
-        message = f"load_images: left out of {place}: {', and '.join(parts)}."
-        warnings.warn(message, stacklevel=6)
-
-
-def _is_image(path: str, left_out: Counter) -> bool:
-    "Return whether a file is an image, by its extension or, if this is unknown, its first bytes."
-    name, ending = os.path.basename(path), os.path.splitext(path)[1].lower()
-    if _is_hidden(name) and ending in _IMAGE_TYPES:
-        left_out[name] += 1
-    elif ending in _FOREIGN:
-        left_out[ending] += 1
-    elif ending in _IMAGE_TYPES:
-        return True
-    if _is_hidden(name) or ending in _FOREIGN or not os.path.isfile(path):
-        return False
-    start = b""
-    with suppress(OSError), open(path, "rb") as file:
-        start = file.read(16)
-    webp = start[:4] == b"RIFF" and start[8:12] == b"WEBP"
-    return start.startswith(_FIRST_BYTES) or webp or start[4:12] == b"ftypavif"
-
-# %% ../../nbs/inputs/04_images.ipynb #321d4c7d
-def _open_dataset(name: str, **kwargs: Any) -> Dataset:
-    "Open a data set such as hfds/NAME with timm; without a name, open the folder `root`."
-    from timm.data import create_dataset
-
-    try:
-        return create_dataset(name, **kwargs)
-    except ImportError as e:
-        rule = f"the data set {name} requires the package {e.name!r}"
-        package = "'taskpriors[data]'" if e.name == "datasets" else e.name
-        checks.refuse(rule, "no such package", f"pip install {package}", ImportError)
-    except Exception as e:
-        remedy = "check the name, the split, the root and the network connection (HF_HUB_OFFLINE=1)"
-        kind = OSError if isinstance(e, OSError) else ValueError
-        got = f"{type(e).__name__}: {e}"
-        checks.refuse(f"timm must open {name or kwargs['root']}", got, remedy, kind)
-
-# %% ../../nbs/inputs/04_images.ipynb #8ed4bc13
-def _walk(folder: str, left_out: Counter) -> Iterator[tuple[str, str]]:
-    "Yield pairs (subfolder, file name) in a folder; links to its parents are not followed."
-
-    def warn(e: OSError) -> None:
-        warnings.warn(f"load_images: {e.filename} is left out ({e.strerror}).", stacklevel=2)
-
-    def returns(path: Path) -> bool:
-        return path.is_symlink() and any(
-            p.resolve().is_relative_to(path.resolve()) for p in path.parents
-        )
-
-    for place, folders, files in os.walk(folder, onerror=warn, followlinks=True):
-        for name in filter(_is_hidden, folders):
-            inner = (file for _, _, names in os.walk(Path(place, name)) for file in names)
-            endings = (os.path.splitext(file)[1].lower() for file in inner)
-            n_images = sum(ending in _IMAGE_TYPES for ending in endings)
-            left_out.update({name: n_images} if n_images else {})
-        shown = [name for name in folders if not _is_hidden(name)]
-        folders[:] = [name for name in shown if not returns(Path(place, name))]
-        for name in files:
-            yield place, name
+    with suppress(Exception):
+        if os.path.isfile(path):  # opening a named pipe would wait
+            Image.open(path).close()
+            return True
+    return False
 
 # %% ../../nbs/inputs/04_images.ipynb #d526c232
 def _list_images(
@@ -132,115 +64,109 @@ def _list_images(
     "Return the images of a folder in timm's order with their classes, which are the subfolders."
     from timm.utils.misc import natural_key
 
+    def warn(e: OSError) -> None:
+        warnings.warn(f"load_images: {e.filename} is left out ({e.strerror}).", stacklevel=2)
+
+    def returns(path: Path) -> bool:
+        own = path.resolve() if path.is_symlink() else None
+        return own is not None and any(p.resolve().is_relative_to(own) for p in path.parents)
+
+    pairs: list = []
     left_out: Counter = Counter()
-    pairs = []
-    for place, name in _walk(folder, left_out):
-        path = os.path.join(place, name)
-        if _is_image(path, left_out):
-            pairs.append((path, "" if place == folder else os.path.basename(place)))
-    _warn_of_left_out(left_out, os.path.basename(os.path.abspath(folder)))
+    for place, folders, files in os.walk(folder, onerror=warn, followlinks=True):
+        folders[:] = [name for name in folders if not returns(Path(place, name))]
+        is_hidden = any(map(_is_hidden, Path(place).relative_to(folder).parts))
+        for name in files:
+            path, ending = os.path.join(place, name), os.path.splitext(name)[1].lower()
+            if is_hidden or _is_hidden(name):
+                left_out["hidden"] += ending in _IMAGE_TYPES
+            elif ending in _FOREIGN:
+                left_out[ending] += 1
+            elif ending in _IMAGE_TYPES or _is_image(path):
+                pairs.append((path, "" if place == folder else os.path.basename(place)))
+    if counts := ", ".join(f"{n} {kind}" for kind, n in sorted(left_out.items()) if n):
+        place = os.path.basename(os.path.abspath(folder))
+        why = "hidden, or of types that Pillow does not read; convert these to .png or .jpg"
+        warnings.warn(f"load_images: left out of {place}: {counts} ({why}).", stacklevel=5)
     names = sorted({label for _, label in pairs}, key=natural_key)
     classes = {name: k for k, name in enumerate(names)}
     samples = [(path, classes[label]) for path, label in pairs]
     return sorted(samples, key=lambda sample: natural_key(sample[0])), classes
 
-# %% ../../nbs/inputs/04_images.ipynb #31bf4a0b
+# %% ../../nbs/inputs/04_images.ipynb #d863ae6f
 _THREADS = min(8, os.cpu_count() or 1)
 
-# %% ../../nbs/inputs/04_images.ipynb #d863ae6f
-def _refuse_options(options, what, accepted) -> None:
-    "Raise `TypeError` for options that would have no effect."
-    if options:
-        got = ", ".join(map(repr, options))[:80]
-        checks.refuse(f"{what} accepts only the options {accepted}", got, "leave it out", TypeError)
 
-
-def _load_folder(root, split, limit, options, **others) -> ImageSource:
+def _load_folder(root, split, limit, progress) -> ImageSource:
     "Load a folder, or its subfolder for a split; the inner subfolders are the classes."
-    _refuse_options(others, "a folder", "split and limit")
     folder = root / (split or "")
-    if split is not None and (not folder.is_dir() or folder == root):
-        rule = f"`split` must be the name of a subfolder of {root.name}"
-        checks.refuse(rule, repr(split), "leave out `split` to read the whole folder")
     listed, classes = _list_images(str(folder))
     if not listed:
         rule, got = f"{folder} or its subfolders must contain images", " ".join(_IMAGE_TYPES)
         checks.refuse(rule, f"no file {got}", "check the path and `split`")
     samples = [listed[i] for i in evenly(len(listed), limit).tolist()]
-    paths, labels = [path for path, _ in samples], [y for _, y in samples]
+    name = root.resolve().name
     return ImageSource(
-        paths,
-        root.resolve().name,
-        labels=labels if len(classes) > 1 else None,
-        names=[os.path.relpath(path, root) for path in paths],
+        [path for path, _ in samples],
+        name,
+        labels=[y for _, y in samples] if len(classes) > 1 else None,
+        names=[os.path.relpath(path, root) for path, _ in samples],
         n_threads=_THREADS,
-        labels_from=f"the subfolders of {root.resolve().name}",
-        **options,
+        labels_from=f"the subfolders of {name}",
+        progress=progress,
     )
 
 # %% ../../nbs/inputs/04_images.ipynb #738e67ec
 _PATH_KEYS = ("path", "file", "filename", "file_name", "image", "image_path", "img")
 _IMAGE_KEYS = ("image", "img", "picture")
 _LABEL_KEYS = ("label", "labels", "target", "class")
+_OPTIONS = ("input_key", "target_key")
 
 
 def _columns_in(columns, keys, usual):  # name of the image column, and of the label column or None
     "Return the columns with the given names, or with common names if they are unique."
-    columns, places = list(columns), []
-    options = ("images", usual, "input_key"), ("labels", _LABEL_KEYS, "target_key")
-    for key, (what, names, option) in zip(keys, options, strict=True):
+    found = []
+    for key, names, option in zip(keys, (usual, _LABEL_KEYS), _OPTIONS, strict=True):
         matches = [name for name in (names if key is None else (key,)) if name in columns]
-        places.append(matches[0] if len(matches) == 1 else None)
-        if places[-1] is None and (what == "images" or key is not None):
-            rule, got = f"the column of {what} must be known", ", ".join(map(repr, columns))
-            remedy = f"pass its name as {option}="
-            checks.refuse(rule, f"the columns {got}", remedy)
-    return places
+        found.append(matches[0] if len(matches) == 1 else None)
+        if found[-1] is None and (option == "input_key" or key is not None):
+            what = "images" if option == "input_key" else "labels"
+            got = f"the columns {', '.join(map(repr, columns))}"
+            checks.refuse(f"the column of {what} must be known", got, f"pass its name as {option}=")
+    return found
 
 
-def _file_at(folder, written) -> Path:
-    "Return the file at a path in a table, which may be a Windows path."
-    file = folder / written
-    if "\\" in written and not file.exists():
-        return folder / written.replace("\\", "/")
-    return file
-
-
-def _load_table(path, limit, options, *, input_key=None, target_key=None, **others) -> ImageSource:
+def _load_table(path, keys, limit, progress) -> ImageSource:
     "Load the images whose paths are in a column of a table."
-    _refuse_options(others, "a table", "input_key and target_key")
     frame = tables.read(path)
     plain = list(map(tables.plain_name, frame.columns))
-    named = (input_key, "input_key"), (target_key, "target_key")
-    keys = [
-        None if key is None else plain[tables.place_of(frame, key, option)] for key, option in named
+    named = [
+        None if key is None else plain[tables.place_of(frame, key, option)]
+        for key, option in zip(keys, _OPTIONS, strict=True)
     ]
-    image, label = _columns_in(plain, keys, _PATH_KEYS)
+    image, label = _columns_in(plain, named, _PATH_KEYS)
     paths = [str(file).strip() for file in frame.iloc[:, plain.index(image)]]
     some = evenly(len(frame), limit).tolist()
     labels = None
     if label is not None:
         given = row_labels.column_classes(frame.iloc[:, plain.index(label)].tolist())
         labels = given.classes.tolist() if given.targets is None else None
-    first: dict = {}
-    for file, y in zip(paths, labels or (), strict=False):
-        if first.setdefault(file, y) != y:
-            rule, got = f"each image in {path.name} must have one label", f"two for {file!r:.60}"
-            remedy = "keep one of them, or pass multiple labels as columns in labels="
-            checks.refuse(rule, got, remedy)
-    files = [_file_at(path.parent, paths[i]) for i in some]
+    if labels is not None and len(set(zip(paths, labels, strict=True))) > len(set(paths)):
+        rule = f"each image in {path.name} must have one label"
+        remedy = "keep one of them, or pass multiple labels as columns in labels="
+        checks.refuse(rule, "two labels of an image", remedy)
     return ImageSource(
-        files,
+        [path.parent / paths[i].replace("\\", "/") for i in some],
         path.name,
         labels=None if labels is None else [labels[i] for i in some],
         names=[paths[i] for i in some],
         n_threads=_THREADS,
         labels_from=f"the column {label!r} of {path.name}",
-        **options,
+        progress=progress,
     )
 
 # %% ../../nbs/inputs/04_images.ipynb #f4e8d43f
-def _pair(row, keys=(None, None)):  # image, or tuple (image, label, ...)
+def _pair(row, keys):  # image, or tuple (image, label, ...)
     "Convert a row of a data set to a tuple (image, label, ...)."
     if not isinstance(row, Mapping):
         return row
@@ -254,8 +180,8 @@ def _pair(row, keys=(None, None)):  # image, or tuple (image, label, ...)
 class _Items:
     "Items of a data set at some positions."
 
-    def __init__(self, ds, index, keys=(None, None)):
-        self.ds, self.index, self.keys = getattr(ds, "reader", ds), list(index), keys
+    def __init__(self, ds, index, keys):
+        self.ds, self.index, self.keys = getattr(ds, "reader", ds), index, keys
 
     def __len__(self):
         return len(self.index)
@@ -264,17 +190,13 @@ class _Items:
         return _pair(self.ds[self.index[i]], self.keys)
 
 # %% ../../nbs/inputs/04_images.ipynb #7abe42ed
-def _is_stream(source) -> bool:
-    "Return whether a data set can only be read sequentially."
-    streams = isinstance(source, torch.utils.data.IterableDataset)
-    return streams or (hasattr(source, "take") and not hasattr(source, "__len__"))
-
-
-def _load_dataset(ds, name, limit, options, keys=(None, None)) -> ImageSource:
+def _load_dataset(ds, name, keys, limit, progress) -> ImageSource:
     "Load the images of a data set, which may be a stream."
-    if _is_stream(ds):
-        return ImageSource([_pair(row, keys) for row in islice(ds, limit)], name, **options)
-    return ImageSource(_Items(ds, evenly(len(ds), limit).tolist(), keys), name, **options)
+    if isinstance(ds, torch.utils.data.IterableDataset) or not hasattr(ds, "__len__"):
+        items: Any = [_pair(row, keys) for row in islice(ds, limit)]
+    else:
+        items = _Items(ds, evenly(len(ds), limit).tolist(), keys)
+    return ImageSource(items, name, progress=progress)
 
 # %% ../../nbs/inputs/04_images.ipynb #a8630df2
 def _load_array(a, name, limit) -> ImageSource:
@@ -282,14 +204,10 @@ def _load_array(a, name, limit) -> ImageSource:
     shape = tuple(getattr(a, "shape", ()))
     last = len(shape) == 4 and shape[3] in (1, 3)
     first = len(shape) == 4 and shape[1] in (1, 3)
-    if not (len(shape) == 3 or last or first) or 0 in shape:
-        rule = "an array of images must have shape (n, H, W), (n, H, W, c) or (n, c, H, W)"
-        checks.refuse(f"{rule}, where c is 1 or 3", shape, "keep one or three channels")
-    if last and first:
-        rule = "the channel axis of an array of images must be unambiguous"
-        move = "permute" if isinstance(a, Tensor) else "transpose"
-        remedy = "pass list(images) if the last axis has the channels, else "
-        remedy += f"list(images.{move}(0, 2, 3, 1))"
+    if 0 in shape or not (len(shape) == 3 or last != first):
+        rule = "an array of images must have shape (n, H, W), or (n, H, W, c) or (n, c, H, W) with "
+        rule += "c = 1 or 3 on one of these axes only"
+        remedy = "keep one or three channels, or pass a list of arrays (H, W, 3)"
         checks.refuse(rule, shape, remedy)
     a = a[evenly(len(a), limit).tolist()] if limit else a
     if first:
@@ -297,19 +215,19 @@ def _load_array(a, name, limit) -> ImageSource:
     return ImageSource(a, name)
 
 # %% ../../nbs/inputs/04_images.ipynb #229281ac
-def _refuse_split(split, name) -> None:
-    "Raise `ValueError` if `split` is passed for a source without splits."
-    if split is not None:
-        rule = f"`split` must be left out for {name}, which has no splits"
-        checks.refuse(rule, repr(split)[:80], "leave it out, and select the images before the call")
+def _refuse_options(given: Mapping, accepted: tuple, what: str) -> None:
+    "Raise `TypeError` for options that would have no effect."
+    if others := [name for name in given if name not in accepted]:
+        rule = f"{what} accepts only these options: {', '.join(accepted) or 'limit'}"
+        checks.refuse(rule, ", ".join(map(repr, others))[:80], "leave it out", TypeError)
 
 # %% ../../nbs/inputs/04_images.ipynb #5782220a
-def _load_named(source, split, limit, options, **kwargs) -> ImageSource:
+def _load_named(source, limit, progress, given) -> ImageSource:
     "Load the digits or a data set by its name."
     if source == "digits":
         from sklearn.datasets import load_digits
 
-        _refuse_split(split, "digits")
+        _refuse_options(given, (), "digits")
         data = load_digits()
         index = evenly(len(data.images), limit).tolist()
         return ImageSource(data.images[index] / 16, "digits", labels=data.target[index])
@@ -319,39 +237,40 @@ def _load_named(source, split, limit, options, **kwargs) -> ImageSource:
         rule += " hfds/, hfids/, tfds/, wds/ or torch/"
         remedy = "check the spelling of the path"
         checks.refuse(rule, repr(source[-80:]), remedy, FileNotFoundError)
+    given = dict(split="validation") | given
     if prefix == "torch":
-        kwargs = {"root": str(cache_dir() / "datasets"), "download": True, **kwargs}
-        Path(kwargs["root"]).mkdir(parents=True, exist_ok=True)
+        given = dict(root=str(cache_dir() / "datasets"), download=True) | given
+        Path(given["root"]).mkdir(parents=True, exist_ok=True)
     if prefix in ("hfids", "tfds", "wds"):
-        kwargs["num_samples"] = limit
-    ds = _open_dataset(source, split=split or "validation", **kwargs)
-    return _load_dataset(ds, source, limit, options)
+        given["num_samples"] = limit
+    remedy = (
+        "check the name, the split, the root and the network connection (HF_HUB_OFFLINE=1), or "
+    )
+    with loading(f"timm must open {source}", f"{remedy}pip install 'taskpriors[data]'"):
+        from timm.data import create_dataset
+
+        ds = create_dataset(source, **given)
+    return _load_dataset(ds, source, (None, None), limit, progress)
 
 # %% ../../nbs/inputs/04_images.ipynb #bddd7d2e
-def _load_object(
-    source, split, limit, options, *, input_key=None, target_key=None, **others
-) -> ImageSource:
+def _load_object(source, limit, progress, given) -> ImageSource:
     "Load images from an object: an array, a list or a data set."
-    _refuse_options(others, "a data set", "input_key and target_key")
-    if isinstance(source, torch.utils.data.DataLoader):
-        rule, got = "images must be a data set, not a loader of batches", "a DataLoader"
-        checks.refuse(rule, got, "pass loader.dataset, and models with a transform", TypeError)
-    if isinstance(source, Mapping):
-        rule, got = "images must be one data set", f"several: {', '.join(map(repr, source))}"
-        remedy = "pass one of them" + "".join(f", e.g. images[{k!r}]" for k in [*source][:1])
-        checks.refuse(rule, got, remedy, TypeError)
-    _refuse_split(split, "an object")
+    _refuse_options(given, _OPTIONS, "a data set")
     if isinstance(source, ImageSource):
         return source.subset(evenly(len(source), limit).tolist())
     if isinstance(source, (np.ndarray, Tensor)):
         checks.as_tensor(source, "images")
         return _load_array(source, "images", limit)
+    is_stream = isinstance(source, torch.utils.data.IterableDataset) or hasattr(source, "take")
     is_map = hasattr(source, "__getitem__") and hasattr(source, "__len__")
-    if _is_stream(source) or (is_map and not isinstance(source, (type, bytes))):
-        name = getattr(source, "name", None) or type(source).__name__
-        return _load_dataset(source, name, limit, options, (input_key, target_key))
-    rule = "images must be a path, a name, an array, a list or a map-style data set"
-    checks.refuse(rule, type(source).__name__, "see load_images", TypeError)
+    if not (is_stream or is_map) or isinstance(source, (type, bytes, Mapping)):
+        rule = "images must be a path, a name, an array, a list or a data set"
+        got = type(source).__name__
+        got += f" of {', '.join(map(repr, source))}"[:80] if isinstance(source, Mapping) else ""
+        remedy = "pass one value of a dictionary, loader.dataset of a loader, or see load_images"
+        checks.refuse(rule, got, remedy, TypeError)
+    name = getattr(source, "name", None) or type(source).__name__
+    return _load_dataset(source, name, tuple(map(given.get, _OPTIONS)), limit, progress)
 
 # %% ../../nbs/inputs/04_images.ipynb #b5c2aa3a
 ImagesLike = TypeAliasType(
@@ -368,7 +287,6 @@ def load_images(
     split: str | None = None,  # split of a data set, or a subfolder; None: all images
     limit: int | None = None,  # number of evenly spaced images, or of the first images of a stream
     progress: bool = False,  # show a bar on standard error
-    exif_rotation: bool = True,  # rotate photographs according to their EXIF data; False: as stored
     **kwargs: Any,  # passed to timm.data.create_dataset: root, input_key, target_key, ...
 ) -> ImageSource:
     """Open the images of a folder, file, data set or array; skip unreadable ones with a warning.
@@ -379,30 +297,30 @@ def load_images(
     (n, 3, H, W). Files with 16 bits or with floats in [0, 1] are scaled to 8 bits by that range;
     other values are refused, and so are files with 16 bits that use 14 or fewer of them.
     """
-    options = dict(
-        progress=checks.check_flag(progress, "progress"),
-        exif_rotation=checks.check_flag(exif_rotation, "exif_rotation"),
-    )
+    progress = checks.check_flag(progress, "progress")
     if limit is not None:
         limit = checks.check_count(limit, "limit")
+    given = kwargs if split is None else dict(split=split, **kwargs)
     if not isinstance(source, (str, os.PathLike)):
-        return _load_object(source, split, limit, options, **kwargs)
+        return _load_object(source, limit, progress, given)
     path = Path(source).expanduser()
-    if path.suffix == ".npy" and os.path.isfile(path):
-        _refuse_split(split, path.name[-80:])
-        with loading(f"{path.name} must contain an array of images", "check the file"):
+    name = path.name[-80:]
+    if os.path.isdir(path):
+        _refuse_options(given, ("split",), "a folder")
+        return _load_folder(path, split, limit, progress)
+    if not os.path.exists(path):
+        return _load_named(os.fspath(source), limit, progress, given)
+    if path.suffix == ".npy":
+        _refuse_options(given, (), name)
+        with loading(f"{name} must contain an array of images", "check the file"):
             a = np.load(path, mmap_mode="r", allow_pickle=False)
         return _load_array(a, path.name, limit)
-    if os.path.isdir(path):
-        return _load_folder(path, split, limit, options, **kwargs)
-    if os.path.exists(path):
-        _refuse_split(split, path.name[-80:])
-        if path.is_file() and tables.kind_of(path):
-            return _load_table(path, limit, options, **kwargs)
+    if not path.is_file() or not tables.kind_of(path):
         rule = "images must be a folder, or a file .npy, .csv, .jsonl or .parquet"
         remedy = "pass a list of paths, or the folder of the unpacked images"
         checks.refuse(rule, f"the file {path.name}", remedy)
-    return _load_named(os.fspath(source), split, limit, options, **kwargs)
+    _refuse_options(given, _OPTIONS, name)
+    return _load_table(path, tuple(map(given.get, _OPTIONS)), limit, progress)
 
 # %% ../../nbs/inputs/04_images.ipynb #f3bcbd2c
 def find_shared_data() -> Path | None:  # None if there is none

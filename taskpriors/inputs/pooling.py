@@ -16,9 +16,6 @@ from torch import Tensor, nn
 from ..checks import check_choice, entry_point, refuse
 
 # %% ../../nbs/inputs/02_pooling.ipynb #43cbdce7
-_TEXT_POOLINGS = ("mean", "cls", "last", "max")
-
-
 @entry_point
 def pool_tokens(
     tokens: Tensor,  # shape (n, t, d)
@@ -26,7 +23,7 @@ def pool_tokens(
     pooling: str = "mean",  # "mean", "cls" (the first token), "last" or "max"
 ) -> Tensor:  # shape (n, d)
     "Pool token vectors into one vector per text, without padding."
-    check_choice(pooling, _TEXT_POOLINGS, "pooling")
+    check_choice(pooling, ("mean", "cls", "last", "max"), "pooling")
     if tokens.ndim != 3 or mask.shape != tokens.shape[:2]:
         rule = "tokens and mask must have shapes (n, t, d) and (n, t)"
         got = f"{tuple(tokens.shape)} and {tuple(mask.shape)}"
@@ -53,13 +50,23 @@ def _part(out: Any, names: tuple) -> Tensor | None:
             return value
     return None
 
+# %% ../../nbs/inputs/02_pooling.ipynb #fe2da093
+POOLINGS = (None, "avg", "mean", "max", "token", "cls", "last", "flatten", "pooler")
+_SAME = dict(avg="mean", token="cls")  # synonyms
 
-def choose_output(out: Any, pooling: str | None, name: str) -> tuple[Any, str | None]:
-    """Choose the output of a model from which features are computed, and its pooling.
 
-    The outputs are a tensor, an array, or named outputs such as those of transformers. If `pooling`
-    is None, the pooled vector of the model is chosen if there is one (see `pool_output`).
-    """
+def pooled(
+    out: Any,  # shape (n, d), (n, d, h, w) or (n, t, d), or outputs with one such tensor
+    pooling: str | None,  # one of `POOLINGS`; None: "pooler" if available, else "mean"
+    name: str,  # name of the model
+    *,
+    mask: Tensor | None = None,  # 0 for padding, shape (n, t)
+    inputs: Tensor
+    | Mapping[str, Tensor]
+    | None = None,  # see `channel_axis`; None: feature maps have shape (n, d, h, w)
+    module: nn.Module | None = None,  # module that computed the outputs, if known
+) -> tuple[Tensor, str]:  # shape (n, d); name of the pooling, empty if the model returned vectors
+    "Pool the outputs of a model into one vector per input, and return the name of the pooling."
     while isinstance(out, (Mapping, tuple, list)) and len(out) == 1:
         (out,) = out.values() if isinstance(out, Mapping) else out
     if isinstance(out, np.ndarray) and out.dtype.kind in "fiu":
@@ -71,59 +78,33 @@ def choose_output(out: Any, pooling: str | None, name: str) -> tuple[Any, str | 
         kind = "a tensor" if isinstance(out, Tensor) else type(out).__name__
         rule = f"with pooling='pooler', {name} must return a pooled vector"
         refuse(rule, kind, "choose 'mean' or 'cls'")
-    return (out, pooling) if tokens is None else (tokens, pooling or "mean")
-
-# %% ../../nbs/inputs/02_pooling.ipynb #fe2da093
-POOLINGS = (None, "avg", "mean", "max", "token", "cls", "last", "flatten", "pooler")
-_SAME = dict(avg="mean", token="cls")  # synonyms
-
-
-def pooling_words(out: Any, pooling: str | None) -> str:  # empty if the model returned vectors
-    "Name of the pooling of a model's outputs."
-    if pooling in ("flatten", "pooler"):
-        return pooling
-    return "" if getattr(out, "ndim", 2) == 2 else _SAME.get(pooling or "mean", pooling or "mean")
-
-
-def pool_output(
-    out: Any,  # shape (n, d), (n, d, h, w) or (n, t, d), or outputs with one such tensor
-    pooling: str | None,  # one of `POOLINGS`; None: "pooler" if available, else "mean"
-    name: str,  # name of the model
-    *,
-    mask: Tensor | None = None,  # 0 for padding, shape (n, t)
-    inputs: Tensor
-    | Mapping[str, Tensor]
-    | None = None,  # see `channel_axis`; None: feature maps have shape (n, d, h, w)
-    module: nn.Module | None = None,  # module that computed the outputs, if known
-) -> Tensor:  # shape (n, d)
-    "Pool the outputs of a model into one vector per input; raise `TypeError` for other outputs."
-    out, pooling = choose_output(out, pooling, name)
-    shapes = (2, 3, 4)
-    if not isinstance(out, Tensor) or (pooling != "flatten" and out.ndim not in shapes):
-        rule = f"{name} must return a tensor (B, d), (B, d, H, W) or (B, tokens, d)"
-        got = type(out).__name__
-        if isinstance(out, Mapping):
-            got += f" of {', '.join(map(str, out))[:80]}"
-        elif hasattr(out, "shape"):
-            got += f" {tuple(out.shape)}"
+    out = out if tokens is None else tokens
+    is_tensor = isinstance(out, Tensor) and out.ndim > 0 and not out.is_complex()
+    if not is_tensor or (pooling != "flatten" and out.ndim not in (2, 3, 4)):
+        rule = f"{name} must return a tensor (B, d), (B, d, H, W) or (B, tokens, d) of real numbers"
+        parts = list(out) if isinstance(out, Mapping) else tuple(getattr(out, "shape", ()))
+        got = f"{getattr(out, 'dtype', type(out).__name__)} {parts or ''}"[:80].rstrip()
         refuse(rule, got, "wrap the model in a function that returns one", TypeError)
-    if out.is_complex():
-        rule, remedy = f"{name} must return real numbers", "return the real part or the modulus"
-        refuse(rule, out.dtype, remedy, TypeError)
     if pooling == "flatten":
-        return out.reshape(len(out), -1)
+        return out.reshape(len(out), -1), pooling
     if out.ndim == 2:
-        return out
+        return out, ""
     check_choice(pooling, POOLINGS, "pooling")
     pooling = _SAME.get(pooling or "mean", pooling or "mean")
     last = out.ndim == 4 and inputs is not None and channel_axis(out, inputs, module) == 3
     maps = out.flatten(1, -2) if last else out.flatten(2).transpose(1, 2)
     tokens = out if out.ndim == 3 else maps
     if mask is not None and mask.shape == tokens.shape[:2]:
-        return pool_tokens(tokens, mask, pooling)
+        return pool_tokens(tokens, mask, pooling), pooling
     if pooling == "max":
-        return tokens.amax(1)
-    return tokens.mean(1) if pooling == "mean" else tokens[:, 0 if pooling == "cls" else -1]
+        return tokens.amax(1), pooling
+    rows = tokens.mean(1) if pooling == "mean" else tokens[:, 0 if pooling == "cls" else -1]
+    return rows, pooling
+
+
+def pool_output(out: Any, pooling: str | None, name: str, **how: Any) -> Tensor:  # shape (n, d)
+    "Pool the outputs of a model into one vector per input; the parameters are those of `pooled`."
+    return pooled(out, pooling, name, **how)[0]
 
 # %% ../../nbs/inputs/02_pooling.ipynb #739a713e
 def channel_axis(
@@ -140,15 +121,12 @@ def channel_axis(
     by_timm = dict(NCHW=1, NHWC=3).get(getattr(module, "output_fmt", None) or "")
     if by_timm is not None:
         return by_timm
-    parts = list(inputs.values()) if isinstance(inputs, Mapping) else [inputs]
     first = last = False
-    for x in parts:
+    for x in inputs.values() if isinstance(inputs, Mapping) else [inputs]:
         if isinstance(x, Tensor) and x.ndim == 4:
-            (height, width), shape = x.shape[-2:], out.shape
-            first, last = (
-                abs(h * width - w * height) < 2 * max(height, width)
-                for h, w in (shape[2:], shape[1:3])
-            )
+            height, width = x.shape[-2:]
+            sides = out.shape[2:], out.shape[1:3]
+            first, last = (abs(h * width - w * height) < 2 * max(height, width) for h, w in sides)
     if first and last:
         kinds = {type(m) for m in module.modules()} if isinstance(module, nn.Module) else set()
         last = not kinds & {nn.Conv2d, nn.BatchNorm2d} or bool(kinds & {nn.Linear, nn.LayerNorm})

@@ -313,7 +313,7 @@ def score_by_n(
         with encoders.evaluating(network, encoder.network.device):
             key = _score_key(encoder, s, seed, sizes)
         if key is None:
-            same = f"the same {encoders.PROBE_IMAGES} images, or fails on them"
+            same = f"the same {encoders.PROBE_IMAGES} images"
             note = f"{name} returns different features for {same}; nothing is stored."
             warnings.warn(note, stacklevel=4)
         else:

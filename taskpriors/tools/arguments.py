@@ -75,7 +75,7 @@ def _check_paths(given: dict) -> None:
         raise FileNotFoundError(f"{rule}. Got {word[-80:]!r}; {remedy}")
 
 # %% ../../nbs/tools/07_arguments.ipynb #f7029e36
-_OF_IMAGES = ("images", "split", "limit", "exif_rotation")
+_OF_IMAGES = ("images", "split", "limit")
 _OF_TEXTS = ("texts", "prefix", "query_prefix", "text_column", "label_column")
 _OF_COMMAND = tuple("command run typed config out overwrite report json all plan".split())
 _OF_LABELS = ("labels", "queries", "relevant", "k")
@@ -83,7 +83,7 @@ _OF_LABELS = ("labels", "queries", "relevant", "k")
 
 def _check_text_options(given: dict) -> None:
     "Raise an error if image options are passed with texts, or text options with images."
-    of_others = ("split", "exif_rotation") if "texts" in given else _OF_TEXTS[1:]
+    of_others = ("split",) if "texts" in given else _OF_TEXTS[1:]
     for name in filter(given.__contains__, of_others):
         if name == "label_column" and _label_words(given.get("labels", []))[0]:
             continue  # it is a column of these files

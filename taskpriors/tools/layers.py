@@ -218,17 +218,9 @@ def _check_steady(module, points, views) -> None:
     def some(rows):
         return encode(module, [rows_of(first, rows)], features=views)
 
-    halves = any(w.dtype in (torch.float16, torch.bfloat16) for w in module.parameters())
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    look = embed.Look(
-        name="the layers",
-        features=some,
-        inputs=partial(rows_of, first),
-        device=device,
-        half=halves,
-        kind="texts" if named else "images",
-    )
-    look.check(some(list(range(size))))
+    kind = "texts" if named else "images"
+    embed.check_steady("the layers", some, some(list(range(size))), device, kind)
 
 
 @documented
