@@ -9,7 +9,6 @@ __all__ = []
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
@@ -24,38 +23,24 @@ from .remote import is_url
 # %% ../../nbs/inputs/00_sources.ipynb #97db7931
 _ENDINGS = "npy npz pt pth ckpt bin safetensors csv tsv txt parquet feather arrow json jsonl"
 _ENDINGS += " pkl pickle joblib h5 hdf5 mat xlsx xls zip tar gz bz2 xz zst zarr dat tfrecord"
-FILE_ENDINGS = tuple(
-    f".{ending}" for ending in _ENDINGS.split()
-)  # extensions of files with numbers
+FILE_ENDINGS = tuple(f".{ending}" for ending in _ENDINGS.split())  # of files with numbers
 _WRAPPERS = (nn.DataParallel, nn.parallel.DistributedDataParallel, AveragedModel)
 _NETWORK_FILES = ("config.json", "modules.json")
-_WITH_KEY = re.compile(r"(.+\.npz):([^:/\\]+)")
 
 
 def _home_path(text: str | os.PathLike) -> Path:
     "Expand a leading ~ in a path if it refers to a home folder."
-    with suppress(RuntimeError):  # no user has this name
-        return Path(text).expanduser()
-    return Path(text)
+    return Path(os.path.expanduser(text))
 
 
 def split_key(
     path: str | os.PathLike,
 ) -> tuple[Any, str | None]:  # file or URL; key or None
     "Split FILE.npz:KEY into the file or URL and the name of the array; None if there is no name."
-    text = os.fspath(path)
-    if is_url(text):
-        named = _WITH_KEY.fullmatch(text)
-        return (named[1], named[2]) if named else (text, None)
-    whole = _home_path(text)
-    if not os.path.lexists(whole):
-        for colon in re.finditer(r"(?<=\.npz):(?=.)", text):  # a key may contain colons and slashes
-            file = _home_path(text[: colon.start()])
-            if file.is_file():
-                return file, text[colon.end() :]
-        if named := _WITH_KEY.fullmatch(text):
-            return _home_path(named[1]), named[2]
-    return whole, None
+    text, key = os.fspath(path), None
+    if not os.path.lexists(text) and (named := re.fullmatch(r"(.+?\.npz):(.+)", text)):
+        text, key = named.groups()
+    return (text if is_url(text) else _home_path(text)), key
 
 # %% ../../nbs/inputs/00_sources.ipynb #04f811ce
 def is_repository(name: str) -> bool:
@@ -126,8 +111,7 @@ class FeatureFile(Source):
     @property
     def label(self) -> str:
         "Stem of the file name, with the key if there is one."
-        is_folder = isinstance(self.path, Path) and self.path.is_dir()
-        stem = PurePath(self.path).name if is_folder else PurePath(self.path).stem
+        stem = PurePath(self.path).stem
         return stem if self.key is None else f"{stem}:{self.key}"
 
     @property
@@ -274,7 +258,6 @@ class TextEncoder(Source):
     """
 
     model: Any
-    module = None
     held = "model"
 
     @property
@@ -316,18 +299,13 @@ def _of_text(text: str, is_path: bool) -> FeatureFile | OnnxNetwork | Name:
     file, key = split_key(text)
     if is_url(text) or key is not None:
         return FeatureFile(file, key)
-    in_folder = "/" in text or os.sep in text
+    in_folder = is_path or "/" in text or os.sep in text
     if file.is_dir():
-        if any((file / name).is_file() for name in _NETWORK_FILES):
-            return Name(text)
-        return FeatureFile(file) if is_path or in_folder else Name(text)
+        is_network = any((file / name).is_file() for name in _NETWORK_FILES)
+        return Name(text) if is_network or not in_folder else FeatureFile(file)
     exists = file.is_file() and (in_folder or "." in text)
-    base, at, _ = text.partition("@")
-    if at and not is_path and not exists and re.fullmatch(r"[\w.-]+", base):
-        return Name(text)
-    if is_path or exists or text.lower().endswith(FILE_ENDINGS):
-        return FeatureFile(file)
-    return Name(text)
+    named = text.lower().endswith(FILE_ENDINGS) and not re.match(r"[\w.-]+@", text)
+    return FeatureFile(file) if is_path or exists or named else Name(text)
 
 
 def _unwrapped(module: nn.Module) -> nn.Module:
