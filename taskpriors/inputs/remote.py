@@ -72,20 +72,25 @@ def remote_stamp(url: str) -> tuple[int, str]:
     return _reach(url, look)
 
 
-def read_bytes(url: str, spans: Sequence | None = None) -> bytes:
-    """Read bytes of a file at a URL.
+def read_bytes(place: str, spans: Sequence = ((0, None),)) -> bytes:
+    """Read bytes of a file on this machine or at a URL.
 
-    Spans are pairs (first byte, end byte), and None is the whole file. The bytes of all spans are
-    concatenated; spans beyond the end of the file are truncated.
+    Spans are pairs (first byte, end byte). The bytes of all spans are concatenated; spans beyond
+    the end of the file are truncated.
     """
-    if spans is None:
-        return _reach(url, lambda fs, path: fs.cat_file(path))
     firsts, ends = map(list, zip(*spans, strict=True))
-
-    def read(fs, path):
-        return fs.cat_ranges([path] * len(spans), firsts, ends, on_error="raise")
-
-    return b"".join(_reach(url, read))
+    if is_url(place):
+        parts = _reach(
+            place,
+            lambda fs, path: fs.cat_ranges([path] * len(spans), firsts, ends, on_error="raise"),
+        )
+        return b"".join(parts)
+    parts = []
+    with open(place, "rb") as file:
+        for first, end in spans:
+            file.seek(first)
+            parts.append(file.read(-1 if end is None else end - first))
+    return b"".join(parts)
 
 # %% ../../nbs/inputs/00_remote.ipynb #e8699091
 @cache
