@@ -61,10 +61,8 @@ def _in_order(frame: DataFrame, what: str) -> DataFrame:
     return frame.iloc[order]
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #2e30d35c
-def _table_values(
-    frame: DataFrame, what: str = "a data frame of features"
-) -> np.ndarray:  # shape (n, d)
-    "Return the features in a table; raise an error that names a column without features."
+def _table_values(frame: DataFrame, what: str = "a data frame of features") -> np.ndarray:
+    "Return the features (n, d) in a table; raise an error that names a column without features."
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     frame = _in_order(frame, what)
@@ -185,10 +183,11 @@ def _read_file(path: Path, key: str | None) -> Any:  # array or tensor
     refuse(rule, f"the extension {path.suffix or 'none'}", remedy)
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a3b484ad
-def read_features(
-    source: str | Path | ArrayLike | sources.Source,
-) -> tuple[ArrayLike, str]:  # shape (n, d); how sparse features were converted, empty if unchanged
-    "Read features as they are stored, memory-mapped if possible."
+def read_features(source: str | Path | ArrayLike | sources.Source) -> tuple[ArrayLike, str]:
+    """Read features (n, d) as they are stored, memory-mapped if possible.
+
+    The text describes how sparse features were converted; it is empty for other features.
+    """
     source = sources.source_of(source)
     if isinstance(source, sources.Matrix):
         frame = tables.as_frame(source.values)

@@ -11,7 +11,7 @@ import logging
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -39,20 +39,16 @@ def _check_timm_name(name: str) -> None:
     refuse(rule, repr(name), remedy)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #3ac68af6
-_PATIENCE = 3.0  # seconds for the hub to answer
-
-
 @lru_cache(1)
 def _ask_hub(minute: float) -> bool:  # minute of the request; the answer is cached until the next
-    "Return whether the hub answers a request."
+    "Return whether the hub answers a request within three seconds."
     from huggingface_hub import constants
     from huggingface_hub.utils import get_session
 
-    try:
-        get_session().head(constants.ENDPOINT, timeout=_PATIENCE)
-    except Exception:  # versions of the client raise different errors
-        return False
-    return True
+    with suppress(Exception):  # versions of the client raise different errors
+        get_session().head(constants.ENDPOINT, timeout=3.0)
+        return True
+    return False
 
 
 def _is_offline() -> bool:
@@ -84,10 +80,12 @@ def _refuse_weights(spec: str, e: Exception) -> None:  # raised by timm, the hub
     refuse(rule, got, "check that the weights match the architecture")
 
 # %% ../../nbs/inputs/03_named_models.ipynb #3a736c43
-def timm_module(
-    spec: str,  # NAME, NAME@FILE, NAME@untrained, hf-hub:NAME or local-dir:PATH
-) -> nn.Module:  # without classifier, in evaluation mode
-    "Load a timm model with its weights; raise an error with the missing weights or file."
+def timm_module(spec: str) -> nn.Module:
+    """Load a timm model with its weights, without its classifier and in evaluation mode.
+
+    `spec` is NAME, NAME@FILE, NAME@untrained, hf-hub:NAME or local-dir:PATH. An error names the
+    missing weights or file.
+    """
     import timm
 
     name, weights = spec, ""
@@ -109,7 +107,7 @@ def timm_module(
                 overlay = dict(state_dict=state, num_classes=0, label_offset=0)
                 options["pretrained_cfg_overlay"] = overlay
             local = weights != "" or name.startswith("local-dir:")
-            with nullcontext() if local else hub_at_once():
+            with hub_at_once(cache_alone=local):
                 module = timm.create_model(name, num_classes=0, **options).eval()
         except Exception as e:  # timm, the hub and torch raise errors of many types
             _refuse_weights(spec, e)
@@ -224,19 +222,16 @@ def transformers_model(name: str, *, texts: bool = False) -> tuple[Network, str 
     check_names([Name(name)], texts=texts)
     source = _cached_place(name, texts)
     reader = transformers.AutoTokenizer if texts else transformers.AutoImageProcessor
-    with quiet_libraries(), hub_at_once(), torch.random.fork_rng(devices=[]):
+    rule = f"{name[-80:]} must be a network of transformers with its processor"
+    loaded = loading(rule, f"check the name, or use hf-hub:{name} for a timm network")
+    with loaded, quiet_libraries(), hub_at_once(), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
-        try:
-            saved_from = (transformers.AutoConfig.from_pretrained(source).architectures or [""])[0]
-            kind = transformers.AutoModel  # without a head
-            if _CLASSIFIES.search(saved_from):
-                kind = getattr(transformers, saved_from, kind)
-            network, report = kind.from_pretrained(source, output_loading_info=True)
-            processor = reader.from_pretrained(source)
-        except Exception as e:  # the hub and the library raise errors of many types
-            remedy = f"check the name, or use hf-hub:{name} for a timm network"
-            rule = f"{name[-80:]} must be a network of transformers with its processor"
-            refuse(rule, f"{type(e).__name__}: {e}", remedy, OSError)
+        saved_from = (transformers.AutoConfig.from_pretrained(source).architectures or [""])[0]
+        kind = transformers.AutoModel  # without a head
+        if _CLASSIFIES.search(saved_from):
+            kind = getattr(transformers, saved_from, kind)
+        network, report = kind.from_pretrained(source, output_loading_info=True)
+        processor = reader.from_pretrained(source)
     absent = list(report["missing_keys"])
     if not texts and hasattr(network, "vision_model") and any("text_model." in k for k in absent):
         network, absent = network.vision_model, [k for k in absent if k.startswith("vision_model.")]
@@ -250,13 +245,12 @@ def transformers_model(name: str, *, texts: bool = False) -> tuple[Network, str 
 
 def _embeds_images_and_texts(place: str) -> bool:
     "Return whether a model on the hub or in a folder is an image-text model such as CLIP."
-    try:
+    with suppress(Exception):  # errors of many types; loading reports them
         from transformers import PretrainedConfig
 
         config, _ = PretrainedConfig.get_config_dict(place)
-    except Exception:  # errors of many types; loading reports them
-        return False
-    return {"text_config", "vision_config"} <= config.keys()
+        return {"text_config", "vision_config"} <= config.keys()
+    return False
 
 
 def text_model(name: str, pooling: str | None) -> Network:
@@ -272,9 +266,6 @@ def text_model(name: str, pooling: str | None) -> Network:
     remedy = "pip install taskpriors[sentence], or pass a function of a list of texts"
     with loading(rule, remedy, ImportError):
         from sentence_transformers import SentenceTransformer
-    try:
-        with quiet_libraries():
-            return Network(SentenceTransformer(place, device="cpu"))
-    except Exception as e:  # the hub and the libraries raise errors of many types
-        remedy = "check the name, the folder and the network connection"
-        refuse(f"{name[-60:]!r} must be a text model", f"{type(e).__name__}: {e}", remedy, OSError)
+    remedy = "check the name, the folder and the network connection"
+    with loading(f"{name[-60:]!r} must be a text model", remedy), quiet_libraries():
+        return Network(SentenceTransformer(place, device="cpu"))

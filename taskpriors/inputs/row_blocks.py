@@ -47,16 +47,16 @@ class _Layout(NamedTuple):
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #5b4b884d
 _HEAD = 2**20  # bytes that are read first, in which the header must end
-_NUMPY = {"<f2": torch.float16, "<f4": torch.float32, "<f8": torch.float64}
-_SAFE = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64}
+_DTYPES = {"<f2": torch.float16, "<f4": torch.float32, "<f8": torch.float64, "BF16": torch.bfloat16}
+_DTYPES |= {"F16": torch.float16, "F32": torch.float32, "F64": torch.float64}
 
 
-def _dtype_of(word, dtypes, path) -> torch.dtype:
-    if word not in dtypes:
+def _dtype_of(word: str, path: str) -> torch.dtype:
+    if word not in _DTYPES:
         rule = "a file of features must contain little-endian floating-point numbers"
         got = f"{word} in {Path(path).name}"
         checks.refuse(rule, got, "save it as float16, float32 or float64")
-    return dtypes[word]
+    return _DTYPES[word]
 
 
 def _npy_layout(path: str) -> _Layout:
@@ -70,7 +70,7 @@ def _npy_layout(path: str) -> _Layout:
     if by_columns and len(shape) == 2 and min(shape) > 1:
         remedy = "save np.ascontiguousarray(X)"
         checks.refuse("a matrix must be stored in row-major order", "column-major order", remedy)
-    return _Layout(path, start.tell(), shape, _dtype_of(dtype.str, _NUMPY, path))
+    return _Layout(path, start.tell(), shape, _dtype_of(dtype.str, path))
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #41a0a609
 def _safetensors_layout(path: str) -> _Layout:
@@ -82,7 +82,7 @@ def _safetensors_layout(path: str) -> _Layout:
         header.pop("__metadata__", None)
     matrices = {name: entry for name, entry in header.items() if len(entry["shape"]) == 2}
     entry = matrices[chosen_name(matrices, Path(path), None)]
-    dtype = _dtype_of(entry["dtype"], _SAFE, path)
+    dtype = _dtype_of(entry["dtype"], path)
     return _Layout(path, end + entry["data_offsets"][0], tuple(entry["shape"]), dtype)
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #bcc5aefd
@@ -91,9 +91,9 @@ def _map_layout(X: Any) -> _Layout | None:  # None if it is not a complete numpy
     import mmap
 
     whole = isinstance(X, np.memmap) and isinstance(X.base, mmap.mmap) and X.filename is not None
-    if not whole or not X.flags.c_contiguous or X.dtype.str not in _NUMPY:
+    if not whole or not X.flags.c_contiguous or X.dtype.str not in _DTYPES:
         return None
-    return _Layout(str(Path(X.filename).absolute()), X.offset, X.shape, _NUMPY[X.dtype.str])
+    return _Layout(str(Path(X.filename).absolute()), X.offset, X.shape, _DTYPES[X.dtype.str])
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #714ff128
 _BLOCK_BYTES = 2**23  # of a block in float32: large enough for fast products
@@ -275,9 +275,7 @@ def open_models(models: Mapping[str, RowMatrix]) -> dict[str, RowMatrix]:
     remedy = "pass a dictionary name -> features"
     checks.check_instance(models, Mapping, "models", remedy=remedy)
     if not models:
-        checks.refuse(
-            "models must contain at least one model", "none", "pass the features of a model"
-        )
+        checks.refuse("models must contain at least one model", "none", remedy)
     for name in models:
         check_name(name, "all models")
     opened = {str(name): open_rows(X, name=str(name)) for name, X in models.items()}

@@ -33,9 +33,7 @@ def _home_path(text: str | os.PathLike) -> Path:
     return Path(os.path.expanduser(text))
 
 
-def split_key(
-    path: str | os.PathLike,
-) -> tuple[Any, str | None]:  # file or URL; key or None
+def split_key(path: str | os.PathLike) -> tuple[Any, str | None]:
     "Split FILE.npz:KEY into the file or URL and the name of the array; None if there is no name."
     text, key = os.fspath(path), None
     if not os.path.lexists(text) and (named := re.fullmatch(r"(.+?\.npz):(.+)", text)):
@@ -74,6 +72,13 @@ class Source:
     def encode(self) -> Callable | None:
         "Method `encode` of the model; None if it has none."
         return getattr(getattr(self, "model", None), "encode", None)
+
+    @property
+    def module(self) -> nn.Module | None:
+        "The model if it is a module, or the module whose method it is; None for other models."
+        model = getattr(self, "model", None)
+        owner = getattr(model, "__self__", model)
+        return owner if isinstance(owner, nn.Module) else None
 
     @property
     def label(self) -> str:
@@ -157,11 +162,6 @@ class Network(Source):
     partner: Callable | None = None  # transform of an image, processor or tokenizer
 
     @property
-    def module(self) -> nn.Module:
-        "Module with the weights."
-        return self.model
-
-    @property
     def encode_image(self) -> Callable | None:
         "Method that embeds images, in image-text models such as CLIP; None in other models."
         return _first_of(self.model, ("encode_image", "get_image_features"))
@@ -203,20 +203,13 @@ class Function(Source):
     model: Callable
     partner: Callable | None = None  # transform of an image
 
-    @property
-    def module(self) -> nn.Module | None:
-        "Module whose method the function is; None for other functions."
-        owner = getattr(self.model, "__self__", None)
-        return owner if isinstance(owner, nn.Module) else None
-
     of_transformers = False
     held = "model"
 
     @property
     def label(self) -> str:
         "Name of the function, or of the class of a callable object."
-        owner = getattr(self.model, "__self__", self.model)
-        name = getattr(self.model, "__qualname__", type(owner).__name__)
+        name = getattr(self.model, "__qualname__", type(self.model).__name__)
         return name.replace("<lambda>", "function")
 
 
@@ -231,10 +224,6 @@ class OnnxNetwork(Source):
     def label(self) -> str:
         "Stem of the file name; OnnxModel for a session."
         return self.model.stem if isinstance(self.model, Path) else "OnnxModel"
-
-    def label_at(self, k: int) -> str:
-        "Stem of the file name, or the class of a session and its position."
-        return self.label if isinstance(self.model, Path) else f"{type(self.model).__name__}_{k}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,11 +265,7 @@ class Unknown(Source):
     "An object that is not a model."
 
     value: object
-
-    def label_at(self, k: int) -> str:
-        "Return a label: the class name of the model and its position in the list."
-        value = self.value[0] if isinstance(self.value, tuple) and self.value else self.value
-        return f"{type(value).__name__}_{k}"
+    held = "value"
 
     @property
     def kind(self) -> str:
@@ -359,10 +344,8 @@ def source_of(model: object) -> Source:
 # %% ../../nbs/inputs/00_sources.ipynb #a00be726
 def sources_of(models: Any) -> list[Source]:
     "Convert a sequence of models, or a single model, to sources."
-    processed = (
-        isinstance(models, tuple) and len(models) == 2 and comes_from(models[1], "transformers")
-    )
-    several = isinstance(models, tuple) and not processed
+    is_pair = isinstance(models, tuple) and len(models) == 2
+    several = isinstance(models, tuple) and not (is_pair and comes_from(models[1], "transformers"))
     source = Unknown(models) if several else source_of(models)
     if not isinstance(source, Unknown) or not isinstance(models, Iterable):
         return [source]

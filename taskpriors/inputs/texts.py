@@ -108,11 +108,8 @@ class TextSource:
         new.fingerprint = _digest(new.texts)
         return new
 
-    def subset(
-        self,
-        keep: checks.ArrayLike,  # boolean mask of shape (n,), or positions
-    ) -> "TextSource":
-        "Return the texts at a mask or positions."
+    def subset(self, keep: checks.ArrayLike) -> "TextSource":
+        "Return the texts at a boolean mask of shape (n,) or at positions."
         keep = torch.as_tensor(keep)
         keep = (keep.nonzero().flatten() if keep.dtype == torch.bool else keep).tolist()
         new = copy(self)
@@ -221,8 +218,7 @@ def load_texts(
     elif text_column is not None or label_column is not None:
         rule, remedy = "`text_column` and `label_column` require a table", "leave them out"
         checks.refuse(rule, type(source).__name__, remedy, TypeError)
-    is_series = hasattr(texts, "iloc") and hasattr(texts, "index")
-    names = _names_in(texts.index, ids) if is_series else None
+    names = _names_in(texts.index, ids) if hasattr(texts, "iloc") else None  # of a series
     if not isinstance(texts, Collection) or isinstance(texts, (type, bytes, Mapping, Set)):
         rule, remedy = "texts must be a list, a table or a file", "pass a list of strings"
         checks.refuse(rule, type(source).__name__, remedy, TypeError)
@@ -287,10 +283,8 @@ class TokenEncoder(nn.Module):
 
     def tokens(self, texts: Sequence) -> dict[str, Tensor]:
         "Return tokens and mask of texts, name -> tensor (n, t), on the device of the network."
-        tokenizing = dict(
-            padding=self.padding, truncation=self.longest is not None, return_tensors="pt"
-        )
-        batch = self.tokenizer(list(texts), max_length=self.longest, **tokenizing)
+        cut = dict(truncation=self.longest is not None, max_length=self.longest)
+        batch = self.tokenizer(list(texts), padding=self.padding, return_tensors="pt", **cut)
         device = device_of(self.model)
         return {k: v.to(device) for k, v in _right_padded(batch).items()}
 
@@ -346,10 +340,9 @@ def word_means(vectors: Any, texts: TextSource, name: str = "vectors") -> Tensor
         else:
             empty.append(k)
     if empty:
-        message = f"{len(empty)} of {len(texts)} texts have no word known to {name}, the first at"
-        warnings.warn(
-            f"embed: {message} position {empty[0]}; their features are zero.", stacklevel=2
-        )
+        message = f"embed: {len(empty)} of {len(texts)} texts have no word known to {name}, the "
+        message += f"first at position {empty[0]}; their features are zero."
+        warnings.warn(message, stacklevel=2)
     return out
 
 # %% ../../nbs/inputs/07_texts.ipynb #2a9ff068

@@ -89,12 +89,8 @@ class Printed:
     font: Tensor  # (n,)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #1b2939a4
-def printed(
-    n: int = 12_000,  # half of them digits
-    *,
-    seed: int = 0,
-) -> Printed:
-    "Sample `n` printed characters, and distort them."
+def printed(n: int = 12_000, *, seed: int = 0) -> Printed:
+    "Sample `n` printed characters, of which half are digits, and distort them."
     g = torch.Generator().manual_seed(seed)
     glyphs = _glyphs_of_fonts()
 
@@ -127,22 +123,21 @@ class Gradients(nn.Module):
         return F.adaptive_avg_pool2d(strength, 2).flatten(1)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #7a3ef533
-def _linear(d, weight=None, bias=True) -> nn.Module:
-    layer = nn.Linear(64, d, bias)
-    if weight is not None:
-        layer.weight.data = weight
-        layer.bias.data = torch.zeros(d)
-    return nn.Sequential(nn.Flatten(), layer)
+def _linear(width) -> nn.Sequential:
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, width))
 
 # %% ../../nbs/inputs/05_zoo.ipynb #55895ad6
 @functools.cache
-def _components(d: int) -> Tensor:  # shape (d, pixels); of printed characters
+def _components(width: int) -> Tensor:  # shape (width, pixels); of printed characters
     x = printed(2000).views[:, 0].flatten(1).double()
-    return torch.linalg.eigh(x.T.cov()).eigenvectors[:, -d:].T.float().contiguous()
+    return torch.linalg.eigh(x.T.cov()).eigenvectors[:, -width:].T.float().contiguous()
 
 
-def _pca(d=16) -> nn.Module:
-    return _linear(d, _components(d).clone())
+def _pca(width) -> nn.Module:
+    network = _linear(width)
+    network[1].weight.data = _components(width).clone()
+    network[1].bias.data = torch.zeros(width)
+    return network
 
 # %% ../../nbs/inputs/05_zoo.ipynb #5cdf3833
 def _timm_network(architecture: str, **settings: Any) -> nn.Module:
@@ -221,11 +216,11 @@ def zoo_names() -> list[str]:
     return list(_ZOO)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #cd0a0d89
-def _contrastive_loss(
-    network: nn.Module,
-    views: Tensor,  # two views of each of B characters, shape (B, 2, 1, 8, 8)
-) -> Tensor:  # a scalar
-    "Cross-entropy of identifying the other view of a character among all others."
+def _contrastive_loss(network: nn.Module, views: Tensor) -> Tensor:
+    """Cross-entropy of identifying the other view of a character among all others.
+
+    `views` are two views of each of B characters, shape (B, 2, 1, 8, 8).
+    """
     z = F.normalize(network(views.flatten(0, 1)), dim=-1)
     similarity = (z @ z.T / 0.2).fill_diagonal_(-torch.inf)
     return F.cross_entropy(similarity, torch.arange(len(z)) ^ 1)
@@ -305,9 +300,8 @@ def _zoo_key(name: str, recipe: _Recipe) -> str:
 
     code = [inspect.getsource(f) for f in _MAKERS]
     versions = [torch.__version__, timm.__version__, matplotlib.__version__]
-    layout = 2  # version of the file layout: the description contains the key
     settings = [recipe.build.__name__, recipe.width, recipe.objective, recipe.steps]
-    return digest_json([name, settings, code, versions, layout])
+    return digest_json([name, settings, code, versions])
 
 # %% ../../nbs/inputs/05_zoo.ipynb #3fc2e3c9
 @entry_point
