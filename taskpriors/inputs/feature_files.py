@@ -6,10 +6,8 @@
 __all__ = []
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #f1a3370f
-import mmap
 import warnings
-import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,41 +26,12 @@ FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parque
 _ARRAYS = (".npy", ".npz", ".pt", ".pth", ".safetensors")
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #244cdfc7
-def _members(path: Path, key: str | None) -> list[zipfile.ZipInfo]:
-    "Members of an archive named `key`; without a key, those named features, or else all."
-    with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-    named = [m for m in members if m.filename.removesuffix(".npy") == (key or "features")]
-    return named if key else named or members
-
-# %% ../../nbs/inputs/01_feature_files.ipynb #983dcdbc
-def _map_npy(path: Path) -> np.ndarray:
-    "Memory-map the array in an .npy file."
-    try:
-        return np.load(path, mmap_mode="c", allow_pickle=False)
-    except OSError:
-        if not path.is_file():
-            raise
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-
-# %% ../../nbs/inputs/01_feature_files.ipynb #83096c84
-def _private_map(a: np.memmap) -> np.ndarray:
-    "Return a copy-on-write memory map of the same file; other arrays are unchanged."
-    whole = isinstance(a.base, mmap.mmap) and a.flags.c_contiguous
-    if a.flags.writeable or not whole or a.filename is None:
-        return a
-    try:
-        return np.memmap(a.filename, a.dtype, "c", a.offset, a.shape)
-    except OSError:  # the file was deleted, or memory cannot be reserved
-        return a
-
-# %% ../../nbs/inputs/01_feature_files.ipynb #edf07d02
 def _with_room(values: Any) -> Any:
-    floats = getattr(values, "dtype", None) in (np.float32, np.float64)
-    if isinstance(values, np.memmap) and not floats:
-        check_memory(
-            4 * values.size, "store them as float32, which is memory-mapped without conversion"
-        )
+    "Check that a memory map that torch cannot share fits in memory."
+    shared = getattr(values, "dtype", None) in (np.float32, np.float64)
+    if isinstance(values, np.memmap) and not (shared and values.flags.writeable):
+        remedy = "pass the path of a file that stores them as float32, which is memory-mapped"
+        check_memory(max(4 * values.size, values.nbytes), remedy)
     return values
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #d963fd6f
@@ -92,24 +61,18 @@ def _in_order(frame: DataFrame, what: str) -> DataFrame:
     return frame.iloc[order]
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #2e30d35c
-def _table_values(
-    frame: DataFrame, what: str = "a data frame of features"
-) -> np.ndarray:  # shape (n, d)
-    "Return the features in a table; raise an error that names a column without features."
-    named = [name for name in _VECTORS if name in frame]
-    if not named and frame.shape[1] == 1:
-        named = [frame.columns[0]]
-    cells = frame[named[0]].tolist() if named else []
-    vectors = cells if cells and isinstance(cells[0], (list, tuple, np.ndarray)) else None
-    if vectors is not None:
-        vectors = _in_order(frame, what)[named[0]].tolist()
-        if len({np.shape(v) for v in vectors}) > 1:
-            rule, remedy = f"{what} must have vectors of equal length", "pad or drop some"
-            refuse(rule, "different lengths", remedy)
-        return np.array(vectors)
+def _table_values(frame: DataFrame, what: str = "a data frame of features") -> np.ndarray:
+    "Return the features (n, d) in a table; raise an error that names a column without features."
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     frame = _in_order(frame, what)
+    named = [name for name in frame if name in _VECTORS or frame.shape[1] == 1]
+    cells = frame[named[0]].tolist() if named else []
+    if cells and isinstance(cells[0], (list, tuple, np.ndarray)):
+        if len({np.shape(vector) for vector in cells}) > 1:
+            rule, remedy = f"{what} must have vectors of equal length", "pad or drop some"
+            refuse(rule, "different lengths", remedy)
+        return np.array(cells)
     for name, kind in frame.dtypes.items():
         if not is_numeric_dtype(kind) and not is_bool_dtype(kind):
             got, remedy = f"{name!r} of type {kind}", "drop that column"
@@ -156,64 +119,63 @@ def _dense_rows(X: Any) -> tuple[np.ndarray, str]:  # rows; description of the c
     return dense, f"{words}, converted to {kept.sum():,} with the same inner products"
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #538e9c99
-def _stored(path: Path, key: str | None) -> dict[str, Any]:  # name -> array
-    "Load the arrays or tensors in a file, by name."
-    ending = path.suffix.lower()
-    if ending == ".npy":
-        return {"features": _map_npy(path)}
-    if ending == ".npz":
-        names = {m.filename.removesuffix(".npy") for m in _members(path, key)}
-        if names >= {"data", "format", "shape"}:  # of scipy.sparse.save_npz
-            from scipy.sparse import load_npz
-
-            return {"features": load_npz(path)}
-        with np.load(path, allow_pickle=False) as archive:
-            several = dict.fromkeys(sorted(archive.files))
-            return several if len(names) != 1 else {name: archive[name] for name in names}
-    if ending == ".safetensors":
-        from safetensors.torch import load_file
-
-        return load_file(path)
-    saved = torch.load(path, map_location="cpu", weights_only=True)
-    if isinstance(saved, Tensor):
-        return {"features": saved.detach()}
-    if not isinstance(saved, Mapping):
-        raise TypeError(f"{type(saved).__name__}, which is not a tensor")
-    return {k: v.detach() for k, v in saved.items() if isinstance(v, Tensor)}
-
-# %% ../../nbs/inputs/01_feature_files.ipynb #5094a5ee
-def _chosen(arrays: dict, path: Path, key: str | None) -> Any:  # an array
-    if key in arrays and arrays[key] is not None:
-        return arrays[key]
-    names = ", ".join(map(repr, arrays))
-    if key is not None:
-        rule = f"{path.name} must contain the array {key!r}"
-        refuse(rule, names, "name an array that it contains")
-    if "features" in arrays:
-        return arrays["features"]
-    if len(arrays) != 1:
+def chosen_name(names: Collection, path: Path, key: str | None) -> Any:  # one of the names
+    "Select the features among the arrays of a file: `key`, `features` or the only one."
+    if key is None and ("features" in names or len(names) == 1):
+        return "features" if "features" in names else next(iter(names))
+    if key in names:
+        return key
+    rule, remedy = f"{path.name} must contain the array {key!r}", "name an array that it contains"
+    if key is None:
         rule = f"{path.name} must contain 'features' or a single array"
         remedy = "store a single array, or name it 'features'"
-        if path.suffix.lower() == ".npz" and arrays:
-            remedy = f"name one, e.g. {path.name[-60:]}:{next(iter(arrays))}"
-        refuse(rule, names, remedy)
-    return next(iter(arrays.values()))
+        if path.suffix.lower() == ".npz" and names:
+            remedy = f"name one, e.g. {path.name[-60:]}:{next(iter(names))}"
+    refuse(rule, ", ".join(map(repr, names)), remedy)
+
+# %% ../../nbs/inputs/01_feature_files.ipynb #5094a5ee
+def _read_array(path: Path, key: str | None) -> Any:  # array or tensor
+    "Load the features in a file of arrays or tensors."
+    ending = path.suffix.lower()
+    if ending == ".npy":
+        return np.load(path, mmap_mode="c", allow_pickle=False)
+    if ending == ".npz":
+        with np.load(path, allow_pickle=False) as archive:
+            if {"data", "format", "shape"} <= {*archive.files}:  # of scipy.sparse.save_npz
+                from scipy.sparse import load_npz
+
+                return load_npz(path)
+            name = chosen_name(sorted(archive.files), path, key)
+            n_bytes = archive.zip.getinfo(f"{name}.npy").file_size
+            check_memory(n_bytes, "store fewer rows or fewer bits")
+            return archive[name]
+    if ending == ".safetensors":
+        from safetensors import safe_open
+
+        with safe_open(path, "pt") as stored:
+            return stored.get_tensor(chosen_name(stored.keys(), path, key))
+    saved = torch.load(path, map_location="cpu", weights_only=True)
+    if isinstance(saved, Tensor):
+        return saved
+    if not isinstance(saved, Mapping):
+        raise TypeError(f"{type(saved).__name__}, which is not a tensor")
+    tensors = {name: value for name, value in saved.items() if isinstance(value, Tensor)}
+    return tensors[chosen_name(tensors, path, key)]
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #3651639d
 def _read_file(path: Path, key: str | None) -> Any:  # array or tensor
     "Load the features in a file."
     ending, rule = path.suffix.lower(), f"{path.name[-60:]} must be a file of features"
+    if path.is_dir():
+        rule = "features must be a file, and a folder must contain a network"
+        refuse(rule, repr(path.name), "name a file")
     if not path.exists():
         refuse(rule, "no such file", "check the path", FileNotFoundError)
     if ending in _ARRAYS:
-        remedy = "check the file"
-        if ending in (".pt", ".pth"):
-            remedy = "store only the tensor, with torch.save(X, FILE)"
+        of_torch = ending in (".pt", ".pth")
+        remedy = "store only the tensor, with torch.save(X, FILE)" if of_torch else "check the file"
         with loading(f"{path.name} must contain features", remedy):
-            for member in _members(path, key) if ending == ".npz" else ():
-                check_memory(member.file_size, "store fewer rows or fewer bits")
-            stored = _stored(path, key)
-        return _with_room(_chosen(stored, path, key))
+            return _with_room(_read_array(path, key))
     if tables.kind_of(path):
         return _table_values(tables.read(path, numbers=True), path.name[-80:])
     remedy = f"store them as one of {', '.join(FEATURE_FILES)}"
@@ -221,26 +183,20 @@ def _read_file(path: Path, key: str | None) -> Any:  # array or tensor
     refuse(rule, f"the extension {path.suffix or 'none'}", remedy)
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a3b484ad
-def read_features(
-    source: str | Path | ArrayLike | sources.Source,
-) -> tuple[ArrayLike, str]:  # shape (n, d); how sparse features were converted, empty if unchanged
-    "Read features as they are stored, memory-mapped if possible."
+def read_features(source: str | Path | ArrayLike | sources.Source) -> tuple[ArrayLike, str]:
+    """Read features (n, d) as they are stored, memory-mapped if possible.
+
+    The text describes how sparse features were converted; it is empty for other features.
+    """
     source = sources.source_of(source)
     if isinstance(source, sources.Matrix):
-        values = source.values
-        frame = tables.as_frame(values)
-        if isinstance(values, np.memmap):
-            values = _with_room(_private_map(values))
-        elif frame is not None:
-            values = _table_values(frame)
-        values = values.detach() if isinstance(values, Tensor) else values
-        return _dense_rows(values) if _is_sparse(values) else (values, "")
-    if not isinstance(source, sources.FeatureFile):
+        frame = tables.as_frame(source.values)
+        values = _with_room(source.values) if frame is None else _table_values(frame)
+    elif isinstance(source, sources.FeatureFile):
+        path = local_copy(source.path) if isinstance(source.path, str) else source.path
+        values = _read_file(path, source.key)
+    else:
         rule = "features must be an array, a data frame or a file"
         refuse(rule, source.label, "pass one of these", TypeError)
-    path = local_copy(source.path) if isinstance(source.path, str) else source.path
-    if path.is_dir():
-        rule = "features must be a file, and a folder must contain a network"
-        refuse(rule, repr(path.name), "name a file")
-    values = _read_file(path, source.key)
+    values = values.detach() if isinstance(values, Tensor) else values
     return _dense_rows(values) if _is_sparse(values) else (values, "")

@@ -7,13 +7,12 @@ __all__ = []
 
 # %% ../../nbs/inputs/03_named_models.ipynb #648ddc55
 import difflib
-import json
 import logging
-import math
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 
 import torch
@@ -23,7 +22,6 @@ from ..checks import refuse
 from .remote import loading
 from .sources import Name, Network, Source, is_repository
 from ..refusals import listed
-from ..toml import packaged_toml
 
 # %% ../../nbs/inputs/03_named_models.ipynb #11bfc461
 def _check_timm_name(name: str) -> None:
@@ -37,34 +35,27 @@ def _check_timm_name(name: str) -> None:
         return
     near = tagged[:5] or difflib.get_close_matches(base, timm.list_models(), 3, 0.5)
     remedy = f"did you mean {' or '.join(near)}" if near else "choose a name in timm.list_models()"
-    if Path(name).is_file():
-        remedy = f"to pass the file with this name, add its extension, as in {name}.npy"
     rule = f"timm {timm.__version__} must have the {'weights' if is_model else 'model'}"
     refuse(rule, repr(name), remedy)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #3ac68af6
-_PATIENCE = 3.0  # seconds for the hub to answer
-_BELIEVED = 60.0  # seconds for which the answer is cached
-_hub_state: dict = {}  # time of the last request, and whether the hub answered
-
-
-def _ask_hub() -> bool:
-    "Return whether the hub answers a request."
+@lru_cache(1)
+def _ask_hub(minute: float) -> bool:  # minute of the request; the answer is cached until the next
+    "Return whether the hub answers a request within three seconds."
     from huggingface_hub import constants
     from huggingface_hub.utils import get_session
 
     with suppress(Exception):  # versions of the client raise different errors
-        get_session().head(constants.ENDPOINT, timeout=_PATIENCE)
+        get_session().head(constants.ENDPOINT, timeout=3.0)
         return True
     return False
 
 
-def _hub_answers() -> bool:
-    "Return whether the hub answers; the result is cached for a minute."
-    now = time.monotonic()
-    if now - _hub_state.get("at", -math.inf) > _BELIEVED:
-        _hub_state.update(answers=_ask_hub(), at=now)
-    return _hub_state["answers"]
+def _is_offline() -> bool:
+    "Return whether the client is in offline mode or the hub does not answer."
+    from huggingface_hub import constants
+
+    return constants.HF_HUB_OFFLINE or not _ask_hub(time.monotonic() // 60)
 
 
 @contextmanager
@@ -73,49 +64,11 @@ def hub_at_once(cache_alone: bool = False) -> Iterator:
     from huggingface_hub import constants
 
     before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = before or cache_alone or not _hub_answers()
+    constants.HF_HUB_OFFLINE = cache_alone or _is_offline()
     try:
         yield
     finally:
         constants.HF_HUB_OFFLINE = before
-
-# %% ../../nbs/inputs/03_named_models.ipynb #near0002
-_TEXT_MODELS = {  # well-known text encoders on the hub
-    *(f"sentence-transformers/all-{k}" for k in ("MiniLM-L6-v2", "MiniLM-L12-v2", "mpnet-base-v2")),
-    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
-    *(f"intfloat/e5-{size}-v2" for size in ("small", "base", "large")),
-    *(f"intfloat/multilingual-e5-{size}" for size in ("small", "base", "large")),
-    *(f"BAAI/bge-{size}-en-v1.5" for size in ("small", "base", "large")),
-    *(f"thenlper/gte-{size}" for size in ("small", "base", "large")),
-    *("BAAI/bge-m3", "nomic-ai/nomic-embed-text-v1.5", "google-bert/bert-base-uncased"),
-}
-
-
-def _hub_names() -> set[str]:
-    "Return names on the hub: cached ones, names of timm, and names of well-known models."
-    import timm
-    from huggingface_hub import constants
-
-    folders = Path(constants.HF_HUB_CACHE).glob("models--*--*")
-    cached = {k.name.removeprefix("models--").replace("--", "/") for k in folders}
-    table = packaged_toml("inputs/model_names.toml").values()
-    known = {name for others in table for name in others if "/" in name}
-    known |= {f"timm/{name}" for name in timm.list_pretrained()}
-    return known | cached | _TEXT_MODELS
-
-
-def _did_you_mean(name: str) -> str:  # empty if the name is known, or no known name is similar
-    "Return the beginning of a remedy with the most similar names on the hub."
-    import timm
-
-    address = re.sub(r"^hf[-_]hub:|@.*$", "", name)
-    known = {place: place for place in sorted(_hub_names())}
-    if "/" not in address:  # the owner may be left out
-        known = {place.partition("/")[2]: place for place in known}
-    if address in known or Path(name).exists() or timm.is_model(address.partition(".")[0]):
-        return ""
-    near = [known[k] for k in difflib.get_close_matches(address, known, 3, 0.75)]
-    return f"did you mean {' or '.join(near)}? Otherwise " if near else ""
 
 # %% ../../nbs/inputs/03_named_models.ipynb #dd3d76ab
 def _refuse_weights(spec: str, e: Exception) -> None:  # raised by timm, the hub or torch
@@ -123,14 +76,16 @@ def _refuse_weights(spec: str, e: Exception) -> None:  # raised by timm, the hub
     got = f"{type(e).__name__}: {' '.join(str(e).split())}"[:160]
     if isinstance(e, OSError) or re.search("HTTP|Connect|Offline|Timeout|Proxy", type(e).__name__):
         remedy = "check the name and the network connection, or pass a file as NAME@FILE"
-        refuse(rule, got, _did_you_mean(spec) + remedy, OSError)
+        refuse(rule, got, remedy, OSError)
     refuse(rule, got, "check that the weights match the architecture")
 
 # %% ../../nbs/inputs/03_named_models.ipynb #3a736c43
-def timm_module(
-    spec: str,  # NAME, NAME@FILE, NAME@untrained, hf-hub:NAME or local-dir:PATH
-) -> nn.Module:  # without classifier, in evaluation mode
-    "Load a timm model with its weights; raise an error with the missing weights or file."
+def timm_module(spec: str) -> nn.Module:
+    """Load a timm model with its weights, without its classifier and in evaluation mode.
+
+    `spec` is NAME, NAME@FILE, NAME@untrained, hf-hub:NAME or local-dir:PATH. An error names the
+    missing weights or file.
+    """
     import timm
 
     name, weights = spec, ""
@@ -152,7 +107,7 @@ def timm_module(
                 overlay = dict(state_dict=state, num_classes=0, label_offset=0)
                 options["pretrained_cfg_overlay"] = overlay
             local = weights != "" or name.startswith("local-dir:")
-            with nullcontext() if local else hub_at_once():
+            with hub_at_once(cache_alone=local):
                 module = timm.create_model(name, num_classes=0, **options).eval()
         except Exception as e:  # timm, the hub and torch raise errors of many types
             _refuse_weights(spec, e)
@@ -205,35 +160,25 @@ def cached_snapshot(repository: str) -> Path | None:  # None if its weights are 
     return None
 
 # %% ../../nbs/inputs/03_named_models.ipynb #e41de11d
+def is_to_be_fetched(source: Source, texts: bool) -> bool:
+    "Return whether the weights of a model must be downloaded from the hub."
+    places = repositories_of(source, texts)
+    return bool(places) and not any(map(cached_snapshot, places))
+
+
 def check_names(sources: Iterable[Source], *, texts: bool = False) -> None:
     "Raise `OSError` for all names whose weights are not cached, if there is no connection."
-    from huggingface_hub import constants
-
     named = [source for source in sources if isinstance(source, Name)]
     of_images = [source.text for source in named if texts and source.of_zoo]
     if of_images:
         got = f"{listed(of_images, 6)} from the zoo of image models"
         remedy = "pass text encoders or features"
         refuse("models must be text encoders to rank texts", got, remedy)
-    repositories = {source.text: repositories_of(source, texts) for source in named}
-    repositories = {name: places for name, places in repositories.items() if places}
-    missing = [k for k, places in repositories.items() if not any(map(cached_snapshot, places))]
-    if not missing or not (constants.HF_HUB_OFFLINE or not _hub_answers()):
-        return
-    rule = "without a network connection, weights must be in the cache of the hub"
-    near = list(filter(None, map(_did_you_mean, missing)))
-    cached = [name for name in repositories if name not in missing]
-    got = f"no weights of {listed(missing, 6)}"
-    got += f", and the weights of {listed(cached, 6)}" if cached else ""
-    remedy = "run `hf download NAME` on a machine with a connection, or leave out these models"
-    remedy = "".join(near) + remedy
-    refuse(rule, got, remedy, OSError)
-
-# %% ../../nbs/inputs/03_named_models.ipynb #c4d1a7e2
-def is_to_be_fetched(source: Source, texts: bool) -> bool:
-    "Return whether the weights of a model must be downloaded from the hub."
-    places = repositories_of(source, texts)
-    return bool(places) and not any(map(cached_snapshot, places))
+    missing = [source.text for source in named if is_to_be_fetched(source, texts)]
+    if missing and _is_offline():
+        rule = "without a network connection, weights must be in the cache of the hub"
+        remedy = "run `hf download NAME` on a machine with a connection, or leave out these models"
+        refuse(rule, f"no weights of {listed(missing, 6)}", remedy, OSError)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #2b6f8a55
 def _cached_place(name: str, texts: bool) -> str:
@@ -277,19 +222,16 @@ def transformers_model(name: str, *, texts: bool = False) -> tuple[Network, str 
     check_names([Name(name)], texts=texts)
     source = _cached_place(name, texts)
     reader = transformers.AutoTokenizer if texts else transformers.AutoImageProcessor
-    with quiet_libraries(), hub_at_once(), torch.random.fork_rng(devices=[]):
+    rule = f"{name[-80:]} must be a network of transformers with its processor"
+    loaded = loading(rule, f"check the name, or use hf-hub:{name} for a timm network")
+    with loaded, quiet_libraries(), hub_at_once(), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
-        try:
-            saved_from = (transformers.AutoConfig.from_pretrained(source).architectures or [""])[0]
-            kind = transformers.AutoModel  # without a head
-            if _CLASSIFIES.search(saved_from):
-                kind = getattr(transformers, saved_from, kind)
-            network, report = kind.from_pretrained(source, output_loading_info=True)
-            processor = reader.from_pretrained(source)
-        except Exception as e:  # the hub and the library raise errors of many types
-            remedy = f"{_did_you_mean(name)}check the name, or use hf-hub:{name} for a timm network"
-            rule = f"{name[-80:]} must be a network of transformers with its processor"
-            refuse(rule, f"{type(e).__name__}: {e}", remedy, OSError)
+        saved_from = (transformers.AutoConfig.from_pretrained(source).architectures or [""])[0]
+        kind = transformers.AutoModel  # without a head
+        if _CLASSIFIES.search(saved_from):
+            kind = getattr(transformers, saved_from, kind)
+        network, report = kind.from_pretrained(source, output_loading_info=True)
+        processor = reader.from_pretrained(source)
     absent = list(report["missing_keys"])
     if not texts and hasattr(network, "vision_model") and any("text_model." in k for k in absent):
         network, absent = network.vision_model, [k for k in absent if k.startswith("vision_model.")]
@@ -301,21 +243,14 @@ def transformers_model(name: str, *, texts: bool = False) -> tuple[Network, str 
     return Network(network.eval(), processor), "cls" if pooled else None
 
 
-def _embeds_images_and_texts(name: str) -> bool:
+def _embeds_images_and_texts(place: str) -> bool:
     "Return whether a model on the hub or in a folder is an image-text model such as CLIP."
-    folder = Path(name) if Path(name).is_dir() else cached_snapshot(name)
-    file = None if folder is None else folder / "config.json"
-    if file is None and is_repository(name):
-        from huggingface_hub import hf_hub_download
+    with suppress(Exception):  # errors of many types; loading reports them
+        from transformers import PretrainedConfig
 
-        try:
-            file = Path(hf_hub_download(name, "config.json"))
-        except Exception:  # errors of many types; loading reports them
-            return False
-    if file is None or not file.is_file():
-        return False
-    config = json.loads(file.read_text(encoding="utf-8"))
-    return "text_config" in config and "vision_config" in config
+        config, _ = PretrainedConfig.get_config_dict(place)
+        return {"text_config", "vision_config"} <= config.keys()
+    return False
 
 
 def text_model(name: str, pooling: str | None) -> Network:
@@ -324,15 +259,13 @@ def text_model(name: str, pooling: str | None) -> Network:
     A network with a given `pooling`, and an image-text model, are loaded by transformers.
     """
     check_names([Name(name)], texts=True)
-    if pooling is not None or _embeds_images_and_texts(name):
+    place = _cached_place(name, texts=True)
+    if pooling is not None or _embeds_images_and_texts(place):
         return transformers_model(name, texts=True)[0]
     rule = "the name of a text model requires sentence-transformers"
     remedy = "pip install taskpriors[sentence], or pass a function of a list of texts"
     with loading(rule, remedy, ImportError):
         from sentence_transformers import SentenceTransformer
-    try:
-        with quiet_libraries():
-            return Network(SentenceTransformer(_cached_place(name, texts=True), device="cpu"))
-    except Exception as e:  # the hub and the libraries raise errors of many types
-        remedy = f"{_did_you_mean(name)}check the name, the folder and the network connection"
-        refuse(f"{name[-60:]!r} must be a text model", f"{type(e).__name__}: {e}", remedy, OSError)
+    remedy = "check the name, the folder and the network connection"
+    with loading(f"{name[-60:]!r} must be a text model", remedy), quiet_libraries():
+        return Network(SentenceTransformer(place, device="cpu"))

@@ -11,11 +11,11 @@ import io
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TypeGuard, TypeVar
+from typing import Any, TypeGuard
 from uuid import uuid4
 
 import numpy as np
@@ -43,17 +43,15 @@ def loading(rule: str, remedy: str, error: type = OSError) -> Iterator[None]:
         refuse(rule, re.sub(r"\x1b\[\d*m", "", f"{type(e).__name__}: {e}"), remedy, error)
 
 # %% ../../nbs/inputs/00_remote.ipynb #517667e8
-_Outcome = TypeVar("_Outcome")
-
-
-def _reach(url: str, work: Callable[..., _Outcome]) -> _Outcome:
-    "Run `work` on the file system and the path of a URL, and raise errors in one sentence."
+@contextmanager
+def _reaching(url: str) -> Iterator[tuple[Any, str]]:  # file system and path
+    "Context manager for the file system of a URL, which raises errors in one sentence."
     place = url[-80:]
     with loading(f"{place} must be accessible", "check the URL and its access rights"):
         try:
             from fsspec.core import url_to_fs
 
-            return work(*url_to_fs(url))
+            yield url_to_fs(url)
         except ImportError as e:
             package = "gcsfs" if url.startswith(("gs:", "gcs:")) else "'taskpriors[remote]'"
             rule, remedy = f"reading {place} requires a package", f"pip install {package}"
@@ -63,29 +61,29 @@ def _reach(url: str, work: Callable[..., _Outcome]) -> _Outcome:
 def remote_stamp(url: str) -> tuple[int, str]:
     "Return the size of a file and a digest of its metadata, which identify its version."
 
-    def look(fs, path) -> tuple[int, str]:
+    with _reaching(url) as (fs, path):
         fs.invalidate_cache()
         info = fs.info(path)
-        text = str(sorted((key, str(value)) for key, value in info.items()))
-        return info["size"], hashlib.sha256(text.encode()).hexdigest()[:24]
-
-    return _reach(url, look)
+    text = str(sorted((key, str(value)) for key, value in info.items()))
+    return info["size"], hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def read_bytes(url: str, spans: Sequence | None = None) -> bytes:
-    """Read bytes of a file at a URL.
+def read_bytes(place: str, spans: Sequence = ((0, None),)) -> bytes:
+    """Read bytes of a file on this machine or at a URL.
 
-    Spans are pairs (first byte, end byte), and None is the whole file. The bytes of all spans are
-    concatenated; spans beyond the end of the file are truncated.
+    Spans are pairs (first byte, end byte). The bytes of all spans are concatenated; spans beyond
+    the end of the file are truncated.
     """
-    if spans is None:
-        return _reach(url, lambda fs, path: fs.cat_file(path))
     firsts, ends = map(list, zip(*spans, strict=True))
-
-    def read(fs, path):
-        return fs.cat_ranges([path] * len(spans), firsts, ends, on_error="raise")
-
-    return b"".join(_reach(url, read))
+    if is_url(place):
+        with _reaching(place) as (fs, path):
+            return b"".join(fs.cat_ranges([path] * len(spans), firsts, ends, on_error="raise"))
+    parts = []
+    with open(place, "rb") as file:
+        for first, end in spans:
+            file.seek(first)
+            parts.append(file.read(-1 if end is None else end - first))
+    return b"".join(parts)
 
 # %% ../../nbs/inputs/00_remote.ipynb #e8699091
 @cache
@@ -101,7 +99,8 @@ def local_copy(url: str) -> Path:  # with the same name
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f"{path.name}.part")
-        _reach(url, lambda fs, inside: fs.get_file(inside, str(part)))
+        with _reaching(url) as (fs, inside):
+            fs.get_file(inside, str(part))
         part.replace(path)
     return path
 
@@ -117,7 +116,9 @@ def scratch_folder(scratch: str | Path | None) -> Iterator[str]:
     try:
         yield folder
     finally:
-        _reach(folder, lambda fs, path: fs.exists(path) and fs.rm(path, recursive=True))
+        with _reaching(folder) as (fs, path):
+            if fs.exists(path):
+                fs.rm(path, recursive=True)
 
 
 def save_array(path: str, array: np.ndarray) -> str:  # the path
@@ -125,16 +126,13 @@ def save_array(path: str, array: np.ndarray) -> str:  # the path
     if is_url(path):
         written = io.BytesIO()
         np.save(written, array)
-        _reach(path, lambda fs, inside: fs.pipe_file(inside, written.getvalue()))
+        with _reaching(path) as (fs, inside):
+            fs.pipe_file(inside, written.getvalue())
         return path
-    try:
+    where = str(Path(path).parent.parent)[-60:]
+    rule = f"{Path(path).stem} need {array.nbytes / 2**20:.3g} MiB in {where}"
+    with loading(rule, "free space there, or set TMPDIR to another folder"):
         np.save(path, array)
-    except OSError as e:
-        where = str(Path(path).parent.parent)[-60:]
-        rule = f"{Path(path).stem} need {array.nbytes / 2**20:.3g} MiB in {where}"
-        remedy = "free space there, or set TMPDIR to another folder"
-        got = os.strerror(e.errno) if e.errno else str(e)  # numpy reports the bytes written
-        refuse(rule, repr(got), remedy, OSError)
     return path
 
 

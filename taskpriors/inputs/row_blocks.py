@@ -10,7 +10,7 @@ import io
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from typing_extensions import TypeAliasType
 import taskpriors.checks as checks
 from ..blocks import row_blocks
 from . import tables
+from .feature_files import chosen_name
 from .remote import is_url, loading, read_bytes, remote_stamp
 from .sources import FeatureFile, Matrix, Source, check_name, source_of
 
@@ -45,62 +46,44 @@ class _Layout(NamedTuple):
         return self.offset + self.shape[0] * self.row_bytes
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #5b4b884d
-_HEAD = 2**16  # bytes that are read first to find the header
-_NUMPY = {"<f2": torch.float16, "<f4": torch.float32, "<f8": torch.float64}
-_SAFE = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64}
+_HEAD = 2**20  # bytes that are read first, in which the header must end
+_DTYPES = {"<f2": torch.float16, "<f4": torch.float32, "<f8": torch.float64, "BF16": torch.bfloat16}
+_DTYPES |= {"F16": torch.float16, "F32": torch.float32, "F64": torch.float64}
 
 
-def _dtype_of(word, dtypes, path) -> torch.dtype:
-    if word not in dtypes:
+def _dtype_of(word: str, path: str) -> torch.dtype:
+    if word not in _DTYPES:
         rule = "a file of features must contain little-endian floating-point numbers"
         got = f"{word} in {Path(path).name}"
         checks.refuse(rule, got, "save it as float16, float32 or float64")
-    return dtypes[word]
+    return _DTYPES[word]
 
 
-def _head(path):  # the first bytes at a URL, or the open file
-    if not is_url(path):
-        return open(path, "rb")
-    start = read_bytes(path, [(0, _HEAD)])
-    if path.endswith(".safetensors"):
-        end = 8 + int.from_bytes(start[:8], "little")
-        start += read_bytes(path, [(_HEAD, end)]) if _HEAD < end < 2**27 else b""
-    return io.BytesIO(start)
-
-
-def _npy_layout(path: Path | str) -> _Layout:
+def _npy_layout(path: str) -> _Layout:
     "Layout of the rows of an .npy file."
-    with _head(path) as f:
-        with loading("a .npy file must have a header", "save it again", ValueError):
-            form = np.lib.format
-            version = form.read_magic(f)
-            read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
-            shape, by_columns, dtype = read(f)
-        if by_columns and len(shape) == 2 and min(shape) > 1:
-            remedy = "save np.ascontiguousarray(X)"
-            checks.refuse(
-                "a matrix must be stored in row-major order", "column-major order", remedy
-            )
-        return _Layout(str(path), f.tell(), shape, _dtype_of(dtype.str, _NUMPY, path))
+    start = io.BytesIO(read_bytes(path, [(0, _HEAD)]))
+    with loading("a .npy file must have a header", "save it again", ValueError):
+        form = np.lib.format
+        version = form.read_magic(start)
+        read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
+        shape, by_columns, dtype = read(start)
+    if by_columns and len(shape) == 2 and min(shape) > 1:
+        remedy = "save np.ascontiguousarray(X)"
+        checks.refuse("a matrix must be stored in row-major order", "column-major order", remedy)
+    return _Layout(path, start.tell(), shape, _dtype_of(dtype.str, path))
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #41a0a609
-def _safetensors_layout(path: Path | str, key: str | None) -> _Layout:
-    "Layout of a tensor in a .safetensors file; without a key, of `features` or the only matrix."
-    with _head(path) as f:
-        length = int.from_bytes(f.read(8), "little")
-        with loading("a .safetensors file must have a header", "save it again", ValueError):
-            header = json.loads(f.read(min(length, 2**27)))  # longer ones are invalid
-            header.pop("__metadata__", None)
-    if key is None:
-        matrices = [name for name, entry in header.items() if len(entry["shape"]) == 2]
-        key = "features" if "features" in matrices or len(matrices) != 1 else matrices[0]
-    if key not in header:
-        got = f"{', '.join(sorted(header))[:120] or 'nothing'} in {Path(path).name}"
-        checks.refuse(f"a file must contain the tensor {key!r}", got, "pass its key")
-    entry = header[key]
-    first = entry["data_offsets"][0]
-    dtype = _dtype_of(entry["dtype"], _SAFE, path)
-    return _Layout(str(path), 8 + length + first, tuple(entry["shape"]), dtype)
+def _safetensors_layout(path: str) -> _Layout:
+    "Layout of a tensor in a .safetensors file: `features` or the only matrix."
+    start = read_bytes(path, [(0, _HEAD)])
+    end = 8 + int.from_bytes(start[:8], "little")
+    with loading("a .safetensors file must have a header", "save it again", ValueError):
+        header = json.loads(start[8:end])
+        header.pop("__metadata__", None)
+    matrices = {name: entry for name, entry in header.items() if len(entry["shape"]) == 2}
+    entry = matrices[chosen_name(matrices, Path(path), None)]
+    dtype = _dtype_of(entry["dtype"], path)
+    return _Layout(path, end + entry["data_offsets"][0], tuple(entry["shape"]), dtype)
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #bcc5aefd
 def _map_layout(X: Any) -> _Layout | None:  # None if it is not a complete numpy memory map
@@ -108,9 +91,9 @@ def _map_layout(X: Any) -> _Layout | None:  # None if it is not a complete numpy
     import mmap
 
     whole = isinstance(X, np.memmap) and isinstance(X.base, mmap.mmap) and X.filename is not None
-    if not whole or not X.flags.c_contiguous or X.dtype.str not in _NUMPY:
+    if not whole or not X.flags.c_contiguous or X.dtype.str not in _DTYPES:
         return None
-    return _Layout(str(Path(X.filename).absolute()), X.offset, X.shape, _NUMPY[X.dtype.str])
+    return _Layout(str(Path(X.filename).absolute()), X.offset, X.shape, _DTYPES[X.dtype.str])
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #714ff128
 _BLOCK_BYTES = 2**23  # of a block in float32: large enough for fast products
@@ -135,7 +118,7 @@ class RowMatrix:
     name: str  # for messages
     layout: _Layout | None  # None if the rows are in memory
     array: Any = None  # tensor or numpy array, if the rows are in memory
-    stamp: tuple | None = field(default=None)  # of the file when it was opened
+    stamp: tuple | None = None  # of the file when it was opened
     device: torch.device = _HERE  # device of the blocks
 
     @property
@@ -198,40 +181,26 @@ class RowMatrix:
             rule = f"the file of {self.name} must not change during a run"
             checks.refuse(rule, got, "run again when no process writes to it", OSError)
 
-    def _kept(self, spans) -> Tensor:  # stored rows, from pairs (first row, number of rows)
+    def _stored(self, spans) -> Tensor:  # rows, from pairs (first row, number of rows)
         if self.layout is None:
             parts = [self.array[start : start + count] for start, count in spans]
             if isinstance(self.array, Tensor):
                 return torch.cat(parts).detach().cpu()
             return torch.from_numpy(np.concatenate(parts))
-        width, path = self.layout.row_bytes, self.layout.path
-        begins = [self.layout.offset + start * width for start, _ in spans]
-        lengths = [count * width for _, count in spans]
-        if not sum(lengths):
+        n_rows, width = sum(count for _, count in spans), self.layout.row_bytes
+        if not n_rows:
             return torch.empty(0, self.shape[1], dtype=self.layout.dtype)
-        if is_url(path):
-            ends = [begin + length for begin, length in zip(begins, lengths, strict=True)]
-            content = bytearray(read_bytes(path, [*zip(begins, ends, strict=True)]))
-            if len(content) < sum(lengths):
-                self._refuse_short(spans[0][0])
-        else:
-            content, end = bytearray(sum(lengths)), 0
-            space = memoryview(content)
-            with open(path, "rb") as f:
-                for (start, _), begin, length in zip(spans, begins, lengths, strict=True):
-                    f.seek(begin)
-                    if f.readinto(space[end : end + length]) < length:
-                        self._refuse_short(start)
-                    end += length
+        begins = [self.layout.offset + start * width for start, _ in spans]
+        ends = [begin + count * width for begin, (_, count) in zip(begins, spans, strict=True)]
+        content = bytearray(read_bytes(self.layout.path, [*zip(begins, ends, strict=True)]))
+        if len(content) < n_rows * width:
+            rule = f"the file of {self.name} must contain {len(self)} rows"
+            got = f"a file that ends in the block that starts at row {spans[0][0]}"
+            checks.refuse(rule, got, "write the file again", OSError)
         return torch.frombuffer(content, dtype=self.layout.dtype).view(-1, self.shape[1])
 
-    def _refuse_short(self, start) -> None:
-        rule = f"the file of {self.name} must contain {len(self)} rows"
-        got = f"a file that ends in the block that starts at row {start}"
-        checks.refuse(rule, got, "write the file again", OSError)
-
-    def _finite(self, spans, index) -> Tensor:  # as _kept, on the device, checked
-        X = self._kept(spans).to(self.device).to(self.dtype)
+    def _finite(self, spans, index) -> Tensor:  # stored rows, on the device, checked
+        X = self._stored(spans).to(self.device).to(self.dtype)
         if not torch.isfinite(X.sum()) and not torch.isfinite(X).all():
             bad = (~torch.isfinite(X)).any(1).nonzero().flatten()
             rule = f"{self.name} must be finite"
@@ -241,14 +210,14 @@ class RowMatrix:
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #1e85c1f6
 RowsLike = TypeAliasType("RowsLike", str | os.PathLike | checks.ArrayLike | Source | RowMatrix)
-_KINDS = (".npy", ".safetensors")
+_LAYOUTS = {".npy": _npy_layout, ".safetensors": _safetensors_layout}
 
 
-def _file_layout(path, key) -> _Layout:
-    if not is_url(path):
-        tables.existing(path, "features")
-    suffix = checks.check_choice(Path(path).suffix, _KINDS, "the extension")
-    return _npy_layout(path) if suffix == ".npy" else _safetensors_layout(path, key)
+def _file_layout(path: Path | str) -> _Layout:
+    if isinstance(path, Path):
+        path = str(tables.existing(path, "features").absolute())
+    suffix = checks.check_choice(Path(path).suffix, tuple(_LAYOUTS), "the extension")
+    return _LAYOUTS[suffix](path)
 
 
 def _array_of(source, name):  # float16 and bfloat16 are unchanged
@@ -261,42 +230,39 @@ def _array_of(source, name):  # float16 and bfloat16 are unchanged
     return source
 
 
+def _check_device(device: str | torch.device) -> torch.device:
+    rule = "device must be available and support float64, which is used for sums"
+    with loading(rule, "pass 'cpu' or 'cuda'", ValueError):
+        device = torch.device(device)
+        torch.ones((), dtype=torch.float64, device=device).item()
+    return device
+
+
 @checks.entry_point
 def open_rows(
     source: RowsLike,  # .npy or .safetensors file, its URL, memory map, array or RowMatrix
-    key: str | None = None,  # name of the tensor in a .safetensors file; None: its only matrix
     *,
     name: str | None = None,  # name in messages; None: the name of the file
-    device: str
-    | torch.device
-    | None = None,  # device of the blocks; None: that of the source, or the CPU
+    device: str | torch.device | None = None,  # of the blocks; None: that of the source, or the CPU
 ) -> RowMatrix:
     "Open a matrix of features without reading its rows."
-    if device is not None:
-        rule = "device must be available and support float64, which is used for sums"
-        with loading(rule, "pass 'cpu' or 'cuda'", ValueError):
-            device = torch.device(device)
-            torch.ones((), dtype=torch.float64, device=device).item()
+    device = None if device is None else _check_device(device)
     if isinstance(source, RowMatrix):
         return source if device is None else replace(source, device=device)
-    array: np.ndarray | Tensor | None = None
     opened = source_of(source)
     name = name or opened.label
-    match opened:
-        case FeatureFile():
-            place = opened.path if isinstance(opened.path, str) else opened.path.absolute()
-            layout = _file_layout(place, opened.key or key)
-        case _:
-            values = opened.values if isinstance(opened, Matrix) else source
-            layout = _map_layout(values)
-            array = _array_of(values, name) if layout is None else None
-    stamp = _stamp(layout.path) if layout else None
-    held = layout or array
-    assert held is not None  # rows are in a file or in memory
-    shape = tuple(held.shape)
+    array: Any = None
+    if isinstance(opened, FeatureFile):
+        layout: _Layout | None = _file_layout(opened.path)
+    else:
+        values = opened.values if isinstance(opened, Matrix) else source
+        layout = _map_layout(values)
+        array = _array_of(values, name) if layout is None else None
+    shape = tuple(array.shape if layout is None else layout.shape)
     if len(shape) != 2 or shape[0] < 2 or shape[1] < 1:
         rule = f"{name} must have two dimensions (examples, features) and at least two examples"
         checks.refuse(rule, f"shape {shape}", "flatten or stack it to (n, d)")
+    stamp = _stamp(layout.path) if layout else None
     if layout and (stamp is None or stamp[0] < layout.end):
         rule = f"the file of {name} must be complete"
         got = f"{stamp[0] if stamp else 0} bytes instead of {layout.end}"
@@ -309,9 +275,7 @@ def open_models(models: Mapping[str, RowMatrix]) -> dict[str, RowMatrix]:
     remedy = "pass a dictionary name -> features"
     checks.check_instance(models, Mapping, "models", remedy=remedy)
     if not models:
-        checks.refuse(
-            "models must contain at least one model", "none", "pass the features of a model"
-        )
+        checks.refuse("models must contain at least one model", "none", remedy)
     for name in models:
         check_name(name, "all models")
     opened = {str(name): open_rows(X, name=str(name)) for name, X in models.items()}

@@ -9,7 +9,6 @@ __all__ = []
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
@@ -24,38 +23,22 @@ from .remote import is_url
 # %% ../../nbs/inputs/00_sources.ipynb #97db7931
 _ENDINGS = "npy npz pt pth ckpt bin safetensors csv tsv txt parquet feather arrow json jsonl"
 _ENDINGS += " pkl pickle joblib h5 hdf5 mat xlsx xls zip tar gz bz2 xz zst zarr dat tfrecord"
-FILE_ENDINGS = tuple(
-    f".{ending}" for ending in _ENDINGS.split()
-)  # extensions of files with numbers
+FILE_ENDINGS = tuple(f".{ending}" for ending in _ENDINGS.split())  # of files with numbers
 _WRAPPERS = (nn.DataParallel, nn.parallel.DistributedDataParallel, AveragedModel)
 _NETWORK_FILES = ("config.json", "modules.json")
-_WITH_KEY = re.compile(r"(.+\.npz):([^:/\\]+)")
 
 
 def _home_path(text: str | os.PathLike) -> Path:
     "Expand a leading ~ in a path if it refers to a home folder."
-    with suppress(RuntimeError):  # no user has this name
-        return Path(text).expanduser()
-    return Path(text)
+    return Path(os.path.expanduser(text))
 
 
-def split_key(
-    path: str | os.PathLike,
-) -> tuple[Any, str | None]:  # file or URL; key or None
+def split_key(path: str | os.PathLike) -> tuple[Any, str | None]:
     "Split FILE.npz:KEY into the file or URL and the name of the array; None if there is no name."
-    text = os.fspath(path)
-    if is_url(text):
-        named = _WITH_KEY.fullmatch(text)
-        return (named[1], named[2]) if named else (text, None)
-    whole = _home_path(text)
-    if not os.path.lexists(whole):
-        for colon in re.finditer(r"(?<=\.npz):(?=.)", text):  # a key may contain colons and slashes
-            file = _home_path(text[: colon.start()])
-            if file.is_file():
-                return file, text[colon.end() :]
-        if named := _WITH_KEY.fullmatch(text):
-            return _home_path(named[1]), named[2]
-    return whole, None
+    text, key = os.fspath(path), None
+    if not os.path.lexists(text) and (named := re.fullmatch(r"(.+?\.npz):(.+)", text)):
+        text, key = named.groups()
+    return (text if is_url(text) else _home_path(text)), key
 
 # %% ../../nbs/inputs/00_sources.ipynb #04f811ce
 def is_repository(name: str) -> bool:
@@ -89,6 +72,13 @@ class Source:
     def encode(self) -> Callable | None:
         "Method `encode` of the model; None if it has none."
         return getattr(getattr(self, "model", None), "encode", None)
+
+    @property
+    def module(self) -> nn.Module | None:
+        "The model if it is a module, or the module whose method it is; None for other models."
+        model = getattr(self, "model", None)
+        owner = getattr(model, "__self__", model)
+        return owner if isinstance(owner, nn.Module) else None
 
     @property
     def label(self) -> str:
@@ -126,8 +116,7 @@ class FeatureFile(Source):
     @property
     def label(self) -> str:
         "Stem of the file name, with the key if there is one."
-        is_folder = isinstance(self.path, Path) and self.path.is_dir()
-        stem = PurePath(self.path).name if is_folder else PurePath(self.path).stem
+        stem = PurePath(self.path).stem
         return stem if self.key is None else f"{stem}:{self.key}"
 
     @property
@@ -173,11 +162,6 @@ class Network(Source):
     partner: Callable | None = None  # transform of an image, processor or tokenizer
 
     @property
-    def module(self) -> nn.Module:
-        "Module with the weights."
-        return self.model
-
-    @property
     def encode_image(self) -> Callable | None:
         "Method that embeds images, in image-text models such as CLIP; None in other models."
         return _first_of(self.model, ("encode_image", "get_image_features"))
@@ -219,20 +203,13 @@ class Function(Source):
     model: Callable
     partner: Callable | None = None  # transform of an image
 
-    @property
-    def module(self) -> nn.Module | None:
-        "Module whose method the function is; None for other functions."
-        owner = getattr(self.model, "__self__", None)
-        return owner if isinstance(owner, nn.Module) else None
-
     of_transformers = False
     held = "model"
 
     @property
     def label(self) -> str:
         "Name of the function, or of the class of a callable object."
-        owner = getattr(self.model, "__self__", self.model)
-        name = getattr(self.model, "__qualname__", type(owner).__name__)
+        name = getattr(self.model, "__qualname__", type(self.model).__name__)
         return name.replace("<lambda>", "function")
 
 
@@ -247,10 +224,6 @@ class OnnxNetwork(Source):
     def label(self) -> str:
         "Stem of the file name; OnnxModel for a session."
         return self.model.stem if isinstance(self.model, Path) else "OnnxModel"
-
-    def label_at(self, k: int) -> str:
-        "Stem of the file name, or the class of a session and its position."
-        return self.label if isinstance(self.model, Path) else f"{type(self.model).__name__}_{k}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,7 +247,6 @@ class TextEncoder(Source):
     """
 
     model: Any
-    module = None
     held = "model"
 
     @property
@@ -293,11 +265,7 @@ class Unknown(Source):
     "An object that is not a model."
 
     value: object
-
-    def label_at(self, k: int) -> str:
-        "Return a label: the class name of the model and its position in the list."
-        value = self.value[0] if isinstance(self.value, tuple) and self.value else self.value
-        return f"{type(value).__name__}_{k}"
+    held = "value"
 
     @property
     def kind(self) -> str:
@@ -316,18 +284,13 @@ def _of_text(text: str, is_path: bool) -> FeatureFile | OnnxNetwork | Name:
     file, key = split_key(text)
     if is_url(text) or key is not None:
         return FeatureFile(file, key)
-    in_folder = "/" in text or os.sep in text
+    in_folder = is_path or "/" in text or os.sep in text
     if file.is_dir():
-        if any((file / name).is_file() for name in _NETWORK_FILES):
-            return Name(text)
-        return FeatureFile(file) if is_path or in_folder else Name(text)
+        is_network = any((file / name).is_file() for name in _NETWORK_FILES)
+        return Name(text) if is_network or not in_folder else FeatureFile(file)
     exists = file.is_file() and (in_folder or "." in text)
-    base, at, _ = text.partition("@")
-    if at and not is_path and not exists and re.fullmatch(r"[\w.-]+", base):
-        return Name(text)
-    if is_path or exists or text.lower().endswith(FILE_ENDINGS):
-        return FeatureFile(file)
-    return Name(text)
+    named = text.lower().endswith(FILE_ENDINGS) and not re.match(r"[\w.-]+@", text)
+    return FeatureFile(file) if is_path or exists or named else Name(text)
 
 
 def _unwrapped(module: nn.Module) -> nn.Module:
@@ -381,10 +344,8 @@ def source_of(model: object) -> Source:
 # %% ../../nbs/inputs/00_sources.ipynb #a00be726
 def sources_of(models: Any) -> list[Source]:
     "Convert a sequence of models, or a single model, to sources."
-    processed = (
-        isinstance(models, tuple) and len(models) == 2 and comes_from(models[1], "transformers")
-    )
-    several = isinstance(models, tuple) and not processed
+    is_pair = isinstance(models, tuple) and len(models) == 2
+    several = isinstance(models, tuple) and not (is_pair and comes_from(models[1], "transformers"))
     source = Unknown(models) if several else source_of(models)
     if not isinstance(source, Unknown) or not isinstance(models, Iterable):
         return [source]

@@ -11,13 +11,12 @@ import inspect
 import os
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set, Sized
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence, Set, Sized
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -109,11 +108,8 @@ class TextSource:
         new.fingerprint = _digest(new.texts)
         return new
 
-    def subset(
-        self,
-        keep: checks.ArrayLike,  # boolean mask of shape (n,), or positions
-    ) -> "TextSource":
-        "Return the texts at a mask or positions."
+    def subset(self, keep: checks.ArrayLike) -> "TextSource":
+        "Return the texts at a boolean mask of shape (n,) or at positions."
         keep = torch.as_tensor(keep)
         keep = (keep.nonzero().flatten() if keep.dtype == torch.bool else keep).tolist()
         new = copy(self)
@@ -222,8 +218,7 @@ def load_texts(
     elif text_column is not None or label_column is not None:
         rule, remedy = "`text_column` and `label_column` require a table", "leave them out"
         checks.refuse(rule, type(source).__name__, remedy, TypeError)
-    is_series = hasattr(texts, "iloc") and hasattr(texts, "index")
-    names = _names_in(texts.index, ids) if is_series else None
+    names = _names_in(texts.index, ids) if hasattr(texts, "iloc") else None  # of a series
     if not isinstance(texts, Collection) or isinstance(texts, (type, bytes, Mapping, Set)):
         rule, remedy = "texts must be a list, a table or a file", "pass a list of strings"
         checks.refuse(rule, type(source).__name__, remedy, TypeError)
@@ -244,29 +239,6 @@ def _as_rows(out: Any) -> Tensor:  # shape (n, d)
 
 # %% ../../nbs/inputs/07_texts.ipynb #fa9c7151
 _NO_LIMIT = 10**6  # tokens; larger limits are treated as no limit
-
-
-_POSITIONS = re.compile(r"(position_embeddings?|embed_positions|wpe)$")
-
-
-def _position_tables(network: nn.Module) -> list[nn.Embedding]:
-    "Return the embedding tables of absolute positions."
-    named = [(k, m) for k, m in network.named_modules() if "vision" not in k]
-    return [m for k, m in named if _POSITIONS.search(k) and isinstance(m, nn.Embedding)]
-
-
-def _position_limits(network: nn.Module) -> list[int | None]:
-    "Return the numbers of tokens for which a network has positions, or None."
-    config = getattr(network, "config", None)
-    config = getattr(config, "text_config", config)
-    names = ("max_position_embeddings", "max_seq_len")  # the latter for ALiBi in MPT
-    of_config = (k for name in names if isinstance(k := getattr(config, name, None), int))
-
-    def offset(m) -> int:
-        return getattr(m, "offset", 0) if m.padding_idx is None else m.padding_idx + 1
-
-    rows = [m.num_embeddings - offset(m) for m in _position_tables(network)]
-    return [next(of_config, None), *rows]
 
 
 def _right_padded(batch: Mapping[str, Any]) -> dict[str, Any]:
@@ -297,11 +269,11 @@ class TokenEncoder(nn.Module):
             remedy = "set tokenizer.pad_token, e.g. to tokenizer.eos_token"
             checks.refuse("the tokenizer must be able to pad", "no pad_token", remedy)
         self.model, self.tokenizer = PooledModel(model, pooling), tokenizer
-        limits = [getattr(tokenizer, "model_max_length", None), *_position_limits(model)]
-        self.longest = min(
-            (k for k in limits if isinstance(k, int) and 0 < k < _NO_LIMIT), default=None
-        )
-        kind = getattr(getattr(model, "config", None), "model_type", None) or ""
+        config = getattr(model, "config", None)
+        positions = getattr(getattr(config, "text_config", config), "max_position_embeddings", 0)
+        limits = (getattr(tokenizer, "model_max_length", 0), positions)
+        self.longest = min((k for k in limits if 0 < k < _NO_LIMIT), default=None)
+        kind = getattr(config, "model_type", None) or ""
         self.padding = "max_length" if kind.startswith("siglip") else True  # uses the last token
 
     @property
@@ -311,10 +283,8 @@ class TokenEncoder(nn.Module):
 
     def tokens(self, texts: Sequence) -> dict[str, Tensor]:
         "Return tokens and mask of texts, name -> tensor (n, t), on the device of the network."
-        tokenizing = dict(
-            padding=self.padding, truncation=self.longest is not None, return_tensors="pt"
-        )
-        batch = self.tokenizer(list(texts), max_length=self.longest, **tokenizing)
+        cut = dict(truncation=self.longest is not None, max_length=self.longest)
+        batch = self.tokenizer(list(texts), padding=self.padding, return_tensors="pt", **cut)
         device = device_of(self.model)
         return {k: v.to(device) for k, v in _right_padded(batch).items()}
 
@@ -322,16 +292,9 @@ class TokenEncoder(nn.Module):
         return self.model(**self.tokens(texts))
 
 # %% ../../nbs/inputs/07_texts.ipynb #ec1f426e
-class _JointTextEncoder(nn.Module):
-    "The method of a CLIP-like model that embeds texts, with its tokenizer."
-
-    def __init__(self, model: nn.Module, method: str, tokenizer: Any) -> None:
-        super().__init__()
-        self.model, self.method, self.tokenizer = model, method, tokenizer
-
-    def forward(self, texts: Sequence) -> Tensor:  # shape (n, d)
-        tokens = self.tokenizer(list(texts)).to(device_of(self.model))
-        return getattr(self.model, self.method)(tokens)
+def _embed_tokens(texts: list, *, model: nn.Module, method: str, tokenizer: Any) -> Tensor:
+    "Call the method of a CLIP-like model that embeds texts, with the tokens of its tokenizer."
+    return getattr(model, method)(tokenizer(texts).to(device_of(model)))
 
 # %% ../../nbs/inputs/07_texts.ipynb #36f350a2
 _TASK = SimpleNamespace(  # task description from which a model of mteb selects its prompt
@@ -342,36 +305,9 @@ _TASK = SimpleNamespace(  # task description from which a model of mteb selects 
 def _encode_by_loader(texts: list, *, encode: Callable) -> checks.ArrayLike:
     "Call the method `encode` of a model of mteb with a loader of texts."
     rows: Any = [dict(text=text) for text in texts]
-    loader: DataLoader = DataLoader(
-        rows,
-        batch_size=len(texts),
-        generator=torch.Generator(),  # otherwise a loader uses the global generator
-    )
+    loader: Any = DataLoader(rows, len(texts), generator=torch.Generator())  # not the global one
     metadata = dict(task_metadata=_TASK, hf_split="test", hf_subset="default", prompt_type=None)
     return encode(loader, **metadata, batch_size=len(texts))
-
-
-@contextmanager
-def _within_positions(model: Any) -> Iterator[None]:
-    "Context manager in which a model pads texts on the right and truncates long ones."
-    source = sources.source_of(model)
-    network: Any = source.with_tokenizer() if isinstance(source, sources.Network) else source
-    if network is source or not _position_tables(network.model):
-        yield
-        return
-    tokenizer, longest = network.partner, model.max_seq_length
-    side = tokenizer.padding_side
-    limits = [k for k in [longest, *_position_limits(network.model)] if k]
-    tokenizer.padding_side, model.max_seq_length = "right", min(limits)
-    try:
-        yield
-    finally:
-        tokenizer.padding_side, model.max_seq_length = side, longest
-
-
-def _encode_within(texts: list, *, encode: Callable, options: dict[str, bool]) -> checks.ArrayLike:
-    with _within_positions(getattr(encode, "__self__", encode)):
-        return encode(texts, **options)
 
 
 def _encode_method(encode: Callable) -> Callable:  # list of texts -> rows
@@ -380,8 +316,7 @@ def _encode_method(encode: Callable) -> Callable:  # list of texts -> rows
     if "task_metadata" in parameters:
         return partial(_encode_by_loader, encode=encode)
     quiet = dict(show_progress_bar=False, convert_to_tensor=True)
-    options = {k: v for k, v in quiet.items() if k in parameters}
-    return partial(_encode_within, encode=encode, options=options)
+    return partial(encode, **{k: v for k, v in quiet.items() if k in parameters})
 
 # %% ../../nbs/inputs/07_texts.ipynb #86253f75
 def word_means(vectors: Any, texts: TextSource, name: str = "vectors") -> Tensor:
@@ -405,10 +340,9 @@ def word_means(vectors: Any, texts: TextSource, name: str = "vectors") -> Tensor
         else:
             empty.append(k)
     if empty:
-        message = f"{len(empty)} of {len(texts)} texts have no word known to {name}, the first at"
-        warnings.warn(
-            f"embed: {message} position {empty[0]}; their features are zero.", stacklevel=2
-        )
+        message = f"embed: {len(empty)} of {len(texts)} texts have no word known to {name}, the "
+        message += f"first at position {empty[0]}; their features are zero."
+        warnings.warn(message, stacklevel=2)
     return out
 
 # %% ../../nbs/inputs/07_texts.ipynb #2a9ff068
@@ -422,38 +356,19 @@ def _encoding_of(source: sources.Source, pooling: str | None) -> tuple[Callable,
             encode = source.model if source.encode is None else _encode_method(source.encode)
             return encode, source.module
         case sources.Network(of_transformers=False) if source.encode_text is not None:
-            joint = _JointTextEncoder(source.model, source.encode_text.__name__, source.partner)
-            return joint, joint
+            module, method = source.model, source.encode_text.__name__
+            tokenizer = source.partner
+            joint = partial(_embed_tokens, model=module, method=method, tokenizer=tokenizer)
+            return joint, module
         case sources.Network():
             tokens = TokenEncoder(source.model, source.partner, pooling)
             return tokens, tokens
-        case sources.TextEncoder() if source.encode is not None:
-            return _encode_method(source.encode), None
         case sources.TextEncoder():
-            return source.model.transform, None
-        case sources.Function():
-            got = f"({type(source.model).__name__}, {type(source.partner).__name__})"
-        case sources.Unknown():
-            got = source.kind
-        case _:
-            got = source.label
+            encode = source.encode
+            return source.model.transform if encode is None else _encode_method(encode), None
     rule = "model must be a function, a pair (module, tokenizer), or have a method encode"
+    got = getattr(source, "kind", source.label)
     checks.refuse(rule, got, "see help(taskpriors.embed_texts)", TypeError)
-
-# %% ../../nbs/inputs/07_texts.ipynb #44a8b786
-class _Positions:
-    "A source of examples that are the positions 0, 1, ... of texts."
-
-    kind = "texts"
-
-    def __init__(self, texts, name):
-        self.texts, self.name, self.fingerprint = texts, name, texts.fingerprint
-
-    def __len__(self):
-        return len(self.texts)
-
-    def __getitem__(self, i):
-        return range(len(self))[i]
 
 # %% ../../nbs/inputs/07_texts.ipynb #c55cece8
 def _rows_at(
@@ -468,43 +383,12 @@ def _rows_at(
         checks.refuse(rule, " ".join(str(e).split())[:120], remedy, type(e))
     if rows.ndim != 2:
         checks.refuse(rule, f"shape {tuple(rows.shape)}", remedy)
-    if widths - {rows.shape[1]}:
-        rule = f"{name} must return the same number of features for every batch"
-        got = f"{min(widths)} and {rows.shape[1]} features"
-        remedy = "fit the model before the call, and pass a function that only transforms"
-        checks.refuse(rule, got, remedy)
     widths.add(rows.shape[1])
+    if len(widths) > 1:
+        rule = f"{name} must return the same number of features for every batch"
+        remedy = "fit the model before the call, and pass a function that only transforms"
+        checks.refuse(rule, " and ".join(map(str, sorted(widths))), remedy)
     return rows
-
-# %% ../../nbs/inputs/07_texts.ipynb #24836a47
-_ENDS = 8  # largest number of special tokens that a tokenizer adds to a text
-TOO_LONG = "texts have more tokens than the"  # part of the warning
-
-
-def warn_of_cut_texts(source: sources.Network, texts: TextSource, name: str) -> None:
-    "Warn if texts are longer than the inputs of a network, with a remedy."
-    pair: Any = source.with_tokenizer()
-    tokenizer = pair.partner
-    if sources.comes_from(tokenizer, "transformers"):
-        tokenizer = getattr(tokenizer, "tokenizer", tokenizer)  # of a processor
-    if not hasattr(tokenizer, "num_special_tokens_to_add"):
-        return
-    setting, limit = "model_max_length of its tokenizer", tokenizer.model_max_length
-    if pair is not source:
-        owner: Any = source.model
-        setting, limit = "its max_seq_length", owner.max_seq_length
-    positions = min(filter(None, _position_limits(pair.model)), default=_NO_LIMIT)
-    longest = min(limit or positions, positions)
-    long = [text for text in texts.texts if len(text.encode(errors="replace")) > longest - _ENDS]
-    if not long:
-        return
-    tokens = tokenizer(long, truncation=False, verbose=False)["input_ids"]
-    n_cut = sum(len(row) > longest for row in tokens)
-    if n_cut:
-        remedy = "split them, or use a network with more positions"
-        remedy = f"increase {setting}" if longest < positions else remedy
-        said = f"{n_cut:,} of {len(texts):,} {TOO_LONG} {longest:,} that {name} reads"
-        warnings.warn(f"{said}, and are truncated; {remedy}.", stacklevel=2)
 
 # %% ../../nbs/inputs/07_texts.ipynb #8536eefe
 def text_encoder(
@@ -514,37 +398,12 @@ def text_encoder(
     if isinstance(source, sources.Name):
         source = named_models.text_model(source.text, pooling)
     encode, module = _encoding_of(source, pooling)
-    if isinstance(source, sources.Network):
-        warn_of_cut_texts(source, texts, name)
     forward = partial(_rows_at, encode=encode, texts=texts, name=name, widths=set())
-    return Encoder(name, forward, module, transform=int)  # a position is its own input
+    positions = {text: k for k, text in enumerate(texts.texts)}
+    return Encoder(name, forward, module, transform=positions.__getitem__)
 
 # %% ../../nbs/inputs/07_texts.ipynb #ee1e9658
-class _SupportsEncode(Protocol):
-    "A model with a method `encode`, as in sentence-transformers or mteb."
-
-    @property
-    def encode(self) -> Callable: ...
-
-
-class _SupportsTransform(Protocol):
-    "A model with a method `transform`, as in scikit-learn, which has been fitted."
-
-    @property
-    def transform(self) -> Callable: ...
-
-
-TextModelLike = TypeAliasType(
-    "TextModelLike",
-    str
-    | Callable
-    | tuple
-    | Mapping
-    | checks.ArrayLike
-    | _SupportsEncode
-    | _SupportsTransform
-    | sources.Source,
-)
+TextModelLike = TypeAliasType("TextModelLike", object)  # see `embed_texts`
 
 # %% ../../nbs/inputs/07_texts.ipynb #90c532e2
 @documented
@@ -571,9 +430,6 @@ def embed_texts(
     Reference: the protocols of sentence-transformers 6 and mteb 2 (EncoderProtocol).
     """
     texts = load_texts(texts)
-    if name is not None:
-        checks.check_instance(name, str, "name", remedy="pass a text or None")
-        sources.check_name(name, "a model")
     source = sources.source_of(model)
     paired = getattr(source, "partner", None) is not None
     if pooling is not None and not (paired or isinstance(source, (sources.Name, sources.Unknown))):
@@ -581,7 +437,7 @@ def embed_texts(
         checks.refuse(rule, f"{pooling!r:.40} for {source.label_at(0)}", "leave it out")
     if how.pop("transform", None) is not None:
         checks.refuse("`transform` requires images", "texts", "leave it out", TypeError)
-    name = name or source.label
+    name = source.label if name is None else name
     texts = texts.with_prefix(source.prefix) if source.prefix else texts
     if isinstance(source, sources.TextEncoder) and source.has_vectors:
         source = sources.Matrix(word_means(source.model, texts, name))
@@ -591,9 +447,9 @@ def embed_texts(
     view = texts.subset(order)
     view.name = "texts"  # so that the cache key does not depend on the name
     enc = text_encoder(source, view, pooling=pooling, name=name)
-    points = _Positions(view, texts.name)
-    features = embed_features(enc, points, **dict(num_workers=0) | how)
-    return replace(features, features=features.features[order.argsort()])
+    features = embed_features(enc, view, name=name, **dict(num_workers=0) | how)
+    rows = features.features[order.argsort()]
+    return replace(features, features=rows, images=texts.name)
 
 # %% ../../nbs/inputs/07_texts.ipynb #prefx004
 @documented

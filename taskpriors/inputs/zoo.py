@@ -10,7 +10,7 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..blocks import open_bar
+from ..blocks import map_blocks
 from ..checks import check_choice, entry_point
 from .image_source import ImageSource
 from .images import ImagesLike, load_images
@@ -31,9 +31,8 @@ _LETTERS = "ABCDEFGHJKLMNPRTUVWXY"
 _FONTS = ("DejaVuSans", "DejaVuSerif", "STIXGeneral", "cmb", "cmr", "cmss", "cmtt")
 
 # %% ../../nbs/inputs/05_zoo.ipynb #8e793c2b
-def _glyph(
-    font, char, side=32
-) -> np.ndarray:  # (side, side) in [0, 1]; the character fills the frame
+def _glyph(font, char, side=32) -> np.ndarray:  # (side, side) in [0, 1]
+    "Draw a character that fills its frame."
     from PIL import Image, ImageDraw
 
     drawn = Image.new("L", (80, 80))
@@ -90,12 +89,8 @@ class Printed:
     font: Tensor  # (n,)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #1b2939a4
-def printed(
-    n: int = 12_000,  # half of them digits
-    *,
-    seed: int = 0,
-) -> Printed:
-    "Sample `n` printed characters, and distort them."
+def printed(n: int = 12_000, *, seed: int = 0) -> Printed:
+    "Sample `n` printed characters, of which half are digits, and distort them."
     g = torch.Generator().manual_seed(seed)
     glyphs = _glyphs_of_fonts()
 
@@ -128,127 +123,91 @@ class Gradients(nn.Module):
         return F.adaptive_avg_pool2d(strength, 2).flatten(1)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #7a3ef533
-def _linear(d, weight=None, bias=True) -> nn.Module:
-    layer = nn.Linear(64, d, bias)
-    if weight is not None:
-        layer.weight.data = weight
-        layer.bias.data = torch.zeros(d)
-    return nn.Sequential(nn.Flatten(), layer)
+def _linear(width) -> nn.Sequential:
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, width))
 
 # %% ../../nbs/inputs/05_zoo.ipynb #55895ad6
 @functools.cache
-def _components(d: int) -> Tensor:  # shape (d, pixels); of printed characters
+def _components(width: int) -> Tensor:  # shape (width, pixels); of printed characters
     x = printed(2000).views[:, 0].flatten(1).double()
-    return torch.linalg.eigh(x.T.cov()).eigenvectors[:, -d:].T.float().contiguous()
+    return torch.linalg.eigh(x.T.cov()).eigenvectors[:, -width:].T.float().contiguous()
 
 
-def _pca(d=16) -> nn.Module:
-    return _linear(d, _components(d).clone())
+def _pca(width) -> nn.Module:
+    network = _linear(width)
+    network[1].weight.data = _components(width).clone()
+    network[1].bias.data = torch.zeros(width)
+    return network
 
 # %% ../../nbs/inputs/05_zoo.ipynb #5cdf3833
-def _resnet(width=64) -> nn.Module:
+def _timm_network(architecture: str, **settings: Any) -> nn.Module:
+    "Build a network of timm for images with one channel, without a classifier."
     import timm
 
-    m = timm.create_model(
-        "resnet18",
-        in_chans=1,
-        channels=(16, 32, 48, width),
-        layers=(1, 1, 1, 1),
-        num_classes=0,
-        zero_init_last=False,
-    )
-    m.conv1 = nn.Conv2d(1, 64, 3, 1, 1, bias=False)
-    m.maxpool = nn.Identity()
-    return m
+    return timm.create_model(architecture, in_chans=1, num_classes=0, **settings)
 
-# %% ../../nbs/inputs/05_zoo.ipynb #e4b666a0
-def _convnext(width=96) -> nn.Module:
-    import timm
 
-    return timm.create_model(
-        "convnext_atto",
-        in_chans=1,
-        dims=(16, 32, 64, width),
-        depths=(1, 1, 1, 1),
-        patch_size=1,
-        num_classes=0,
-    )
+def _resnet(width) -> nn.Module:
+    stages = dict(channels=(16, 32, 48, width), layers=(1, 1, 1, 1))
+    network = _timm_network("resnet18", **stages, zero_init_last=False)
+    network.conv1 = nn.Conv2d(1, 64, 3, 1, 1, bias=False)
+    network.maxpool = nn.Identity()
+    return network
+
+
+def _convnext(width) -> nn.Module:
+    stages = dict(dims=(16, 32, 64, width), depths=(1, 1, 1, 1))
+    return _timm_network("convnext_atto", **stages, patch_size=1)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #096b68c8
-def _vit(width=48) -> nn.Module:
+def _vit(width) -> nn.Module:
+    shape = dict(img_size=8, patch_size=2, embed_dim=width, depth=3, num_heads=3)
+    return _timm_network("vit_tiny_patch16_224", **shape, global_pool="avg")
+
+
+def _mixer(width) -> nn.Module:
     import timm
 
-    return timm.create_model(
-        "vit_tiny_patch16_224",
-        img_size=8,
-        patch_size=2,
-        in_chans=1,
-        embed_dim=width,
-        depth=3,
-        num_heads=3,
-        num_classes=0,
-        global_pool="avg",
-    )
+    shape = dict(img_size=8, patch_size=2, embed_dim=width, num_blocks=3)
+    return timm.models.MlpMixer(**shape, in_chans=1, num_classes=0)
 
-# %% ../../nbs/inputs/05_zoo.ipynb #92df5a70
-def _mixer(width=48) -> nn.Module:
+
+def _convmixer(width) -> nn.Module:
     import timm
 
-    return timm.models.MlpMixer(
-        img_size=8, patch_size=2, in_chans=1, embed_dim=width, num_blocks=3, num_classes=0
-    )
-
-
-def _convmixer(width=32) -> nn.Module:
-    import timm
-
-    return timm.models.ConvMixer(width, 4, kernel_size=3, patch_size=2, in_chans=1, num_classes=0)
-
-# %% ../../nbs/inputs/05_zoo.ipynb #1762582b
-_BUILD: dict[str, Callable] = dict(
-    pixels=nn.Flatten,
-    blocks=lambda: nn.Sequential(nn.AvgPool2d(2), nn.Flatten()),
-    gradients=Gradients,
-    pca=_pca,
-    linear=_linear,
-    relu=lambda d: nn.Sequential(_linear(d), nn.ReLU()),
-    resnet=_resnet,
-    vit=_vit,
-    convnext=_convnext,
-    mixer=_mixer,
-    convmixer=_convmixer,
-)
+    shape = dict(depth=4, kernel_size=3, patch_size=2)
+    return timm.models.ConvMixer(width, **shape, in_chans=1, num_classes=0)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #c6001184
 @dataclass(frozen=True)
 class _Recipe:
     "The recipe of a representation: architecture and training."
 
-    build: str  # key of the builder
+    build: Callable  # from the width, if there is one, to a network
     width: int | None = None  # argument of the builder
-    objective: str | None = None  # training objective
+    objective: str = ""  # training objective
     steps: int = 0  # number of training steps
 
 # %% ../../nbs/inputs/05_zoo.ipynb #50a55d55
 _ZOO = dict(
-    pixels=_Recipe("pixels"),
-    blocks=_Recipe("blocks"),
-    pca=_Recipe("pca", 16),
-    gradients=_Recipe("gradients", 8),
-    projection=_Recipe("linear", 8),
-    random_relu=_Recipe("relu", 512),
-    resnet_untrained=_Recipe("resnet", 256),
-    vit_untrained=_Recipe("vit", 48),
-    resnet_digits=_Recipe("resnet", 32, "digits", 200),
-    convnext_digits=_Recipe("convnext", 96, "digits", 200),
-    convnext_brief=_Recipe("convnext", 256, "digits", 30),
-    vit_digits=_Recipe("vit", 48, "digits", 200),
-    mixer_digits=_Recipe("mixer", 48, "digits", 200),
-    resnet_letters=_Recipe("resnet", 128, "letters", 200),
-    convmixer_rotation=_Recipe("convmixer", 32, "rotation", 200),
-    convnext_contrastive=_Recipe("convnext", 40, "contrastive", 200),
-    convmixer_denoise=_Recipe("convmixer", 128, "denoise", 200),
-    mixer_fonts=_Recipe("mixer", 128, "fonts", 100),
+    pixels=_Recipe(nn.Flatten),
+    blocks=_Recipe(lambda: nn.Sequential(nn.AvgPool2d(2), nn.Flatten())),
+    pca=_Recipe(_pca, 16),
+    gradients=_Recipe(Gradients, 8),
+    projection=_Recipe(_linear, 8),
+    random_relu=_Recipe(lambda width: nn.Sequential(_linear(width), nn.ReLU()), 512),
+    resnet_untrained=_Recipe(_resnet, 256),
+    vit_untrained=_Recipe(_vit, 48),
+    resnet_digits=_Recipe(_resnet, 32, "digits", 200),
+    convnext_digits=_Recipe(_convnext, 96, "digits", 200),
+    convnext_brief=_Recipe(_convnext, 256, "digits", 30),
+    vit_digits=_Recipe(_vit, 48, "digits", 200),
+    mixer_digits=_Recipe(_mixer, 48, "digits", 200),
+    resnet_letters=_Recipe(_resnet, 128, "letters", 200),
+    convmixer_rotation=_Recipe(_convmixer, 32, "rotation", 200),
+    convnext_contrastive=_Recipe(_convnext, 40, "contrastive", 200),
+    convmixer_denoise=_Recipe(_convmixer, 128, "denoise", 200),
+    mixer_fonts=_Recipe(_mixer, 128, "fonts", 100),
 )
 
 # %% ../../nbs/inputs/05_zoo.ipynb #a0089690
@@ -256,41 +215,27 @@ def zoo_names() -> list[str]:
     "Return the names of the zoo's representations."
     return list(_ZOO)
 
-# %% ../../nbs/inputs/05_zoo.ipynb #02387c82
-def _rotation_loss(network, x, g) -> Tensor:
-    k = torch.randint(0, 4, (len(x),), generator=g)
-    turned = [torch.rot90(a, int(t), (-2, -1)) for a, t in zip(x, k, strict=True)]
-    return F.cross_entropy(network(torch.stack(turned)), k)
-
-# %% ../../nbs/inputs/05_zoo.ipynb #d9646ced
-def _denoise_loss(network, x, g) -> Tensor:
-    noisy = x + 0.4 * torch.randn(x.shape, generator=g)
-    return F.mse_loss(network(noisy), x.flatten(1))
-
 # %% ../../nbs/inputs/05_zoo.ipynb #cd0a0d89
-def _contrastive_loss(
-    network: nn.Module,
-    views: Tensor,  # two views of each of B characters, shape (B, 2, 1, 8, 8)
-) -> Tensor:  # a scalar
-    "Cross-entropy of identifying the other view of a character among all others."
+def _contrastive_loss(network: nn.Module, views: Tensor) -> Tensor:
+    """Cross-entropy of identifying the other view of a character among all others.
+
+    `views` are two views of each of B characters, shape (B, 2, 1, 8, 8).
+    """
     z = F.normalize(network(views.flatten(0, 1)), dim=-1)
     similarity = (z @ z.T / 0.2).fill_diagonal_(-torch.inf)
     return F.cross_entropy(similarity, torch.arange(len(z)) ^ 1)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #0961f3e8
-def _training_loss(
-    objective: str,  # training objective
-    network: nn.Module,
-    data: Printed,
-    batch: Tensor,  # row numbers
-    g: torch.Generator | None,  # random generator of the objective
-) -> Tensor:  # a scalar
-    "Loss of an objective on a batch."
+def _training_loss(objective: str, network: nn.Module, data: Printed, batch, g) -> Tensor:
+    "Loss of an objective on a batch of row numbers, with random numbers from `g`."
     x = data.views[batch, 0]
     if objective == "rotation":
-        return _rotation_loss(network, x, g)
+        turns = torch.randint(0, 4, (len(x),), generator=g)
+        turned = [torch.rot90(a, int(k), (-2, -1)) for a, k in zip(x, turns, strict=True)]
+        return F.cross_entropy(network(torch.stack(turned)), turns)
     if objective == "denoise":
-        return _denoise_loss(network, x, g)
+        noisy = x + 0.4 * torch.randn(x.shape, generator=g)
+        return F.mse_loss(network(noisy), x.flatten(1))
     if objective == "contrastive":
         return _contrastive_loss(network, data.views[batch])
     targets = {"digits": data.char, "letters": data.char - 10, "fonts": data.font}
@@ -335,7 +280,7 @@ def _build_network(name: str, data: Printed | None = None, train: bool = True) -
     try:
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
-            module = _BUILD[recipe.build](*arguments)
+            module = recipe.build(*arguments)
             if train and recipe.steps:
                 data = _pool() if data is None else data
                 _train(module, recipe.objective, recipe.steps, data, seed)
@@ -344,20 +289,19 @@ def _build_network(name: str, data: Printed | None = None, train: bool = True) -
     return module.eval().requires_grad_(False)
 
 # %% ../../nbs/inputs/05_zoo.ipynb #55c57f67
-_MAKERS: tuple = (_glyph, _glyphs_of_fonts, _bend, printed, _pca, _linear)
-_MAKERS += (Gradients.__init__, Gradients.forward, _resnet, _vit, _convnext, _mixer, _convmixer)
-_MAKERS += (_rotation_loss, _denoise_loss, _contrastive_loss, _training_loss)
-_MAKERS += (_train,)
+_MAKERS: tuple = (_glyph, _glyphs_of_fonts, _bend, printed, _pca, _linear, _timm_network, _resnet)
+_MAKERS += (Gradients.__init__, Gradients.forward, _vit, _convnext, _mixer, _convmixer)
+_MAKERS += (_contrastive_loss, _training_loss, _train)
 
 
-def _zoo_key(name) -> str:
+def _zoo_key(name: str, recipe: _Recipe) -> str:
     import matplotlib
     import timm
 
     code = [inspect.getsource(f) for f in _MAKERS]
     versions = [torch.__version__, timm.__version__, matplotlib.__version__]
-    layout = 2  # version of the file layout: the description contains the key
-    return digest_json([name, asdict(_ZOO[name]), code, versions, layout])
+    settings = [recipe.build.__name__, recipe.width, recipe.objective, recipe.steps]
+    return digest_json([name, settings, code, versions])
 
 # %% ../../nbs/inputs/05_zoo.ipynb #3fc2e3c9
 @entry_point
@@ -368,11 +312,12 @@ def zoo_model(
     train: bool = True,  # whether to load the trained weights, or train it on first use
 ) -> nn.Module:  # (B, 1, 8, 8) in [0, 1] -> (B, d)
     "Return a network of the zoo."
-    check_choice(name, zoo_names(), "name")
-    if not (train and _ZOO[name].steps):
+    recipe = _ZOO[check_choice(name, zoo_names(), "name")]
+    if not (train and recipe.steps):
         return _build_network(name, train=False)
-    root, key = cache_dir(cache), _zoo_key(name)
+    root, key = cache_dir(cache), _zoo_key(name, recipe)
     path = root / "zoo" / f"{name}-{key[:20]}.safetensors"
+    about = dict(name=name, objective=recipe.objective, steps=recipe.steps)
     with locked(path):
         module = _build_network(name, train=False)
         weights = cached(
@@ -380,7 +325,7 @@ def zoo_model(
             lambda: _build_network(name).state_dict(),
             dict(key=key),
             module.state_dict(),
-            more=dict(name=name, **asdict(_ZOO[name]), trained_on="printed characters"),
+            more=dict(about, trained_on="printed characters"),
             sidecar=True,
             root=root,
         )
@@ -410,12 +355,10 @@ def zoo_features(
         images = load_images("digits" if images is None else images)
     x = torch.stack([zoo_transform(images[i]) for i in range(len(images))])
     names = zoo_names() if names is None else list(names)
-    features = {}
-    with open_bar(progress, total=len(names), unit="model") as bar:
-        for name in names:
-            bar.set_description(f"zoo {name}", refresh=False)
-            model = zoo_model(name, cache=cache)
-            with torch.inference_mode():
-                features[name] = torch.cat([model(b) for b in x.split(1024)])
-            bar.update()
-    return {name: X.clone() for name, X in features.items()}
+
+    def features_of(name) -> Tensor:
+        model = zoo_model(name, cache=cache)
+        return torch.cat([model(part) for part in x.split(1024)])
+
+    features = map_blocks(features_of, names, progress=progress, desc="zoo")
+    return dict(zip(names, features, strict=True))
