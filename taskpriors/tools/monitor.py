@@ -163,7 +163,7 @@ class Step(results.Result):
         return {name: value for name, value in values.items() if not math.isnan(value)}
 
 
-_FEW_DIRECTIONS = 7.0  # as for the least certain data in the study of forecasts
+_FEW_DIRECTIONS = 8.0  # as on the least certain data in the study of forecasts
 _BESIDE = ("point_errors", "task_errors", "label_points")
 _STEP_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
 
