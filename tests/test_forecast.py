@@ -55,7 +55,7 @@ def random_ranking(seed):
         )
         fields["settings"] |= dict(labels=labels)
         direct = spread * (centred - centred.mean())
-        scores = ScoreEvidence(direct, root @ root.T, k * k / 4, 2 / k)
+        scores = ScoreEvidence(direct, root @ root.T, k / 2, 2 / k)
         evidence = replace(evidence, labels=scores)
         fields |= dict(
             prior_skill=fields["skill"],

@@ -517,16 +517,14 @@ class TaskSample:
         skills: Mapping[str, TaskScores],  # name -> scores on the sampled tasks
         skill: Tensor | None = None,  # shape (n_models,); None: skills on the sampled tasks
         *,
-        nats: float = 0.0,  # log odds of the labels with which the tasks agree
-        of_texts: bool = False,  # whether the examples are known to be texts
+        dimension: float = 1.0,  # effective dimension of the models' features
     ) -> PointEvidence:
         "Form evidence from the models' skills on the tasks."
         if skill is None:
             skill = torch.stack([scores.skill for scores in skills.values()])
         distribution, by_task = self.distribution, 1 - self.ratios(skills)
         referred = bool(distribution.reference_models) and distribution.consensus is not None
-        evidence = point_evidence(skill, by_task, with_references=referred, nats=nats)
-        return evidence._replace(of_texts=of_texts)
+        return point_evidence(skill, by_task, with_references=referred, dimension=dimension)
 
 
 class Columns(NamedTuple):

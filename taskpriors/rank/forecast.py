@@ -8,7 +8,7 @@ __all__ = ['Comparison', 'Forecast']
 # %% ../../nbs/rank/06_forecast.ipynb #8dd41d13
 import html
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
@@ -43,26 +43,36 @@ class PointEvidence(NamedTuple):
     mean: Tensor  # v, centred logits of the skills, shape (n_models,), float64
     moment: Tensor  # K, second moment of centred logits over single tasks, (n_models, n_models)
     with_references: bool  # whether the tasks use reference models
-    nats: float = 0.0  # I, log odds of the labels that the tasks agree with against random ones
-    of_texts: bool = False  # whether the examples are known to be texts
+    dimension: float = 1.0  # d, effective number of directions of the models' features
 
-    def with_agreeing(self, agreeing: "PointEvidence") -> "PointEvidence":
-        "Mix this evidence with that from tasks that agree with the labels."
-        w = agreeing.nats / (_HALF + agreeing.nats)
+    def with_agreeing(self, agreeing: "PointEvidence", nats: float) -> "PointEvidence":
+        "Mix this evidence with that from tasks that agree with labels of this information."
+        w = 1 - _unknown_share(nats)
         mean = self.mean + w * (agreeing.mean - self.mean)
         moment = self.moment + w * (agreeing.moment - self.moment)
-        return self._replace(mean=mean, moment=moment, nats=agreeing.nats)
+        return self._replace(mean=mean, moment=moment)
 
 
 def point_evidence(
-    skill: Tensor, task_skills: Tensor, *, with_references: bool, nats: float = 0.0
+    skill: Tensor, task_skills: Tensor, *, with_references: bool, dimension: float = 1.0
 ) -> PointEvidence:
     "Compute the mean and second moment of the models' centred logits over sampled tasks."
     Z = centred_logits(task_skills)
-    return PointEvidence(centred_logits(skill), Z @ Z.T / Z.shape[1], with_references, nats)
+    return PointEvidence(centred_logits(skill), Z @ Z.T / Z.shape[1], with_references, dimension)
+
+
+def effective_dimension(features: Iterable) -> float:  # of each model, shape (n, d)
+    "Geometric mean over the models of the participation ratio of their features' covariance."
+    logs = []
+    for X in features:
+        X = X.double() - X.double().mean(0)
+        gram = X.T @ X if X.shape[1] < len(X) else X @ X.T
+        squares = gram.square().sum().item()
+        logs.append(2 * math.log(gram.trace().item()) - math.log(squares) if squares > 0 else 0.0)
+    return math.exp(sum(logs) / max(1, len(logs)))
 
 # %% ../../nbs/rank/06_forecast.ipynb #a7d827e9
-_LEAST_SKILL = 0.01  # skills are clipped here before the logit is differentiated
+_LEAST_SKILL, _MOST_SKILL = 0.01, 0.95  # skills are clipped before the logit is differentiated
 _HALF_RIGHT = 50.0  # number of labels at which accuracy and skill have equal weights
 
 
@@ -71,9 +81,10 @@ class ScoreEvidence(NamedTuple):
 
     mean: Tensor  # estimated centred logits of the scores, shape (n_models,), float64
     covariance: Tensor  # covariance of their errors, shape (n_models, n_models)
-    n_pairs: float  # s, number of known pairs of examples with the same class
+    nats: float = 0.0  # I, information in the labels; 0 for evidence from pairs
     classes_per_label: float = 0.0  # c/k, classes per label; 0 for evidence from pairs
     share_right: float = 0.0  # u, weight of the accuracy in the mean; 1 - u is that of the skill
+    n_pairs: float = 0.0  # number of known pairs of examples with the same class; 0 for labels
 
 
 def _accuracy_weight(n_labels: int) -> float:  # u, in [0, 1)
@@ -81,11 +92,17 @@ def _accuracy_weight(n_labels: int) -> float:  # u, in [0, 1)
     return n_labels / (_HALF_RIGHT + n_labels)
 
 
+def _information(skill: float, n_labels: int, n_classes: int) -> float:  # I, in nats
+    "Information in labels whose codes are predicted with this skill, as if they were normal."
+    return -n_labels * (n_classes - 1) / 2 * math.log1p(-min(max(skill, 0.0), _MOST_SKILL))
+
+
 def scores_of(direct: LabelledSkill) -> ScoreEvidence:
     "Form evidence from the models' skills and accuracies on the labels."
     m, n_rows = direct.points.shape
     standard_error = (direct.points.mean(0).std() / n_rows**0.5).item()
-    b = min(max(direct.skill.mean().item(), standard_error, _LEAST_SKILL), 0.95)
+    skill = direct.skill.mean().item()
+    b = min(max(skill, standard_error, _LEAST_SKILL), _MOST_SKILL)
     mean, rows = direct.skill / (b * (1 - b)), direct.points / (b * (1 - b))
     u = 0.0 if direct.hits is None else _accuracy_weight(direct.n_labels)
     if direct.hits is not None:
@@ -98,13 +115,18 @@ def scores_of(direct: LabelledSkill) -> ScoreEvidence:
     return ScoreEvidence(
         mean=mean - mean.mean(),
         covariance=codes @ contrasts @ codes.T,
+        nats=_information(skill, direct.n_labels, direct.n_classes),
         classes_per_label=direct.n_classes / direct.n_labels,
-        n_pairs=direct.n_pairs,
         share_right=u,
     )
 
 # %% ../../nbs/rank/06_forecast.ipynb #b6974c5b
-_HALF = 10.0  # h, nats at which tasks that agree with the labels have weight 1/2
+_HALF = 10.0  # h, nats at which half of what labels can tell is known
+
+
+def _unknown_share(nats: float) -> float:  # h/(h + I), in [0, 1]
+    "Share of what labels of an information I in nats leave unknown."
+    return _HALF / (_HALF + nats)
 
 # %% ../../nbs/rank/06_forecast.ipynb #69dec6c2
 _PRIOR_CELLS = 10.0  # weight of the study's variance, as a number of residuals
@@ -241,7 +263,7 @@ def pair_evidence(
     by_found, by_depth = torch.linalg.inv(of_found), torch.linalg.inv(of_depth)
     joined = torch.linalg.inv(by_found + by_depth)
     mean = joined @ (by_found @ (codes.T @ found * unit) + by_depth @ (codes.T @ depth.mean))
-    return ScoreEvidence(codes @ mean, codes @ joined @ codes.T, depth.n_pairs)
+    return depth._replace(mean=codes @ mean, covariance=codes @ joined @ codes.T)
 
 # %% ../../nbs/rank/06_forecast.ipynb #3172a68d
 class _LevelRule(NamedTuple):
@@ -266,19 +288,18 @@ class _Constants(NamedTuple):
     with_references: float  # rho with reference models
     floor: float  # epsilon, variance of differences that sampled tasks do not show
     record: float  # sigma^2, variance of the interaction between models and tasks
-    few: float  # kappa, error variance of labels before the first same-class pair, as a share of K
+    few: float  # kappa, error variance of labels without information, as a share of K
     probe: float  # tau^2, independent part of this error for each model
     differ: float  # delta, variance of the difference between score and accuracy, as a share of K
     spread: float  # standard deviation of log lambda
-    certainty: float  # phi, factor by which covariances are multiplied
-    text_certainty: float  # phi if the examples are known to be texts
+    certainty: float  # covariances are multiplied by phi, which is this over the root of d
     level: float  # fraction, mean score of the models on a data set
     level_spread: float  # standard deviation of its logit over data sets
     rule: _LevelRule
 
     def certainty_about(self, points: PointEvidence) -> float:
         "Return phi for the examples of this evidence."
-        return self.text_certainty if points.of_texts else self.certainty
+        return min(1.0, self.certainty / math.sqrt(points.dimension))
 
 
 @cache
@@ -362,7 +383,7 @@ def _likeness(moment: Tensor) -> Tensor:  # (n_models, n_models)
 def _label_error(constants: _Constants, K: Tensor, F: Tensor, labels: ScoreEvidence) -> Tensor:
     "Covariance R of the errors in evidence from labels; R, K and F refer to contrasts."
     codes = simplex_codes(len(labels.mean))
-    unseen = (constants.few * K + constants.probe * F) / math.sqrt(1 + labels.n_pairs)
+    unseen = (constants.few * K + constants.probe * F) * _unknown_share(labels.nats)
     return codes.T @ labels.covariance @ codes + unseen + constants.differ * K
 
 
@@ -613,10 +634,10 @@ def _with_labels(
     mean: Tensor,  # mean of the known evidence, shape (n_models,)
     *,
     n_labels: int,
-    same: float,  # share of the pairs of examples that have the same class
+    nats: float,  # information in one label
 ) -> ScoreEvidence:
     "Predict the evidence from more labels, if their mean is the known mean."
-    return ScoreEvidence(mean, unit / n_labels, same * math.comb(n_labels, 2))
+    return ScoreEvidence(mean, unit / n_labels, nats * n_labels)
 
 
 def _numbers_of_labels(n_labels: int, n_points: int) -> list[int]:  # in ascending order
@@ -661,10 +682,11 @@ def regret_with_labels(
     The error of one label is estimated from the known labels or, without labels, from the examples.
     """
     if labels is not None and n_labels > 1:
-        unit, same = n_labels * labels.covariance, labels.n_pairs / math.comb(n_labels, 2)
+        unit, nats = n_labels * labels.covariance, labels.nats / n_labels
     else:
-        b = skill.mean().clamp(_LEAST_SKILL, 0.95)
-        unit, same = torch.cov(point_errors.double()) / (b * (1 - b)) ** 2, 1 / n_classes
+        b = min(max(skill.mean().item(), _LEAST_SKILL), _MOST_SKILL)
+        unit = torch.cov(point_errors.double()) / (b * (1 - b)) ** 2
+        nats = _information(b, 1, n_classes)
     constants, draws = constants_of(forecast.scoring), forecast.draws
     assert constants is not None and draws is not None  # holds for forecasts with probabilities
     codes = simplex_codes(len(points.mean))
@@ -679,7 +701,7 @@ def regret_with_labels(
     least = forecast.expected_regret.min().item()
     path = {n_labels: least}
     for number in _numbers_of_labels(n_labels, n_points)[1:]:
-        later = precision_of(_with_labels(unit, points.mean, n_labels=number, same=same))
+        later = precision_of(_with_labels(unit, points.mean, n_labels=number, nats=nats))
         least = min(least, _regret_after(draws, (later - known) / certainty))
         path[number] = least  # more labels cannot increase the expected regret
     return path

@@ -75,22 +75,16 @@ def _evidence_points(labels: Tensor, options: RankOptions) -> Tensor:  # shape (
     return points[torch.randperm(len(points), generator=g)[:_EVIDENCE].sort().values]
 
 
-def _information(weights: Tensor, likely: posterior.LabelEvidence) -> float:
-    "Log odds of the labels under the weighted components against random labels, at least 0."
-    mixed = ((weights / weights.sum()).log() + likely.log_evidence).logsumexp(0)
-    return max(0.0, mixed.item() - likely.coins)
-
-
 def _draw_agreeing(
     engine: Engine,
     models: Mapping[str, members.Model],
     distribution: distributions.TaskDistribution,
     classes: Tensor,  # number of each example's class, shape (n,); -1 where unknown
-) -> tuple[TaskSample, dict[str, float], float]:
+) -> tuple[TaskSample, dict[str, float]]:
     """Draw tasks that agree with the known labels.
 
     Each component is weighted by its evidence, and used at its best-fitting temperature. Also
-    returns the weight of each component and the information in the labels, in nats.
+    returns the weight of each component.
     """
     options, q = engine.options, max(2, int(classes.max()) + 1)
     components, alike = _open_components(models, distribution)
@@ -124,8 +118,7 @@ def _draw_agreeing(
     names = [distribution.description]
     if alike is not None:
         names = [component.names[0] for component in components]
-    nats = _information(prior_weights, likely)
-    return sample, dict(zip(names, weights, strict=True)), nats
+    return sample, dict(zip(names, weights, strict=True))
 
 # %% ../../nbs/rank/11_labelled.ipynb #00831ae7
 LOOKED_AT = 16384  # largest number of labelled examples for skill and accuracy
@@ -204,7 +197,7 @@ def skills_with_labels(
     Labels are classes (n,), with -1 for unknown labels, or real targets (n, m). Also returns the
     baselines with their results on the labels.
     """
-    options, sample, nats = engine.options, None, 0.0
+    options, sample = engine.options, None
     weights: dict[str, float] = {}
     classes = None if labels.is_floating_point() else _numbered_by_point(labels)
     if classes is None:
@@ -212,7 +205,7 @@ def skills_with_labels(
     else:
         tasks = classes[None]
         if not (classes >= 0).all():
-            sample, weights, nats = _draw_agreeing(engine, models, distribution, classes)
+            sample, weights = _draw_agreeing(engine, models, distribution, classes)
             tasks = sample.skill_tasks
         options = options.changed(n_classes=max(2, int(classes.max()) + 1))
     skills, failures = engine.score(models, tasks, mask, options)
@@ -234,14 +227,14 @@ def skills_with_labels(
         if beside is not None and beside.models:
             beside = beside._replace(scores=scores_of(of_all))
             if sample is not None:
-                of_tasks = sample.evidence({**skills, **others}, nats=nats)
+                of_tasks = sample.evidence({**skills, **others})
                 beside = beside._replace(agreeing=of_tasks)
         if len(working) > 1:
             direct = _of_first(of_all, len(working))
             of_labels = scores_of(direct)
             p_value = _signal_p_value(working, classes, direct, options.groups)
             if sample is not None:
-                agreeing = sample.evidence(skills, nats=nats)
+                agreeing = sample.evidence(skills)
     return LabelledSkills(
         skills=skills,
         failures=failures,

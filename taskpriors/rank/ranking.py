@@ -231,7 +231,7 @@ class Ranking(Result):
         agreeing = None if self.evidence is None else self.evidence.agreeing
         if agreeing is None or labels is None:
             return sampled
-        return sampled.with_agreeing(agreeing)
+        return sampled.with_agreeing(agreeing, labels.nats)
 
     @cached_property
     def _sampled_evidence(self) -> PointEvidence:

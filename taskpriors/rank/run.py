@@ -20,7 +20,6 @@ import taskpriors
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..inputs import row_labels
-from ..inputs.texts import TextSource
 from ..pairs import SEARCHED_ROWS, copies_of, numbered
 from ..prior import consensus, left_out_groups, pair_retrieval
 from taskpriors.rank import (
@@ -322,7 +321,7 @@ class _Findings(NamedTuple):
         past: Tensor | None = None,  # fractions, scores of the ranked models on earlier tasks
         pairs: forecast.ScoreEvidence | None = None,  # about the models, then the baselines
         *,
-        of_texts: bool = False,  # whether the examples are known to be texts
+        dimension: float = 1.0,  # effective dimension of the models' features
     ) -> tuple[forecast.ForecastEvidence, Tensor] | None:  # None without baselines
         "Combine the evidence about the models and the baselines; also return their skills."
         beside, labels = self.beside, self.labelled
@@ -336,7 +335,7 @@ class _Findings(NamedTuple):
         if past is not None:  # baselines have no past results
             past = torch.cat([past, past.new_full((len(beside.models), past.shape[1]), math.nan)])
         evidence = forecast.ForecastEvidence(
-            examples=self.task_sample.evidence(scores, skill, of_texts=of_texts),
+            examples=self.task_sample.evidence(scores, skill, dimension=dimension),
             agreeing=beside.agreeing,
             labels=beside.scores,
             past=past,
@@ -550,6 +549,16 @@ def _consensus_columns(
     return {name: values[at] for name, values in of_members.items() if values is not None}
 
 
+_MEASURED = 1000  # examples for the effective dimension, as in the study of forecasts
+
+
+def _dimension_of(models: Mapping[str, members.Model]) -> float:
+    "Effective dimension of the models' features; models whose files were deleted are left out."
+    index = blocks.evenly(len(next(iter(models.values())).features), _MEASURED)
+    rows, _ = members.attempt_each(lambda model: model.rows(index), models)
+    return forecast.effective_dimension(rows.values())
+
+
 def _assemble(
     findings: _Findings,
     task: Task,
@@ -570,8 +579,8 @@ def _assemble(
         _note_pairs(given, settings)
         if findings.beside is not None:
             joined = _pair_evidence({**models, **findings.beside.models}, given)
-    of_texts = isinstance(task.inputs, TextSource)
-    beside = findings.evidence_beside(past, joined, of_texts=of_texts)
+    dimension = _dimension_of(models)
+    beside = findings.evidence_beside(past, joined, dimension=dimension)
     skills = sampled if of_labels is None else of_labels.skills
     columns = _numbers_of(models, skills, sampled, task_sample)
     if of_labels is not None:
@@ -602,7 +611,7 @@ def _assemble(
         groups=task.options.groups,
         reason="" if moments is None else moments.edge_reason(len(mask)),
         evidence=forecast.ForecastEvidence(
-            examples=task_sample.evidence(sampled, of_texts=of_texts),
+            examples=task_sample.evidence(sampled, dimension=dimension),
             agreeing=None if of_labels is None else of_labels.agreeing,
             labels=None if of_labels is None else of_labels.scores,
             past=past,

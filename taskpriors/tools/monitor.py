@@ -163,6 +163,7 @@ class Step(results.Result):
         return {name: value for name, value in values.items() if not math.isnan(value)}
 
 
+_FEW_DIRECTIONS = 8.0  # as on the least certain data in the study of forecasts
 _BESIDE = ("point_errors", "task_errors", "label_points")
 _STEP_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
 
@@ -426,7 +427,9 @@ class Monitor:
         assert constants is not None  # accuracy was studied
         skill = torch.tensor([a.skill, b.skill], dtype=torch.float64)
         tasks = 1 - torch.stack([a.task_errors, b.task_errors])
-        points = forecast.point_evidence(skill, tasks, with_references=True)
+        points = forecast.point_evidence(
+            skill, tasks, with_references=True, dimension=_FEW_DIRECTIONS
+        )
         distribution = forecast.posterior_of(constants, points, labels=self._label_scores(a, b))
         self._pairs[pair] = distribution.probability_ahead(0, 1)
         return self._pairs[pair]
