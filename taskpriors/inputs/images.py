@@ -215,7 +215,7 @@ def _load_array(a, name, limit) -> ImageSource:
     return ImageSource(a, name)
 
 # %% ../../nbs/inputs/04_images.ipynb #229281ac
-def _refuse_options(given: Mapping, accepted: tuple, what: str) -> None:
+def _refuse_options(given: Mapping[str, object], accepted: tuple, what: str) -> None:
     "Raise `TypeError` for options that would have no effect."
     if others := [name for name in given if name not in accepted]:
         rule = f"{what} accepts only these options: {', '.join(accepted) or 'limit'}"

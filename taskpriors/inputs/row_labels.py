@@ -541,10 +541,10 @@ def groups_of_points(groups: Any, points: Any, n: int) -> list:
     `groups` is a list or array of names, a dictionary, a series or a file, and `points` is a source
     of images or texts, or None. Groups are matched to examples like labels.
     """
-    values: Any = _entries_of(groups, None, "groups")
-    if isinstance(values, _Entries):
-        values = _in_rows(values, points, n)
-    if getattr(values, "ndim", 1) != 1:
-        rule, got = "groups must contain one name per example", f"shape {np.shape(values)}"
+    entries = _entries_of(groups, None, "groups")
+    values = _in_rows(entries, points, n) if isinstance(entries, _Entries) else entries
+    shape = getattr(values, "shape", (n,))
+    if len(shape) != 1:
+        rule, got = "groups must contain one name per example", f"shape {tuple(shape)}"
         refuse(rule, got, "pass one column, shape (n,)")
     return checks.check_several(values, "groups")

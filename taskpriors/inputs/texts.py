@@ -391,6 +391,21 @@ def _rows_at(
     return rows
 
 # %% ../../nbs/inputs/07_texts.ipynb #8536eefe
+_ENDS = 8  # largest number of special tokens that a tokenizer adds to a text
+
+
+def _warn_of_cut_texts(network: Any, texts: TextSource, name: str) -> None:
+    "Warn if texts have more tokens than a network with a tokenizer reads."
+    longest = getattr(network, "longest", getattr(network, "max_seq_length", None))
+    if longest is None or not sources.comes_from(network.tokenizer, "transformers"):
+        return
+    long = [text for text in texts.texts if len(text.encode(errors="replace")) > longest - _ENDS]
+    tokens = network.tokenizer(long, truncation=False, verbose=False)["input_ids"] if long else []
+    if n_cut := sum(len(row) > longest for row in tokens):
+        said = f"{n_cut:,} of {len(texts):,} texts have more tokens than the {longest:,} that"
+        warnings.warn(f"{said} {name} reads, and are truncated; split them.", stacklevel=2)
+
+
 def text_encoder(
     source: sources.Source, texts: TextSource, *, pooling: str | None = None, name: str = "encoder"
 ) -> Encoder:
@@ -398,6 +413,7 @@ def text_encoder(
     if isinstance(source, sources.Name):
         source = named_models.text_model(source.text, pooling)
     encode, module = _encoding_of(source, pooling)
+    _warn_of_cut_texts(module, texts, name)
     forward = partial(_rows_at, encode=encode, texts=texts, name=name, widths=set())
     positions = {text: k for k, text in enumerate(texts.texts)}
     return Encoder(name, forward, module, transform=positions.__getitem__)
