@@ -356,7 +356,7 @@ OUTPUTS = dict(
 @pytest.mark.parametrize("kind", OUTPUTS)
 def test_what_an_encoder_returns_is_features_or_refused(kind):
     network = nn.Sequential(nn.Flatten(), nn.Linear(64, 5))
-    says = {"complex": "return real numbers", "tuple": "Got tuple;", "none": "Got NoneType;"}
+    says = {"complex": "of real numbers", "tuple": "Got tuple;", "none": "Got NoneType;"}
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 5, device="meta")) if kind == "meta" else None
 
     def outputs(x):

@@ -154,6 +154,8 @@ class BatchEncoder:
         mixed = torch.autocast(self.device.type, half, enabled=half is not None)
         with torch.inference_mode(), mixed:
             out = self._output(batch, named)
+            if isinstance(out, Tensor) and out.layout != torch.strided:
+                out = out.to_dense()
             if n == 1 and getattr(out, "ndim", 0) == 1:  # squeezed
                 out = out[None]
             out, self.pooled_by = pooled(out, self.pooling, self.name, inputs=batch, module=module)

@@ -84,7 +84,7 @@ class ScoreEvidence(NamedTuple):
     nats: float = 0.0  # I, information in the labels; 0 for evidence from pairs
     classes_per_label: float = 0.0  # c/k, classes per label; 0 for evidence from pairs
     share_right: float = 0.0  # u, weight of the accuracy in the mean; 1 - u is that of the skill
-    n_pairs: float = 0.0  # number of known pairs of examples with the same class; 0 for labels
+    n_pairs: float = 0.0  # number of known pairs of examples with the same class
 
 
 def _accuracy_weight(n_labels: int) -> float:  # u, in [0, 1)
@@ -118,6 +118,7 @@ def scores_of(direct: LabelledSkill) -> ScoreEvidence:
         nats=_information(skill, direct.n_labels, direct.n_classes),
         classes_per_label=direct.n_classes / direct.n_labels,
         share_right=u,
+        n_pairs=direct.n_pairs,
     )
 
 # %% ../../nbs/rank/06_forecast.ipynb #b6974c5b

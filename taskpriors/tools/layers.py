@@ -217,7 +217,10 @@ def _check_steady(module, points, views) -> None:
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     kind = "texts" if named else "images"
-    embed.check_steady("the layers", some, some(list(range(size))), device, kind)
+    allowed = embed.tolerance(device, module)
+    embed.check_steady(
+        "the layers", some, some(list(range(size))), device, allowed=allowed, kind=kind
+    )
 
 
 @documented
