@@ -607,10 +607,10 @@ def test_a_word_that_may_be_a_blank_is_refused(holder, word):
         read_labels(HOLDERS[holder](["cat", "dog", word, "cat"]), None, 4)
 
 
-@for_each("kind, blank", product(["csv", "txt"], ["", " "]), repr)
-def test_a_blank_in_a_file_of_labels_is_no_class(kind, blank, tmp_path):
-    path = tmp_path / f"y.{kind}"
-    path.write_text("label\n" * (kind == "csv") + f"cat\ndog\n{blank}\ncat\n")
+@for_each("blank", ["", " "], repr)
+def test_a_blank_in_a_file_of_labels_is_no_class(blank, tmp_path):
+    path = tmp_path / "y.csv"
+    path.write_text(f"label\ncat\ndog\n{blank}\ncat\n")
     assert read_labels(path, None, 4).classes.tolist() == [0, 1, -1, 0]
 
 

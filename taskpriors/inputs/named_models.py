@@ -22,6 +22,7 @@ from ..checks import refuse
 from .remote import loading
 from .sources import Name, Network, Source, is_repository
 from ..refusals import listed
+from ..toml import packaged_toml
 
 # %% ../../nbs/inputs/03_named_models.ipynb #11bfc461
 def _check_timm_name(name: str) -> None:
@@ -71,12 +72,31 @@ def hub_at_once(cache_alone: bool = False) -> Iterator:
         constants.HF_HUB_OFFLINE = before
 
 # %% ../../nbs/inputs/03_named_models.ipynb #dd3d76ab
+_TEXT_MODELS = (  # well-known text encoders on the hub
+    *(f"sentence-transformers/all-{k}" for k in ("MiniLM-L6-v2", "MiniLM-L12-v2", "mpnet-base-v2")),
+    *(f"intfloat/e5-{size}-v2" for size in ("small", "base", "large")),
+    *(f"intfloat/multilingual-e5-{size}" for size in ("small", "base", "large")),
+    *(f"BAAI/bge-{size}-en-v1.5" for size in ("small", "base", "large")),
+    *(f"thenlper/gte-{size}" for size in ("small", "base", "large")),
+)
+
+
+def _did_you_mean(name: str) -> str:  # empty if the name is known, or no known name is similar
+    "Return the beginning of a remedy with the most similar names on the hub."
+    others = packaged_toml("inputs/model_names.toml").values()
+    places = {*_TEXT_MODELS, *(place for names in others for place in names if "/" in place)}
+    known = {place.partition("/")[2]: place for place in sorted(places)}
+    near = difflib.get_close_matches(name.rpartition("/")[2], known, 3, 0.75)
+    said = " or ".join(known[k] for k in near)
+    return f"did you mean {said}? Otherwise " if near and name not in {*places, *known} else ""
+
+
 def _refuse_weights(spec: str, e: Exception) -> None:  # raised by timm, the hub or torch
     rule = f"timm must load the weights of {spec}"
     got = f"{type(e).__name__}: {' '.join(str(e).split())}"[:160]
     if isinstance(e, OSError) or re.search("HTTP|Connect|Offline|Timeout|Proxy", type(e).__name__):
         remedy = "check the name and the network connection, or pass a file as NAME@FILE"
-        refuse(rule, got, remedy, OSError)
+        refuse(rule, got, _did_you_mean(spec) + remedy, OSError)
     refuse(rule, got, "check that the weights match the architecture")
 
 # %% ../../nbs/inputs/03_named_models.ipynb #3a736c43
@@ -178,6 +198,7 @@ def check_names(sources: Iterable[Source], *, texts: bool = False) -> None:
     if missing and _is_offline():
         rule = "without a network connection, weights must be in the cache of the hub"
         remedy = "run `hf download NAME` on a machine with a connection, or leave out these models"
+        remedy = "".join(map(_did_you_mean, missing)) + remedy
         refuse(rule, f"no weights of {listed(missing, 6)}", remedy, OSError)
 
 # %% ../../nbs/inputs/03_named_models.ipynb #2b6f8a55
@@ -266,6 +287,6 @@ def text_model(name: str, pooling: str | None) -> Network:
     remedy = "pip install taskpriors[sentence], or pass a function of a list of texts"
     with loading(rule, remedy, ImportError):
         from sentence_transformers import SentenceTransformer
-    remedy = "check the name, the folder and the network connection"
+    remedy = _did_you_mean(name) + "check the name, the folder and the network connection"
     with loading(f"{name[-60:]!r} must be a text model", remedy), quiet_libraries():
         return Network(SentenceTransformer(place, device="cpu"))
