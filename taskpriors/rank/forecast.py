@@ -85,6 +85,7 @@ class ScoreEvidence(NamedTuple):
     classes_per_label: float = 0.0  # c/k, classes per label; 0 for evidence from pairs
     share_right: float = 0.0  # u, weight of the accuracy in the mean; 1 - u is that of the skill
     n_pairs: float = 0.0  # number of known pairs of examples with the same class
+    unlabelled: float = 1.0  # share of the examples without a label
 
 
 def _accuracy_weight(n_labels: int) -> float:  # u, in [0, 1)
@@ -97,8 +98,8 @@ def _information(skill: float, n_labels: int, n_classes: int) -> float:  # I, in
     return -n_labels * (n_classes - 1) / 2 * math.log1p(-min(max(skill, 0.0), _MOST_SKILL))
 
 
-def scores_of(direct: LabelledSkill) -> ScoreEvidence:
-    "Form evidence from the models' skills and accuracies on the labels."
+def scores_of(direct: LabelledSkill, unlabelled: float = 1.0) -> ScoreEvidence:
+    "Form evidence from the models' skills and accuracies on the labels of a share of the examples."
     m, n_rows = direct.points.shape
     standard_error = (direct.points.mean(0).std() / n_rows**0.5).item()
     skill = direct.skill.mean().item()
@@ -119,6 +120,7 @@ def scores_of(direct: LabelledSkill) -> ScoreEvidence:
         classes_per_label=direct.n_classes / direct.n_labels,
         share_right=u,
         n_pairs=direct.n_pairs,
+        unlabelled=unlabelled,
     )
 
 # %% ../../nbs/rank/06_forecast.ipynb #b6974c5b
@@ -384,7 +386,8 @@ def _likeness(moment: Tensor) -> Tensor:  # (n_models, n_models)
 def _label_error(constants: _Constants, K: Tensor, F: Tensor, labels: ScoreEvidence) -> Tensor:
     "Covariance R of the errors in evidence from labels; R, K and F refer to contrasts."
     codes = simplex_codes(len(labels.mean))
-    unseen = (constants.few * K + constants.probe * F) * _unknown_share(labels.nats)
+    share = labels.unlabelled * _unknown_share(labels.nats)
+    unseen = share * (constants.few * K + constants.probe * F)
     return codes.T @ labels.covariance @ codes + unseen + constants.differ * K
 
 
@@ -636,9 +639,11 @@ def _with_labels(
     *,
     n_labels: int,
     nats: float,  # information in one label
+    n_points: int,  # number of examples
 ) -> ScoreEvidence:
     "Predict the evidence from more labels, if their mean is the known mean."
-    return ScoreEvidence(mean, unit / n_labels, nats * n_labels)
+    unlabelled = 1 - n_labels / n_points
+    return ScoreEvidence(mean, unit / n_labels, nats * n_labels, unlabelled=unlabelled)
 
 
 def _numbers_of_labels(n_labels: int, n_points: int) -> list[int]:  # in ascending order
@@ -702,7 +707,8 @@ def regret_with_labels(
     least = forecast.expected_regret.min().item()
     path = {n_labels: least}
     for number in _numbers_of_labels(n_labels, n_points)[1:]:
-        later = precision_of(_with_labels(unit, points.mean, n_labels=number, nats=nats))
+        counts = dict(n_labels=number, n_points=n_points)
+        later = precision_of(_with_labels(unit, points.mean, nats=nats, **counts))
         least = min(least, _regret_after(draws, (later - known) / certainty))
         path[number] = least  # more labels cannot increase the expected regret
     return path

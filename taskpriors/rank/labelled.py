@@ -223,15 +223,16 @@ def skills_with_labels(
     working = {name: models[name] for name in skills}
     everyone = working if beside is None else {**working, **beside.models}
     of_labels = agreeing = p_value = None
+    unlabelled = (classes < 0).double().mean().item()
     if (of_all := _direct_skill(everyone, classes, options.groups)) is not None:
         if beside is not None and beside.models:
-            beside = beside._replace(scores=scores_of(of_all))
+            beside = beside._replace(scores=scores_of(of_all, unlabelled))
             if sample is not None:
                 of_tasks = sample.evidence({**skills, **others})
                 beside = beside._replace(agreeing=of_tasks)
         if len(working) > 1:
             direct = _of_first(of_all, len(working))
-            of_labels = scores_of(direct)
+            of_labels = scores_of(direct, unlabelled)
             p_value = _signal_p_value(working, classes, direct, options.groups)
             if sample is not None:
                 agreeing = sample.evidence(skills)
