@@ -34,7 +34,7 @@ from ..prior.heldout import expected_heldout_error
 from ..report.plots import drawn_png
 
 # %% ../../nbs/papers/09_neucrab_files.ipynb #c9bbd39a
-_LABELS = (".csv", ".tsv", ".npy", ".npz", ".txt")
+_LABELS = (".csv", ".tsv", ".npy", ".npz")
 
 
 def _beside(folder, stem, endings):  # Path or None
