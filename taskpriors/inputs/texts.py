@@ -392,9 +392,10 @@ def _rows_at(
 
 # %% ../../nbs/inputs/07_texts.ipynb #8536eefe
 _ENDS = 8  # largest number of special tokens that a tokenizer adds to a text
+CUT_TEXTS = "texts have more tokens than the"  # part of the warning
 
 
-def _warn_of_cut_texts(network: Any, texts: TextSource, name: str) -> None:
+def warn_of_cut_texts(network: Any, texts: TextSource, name: str) -> None:
     "Warn if texts have more tokens than a network with a tokenizer reads."
     longest = getattr(network, "longest", getattr(network, "max_seq_length", None))
     if longest is None or not sources.comes_from(network.tokenizer, "transformers"):
@@ -402,7 +403,7 @@ def _warn_of_cut_texts(network: Any, texts: TextSource, name: str) -> None:
     long = [text for text in texts.texts if len(text.encode(errors="replace")) > longest - _ENDS]
     tokens = network.tokenizer(long, truncation=False, verbose=False)["input_ids"] if long else []
     if n_cut := sum(len(row) > longest for row in tokens):
-        said = f"{n_cut:,} of {len(texts):,} texts have more tokens than the {longest:,} that"
+        said = f"{n_cut:,} of {len(texts):,} {CUT_TEXTS} {longest:,} that"
         warnings.warn(f"{said} {name} reads, and are truncated; split them.", stacklevel=2)
 
 
@@ -413,7 +414,7 @@ def text_encoder(
     if isinstance(source, sources.Name):
         source = named_models.text_model(source.text, pooling)
     encode, module = _encoding_of(source, pooling)
-    _warn_of_cut_texts(module, texts, name)
+    warn_of_cut_texts(module, texts, name)
     forward = partial(_rows_at, encode=encode, texts=texts, name=name, widths=set())
     positions = {text: k for k, text in enumerate(texts.texts)}
     return Encoder(name, forward, module, transform=positions.__getitem__)

@@ -29,6 +29,7 @@ from taskpriors.inputs.texts import (
     TextSource,
     TokenEncoder,
     load_texts,
+    warn_of_cut_texts,
 )
 from ..rank.options import Compute, RankOptions
 from ..rank.ranking import Ranking
@@ -176,7 +177,9 @@ def _open_texts(source, texts, batch_size) -> tuple[nn.Module, _TextPoints]:
         rule = "layers for texts require a network and its tokenizer"
         checks.refuse(rule, source.label, "pass the pair, or a name", TypeError)
     encoder = TokenEncoder(source.model, source.partner)
-    return _tower(encoder.model, "text_model"), _TextPoints(texts, encoder, batch_size)
+    points = _TextPoints(texts, encoder, batch_size)
+    warn_of_cut_texts(encoder, points.texts, source.label)
+    return _tower(encoder.model, "text_model"), points
 
 
 def _tower(module, name) -> nn.Module:  # the image or text part of a network
