@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 import taskpriors.checks as checks
 from ..inputs import named_models
 from ..inputs.sources import source_of
-from ..inputs.texts import TextSource
+from ..inputs.texts import CUT_TEXTS, TextSource
 from . import members
 from .distributions import PriorChoice
 from .members import RankedModel, Settled
@@ -460,7 +461,9 @@ def embed_unranked(
 ) -> Settled:  # name -> Model
     "Embed inputs with reference models or baselines; the user's pooling does not apply."
     compute = replace(options.compute, pooling=None, transform=None)
-    return members.gather_models(loaded, source, replace(options, compute=compute))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", f".*{CUT_TEXTS}", UserWarning)
+        return members.gather_models(loaded, source, replace(options, compute=compute))
 
 
 def see_inputs(
