@@ -2,6 +2,7 @@
 `pip install -e ".[dev]"` has it; skipped with a reason where JupyterLab or Chromium is missing.
 """
 
+import contextlib
 import functools
 import json
 import os
@@ -58,7 +59,8 @@ def address_of(server, runtime, log):
     for _ in range(10 * PATIENCE):
         assert server.poll() is None, log.read_text(encoding="utf-8")[-2000:]
         for path in runtime.glob("jpserver-*.json"):
-            return json.loads(path.read_text(encoding="utf-8"))["url"].rstrip("/")
+            with contextlib.suppress(json.JSONDecodeError):  # opened, and not yet written
+                return json.loads(path.read_text(encoding="utf-8"))["url"].rstrip("/")
         time.sleep(0.1)
     raise AssertionError(log.read_text(encoding="utf-8")[-2000:])
 
