@@ -124,7 +124,7 @@ def scores_of(direct: LabelledSkill, unlabelled: float = 1.0) -> ScoreEvidence:
     )
 
 # %% ../../nbs/rank/06_forecast.ipynb #b6974c5b
-_HALF = 10.0  # h, nats at which half of what labels can tell is known
+_HALF = 30.0  # h, nats at which half of what labels can tell is known
 
 
 def _unknown_share(nats: float) -> float:  # h/(h + I), in [0, 1]
