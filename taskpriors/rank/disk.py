@@ -352,6 +352,8 @@ class DiskEngine:
 
     def embed(self, named: Mapping[str, Any]) -> members.Settled:  # name -> Model
         "Open the rows of all models, and collect failures; a `Model` is converted to rows."
+        if not named:
+            return members.Settled({}, {})
         features = {
             name: given.features if isinstance(given, members.Model) else given
             for name, given in named.items()

@@ -183,6 +183,9 @@ def _of_first(direct: posterior.LabelledSkill, m: int) -> posterior.LabelledSkil
     )
 
 
+_NO_BASELINES = Beside({}, {}, {})
+
+
 def skills_with_labels(
     engine: Engine,
     models: Mapping[str, members.Model],
@@ -190,8 +193,8 @@ def skills_with_labels(
     labels: Tensor,
     mask: Tensor,
     *,
-    beside: Beside | None = None,  # baselines, which are not ranked
-) -> tuple[LabelledSkills, Beside | None]:
+    beside: Beside = _NO_BASELINES,  # baselines, which are not ranked
+) -> tuple[LabelledSkills, Beside]:
     """Compute skills on tasks that agree with the labels, or on the labels if all are known.
 
     Labels are classes (n,), with -1 for unknown labels, or real targets (n, m). Also returns the
@@ -210,7 +213,7 @@ def skills_with_labels(
         options = options.changed(n_classes=max(2, int(classes.max()) + 1))
     skills, failures = engine.score(models, tasks, mask, options)
     others: Mapping[str, distributions.TaskScores] = {}
-    if beside is not None and (sample is not None or classes is None):
+    if beside.models and (sample is not None or classes is None):
         others, broken = engine.score(beside.models, tasks, mask, options)
         beside = beside._replace(
             models={name: beside.models[name] for name in others},
@@ -218,14 +221,13 @@ def skills_with_labels(
             failures=beside.failures | broken,
         )
     if classes is None:
-        targets = None if beside is None else beside._replace(on_targets=others)
-        return LabelledSkills(skills, failures, weights), targets
+        return LabelledSkills(skills, failures, weights), beside._replace(on_targets=others)
     working = {name: models[name] for name in skills}
-    everyone = working if beside is None else {**working, **beside.models}
+    everyone = {**working, **beside.models}
     of_labels = agreeing = p_value = None
     unlabelled = (classes < 0).double().mean().item()
     if (of_all := _direct_skill(everyone, classes, options.groups)) is not None:
-        if beside is not None and beside.models:
+        if beside.models:
             beside = beside._replace(scores=scores_of(of_all, unlabelled))
             if sample is not None:
                 of_tasks = sample.evidence({**skills, **others})

@@ -33,7 +33,7 @@ from . import members
 from .distributions import PriorChoice
 from .members import RankedModel, Settled
 from .options import RankOptions
-from ..refusals import Refusal, listed
+from ..refusals import Refusal, listed, shortened
 from ..report.words import counted
 from ..signatures import documented
 from ..toml import packaged_toml
@@ -222,7 +222,7 @@ def _why_not_fetched(e: Exception) -> str:  # description of the error
     ours = e.args and isinstance(e.args[0], Refusal) and len(errors) > 1  # about a user's model
     first = errors[1] if ours else e
     text = " ".join(f"{type(first).__name__}: {first}".split())
-    return text if len(text) <= 160 else f"{text[:157]}..."
+    return shortened(text, 160)
 
 
 def _ask_for_reference(reference: _ReferenceModel) -> None:
@@ -293,8 +293,8 @@ class ReferenceSet:
     "Reference models that are available for one kind of input, not yet loaded."
 
     kind: str  # kind of inputs, "images" or "texts"
-    reference_models: tuple[_ReferenceModel, ...]  # at most three, by preference
-    cure: str  # command that installs more models; empty if the set is complete
+    reference_models: tuple[_ReferenceModel, ...] = ()  # at most three, by preference
+    cure: str = ""  # command that installs more models; empty if the set is complete
     fetched: tuple[_ReferenceModel, ...] = ()  # reference models whose weights must be downloaded
 
     @property
@@ -355,7 +355,7 @@ def standard_references(
     checks.check_choice(wish, ("", "none", "download"), "TASKPRIORS_REFERENCES")
     of_kind = [reference for reference in _read_reference_models() if reference.kind == kind]
     if wish == "none":
-        return ReferenceSet(kind=kind, reference_models=(), cure="")
+        return ReferenceSet(kind)
     here = [reference for reference in of_kind if _find_weights(reference) is not None]
     offered: list[_ReferenceModel] = []
     if downloads or wish == "download":
@@ -418,19 +418,18 @@ def find_references(
     models: Collection[str],
     source: Any,
     hub: tuple = ((), ()),  # from `hub_models`, before the ranking downloads models
-) -> ReferenceSet | None:
-    "Find the reference models of a ranking before anything is embedded; None if not requested."
-    if references is None or references is False or choice.kind != "consensus" or len(models) < 2:
-        return None
+) -> ReferenceSet:
+    "Find the standard reference models of a ranking, if any, before anything is embedded."
     kind = getattr(source, "kind", "images")
+    if references is None or references is False or choice.kind != "consensus" or len(models) < 2:
+        return ReferenceSet(kind)
+    own = references if isinstance(references, Mapping) else {}
     if source is None:
-        if isinstance(references, Mapping) and references:
-            return None  # the user passed reference models
-        return ReferenceSet(kind=kind, reference_models=(), cure=_SEE)
+        return ReferenceSet(kind, cure="" if own else _SEE)
     addresses, fetched_names = hub
     downloads = references == "standard" and any(name in models for name in fetched_names)
     reference_set = standard_references(kind, downloads=downloads, ranked=addresses)
-    taken = {*models, *(references if isinstance(references, Mapping) else ())}
+    taken = {*models, *own}
     placed = tuple(
         reference for reference in reference_set.reference_models if reference.name not in taken
     )
@@ -457,7 +456,7 @@ def _cost_words(reference_set: ReferenceSet, source: members.Inputs) -> str:
 
 
 def embed_unranked(
-    loaded: Mapping[str, Any], source: members.Inputs, options: RankOptions
+    loaded: Mapping[str, Any], source: members.Inputs | None, options: RankOptions
 ) -> Settled:  # name -> Model
     "Embed inputs with reference models or baselines; the user's pooling does not apply."
     compute = replace(options.compute, pooling=None, transform=None)
@@ -467,10 +466,10 @@ def embed_unranked(
 
 
 def see_inputs(
-    reference_set: ReferenceSet, source: members.Inputs, options: RankOptions
+    reference_set: ReferenceSet, source: members.Inputs | None, options: RankOptions
 ) -> Settled:
-    "Load the reference models, and embed the inputs with them."
-    if options.compute.progress:
+    "Load the reference models, and embed the inputs with them; there may be none of either."
+    if options.compute.progress and source is not None and reference_set.names:
         print(_cost_words(reference_set, source), file=sys.stderr)
     placed = dict(zip(reference_set.names, reference_set.reference_models, strict=True))
     loaded, broken = members.attempt_each(_load_reference, placed)
