@@ -368,23 +368,8 @@ class DiskEngine:
         distribution: distributions.TaskDistribution,
         models: Mapping[str, members.Model],  # models whose moments are computed, if requested
         options: RankOptions,
-        *,
-        classes: Tensor | None = None,  # known classes, shape (n,), -1 where unknown
-        temperatures: Sequence[float] | None = None,  # T of the components; None: from options
     ) -> distributions.TaskSample:
-        "Draw tasks from a distribution that agree with the known classes, if there are any."
-        if classes is not None:
-            drawn_rows = distributions.draw_tasks(
-                distribution.components,
-                self.kernel,
-                options,
-                len(classes),
-                temperatures=temperatures,
-                classes=classes,
-            )
-            return distributions.TaskSample(
-                distribution=distribution, skill_tasks=drawn_rows.tasks[0]
-            )
+        "Draw tasks from a distribution, and compute moments if they are requested."
         drawn_rows, moments = _drawn_or_kept(models, distribution, options)
         if distribution.kind != "factor":  # a factor is not truncated
             rank = int(drawn_rows.rank)

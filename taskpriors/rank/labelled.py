@@ -15,6 +15,7 @@ from torch import Tensor
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
+from ..pairs import numbered
 from ..prior import posterior
 from . import distributions, members
 from .disk import Engine
@@ -55,13 +56,8 @@ _FEWEST_TASKS = 24
 
 def _numbered_by_point(labels: Tensor) -> Tensor:  # shape (n,)
     "Number the classes in the order of their first examples; -1 marks an unknown label."
-    points = (labels >= 0).nonzero()[:, 0]
-    _, classes = labels[points].unique(return_inverse=True)
-    first = torch.full((int(classes.max()) + 1,), len(labels))
-    first = first.scatter_reduce(0, classes, points.to(first), "amin")
-    out = torch.full_like(labels, -1)
-    out[points] = first.argsort().argsort()[classes]
-    return out
+    known = labels >= 0
+    return torch.full_like(labels, -1).masked_scatter(known, numbered(labels[known]))
 
 
 def _evidence_points(labels: Tensor, options: RankOptions) -> Tensor:  # shape (k,)
@@ -108,13 +104,16 @@ def _draw_agreeing(
     # about as many columns as without labels
     as_many = options.tasks.n_tasks * (options.tasks.n_classes - 1) // (q - 1)
     n_tasks = min(options.tasks.n_tasks, max(_FEWEST_TASKS, as_many))
-    sample = engine.draw(
-        replace(distribution, components=mixture),
-        models,
+    drawn = distributions.draw_tasks(
+        mixture,
+        engine.kernel,
         options.changed(n_classes=q, n_tasks=n_tasks),
+        len(classes),
         classes=classes,
         temperatures=[temperatures[k] for k in kept],
     )
+    mixed = replace(distribution, components=mixture)
+    sample = TaskSample(distribution=mixed, skill_tasks=drawn.tasks[0])
     names = [distribution.description]
     if alike is not None:
         names = [component.names[0] for component in components]

@@ -185,7 +185,7 @@ def _gather(engine: disk.Engine, task: Task) -> _Gathered:
     "Embed models, reference models and baselines, and check that they have the same examples."
     options, inputs = engine.options, task.inputs
     of_hub = reference_set.hub_models(task.models, inputs)  # must precede downloads
-    models, broken = engine.embed(task.features)
+    models, broken = engine.embed(task.models if task.rows is None else task.rows)
     failures = {**task.failures, **broken}
     members.refuse_unless_any(models, failures)
     own = task.references if isinstance(task.references, Mapping) else {}

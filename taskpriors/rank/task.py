@@ -181,11 +181,6 @@ class Task:
     # labels, groups and pairs, which `placed` reads when the number of rows is known
     unread: tuple | None = None
 
-    @property
-    def features(self) -> Mapping[str, Any]:  # what an engine embeds
-        "The ranked models, or their open rows if they are on disk."
-        return self.models if self.rows is None else self.rows
-
     def placed(self, n: int, points: Any | None = None, digest: str = "") -> "Task":
         """Read labels, groups and pairs of `n` examples, or check those that were read before.
 
