@@ -68,9 +68,6 @@ class Result:
         return frame.to_html(index=False, max_rows=20) if len(frame) > 1 else None
 
 # %% ../nbs/core/03_results.ipynb #e8888d49
-_STYLE = "taskpriors.taskpriors"
-
-
 @lru_cache
 def _rc() -> dict:
     "Return the style sheet, read once; plotting libraries are imported on first use."

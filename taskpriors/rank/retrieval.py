@@ -133,8 +133,8 @@ class GivenQueries(NamedTuple):
             if unranked:
                 seen = baselines.see_inputs(self.source, ranked, options).results
                 features |= {name: m.features for name, m in seen.items() if name in unranked}
-        everyone = {**ranked, **unranked}
-        documents = {name: m.features for name, m in everyone.items() if name in features}
+        embedded = {**ranked, **unranked}
+        documents = {name: m.features for name, m in embedded.items() if name in features}
         scores = query_scores(documents, features, self.relevant, k=self.k)
         k, evidence = min(NEAREST, scores.n_points), scores
         if k != self.k:

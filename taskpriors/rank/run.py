@@ -185,22 +185,22 @@ def _gather(engine: disk.Engine, task: Task) -> _Gathered:
     "Embed models, reference models and baselines, and check that they have the same examples."
     options, inputs = engine.options, task.inputs
     of_hub = reference_set.hub_models(task.models, inputs)  # must precede downloads
-    models, broken = engine.embed(task.models if task.rows is None else task.rows)
-    failures = {**task.failures, **broken}
+    models, failed = engine.embed(task.models if task.rows is None else task.rows)
+    failures = {**task.failures, **failed}
     members.refuse_unless_any(models, failures)
-    own = task.references if isinstance(task.references, Mapping) else {}
-    reference_models, silent = engine.embed(own)
-    if silent:
-        got = words.shortened("; ".join(words.failure_lines(silent)), 160)
+    passed = task.references if isinstance(task.references, Mapping) else {}
+    reference_models, failed = engine.embed(passed)
+    if failed:
+        got = words.shortened("; ".join(words.failure_lines(failed)), 160)
         remedy = "correct it, or leave it out"
         checks.refuse("every reference model must return features", got, remedy)
     if inputs is not None:
         n = len(next(iter(models.values())).features)
         checks.check_same_n(models=n, **{inputs.kind: len(inputs)})
     standard = reference_set.find_references(task.references, task.prior, models, inputs, of_hub)
-    seen, unranked_failures = reference_set.see_inputs(standard, inputs, options)
-    held, unheld = engine.embed(seen)
-    reference_models, unranked_failures = {**reference_models, **held}, unranked_failures | unheld
+    loaded, unranked_failures = reference_set.see_inputs(standard, inputs, options)
+    embedded, failed = engine.embed(loaded)
+    reference_models, unranked_failures = reference_models | embedded, unranked_failures | failed
     task_models = {**models, **reference_models}
     sizes = {words.shortened(name, 60): len(model.features) for name, model in task_models.items()}
     first = next(iter(sizes))
@@ -208,11 +208,11 @@ def _gather(engine: disk.Engine, task: Task) -> _Gathered:
         checks.check_same_n(**{first: sizes[first], name: n})
     shown: dict[str, members.Model] = {}
     if options.compute.baselines:
-        seen, unseen = baselines.see_inputs(inputs, task_models, options)
-        held, unheld = engine.embed(seen)
-        copies = members.attempt(_near_copies, held, models)[0] or set()
-        shown = {name: model for name, model in held.items() if name not in copies}
-        unranked_failures |= unseen | unheld
+        loaded, not_loaded = baselines.see_inputs(inputs, task_models, options)
+        embedded, failed = engine.embed(loaded)
+        copies = members.attempt(_near_copies, embedded, models)[0] or set()
+        shown = {name: model for name, model in embedded.items() if name not in copies}
+        unranked_failures |= not_loaded | failed
     return _Gathered(models, failures, standard, reference_models, shown, unranked_failures)
 
 # %% ../../nbs/rank/12_run.ipynb #93f4392a
@@ -268,17 +268,17 @@ def _prior_kernel(engine: disk.Engine, choice: distributions.PriorChoice, n: int
 
     The kernel is a factor (n, r) or a RowKernel, or None for a prior of ranked models.
     """
-    kernel = choice.source
     if choice.kind == "model":
         embedded, failures = engine.embed({choice.description: choice.source})
         if failures:
             got, remedy = failures[choice.description], "pass another prior"
             checks.refuse("`prior` must be a model of these examples", got, remedy)
-        kernel = embedded[choice.description].factor
-        checks.check_same_n(models=n, prior=len(embedded[choice.description].features))
-    elif choice.kind == "factor":
-        checks.check_same_n(models=n, prior=len(kernel))
-    return kernel
+        (model,) = embedded.values()
+        checks.check_same_n(models=n, prior=len(model.features))
+        return model.factor
+    if choice.kind == "factor":
+        checks.check_same_n(models=n, prior=len(choice.source))
+    return choice.source
 
 
 def _find_scores(
@@ -307,8 +307,8 @@ def _find_scores(
     beside = distributions.Beside({}, {}, {})
     if group.baselines:
         skills, unscored = engine.score(group.baselines, tasks, mask, options)
-        seen = {name: group.baselines[name] for name in skills}
-        beside = distributions.Beside(seen, skills, unscored)
+        scored = {name: group.baselines[name] for name in skills}
+        beside = distributions.Beside(scored, skills, unscored)
     of_labels, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
     if labels is not None:
         has_label = labels.classes >= 0
@@ -510,15 +510,15 @@ def _assemble(
         _note_pairs(task.pairs, settings)
     evidence = partial(_evidence_of, findings=findings, task=task, dimension=dimension)
     if beside.models:
-        everyone = {**models, **beside.models}
-        of_all = {**sampled, **beside.skills}
+        compared = {**models, **beside.models}
+        of_compared = {**sampled, **beside.skills}
         if beside.on_targets:
-            of_all = {**skills, **beside.on_targets}
-        skill = torch.stack([of_all[name].skill for name in everyone])
-        joined = None if pairs is None else _pair_evidence(everyone, task.pairs)
+            of_compared = {**skills, **beside.on_targets}
+        skill = torch.stack([of_compared[name].skill for name in compared])
+        joined = None if pairs is None else _pair_evidence(compared, task.pairs)
         columns["baseline_skill"] = skill
         columns["baseline_evidence"] = evidence(
-            everyone, of_labels=beside, pairs=joined, skill=skill
+            compared, of_labels=beside, pairs=joined, skill=skill
         )
     evaluated = None
     if columns["point_accuracy"] is not None:  # test examples, or a sample of these on disk

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
@@ -258,15 +257,13 @@ def _stays_on_disk(models, needs) -> bool:  # whether rows stay in their files b
     return False
 
 
-def _check_streaming(
-    options: RankOptions, rows: Mapping[str, row_blocks.RowMatrix], mask: Tensor
-) -> None:
+def _check_streaming(options: RankOptions, rows: Mapping[str, row_blocks.RowMatrix]) -> None:
     "Refuse options that a ranking from disk does not support, before any row is read."
     checks.check_choice(options.tasks.kernel, ("cosine", "linear"), "kernel")
     checks.check_count(options.tasks.n_classes, "n_classes", low=2, high=256)
-    n_fitted = int(mask.sum()) if options.accuracy else len(mask)
     for name, matrix in rows.items():
-        d = matrix.shape[1]
+        n, d = matrix.shape
+        n_fitted = round(TRAIN * n) if options.accuracy else n
         if n_fitted <= d + 1:
             rule = f"probes require more training examples than {name} has features"
             got = f"{n_fitted} examples for {d} features"
@@ -279,9 +276,7 @@ def _open_rows(models, options, choice, needs) -> tuple:  # name -> RowMatrix, f
     rows, failures = disk.open_features(models, options)
     if choice.kind == "model":
         row_blocks.open_rows(choice.source, name="prior")
-    n = len(next(iter(rows.values())))
-    mask = checks.check_split(TRAIN, n, seed=options.seed + 1)
-    _check_streaming(options, rows, mask)
+    _check_streaming(options, rows)
     if lost := [name for name in needs if name not in ("kernel", "prior")]:
         rule = "this option is not available for rows on disk"
         remedy = "leave it out, or pass compute=taskpriors.Compute(on_disk=False)"
