@@ -170,7 +170,7 @@ def check_load(
     return n
 
 # %% ../nbs/core/01_checks.ipynb #7a400034
-MOST_ROUNDS = 10**6
+MOST_ROUNDS = 10**6  # largest number of steps, epochs, restarts or listed values
 
 # %% ../nbs/core/01_checks.ipynb #0c355c8c
 def _why_not_plain(X: Any) -> tuple[str, str] | None:  # kind of `X`, and a remedy

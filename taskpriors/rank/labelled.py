@@ -120,7 +120,7 @@ def _draw_agreeing(
     return sample, dict(zip(names, weights, strict=True))
 
 # %% ../../nbs/rank/11_labelled.ipynb #00831ae7
-LOOKED_AT = 16384  # largest number of labelled examples for skill and accuracy
+MOST_LABELS = 16384  # largest number of labelled examples for skill and accuracy
 _FEWEST = 4  # smallest number of labels for a leave-one-out skill
 
 
@@ -134,7 +134,7 @@ def _direct_skill(
     points = (labels >= 0).nonzero()[:, 0]
     if len(points) < _FEWEST or len(labels[points].unique()) < 2 or len(models) < 2:
         return None
-    points = points[blocks.evenly(len(points), LOOKED_AT)]
+    points = points[blocks.evenly(len(points), MOST_LABELS)]
     rows = [model.rows(points) for model in models.values()]
     several = None if groups is None or len(groups[points].unique()) < 2 else groups[points]
     return posterior.labelled_skill(rows, labels[points], groups=several)

@@ -239,7 +239,7 @@ def _load_reference(reference: _ReferenceModel) -> RankedModel:
     if reference.source == "wheel":
         if place is None:
             rule = f"the package {reference.address} must be installed"
-            checks.refuse(rule, "none", _CURE, ImportError)
+            checks.refuse(rule, "none", _INSTALL, ImportError)
         digest = hashlib.sha256(place.read_bytes()).hexdigest()
         if digest != reference.sha256:
             rule = f"{place.name} must have the SHA-256 in reference_models.toml"
@@ -265,7 +265,7 @@ def _load_reference(reference: _ReferenceModel) -> RankedModel:
         checks.refuse(f"{reference.address} {rule}", _why_not_fetched(e), remedy, OSError)
 
 
-_CURE = 'pip install "taskpriors[references]"'
+_INSTALL = 'pip install "taskpriors[references]"'
 
 # %% ../../nbs/rank/08_reference_set.ipynb #b7997906
 _OPERATIONS = 1.5e10  # multiply-adds per second and core in these networks
@@ -294,7 +294,7 @@ class ReferenceSet:
 
     kind: str  # kind of inputs, "images" or "texts"
     reference_models: tuple[_ReferenceModel, ...] = ()  # at most three, by preference
-    cure: str = ""  # command that installs more models; empty if the set is complete
+    remedy: str = ""  # how to get more models, for a note; empty if no more are wanted
     fetched: tuple[_ReferenceModel, ...] = ()  # reference models whose weights must be downloaded
 
     @property
@@ -313,14 +313,14 @@ class ReferenceSet:
 
     def few_models_note(self, n_models: int) -> str:
         "Note on the regret of small candidate sets without reference models, or ''."
-        if self.reference_models or not self.cure or not 2 <= n_models <= _FEW:
+        if self.reference_models or not self.remedy or not 2 <= n_models <= _FEW:
             return ""
         few = _reliability_record()["few"]
         return (
             "Few models define tasks poorly: on real labels, the top-ranked of two to five models "
             f"had a mean regret of {few['alone']:.1f} accuracy points, and of "
             f"{few['references']:.1f} with reference models, which help to define the tasks and "
-            f"are not ranked. To use them: {self.cure}."
+            f"are not ranked. To use them: {self.remedy}."
         )
 
     def download_note(self, failed: Collection[str]) -> str:
@@ -378,7 +378,7 @@ def standard_references(
     return ReferenceSet(
         kind=kind,
         reference_models=taken,
-        cure="" if full else _CURE,
+        remedy="" if full else _INSTALL,
         fetched=tuple(reference for reference in taken if reference in offered),
     )
 
@@ -396,7 +396,7 @@ def _hub_references(reference_models) -> list:  # reference models that can be d
     return [reference for reference in of_hub if sentences or reference.kind == "images"]
 
 # %% ../../nbs/rank/08_reference_set.ipynb #ddd64883
-_SEE = "pass the inputs of these rows as images= or texts= (--images or --texts)"
+_PASS_INPUTS = "pass the inputs of these rows as images= or texts= (--images or --texts)"
 
 
 def hub_models(models: Mapping[str, Any], source: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -425,7 +425,7 @@ def find_references(
         return ReferenceSet(kind)
     own = references if isinstance(references, Mapping) else {}
     if source is None:
-        return ReferenceSet(kind, cure="" if own else _SEE)
+        return ReferenceSet(kind, remedy="" if own else _PASS_INPUTS)
     addresses, fetched_names = hub
     downloads = references == "standard" and any(name in models for name in fetched_names)
     reference_set = standard_references(kind, downloads=downloads, ranked=addresses)

@@ -377,8 +377,8 @@ def _labels_record(labels: row_labels.GivenLabels, source: str) -> dict[str, Any
         if 2 * most > len(classes) > most and not word.lstrip("-").isdigit():
             counts["most_frequent"] = word
     notes = list(labels.notes)
-    if labels.targets is None and len(classes) > labelled.LOOKED_AT:
-        some = f"{labelled.LOOKED_AT:,} of the {len(classes):,} labels, evenly spaced"
+    if labels.targets is None and len(classes) > labelled.MOST_LABELS:
+        some = f"{labelled.MOST_LABELS:,} of the {len(classes):,} labels, evenly spaced"
         notes.append(f"Accuracy, and skill on the labels alone, are computed on {some}.")
     return dict(**counts, n_labels=len(classes), source=words.plain_text(source), notes=notes)
 
@@ -538,7 +538,7 @@ def _assemble(
         extra=extra,
         failures=findings.failures,
         settings=settings,
-        drawn=None if task.inputs is None else record.draw_tasks(drawn_tasks, mask, task.inputs),
+        drawn=None if task.inputs is None else record.preview_tasks(drawn_tasks, mask, task.inputs),
         to_label=findings.to_label,
         groups=task.options.groups,
         reason="" if moments is None else moments.edge_reason(len(mask)),
