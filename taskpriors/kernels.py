@@ -79,11 +79,12 @@ def _refuse_indefinite(K, Z, slack) -> None:
 def cholesky_factor(
     K: ArrayLike,  # dense positive semidefinite kernel, shape (n, n)
     *,
-    rank: int | None = None,  # maximum number of columns; None: the numerical rank
+    rank: int | None = None,  # maximum number of columns; None is determined by `tol`
+    tol: float | None = None,  # relative residual trace at which to stop; None is n times eps
 ) -> Tensor:  # shape (n, rank found)
     """Return a factor Z of a dense kernel by pivoted Cholesky; an indefinite matrix is refused.
 
-    Z @ Z.T equals K up to rounding, or up to the trace truncated by `rank`.
+    Z @ Z.T equals K up to the trace truncated by `rank` or `tol`.
     """
     from scipy.linalg import lapack
 
@@ -93,16 +94,18 @@ def cholesky_factor(
     checks.check_memory(16 * n * n, remedy, device=K.device)
     diag = K.diagonal().double()
     rank = n if rank is None else checks.check_count(rank, "rank", high=n)
-    largest = max(diag.max().item(), 0.0)
-    tol = n * torch.finfo(K.dtype).eps * largest
-    L, piv, n_pivots, _ = lapack.dpstrf(K.double().cpu().numpy(), lower=1, tol=tol)
-    n_pivots = min(n_pivots, rank) if largest > 0 else 0
+    if tol is None:
+        tol = n * torch.finfo(K.dtype).eps
+    tol = checks.check_number(tol, "tol", low=0, high=1)
+    scale = max(diag.max().item(), 0.0)
+    L, piv, n_pivots, _ = lapack.dpstrf(K.double().cpu().numpy(), lower=1, tol=tol * scale)
+    n_pivots = min(n_pivots, rank) if scale > 0 else 0
     n_bytes = 8 * n * (n_pivots + max(n, 6 * min(n, 1024)))
     checks.check_memory(n_bytes, remedy, device=K.device)
     piv = torch.from_numpy(piv.astype("int64") - 1)
     Z = torch.zeros(n, n_pivots, dtype=torch.float64)
     Z[piv] = torch.from_numpy(L).tril()[:, :n_pivots]
-    _refuse_indefinite(K, Z.to(K.device), tol)
+    _refuse_indefinite(K, Z.to(K.device), tol * scale)
     return Z.to(K)
 
 # %% ../nbs/core/06_kernels.ipynb #4014f278

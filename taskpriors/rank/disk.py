@@ -219,8 +219,7 @@ def open_features(
             opened[name] = row_blocks.open_rows(source, name=name, device=device)
         except OSError as e:
             failures[name] = " ".join(str(e).split())
-    if failures:
-        members.refuse_unless_any(opened, failures)
+    members.refuse_unless_any(opened, failures)
     return members.Settled(row_blocks.open_models(opened), failures)
 
 # %% ../../nbs/rank/10_disk.ipynb #b8258ef5

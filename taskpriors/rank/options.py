@@ -165,7 +165,7 @@ class RankOptions:
     n_orders: int = ORDERS  # number of random orders of the examples in which tasks are drawn
     n_consensus_examples: int = 1024  # largest number of examples for consensus weights
     n_consensus_tasks: int = 60  # largest number of tasks per model for consensus weights
-    bar: "tqdm | None" = None  # progress bar shared by all steps; None: one bar per step
+    bar: Any = None  # progress bar shared by all steps; None: one bar per step
 
     def __post_init__(self):
         if str(self.scoring).lower().startswith(("ndcg", "map", "mrr", "recall")):

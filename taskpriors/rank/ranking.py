@@ -97,16 +97,15 @@ def _random_agreement(truth: Tensor) -> dict[str, Any]:
 
 # %% ../../nbs/rank/09_ranking.ipynb #42706f95
 def _agreement_row(
-    statistic: str, values: Tensor, truth: Tensor, controls: Mapping[str, Tensor] | None = None
+    statistic: str, values: Tensor, truth: Tensor, controls: Mapping[str, Tensor]
 ) -> dict[str, Any]:
     """Correlate a statistic with the truth (Spearman), also with each control held fixed.
 
     All tensors have shape (n_models,), with NaN for unknown values.
     """
-    controls = {} if controls is None else dict(controls)
     better = table.column_of(statistic).higher_is_better
     row: dict[str, str | float | bool | None] = dict(statistic=statistic, higher_is_better=better)
-    partial_columns = [f"given_{control}" for control in reversed(controls)]
+    partial_columns = [f"given_{control}" for control in reversed([*controls])]
     row |= dict.fromkeys(("spearman", "low", "high", *partial_columns), math.nan) | dict(note="")
     measured = ~values.isnan()
     plain = record.agreement_or_reason(

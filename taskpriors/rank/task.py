@@ -211,6 +211,7 @@ def _origin_of(labels: row_labels.LabelsLike | None, inputs: members.Inputs | No
 
 # %% ../../nbs/rank/11_task.ipynb #tk000016
 _FLOATS = 3 * 4  # bytes of memory per feature value
+_ON_DISK = "pass compute=taskpriors.Compute(on_disk={})"
 
 
 def _is_matrix_file(source) -> bool:
@@ -247,11 +248,7 @@ def _stays_on_disk(models, needs) -> bool:  # whether rows stay in their files b
         return True
     if n_bytes > room:
         rule = f"features and factors must fit in memory, but need {n_bytes / 2**30:.3g} GiB"
-        advice = (
-            f"leave out {', '.join(needs)}"
-            if needs
-            else "pass compute=taskpriors.Compute(on_disk=True)"
-        )
+        advice = f"leave out {', '.join(needs)}" if needs else _ON_DISK.format(True)
         remedy = f"{advice}, or rank a sample of the rows"
         checks.refuse(rule, f"{room / 2**30:.3g} GiB", remedy, MemoryError)
     return False
@@ -267,7 +264,7 @@ def _check_streaming(options: RankOptions, rows: Mapping[str, row_blocks.RowMatr
         if n_fitted <= d + 1:
             rule = f"probes require more training examples than {name} has features"
             got = f"{n_fitted} examples for {d} features"
-            checks.refuse(rule, got, "pass compute=taskpriors.Compute(on_disk=False)")
+            checks.refuse(rule, got, _ON_DISK.format(False))
 
 
 def _open_rows(models, options, choice, needs) -> tuple:  # name -> RowMatrix, failures, and options
@@ -279,8 +276,7 @@ def _open_rows(models, options, choice, needs) -> tuple:  # name -> RowMatrix, f
     _check_streaming(options, rows)
     if lost := [name for name in needs if name not in ("kernel", "prior")]:
         rule = "this option is not available for rows on disk"
-        remedy = "leave it out, or pass compute=taskpriors.Compute(on_disk=False)"
-        checks.refuse(rule, lost[0], remedy)
+        checks.refuse(rule, lost[0], f"leave it out, or {_ON_DISK.format(False)}")
     return rows, failures, options
 
 # %% ../../nbs/rank/11_task.ipynb #tk000018
