@@ -67,7 +67,7 @@ class _Unseen:
         "Do nothing."
 
 
-def _bar(items=None, **options):
+def _bar(items: Iterable | None = None, **options: Any) -> Any:  # a progress bar of tqdm
     from tqdm.auto import tqdm
 
     if sys.stderr is None or not sys.stderr.isatty():

@@ -101,14 +101,11 @@ def _address_space_left() -> float:  # bytes; infinity without a limit
     "Return the address space that `ulimit -v` still allows this process."
     import psutil
 
-    try:
-        import resource
-    except ImportError:
+    process = psutil.Process()
+    if not hasattr(process, "rlimit"):  # macOS and Windows do not enforce it
         return math.inf
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if soft == resource.RLIM_INFINITY:
-        return math.inf
-    return soft - psutil.Process().memory_info().vms
+    soft, _ = process.rlimit(psutil.RLIMIT_AS)
+    return math.inf if soft == psutil.RLIM_INFINITY else soft - process.memory_info().vms
 
 # %% ../nbs/core/01_checks.ipynb #1e6623d5
 def available_memory(device: str | torch.device = "cpu") -> int:  # bytes
@@ -173,7 +170,7 @@ def check_load(
     return n
 
 # %% ../nbs/core/01_checks.ipynb #7a400034
-MOST_ROUNDS = 10**6
+MOST_ROUNDS = 10**6  # largest number of steps, epochs, restarts or listed values
 
 # %% ../nbs/core/01_checks.ipynb #0c355c8c
 def _why_not_plain(X: Any) -> tuple[str, str] | None:  # kind of `X`, and a remedy

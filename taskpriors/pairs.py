@@ -20,7 +20,7 @@ from torch import Tensor
 import taskpriors.checks as checks
 from .blocks import row_blocks
 from .checks import ArrayLike, check_features, entry_point
-from .svd import OfFeatures
+from .results import Result
 
 # %% ../nbs/core/09_pairs.ipynb #717fcaba
 _EXTRA = 4  # candidates in addition to the k neighbours
@@ -177,7 +177,7 @@ def _earlier_points(
 
 # %% ../nbs/core/09_pairs.ipynb #12216e8b
 @dataclass(frozen=True, eq=False, repr=False)
-class Pairs(OfFeatures):
+class Pairs(Result):
     "Results of one pass over all pairs of examples, for metrics based on pairs."
 
     distances: Tensor  # to the nearest neighbours, shape (n, k), float64, increasing
@@ -247,7 +247,7 @@ def pass_over_pairs(
     candidates, total = _candidate_pass(F.float(), n_candidates, potential)
     distances, positions, beyond = _search_points(F, k, candidates=candidates)
     home = order.argsort()
-    pairs = Pairs(
+    return Pairs(
         distances=distances[home, :k] / unit,
         indices=order[positions[home, :k]],
         order=order,
@@ -257,20 +257,15 @@ def pass_over_pairs(
         t=t,
         mean=mean,
     )
-    pairs.note_origin(features)
-    return pairs
 
 # %% ../nbs/core/09_pairs.ipynb #53face09
 def use_pairs(features: ArrayLike, pairs: Pairs) -> Pairs:
     "Return `pairs` if it belongs to `features`."
-    if isinstance(pairs, Pairs) and pairs.is_made_of(features):
-        return pairs
     X = checks.check_features(features).detach()
     fits = isinstance(pairs, Pairs) and len(pairs.indices) == len(X)
     if not fits or not torch.equal(pairs.mean, X.double().mean(0)):
         rule = "pairs must be pass_over_pairs(features)"
         checks.refuse(rule, f"{pairs!r:.60}", "pass pass_over_pairs(features) or None")
-    pairs.note_origin(features)
     return pairs
 
 # %% ../nbs/core/09_pairs.ipynb #8fdbec9f

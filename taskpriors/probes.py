@@ -7,10 +7,10 @@ __all__ = ['ProbeResult', 'ridge_probes', 'label_accuracy', 'logistic_probes']
 
 # %% ../nbs/core/08_probes.ipynb #6eca0d38
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -62,7 +62,7 @@ class _Objective(NamedTuple):
     penalty: Tensor  # shape (p,)
     targets: tuple  # further arguments of the loss, each of shape (m, ...)
 
-    def take(self, tasks):
+    def take(self, tasks) -> "_Objective":
         "Select some of the tasks."
         return self._replace(targets=tuple(a[tasks] for a in self.targets))
 
@@ -102,7 +102,7 @@ class _Point(NamedTuple):
     gradient: Tensor  # shape (m, k, p)
     history: list[tuple[Tensor, Tensor, Tensor]]  # last steps: S, Y and rho
 
-    def take(self, tasks):
+    def take(self, tasks) -> "_Point":
         "Select some of the tasks."
         history = [(S[tasks], Y[tasks], rho[tasks]) for S, Y, rho in self.history]
         gradient = self.gradient[tasks]
@@ -283,11 +283,24 @@ def _held_out_block(
 
 # %% ../nbs/core/08_probes.ipynb #5c952504
 def _over_blocks(
-    fn: Callable, n_tasks: int, size: int, executor: ExecutorLike | None
-) -> list[Tensor]:  # tensors over all tasks
-    "Apply a function to slices of the tasks and concatenate its results."
-    parts = blocks.map_blocks(fn, blocks.row_blocks(n_tasks, size), executor=executor)
-    return [torch.cat(part) for part in zip(*parts, strict=True)]
+    fn: Callable,  # slice of the tasks -> accuracies, hits, losses and, for iterative fits, steps
+    slices: Sequence,
+    executor: ExecutorLike | None,
+    **description: Any,  # further fields of the result
+) -> ProbeResult:
+    "Evaluate the probes of all slices of the tasks."
+    parts = zip(*blocks.map_blocks(fn, slices, executor=executor), strict=True)
+    accuracy, balanced, hits, loss, *steps = map(torch.cat, parts)
+    converged, n_iter = steps or (None, None)
+    return ProbeResult(
+        accuracy=accuracy,
+        balanced_accuracy=balanced,
+        loss=loss,
+        converged=converged,
+        n_iter=n_iter,
+        point_accuracy=hits.sum(0) / len(accuracy),
+        **description,
+    )
 
 # %% ../nbs/core/08_probes.ipynb #d5f44619
 @documented
@@ -331,16 +344,14 @@ def ridge_probes(
         new = basis.project(X[~mask])
         fn = partial(_held_out_block, tasks=tasks, basis=basis, alpha=alpha, mask=mask, new=new)
         n_evaluated = len(new)
-    accuracy, balanced, hits, loss = _over_blocks(fn, len(tasks.labels), size, executor)
-    return ProbeResult(
-        accuracy=accuracy,
-        balanced_accuracy=balanced,
-        loss=loss,
+    return _over_blocks(
+        fn,
+        blocks.row_blocks(len(tasks.labels), size),
+        executor,
         alpha=alpha,
         estimate="leave-one-out" if mask is None else "held-out",
         n_train=len(X) - (1 if mask is None else n_evaluated),
         n_evaluated=n_evaluated,
-        point_accuracy=hits.sum(0) / len(tasks.labels),
     )
 
 # %% ../nbs/core/08_probes.ipynb #05d52de8
@@ -437,20 +448,18 @@ def logistic_probes(
         tol=tol,
         max_iter=max_iter,
     )
-    accuracy, balanced, hits, loss, done, n_iter = _over_blocks(fn, m, size, executor)
-    if not done.all():
-        notice = f"logistic_probes: {int((~done).sum())} of {len(done)} tasks did not converge in"
-        notice += f" {max_iter} steps; raise max_iter or tol, or lower C."
-        warnings.warn(notice, stacklevel=3)
-    return ProbeResult(
-        accuracy=accuracy,
-        balanced_accuracy=balanced,
-        loss=loss,
+    result = _over_blocks(
+        fn,
+        blocks.row_blocks(m, size),
+        executor,
         alpha=alpha,
         estimate="held-out",
         n_train=int(mask.sum()),
         n_evaluated=len(new),
-        converged=done,
-        n_iter=n_iter,
-        point_accuracy=hits.sum(0) / m,
     )
+    assert result.converged is not None
+    if n_open := int((~result.converged).sum()):
+        notice = f"logistic_probes: {n_open} of {m} tasks did not converge in"
+        notice += f" {max_iter} steps; raise max_iter or tol, or lower C."
+        warnings.warn(notice, stacklevel=3)
+    return result

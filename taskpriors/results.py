@@ -68,9 +68,6 @@ class Result:
         return frame.to_html(index=False, max_rows=20) if len(frame) > 1 else None
 
 # %% ../nbs/core/03_results.ipynb #e8888d49
-_STYLE = "taskpriors.taskpriors"
-
-
 @lru_cache
 def _rc() -> dict:
     "Return the style sheet, read once; plotting libraries are imported on first use."
@@ -87,7 +84,7 @@ def _in_house_style(f: Callable) -> Callable:
     "Wrap `f` so that it runs in the style of this library."
 
     @wraps(f)
-    def styled(*args, **kwargs):
+    def styled(*args: Any, **kwargs: Any) -> Any:
         import matplotlib as mpl
 
         if _in_house.get():  # entering takes 0.3 ms, and a figure makes thousands of calls
@@ -125,13 +122,13 @@ def _house_figure() -> type:
     from matplotlib.figure import Figure
 
     class HouseFigure(_house_class(Figure)):  # type: ignore[misc]  # a base class made at run time
-        def add_subplot(self, *args, **options):
+        def add_subplot(self, *args: Any, **options: Any) -> Axes:
             return super().add_subplot(*args, **_house_axes(options))
 
-        def add_axes(self, *args, **options):
+        def add_axes(self, *args: Any, **options: Any) -> Axes:
             return super().add_axes(*args, **_house_axes(options))
 
-        def suptitle(self, text, **options):
+        def suptitle(self, text: str, **options: Any) -> Any:  # the text
             return super().suptitle(text, **{"x": 0.01, "ha": "left", **options})
 
     return HouseFigure

@@ -6,7 +6,6 @@
 __all__ = []
 
 # %% ../nbs/core/07_svd.ipynb #b71ae179
-import weakref
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,31 +23,9 @@ def rank_cutoff(F: Tensor, largest: float, eps: float) -> float:
     rms = F.square().mean().sqrt().item()
     return eps * (n**0.5 + d**0.5) * rms + torch.finfo(torch.float64).eps * max(n, d) * largest
 
-# %% ../nbs/core/07_svd.ipynb #a0c1e002
-_ORIGINS: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # result -> tensor, changes
-
-
-class OfFeatures(Result):
-    "A result that recognises the tensor it was computed from."
-
-    def note_origin(self, features: object) -> None:
-        "Record the tensor that the result was computed from, as a weak reference."
-        if isinstance(features, Tensor) and not features.is_inference():
-            _ORIGINS[self] = weakref.ref(features), features._version
-
-    def is_made_of(self, features: object) -> bool:  # also False if unknown
-        "Return whether the result was computed from this tensor in its current state."
-        reference, version = _ORIGINS.get(self, (lambda: None, 0))
-        then = reference()
-        if then is None or not isinstance(features, Tensor) or features.is_inference():
-            return False
-        same = features.data_ptr() == then.data_ptr() and features.dtype == then.dtype
-        same = same and features.shape == then.shape and features.stride() == then.stride()
-        return same and features.device == then.device and features._version == version
-
 # %% ../nbs/core/07_svd.ipynb #ff158469
 @dataclass(frozen=True, eq=False, repr=False)
-class FeatureSVD(OfFeatures):
+class FeatureSVD(Result):
     "Thin SVD of the centred features, in float64: `features - mean = (U*S) @ V.T`."
 
     U: Tensor  # left singular vectors, shape (n, r); columns sum to zero
@@ -93,15 +70,12 @@ def feature_svd(features: ArrayLike, svd: FeatureSVD | None = None) -> FeatureSV
 
     With `svd`, return it if it belongs to `features`, or raise `ValueError`.
     """
-    if isinstance(svd, FeatureSVD) and svd.is_made_of(features):
-        return svd
     X = checks.check_features(features).detach()
     if svd is None:
-        svd = _decomposed(X)
-    elif not isinstance(svd, FeatureSVD) or not _fits(svd, X):
+        return _decomposed(X)
+    if not isinstance(svd, FeatureSVD) or not _fits(svd, X):
         rule = "svd must be feature_svd(features)"
         checks.refuse(rule, f"{svd!r:.80}", "pass feature_svd(features) or None")
-    svd.note_origin(features)
     return svd
 
 
@@ -123,8 +97,9 @@ def _fits(svd: FeatureSVD, X: Tensor) -> bool:
     "Return whether shapes and mean rows agree, up to rounding."
     if (svd.n, svd.d) != tuple(X.shape):
         return False
-    rounding = 1e-9 * (1e-300 + X.double().abs().mean(0))
-    return bool(((X.double().mean(0) - svd.mean).abs() <= rounding).all())
+    squares = svd.mean.square() + (svd.V * svd.S).square().sum(1) / svd.n  # of each feature
+    rounding = 1e-9 * (1e-300 + squares.sqrt())
+    return bool(((X.mean(0, dtype=torch.float64) - svd.mean).abs() <= rounding).all())
 
 # %% ../nbs/core/07_svd.ipynb #4d5893ab
 def present_classes(

@@ -219,8 +219,7 @@ def open_features(
             opened[name] = row_blocks.open_rows(source, name=name, device=device)
         except OSError as e:
             failures[name] = " ".join(str(e).split())
-    if failures:
-        members.refuse_unless_any(opened, failures)
+    members.refuse_unless_any(opened, failures)
     return members.Settled(row_blocks.open_models(opened), failures)
 
 # %% ../../nbs/rank/10_disk.ipynb #b8258ef5
@@ -352,6 +351,8 @@ class DiskEngine:
 
     def embed(self, named: Mapping[str, Any]) -> members.Settled:  # name -> Model
         "Open the rows of all models, and collect failures; a `Model` is converted to rows."
+        if not named:
+            return members.Settled({}, {})
         features = {
             name: given.features if isinstance(given, members.Model) else given
             for name, given in named.items()
@@ -366,23 +367,8 @@ class DiskEngine:
         distribution: distributions.TaskDistribution,
         models: Mapping[str, members.Model],  # models whose moments are computed, if requested
         options: RankOptions,
-        *,
-        classes: Tensor | None = None,  # known classes, shape (n,), -1 where unknown
-        temperatures: Sequence[float] | None = None,  # T of the components; None: from options
     ) -> distributions.TaskSample:
-        "Draw tasks from a distribution that agree with the known classes, if there are any."
-        if classes is not None:
-            drawn_rows = distributions.draw_tasks(
-                distribution.components,
-                self.kernel,
-                options,
-                len(classes),
-                temperatures=temperatures,
-                classes=classes,
-            )
-            return distributions.TaskSample(
-                distribution=distribution, skill_tasks=drawn_rows.tasks[0]
-            )
+        "Draw tasks from a distribution, and compute moments if they are requested."
         drawn_rows, moments = _drawn_or_kept(models, distribution, options)
         if distribution.kind != "factor":  # a factor is not truncated
             rank = int(drawn_rows.rank)

@@ -8,7 +8,6 @@ __all__ = []
 # %% ../../nbs/rank/01_error_model.ipynb #595ee321
 import math
 from collections.abc import Sequence
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from torch import Tensor
 
 import taskpriors.checks as checks
 from ..checks import ArrayLike
+from ..prior.left_out_groups import Grouping
 
 # %% ../../nbs/rank/01_error_model.ipynb #f5a7cbb5
 def _deviations(errors, groups) -> Tensor:
@@ -35,18 +35,9 @@ def _margin(errors, groups) -> Tensor:
     return off @ off.T * (n_groups / (n_groups - 1)) / errors.shape[1] ** 2
 
 # %% ../../nbs/rank/01_error_model.ipynb #86a49123
-def _group_index(groups: ArrayLike | None, n: int) -> Tensor | None:
-    if groups is None:
-        return None
-    names = checks.check_several(groups, "groups")
-    checks.check_same_n(columns=n, groups=len(names))
-    if not all(isinstance(name, (str, Real)) for name in names):  # also numpy's
-        rule = "`groups` must be names or numbers"
-        checks.refuse(rule, type(names[0]).__name__, "pass names")
-    position = {name: k for k, name in enumerate(dict.fromkeys(names))}
-    if len(position) < 2:
-        checks.refuse("`groups` must contain two groups", str(len(position)), "leave `groups` out")
-    return torch.tensor([position[name] for name in names])
+def _group_index(groups: ArrayLike | None, n: int) -> Tensor | None:  # shape (n,)
+    "Number the groups of n columns in order of first appearance; None: independent columns."
+    return None if groups is None else Grouping.of(groups, n).number
 
 # %% ../../nbs/rank/01_error_model.ipynb #3d7469ad
 def _check_errors(errors, name) -> Tensor:

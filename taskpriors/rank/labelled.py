@@ -15,6 +15,7 @@ from torch import Tensor
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
+from ..pairs import numbered
 from ..prior import posterior
 from . import distributions, members
 from .disk import Engine
@@ -55,13 +56,8 @@ _FEWEST_TASKS = 24
 
 def _numbered_by_point(labels: Tensor) -> Tensor:  # shape (n,)
     "Number the classes in the order of their first examples; -1 marks an unknown label."
-    points = (labels >= 0).nonzero()[:, 0]
-    _, classes = labels[points].unique(return_inverse=True)
-    first = torch.full((int(classes.max()) + 1,), len(labels))
-    first = first.scatter_reduce(0, classes, points.to(first), "amin")
-    out = torch.full_like(labels, -1)
-    out[points] = first.argsort().argsort()[classes]
-    return out
+    known = labels >= 0
+    return torch.full_like(labels, -1).masked_scatter(known, numbered(labels[known]))
 
 
 def _evidence_points(labels: Tensor, options: RankOptions) -> Tensor:  # shape (k,)
@@ -108,20 +104,23 @@ def _draw_agreeing(
     # about as many columns as without labels
     as_many = options.tasks.n_tasks * (options.tasks.n_classes - 1) // (q - 1)
     n_tasks = min(options.tasks.n_tasks, max(_FEWEST_TASKS, as_many))
-    sample = engine.draw(
-        replace(distribution, components=mixture),
-        models,
+    drawn = distributions.draw_tasks(
+        mixture,
+        engine.kernel,
         options.changed(n_classes=q, n_tasks=n_tasks),
+        len(classes),
         classes=classes,
         temperatures=[temperatures[k] for k in kept],
     )
+    mixed = replace(distribution, components=mixture)
+    sample = TaskSample(distribution=mixed, skill_tasks=drawn.tasks[0])
     names = [distribution.description]
     if alike is not None:
         names = [component.names[0] for component in components]
     return sample, dict(zip(names, weights, strict=True))
 
 # %% ../../nbs/rank/11_labelled.ipynb #00831ae7
-LOOKED_AT = 16384  # largest number of labelled examples for skill and accuracy
+MOST_LABELS = 16384  # largest number of labelled examples for skill and accuracy
 _FEWEST = 4  # smallest number of labels for a leave-one-out skill
 
 
@@ -135,7 +134,7 @@ def _direct_skill(
     points = (labels >= 0).nonzero()[:, 0]
     if len(points) < _FEWEST or len(labels[points].unique()) < 2 or len(models) < 2:
         return None
-    points = points[blocks.evenly(len(points), LOOKED_AT)]
+    points = points[blocks.evenly(len(points), MOST_LABELS)]
     rows = [model.rows(points) for model in models.values()]
     several = None if groups is None or len(groups[points].unique()) < 2 else groups[points]
     return posterior.labelled_skill(rows, labels[points], groups=several)
@@ -183,6 +182,9 @@ def _of_first(direct: posterior.LabelledSkill, m: int) -> posterior.LabelledSkil
     )
 
 
+_NO_BASELINES = Beside({}, {}, {})
+
+
 def skills_with_labels(
     engine: Engine,
     models: Mapping[str, members.Model],
@@ -190,8 +192,8 @@ def skills_with_labels(
     labels: Tensor,
     mask: Tensor,
     *,
-    beside: Beside | None = None,  # baselines, which are not ranked
-) -> tuple[LabelledSkills, Beside | None]:
+    beside: Beside = _NO_BASELINES,  # baselines, which are not ranked
+) -> tuple[LabelledSkills, Beside]:
     """Compute skills on tasks that agree with the labels, or on the labels if all are known.
 
     Labels are classes (n,), with -1 for unknown labels, or real targets (n, m). Also returns the
@@ -210,7 +212,7 @@ def skills_with_labels(
         options = options.changed(n_classes=max(2, int(classes.max()) + 1))
     skills, failures = engine.score(models, tasks, mask, options)
     others: Mapping[str, distributions.TaskScores] = {}
-    if beside is not None and (sample is not None or classes is None):
+    if beside.models and (sample is not None or classes is None):
         others, broken = engine.score(beside.models, tasks, mask, options)
         beside = beside._replace(
             models={name: beside.models[name] for name in others},
@@ -218,14 +220,13 @@ def skills_with_labels(
             failures=beside.failures | broken,
         )
     if classes is None:
-        targets = None if beside is None else beside._replace(on_targets=others)
-        return LabelledSkills(skills, failures, weights), targets
+        return LabelledSkills(skills, failures, weights), beside._replace(on_targets=others)
     working = {name: models[name] for name in skills}
-    everyone = working if beside is None else {**working, **beside.models}
+    everyone = {**working, **beside.models}
     of_labels = agreeing = p_value = None
     unlabelled = (classes < 0).double().mean().item()
     if (of_all := _direct_skill(everyone, classes, options.groups)) is not None:
-        if beside is not None and beside.models:
+        if beside.models:
             beside = beside._replace(scores=scores_of(of_all, unlabelled))
             if sample is not None:
                 of_tasks = sample.evidence({**skills, **others})

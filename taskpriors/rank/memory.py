@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/rank/09_memory.ipynb #b511c85b
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -213,22 +213,11 @@ class MemoryEngine:
         distribution: distributions.TaskDistribution,
         models: Mapping[str, members.Model],  # models whose moments are computed, if requested
         options: RankOptions,
-        *,
-        classes: Tensor | None = None,  # known classes, shape (n,), -1 where unknown
-        temperatures: Sequence[float] | None = None,  # T of each component; None: from options
     ) -> distributions.TaskSample:
-        "Draw tasks from a distribution that agree with the known classes, if there are any."
-        drawn = distributions.draw_tasks(
-            distribution.components,
-            self.kernel,
-            options,
-            len(distribution.components[0].factor if classes is None else classes),
-            temperatures=temperatures,
-            classes=classes,
-        )
+        "Draw tasks from a distribution, and compute moments if they are requested."
+        n = len(distribution.components[0].factor)
+        drawn = distributions.draw_tasks(distribution.components, self.kernel, options, n)
         labels, *probes = drawn.tasks.long()
-        if classes is not None:
-            return distributions.TaskSample(distribution=distribution, skill_tasks=labels)
         probed = probes[0] if probes else None
         temperature, q = drawn.task_temperature.item(), options.tasks.n_classes
         diversity = task_diversity(labels if probed is None else probed, n_classes=q)

@@ -224,13 +224,16 @@ def _weights_to_fetch(models: Mapping[str, sources.Source], texts: bool) -> tupl
     return tuple(absent)
 
 
+_NO_REFERENCES = ReferenceSet("images")
+
+
 def _plan_in_memory(
     models: Mapping[str, sources.Source],  # name -> Source
     points: Inputs | None,  # None if all models are given as features
     options: RankOptions,
     *,
     consensus: bool,  # whether consensus weights are computed
-    placed: ReferenceSet | None = None,  # None without reference models
+    placed: ReferenceSet = _NO_REFERENCES,  # standard reference models, possibly none
 ) -> RankingPlan:
     "Estimate the operations, memory and downloads of a ranking in memory."
     n, widths, uncounted = 0 if points is None else len(points), [], []
@@ -248,9 +251,8 @@ def _plan_in_memory(
             uncounted.append(name)
     operations *= n
     operations += _ranking_operations(n, widths, options, rank=sum(widths), consensus=consensus)
-    fetched = () if placed is None else placed.fetched
     if points is not None:
-        operations += 0.0 if placed is None else placed.operations(points)
+        operations += placed.operations(points)
     if isinstance(points, ImageSource) and options.compute.baselines:
         operations += len(points) * _UNTRAINED_OPERATIONS
     n_bytes = _HELD * n * sum(widths) + max([0, *weight_bytes.values()])
@@ -261,16 +263,16 @@ def _plan_in_memory(
         n_bytes = max(n_bytes, 4 * n * sum(widths) + searching)
     absent = _weights_to_fetch(models, isinstance(points, TextSource))
     download_bytes = {name: weight_bytes[name] for name in absent if name in weight_bytes}
-    download_bytes |= {reference.name: reference.bytes for reference in fetched}
+    fetched = {reference.name: reference.bytes for reference in placed.fetched}
     return RankingPlan(
         n=n,
         n_models=len(models),
         operations=operations,
         n_bytes=_BASE_BYTES + n_bytes,
-        downloads=(*absent, *(reference.name for reference in fetched)),
-        download_bytes=download_bytes,
+        downloads=(*absent, *fetched),
+        download_bytes=download_bytes | fetched,
         uncounted=tuple(uncounted),
-        reference_models=() if placed is None else placed.names,
+        reference_models=placed.names,
     )
 
 # %% ../../nbs/rank/13_models.ipynb #9ff4875d

@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -45,6 +46,7 @@ _CHANCE = 0.05  # p-value above which predictions of the labels do not differ fr
 _MANY_LABELS = 100  # number of labels from which a large p-value means that no model predicts them
 _HARDLY = 0.25  # agreement between earlier and sampled tasks below which a note is added
 _NOISE = "the models share no structure on these examples"
+_SILENT = "no model predicts the labels better than a constant"
 _CONTRADICTED = (
     "The past results order the models differently from these examples, so they hardly count."
 )
@@ -75,35 +77,35 @@ def _free_folder(out: str | Path) -> Path:
             return folder
 
 # %% ../../nbs/rank/09_ranking.ipynb #f133f17f
-def _random_agreement(truth: Tensor, n_draws: int = 4000) -> dict[str, Any]:
+_N_ORDERS = 4000  # random orders
+
+
+def _random_agreement(truth: Tensor) -> dict[str, Any]:
     "Compute the half-width of the 95 % interval for the rank correlation of a random order."
+    from scipy.spatial.distance import cdist
     from scipy.stats import rankdata
 
     if len(truth) < 4:
         return dict(note="scores must describe at least 4 models")
-    y = torch.from_numpy(rankdata(truth))
-    y = y - y.mean()
-    g = torch.Generator().manual_seed(0)
-    orders = torch.rand(n_draws, len(y), generator=g, dtype=torch.float64).argsort(1).double()
-    orders -= (len(y) - 1) / 2
-    size = orders[0].norm() * y.norm()
-    if size == 0:
+    if len(truth.unique()) == 1:
         return dict(note="truth must differ between models")
-    reach = (orders @ y / size).abs().quantile(0.95).item()
+    g = torch.Generator().manual_seed(0)
+    orders = torch.rand(_N_ORDERS, len(truth), generator=g, dtype=torch.float64).argsort(1)
+    correlations = 1 - cdist(orders, rankdata(truth)[None], "correlation")
+    reach = np.quantile(np.abs(correlations), 0.95).item()
     return dict(spearman=0.0, low=-reach, high=reach)
 
 # %% ../../nbs/rank/09_ranking.ipynb #42706f95
 def _agreement_row(
-    statistic: str, values: Tensor, truth: Tensor, controls: Mapping[str, Tensor] | None = None
+    statistic: str, values: Tensor, truth: Tensor, controls: Mapping[str, Tensor]
 ) -> dict[str, Any]:
     """Correlate a statistic with the truth (Spearman), also with each control held fixed.
 
     All tensors have shape (n_models,), with NaN for unknown values.
     """
-    controls = {} if controls is None else dict(controls)
     better = table.column_of(statistic).higher_is_better
     row: dict[str, str | float | bool | None] = dict(statistic=statistic, higher_is_better=better)
-    partial_columns = [f"given_{control}" for control in reversed(controls)]
+    partial_columns = [f"given_{control}" for control in reversed([*controls])]
     row |= dict.fromkeys(("spearman", "low", "high", *partial_columns), math.nan) | dict(note="")
     measured = ~values.isnan()
     plain = record.agreement_or_reason(
@@ -177,13 +179,11 @@ class Ranking(Result):
     def forecast(self) -> Forecast:
         "Forecast of the models' scores on the user's task, from all evidence."
         answer = self._forecast_with(self._label_scores, self._pairs)
-        if answer.draws is None:
-            return answer
-        if self._is_noise:
+        if answer.draws is not None and self._is_noise:
             return answer.without_probabilities(_NOISE)
-        if not self._is_silent:
-            return answer
-        return answer.without_probabilities("no model predicts the labels better than a constant")
+        if answer.draws is not None and self._is_silent:
+            return answer.without_probabilities(_SILENT)
+        return answer
 
     @cached_property
     def baselines(self) -> tuple[Baseline, ...]:
@@ -202,7 +202,9 @@ class Ranking(Result):
         )
         return Baseline.compared(self.forecast, with_baselines.forecast, skill)
 
-    def _forecast_with(self, labels, pairs=None) -> Forecast:
+    def _forecast_with(
+        self, labels: ScoreEvidence | None, pairs: ScoreEvidence | None = None
+    ) -> Forecast:
         level = None
         accuracy = self.extra.get(LABEL_ACCURACY, torch.tensor(math.nan)).nanmean().item()
         scoring = self.settings.get("scoring", "accuracy")
@@ -226,34 +228,38 @@ class Ranking(Result):
         return self.skill if self.prior_skill is None else self.prior_skill
 
     @cached_property
+    def _evidence(self) -> ForecastEvidence:  # of the skills alone if nothing was stored
+        if self.evidence is not None:
+            return self.evidence
+        nothing = torch.zeros(len(self.skill), len(self.skill), dtype=torch.float64)
+        skill = forecast.centred_logits(self.skill)
+        return ForecastEvidence(examples=PointEvidence(skill, nothing, False))
+
+    @cached_property
     def _points(self) -> PointEvidence:  # includes tasks that agree with known labels
-        sampled, labels = self._sampled_evidence, self._label_scores
-        agreeing = None if self.evidence is None else self.evidence.agreeing
+        agreeing, labels = self._evidence.agreeing, self._label_scores
         if agreeing is None or labels is None:
-            return sampled
-        return sampled.with_agreeing(agreeing, labels.nats)
+            return self._sampled_evidence
+        return self._sampled_evidence.with_agreeing(agreeing, labels.nats)
 
     @cached_property
     def _sampled_evidence(self) -> PointEvidence:
-        if self.evidence is None:
-            nothing = torch.zeros(len(self.skill), len(self.skill), dtype=torch.float64)
-            return forecast.PointEvidence(forecast.centred_logits(self.skill), nothing, False)
-        sampled = self.evidence.examples
+        sampled = self._evidence.examples
         if "n_targets" in self._labels and not self._is_silent:
             return sampled._replace(mean=forecast.centred_logits(self.skill))
         return sampled
 
     @cached_property
-    def _label_scores(self) -> ScoreEvidence | None:
-        return None if self.evidence is None or self._is_unread else self.evidence.labels
+    def _label_scores(self) -> ScoreEvidence | None:  # None if the forecast does not use them
+        return None if self._is_unread else self._evidence.labels
 
-    @cached_property
+    @property
     def _pairs(self) -> ScoreEvidence | None:
-        return None if self.evidence is None else self.evidence.pairs
+        return self._evidence.pairs
 
     @cached_property
-    def _record(self):
-        past = None if self.evidence is None else self.evidence.past
+    def _record(self) -> Any:  # from `record_scores`; None without earlier tasks
+        past = self._evidence.past
         return None if past is None else forecast.record_scores(past)
 
     @property
@@ -501,14 +507,13 @@ class Ranking(Result):
     def _path(self) -> dict[int, float]:  # result of regret_with_labels; empty if it would raise
         if self.forecast.draws is None or self.point_errors is None or self._pairs is not None:
             return {}
-        evidence = None if self.evidence is None else self.evidence.labels
         return forecast.regret_with_labels(
             self.forecast,
             self._points,
             self._label_scores,
             point_errors=self.point_errors,
             skill=self._unlabelled_skill,
-            n_labels=0 if evidence is None else self._labels["n_labels"],
+            n_labels=0 if self._evidence.labels is None else self._labels["n_labels"],
             n_classes=self._labels.get("n_classes", self.settings["n_classes"]),
             n_points=self.settings["n"],
         )
@@ -590,18 +595,11 @@ class Ranking(Result):
             page=page,
         )
 
-    def summary(
-        self,
-        *,
-        literature: bool = False,  # explain if labels cannot have the edges of Tr(MG)
-    ) -> str:
+    def summary(self) -> str:
         "Summarise the settings, the failures and the correlations of the statistics."
-        n_models = len(self.models)
         agreement = None if self.accuracies is None else self.agreement()
-        reason = self.reason if literature else ""
-        return table.run_summary(
-            self.settings, agreement, self.failures, n_models=n_models, reason=reason
-        )
+        n_models = len(self.models)
+        return table.run_summary(self.settings, agreement, self.failures, n_models=n_models)
 
     @property
     def baseline_lines(self) -> list[str]:

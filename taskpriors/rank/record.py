@@ -50,7 +50,9 @@ def _shown(images, i) -> str:
     return picture_address(item, 72, "jpeg", quality=80)
 
 
-def draw_tasks(labels: Tensor, mask: Tensor, images: members.Inputs | Sequence) -> dict[str, Any]:
+def preview_tasks(
+    labels: Tensor, mask: Tensor, images: members.Inputs | Sequence
+) -> dict[str, Any]:
     "Describe a few tasks and held-out examples, with previews, as a JSON object."
     tasks = blocks.evenly(len(labels), _DRAWN).tolist()
     held_out = (~mask.cpu()).nonzero().flatten()

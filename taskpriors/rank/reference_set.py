@@ -33,7 +33,7 @@ from . import members
 from .distributions import PriorChoice
 from .members import RankedModel, Settled
 from .options import RankOptions
-from ..refusals import Refusal, listed
+from ..refusals import Refusal, listed, shortened
 from ..report.words import counted
 from ..signatures import documented
 from ..toml import packaged_toml
@@ -222,7 +222,7 @@ def _why_not_fetched(e: Exception) -> str:  # description of the error
     ours = e.args and isinstance(e.args[0], Refusal) and len(errors) > 1  # about a user's model
     first = errors[1] if ours else e
     text = " ".join(f"{type(first).__name__}: {first}".split())
-    return text if len(text) <= 160 else f"{text[:157]}..."
+    return shortened(text, 160)
 
 
 def _ask_for_reference(reference: _ReferenceModel) -> None:
@@ -239,7 +239,7 @@ def _load_reference(reference: _ReferenceModel) -> RankedModel:
     if reference.source == "wheel":
         if place is None:
             rule = f"the package {reference.address} must be installed"
-            checks.refuse(rule, "none", _CURE, ImportError)
+            checks.refuse(rule, "none", _INSTALL, ImportError)
         digest = hashlib.sha256(place.read_bytes()).hexdigest()
         if digest != reference.sha256:
             rule = f"{place.name} must have the SHA-256 in reference_models.toml"
@@ -265,7 +265,7 @@ def _load_reference(reference: _ReferenceModel) -> RankedModel:
         checks.refuse(f"{reference.address} {rule}", _why_not_fetched(e), remedy, OSError)
 
 
-_CURE = 'pip install "taskpriors[references]"'
+_INSTALL = 'pip install "taskpriors[references]"'
 
 # %% ../../nbs/rank/08_reference_set.ipynb #b7997906
 _OPERATIONS = 1.5e10  # multiply-adds per second and core in these networks
@@ -293,8 +293,8 @@ class ReferenceSet:
     "Reference models that are available for one kind of input, not yet loaded."
 
     kind: str  # kind of inputs, "images" or "texts"
-    reference_models: tuple[_ReferenceModel, ...]  # at most three, by preference
-    cure: str  # command that installs more models; empty if the set is complete
+    reference_models: tuple[_ReferenceModel, ...] = ()  # at most three, by preference
+    remedy: str = ""  # how to get more models, for a note; empty if no more are wanted
     fetched: tuple[_ReferenceModel, ...] = ()  # reference models whose weights must be downloaded
 
     @property
@@ -313,14 +313,14 @@ class ReferenceSet:
 
     def few_models_note(self, n_models: int) -> str:
         "Note on the regret of small candidate sets without reference models, or ''."
-        if self.reference_models or not self.cure or not 2 <= n_models <= _FEW:
+        if self.reference_models or not self.remedy or not 2 <= n_models <= _FEW:
             return ""
         few = _reliability_record()["few"]
         return (
             "Few models define tasks poorly: on real labels, the top-ranked of two to five models "
             f"had a mean regret of {few['alone']:.1f} accuracy points, and of "
             f"{few['references']:.1f} with reference models, which help to define the tasks and "
-            f"are not ranked. To use them: {self.cure}."
+            f"are not ranked. To use them: {self.remedy}."
         )
 
     def download_note(self, failed: Collection[str]) -> str:
@@ -355,7 +355,7 @@ def standard_references(
     checks.check_choice(wish, ("", "none", "download"), "TASKPRIORS_REFERENCES")
     of_kind = [reference for reference in _read_reference_models() if reference.kind == kind]
     if wish == "none":
-        return ReferenceSet(kind=kind, reference_models=(), cure="")
+        return ReferenceSet(kind)
     here = [reference for reference in of_kind if _find_weights(reference) is not None]
     offered: list[_ReferenceModel] = []
     if downloads or wish == "download":
@@ -378,7 +378,7 @@ def standard_references(
     return ReferenceSet(
         kind=kind,
         reference_models=taken,
-        cure="" if full else _CURE,
+        remedy="" if full else _INSTALL,
         fetched=tuple(reference for reference in taken if reference in offered),
     )
 
@@ -396,7 +396,7 @@ def _hub_references(reference_models) -> list:  # reference models that can be d
     return [reference for reference in of_hub if sentences or reference.kind == "images"]
 
 # %% ../../nbs/rank/08_reference_set.ipynb #ddd64883
-_SEE = "pass the inputs of these rows as images= or texts= (--images or --texts)"
+_PASS_INPUTS = "pass the inputs of these rows as images= or texts= (--images or --texts)"
 
 
 def hub_models(models: Mapping[str, Any], source: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -418,19 +418,18 @@ def find_references(
     models: Collection[str],
     source: Any,
     hub: tuple = ((), ()),  # from `hub_models`, before the ranking downloads models
-) -> ReferenceSet | None:
-    "Find the reference models of a ranking before anything is embedded; None if not requested."
-    if references is None or references is False or choice.kind != "consensus" or len(models) < 2:
-        return None
+) -> ReferenceSet:
+    "Find the standard reference models of a ranking, if any, before anything is embedded."
     kind = getattr(source, "kind", "images")
+    if references is None or references is False or choice.kind != "consensus" or len(models) < 2:
+        return ReferenceSet(kind)
+    own = references if isinstance(references, Mapping) else {}
     if source is None:
-        if isinstance(references, Mapping) and references:
-            return None  # the user passed reference models
-        return ReferenceSet(kind=kind, reference_models=(), cure=_SEE)
+        return ReferenceSet(kind, remedy="" if own else _PASS_INPUTS)
     addresses, fetched_names = hub
     downloads = references == "standard" and any(name in models for name in fetched_names)
     reference_set = standard_references(kind, downloads=downloads, ranked=addresses)
-    taken = {*models, *(references if isinstance(references, Mapping) else ())}
+    taken = {*models, *own}
     placed = tuple(
         reference for reference in reference_set.reference_models if reference.name not in taken
     )
@@ -457,7 +456,7 @@ def _cost_words(reference_set: ReferenceSet, source: members.Inputs) -> str:
 
 
 def embed_unranked(
-    loaded: Mapping[str, Any], source: members.Inputs, options: RankOptions
+    loaded: Mapping[str, Any], source: members.Inputs | None, options: RankOptions
 ) -> Settled:  # name -> Model
     "Embed inputs with reference models or baselines; the user's pooling does not apply."
     compute = replace(options.compute, pooling=None, transform=None)
@@ -467,10 +466,10 @@ def embed_unranked(
 
 
 def see_inputs(
-    reference_set: ReferenceSet, source: members.Inputs, options: RankOptions
+    reference_set: ReferenceSet, source: members.Inputs | None, options: RankOptions
 ) -> Settled:
-    "Load the reference models, and embed the inputs with them."
-    if options.compute.progress:
+    "Load the reference models, and embed the inputs with them; there may be none of either."
+    if options.compute.progress and source is not None and reference_set.names:
         print(_cost_words(reference_set, source), file=sys.stderr)
     placed = dict(zip(reference_set.names, reference_set.reference_models, strict=True))
     loaded, broken = members.attempt_each(_load_reference, placed)

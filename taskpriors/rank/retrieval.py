@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/rank/11_retrieval.ipynb #rt000004
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -18,8 +18,9 @@ from ..inputs.image_source import ImageSource
 from ..inputs.images import load_images
 from ..inputs.row_pairs import Relevant, Retrieval
 from ..inputs.texts import TextSource, load_texts
-from ..prior.pair_retrieval import QueryScores
-from . import members
+from ..prior.pair_retrieval import QueryScores, query_scores
+from . import baselines, members
+from .forecast import NEAREST
 from .options import RankOptions
 
 # %% ../../nbs/rank/11_retrieval.ipynb #rt000007
@@ -113,6 +114,36 @@ class GivenQueries(NamedTuple):
         if k > n:
             remedy = f"pass a smaller k, at most {n}"
             checks.refuse("`k` must not exceed the number of documents", f"{k} of {n}", remedy)
-        sizes = (n_queries, n)
-        relevant = retrieval.read_relevant(points, documents, sizes)
+        relevant = retrieval.read_relevant(points, documents, (n_queries, n))
         return cls(source, features, relevant, k)
+
+    def scored(
+        self,
+        models: Mapping[str, Any],  # name -> Source
+        ranked: Mapping[str, members.Model],  # with features of the documents
+        unranked: Mapping[str, members.Model],  # baselines, with features of the documents
+        options: RankOptions,
+    ) -> "GivenQueries":
+        "Embed the queries with ranked models and baselines, and add the scores."
+        features = dict(self.features)
+        if self.source is not None:
+            for name in ranked:
+                source = models[name].for_queries
+                features[name] = members.embed_model(name, source, self.source, options).features
+            if unranked:
+                seen = baselines.see_inputs(self.source, ranked, options).results
+                features |= {name: m.features for name, m in seen.items() if name in unranked}
+        embedded = {**ranked, **unranked}
+        documents = {name: m.features for name, m in embedded.items() if name in features}
+        scores = query_scores(documents, features, self.relevant, k=self.k)
+        k, evidence = min(NEAREST, scores.n_points), scores
+        if k != self.k:
+            evidence = query_scores(documents, features, self.relevant, k=k)
+        return self._replace(scores=scores, evidence=evidence)
+
+    def columns(self, names: Iterable[str]) -> dict[str, Tensor]:  # column -> (n_models,)
+        "Return the precision and the nDCG at k of some models, averaged over queries."
+        assert self.scores is not None  # call `scored` first
+        scores = self.scores.of(tuple(names))
+        means = dict(precision=scores.precision.mean(1), ndcg=scores.ndcg.mean(1))
+        return {f"{name}@{self.k}": values for name, values in means.items()}

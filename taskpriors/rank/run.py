@@ -8,8 +8,9 @@ __all__ = []
 # %% ../../nbs/rank/12_run.ipynb #cbe56cee
 import math
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -35,54 +36,48 @@ from taskpriors.rank import (
     retrieval,
 )
 from .errors import carried_by_few
-from .options import TRAIN, RankOptions
+from .options import TRAIN
 from .ranking import Ranking
 from .task import KnownPairs, Task
 from ..refusals import listed
 from ..report import words
 
 # %% ../../nbs/rank/12_run.ipynb #0469542b
-def _if_any(values) -> Tensor | None:  # (n_models,), NaN where missing; None if all are missing
-    if all(value is None for value in values):
-        return None
-    return members.scalar([math.nan if value is None else value for value in values])
-
-
 def _numbers_of(
     models: Mapping[str, members.Model],
     skills: Mapping[str, distributions.TaskScores],  # scores in the table, given labels
     sampled: Mapping[str, distributions.TaskScores],  # name -> scores on sampled tasks
-    task_sample: distributions.TaskSample,
+    moments: distributions.Moments | None,
 ) -> dict[str, Any]:  # fields of a Ranking
-    columns: dict[str, Any] = {}
+    "Collect the numbers of all models; those that were not computed are None."
 
-    def stack(scores, field) -> Tensor:
-        return torch.stack([getattr(scores[name], field) for name in models])
+    def stack(scores, field) -> Tensor | None:  # None if a model lacks the field
+        values = [getattr(scores[name], field) for name in models]
+        return None if any(value is None for value in values) else torch.stack(values)
+
+    def column(values) -> Tensor | None:  # NaN where unknown; None if all are unknown
+        numbers = members.scalar([math.nan if value is None else value for value in values])
+        return None if numbers.isnan().all() else numbers
 
     each = [1e3 * m.seconds / len(m.features) if m.seconds else None for m in models.values()]
-    of_sample = None  # on disk, only a sample of the examples is evaluated
-    if all(skills[name].sampled is not None for name in models) and stack(skills, "sampled").any():
-        of_sample = stack(skills, "sampled")
+    of_sample = stack(skills, "sampled")  # on disk, only a sample of the examples is evaluated
     seconds = members.scalar([model.seconds for model in models.values()])
-    seconds = seconds + stack(sampled, "seconds")
-    if skills is not sampled:
-        seconds = seconds + stack(skills, "seconds")
-    if (moments := task_sample.moments) is not None:
-        columns |= dict(mean=moments.mean, variance=moments.variance)
-        seconds = seconds + moments.seconds
-    if task_sample.probe_tasks is not None:
-        accuracies, right = stack(sampled, "accuracy"), stack(sampled, "right")
-        columns |= dict(accuracies=accuracies, point_accuracy=right)
-    return columns | dict(
+    for scores in [sampled] if skills is sampled else [sampled, skills]:
+        seconds = seconds + torch.stack([scores[name].seconds for name in models])
+    return dict(
         models=tuple(models),
         dimension=torch.tensor([model.features.shape[1] for model in models.values()]),
-        parameters=_if_any([model.parameters for model in models.values()]),
-        milliseconds=_if_any(each),
+        parameters=column([model.parameters for model in models.values()]),
+        milliseconds=column(each),
         skill=stack(skills, "skill"),
-        seconds=seconds,
+        seconds=seconds if moments is None else seconds + moments.seconds,
         point_errors=stack(skills, "points"),
-        sample_errors=of_sample,
+        sample_errors=None if of_sample is None or not of_sample.any() else of_sample,
         task_errors=stack(skills, "tasks"),
+        accuracies=stack(sampled, "accuracy"),
+        point_accuracy=stack(sampled, "right"),
+        mean=None if moments is None else moments.mean,
+        variance=None if moments is None else moments.variance,
     )
 
 # %% ../../nbs/rank/12_run.ipynb #4eee617f
@@ -106,11 +101,11 @@ class _Gathered(NamedTuple):
     "Ranked models, reference models and baselines."
 
     models: dict[str, members.Model]
-    reference_models: dict[str, members.Model]  # name -> Model, not ranked
     failures: dict[str, str]  # name of a ranked model -> reason why it failed
-    failed_references: dict[str, str]  # name of a reference model -> reason why it failed
-    reference_set: reference_set.ReferenceSet | None
-    baselines: members.Settled  # models that are compared, but not ranked
+    reference_set: reference_set.ReferenceSet  # standard reference models
+    reference_models: dict[str, members.Model]  # standard ones and the user's, not ranked
+    baselines: dict[str, members.Model]  # compared with the models, but not ranked
+    unranked_failures: dict[str, str]  # name of a reference model or baseline -> reason
 
 
 _SAMPLED = 4096  # number of examples that are searched for copies of examples or of labels
@@ -127,24 +122,21 @@ def _copies_in_all(features: Sequence) -> Tensor:  # shape (n,), group of each e
     return groups
 
 
-def _copies_note(groups: Tensor, sizes: Tensor) -> str:
-    rows = (groups == int((sizes > 1).nonzero()[0])).nonzero()[:2, 0].tolist()
-    return (
-        f"{int(sizes[sizes > 1].sum())} of {len(groups)} examples are duplicates or "
-        f"near-duplicates, such as rows {rows[0]} and {rows[1]}; "
-        f"they count as {int((sizes > 1).sum())}."
-    )
+def _count_copies(groups: Tensor) -> tuple[int, int, list[int]]:
+    "Count the examples that have copies, and their groups; also return the rows of two copies."
+    sizes = groups.bincount()
+    is_copied = sizes[groups] > 1
+    two = (groups == groups[is_copied.byte().argmax()]).nonzero()[:2, 0]
+    return int(is_copied.sum()), int((sizes > 1).sum()), two.tolist()
 
 
 def _near_copies_note(features: Sequence, seed: int) -> str:  # features: tensors (n, d)
     n = len(features[0])
     rows = torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:_SAMPLED].sort().values
-    groups = _copies_in_all([X[rows] for X in features])
-    sizes = groups.bincount()
-    n_copies = int(sizes[sizes > 1].sum())
+    n_copies, _, two = _count_copies(_copies_in_all([X[rows] for X in features]))
     found = "none were found"
     if n_copies:
-        i, j = rows[(groups == int((sizes > 1).nonzero()[0])).nonzero()[:2, 0]].tolist()
+        i, j = rows[two].tolist()
         found = (
             f"{n_copies:,} were found, such as rows {i} and {j}, and were not left out together; "
             "pass examples that belong together as groups="
@@ -156,7 +148,7 @@ def _near_copies_note(features: Sequence, seed: int) -> str:  # features: tensor
 
 
 def _groups_of(
-    task: Task, models: Mapping[str, members.Model], n: int
+    task: Task, models: Mapping[str, members.Model]
 ) -> tuple[Tensor | None, str, tuple[str, ...]]:
     """Return the group of each example: the user's groups, or groups of copied examples.
 
@@ -167,11 +159,14 @@ def _groups_of(
         return task.options.groups, "", ()
     features = [model.features for model in models.values()]
     groups = _copies_in_all(features)
-    sizes = groups.bincount()
+    n, (n_copies, n_groups, two) = len(groups), _count_copies(groups)
     copied = ""
-    if len(sizes) < len(groups):
-        copied = _copies_note(groups, sizes)
-    alike = 1 < len(sizes) < len(groups) and (sizes[groups] > 1).double().mean() >= _ALIKE
+    if n_copies:
+        copied = (
+            f"{n_copies} of {n} examples are duplicates or near-duplicates, such as rows {two[0]} "
+            f"and {two[1]}; they count as {n_groups}."
+        )
+    alike = n_copies / n >= _ALIKE and int(groups.max()) > 0  # not if all are copies of one
     if alike:
         copied += " They are left out together; pass groups=range(n) to treat them as independent."
     of_copies = groups if alike else None
@@ -186,55 +181,39 @@ def _groups_of(
     return of_copies, copied, (note,)
 
 
-def _split_points(options: RankOptions, n: int) -> tuple[RankOptions, Tensor]:
-    "Choose the training examples of the probes: half of the examples, or half of the groups."
-    seed = options.seed + 1
-    if options.groups is None:
-        return options, checks.check_split(TRAIN, n, seed=seed)
-    grouping = left_out_groups.Grouping.of(options.groups, n)
-    options = replace(options, groups=grouping.number)
-    return options, grouping.split(TRAIN, seed=seed)
-
-
-def _check_rows(models: Mapping[str, members.Model]) -> None:
-    "Refuse models that do not describe the same examples in the same order."
-    sizes = {words.shortened(name, 60): len(model.features) for name, model in models.items()}
-    odd = [name for name, n in sizes.items() if n != next(iter(sizes.values()))]
-    if odd:
-        checks.check_same_n(**{name: sizes[name] for name in (next(iter(sizes)), odd[0])})
-
-
 def _gather(engine: disk.Engine, task: Task) -> _Gathered:
     "Embed models, reference models and baselines, and check that they have the same examples."
     options, inputs = engine.options, task.inputs
     of_hub = reference_set.hub_models(task.models, inputs)  # must precede downloads
-    models, broken = engine.embed(task.features)
-    failures = {**task.failures, **broken}
+    models, failed = engine.embed(task.models if task.rows is None else task.rows)
+    failures = {**task.failures, **failed}
     members.refuse_unless_any(models, failures)
-    own = task.references if isinstance(task.references, Mapping) else {}
-    reference_models, silent = engine.embed(own) if own else ({}, {})
-    if silent:
-        got = words.shortened("; ".join(words.failure_lines(silent)), 160)
+    passed = task.references if isinstance(task.references, Mapping) else {}
+    reference_models, failed = engine.embed(passed)
+    if failed:
+        got = words.shortened("; ".join(words.failure_lines(failed)), 160)
         remedy = "correct it, or leave it out"
         checks.refuse("every reference model must return features", got, remedy)
-    n = len(next(iter(models.values())).features)
     if inputs is not None:
+        n = len(next(iter(models.values())).features)
         checks.check_same_n(models=n, **{inputs.kind: len(inputs)})
-    called = reference_set.find_references(task.references, task.prior, models, inputs, of_hub)
-    failed_references: dict[str, str] = {}
-    if inputs is not None and called is not None and called.reference_models:
-        seen, unseen = reference_set.see_inputs(called, inputs, options)
-        held, unheld = engine.embed(seen) if seen else ({}, {})
-        reference_models, failed_references = {**reference_models, **held}, unseen | unheld
-    _check_rows({**models, **reference_models})
-    beside = members.Settled({}, {})
-    if options.compute.baselines and inputs is not None:
-        seen, blind = baselines.see_inputs(inputs, {**models, **reference_models}, options)
-        held, unheld = engine.embed(seen) if seen else ({}, {})
-        copies = members.attempt(_near_copies, held, models)[0] or set()
-        shown = {name: model for name, model in held.items() if name not in copies}
-        beside = members.Settled(shown, blind | unheld)
-    return _Gathered(models, reference_models, failures, failed_references, called, beside)
+    standard = reference_set.find_references(task.references, task.prior, models, inputs, of_hub)
+    loaded, unranked_failures = reference_set.see_inputs(standard, inputs, options)
+    embedded, failed = engine.embed(loaded)
+    reference_models, unranked_failures = reference_models | embedded, unranked_failures | failed
+    task_models = {**models, **reference_models}
+    sizes = {words.shortened(name, 60): len(model.features) for name, model in task_models.items()}
+    first = next(iter(sizes))
+    for name, n in sizes.items():
+        checks.check_same_n(**{first: sizes[first], name: n})
+    shown: dict[str, members.Model] = {}
+    if options.compute.baselines:
+        loaded, not_loaded = baselines.see_inputs(inputs, task_models, options)
+        embedded, failed = engine.embed(loaded)
+        copies = members.attempt(_near_copies, embedded, models)[0] or set()
+        shown = {name: model for name, model in embedded.items() if name not in copies}
+        unranked_failures |= not_loaded | failed
+    return _Gathered(models, failures, standard, reference_models, shown, unranked_failures)
 
 # %% ../../nbs/rank/12_run.ipynb #93f4392a
 _LEAKS = 20  # number of labels above which a column that repeats them is suspicious
@@ -243,65 +222,32 @@ _WITHOUT_PAIRS = "Only the forecast uses the pairs; skill and sampled tasks do n
 _NOT_VALIDATED = "No study has validated probabilities from queries on data that were left out."
 
 
-def _with_scores(task: Task, group: _Gathered) -> KnownPairs | None:
-    "Return the known pairs; embed queries with all models, and add their scores."
-    given, ranked, beside = task.pairs, group.models, group.baselines.results
-    if not isinstance(given, retrieval.GivenQueries):
-        return given
-    asked = dict(given.features)
-    if given.source is not None:
-        for name in ranked:
-            model = task.models[name].for_queries
-            asked[name] = members.embed_model(name, model, given.source, task.options).features
-        if beside:
-            seen = baselines.see_inputs(given.source, ranked, task.options).results
-            asked |= {name: model.features for name, model in seen.items() if name in beside}
-    documents = {k: m.features for k, m in {**ranked, **beside}.items() if k in asked}
-    scores = pair_retrieval.query_scores(documents, asked, given.relevant, k=given.k)
-    k, evidence = min(forecast.NEAREST, len(next(iter(documents.values())))), scores
-    if k != given.k:
-        evidence = pair_retrieval.query_scores(documents, asked, given.relevant, k=k)
-    return given._replace(scores=scores, evidence=evidence)
-
-
-def _query_columns(given: KnownPairs | None, names: Sequence[str]) -> dict[str, Tensor]:
-    "Return the models' precision and nDCG at k, averaged over queries, if there are queries."
-    if not isinstance(given, retrieval.GivenQueries) or given.scores is None:
-        return {}
-    scores = given.scores.of(tuple(names))
-    return {
-        f"precision@{given.k}": scores.precision.mean(1),
-        f"ndcg@{given.k}": scores.ndcg.mean(1),
-    }
-
-
 def _pair_evidence(
     models: Mapping[str, members.Model], given: KnownPairs | None
 ) -> forecast.ScoreEvidence | None:
     "Form evidence from known pairs about two or more models, if all of them have scores."
     if given is None or len(models) < 2:
         return None
-    if not isinstance(given, retrieval.GivenQueries):
-        features = {name: model.features for name, model in models.items()}
-        n = len(next(iter(features.values())))
-        scores = pair_retrieval.pair_scores(features, given, k=min(forecast.NEAREST, n - 2))
-        return forecast.pair_evidence(scores)
-    assert given.evidence is not None
-    if not {*models} <= {*given.evidence.names}:  # a baseline that cannot read the queries
-        return None
-    return forecast.pair_evidence(given.evidence.of(tuple(models)))
+    if isinstance(given, retrieval.GivenQueries):
+        assert given.evidence is not None
+        if not {*models} <= {*given.evidence.names}:  # a baseline that cannot read the queries
+            return None
+        return forecast.pair_evidence(given.evidence.of(tuple(models)))
+    features = {name: model.features for name, model in models.items()}
+    n = len(next(iter(features.values())))
+    scores = pair_retrieval.pair_scores(features, given, k=min(forecast.NEAREST, n - 2))
+    return forecast.pair_evidence(scores)
 
 
 def _note_pairs(given: KnownPairs, settings: dict) -> None:
     "Describe known pairs in the settings of the run."
-    n_different, notes = 0, [_WITHOUT_PAIRS]
     if isinstance(given, retrieval.GivenQueries):
-        n_same, notes = len(given.relevant.queries), [*given.relevant.notes, _NOT_VALIDATED, *notes]
+        n_same, n_pairs = [len(given.relevant.queries)] * 2
+        notes = [*given.relevant.notes, _NOT_VALIDATED]
     else:
-        n_same, notes = int(given.same.sum()), [*given.notes, *notes]
-        n_different = len(given.same) - n_same
-    settings["known_pairs"] = dict(n_same=n_same, n_different=n_different)
-    settings["notes"] += notes
+        n_same, n_pairs, notes = int(given.same.sum()), len(given.same), [*given.notes]
+    settings["known_pairs"] = dict(n_same=n_same, n_different=n_pairs - n_same)
+    settings["notes"] += [*notes, _WITHOUT_PAIRS]
 
 # %% ../../nbs/rank/12_run.ipynb #7d7aaf26
 class _Findings(NamedTuple):
@@ -314,34 +260,7 @@ class _Findings(NamedTuple):
     columns: distributions.Columns
     to_label: Tensor | None  # row numbers of examples to label, in labelling order
     failures: dict[str, str]  # model, or "statistic of model" -> reason why it is missing
-    beside: distributions.Beside | None = None  # None without baselines or without inputs
-
-    def evidence_beside(
-        self,
-        past: Tensor | None = None,  # fractions, scores of the ranked models on earlier tasks
-        pairs: forecast.ScoreEvidence | None = None,  # about the models, then the baselines
-        *,
-        dimension: float = 1.0,  # effective dimension of the models' features
-    ) -> tuple[forecast.ForecastEvidence, Tensor] | None:  # None without baselines
-        "Combine the evidence about the models and the baselines; also return their skills."
-        beside, labels = self.beside, self.labelled
-        if beside is None or not beside.models:
-            return None
-        scores = {name: self.scores[name] for name in self.models} | beside.skills
-        skills = scores
-        if beside.on_targets and labels is not None:
-            skills = {**labels.skills, **beside.on_targets}
-        skill = torch.stack([skills[name].skill for name in scores])
-        if past is not None:  # baselines have no past results
-            past = torch.cat([past, past.new_full((len(beside.models), past.shape[1]), math.nan)])
-        evidence = forecast.ForecastEvidence(
-            examples=self.task_sample.evidence(scores, skill, dimension=dimension),
-            agreeing=beside.agreeing,
-            labels=beside.scores,
-            past=past,
-            pairs=pairs,
-        )
-        return evidence, skill
+    beside: distributions.Beside  # baselines, possibly none
 
 
 def _prior_kernel(engine: disk.Engine, choice: distributions.PriorChoice, n: int) -> Any:
@@ -349,17 +268,17 @@ def _prior_kernel(engine: disk.Engine, choice: distributions.PriorChoice, n: int
 
     The kernel is a factor (n, r) or a RowKernel, or None for a prior of ranked models.
     """
-    kernel = choice.source
     if choice.kind == "model":
         embedded, failures = engine.embed({choice.description: choice.source})
         if failures:
             got, remedy = failures[choice.description], "pass another prior"
             checks.refuse("`prior` must be a model of these examples", got, remedy)
-        kernel = embedded[choice.description].factor
-        checks.check_same_n(models=n, prior=len(embedded[choice.description].features))
-    elif choice.kind == "factor":
-        checks.check_same_n(models=n, prior=len(kernel))
-    return kernel
+        (model,) = embedded.values()
+        checks.check_same_n(models=n, prior=len(model.features))
+        return model.factor
+    if choice.kind == "factor":
+        checks.check_same_n(models=n, prior=len(choice.source))
+    return choice.source
 
 
 def _find_scores(
@@ -380,18 +299,16 @@ def _find_scores(
     )
     task_sample = engine.draw(distribution, group.models, options)
     options.reach(n_drawn)
-    probed = task_sample.probe_tasks
-    scores, failed = engine.score(
-        group.models, task_sample.skill_tasks, mask, options, probed=probed, labels=labels
-    )
+    tasks, probed = task_sample.skill_tasks, task_sample.probe_tasks
+    scores, failed = engine.score(group.models, tasks, mask, options, probed=probed, labels=labels)
     models = {name: group.models[name] for name in scores}
     failures = group.failures | failed
     members.refuse_unless_any(models, failures)
-    beside = None
-    if group.baselines.results:
-        seen = group.baselines.results
-        skills, unscored = engine.score(seen, task_sample.skill_tasks, mask, options)
-        beside = distributions.Beside({k: seen[k] for k in skills}, skills, unscored)
+    beside = distributions.Beside({}, {}, {})
+    if group.baselines:
+        skills, unscored = engine.score(group.baselines, tasks, mask, options)
+        scored = {name: group.baselines[name] for name in skills}
+        beside = distributions.Beside(scored, skills, unscored)
     of_labels, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
     if labels is not None:
         has_label = labels.classes >= 0
@@ -460,8 +377,8 @@ def _labels_record(labels: row_labels.GivenLabels, source: str) -> dict[str, Any
         if 2 * most > len(classes) > most and not word.lstrip("-").isdigit():
             counts["most_frequent"] = word
     notes = list(labels.notes)
-    if labels.targets is None and len(classes) > labelled.LOOKED_AT:
-        some = f"{labelled.LOOKED_AT:,} of the {len(classes):,} labels, evenly spaced"
+    if labels.targets is None and len(classes) > labelled.MOST_LABELS:
+        some = f"{labelled.MOST_LABELS:,} of the {len(classes):,} labels, evenly spaced"
         notes.append(f"Accuracy, and skill on the labels alone, are computed on {some}.")
     return dict(**counts, n_labels=len(classes), source=words.plain_text(source), notes=notes)
 
@@ -486,6 +403,7 @@ def _settings_of(
         notes=[f"{name} had {m.given_as}." for name, m in models.items() if m.given_as],
         **task_options,
         seed=options.seed,
+        scoring=options.scoring,
         **task_sample.record,
         n_train=int(mask.sum()),
         device=str(options.device),
@@ -509,9 +427,15 @@ def _settings_of(
     if (moments := task_sample.moments) is not None:
         regime = (moments.scale / moments.temperature).item()
         settings |= dict(temperature=moments.temperature.item(), edge_regime=regime)
-    if task.labels is not None and findings.labelled is not None:
-        labels = _labels_record(task.labels, task.labels_from)
-        settings["labels"] = labels | dict(components=findings.labelled.weights)
+    if task.labels is not None and (of_labels := findings.labelled) is not None:
+        labels = _labels_record(task.labels, task.labels_from) | dict(components=of_labels.weights)
+        scores = of_labels.scores or findings.beside.scores  # the latter for a single model
+        if scores is not None:
+            numbers = scores._asdict().items()
+            labels |= {name: x for name, x in numbers if name not in ("mean", "covariance")}
+        if of_labels.signal_p_value is not None:
+            labels["signal_p_value"] = of_labels.signal_p_value
+        settings["labels"] = labels
         settings["notes"] += labels["notes"]
     if options.groups is not None:
         settings["groups"] = n_groups = len(options.groups.unique())
@@ -524,16 +448,6 @@ def _settings_of(
     return settings
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
-def _counts_of_labels(findings: _Findings) -> dict[str, float]:
-    "Collect numbers about the labels that the forecast uses."
-    scores = None if findings.labelled is None else findings.labelled.scores
-    if scores is None and findings.beside is not None:  # a single model and baselines
-        scores = findings.beside.scores
-    if scores is None:
-        return {}
-    return {k: x for k, x in scores._asdict().items() if k not in ("mean", "covariance")}
-
-
 def _consensus_columns(
     distribution: distributions.TaskDistribution, names: Iterable[str]
 ) -> dict[str, Tensor]:
@@ -549,14 +463,31 @@ def _consensus_columns(
     return {name: values[at] for name, values in of_members.items() if values is not None}
 
 
-_MEASURED = 1000  # examples for the effective dimension, as in the study of forecasts
-
-
-def _dimension_of(models: Mapping[str, members.Model]) -> float:
-    "Effective dimension of the models' features; models whose files were deleted are left out."
-    index = blocks.evenly(len(next(iter(models.values())).features), _MEASURED)
-    rows, _ = members.attempt_each(lambda model: model.rows(index), models)
-    return forecast.effective_dimension(rows.values())
+def _evidence_of(
+    names: Iterable[str],  # of the ranked models, or of these and then the baselines
+    findings: _Findings,
+    task: Task,
+    of_labels: distributions.LabelledSkills | distributions.Beside | None,
+    *,
+    pairs: forecast.ScoreEvidence | None,
+    skill: Tensor | None = None,  # shape (n_models,); None: skills on the sampled tasks
+    dimension: float,  # effective dimension of the models' features
+) -> forecast.ForecastEvidence:
+    "Combine all evidence about the models, or about the models and the baselines."
+    scores = {**findings.scores, **findings.beside.skills}
+    scores = {name: scores[name] for name in names}
+    past = None
+    if task.past is not None:
+        known = dict(zip(task.past.models, task.past.scores, strict=True))
+        unknown = torch.full_like(task.past.scores[0], math.nan)  # of baselines
+        past = torch.stack([known.get(name, unknown) for name in scores])
+    return forecast.ForecastEvidence(
+        examples=findings.task_sample.evidence(scores, skill, dimension=dimension),
+        agreeing=None if of_labels is None else of_labels.agreeing,
+        labels=None if of_labels is None else of_labels.scores,
+        past=past,
+        pairs=pairs,
+    )
 
 
 def _assemble(
@@ -564,79 +495,67 @@ def _assemble(
     task: Task,
     settings: dict,  # from `_settings_of`
     mask: Tensor,  # shape (n,), True for training examples
-    given: KnownPairs | None,  # pairs or queries, with scores
+    dimension: float,  # effective dimension of the models' features
 ) -> Ranking:
     "Form a ranking from the results of an engine."
-    task_sample, scores = findings.task_sample, findings.scores
-    moments = task_sample.moments
-    models, of_labels = findings.models, findings.labelled
-    sampled = {name: scores[name] for name in models}
-    past = None
-    if task.past is not None:
-        past = task.past.scores[[task.past.models.index(name) for name in models]]
-    pairs, joined = _pair_evidence(models, given), None
-    if given is not None and pairs is not None:
-        _note_pairs(given, settings)
-        if findings.beside is not None:
-            joined = _pair_evidence({**models, **findings.beside.models}, given)
-    dimension = _dimension_of(models)
-    beside = findings.evidence_beside(past, joined, dimension=dimension)
+    task_sample, of_labels, beside = findings.task_sample, findings.labelled, findings.beside
+    models, moments = findings.models, task_sample.moments
+    sampled = {name: findings.scores[name] for name in models}
     skills = sampled if of_labels is None else of_labels.skills
-    columns = _numbers_of(models, skills, sampled, task_sample)
+    columns = _numbers_of(models, skills, sampled, moments)
     if of_labels is not None:
         columns["prior_skill"] = torch.stack([one.skill for one in sampled.values()])
-        settings["labels"] |= _counts_of_labels(findings)
-        if of_labels.signal_p_value is not None:
-            settings["labels"]["signal_p_value"] = of_labels.signal_p_value
+    pairs = _pair_evidence(models, task.pairs)
+    if task.pairs is not None and pairs is not None:
+        _note_pairs(task.pairs, settings)
+    evidence = partial(_evidence_of, findings=findings, task=task, dimension=dimension)
+    if beside.models:
+        compared = {**models, **beside.models}
+        of_compared = {**sampled, **beside.skills}
+        if beside.on_targets:
+            of_compared = {**skills, **beside.on_targets}
+        skill = torch.stack([of_compared[name].skill for name in compared])
+        joined = None if pairs is None else _pair_evidence(compared, task.pairs)
+        columns["baseline_skill"] = skill
+        columns["baseline_evidence"] = evidence(
+            compared, of_labels=beside, pairs=joined, skill=skill
+        )
     evaluated = None
-    probed = columns.get("point_accuracy")
-    if probed is not None:  # test examples, or a sample of these on disk
+    if columns["point_accuracy"] is not None:  # test examples, or a sample of these on disk
         held_out = (~mask).nonzero()[:, 0]
-        evaluated = held_out[blocks.evenly(len(held_out), probed.shape[1])]
+        evaluated = held_out[blocks.evenly(len(held_out), columns["point_accuracy"].shape[1])]
     drawn_tasks = task_sample.probe_tasks
     if drawn_tasks is None:
         drawn_tasks = task_sample.skill_tasks
     if few := carried_by_few(columns["point_errors"], len(mask)):
         settings["notes"].append(few)
+    extra = _consensus_columns(task_sample.distribution, models) | findings.columns.values
+    if isinstance(task.pairs, retrieval.GivenQueries):
+        extra |= task.pairs.columns(models)
     return Ranking(
         **columns,
         evaluated=evaluated,
-        extra=_consensus_columns(task_sample.distribution, models)
-        | findings.columns.values
-        | _query_columns(given, tuple(models)),
+        extra=extra,
         failures=findings.failures,
         settings=settings,
-        drawn=None if task.inputs is None else record.draw_tasks(drawn_tasks, mask, task.inputs),
+        drawn=None if task.inputs is None else record.preview_tasks(drawn_tasks, mask, task.inputs),
         to_label=findings.to_label,
         groups=task.options.groups,
         reason="" if moments is None else moments.edge_reason(len(mask)),
-        evidence=forecast.ForecastEvidence(
-            examples=task_sample.evidence(sampled, dimension=dimension),
-            agreeing=None if of_labels is None else of_labels.agreeing,
-            labels=None if of_labels is None else of_labels.scores,
-            past=past,
-            pairs=pairs,
-        ),
-        baseline_evidence=beside and beside[0],
-        baseline_skill=beside and beside[1],
+        evidence=evidence(models, of_labels=of_labels, pairs=pairs),
     )
 
 # %% ../../nbs/rank/12_run.ipynb #f0359917
 def _note_shared_structure(
-    models: Mapping[str, members.Model], references: Mapping[str, members.Model], settings: dict
+    rows: Mapping[str, Tensor], ranked: Collection[str], settings: dict
 ) -> None:
-    "Add to the settings whether the models share structure on these examples."
-    everyone = {**models, **references}
-    n = len(next(iter(everyone.values())).features)
-    index = blocks.evenly(n, consensus.COMPARED_EXAMPLES)
-    # files may have been deleted
-    rows, _ = members.attempt_each(lambda model: model.rows(index), everyone)
+    "Add to the settings whether models share structure, from features of the same examples."
     if len(rows) < 2:
         return
     p_value, each = consensus.dependence(list(rows.values()), seed=settings["seed"])
     alone = [name for name, p in zip(rows, each.tolist(), strict=True) if p > _ALONE]
-    ranked = each[: sum(name in models for name in rows)]
-    p_value = max(p_value, ranked.min().item())  # reference models alone do not count
+    of_ranked = each[[name in ranked for name in rows]]
+    p_value = max(p_value, of_ranked.min().item())  # reference models alone do not count
     settings["shared_structure"] = dict(p_value=p_value, alone=alone)
     if p_value <= consensus.INDEPENDENCE_LEVEL and len(rows) > 2:
         for name in alone:
@@ -663,44 +582,40 @@ def _label_column(rows: Tensor, labels: row_labels.GivenLabels, points: Tensor) 
     return int(found[0]) if len(found) else None
 
 
-def _note_label_columns(
-    models: Mapping[str, members.Model], labels: row_labels.GivenLabels | None, settings: dict
-) -> None:
-    "Add to the settings which models have the labels among their features."
-    settings["label_columns"] = {}
+def _label_columns(
+    models: Mapping[str, members.Model], labels: row_labels.GivenLabels | None
+) -> dict[str, int]:
+    "Find models with the labels among their features: name -> column."
     if labels is None:
-        return
+        return {}
     known = (labels.classes >= 0).nonzero()[:, 0]
     points = known[blocks.evenly(len(known), _SAMPLED)]
-    for name, model in models.items() if len(points) >= _LEAKS else ():
-        column = _label_column(model.rows(points), labels, points)
-        if column is not None:
-            settings["label_columns"][name] = column
+    if len(points) < _LEAKS:
+        return {}
+    columns = {k: _label_column(model.rows(points), labels, points) for k, model in models.items()}
+    return {name: column for name, column in columns.items() if column is not None}
 
 
 def _note_unranked(findings: _Findings, group: _Gathered, settings: dict) -> None:
     "Add to the settings which reference models and baselines were used."
-    called, beside = group.reference_set, findings.beside
-    failures = {**group.failed_references, **group.baselines.failures}
-    if beside is not None:
-        failures |= beside.failures
-        if beside.models:
-            settings["baselines"] = {name: model.digest for name, model in beside.models.items()}
-    for name, why in failures.items():
-        settings["notes"].append(f"{name}, which is not ranked, was left out: {why}")
-    if called is not None and (fetched := called.download_note(group.failed_references)):
-        settings["notes"].append(fetched)
+    standard, beside, notes = group.reference_set, findings.beside, settings["notes"]
+    if beside.models:
+        settings["baselines"] = {name: model.digest for name, model in beside.models.items()}
+    for name, why in {**group.unranked_failures, **beside.failures}.items():
+        notes.append(f"{name}, which is not ranked, was left out: {why}")
+    if fetched := standard.download_note(group.unranked_failures):
+        notes.append(fetched)
     distribution = findings.task_sample.distribution
     references = distribution.reference_models
     used = {name for component in distribution.components for name in component.names}
     if references and used.isdisjoint(references):
         have = "has" if len(references) == 1 else "have"
         names = listed([words.shortened(name, 40) for name in references])
-        settings["notes"].append(
+        notes.append(
             f"Reference models without weight: {names} {have} nothing in common with the ranked "
             "models"
         )
-    settings["few_models"] = "" if called is None else called.few_models_note(len(findings.models))
+    settings["few_models"] = standard.few_models_note(len(findings.models))
 
 
 def _prefix_notes(models: Mapping[str, Any]) -> list[str]:  # models: name -> Source
@@ -719,8 +634,21 @@ def _steps_of(task: Task, group: _Gathered) -> tuple[int, int]:
     n_task_models = len(group.models | group.reference_models)
     cross_skills = n_task_models if task.prior.kind == "consensus" and n_task_models > 2 else 0
     n_drawn = cross_skills + (1 + task.options.accuracy) * max(cross_skills, 1)
-    n_scored = len(group.models) + len(group.baselines.results)
+    n_scored = len(group.models) + len(group.baselines)
     return n_drawn, n_drawn + (1 + (task.labels is not None)) * n_scored
+
+
+_SAMPLES = (1000, consensus.COMPARED_EXAMPLES)  # for the effective dimension, for shared structure
+
+
+def _sampled_rows(models: Mapping[str, members.Model], n: int) -> dict[str, tuple[Tensor, ...]]:
+    "Read two samples of each model's features, of _SAMPLES examples; skip deleted files."
+    samples = [blocks.evenly(n, most) for most in _SAMPLES]
+
+    def read(model) -> tuple[Tensor, ...]:
+        return model.rows(torch.cat(samples)).split([len(rows) for rows in samples])
+
+    return members.attempt_each(read, models).results
 
 
 def _rank_with(engine: disk.Engine, task: Task) -> Ranking:
@@ -730,9 +658,17 @@ def _rank_with(engine: disk.Engine, task: Task) -> Ranking:
     if task.inputs is None:
         digests = (model.digest for model in group.models.values())
         task = task.placed(n, digest=row_labels.inputs_digest(digests))
-    given = _with_scores(task, group)
-    groups, copied, notes = _groups_of(task, group.models, n)
-    options, mask = _split_points(replace(task.options, groups=groups), n)
+    if isinstance(task.pairs, retrieval.GivenQueries):
+        scored = task.pairs.scored(task.models, group.models, group.baselines, task.options)
+        task = replace(task, pairs=scored)
+    groups, copied, notes = _groups_of(task, group.models)
+    seed = task.options.seed + 1
+    if groups is None:
+        mask = checks.check_split(TRAIN, n, seed=seed)
+    else:
+        grouping = left_out_groups.Grouping.of(groups, n)
+        groups, mask = grouping.number, grouping.split(TRAIN, seed=seed)
+    options = replace(task.options, groups=groups)
     task = replace(task, options=options)
     n_drawn, n_steps = _steps_of(task, group)
     with blocks.open_bar(options.compute.progress, total=n_steps, unit="step") as bar:
@@ -741,13 +677,16 @@ def _rank_with(engine: disk.Engine, task: Task) -> Ranking:
     settings = _settings_of(findings, task, mask)
     settings["notes"] += [*notes, *_prefix_notes(task.models)]
     _note_unranked(findings, group, settings)
-    _note_shared_structure(findings.models, group.reference_models, settings)
-    _note_label_columns(findings.models, task.labels, settings)
-    settings |= dict(copies=copied, scoring=options.scoring)
+    rows = _sampled_rows({**findings.models, **group.reference_models}, n)
+    compared = {name: few for name, (_, few) in rows.items()}
+    _note_shared_structure(compared, findings.models, settings)
+    settings["label_columns"] = _label_columns(findings.models, task.labels)
+    settings["copies"] = copied
     if task.past is not None:
         settings["record"] = dict(tasks=list(task.past.tasks))
         settings["notes"] += task.past.notes
-    return _assemble(findings, task, settings, mask, given)
+    ranked = [many for name, (many, _) in rows.items() if name in findings.models]
+    return _assemble(findings, task, settings, mask, forecast.effective_dimension(ranked))
 
 
 def run(task: Task) -> Ranking:

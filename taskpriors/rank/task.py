@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 from typing_extensions import TypeAliasType
 
 import taskpriors.checks as checks
@@ -181,11 +180,6 @@ class Task:
     # labels, groups and pairs, which `placed` reads when the number of rows is known
     unread: tuple | None = None
 
-    @property
-    def features(self) -> Mapping[str, Any]:  # what an engine embeds
-        "The ranked models, or their open rows if they are on disk."
-        return self.models if self.rows is None else self.rows
-
     def placed(self, n: int, points: Any | None = None, digest: str = "") -> "Task":
         """Read labels, groups and pairs of `n` examples, or check those that were read before.
 
@@ -217,6 +211,7 @@ def _origin_of(labels: row_labels.LabelsLike | None, inputs: members.Inputs | No
 
 # %% ../../nbs/rank/11_task.ipynb #tk000016
 _FLOATS = 3 * 4  # bytes of memory per feature value
+_ON_DISK = "pass compute=taskpriors.Compute(on_disk={})"
 
 
 def _is_matrix_file(source) -> bool:
@@ -253,29 +248,23 @@ def _stays_on_disk(models, needs) -> bool:  # whether rows stay in their files b
         return True
     if n_bytes > room:
         rule = f"features and factors must fit in memory, but need {n_bytes / 2**30:.3g} GiB"
-        advice = (
-            f"leave out {', '.join(needs)}"
-            if needs
-            else "pass compute=taskpriors.Compute(on_disk=True)"
-        )
+        advice = f"leave out {', '.join(needs)}" if needs else _ON_DISK.format(True)
         remedy = f"{advice}, or rank a sample of the rows"
         checks.refuse(rule, f"{room / 2**30:.3g} GiB", remedy, MemoryError)
     return False
 
 
-def _check_streaming(
-    options: RankOptions, rows: Mapping[str, row_blocks.RowMatrix], mask: Tensor
-) -> None:
+def _check_streaming(options: RankOptions, rows: Mapping[str, row_blocks.RowMatrix]) -> None:
     "Refuse options that a ranking from disk does not support, before any row is read."
     checks.check_choice(options.tasks.kernel, ("cosine", "linear"), "kernel")
     checks.check_count(options.tasks.n_classes, "n_classes", low=2, high=256)
-    n_fitted = int(mask.sum()) if options.accuracy else len(mask)
     for name, matrix in rows.items():
-        d = matrix.shape[1]
+        n, d = matrix.shape
+        n_fitted = round(TRAIN * n) if options.accuracy else n
         if n_fitted <= d + 1:
             rule = f"probes require more training examples than {name} has features"
             got = f"{n_fitted} examples for {d} features"
-            checks.refuse(rule, got, "pass compute=taskpriors.Compute(on_disk=False)")
+            checks.refuse(rule, got, _ON_DISK.format(False))
 
 
 def _open_rows(models, options, choice, needs) -> tuple:  # name -> RowMatrix, failures, and options
@@ -284,13 +273,10 @@ def _open_rows(models, options, choice, needs) -> tuple:  # name -> RowMatrix, f
     rows, failures = disk.open_features(models, options)
     if choice.kind == "model":
         row_blocks.open_rows(choice.source, name="prior")
-    n = len(next(iter(rows.values())))
-    mask = checks.check_split(TRAIN, n, seed=options.seed + 1)
-    _check_streaming(options, rows, mask)
+    _check_streaming(options, rows)
     if lost := [name for name in needs if name not in ("kernel", "prior")]:
         rule = "this option is not available for rows on disk"
-        remedy = "leave it out, or pass compute=taskpriors.Compute(on_disk=False)"
-        checks.refuse(rule, lost[0], remedy)
+        checks.refuse(rule, lost[0], f"leave it out, or {_ON_DISK.format(False)}")
     return rows, failures, options
 
 # %% ../../nbs/rank/11_task.ipynb #tk000018

@@ -84,11 +84,6 @@ def legend_lines(columns: Sequence) -> list[str]:
     return [_ORDER, *lines] if "expected_regret" in columns else lines
 
 
-def with_rule(lines: Sequence[str], baselines: Sequence[str]) -> list[str]:
-    "Append lines about baselines to the lines of a table, below a rule."
-    return [*lines, "-" * len(lines[0]), _BASELINES, *baselines] if baselines else [*lines]
-
-
 def ranking_text(
     frame: DataFrame,
     verdict: str,
@@ -108,7 +103,9 @@ def ranking_text(
     before = [*map(wrap, candidates), *([""] if candidates else [])]
     legend = "\n".join(map(wrap, legend_lines([*dict.fromkeys([*frame, "skill"])])))
     after = ["", legend, "", summary, "", wrap(next_step)]
-    shown = with_rule(table_lines(frame), baselines)
+    shown = table_lines(frame)
+    if baselines:
+        shown += ["-" * len(shown[0]), _BASELINES, *baselines]
     return "\n".join([*before, wrap(verdict), "", *shown, *after])
 
 
@@ -204,7 +201,6 @@ def run_summary(
     failures: Mapping[str, str],  # model, or "statistic of model" -> why it is missing
     *,
     n_models: int,  # number of ranked models
-    reason: str = "",  # why no labels can have the edges behind E Tr(MG) and Var Tr(MG)
     width: int = 100,  # maximum line length in characters
 ) -> str:
     "Summarise the settings, the failures and the correlations of the statistics."
@@ -221,8 +217,6 @@ def run_summary(
         lines += ["", "Spearman correlation with probe accuracy, 95 % interval over models:"]
         lines += agreement_lines(agreement, n_models)
     lines += [f"\nFAILED {line}" for line in words.failure_lines(failures)]
-    if reason:
-        lines += ["", edges_note(reason)]
     return "\n".join(lines)
 
 # %% ../../nbs/report/02_table.ipynb #3e8e3a4e
