@@ -152,11 +152,8 @@ def scored_network(model: ModelLike) -> tuple[Any, dict[str, Any]]:
     black, gray, white = (x.float().reshape(len(x), -1).mean(1) for x in parts)
     gain = white - black
     if gain.min() <= 0 or not torch.allclose(gray - black, gain / 5, rtol=0.02, atol=0):
-        rule, remedy = (
-            "the transform must scale the pixels of each channel linearly",
-            "pass the module alone",
-        )
-        checks.refuse(rule, "another transform", remedy)
+        rule = "the transform must scale the pixels of each channel linearly"
+        checks.refuse(rule, "another transform", "pass the module alone")
     statistics = (-black / gain).tolist(), (1 / gain).tolist()
     size = tuple(parts[0].shape)
     return encoder.forward, dict(input_size=size, normalize_by=statistics)
