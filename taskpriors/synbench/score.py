@@ -316,11 +316,8 @@ def score_by_n(
         else:
             folder = store.cache_dir(cache) / "synbench" / key
             margin = torch.empty(len(sizes), len(s.eps), s.n_test, device="meta")
-            like = dict(
-                correct=margin.bool(),
-                margin=margin,
-                n_features=torch.empty((), dtype=torch.int64, device="meta"),
-            )
+            n_features = torch.empty((), dtype=torch.int64, device="meta")
+            like = dict(correct=margin.bool(), margin=margin, n_features=n_features)
             work = partial(
                 _read_or_measure, measure=work, folder=folder, like=like, seed=seed, name=name
             )

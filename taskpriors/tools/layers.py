@@ -43,16 +43,13 @@ from .monitor import encode, rows_of
 # %% ../../nbs/tools/05_layers.ipynb #02f1c728
 def _layer_names(model: nn.Module) -> list[str]:
     "Return the names of the blocks of a model, in the order of the forward pass."
-    module_names = {name for name, _ in model.named_modules()}
+    modules = dict(model.named_modules())
     stages = getattr(model, "feature_info", None) or ()
-    stage_names = [stage["module"] for stage in stages if stage.get("module") in module_names]
+    stage_names = [stage["module"] for stage in stages if stage.get("module") in modules]
     if len(stage_names) > 1:
         return list(dict.fromkeys(stage_names))
-    lists = {
-        name: module
-        for name, module in model.named_modules()
-        if isinstance(module, (nn.ModuleList, nn.Sequential)) and len(module) > 1
-    }
+    listed = (nn.ModuleList, nn.Sequential)
+    lists = {k: x for k, x in modules.items() if isinstance(x, listed) and len(x) > 1}
     if not lists:
         return [name for name, _ in model.named_children()]
     longest = max(lists, key=lambda name: len(lists[name]))

@@ -358,8 +358,7 @@ class Monitor:
         "Return a table with one row per measured step."
         import pandas as pd
 
-        rows = [[getattr(s, k) for k in _STEP_NUMBERS] for s in self.history]
-        return pd.DataFrame(rows, columns=_STEP_NUMBERS)
+        return pd.DataFrame([vars(s) for s in self.history], columns=_STEP_NUMBERS)
 
     def plot(self, ax: checks.Axes | None = None) -> checks.Axes:
         "Plot skill over steps with 95 % intervals; mark the step to keep, collapses and failures."
