@@ -385,7 +385,7 @@ class _LabelPanel:
         size = w.Layout(flex="none", align_self="flex-start")
         return [w.Image(value=thumbnail_png(seen, 480), format="png", layout=size), caption]
 
-    def _button(self, k) -> Any:  # ipywidgets.Button
+    def _button(self, k) -> object:  # ipywidgets.Button
         key = f" ({k + 1})" if k < 9 else ""
         layout = self.w.Layout(width="auto")
         button = self.w.Button(description=self.classes[k] + key, layout=layout)

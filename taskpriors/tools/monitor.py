@@ -45,7 +45,7 @@ def _without_trace(model: object, device: torch.device | None = None) -> Iterato
         torch.clear_autocast_cache()
 
 # %% ../../nbs/tools/01_monitor.ipynb #1d6ed7ba
-def _moved(x, device, dtype) -> Any:  # the tensors of `x` on the device
+def _moved(x, device, dtype) -> object:  # the tensors of `x` on the device
     if isinstance(x, Mapping):
         return {name: _moved(value, device, dtype) for name, value in x.items()}
     if not torch.is_tensor(x):
@@ -538,7 +538,9 @@ def _gram_of(references) -> Tensor:  # shape (number of references, m, m), m at 
     return torch.stack([Y @ Y.T / Y.square().sum(1).mean().clamp(min=1e-300) for Y in rows])
 
 
-def _source(points) -> Any:  # images or texts, which may have labels and names; None: only features
+def _source(
+    points,
+) -> object:  # images or texts, which may have labels and names; None: only features
     data = None if points is None else points.data
     return data if hasattr(data, "labels") else None
 
