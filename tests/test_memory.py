@@ -381,7 +381,7 @@ TOO_MANY = {  # a count that no machine can carry
     "robust_linear_probe n_steps": attack(
         robust_probing.robust_linear_probe, eps=0.1, n_steps=HUGE
     ),
-    "rank_agreement n_resamples": agree(rank_agreement, 2, interval="bootstrap"),
+    "rank_agreement n_resamples": agree(rank_agreement, 2, method="weighted_tau"),
     "compare_agreement n_resamples": agree(compare_agreement, 3),
     "interval n_draws": lambda: scores().interval(n_draws=HUGE),
     "synbench_score n_train": lambda: synbench_score(flat, input_size=(3, 8, 8), n_train=HUGE),

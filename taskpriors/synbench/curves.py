@@ -240,7 +240,7 @@ class SynBenchResult(results.Result):
         "Expected scaled bounds at threshold accuracies (Figure 3, left)."
         t = torch.as_tensor(threshold, dtype=torch.float64)
 
-        def E(a, b):
+        def E(a, b) -> Tensor:
             return (b[..., None] * (a[..., None] > t)).mean(0)
 
         images = E(self.reference_accuracy, self.reference_bound)

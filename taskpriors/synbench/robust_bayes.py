@@ -303,11 +303,8 @@ def robust_bayes(
     tau = checks.check_number(tau, "tau", low=1e-300, high=1, high_open=True)
     m = base.into(mu)
     if p != 2 and len(m) < len(mu):
-        rule, got = (
-            "Sigma must have full rank unless p = 2",
-            f"rank {len(m)} of {len(mu)} at p = {p:g}",
-        )
-        checks.refuse(rule, got, "drop the directions without noise")
+        rule, got = "Sigma must have full rank unless p = 2", f"rank {len(m)} of {len(mu)}"
+        checks.refuse(rule, f"{got} at p = {p:g}", "drop the directions without noise")
     inside = base.back(m)
     reach = float(_lp_norm(inside, p))
     checks.check_choice(eps_scale, ("absolute", "relative"), "eps_scale")

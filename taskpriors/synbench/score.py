@@ -152,11 +152,8 @@ def scored_network(model: ModelLike) -> tuple[Any, dict[str, Any]]:
     black, gray, white = (x.float().reshape(len(x), -1).mean(1) for x in parts)
     gain = white - black
     if gain.min() <= 0 or not torch.allclose(gray - black, gain / 5, rtol=0.02, atol=0):
-        rule, remedy = (
-            "the transform must scale the pixels of each channel linearly",
-            "pass the module alone",
-        )
-        checks.refuse(rule, "another transform", remedy)
+        rule = "the transform must scale the pixels of each channel linearly"
+        checks.refuse(rule, "another transform", "pass the module alone")
     statistics = (-black / gain).tolist(), (1 / gain).tolist()
     size = tuple(parts[0].shape)
     return encoder.forward, dict(input_size=size, normalize_by=statistics)
@@ -319,11 +316,8 @@ def score_by_n(
         else:
             folder = store.cache_dir(cache) / "synbench" / key
             margin = torch.empty(len(sizes), len(s.eps), s.n_test, device="meta")
-            like = dict(
-                correct=margin.bool(),
-                margin=margin,
-                n_features=torch.empty((), dtype=torch.int64, device="meta"),
-            )
+            n_features = torch.empty((), dtype=torch.int64, device="meta")
+            like = dict(correct=margin.bool(), margin=margin, n_features=n_features)
             work = partial(
                 _read_or_measure, measure=work, folder=folder, like=like, seed=seed, name=name
             )

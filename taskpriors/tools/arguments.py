@@ -205,11 +205,8 @@ def _absolute(word) -> str:  # absolute path if it exists
 
 def recorded_words(given: dict) -> dict[str, Any]:
     "Return the options of a command with absolute paths, to repeat it from any folder."
-    words = {
-        name: value
-        for name, value in given.items()
-        if name not in (*_OF_COMMAND, "cache", "progress")
-    }
+    left_out = (*_OF_COMMAND, "cache", "progress")
+    words = {name: value for name, value in given.items() if name not in left_out}
     for name in set(_OF_PATHS) & set(words):
         value = words[name]
         words[name] = [*map(_absolute, value)] if isinstance(value, list) else _absolute(value)

@@ -242,7 +242,7 @@ def _command_words() -> dict[str, dict]:
     commands = packaged_toml("tools/commands.toml")
     shared = commands.pop("shared")
 
-    def spelled_out(entry):
+    def spelled_out(entry: Any) -> Any:
         if isinstance(entry, str) and entry.startswith("@"):
             entry = shared[entry[1:]]
         if isinstance(entry, dict):
@@ -293,15 +293,6 @@ def _nearest(word: str, words: Iterable) -> str:  # empty if none is similar
     return f"; did you mean {near[0]}?" if near else ""
 
 
-class _HelpAll(argparse.Action):
-    "Action that prints all options of a command."
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        "Print the options and exit."
-        print(argparse.ArgumentParser.format_help(parser), end="")
-        parser.exit()
-
-
 class _Command(argparse.ArgumentParser):
     "Argument parser of a command."
 
@@ -326,7 +317,7 @@ class _Command(argparse.ArgumentParser):
                 "",
             ]
         )
-        self.add_argument("--help-all", action=_HelpAll, nargs=0, help="print all options")
+        self.add_argument("--help-all", action="help", help="print all options")
 
     def parse_known_args(
         self, args: Any | None = None, namespace: Any | None = None
@@ -334,6 +325,8 @@ class _Command(argparse.ArgumentParser):
         "Read options from --config, and refuse unknown options with a suggestion."
         flags = self._option_string_actions
         words = [str(word) for word in args or ()]
+        if "--help-all" in words:
+            self.short_help = ""
         if "--models" in flags and words and not words[0].startswith("-"):
             if any(word.partition("=")[0] == "--models" for word in words):
                 text = f"models are given twice: by --models, and as {words[0]} before the options"

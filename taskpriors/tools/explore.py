@@ -205,7 +205,7 @@ def _controls(w) -> dict:  # w: the module ipywidgets
     )
 
 # %% ../../nbs/tools/07_explore.ipynb #3a5bead6
-def _mark_buttons(w, state, controls):
+def _mark_buttons(w, state, controls) -> object:  # ipywidgets.HBox
     "Create a row of buttons that set the temperature to marked values."
 
     def go_to(button) -> None:

@@ -164,8 +164,8 @@ class FixedPoints:
             else:
                 yield [self.data[i] for i in rows.tolist()]
 
-    def own_references(self, seed: int) -> dict[str, Tensor]:  # rows outside the subset are zero
-        "Compute features of the images that need no network, name -> (n, d)."
+    def own_references(self, seed: int) -> dict[str, Tensor]:  # name -> (len(self), d)
+        "Compute features of the images of the subset that need no network."
         inputs = list(self)
         if not (torch.is_tensor(inputs[0]) and inputs[0].ndim == 4):
             rule = "inputs other than images (n, c, h, w) require a reference"
@@ -174,11 +174,5 @@ class FixedPoints:
             checks.refuse(rule, got, remedy)
         if min(inputs[0].shape[2:]) >= 16:
             patch_values = _patch_features(torch.cat([_reduced(x) for x in inputs]), seed=seed)
-            some = dict(patches=_level_components(patch_values))
-        else:
-            some = _image_references(torch.cat([x.cpu() for x in inputs]))
-        references = {}
-        for name, X in some.items():
-            references[name] = X.new_zeros(self.n_all, X.shape[1])
-            references[name][self.index] = X
-        return references
+            return dict(patches=_level_components(patch_values))
+        return _image_references(torch.cat([x.cpu() for x in inputs]))

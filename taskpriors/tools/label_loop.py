@@ -106,7 +106,7 @@ def _opened(images, texts) -> ImageSource | TextSource | None:
     return None if images is None else load_images(images)
 
 
-def _page(source, told, rows, sheet) -> str:  # html page; told: names or texts of the examples
+def _page(source, titles, rows, sheet) -> str:  # html; titles: names or texts of the examples
     from jinja2 import Environment
 
     form = (files("taskpriors.tools") / "label_sheet.html").read_text(encoding="utf-8")
@@ -114,7 +114,7 @@ def _page(source, told, rows, sheet) -> str:  # html page; told: names or texts 
     points = []  # row, path or text, and image
     for i in rows:
         picture = None if of_texts else picture_address(source[i], 160, "png")
-        points.append((i, told and told[i], picture))
+        points.append((i, titles and titles[i], picture))
     title, width = f"{counted(len(rows), 'example')} to label", "20rem" if of_texts else "160px"
     template = Environment(autoescape=True).from_string(form)
     return template.render(title=title, sheet=sheet, points=points, width=width)
@@ -152,16 +152,16 @@ def label_sheet(
     of_all = names if source is None else source
     n = None if of_all is None else len(of_all)
     chosen = _checked_rows(rows, n)
-    told = source if texts is not None else getattr(source, "names", None)
+    titles = source if texts is not None else getattr(source, "names", None)
     columns = _PointNames.of(source, max(chosen) + 1 if n is None else n, ranking).columns
     if texts is not None:
-        columns["text"] = told
+        columns["text"] = titles
     if names is not None and n is not None:
         checks.check_same_n(points=n, groups=len(names))
         columns["group"] = names
     contents = {out: _as_bytes(_csv_text(columns, dict.fromkeys(chosen, "")))}
     if show:
-        contents[out.with_suffix(".html")] = _as_bytes(_page(source, told, chosen, out.name))
+        contents[out.with_suffix(".html")] = _as_bytes(_page(source, titles, chosen, out.name))
     write_files(contents)
     return out
 
@@ -200,12 +200,10 @@ def _answers_in(path: Path, points: _PointNames) -> dict[int, str]:
         lines = list(csv.DictReader(file))
     wanted = {*points.columns, "label"}
     if lines and not wanted <= set(lines[0]):
-        rule = "a csv with labels of these examples must have the columns "
-        refuse(
-            rule + ", ".join(sorted(wanted)),
-            repr(shortened(",".join(lines[0]), 80)),
-            "pass a new file",
+        rule = (
+            f"a csv with labels of these examples must have the columns {', '.join(sorted(wanted))}"
         )
+        refuse(rule, repr(shortened(",".join(lines[0]), 80)), "pass a new file")
     check_inputs({line[INPUTS] for line in lines if points.digest}, points.digest, path.name)
     rows = {str(name): row for row, name in enumerate(points.names)}
     answers = {}
@@ -299,15 +297,15 @@ class _LabelLoop:
     @property
     def words(self) -> str:
         "Describe the state of the loop in one or two sentences."
-        told = f"{counted(len(self.answers), 'label')} in {self.path.name}."
+        state = f"{counted(len(self.answers), 'label')} in {self.path.name}."
         if self.n_ranked and self.ranking.decided:
-            return f"{told} Decided: take {self.ranking.best}."
+            return f"{state} Decided: take {self.ranking.best}."
         if self.current is None:
-            return f"{told} All examples are labelled. {self.ranking.verdict}"
+            return f"{state} All examples are labelled. {self.ranking.verdict}"
         left = max(self.n_ranked + self.batch - len(self.answers), 1)
         if len(self.answers) >= self.batch and len(set(self.answers.values())) < 2:
-            return f"{told} A second class is required before the models can be ranked again."
-        return f"{told} The models will be ranked again after {left} more."
+            return f"{state} A second class is required before the models can be ranked again."
+        return f"{state} The models will be ranked again after {left} more."
 
 # %% ../../nbs/tools/07_label_loop.ipynb #e789b91c
 def _draw_history(history: list, ax: Axes) -> Axes:
@@ -387,7 +385,7 @@ class _LabelPanel:
         size = w.Layout(flex="none", align_self="flex-start")
         return [w.Image(value=thumbnail_png(seen, 480), format="png", layout=size), caption]
 
-    def _button(self, k):
+    def _button(self, k) -> object:  # ipywidgets.Button
         key = f" ({k + 1})" if k < 9 else ""
         layout = self.w.Layout(width="auto")
         button = self.w.Button(description=self.classes[k] + key, layout=layout)

@@ -43,16 +43,13 @@ from .monitor import encode, rows_of
 # %% ../../nbs/tools/05_layers.ipynb #02f1c728
 def _layer_names(model: nn.Module) -> list[str]:
     "Return the names of the blocks of a model, in the order of the forward pass."
-    module_names = {name for name, _ in model.named_modules()}
+    modules = dict(model.named_modules())
     stages = getattr(model, "feature_info", None) or ()
-    stage_names = [stage["module"] for stage in stages if stage.get("module") in module_names]
+    stage_names = [stage["module"] for stage in stages if stage.get("module") in modules]
     if len(stage_names) > 1:
         return list(dict.fromkeys(stage_names))
-    lists = {
-        name: module
-        for name, module in model.named_modules()
-        if isinstance(module, (nn.ModuleList, nn.Sequential)) and len(module) > 1
-    }
+    listed = (nn.ModuleList, nn.Sequential)
+    lists = {k: x for k, x in modules.items() if isinstance(x, listed) and len(x) > 1}
     if not lists:
         return [name for name, _ in model.named_children()]
     longest = max(lists, key=lambda name: len(lists[name]))
@@ -215,7 +212,7 @@ def _check_steady(module, points, views) -> None:
     named = isinstance(first, Mapping)
     size = min(PROBE_IMAGES, len(next(iter(first.values())) if named else first))
 
-    def some(rows):
+    def some(rows) -> Tensor:
         return encode(module, [rows_of(first, rows)], features=views)
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -316,23 +313,20 @@ def plot_layers(
     ax: Axes | None = None,  # matplotlib axes; None creates a figure
 ) -> Axes:
     "Plot the margin of each layer with 95 % intervals, one line per pooling; mark the best layer."
+    import pandas as pd
+
     ax = new_axes(ax)
-    parts = {name: name.partition("/") for name in ranking.models}  # module, "/", pooling
-    modules = list(dict.fromkeys(module for module, _, _ in parts.values()))
-    pools = list(dict.fromkeys(pool for _, _, pool in parts.values()))
-    place = {
-        name: modules.index(module) + 0.12 * (pools.index(pool) - (len(pools) - 1) / 2)
-        for name, (module, _, pool) in parts.items()
-    }
-    forecast = ranking.forecast
-    margin = dict(zip(forecast.models, forecast.margin.tolist(), strict=True))
-    reach = dict(zip(forecast.models, (1.96 * forecast.error).tolist(), strict=True))
-    for k, pool in enumerate(pools):
-        rows = [name for name, (_, _, of) in parts.items() if of == pool]
-        x, y, error = ([of_layer[name] for name in rows] for of_layer in (place, margin, reach))
-        ax.errorbar(x, y, error, fmt="o-", color=f"C{k % 4}", label=pool or "output")
-    best = ranking.best
-    ax.plot(place[best], margin[best], "s", ms=9, mfc="none", color="black")
+    forecast, best = ranking.forecast, ranking.best
+    columns = dict(margin=forecast.margin, reach=1.96 * forecast.error)
+    table = pd.DataFrame(columns, index=forecast.models).loc[list(ranking.models)]
+    parts = table.index.to_series().str.partition("/")  # module, "/", pooling
+    module, modules = pd.factorize(parts[0])
+    pool, pools = pd.factorize(parts[2])
+    table["place"] = module + 0.12 * (pool - (len(pools) - 1) / 2)
+    for k, rows in table.groupby(pool):
+        label = pools[k] or "output"
+        ax.errorbar(rows.place, rows.margin, rows.reach, fmt="o-", color=f"C{k % 4}", label=label)
+    ax.plot(*table.loc[best, ["place", "margin"]], "s", ms=9, mfc="none", color="black")
     step = max(1, len(modules) // 8)
     ax.set_xticks(range(0, len(modules), step), [name[-14:] for name in modules[::step]])
     ax.set(xlabel="layer", ylabel="margin in accuracy points, 95 % interval")

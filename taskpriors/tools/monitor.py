@@ -45,7 +45,7 @@ def _without_trace(model: object, device: torch.device | None = None) -> Iterato
         torch.clear_autocast_cache()
 
 # %% ../../nbs/tools/01_monitor.ipynb #1d6ed7ba
-def _moved(x, device, dtype):
+def _moved(x, device, dtype) -> object:  # the tensors of `x` on the device
     if isinstance(x, Mapping):
         return {name: _moved(value, device, dtype) for name, value in x.items()}
     if not torch.is_tensor(x):
@@ -114,24 +114,12 @@ def _normalized_deviation(X: Tensor) -> float:  # in [0, 1]; near 0 after a coll
     return (unit.std(0, correction=0).mean() * X.shape[1] ** 0.5).item()
 
 # %% ../../nbs/tools/01_monitor.ipynb #5060b3fd
-def _rankme_on_basis(basis: ridge.RidgeBasis) -> float:  # in [1, min(n, d)]
-    "RankMe of the features that `basis` decomposes (Garrido et al. 2023)."
-    inside = basis.V.T @ basis.mean
-    rest = (basis.mean - basis.V @ inside).norm()
-    top = torch.cat([inside, rest[None]]) * len(basis.U) ** 0.5
-    squares = torch.cat([basis.s.square(), torch.zeros_like(rest)[None]])
-    gram = torch.diag(squares) + top.outer(top)
-    return spectrum.effective_rank(torch.linalg.eigvalsh(gram).clamp(min=0).sqrt())
-
-
-def _alpha_on_basis(basis: ridge.RidgeBasis, features: Tensor) -> float:  # NaN with one direction
-    "alpha-ReQ: exponent of the decay of the eigenvalues of the covariance (Agrawal et al. 2022)."
-    s, n = basis.s, len(features)
-    if len(s) < 2:
-        return math.nan
-    largest = max(s[0].item(), n**0.5 * basis.mean.norm().item())
-    s = s[s > svd.rank_cutoff(features, largest, torch.finfo(features.dtype).eps)]
-    return spectrum.decay_exponent(s) if len(s) > 1 else math.nan
+def _feature_svd(basis: ridge.RidgeBasis, features: Tensor) -> svd.FeatureSVD:
+    "Return the SVD of the features that `basis` decomposes, truncated at the numerical rank."
+    largest = max([len(features) ** 0.5 * basis.mean.norm().item(), *basis.s[:1].tolist()])
+    cutoff = svd.rank_cutoff(features, largest, torch.finfo(features.dtype).eps)
+    keep = basis.s > cutoff
+    return svd.FeatureSVD(basis.U[:, keep], basis.s[keep], basis.V[:, keep], basis.mean, cutoff)
 
 # %% ../../nbs/tools/01_monitor.ipynb #53fae9a8
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -157,10 +145,9 @@ class Step(results.Result):
 
     def numbers(self) -> dict[str, float]:  # without missing values
         "Return the values to log: skill, standard error, other statistics."
-        names = ("skill", "se", "rankme", "alpha_req", "deviation", "loss", "label_skill")
+        names = ("skill", "se", "rankme", "alpha_req", "deviation", "loss", "label_skill", "keep")
         values = {name: getattr(self, name) for name in names}
-        values |= {} if self.keep is None else dict(keep=self.keep)
-        return {name: value for name, value in values.items() if not math.isnan(value)}
+        return {k: v for k, v in values.items() if v is not None and not math.isnan(v)}
 
 
 _FEW_DIRECTIONS = 8.0  # as on the least certain data in the study of forecasts
@@ -186,8 +173,11 @@ def _references_of(
     | Mapping[str, checks.ArrayLike]
     | None,  # (n, d), or name -> features; None: computed from the images
     seed: int,  # for patches of the images
-) -> dict[str, Tensor]:  # name -> features of all examples, shape (n, d), float32
-    "Return features that do not depend on the training run, to define the prior."
+) -> dict[str, Tensor]:  # name -> features, shape (n, d), float32
+    """Return features that do not depend on the training run, to define the prior.
+
+    They are those of all examples if `reference` is passed, and otherwise those of the subset.
+    """
     if reference is None:
         if points is None:
             remedy = "pass images, or reference=features"
@@ -263,7 +253,8 @@ class Monitor:
             first = next(iter(references.values()))
             examples = self.points or fixed_tasks.FixedPoints(first, n_points, _BATCH, seed)
             self.n_all, self.index = examples.n_all, examples.index
-            references = {name: X[self.index] for name, X in references.items()}
+            if reference is not None:
+                references = {name: X[self.index] for name, X in references.items()}
             self._gram = _gram_of(references)
             self.labels = fixed_tasks.fixed_tasks(
                 references, n_tasks=n_tasks, n_classes=_N_CLASSES, seed=seed
@@ -320,8 +311,8 @@ class Monitor:
         steps = [self._find(a), self._find(b)]
         if a == b:
             return 0.5
-        points = torch.stack([s.point_errors for s in steps])
-        distribution = self._errors(points, torch.stack([s.task_errors for s in steps]))
+        points, tasks = zip(*((s.point_errors, s.task_errors) for s in steps), strict=True)
+        distribution = self._errors(torch.stack(points), torch.stack(tasks))
         se = errors.margin_errors(distribution.covariance)[0, 1]
         margin, freedom = steps[0].skill - steps[1].skill, distribution.freedom[0, 1]
         return errors.probability_ahead(margin, se, freedom).item()
@@ -367,8 +358,7 @@ class Monitor:
         "Return a table with one row per measured step."
         import pandas as pd
 
-        rows = [[getattr(s, k) for k in _STEP_NUMBERS] for s in self.history]
-        return pd.DataFrame(rows, columns=_STEP_NUMBERS)
+        return pd.DataFrame([vars(s) for s in self.history], columns=_STEP_NUMBERS)
 
     def plot(self, ax: checks.Axes | None = None) -> checks.Axes:
         "Plot skill over steps with 95 % intervals; mark the step to keep, collapses and failures."
@@ -434,8 +424,8 @@ class Monitor:
         self._pairs[pair] = distribution.probability_ahead(0, 1)
         return self._pairs[pair]
 
-    def _label_scores(self, a, b):  # None without labels
-        if a.label_points is None or b.label_points is None:
+    def _label_scores(self, a, b) -> forecast.ScoreEvidence | None:  # None without labels
+        if self.known is None or a.label_points is None or b.label_points is None:
             return None
         known, points = self.known[self.known >= 0], torch.stack([a.label_points, b.label_points])
         skill = torch.tensor([a.label_skill, b.label_skill], dtype=torch.float64)
@@ -500,6 +490,8 @@ class Monitor:
         points, tasks = error.point_ratios, error.task_ratios
         assert points is not None and tasks is not None
         deviation = _normalized_deviation(X)
+        whole = _feature_svd(basis, X)
+        raw = whole.rotation[1]  # singular values of the features that are not centred
         on_labels: dict = {}
         if self.known is not None:
             direct = posterior.labelled_skill([X], self.known, groups=self.groups)
@@ -508,8 +500,8 @@ class Monitor:
             **on_labels,
             skill=error.skill,
             se=self._errors(points[None], tasks[None]).covariance.item() ** 0.5,
-            rankme=_rankme_on_basis(basis) if X.any() else math.nan,
-            alpha_req=_alpha_on_basis(basis, X),
+            rankme=spectrum.effective_rank(raw) if len(raw) else math.nan,
+            alpha_req=spectrum.decay_exponent(whole.S) if len(whole.S) > 1 else math.nan,
             deviation=deviation,
             collapsed=deviation < _COLLAPSE,
             point_errors=points.float(),
@@ -529,7 +521,7 @@ class Monitor:
             checks.refuse(rule, failed, remedy)
         return steps
 
-    def _find(self, step):
+    def _find(self, step) -> Step:
         steps = {s.step: s for s in self._usable()}
         if step not in steps:
             remedy = f"the last ones are {', '.join(map(str, [*steps][-5:]))}"
@@ -546,7 +538,9 @@ def _gram_of(references) -> Tensor:  # shape (number of references, m, m), m at 
     return torch.stack([Y @ Y.T / Y.square().sum(1).mean().clamp(min=1e-300) for Y in rows])
 
 
-def _source(points):  # images or texts, which may have labels and names; None: only features
+def _source(
+    points,
+) -> object:  # images or texts, which may have labels and names; None: only features
     data = None if points is None else points.data
     return data if hasattr(data, "labels") else None
 
@@ -559,7 +553,7 @@ def _chosen_groups(groups, points, index, n_all) -> list | None:
     return [names[i] for i in index.tolist()]
 
 
-def _chosen_labels(labels, points, index, n_all):  # class of each example; -1 if unknown
+def _chosen_labels(labels, points, index, n_all) -> Tensor | None:  # -1 if unknown
     labels = row_labels.read_labels(labels, _source(points), n_all)
     if labels is None:
         return None

@@ -77,7 +77,7 @@ def fisher_interval(
     least, m = _FISHER_INTERVALS[method], n - n_given
     if m < least:
         rule = f"Fisher's interval of {method} needs at least {least + n_given} models"
-        checks.refuse(rule, n, "add models or pass interval='bootstrap'")
+        checks.refuse(rule, n, "add models")
     if method == "pearson":
         inner, variance = r, 1 / (m - 3)
     elif method == "spearman":
@@ -249,7 +249,6 @@ def rank_agreement(
     *,
     method: str = "kendall",  # "tau_a", "tau_b", "spearman", "pearson", or "weighted_tau"
     higher_is_better: bool = True,  # if False, scores are negated
-    interval: str | None = None,  # "fisher" or "bootstrap"; None is "fisher" if available
     groups: ArrayLike | None = None,  # family of each model, (n,), for a bootstrap over families
     level: float = 0.95,  # nominal coverage
     n_resamples: int = 2000,  # number of bootstrap resamples
@@ -258,7 +257,8 @@ def rank_agreement(
     """Rank agreement of scores with the truth, with an interval (SynBench A.17).
 
     The default "kendall" is tau_b = (C - D) / sqrt((N - T_x) (N - T_y)) over the N pairs.
-    If models are related, pass their families as `groups`; otherwise the interval is too narrow.
+    The interval is Fisher's, or a bootstrap's for families and for "weighted_tau". If models are
+    related, pass their families as `groups`; otherwise the interval is too narrow.
     Raises ValueError if the statistic is undefined.
     Reference: SynBench, A.17 (Fisher's interval); PACTran, B.8 (Kendall's tau).
     """
@@ -268,18 +268,9 @@ def rank_agreement(
     level = checks.check_number(level, "level", low=0, high=1, low_open=True, high_open=True)
     statistic = STATISTICS[method]
     families = family_members(groups, len(x))
-    default = "fisher" if method in _FISHER_INTERVALS and families is None else "bootstrap"
-    choice = default if interval is None else interval
-    interval = checks.check_choice(choice, ("fisher", "bootstrap"), "interval")
-    if interval == "fisher" and families is not None:
-        rule = "Fisher's interval requires independent models"
-        checks.refuse(rule, f"{len(families)} families", "pass interval='bootstrap'")
-    if interval == "fisher" and method not in _FISHER_INTERVALS:
-        rule = f"Fisher's interval is available for {', '.join(_FISHER_INTERVALS)}"
-        checks.refuse(rule, method, "pass interval='bootstrap'")
     checks.check_generator(seed)
     draws = None
-    if interval == "bootstrap":
+    if families is not None or method not in _FISHER_INTERVALS:
         draws = resampled_values(statistic, (x, y), n_resamples, seed, families=families)
     value = float(statistic(x, y))
     return _agreement(value, draws, method, level, n=len(x), families=families)

@@ -7,9 +7,8 @@ __all__ = []
 
 # %% ../../nbs/transfer/03_heads.ipynb #91f04d7b
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,9 +28,6 @@ class _HeadProblem(NamedTuple):
     Y: Tensor  # one-hot labels, one row per class, shape (K, n)
     beta: float  # the penalty is norm(W)^2/(2 beta)
 
-    def to(self, dtype: torch.dtype) -> "_HeadProblem":
-        return self._replace(A=self.A.to(dtype), Y=self.Y.to(dtype))
-
 # %% ../../nbs/transfer/03_heads.ipynb #d95b2c36
 def _unflatten(theta: np.ndarray, problem: _HeadProblem) -> tuple[Tensor, Tensor]:
     "Unpack weights (K, r) and intercepts (K, 1) from a flat vector, in the dtype of A."
@@ -49,7 +45,7 @@ def _total(v: Tensor) -> Tensor:
 
 
 def _risk_and_slope(theta: np.ndarray, problem: _HeadProblem) -> tuple[float, np.ndarray]:
-    "Return the regularised risk and its gradient at a flat vector, for L-BFGS."
+    "Return the regularised risk and its gradient at a flat vector, for scipy."
     A, Y, beta = problem
     n = len(A)
     W, b = _unflatten(theta, problem)
@@ -67,75 +63,34 @@ def _hessian_trace(features: Tensor, probs: Tensor) -> Tensor:  # features must 
     return (weights @ (probs - probs.square())).sum() / len(probs)
 
 # %% ../../nbs/transfer/03_heads.ipynb #34584d78
-def _hessian_product(problem: _HeadProblem, theta: np.ndarray) -> Callable:  # maps a flat vector
-    "Return the Hessian-vector product at `theta`."
-    A, _, beta = problem
-    W, b = _unflatten(theta, problem)
-    P = torch.addmm(b, W, A.T).softmax(0)
+class _HessianProducts:
+    "Products of vectors with the Hessian of the regularised risk."
 
-    def times(v) -> np.ndarray:
-        V, c = _unflatten(v, problem)
+    def __init__(self, problem: _HeadProblem) -> None:
+        self.problem = problem
+        self.theta = np.empty(0)  # the last flat head
+        self.P = problem.Y  # its probabilities, one row per class, shape (K, n)
+        self.n_products = 0
+
+    def __call__(self, theta: np.ndarray, v: np.ndarray, *_: object) -> np.ndarray:
+        "Multiply a flat vector by the Hessian at a flat head."
+        A, _, beta = self.problem
+        self.n_products += 1
+        if theta is not self.theta:
+            W, b = _unflatten(theta, self.problem)
+            self.theta, self.P = theta, torch.addmm(b, W, A.T).softmax(0)
+        V, c = _unflatten(v, self.problem)
         G = torch.addmm(c, V, A.T)
-        R = P * (G - (P * G).sum(0)) / len(A)
+        R = self.P * (G - (self.P * G).sum(0)) / len(A)
         return _flatten(torch.addmm(V, R, A, beta=1 / beta), R.sum(1, keepdim=True))
-
-    return times
 
 # %% ../../nbs/transfer/03_heads.ipynb #62d0b7f4
 class _HeadSearch(NamedTuple):
-    "State of a search for the optimum."
+    "End of a search for the optimum."
 
     theta: np.ndarray  # flat head
     slope: float  # largest gradient entry at theta
     passes: int  # passes over the data: evaluations and Hessian products
-
-
-def _descend(problem, theta, max_passes, *, goal, stall) -> _HeadSearch:
-    "Run L-BFGS until the gradient is below `goal` or the relative decrease is below `stall`."
-    from scipy.optimize import minimize
-
-    options = dict(maxiter=max_passes, maxfun=max_passes, gtol=goal, ftol=stall, maxcor=5)
-    r = minimize(
-        _risk_and_slope, theta, args=(problem,), jac=True, method="L-BFGS-B", options=options
-    )
-    return _HeadSearch(r.x, abs(r.jac).max(), r.nfev)
-
-# %% ../../nbs/transfer/03_heads.ipynb #2ac49b7e
-def _newton_direction(
-    problem, at: _HeadSearch, gradient, tol, max_rounds
-) -> tuple[np.ndarray, int]:
-    "Approximate Newton step from `at`, and the number of conjugate gradient steps."
-    from scipy.sparse.linalg import LinearOperator, cg
-
-    n_rounds = 0
-
-    def count(_) -> None:
-        nonlocal n_rounds
-        n_rounds += 1
-
-    times = _hessian_product(problem.to(torch.float32), at.theta)
-    H = LinearOperator((gradient.size,) * 2, matvec=times, dtype=gradient.dtype)
-    rtol = max(tol / (3 * at.slope), 1e-4)
-    step, _ = cg(H, -gradient, rtol=rtol, maxiter=max_rounds, callback=count)
-    return step, n_rounds
-
-# %% ../../nbs/transfer/03_heads.ipynb #75b9e8c6
-def _polish(problem, theta, tol, max_passes, *, n_steps=4) -> _HeadSearch:
-    "Take at most `n_steps` Newton steps from `theta` and keep the best."
-    best = _HeadSearch(theta, math.inf, 1)
-    passes = 1
-    for step in range(n_steps + 1):
-        gradient = _risk_and_slope(theta, problem)[1]
-        slope = abs(gradient).max()
-        if slope >= best.slope:
-            break
-        best = _HeadSearch(theta, slope, passes)
-        if slope <= tol or step == n_steps or passes >= max_passes:
-            break
-        change, n_rounds = _newton_direction(problem, best, gradient, tol, max_passes - passes)
-        theta = theta + change
-        passes += n_rounds + 1
-    return best._replace(passes=passes)
 
 # %% ../../nbs/transfer/03_heads.ipynb #5e1d0c02
 _FEW_ENTRIES = 256  # largest head for which the whole Hessian is formed
@@ -183,23 +138,31 @@ def _newton(problem, theta, tol, max_passes) -> _HeadSearch:
     return _HeadSearch(theta, abs(gradient).max(), passes)
 
 # %% ../../nbs/transfer/03_heads.ipynb #87294763
+_MOST_STEPS = 100  # of scipy's Newton method, which takes more only if rounding stops it
+
+
 def _least_risk(
     problem: _HeadProblem, theta: np.ndarray, tol: float, max_passes: int
 ) -> _HeadSearch:
     "Minimise the regularised risk from a flat head until all gradient entries are below `tol`."
-    search = _HeadSearch(theta, math.inf, 0)
+    from scipy.optimize import minimize
+
+    search = partial(minimize, _risk_and_slope, args=(problem,), jac=True)
     if theta.size <= _FEW_ENTRIES:
-        search = _newton(problem, theta, tol, max_passes)
-    elif problem.A.numel() >= 1e5:
-        single = problem.to(torch.float32)
-        rough = _descend(single, theta, max(1, max_passes), goal=max(tol, 5e-6), stall=1e-8)
-        search = _polish(problem, rough.theta, tol, max_passes - rough.passes)
-        search = search._replace(passes=rough.passes + search.passes)
-    if search.slope > tol:
-        remaining = max(1, max_passes - search.passes)
-        last = _descend(problem, search.theta, remaining, goal=tol, stall=0.0)
-        search = last._replace(passes=search.passes + last.passes)
-    return search
+        best = _newton(problem, theta, tol, max_passes)
+    else:
+        A, Y, beta = problem
+        dtype = torch.float32 if A.numel() >= 1e5 else A.dtype
+        products = _HessianProducts(_HeadProblem(A.to(dtype), Y.to(dtype), beta))
+        options = dict(gtol=tol, maxiter=min(max_passes, _MOST_STEPS))
+        end = search(theta, method="trust-ncg", hessp=products, options=options)
+        best = _HeadSearch(end.x, abs(end.jac).max(), end.nfev + products.n_products)
+    if best.slope > tol:
+        remaining = max(1, max_passes - best.passes)
+        options = dict(maxiter=remaining, maxfun=remaining, gtol=tol, ftol=0.0, maxcor=5)
+        end = search(best.theta, method="L-BFGS-B", options=options)
+        best = _HeadSearch(end.x, abs(end.jac).max(), best.passes + end.nfev)
+    return best
 
 # %% ../../nbs/transfer/03_heads.ipynb #0c7b5e43
 def _coordinates(X: Tensor, svd: FeatureSVD | None) -> tuple[Tensor, Tensor, Tensor | None]:

@@ -159,9 +159,8 @@ def _log_ratios(X: Tensor, first: int, second: int, all_pairs: pairs.Pairs | Non
 # %% ../../nbs/transfer/09_neighbours.ipynb #3ccd47f6
 def _warn_of_near_copies(logs: Tensor) -> None:  # log ratios, exponentially distributed
     n, rate = len(logs), math.log(2) / max(float(logs.median()), 1e-300)
-    near = (
-        logs > (math.log(n) + 7) / rate
-    )  # limit that 1 in 1,000 samples without near-duplicates exceeds
+    # 1 in 1,000 samples without near-duplicates exceeds this limit
+    near = logs > (math.log(n) + 7) / rate
     rest = logs[~near]
     if len(rest) > 1 and logs.sum() > 1.1 * rest.mean() * n:
         got = f"{int(near.sum())} of {n} examples much nearer to one example than to any other"
