@@ -240,10 +240,8 @@ def kernel_factor(
     if scale is None:
         return C
     C = C * checks.power_to_one(C)  # the fourth powers in the norm may overflow or underflow
-    A = C if len(C) > C.shape[1] else C.T
-    strips = [(A[:, b].T @ A[:, : b.stop]).double() for b in blocks.row_blocks(A.shape[1], 128)]
-    squares = [2 * S.square().sum() - S[:, -len(S) :].square().sum() for S in strips]
-    return C / torch.stack(squares).sum().sqrt().sqrt().to(C)
+    gram = C @ C.T if len(C) < C.shape[1] else C.T @ C
+    return C / gram.double().norm().sqrt().to(C)
 
 # %% ../nbs/core/06_kernels.ipynb #69c757fb
 @documented

@@ -29,8 +29,10 @@ def _top_eigenvalue(Z: Tensor) -> float:  # in the units of K
     "Largest eigenvalue of K = Z Z^T, computed from the factor by Lanczos iteration."
     from scipy.sparse.linalg import LinearOperator, eigsh
 
+    Z = Z.double() if min(Z.shape) < 8 else Z
     if min(Z.shape) < 8:
-        return torch.linalg.matrix_norm(Z.double(), 2).square().item()
+        gram = Z.T @ Z if Z.shape[1] < len(Z) else Z @ Z.T
+        return torch.linalg.eigvalsh(gram.double())[-1].item()
 
     def times_K(v):
         v = torch.as_tensor(v.reshape(-1), dtype=Z.dtype, device=Z.device)
