@@ -330,14 +330,14 @@ def _squares_beside(basis: ridge.RidgeBasis, weights: Tensor, alpha: float) -> T
     n = len(basis.U)
     W = torch.cat([basis.U, basis.U.new_full((n, 1), n**-0.5)], 1)
     G = torch.cat([f, f.new_tensor([keep])])
-    diagonal = torch.cat([W[b].double().square() @ G for b in blocks.row_blocks(n, 4096)])
+    diagonal = keep - basis.slack_and_fixed([alpha])[0][0]
     if diagonal.abs().max() > 0.9:
         W = W.double()
     WG = W * G.to(W)
     whole = torch.zeros_like(weights)
     for cols, gram in _gram_strips(W, weights):
         S = gram.flatten(1).to(W)
-        for b in blocks.row_blocks(n, 4096):
+        for b in blocks.row_blocks(n, 1024):
             strip = (WG[b, : cols.stop] @ S).unflatten(1, gram.shape[1:])
             whole[:, b] += (strip * WG[b, None, cols]).sum(2, dtype=torch.float64).T
     return whole - weights * diagonal.square()
