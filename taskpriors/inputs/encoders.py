@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 import taskpriors.checks as checks
 from .pooling import pooled
+from .sources import network_of
 from ..refusals import Refusal
 from ..store import digest_tensors
 
@@ -49,12 +50,6 @@ def check_device(device: str | torch.device | None) -> torch.device:
         got = f"{device!r:.60} ({str(e).splitlines()[0][:80]})"
         rule = "device must be available to torch"
         checks.refuse(rule, got, "leave it out, or pass 'cpu'")
-
-# %% ../../nbs/inputs/03_encoders.ipynb #ac789357
-def _network_of(model: object) -> nn.Module | None:
-    "Return a network, or the network whose method a model is; None for other models."
-    owner = getattr(model, "__self__", model)
-    return owner if isinstance(owner, nn.Module) else None
 
 # %% ../../nbs/inputs/03_encoders.ipynb #e1fcd1b3
 class _State:
@@ -102,7 +97,7 @@ def evaluating(model: object, device: str | torch.device | None = None) -> Itera
     "Context manager that sets a model to evaluation mode and moves it to a device temporarily."
     outer = getattr(_HERE, "state", None)
     state = _HERE.state = _State() if outer is None else outer
-    network = _network_of(model)
+    network = network_of(model)
     moved = network if network is model and device is not None else None
     home = device_of(moved)
 

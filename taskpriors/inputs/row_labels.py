@@ -488,7 +488,7 @@ def read_labels(
 # %% ../../nbs/inputs/01_row_labels.ipynb #d1d32ed2
 def _named_frame(source: Source) -> DataFrame | None:
     "Return features as a data frame whose index names the rows, or None if it does not."
-    frame = source.frame if isinstance(source, Matrix) else None
+    frame = tables.as_frame(source.values) if isinstance(source, Matrix) else None
     if isinstance(source, FeatureFile) and source.key is None and isinstance(source.path, Path):
         if source.path.is_file() and tables.kind_of(source.path):
             frame = tables.read(source.path, numbers=True)
