@@ -11,7 +11,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -292,24 +292,6 @@ def _without_classes(module: Any, pooling: str | None, name: str) -> nn.Module:
     return module
 
 
-def _open_named(
-    source: sources.Name, pooling: str | None, cache: str | os.PathLike | None
-) -> tuple[sources.Network, str | None]:
-    "Load the network of a name, with its transform, and return it with its pooling."
-    name = source.text
-    if source.of_zoo:
-        network = zoo.zoo_model(name[4:], cache=cache)
-        return sources.Network(network, zoo.zoo_transform), pooling
-    if source.of_hub:
-        opened, usual = named_models.transformers_model(name)
-        return opened, pooling or usual
-    name = f"hf-hub:{name}" if name.startswith("timm/") else name
-    module = named_models.timm_module(name)
-    if pooling is not None:
-        module = _without_classes(module, pooling, name)
-    return sources.Network(module), pooling
-
-
 def _published_network(source: sources.PublishedWeights) -> sources.Network:  # and its transform
     "Load the network of an entry of torchvision's enumerations of weights."
     from torchvision import models
@@ -318,18 +300,31 @@ def _published_network(source: sources.PublishedWeights) -> sources.Network:  # 
     remedy = "check the network and the folder torch.hub.get_dir()"
     with loading(f"torchvision must load the weights {source.label}", remedy):
         network = models.get_model(names[type(source.weights)], weights=source.weights).eval()
-    return sources.Network(network, source.partner or source.weights.transforms())
+    return sources.Network(network, source.weights.transforms())
 
 
-def _opened(source: sources.Source) -> sources.Function | sources.Network:
-    "Load the network or function of a source, or refuse it if it is not an image model."
+def _opened(
+    source: sources.Source, pooling: str | None, cache: str | os.PathLike | None
+) -> tuple[sources.Function | sources.Network, str | None]:
+    "Load the network or function of an image model, and return it with its pooling."
     match source:
+        case sources.Name(of_zoo=True, text=name):
+            network = zoo.zoo_model(name[4:], cache=cache)
+            return sources.Network(network, zoo.zoo_transform), pooling
+        case sources.Name(of_hub=True, text=name):
+            opened, usual = named_models.transformers_model(name)
+            return opened, pooling or usual
+        case sources.Name(text=name):
+            name = f"hf-hub:{name}" if name.startswith("timm/") else name
+            module = named_models.timm_module(name)
+            module = module if pooling is None else _without_classes(module, pooling, name)
+            return sources.Network(module), pooling
         case sources.OnnxNetwork():
-            return sources.Function(_onnx_function(source.model), source.partner)
+            return sources.Function(_onnx_function(source.model)), pooling
         case sources.PublishedWeights():
-            return _published_network(source)
+            return _published_network(source), pooling
         case sources.Network() | sources.Function():
-            return source
+            return source, pooling
     rule = "model must be a name, a module, a function, features, (module, transform), "
     rule += "or (network, processor) of transformers"
     remedy = "pass one of these, or a model of texts to embed_texts"
@@ -356,11 +351,9 @@ def load_encoder(
     taken, name = "", name or source.label
     if isinstance(source, sources.Name):
         taken = "" if source.of_zoo or source.of_hub or pooling else _CLASSIFIER_INPUT
-        partner = source.partner
-        source, pooling = _open_named(source, pooling, cache)
-        source = replace(source, partner=partner or source.partner)
-    source = _opened(source)
-    transform = transform or source.partner
+    own = getattr(source, "partner", None)
+    source, pooling = _opened(source, pooling, cache)
+    transform = transform or own or source.partner
     forward, module = source.model, source.module
     if sources.comes_from(transform, "transformers"):
         transform = _picture_transform(transform)

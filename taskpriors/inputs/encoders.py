@@ -176,9 +176,7 @@ class BatchEncoder:
             rule = f"{self.name} must accept batches of its inputs"
             shapes = ", ".join(f"{k} {tuple(v.shape)}".lstrip() for k, v in named.items())
             got = f"{type(e).__name__}: {' '.join(str(e).split())[:160]} on shape {shapes}"
-            remedy = (
-                "check the model and its inputs, and call .float() on a network of another type"
-            )
+            remedy = "check the model and its inputs, or convert it by .float()"
             checks.refuse(rule, got, remedy, RuntimeError)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #a90fa44b

@@ -149,9 +149,8 @@ def _text_place(frame: checks.DataFrame, text_column: str | None) -> int:
     "Return the position of the column of texts."
     columns = list(map(str, frame.columns))
     if text_column is None and "text" not in map(tables.plain_name, columns):
-        rule, remedy = "a table of texts must have a column named text", "pass text_column="
-        if len(columns) == 1:
-            remedy += ", or add the header text if the first line is a text"
+        rule = "a table of texts must have a column named text"
+        remedy = "pass text_column=, or add the header text if the first line is a text"
         checks.refuse(rule, ", ".join(columns)[:120], remedy)
     return tables.place_of(frame, text_column or "text", "text_column")
 
