@@ -195,13 +195,10 @@ def _run_onnx(x: Tensor, *, session: Any, limit: int | None) -> Tensor:
     entry = session.get_inputs()[0]
     batch = x.cpu().numpy().astype(_TYPES[entry.type])
     size = limit or len(batch)
-    parts = []
-    for start in range(0, len(batch), size):
-        part = batch[start : start + size]
-        lacking = np.repeat(part[-1:], size - len(part), axis=0)
-        feed = {entry.name: np.concatenate([part, lacking])}
-        parts.append(session.run(None, feed)[0][: len(part)])
-    return torch.from_numpy(np.concatenate(parts))
+    lacking = np.repeat(batch[-1:], -len(batch) % size, axis=0)
+    parts = np.concatenate([batch, lacking]).reshape(-1, size, *batch.shape[1:])
+    outputs = [session.run(None, {entry.name: part})[0] for part in parts]
+    return torch.from_numpy(np.concatenate(outputs)[: len(batch)])
 
 
 def _onnx_function(network: Any) -> Callable:
@@ -284,11 +281,9 @@ def _without_classes(module: Any, pooling: str | None, name: str) -> nn.Module:
     if pooling is None or not sources.comes_from(module, "timm"):
         return Headless(module)
     module = copy.deepcopy(module)
-    try:
+    remedy = "leave it out, or try 'avg', 'max' or 'token'"
+    with loading(f"{name} must support the pooling {pooling!r}", remedy, ValueError):
         module.reset_classifier(0, pooling)
-    except (AssertionError, TypeError, KeyError) as e:
-        rule, got = f"{name} must support this pooling", f"{pooling!r} ({e})"
-        checks.refuse(rule, got, "leave it out, or try 'avg', 'max' or 'token'")
     return module
 
 
@@ -328,7 +323,7 @@ def _opened(
     rule = "model must be a name, a module, a function, features, (module, transform), "
     rule += "or (network, processor) of transformers"
     remedy = "pass one of these, or a model of texts to embed_texts"
-    checks.refuse(rule, getattr(source, "kind", source.label), remedy, TypeError)
+    checks.refuse(rule, source.label, remedy, TypeError)
 
 
 def load_encoder(

@@ -266,7 +266,7 @@ class Unknown(Source):
     held = "value"
 
     @property
-    def kind(self) -> str:
+    def label(self) -> str:
         "Name of its type; for a tuple, of the types of its entries."
         if isinstance(self.value, tuple):
             return f"({', '.join(type(part).__name__ for part in self.value)})"

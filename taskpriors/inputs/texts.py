@@ -27,7 +27,7 @@ from typing_extensions import TypeAliasType
 import taskpriors.checks as checks
 from ..blocks import evenly
 from . import named_models, row_labels, sources, tables
-from .accepted_models import Encoder, PooledModel, load_encoder
+from .accepted_models import Encoder, PooledModel
 from .embed import Features, embed_features
 from .encoders import device_of
 from ..signatures import documented
@@ -366,8 +366,7 @@ def _encoding_of(source: sources.Source, pooling: str | None) -> tuple[Callable,
             encode = source.encode
             return source.model.transform if encode is None else _encode_method(encode), None
     rule = "model must be a function, a pair (module, tokenizer), or have a method encode"
-    got = getattr(source, "kind", source.label)
-    checks.refuse(rule, got, "see help(taskpriors.embed_texts)", TypeError)
+    checks.refuse(rule, source.label, "see help(taskpriors.embed_texts)", TypeError)
 
 # %% ../../nbs/inputs/07_texts.ipynb #c55cece8
 def _rows_at(
@@ -458,7 +457,7 @@ def embed_texts(
     if isinstance(source, sources.TextEncoder) and source.has_vectors:
         source = sources.Matrix(word_means(source.model, texts, name))
     if isinstance(source, Encoder) or source.is_given:
-        return embed_features(load_encoder(source, name=name), texts, **how)
+        return embed_features(source, texts, name=name, **how)
     order = torch.tensor(sorted(range(len(texts)), key=lambda i: (-len(texts[i]), texts[i])))
     view = texts.subset(order)
     view.name = "texts"  # so that the cache key does not depend on the name
