@@ -280,9 +280,8 @@ def _find_or_compute(
                 features, seconds, whole = stored[0]["features"], stored[1]["seconds"], True
                 rows.device = stored[1]["device"]
             else:
-                steady = check_steady(
-                    enc.name, probe, together, network.device, allowed=allowed, kind=kind
-                )
+                place = network.device
+                steady = check_steady(enc.name, probe, together, place, allowed=allowed, kind=kind)
                 if path and not steady:
                     event = f"embed: {enc.name} returns different features in a second call"
                     warnings.warn(f"{event}; its features are not cached.", stacklevel=4)

@@ -24,8 +24,8 @@ from torch import Tensor, nn
 
 import taskpriors.checks as checks
 from .pooling import pooled
+from .remote import loading
 from .sources import network_of
-from ..refusals import Refusal
 from ..store import digest_tensors
 
 # %% ../../nbs/inputs/03_encoders.ipynb #fb52b662
@@ -124,9 +124,6 @@ def evaluating(model: object, device: str | torch.device | None = None) -> Itera
             state.restore()
 
 # %% ../../nbs/inputs/03_encoders.ipynb #4444e88b
-_FAULTS = (RuntimeError, ValueError, TypeError, AttributeError, AssertionError, LookupError)
-
-
 @dataclass(kw_only=True)
 class BatchEncoder:
     "A model as a function from a batch of n inputs to features (n, d), float32."
@@ -164,20 +161,15 @@ class BatchEncoder:
         return x.to(self.device, self.dtype if x.is_floating_point() else None, non_blocking=True)
 
     def _output(self, batch: Any, named: dict[str, Tensor]) -> Any:
-        try:
-            by_name = isinstance(batch, dict) and isinstance(self.forward, nn.Module)
-            return self.forward(**batch) if by_name else self.forward(batch)
-        except torch.cuda.OutOfMemoryError:
-            rule, got = f"{self.name} must fit on {self.device}", "no memory left for a batch"
-            checks.refuse(rule, got, "pass a smaller batch_size", MemoryError)
-        except _FAULTS as e:
-            if e.args and isinstance(e.args[0], Refusal):
-                raise  # already one of our messages
-            rule = f"{self.name} must accept batches of its inputs"
-            shapes = ", ".join(f"{k} {tuple(v.shape)}".lstrip() for k, v in named.items())
-            got = f"{type(e).__name__}: {' '.join(str(e).split())[:160]} on shape {shapes}"
-            remedy = "check the model and its inputs, or convert it by .float()"
-            checks.refuse(rule, got, remedy, RuntimeError)
+        shapes = ", ".join(f"{k} {tuple(v.shape)}".lstrip() for k, v in named.items())
+        remedy = f"check the inputs of shape {shapes}, or call .float() on the model"
+        with loading(f"{self.name} must accept batches of its inputs", remedy, RuntimeError):
+            try:
+                by_name = isinstance(batch, dict) and isinstance(self.forward, nn.Module)
+                return self.forward(**batch) if by_name else self.forward(batch)
+            except torch.cuda.OutOfMemoryError:
+                rule, got = f"{self.name} must fit on {self.device}", "no memory left for a batch"
+                checks.refuse(rule, got, "pass a smaller batch_size", MemoryError)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #a90fa44b
 def _printed_form(obj: object) -> str:

@@ -266,8 +266,7 @@ def _load_object(source, limit, progress, given) -> ImageSource:
 
 # %% ../../nbs/inputs/04_images.ipynb #b5c2aa3a
 ImagesLike = TypeAliasType(
-    "ImagesLike",
-    str | os.PathLike | checks.ArrayLike | Dataset | MapDataset | Iterable,
+    "ImagesLike", str | os.PathLike | checks.ArrayLike | Dataset | MapDataset | Iterable
 )
 
 # %% ../../nbs/inputs/04_images.ipynb #e8eb79cd

@@ -72,19 +72,10 @@ def hub_at_once(cache_alone: bool = False) -> Iterator:
         constants.HF_HUB_OFFLINE = before
 
 # %% ../../nbs/inputs/03_named_models.ipynb #dd3d76ab
-_TEXT_MODELS = (  # well-known text encoders on the hub
-    *(f"sentence-transformers/all-{k}" for k in ("MiniLM-L6-v2", "MiniLM-L12-v2", "mpnet-base-v2")),
-    *(f"intfloat/e5-{size}-v2" for size in ("small", "base", "large")),
-    *(f"intfloat/multilingual-e5-{size}" for size in ("small", "base", "large")),
-    *(f"BAAI/bge-{size}-en-v1.5" for size in ("small", "base", "large")),
-    *(f"thenlper/gte-{size}" for size in ("small", "base", "large")),
-)
-
-
 def _did_you_mean(name: str) -> str:  # empty if the name is known, or no known name is similar
     "Return the beginning of a remedy with the most similar names on the hub."
-    others = packaged_toml("inputs/model_names.toml").values()
-    places = {*_TEXT_MODELS, *(place for names in others for place in names if "/" in place)}
+    lines = packaged_toml("inputs/model_names.toml").items()
+    places = {place for name, others in lines for place in (name, *others) if "/" in place}
     known = {place.partition("/")[2]: place for place in sorted(places)}
     near = difflib.get_close_matches(name.rpartition("/")[2], known, 3, 0.75)
     said = " or ".join(known[k] for k in near)

@@ -91,7 +91,9 @@ class Source:
 
     def label_at(self, k: int) -> str:
         "Name of the model at position `k` of a list: its label, or its class and position."
-        return f"{type(getattr(self, self.held)).__name__}_{k}" if self.held else self.label
+        if not self.held or "/" in self.label:
+            return self.label
+        return f"{type(getattr(self, self.held)).__name__}_{k}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +160,7 @@ class Network(Source):
 
     model: nn.Module
     partner: Callable | None = None  # transform of an image, processor or tokenizer
+    held = "model"
 
     @property
     def encode_image(self) -> Callable | None:
@@ -188,10 +191,6 @@ class Network(Source):
         path = getattr(getattr(self.model, "config", None), "name_or_path", "") or ""
         home = isinstance(path, str) and path and not path.startswith(("/", ".", "~"))
         return path if home and self.of_transformers else type(self.model).__qualname__
-
-    def label_at(self, k: int) -> str:
-        "OWNER/NAME from which the network was loaded, or the name of its class and its position."
-        return self.label if "/" in self.label else f"{type(self.model).__name__}_{k}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,7 @@ from . import named_models, row_labels, sources, tables
 from .accepted_models import Encoder, PooledModel
 from .embed import Features, embed_features
 from .encoders import device_of
+from .remote import loading
 from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
@@ -375,10 +376,8 @@ def _rows_at(
     "Return the rows (b, d) of the texts at some positions, with the same d in each batch."
     out = encode([texts[i] for i in positions.tolist()])
     rule, remedy = f"{name} must return one row of numbers per text", "return an array (n, d)"
-    try:
+    with loading(rule, remedy, ValueError):  # words, or rows of different lengths
         rows = _as_rows(out)
-    except (ValueError, TypeError, RuntimeError) as e:  # words, or rows of different lengths
-        checks.refuse(rule, " ".join(str(e).split())[:120], remedy, type(e))
     if rows.ndim != 2:
         checks.refuse(rule, f"shape {tuple(rows.shape)}", remedy)
     widths.add(rows.shape[1])
