@@ -45,20 +45,17 @@ _ROW_NUMBERS = {"", "unnamed: 0", "index", "row", "id"}
 def _in_order(frame: DataFrame, what: str) -> DataFrame:
     "Sort the rows by the column or index that numbers them, and drop this column."
     named = [name for name in frame.columns if tables.plain_name(name) in _ROW_NUMBERS]
-    counting = [name for name in named if tables.counts(frame[name].tolist())]
-    words, column = frame.index.tolist(), "its index"
+    counting = [name for name in named if tables.row_numbers(frame[name].tolist())]
+    cells, column = frame.index.tolist(), "its index"
     if counting:
-        words, column = frame[counting[0]].tolist(), f"the column {counting[0]!r}"
+        cells, column = frame[counting[0]].tolist(), f"the column {counting[0]!r}"
         frame = frame.drop(columns=counting[0])
-    elif not tables.counts(words):
+    numbers = tables.row_numbers(cells)
+    if numbers is None or (not counting and numbers == sorted(numbers)):
         return frame
-    numbers = np.array([int(tables.key_text(word)) for word in words])  # "10" comes after "9"
-    if column == "its index" and (np.diff(numbers) > 0).all():
-        return frame
-    order = np.argsort(numbers, kind="stable")
     message = f"the rows of {what} are sorted by {column}, which numbers them"
     warnings.warn(f"{message}; drop it to keep their order.", stacklevel=2)
-    return frame.iloc[order]
+    return frame.iloc[np.argsort(numbers)]
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #2e30d35c
 def _table_values(frame: DataFrame, what: str = "a data frame of features") -> np.ndarray:

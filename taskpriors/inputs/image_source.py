@@ -18,7 +18,7 @@ from contextlib import nullcontext, suppress
 from copy import copy
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -158,14 +158,6 @@ def _inspect(items, i) -> tuple | str:  # (hash, label, largest value), or the e
         return _why_unreadable(e)
     return _image_digest(content), label, brightest
 
-# %% ../../nbs/inputs/04_image_source.ipynb #b6b89033
-class MapDataset(Protocol):
-    "A data set with a length and with items by position."
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, i: int, /) -> Any: ...
-
 # %% ../../nbs/inputs/04_image_source.ipynb #762a27ea
 class ImageSource:
     """Images in a fixed order: `len`, `[i]` (an RGB PIL image) and `.subset`.
@@ -179,7 +171,7 @@ class ImageSource:
 
     def __init__(
         self,
-        items: MapDataset,  # paths, bytes, PIL images or arrays, or tuples (one of them, label)
+        items: Any,  # paths, bytes, PIL images or arrays, or tuples (one of them, label)
         name: str,  # name of the source
         *,
         labels: Sequence | None = None,  # class of each item, shape (n,)

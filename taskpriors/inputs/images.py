@@ -9,7 +9,7 @@ __all__ = ['load_images']
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -24,7 +24,7 @@ from typing_extensions import TypeAliasType
 import taskpriors.checks as checks
 from ..blocks import evenly
 from . import row_labels, tables
-from .image_source import ImageSource, MapDataset
+from .image_source import ImageSource
 from .remote import loading
 from ..signatures import documented
 from ..store import cache_dir
@@ -227,8 +227,9 @@ def _load_named(source, limit, progress, given) -> ImageSource:
         return ImageSource(data.images[index] / 16, "digits", labels=data.target[index])
     prefix = source.partition("/")[0].lower()
     if prefix not in ("hfds", "hfids", "tfds", "wds", "torch"):
-        rule = "images must be a folder, 'digits', or a data set whose name starts with"
-        rule += " hfds/, hfids/, tfds/, wds/ or torch/"
+        rule = (
+            "images must be a folder, 'digits', or hfds/, hfids/, tfds/, wds/ or torch/ and a name"
+        )
         remedy = "check the spelling of the path"
         checks.refuse(rule, repr(source[-80:]), remedy, FileNotFoundError)
     given = dict(split="validation") | given
@@ -266,7 +267,7 @@ def _load_object(source, limit, progress, given) -> ImageSource:
 
 # %% ../../nbs/inputs/04_images.ipynb #b5c2aa3a
 ImagesLike = TypeAliasType(
-    "ImagesLike", str | os.PathLike | checks.ArrayLike | Dataset | MapDataset | Iterable
+    "ImagesLike", str | os.PathLike | checks.ArrayLike | Dataset | Iterable | Sized
 )
 
 # %% ../../nbs/inputs/04_images.ipynb #e8eb79cd

@@ -92,13 +92,13 @@ def key_text(entry: object) -> str:
     return str(entry) if whole is None else whole[1]
 
 
-def counts(entries: Sequence) -> bool:
-    "Return whether cells number the rows, each once, from 0 or 1, in any order."
-    words = [key_text(entry).strip() for entry in entries]
-    if not words or not all(map(str.isdecimal, words)):
-        return False
-    numbers = sorted(map(int, words))
-    return numbers in (list(range(len(words))), list(range(1, len(words) + 1)))
+def row_numbers(cells: Sequence) -> list[int] | None:
+    "Return the rows, from 0, that cells number each once from 0 or 1; None for other cells."
+    words = [key_text(cell).strip() for cell in cells]
+    numbers = list(map(int, words)) if all(map(str.isdecimal, words)) else []
+    first = min(numbers, default=2)
+    counted = first < 2 and sorted(numbers) == list(range(first, first + len(words)))
+    return [number - first for number in numbers] if counted else None
 
 
 def is_usual_index(index: Any) -> bool:
