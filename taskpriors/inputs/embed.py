@@ -266,21 +266,23 @@ def _find_or_compute(
             name = re.sub(r"[^A-Za-z0-9.]+", "_", enc.name)[-80:]
             path = store.cache_dir(cache or None) / "features" / f"{name}-{key[:20]}.safetensors"
         rows = _Rows(path, key, together.shape[1], str(network.device))
-        with nullcontext() if path is None else store.locked(path):
-            stored = None if path is None else rows.find(path, len(images))
-            if stored is not None:
-                features, seconds, whole = stored[0]["features"], stored[1]["seconds"], True
-                rows.device = stored[1]["device"]
-            else:
-                steady = check_steady(enc.name, probe, together, network.device, allowed=allowed)
-                if path and not steady:
-                    event = f"embed: {enc.name} returns different features in a second call"
-                    warnings.warn(f"{event}; its features are not cached.", stacklevel=4)
-                    rows.path, rows.key, path = None, "", None
-                features, seconds = _compute(run, rows, save_every, progress), rows.seconds
-                _check_batch(enc.name, together, features[places], allowed)
-                about = dict(name=enc.name, images=images.name, fingerprint=images.fingerprint)
-                whole = path and rows.keep(path, features, seconds, sidecar=True, **about)
+        stored = None if path is None else rows.find(path, len(images))
+        if stored is None:
+            steady = check_steady(enc.name, probe, together, network.device, allowed=allowed)
+            if path and not steady:
+                event = f"embed: {enc.name} returns different features in a second call"
+                warnings.warn(f"{event}; its features are not cached.", stacklevel=4)
+                rows.path, rows.key, path = None, "", None
+            with nullcontext() if path is None else store.locked(path):
+                stored = None if path is None else rows.find(path, len(images), quiet=True)
+                if stored is None:
+                    features, seconds = _compute(run, rows, save_every, progress), rows.seconds
+                    _check_batch(enc.name, together, features[places], allowed)
+                    about = dict(name=enc.name, images=images.name, fingerprint=images.fingerprint)
+                    whole = path and rows.keep(path, features, seconds, sidecar=True, **about)
+        if stored is not None:
+            features, seconds, whole = stored[0]["features"], stored[1]["seconds"], True
+            rows.device = stored[1]["device"]
         if whole:
             shutil.rmtree(rows.folder, ignore_errors=True)
     return Features(
