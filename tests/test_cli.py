@@ -220,7 +220,7 @@ def test_python_ends_in_the_sentence_and_imports_no_statistics(tmp_path):
     assert done.stdout == "False\n" and last.startswith("ValueError: rank_models: at least one"), (
         last
     )
-    assert "gone.npy must be a file of features" in last
+    assert "the file of features must exist. Got '" in last and "gone.npy'" in last
 
 
 def test_a_failing_model_is_reported_and_the_rest_ranked(shelf, tmp_path):

@@ -11,7 +11,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -195,13 +195,10 @@ def _run_onnx(x: Tensor, *, session: Any, limit: int | None) -> Tensor:
     entry = session.get_inputs()[0]
     batch = x.cpu().numpy().astype(_TYPES[entry.type])
     size = limit or len(batch)
-    parts = []
-    for start in range(0, len(batch), size):
-        part = batch[start : start + size]
-        lacking = np.repeat(part[-1:], size - len(part), axis=0)
-        feed = {entry.name: np.concatenate([part, lacking])}
-        parts.append(session.run(None, feed)[0][: len(part)])
-    return torch.from_numpy(np.concatenate(parts))
+    lacking = np.repeat(batch[-1:], -len(batch) % size, axis=0)
+    parts = np.concatenate([batch, lacking]).reshape(-1, size, *batch.shape[1:])
+    outputs = [session.run(None, {entry.name: part})[0] for part in parts]
+    return torch.from_numpy(np.concatenate(outputs)[: len(batch)])
 
 
 def _onnx_function(network: Any) -> Callable:
@@ -284,30 +281,10 @@ def _without_classes(module: Any, pooling: str | None, name: str) -> nn.Module:
     if pooling is None or not sources.comes_from(module, "timm"):
         return Headless(module)
     module = copy.deepcopy(module)
-    try:
+    remedy = "leave it out, or try 'avg', 'max' or 'token'"
+    with loading(f"{name} must support the pooling {pooling!r}", remedy, ValueError):
         module.reset_classifier(0, pooling)
-    except (AssertionError, TypeError, KeyError) as e:
-        rule, got = f"{name} must support this pooling", f"{pooling!r} ({e})"
-        checks.refuse(rule, got, "leave it out, or try 'avg', 'max' or 'token'")
     return module
-
-
-def _open_named(
-    source: sources.Name, pooling: str | None, cache: str | os.PathLike | None
-) -> tuple[sources.Network, str | None]:
-    "Load the network of a name, with its transform, and return it with its pooling."
-    name = source.text
-    if source.of_zoo:
-        network = zoo.zoo_model(name[4:], cache=cache)
-        return sources.Network(network, zoo.zoo_transform), pooling
-    if source.of_hub:
-        opened, usual = named_models.transformers_model(name)
-        return opened, pooling or usual
-    name = f"hf-hub:{name}" if name.startswith("timm/") else name
-    module = named_models.timm_module(name)
-    if pooling is not None:
-        module = _without_classes(module, pooling, name)
-    return sources.Network(module), pooling
 
 
 def _published_network(source: sources.PublishedWeights) -> sources.Network:  # and its transform
@@ -318,22 +295,35 @@ def _published_network(source: sources.PublishedWeights) -> sources.Network:  # 
     remedy = "check the network and the folder torch.hub.get_dir()"
     with loading(f"torchvision must load the weights {source.label}", remedy):
         network = models.get_model(names[type(source.weights)], weights=source.weights).eval()
-    return sources.Network(network, source.partner or source.weights.transforms())
+    return sources.Network(network, source.weights.transforms())
 
 
-def _opened(source: sources.Source) -> sources.Function | sources.Network:
-    "Load the network or function of a source, or refuse it if it is not an image model."
+def _opened(
+    source: sources.Source, pooling: str | None, cache: str | os.PathLike | None
+) -> tuple[sources.Function | sources.Network, str | None]:
+    "Load the network or function of an image model, and return it with its pooling."
     match source:
+        case sources.Name(of_zoo=True, text=name):
+            network = zoo.zoo_model(name[4:], cache=cache)
+            return sources.Network(network, zoo.zoo_transform), pooling
+        case sources.Name(of_hub=True, text=name):
+            opened, usual = named_models.transformers_model(name)
+            return opened, pooling or usual
+        case sources.Name(text=name):
+            name = f"hf-hub:{name}" if name.startswith("timm/") else name
+            module = named_models.timm_module(name)
+            module = module if pooling is None else _without_classes(module, pooling, name)
+            return sources.Network(module), pooling
         case sources.OnnxNetwork():
-            return sources.Function(_onnx_function(source.model), source.partner)
+            return sources.Function(_onnx_function(source.model)), pooling
         case sources.PublishedWeights():
-            return _published_network(source)
+            return _published_network(source), pooling
         case sources.Network() | sources.Function():
-            return source
+            return source, pooling
     rule = "model must be a name, a module, a function, features, (module, transform), "
     rule += "or (network, processor) of transformers"
     remedy = "pass one of these, or a model of texts to embed_texts"
-    checks.refuse(rule, getattr(source, "kind", source.label), remedy, TypeError)
+    checks.refuse(rule, source.label, remedy, TypeError)
 
 
 def load_encoder(
@@ -356,11 +346,9 @@ def load_encoder(
     taken, name = "", name or source.label
     if isinstance(source, sources.Name):
         taken = "" if source.of_zoo or source.of_hub or pooling else _CLASSIFIER_INPUT
-        partner = source.partner
-        source, pooling = _open_named(source, pooling, cache)
-        source = replace(source, partner=partner or source.partner)
-    source = _opened(source)
-    transform = transform or source.partner
+    own = getattr(source, "partner", None)
+    source, pooling = _opened(source, pooling, cache)
+    transform = transform or own or source.partner
     forward, module = source.model, source.module
     if sources.comes_from(transform, "transformers"):
         transform = _picture_transform(transform)

@@ -112,23 +112,16 @@ def _is_close(X: Tensor, Y: Tensor, allowed: float) -> bool:
     return bool((X - Y).norm() <= allowed * spread)
 
 # %% ../../nbs/inputs/06_embed.ipynb #53053e1b
-_ALONE = dict(
-    images="standardise with precomputed statistics, and use running statistics in batch norms",
-    texts="pad on the right, or pass position ids computed from the attention mask",
-)
-
-
-def check_batch(
+def _check_batch(
     name: str,  # name of the model
     together: Tensor,  # features of some inputs in one batch, shape (n, d)
     other: Tensor,  # features of the same inputs in other batches, shape (n, d)
     allowed: float,  # see `tolerance`
-    kind: str = "images",  # or "texts"
 ) -> None:
     "Raise `ValueError` if features depend on the batch."
     if not _is_close(together, other, allowed):
         rule = f"features of {name} must not depend on the rest of the batch"
-        remedy = f"{_ALONE[kind]}; leave out random masks and noise"
+        remedy = "use fixed statistics, pad on the right, and leave out random masks and noise"
         checks.refuse(rule, "other features in another batch", remedy)
 
 
@@ -139,7 +132,6 @@ def check_steady(
     device: torch.device,  # device of the model
     *,
     allowed: float,  # see `tolerance`
-    kind: str = "images",  # or "texts"
 ) -> bool:  # whether a second call returns the same bits
     "Raise `ValueError` for a model whose features are random or depend on the batch."
     rows = list(range(len(together)))
@@ -150,7 +142,7 @@ def check_steady(
         rule = f"features of {name} must be the same in each call"
         remedy = "leave out dropout, random crops, masks and noise; trace a network after .eval()"
         checks.refuse(rule, "other features in a second call", remedy)
-    check_batch(name, together[half], part, allowed, kind)
+    _check_batch(name, together[half], part, allowed)
     return torch.equal(together, again)
 
 # %% ../../nbs/inputs/06_embed.ipynb #8a30bbc6
@@ -260,7 +252,7 @@ def _find_or_compute(
 ) -> Features:
     enc, network, images = run.encoder, run.network, run.images
     places = blocks.evenly(len(images), encoders.PROBE_IMAGES).tolist()
-    kind, key, path = getattr(images, "kind", "images"), "", None
+    key, path = "", None
     allowed = tolerance(network.device, enc.module, network.precision)
 
     def probe(rows) -> Tensor:
@@ -276,8 +268,7 @@ def _find_or_compute(
         rows = _Rows(path, key, together.shape[1], str(network.device))
         stored = None if path is None else rows.find(path, len(images))
         if stored is None:
-            device = network.device
-            steady = check_steady(enc.name, probe, together, device, allowed=allowed, kind=kind)
+            steady = check_steady(enc.name, probe, together, network.device, allowed=allowed)
             if path and not steady:
                 event = f"embed: {enc.name} returns different features in a second call"
                 warnings.warn(f"{event}; its features are not cached.", stacklevel=4)
@@ -286,7 +277,7 @@ def _find_or_compute(
                 stored = None if path is None else rows.find(path, len(images), quiet=True)
                 if stored is None:
                     features, seconds = _compute(run, rows, save_every, progress), rows.seconds
-                    check_batch(enc.name, together, features[places], allowed, kind)
+                    _check_batch(enc.name, together, features[places], allowed)
                     about = dict(name=enc.name, images=images.name, fingerprint=images.fingerprint)
                     whole = path and rows.keep(path, features, seconds, sidecar=True, **about)
         if stored is not None:
@@ -294,7 +285,6 @@ def _find_or_compute(
             rows.device = stored[1]["device"]
         if whole:
             shutil.rmtree(rows.folder, ignore_errors=True)
-    weights = None if enc.module is None else enc.module.parameters()
     return Features(
         name=enc.name,
         features=features,
@@ -304,7 +294,7 @@ def _find_or_compute(
         images=images.name,
         key=rows.key,
         cached=stored is not None,
-        parameters=None if weights is None else sum(w.numel() for w in weights),
+        parameters=None if enc.module is None else sum(w.numel() for w in enc.module.parameters()),
         pooling=getattr(enc.module, "pooled_by", "") or enc.taken or network.pooled_by,
         untrained=_is_untrained(enc.module),
     )

@@ -24,7 +24,8 @@ from torch import Tensor, nn
 
 import taskpriors.checks as checks
 from .pooling import pooled
-from ..refusals import Refusal
+from .remote import loading
+from .sources import network_of
 from ..store import digest_tensors
 
 # %% ../../nbs/inputs/03_encoders.ipynb #fb52b662
@@ -49,12 +50,6 @@ def check_device(device: str | torch.device | None) -> torch.device:
         got = f"{device!r:.60} ({str(e).splitlines()[0][:80]})"
         rule = "device must be available to torch"
         checks.refuse(rule, got, "leave it out, or pass 'cpu'")
-
-# %% ../../nbs/inputs/03_encoders.ipynb #ac789357
-def _network_of(model: object) -> nn.Module | None:
-    "Return a network, or the network whose method a model is; None for other models."
-    owner = getattr(model, "__self__", model)
-    return owner if isinstance(owner, nn.Module) else None
 
 # %% ../../nbs/inputs/03_encoders.ipynb #e1fcd1b3
 class _State:
@@ -102,7 +97,7 @@ def evaluating(model: object, device: str | torch.device | None = None) -> Itera
     "Context manager that sets a model to evaluation mode and moves it to a device temporarily."
     outer = getattr(_HERE, "state", None)
     state = _HERE.state = _State() if outer is None else outer
-    network = _network_of(model)
+    network = network_of(model)
     moved = network if network is model and device is not None else None
     home = device_of(moved)
 
@@ -129,9 +124,6 @@ def evaluating(model: object, device: str | torch.device | None = None) -> Itera
             state.restore()
 
 # %% ../../nbs/inputs/03_encoders.ipynb #4444e88b
-_FAULTS = (RuntimeError, ValueError, TypeError, AttributeError, AssertionError, LookupError)
-
-
 @dataclass(kw_only=True)
 class BatchEncoder:
     "A model as a function from a batch of n inputs to features (n, d), float32."
@@ -169,22 +161,15 @@ class BatchEncoder:
         return x.to(self.device, self.dtype if x.is_floating_point() else None, non_blocking=True)
 
     def _output(self, batch: Any, named: dict[str, Tensor]) -> Any:
-        try:
-            by_name = isinstance(batch, dict) and isinstance(self.forward, nn.Module)
-            return self.forward(**batch) if by_name else self.forward(batch)
-        except torch.cuda.OutOfMemoryError:
-            rule, got = f"{self.name} must fit on {self.device}", "no memory left for a batch"
-            checks.refuse(rule, got, "pass a smaller batch_size", MemoryError)
-        except _FAULTS as e:
-            if e.args and isinstance(e.args[0], Refusal):
-                raise  # already one of our messages
-            rule = f"{self.name} must accept batches of its inputs"
-            shapes = ", ".join(f"{k} {tuple(v.shape)}".lstrip() for k, v in named.items())
-            got = f"{type(e).__name__}: {' '.join(str(e).split())[:160]} on shape {shapes}"
-            remedy = (
-                "check the model and its inputs, and call .float() on a network of another type"
-            )
-            checks.refuse(rule, got, remedy, RuntimeError)
+        shapes = ", ".join(f"{k} {tuple(v.shape)}".lstrip() for k, v in named.items())
+        remedy = f"check the inputs of shape {shapes}, or call .float() on the model"
+        with loading(f"{self.name} must accept batches of its inputs", remedy, RuntimeError):
+            try:
+                by_name = isinstance(batch, dict) and isinstance(self.forward, nn.Module)
+                return self.forward(**batch) if by_name else self.forward(batch)
+            except torch.cuda.OutOfMemoryError:
+                rule, got = f"{self.name} must fit on {self.device}", "no memory left for a batch"
+                checks.refuse(rule, got, "pass a smaller batch_size", MemoryError)
 
 # %% ../../nbs/inputs/03_encoders.ipynb #a90fa44b
 def _printed_form(obj: object) -> str:

@@ -15,15 +15,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..blocks import row_blocks
 from ..checks import ArrayLike, DataFrame, check_memory, refuse
 from . import sources, tables
-from .remote import loading, local_copy
+from .remote import loading
 from .sources import is_feature_file, split_key  # noqa: F401 - promised here
+from ..kernels import cholesky_factor
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #26094d74
-FEATURE_FILES = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".csv", ".parquet")
 _ARRAYS = (".npy", ".npz", ".pt", ".pth", ".safetensors")
+FEATURE_FILES = (*_ARRAYS, ".csv", ".parquet")
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #244cdfc7
 def _with_room(values: Any) -> Any:
@@ -45,20 +45,17 @@ _ROW_NUMBERS = {"", "unnamed: 0", "index", "row", "id"}
 def _in_order(frame: DataFrame, what: str) -> DataFrame:
     "Sort the rows by the column or index that numbers them, and drop this column."
     named = [name for name in frame.columns if tables.plain_name(name) in _ROW_NUMBERS]
-    counting = [name for name in named if tables.counts(frame[name].tolist())]
-    words, column = frame.index.tolist(), "its index"
+    counting = [name for name in named if tables.row_numbers(frame[name].tolist())]
+    cells, column = frame.index.tolist(), "its index"
     if counting:
-        words, column = frame[counting[0]].tolist(), f"the column {counting[0]!r}"
+        cells, column = frame[counting[0]].tolist(), f"the column {counting[0]!r}"
         frame = frame.drop(columns=counting[0])
-    elif not tables.counts(words):
+    numbers = tables.row_numbers(cells)
+    if numbers is None or (not counting and numbers == sorted(numbers)):
         return frame
-    numbers = np.array([int(tables.key_text(word)) for word in words])  # "10" comes after "9"
-    if column == "its index" and (np.diff(numbers) > 0).all():
-        return frame
-    order = np.argsort(numbers, kind="stable")
     message = f"the rows of {what} are sorted by {column}, which numbers them"
     warnings.warn(f"{message}; drop it to keep their order.", stacklevel=2)
-    return frame.iloc[order]
+    return frame.iloc[np.argsort(numbers)]
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #2e30d35c
 def _table_values(frame: DataFrame, what: str = "a data frame of features") -> np.ndarray:
@@ -90,13 +87,7 @@ def _table_values(frame: DataFrame, what: str = "a data frame of features") -> n
         values = frame.to_numpy(dtype="float64", na_value=np.nan)
     return values
 
-# %% ../../nbs/inputs/01_feature_files.ipynb #63a4a9b3
-def _is_sparse(values: object) -> bool:
-    "Return whether an object is a sparse matrix or array of SciPy, in any format."
-    return all(hasattr(values, name) for name in ("tocsr", "toarray", "nnz"))
-
 # %% ../../nbs/inputs/01_feature_files.ipynb #71863472
-_BLOCK = 1024  # rows of the Gram matrix computed at a time
 _REMEDY = "rank a sample of the rows, or reduce the columns with TruncatedSVD of scikit-learn"
 
 
@@ -108,15 +99,10 @@ def _dense_rows(X: Any) -> tuple[np.ndarray, str]:  # rows; description of the c
         check_memory(8 * n * d, _REMEDY)
         dense = X.toarray() if X.dtype == np.float32 else X.astype(np.float64).toarray()
         return dense, f"{words}, converted to a dense array"
-    check_memory(5 * 8 * n * n, _REMEDY)  # Gram matrix, eigenvectors, workspace of eigh
+    check_memory(5 * 8 * n * n, _REMEDY)  # sparse and dense Gram matrix, factor, workspace
     rows = X.tocsr().astype(np.float64)
-    gram = np.empty((n, n))
-    for block in row_blocks(n, _BLOCK):
-        gram[block] = (rows[block] @ rows.T).toarray()
-    values, vectors = np.linalg.eigh(gram)
-    kept = values > n * np.finfo(np.float64).eps * values[-1]
-    dense = vectors[:, kept] * np.sqrt(values[kept])
-    return dense, f"{words}, converted to {kept.sum():,} with the same inner products"
+    dense = cholesky_factor((rows @ rows.T).toarray()).numpy()
+    return dense, f"{words}, converted to {dense.shape[1]:,} with the same inner products"
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #538e9c99
 def chosen_name(names: Collection, path: Path, key: str | None) -> Any:  # one of the names
@@ -165,12 +151,7 @@ def _read_array(path: Path, key: str | None) -> Any:  # array or tensor
 # %% ../../nbs/inputs/01_feature_files.ipynb #3651639d
 def _read_file(path: Path, key: str | None) -> Any:  # array or tensor
     "Load the features in a file."
-    ending, rule = path.suffix.lower(), f"{path.name[-60:]} must be a file of features"
-    if path.is_dir():
-        rule = "features must be a file, and a folder must contain a network"
-        refuse(rule, repr(path.name), "name a file")
-    if not path.exists():
-        refuse(rule, "no such file", "check the path", FileNotFoundError)
+    ending = path.suffix.lower()
     if ending in _ARRAYS:
         of_torch = ending in (".pt", ".pth")
         remedy = "store only the tensor, with torch.save(X, FILE)" if of_torch else "check the file"
@@ -180,6 +161,7 @@ def _read_file(path: Path, key: str | None) -> Any:  # array or tensor
         return _table_values(tables.read(path, numbers=True), path.name[-80:])
     remedy = f"store them as one of {', '.join(FEATURE_FILES)}"
     remedy = tables.CONVERSIONS.get(ending, remedy)
+    rule = f"{path.name[-60:]} must be a file of features"
     refuse(rule, f"the extension {path.suffix or 'none'}", remedy)
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #a3b484ad
@@ -193,10 +175,12 @@ def read_features(source: str | Path | ArrayLike | sources.Source) -> tuple[Arra
         frame = tables.as_frame(source.values)
         values = _with_room(source.values) if frame is None else _table_values(frame)
     elif isinstance(source, sources.FeatureFile):
-        path = local_copy(source.path) if isinstance(source.path, str) else source.path
-        values = _read_file(path, source.key)
+        if isinstance(source.path, Path) and source.path.is_dir():
+            rule = "features must be a file, and a folder must contain a network"
+            refuse(rule, repr(source.path.name), "name a file")
+        values = _read_file(tables.existing(source.path, "features"), source.key)
     else:
         rule = "features must be an array, a data frame or a file"
         refuse(rule, source.label, "pass one of these", TypeError)
     values = values.detach() if isinstance(values, Tensor) else values
-    return _dense_rows(values) if _is_sparse(values) else (values, "")
+    return _dense_rows(values) if hasattr(values, "tocsr") else (values, "")

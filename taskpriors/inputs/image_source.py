@@ -18,7 +18,7 @@ from contextlib import nullcontext, suppress
 from copy import copy
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -122,19 +122,14 @@ def _check_decodes(content: Any) -> int | None:
     return None
 
 # %% ../../nbs/inputs/04_image_source.ipynb #44c06afb
-def _first(item):
-    "Return the image of an item, which may be a pair (image, label)."
-    return item[0] if isinstance(item, tuple) else item
-
-
-def _label(item) -> int | str | None:  # int, text or None
-    "Return the label of an item if it is an integer or text, otherwise None."
-    y = item[1] if isinstance(item, tuple) and len(item) > 1 else None
-    if isinstance(y, Tensor) and y.numel() == 1:
-        y = y.item()
-    if isinstance(y, (int, np.integer)):
-        return int(y)
-    return y if isinstance(y, str) else None
+def _image_and_label(item) -> tuple[Any, int | str | None]:
+    "Split an item, an image or a tuple (image, label); other labels are None."
+    image, label = (*item, None)[:2] if isinstance(item, tuple) else (item, None)
+    if isinstance(label, Tensor) and label.numel() == 1:
+        label = label.item()
+    if isinstance(label, (int, np.integer)):
+        return image, int(label)
+    return image, label if isinstance(label, str) else None
 
 # %% ../../nbs/inputs/04_image_source.ipynb #75aa5688
 def _why_unreadable(e: BaseException) -> str:
@@ -146,8 +141,8 @@ def _why_unreadable(e: BaseException) -> str:
 def _inspect(items, i) -> tuple | str:  # (hash, label, largest value), or the error
     "Read and decode an item of a source."
     try:
-        item = items[i]
-        content = _image_content(_first(item))
+        image, label = _image_and_label(items[i])
+        content = _image_content(image)
     except (OSError, SyntaxError) as e:
         return _why_unreadable(e)
     except KeyError as e:
@@ -161,15 +156,7 @@ def _inspect(items, i) -> tuple | str:  # (hash, label, largest value), or the e
         raise
     except Exception as e:
         return _why_unreadable(e)
-    return _image_digest(content), _label(item), brightest
-
-# %% ../../nbs/inputs/04_image_source.ipynb #b6b89033
-class MapDataset(Protocol):
-    "A data set with a length and with items by position."
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, i: int, /) -> Any: ...
+    return _image_digest(content), label, brightest
 
 # %% ../../nbs/inputs/04_image_source.ipynb #762a27ea
 class ImageSource:
@@ -184,7 +171,7 @@ class ImageSource:
 
     def __init__(
         self,
-        items: MapDataset,  # paths, bytes, PIL images or arrays, or tuples (one of them, label)
+        items: Any,  # paths, bytes, PIL images or arrays, or tuples (one of them, label)
         name: str,  # name of the source
         *,
         labels: Sequence | None = None,  # class of each item, shape (n,)
@@ -232,7 +219,7 @@ class ImageSource:
     def __getitem__(self, i):
         "Return image `i` in RGB; raise `RuntimeError` if its content has changed."
         i = range(len(self))[i]  # raises IndexError, like a list
-        content = _image_content(_first(self.items[self.index[i]]))
+        content = _image_content(_image_and_label(self.items[self.index[i]])[0])
         if _image_digest(content) != self._digests[i]:
             rule = f"image {i} of {self.name} must not change after it was first read"
             remedy = "load the images again, without random transforms"

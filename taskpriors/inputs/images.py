@@ -9,7 +9,7 @@ __all__ = ['load_images']
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -24,7 +24,7 @@ from typing_extensions import TypeAliasType
 import taskpriors.checks as checks
 from ..blocks import evenly
 from . import row_labels, tables
-from .image_source import ImageSource, MapDataset
+from .image_source import ImageSource
 from .remote import loading
 from ..signatures import documented
 from ..store import cache_dir
@@ -58,9 +58,7 @@ def _is_image(path: str) -> bool:
     return False
 
 # %% ../../nbs/inputs/04_images.ipynb #d526c232
-def _list_images(
-    folder: str,
-) -> tuple[list[tuple[str, int]], dict[str, int]]:  # pairs (path, class); name -> class
+def _list_images(folder: str) -> tuple[list, dict]:  # pairs (path, class); name -> class
     "Return the images of a folder in timm's order with their classes, which are the subfolders."
     from timm.utils.misc import natural_key
 
@@ -127,7 +125,8 @@ def _columns_in(columns, keys, usual):  # name of the image column, and of the l
     "Return the columns with the given names, or with common names if they are unique."
     found = []
     for key, names, option in zip(keys, (usual, _LABEL_KEYS), _OPTIONS, strict=True):
-        matches = [name for name in (names if key is None else (key,)) if name in columns]
+        names = names if key is None else (tables.plain_name(key),)
+        matches = [column for column in columns if tables.plain_name(column) in names]
         found.append(matches[0] if len(matches) == 1 else None)
         if found[-1] is None and (option == "input_key" or key is not None):
             what = "images" if option == "input_key" else "labels"
@@ -139,17 +138,12 @@ def _columns_in(columns, keys, usual):  # name of the image column, and of the l
 def _load_table(path, keys, limit, progress) -> ImageSource:
     "Load the images whose paths are in a column of a table."
     frame = tables.read(path)
-    plain = list(map(tables.plain_name, frame.columns))
-    named = [
-        None if key is None else plain[tables.place_of(frame, key, option)]
-        for key, option in zip(keys, _OPTIONS, strict=True)
-    ]
-    image, label = _columns_in(plain, named, _PATH_KEYS)
-    paths = [str(file).strip() for file in frame.iloc[:, plain.index(image)]]
+    image, label = _columns_in(list(frame.columns), keys, _PATH_KEYS)
+    paths = [str(file).strip() for file in frame[image]]
     some = evenly(len(frame), limit).tolist()
     labels = None
     if label is not None:
-        given = row_labels.column_classes(frame.iloc[:, plain.index(label)].tolist())
+        given = row_labels.column_classes(frame[label].tolist())
         labels = given.classes.tolist() if given.targets is None else None
     if labels is not None and len(set(zip(paths, labels, strict=True))) > len(set(paths)):
         rule = f"each image in {path.name} must have one label"
@@ -233,8 +227,9 @@ def _load_named(source, limit, progress, given) -> ImageSource:
         return ImageSource(data.images[index] / 16, "digits", labels=data.target[index])
     prefix = source.partition("/")[0].lower()
     if prefix not in ("hfds", "hfids", "tfds", "wds", "torch"):
-        rule = "images must be a folder, 'digits', or a data set whose name starts with"
-        rule += " hfds/, hfids/, tfds/, wds/ or torch/"
+        rule = (
+            "images must be a folder, 'digits', or hfds/, hfids/, tfds/, wds/ or torch/ and a name"
+        )
         remedy = "check the spelling of the path"
         checks.refuse(rule, repr(source[-80:]), remedy, FileNotFoundError)
     given = dict(split="validation") | given
@@ -243,10 +238,8 @@ def _load_named(source, limit, progress, given) -> ImageSource:
         Path(given["root"]).mkdir(parents=True, exist_ok=True)
     if prefix in ("hfids", "tfds", "wds"):
         given["num_samples"] = limit
-    remedy = (
-        "check the name, the split, the root and the network connection (HF_HUB_OFFLINE=1), or "
-    )
-    with loading(f"timm must open {source}", f"{remedy}pip install 'taskpriors[data]'"):
+    remedy = "check the name, the split and the connection, or pip install 'taskpriors[data]'"
+    with loading(f"timm must open {source}", remedy):
         from timm.data import create_dataset
 
         ds = create_dataset(source, **given)
@@ -274,8 +267,7 @@ def _load_object(source, limit, progress, given) -> ImageSource:
 
 # %% ../../nbs/inputs/04_images.ipynb #b5c2aa3a
 ImagesLike = TypeAliasType(
-    "ImagesLike",
-    str | os.PathLike | checks.ArrayLike | Dataset | MapDataset | Iterable,
+    "ImagesLike", str | os.PathLike | checks.ArrayLike | Dataset | Iterable | Sized
 )
 
 # %% ../../nbs/inputs/04_images.ipynb #e8eb79cd

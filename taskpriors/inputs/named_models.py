@@ -72,32 +72,14 @@ def hub_at_once(cache_alone: bool = False) -> Iterator:
         constants.HF_HUB_OFFLINE = before
 
 # %% ../../nbs/inputs/03_named_models.ipynb #dd3d76ab
-_TEXT_MODELS = (  # well-known text encoders on the hub
-    *(f"sentence-transformers/all-{k}" for k in ("MiniLM-L6-v2", "MiniLM-L12-v2", "mpnet-base-v2")),
-    *(f"intfloat/e5-{size}-v2" for size in ("small", "base", "large")),
-    *(f"intfloat/multilingual-e5-{size}" for size in ("small", "base", "large")),
-    *(f"BAAI/bge-{size}-en-v1.5" for size in ("small", "base", "large")),
-    *(f"thenlper/gte-{size}" for size in ("small", "base", "large")),
-)
-
-
 def _did_you_mean(name: str) -> str:  # empty if the name is known, or no known name is similar
     "Return the beginning of a remedy with the most similar names on the hub."
-    others = packaged_toml("inputs/model_names.toml").values()
-    places = {*_TEXT_MODELS, *(place for names in others for place in names if "/" in place)}
+    lines = packaged_toml("inputs/model_names.toml").items()
+    places = {place for name, others in lines for place in (name, *others) if "/" in place}
     known = {place.partition("/")[2]: place for place in sorted(places)}
     near = difflib.get_close_matches(name.rpartition("/")[2], known, 3, 0.75)
     said = " or ".join(known[k] for k in near)
     return f"did you mean {said}? Otherwise " if near and name not in {*places, *known} else ""
-
-
-def _refuse_weights(spec: str, e: Exception) -> None:  # raised by timm, the hub or torch
-    rule = f"timm must load the weights of {spec}"
-    got = f"{type(e).__name__}: {' '.join(str(e).split())}"[:160]
-    if isinstance(e, OSError) or re.search("HTTP|Connect|Offline|Timeout|Proxy", type(e).__name__):
-        remedy = "check the name and the network connection, or pass a file as NAME@FILE"
-        refuse(rule, got, _did_you_mean(spec) + remedy, OSError)
-    refuse(rule, got, "check that the weights match the architecture")
 
 # %% ../../nbs/inputs/03_named_models.ipynb #3a736c43
 def timm_module(spec: str) -> nn.Module:
@@ -115,22 +97,21 @@ def timm_module(spec: str) -> nn.Module:
     if weights not in ("", "untrained") and not Path(weights).expanduser().is_file():
         rule = "in NAME@FILE, FILE must be a checkpoint"
         refuse(rule, repr(weights), "check the path", FileNotFoundError)
-    with torch.random.fork_rng(devices=[]):
+    remedy = _did_you_mean(spec) + "check the name, the connection and the architecture"
+    loaded = loading(f"timm must load the weights of {spec}", remedy)
+    with loaded, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
-        try:
-            options: dict[str, object] = dict(pretrained=weights != "untrained")
-            if weights not in ("", "untrained"):
-                heads = timm.get_pretrained_cfg(name).classifier or ()
-                heads = tuple(f"{k}." for k in ((heads,) if isinstance(heads, str) else heads))
-                state = timm.models.load_state_dict(str(Path(weights).expanduser()))
-                state = {k: v for k, v in state.items() if not k.startswith(heads)}
-                overlay = dict(state_dict=state, num_classes=0, label_offset=0)
-                options["pretrained_cfg_overlay"] = overlay
-            local = weights != "" or name.startswith("local-dir:")
-            with hub_at_once(cache_alone=local):
-                module = timm.create_model(name, num_classes=0, **options).eval()
-        except Exception as e:  # timm, the hub and torch raise errors of many types
-            _refuse_weights(spec, e)
+        options: dict[str, object] = dict(pretrained=weights != "untrained")
+        if weights not in ("", "untrained"):
+            heads = timm.get_pretrained_cfg(name).classifier or ()
+            heads = tuple(f"{k}." for k in ((heads,) if isinstance(heads, str) else heads))
+            state = timm.models.load_state_dict(str(Path(weights).expanduser()))
+            state = {k: v for k, v in state.items() if not k.startswith(heads)}
+            overlay = dict(state_dict=state, num_classes=0, label_offset=0)
+            options["pretrained_cfg_overlay"] = overlay
+        local = weights != "" or name.startswith("local-dir:")
+        with hub_at_once(cache_alone=local):
+            module = timm.create_model(name, num_classes=0, **options).eval()
     return module
 
 # %% ../../nbs/inputs/03_named_models.ipynb #6905019a

@@ -64,10 +64,10 @@ def _default_tag(name: str) -> str:
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #f97959da
 @cache
-def _weights_by_letters() -> dict[str, str]:  # letters of a name -> name in timm
-    "Return a dictionary from the letters of each name in the table to a name in timm."
+def _weights_by_letters() -> dict[str, str]:  # letters of a name -> first name of the weights
+    "Return a dictionary from the letters of each name in the table to the first name of its line."
     lines = packaged_toml("inputs/model_names.toml").items()
-    return {_letters_of(name): timm for timm, others in lines for name in (timm, *others)}
+    return {_letters_of(name): first for first, others in lines for name in (first, *others)}
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #99a33ef8
 def _weights_of(name: str) -> str:

@@ -61,9 +61,7 @@ def pooled(
     name: str,  # name of the model
     *,
     mask: Tensor | None = None,  # 0 for padding, shape (n, t)
-    inputs: Tensor
-    | Mapping[str, Tensor]
-    | None = None,  # see `channel_axis`; None: feature maps have shape (n, d, h, w)
+    inputs: Tensor | Mapping[str, Tensor] | None = None,  # batch; None: maps have (n, d, h, w)
     module: nn.Module | None = None,  # module that computed the outputs, if known
 ) -> tuple[Tensor, str]:  # shape (n, d); name of the pooling, empty if the model returned vectors
     "Pool the outputs of a model into one vector per input, and return the name of the pooling."

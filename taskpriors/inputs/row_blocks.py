@@ -24,7 +24,7 @@ from ..blocks import row_blocks
 from . import tables
 from .feature_files import chosen_name
 from .remote import is_url, loading, read_bytes, remote_stamp
-from .sources import FeatureFile, Matrix, Source, check_name, source_of
+from .sources import FeatureFile, Matrix, Source, source_of
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #1011f479
 class _Layout(NamedTuple):
@@ -213,13 +213,6 @@ RowsLike = TypeAliasType("RowsLike", str | os.PathLike | checks.ArrayLike | Sour
 _LAYOUTS = {".npy": _npy_layout, ".safetensors": _safetensors_layout}
 
 
-def _file_layout(path: Path | str) -> _Layout:
-    if isinstance(path, Path):
-        path = str(tables.existing(path, "features").absolute())
-    suffix = checks.check_choice(Path(path).suffix, tuple(_LAYOUTS), "the extension")
-    return _LAYOUTS[suffix](path)
-
-
 def _array_of(source, name):  # float16 and bfloat16 are unchanged
     if not isinstance(source, np.memmap):
         source = checks.as_tensor(source, name)
@@ -250,10 +243,14 @@ def open_rows(
     if isinstance(source, RowMatrix):
         return source if device is None else replace(source, device=device)
     opened = source_of(source)
-    name = name or opened.label
+    name = name or (opened.label if opened.is_given else "features")
     array: Any = None
     if isinstance(opened, FeatureFile):
-        layout: _Layout | None = _file_layout(opened.path)
+        path = opened.path
+        if isinstance(path, Path):
+            path = str(tables.existing(path, "features").absolute())
+        suffix = checks.check_choice(Path(path).suffix, tuple(_LAYOUTS), "the extension")
+        layout = _LAYOUTS[suffix](path)
     else:
         values = opened.values if isinstance(opened, Matrix) else source
         layout = _map_layout(values)
@@ -272,12 +269,7 @@ def open_rows(
 # %% ../../nbs/inputs/02_row_blocks.ipynb #4c2113fa
 def open_models(models: Mapping[str, RowMatrix]) -> dict[str, RowMatrix]:
     "Open the features of several models, which must have the same number of examples."
-    remedy = "pass a dictionary name -> features"
-    checks.check_instance(models, Mapping, "models", remedy=remedy)
-    if not models:
-        checks.refuse("models must contain at least one model", "none", remedy)
-    for name in models:
-        check_name(name, "all models")
+    checks.check_several(list(models), "models")
     opened = {str(name): open_rows(X, name=str(name)) for name, X in models.items()}
     checks.check_same_n(**{name: len(rows) for name, rows in opened.items()})
     return opened

@@ -375,16 +375,16 @@ def _rows_by_number(entries: _Entries, n: int) -> list | None:
     for column, cells in entries.keys.items():
         if not all(map(str.isdecimal, cells)) or len(set(cells)) < len(cells):
             continue
-        rows, counted = list(map(int, cells)), tables.counts(cells)
-        if counted and len(rows) == n:
+        rows, numbers = list(map(int, cells)), tables.row_numbers(cells)
+        if numbers is not None and len(rows) == n:
             if column in KEY_NAMES:
-                return [row - min(rows) for row in rows]
+                return numbers
             if rows != sorted(rows):
                 got = f"the column {column!r} with {min(rows)} to {max(rows)} in a different order"
                 remedy = f"name it id to match {entries.noun} by it, or drop it"
                 refuse("a column with row numbers must be named row or id", got, remedy)
         some = column in (*_ROW_NAMES, "key") and len(rows) < n and max(rows, default=n) < n
-        if some and (0 in rows or not counted):
+        if some and (0 in rows or numbers is None):
             return rows
     return None
 
@@ -488,7 +488,7 @@ def read_labels(
 # %% ../../nbs/inputs/01_row_labels.ipynb #d1d32ed2
 def _named_frame(source: Source) -> DataFrame | None:
     "Return features as a data frame whose index names the rows, or None if it does not."
-    frame = source.frame if isinstance(source, Matrix) else None
+    frame = tables.as_frame(source.values) if isinstance(source, Matrix) else None
     if isinstance(source, FeatureFile) and source.key is None and isinstance(source.path, Path):
         if source.path.is_file() and tables.kind_of(source.path):
             frame = tables.read(source.path, numbers=True)
@@ -500,7 +500,7 @@ def _named_frame(source: Source) -> DataFrame | None:
         if not all(isinstance(name, str) for name in names):
             return None
     frame = frame.set_axis(names, axis=0)
-    return frame if frame.index.is_unique and not tables.counts(names) else None
+    return frame if frame.index.is_unique and tables.row_numbers(names) is None else None
 
 
 def _in_order_of(points: Any, n: int, frame: DataFrame, name: str) -> DataFrame:

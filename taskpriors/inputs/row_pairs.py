@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 from typing_extensions import TypeAliasType
 
-import taskpriors.checks as checks
-from ..checks import refuse
+from ..checks import ArrayLike, DataFrame, Series, check_count, named, refuse
 from . import tables
 from .images import ImagesLike
 from .row_labels import PointFinder, is_blank
@@ -41,14 +40,14 @@ class GivenPairs(NamedTuple):
         return shortened(str(row if self.names is None else self.names[row]), 40)
 
 
-PairsLike = TypeAliasType("PairsLike", checks.ArrayLike | str | os.PathLike | GivenPairs)
+PairsLike = TypeAliasType("PairsLike", ArrayLike | str | os.PathLike | GivenPairs)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #d1b1ac60
 _SAME = ("i", "j", "same")  # names of the columns of each kind of table
 _GRADED = ("query", "document", "grade")
 
 
-def _frame_of_rows(pairs: object, usual: Sequence[str]) -> checks.DataFrame:
+def _frame_of_rows(pairs: object, usual: Sequence[str]) -> DataFrame:
     "Convert a list, an array or a dictionary of pairs to a table without column names."
     import pandas as pd
 
@@ -63,7 +62,7 @@ def _frame_of_rows(pairs: object, usual: Sequence[str]) -> checks.DataFrame:
     return pd.DataFrame([(*row, 1)[:3] for row in rows], columns=["", "", ""], dtype=object)
 
 
-def _read(pairs: object, usual: Sequence[str]) -> checks.DataFrame:
+def _read(pairs: object, usual: Sequence[str]) -> DataFrame:
     "Read pairs as a table of three columns without empty cells."
     if isinstance(pairs, (str, os.PathLike)):
         path = tables.existing(pairs, "pairs")
@@ -158,8 +157,8 @@ def read_pairs(
     return GivenPairs(distinct_rows, same, None if names is None else tuple(names), notes)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000016
-_QueriesLike = TypeAliasType("_QueriesLike", TextsLike | ImagesLike | Mapping | Sequence)
-_RelevantLike = TypeAliasType("_RelevantLike", checks.ArrayLike | str | os.PathLike | Mapping)
+#| exporti
+
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000009
 class Relevant(NamedTuple):
@@ -185,13 +184,13 @@ class Retrieval:
     >>> tp.rank_models(["e5", "bge"], texts="corpus.jsonl", pairs=asked, scoring="retrieval")
     """
 
-    queries: _QueriesLike  # texts, images, name of model -> features, or a list of features
-    relevant: _RelevantLike  # rows (query, document) or (query, document, grade), or a table
+    queries: TextsLike | ImagesLike | Mapping | Sequence  # texts, images or features
+    relevant: ArrayLike | str | os.PathLike | Mapping  # rows (query, document, grade), or a table
     k: int = 10  # number of nearest documents for precision and nDCG
 
-    @checks.named("Retrieval")
+    @named("Retrieval")
     def __post_init__(self):
-        checks.check_count(self.k, "k")
+        check_count(self.k, "k")
 
     def read_relevant(
         self,
@@ -228,7 +227,7 @@ class Retrieval:
         return Relevant(rows[:, 0], rows[:, 1], torch.tensor(grades.to_numpy()), notes)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000010
-def _rows_of(cells: checks.Series, points: object, n: int, noun: str) -> tuple[list, tuple]:
+def _rows_of(cells: Series, points: object, n: int, noun: str) -> tuple[list, tuple]:
     "Return the rows of queries or documents, and notes."
     ids: dict[str, tuple] = getattr(points, "ids", {})
     words = {tables.key_text(cell).strip() for cell in cells}

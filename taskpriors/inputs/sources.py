@@ -48,6 +48,12 @@ def is_repository(name: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name) is not None
 
 
+def network_of(model: object) -> nn.Module | None:
+    "Return a network, or the network whose method a model is; None for other models."
+    owner = getattr(model, "__self__", model)
+    return owner if isinstance(owner, nn.Module) else None
+
+
 def comes_from(obj: object, library: str) -> bool:
     "Return whether the class of an object, or one of its bases, is from a library such as timm."
     return any(cls.__module__.partition(".")[0] == library for cls in type(obj).__mro__)
@@ -76,9 +82,7 @@ class Source:
     @property
     def module(self) -> nn.Module | None:
         "The model if it is a module, or the module whose method it is; None for other models."
-        model = getattr(self, "model", None)
-        owner = getattr(model, "__self__", model)
-        return owner if isinstance(owner, nn.Module) else None
+        return network_of(getattr(self, "model", None))
 
     @property
     def label(self) -> str:
@@ -87,7 +91,9 @@ class Source:
 
     def label_at(self, k: int) -> str:
         "Name of the model at position `k` of a list: its label, or its class and position."
-        return f"{type(getattr(self, self.held)).__name__}_{k}" if self.held else self.label
+        if not self.held or "/" in self.label:
+            return self.label
+        return f"{type(getattr(self, self.held)).__name__}_{k}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,12 +103,6 @@ class Matrix(Source):
     values: ArrayLike | DataFrame  # shape (n, d)
     held = "values"
     is_given = True
-
-    @property
-    def frame(self) -> DataFrame | None:
-        "The values if they are a data frame, otherwise None."
-        is_frame = hasattr(self.values, "iloc") and hasattr(self.values, "columns")
-        return self.values if is_frame else None
 
 
 @dataclass(frozen=True)
@@ -160,6 +160,7 @@ class Network(Source):
 
     model: nn.Module
     partner: Callable | None = None  # transform of an image, processor or tokenizer
+    held = "model"
 
     @property
     def encode_image(self) -> Callable | None:
@@ -190,10 +191,6 @@ class Network(Source):
         path = getattr(getattr(self.model, "config", None), "name_or_path", "") or ""
         home = isinstance(path, str) and path and not path.startswith(("/", ".", "~"))
         return path if home and self.of_transformers else type(self.model).__qualname__
-
-    def label_at(self, k: int) -> str:
-        "OWNER/NAME from which the network was loaded, or the name of its class and its position."
-        return self.label if "/" in self.label else f"{type(self.model).__name__}_{k}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +265,7 @@ class Unknown(Source):
     held = "value"
 
     @property
-    def kind(self) -> str:
+    def label(self) -> str:
         "Name of its type; for a tuple, of the types of its entries."
         if isinstance(self.value, tuple):
             return f"({', '.join(type(part).__name__ for part in self.value)})"
@@ -310,17 +307,7 @@ _ADAPTERS: tuple = (  # attributes of an object -> its source; the first match c
 )
 
 
-def _of_object(model: Any) -> Source:
-    for names, adapt in _ADAPTERS:
-        if all(hasattr(model, name) for name in names):
-            return adapt(model)
-    if callable(model):
-        return Function(model)
-    encodes = hasattr(model, "encode") or hasattr(model, "transform")
-    return TextEncoder(model) if encodes else Unknown(model)
-
-
-def source_of(model: object) -> Source:
+def source_of(model: Any) -> Source:
     "Convert a model that a user passed to a source."
     if isinstance(model, Source):
         return model
@@ -335,11 +322,15 @@ def source_of(model: object) -> Source:
         return Network(_unwrapped(model))
     if isinstance(model, (Tensor, np.ndarray)):
         return Matrix(model)
-    if isinstance(model, Mapping):
-        return TextEncoder(model)
     if isinstance(model, (type, bytes)):
         return Unknown(model)
-    return _of_object(model)
+    for names, adapt in _ADAPTERS:
+        if all(hasattr(model, name) for name in names):
+            return adapt(model)
+    if callable(model):
+        return Function(model)
+    encodes = any(hasattr(model, name) for name in ("encode", "transform"))
+    return TextEncoder(model) if encodes or isinstance(model, Mapping) else Unknown(model)
 
 # %% ../../nbs/inputs/00_sources.ipynb #a00be726
 def sources_of(models: Any) -> list[Source]:

@@ -92,13 +92,13 @@ def key_text(entry: object) -> str:
     return str(entry) if whole is None else whole[1]
 
 
-def counts(entries: Sequence) -> bool:
-    "Return whether cells number the rows, each once, from 0 or 1, in any order."
-    words = [key_text(entry).strip() for entry in entries]
-    if not words or not all(map(str.isdecimal, words)):
-        return False
-    numbers = sorted(map(int, words))
-    return numbers in (list(range(len(words))), list(range(1, len(words) + 1)))
+def row_numbers(cells: Sequence) -> list[int] | None:
+    "Return the rows, from 0, that cells number each once from 0 or 1; None for other cells."
+    words = [key_text(cell).strip() for cell in cells]
+    numbers = list(map(int, words)) if all(map(str.isdecimal, words)) else []
+    first = min(numbers, default=2)
+    counted = first < 2 and sorted(numbers) == list(range(first, first + len(words)))
+    return [number - first for number in numbers] if counted else None
 
 
 def is_usual_index(index: Any) -> bool:
@@ -181,17 +181,6 @@ def _read_csv(path: Path, numbers: bool) -> DataFrame:
     return frame
 
 # %% ../../nbs/inputs/00_tables.ipynb #c7988ae6
-def _read_parquet(path: Path) -> DataFrame:
-    import pandas as pd
-
-    try:
-        return pd.read_parquet(path)
-    except ImportError:
-        remedy = "pip install 'taskpriors[data]', or store a csv or npy file"
-        got = f"{path.name} and no such package"
-        refuse("a parquet file requires pyarrow", got, remedy, ImportError)
-
-
 def read(path: Path, *, numbers: bool = False) -> DataFrame:
     "Read the table in a file; the cells of csv files are text unless `numbers` is true."
     import pandas as pd
@@ -203,7 +192,11 @@ def read(path: Path, *, numbers: bool = False) -> DataFrame:
     remedy = "check its quotes, or save it with pandas"
     with loading(f"{name} must contain a table", remedy, ValueError):
         if kind == ".parquet":
-            frame = _read_parquet(path)
+            try:
+                frame = pd.read_parquet(path)
+            except ImportError as e:
+                remedy = "pip install 'taskpriors[data]', or store a csv or npy file"
+                refuse("a parquet file requires pyarrow", e, remedy, ImportError)
         elif kind == ".jsonl":
             records = [json.loads(line) for line in _text_in(path).split("\n") if line.strip()]
             if not records or not all(isinstance(record, dict) for record in records):

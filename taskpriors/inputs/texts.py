@@ -27,9 +27,10 @@ from typing_extensions import TypeAliasType
 import taskpriors.checks as checks
 from ..blocks import evenly
 from . import named_models, row_labels, sources, tables
-from .accepted_models import Encoder, PooledModel, load_encoder
+from .accepted_models import Encoder, PooledModel
 from .embed import Features, embed_features
 from .encoders import device_of
+from .remote import loading
 from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
@@ -149,9 +150,8 @@ def _text_place(frame: checks.DataFrame, text_column: str | None) -> int:
     "Return the position of the column of texts."
     columns = list(map(str, frame.columns))
     if text_column is None and "text" not in map(tables.plain_name, columns):
-        rule, remedy = "a table of texts must have a column named text", "pass text_column="
-        if len(columns) == 1:
-            remedy += ", or add the header text if the first line is a text"
+        rule = "a table of texts must have a column named text"
+        remedy = "pass text_column=, or add the header text if the first line is a text"
         checks.refuse(rule, ", ".join(columns)[:120], remedy)
     return tables.place_of(frame, text_column or "text", "text_column")
 
@@ -367,8 +367,7 @@ def _encoding_of(source: sources.Source, pooling: str | None) -> tuple[Callable,
             encode = source.encode
             return source.model.transform if encode is None else _encode_method(encode), None
     rule = "model must be a function, a pair (module, tokenizer), or have a method encode"
-    got = getattr(source, "kind", source.label)
-    checks.refuse(rule, got, "see help(taskpriors.embed_texts)", TypeError)
+    checks.refuse(rule, source.label, "see help(taskpriors.embed_texts)", TypeError)
 
 # %% ../../nbs/inputs/07_texts.ipynb #c55cece8
 def _rows_at(
@@ -377,10 +376,8 @@ def _rows_at(
     "Return the rows (b, d) of the texts at some positions, with the same d in each batch."
     out = encode([texts[i] for i in positions.tolist()])
     rule, remedy = f"{name} must return one row of numbers per text", "return an array (n, d)"
-    try:
+    with loading(rule, remedy, ValueError):  # words, or rows of different lengths
         rows = _as_rows(out)
-    except (ValueError, TypeError, RuntimeError) as e:  # words, or rows of different lengths
-        checks.refuse(rule, " ".join(str(e).split())[:120], remedy, type(e))
     if rows.ndim != 2:
         checks.refuse(rule, f"shape {tuple(rows.shape)}", remedy)
     widths.add(rows.shape[1])
@@ -459,7 +456,7 @@ def embed_texts(
     if isinstance(source, sources.TextEncoder) and source.has_vectors:
         source = sources.Matrix(word_means(source.model, texts, name))
     if isinstance(source, Encoder) or source.is_given:
-        return embed_features(load_encoder(source, name=name), texts, **how)
+        return embed_features(source, texts, name=name, **how)
     order = torch.tensor(sorted(range(len(texts)), key=lambda i: (-len(texts[i]), texts[i])))
     view = texts.subset(order)
     view.name = "texts"  # so that the cache key does not depend on the name

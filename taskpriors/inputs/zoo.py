@@ -318,17 +318,15 @@ def zoo_model(
     root, key = cache_dir(cache), _zoo_key(name, recipe)
     path = root / "zoo" / f"{name}-{key[:20]}.safetensors"
     about = dict(name=name, objective=recipe.objective, steps=recipe.steps)
+    more = dict(about, trained_on="printed characters")
+
+    def trained() -> dict[str, Tensor]:
+        return _build_network(name).state_dict()
+
     with locked(path):
         module = _build_network(name, train=False)
-        weights = cached(
-            path,
-            lambda: _build_network(name).state_dict(),
-            dict(key=key),
-            module.state_dict(),
-            more=dict(about, trained_on="printed characters"),
-            sidecar=True,
-            root=root,
-        )
+        like = module.state_dict()
+        weights = cached(path, trained, dict(key=key), like, more=more, sidecar=True, root=root)
         module.load_state_dict(weights)
     return module
 

@@ -216,11 +216,8 @@ def _check_steady(module, points, views) -> None:
         return encode(module, [rows_of(first, rows)], features=views)
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    kind = "texts" if named else "images"
     allowed = embed.tolerance(device, module)
-    embed.check_steady(
-        "the layers", some, some(list(range(size))), device, allowed=allowed, kind=kind
-    )
+    embed.check_steady("the layers", some, some(list(range(size))), device, allowed=allowed)
 
 
 @documented
