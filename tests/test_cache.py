@@ -198,7 +198,8 @@ def one_score(cache):
 def one_ranking(cache):
     models = {f"m{k}": (lambda x, k=k: x[:, k : k + 30], flat) for k in range(3)}
     metrics = dict(average=average, accuracy=True, mean=True)
-    few = dict(n_tasks=6, n_classes=2, metrics=metrics, progress=False, references=False)
+    few = dict(n_tasks=6, n_classes=2, metrics=metrics, progress=False)
+    few |= dict(references=False, baselines=False)  # they are stored as any other embedding
     got = rank_models(models, load_images(limit=24), **nested(cache=cache, **few))
     return torch.cat([got.skill, got.mean, got.accuracies.flatten(), got.extra["average"]])
 

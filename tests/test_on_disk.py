@@ -131,10 +131,7 @@ def bucket(monkeypatch):
 def test_workers_that_share_no_folder_rank_from_a_store(
     files, bucket, cluster, tmp_path, monkeypatch
 ):
-    """Features, labels and tasks travel through S3; the workers can open no file of this process.
-
-    The store answers a request in ten milliseconds of this machine, and each example takes some.
-    """
+    "Features, labels and tasks travel through S3; the workers can open no file of this process."
     bucket, names = bucket
     known = KNOWN[:100]
     for file in files.values():

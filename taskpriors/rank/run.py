@@ -10,7 +10,7 @@ import math
 import platform
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -383,6 +383,11 @@ def _labels_record(labels: row_labels.GivenLabels, source: str) -> dict[str, Any
     return dict(**counts, n_labels=len(classes), source=words.plain_text(source), notes=notes)
 
 
+@cache
+def _package_versions() -> dict[str, str]:  # package -> version, from its metadata
+    return {package: version(package) for package in ("torch", "timm", "numpy", "scipy")}
+
+
 def _settings_of(
     findings: _Findings,
     task: Task,
@@ -417,7 +422,7 @@ def _settings_of(
         versions=dict(
             taskpriors=taskpriors.__version__,
             python=platform.python_version(),
-            **{package: version(package) for package in ("torch", "timm", "numpy", "scipy")},
+            **_package_versions(),
         ),
     )
     if distribution.reference_models and distribution.consensus is not None:
