@@ -460,7 +460,7 @@ def write_features(shared, folder):
 
 def surroundings(path, code):
     "Environment variables of a run: this checkout, a cache for its code, and the features."
-    from taskpriors.inputs.images import find_shared_data
+    from taskpriors.papers.study_data import find_shared_data
     from taskpriors.store import cache_dir
 
     here = dict(

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from taskpriors.inputs.images import find_shared_data
+from taskpriors.papers.study_data import find_shared_data
 from taskpriors.rank.forecast import ForecastEvidence, PointEvidence, ScoreEvidence
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import SCORINGS, nested

@@ -17,8 +17,8 @@ import torch
 from torch.testing import assert_close
 
 import taskpriors as tp
-from taskpriors.inputs.images import find_shared_data
 from taskpriors.inputs.past_scores import _append_record, read_record, to_record
+from taskpriors.papers.study_data import find_shared_data
 from taskpriors.rank.options import nested
 from taskpriors.transfer.registry import LABEL_ACCURACY
 

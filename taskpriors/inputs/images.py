@@ -313,12 +313,3 @@ def load_images(
         checks.refuse(rule, f"the file {path.name}", remedy)
     _refuse_options(given, _OPTIONS, name)
     return _load_table(path, tuple(map(given.get, _OPTIONS)), limit, progress)
-
-# %% ../../nbs/inputs/04_images.ipynb #f3bcbd2c
-def find_shared_data() -> Path | None:  # None if there is none
-    "Return the folder with real images and weights for the studies."
-    import taskpriors
-
-    beside = Path(taskpriors.__file__).resolve().parents[2] / "shared" / "data"
-    places = [Path(p) for p in (os.environ.get("TASKPRIORS_DATA"), beside) if p]
-    return next((place for place in places if (place / "images").is_dir()), None)

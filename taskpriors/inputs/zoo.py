@@ -9,7 +9,7 @@ __all__ = ['zoo_names']
 import functools
 import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..blocks import map_blocks
 from ..checks import check_choice, entry_point
-from .image_source import ImageSource
-from .images import ImagesLike, load_images
 from ..store import cache_dir, cached, digest_json, locked
 
 # %% ../../nbs/inputs/05_zoo.ipynb #6ad8939f
@@ -339,24 +336,3 @@ def zoo_transform(image: Any) -> Tensor:  # shape (1, 8, 8) in [0, 1]
     if im.size != (8, 8):
         im = im.resize((8, 8), Image.BOX)
     return torch.from_numpy(np.array(im, dtype=np.float32))[None] / 255
-
-# %% ../../nbs/inputs/05_zoo.ipynb #fc1caafe
-def zoo_features(
-    images: ImagesLike | None = None,  # anything that `load_images` accepts; None: the digits
-    *,
-    names: Sequence | None = None,  # names in `zoo_names()`; None: all
-    cache: str | os.PathLike | None = None,  # directory; None: `cache_dir()`
-    progress: bool = True,  # show a progress bar on standard error during training
-) -> dict[str, Tensor]:  # name -> (n, d), float32
-    "Compute the features of images with the networks of the zoo."
-    if not isinstance(images, ImageSource):
-        images = load_images("digits" if images is None else images)
-    x = torch.stack([zoo_transform(images[i]) for i in range(len(images))])
-    names = zoo_names() if names is None else list(names)
-
-    def features_of(name) -> Tensor:
-        model = zoo_model(name, cache=cache)
-        return torch.cat([model(part) for part in x.split(1024)])
-
-    features = map_blocks(features_of, names, progress=progress, desc="zoo")
-    return dict(zip(names, features, strict=True))

@@ -9,14 +9,21 @@ __all__ = []
 import hashlib
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
+import torch
+from torch import Tensor
+
 import taskpriors.checks as checks
+from ..blocks import map_blocks
 from ..checks import DataFrame
+from ..inputs.image_source import ImageSource
+from ..inputs.images import ImagesLike, load_images
+from ..inputs.zoo import zoo_model, zoo_names, zoo_transform
 from ..store import cache_dir, write_file
 from ..toml import packaged_toml
 
@@ -110,3 +117,33 @@ def keep_table(table: DataFrame, name: str) -> Path | None:
     folder = os.environ.get("TASKPRIORS_TABLES")
     text = table.to_csv(lineterminator="\n")
     return write_file(Path(folder, f"{name}.csv"), text) if folder else None
+
+# %% ../../nbs/papers/01_study_data.ipynb #f3bcbd2c
+def find_shared_data() -> Path | None:  # None if there is none
+    "Return the folder with real images and weights for the studies."
+    import taskpriors
+
+    beside = Path(taskpriors.__file__).resolve().parents[2] / "shared" / "data"
+    places = [Path(p) for p in (os.environ.get("TASKPRIORS_DATA"), beside) if p]
+    return next((place for place in places if (place / "images").is_dir()), None)
+
+# %% ../../nbs/papers/01_study_data.ipynb #zf000002
+def zoo_features(
+    images: ImagesLike | None = None,  # anything that `load_images` accepts; None: the digits
+    *,
+    names: Sequence | None = None,  # names in `zoo_names()`; None: all
+    cache: str | os.PathLike | None = None,  # directory; None: `cache_dir()`
+    progress: bool = True,  # show a progress bar on standard error during training
+) -> dict[str, Tensor]:  # name -> (n, d), float32
+    "Compute the features of images with the networks of the zoo."
+    if not isinstance(images, ImageSource):
+        images = load_images("digits" if images is None else images)
+    x = torch.stack([zoo_transform(images[i]) for i in range(len(images))])
+    names = zoo_names() if names is None else list(names)
+
+    def features_of(name) -> Tensor:
+        model = zoo_model(name, cache=cache)
+        return torch.cat([model(part) for part in x.split(1024)])
+
+    features = map_blocks(features_of, names, progress=progress, desc="zoo")
+    return dict(zip(names, features, strict=True))
