@@ -163,7 +163,7 @@ class RankOptions:
     accuracy: bool = False  # whether probes are trained on further tasks
     moments: bool = False  # whether the mean and variance of Tr(MG) are computed
     n_orders: int = ORDERS  # number of random orders of the examples in which tasks are drawn
-    n_consensus_examples: int = 1024  # largest number of examples for consensus weights
+    n_consensus_examples: int = 512  # largest number of examples for consensus weights
     n_consensus_tasks: int = 60  # largest number of tasks per model for consensus weights
     bar: Any = None  # progress bar shared by all steps; None: one bar per step
 
