@@ -281,7 +281,7 @@ def test_no_network(shelf, tmp_path):
     )
 
 
-LONG_ENOUGH = "--n-tasks", 900, "--n-classes", 4, "--all"  # to be interrupted
+LONG_ENOUGH = "--n-tasks", 700, "--n-classes", 4, "--all"  # to be interrupted
 
 
 @pytest.fixture(scope="module")
