@@ -50,6 +50,7 @@ class TransformedImages(torch.utils.data.Dataset):
 
 # %% ../../nbs/inputs/06_embed.ipynb #1c390f7e
 def _stack(rows: list) -> Tensor | dict[str, Any]:
+    "Collate transformed images to a batch; refuse different shapes."
     rule = "the transform must return the same shape for all images"
     with loading(rule, "end the transform with a resize and a crop", ValueError):
         return torch.utils.data.default_collate(rows)

@@ -52,6 +52,7 @@ _DTYPES |= {"F16": torch.float16, "F32": torch.float32, "F64": torch.float64}
 
 
 def _dtype_of(word: str, path: str) -> torch.dtype:
+    "Type of the numbers in a file from its header."
     if word not in _DTYPES:
         rule = "a file of features must contain little-endian floating-point numbers"
         got = f"{word} in {Path(path).name}"
@@ -101,7 +102,8 @@ _DEVICE_BYTES = 2**30  # of a block and its intermediate results, if the device 
 _CPU = torch.device("cpu")
 
 
-def _stamp(path):  # size, and modification time in nanoseconds
+def _stamp(path):  # size, and modification time in nanoseconds or digest of metadata
+    "Identify the version of a file; None if it does not exist."
     try:
         if is_url(path):
             return remote_stamp(path)

@@ -166,6 +166,7 @@ _LEAST_REPEATED = 10  # with at least so many labels, two must have the same cla
 
 
 def _checked_classes(labels: GivenLabels, n: int) -> GivenLabels:
+    "Refuse classes that cannot be predicted, and add a note on a single class."
     k, c = int((labels.classes >= 0).sum()), len(labels.names)
     if k == 0 or (c < 2 and k == n) or c == k >= _LEAST_REPEATED:
         rule = "labels must contain at least two classes, with several examples"
@@ -176,6 +177,7 @@ def _checked_classes(labels: GivenLabels, n: int) -> GivenLabels:
 
 
 def _checked_targets(targets: Tensor, n: int) -> GivenLabels:
+    "Refuse constant and partly unknown targets, and add notes on their type."
     check_same_n(models=n, targets=len(targets))
     targets = check_features(targets, "targets").double()
     flat = (targets == targets[0]).all(0)

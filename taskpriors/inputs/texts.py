@@ -175,6 +175,7 @@ def _names_in(index: Any, ids: Mapping[str, tuple]) -> Sequence | None:
 
 # %% ../../nbs/inputs/07_texts.ipynb #1a7717ba
 def _limited(source: TextSource, limit: int | None) -> TextSource:
+    "Return at most `limit` evenly spaced texts."
     if limit is None or checks.check_count(limit, "limit") >= len(source):
         return source
     return source.subset(evenly(len(source), limit).tolist())

@@ -57,6 +57,7 @@ def tasks_of_priors(
 
 # %% ../../nbs/prior/16_consensus.ipynb #c475bc30
 def _gaussian_moments(Z, basis) -> TaskMoments:
+    "Task moments for targets of a Gaussian process with kernel Z Z^T."
     Zc = (Z - Z.mean(0)).to(basis.U)
     B = basis.U.T @ Zc
     few = B.shape[1] < B.shape[0]
@@ -412,7 +413,7 @@ def _overlaps(
     kernels: np.ndarray,  # shape (n_models, n, n)
     others: np.ndarray,  # shape (n_models, n, n)
 ) -> tuple[float, np.ndarray]:  # twice the sum over pairs; of each model with its others
-    "Sum of the inner products of all pairs of kernels, and of each kernel with its own partner."
+    "Sum of inner products of all pairs of kernels, and of each kernel with the one in `others`."
     total = kernels.sum(0)
     pairs = np.vdot(total, total) - sum(np.vdot(K, K) for K in kernels)
     return pairs, np.array([np.vdot(K, S) for K, S in zip(kernels, others, strict=True)])

@@ -107,10 +107,12 @@ def _fit(
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #1e7baf4c
 def _code_columns(tasks) -> int:
+    "Number of columns of the codes of all tasks."
     return len(tasks.labels) * (tasks.n_classes - 1)
 
 
 def _check_pass(rows, tasks, block_size) -> int:
+    "Check the shape and the memory of a pass over the rows; return the rows of a block."
     n, d = rows.shape
     k = sum(map(_code_columns, tasks))
     if block_size is None:
@@ -202,6 +204,7 @@ class _Sample(NamedTuple):
 
 
 def _sample(fit, rows, tasks, index) -> _Sample:
+    "Read some rows and project them to the coordinates of a fit."
     W = fit.V / fit.s
     X = rows.take(index)
     U = X.new_empty(len(X), len(fit.s))
@@ -219,11 +222,13 @@ def _code_spread(fit, tasks) -> Tensor:  # variance of the codes of each task, s
     return 1 - 1 / tasks.n_classes - mean_squares
 
 
-def _filter(fit, alpha) -> Tensor:
+def _filter(fit, alpha) -> Tensor:  # shape (r,)
+    "Shrinkage of each direction by a ridge penalty."
     return fit.s**2 / (fit.s**2 + alpha)
 
 
-def _leverages(fit, U, f) -> Tensor:  # f of shape (n_alphas, r): shape (n_alphas, m), float64
+def _leverages(fit, U, f) -> Tensor:  # shape (n_alphas, m), float64
+    "Diagonal of the hat matrix at the evaluated examples, for filters f of shape (n_alphas, r)."
     return 1 / fit.n + torch.cat([f @ part.double().square().T for part in U.split(_PART)], 1)
 
 
@@ -319,6 +324,7 @@ def _evaluate(fit, sample, tasks, alpha) -> dict[str, Tensor]:
 
 
 def _error_of(task_errors, baseline, choice, **parts) -> HeldoutError:
+    "Form a result from the errors of the tasks and the choice of a penalty."
     error, m = task_errors.mean().item(), len(task_errors)
     alpha, grid, errors = choice
     return HeldoutError(
